@@ -1,0 +1,219 @@
+"""The stream types: frozen, typed, keyed records, and the names of every rejection and failure.
+
+On disk a stream is a folder of zstd Parquet shards whose schema follows from the dataclass (``parquet.py``).
+"""
+
+import dataclasses
+import datetime
+import enum
+import hashlib
+
+
+class Rejection(enum.StrEnum):
+    """Why a job turned down a well-formed record. Each value is a counter and a reason in the dead letters."""
+
+    # crawl
+    ROBOTS_DISALLOWED = "robots_disallowed"
+    PRIVATE_ADDRESS = "private_address"
+    OUT_OF_SCOPE = "out_of_scope"
+    PAGE_LIMIT = "page_limit"
+    UNSUPPORTED_CONTENT_TYPE = "unsupported_content_type"
+    # extract
+    NOT_HTML = "not_html"
+    NOT_OK_STATUS = "not_ok_status"
+    NO_CONTENT = "no_content"
+    NO_TITLE = "no_title"
+    NOT_AN_ARTICLE = "not_an_article"
+    # clean
+    TOO_FEW_WORDS = "too_few_words"
+    NO_AUTHOR = "no_author"
+    NO_BYLINE_DATE = "no_byline_date"
+    IMPLAUSIBLE_DATE = "implausible_date"
+    TOO_FEW_SENTENCES = "too_few_sentences"
+    NO_TERMINAL_PUNCTUATION = "no_terminal_punctuation"
+    PLACEHOLDER_TEXT = "placeholder_text"
+    CURLY_BRACE = "curly_brace"
+    BAD_WORDS = "bad_words"
+    REPEATED_TEXT = "repeated_text"
+    COOKIE_OR_ERROR_PAGE = "cookie_or_error_page"
+    UNKNOWN_LANGUAGE = "unknown_language"
+    DUPLICATE_URL = "duplicate_url"
+    DUPLICATE_BODY = "duplicate_body"
+    NEAR_DUPLICATE = "near_duplicate"
+    # vocabulary, pack
+    NOT_SAMPLED = "not_sampled"
+    TOO_SHORT_TO_PACK = "too_short_to_pack"
+    # vectors
+    NO_VECTOR = "no_vector"
+    # neighbors and triplets
+    NO_NEIGHBOR = "no_neighbor"
+    NO_POSITIVE = "no_positive"
+    NO_NEGATIVE = "no_negative"
+    # topics, examples
+    NO_TOPIC = "no_topic"
+    NO_NEGATIVE_TOPIC = "no_negative_topic"
+    DOWN_SAMPLED = "down_sampled"
+
+
+class Failure(enum.StrEnum):
+    """Why a record could not be processed at all: broken input or an error in our own code."""
+
+    BROKEN_RECORD = "broken_record"  # a WARC record, JSON line or Parquet row that does not parse
+    MISSING_FIELD = "missing_field"  # parses, but lacks a field that the contract requires
+    UNDECODABLE = "undecodable"  # bytes that no declared or detected charset decodes
+    TRUNCATED = "truncated"  # the file ends inside a record
+    FETCH_ERROR = "fetch_error"  # DNS, connect, TLS, protocol
+    TIMEOUT = "timeout"
+    HTTP_ERROR = "http_error"  # the server answered 4xx or 5xx
+    TOO_LARGE = "too_large"
+    PARSER_ERROR = "parser_error"  # a library raised on this input; the detail says what
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Article:
+    """One news article.
+
+    Attributes:
+      doc_id: 16 hex digits, the first 64 bits of SHA-1 of the canonical URL (see :func:`make_doc_id`).
+      url: canonical URL.
+      publisher: registered domain of ``url``, or the source's name in pre-extracted input.
+      byline_date: UTC day of first publication; ``None`` until known.
+      date_source: where ``byline_date`` was read (json-ld, meta, text, url, feed, given).
+      language: BCP-47 tag, "" if unknown.
+      anchor_texts: texts of links on other pages that point here.
+      image_hash: 8 bytes, wavelet hash of the thumbnail.
+      hubs: ids of the hubs that list this article.
+    """
+
+    doc_id: str
+    url: str
+    publisher: str
+    title: str
+    body: str
+    authors: tuple[str, ...] = ()
+    byline_date: datetime.date | None = None
+    modified_date: datetime.date | None = None
+    date_source: str = ""
+    language: str = ""
+    keywords: tuple[str, ...] = ()
+    anchor_texts: tuple[str, ...] = ()
+    image_url: str = ""
+    image_hash: bytes | None = None
+    hubs: tuple[str, ...] = ()
+    fetched_at: datetime.datetime | None = None
+
+
+class HubKind(enum.StrEnum):
+    """What a hub was found as."""
+
+    FEED = "feed"
+    DIRECTORY = "directory"  # a section or front page
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Hub:
+    """A feed or section page and the articles it lists.
+
+    Attributes:
+      hub_id: 16 hex digits of the hub's URL, made like ``doc_id``.
+      kind: a :class:`HubKind` value.
+      doc_ids: members, sorted, unique.
+    """
+
+    hub_id: str
+    url: str
+    publisher: str
+    title: str
+    kind: str
+    doc_ids: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Vector:
+    """One document's vector in one auxiliary space (entity, image or text), float32, not normalised."""
+
+    doc_id: str
+    space: str
+    byline_date: datetime.date
+    publisher: str
+    language: str
+    values: tuple[float, ...]
+
+
+class Space(enum.StrEnum):
+    """The auxiliary embedding spaces of section 2.2."""
+
+    ENTITY = "entity"
+    IMAGE = "image"
+    TEXT = "text"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Neighbor:
+    """One neighbor of one query document in one space.
+
+    Attributes:
+      similarity: cosine similarity, in [-1, 1].
+      day_gap: neighbor's byline date minus the query's, in days.
+    """
+
+    query: str
+    neighbor: str
+    space: str
+    similarity: float
+    day_gap: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Triplet:
+    """(anchor, positive, negative) document ids with the evidence for them.
+
+    Attributes:
+      positive_similarity / negative_similarity: per space in the order of :class:`Space`; NaN where the pair
+        was not found in that space.
+      positive_day_gap / negative_day_gap: days, other minus anchor.
+      evergreen_score: probability that the negative is an evergreen false negative, in [0, 1].
+    """
+
+    anchor: str
+    positive: str
+    negative: str
+    language: str
+    positive_similarity: tuple[float, ...]
+    negative_similarity: tuple[float, ...]
+    positive_day_gap: int
+    negative_day_gap: int
+    evergreen_score: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TopicLabels:
+    """Document-topic labels: ``labels[i]`` in {0, 1} for ``topic_ids[i]``."""
+
+    doc_id: str
+    topic_ids: tuple[int, ...]
+    labels: tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A record that a job did not pass on.
+
+    Attributes:
+      key: doc_id, URL or "file:line", whatever names the record best.
+      outcome: "rejected" or "failed".
+      reason: a :class:`Rejection` or :class:`Failure` value.
+      detail: free text: the value that broke the rule, or the error.
+      sample: up to 500 characters of the record, for people's eyes.
+    """
+
+    key: str
+    outcome: str
+    reason: str
+    detail: str
+    sample: str
+
+
+def make_doc_id(canonical_url: str) -> str:
+    """First 64 bits of SHA-1 of the URL, as 16 hex digits."""
+    return hashlib.sha1(canonical_url.encode("utf-8"), usedforsecurity=False).hexdigest()[:16]

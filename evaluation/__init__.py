@@ -1,0 +1,1 @@
+"""Benchmarks over any encoder (texts to vectors), and their tables."""

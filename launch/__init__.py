@@ -1,0 +1,1 @@
+"""Command lines: the one place that knows every room of the house."""

@@ -1,0 +1,1 @@
+"""Flax modules, losses and masking: pure JAX, no input or output."""

@@ -1,0 +1,1 @@
+"""Using a trained encoder: loading, export, search index, server."""

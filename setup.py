@@ -1,0 +1,82 @@
+"""Packaging: the repository root is the package ``newsembed`` (no folder of that name inside it)."""
+
+import re
+from pathlib import Path
+
+from setuptools import find_packages, setup
+from setuptools.command.build_py import build_py
+
+ROOT = Path(__file__).parent
+VERSION = re.search(r'__version__ = "(.+)"', (ROOT / "__init__.py").read_text()).group(1)
+ROOMS = ("tasks", "models", "beam_pipelines", "training", "evaluation", "serving", "launch")
+
+
+class BuildWithoutSetup(build_py):
+    """Leaves setup.py out of the wheel: it lies in the package's root folder and would travel as a module."""
+
+    def find_package_modules(self, package, package_dir):
+        modules = super().find_package_modules(package, package_dir)
+        return [module for module in modules if module[1] != "setup"]
+
+
+TENSORFLOW = ["tensorflow==2.20.*", "tensorflow-text==2.20.*"]
+JAX = ["jax>=0.10,<0.13", "flax>=0.12", "optax>=0.2.5", "orbax-checkpoint>=0.11.30", "numpy>=2"]
+MINE = [
+    "apache-beam[tfrecord]==2.77.*",
+    "pyarrow>=18",
+    "zstandard>=0.23",
+    "FastWARC>=2,<3",
+    "Resiliparse>=2,<3",
+    "trafilatura>=2.3,<3",
+    "htmldate>=1.9",
+    "protego>=0.4",
+    "rensa>=0.2.9",
+    "ImageHash>=4.3",
+    "pillow>=11",
+    "pyahocorasick>=2.1",
+    "scikit-learn>=1.6",
+    "scipy>=1.14",
+    "tld>=0.13",
+    "tokenizers>=0.21",
+    "faiss-cpu>=1.9",
+    # ScaNN has wheels for Linux on x86-64 only; elsewhere faiss serves the same interface.
+    "scann==1.4.2; sys_platform == 'linux' and platform_machine == 'x86_64'",
+]
+TRAIN = [
+    "gin-config>=0.5",
+    "seqio==0.0.20",
+    # Newer sentencepiece needs protobuf 7, Beam caps it at 6, and the clash breaks `import seqio`.
+    "sentencepiece<0.2.3",
+    "grain>=0.2.10",
+    "tensorboardX>=2.6",
+]
+USE = ["fastapi>=0.115", "uvicorn>=0.32", "safetensors>=0.4.5", "matplotlib>=3.9", "rich>=13", "psutil>=6"]
+DEV = ["pytest>=8", "hypothesis>=6.100", "ruff>=0.9", "mypy>=1.14", "httpx>=0.27", "build>=1.2"]
+
+setup(
+    name="newsembed",
+    version=VERSION,
+    description="Document embeddings for news, from raw crawl to served encoder (NewsEmbed, KDD 2021)",
+    long_description=(ROOT / "README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    python_requires=">=3.11",
+    package_dir={"newsembed": "."},
+    packages=["newsembed"]
+    + [f"newsembed.{name}" for name in find_packages(str(ROOT)) if name.partition(".")[0] in ROOMS],
+    package_data={
+        "newsembed": ["gin/*/*.gin", "py.typed"],
+        "newsembed.beam_pipelines": ["*.json", "*/*.json", "*.txt", "*/*.txt"],
+        "newsembed.launch": ["*/*.html", "*/*.json", "*/*.txt"],
+        "newsembed.serving": ["*.html", "*/*.html"],
+        "newsembed.evaluation": ["*.json", "*/*.json"],
+    },
+    cmdclass={"build_py": BuildWithoutSetup},
+    install_requires=TENSORFLOW + JAX + MINE + TRAIN + USE,
+    extras_require={
+        "gpu": ["jax[cuda13]>=0.10,<0.13"],
+        "tpu": ["jax[tpu]>=0.10,<0.13"],
+        "gcp": ["apache-beam[gcp]==2.77.*"],
+        "dev": DEV,
+    },
+    entry_points={"console_scripts": ["newsembed = newsembed.launch.cli:main"]},
+)
