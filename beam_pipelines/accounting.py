@@ -1,0 +1,71 @@
+"""Counting what happens to every record: in = out + rejected + failed, at every step, or the job fails."""
+
+import collections
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Counts:
+    """What happened to the records of a shard, a phase or a job.
+
+    Attributes:
+      read: records that came in.
+      written: records that were passed on.
+      rejected: by :class:`~.records.Rejection`.
+      failed: by :class:`~.records.Failure`.
+      tallies: further named numbers (neighbors found, tokens packed, …) that take no part in the balance.
+    """
+
+    read: int = 0
+    written: int = 0
+    rejected: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    failed: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    tallies: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+    @property
+    def balance(self) -> int:
+        """Records unaccounted for; 0 unless there is a bug."""
+        return self.read - self.written - sum(self.rejected.values()) - sum(self.failed.values())
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "in": self.read,
+            "out": self.written,
+            "rejected": dict(sorted(self.rejected.items())),
+            "failed": dict(sorted(self.failed.items())),
+            "tallies": dict(sorted(self.tallies.items())),
+        }
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> "Counts":
+        return Counts(value["in"], value["out"], value["rejected"], value["failed"], value["tallies"])
+
+
+def add_counts(parts: Iterable[Counts]) -> Counts:
+    """Sum of the counts of shards that worked side by side."""
+    listed = list(parts)
+    return Counts(
+        sum(part.read for part in listed),
+        sum(part.written for part in listed),
+        _sum_named(part.rejected for part in listed),
+        _sum_named(part.failed for part in listed),
+        _sum_named(part.tallies for part in listed),
+    )
+
+
+def chain_counts(phases: Iterable[Counts]) -> Counts:
+    """Counts of phases that worked one after another on the same records: in of the first, out of the last."""
+    listed = list(phases)
+    if not listed:
+        return Counts()
+    total = add_counts(listed)
+    return dataclasses.replace(total, read=listed[0].read, written=listed[-1].written)
+
+
+def _sum_named(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: collections.Counter[str] = collections.Counter()
+    for part in parts:
+        total.update(part)
+    return dict(total)

@@ -1,0 +1,99 @@
+"""Files through Beam's filesystems, so that every path may be local, gs:// or s3://."""
+
+import hashlib
+import io
+import json
+from collections.abc import Iterable
+from typing import Any, BinaryIO, cast
+
+from apache_beam.io.filesystem import CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+
+from ..tasks.errors import InputError
+
+_DIGEST_BYTES = 1 << 20  # of each end of a file: enough to notice another file without reading terabytes
+
+
+def open_read(path: str) -> BinaryIO:
+    """Opens a file as stored (no transparent decompression).
+
+    Raises:
+      InputError: if the file does not exist.
+    """
+    if not exists(path):
+        raise InputError("no such file", path=path, remedy="check the path; folders of shards are given as the folder itself")
+    return cast(BinaryIO, FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED))
+
+
+def open_write(path: str) -> BinaryIO:
+    """Creates a file, and its folder, for writing bytes as they are."""
+    make_folder(path.rpartition("/")[0])
+    return cast(BinaryIO, FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED))
+
+
+def exists(path: str) -> bool:
+    return bool(FileSystems.exists(path))
+
+
+def make_folder(path: str) -> None:
+    """Creates a folder and its parents; one that is there already is fine (object stores have none)."""
+    if path and not FileSystems.exists(path):
+        try:
+            FileSystems.mkdirs(path)
+        except OSError:
+            if not FileSystems.exists(path):  # another worker may have been faster
+                raise
+
+
+def list_files(pattern: str) -> list[str]:
+    """All files that match a glob pattern, sorted by path (``**`` crosses folders)."""
+    return sorted(metadata.path for metadata in FileSystems.match([pattern])[0].metadata_list)
+
+
+def move(source: str, target: str) -> None:
+    """Renames a file, replacing the target."""
+    make_folder(target.rpartition("/")[0])
+    if exists(target):
+        FileSystems.delete([target])
+    FileSystems.rename([source], [target])
+
+
+def delete(paths: Iterable[str]) -> None:
+    """Deletes files and folder trees; what is not there is no error."""
+    present = [path for path in paths if exists(path)]
+    if present:
+        FileSystems.delete(present)
+
+
+def write_json(path: str, value: Any) -> None:
+    """Writes canonical JSON (sorted keys, no timestamps of its own) beside the target, then moves it in."""
+    temporary = f"{path}.tmp"
+    with open_write(temporary) as sink:
+        sink.write((json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode("utf-8"))
+    move(temporary, path)
+
+
+def read_json(path: str) -> Any:
+    """Reads a JSON file.
+
+    Raises:
+      InputError: if it is missing or no JSON.
+    """
+    with open_read(path) as source:
+        raw = source.read()
+    try:
+        return json.loads(raw)
+    except ValueError as error:
+        raise InputError(f"no valid JSON: {error}", path=path, remedy="delete the file and run the job again") from error
+
+
+def file_digest(path: str) -> str:
+    """Digest of a file's size and both its ends (1 MiB each): cheap on any size, and another file differs."""
+    size = FileSystems.match([path])[0].metadata_list[0].size_in_bytes
+    digest = hashlib.sha256(str(size).encode())
+    with open_read(path) as source:
+        digest.update(source.read(_DIGEST_BYTES))
+        if size > 2 * _DIGEST_BYTES:
+            source.seek(size - _DIGEST_BYTES, io.SEEK_SET)
+        digest.update(source.read(_DIGEST_BYTES))
+    return digest.hexdigest()[:16]

@@ -1,0 +1,297 @@
+"""What every job has in common: options, skipping finished work, phases, accounting, publishing with a manifest last.
+
+A job reads folders that have a manifest (or raw files), works in ``<output>/.work-<digest>`` and publishes by moving
+its streams in and writing ``manifest.json`` last. The digest covers job, code version, options and inputs: a finished
+job with the same digest is skipped, an unfinished one goes on where its shards ended, and anything else starts anew.
+"""
+
+import contextlib
+import dataclasses
+import enum
+import hashlib
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import apache_beam as beam
+
+from .. import __version__
+from ..tasks.errors import InputError
+from . import files
+from .accounting import Counts, add_counts, chain_counts
+from .options import pipeline_options
+from .shards import Phase, ProcessShards, ShardFunction
+
+MANIFEST = "manifest.json"
+TIMING = "timing.json"
+Progress = Callable[[str, int, int], None]  # (phase, shards complete, shards in all)
+
+
+@dataclasses.dataclass(frozen=True)
+class InputSpec:
+    """One input of a job: a folder with a manifest, or raw files, given as ``--<name>``."""
+
+    name: str
+    help: str
+    required: bool = True
+    many: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """A job as the command line and the build see it.
+
+    Attributes:
+      name: command and folder name.
+      summary: one line for ``--help``.
+      example: a command that works.
+      inputs: what it reads.
+      options: frozen dataclass of options; each field carries ``metadata={"help": …}`` and a default.
+      run: the pipeline; gets a :class:`JobRun`.
+    """
+
+    name: str
+    summary: str
+    example: str
+    inputs: tuple[InputSpec, ...]
+    options: type
+    run: Callable[["JobRun"], None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Manifest:
+    """What a finished job left behind. Holds no times: an unbroken and a resumed run write the same bytes."""
+
+    job: str
+    code_version: str
+    digest: str
+    options: Mapping[str, Any]
+    inputs: Mapping[str, Any]
+    counts: Counts
+    phases: Mapping[str, Counts]
+    extra: Mapping[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "job": self.job,
+            "code_version": self.code_version,
+            "digest": self.digest,
+            "options": dict(self.options),
+            "inputs": dict(self.inputs),
+            "counts": self.counts.to_json(),
+            "phases": {name: counts.to_json() for name, counts in self.phases.items()},
+            **self.extra,
+        }
+
+
+class JobRun:
+    """One execution of a job: its options and inputs, and the means to run phases.
+
+    Attributes:
+      options: an instance of the job's options dataclass.
+      inputs: paths by input name, ``()`` where an optional input is not given.
+      workspace: temporary folder; streams written here are published unless their name starts with "_".
+      extra: further manifest entries that the job adds (``"examples"`` counts of TFRecord sets, …).
+    """
+
+    def __init__(
+        self, job: Job, options: Any, inputs: Mapping[str, tuple[str, ...]], workspace: str, beam_args: Sequence[str], progress: Progress
+    ) -> None:
+        self.job = job
+        self.options = options
+        self.inputs = inputs
+        self.workspace = workspace
+        self.extra: dict[str, Any] = {}
+        self._beam_args = beam_args
+        self._progress = progress
+        self._phases: dict[str, tuple[Phase, bool]] = {}
+
+    def input(self, name: str) -> str:
+        """The one path of a required input."""
+        return self.inputs[name][0]
+
+    def phase(self, name: str, shard_count: int, *, accounted: bool = True) -> Phase:
+        """Declares a phase. Accounted phases form a chain: the records one passes on are those the next takes in."""
+        phase = Phase(self.workspace, name, shard_count)
+        self._phases[name] = (phase, accounted)
+        return phase
+
+    def map_shards(self, name: str, function: ShardFunction, payloads: Sequence[Any], *, accounted: bool = True) -> None:
+        """Runs a phase of independent shards: ``function(shard, payloads[shard.index])``."""
+        phase = self.phase(name, len(payloads), accounted=accounted)
+        with self.pipeline(phase) as pipeline:
+            _ = pipeline | beam.Create(list(enumerate(payloads))) | beam.Reshuffle() | ProcessShards(function, phase)
+
+    @contextlib.contextmanager
+    def pipeline(self, phase: Phase) -> Iterator[beam.Pipeline]:
+        """A Beam pipeline for one phase, run on leaving the context, skipped if all of its shards are complete.
+
+        Yields a pipeline to which the job attaches its transforms; the last is a :class:`ProcessShards` of ``phase``.
+        """
+        pipeline = beam.Pipeline(options=pipeline_options(self._beam_args))
+        yield pipeline
+        if self._completed(phase) < phase.shard_count:
+            with self._watching(phase):
+                pipeline.run().wait_until_finish()
+        self._progress(phase.name, phase.shard_count, phase.shard_count)
+
+    def counts_of(self, name: str) -> Counts:
+        """Counts of a phase that has run."""
+        phase, _ = self._phases[name]
+        return add_counts(Counts.from_json(files.read_json(phase.report_path(index))) for index in range(phase.shard_count))
+
+    def all_counts(self) -> tuple[Counts, dict[str, Counts]]:
+        """Counts of the job (its accounted phases chained) and of every phase."""
+        every = {name: self.counts_of(name) for name in self._phases}
+        chain = [every[name] for name, (_, accounted) in self._phases.items() if accounted]
+        for earlier, later in zip(chain, chain[1:], strict=False):
+            if earlier.written != later.read:
+                raise RuntimeError(f"{self.job.name}: a phase passed on {earlier.written} records, the next read {later.read}")
+        return chain_counts(chain), every
+
+    def _completed(self, phase: Phase) -> int:
+        return len(files.list_files(f"{phase.workspace}/_reports/{phase.name}/*.json"))
+
+    @contextlib.contextmanager
+    def _watching(self, phase: Phase) -> Iterator[None]:
+        """Reports progress by the shard reports that appear, from a thread: the runner says nothing until it is done."""
+        stop = threading.Event()
+
+        def watch() -> None:
+            while not stop.wait(0.5):
+                self._progress(phase.name, self._completed(phase), phase.shard_count)
+
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            watcher.join()
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """A finished job: its manifest as on disk, whether it was there already, and the seconds it took."""
+
+    manifest: Mapping[str, Any]
+    skipped: bool
+    seconds: float
+
+
+def execute(
+    job: Job,
+    inputs: Mapping[str, Sequence[str]],
+    output: str,
+    options: Any = None,
+    beam_args: Sequence[str] = (),
+    progress: Progress = lambda _name, _done, _all: None,
+) -> Outcome:
+    """Runs a job, or finds that it has been run.
+
+    Args:
+      job: what to run.
+      inputs: paths or glob patterns by input name.
+      output: the folder to publish into; a result of other options or inputs there is replaced.
+      options: an instance of ``job.options``; the defaults if absent.
+      beam_args: Beam's own options (``--runner=…``).
+      progress: called with (phase, shards complete, shards in all).
+
+    Raises:
+      InputError: if an input is missing, is no result, or is broken beyond dead letters.
+    """
+    started = time.monotonic()
+    options = job.options() if options is None else options
+    resolved = {spec.name: _resolve(job, spec, inputs.get(spec.name, ())) for spec in job.inputs}
+    identity = {
+        "job": job.name,
+        "code_version": __version__,
+        "options": _plain(dataclasses.asdict(options)),
+        "inputs": {name: [input_digest(path) for path in paths] for name, paths in resolved.items()},
+    }
+    digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
+    output = output.rstrip("/")
+    manifest_path = f"{output}/{MANIFEST}"
+    if files.exists(manifest_path) and files.read_json(manifest_path).get("digest") == digest:
+        return Outcome(files.read_json(manifest_path), skipped=True, seconds=read_seconds(output))
+    workspace = f"{output}/.work-{digest}"
+    if not files.exists(f"{workspace}/_publish.json"):
+        _clear(output, keep=workspace)
+        run = JobRun(job, options, resolved, workspace, beam_args, progress)
+        job.run(run)
+        counts, phases = run.all_counts()
+        manifest = Manifest(job.name, __version__, digest, identity["options"], identity["inputs"], counts, phases, run.extra)
+        files.write_json(f"{workspace}/_publish.json", manifest.to_json())
+    seconds = time.monotonic() - started
+    _publish(workspace, output, seconds)
+    return Outcome(files.read_json(manifest_path), skipped=False, seconds=seconds)
+
+
+def read_seconds(output: str) -> float:
+    """Seconds that the job which wrote this folder took; 0 if nobody noted it."""
+    path = f"{output.rstrip('/')}/{TIMING}"
+    return float(files.read_json(path)["seconds"]) if files.exists(path) else 0.0
+
+
+def input_digest(path: str) -> str:
+    """Digest of an input: of its manifest (in the folder or its parent) or, for raw files, of the file.
+
+    Raises:
+      InputError: if a folder has no manifest: it is not a result.
+    """
+    for manifest in (f"{path.rstrip('/')}/{MANIFEST}", f"{path.rstrip('/').rpartition('/')[0]}/{MANIFEST}"):
+        if files.exists(manifest):
+            return str(files.read_json(manifest)["digest"])
+    if not files.exists(path):
+        raise InputError("no such file or folder", path=path, remedy="check the path, or run the job that writes it")
+    if files.list_files(f"{path.rstrip('/')}/*"):
+        raise InputError(f"a folder without {MANIFEST} is not a result", path=path, remedy="run the job that writes it to its end")
+    return files.file_digest(path)
+
+
+def _resolve(job: Job, spec: InputSpec, given: Sequence[str]) -> tuple[str, ...]:
+    paths: list[str] = []
+    for pattern in given:
+        matched = files.list_files(pattern) if any(sign in pattern for sign in "*?[") else [pattern]
+        if not matched:
+            raise InputError(
+                "no file matches", path=pattern, field=f"--{spec.name}", remedy="check the pattern and quote it against the shell"
+            )
+        paths.extend(path.rstrip("/") for path in matched)
+    if spec.required and not paths:
+        raise InputError("not given", field=f"--{spec.name}", remedy=f"see `newsembed {job.name} --help`")
+    if len(paths) > 1 and not spec.many:
+        raise InputError(f"got {len(paths)} paths, expected one", field=f"--{spec.name}", remedy="name one folder")
+    return tuple(paths)
+
+
+def _plain(value: Any) -> Any:
+    """Options as JSON would hold them, so that digests do not depend on Python types."""
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _clear(output: str, keep: str) -> None:
+    """Removes an older result and the workspaces of other digests, the manifest first."""
+    files.delete([f"{output}/{MANIFEST}"])
+    entries = {path[len(output) + 1 :].partition("/")[0] for path in files.list_files(f"{output}/**")}
+    files.delete(f"{output}/{entry}" for entry in sorted(entries) if f"{output}/{entry}" != keep)
+
+
+def _publish(workspace: str, output: str, seconds: float) -> None:
+    """Moves every stream in, then the manifest. Runs again from where it was if it was cut off."""
+    manifest = files.read_json(f"{workspace}/_publish.json")
+    for path in files.list_files(f"{workspace}/**"):
+        relative = path[len(workspace) + 1 :]
+        if not relative.startswith("_") and not relative.endswith(".tmp"):
+            files.move(path, f"{output}/{relative}")
+    files.write_json(f"{output}/{TIMING}", {"seconds": round(seconds, 2)})
+    files.write_json(f"{output}/{MANIFEST}", manifest)
+    files.delete([workspace])

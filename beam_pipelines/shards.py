@@ -1,0 +1,182 @@
+"""The unit of work: one shard, written once, counted, and skipped when it is there already.
+
+A job's pipelines carry small elements (ids, dates, signatures, vectors); bodies stay in Parquet shards that the
+shard functions read and write themselves. A shard function may run twice (retries, speculative execution, a killed
+job): it writes to temporary names and its report, moved in last, says that the shard is complete.
+"""
+
+import contextlib
+import dataclasses
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Self, TypeVar
+
+import apache_beam as beam
+
+from . import files
+from .accounting import Counts
+from .parquet import ParquetShardWriter
+from .records import DeadLetter, Failure, Rejection
+from .tfrecords import TFRecordShardWriter
+
+R = TypeVar("R")
+_SAMPLE_CHARACTERS = 500
+
+
+@dataclasses.dataclass(frozen=True)
+class Phase:
+    """One pipeline of a job.
+
+    Attributes:
+      workspace: the job's temporary folder.
+      name: unique within the job.
+      shard_count: number of shards this phase writes.
+    """
+
+    workspace: str
+    name: str
+    shard_count: int
+
+    def report_path(self, index: int) -> str:
+        return f"{self.workspace}/_reports/{self.name}/{index:05d}.json"
+
+
+class Shard:
+    """What a shard function writes to and counts with. Use as a context manager.
+
+    Attributes:
+      index: number of this shard within its phase.
+      workspace: the job's temporary folder, for reading streams of earlier phases.
+    """
+
+    def __init__(self, phase: Phase, index: int) -> None:
+        self.index = index
+        self.workspace = phase.workspace
+        self._phase = phase
+        self._stack = contextlib.ExitStack()
+        self._read = self._written = 0
+        self._rejected: Counter[str] = Counter()
+        self._failed: Counter[str] = Counter()
+        self._tallies: Counter[str] = Counter()
+        self._dead_letters: ParquetShardWriter[DeadLetter] | None = None
+
+    def path(self, stream: str, extension: str) -> str:
+        """Path of this shard in a stream; streams whose name starts with "_" stay inside the job."""
+        return f"{self.workspace}/{stream}/part-{self.index:05d}-of-{self._phase.shard_count:05d}.{extension}"
+
+    def records(self, stream: str, record_type: type[R]) -> ParquetShardWriter[R]:
+        """Opens this shard of a Parquet stream; closed and moved in when the shard function returns."""
+        return self._stack.enter_context(ParquetShardWriter(self.path(stream, "parquet"), record_type))
+
+    def examples(self, stream: str) -> TFRecordShardWriter:
+        """Opens this shard of a TFRecord stream; closed and moved in when the shard function returns."""
+        return self._stack.enter_context(TFRecordShardWriter(self.path(stream, "tfrecord")))
+
+    def read(self, count: int = 1) -> None:
+        """Counts records that came in."""
+        self._read += count
+
+    def written(self, count: int = 1) -> None:
+        """Counts records that were passed on."""
+        self._written += count
+
+    def tally(self, name: str, count: int = 1) -> None:
+        """Adds to a named number that takes no part in the balance."""
+        self._tallies[name] += count
+
+    def reject(self, key: str, reason: Rejection, detail: str = "", sample: str = "") -> None:
+        """Counts a well-formed record that a rule turned down, and keeps it as a dead letter."""
+        self._rejected[reason.value] += 1
+        self._bury(DeadLetter(key, "rejected", reason.value, detail, sample[:_SAMPLE_CHARACTERS]))
+
+    def fail(self, key: str, reason: Failure, detail: str = "", sample: str = "") -> None:
+        """Counts a record that could not be processed, and keeps it as a dead letter."""
+        self._failed[reason.value] += 1
+        self._bury(DeadLetter(key, "failed", reason.value, detail, sample[:_SAMPLE_CHARACTERS]))
+
+    def _bury(self, letter: DeadLetter) -> None:
+        if self._dead_letters is None:
+            self._dead_letters = self.records(f"dead_letters/{self._phase.name}", DeadLetter)
+        self._dead_letters.write(letter)
+
+    def counts(self) -> Counts:
+        return Counts(self._read, self._written, dict(self._rejected), dict(self._failed), dict(self._tallies))
+
+    def __enter__(self) -> Self:
+        self._stack.__enter__()
+        return self
+
+    def __exit__(self, error_type: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
+        self._stack.__exit__(error_type, error, trace)
+        if error_type is None:
+            counts = self.counts()
+            if counts.balance:
+                raise RuntimeError(
+                    f"phase {self._phase.name}, shard {self.index}: {counts.balance} records unaccounted for: {counts.to_json()}"
+                )
+            files.write_json(self._phase.report_path(self.index), counts.to_json())
+
+
+ShardFunction = Callable[[Shard, Any], None]
+
+
+class _ShardDoFn(beam.DoFn):
+    def __init__(self, function: ShardFunction, phase: Phase) -> None:
+        self._function = function
+        self._phase = phase
+
+    def process(self, element: tuple[int, Any]) -> Iterable[int]:
+        index, payload = element
+        if not files.exists(self._phase.report_path(index)):
+            with Shard(self._phase, index) as shard:
+                self._function(shard, payload)
+        yield index
+
+
+@dataclasses.dataclass
+class ProcessShards(beam.PTransform):  # type: ignore[misc]
+    """Runs ``function(shard, payload)`` for every ``(index, payload)`` whose shard is not complete yet."""
+
+    function: ShardFunction
+    phase: Phase
+
+    def __post_init__(self) -> None:
+        super().__init__(label=f"Process({self.phase.name})")
+
+    def expand(self, pcoll: beam.PCollection) -> beam.PCollection:
+        return pcoll | beam.ParDo(_ShardDoFn(self.function, self.phase))
+
+
+@dataclasses.dataclass
+class GroupByShard(beam.PTransform):  # type: ignore[misc]
+    """(shard index, value) → (shard index, sorted values), for every index below ``shard_count``, also the empty ones.
+
+    Sorting makes what follows independent of bundling. Values must be comparable: plain tuples of ids and numbers.
+    """
+
+    shard_count: int
+
+    def __post_init__(self) -> None:
+        super().__init__(label="GroupByShard")
+
+    def expand(self, pcoll: beam.PCollection) -> beam.PCollection:
+        every = pcoll.pipeline | "EveryShard" >> beam.Create([(index, None) for index in range(self.shard_count)])
+        return (
+            {"values": pcoll, "every": every} | beam.CoGroupByKey() | beam.MapTuple(lambda index, groups: (index, sorted(groups["values"])))
+        )
+
+
+def shard_of(key: str, shard_count: int) -> int:
+    """Shard of a document id (or any hexadecimal key): its top 32 bits modulo the count, the same on every machine."""
+    return int(key[:8], 16) % shard_count
+
+
+def available_cores() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def enumerate_payloads(payloads: Sequence[Any]) -> list[tuple[int, Any]]:
+    """Numbers the work of a phase."""
+    return list(enumerate(payloads))
