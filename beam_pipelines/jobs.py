@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 import enum
 import hashlib
+import itertools
 import json
 import threading
 import time
@@ -146,7 +147,7 @@ class JobRun:
         """Counts of the job (its accounted phases chained) and of every phase."""
         every = {name: self.counts_of(name) for name in self._phases}
         chain = [every[name] for name, (_, accounted) in self._phases.items() if accounted]
-        for earlier, later in zip(chain, chain[1:], strict=False):
+        for earlier, later in itertools.pairwise(chain):
             if earlier.written != later.read:
                 raise RuntimeError(f"{self.job.name}: a phase passed on {earlier.written} records, the next read {later.read}")
         return chain_counts(chain), every

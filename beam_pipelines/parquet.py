@@ -28,13 +28,17 @@ _SCALARS: dict[type, pa.DataType] = {
 }
 
 
-@cache
-def schema_of(record_type: type) -> pa.Schema:
+def schema_of(record_type: Any) -> pa.Schema:
     """Arrow schema of a record dataclass: scalars, ``X | None`` and ``tuple[X, ...]`` of scalars.
 
     Raises:
       TypeError: if a field has another type.
     """
+    return _schema_of(record_type)
+
+
+@cache
+def _schema_of(record_type: Any) -> pa.Schema:
     hints = typing.get_type_hints(record_type)
     return pa.schema([_arrow_field(field.name, hints[field.name]) for field in dataclasses.fields(record_type)])
 
@@ -63,7 +67,6 @@ class ParquetShardWriter(Generic[R]):
         self.path = path
         self.rows = 0
         self._schema = schema_of(record_type)
-        self._names = [field.name for field in dataclasses.fields(record_type)]  # type: ignore[arg-type]
         self._buffer: list[R] = []
         self._sink = files.open_write(f"{path}.tmp")
         self._writer = pq.ParquetWriter(self._sink, self._schema, compression="zstd")
@@ -76,7 +79,7 @@ class ParquetShardWriter(Generic[R]):
 
     def _flush(self) -> None:
         if self._buffer:
-            columns = {name: [getattr(record, name) for record in self._buffer] for name in self._names}
+            columns = {name: [getattr(record, name) for record in self._buffer] for name in self._schema.names}
             self._writer.write_table(pa.table(columns, schema=self._schema))
             self._buffer.clear()
 
@@ -118,10 +121,10 @@ def read_batches(path: str, columns: list[str] | None = None) -> Iterator[pa.Rec
 
 def read_records(path: str, record_type: type[R]) -> Iterator[R]:
     """Records of one shard, in order, holding one row group in memory."""
-    names = [field.name for field in dataclasses.fields(record_type)]  # type: ignore[arg-type]
-    tuples = [pa.types.is_list(schema_of(record_type).field(name).type) for name in names]
-    for batch in read_batches(path, names):
-        columns = [batch.column(name).to_pylist() for name in names]
+    schema = schema_of(record_type)
+    tuples = [pa.types.is_list(field.type) for field in schema]
+    for batch in read_batches(path, schema.names):
+        columns = [batch.column(name).to_pylist() for name in schema.names]
         for row in zip(*columns, strict=True):
             yield record_type(*(tuple(value) if is_tuple else value for value, is_tuple in zip(row, tuples, strict=True)))
 

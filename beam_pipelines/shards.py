@@ -8,6 +8,7 @@ job): it writes to temporary names and its report, moved in last, says that the 
 import contextlib
 import dataclasses
 import os
+import types
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self, TypeVar
@@ -107,7 +108,7 @@ class Shard:
         self._stack.__enter__()
         return self
 
-    def __exit__(self, error_type: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
+    def __exit__(self, error_type: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None) -> None:
         self._stack.__exit__(error_type, error, trace)
         if error_type is None:
             counts = self.counts()
@@ -135,7 +136,7 @@ class _ShardDoFn(beam.DoFn):
 
 
 @dataclasses.dataclass
-class ProcessShards(beam.PTransform):  # type: ignore[misc]
+class ProcessShards(beam.PTransform):
     """Runs ``function(shard, payload)`` for every ``(index, payload)`` whose shard is not complete yet."""
 
     function: ShardFunction
@@ -149,7 +150,7 @@ class ProcessShards(beam.PTransform):  # type: ignore[misc]
 
 
 @dataclasses.dataclass
-class GroupByShard(beam.PTransform):  # type: ignore[misc]
+class GroupByShard(beam.PTransform):
     """(shard index, value) → (shard index, sorted values), for every index below ``shard_count``, also the empty ones.
 
     Sorting makes what follows independent of bundling. Values must be comparable: plain tuples of ids and numbers.
