@@ -1,0 +1,53 @@
+"""What every benchmark offers, and the score that all of them return."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from .encoders import Document, Embeddings
+
+ALL: Final = "all"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Score:
+    """One number of one benchmark.
+
+    Attributes:
+      metric: name as in the tables ("mAP", "ARI", "Spearman").
+      value: in the metric's own range, never scaled by 100.
+      part: the slice it was taken over: a language, a genre, or "all".
+      count: queries, documents or pairs in that slice.
+      std: standard deviation over seeds (n - 1 in the denominator), where there are several.
+    """
+
+    metric: str
+    value: float
+    part: str = ALL
+    count: int = 0
+    std: float | None = None
+
+
+class Benchmark(Protocol):
+    """Documents to embed and a function from their embeddings to scores.
+
+    Reading is lazy: a missing or broken file raises InputError from ``documents``, and fails this benchmark alone.
+    """
+
+    @property
+    def name(self) -> str:
+        """Unique in a run."""
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Files it reads, for the digests in the results manifest."""
+
+    @property
+    def protocol(self) -> Mapping[str, Any]:
+        """Every option that changes a score, as JSON values."""
+
+    def documents(self) -> Sequence[Document]:
+        """All documents, in the order ``score`` expects their embeddings."""
+
+    def score(self, embeddings: Embeddings) -> list[Score]:
+        """Scores of normalised embeddings, float32 ``[N, D]``, dense or CSR."""

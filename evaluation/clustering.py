@@ -1,0 +1,109 @@
+"""Clustering: k-means with the true number of clusters, scored by the adjusted Rand index and V-measure (the paper's Table 6).
+
+Protocol. Documents of one JSONL file (``events.py``) that carry the label (``event`` or ``topic``); k is the number of distinct labels;
+k-means++ starts, one start per seed, on unit vectors (so that Euclidean k-means follows the cosine); mean and standard deviation over seeds.
+With several languages, each language's documents are also clustered on their own.
+"""
+
+import collections
+import dataclasses
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..tasks.errors import InputError
+from .benchmark import ALL, Score
+from .encoders import Document, Embeddings
+from .events import EventDocument, read_events
+
+
+@dataclasses.dataclass(frozen=True)
+class Clustering:
+    """The clustering benchmark over one file.
+
+    Attributes:
+      path: JSONL file, see ``events.py``.
+      name: shown in tables.
+      label: "event" or "topic".
+      seeds: one k-means run each.
+      min_cluster_size: labels with fewer documents are left out.
+    """
+
+    path: str
+    name: str = "clustering"
+    label: str = "event"
+    seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
+    min_cluster_size: int = 1
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return (self.path,)
+
+    @property
+    def protocol(self) -> Mapping[str, Any]:
+        return {"suite": "clustering", "label": self.label, "seeds": list(self.seeds), "min_cluster_size": self.min_cluster_size}
+
+    @functools.cached_property
+    def _rows(self) -> list[EventDocument]:
+        if self.label not in {"event", "topic"}:
+            raise InputError(f"got the label {self.label!r}, expected event or topic", field="label", remedy="choose one of them")
+        if not self.seeds:
+            raise InputError("no seeds", field="seeds", remedy="give at least one")
+        rows = read_events(self.path, self.label)
+        labels = [getattr(row, self.label) for row in rows]
+        sizes = collections.Counter(labels)
+        kept = [row for row, label in zip(rows, labels, strict=True) if label and sizes[label] >= self.min_cluster_size]
+        if len({getattr(row, self.label) for row in kept}) < 2:
+            raise InputError(
+                "fewer than two classes",
+                path=self.path,
+                field=self.label,
+                remedy="give documents of at least two classes; one is no clustering task",
+            )
+        return kept
+
+    def documents(self) -> Sequence[Document]:
+        return [row.document for row in self._rows]
+
+    def score(self, embeddings: Embeddings) -> list[Score]:
+        """``ARI`` and ``V`` with their deviation over seeds, for all documents and by language."""
+        labels = np.array([getattr(row, self.label) for row in self._rows])
+        languages = np.array([row.language for row in self._rows])
+        scores = self._part(ALL, embeddings, labels)
+        if len(set(languages)) > 1:
+            for language in sorted(set(languages)):
+                members = np.flatnonzero(languages == language)
+                if len(set(labels[members])) > 1:
+                    scores += self._part(language or "unknown", embeddings[members], labels[members])
+        return scores
+
+    def _part(self, part: str, embeddings: Embeddings, labels: Any) -> list[Score]:
+        from sklearn.metrics import adjusted_rand_score, v_measure_score
+
+        runs = [kmeans(embeddings, len(set(labels)), seed) for seed in self.seeds]
+        return [
+            _over_seeds("ARI", [adjusted_rand_score(labels, run) for run in runs], part, len(labels)),
+            _over_seeds("V", [v_measure_score(labels, run) for run in runs], part, len(labels)),
+        ]
+
+
+def kmeans(embeddings: Embeddings, clusters: int, seed: int) -> Any:
+    """Cluster numbers ``[N]`` by one k-means++ start.
+
+    Fewer distinct vectors than clusters leave some clusters empty; scikit-learn's warning about it is what the scores then show.
+    """
+    import warnings
+
+    from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return KMeans(clusters, n_init=1, random_state=seed).fit_predict(embeddings)
+
+
+def _over_seeds(metric: str, values: list[float], part: str, count: int) -> Score:
+    std = float(np.std(values, ddof=1)) if len(values) > 1 else None
+    return Score(metric, float(np.mean(values)), part, count, std)

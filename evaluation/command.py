@@ -1,0 +1,119 @@
+"""``newsembed evaluate``: benchmarks over named encoders, side by side.
+
+Example::
+
+    newsembed evaluate --encoder tfidf=tfidf --encoder random=random:work/model --encoder trained=model:work/model \
+        --suite events --data work/heldout.jsonl --suite sts --data sts-test.csv --output work/evaluation
+
+An encoder is ``NAME=SPEC`` with SPEC one of ``tfidf``, ``model:DIR[@step]`` (a training folder), ``random:DIR[@seed]`` (its architecture and
+vocabulary with fresh parameters) and ``savedmodel:DIR``. The k-th ``--suite`` reads the k-th ``--data``; a single ``--data`` serves all.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Mapping
+
+from ..tasks.errors import InputError
+from .benchmark import Benchmark
+from .clustering import Clustering
+from .encoders import Encoder, TfidfEncoder
+from .retrieval import SameEventRetrieval
+from .sts import Sts
+from .suites import EncoderFactory, Result, run_suites, write_results
+
+SUITES = ("events", "clustering", "sts")
+Factories = Mapping[str, Callable[[str], Encoder]]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of ``newsembed evaluate``."""
+    parser.add_argument("--encoder", action="append", required=True, metavar="NAME=SPEC", help="an encoder; repeat for more rows")
+    parser.add_argument("--suite", action="append", required=True, choices=SUITES, help="a benchmark; repeat for more tables")
+    parser.add_argument("--data", action="append", required=True, metavar="FILE", help="its file; one for all or one per --suite")
+    parser.add_argument("--output", required=True, metavar="DIR", help="folder for results.json and results.md")
+    parser.add_argument("--cache", metavar="DIR", help="keep embeddings here by content, so that a second run only scores")
+    parser.add_argument("--cross_publisher", action="store_true", help="events: leave out candidates of the query's publisher")
+    parser.add_argument("--cross_language", action="store_true", help="events: leave out candidates in the query's language")
+    parser.add_argument("--exclude_near_copies", action="store_true", help="events: leave out candidates of the query's duplicate_group")
+    parser.add_argument("--max_day_gap", type=int, metavar="DAYS", help="events: leave out candidates further away in byline date")
+    parser.add_argument("--label", choices=("event", "topic"), default="event", help="clustering: the true classes (default: event)")
+    parser.add_argument("--min_cluster_size", type=int, default=1, metavar="N", help="clustering: leave out smaller classes")
+    parser.add_argument("--seeds", type=int, default=5, metavar="N", help="clustering: k-means runs, seeds 0 to N-1 (default: 5)")
+
+
+def run(args: argparse.Namespace, factories: Factories) -> int:
+    """Runs the command; 0 if every cell has a number, 1 if one failed.
+
+    Args:
+      args: from :func:`add_arguments`.
+      factories: makes an encoder from the text after the colon, by the word before it (``serving.factories()``).
+    """
+    import rich
+
+    from .table import console
+
+    specs = dict(_split_encoder(text) for text in args.encoder)
+    if len(specs) < len(args.encoder):
+        raise InputError("two encoders share a name", field="--encoder", remedy="give each its own NAME=")
+    encoders = {name: encoder_factory(spec, factories) for name, spec in specs.items()}
+    results = run_suites(
+        encoders, _benchmarks(args), cache=args.cache, command=["newsembed", *sys.argv[1:]], specs=specs, on_result=_print_progress
+    )
+    write_results(results, args.output)
+    for table in console(results):
+        rich.print(table)
+    return 1 if results.failed else 0
+
+
+def encoder_factory(spec: str, factories: Factories) -> EncoderFactory:
+    """The maker of the encoder that ``spec`` names; nothing is loaded yet.
+
+    Raises:
+      InputError: on an unknown kind or a missing folder name.
+    """
+    kind, _, rest = spec.partition(":")
+    if kind == "tfidf" and not rest:
+        return TfidfEncoder
+    if kind not in factories or not rest:
+        known = ", ".join(["tfidf", *(f"{name}:DIR" for name in sorted(factories))])
+        raise InputError(f"got the encoder {spec!r}", field="--encoder", remedy=f"choose one of {known}")
+    make = factories[kind]
+    return lambda: make(rest)
+
+
+def _split_encoder(text: str) -> tuple[str, str]:
+    name, equals, spec = text.partition("=")
+    if not name or not equals or not spec:
+        raise InputError(f"got {text!r}, expected NAME=SPEC", field="--encoder", remedy="for example: --encoder trained=model:work/model")
+    return name, spec
+
+
+def _benchmarks(args: argparse.Namespace) -> list[Benchmark]:
+    files = args.data * len(args.suite) if len(args.data) == 1 else args.data
+    if len(files) != len(args.suite):
+        raise InputError(
+            f"{len(args.suite)} suites with {len(files)} data files", field="--data", remedy="give one file for all suites or one for each"
+        )
+    if args.seeds < 1:
+        raise InputError(f"got {args.seeds}, expected at least 1", field="--seeds", remedy="give a positive number")
+    repeated = {suite for suite in args.suite if args.suite.count(suite) > 1}
+    names = [f"{suite} {os.path.basename(file)}" if suite in repeated else suite for suite, file in zip(args.suite, files, strict=True)]
+    return [_benchmark(suite, file, name, args) for suite, file, name in zip(args.suite, files, names, strict=True)]
+
+
+def _benchmark(suite: str, path: str, name: str, args: argparse.Namespace) -> Benchmark:
+    if suite == "events":
+        return SameEventRetrieval(path, name, args.cross_publisher, args.cross_language, args.exclude_near_copies, args.max_day_gap)
+    if suite == "clustering":
+        return Clustering(path, name, args.label, tuple(range(args.seeds)), args.min_cluster_size)
+    return Sts(path, name)
+
+
+def _print_progress(result: Result) -> None:
+    note = (
+        f"{result.texts} texts in {result.seconds:.1f} s{' (cached)' if result.from_cache else ''}"
+        if result.status == "ok"
+        else result.error
+    )
+    print(f"{result.encoder} on {result.benchmark}: {result.status}, {note}", file=sys.stderr)

@@ -1,0 +1,212 @@
+"""Encoders as the benchmarks see them: documents in, one vector a document out.
+
+A benchmark hands *all* of its documents to one ``encode`` call, so an encoder may use statistics of the collection
+(TF-IDF does) and the cache needs one key per benchmark.
+"""
+
+import dataclasses
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ..tasks.errors import InputError
+
+# Dense float32 [N, D] or a SciPy CSR matrix of the same shape and dtype (SciPy has no types to name).
+Embeddings = Any
+
+_WORD_PATTERN: Final = r"(?u)\b\w+\b"  # scikit-learn's default drops one-letter words, which matter outside English
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Document:
+    """A text to embed; either part may be empty, not both."""
+
+    title: str
+    body: str
+
+
+class Encoder(Protocol):
+    """Anything that maps documents to vectors."""
+
+    @property
+    def digest(self) -> str:
+        """Names the encoder's state: it differs whenever the embeddings of the same documents may differ."""
+
+    def encode(self, documents: Sequence[Document]) -> Embeddings:
+        """Embeds ``N`` documents as float32 ``[N, D]``, dense or CSR, not necessarily normalised."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Encoded:
+    """Checked embeddings of one benchmark's documents and what they cost.
+
+    Attributes:
+      embeddings: float32 ``[N, D]`` of unit length (rows of zeros stay zero), dense or CSR.
+      seconds: wall time of ``encode``; of the first run, where they come from the cache.
+      texts: N.
+      from_cache: whether they were read from disk.
+    """
+
+    embeddings: Embeddings
+    seconds: float
+    texts: int
+    from_cache: bool
+
+    @property
+    def texts_per_second(self) -> float:
+        return self.texts / self.seconds if self.seconds > 0 else float("inf")
+
+
+class TfidfEncoder:
+    """TF-IDF over words, the baseline that any news encoder must beat.
+
+    Term weights are ``(1 + log tf) * idf`` with idf of the very documents it is asked to embed, which favours the baseline.
+    """
+
+    def __init__(self, max_features: int = 1 << 18) -> None:
+        self._max_features = max_features
+
+    @property
+    def digest(self) -> str:
+        return f"tfidf-words-sublinear-{self._max_features}"
+
+    def encode(self, documents: Sequence[Document]) -> Embeddings:
+        """CSR float32 ``[N, words]``, rows of unit length.
+
+        Raises:
+          InputError: if no document holds a word.
+        """
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
+        vectorizer = TfidfVectorizer(sublinear_tf=True, max_features=self._max_features, token_pattern=_WORD_PATTERN, dtype=np.float32)
+        try:
+            return vectorizer.fit_transform(f"{document.title}\n{document.body}" for document in documents)
+        except ValueError as error:
+            raise InputError(f"TF-IDF found no words: {error}", remedy="give documents with text") from error
+
+
+def encode_checked(encoder: Encoder, documents: Sequence[Document], cache: str | None = None) -> Encoded:
+    """Embeds ``documents``, checks the result and normalises it; reads and fills the cache folder if one is given.
+
+    Args:
+      encoder: what embeds.
+      documents: all documents of a benchmark.
+      cache: folder of embeddings by content digest; made when needed.
+
+    Raises:
+      InputError: on no documents, an empty document, a wrong number of rows, a wrong rank, NaN or infinity.
+    """
+    _check_documents(documents)
+    path = None if cache is None else os.path.join(cache, _content_digest(encoder.digest, documents))
+    if path is not None and (hit := _read_cache(path, len(documents))) is not None:
+        return hit
+    started = time.perf_counter()
+    embeddings = encoder.encode(documents)
+    seconds = time.perf_counter() - started
+    encoded = Encoded(normalised(_checked(embeddings, len(documents))), seconds, len(documents), from_cache=False)
+    if path is not None:
+        _write_cache(path, encoded)
+    return encoded
+
+
+def normalised(embeddings: Embeddings) -> Embeddings:
+    """Rows scaled to unit length as float32; rows of zeros stay zero."""
+    from scipy import sparse
+
+    if sparse.issparse(embeddings):
+        from sklearn.preprocessing import normalize
+
+        return normalize(embeddings.tocsr().astype(np.float32))
+    dense = np.asarray(embeddings, np.float32)
+    norms = np.linalg.norm(dense, axis=1, keepdims=True)
+    return dense / np.where(norms > 0, norms, 1).astype(np.float32)
+
+
+def cosine_similarities(first: Embeddings, second: Embeddings) -> npt.NDArray[np.float32]:
+    """Dense ``[N, M]`` cosines between rows of two normalised matrices, dense or CSR."""
+    from scipy import sparse
+
+    product = first @ second.T
+    return np.asarray(product.toarray() if sparse.issparse(product) else product, np.float32)
+
+
+def paired_cosines(first: Embeddings, second: Embeddings) -> npt.NDArray[np.float32]:
+    """``[N]`` cosines between row i of one normalised matrix and row i of another, dense or CSR."""
+    from scipy import sparse
+
+    product = first.multiply(second) if sparse.issparse(first) else first * second
+    return np.asarray(product.sum(axis=1), np.float32).reshape(-1)
+
+
+def _check_documents(documents: Sequence[Document]) -> None:
+    if not documents:
+        raise InputError("no documents to embed", remedy="give a file with at least one document")
+    empty = [number for number, document in enumerate(documents) if not (document.title.strip() or document.body.strip())]
+    if empty:
+        shown = ", ".join(map(str, empty[:5]))
+        raise InputError(
+            f"{len(empty)} of {len(documents)} documents are empty (0-based numbers {shown})", remedy="remove them from the benchmark"
+        )
+
+
+def _checked(embeddings: Embeddings, rows: int) -> Embeddings:
+    from scipy import sparse
+
+    is_sparse = sparse.issparse(embeddings)
+    matrix = embeddings if is_sparse else np.asarray(embeddings)
+    if matrix.ndim != 2:
+        raise InputError(f"the encoder returned an array of shape {matrix.shape}, expected [{rows}, D]", remedy="mend the encoder")
+    if matrix.shape[0] != rows:
+        raise InputError(
+            f"the encoder returned {matrix.shape[0]} rows for {rows} documents", remedy="mend the encoder: one row each, in order"
+        )
+    bad = int((~np.isfinite(matrix.data if is_sparse else matrix)).sum())
+    if bad:
+        raise InputError(
+            f"the encoder returned {bad} values of NaN or infinity in {rows} rows",
+            remedy="use a checkpoint from before training diverged",
+        )
+    return matrix
+
+
+def _content_digest(encoder_digest: str, documents: Iterable[Document]) -> str:
+    digest = hashlib.sha256(encoder_digest.encode())
+    for document in documents:
+        for text in (document.title, document.body):
+            raw = text.encode("utf-8", "surrogatepass")
+            digest.update(len(raw).to_bytes(8, "little") + raw)
+    return digest.hexdigest()[:32]
+
+
+def _read_cache(path: str, rows: int) -> Encoded | None:
+    from scipy import sparse
+
+    try:
+        with open(f"{path}.json", encoding="utf-8") as file:
+            facts = json.load(file)
+        embeddings = sparse.load_npz(f"{path}.npz") if facts["sparse"] else np.load(f"{path}.npy", allow_pickle=False)
+    except (OSError, ValueError, KeyError):
+        return None  # absent or cut short: embed again and overwrite
+    if embeddings.shape[0] != rows:
+        return None
+    return Encoded(embeddings, facts["seconds"], rows, from_cache=True)
+
+
+def _write_cache(path: str, encoded: Encoded) -> None:
+    from scipy import sparse
+
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    is_sparse = bool(sparse.issparse(encoded.embeddings))
+    if is_sparse:
+        sparse.save_npz(f"{path}.npz", encoded.embeddings)
+    else:
+        np.save(f"{path}.npy", encoded.embeddings)
+    # The facts come last: an entry without them is not an entry.
+    with open(f"{path}.json", "w", encoding="utf-8") as file:
+        json.dump({"sparse": is_sparse, "seconds": encoded.seconds, "texts": encoded.texts}, file)

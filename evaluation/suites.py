@@ -1,0 +1,227 @@
+"""Runs named encoders on benchmarks and keeps the numbers with everything needed to trust and repeat them.
+
+``results.json`` in the output folder holds versions, digests of data and encoders, protocols with their seeds, the command and every
+score; ``results.md`` the same as tables. A benchmark or an encoder that fails is recorded as failed with its error and the others go on.
+"""
+
+import dataclasses
+import datetime
+import hashlib
+import importlib.metadata
+import json
+import logging
+import os
+import platform
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Literal
+
+from ..tasks.errors import InputError
+from .benchmark import Benchmark, Score
+from .encoders import Encoder, encode_checked
+
+RESULTS_FILE: Final = "results.json"
+TABLE_FILE: Final = "results.md"
+_PACKAGES: Final = ("newsembed", "numpy", "scipy", "scikit-learn", "jax", "jaxlib", "flax", "tensorflow", "tensorflow-text")
+
+_logger = logging.getLogger(__name__)
+
+EncoderFactory = Callable[[], Encoder]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Result:
+    """One encoder on one benchmark.
+
+    Attributes:
+      status: "ok", or "failed": then ``error`` says why and there are no scores.
+      seconds: wall time of embedding, of the run that filled the cache where ``from_cache``.
+      scoring_seconds: wall time of the metric.
+    """
+
+    encoder: str
+    benchmark: str
+    status: Literal["ok", "failed"]
+    scores: tuple[Score, ...] = ()
+    error: str = ""
+    texts: int = 0
+    dimensions: int = 0
+    seconds: float = 0.0
+    scoring_seconds: float = 0.0
+    from_cache: bool = False
+
+    @property
+    def texts_per_second(self) -> float | None:
+        return self.texts / self.seconds if self.seconds > 0 else None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Results:
+    """All results of one run, in the order encoders then benchmarks were given, with the manifest."""
+
+    results: tuple[Result, ...]
+    manifest: Mapping[str, Any]
+
+    @property
+    def failed(self) -> tuple[Result, ...]:
+        return tuple(result for result in self.results if result.status == "failed")
+
+    def score(self, encoder: str, benchmark: str, metric: str, part: str = "all") -> float:
+        """One number.
+
+        Raises:
+          KeyError: if that benchmark failed or has no such number.
+        """
+        for result in self.results:
+            if (result.encoder, result.benchmark) == (encoder, benchmark):
+                for score in result.scores:
+                    if (score.metric, score.part) == (metric, part):
+                        return score.value
+        raise KeyError((encoder, benchmark, metric, part))
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values; what ``results.json`` holds."""
+        rows = [dataclasses.asdict(result) | {"texts_per_second": result.texts_per_second} for result in self.results]
+        return {**self.manifest, "results": rows}
+
+
+def run_suites(
+    encoders: Mapping[str, EncoderFactory],
+    benchmarks: Sequence[Benchmark],
+    *,
+    cache: str | None = None,
+    command: Sequence[str] = (),
+    specs: Mapping[str, str] | None = None,
+    on_result: Callable[[Result], None] | None = None,
+) -> Results:
+    """Runs every encoder on every benchmark; one encoder is in memory at a time.
+
+    Args:
+      encoders: by name, each made when its turn comes, so that a broken model folder fails its own rows only.
+      benchmarks: with distinct names.
+      cache: folder of embeddings by content; ``None`` embeds anew.
+      command: the command line, for the manifest.
+      specs: how each encoder was asked for, for the manifest.
+      on_result: called after each result, for progress.
+
+    Raises:
+      InputError: if there is nothing to run or two benchmarks share a name.
+    """
+    _check_names(encoders, benchmarks)
+    results: list[Result] = []
+    digests: dict[str, Any] = {}
+    for name, factory in encoders.items():
+        encoder, reason = None, ""
+        try:
+            encoder = factory()
+            digests[name] = {"spec": (specs or {}).get(name, name), "digest": encoder.digest}
+        except Exception as error:  # noqa: BLE001 - whatever broke is shown in the table; the other encoders go on
+            reason = _reason(error)
+            digests[name] = {"spec": (specs or {}).get(name, name), "error": reason}
+        for benchmark in benchmarks:
+            failed = Result(name, benchmark.name, "failed", error=reason)
+            results.append(failed if encoder is None else run_one(name, encoder, benchmark, cache))
+            if on_result is not None:
+                on_result(results[-1])
+    return Results(tuple(results), _manifest(benchmarks, digests, command))
+
+
+def run_one(name: str, encoder: Encoder, benchmark: Benchmark, cache: str | None = None) -> Result:
+    """One encoder on one benchmark; any exception becomes a failed result."""
+    try:
+        encoded = encode_checked(encoder, benchmark.documents(), cache)
+        started = time.perf_counter()
+        scores = tuple(benchmark.score(encoded.embeddings))
+        return Result(
+            name,
+            benchmark.name,
+            "ok",
+            scores,
+            texts=encoded.texts,
+            dimensions=int(encoded.embeddings.shape[1]),
+            seconds=encoded.seconds,
+            scoring_seconds=time.perf_counter() - started,
+            from_cache=encoded.from_cache,
+        )
+    except Exception as error:  # noqa: BLE001 - one benchmark's failure is a row of the table, not the end of the run
+        return Result(name, benchmark.name, "failed", error=_reason(error))
+
+
+def write_results(results: Results, output: str) -> None:
+    """Writes ``results.json`` and ``results.md`` into ``output``, each complete or not at all."""
+    from .table import markdown
+
+    os.makedirs(output, exist_ok=True)
+    text = json.dumps(results.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+    for name, content in ((RESULTS_FILE, text), (TABLE_FILE, markdown(results))):
+        path = os.path.join(output, name)
+        with open(f"{path}.tmp", "w", encoding="utf-8") as file:
+            file.write(content + "\n")
+        os.replace(f"{path}.tmp", path)
+
+
+def read_results(output: str) -> Results:
+    """Reads what :func:`write_results` wrote.
+
+    Raises:
+      InputError: if there is no readable ``results.json``.
+    """
+    path = os.path.join(output, RESULTS_FILE)
+    try:
+        with open(path, encoding="utf-8") as file:
+            manifest = json.load(file)
+        rows = manifest.pop("results")
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(f"no readable results: {error}", path=path, remedy="run newsembed evaluate") from error
+    for row in rows:
+        row.pop("texts_per_second")
+        row["scores"] = tuple(Score(**score) for score in row["scores"])
+    return Results(tuple(Result(**row) for row in rows), manifest)
+
+
+def _check_names(encoders: Mapping[str, EncoderFactory], benchmarks: Sequence[Benchmark]) -> None:
+    if not encoders or not benchmarks:
+        raise InputError("nothing to run", remedy="give at least one encoder and one benchmark")
+    names = [benchmark.name for benchmark in benchmarks]
+    if len(set(names)) < len(names):
+        raise InputError(f"two benchmarks share a name: {', '.join(names)}", remedy="give each its own")
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, InputError):
+        return str(error)
+    _logger.warning("a benchmark failed", exc_info=error)
+    return f"{type(error).__name__}: {error}"
+
+
+def _manifest(benchmarks: Sequence[Benchmark], encoders: Mapping[str, Any], command: Sequence[str]) -> dict[str, Any]:
+    return {
+        "written_at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "command": list(command),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "versions": {package: version for package in _PACKAGES if (version := _version(package))},
+        "encoders": dict(encoders),
+        "benchmarks": {
+            benchmark.name: {
+                "protocol": dict(benchmark.protocol),
+                "data": [{"path": path, "sha256": _file_digest(path)} for path in benchmark.paths],
+            }
+            for benchmark in benchmarks
+        },
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _file_digest(path: str) -> str | None:
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return None

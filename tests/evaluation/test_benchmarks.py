@@ -1,0 +1,308 @@
+"""Retrieval, clustering and STS against cases worked by hand, and their complaints about bad files."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+from newsembed.evaluation.clustering import Clustering, kmeans
+from newsembed.evaluation.encoders import normalised
+from newsembed.evaluation.events import read_events
+from newsembed.evaluation.retrieval import SameEventRetrieval, ranking_scores
+from newsembed.evaluation.sts import Sts, read_pairs
+from newsembed.tasks.errors import InputError
+
+
+def row(number, event, *, publisher="p", language="en", date="2020-01-01", **more):
+    return {
+        "id": str(number), "title": f"t{number}", "body": "b", "publisher": publisher,
+        "language": language, "event": event, "topic": "x", "byline_date": date, **more,
+    }  # fmt: skip
+
+
+def write(path, rows):
+    path.write_text("".join(json.dumps(r) + "\n" for r in rows))
+    return str(path)
+
+
+def scores(benchmark, embeddings):
+    benchmark.documents()
+    return {(s.metric, s.part): s for s in benchmark.score(normalised(np.asarray(embeddings, float)))}
+
+
+def angles(*degrees):
+    radians = np.deg2rad(degrees)
+    return np.stack([np.cos(radians), np.sin(radians)], axis=1)
+
+
+# Retrieval
+
+
+def test_map_and_hit_by_hand(tmp_path):
+    # On a circle: d0 at 0, d1 at 10, d2 at 25, d3 at 90. Events: A = {d0, d2}, B = {d1, d3}.
+    # d0 ranks d1, d2, d3: AP 1/2, no hit. d2 ranks d1 (15), d0 (25), d3 (65): AP 1/2. d1 ranks d0, d2, d3: AP 1/3. d3 ranks d2, d1, d0: AP 1/2.
+    path = write(tmp_path / "e.jsonl", [row(0, "A"), row(1, "B"), row(2, "A"), row(3, "B")])
+    found = scores(SameEventRetrieval(path), angles(0, 10, 25, 90))
+    assert found["mAP", "all"].value == pytest.approx((1 / 2 + 1 / 2 + 1 / 3 + 1 / 2) / 4)
+    assert found["hit@1", "all"].value == 0
+    assert found["mAP", "all"].count == 4
+    assert set(found) == {("mAP", "all"), ("hit@1", "all")}
+
+
+def test_options_remove_candidates_from_both_sides(tmp_path):
+    rows = [
+        row(0, "A", publisher="p", date="2020-01-01"),
+        row(1, "A", publisher="p", date="2020-01-02"),  # nearest to d0, same publisher
+        row(2, "B", publisher="q", date="2020-02-01"),  # second, far in time
+        row(3, "A", publisher="q", date="2020-01-03"),
+    ]
+    path, circle = write(tmp_path / "e.jsonl", rows), angles(0, 1, 5, 20)
+    assert scores(SameEventRetrieval(path), circle)["mAP", "all"].count == 3
+    crossed = SameEventRetrieval(path, cross_publisher=True)
+    # d0: d2 no, d3 yes: 1/2. d1 the same: 1/2. d3: d1 (19), d0 (20), both yes: 1.
+    assert scores(crossed, circle)["mAP", "all"].value == pytest.approx(2 / 3)
+    near = SameEventRetrieval(path, cross_publisher=True, max_day_gap=7)
+    assert scores(near, circle)["mAP", "all"].value == 1.0
+
+
+def test_cross_language_and_near_copies(tmp_path):
+    rows = [
+        row(0, "A", language="en", duplicate_group="g"),
+        row(1, "A", language="en", duplicate_group="g"),
+        row(2, "B", language="de"),
+        row(3, "A", language="de"),
+    ]
+    path, circle = write(tmp_path / "e.jsonl", rows), angles(0, 1, 5, 20)
+    crossed = scores(SameEventRetrieval(path, cross_language=True), circle)
+    assert crossed["mAP", "de"].value == 1.0
+    assert crossed["mAP", "en"].value == pytest.approx(0.5)
+    paraphrase = scores(SameEventRetrieval(path, exclude_near_copies=True), circle)
+    assert paraphrase["mAP", "en"].value == pytest.approx(0.5)
+    assert paraphrase["hit@1", "en"].value == 0
+
+
+def test_documents_without_event_distract_but_do_not_ask(tmp_path):
+    path = write(tmp_path / "e.jsonl", [row(0, "A"), row(1, None), row(2, "A"), row(3, "B"), row(4, None)])
+    found = scores(SameEventRetrieval(path), angles(0, 5, 12, 90, 91))
+    assert found["mAP", "all"].count == 2
+    assert found["mAP", "all"].value == pytest.approx(0.5)
+
+
+def test_a_collapsed_encoder_has_no_luck(tmp_path):
+    path = write(tmp_path / "e.jsonl", [row(0, "A"), row(1, "A"), row(2, "B"), row(3, "B")])
+    found = scores(SameEventRetrieval(path), np.ones((4, 2)))
+    assert found["hit@1", "all"].value == pytest.approx(1 / 3)
+    assert found["mAP", "all"].value == pytest.approx(1 / 3)
+
+
+@given(st.integers(0, 2**31), st.integers(2, 12))
+def test_average_precision_equals_its_definition(seed, size):
+    rng = np.random.default_rng(seed)
+    similarities = rng.permutation(size).astype(np.float32)[None]  # no ties
+    relevant, candidate = rng.random((2, size)) < 0.5
+    precision, hit = ranking_scores(similarities, relevant[None], candidate[None])
+    order = [i for i in np.argsort(-similarities[0]) if candidate[i]]
+    hits = [bool(relevant[i]) for i in order]
+    if not any(hits):
+        assert np.isnan(precision[0])
+        assert np.isnan(hit[0])
+        return
+    expected = np.mean([sum(hits[: k + 1]) / (k + 1) for k, is_hit in enumerate(hits) if is_hit])
+    assert precision[0] == pytest.approx(expected)
+    assert hit[0] == hits[0]
+
+
+def test_block_size_does_not_change_the_scores(tmp_path, monkeypatch):
+    rng = np.random.default_rng(1)
+    path = write(tmp_path / "e.jsonl", [row(i, str(i % 7), publisher=str(i % 3), language="en" if i % 2 else "fr") for i in range(40)])
+    embeddings = rng.normal(size=(40, 8))
+    whole = scores(SameEventRetrieval(path, cross_publisher=True), embeddings)
+    monkeypatch.setattr("newsembed.evaluation.retrieval._QUERY_BLOCK", 7)
+    assert scores(SameEventRetrieval(path, cross_publisher=True), embeddings) == whole
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "message"),
+    [
+        ([row(0, "A"), row(1, "A")], {}, "fewer than two events"),
+        ([row(0, "A"), row(1, "B")], {}, "no document has another one"),
+        ([row(0, "A"), row(1, "A", date=None), row(2, "B")], {"max_day_gap": 1}, "byline_date: 1 of 3"),
+        ([row(0, "A"), row(1, "A", publisher=""), row(2, "B")], {"cross_publisher": True}, "publisher: 1 of 3"),
+    ],
+)
+def test_retrieval_refuses(tmp_path, rows, options, message):
+    benchmark = SameEventRetrieval(write(tmp_path / "e.jsonl", rows), **options)
+    with pytest.raises(InputError, match=message):
+        scores(benchmark, np.ones((len(rows), 2)))
+
+
+# The events file
+
+
+def test_compressed_files_read_the_same(tmp_path):
+    plain = write(tmp_path / "e.jsonl", [row(0, "A"), row(1, "B")])
+    raw = (tmp_path / "e.jsonl").read_bytes()
+    (tmp_path / "e.jsonl.gz").write_bytes(gzip.compress(raw))
+    (tmp_path / "e.jsonl.zst").write_bytes(zstandard.compress(raw))
+    assert read_events(plain) == read_events(f"{plain}.gz") == read_events(f"{plain}.zst")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", r"e\.jsonl:1: not JSON"),
+        ("[1]", "expected an object"),
+        ('{"id": "1", "title": "t", "body": "b"}', "event: the field is missing"),
+        (json.dumps(row(0, "A", date="1/21")), "byline_date: got '1/21'"),
+        (json.dumps(row(0, "A") | {"title": ["x"]}), "title: got a JSON list"),
+        (json.dumps(row(0, "A")) + "\n" + json.dumps(row(0, "B")), r"e\.jsonl:2: id: .*also on line 1"),
+        ("\n", "no documents"),
+    ],
+)
+def test_bad_event_files(tmp_path, text, message):
+    (tmp_path / "e.jsonl").write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_events(str(tmp_path / "e.jsonl"))
+
+
+def test_missing_and_undecodable_files(tmp_path):
+    with pytest.raises(InputError, match="cannot be read"):
+        read_events(str(tmp_path / "none.jsonl"))
+    (tmp_path / "e.jsonl").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InputError, match="UTF-8"):
+        read_events(str(tmp_path / "e.jsonl"))
+    whole = gzip.compress("".join(json.dumps(row(i, "A")) + "\n" for i in range(50)).encode())
+    (tmp_path / "e.jsonl.gz").write_bytes(whole[:-20])
+    with pytest.raises(InputError, match="cannot be read"):
+        read_events(str(tmp_path / "e.jsonl.gz"))
+
+
+# Clustering
+
+
+def test_separate_clusters_score_one_and_one_point_scores_zero(tmp_path):
+    path = write(tmp_path / "e.jsonl", [row(i, "ABC"[i % 3]) for i in range(12)])
+    found = scores(Clustering(path, seeds=(0, 1, 2)), angles(*[(i % 3) * 100 + i * 0.1 for i in range(12)]))
+    assert found["ARI", "all"].value == pytest.approx(1)
+    assert found["V", "all"].value == pytest.approx(1)
+    assert found["V", "all"].std == pytest.approx(0, abs=1e-9)
+    collapsed = scores(Clustering(path, seeds=(0,)), np.ones((12, 2)))
+    assert collapsed["ARI", "all"].value == pytest.approx(0)
+    assert collapsed["ARI", "all"].std is None
+
+
+def test_ari_and_v_by_hand(tmp_path, monkeypatch):
+    # True AABB, found 0001. Pairs together in both: 1; expected 2 * 3 / 6 = 1: ARI = 0.
+    # H(C|K) = 3/4 H(1/3); homogeneity = 1 - that / ln 2; H(K|C) = 1/2 ln 2, H(K) = H(1/4).
+    path = write(tmp_path / "e.jsonl", [row(i, e) for i, e in enumerate("AABB")])
+    monkeypatch.setattr("newsembed.evaluation.clustering.kmeans", lambda *_: np.array([0, 0, 0, 1]))
+    found = scores(Clustering(path, seeds=(0,)), np.ones((4, 2)))
+
+    def entropy(p):
+        return -p * np.log(p) - (1 - p) * np.log(1 - p)
+
+    homogeneity = 1 - 0.75 * entropy(1 / 3) / np.log(2)
+    completeness = 1 - 0.5 * np.log(2) / entropy(1 / 4)
+    assert found["ARI", "all"].value == pytest.approx(0)
+    assert found["V", "all"].value == pytest.approx(2 * homogeneity * completeness / (homogeneity + completeness))
+
+
+def test_std_is_over_seeds(tmp_path, monkeypatch):
+    path = write(tmp_path / "e.jsonl", [row(i, e) for i, e in enumerate("AABB")])
+    runs = {0: [0, 0, 1, 1], 1: [0, 0, 0, 1]}
+    monkeypatch.setattr("newsembed.evaluation.clustering.kmeans", lambda _, __, seed: np.array(runs[seed]))
+    found = scores(Clustering(path, seeds=(0, 1)), np.ones((4, 2)))
+    assert found["ARI", "all"].value == pytest.approx(0.5)
+    assert found["ARI", "all"].std == pytest.approx(np.sqrt(0.5))
+
+
+def test_clustering_by_language_and_small_classes(tmp_path):
+    rows = [row(i, "AB"[i % 2], language="en" if i < 6 else "fr") for i in range(12)] + [row(12, "C"), row(13, None)]
+    benchmark = Clustering(write(tmp_path / "e.jsonl", rows), min_cluster_size=2, seeds=(0,))
+    assert len(benchmark.documents()) == 12
+    found = scores(benchmark, angles(*[(i % 2) * 90 for i in range(12)]))
+    assert {part for _, part in found} == {"all", "en", "fr"}
+    assert found["ARI", "fr"].value == 1
+
+
+def test_clustering_refuses_one_class_and_unknown_labels(tmp_path):
+    path = write(tmp_path / "e.jsonl", [row(0, "A"), row(1, "A"), row(2, "")])
+    with pytest.raises(InputError, match="fewer than two classes"):
+        Clustering(path).documents()
+    with pytest.raises(InputError, match="expected event or topic"):
+        Clustering(path, label="color").documents()
+    (tmp_path / "f.jsonl").write_text('{"id": "1", "title": "t", "body": "b"}')
+    with pytest.raises(InputError, match="topic: the field is missing"):
+        Clustering(str(tmp_path / "f.jsonl"), label="topic").documents()
+
+
+def test_kmeans_repeats_by_seed():
+    embeddings = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
+    assert np.array_equal(kmeans(embeddings, 5, 3), kmeans(embeddings, 5, 3))
+
+
+# STS
+
+
+SEMEVAL = '5\tA b\tA b\n3\tA\tB "quoted\n\tno\tscore\n0.5\tC\tD\n'  # fmt: skip
+STSB = (
+    "main-news\tMSRpar\t2012test\t0001\t4.0\tS one\tS two\n"
+    'main-news\tMSRpar\t2012test\t0002\t1.0\tS "x\tS y\tsource\tsource\n'
+    "main-captions\timages\t2014\t0003\t2.5\tS p\tS q\n"
+)  # fmt: skip
+SICK = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n1\tA\tB\t4.5\tNEUTRAL\n2\tC\tD\t3.2\tNEUTRAL\n"
+
+
+@pytest.mark.parametrize(("text", "gold"), [(SEMEVAL, [5, 3, 0.5]), (STSB, [4, 1, 2.5]), (SICK, [4.5, 3.2])])
+def test_layouts(tmp_path, text, gold):
+    (tmp_path / "s").write_text(text)
+    assert [pair.score for pair in read_pairs(str(tmp_path / "s"))] == gold
+
+
+def test_quotes_are_text(tmp_path):
+    (tmp_path / "s").write_text(STSB)
+    assert read_pairs(str(tmp_path / "s"))[1].first == 'S "x'
+
+
+def test_spearman_by_hand(tmp_path):
+    # Gold 1 2 3 4, cosines rank 1 2 4 3: rho = 1 - 6 * 2 / (4 * 15) = 0.8.
+    (tmp_path / "s").write_text("".join(f"{score}\ta{score}\tb{score}\n" for score in (1, 2, 3, 4)))
+    embeddings = np.concatenate([angles(0, 0, 0, 0), angles(90, 60, 10, 30)])
+    found = scores(Sts(str(tmp_path / "s")), embeddings)
+    assert found["Spearman", "all"].value == pytest.approx(0.8)
+
+
+def test_stsb_is_scored_by_genre_too(tmp_path):
+    (tmp_path / "s").write_text(STSB + "main-captions\timages\t2014\t0004\t3.5\tS r\tS s\n")
+    embeddings = np.concatenate([angles(0, 0, 0, 0), angles(10, 60, 40, 20)])
+    found = scores(Sts(str(tmp_path / "s")), embeddings)
+    assert {part for _, part in found} == {"all", "main-news", "main-captions"}
+    assert found["Spearman", "main-news"].value == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a\tb\n", "no known layout"),
+        ("", "no known layout"),
+        ("5\ta\tb\n5\ta\n", "s:2: got 2 tab-separated columns, expected at least 3"),
+        ("5\ta\tb\nx\ta\tb\n", "s:2: score: got 'x'"),
+        ("5\ta\tb\n4\t\tb\n", "s:2: sentence1: a sentence is empty"),
+        ("5\ta\tb\n5\tc\td\n", "fewer than two distinct scores"),
+    ],
+)
+def test_bad_sts_files(tmp_path, text, message):
+    (tmp_path / "s").write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_pairs(str(tmp_path / "s"))
+
+
+def test_sts_refuses_missing_file_and_equal_cosines(tmp_path):
+    with pytest.raises(InputError, match="cannot be read"):
+        read_pairs(str(tmp_path / "none"))
+    (tmp_path / "s").write_text(SICK)
+    with pytest.raises(InputError, match="all 2 cosines"):
+        scores(Sts(str(tmp_path / "s")), np.ones((4, 2)))

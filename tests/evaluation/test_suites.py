@@ -1,0 +1,149 @@
+"""The run over encoders and benchmarks: failures stay in their cell, results come back as written, the command does it all."""
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from newsembed.evaluation import command
+from newsembed.evaluation.clustering import Clustering
+from newsembed.evaluation.encoders import TfidfEncoder
+from newsembed.evaluation.retrieval import SameEventRetrieval
+from newsembed.evaluation.sts import Sts
+from newsembed.evaluation.suites import read_results, run_suites, write_results
+from newsembed.evaluation.table import console, grids, markdown
+from newsembed.tasks.errors import InputError
+
+STSB = Path(__file__).parents[2] / "../shared/data/benchmarks/sts/stsbenchmark/sts-test.csv"
+
+
+@pytest.fixture
+def events(tmp_path):
+    words = {"A": "storm coast wind", "B": "budget vote parliament", "C": "match goal cup"}
+    rows = [
+        {
+            "id": f"{event}{i}", "title": f"{text} headline", "body": f"{text} report {i}", "publisher": str(i),
+            "language": "en", "event": event, "topic": "x", "byline_date": "2020-01-01",
+        }
+        for event, text in words.items()
+        for i in range(3)
+    ]  # fmt: skip
+    path = tmp_path / "events.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+class Broken:
+    digest = "broken"
+
+    def encode(self, documents):
+        return np.full((len(documents), 2), np.nan)
+
+
+def no_model():
+    raise InputError("no model", path="work/model")
+
+
+def run(events, tmp_path, **options):
+    encoders = {"tfidf": TfidfEncoder, "nan": Broken, "absent": no_model}
+    benchmarks = [SameEventRetrieval(events), Sts(str(tmp_path / "absent.tsv")), Clustering(events, seeds=(0, 1))]
+    return run_suites(encoders, benchmarks, command=["newsembed", "evaluate"], **options)
+
+
+def test_failures_stay_in_their_cell(events, tmp_path):
+    seen = []
+    results = run(events, tmp_path, on_result=seen.append)
+    assert tuple(seen) == results.results
+    status = {(r.encoder, r.benchmark): r.status for r in results.results}
+    assert [key for key, value in status.items() if value == "ok"] == [("tfidf", "events"), ("tfidf", "clustering")]
+    assert len(status) == 9
+    assert results.score("tfidf", "events", "mAP") == 1.0
+    errors = {(r.encoder, r.benchmark): r.error for r in results.failed}
+    assert "NaN" in errors["nan", "events"]
+    assert "no model" in errors["absent", "clustering"]
+    assert "cannot be read" in errors["tfidf", "sts"]
+    with pytest.raises(KeyError):
+        results.score("nan", "events", "mAP")
+
+
+def test_results_come_back_as_written(events, tmp_path):
+    results = run(events, tmp_path)
+    write_results(results, str(tmp_path / "out"))
+    assert read_results(str(tmp_path / "out")) == results
+    manifest = json.loads((tmp_path / "out/results.json").read_text())
+    assert manifest["command"] == ["newsembed", "evaluate"]
+    assert manifest["versions"]["scikit-learn"]
+    assert manifest["benchmarks"]["clustering"]["protocol"]["seeds"] == [0, 1]
+    assert len(manifest["benchmarks"]["events"]["data"][0]["sha256"]) == 64
+    assert manifest["benchmarks"]["sts"]["data"][0]["sha256"] is None
+    assert manifest["encoders"]["tfidf"]["digest"].startswith("tfidf")
+    with pytest.raises(InputError, match="no readable results"):
+        read_results(str(tmp_path))
+
+
+def test_tables_show_numbers_and_failures(events, tmp_path):
+    results = run(events, tmp_path)
+    by_title = {grid.title: grid for grid in grids(results)}
+    assert by_title["events"].rows[0][:3] == ("tfidf", "1.0000", "1.0000")
+    assert by_title["clustering"].rows[0][1] == "1.0000 ± 0.0000"
+    assert by_title["events"].rows[1][1:3] == ("failed", "failed")
+    text = markdown(results)
+    widths = {line.count("|") for line in text.splitlines() if line.startswith("|") and "events" not in line}
+    assert widths <= {6, 7}
+    assert "- nan failed: " in text
+    assert [table.row_count for table in console(results)] == [3, 3, 3]
+
+
+def test_names_must_differ(events):
+    with pytest.raises(InputError, match="share a name"):
+        run_suites({"t": TfidfEncoder}, [Sts(events), Sts(events)])
+    with pytest.raises(InputError, match="nothing to run"):
+        run_suites({}, [Sts(events)])
+
+
+def parse(*arguments):
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    return parser.parse_args(arguments)
+
+
+def test_command(events, tmp_path, capsys):
+    output = str(tmp_path / "out")
+    basis = ("--encoder", "words=tfidf", "--suite", "events", "--suite", "clustering", "--data", events, "--output", output, "--seeds", "2")
+    assert command.run(parse(*basis), {}) == 0
+    assert "words" in capsys.readouterr().out
+    assert read_results(output).score("words", "events", "hit@1") == 1.0
+    made = []
+    factories = {"model": lambda rest: made.append(rest) or Broken()}
+    assert command.run(parse(*basis, "--encoder", "m=model:some/dir@100", "--cache", str(tmp_path / "cache")), factories) == 1
+    assert made == ["some/dir@100"]
+    assert len(read_results(output).failed) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--encoder", "tfidf"), "expected NAME=SPEC"),
+        (("--encoder", "a=bert:x"), "choose one of tfidf"),
+        (("--encoder", "a=model:"), "choose one of tfidf, model:DIR"),
+        (("--encoder", "a=tfidf", "--encoder", "a=tfidf"), "share a name"),
+        (("--encoder", "a=tfidf", "--seeds", "0"), "--seeds"),
+        (("--encoder", "a=tfidf", "--data", "b", "--data", "c"), "1 suites with 3 data files"),
+    ],
+)
+def test_command_refuses(events, tmp_path, arguments, message):
+    args = parse("--suite", "events", "--data", events, "--output", str(tmp_path / "out"), *arguments)
+    with pytest.raises(InputError, match=message):
+        command.run(args, {"model": lambda _: Broken()})
+
+
+@pytest.mark.real_data
+def test_stsb_as_distributed():
+    if not STSB.exists():
+        pytest.skip("../shared/data/benchmarks is absent")
+    benchmark = Sts(str(STSB))
+    results = run_suites({"tfidf": TfidfEncoder}, [benchmark])
+    assert len(benchmark.documents()) == 2 * 1379
+    assert {score.part for score in results.results[0].scores} == {"all", "main-captions", "main-forums", "main-news"}
+    assert 0.6 < results.score("tfidf", "sts", "Spearman") < 0.8
