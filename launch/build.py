@@ -1,0 +1,121 @@
+"""All mining jobs in order, from WARC and article files to TFRecords a trainer reads.
+
+Finished jobs are skipped on the next run, an interrupted one goes on where it was. An option of a job is given with
+the job's name before it.
+
+example:
+  newsembed build --warc 'crawl/*.warc.gz' --articles archive.jsonl.zst --output work --clean.min_words=80 --vocabulary.size=32000
+"""
+
+import argparse
+import dataclasses
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..beam_pipelines.jobs import Job, Outcome, execute
+from ..tasks.errors import InputError
+from .job_command import add_options, check_beam_args, options_from, quiet_beam
+from .progress import JobProgress, job_row, print_rows
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """A job of the build and where each of its inputs comes from: an earlier job's folder, or "@name" from the user."""
+
+    job: str
+    inputs: Mapping[str, str]
+
+
+STEPS = (
+    Step("extract", {"warc": "@warc", "articles": "@articles"}),
+    Step("clean", {"articles": "extract"}),
+    Step("vocabulary", {"articles": "clean"}),
+    Step("pack", {"articles": "clean", "vocabulary": "vocabulary", "bitext": "@bitext"}),
+    Step("entities", {"articles": "clean"}),
+    Step("vectors", {"articles": "clean", "entities": "entities"}),
+    Step("neighbors", {"vectors": "vectors"}),
+    Step("triplets", {"articles": "clean", "neighbors": "neighbors"}),
+    Step("topics", {"articles": "clean", "hubs": "extract"}),
+    Step("examples", {"articles": "clean", "triplets": "triplets", "topics": "topics", "vocabulary": "vocabulary"}),
+)
+USER_INPUTS = {
+    "warc": "WARC files or patterns, as `newsembed crawl` or CC-NEWS writes them",
+    "articles": "pre-extracted articles: JSONL (plain, .gz, .zst) or Parquet",
+    "bitext": "translation pairs as TSV: source language, target language, source, target",
+}
+
+
+def main(argv: Sequence[str]) -> int:
+    """Runs ``newsembed build``."""
+    parser = make_parser()
+    args, beam_args = parser.parse_known_args(argv)
+    check_beam_args(beam_args)
+    given = {name: tuple(getattr(args, name) or ()) for name in USER_INPUTS}
+    if not given["warc"] and not given["articles"]:
+        raise InputError("no input", field="--warc, --articles", remedy="give WARC files, article files or both")
+    options = {step.job: options_from(load_job(step.job).options, vars(args), f"{step.job}.") for step in STEPS}
+    rows = build(given, args.output, options, beam_args)
+    print_rows(rows)
+
+    from .report import write_report
+
+    write_report(args.output, rows)
+    print(f"numbers: {args.output}/report.json   plots and samples: {args.output}/report.html")
+    return 0
+
+
+def build(
+    given: Mapping[str, Sequence[str]],
+    output: str,
+    options: Mapping[str, Any],
+    beam_args: Sequence[str] = (),
+    note: Callable[[str, Outcome], None] = lambda _n, _o: None,
+) -> list[dict[str, Any]]:
+    """Runs every step of the build.
+
+    Args:
+      given: the user's inputs by name, see :data:`USER_INPUTS`.
+      output: folder that gets one folder a job.
+      options: options dataclass instances by job; the job's defaults where absent.
+      beam_args: Beam's own options.
+      note: called with each job's name and outcome as it finishes.
+
+    Returns:
+      One row of numbers for each job, see :func:`~.progress.job_row`.
+
+    Raises:
+      InputError: from the first job that cannot go on.
+    """
+    quiet_beam()
+    rows = []
+    for step in STEPS:
+        inputs = {
+            name: given.get(source[1:], ()) if source.startswith("@") else (f"{output}/{source}",) for name, source in step.inputs.items()
+        }
+        with JobProgress(step.job) as progress:
+            outcome = execute(load_job(step.job), inputs, f"{output}/{step.job}", options.get(step.job), beam_args, progress)
+        note(step.job, outcome)
+        rows.append(job_row(step.job, outcome))
+    return rows
+
+
+def load_job(name: str) -> Job:
+    """The declaration of a mining job."""
+    job = importlib.import_module(f"..beam_pipelines.{name}", __package__).JOB
+    if not isinstance(job, Job):
+        raise TypeError(f"beam_pipelines.{name}.JOB: got {type(job).__name__}, expected a Job")
+    return job
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The parser of ``newsembed build``: the inputs, and every job's options behind its name."""
+    parser = argparse.ArgumentParser(
+        prog="newsembed build", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    for name, text in USER_INPUTS.items():
+        parser.add_argument(f"--{name}", nargs="+", metavar="PATH", help=text)
+    parser.add_argument("--output", required=True, metavar="DIR", help="work folder; each job publishes in a folder of its name")
+    for step in STEPS:
+        add_options(parser.add_argument_group(f"{step.job} options"), load_job(step.job).options, f"{step.job}.")
+    return parser

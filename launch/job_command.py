@@ -1,0 +1,127 @@
+"""The command line of a mining job, made from its declaration; Beam's own options follow after the job's."""
+
+import argparse
+import dataclasses
+import datetime
+import difflib
+import enum
+import logging
+import types
+import typing
+from collections.abc import Sequence
+from typing import Any
+
+from ..beam_pipelines.jobs import Job, execute
+from ..tasks.errors import InputError
+from .progress import JobProgress, print_outcomes
+
+
+def run(job: Job, argv: Sequence[str]) -> int:
+    """Runs one job from its command line and prints its counts."""
+    parser = make_parser(job)
+    args, beam_args = parser.parse_known_args(argv)
+    check_beam_args(beam_args)
+    quiet_beam()
+    inputs = {spec.name: tuple(getattr(args, spec.name) or ()) for spec in job.inputs}
+    options = options_from(job.options, vars(args))
+    with JobProgress(job.name) as progress:
+        outcome = execute(job, inputs, args.output, options, beam_args, progress)
+    print_outcomes([(job.name, outcome)])
+    return 0
+
+
+def make_parser(job: Job) -> argparse.ArgumentParser:
+    """The parser of ``newsembed <job>``."""
+    parser = argparse.ArgumentParser(
+        prog=f"newsembed {job.name}",
+        description=job.summary[0].upper() + job.summary[1:],
+        epilog=f"example:\n  {job.example}\n\nBeam's own options follow, such as --runner=DataflowRunner --region=europe-west4 --setup_file=./setup.py",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    for spec in job.inputs:
+        parser.add_argument(f"--{spec.name}", nargs="+", required=spec.required, metavar="PATH", help=spec.help)
+    parser.add_argument("--output", required=True, metavar="DIR", help="folder to publish the result in")
+    add_options(parser, job.options)
+    return parser
+
+
+def add_options(parser: argparse._ActionsContainer, options: type, prefix: str = "") -> None:
+    """One ``--[prefix]name=value`` for each field of an options dataclass, its default and help from the field."""
+    hints = typing.get_type_hints(options)
+    for field in dataclasses.fields(options):
+        default = field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default
+        shown = f" (default: {','.join(map(str, default)) if isinstance(default, tuple) else default})"
+        parser.add_argument(
+            f"--{prefix}{field.name}",
+            dest=f"{prefix}{field.name}",
+            type=_converter(hints[field.name]),
+            default=default,
+            metavar=_metavar(hints[field.name]),
+            help=(field.metadata.get("help", "") + shown).replace("%", "%%"),
+        )
+
+
+def options_from(options: type, values: dict[str, Any], prefix: str = "") -> Any:
+    """Builds the options dataclass from parsed arguments; its ``__post_init__`` checks the values."""
+    return options(**{field.name: values[f"{prefix}{field.name}"] for field in dataclasses.fields(options)})
+
+
+def _converter(hint: Any) -> Any:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (types.UnionType, typing.Union):
+        return _converter(next(argument for argument in arguments if argument is not type(None)))
+    if origin is tuple:
+        item = _converter(arguments[0])
+        return lambda text: tuple(item(part) for part in text.split(",") if part)
+    if hint is bool:
+        return _boolean
+    if hint is datetime.date:
+        return datetime.date.fromisoformat
+    return hint
+
+
+def _boolean(text: str) -> bool:
+    choices = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+    if text.lower() not in choices:
+        raise argparse.ArgumentTypeError(f"got {text!r}, expected true or false")
+    return choices[text.lower()]
+
+
+def _metavar(hint: Any) -> str:
+    arguments = [argument for argument in typing.get_args(hint) if argument is not type(None) and argument is not Ellipsis]
+    if typing.get_origin(hint) is tuple:
+        return f"{_metavar(arguments[0])},…"
+    if arguments:
+        return _metavar(arguments[0])
+    if isinstance(hint, type) and issubclass(hint, enum.Enum):
+        return "{" + ",".join(str(member.value) for member in hint) + "}"
+    return {int: "N", float: "X", bool: "true|false", str: "TEXT", datetime.date: "YYYY-MM-DD"}.get(hint, "VALUE")
+
+
+def check_beam_args(beam_args: Sequence[str]) -> None:
+    """Refuses options that neither the job nor Beam knows: Beam itself drops them with a warning.
+
+    Raises:
+      InputError: naming the option and the closest one known.
+    """
+    if not beam_args:
+        return
+    from apache_beam.options.pipeline_options import PipelineOptions
+
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, conflict_handler="resolve")
+    for options in PipelineOptions.__subclasses__():
+        options._add_argparse_args(parser)  # noqa: SLF001 - Beam offers no public list of its options
+    _, unknown = parser.parse_known_args(list(beam_args))
+    if unknown:
+        name = unknown[0].partition("=")[0]
+        known = [option for action in parser._actions for option in action.option_strings]  # noqa: SLF001 - argparse neither
+        close = difflib.get_close_matches(name, known, n=1)
+        raise InputError(
+            "no such option", field=name, remedy=f"{f'did you mean {close[0]}? ' if close else ''}see --help for the job's own options"
+        )
+
+
+def quiet_beam() -> None:
+    """Keeps Beam's start-up chatter off the terminal; warnings and errors stay."""
+    logging.getLogger("apache_beam").setLevel(logging.ERROR)

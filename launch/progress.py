@@ -1,0 +1,75 @@
+"""Progress bars and the table of jobs, on the terminal."""
+
+import types
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from ..beam_pipelines.jobs import Outcome
+
+
+class JobProgress:
+    """A progress bar for each phase of a job, counting shards. Call it with (phase, shards complete, shards in all)."""
+
+    def __init__(self, job: str) -> None:
+        self._job = job
+        self._bars: dict[str, TaskID] = {}
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("shards"),
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+        )
+
+    def __call__(self, phase: str, done: int, total: int) -> None:
+        if phase not in self._bars:
+            self._bars[phase] = self._progress.add_task(f"{self._job}: {phase}", total=total)
+        self._progress.update(self._bars[phase], completed=done)
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(self, _type: type[BaseException] | None, _error: BaseException | None, _trace: types.TracebackType | None) -> None:
+        self._progress.stop()
+
+
+def job_row(name: str, outcome: Outcome) -> dict[str, Any]:
+    """One job's numbers, as in the table and in ``report.json``."""
+    counts = outcome.manifest["counts"]
+    return {
+        "job": name,
+        **counts,
+        "seconds": round(outcome.seconds, 1),
+        "documents_per_second": round(counts["in"] / outcome.seconds, 1) if outcome.seconds else None,
+        "skipped": outcome.skipped,
+    }
+
+
+def print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Prints the table: job, in, out, rejected by reason, failed by reason, seconds, documents/s."""
+    table = Table(title=None)
+    for column in ("job", "in", "out", "rejected", "failed", "seconds", "documents/s"):
+        table.add_column(column, justify="left" if column in ("job", "rejected", "failed") else "right")
+    for row in rows:
+        seconds = f"({row['seconds']:.1f})" if row["skipped"] else f"{row['seconds']:.1f}"
+        rate = f"{row['documents_per_second']:,.0f}" if row["documents_per_second"] else "-"
+        table.add_row(row["job"], f"{row['in']:,}", f"{row['out']:,}", _named(row["rejected"]), _named(row["failed"]), seconds, rate)
+    console = Console()
+    console.print(table)
+    if any(row["skipped"] for row in rows):
+        console.print("(seconds) in brackets: finished earlier with the same options and inputs, skipped now")
+
+
+def print_outcomes(outcomes: Sequence[tuple[str, Outcome]]) -> None:
+    """Prints the table of jobs just run."""
+    print_rows([job_row(name, outcome) for name, outcome in outcomes])
+
+
+def _named(counts: Mapping[str, int]) -> str:
+    return "\n".join(f"{name} {count:,}" for name, count in sorted(counts.items(), key=lambda item: -item[1])) or "-"

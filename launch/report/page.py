@@ -1,0 +1,98 @@
+"""The HTML page of a build: one file, no scripts, nothing fetched."""
+
+import html
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...beam_pipelines.records import DeadLetter
+
+_STYLE = """
+body{font:15px/1.45 system-ui,sans-serif;max-width:1080px;margin:2rem auto;padding:0 1rem;color:#1f2933}
+table{border-collapse:collapse;margin:.6rem 0;font-size:13px}td,th{padding:.25rem .6rem;border-bottom:1px solid #d9dee4;text-align:left;vertical-align:top}
+td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}h2{margin-top:2.2rem}details{margin:.3rem 0}svg{max-width:100%;height:auto}
+.ok{color:#227a3a}.miss{color:#b3261e;font-weight:600}.dim{color:#6b7885}
+"""
+
+
+def render(
+    report: Mapping[str, Any],
+    plots: Sequence[tuple[str, str]],
+    rejected: Mapping[str, Sequence[DeadLetter]],
+    triplets: Sequence[Mapping[str, Any]],
+) -> str:
+    """The whole page as text."""
+    parts = [
+        f"<!doctype html><html lang=en><meta charset=utf-8><title>newsembed build</title><style>{_STYLE}</style><h1>newsembed build</h1>"
+    ]
+    parts.append(_jobs(report["jobs"]))
+    for name, section in report.items():
+        if name != "jobs":
+            parts.append(f"<h2>{_text(name.replace('_', ' ').capitalize())}</h2>{_value(section)}")
+    parts += [f"<h2>{_text(title)}</h2>{svg}" for title, svg in plots]
+    parts += [_rejected(rejected), _triplets(triplets), "</html>"]
+    return "\n".join(part for part in parts if part)
+
+
+def _text(value: Any) -> str:
+    return html.escape(f"{value:,.4g}" if isinstance(value, float) else str(value))
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    head = "".join(f"<th>{_text(heading)}</th>" for heading in headings)
+    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table><tr>{head}</tr>{body}</table>"
+
+
+def _named(counts: Mapping[str, int]) -> str:
+    return "<br>".join(f"{_text(name)} {count:,}" for name, count in sorted(counts.items(), key=lambda item: -item[1]))
+
+
+def _jobs(rows: Sequence[Mapping[str, Any]]) -> str:
+    cells = [
+        [
+            _text(row["job"]),
+            f"{row['in']:,}",
+            f"{row['out']:,}",
+            _named(row["rejected"]),
+            _named(row["failed"]),
+            _named(row["tallies"]),
+            _text(row["seconds"]),
+        ]
+        for row in rows
+    ]
+    return "<h2>Jobs</h2>" + _table(["job", "in", "out", "rejected", "failed", "tallies", "seconds"], cells)
+
+
+def _value(value: Any) -> str:
+    """Any part of the report as nested tables; booleans as met or missed."""
+    if isinstance(value, Mapping):
+        return _table(["", ""], [[_text(name), _value(item)] for name, item in value.items()])
+    if isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
+        names = list(dict.fromkeys(name for item in value for name in item))
+        return _table(names, [[_value(item.get(name, "")) for name in names] for item in value])
+    if isinstance(value, bool):
+        return "<span class=ok>met</span>" if value else "<span class=miss>missed</span>"
+    return ", ".join(_value(item) for item in value) if isinstance(value, list) else _text(value)
+
+
+def _rejected(groups: Mapping[str, Sequence[DeadLetter]]) -> str:
+    if not groups:
+        return ""
+    parts = [
+        f"<details><summary>{_text(name)}</summary>"
+        + _table(["key", "detail", "sample"], [[_text(letter.key), _text(letter.detail), _text(letter.sample)] for letter in letters])
+        + "</details>"
+        for name, letters in groups.items()
+    ]
+    return "<h2>Rejected and failed records, by reason</h2>" + "".join(parts)
+
+
+def _triplets(rows: Sequence[Mapping[str, Mapping[str, str]]]) -> str:
+    def cell(document: Mapping[str, str]) -> str:
+        return f"{_text(document.get('title', '?'))}<br><span class=dim>{_text(document.get('publisher', ''))} · {_text(document.get('byline_date', ''))}</span>"
+
+    if not rows:
+        return ""
+    return f"<h2>{len(rows)} random triplets</h2>" + _table(
+        ["anchor", "positive", "negative"], [[cell(row[role]) for role in ("anchor", "positive", "negative")] for row in rows]
+    )

@@ -1,0 +1,183 @@
+"""The harness: accounting, skipping, resuming, publishing."""
+
+import dataclasses
+
+import apache_beam as beam
+import pytest
+from newsembed.beam_pipelines import files, jobs, parquet
+from newsembed.beam_pipelines.accounting import Counts, add_counts, chain_counts
+from newsembed.beam_pipelines.records import Failure, Hub, Rejection
+from newsembed.beam_pipelines.shards import GroupByShard, ProcessShards, shard_of
+from newsembed.tasks.errors import InputError
+
+ONE = ["--direct_num_workers=1"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    keep_below: int = 100
+
+
+def hub(number):
+    return Hub(f"{number:016x}", f"http://h.example/{number}", "h.example", "t", "feed", ("a", "b"))
+
+
+def first(shard, payload):
+    start, stop, fuse = payload
+    if fuse and not files.exists(fuse):
+        with files.open_write(fuse) as sink:
+            sink.write(b"lit")
+        raise RuntimeError("killed")
+    hubs = shard.records("hubs", Hub)
+    for number in range(start, stop):
+        shard.read()
+        if number % 10 == 3:
+            shard.reject(str(number), Rejection.NO_TITLE, "has none")
+        elif number % 10 == 4:
+            shard.fail(str(number), Failure.BROKEN_RECORD)
+        else:
+            hubs.write(hub(number))
+            shard.written()
+
+
+def second(shard, ids):
+    out = shard.records("sorted", Hub)
+    for hub_id in ids:
+        shard.read()
+        out.write(hub(int(hub_id, 16)))
+        shard.written()
+
+
+def ids_by_shard(path):
+    for record in parquet.read_records(path, Hub):
+        yield shard_of(record.hub_id[::-1], 3), record.hub_id
+
+
+def make_job(fuse=""):
+    def run(run_):
+        run_.map_shards("first", first, [(0, 50, ""), (50, 90, ""), (90, run_.options.keep_below, fuse)])
+        phase = run_.phase("second", 3)
+        with run_.pipeline(phase) as pipeline:
+            _ = (
+                pipeline
+                | beam.Create(parquet.shard_paths(f"{run_.workspace}/hubs"))
+                | beam.FlatMap(ids_by_shard)
+                | GroupByShard(3)
+                | ProcessShards(second, phase)
+            )
+
+    return jobs.Job("toy", "", "", (jobs.InputSpec("articles", "", required=False),), Options, run)
+
+
+def tree(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.name != jobs.TIMING}
+
+
+def test_counts_balance_and_streams_are_published(tmp_path):
+    outcome = jobs.execute(make_job(), {}, str(tmp_path / "out"), beam_args=ONE)
+    assert outcome.manifest["counts"] == {
+        "in": 100,
+        "out": 80,
+        "rejected": {"no_title": 10},
+        "failed": {"broken_record": 10},
+        "tallies": {},
+    }
+    assert sum(1 for _ in parquet.read_stream(str(tmp_path / "out/sorted"), Hub)) == 80
+    assert not list((tmp_path / "out").glob(".work-*"))
+    letters = [
+        row
+        for path in (tmp_path / "out/dead_letters").rglob("*.parquet")
+        for batch in parquet.read_batches(str(path))
+        for row in batch.to_pylist()
+    ]
+    assert sorted({(row["outcome"], row["reason"]) for row in letters}) == [("failed", "broken_record"), ("rejected", "no_title")]
+    assert len(letters) == 20
+
+
+def test_a_finished_job_is_skipped_and_other_options_run_it_again(tmp_path):
+    out = str(tmp_path / "out")
+    assert not jobs.execute(make_job(), {}, out, beam_args=ONE).skipped
+    assert jobs.execute(make_job(), {}, out, beam_args=ONE).skipped
+    again = jobs.execute(make_job(), {}, out, Options(keep_below=95), beam_args=ONE)
+    assert not again.skipped
+    assert again.manifest["counts"]["in"] == 95
+
+
+def test_an_interrupted_job_resumes_to_the_same_bytes(tmp_path):
+    jobs.execute(make_job(), {}, str(tmp_path / "whole"), beam_args=ONE)
+    broken = make_job(fuse=str(tmp_path / "fuse"))
+    with pytest.raises(RuntimeError, match="killed"):
+        jobs.execute(broken, {}, str(tmp_path / "resumed"), beam_args=ONE)
+    assert not (tmp_path / "resumed" / jobs.MANIFEST).exists()
+    with pytest.raises(InputError, match="not a result"):
+        jobs.input_digest(str(tmp_path / "resumed"))
+    jobs.execute(broken, {}, str(tmp_path / "resumed"), beam_args=ONE)
+    assert tree(tmp_path / "resumed") == tree(tmp_path / "whole")
+
+
+def test_a_cut_off_publication_is_completed(tmp_path, monkeypatch):
+    jobs.execute(make_job(), {}, str(tmp_path / "whole"), beam_args=ONE)
+    moved, move = [], files.move
+
+    def failing_move(source, target):
+        if "/.work-" in source and "/resumed/sorted" in target and not moved:
+            moved.append(target)
+            raise OSError("power cut")
+        move(source, target)
+
+    monkeypatch.setattr(files, "move", failing_move)
+    with pytest.raises(OSError, match="power cut"):
+        jobs.execute(make_job(), {}, str(tmp_path / "resumed"), beam_args=ONE)
+    jobs.execute(make_job(), {}, str(tmp_path / "resumed"), beam_args=ONE)
+    assert tree(tmp_path / "resumed") == tree(tmp_path / "whole")
+
+
+def test_worker_processes_write_the_same_bytes_as_one(tmp_path):
+    jobs.execute(make_job(), {}, str(tmp_path / "one"), beam_args=ONE)
+    jobs.execute(make_job(), {}, str(tmp_path / "two"), beam_args=["--direct_num_workers=2"])
+    assert tree(tmp_path / "one") == tree(tmp_path / "two")
+
+
+def test_a_shard_that_loses_a_record_fails_the_job(tmp_path):
+    def run(run_):
+        run_.map_shards("lossy", lambda shard, _: shard.read(), [None])
+
+    with pytest.raises(RuntimeError, match="1 records unaccounted for"):
+        jobs.execute(jobs.Job("lossy", "", "", (), Options, run), {}, str(tmp_path / "out"), beam_args=ONE)
+
+
+def test_phases_that_do_not_meet_fail_the_job(tmp_path):
+    def read_two(shard, _):
+        shard.read(2)
+        shard.written(2)
+
+    def read_one(shard, _):
+        shard.read()
+        shard.written()
+
+    def run(run_):
+        run_.map_shards("a", read_two, [None])
+        run_.map_shards("b", read_one, [None])
+
+    with pytest.raises(RuntimeError, match="passed on 2 records, the next read 1"):
+        jobs.execute(jobs.Job("gap", "", "", (), Options, run), {}, str(tmp_path / "out"), beam_args=ONE)
+
+
+def test_inputs_are_checked_before_anything_runs(tmp_path):
+    job = dataclasses.replace(make_job(), inputs=(jobs.InputSpec("articles", ""),))
+    with pytest.raises(InputError, match="--articles: not given"):
+        jobs.execute(job, {}, str(tmp_path / "out"))
+    with pytest.raises(InputError, match="no such file or folder"):
+        jobs.execute(job, {"articles": [str(tmp_path / "absent")]}, str(tmp_path / "out"))
+    with pytest.raises(InputError, match="no file matches"):
+        jobs.execute(job, {"articles": [str(tmp_path / "*.warc")]}, str(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_counts_add_and_chain():
+    a = Counts(10, 7, {"x": 2}, {"y": 1}, {"t": 3})
+    b = Counts(7, 6, {"x": 1}, {}, {"t": 1})
+    assert add_counts([a, b]) == Counts(17, 13, {"x": 3}, {"y": 1}, {"t": 4})
+    chained = chain_counts([a, b])
+    assert (chained.read, chained.written, chained.rejected, chained.failed, chained.balance) == (10, 6, {"x": 3}, {"y": 1}, 0)
+    assert chain_counts([]) == Counts()
