@@ -4,16 +4,12 @@ One JSON object a line: ``id, title, body, publisher, language, event, topic, by
 says that the document belongs to no event: it can be found, wrongly, but never asks. ``.zst`` and ``.gz`` files are read as they are.
 """
 
-import contextlib
 import dataclasses
 import datetime
-import gzip
-import io
-import json
-from collections.abc import Iterator
-from typing import IO, Any
+from typing import Any
 
 from ..tasks.errors import InputError
+from ..tasks.jsonl import read_jsonl
 from .encoders import Document
 
 
@@ -51,59 +47,19 @@ def read_events(path: str, label: str = "event") -> list[EventDocument]:
       InputError: on a missing file, a line that is not a JSON object, a missing field, a date that is none, a repeated id.
     """
     documents: list[EventDocument] = []
-    seen: dict[str, int] = {}
-    with _open_text(path) as lines:
-        for number, line in _numbered(lines, path):
-            if not line.strip():
-                continue
-            document = _parse(line, f"{path}:{number}", label)
-            if document.id in seen:
-                raise InputError(
-                    f"the id {document.id!r} is also on line {seen[document.id]}",
-                    path=f"{path}:{number}",
-                    field="id",
-                    remedy="make ids unique",
-                )
-            seen[document.id] = number
-            documents.append(document)
+    seen: dict[str, str] = {}
+    for where, row in read_jsonl(path):
+        document = _parse(row, where, label)
+        if document.id in seen:
+            raise InputError(f"the id {document.id!r} is also at {seen[document.id]}", path=where, field="id", remedy="make ids unique")
+        seen[document.id] = where
+        documents.append(document)
     if not documents:
         raise InputError("the file holds no documents", path=path, remedy="give a JSONL file with one document a line")
     return documents
 
 
-@contextlib.contextmanager
-def _open_text(path: str) -> Iterator[IO[str]]:
-    try:
-        raw: IO[bytes] = gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb")  # type: ignore[assignment]  # noqa: SIM115
-    except OSError as error:
-        raise InputError(
-            f"cannot be read: {error.strerror}", path=path, remedy="give a JSONL file with the fields id, title, body, event"
-        ) from error
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(raw)
-        if path.endswith(".zst"):
-            import zstandard
-
-            raw = stack.enter_context(zstandard.ZstdDecompressor().stream_reader(raw))
-        yield stack.enter_context(io.TextIOWrapper(raw, encoding="utf-8"))
-
-
-def _numbered(lines: IO[str], path: str) -> Iterator[tuple[int, str]]:
-    number = 0
-    try:
-        for number, line in enumerate(lines, 1):
-            yield number, line
-    except (UnicodeDecodeError, OSError, EOFError) as error:
-        raise InputError(f"cannot be read after line {number}: {error}", path=path, remedy="give a whole UTF-8 file") from error
-
-
-def _parse(line: str, where: str, label: str) -> EventDocument:
-    try:
-        row = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise InputError(f"not JSON: {error}", path=where, remedy="write one JSON object a line") from error
-    if not isinstance(row, dict):
-        raise InputError(f"got a JSON {type(row).__name__}, expected an object", path=where, remedy="write one JSON object a line")
+def _parse(row: dict[str, Any], where: str, label: str) -> EventDocument:
     for field in ("id", "title", "body", label):
         if field not in row:
             raise InputError(
