@@ -247,7 +247,7 @@ def input_digest(path: str) -> str:
             return str(files.read_json(manifest)["digest"])
     if not files.exists(path):
         raise InputError("no such file or folder", path=path, remedy="check the path, or run the job that writes it")
-    if X:
+    if files.list_files(f"{path.rstrip('/')}/**"):
         raise InputError(f"a folder without {MANIFEST} is not a result", path=path, remedy="run the job that writes it to its end")
     return files.file_digest(path)
 
