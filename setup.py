@@ -51,7 +51,7 @@ TRAIN = [
     "tensorboardX>=2.6",
 ]
 USE = ["fastapi>=0.115", "uvicorn>=0.32", "safetensors>=0.4.5", "matplotlib>=3.9", "rich>=13", "psutil>=6"]
-DEV = ["pytest>=8", "hypothesis>=6.100", "ruff>=0.9", "mypy>=1.14", "httpx>=0.27", "build>=1.2"]
+DEV = ["pytest>=8", "hypothesis>=6.100", "ruff>=0.9", "mypy>=1.14", "httpx>=0.27", "build>=1.2", "setuptools>=77", "wheel"]
 
 setup(
     name="newsembed",

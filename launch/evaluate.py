@@ -1,0 +1,14 @@
+"""Benchmarks over any encoders, side by side; see ``evaluation.command`` for the protocols."""
+
+import argparse
+
+from .. import serving
+from ..evaluation import command
+
+__doc__ = command.__doc__
+add_arguments = command.add_arguments
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the command with every encoder that serving can load."""
+    return command.run(args, serving.factories())
