@@ -1,0 +1,157 @@
+"""What the demo must show, scored against the newsroom's truth, which no job ever sees."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, TypedDict
+
+from ...beam_pipelines import files
+from ...beam_pipelines.parquet import read_stream
+from ...beam_pipelines.records import Triplet, make_doc_id
+from ...evaluation.suites import Results, read_results
+from .road import Places, job_rows
+
+HELD_OUT, PARAPHRASES = "events heldout.jsonl", "events paraphrases.jsonl"
+_EXPORT_TOLERANCE = 1e-5
+
+
+class Check(TypedDict):
+    """One claim of the demo: what was measured, the bar, and whether it is met."""
+
+    name: str
+    measured: Any
+    expected: str
+    met: bool
+
+
+def score(places: Places) -> dict[str, Any]:
+    """Scores of mining, encoders and export, and the list of checks."""
+    truth = {make_doc_id(row["url"]): row for row in _lines(f"{places.newsroom}/truth.jsonl")}
+    mined = score_mining(read_stream(f"{places.work}/triplets/triplets", Triplet), truth)
+    results = read_results(places.evaluation)
+    difference = export_difference(places)
+    checks = [*_accounting(places), *_mining_checks(mined), *_encoder_checks(results)]
+    checks.append(
+        Check(name="SavedModel equals JAX", measured=difference, expected=f"<= {_EXPORT_TOLERANCE}", met=difference <= _EXPORT_TOLERANCE)
+    )
+    return {"checks": checks, "mining": mined, "encoders": table(results)}
+
+
+def score_mining(triplets: Iterator[Triplet], truth: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
+    """Precision of mined pairs against the truth, over distinct pairs.
+
+    A positive is right if both documents report the same event. A negative is wrong if both do, or if both are
+    editions of the same evergreen piece. Documents the truth does not list count as wrong on either side.
+    """
+    positives, negatives = set(), set()
+    for triplet in triplets:
+        positives.add((triplet.anchor, triplet.positive))
+        negatives.add((triplet.anchor, triplet.negative))
+    reported: dict[str, list[str]] = {}
+    for doc_id, row in truth.items():
+        if row["event"]:
+            reported.setdefault(row["event"], []).append(doc_id)
+    return {
+        "positive pairs": len(positives),
+        "positive precision": _share([_same(truth, pair, "event") for pair in positives]),
+        "negative pairs": len(negatives),
+        "negative precision (not the same event)": _share([_known(truth, pair) and not _same(truth, pair, "event") for pair in negatives]),
+        "negative precision (nor the same evergreen)": _share(
+            [
+                _known(truth, pair) and not _same(truth, pair, "event") and not _same(truth, pair, "near_duplicate_group")
+                for pair in negatives
+            ]
+        ),
+        "anchors": len({anchor for anchor, _ in positives}),
+    }
+
+
+def export_difference(places: Places, texts: int = 64) -> float:
+    """Largest absolute difference between the SavedModel's embeddings and JAX's, on held-out articles."""
+    import numpy as np
+
+    from ... import serving
+    from ...evaluation.encoders import Document
+
+    rows = [row for row, _ in zip(_lines(f"{places.newsroom}/heldout.jsonl"), range(texts), strict=False)]
+    documents = [Document(row["title"], row["body"]) for row in rows]
+    factories = serving.factories()
+    exported, trained = factories["savedmodel"](places.saved_model).encode(documents), factories["model"](places.trained).encode(documents)
+    return float(np.max(np.abs(np.asarray(exported) - np.asarray(trained))))
+
+
+def table(results: Results) -> list[dict[str, Any]]:
+    """One row for each encoder: every score by benchmark, metric and part."""
+    rows: dict[str, dict[str, Any]] = {}
+    for result in results.results:
+        row = rows.setdefault(result.encoder, {"encoder": result.encoder})
+        for entry in result.scores:
+            part = "" if entry.part == "all" else f" {entry.part}"
+            row[f"{result.benchmark.replace('.jsonl', '')}: {entry.metric}{part}"] = round(entry.value, 4)
+        if result.status != "ok":
+            row[f"{result.benchmark}: failed"] = result.error
+    return list(rows.values())
+
+
+def show(sections: Mapping[str, Any]) -> None:
+    """Prints the checks."""
+    from rich.console import Console
+    from rich.table import Table
+
+    shown = Table(title="What the demo must show")
+    for column in ("check", "measured", "expected", ""):
+        shown.add_column(column)
+    for check in sections["checks"]:
+        shown.add_row(check["name"], str(check["measured"]), check["expected"], "met" if check["met"] else "MISSED")
+    Console().print(shown)
+
+
+def _accounting(places: Places) -> list[Check]:
+    checks = []
+    for row in job_rows(places):
+        rejected, failed = sum(row["rejected"].values()), sum(row["failed"].values())
+        checks.append(
+            Check(
+                name=f"{row['job']}: in = out + rejected + failed",
+                measured=f"{row['in']} = {row['out']} + {rejected} + {failed}",
+                expected="equal, and something out",
+                met=row["in"] == row["out"] + rejected + failed and row["out"] > 0,
+            )
+        )
+    return checks
+
+
+def _mining_checks(mined: Mapping[str, float]) -> list[Check]:
+    bars = {"positive precision": 0.9, "negative precision (not the same event)": 0.95}
+    return [Check(name=name, measured=round(mined[name], 4), expected=f">= {bar}", met=mined[name] >= bar) for name, bar in bars.items()]
+
+
+def _encoder_checks(results: Results) -> list[Check]:
+    parts = sorted({entry.part for result in results.results if result.benchmark == HELD_OUT for entry in result.scores})
+    checks = []
+    for part in parts:
+        trained, pretrained, fresh = (results.score(encoder, HELD_OUT, "mAP", part) for encoder in ("trained", "pretrained", "random"))
+        measured = f"{trained:.3f} > {pretrained:.3f} > {fresh:.3f}"
+        name = f"held-out events, mAP, {part}: trained > pretrained > random"
+        checks.append(Check(name=name, measured=measured, expected="this order", met=trained > pretrained > fresh))
+    trained, tfidf = (results.score(encoder, PARAPHRASES, "mAP") for encoder in ("trained", "tfidf"))
+    name = "cross-publisher paraphrases, mAP: trained > TF-IDF"
+    return [*checks, Check(name=name, measured=f"{trained:.3f} > {tfidf:.3f}", expected="this order", met=trained > tfidf)]
+
+
+def _same(truth: Mapping[str, Mapping[str, Any]], pair: tuple[str, str], field: str) -> bool:
+    values = [truth[doc_id].get(field) if doc_id in truth else None for doc_id in pair]
+    return values[0] is not None and values[0] == values[1]
+
+
+def _known(truth: Mapping[str, Mapping[str, Any]], pair: tuple[str, str]) -> bool:
+    return all(doc_id in truth for doc_id in pair)
+
+
+def _share(hits: list[bool]) -> float:
+    return sum(hits) / len(hits) if hits else 0.0
+
+
+def _lines(path: str) -> Iterator[dict[str, Any]]:
+    with files.open_read(path) as source:
+        for line in source.read().decode("utf-8").splitlines():
+            yield json.loads(line)
