@@ -22,7 +22,7 @@ from .. import __version__
 from ..tasks.errors import InputError
 from . import files
 from .accounting import Counts, add_counts, chain_counts
-from .options import pipeline_options
+from .options import make_pipeline
 from .shards import Phase, ProcessShards, ShardFunction
 
 MANIFEST = "manifest.json"
@@ -131,7 +131,7 @@ class JobRun:
 
         Yields a pipeline to which the job attaches its transforms; the last is a :class:`ProcessShards` of ``phase``.
         """
-        pipeline = beam.Pipeline(options=pipeline_options(self._beam_args))
+        pipeline = make_pipeline(self._beam_args)
         yield pipeline
         if self._completed(phase) < phase.shard_count:
             with self._watching(phase):

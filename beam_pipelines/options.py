@@ -1,25 +1,36 @@
-"""Beam's options, with defaults that are right on one machine."""
+"""Beam pipelines with defaults that are right on one machine."""
 
+import sys
 from collections.abc import Sequence
 
-from apache_beam.options.pipeline_options import PipelineOptions
+import apache_beam as beam
+from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from .shards import available_cores
 
+_LOCAL = "FnApiRunner"
 
-def pipeline_options(beam_args: Sequence[str]) -> PipelineOptions:
-    """Pipeline options from the command line.
 
-    Without ``--runner`` the work runs on this machine: on the in-memory FnApiRunner, since DirectRunner first tries to
-    download another runner, and in one process per core, since its threaded mode loses records.
+def make_pipeline(beam_args: Sequence[str]) -> beam.Pipeline:
+    """An empty pipeline, set up from Beam's own options.
+
+    Without ``--runner`` the work runs on this machine: on the FnApiRunner, since DirectRunner first tries to download
+    another runner, and in one process per core (``--direct_num_workers``), since its threaded mode loses records.
     """
-    arguments = list(beam_args)
-    if not any(argument.startswith("--runner") for argument in arguments):
-        arguments.append("--runner=FnApiRunner")
-    local = any(argument == "--runner=FnApiRunner" for argument in arguments)
-    if local and not any(argument.startswith("--direct_num_workers") for argument in arguments):
-        arguments.append(f"--direct_num_workers={available_cores()}")
-    if local and not any(argument.startswith("--direct_running_mode") for argument in arguments):
-        workers = next(int(argument.partition("=")[2]) for argument in arguments if argument.startswith("--direct_num_workers="))
-        arguments.append(f"--direct_running_mode={'multi_processing' if workers > 1 else 'in_memory'}")
-    return PipelineOptions(arguments)
+    options = PipelineOptions([*beam_args, *([] if _names_runner(beam_args) else [f"--runner={_LOCAL}"])])
+    direct = options.view_as(DirectOptions)
+    if options.view_as(StandardOptions).runner != _LOCAL or direct.direct_running_mode != "in_memory":
+        return beam.Pipeline(options=options)  # another runner, or a mode the user asked for
+    if not any(argument.startswith("--direct_num_workers") for argument in beam_args):
+        direct.direct_num_workers = available_cores()
+    if direct.direct_num_workers == 1:
+        return beam.Pipeline(options=options)
+    # As direct_running_mode=multi_processing would do it, but with workers that keep quiet and do not crowd the cores.
+    environment = SubprocessSDKEnvironment.from_command_string(command_string=f"{sys.executable} -m {__package__}.worker")
+    return beam.Pipeline(runner=FnApiRunner(default_environment=environment), options=options)
+
+
+def _names_runner(beam_args: Sequence[str]) -> bool:
+    return any(argument == "--runner" or argument.startswith("--runner=") for argument in beam_args)

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..beam_pipelines.jobs import Job, Outcome, execute
 from ..tasks.errors import InputError
-from .job_command import add_options, check_beam_args, options_from, quiet_beam
+from .job_command import add_options, check_beam_args, options_from
 from .progress import JobProgress, job_row, print_rows
 
 
@@ -87,7 +87,6 @@ def build(
     Raises:
       InputError: from the first job that cannot go on.
     """
-    quiet_beam()
     rows = []
     for step in STEPS:
         inputs = {

@@ -4,6 +4,8 @@ import argparse
 import dataclasses
 import difflib
 import importlib
+import logging
+import os
 import sys
 from collections.abc import Callable, Sequence
 
@@ -60,6 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"newsembed {__version__}")
         return 0
     name, rest = arguments[0], arguments[1:]
+    quiet_libraries()
     try:
         return _runner(name)(rest)
     except InputError as error:
@@ -81,6 +84,18 @@ def overview() -> str:
         lines += ["", f"{group}:"]
         lines += [f"  {name:<12}{command.summary}" for name, command in COMMANDS.items() if command.group == group]
     return "\n".join([*lines, "", "`newsembed COMMAND --help` shows the options of a command and an example."])
+
+
+def quiet_libraries() -> None:
+    """Keeps the chatter of libraries off the terminal: their errors are shown, and our own warnings.
+
+    Called before any of them is imported: some log while they are, which would install a handler for everything.
+    """
+    own = (__package__ or "").partition(".")[0]
+    handler = logging.StreamHandler()
+    handler.addFilter(lambda record: record.levelno >= logging.ERROR or record.name.startswith(f"{own}."))
+    logging.getLogger().addHandler(handler)
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 
 def _runner(name: str) -> Callable[[list[str]], int]:

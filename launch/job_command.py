@@ -5,7 +5,6 @@ import dataclasses
 import datetime
 import difflib
 import enum
-import logging
 import types
 import typing
 from collections.abc import Sequence
@@ -21,7 +20,6 @@ def run(job: Job, argv: Sequence[str]) -> int:
     parser = make_parser(job)
     args, beam_args = parser.parse_known_args(argv)
     check_beam_args(beam_args)
-    quiet_beam()
     inputs = {spec.name: tuple(getattr(args, spec.name) or ()) for spec in job.inputs}
     options = options_from(job.options, vars(args))
     with JobProgress(job.name) as progress:
@@ -120,8 +118,3 @@ def check_beam_args(beam_args: Sequence[str]) -> None:
         raise InputError(
             "no such option", field=name, remedy=f"{f'did you mean {close[0]}? ' if close else ''}see --help for the job's own options"
         )
-
-
-def quiet_beam() -> None:
-    """Keeps Beam's start-up chatter off the terminal; warnings and errors stay."""
-    logging.getLogger("apache_beam").setLevel(logging.ERROR)
