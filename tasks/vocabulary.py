@@ -1,0 +1,288 @@
+"""The WordPiece vocabulary: one tokenizer, TF-Text's, for pipelines, training data and served models.
+
+Text is NFKC-casefolded (case and compatibility forms go, accents and composed Hangul stay), cleaned and split into words by
+TF-Text's BERT rules, and every word is cut into the longest pieces of the vocabulary. The same TensorFlow operations run on
+arrays in a pipeline and inside a SavedModel, so a served model cannot see other tokens than it was trained on.
+"""
+
+import functools
+import hashlib
+from collections.abc import Sequence
+from typing import Any, Final, Self
+
+import numpy as np
+
+from .errors import InputError
+from .features import CLS_ID, SEP_ID, SPECIAL_TOKENS, UNK_ID
+
+# TF-Text's own limit of 100 bytes turns long Thai, kana and Hangul runs into [UNK].
+MAX_BYTES_PER_WORD: Final = 400
+CONTINUATION: Final = "##"  # marks a piece that goes on inside a word
+_REMEDY = "write the file by `newsembed vocabulary`, or use the vocabulary the model was trained with"
+_SHORTEST_DOCUMENT = 2  # [CLS] [SEP]
+
+
+class Vocabulary:
+    """Pieces and their ids, and the tokenizer over them.
+
+    The tokenizer is built on first use, so that a vocabulary can be loaded, checked and pickled without TensorFlow.
+
+    Args:
+      pieces: in the order of their ids, :data:`~.features.SPECIAL_TOKENS` first.
+      digest: SHA-256 of the file, in hexadecimal digits; that of the pieces, one a line, if absent.
+
+    Attributes:
+      pieces: as given.
+      digest: as given.
+    """
+
+    def __init__(self, pieces: Sequence[str], digest: str | None = None) -> None:
+        self.pieces = tuple(pieces)
+        self.digest = digest or hashlib.sha256("".join(f"{piece}\n" for piece in self.pieces).encode()).hexdigest()
+
+    @classmethod
+    def load(cls, path: str) -> Self:
+        """Reads a vocabulary file: UTF-8, one piece a line, the special tokens first.
+
+        Args:
+          path: local path, or one that TensorFlow's file system knows (``gs://…``).
+
+        Raises:
+          InputError: naming the line, if the file is missing, is no UTF-8, lacks a special token in its place, or has an empty,
+            repeated or broken piece.
+        """
+        raw = _read_bytes(path)
+        try:
+            text = raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            line = raw[: error.start].count(b"\n") + 1
+            raise InputError(f"no valid UTF-8: {error.reason}", path=path, field=f"line {line}", remedy=_REMEDY) from error
+        pieces = text.removesuffix("\n").split("\n")
+        _check_pieces(pieces, path)
+        return cls(pieces, hashlib.sha256(raw).hexdigest())
+
+    @property
+    def size(self) -> int:
+        """Number of pieces, the special tokens included."""
+        return len(self.pieces)
+
+    def encode_texts(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """Ids of every text, without special tokens: int32 ``[number of pieces]`` each."""
+        if not texts:
+            return []
+        ragged = self._tokenize(_as_bytes(texts))
+        return np.split(ragged.values.numpy(), ragged.row_splits.numpy()[1:-1])
+
+    def encode_documents(self, titles: Sequence[str], bodies: Sequence[str], max_length: int) -> list[np.ndarray]:
+        """``[CLS] title [SEP] body [SEP]`` of every document, int32 ``[length]`` each.
+
+        An empty part is left out together with its [SEP]; a document without any text is ``[CLS] [SEP]``.
+
+        Args:
+          titles: of the documents.
+          bodies: of the documents, as many.
+          max_length: longer documents are cut to this many ids, the last of them the closing [SEP].
+
+        Raises:
+          ValueError: if there are more titles than bodies, or fewer, or if ``max_length`` has no room for [CLS] and [SEP].
+        """
+        _check_length(max_length)
+        parts = zip(self.encode_texts(titles), self.encode_texts(bodies), strict=True)
+        return [join_document(title, body, max_length) for title, body in parts]
+
+    def encode_with_words(self, texts: Sequence[str]) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Ids of every text and, for whole-word masking, the 1-based number of the word that each belongs to.
+
+        Returns:
+          ``(ids, word_ids)``, both one int32 ``[number of pieces]`` per text, without special tokens.
+        """
+        ids = self.encode_texts(texts)
+        return ids, [self.word_ids(row) for row in ids]
+
+    def word_ids(self, ids: np.ndarray) -> np.ndarray:
+        """1-based number of the word of every piece of one text without special tokens, int32 ``[number of pieces]``.
+
+        A word begins at every piece that is no ``##`` piece: TF-Text never begins a word with one.
+        """
+        return np.cumsum(~self._continues[ids], dtype=np.int32)
+
+    def decode(self, ids: Sequence[int] | np.ndarray) -> str:
+        """Text of the ids, words joined by spaces; of the special tokens only [UNK] shows.
+
+        Raises:
+          IndexError: for an id outside the vocabulary.
+        """
+        words: list[str] = []
+        for index in np.asarray(ids, dtype=np.int64).tolist():
+            if not 0 <= index < self.size:
+                raise IndexError(f"got the id {index}, expected 0 to {self.size - 1}")
+            piece = self.pieces[index]
+            if index < len(SPECIAL_TOKENS) and index != UNK_ID:
+                continue
+            if words and piece.startswith(CONTINUATION) and piece != CONTINUATION:
+                words[-1] += piece[len(CONTINUATION) :]
+            else:
+                words.append(piece)
+        return " ".join(words)
+
+    def tf_encode_documents(self, titles: Any, bodies: Any, max_length: int) -> Any:
+        """:meth:`encode_documents` as TensorFlow operations, for use inside a ``tf.function`` and a SavedModel.
+
+        Args:
+          titles: tf.string ``[batch]``, UTF-8.
+          bodies: tf.string ``[batch]``, UTF-8.
+          max_length: as in :meth:`encode_documents`.
+
+        Returns:
+          tf.RaggedTensor int32 ``[batch, (length)]``, the ids that :meth:`encode_documents` gives.
+        """
+        import tensorflow as tf
+
+        _check_length(max_length)
+        parts = [self._tokenize(titles), self._tokenize(bodies)]
+        closed = [tf.concat([part, _column_where(part.row_lengths() > 0, SEP_ID)], axis=1) for part in parts]
+        opening = tf.fill([tf.shape(titles)[0], 1], tf.constant(CLS_ID, tf.int32))
+        document = tf.concat([opening, *closed], axis=1)
+        lengths = document.row_lengths()
+        # What is cut or empty still lacks its closing [SEP]; every other document has it.
+        is_open = tf.logical_or(lengths > max_length, lengths == 1)
+        kept = _cut_rows(document, tf.where(is_open, tf.minimum(lengths, max_length - 1), lengths))
+        return tf.concat([kept, _column_where(is_open, SEP_ID)], axis=1)
+
+    @functools.cached_property
+    def _continues(self) -> np.ndarray:
+        """Whether a piece goes on inside a word, bool ``[size]``."""
+        return np.array([piece.startswith(CONTINUATION) and piece != CONTINUATION for piece in self.pieces])
+
+    @functools.cached_property
+    def _tokenizer(self) -> Any:
+        return _fast_tokenizer(self.pieces)
+
+    def _tokenize(self, texts: Any) -> Any:
+        """tf.RaggedTensor int32 ``[batch, (pieces)]`` of tf.string ``[batch]``."""
+        import tensorflow_text
+
+        return self._tokenizer.tokenize(tensorflow_text.case_fold_utf8(texts))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"pieces": self.pieces, "digest": self.digest}
+
+
+def join_document(title: np.ndarray, body: np.ndarray, max_length: int) -> np.ndarray:
+    """``[CLS] title [SEP] body [SEP]`` of ids without special tokens, by the rule of :meth:`Vocabulary.encode_documents`.
+
+    Args:
+      title: int32 ``[number of pieces]``, may be empty.
+      body: int32 ``[number of pieces]``, may be empty.
+      max_length: of the result.
+    """
+    parts = [np.array([CLS_ID], np.int32)]
+    for part in (title, body):
+        if part.size:
+            parts += [part.astype(np.int32, copy=False), np.array([SEP_ID], np.int32)]
+    row = np.concatenate(parts)
+    if row.size == 1 or row.size > max_length:
+        row = np.append(row[: max_length - 1], np.int32(SEP_ID))
+    return row
+
+
+def normalize_for_learning(texts: Sequence[str]) -> list[str]:
+    """Texts as the tokenizer sees them before it looks anything up: normalised, its words separated by single spaces.
+
+    A learner that splits this at the spaces counts exactly the words that TF-Text will cut into pieces. Words over
+    :data:`MAX_BYTES_PER_WORD` are left out: the tokenizer makes them [UNK] whatever is learned.
+    """
+    import tensorflow_text
+
+    if not texts:
+        return []
+    cleaned = _fast_normalizer().normalize(tensorflow_text.case_fold_utf8(_as_bytes(texts)))
+    _, starts, ends = _word_splitter().tokenize_with_offsets(cleaned)
+    splits = starts.row_splits.numpy()[1:-1]
+    rows = zip(cleaned.numpy(), np.split(starts.values.numpy(), splits), np.split(ends.values.numpy(), splits), strict=True)
+    return [_join_words(*row) for row in rows]
+
+
+def _join_words(raw: bytes, starts: np.ndarray, ends: np.ndarray) -> str:
+    kept = ends - starts <= MAX_BYTES_PER_WORD
+    words = [raw[start:end] for start, end in zip(starts[kept].tolist(), ends[kept].tolist(), strict=True)]
+    return b" ".join(words).decode("utf-8")
+
+
+def _fast_tokenizer(pieces: Sequence[str]) -> Any:
+    import tensorflow as tf
+    import tensorflow_text
+
+    with tf.init_scope():  # the model buffer must outlive the graph in which it is first used
+        return tensorflow_text.FastBertTokenizer(list(pieces), max_bytes_per_word=MAX_BYTES_PER_WORD, token_out_type=tf.int32)
+
+
+@functools.cache
+def _word_splitter() -> Any:
+    """A tokenizer that knows no word: each becomes one [UNK], whose offsets are the bounds of the word."""
+    never_assigned = "\U0010ffff"  # the library wants one piece beside the special tokens
+    return _fast_tokenizer((*SPECIAL_TOKENS, never_assigned))
+
+
+@functools.cache
+def _fast_normalizer() -> Any:
+    import tensorflow_text
+
+    return tensorflow_text.FastBertNormalizer()
+
+
+def _column_where(condition: Any, value: int) -> Any:
+    """tf.RaggedTensor int32 ``[batch, (0 or 1)]``: ``value`` in the rows where ``condition`` holds."""
+    import tensorflow as tf
+
+    lengths = tf.cast(condition, tf.int64)
+    return tf.RaggedTensor.from_row_lengths(tf.fill([tf.reduce_sum(lengths)], tf.constant(value, tf.int32)), lengths)
+
+
+def _cut_rows(ragged: Any, lengths: Any) -> Any:
+    """The first ``lengths[i]`` values of every row; none may exceed the row's own length."""
+    import tensorflow as tf
+
+    positions = tf.ragged.range(ragged.row_lengths())
+    kept = positions.values < tf.gather(lengths, positions.value_rowids())
+    return tf.RaggedTensor.from_row_lengths(tf.boolean_mask(ragged.values, kept), lengths)
+
+
+def _as_bytes(texts: Sequence[str]) -> list[bytes]:
+    # Half a surrogate pair, which JSON can smuggle in, has no UTF-8 form.
+    return [text.encode("utf-8", errors="replace") for text in texts]
+
+
+def _read_bytes(path: str) -> bytes:
+    if "://" in path:
+        import tensorflow as tf
+
+        if not tf.io.gfile.exists(path):
+            raise InputError("no such file", path=path, remedy=_REMEDY)
+        with tf.io.gfile.GFile(path, "rb") as source:
+            return bytes(source.read())
+    try:
+        with open(path, "rb") as source:
+            return source.read()
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", path=path, remedy=_REMEDY) from error
+
+
+def _check_pieces(pieces: Sequence[str], path: str) -> None:
+    for index, special in enumerate(SPECIAL_TOKENS):
+        found = pieces[index] if index < len(pieces) else None
+        if found != special:
+            shown = "the end of the file" if found is None else repr(found)
+            raise InputError(f"got {shown}, expected {special!r}", path=path, field=f"line {index + 1}", remedy=_REMEDY)
+    seen: dict[str, int] = {}
+    for line, piece in enumerate(pieces, start=1):
+        if not piece or piece != piece.strip() or len(piece.split()) != 1:
+            raise InputError(f"got {piece!r}, expected one piece without spaces", path=path, field=f"line {line}", remedy=_REMEDY)
+        if piece in seen:
+            raise InputError(f"{piece!r} is also on line {seen[piece]}", path=path, field=f"line {line}", remedy=_REMEDY)
+        seen[piece] = line
+
+
+def _check_length(max_length: int) -> None:
+    if max_length < _SHORTEST_DOCUMENT:
+        raise ValueError(f"got max_length={max_length}, expected at least {_SHORTEST_DOCUMENT}: [CLS] and [SEP]")
