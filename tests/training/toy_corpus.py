@@ -1,0 +1,120 @@
+"""A small corpus that tests of the trainer write: TFRecords by our own writer, a vocabulary, a manifest."""
+
+import json
+import struct
+from pathlib import Path
+
+import numpy as np
+
+from newsembed.tasks.features import CLS_ID, SEP_ID, SPECIAL_TOKENS, doc_id_to_words
+from newsembed.training.examples import encode_example
+from newsembed.training.tfrecord import masked_crc32c
+
+VOCAB_SIZE = 64
+LENGTH = 16
+NUM_TOPICS = 6
+
+
+def write_vocabulary(path: Path, size: int = VOCAB_SIZE) -> str:
+    pieces = [*SPECIAL_TOKENS, *(f"w{number}" for number in range(size - len(SPECIAL_TOKENS)))]
+    path.write_text("\n".join(pieces) + "\n")
+    return str(path)
+
+
+def write_records(path: Path, records: list[bytes]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as file:
+        for record in records:
+            header = struct.pack("<Q", len(record))
+            file.write(header + struct.pack("<I", masked_crc32c(header)) + record + struct.pack("<I", masked_crc32c(record)))
+
+
+def write_sets(directory: Path, sets: dict[str, list[dict]], shards: int = 2) -> str:
+    """`sets`: "task/language" -> examples."""
+    for key, examples in sets.items():
+        task, language = key.split("/")
+        for shard in range(shards):
+            records = [encode_example(example) for example in examples[shard::shards]]
+            write_records(directory / f"task={task}" / f"language={language}" / f"part-{shard:05d}-of-{shards:05d}.tfrecord", records)
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "manifest.json").write_text(json.dumps({"examples": {key: len(examples) for key, examples in sets.items()}}))
+    return str(directory)
+
+
+def document(rng: np.random.Generator, low: int = 3, high: int = 20) -> list[int]:
+    pieces = rng.integers(len(SPECIAL_TOKENS), VOCAB_SIZE, rng.integers(low, high))
+    return [CLS_ID, *map(int, pieces), SEP_ID]
+
+
+def packed_row(rng: np.random.Generator) -> dict:
+    rows = [document(rng, 2, 6), document(rng, 2, 6)]
+    words = iter(range(1, 100))
+    return {
+        "tokens": [token for row in rows for token in row],
+        "segment_ids": [number for number, row in enumerate(rows, 1) for _ in row],
+        "positions": [place for row in rows for place in range(len(row))],
+        "word_ids": [0 if token in (CLS_ID, SEP_ID) else next(words) for row in rows for token in row],
+    }
+
+
+def triplet(rng: np.random.Generator, number: int) -> dict:
+    ids = [list(doc_id_to_words(f"{number:08x}{role:08x}")) for role in range(3)]
+    return {
+        "anchor_tokens": document(rng),
+        "positive_tokens": document(rng),
+        "negative_tokens": document(rng),
+        "augmentation": [0],
+        "translated": [number % 2],
+        "language": [b"en"],
+        "anchor_doc_id": ids[0],
+        "positive_doc_id": ids[1],
+        "negative_doc_id": ids[2],
+    }
+
+
+def topics(rng: np.random.Generator, number: int) -> dict:
+    count = int(rng.integers(1, 4))
+    return {
+        "tokens": document(rng),
+        "topic_ids": sorted(map(int, rng.choice(NUM_TOPICS, count, replace=False))),
+        "topic_labels": list(map(int, rng.integers(0, 2, count))),
+        "doc_id": list(doc_id_to_words(f"{number:016x}")),
+    }
+
+
+def write_corpus(directory: Path, seed: int = 0, count: int = 23) -> str:
+    rng = np.random.default_rng(seed)
+    return write_sets(
+        directory,
+        {
+            "mlm/en": [packed_row(rng) for _ in range(count)],
+            "tlm/de": [packed_row(rng) for _ in range(count // 2)],
+            "triplets/en": [triplet(rng, number) for number in range(count)],
+            "triplets/de": [triplet(rng, 1000 + number) for number in range(count // 2)],
+            "topics/en": [topics(rng, number) for number in range(count)],
+        },
+    )
+
+
+LENGTHS = {"anchor_tokens": LENGTH, "positive_tokens": LENGTH, "negative_tokens": LENGTH, "tokens": LENGTH, "topic_ids": 4}
+
+
+def tiny_bindings(model_dir: Path, data_dir: str, vocabulary: str, **changes: object) -> list[str]:
+    values = {
+        "MODEL_DIR": str(model_dir),
+        "DATA_DIR": data_dir,
+        "VOCABULARY_PATH": vocabulary,
+        "TRAIN_STEPS": 6,
+        "BATCH_SIZE": 8,
+        "WARMUP_STEPS": 2,
+        "TASK_FEATURE_LENGTHS": LENGTHS,
+        "CHECKPOINT_PERIOD": 2,
+        "LOG_PERIOD": 2,
+        "NUM_TOPICS": NUM_TOPICS,
+        "DROPOUT_RATE": 0.1,
+        "EncoderConfig.hidden_size": 16,
+        "EncoderConfig.mlp_size": 32,
+        "EncoderConfig.embedding_size": 16,
+        "EncoderConfig.max_length": LENGTH,
+    } | changes
+    return [f"{name} = {value!r}" for name, value in values.items()]

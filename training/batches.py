@@ -1,0 +1,232 @@
+"""Where batches come from: a small checkpointable iterator, and its TensorFlow-free implementation with grain.
+
+`tasks.seqio_tasks.SeqioBatches` implements the same interface over the same files with seqio.
+"""
+
+import bisect
+import dataclasses
+import glob
+import itertools
+import json
+import os
+from collections.abc import Mapping
+from typing import Any, Final, Protocol, runtime_checkable
+
+import gin
+import grain
+import numpy as np
+
+from ..tasks.errors import InputError
+from ..tasks.features import TaskName
+from ..tasks.padding import batch_features, fit_row, row_lengths
+from .examples import decode_example
+from .tfrecord import RecordFile
+
+Batch = dict[str, np.ndarray]
+
+MANIFEST: Final = "manifest.json"
+
+
+@runtime_checkable
+class BatchIterator(Protocol):
+    """An endless stream of batches that can be stopped and continued exactly."""
+
+    def __next__(self) -> Batch:
+        """The next batch of this process: int32 arrays [batch, …] by feature name."""
+        ...
+
+    def get_state(self) -> bytes:
+        """What `set_state` needs to continue after the last batch that was returned."""
+        ...
+
+    def set_state(self, state: bytes) -> None:
+        """Continues where `get_state` was called, on a fresh iterator with the same arguments."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class DataSet:
+    """One (task, language) set of TFRecords."""
+
+    task: TaskName
+    language: str
+
+    def __str__(self) -> str:
+        return f"{self.task}/{self.language}"
+
+
+@dataclasses.dataclass(frozen=True)
+class BatchOptions:
+    """What every implementation needs to know of a run.
+
+    Attributes:
+      directory: holds `task=…/language=…/part-*.tfrecord` and `manifest.json`.
+      lengths: `TASK_FEATURE_LENGTHS`.
+      batch_size: examples of this process, the global batch size divided by `process_count`.
+      vocab_size: token ids must lie below it.
+      num_topics: topic ids must lie below it.
+      seed: of the shuffle.
+      process_index: this process's share of each global batch.
+      process_count: number of processes that share a batch.
+    """
+
+    directory: str
+    lengths: Mapping[str, int]
+    batch_size: int
+    vocab_size: int
+    num_topics: int
+    seed: int = 0
+    process_index: int = 0
+    process_count: int = 1
+
+
+class BatchOpener(Protocol):
+    """Opens one set; `GrainBatches` and `SeqioBatches` are such callables."""
+
+    def __call__(self, data_set: DataSet, options: BatchOptions) -> BatchIterator:
+        """The iterator at its first batch."""
+        ...
+
+
+def read_example_counts(directory: str) -> dict[DataSet, int]:
+    """The sets of a folder with their record counts, as its manifest states them; empty sets are left out.
+
+    Raises:
+      InputError: without a readable manifest.
+    """
+    path = os.path.join(directory, MANIFEST)
+    remedy = "Point DATA_DIR at a folder that `newsembed build` (or `pack`, `triplets`, `topics`) finished."
+    try:
+        with open(path, encoding="utf-8") as file:
+            examples = json.load(file)["examples"]
+    except FileNotFoundError as error:
+        raise InputError("there is no such file", path=path, remedy=remedy) from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError('got no JSON object with the key "examples"', path=path, field="examples", remedy=remedy) from error
+    counts = {}
+    for key, count in examples.items():
+        task, _, language = key.partition("/")
+        if task not in set(TaskName) or not language or not isinstance(count, int):
+            expected = f'"<task>/<language>": count with a task of {", ".join(TaskName)}'
+            raise InputError(f"got {key!r}: {count!r}, expected {expected}", path=path, field="examples", remedy=remedy)
+        if count:
+            counts[DataSet(TaskName(task), language)] = count
+    return counts
+
+
+def record_paths(directory: str, data_set: DataSet) -> list[str]:
+    """The files of one set, sorted.
+
+    Raises:
+      InputError: if there are none.
+    """
+    pattern = os.path.join(directory, f"task={data_set.task}", f"language={data_set.language}", "part-*.tfrecord")
+    paths = sorted(glob.glob(pattern))
+    if not paths:
+        raise InputError("no file matches, though the manifest names this set", path=pattern, remedy="Run the job that writes it again.")
+    return paths
+
+
+@gin.register
+class GrainBatches:
+    """Batches of one set by grain, without TensorFlow.
+
+    Each epoch is a new seeded permutation of all records, epochs follow each other without end and batches run across their borders. Process
+    p of n takes every n-th record, so the union of the processes' batches does not depend on n.
+
+    Args:
+      data_set: what to read.
+      options: how.
+      num_threads: threads that read and decode.
+      prefetch_batches: batches prepared ahead of the training loop.
+
+    Raises:
+      InputError: from the constructor for missing or damaged files, from `__next__` for records that break the contract.
+    """
+
+    def __init__(self, data_set: DataSet, options: BatchOptions, num_threads: int = 2, prefetch_batches: int = 4) -> None:
+        source = RecordSource(data_set, options)
+        self._identity = {
+            "set": str(data_set),
+            "records": len(source),
+            "seed": options.seed,
+            "batch_size": options.batch_size * options.process_count,
+        }
+        stream = grain.MapDataset.source(source).seed(options.seed).shuffle().repeat()
+        stream = stream[options.process_index :: options.process_count].batch(options.batch_size, drop_remainder=True)
+        reading = grain.ReadOptions(num_threads=num_threads, prefetch_buffer_size=prefetch_batches)
+        self._iterator: Any = iter(stream.to_iter_dataset(reading))
+
+    def __iter__(self) -> "GrainBatches":
+        return self
+
+    def __next__(self) -> Batch:
+        """The next batch."""
+        return dict(next(self._iterator))
+
+    def get_state(self) -> bytes:
+        """JSON: grain's position and what it is a position in."""
+        return json.dumps({"identity": self._identity, "position": self._iterator.get_state()}, sort_keys=True).encode()
+
+    def set_state(self, state: bytes) -> None:
+        """Continues at a state.
+
+        Raises:
+          InputError: if the state belongs to other data, another seed or another batch size.
+        """
+        values = json.loads(state)
+        if values["identity"] != self._identity:
+            raise InputError(
+                f"the checkpoint was trained on {values['identity']}, the data are now {self._identity}",
+                path=str(self._identity["set"]),
+                remedy="Give back the data, seed and batch size of the run, or start another MODEL_DIR with INITIAL_CHECKPOINT_PATH.",
+            )
+        self._iterator.set_state(values["position"])
+
+
+class RecordSource:
+    """Random access to the rows of one set, decoded, checked and brought to their fixed lengths."""
+
+    def __init__(self, data_set: DataSet, options: BatchOptions) -> None:
+        self._task = data_set.task
+        self._features = batch_features(data_set.task)
+        self._lengths = row_lengths(data_set.task, options.lengths)
+        self._bounds = {"topic_ids": options.num_topics} | {
+            spec.name: options.vocab_size for spec in self._features if spec.name.endswith("tokens")
+        }
+        self._files = [RecordFile(path) for path in record_paths(options.directory, data_set)]
+        self._ends = list(itertools.accumulate(len(file) for file in self._files))
+        expected = read_example_counts(options.directory).get(data_set, 0)
+        if len(self) != expected:
+            raise InputError(
+                f"the files of {data_set} hold {len(self)} records, the manifest says {expected}",
+                path=os.path.dirname(self._files[0].path),
+                remedy="The set was changed or cut off after it was written: run the job that writes it again.",
+            )
+
+    def __len__(self) -> int:
+        return self._ends[-1]
+
+    def __getitem__(self, index: int) -> Batch:
+        number = bisect.bisect_right(self._ends, index)
+        file = self._files[number]
+        record = file[index - (self._ends[number] - len(file))]
+        example = decode_example(record, self._features, file.path)
+        for name, bound in self._bounds.items():
+            if name in example:
+                _check_ids(example[name], bound, name, file.path)
+        return {name: self._row(name, values) for name, values in example.items()}
+
+    def _row(self, name: str, values: np.ndarray) -> np.ndarray:
+        length = self._lengths.get(name)
+        return values if length is None else fit_row(self._task, name, values, length)
+
+
+def _check_ids(values: np.ndarray, bound: int, name: str, path: str) -> None:
+    if values.size and not 0 <= values.min() <= values.max() < bound:
+        raise InputError(
+            f"got ids from {values.min()} to {values.max()}, expected 0 to {bound - 1}",
+            path=path,
+            field=name,
+            remedy="Train with the vocabulary (or the number of topics) that the data were written with.",
+        )

@@ -1,0 +1,128 @@
+"""Which (task, language) set a step trains on (paper, section 3.4): drawn from the step number and the seed alone, the same on every host."""
+
+import base64
+import dataclasses
+import json
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+
+from ..tasks.errors import InputError
+from ..tasks.features import TaskName
+from .batches import Batch, BatchIterator, BatchOpener, BatchOptions, DataSet, read_example_counts
+
+SMOOTHING: Final = 0.7
+MIXTURES: Final = {
+    "pretrain": (TaskName.MLM, TaskName.TLM),
+    "weak_supervision": (TaskName.TRIPLETS, TaskName.TOPICS),
+}
+
+
+def smoothed_weights(counts: Mapping[DataSet, int], alpha: float = SMOOTHING) -> dict[DataSet, float]:
+    """Sampling probabilities: proportional to m_i = n_1 (p_i / p_1)^alpha, where set 1 is the largest.
+
+    Args:
+      counts: records per set, all positive.
+      alpha: 1 samples by size, 0 all sets alike.
+
+    Returns:
+      Probabilities that sum to 1, in the sorted order of the sets.
+    """
+    largest = max(counts.values())
+    sizes = {data_set: largest * (counts[data_set] / largest) ** alpha for data_set in sorted(counts)}
+    total = sum(sizes.values())
+    return {data_set: size / total for data_set, size in sizes.items()}
+
+
+def select_sets(directory: str, mixture: str) -> dict[DataSet, int]:
+    """The sets that a mixture trains on, with their record counts.
+
+    Args:
+      directory: the data folder.
+      mixture: "pretrain", "weak_supervision", a task, or "task/language".
+
+    Raises:
+      InputError: for an unknown mixture, or one that the folder has nothing of.
+    """
+    task, _, language = mixture.partition("/")
+    tasks = MIXTURES.get(task) or ((TaskName(task),) if task in set(TaskName) else ())
+    if not tasks:
+        known = ", ".join([*MIXTURES, *TaskName])
+        raise InputError(
+            f"got {mixture!r}, expected one of {known}, or <task>/<language>",
+            field="MIXTURE_OR_TASK_NAME",
+            remedy="Set MIXTURE_OR_TASK_NAME to one of these.",
+        )
+    counts = read_example_counts(directory)
+    chosen = {data_set: n for data_set, n in counts.items() if data_set.task in tasks and language in ("", data_set.language)}
+    if not chosen:
+        there = ", ".join(map(str, sorted(counts))) or "nothing"
+        raise InputError(
+            f"got {there}, expected examples of {mixture}",
+            path=directory,
+            field="examples",
+            remedy="Set DATA_DIR to a folder that holds them.",
+        )
+    return chosen
+
+
+@dataclasses.dataclass(frozen=True)
+class Draw:
+    """One global step's set and this process's share of its batch."""
+
+    data_set: DataSet
+    batch: Batch
+
+
+class MixtureBatches:
+    """The iterators of all sets of a mixture, and the rule which one a step takes.
+
+    Args:
+      weights: probability of each set.
+      open_set: makes the iterator of one set.
+      options: given to `open_set`.
+    """
+
+    def __init__(self, weights: Mapping[DataSet, float], open_set: BatchOpener, options: BatchOptions) -> None:
+        self._sets = sorted(weights)
+        self._borders = np.cumsum([weights[data_set] for data_set in self._sets])
+        self._seed = options.seed
+        self._iterators: dict[DataSet, BatchIterator] = {data_set: open_set(data_set, options) for data_set in self._sets}
+
+    @property
+    def data_sets(self) -> list[DataSet]:
+        """All sets, sorted."""
+        return list(self._sets)
+
+    def choose(self, step: int) -> DataSet:
+        """The set of a step, a function of the step number and the seed alone."""
+        point = np.random.default_rng([self._seed, step]).random() * self._borders[-1]
+        return self._sets[min(int(np.searchsorted(self._borders, point, side="right")), len(self._sets) - 1)]
+
+    def draw(self, step: int) -> Draw:
+        """The set of `step` and its next batch. Call it once for each step, in order."""
+        data_set = self.choose(step)
+        return Draw(data_set, next(self._iterators[data_set]))
+
+    def get_state(self) -> bytes:
+        """The states of all iterators as JSON."""
+        states = {str(data_set): base64.b64encode(iterator.get_state()).decode() for data_set, iterator in self._iterators.items()}
+        return json.dumps(states, sort_keys=True).encode()
+
+    def set_state(self, state: bytes) -> None:
+        """Continues all iterators.
+
+        Raises:
+          InputError: if the state is of other sets.
+        """
+        states = json.loads(state)
+        names = {str(data_set) for data_set in self._sets}
+        if set(states) != names:
+            raise InputError(
+                f"the checkpoint was trained on {', '.join(sorted(states))}, this run on {', '.join(sorted(names))}",
+                field="MIXTURE_OR_TASK_NAME",
+                remedy="Continue with the same mixture and data, or start another MODEL_DIR with INITIAL_CHECKPOINT_PATH.",
+            )
+        for data_set, iterator in self._iterators.items():
+            iterator.set_state(base64.b64decode(states[str(data_set)]))

@@ -1,0 +1,104 @@
+"""The files that describe a model in its MODEL_DIR: `model.json` and `vocab.txt`."""
+
+import dataclasses
+import hashlib
+import json
+import os
+from typing import Any, Final
+
+from ..models.encoder import EncoderConfig
+from ..tasks.errors import InputError
+from ..tasks.features import SPECIAL_TOKENS
+
+MODEL_FILE: Final = "model.json"
+VOCABULARY_FILE: Final = "vocab.txt"
+
+
+@dataclasses.dataclass(frozen=True)
+class VocabularyFile:
+    """A vocabulary as the trainer needs it: its bytes, not its pieces.
+
+    Attributes:
+      path: where it was read.
+      content: the whole file.
+      size: number of pieces, one a line.
+    """
+
+    path: str
+    content: bytes
+    size: int
+
+    @property
+    def sha256(self) -> str:
+        """Hex digest of the file."""
+        return hashlib.sha256(self.content).hexdigest()
+
+
+def read_vocabulary(path: str) -> VocabularyFile:
+    """Reads a vocabulary file.
+
+    Raises:
+      InputError: if it is missing or does not begin with the special tokens.
+    """
+    remedy = "Set VOCABULARY_PATH to a vocab.txt that `newsembed vocabulary` wrote."
+    try:
+        with open(path, "rb") as file:
+            content = file.read()
+    except OSError as error:
+        raise InputError(f"cannot be read ({error.strerror})", path=path, remedy=remedy) from error
+    pieces = content.rstrip(b"\n").split(b"\n")
+    first = tuple(piece.decode("utf-8", "replace") for piece in pieces[: len(SPECIAL_TOKENS)])
+    if first != SPECIAL_TOKENS:
+        raise InputError(f"got {first} as first lines, expected {SPECIAL_TOKENS}", path=path, remedy=remedy)
+    return VocabularyFile(path, content, len(pieces))
+
+
+def write_model_files(model_dir: str, config: EncoderConfig, vocabulary: VocabularyFile) -> None:
+    """Writes `model.json` ({"encoder": EncoderConfig, "vocabulary_sha256": hex}) and `vocab.txt`, each whole or not at all."""
+    description = {"encoder": config.to_dict(), "vocabulary_sha256": vocabulary.sha256}
+    _write_atomically(os.path.join(model_dir, VOCABULARY_FILE), vocabulary.content)
+    _write_atomically(os.path.join(model_dir, MODEL_FILE), (json.dumps(description, indent=2) + "\n").encode())
+
+
+def check_same_model(model_dir: str, config: EncoderConfig, vocabulary: VocabularyFile) -> None:
+    """Refuses a model folder whose model is another one. A folder without `model.json` passes.
+
+    Raises:
+      InputError: naming the first attribute that differs, or the vocabulary.
+    """
+    path = os.path.join(model_dir, MODEL_FILE)
+    description = _read_description(path)
+    if description is None:
+        return
+    remedy = f"Use the architecture and vocabulary of {model_dir}, or another folder."
+    for name, value in config.to_dict().items():
+        saved = description["encoder"].get(name)
+        if saved != value and name not in ("dtype", "dropout_rate"):  # these change no parameter's meaning
+            raise InputError(f"the checkpoint's model has {saved!r}, this run {value!r}", path=path, field=name, remedy=remedy)
+    if description["vocabulary_sha256"] != vocabulary.sha256:
+        raise InputError(
+            f"the checkpoint was trained with another vocabulary than {vocabulary.path}",
+            path=path,
+            field="vocabulary_sha256",
+            remedy=remedy,
+        )
+
+
+def _read_description(path: str) -> dict[str, Any] | None:
+    try:
+        with open(path, encoding="utf-8") as file:
+            description = json.load(file)
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise InputError("got no JSON", path=path, remedy="Restore the file or start another MODEL_DIR.") from error
+    if not isinstance(description, dict) or not {"encoder", "vocabulary_sha256"} <= set(description):
+        raise InputError("got no model description, expected the keys encoder and vocabulary_sha256", path=path)
+    return description
+
+
+def _write_atomically(path: str, content: bytes) -> None:
+    temporary = f"{path}.tmp"
+    with open(temporary, "wb") as file:
+        file.write(content)
+    os.replace(temporary, path)

@@ -1,0 +1,82 @@
+"""The optimizer and its learning rate schedule, by gin."""
+
+from typing import Any, Literal
+
+import gin
+import jax
+import optax
+
+from ..tasks.errors import InputError
+
+
+@gin.configurable
+def learning_rate_schedule(
+    peak: float = gin.REQUIRED,
+    warmup_steps: int = 0,
+    decay: Literal["constant", "linear", "cosine"] = "constant",
+    decay_steps: int | None = None,
+) -> optax.Schedule:
+    """Linear warm-up from 0 to `peak`, then the decay.
+
+    Args:
+      peak: highest learning rate.
+      warmup_steps: steps until it is reached.
+      decay: "constant" stays there, "linear" and "cosine" fall to 0 at `decay_steps`.
+      decay_steps: total steps, warm-up included; needed unless constant.
+
+    Raises:
+      InputError: for an unknown decay, or a decay without steps after the warm-up.
+    """
+    if decay == "constant":
+        after: optax.Schedule = optax.constant_schedule(peak)
+    elif decay not in ("linear", "cosine"):
+        raise InputError(f"got {decay!r}, expected constant, linear or cosine", field="learning_rate_schedule.decay")
+    elif decay_steps is None or decay_steps <= warmup_steps:
+        raise InputError(
+            f"got {decay_steps}, expected more than warmup_steps = {warmup_steps}",
+            field="learning_rate_schedule.decay_steps",
+            remedy="Lower the warm-up or raise the number of steps.",
+        )
+    else:
+        steps = decay_steps - warmup_steps
+        after = optax.linear_schedule(peak, 0.0, steps) if decay == "linear" else optax.cosine_decay_schedule(peak, steps)
+    if not warmup_steps:
+        return after
+    # The first step trains, too: the ramp starts one step above 0.
+    ramp = optax.linear_schedule(peak / warmup_steps, peak, max(1, warmup_steps - 1))
+    return optax.join_schedules([ramp, after], [warmup_steps])
+
+
+@gin.configurable
+def adam(
+    learning_rate: optax.Schedule | float = gin.REQUIRED,
+    b1: float = 0.9,
+    b2: float = 0.999,
+    epsilon: float = 1e-8,
+    weight_decay: float = 0.0,
+    clip_norm: float | None = None,
+) -> optax.GradientTransformation:
+    """Adam, or AdamW where `weight_decay` is positive.
+
+    Args:
+      learning_rate: a number or a function of the step.
+      b1: decay of the gradient's mean.
+      b2: decay of the squared gradient's mean.
+      epsilon: added to the root of the latter.
+      weight_decay: per step, times the learning rate; on matrices only, not on biases and norms.
+      clip_norm: gradients of a larger global norm are scaled down to it; None leaves them.
+    """
+    parts = [] if clip_norm is None else [optax.clip_by_global_norm(clip_norm)]
+    parts.append(optax.scale_by_adam(b1=b1, b2=b2, eps=epsilon))
+    if weight_decay:
+        parts.append(optax.add_decayed_weights(weight_decay, mask=_matrices))
+    parts.append(optax.scale_by_learning_rate(learning_rate))
+    return optax.chain(*parts)
+
+
+def _matrices(params: Any) -> Any:
+    def decays(path: tuple[Any, ...], _: Any) -> bool:
+        name = str(path[-1].key) if isinstance(path[-1], jax.tree_util.DictKey) else str(path[-2].key)
+        return name.endswith(("kernel", "embedding"))
+
+    return jax.tree_util.tree_map_with_path(decays, params)

@@ -1,0 +1,103 @@
+"""The (data, model) device mesh, and which mesh axis each logical axis of the model lies on."""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import flax.linen as nn
+import gin
+import jax
+import numpy as np
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+
+from ..tasks.errors import InputError
+
+DATA_AXIS: Final = "data"
+MODEL_AXIS: Final = "model"
+
+# Every logical axis that models/ names. What is not sharded says None, so that a new name cannot be forgotten unseen.
+LOGICAL_AXIS_RULES: Final = (
+    ("batch", DATA_AXIS),
+    ("vocab", MODEL_AXIS),
+    ("mlp", MODEL_AXIS),
+    ("heads", MODEL_AXIS),
+    ("length", None),
+    ("position", None),
+    ("embed", None),
+    ("embed_out", None),
+    ("embedding", None),
+    ("topics", None),
+    ("qkv", None),
+    ("kv", None),
+)
+
+
+@gin.register
+@dataclasses.dataclass(frozen=True)
+class Partitioner:
+    """How a run is laid out over devices.
+
+    Attributes:
+      model_parallel: devices that share one copy of the model; the others share the batch.
+      rules: (logical axis, mesh axis or None).
+    """
+
+    model_parallel: int = 1
+    rules: Sequence[tuple[str, str | None]] = LOGICAL_AXIS_RULES
+
+    def make_mesh(self, devices: Sequence[jax.Device] | None = None) -> Mesh:
+        """The mesh over `devices` (all of them by default).
+
+        Raises:
+          InputError: if `model_parallel` does not divide their number.
+        """
+        count = len(devices) if devices is not None else jax.device_count()
+        if self.model_parallel < 1 or count % self.model_parallel:
+            raise InputError(
+                f"got {self.model_parallel}, expected a divisor of the {count} devices",
+                field="Partitioner.model_parallel",
+                remedy="Set a number of devices that divides all of them.",
+            )
+        shape = (count // self.model_parallel, self.model_parallel)
+        # make_mesh gives Explicit axes by default since JAX 0.9; the compiler is to infer shardings here.
+        return jax.make_mesh(shape, (DATA_AXIS, MODEL_AXIS), axis_types=(AxisType.Auto,) * 2, devices=devices)
+
+    def state_shardings(self, abstract_state: Any, mesh: Mesh) -> Any:
+        """Sharding of every array of a state whose parameters are still boxed with their logical axes."""
+        specs = nn.get_partition_spec(abstract_state)
+        return nn.logical_to_mesh_sharding(specs, mesh, self.rules)
+
+    def wrap(self, function: Callable[..., Any], mesh: Mesh) -> Callable[..., Any]:
+        """`function`, with the mesh and the axis rules in force while it is called (and traced)."""
+
+        def wrapped(*arguments: Any) -> Any:
+            with jax.set_mesh(mesh), nn.logical_axis_rules(self.rules):
+                return function(*arguments)
+
+        return wrapped
+
+
+def check_batch_size(batch_size: int, mesh: Mesh) -> None:
+    """Refuses a global batch that the mesh cannot share.
+
+    Raises:
+      InputError: if the data axis or the processes do not divide it.
+    """
+    parts = int(np.lcm(mesh.shape[DATA_AXIS], jax.process_count()))
+    if batch_size < 1 or batch_size % parts:
+        raise InputError(
+            f"got {batch_size}, expected a multiple of {parts}, the size of the mesh's data axis ({mesh.shape[DATA_AXIS]}) over all processes",
+            field="BATCH_SIZE",
+            remedy=f"Set BATCH_SIZE = {max(1, round(batch_size / parts)) * parts}.",
+        )
+
+
+def shard_batch(batch: Mapping[str, np.ndarray], mesh: Mesh) -> dict[str, jax.Array]:
+    """Puts this process's rows on its devices as parts of global arrays."""
+    sharding = NamedSharding(mesh, PartitionSpec(DATA_AXIS))
+    return {name: jax.make_array_from_process_local_data(sharding, values) for name, values in batch.items()}
+
+
+def replicated(mesh: Mesh) -> NamedSharding:
+    """The sharding of what every device holds whole."""
+    return NamedSharding(mesh, PartitionSpec())

@@ -1,0 +1,76 @@
+"""The command `newsembed train`: gin files and bindings in, a trained model folder out."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from ..tasks.errors import InputError
+
+if TYPE_CHECKING:
+    from .loop import TrainResult
+
+_BINDING: Final = "--gin."
+_EPILOG: Final = """\
+names of T5X that every run file understands, as --gin.NAME=value (texts in quotes):
+  MODEL_DIR, DATA_DIR, VOCABULARY_PATH, MIXTURE_OR_TASK_NAME, TASK_FEATURE_LENGTHS, TRAIN_STEPS, BATCH_SIZE, INITIAL_CHECKPOINT_PATH, VOCAB_SIZE
+
+example:
+  newsembed train --gin_file=runs/pretrain_demo.gin --gin.MODEL_DIR=\\"/tmp/pretrained\\" --gin.DATA_DIR=\\"/tmp/corpus/pack\\" \\
+      --gin.VOCABULARY_PATH=\\"/tmp/corpus/vocab.txt\\" --gin.TRAIN_STEPS=200
+
+The same command continues a run that was stopped or killed. SIGTERM saves a checkpoint and ends with exit code 0.
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Parses the options and trains; returns the exit code: 0, or 2 for input that the user can mend."""
+    parser = argparse.ArgumentParser(
+        prog="newsembed train",
+        description="Pretrain an encoder (MLM, TLM) or train it by weak supervision (InfoNCE, topics), as gin files say.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--gin_file", action="append", default=[], metavar="FILE", help="a gin file; more than one may be given, later ones win"
+    )
+    parser.add_argument(
+        "--gin_search_paths", default="", metavar="DIRS", help="comma-separated folders of gin files; the package's own are always found"
+    )
+    options, others = parser.parse_known_args(argv)
+    bindings = [other.removeprefix(_BINDING) for other in others if other.startswith(_BINDING)]
+    unknown = [other for other in others if not other.startswith(_BINDING)]
+    if unknown:
+        parser.error(f"unknown options {' '.join(unknown)}; gin values are written --gin.NAME=value")
+    if not options.gin_file:
+        parser.error("at least one --gin_file is needed, for example --gin_file=runs/pretrain_demo.gin")
+    search_paths = [path for path in options.gin_search_paths.split(",") if path]
+    try:
+        result = run_training(options.gin_file, bindings, search_paths)
+    except InputError as error:
+        print(f"newsembed train: {error}", file=sys.stderr)
+        return 2
+    print(f"{result.model_dir}: step {result.step}{' (interrupted)' if result.interrupted else ''}")
+    return 0
+
+
+def run_training(gin_files: Sequence[str], gin_bindings: Sequence[str] = (), gin_search_paths: Sequence[str] = ()) -> "TrainResult":
+    """Trains as the gin files and bindings say.
+
+    Args:
+      gin_files: such as "runs/pretrain_demo.gin", looked up in `gin_search_paths`, the working directory and the package.
+      gin_bindings: such as 'MODEL_DIR = "/tmp/model"'; they override the files.
+      gin_search_paths: folders of gin files.
+
+    Raises:
+      InputError: see `loop.train` and `gin_config.load_gin`.
+    """
+    from .gin_config import load_gin
+    from .loop import train
+
+    load_gin(gin_files, gin_bindings, gin_search_paths)
+    try:
+        return train()
+    except InputError as error:
+        # gin wraps what passes through it and adds its own lines; the user needs ours only.
+        raise InputError(error.problem, path=error.path, field=error.field, remedy=error.remedy) from error.__cause__

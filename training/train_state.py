@@ -1,0 +1,63 @@
+"""What training changes from step to step, and how it comes into being: shapes first, memory after."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Self
+
+import flax.linen as nn
+import flax.struct
+import jax
+import jax.numpy as jnp
+import optax
+from jax.sharding import Mesh
+
+from ..models.encoder import NewsEncoder
+from .partitioning import Partitioner
+
+
+class TrainState(flax.struct.PyTreeNode):
+    """A training state; a pytree.
+
+    Attributes:
+      step: int32 scalar, steps done.
+      params: the model's parameters, float32.
+      opt_state: optax's state.
+    """
+
+    step: jax.Array
+    params: Any
+    opt_state: Any
+
+    def apply_gradients(self, gradients: Any, optimizer: optax.GradientTransformation) -> Self:
+        """The state after one more step."""
+        updates, opt_state = optimizer.update(gradients, self.opt_state, self.params)
+        return self.replace(step=self.step + 1, params=optax.apply_updates(self.params, updates), opt_state=opt_state)
+
+
+class StateLayout(NamedTuple):
+    """A state before it exists.
+
+    Attributes:
+      abstract: a `TrainState` of `jax.ShapeDtypeStruct`, each with its sharding.
+      create: makes it, initialised from a PRNG key, each device its own shard only.
+    """
+
+    abstract: TrainState
+    create: Callable[[jax.Array], TrainState]
+
+
+def plan_state(model: NewsEncoder, optimizer: optax.GradientTransformation, partitioner: Partitioner, mesh: Mesh) -> StateLayout:
+    """Shapes, types and shardings of a run's state, without allocating any of it."""
+
+    def boxed(key: jax.Array) -> TrainState:
+        params = model.init(key, jnp.zeros((1, 1), jnp.int32))["params"]
+        return TrainState(jnp.zeros((), jnp.int32), params, optimizer.init(params))
+
+    def create(key: jax.Array) -> TrainState:
+        return nn.unbox(boxed(key))
+
+    with_axes = jax.eval_shape(boxed, jax.random.key(0))
+    shardings = partitioner.state_shardings(with_axes, mesh)
+    abstract = jax.tree.map(
+        lambda array, sharding: jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=sharding), nn.unbox(with_axes), shardings
+    )
+    return StateLayout(abstract, partitioner.wrap(jax.jit(create, out_shardings=shardings), mesh))
