@@ -190,7 +190,9 @@ class Desk:
         for edition in range(random.randint(2, 3)):
             edited = publisher.voice + edition if random.random() < 0.5 else publisher.voice
             chosen = [head, *rest, *random.sample(extras, 4)]
-            sentences = [fill(line, facts, edited if number == edition else publisher.voice, language) for number, line in enumerate(chosen)]
+            sentences = [
+                fill(line, facts, edited if number == edition else publisher.voice, language) for number, line in enumerate(chosen)
+            ]
             title = fill(prose.lines(guide, "head")[0], facts, publisher.voice, language)
             if edition:
                 title = f"{title} ({day.year})" if random.random() < 0.3 else title

@@ -68,7 +68,13 @@ def _atom(publisher: Publisher, title: str, url: str, stories: Sequence[Story]) 
 
 def _json(publisher: Publisher, title: str, url: str, stories: Sequence[Story]) -> str:
     items = [
-        {"id": story.url, "url": story.url, "title": story.title, "summary": story.sentences[0], "date_published": story.published.isoformat()}
+        {
+            "id": story.url,
+            "url": story.url,
+            "title": story.title,
+            "summary": story.sentences[0],
+            "date_published": story.published.isoformat(),
+        }
         for story in stories
     ]
     head = {"version": "https://jsonfeed.org/version/1.1", "title": f"{title} - {publisher.name}", "home_page_url": f"{publisher.home}/"}

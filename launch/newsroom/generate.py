@@ -58,6 +58,9 @@ def generate_newsroom(output: str, options: NewsroomOptions | None = None) -> Ne
     if os.path.exists(output) and not os.path.isdir(output):
         raise InputError("is a file, expected a folder", path=output, remedy="name another folder")
     os.makedirs(output, exist_ok=True)
+    seeds = os.path.join(output, "seeds.txt")
+    if os.path.exists(seeds):
+        os.remove(seeds)
     world = build_world(options)
     desk = Desk(world, options)
     stories = [*desk.news(), *desk.evergreens()]
@@ -67,11 +70,10 @@ def generate_newsroom(output: str, options: NewsroomOptions | None = None) -> Ne
         for site in sites:
             for resource in site.resources():
                 writer.add(resource)
-    _write(output, "seeds.txt", (seed for site in sites for seed in site.seeds))
     truth = [*map(_story_truth, stories), *map(_junk_truth, junk)]
     _write_json(output, "truth.jsonl", truth)
     held_out = sets.held_out_events(world, options)
-    return NewsroomSummary(
+    summary = NewsroomSummary(
         articles=len(truth),
         by_kind=_counts(line.kind for line in truth),
         by_language=_counts(line.language for line in truth),
@@ -86,6 +88,9 @@ def generate_newsroom(output: str, options: NewsroomOptions | None = None) -> Ne
         bytes=sum(entry.stat().st_size for entry in os.scandir(os.path.join(output, "site"))),
         mean_words=_mean_words(stories),
     )
+    # The last file: a folder with seeds.txt is whole.
+    _write(output, "seeds.txt", (seed for site in sites for seed in site.seeds))
+    return summary
 
 
 def _story_truth(story: Story) -> Truth:

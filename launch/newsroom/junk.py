@@ -3,7 +3,9 @@
 import dataclasses
 import datetime
 import enum
-from collections.abc import Sequence
+import html
+import random
+from collections.abc import Callable, Sequence
 
 from .articles import Story
 from .interface_words import WORDS
@@ -71,13 +73,13 @@ def junk_pages(options: NewsroomOptions, stories: Sequence[Story]) -> list[JunkP
       options: seed and scale.
       stories: the articles of the site, which redirects lead to and broken pages are broken from.
     """
-    random = options.stream("junk")
+    stream = options.stream("junk")
     pages = []
     for number in range(options.count(98, len(Junk))):
         kind = _ROUND[number % len(_ROUND)]
         publisher = PUBLISHERS[(number * 5 + number // len(_ROUND)) % len(PUBLISHERS)]
         own = [story for story in stories if story.publisher is publisher] or list(stories)
-        pages.append(_page(kind, publisher, random.choice(own), number, own[:12]))
+        pages.append(_page(kind, publisher, stream.choice(own), number, own[:12]))
     return pages
 
 
@@ -85,53 +87,85 @@ def _page(kind: Junk, publisher: Publisher, story: Story, number: int, others: S
     folder = DISALLOWED_FOLDER if kind is Junk.DISALLOWED else "/more/"
     path = f"{folder}{kind.value.replace('_', '-')}-{number}"
     url = publisher.home + path
-    words = WORDS[publisher.language]
-    navigation = [Link(other.title, other.url) for other in others]
-
-    def page(body: str | bytes, *, status: int = 200) -> tuple[Resource, ...]:
-        raw = body.encode() if isinstance(body, str) else body
-        return (Resource(publisher.host, path, raw, _HTML, _WHEN, status),)
-
-    def simple(title: str, text: str) -> str:
-        return (
-            f'<!DOCTYPE html><html lang="{publisher.language}"><head><meta charset="utf-8"><title>{title}</title></head>'
-            f"<body><h1>{title}</h1><p>{text}</p></body></html>"
-        )
-
-    title = story.title
-    match kind:
-        case Junk.NAVIGATION:
-            title = words["regions"]
-            return JunkPage(publisher, kind, url, title, page(hub_page(publisher, title, [], [], navigation)))
-        case Junk.STUB:
-            title = f"{story.title} (1/2)"
-            return JunkPage(publisher, kind, url, title, page(_article(publisher, story, url, title, story.sentences[:3])))
-        case Junk.COOKIE_WALL:
-            return JunkPage(publisher, kind, url, title, page(simple(title, _COOKIE_WALL[publisher.language] * 3)))
-        case Junk.SOFT_404:
-            title, text = _SOFT_404[publisher.language]
-            return JunkPage(publisher, kind, url, title, page(simple(title, text)))
-        case Junk.BROKEN_MARKUP:
-            whole = _article(publisher, story, url, title, story.sentences)
-            cut = whole.replace("</p>", "").replace("<div", "<div <div").replace("</h1>", "</h2").replace("<body>", "")
-            return JunkPage(publisher, kind, url, title, page(cut[: len(cut) // 3]))
-        case Junk.BINARY:
-            noise = bytes((position * position * 31 + position * 17 + number) % 256 for position in range(20_000))
-            return JunkPage(publisher, kind, url, title, page(b"\x00\x01\xff\xfe" + noise))
-        case Junk.DISALLOWED:
-            return JunkPage(publisher, kind, url, title, page(_article(publisher, story, url, title, story.sentences)))
-        case Junk.SERVER_ERROR:
-            return JunkPage(publisher, kind, url, title, page(simple("Internal server error", "The server could not answer."), status=500))
-        case Junk.REDIRECT:
-            return JunkPage(publisher, kind, url, title, _chain(publisher, path, story.url))
+    if kind is Junk.REDIRECT:
+        return JunkPage(publisher, kind, url, story.title, _chain(publisher, path, story.url))
+    title, body = _RENDERERS[kind](_Material(publisher, dataclasses.replace(story, publisher=publisher, url=url), others))
+    status = 500 if kind is Junk.SERVER_ERROR else 200
+    return JunkPage(publisher, kind, url, title, (Resource(publisher.host, path, body, _HTML, _WHEN, status),))
 
 
-def _article(publisher: Publisher, story: Story, url: str, title: str, sentences: Sequence[str]) -> str:
-    import random
+@dataclasses.dataclass(frozen=True)
+class _Material:
+    """What junk is made of: a real story under the junk page's URL, and others to link to."""
 
-    copy = dataclasses.replace(story, publisher=publisher, url=url, title=title, sentences=tuple(sentences))
-    around = Surroundings((), (), (), (), f"{publisher.home}/img/logo.jpg")
-    return article_page(copy, around, random.Random(len(title)))
+    publisher: Publisher
+    story: Story
+    others: Sequence[Story]
+
+
+def _navigation(made_of: _Material) -> tuple[str, bytes]:
+    title = WORDS[made_of.publisher.language]["regions"]
+    return title, hub_page(made_of.publisher, title, [], [], [Link(other.title, other.url) for other in made_of.others]).encode()
+
+
+def _stub(made_of: _Material) -> tuple[str, bytes]:
+    title = f"{made_of.story.title} (1/2)"
+    return title, _article(dataclasses.replace(made_of.story, title=title, sentences=made_of.story.sentences[:3])).encode()
+
+
+def _cookie_wall(made_of: _Material) -> tuple[str, bytes]:
+    return made_of.story.title, _simple(made_of.publisher, made_of.story.title, _COOKIE_WALL[made_of.publisher.language] * 3)
+
+
+def _soft_404(made_of: _Material) -> tuple[str, bytes]:
+    title, text = _SOFT_404[made_of.publisher.language]
+    return title, _simple(made_of.publisher, title, text)
+
+
+def _broken_markup(made_of: _Material) -> tuple[str, bytes]:
+    whole = _article(made_of.story)
+    broken = whole.replace("</p>", "").replace("<div", "<div <div").replace("</h1>", "</h2").replace("<body>", "")
+    return made_of.story.title, broken[: len(broken) // 3].encode()
+
+
+def _binary(made_of: _Material) -> tuple[str, bytes]:
+    shift = len(made_of.story.title)
+    noise = bytes((position * position * 31 + position * 17 + shift) % 256 for position in range(20_000))
+    return made_of.story.title, b"\x00\x01\xff\xfe" + noise
+
+
+def _disallowed(made_of: _Material) -> tuple[str, bytes]:
+    return made_of.story.title, _article(made_of.story).encode()
+
+
+def _server_error(made_of: _Material) -> tuple[str, bytes]:
+    return made_of.story.title, _simple(made_of.publisher, "Internal server error", "The server could not answer.")
+
+
+_Renderer = Callable[[_Material], tuple[str, bytes]]
+_RENDERERS: dict[Junk, _Renderer] = {
+    Junk.NAVIGATION: _navigation,
+    Junk.STUB: _stub,
+    Junk.COOKIE_WALL: _cookie_wall,
+    Junk.SOFT_404: _soft_404,
+    Junk.BROKEN_MARKUP: _broken_markup,
+    Junk.BINARY: _binary,
+    Junk.DISALLOWED: _disallowed,
+    Junk.SERVER_ERROR: _server_error,
+}
+
+
+def _simple(publisher: Publisher, title: str, text: str) -> bytes:
+    heading = html.escape(title, quote=False)
+    return (
+        f'<!DOCTYPE html><html lang="{publisher.language}"><head><meta charset="utf-8"><title>{heading}</title></head>'
+        f"<body><h1>{heading}</h1><p>{text}</p></body></html>"
+    ).encode()
+
+
+def _article(story: Story) -> str:
+    around = Surroundings((), (), (), (), f"{story.publisher.home}/img/logo.jpg")
+    return article_page(story, around, random.Random(len(story.title)))
 
 
 def _chain(publisher: Publisher, path: str, target: str) -> tuple[Resource, ...]:

@@ -64,7 +64,9 @@ def article_page(story: Story, around: Surroundings, random: random.Random) -> s
     body = _paragraphs(story, around, random)
     related = f"<h2>{words['related']}</h2><ul>{_items(around.related)}</ul>"
     aside = f"<h3>{words['most_read']}</h3><ol>{_items(around.most_read)}</ol><p>{words['newsletter']}</p>"
-    return _layout(publisher, story.title, _head(story, around), heading, _byline(story, random), image + body, related, aside, around.navigation)
+    return _layout(
+        publisher, story.title, _head(story, around), heading, _byline(story, random), image + body, related, aside, around.navigation
+    )
 
 
 def hub_page(publisher: Publisher, title: str, entries: Sequence[Link], further: Sequence[Link], navigation: Sequence[Link]) -> str:
@@ -165,7 +167,8 @@ def _layout(
     words = WORDS[publisher.language]
     links = _items(navigation)
     footer_links = " · ".join(
-        Link(words[key], f"{publisher.home}/{path}/").html() for key, path in (("archive", "archive"), ("authors", "author"), ("regions", "region"))
+        Link(words[key], f"{publisher.home}/{path}/").html()
+        for key, path in (("archive", "archive"), ("authors", "author"), ("regions", "region"))
     )
     footer = f"{footer_links} · {words['imprint']} · {words['privacy']} · {words['contact']} · {publisher.name}. {words['rights']}"
     cookies = f'<div id="cookie-banner" class="cookie-consent"><p>{words["cookies"]}</p><button>{words["accept"]}</button></div>'

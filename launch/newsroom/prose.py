@@ -54,7 +54,9 @@ def parse_prose(language: str, text: str, path: str) -> Prose:
         slot, separator, sentence = line.partition(": ")
         balanced = line.count("<") == line.count(">") and line.count("{") == line.count("}")
         if current is None or not separator or not balanced:
-            raise InputError(f"line {number} is no 'slot: sentence': {line!r}", path=path, remedy="see the comment at the top of prose_en.txt")
+            raise InputError(
+                f"line {number} is no 'slot: sentence': {line!r}", path=path, remedy="see the comment at the top of prose_en.txt"
+            )
         current.setdefault(slot, []).append(sentence)
     return Prose(language, {name: {slot: tuple(lines) for slot, lines in slots.items()} for name, slots in sections.items()})
 
@@ -85,17 +87,27 @@ def fill(template: str, facts: Mapping[str, str], voice: int, language: str) -> 
     return _FIRST_LETTER.sub(lambda match: match[0].upper(), text, count=1)
 
 
-_EN_SMALL = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
-).split()
-_EN_TENS = ". . twenty thirty forty fifty sixty seventy eighty ninety".split()
-_DE_SMALL = "null ein zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn siebzehn achtzehn neunzehn".split()
-_DE_TENS = ". . zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig".split()
-_ES_SMALL = (
-    "cero un dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince dieciséis diecisiete dieciocho diecinueve "
-    "veinte veintiún veintidós veintitrés veinticuatro veinticinco veintiséis veintisiete veintiocho veintinueve"
-).split()
-_ES_TENS = ". . veinte treinta cuarenta cincuenta sesenta setenta ochenta noventa".split()
+# Zero to nineteen (in Spanish to twenty-nine), then the tens; "." stands where a word of the first row serves.
+_NUMBERS = {
+    "en": (
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen",
+        ". . twenty thirty forty fifty sixty seventy eighty ninety",
+        "{tens}-{ones}",
+    ),
+    "de": (
+        "null ein zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn siebzehn achtzehn neunzehn",
+        ". . zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig",
+        "{ones}und{tens}",
+    ),
+    "es": (
+        (
+            "cero un dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince dieciséis diecisiete dieciocho diecinueve "
+            "veinte veintiún veintidós veintitrés veinticuatro veinticinco veintiséis veintisiete veintiocho veintinueve"
+        ),
+        ". . veinte treinta cuarenta cincuenta sesenta setenta ochenta noventa",
+        "{tens} y {ones}",
+    ),
+}
 
 
 def number_words(number: int, language: str) -> str:
@@ -104,15 +116,10 @@ def number_words(number: int, language: str) -> str:
     >>> number_words(47, "de")
     'siebenundvierzig'
     """
+    small_text, tens_text, joint = _NUMBERS[language]
+    small = small_text.split()
+    if number < len(small):
+        return small[number]
     tens, ones = divmod(number, 10)
-    if language == "de":
-        if number < len(_DE_SMALL):
-            return _DE_SMALL[number]
-        return f"{_DE_SMALL[ones]}und{_DE_TENS[tens]}" if ones else _DE_TENS[tens]
-    if language == "es":
-        if number < len(_ES_SMALL):
-            return _ES_SMALL[number]
-        return f"{_ES_TENS[tens]} y {_ES_SMALL[ones]}" if ones else _ES_TENS[tens]
-    if number < len(_EN_SMALL):
-        return _EN_SMALL[number]
-    return f"{_EN_TENS[tens]}-{_EN_SMALL[ones]}" if ones else _EN_TENS[tens]
+    word = tens_text.split()[tens]
+    return joint.format(tens=word, ones=small[ones]) if ones else word

@@ -27,9 +27,13 @@ class NewsroomServer:
 
     def __init__(self, newsroom: str, port: int = 0) -> None:
         reader = SiteReader(os.path.join(newsroom, "site"))
-        self.requested: set[str] = set()
-        self._server = _Server(("127.0.0.1", port), _handler(reader, self.requested))
+        self._server = _Server(port, reader)
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+
+    @property
+    def requested(self) -> set[str]:
+        """URLs asked for so far, without query and port."""
+        return self._server.requested
 
     @property
     def port(self) -> int:
@@ -50,54 +54,57 @@ class _Server(http.server.ThreadingHTTPServer):
     block_on_close = False  # a client's kept-alive connection must not hold up the end
     request_queue_size = 128
 
+    def __init__(self, port: int, reader: SiteReader) -> None:
+        self.reader = reader
+        self.requested: set[str] = set()
+        super().__init__(("127.0.0.1", port), _Handler)
 
-def _handler(reader: SiteReader, requested: set[str]) -> type[http.server.BaseHTTPRequestHandler]:
-    class Handler(http.server.BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        # Headers and body leave in one packet each; without this, delayed acknowledgements cost 40 ms a page.
-        disable_nagle_algorithm = True
-        timeout = 30
 
-        def do_GET(self) -> None:
-            self._answer(with_body=True)
+class _Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+    # Headers and body leave in one packet each; without this, delayed acknowledgements cost 40 ms a page.
+    disable_nagle_algorithm = True
+    timeout = 30
 
-        def do_HEAD(self) -> None:
-            self._answer(with_body=False)
+    def do_GET(self) -> None:
+        self._answer(with_body=True)
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is the base class's
-            """Stays silent."""
+    def do_HEAD(self) -> None:
+        self._answer(with_body=False)
 
-        def _answer(self, *, with_body: bool) -> None:
-            host = self.headers.get("Host", "").partition(":")[0].lower()
-            path = self.path.partition("?")[0].partition("#")[0]
-            requested.add(f"http://{host}{path}")
-            stored = reader.find(host, path)
-            if stored is None:
-                self._send(404, "text/plain; charset=utf-8", b"not found\n", with_body=with_body)
-            elif stored.status == 200 and _unchanged(stored, self.headers.get("If-None-Match"), self.headers.get("If-Modified-Since")):
-                self.send_response(304)
-                self._validators(stored)
-                self.end_headers()
-            else:
-                self._send(stored.status, stored.content_type, reader.body(stored), with_body=with_body, stored=stored)
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is the base class's
+        """Stays silent."""
 
-        def _send(self, status: int, content_type: str, body: bytes, *, with_body: bool, stored: Stored | None = None) -> None:
-            self.send_response(status)
-            self.send_header("Content-Type", content_type)
-            self.send_header("Content-Length", str(len(body)))
-            if stored and stored.location:
-                self.send_header("Location", stored.location)
-            if stored and stored.status == 200:
-                self._validators(stored)
+    def _answer(self, *, with_body: bool) -> None:
+        host = self.headers.get("Host", "").partition(":")[0].lower()
+        path = self.path.partition("?")[0].partition("#")[0]
+        self.server.requested.add(f"http://{host}{path}")
+        stored = self.server.reader.find(host, path)
+        if stored is None:
+            self._send(404, "text/plain; charset=utf-8", b"not found\n", with_body=with_body)
+        elif stored.status == 200 and _unchanged(stored, self.headers.get("If-None-Match"), self.headers.get("If-Modified-Since")):
+            self.send_response(304)
+            self._validators(stored)
             self.end_headers()
-            if with_body:
-                self.wfile.write(body)
+        else:
+            self._send(stored.status, stored.content_type, self.server.reader.body(stored), with_body=with_body, stored=stored)
 
-        def _validators(self, stored: Stored) -> None:
-            self.send_header("ETag", f'"{stored.etag}"')
-            self.send_header("Last-Modified", email.utils.format_datetime(_modified(stored), usegmt=True))
+    def _send(self, status: int, content_type: str, body: bytes, *, with_body: bool, stored: Stored | None = None) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(body)))
+        if stored and stored.location:
+            self.send_header("Location", stored.location)
+        if stored and stored.status == 200:
+            self._validators(stored)
+        self.end_headers()
+        if with_body:
+            self.wfile.write(body)
 
-    return Handler
+    def _validators(self, stored: Stored) -> None:
+        self.send_header("ETag", f'"{stored.etag}"')
+        self.send_header("Last-Modified", email.utils.format_datetime(_modified(stored), usegmt=True))
 
 
 def _modified(stored: Stored) -> datetime.datetime:

@@ -33,7 +33,9 @@ class Site:
       junk: all junk pages.
     """
 
-    def __init__(self, publisher: Publisher, world: World, options: NewsroomOptions, stories: Sequence[Story], junk: Sequence[JunkPage]) -> None:
+    def __init__(
+        self, publisher: Publisher, world: World, options: NewsroomOptions, stories: Sequence[Story], junk: Sequence[JunkPage]
+    ) -> None:
         self._publisher, self._world, self._options = publisher, world, options
         own = [story for story in stories if story.publisher is publisher]
         self._stories = sorted(own, key=lambda story: (story.published, story.url), reverse=True)
@@ -150,7 +152,9 @@ class Site:
     def _distractor_hubs(self) -> Iterator[Resource]:
         """Front page, authors and months: hubs that say nothing about a topic."""
         publisher, words = self._publisher, WORDS[self._publisher.language]
-        yield from self._paged(publisher.name, f"{publisher.home}/", [Link(story.title, story.url) for story in self._stories[:30]], seed=False)
+        yield from self._paged(
+            publisher.name, f"{publisher.home}/", [Link(story.title, story.url) for story in self._stories[:30]], seed=False
+        )
         authors: dict[str, list[Link]] = collections.defaultdict(list)
         months: dict[str, list[Link]] = collections.defaultdict(list)
         for story in self._stories:
@@ -206,5 +210,3 @@ class Site:
 def build_sites(world: World, options: NewsroomOptions, stories: Sequence[Story], junk: Sequence[JunkPage]) -> list[Site]:
     """A site per publisher, those without articles included: they still serve robots.txt and an empty front page."""
     return [Site(publisher, world, options, stories, junk) for publisher in PUBLISHERS]
-
-

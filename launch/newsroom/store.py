@@ -58,7 +58,7 @@ class SiteWriter:
         index = os.path.join(folder, _INDEX)
         if os.path.exists(index):
             os.remove(index)
-        self._content: BinaryIO = open(os.path.join(folder, _CONTENT), "wb")
+        self._content: BinaryIO | None = None
 
     def add(self, resource: Resource) -> None:
         key = (resource.host, resource.path)
@@ -69,14 +69,18 @@ class SiteWriter:
         modified = resource.modified.isoformat()
         stored = Stored(*key, resource.status, resource.content_type, modified, etag, resource.location, self._offset, len(resource.body))
         self._lines.append(json.dumps(dataclasses.asdict(stored), ensure_ascii=False))
+        if self._content is None:
+            raise ValueError("the writer is not open: use it in a with statement")
         self._content.write(resource.body)
         self._offset += len(resource.body)
 
     def __enter__(self) -> Self:
+        self._content = open(os.path.join(self._folder, _CONTENT), "wb")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._content.close()
+        if self._content:
+            self._content.close()
         if kind is None:
             with open(os.path.join(self._folder, _INDEX), "w", encoding="utf-8") as file:
                 write_lines(file, self._lines)
@@ -92,7 +96,7 @@ class SiteReader:
     def __init__(self, folder: str) -> None:
         index = os.path.join(folder, _INDEX)
         if not os.path.exists(index):
-            raise InputError("no newsroom site here", path=index, remedy="generate one with python -m newsembed.launch.newsroom --output DIR")
+            raise InputError("no newsroom site here", path=index, remedy="generate one with newsembed newsroom --output DIR")
         with open(index, encoding="utf-8") as file:
             stored = [Stored(**json.loads(line)) for line in file]
         self._resources = {(item.host, item.path): item for item in stored}
