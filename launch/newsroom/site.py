@@ -92,9 +92,13 @@ class Site:
             yield self._page(story.url, article_page(story, around, random), story.published)
             if name not in drawn:
                 drawn.add(name)
-                picture = thumbnail(story.image, publisher.slug) if story.image else logo(publisher.slug)
-                yield Resource(publisher.host, f"/img/{name}.jpg", picture, "image/jpeg", story.published)
-        self.images = len(drawn)
+                if story.image:
+                    yield Resource(
+                        publisher.host, f"/img/{name}.jpg", thumbnail(story.image, publisher.slug), "image/jpeg", story.published
+                    )
+        # Junk shows the logo too, so that every site has one.
+        yield Resource(publisher.host, "/img/logo.jpg", logo(publisher.slug), "image/jpeg", _SITE_DATE)
+        self.images = len(drawn | {"logo"})
 
     def _inline_links(self, story: Story) -> list[Link]:
         """Links to other publishers' and to earlier articles, in this publisher's words for those events."""
