@@ -60,4 +60,6 @@ def plan_state(model: NewsEncoder, optimizer: optax.GradientTransformation, part
     abstract = jax.tree.map(
         lambda array, sharding: jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=sharding), nn.unbox(with_axes), shardings
     )
-    return StateLayout(abstract, partitioner.wrap(jax.jit(create, out_shardings=shardings), mesh))
+    # Initialisation runs once: on a CPU, optimising its code takes longer than running it.
+    options = {"xla_backend_optimization_level": 0} if jax.default_backend() == "cpu" else None
+    return StateLayout(abstract, partitioner.wrap(jax.jit(create, out_shardings=shardings, compiler_options=options), mesh))

@@ -1,0 +1,130 @@
+"""The encoder: padding and packing change nothing, shapes and types, configuration round trip."""
+
+import dataclasses
+import json
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from newsembed.models.encoder import EncoderConfig, NewsEncoder
+
+CONFIG = EncoderConfig(
+    vocab_size=40, hidden_size=16, num_layers=2, num_heads=2, mlp_size=32, max_length=12, embedding_size=8, num_topics=5, dropout_rate=0.0
+)
+
+
+class Compiled:
+    """The encoder with its `apply` compiled: op by op, each new shape would compile dozens of programs."""
+
+    def __init__(self, encoder):
+        self.apply = jax.jit(encoder.apply, static_argnames=("method", "deterministic"))
+
+
+def build(**changes):
+    encoder = NewsEncoder(dataclasses.replace(CONFIG, **changes))
+    params = jax.jit(lambda key: nn.unbox(encoder.init(key, jnp.ones((1, 4), jnp.int32))))(jax.random.key(0))
+    # Larger weights than at initialisation, so that attention differs between tokens.
+    return Compiled(encoder), jax.tree.map(lambda array: array * 5 if array.ndim > 1 else array, params)
+
+
+@pytest.fixture(scope="module", params=[("post", "cls"), ("pre", "mean")], ids="-".join)
+def model(request):
+    norm, pooling = request.param
+    return build(norm=norm, pooling=pooling)
+
+
+def test_padding_does_not_change_an_embedding(model):
+    encoder, params = model
+    row = [2, 9, 17, 30, 3]
+    short = encoder.apply(params, jnp.array([row]), method="embed")
+    padded = encoder.apply(params, jnp.array([row + [0] * 5]), method="embed")
+    np.testing.assert_allclose(short, padded, atol=1e-6)
+
+
+def test_packed_pieces_do_not_see_each_other(model):
+    encoder, params = model
+    first, second = [2, 9, 17, 3], [2, 30, 11, 12, 3]
+    tokens = jnp.array([[*first, *second, 0]])
+    segments = jnp.array([[1] * 4 + [2] * 5 + [0]])
+    positions = jnp.array([[*range(4), *range(5), 0]])
+    packed = encoder.apply(params, tokens, segments, positions, method="encode")[0]
+    assert np.isfinite(packed).all()
+    np.testing.assert_allclose(packed[:4], encoder.apply(params, jnp.array([first]), method="encode")[0], atol=2e-6)
+    np.testing.assert_allclose(packed[4:9], encoder.apply(params, jnp.array([second]), method="encode")[0], atol=2e-6)
+
+
+def test_heads_give_the_declared_shapes_and_unit_float32_embeddings(model):
+    encoder, params = model
+    tokens = jnp.array([[2, 5, 6, 3], [2, 7, 3, 0]])
+    embeddings = encoder.apply(params, tokens, method="embed")
+    assert (embeddings.shape, embeddings.dtype) == ((2, 8), jnp.float32)
+    np.testing.assert_allclose(np.linalg.norm(embeddings, axis=1), 1, atol=1e-6)
+    assert encoder.apply(params, tokens, method="topic_logits").shape == (2, 5)
+    assert encoder.apply(params, jnp.ones((2, 3, 16)), method="mlm_logits").shape == (2, 3, 40)
+
+
+def test_bfloat16_computes_in_bfloat16_and_keeps_float32_outside():
+    encoder, params = build(dtype="bfloat16")
+    tokens = jnp.array([[2, 5, 6, 3]])
+    assert encoder.apply(params, tokens, method="encode").dtype == jnp.bfloat16
+    assert encoder.apply(params, tokens, method="embed").dtype == jnp.float32
+    assert all(array.dtype == jnp.float32 for array in jax.tree.leaves(params))
+
+
+def test_dropout_is_drawn_only_when_asked():
+    encoder, params = build(dropout_rate=0.5)
+    tokens = jnp.array([[2, 5, 6, 3]])
+    still = encoder.apply(params, tokens, method="embed")
+    np.testing.assert_array_equal(still, encoder.apply(params, tokens, method="embed"))
+    dropped = encoder.apply(params, tokens, deterministic=False, rngs={"dropout": jax.random.key(1)}, method="embed")
+    assert not np.allclose(still, dropped)
+
+
+def test_output_table_is_the_token_embedding(model):
+    encoder, params = model
+    logits = encoder.apply(params, jnp.ones((1, 1, 16)), method="mlm_logits")
+    table = params["params"]["token_embedding"].at[7].set(0.0)
+    changed = encoder.apply({"params": params["params"] | {"token_embedding": table}}, jnp.ones((1, 1, 16)), method="mlm_logits")
+    assert changed[0, 0, 7] == params["params"]["mlm_bias"][7]
+    np.testing.assert_allclose(np.delete(logits, 7, axis=-1), np.delete(changed, 7, axis=-1), atol=1e-6)
+
+
+def test_rows_longer_than_the_positions_are_refused(model):
+    encoder, params = model
+    with pytest.raises(ValueError, match="got rows of 13 tokens, expected at most max_length = 12"):
+        encoder.apply(params, jnp.ones((1, 13), jnp.int32), method="embed")
+
+
+@settings(max_examples=20)
+@given(st.integers(1, 4), st.integers(1, 8), st.sampled_from(["post", "pre"]), st.sampled_from(["cls", "mean"]), st.floats(0, 0.9))
+def test_config_round_trips_through_json(layers, heads, norm, pooling, dropout_rate):
+    config = dataclasses.replace(
+        CONFIG, num_layers=layers, num_heads=heads, hidden_size=heads * 4, norm=norm, pooling=pooling, dropout_rate=dropout_rate
+    )
+    assert EncoderConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"hiden_size": 3}, "unknown keys hiden_size"),
+        ({"num_heads": 3}, "hidden_size: got 16, expected a multiple of num_heads = 3"),
+        ({"norm": "middle"}, "norm: got 'middle', expected one of post, pre"),
+        ({"num_layers": 0}, "num_layers: got 0, expected a positive integer"),
+        ({"dropout_rate": 1.0}, "dropout_rate: got 1.0"),
+        ({"dtype": "float64"}, "dtype: got 'float64'"),
+    ],
+)
+def test_config_refuses_what_cannot_be(changes, message):
+    with pytest.raises(ValueError, match=message):
+        EncoderConfig.from_dict(CONFIG.to_dict() | changes)
+
+
+def test_config_needs_a_vocabulary_size():
+    with pytest.raises(ValueError, match="vocab_size is missing"):
+        EncoderConfig.from_dict({"hidden_size": 16})

@@ -1,0 +1,102 @@
+"""The losses against plain float64 references, and who is left out of the denominator."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from newsembed.models import losses
+from newsembed.models.losses import DocumentIds
+
+# Compiled: op by op, each operation would be a program of its own.
+info_nce = jax.jit(losses.info_nce, static_argnames="temperature")
+masked_language_model = jax.jit(losses.masked_language_model)
+topic_bce = jax.jit(losses.topic_bce)
+
+
+def unit(rng, rows, size=6):
+    vectors = rng.normal(size=(rows, size))
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def reference_info_nce(anchor, positive, negative, temperature, names=None):
+    """Term by term, in float64; `names`: (anchor, positive, negative) document names."""
+    total = 0.0
+    for i in range(len(anchor)):
+        candidates = [(positive[j], names and names[1][j]) for j in range(len(anchor)) if j != i]
+        candidates += [(negative[j], names and names[2][j]) for j in range(len(anchor))]
+        own = np.exp(anchor[i] @ positive[i] / temperature)
+        others = [np.exp(anchor[i] @ vector / temperature) for vector, name in candidates if not names or name not in (names[0][i], names[1][i])]
+        total -= np.log(own / (own + sum(others)))
+    return total / len(anchor)
+
+
+def ids(names):
+    return jnp.array([[-1, name] for name in names], jnp.int32)
+
+
+@pytest.mark.parametrize("temperature", [0.05, 1.0])
+def test_info_nce_equals_its_formula(temperature):
+    rng = np.random.default_rng(0)
+    anchor, positive, negative = (unit(rng, 7) for _ in range(3))
+    expected = reference_info_nce(anchor, positive, negative, temperature)
+    loss, accuracy = info_nce(*map(jnp.float32, (anchor, positive, negative)), temperature=temperature)
+    assert float(loss) == pytest.approx(expected, rel=1e-5)
+    scores = anchor @ np.concatenate([positive, negative]).T
+    assert float(accuracy) == pytest.approx(np.mean(scores.argmax(axis=1) == np.arange(7)))
+
+
+def test_the_same_document_leaves_the_denominator_and_nothing_else_does():
+    rng = np.random.default_rng(1)
+    anchor, positive, negative = (unit(rng, 5) for _ in range(3))
+    # Rows 0 and 3 share their positive; the negative of 2 is the anchor of 1; the positive of 4 is the anchor of 0; 1's negative is 1's positive.
+    names = ([10, 11, 12, 13, 14], [20, 21, 22, 20, 10], [30, 21, 11, 33, 34])
+    doc_ids = DocumentIds(*map(ids, names))
+    vectors = tuple(map(jnp.float32, (anchor, positive, negative)))
+    expected = reference_info_nce(anchor, positive, negative, 0.05, names)
+    assert float(info_nce(*vectors, doc_ids=doc_ids).loss) == pytest.approx(expected, rel=1e-5)
+    assert expected < reference_info_nce(anchor, positive, negative, 0.05)
+    distinct = DocumentIds(*map(ids, ([1, 2, 3, 4, 5], [6, 7, 8, 9, 10], [11, 12, 13, 14, 15])))
+    np.testing.assert_allclose(info_nce(*vectors, doc_ids=distinct).loss, info_nce(*vectors).loss)
+
+
+def test_a_masked_candidate_gets_no_gradient_and_all_gradients_are_finite():
+    rng = np.random.default_rng(2)
+    anchor, positive, negative = (jnp.float32(unit(rng, 2)) for _ in range(3))
+    doc_ids = DocumentIds(ids([1, 2]), ids([3, 4]), ids([3, 2]))
+    alone = [x[:1] for x in (anchor, positive, negative)]
+    gradient = jax.grad(lambda n: info_nce(*alone[:2], n, doc_ids=DocumentIds(*(x[:1] for x in doc_ids))).loss)(alone[2])
+    np.testing.assert_array_equal(gradient, 0)
+    full = jax.grad(lambda a: info_nce(a, positive, negative, doc_ids=doc_ids).loss)(anchor)
+    assert np.isfinite(full).all()
+
+
+def test_info_nce_stays_finite_at_the_extremes():
+    same = jnp.ones((3, 4)) / 2
+    assert float(info_nce(same, same, same, temperature=1e-3).loss) == pytest.approx(np.log(6), rel=1e-5)
+
+
+def test_masked_language_model_equals_its_formula_and_ignores_empty_slots():
+    rng = np.random.default_rng(3)
+    logits, targets = rng.normal(size=(2, 4, 9)) * 3, rng.integers(0, 9, (2, 4))
+    weights = np.array([[1, 1, 0, 0], [1, 0, 0, 1]], np.float64)
+    log_probabilities = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    right = np.take_along_axis(log_probabilities, targets[..., None], -1)[..., 0]
+    result = masked_language_model(jnp.float32(logits), jnp.int32(targets), jnp.float32(weights))
+    assert float(result.loss) == pytest.approx(-(right * weights).sum() / 4, rel=1e-5)
+    assert float(result.accuracy) == pytest.approx(((logits.argmax(-1) == targets) * weights).sum() / 4)
+    empty = masked_language_model(jnp.float32(logits), jnp.int32(targets), jnp.zeros((2, 4)))
+    assert float(empty.loss) == 0
+
+
+def test_topics_without_a_label_have_neither_loss_nor_gradient():
+    rng = np.random.default_rng(4)
+    logits = rng.normal(size=(2, 6)) * 4
+    topic_ids, labels = np.array([[1, 4, 0], [5, 0, 0]]), np.array([[1, 0, -1], [1, -1, -1]])
+    listed = [(logits[0, 1], 1), (logits[0, 4], 0), (logits[1, 5], 1)]
+    expected = -np.mean([np.log(1 / (1 + np.exp(-x))) if y else np.log(1 - 1 / (1 + np.exp(-x))) for x, y in listed])
+    result = topic_bce(jnp.float32(logits), jnp.int32(topic_ids), jnp.int32(labels))
+    assert float(result.loss) == pytest.approx(expected, rel=1e-5)
+    assert float(result.accuracy) == pytest.approx(np.mean([(x > 0) == (y > 0) for x, y in listed]))
+    gradient = np.asarray(jax.grad(lambda x: topic_bce(x, jnp.int32(topic_ids), jnp.int32(labels)).loss)(jnp.float32(logits)))
+    assert set(zip(*np.nonzero(gradient), strict=True)) == {(0, 1), (0, 4), (1, 5)}

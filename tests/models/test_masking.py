@@ -1,0 +1,82 @@
+"""Whole-word masking: whole words, the right shares, nothing else touched."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from newsembed.models.masking import choose_whole_words, mask_whole_words, masked_position_count
+
+LENGTH, VOCAB, MASK, FIRST = 64, 100, 4, 5
+
+
+def rows_of_words(sizes):
+    """[CLS] words… [SEP] [PAD]…, one row for each list of word sizes."""
+    tokens, words = np.zeros((2, len(sizes), LENGTH), np.int32)
+    for row, lengths in enumerate(sizes):
+        flat = np.repeat(np.arange(1, len(lengths) + 1), lengths)[: LENGTH - 2]
+        words[row, 1 : 1 + len(flat)] = flat
+        tokens[row, 1 : 1 + len(flat)] = FIRST + (np.arange(len(flat)) * 7 + row) % (VOCAB - FIRST)
+        tokens[row, 0], tokens[row, 1 + len(flat)] = 2, 3
+    return jnp.array(tokens), jnp.array(words)
+
+
+masking = jax.jit(lambda key, tokens, words: mask_whole_words(key, tokens, words, vocab_size=VOCAB, mask_id=MASK, first_piece_id=FIRST))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.lists(st.integers(1, 6), min_size=1, max_size=60), min_size=3, max_size=3), st.integers(0, 1000))
+def test_words_are_chosen_whole_and_positions_lead_back_to_the_original(sizes, seed):
+    tokens, words = rows_of_words(sizes)
+    batch = masking(jax.random.key(seed), tokens, words)
+    assert batch.positions.shape == (3, masked_position_count(LENGTH))
+    for row in range(3):
+        chosen = np.asarray(batch.positions[row])[np.asarray(batch.weights[row]) > 0]
+        assert len(set(chosen)) == len(chosen)
+        whole = np.isin(words[row], np.asarray(words[row])[chosen]) & (np.asarray(words[row]) > 0)
+        np.testing.assert_array_equal(np.flatnonzero(whole), np.sort(chosen))
+        np.testing.assert_array_equal(np.asarray(batch.targets[row])[: len(chosen)], np.asarray(tokens[row])[chosen])
+        untouched = np.setdiff1d(np.arange(LENGTH), chosen)
+        np.testing.assert_array_equal(np.asarray(batch.tokens[row])[untouched], np.asarray(tokens[row])[untouched])
+    kept_special = np.isin(tokens, [0, 2, 3])
+    np.testing.assert_array_equal(np.asarray(batch.tokens)[kept_special], np.asarray(tokens)[kept_special])
+
+
+def test_shares_are_15_percent_and_80_10_10():
+    tokens, words = rows_of_words([[1, 2, 3, 1] * 8] * 64)
+    masks = [masking(jax.random.key(seed), tokens, words) for seed in range(20)]
+    weights = np.concatenate([batch.weights for batch in masks])
+    eligible = float((words > 0).sum()) * len(masks)
+    assert weights.sum() / eligible == pytest.approx(0.15, abs=0.004)
+    after = np.concatenate([np.take_along_axis(np.asarray(batch.tokens), np.asarray(batch.positions), axis=1) for batch in masks])[weights > 0]
+    before = np.concatenate([batch.targets for batch in masks])[weights > 0]
+    assert (after == MASK).mean() == pytest.approx(0.8, abs=0.02)
+    assert (after == before).mean() == pytest.approx(0.1, abs=0.02)
+    drawn = after[(after != MASK) & (after != before)]
+    assert drawn.min() >= FIRST
+    assert drawn.max() < VOCAB
+
+
+def test_every_word_is_as_likely_as_any_other():
+    _, words = rows_of_words([[2] * 20] * 64)
+    choose = jax.jit(lambda key, words: choose_whole_words(key, words, 0.15, 64))
+    chosen = np.concatenate([choose(jax.random.key(seed), words) for seed in range(40)])
+    shares = chosen.mean(axis=0)[1:41]
+    assert shares.min() > 0.11
+    assert shares.max() < 0.19
+
+
+def test_a_row_without_words_predicts_nothing():
+    tokens, words = jnp.array([[2, 3] + [0] * 62]), jnp.zeros((1, LENGTH), jnp.int32)
+    batch = masking(jax.random.key(0), tokens, words)
+    assert batch.weights.sum() == 0
+    np.testing.assert_array_equal(batch.tokens, tokens)
+
+
+def test_the_key_decides():
+    tokens, words = rows_of_words([[1] * 40] * 4)
+    first, again, other = (masking(jax.random.key(seed), tokens, words).tokens for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()

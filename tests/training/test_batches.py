@@ -1,0 +1,177 @@
+"""Batches and mixtures: every record once an epoch, exact continuation, shares that add up, choices by step number alone."""
+
+import collections
+import json
+
+import numpy as np
+import pytest
+from toy_corpus import LENGTH, LENGTHS, NUM_TOPICS, VOCAB_SIZE, topics, write_corpus, write_sets
+
+from newsembed.tasks.errors import InputError
+from newsembed.tasks.features import TaskName
+from newsembed.tasks.padding import NO_LABEL, fit_row, row_lengths
+from newsembed.training.batches import BatchIterator, BatchOptions, DataSet, GrainBatches, read_example_counts
+from newsembed.training.mixture import MixtureBatches, select_sets, smoothed_weights
+
+TRIPLETS = DataSet(TaskName.TRIPLETS, "en")
+TOPICS = DataSet(TaskName.TOPICS, "en")
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return write_corpus(tmp_path_factory.mktemp("corpus") / "data")
+
+
+def options(directory, **changes):
+    values = {"lengths": LENGTHS, "batch_size": 4, "vocab_size": VOCAB_SIZE, "num_topics": NUM_TOPICS, "seed": 5} | changes
+    return BatchOptions(directory=str(directory), **values)
+
+
+def doc_numbers(batch, name="doc_id"):
+    return batch[name][:, 1].tolist()
+
+
+def take(batches, count):
+    return [next(batches) for _ in range(count)]
+
+
+def test_an_epoch_holds_every_record_once_and_the_next_is_in_another_order(corpus):
+    batches = GrainBatches(TOPICS, options(corpus, batch_size=1))
+    assert isinstance(batches, BatchIterator)
+    first, second = ([doc_numbers(batch)[0] for batch in take(batches, 23)] for _ in range(2))
+    assert sorted(first) == sorted(second) == list(range(23))
+    assert first != second
+
+
+def test_rows_have_their_lengths_and_types(corpus):
+    batch = next(GrainBatches(TRIPLETS, options(corpus)))
+    assert {name: values.shape for name, values in batch.items()} == {
+        **{f"{name}_tokens": (4, LENGTH) for name in ("anchor", "positive", "negative")},
+        **{f"{name}_doc_id": (4, 2) for name in ("anchor", "positive", "negative")},
+        "augmentation": (4,),
+        "translated": (4,),
+    }
+    assert {values.dtype for values in batch.values()} == {np.dtype(np.int32)}
+
+
+def test_a_state_continues_exactly(corpus):
+    batches = GrainBatches(TRIPLETS, options(corpus))
+    take(batches, 7)
+    state = batches.get_state()
+    expected = take(batches, 8)
+    again = GrainBatches(TRIPLETS, options(corpus))
+    again.set_state(state)
+    for left, right in zip(expected, take(again, 8), strict=True):
+        for name, values in left.items():
+            np.testing.assert_array_equal(values, right[name])
+
+
+@pytest.mark.parametrize("change", [{"seed": 6}, {"batch_size": 2}])
+def test_a_state_of_another_stream_is_refused(corpus, change):
+    state = GrainBatches(TRIPLETS, options(corpus)).get_state()
+    with pytest.raises(InputError, match="the checkpoint was trained on"):
+        GrainBatches(TRIPLETS, options(corpus, **change)).set_state(state)
+
+
+def test_processes_share_the_global_batches_of_one_process(corpus):
+    whole = take(GrainBatches(TOPICS, options(corpus, batch_size=4)), 9)
+    halves = [take(GrainBatches(TOPICS, options(corpus, batch_size=2, process_index=index, process_count=2)), 9) for index in range(2)]
+    for number, batch in enumerate(whole):
+        assert sorted(doc_numbers(batch)) == sorted(doc_numbers(halves[0][number]) + doc_numbers(halves[1][number]))
+
+
+def test_rows_are_cut_and_filled():
+    def fit(name, values, length):
+        return fit_row(TaskName.TOPICS, name, np.array(values, np.int32), length).tolist()
+
+    assert fit("tokens", [2, 7, 8, 9, 3], 3) == [2, 7, 3]
+    assert fit("tokens", [2, 7, 3], 5) == [2, 7, 3, 0, 0]
+    assert fit("topic_labels", [1], 3) == [1, NO_LABEL, NO_LABEL]
+    assert fit_row(TaskName.MLM, "tokens", np.arange(5, dtype=np.int32), 3).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("lengths", [{}, {"tokens": 0, "topic_ids": 3}, {"tokens": 8, "topic_ids": "9"}])
+def test_missing_lengths_are_named(lengths):
+    with pytest.raises(InputError, match="TASK_FEATURE_LENGTHS"):
+        row_lengths(TaskName.TOPICS, lengths)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [({"vocab_size": 9}, r"tokens: got ids from .* expected 0 to 8"), ({"num_topics": 1}, "topic_ids: got ids from .* expected 0 to 0")],
+)
+def test_ids_of_another_vocabulary_are_named(corpus, change, message):
+    with pytest.raises(InputError, match=message):
+        take(GrainBatches(TOPICS, options(corpus, **change)), 6)
+
+
+def test_a_manifest_that_disagrees_with_the_files_is_named(tmp_path):
+    rng = np.random.default_rng(0)
+    directory = write_sets(tmp_path / "data", {"topics/en": [topics(rng, number) for number in range(5)]})
+    (tmp_path / "data" / "manifest.json").write_text(json.dumps({"examples": {"topics/en": 6}}))
+    with pytest.raises(InputError, match="hold 5 records, the manifest says 6"):
+        GrainBatches(TOPICS, options(directory))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [(None, "there is no such file"), ("{", "no JSON object"), ("[]", "no JSON object"), ('{"examples": {"ner/en": 3}}', "got 'ner/en': 3")],
+)
+def test_a_folder_that_is_no_result_is_named(tmp_path, text, message):
+    if text is not None:
+        (tmp_path / "manifest.json").write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_example_counts(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("mixture", "expected"),
+    [
+        ("pretrain", ["mlm/en", "tlm/de"]),
+        ("weak_supervision", ["topics/en", "triplets/de", "triplets/en"]),
+        ("triplets", ["triplets/de", "triplets/en"]),
+        ("triplets/de", ["triplets/de"]),
+    ],
+)
+def test_mixtures_by_name(corpus, mixture, expected):
+    assert [str(data_set) for data_set in sorted(select_sets(corpus, mixture))] == expected
+
+
+@pytest.mark.parametrize(("mixture", "message"), [("weak", "got 'weak', expected one of pretrain"), ("mlm/fr", "expected examples of mlm/fr")])
+def test_unknown_mixtures_are_named(corpus, mixture, message):
+    with pytest.raises(InputError, match=message):
+        select_sets(corpus, mixture)
+
+
+def test_weights_are_smoothed_as_the_paper_does():
+    counts = {DataSet(TaskName.MLM, "en"): 1000, DataSet(TaskName.MLM, "fi"): 10}
+    weights = smoothed_weights(counts)
+    small = 1000 * (10 / 1000) ** 0.7
+    assert weights[DataSet(TaskName.MLM, "fi")] == pytest.approx(small / (1000 + small))
+    assert sum(weights.values()) == pytest.approx(1)
+
+
+def test_the_step_number_decides_and_shares_follow_the_weights(corpus):
+    weights = smoothed_weights(select_sets(corpus, "weak_supervision"))
+    mixture, again = (MixtureBatches(weights, GrainBatches, options(corpus)) for _ in range(2))
+    choices = [mixture.choose(step) for step in range(4000)]
+    assert choices[3000:] == [again.choose(step) for step in range(3000, 4000)]
+    shares = collections.Counter(choices)
+    for data_set, weight in weights.items():
+        assert shares[data_set] / 4000 == pytest.approx(weight, abs=0.03)
+
+
+def test_a_mixture_continues_exactly(corpus):
+    weights = smoothed_weights(select_sets(corpus, "weak_supervision"))
+    mixture = MixtureBatches(weights, GrainBatches, options(corpus))
+    for step in range(5):
+        mixture.draw(step)
+    again = MixtureBatches(weights, GrainBatches, options(corpus))
+    again.set_state(mixture.get_state())
+    for step in range(5, 15):
+        left, right = mixture.draw(step), again.draw(step)
+        assert left.data_set == right.data_set
+        assert all((values == right.batch[name]).all() for name, values in left.batch.items())
+    other = MixtureBatches({TOPICS: 1.0}, GrainBatches, options(corpus))
+    with pytest.raises(InputError, match="this run on topics/en"):
+        other.set_state(mixture.get_state())
