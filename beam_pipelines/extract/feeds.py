@@ -1,0 +1,77 @@
+"""RSS, Atom, RDF and JSON feeds: their title and the links of their entries."""
+
+import dataclasses
+import json
+
+from lxml import etree
+
+_MAX_ENTRIES = 5_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Feed:
+    """A feed's title and its entries as (link, entry title), in order."""
+
+    title: str
+    entries: tuple[tuple[str, str], ...]
+
+
+def parse_feed(raw: bytes) -> Feed | None:
+    """Reads a feed of any of the formats; ``None`` if the bytes are none.
+
+    Broken XML is read as far as it can be; entities are not expanded and nothing is fetched.
+    """
+    start = raw.lstrip(b"\xef\xbb\xbf \t\r\n")
+    if start[:1] == b"{":
+        return _json_feed(start)
+    if start[:1] != b"<" or not _looks_like_feed(start[:2000].lower()):
+        return None
+    parser = etree.XMLParser(recover=True, resolve_entities=False, no_network=True, huge_tree=False)
+    root = etree.fromstring(start, parser)
+    if root is None or _name(root) not in {"rss", "feed", "rdf"}:
+        return None
+    channel = next((child for child in root if _name(child) == "channel"), root)
+    entries = [node for node in root.iter() if _name(node) in {"item", "entry"}][:_MAX_ENTRIES]
+    found = ((_link(entry), _child_text(entry, "title")) for entry in entries)
+    return Feed(_child_text(channel, "title"), tuple((link, title) for link, title in found if link))
+
+
+def _looks_like_feed(head: bytes) -> bool:
+    return any(sign in head for sign in (b"<rss", b"<feed", b"<rdf", b":rdf"))
+
+
+def _name(node: etree._Element) -> str:
+    return etree.QName(node).localname.lower() if isinstance(node.tag, str) else ""
+
+
+def _child_text(node: etree._Element, name: str) -> str:
+    for child in node:
+        if _name(child) == name:
+            return " ".join("".join(child.itertext()).split())
+    return ""
+
+
+def _link(entry: etree._Element) -> str:
+    links = [child for child in entry if _name(child) == "link"]
+    for link in links:
+        if link.get("href") and link.get("rel", "alternate") == "alternate":
+            return str(link.get("href")).strip()
+    for link in links:
+        if link.text and link.text.strip():
+            return str(link.text).strip()
+    for child in entry:
+        if _name(child) == "guid" and child.get("isPermaLink", "true").lower() == "true" and (child.text or "").strip().startswith("http"):
+            return str(child.text).strip()
+    return ""
+
+
+def _json_feed(raw: bytes) -> Feed | None:
+    try:
+        value = json.loads(raw)
+    except ValueError:
+        return None
+    if not isinstance(value, dict) or "jsonfeed.org" not in str(value.get("version", "")):
+        return None
+    items = [item for item in value.get("items") or [] if isinstance(item, dict)][:_MAX_ENTRIES]
+    found = ((str(item.get("url") or item.get("external_url") or ""), str(item.get("title") or "")) for item in items)
+    return Feed(str(value.get("title") or ""), tuple((link, title) for link, title in found if link))

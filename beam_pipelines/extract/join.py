@@ -1,0 +1,169 @@
+"""Second phase of ``extract``: link texts, hubs and image hashes joined to the articles they belong to.
+
+Only ids, link texts and hashes pass the joins; each article shard is then read again and written with what was found.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import apache_beam as beam
+
+from ..parquet import read_records
+from ..records import Article, Hub
+from ..shards import Shard, shard_of
+from .read import ImageHash, Link
+
+MAX_ANCHOR_TEXTS = 20
+_MAX_EVIDENCE = 1_000  # of one article: a page linked from everywhere needs no more
+DERIVED = "feed:"  # URL scheme of hubs made from the rows' own lists of feeds
+
+Evidence = tuple[str, Any]
+
+
+@dataclasses.dataclass
+class JoinEvidence(beam.PTransform):
+    """Shard paths of the first phase → (shard of the article, (doc_id, kind, value)) for every piece of evidence.
+
+    Attributes:
+      workspace: the job's temporary folder.
+    """
+
+    workspace: str
+
+    def __post_init__(self) -> None:
+        super().__init__(label="JoinEvidence")
+
+    def expand(self, indexes: beam.PCollection) -> beam.PCollection:
+        by_id = indexes | "ReadById" >> beam.FlatMap(_keyed_by_id, self.workspace) | "GroupById" >> beam.GroupByKey()
+        by_image = indexes | "ReadByImage" >> beam.FlatMap(_keyed_by_image, self.workspace) | "GroupByImage" >> beam.GroupByKey()
+        return (by_id | beam.FlatMap(_join_id), by_image | beam.FlatMap(_join_image)) | beam.Flatten()
+
+
+def _stream(workspace: str, stream: str, index_of: tuple[int, int], record_type: type) -> Iterator[Any]:
+    index, count = index_of
+    return read_records(f"{workspace}/{stream}/part-{index:05d}-of-{count:05d}.parquet", record_type)
+
+
+def _keyed_by_id(index_of: tuple[int, int], workspace: str) -> Iterator[tuple[str, Evidence]]:
+    for article in _stream(workspace, "_articles", index_of, Article):
+        yield article.doc_id, ("article", index_of[0])
+    for link in _stream(workspace, "_links", index_of, Link):
+        yield link.target, ("anchor", link.text)
+    for hub in _stream(workspace, "_hubs", index_of, Hub):
+        for member in hub.doc_ids:
+            yield member, ("hub", hub.hub_id)
+
+
+def _keyed_by_image(index_of: tuple[int, int], workspace: str) -> Iterator[tuple[str, Evidence]]:
+    for article in _stream(workspace, "_articles", index_of, Article):
+        if article.image_url:
+            yield article.image_url, ("article", (index_of[0], article.doc_id))
+    for image in _stream(workspace, "_images", index_of, ImageHash):
+        yield image.url, ("hash", image.image_hash.hex())
+
+
+def _join_id(grouped: tuple[str, Iterable[Evidence]]) -> Iterator[tuple[int, tuple[str, str, str]]]:
+    doc_id, found = grouped
+    evidence = sorted(set(found))
+    shards = [value for kind, value in evidence if kind == "article"]
+    pieces = [(kind, value) for kind, value in evidence if kind != "article"] if shards else []
+    for kind in ("anchor", "hub"):
+        for _, value in [piece for piece in pieces if piece[0] == kind][:_MAX_EVIDENCE]:
+            for shard in shards:
+                yield shard, (doc_id, kind, value)
+
+
+def _join_image(grouped: tuple[str, Iterable[Evidence]]) -> Iterator[tuple[int, tuple[str, str, str]]]:
+    evidence = sorted(grouped[1])
+    hashes = [value for kind, value in evidence if kind == "hash"]
+    for kind, value in evidence:
+        if kind == "article" and hashes:
+            yield value[0], (value[1], "image", hashes[0])
+
+
+def write_joined(shard: Shard, evidence: Sequence[tuple[str, str, str]], shard_count: int) -> None:
+    """Shard function: rewrites one shard of articles with the evidence for it; passes hubs and images on in number."""
+    place = (shard.index, shard_count)
+    found: dict[str, dict[str, list[str]]] = {}
+    for doc_id, kind, value in evidence:
+        found.setdefault(doc_id, {}).setdefault(kind, []).append(value)
+    output = shard.records("articles", Article)
+    for article in _stream(shard.workspace, "_articles", place, Article):
+        shard.read()
+        output.write(_with_evidence(article, found.get(article.doc_id, {})))
+        shard.written()
+    others = sum(not hub.url.startswith(DERIVED) for hub in _stream(shard.workspace, "_hubs", place, Hub))
+    others += sum(1 for _ in _stream(shard.workspace, "_images", place, ImageHash))
+    shard.read(others)
+    shard.written(others)
+
+
+def _with_evidence(article: Article, found: dict[str, list[str]]) -> Article:
+    title = article.title.casefold()
+    texts = [text for text in found.get("anchor", []) if text.casefold() != title]
+    images = found.get("image", [])
+    return dataclasses.replace(
+        article,
+        anchor_texts=(*article.anchor_texts, *texts)[:MAX_ANCHOR_TEXTS],
+        hubs=tuple(found.get("hub", [])),
+        image_hash=bytes.fromhex(images[0]) if images else None,
+    )
+
+
+@dataclasses.dataclass
+class MergeHubs(beam.PTransform):
+    """Shard paths of the first phase → (hub shard, merged Hub as a tuple): captures of one hub united, absent members dropped."""
+
+    workspace: str
+    hub_shards: int
+
+    def __post_init__(self) -> None:
+        super().__init__(label="MergeHubs")
+
+    def expand(self, indexes: beam.PCollection) -> beam.PCollection:
+        members = (
+            indexes
+            | "ReadMembers" >> beam.FlatMap(_members, self.workspace)
+            | "GroupMembers" >> beam.GroupByKey()
+            | beam.FlatMap(_existing)
+        )
+        heads = indexes | "ReadHeads" >> beam.FlatMap(_heads, self.workspace)
+        joined = {"members": members, "heads": heads} | beam.CoGroupByKey()
+        return joined | beam.FlatMap(_merge, self.hub_shards)
+
+
+def _members(index_of: tuple[int, int], workspace: str) -> Iterator[tuple[str, str]]:
+    for article in _stream(workspace, "_articles", index_of, Article):
+        yield article.doc_id, ""
+    for hub in _stream(workspace, "_hubs", index_of, Hub):
+        for member in hub.doc_ids:
+            yield member, hub.hub_id
+
+
+def _existing(grouped: tuple[str, Iterable[str]]) -> Iterator[tuple[str, str]]:
+    doc_id, hubs = grouped[0], set(grouped[1])
+    if "" in hubs:
+        for hub_id in hubs - {""}:
+            yield hub_id, doc_id
+
+
+def _heads(index_of: tuple[int, int], workspace: str) -> Iterator[tuple[str, tuple[str, str, str, str]]]:
+    for hub in _stream(workspace, "_hubs", index_of, Hub):
+        yield hub.hub_id, (hub.url, hub.publisher, hub.title, hub.kind)
+
+
+def _merge(grouped: tuple[str, dict[str, Iterable[Any]]], hub_shards: int) -> Iterator[tuple[int, tuple[Any, ...]]]:
+    hub_id, parts = grouped
+    members = tuple(sorted(set(parts["members"])))
+    if members:
+        yield shard_of(hub_id, hub_shards), (hub_id, *min(parts["heads"]), members)
+
+
+def write_hubs(shard: Shard, hubs: Sequence[tuple[Any, ...]]) -> None:
+    """Shard function: writes merged hubs."""
+    output = shard.records("hubs", Hub)
+    for fields in hubs:
+        shard.read()
+        output.write(Hub(*fields))
+        shard.written()

@@ -1,0 +1,178 @@
+"""First phase of ``extract``: every record of a slice becomes an article, a hub, an image hash or a dead letter."""
+
+import dataclasses
+import io
+from typing import Any
+
+from ..parquet import ParquetShardWriter
+from ..records import Article, Failure, Hub, HubKind, Rejection, make_doc_id
+from ..shards import Shard
+from .feeds import Feed, parse_feed
+from .page import ArticlePage, as_mapping, extract_page
+from .rows import row_to_article
+from .sources import Response, Slice, read_rows, read_warc
+from .structured import day_in_url
+from .urls import canonical_url, registered_domain
+
+_HTML = ("text/html", "application/xhtml")
+_FEED = ("rss", "atom", "xml", "json")
+_MAX_HUB_MEMBERS = 5_000
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Link:
+    """A link from one page to another: its target's doc_id and its text."""
+
+    target: str
+    text: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ImageHash:
+    """The wavelet hash of a fetched image, by its canonical URL."""
+
+    url: str
+    image_hash: bytes
+
+
+@dataclasses.dataclass
+class Outputs:
+    """The four intermediate streams of a slice."""
+
+    articles: ParquetShardWriter[Article]
+    hubs: ParquetShardWriter[Hub]
+    links: ParquetShardWriter[Link]
+    images: ParquetShardWriter[ImageHash]
+
+
+def read_slice(shard: Shard, piece: Slice) -> None:
+    """Shard function: reads one slice of input."""
+    outputs = Outputs(
+        shard.records("_articles", Article), shard.records("_hubs", Hub), shard.records("_links", Link), shard.records("_images", ImageHash)
+    )
+    if piece.kind == "warc":
+        for response in read_warc(piece):
+            _read_response(shard, outputs, piece, response)
+    else:
+        _read_rows(shard, outputs, piece)
+
+
+def _read_response(shard: Shard, outputs: Outputs, piece: Slice, response: Response | Exception) -> None:
+    shard.read()
+    if isinstance(response, Exception):
+        shard.fail(piece.path, Failure.BROKEN_RECORD, f"{type(response).__name__}: {response}")
+    elif response.truncated:
+        shard.fail(response.url, Failure.TRUNCATED, f"{piece.path} ends after {len(response.payload)} bytes of this record")
+    elif response.status != 200:
+        shard.reject(response.url, Rejection.NOT_OK_STATUS, str(response.status))
+    elif response.content_type.startswith("image/"):
+        _read_image(shard, outputs, response)
+    elif response.content_type.startswith(_HTML):
+        _read_page(shard, outputs, response)
+    elif any(sign in response.content_type for sign in _FEED) and (feed := parse_feed(response.payload)) is not None:
+        _write_hub(shard, outputs, response.url, feed.title, HubKind.FEED, feed.entries)
+    else:
+        shard.reject(response.url, Rejection.NOT_HTML, response.content_type)
+
+
+def _read_image(shard: Shard, outputs: Outputs, response: Response) -> None:
+    import warnings
+
+    import imagehash
+    from PIL import Image
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            picture = Image.open(io.BytesIO(response.payload)).convert("L")
+            wavelet = imagehash.whash(picture)
+    except Exception as error:  # noqa: BLE001 - Pillow's decoders raise anything on broken images
+        shard.fail(response.url, Failure.PARSER_ERROR, f"no readable image: {type(error).__name__}: {error}")
+        return
+    outputs.images.write(ImageHash(canonical_url(response.url), int(str(wavelet), 16).to_bytes(8, "big")))
+    shard.written()
+    shard.tally("images")
+
+
+def decode(payload: bytes, charset: str) -> str | None:
+    """Text of a page by its declared or detected charset; ``None`` for bytes that are no text."""
+    from resiliparse.parse.encoding import bytes_to_str, detect_encoding
+
+    head = payload[:4096]
+    if payload and sum(byte < 9 or 13 < byte < 32 for byte in head) > len(head) // 20:
+        return None
+    return str(bytes_to_str(payload, charset or detect_encoding(payload), errors="replace", fallback_encodings=("utf-8", "windows-1252")))
+
+
+def _read_page(shard: Shard, outputs: Outputs, response: Response) -> None:
+    feed = parse_feed(response.payload)  # some servers send feeds as text/html
+    if feed is not None:
+        _write_hub(shard, outputs, response.url, feed.title, HubKind.FEED, feed.entries)
+        return
+    text = decode(response.payload, response.charset)
+    if text is None:
+        shard.fail(response.url, Failure.UNDECODABLE, f"{len(response.payload)} bytes that are no text, sent as {response.content_type}")
+        return
+    try:
+        page = extract_page(text, response.url)
+    except Exception as error:  # noqa: BLE001 - a page may break any of three parsers; it must not stop the shard
+        shard.fail(response.url, Failure.PARSER_ERROR, f"{type(error).__name__}: {error}", text)
+        return
+    source = make_doc_id(page.article.url if page.article else canonical_url(response.url))
+    for target, words in page.links:
+        if words:
+            outputs.links.write(Link(make_doc_id(target), words))
+    if page.article is not None:
+        _write_article(shard, outputs, source, page.article, response)
+    elif page.hub_title is not None:
+        _write_hub(shard, outputs, response.url, page.hub_title, HubKind.DIRECTORY, page.links)
+    else:
+        shard.reject(response.url, page.rejection or Rejection.NO_CONTENT, page.detail, text)
+
+
+def _write_article(shard: Shard, outputs: Outputs, doc_id: str, page: ArticlePage, response: Response) -> None:
+    fields = dict(as_mapping(page))
+    if fields["date_source"] in ("", "text") and (day := day_in_url(page.url)) is not None:
+        fields |= {"byline_date": day, "date_source": "url"}
+    outputs.articles.write(Article(doc_id=doc_id, publisher=registered_domain(page.url), fetched_at=response.fetched_at, **fields))
+    shard.written()
+    shard.tally("articles")
+
+
+def _write_hub(shard: Shard, outputs: Outputs, url: str, title: str, kind: HubKind, entries: Any) -> None:
+    own = canonical_url(url)
+    targets = (canonical_url(link, url) for link, _ in entries)
+    members = tuple(sorted({make_doc_id(target) for target in targets if target and target != own}))[:_MAX_HUB_MEMBERS]
+    outputs.hubs.write(Hub(make_doc_id(own), own, registered_domain(url), " ".join(title.split()), kind.value, members))
+    if kind is HubKind.FEED:
+        for link, words in entries:
+            target = canonical_url(link, url)
+            if target and words:
+                outputs.links.write(Link(make_doc_id(target), words))
+    shard.written()
+    shard.tally("hubs")
+
+
+def _read_rows(shard: Shard, outputs: Outputs, piece: Slice) -> None:
+    """Pre-extracted articles; their ``feeds`` become a hub for each (publisher, feed), complete after the join."""
+    feeds: dict[tuple[str, str], set[str]] = {}
+    for where, row in read_rows(piece):
+        shard.read()
+        if isinstance(row, str):
+            shard.fail(where, Failure.BROKEN_RECORD, "no JSON object", row)
+            continue
+        article, problem = row_to_article(row)
+        if article is None:
+            shard.fail(where, Failure.MISSING_FIELD, problem, str(row))
+            continue
+        outputs.articles.write(article)
+        for feed in row.get("feeds") or ():
+            feeds.setdefault((article.publisher, str(feed)), set()).add(article.doc_id)
+        shard.written()
+        shard.tally("articles")
+    for (publisher, feed), members in sorted(feeds.items()):
+        url = f"feed:{publisher}/{feed}"
+        outputs.hubs.write(Hub(make_doc_id(url), url, publisher, feed, HubKind.FEED.value, tuple(sorted(members))))
+
+
+__all__ = ["Feed", "ImageHash", "Link", "decode", "read_slice"]

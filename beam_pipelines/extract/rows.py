@@ -1,0 +1,62 @@
+"""Pre-extracted articles: a row of JSONL or Parquet to an :class:`Article`."""
+
+import datetime
+from typing import Any
+
+from ..records import Article, make_doc_id
+from .page import people
+from .structured import parse_day
+from .urls import canonical_url, registered_domain
+
+_MAX_BODY_CHARACTERS = 50_000
+
+
+def row_to_article(row: dict[str, Any]) -> tuple[Article | None, str]:
+    """(article, "") or (``None``, what is missing).
+
+    Args:
+      row: ``url``, ``title``, ``body`` and, where known, ``authors``, ``byline_date`` or ``published_at``, ``modified_date``, ``keywords``,
+        ``image_url``, ``language``, ``description``, ``publisher``. The publisher of record is the URL's registered domain.
+    """
+    url = canonical_url(str(row.get("url") or ""))
+    if not url:
+        return None, f"url: got {row.get('url')!r}, expected an absolute http(s) URL"
+    title, body = _text(row.get("title")), str(row.get("body") or row.get("text") or "")
+    for name, value in (("title", title), ("body", body.strip())):
+        if not value:
+            return None, f"{name}: empty or absent"
+    byline_date = _day(row.get("byline_date")) or _day(row.get("published_at"))
+    return (
+        Article(
+            doc_id=make_doc_id(url),
+            url=url,
+            publisher=registered_domain(url),
+            title=title,
+            body=body[:_MAX_BODY_CHARACTERS].strip(),
+            authors=people(_texts(row.get("authors"))),
+            byline_date=byline_date,
+            modified_date=_day(row.get("modified_date")),
+            date_source="given" if byline_date else "",
+            language=_text(row.get("language")),
+            keywords=_texts(row.get("keywords")),
+            anchor_texts=_texts(row.get("anchor_texts")),
+            image_url=canonical_url(str(row.get("image_url") or "")),
+        ),
+        "",
+    )
+
+
+def _day(value: Any) -> datetime.date | None:
+    if isinstance(value, datetime.datetime):
+        return value.astimezone(datetime.UTC).date() if value.tzinfo else value.date()
+    return value if isinstance(value, datetime.date) else parse_day(value)
+
+
+def _text(value: Any) -> str:
+    return " ".join(str(value).split()) if value is not None else ""
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return (value,)
+    return tuple(_text(item) for item in value if _text(item)) if isinstance(value, (list, tuple)) else ()

@@ -1,0 +1,66 @@
+"""Canonical URLs, so that one page has one id, and the registered domain that names its publisher."""
+
+import ipaddress
+import re
+from functools import lru_cache
+from urllib.parse import parse_qsl, quote, urlencode, urljoin, urlsplit, urlunsplit
+
+# Parameters that say how a reader came, never which page it is.
+_TRACKING = re.compile(
+    r"^(utm_.*|hp|gws_rd|action|pgtype|clicksource|module|region|wt\..*|fbclid|gclid|dclid|msclkid|mc_[ce]id|igshid|cmpid|cmp|ito|ftag|ncid|ref|ref_src|ref_url"
+    r"|smid|smtyp|partner|rss|emc|_r|sr_share|xtor|via|share|feedtype|feedname|_ga|hsid|ocid|spm)$",
+    re.IGNORECASE,
+)
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_SAFE = "/:@!$&'()*+,;=~-._%"
+
+
+def canonical_url(url: str, base: str = "") -> str:
+    """One spelling of a page's URL.
+
+    Lower-case host without "www.", no default port, no fragment, no tracking parameters, the rest of the query sorted, no
+    trailing slash, and http for https, since feeds and pages link the same article either way.
+
+    >>> canonical_url("HTTPS://www.Example.com:443/a/?utm_source=x&b=2&a=1#top")
+    'http://example.com/a?a=1&b=2'
+
+    Returns:
+      "" for anything that is no absolute http(s) URL (after joining with ``base``).
+    """
+    try:
+        parts = urlsplit(urljoin(base, url.strip()))
+        port = parts.port
+    except ValueError:
+        return ""
+    host = (parts.hostname or "").rstrip(".")
+    if parts.scheme.lower() not in _DEFAULT_PORTS or not host:
+        return ""
+    host = host.removeprefix("www.") or host
+    if ":" in host:
+        host = f"[{host}]"
+    if port not in (None, _DEFAULT_PORTS[parts.scheme.lower()]):
+        host = f"{host}:{port}"
+    query = urlencode(sorted((name, value) for name, value in parse_qsl(parts.query, keep_blank_values=True) if not _TRACKING.match(name)))
+    path = re.sub(r"/{2,}", "/", quote(parts.path, safe=_SAFE)).rstrip("/")
+    return urlunsplit(("http", host, path or "/", query, ""))
+
+
+@lru_cache(maxsize=100_000)
+def _domain_of_host(host: str) -> str:
+    from tld import get_fld
+
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        known = get_fld(f"http://{host}", fail_silently=True)
+        return str(known) if known else ".".join(host.split(".")[-2:])
+    return host
+
+
+def registered_domain(url: str) -> str:
+    """The registered domain of a URL ("bbc.co.uk"); the last two labels under an unknown suffix; an IP address as it is."""
+    try:
+        host = (urlsplit(url).hostname or "").rstrip(".")
+    except ValueError:
+        return ""
+    return _domain_of_host(host) if host else ""
