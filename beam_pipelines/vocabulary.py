@@ -1,0 +1,199 @@
+"""``newsembed vocabulary``: learns the WordPieces of the corpus on a sample that is smoothed over the languages.
+
+Language i with n_i documents, of the share p_i, gives m_i = n_1 (p_i / p_1)^alpha documents, where 1 is the largest language
+(section 2.1 of the paper). So every document of the language is taken m_i / n_i times; the fractional part is a Bernoulli
+draw by the document's id.
+"""
+
+import dataclasses
+import functools
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ..tasks.errors import InputError
+from ..tasks.features import SPECIAL_TOKENS
+from ..tasks.vocabulary import Vocabulary, normalize_for_learning
+from . import files
+from .jobs import InputSpec, Job, JobRun
+from .parquet import read_records, shard_paths
+from .records import Failure, Rejection
+from .shards import Shard
+from .texts import VOCABULARY_FILE, ArticleText, language_key, read_text_batches, uniform_draw
+from .vocabulary_learning import learn_pieces
+
+_SMALLEST_SIZE = 100
+_LANGUAGE_TALLY = "language/"
+
+
+@dataclasses.dataclass(frozen=True)
+class VocabularyOptions:
+    """Options of the job; the paper's vocabulary has 500 000 pieces of 101 languages."""
+
+    size: int = dataclasses.field(default=32_000, metadata={"help": "pieces to learn, special tokens included"})
+    alpha: float = dataclasses.field(
+        default=0.7, metadata={"help": "smoothing exponent over languages: 1 keeps their shares, 0 makes them equal"}
+    )
+    max_documents: int = dataclasses.field(
+        default=1_000_000, metadata={"help": "size of the sample, repeated documents counted; 0 for no limit"}
+    )
+    min_frequency: int = dataclasses.field(default=2, metadata={"help": "letters and pairs seen less often are not learned"})
+    limit_alphabet: int = dataclasses.field(default=10_000, metadata={"help": "letters kept, never more than half of the size"})
+
+    def __post_init__(self) -> None:
+        _require(self.size >= _SMALLEST_SIZE, "size", self.size, f"at least {_SMALLEST_SIZE}")
+        _require(0 <= self.alpha <= 1, "alpha", self.alpha, "a number from 0 to 1")
+        _require(self.max_documents >= 0, "max_documents", self.max_documents, "0 or more")
+        _require(self.min_frequency >= 1, "min_frequency", self.min_frequency, "at least 1")
+        _require(self.limit_alphabet >= 1, "limit_alphabet", self.limit_alphabet, "at least 1")
+
+
+def _require(holds: bool, name: str, value: object, expected: str) -> None:
+    if not holds:
+        raise InputError(f"got {value}, expected {expected}", field=f"--{name}", remedy="see `newsembed vocabulary --help`")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SampledText:
+    """A document of the sample: its normalised words, and how often it is read."""
+
+    doc_id: str
+    text: str
+    copies: int
+
+
+def smoothed_rates(documents: Mapping[str, int], alpha: float, max_documents: int = 0) -> dict[str, float]:
+    """Copies of each document of a language, m_i / n_i with m_i = n_1 (p_i / p_1)^alpha.
+
+    >>> smoothed_rates({"en": 100, "sw": 1}, alpha=0.5)
+    {'en': 1.0, 'sw': 10.0}
+
+    Args:
+      documents: number of documents by language.
+      alpha: smoothing exponent.
+      max_documents: if the sample would be larger, all rates shrink alike; 0 for no limit.
+    """
+    present = {language: count for language, count in sorted(documents.items()) if count}
+    largest = max(present.values(), default=0)
+    rates = {language: (count / largest) ** (alpha - 1) for language, count in present.items()}
+    total = sum(rates[language] * count for language, count in present.items())
+    scale = min(1.0, max_documents / total) if max_documents and total else 1.0
+    return {language: rate * scale for language, rate in rates.items()}
+
+
+def copies_of(doc_id: str, rate: float) -> int:
+    """``rate`` rounded down or up, up with the probability of its fractional part, by a draw of the document's own."""
+    whole = int(rate)
+    return whole + (uniform_draw("vocabulary", doc_id) < rate - whole)
+
+
+def count_languages(shard: Shard, path: str) -> None:
+    """Counts the documents of each language in one shard of articles."""
+    counts: Counter[str] = Counter()
+    for batch in read_text_batches(path):
+        shard.read(len(batch))
+        shard.written(len(batch))
+        counts.update(language_key(article.language) or "" for article in batch)
+    for language, count in counts.items():
+        shard.tally(f"{_LANGUAGE_TALLY}{language}", count)
+
+
+def sample_texts(shard: Shard, path: str, rates: Mapping[str, float]) -> None:
+    """Draws documents of one shard and writes their words, as the tokenizer will see them, to the stream ``_texts``."""
+    writer = shard.records("_texts", SampledText)
+    for batch in read_text_batches(path):
+        shard.read(len(batch))
+        drawn = [(article, copies) for article in batch if (copies := _draw(shard, article, rates))]
+        texts = normalize_for_learning([f"{article.title}\n{article.body}" for article, _ in drawn])
+        for (article, copies), text in zip(drawn, texts, strict=True):
+            writer.write(SampledText(article.doc_id, text, copies))
+            shard.written()
+            shard.tally("documents_with_copies", copies)
+
+
+def _draw(shard: Shard, article: ArticleText, rates: Mapping[str, float]) -> int:
+    language = language_key(article.language)
+    if language is None:
+        shard.fail(article.doc_id, Failure.BROKEN_RECORD, f"language {article.language!r} is no BCP-47 tag", article.title)
+        return 0
+    copies = copies_of(article.doc_id, rates[language])
+    if not copies:
+        shard.reject(article.doc_id, Rejection.NOT_SAMPLED, f"{language} is taken {rates[language]:.4f} times", article.title)
+    return copies
+
+
+def learn(shard: Shard, paths: Sequence[str], options: VocabularyOptions) -> None:
+    """Learns the pieces of all sampled texts and writes ``vocab.txt``."""
+
+    def read_texts() -> Iterator[str]:
+        for path in paths:
+            for sampled in read_records(path, SampledText):
+                yield from (sampled.text for _ in range(sampled.copies))
+
+    learned = learn_pieces(read_texts, options.size, options.min_frequency, options.limit_alphabet)
+    target = f"{shard.workspace}/{VOCABULARY_FILE}"
+    with files.open_write(f"{target}.tmp") as sink:
+        sink.write("".join(f"{piece}\n" for piece in learned.pieces).encode())
+    files.move(f"{target}.tmp", target)
+    documents = sum(1 for path in paths for _ in read_records(path, SampledText))
+    shard.read(documents)
+    shard.written(documents)
+    for name in ("alphabet", "words", "words_outside"):
+        shard.tally(name, getattr(learned, name))
+
+
+def run(run: JobRun) -> None:
+    """Counts languages, draws the smoothed sample, learns."""
+    options: VocabularyOptions = run.options
+    articles = shard_paths(f"{run.input('articles')}/articles")
+    run.map_shards("languages", count_languages, articles, accounted=False)
+    documents = _documents_by_language(run)
+    if not documents:
+        raise InputError("there are no articles here", path=run.input("articles"), remedy="look at the rejections in its manifest.json")
+    rates = smoothed_rates(documents, options.alpha, options.max_documents)
+    run.map_shards("sample", functools.partial(sample_texts, rates=rates), articles)
+    texts = shard_paths(f"{run.workspace}/_texts")
+    run.map_shards("learn", functools.partial(learn, options=options), [texts])
+    run.extra["vocabulary"] = _describe(run, options, documents, rates)
+
+
+def _documents_by_language(run: JobRun) -> dict[str, int]:
+    tallies = run.counts_of("languages").tallies
+    named = {name.removeprefix(_LANGUAGE_TALLY): count for name, count in tallies.items()}
+    return {language: count for language, count in named.items() if language}
+
+
+def _describe(run: JobRun, options: VocabularyOptions, documents: Mapping[str, int], rates: Mapping[str, float]) -> dict[str, Any]:
+    """What the manifest says of the result.
+
+    Raises:
+      InputError: if the sample held no word to learn from.
+    """
+    tallies = run.counts_of("learn").tallies
+    if not tallies["words"]:
+        raise InputError(
+            "the sampled articles hold no words", path=run.input("articles"), remedy="raise --max_documents, or lower --min_frequency"
+        )
+    vocabulary = Vocabulary.load(f"{run.workspace}/{VOCABULARY_FILE}")
+    shortfall = f"learned {vocabulary.size} of {options.size} pieces: the sample holds no more that are seen {options.min_frequency} times"
+    return {
+        "pieces": vocabulary.size,
+        "asked": options.size,
+        "special": len(SPECIAL_TOKENS),
+        "alphabet": tallies["alphabet"],
+        "sha256": vocabulary.digest,
+        "warning": shortfall if vocabulary.size < options.size else "",
+        "languages": {
+            language: {"documents": count, "copies_each": round(rates[language], 4)} for language, count in sorted(documents.items())
+        },
+    }
+
+
+JOB = Job(
+    name="vocabulary",
+    summary="learn a WordPiece vocabulary on a sample that is smoothed over the languages",
+    example="newsembed vocabulary --articles work/clean --output work/vocabulary --size=32000",
+    inputs=(InputSpec("articles", "folder of the clean job"),),
+    options=VocabularyOptions,
+    run=run,
+)
