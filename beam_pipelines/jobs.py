@@ -7,6 +7,7 @@ job with the same digest is skipped, an unfinished one goes on where its shards 
 
 import contextlib
 import dataclasses
+import datetime
 import enum
 import hashlib
 import itertools
@@ -272,6 +273,8 @@ def _plain(value: Any) -> Any:
     """Options as JSON would hold them, so that digests do not depend on Python types."""
     if isinstance(value, enum.Enum):
         return value.value
+    if isinstance(value, datetime.date):
+        return value.isoformat()
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

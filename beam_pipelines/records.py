@@ -140,6 +140,15 @@ class Vector:
     values: tuple[float, ...]
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Cluster:
+    """Membership of an article in a cluster of duplicates, named by the doc_id of the member that was kept."""
+
+    doc_id: str
+    cluster_id: str
+    kept: bool
+
+
 class Space(enum.StrEnum):
     """The auxiliary embedding spaces of section 2.2."""
 

@@ -28,7 +28,8 @@ def canonical_url(url: str, base: str = "") -> str:
       "" for anything that is no absolute http(s) URL (after joining with ``base``).
     """
     try:
-        parts = urlsplit(urljoin(base, url.strip()))
+        # One slash after the scheme is a common slip of templates and archives.
+        parts = urlsplit(urljoin(base, re.sub(r"^(https?):/(?!/)", r"\1://", url.strip(), flags=re.IGNORECASE)))
         port = parts.port
     except ValueError:
         return ""

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypedDict
 
 from ...beam_pipelines import files
+from ...beam_pipelines.extract.urls import canonical_url
 from ...beam_pipelines.parquet import read_stream
 from ...beam_pipelines.records import Triplet, make_doc_id
 from ...evaluation.suites import Results, read_results
@@ -25,7 +26,7 @@ class Check(TypedDict):
 
 def score(places: Places) -> dict[str, Any]:
     """Scores of mining, encoders and export, and the list of checks."""
-    truth = {make_doc_id(row["url"]): row for row in _lines(f"{places.newsroom}/truth.jsonl")}
+    truth = {make_doc_id(canonical_url(row["url"])): row for row in _lines(f"{places.newsroom}/truth.jsonl")}
     mined = score_mining(read_stream(f"{places.work}/triplets/triplets", Triplet), truth)
     results = read_results(places.evaluation)
     difference = export_difference(places)
