@@ -1,0 +1,54 @@
+"""``newsembed cluster``: group articles that report the same event.
+
+Example::
+
+    newsembed cluster --index work/index --threshold 0.75 --max_day_gap 3 --output clusters.tsv
+
+``graph`` joins articles by chains of pairs above the threshold; ``average`` merges groups while their mean cosine is above it. The TSV has the
+columns group, size, doc_id, date, publisher, title, url, with the largest groups first.
+"""
+
+import argparse
+
+from ..tasks.errors import InputError
+from .groups import IntArray, agglomerative, components, pairs_above, within_days, write_groups
+from .index import DocumentIndex
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of ``newsembed cluster``."""
+    parser.add_argument("--index", required=True, metavar="DIR", help="what newsembed index wrote")
+    parser.add_argument("--output", required=True, metavar="FILE.tsv", help="where the groups go")
+    parser.add_argument("--method", choices=("graph", "average"), default="graph", help="how pairs become groups (default: graph)")
+    parser.add_argument("--threshold", type=float, default=0.75, metavar="COSINE", help="least cosine (default: 0.75)")
+    parser.add_argument("--max_day_gap", type=int, metavar="DAYS", help="graph: join only articles at most so far apart in byline date")
+    parser.add_argument("--min_size", type=int, default=2, metavar="N", help="write groups of at least so many articles (default: 2)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the command."""
+    index = DocumentIndex.load(args.index)
+    labels = cluster(index, args.method, args.threshold, args.max_day_gap)
+    groups, members = write_groups(args.output, labels, index.documents, args.min_size)
+    print(f"{groups} groups of at least {args.min_size} with {members} of {len(index)} articles: {args.output}")
+    return 0
+
+
+def cluster(index: DocumentIndex, method: str, threshold: float, max_day_gap: int | None = None) -> IntArray:
+    """Group number ``[N]`` of each document.
+
+    Args:
+      index: documents and embeddings.
+      method: ``graph`` or ``average``.
+      threshold: cosine.
+      max_day_gap: with ``graph``, days that joined documents may be apart.
+
+    Raises:
+      InputError: on options that do not go together or are out of range.
+    """
+    if method == "average":
+        if max_day_gap is not None:
+            raise InputError("average linkage does not look at dates", field="--max_day_gap", remedy="use --method graph, or leave it out")
+        return agglomerative(index.embeddings, threshold)
+    pairs = pairs_above(index.embeddings, threshold)
+    return components(len(index), pairs if max_day_gap is None else within_days(pairs, index.documents, max_day_gap))

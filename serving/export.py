@@ -1,0 +1,259 @@
+"""``newsembed export``: a trained model to a SavedModel or to safetensors.
+
+Example::
+
+    newsembed export --model work/model --output work/saved
+    newsembed export --model work/model@400 --format safetensors --output work/weights
+
+The SavedModel takes raw strings and needs only tensorflow and tensorflow-text. Signatures: ``serving_default`` (title, body: string [b]) and ``text``
+(text: string [b]), both to {"embedding": float32 [b, D]} of unit length. After writing it is read back and compared with JAX.
+"""
+
+import argparse
+import dataclasses
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from .. import __version__
+from ..models.encoder import NewsEncoder
+from ..tasks.errors import InputError
+from ..tasks.features import PAD_ID
+from .checkpoint import MODEL_FILE, SAFETENSORS_FILE, VOCABULARY_FILE, Model, flatten, load_model, unflatten
+from .encoder import JaxEncoder
+from .saved_model import DEFAULT_SIGNATURE, FACTS_FILE, OUTPUT, TEXT_SIGNATURE, SavedModelEncoder
+from .specs import split_number
+
+PLATFORMS: Final = ("cpu", "cuda", "tpu")
+_TOLERANCE: Final = {"float32": 1e-5, "bfloat16": 2e-2, "float16": 4e-3}  # largest difference of a unit vector's components from JAX
+_LARGEST_BATCH_BITS: Final = 20
+_SAMPLE: Final = (
+    ("", "x"),
+    ("Storm reaches the coast", ""),
+    ("Ein Sturm erreicht die Küste", "Der Wind nahm am Abend zu. " * 3),
+    ("Budget vote", "The house voted late. " * 400),  # longer than any limit
+    ("", ""),
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ExportReport:
+    """What was written.
+
+    Attributes:
+      output: the folder.
+      step: of the checkpoint.
+      bytes: size of all files.
+      max_difference: largest absolute difference from JAX over sample texts; ``None`` for safetensors, which hold the very numbers.
+    """
+
+    output: str
+    step: int
+    bytes: int
+    max_difference: float | None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of ``newsembed export``."""
+    parser.add_argument(
+        "--model", required=True, metavar="DIR[@STEP]", help="a training folder; the last checkpoint unless a step is given"
+    )
+    parser.add_argument("--output", required=True, metavar="DIR", help="folder to write; must not exist unless --overwrite")
+    parser.add_argument("--format", choices=("savedmodel", "safetensors"), default="savedmodel", help="default: savedmodel")
+    parser.add_argument(
+        "--max_length", type=int, metavar="TOKENS", help="savedmodel: tokens read of each document (default: the model's limit)"
+    )
+    parser.add_argument(
+        "--platforms", default=",".join(PLATFORMS), metavar="LIST", help=f"savedmodel: of {','.join(PLATFORMS)} (default: all)"
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace the output folder")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the command."""
+    folder, step = split_number(args.model)
+    if args.format == "safetensors":
+        report = export_safetensors(folder, args.output, step=step, overwrite=args.overwrite)
+    else:
+        platforms = tuple(args.platforms.split(","))
+        report = export_saved_model(
+            folder, args.output, step=step, max_length=args.max_length, platforms=platforms, overwrite=args.overwrite
+        )
+    compared = "" if report.max_difference is None else f", equal to JAX within {report.max_difference:.1e}"
+    print(f"step {report.step} exported, {report.bytes / 1e6:.1f} MB{compared}: {report.output}")
+    return 0
+
+
+def export_saved_model(
+    folder: str,
+    output: str,
+    *,
+    step: int | None = None,
+    max_length: int | None = None,
+    platforms: Sequence[str] = PLATFORMS,
+    overwrite: bool = False,
+) -> ExportReport:
+    """Writes the model of ``folder`` as a SavedModel and compares it with JAX.
+
+    Args:
+      folder: MODEL_DIR or a safetensors export.
+      output: folder to write; appears under its name only when it is whole and compared.
+      step: which checkpoint, the last by default.
+      max_length: tokens read of each document, the model's own limit by default.
+      platforms: what it can run on.
+      overwrite: replace ``output``.
+
+    Raises:
+      InputError: on a model that cannot be read, an output that exists, a bad option.
+      RuntimeError: if the SavedModel differs from JAX by more than its number type explains.
+    """
+    _check_output(output, overwrite=overwrite)
+    unknown = sorted(set(platforms) - set(PLATFORMS))
+    if unknown or not platforms:
+        raise InputError(f"got the platforms {list(platforms)}", field="--platforms", remedy=f"choose of {', '.join(PLATFORMS)}")
+    if max_length is not None and max_length < 3:
+        raise InputError(f"got {max_length}, expected at least 3", field="--max_length", remedy="leave room for [CLS], a token and [SEP]")
+    encoder = JaxEncoder(load_model(folder, step), max_length=max_length)
+    temporary = _temporary(output)
+    _write_saved_model(encoder, temporary, tuple(platforms))
+    difference = _difference(encoder, temporary)
+    if not difference <= _TOLERANCE[encoder.model.config.dtype]:
+        raise RuntimeError(f"the SavedModel differs from JAX by {difference}; it was left at {temporary}")
+    _publish(temporary, output)
+    return ExportReport(output, encoder.model.step, _bytes(output), difference)
+
+
+def export_safetensors(folder: str, output: str, *, step: int | None = None, overwrite: bool = False) -> ExportReport:
+    """Writes the parameters that embedding needs as ``model.safetensors``, with ``model.json`` and ``vocab.txt``.
+
+    ``load_encoder`` reads the folder back. Names are Flax's paths joined with dots, arrays are float32.
+
+    Raises:
+      InputError: as :func:`export_saved_model`.
+    """
+    from safetensors.numpy import save_file
+
+    _check_output(output, overwrite=overwrite)
+    model = load_model(folder, step)
+    temporary = _temporary(output)
+    metadata = {"format": "newsembed", "version": __version__, "step": str(model.step), "digest": model.digest}
+    arrays = {name: np.ascontiguousarray(value) for name, value in flatten(model.params).items()}
+    save_file(arrays, os.path.join(temporary, SAFETENSORS_FILE), metadata)
+    for name in (MODEL_FILE, VOCABULARY_FILE):
+        shutil.copyfile(os.path.join(folder, name), os.path.join(temporary, name))
+    _publish(temporary, output)
+    return ExportReport(output, model.step, _bytes(output), None)
+
+
+def _write_saved_model(encoder: JaxEncoder, output: str, platforms: tuple[str, ...]) -> None:
+    import tensorflow as tf
+
+    module, signatures = _serving_module(encoder, platforms)
+    tf.saved_model.save(module, output, signatures=signatures)
+    model = encoder.model
+    facts = {
+        "digest": encoder.digest,
+        "dimensions": encoder.dimensions,
+        "max_length": encoder.max_length,
+        "length_buckets": list(encoder.buckets),
+        "step": model.step,
+        "platforms": list(platforms),
+        "signatures": [DEFAULT_SIGNATURE, TEXT_SIGNATURE],
+        "encoder": model.config.to_dict(),
+        "versions": {"newsembed": __version__, "tensorflow": tf.__version__},
+    }
+    with open(os.path.join(output, FACTS_FILE), "w", encoding="utf-8") as file:
+        json.dump(facts, file, indent=2)
+
+
+def _serving_module(encoder: JaxEncoder, platforms: tuple[str, ...]) -> tuple[Any, dict[str, Any]]:
+    """The tf.Module with the parameters as variables, and its signatures."""
+    import tensorflow as tf
+
+    from ..tasks.vocabulary import Vocabulary
+
+    vocabulary = Vocabulary.load(encoder.model.vocabulary_path)
+    embed = _converted(encoder.model, encoder.max_length, platforms)
+    module = tf.Module()
+    # Variables, not constants: a protocol buffer ends at 2 GB, a 500 000-word table alone is 1.5 GB.
+    module.params = {name: tf.Variable(value, trainable=False, name=name) for name, value in flatten(encoder.model.params).items()}
+    strings = tf.TensorSpec([None], tf.string)
+
+    def embedding(title: Any, body: Any) -> dict[str, Any]:
+        ragged = vocabulary.tf_encode_documents(title, body, encoder.max_length)
+        return {OUTPUT: embed(module.params, _bucketed(ragged, encoder.buckets))[: ragged.nrows()]}
+
+    @tf.function(input_signature=[strings, strings], autograph=False)
+    def from_parts(title: Any, body: Any) -> dict[str, Any]:
+        with tf.control_dependencies([tf.debugging.assert_equal(tf.shape(title), tf.shape(body), "as many titles as bodies")]):
+            return embedding(tf.identity(title), body)
+
+    @tf.function(input_signature=[strings], autograph=False)
+    def from_text(text: Any) -> dict[str, Any]:
+        return embedding(tf.zeros_like(text), text)
+
+    module.from_parts, module.from_text = from_parts, from_text
+    return module, {DEFAULT_SIGNATURE: from_parts, TEXT_SIGNATURE: from_text}
+
+
+def _converted(model: Model, max_length: int, platforms: tuple[str, ...]) -> Any:
+    """``(flat variables, tokens int32 [b, s]) -> float32 [b, D]`` as a TensorFlow function for any b and any s up to ``max_length``."""
+    from jax.experimental import jax2tf
+
+    module = NewsEncoder(model.config)
+
+    def embed(params: Mapping[str, Any], tokens: Any) -> Any:
+        return module.apply({"params": unflatten(params)}, tokens, method="embed")
+
+    return jax2tf.convert(
+        embed,
+        polymorphic_shapes=[None, "(b, s)"],
+        polymorphic_constraints=[f"s <= {max_length}"],
+        with_gradient=False,
+        native_serialization_platforms=platforms,
+    )
+
+
+def _bucketed(ragged: Any, lengths: Sequence[int]) -> Any:
+    """Pads to a length of ``lengths`` and a power of two of rows: each concrete shape compiles for a second or more, so few may occur."""
+    import tensorflow as tf
+
+    longest = tf.reduce_max(tf.concat([ragged.row_lengths(), [1]], 0))
+    width = tf.gather(tf.constant(lengths, tf.int64), tf.searchsorted(tf.constant(lengths, tf.int64), longest[None]))[0]
+    sizes = tf.constant([1 << bits for bits in range(_LARGEST_BATCH_BITS + 1)], tf.int64)
+    rows = ragged.nrows(tf.int64)
+    height = tf.gather(sizes, tf.searchsorted(sizes, rows[None]))[0]
+    tokens = ragged.to_tensor(default_value=PAD_ID, shape=[None, None])
+    missing = tf.stack([height, width]) - tf.shape(tokens, tf.int64)
+    return tf.pad(tokens, tf.stack([tf.zeros_like(missing), missing], 1), constant_values=PAD_ID)
+
+
+def _difference(encoder: JaxEncoder, folder: str) -> float:
+    titles, bodies = zip(*_SAMPLE, strict=True)
+    return float(np.abs(SavedModelEncoder(folder).encode(titles, bodies) - encoder.encode(titles, bodies)).max())
+
+
+def _check_output(output: str, *, overwrite: bool) -> None:
+    if os.path.exists(output) and not overwrite:
+        raise InputError("exists already", path=output, field="--output", remedy="choose another folder or give --overwrite")
+
+
+def _temporary(output: str) -> str:
+    path = f"{output.rstrip('/')}.tmp"
+    shutil.rmtree(path, ignore_errors=True)
+    os.makedirs(path)
+    return path
+
+
+def _publish(temporary: str, output: str) -> None:
+    if os.path.exists(output):
+        shutil.rmtree(output)
+    os.replace(temporary, output)
+
+
+def _bytes(folder: str) -> int:
+    return sum(os.path.getsize(os.path.join(root, name)) for root, _, names in os.walk(folder) for name in names)

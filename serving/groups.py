@@ -1,0 +1,120 @@
+"""Groups of like documents, from embeddings: pairs above a threshold, their connected components, average-link clusters."""
+
+import datetime
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ..tasks.errors import InputError
+from .encoder import FloatArray
+from .index import IndexedDocument
+
+_BLOCK: Final = 2048  # rows of the similarity matrix in memory: 2048 x 100 000 floats are 800 MB at most
+AGGLOMERATIVE_LIMIT: Final = 20_000  # the distance matrix of more documents exceeds 3 GB
+
+IntArray = npt.NDArray[np.int64]
+
+
+def pairs_above(embeddings: FloatArray, threshold: float) -> Iterator[tuple[IntArray, IntArray, FloatArray]]:
+    """Yields blocks of (first, second, cosine) of all pairs first < second with a cosine of at least ``threshold``.
+
+    Exact: every pair is compared, N²/2 products of D.
+
+    Args:
+      embeddings: unit rows ``[N, D]``.
+      threshold: in (-1, 1].
+
+    Raises:
+      InputError: if the threshold is out of range.
+    """
+    check_threshold(threshold)
+    for start in range(0, len(embeddings), _BLOCK):
+        block = embeddings[start : start + _BLOCK] @ embeddings[start:].T
+        first, second = np.nonzero(block >= threshold)
+        above = first < second
+        first, second = first[above], second[above]
+        yield first + start, second + start, block[first, second]
+
+
+def within_days(
+    pairs: Iterable[tuple[IntArray, IntArray, FloatArray]], documents: Sequence[IndexedDocument], days: int
+) -> Iterator[tuple[IntArray, IntArray, FloatArray]]:
+    """Keeps the pairs whose byline dates are at most ``days`` apart; a pair with an unknown date is dropped."""
+    known = np.array([document.byline_date is not None for document in documents])
+    ordinals = np.array([(document.byline_date or datetime.date.min).toordinal() for document in documents])
+    for first, second, cosine in pairs:
+        kept = known[first] & known[second] & (np.abs(ordinals[first] - ordinals[second]) <= days)
+        yield first[kept], second[kept], cosine[kept]
+
+
+def components(count: int, pairs: Iterable[tuple[IntArray, IntArray, FloatArray]]) -> IntArray:
+    """Group number ``[N]`` of each document: documents joined by a chain of pairs share one. Numbered by first appearance."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    blocks = [(first, second) for first, second, _ in pairs]
+    first = np.concatenate([np.zeros(0, np.int64), *(block[0] for block in blocks)])
+    second = np.concatenate([np.zeros(0, np.int64), *(block[1] for block in blocks)])
+    graph = coo_array((np.ones(len(first), np.int8), (first, second)), shape=(count, count))
+    return in_order(connected_components(graph, directed=False)[1])
+
+
+def agglomerative(embeddings: FloatArray, threshold: float) -> IntArray:
+    """Group number ``[N]`` by average linkage: two groups merge while their mean cosine is at least ``threshold``.
+
+    Unlike :func:`components` it does not chain along borderline pairs. Memory is N² floats.
+
+    Raises:
+      InputError: if there are too many documents or the threshold is out of range.
+    """
+    check_threshold(threshold)
+    if len(embeddings) > AGGLOMERATIVE_LIMIT:
+        raise InputError(
+            f"{len(embeddings)} documents are too many for average linkage, at most {AGGLOMERATIVE_LIMIT}", remedy="use --method graph"
+        )
+    if len(embeddings) < 2:
+        return np.zeros(len(embeddings), np.int64)
+    from sklearn.cluster import AgglomerativeClustering
+
+    distances = np.maximum(1 - embeddings @ embeddings.T, 0)
+    np.fill_diagonal(distances, 0)
+    # scikit-learn merges below the threshold, not at it.
+    limit = np.nextafter(np.float32(1 - threshold), np.float32(3))
+    model = AgglomerativeClustering(n_clusters=None, metric="precomputed", linkage="average", distance_threshold=float(limit))
+    return in_order(model.fit_predict(distances))
+
+
+def in_order(labels: npt.NDArray[np.int32]) -> IntArray:
+    """The same groups numbered 0, 1, … by first appearance, so that the output does not depend on a library's numbering."""
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return np.asarray(rank[inverse], np.int64)
+
+
+def check_threshold(threshold: float) -> None:
+    """Raises InputError unless ``threshold`` is a cosine that can separate anything."""
+    if not -1 < threshold <= 1:
+        raise InputError(f"got the threshold {threshold}, expected a cosine above -1 and up to 1", field="--threshold", remedy="try 0.8")
+
+
+def write_groups(path: str, labels: IntArray, documents: Sequence[IndexedDocument], smallest: int = 1) -> tuple[int, int]:
+    """Writes a TSV, one line a document of a group of at least ``smallest``; largest groups first.
+
+    Returns:
+      (groups written, documents in them).
+    """
+    sizes = np.bincount(labels)
+    order = sorted((group for group in range(len(sizes)) if sizes[group] >= smallest), key=lambda group: (-sizes[group], group))
+    number = {group: position for position, group in enumerate(order)}
+    members = sorted((number[label], row) for row, label in enumerate(labels.tolist()) if label in number)
+    with open(path, "w", encoding="utf-8", newline="\n") as file:
+        file.write("group\tsize\tdoc_id\tdate\tpublisher\ttitle\turl\n")
+        for group, row in members:
+            document = documents[row]
+            date = document.byline_date.isoformat() if document.byline_date else ""
+            fields = (str(group), str(sizes[order[group]]), document.doc_id, date, document.publisher, document.title, document.url)
+            file.write("\t".join(" ".join(field.split()) for field in fields) + "\n")
+    return len(order), len(members)

@@ -1,0 +1,243 @@
+"""A document index on disk: build, search, save and load.
+
+The folder holds ``embeddings.npy`` (float32 ``[N, D]``, unit rows), ``documents.parquet`` (one row a document, same order), ``index.json`` (counts,
+digests, the encoder) and, for large ones, ``vectors.faiss``. Search is exact up to :data:`EXACT_LIMIT` documents and a faiss inverted file above.
+"""
+
+import dataclasses
+import datetime
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import __version__
+from ..tasks.errors import InputError
+from .articles import ArticleText
+
+EMBEDDINGS_FILE: Final = "embeddings.npy"
+DOCUMENTS_FILE: Final = "documents.parquet"
+INDEX_FILE: Final = "index.json"
+FAISS_FILE: Final = "vectors.faiss"
+EXACT_LIMIT: Final = 50_000  # one query over 50 000 x 768 floats takes some 20 ms on one core
+_TRAINING_ROWS_PER_LIST: Final = 64
+_PROBED_SHARE: Final = 0.1
+_REMEDY: Final = "build it with newsembed index"
+
+FloatArray = npt.NDArray[np.float32]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class IndexedDocument:
+    """What the index shows of a document."""
+
+    doc_id: str
+    url: str
+    publisher: str
+    title: str
+    byline_date: datetime.date | None = None
+
+    @classmethod
+    def of(cls, article: ArticleText) -> "IndexedDocument":
+        return cls(article.doc_id, article.url, article.publisher, article.title, article.byline_date)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values."""
+        return dataclasses.asdict(self) | {"byline_date": self.byline_date.isoformat() if self.byline_date else None}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Hit:
+    """One answer: 1-based rank, cosine similarity in [-1, 1], the document."""
+
+    rank: int
+    score: float
+    document: IndexedDocument
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values."""
+        return {"rank": self.rank, "score": self.score, **self.document.to_dict()}
+
+
+class DocumentIndex:
+    """Documents with their embeddings.
+
+    Args:
+      embeddings: float32 ``[N, D]``; scaled to unit rows here.
+      documents: N, in the same order.
+      encoder: ``KIND:REST`` of the encoder that made them, "" if unknown.
+      encoder_digest: its digest; a query must be embedded by the same one.
+      exact_limit: largest N searched exactly.
+
+    Raises:
+      InputError: on different lengths, no documents, or embeddings that are not finite.
+    """
+
+    def __init__(
+        self,
+        embeddings: FloatArray,
+        documents: Sequence[IndexedDocument],
+        *,
+        encoder: str = "",
+        encoder_digest: str = "",
+        exact_limit: int = EXACT_LIMIT,
+    ) -> None:
+        if embeddings.ndim != 2 or len(embeddings) != len(documents):
+            raise InputError(f"got embeddings of shape {embeddings.shape} for {len(documents)} documents", remedy=_REMEDY)
+        if not documents:
+            raise InputError("no documents to index", remedy="give at least one article with text")
+        if not np.isfinite(embeddings).all():
+            raise InputError("the embeddings hold NaN or infinity", remedy="use a checkpoint from before training diverged")
+        norms = np.linalg.norm(embeddings, axis=1, keepdims=True)
+        self.embeddings: FloatArray = np.asarray(embeddings / np.where(norms > 0, norms, 1), np.float32)
+        self.documents = tuple(documents)
+        self.encoder = encoder
+        self.encoder_digest = encoder_digest
+        self._by_url = {document.url: number for number, document in reversed(list(enumerate(documents))) if document.url}
+        self._faiss = _build_faiss(self.embeddings) if len(documents) > exact_limit else None
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    @property
+    def is_exact(self) -> bool:
+        return self._faiss is None
+
+    def search(self, query: FloatArray, count: int) -> list[Hit]:
+        """The ``count`` documents of highest cosine with ``query`` (float32 ``[D]``, any length), best first; ties by position.
+
+        Raises:
+          InputError: if the query has another width or ``count`` is not positive.
+        """
+        return [Hit(rank, score, self.documents[number]) for rank, (number, score) in enumerate(self._nearest(query, count), 1)]
+
+    def search_url(self, url: str, count: int) -> list[Hit]:
+        """The documents most like the indexed document of ``url``, without that document.
+
+        Raises:
+          InputError: if no document has that URL.
+        """
+        if url not in self._by_url:
+            raise InputError(
+                f"no document with the URL {url}", field="url", remedy="give the URL of an indexed document, or search by words"
+            )
+        own = self._by_url[url]
+        others = [(number, score) for number, score in self._nearest(self.embeddings[own], count + 1) if number != own]
+        return [Hit(rank, score, self.documents[number]) for rank, (number, score) in enumerate(others[:count], 1)]
+
+    def save(self, folder: str) -> None:
+        """Writes the index; ``index.json`` comes last, so that a folder with it is whole."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        os.makedirs(folder, exist_ok=True)
+        facts_path = os.path.join(folder, INDEX_FILE)
+        if os.path.exists(facts_path):
+            os.remove(facts_path)
+        np.save(os.path.join(folder, EMBEDDINGS_FILE), self.embeddings)
+        schema = pa.schema(
+            [
+                (name, pa.date32() if name == "byline_date" else pa.string())
+                for name in (field.name for field in dataclasses.fields(IndexedDocument))
+            ]
+        )
+        table = pa.Table.from_pylist([dataclasses.asdict(document) for document in self.documents], schema)
+        pq.write_table(table, os.path.join(folder, DOCUMENTS_FILE), compression="zstd")
+        if self._faiss is not None:
+            import faiss
+
+            faiss.write_index(self._faiss, os.path.join(folder, FAISS_FILE))
+        facts = {
+            "documents": len(self),
+            "dimensions": self.embeddings.shape[1],
+            "search": "exact" if self.is_exact else "faiss-ivf",
+            "encoder": self.encoder,
+            "encoder_digest": self.encoder_digest,
+            "version": __version__,
+        }
+        _write_json(facts_path, facts)
+
+    @classmethod
+    def load(cls, folder: str) -> "DocumentIndex":
+        """Reads what :meth:`save` wrote.
+
+        Raises:
+          InputError: if a part is missing, broken or of another index.
+        """
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        path = os.path.join(folder, INDEX_FILE)
+        try:
+            with open(path, encoding="utf-8") as file:
+                facts = json.load(file)
+            embeddings = np.load(os.path.join(folder, EMBEDDINGS_FILE), allow_pickle=False)
+            rows = pq.read_table(os.path.join(folder, DOCUMENTS_FILE)).to_pylist()
+            documents = [IndexedDocument(**row) for row in rows]
+            is_exact = facts["search"] == "exact"
+            index = cls(
+                embeddings,
+                documents,
+                encoder=facts["encoder"],
+                encoder_digest=facts["encoder_digest"],
+                exact_limit=len(documents),  # the inverted file is read back below, not built again
+            )
+            if not is_exact:
+                index._faiss = _read_faiss(os.path.join(folder, FAISS_FILE), len(index))
+        except (OSError, ValueError, KeyError, TypeError, RuntimeError, pa.ArrowException) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"no readable index: {error}", path=folder, remedy=_REMEDY) from error
+        return index
+
+    def _nearest(self, query: FloatArray, count: int) -> list[tuple[int, float]]:
+        query = np.asarray(query, np.float32).reshape(-1)
+        if query.shape[0] != self.embeddings.shape[1]:
+            raise InputError(
+                f"the query has {query.shape[0]} dimensions, the index {self.embeddings.shape[1]}",
+                remedy="embed the query with the index's encoder",
+            )
+        if count < 1:
+            raise InputError(f"got {count} results to return, expected at least 1", field="count", remedy="give a positive number")
+        query = query / max(float(np.linalg.norm(query)), 1e-12)
+        count = min(count, len(self))
+        if self._faiss is not None:
+            scores, numbers = self._faiss.search(query[None], count)
+            return [(int(number), float(score)) for number, score in zip(numbers[0], scores[0], strict=True) if number >= 0]
+        scores = self.embeddings @ query
+        best = np.argsort(-scores, kind="stable")[:count]
+        return [(int(number), float(scores[number])) for number in best]
+
+
+def _build_faiss(embeddings: FloatArray) -> Any:
+    """An inverted file over sqrt(N) lists that looks into a tenth of them."""
+    import faiss
+
+    count, dimensions = embeddings.shape
+    lists = max(1, int(np.sqrt(count)))
+    index = faiss.IndexIVFFlat(faiss.IndexFlatIP(dimensions), dimensions, lists, faiss.METRIC_INNER_PRODUCT)
+    sample = np.random.default_rng(0).choice(count, min(count, lists * _TRAINING_ROWS_PER_LIST), replace=False)
+    index.train(embeddings[np.sort(sample)])
+    index.add(embeddings)
+    index.nprobe = max(1, int(lists * _PROBED_SHARE))
+    return index
+
+
+def _read_faiss(path: str, rows: int) -> Any:
+    import faiss
+
+    index = faiss.read_index(path)
+    if index.ntotal != rows:
+        raise InputError(f"holds {index.ntotal} vectors for {rows} documents", path=path, remedy=_REMEDY)
+    return index
+
+
+def _write_json(path: str, values: Any) -> None:
+    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path), suffix=".tmp")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        json.dump(values, file, indent=2)
+    os.replace(temporary, path)

@@ -1,0 +1,53 @@
+"""``newsembed index``: build a search index over articles.
+
+Example::
+
+    newsembed index --saved_model work/saved --input work/articles --output work/index
+    newsembed search --index work/index "storm hits the coast"
+"""
+
+import argparse
+
+import numpy as np
+
+from .articles import read_articles
+from .embed import embedded
+from .encoder import TextEncoder
+from .index import DocumentIndex, IndexedDocument
+from .specs import add_encoder_arguments, encoder_from_spec, encoder_spec
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of ``newsembed index``."""
+    add_encoder_arguments(parser, required=True)
+    parser.add_argument("--input", required=True, metavar="FILE|DIR", help="articles: Parquet or JSONL (.gz, .zst)")
+    parser.add_argument("--output", required=True, metavar="DIR", help="folder of the index")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the command."""
+    spec = encoder_spec(args) or ""
+    encoder = encoder_from_spec(spec, max_length=args.max_length)
+    counts: dict[str, int] = {}
+    index = build_index(encoder, args.input, spec=spec, counts=counts)
+    index.save(args.output)
+    how = "exact" if index.is_exact else "approximate"
+    print(f"{len(index)} articles indexed for {how} search, {counts['empty']} without text left out: {args.output}")
+    return 0
+
+
+def build_index(encoder: TextEncoder, articles: str, *, spec: str = "", counts: dict[str, int] | None = None) -> DocumentIndex:
+    """Embeds the articles of a file or folder and indexes them.
+
+    Args:
+      encoder: what embeds.
+      articles: path, see ``articles.read_articles``.
+      spec: ``KIND:REST`` of the encoder, kept in the index so that ``search`` can load it.
+      counts: ``embedded`` and ``empty`` are added up here.
+    """
+    documents: list[IndexedDocument] = []
+    parts = []
+    for chunk, embeddings in embedded(encoder, read_articles(articles), counts):
+        documents += map(IndexedDocument.of, chunk)
+        parts.append(embeddings)
+    return DocumentIndex(np.concatenate(parts), documents, encoder=spec, encoder_digest=encoder.digest)

@@ -1,0 +1,98 @@
+"""``newsembed search``: search an index by words or by the URL of an indexed article.
+
+Example::
+
+    newsembed search --index work/index "storm hits the coast"
+    newsembed search --index work/index https://example.org/2024/storm --count 5 --json
+
+A query that is the URL of an indexed article finds articles like it, without itself and without loading a model. Words are embedded by the
+encoder that built the index, or by ``--model`` or ``--saved_model`` where that one has moved.
+"""
+
+import argparse
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..tasks.errors import InputError
+from .encoder import TextEncoder
+from .index import DocumentIndex, Hit
+from .specs import add_encoder_arguments, encoder_from_spec, encoder_spec
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of ``newsembed search``."""
+    parser.add_argument("query", help="words, or the URL of an indexed article")
+    parser.add_argument("--index", required=True, metavar="DIR", help="what newsembed index wrote")
+    add_encoder_arguments(parser, required=False)
+    parser.add_argument("--count", type=int, default=10, metavar="N", help="results to show (default: 10)")
+    parser.add_argument("--json", action="store_true", help="print JSON, one array of results")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the command."""
+    index = DocumentIndex.load(args.index)
+    query = args.query.strip()
+    if is_url(query):
+        hits = index.search_url(query, args.count)
+    else:
+        hits = search_words(index, index_encoder(index, encoder_spec(args), max_length=args.max_length), query, args.count)
+    if args.json:
+        print(json.dumps([hit.to_dict() for hit in hits], ensure_ascii=False, indent=2))
+    else:
+        import rich
+
+        rich.print(table(hits))
+    return 0
+
+
+def is_url(query: str) -> bool:
+    """Whether ``query`` asks by URL."""
+    return query.startswith(("http://", "https://")) and not any(map(str.isspace, query))
+
+
+def search_words(index: DocumentIndex, encoder: TextEncoder, words: str, count: int) -> list[Hit]:
+    """The documents most like ``words``.
+
+    Raises:
+      InputError: if there are no words.
+    """
+    if not words.strip():
+        raise InputError("the query is empty", field="query", remedy="give words or the URL of an indexed article")
+    return index.search(encoder.encode([words], [""])[0], count)
+
+
+def index_encoder(index: DocumentIndex, spec: str | None = None, *, max_length: int | None = None) -> TextEncoder:
+    """The encoder for queries to ``index``: that of ``spec``, or the one the index names.
+
+    Raises:
+      InputError: if there is none, or it differs from the one that built the index: its vectors would not compare.
+    """
+    spec = spec or index.encoder
+    if not spec:
+        raise InputError("the index does not say which encoder built it", remedy="give --model or --saved_model")
+    encoder = encoder_from_spec(spec, max_length=max_length, progress=False)
+    if index.encoder_digest and encoder.digest != index.encoder_digest:
+        raise InputError(
+            f"{spec} is not the encoder that built the index ({index.encoder or 'unnamed'})",
+            remedy="give that encoder, or build the index again",
+        )
+    return encoder
+
+
+def table(hits: Sequence[Hit]) -> "Table":
+    """Rank, score, title, publisher and date for the terminal."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    result = Table()
+    for column, justify in (("rank", "right"), ("score", "right"), ("title", "left"), ("publisher", "left"), ("date", "left")):
+        result.add_column(column, justify="right" if justify == "right" else "left")
+    for hit in hits:
+        document = hit.document
+        date = document.byline_date.isoformat() if document.byline_date else ""
+        result.add_row(str(hit.rank), f"{hit.score:.4f}", escape(document.title), escape(document.publisher), date)
+    return result

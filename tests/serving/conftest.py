@@ -1,0 +1,71 @@
+"""A tiny model in a folder as the trainer leaves it, and articles to embed."""
+
+import hashlib
+import json
+from types import SimpleNamespace
+
+import jax
+import numpy as np
+import orbax.checkpoint as ocp
+import pytest
+from flax import linen as nn
+from newsembed.models.encoder import EncoderConfig, NewsEncoder
+
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+PIECES += [*"abcdefghijklmnopqrstuvwxyz0123456789.,!", *(f"##{letter}" for letter in "abcdefghijklmnopqrstuvwxyz0123456789")]
+PIECES += ["storm", "coast", "wind", "rain", "budget", "vote", "parliament", "match", "goal", "cup", "the", "of", "in", "küste", "嵐"]
+CONFIG = EncoderConfig(
+    vocab_size=len(PIECES), hidden_size=16, num_layers=2, num_heads=2, mlp_size=32, max_length=80, embedding_size=8, num_topics=3
+)
+ARTICLES = [
+    ("Storm hits the coast", "Wind and rain.", "a.example", "2024-01-01"),
+    ("Coast storm", "The wind of the storm.", "b.example", "2024-01-02"),
+    ("Budget vote", "Parliament in a budget vote.", "a.example", "2024-01-03"),
+    ("Cup match", "A goal in the match.", "c.example", None),
+    ("Storm hits the coast", "Wind and rain.", "d.example", "2024-03-01"),
+]
+
+
+def save_model(folder, config=CONFIG, steps=(10, 20), *, boxed=False):
+    """Writes a model folder with different parameters at each step; returns the unboxed parameters by step."""
+    folder.mkdir(parents=True, exist_ok=True)
+    vocabulary = "".join(f"{piece}\n" for piece in PIECES).encode()
+    (folder / "vocab.txt").write_bytes(vocabulary)
+    description = {"encoder": config.to_dict(), "vocabulary_sha256": hashlib.sha256(vocabulary).hexdigest()}
+    (folder / "model.json").write_text(json.dumps(description))
+    saved = {}
+    for step in steps:
+        shapes = jax.eval_shape(NewsEncoder(config).init, jax.random.key(0), np.zeros((1, 4), np.int32))["params"]
+        rng = np.random.default_rng(step)
+        params = jax.tree.map(lambda spec: jax.device_put(rng.normal(0, 0.5, spec.shape).astype(np.float32)), shapes)  # noqa: B023 - called at once
+        saved[step] = jax.tree.map(np.asarray, nn.meta.unbox(params))
+        with ocp.StandardCheckpointer() as checkpointer:
+            checkpointer.save(folder / "checkpoints" / str(step) / "params", params if boxed else nn.meta.unbox(params))
+    return saved
+
+
+def article_rows():
+    return [
+        {"url": f"https://{publisher}/{number}", "title": title, "body": body, "publisher": publisher, "byline_date": date}
+        for number, (title, body, publisher, date) in enumerate(ARTICLES)
+    ]
+
+
+@pytest.fixture(scope="session")
+def tiny():
+    """The helpers above: pytest's importlib mode lets no test import its conftest."""
+    return SimpleNamespace(config=CONFIG, pieces=PIECES, articles=ARTICLES, save_model=save_model)
+
+
+@pytest.fixture(scope="session")
+def model_dir(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model")
+    save_model(folder)
+    return str(folder)
+
+
+@pytest.fixture(scope="session")
+def articles(tmp_path_factory):
+    path = tmp_path_factory.mktemp("articles") / "articles.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in article_rows()))
+    return str(path)

@@ -1,0 +1,160 @@
+"""Loading a model and embedding: equal to the module applied row by row, whatever the batch; clear errors for broken folders."""
+
+import dataclasses
+import json
+import shutil
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from newsembed.models.encoder import NewsEncoder
+from newsembed.serving.checkpoint import flatten, fresh_model, load_model, unflatten
+from newsembed.serving.encoder import fresh_encoder, length_buckets, load_encoder, token_batches
+from newsembed.tasks.errors import InputError
+from newsembed.tasks.vocabulary import Vocabulary
+
+TEXTS = [("Storm", "Wind and rain. " * number) for number in (0, 1, 4, 9, 30)] + [("", "goal"), ("cup", ""), ("", "")]
+
+
+def test_equal_to_the_module_row_by_row(tmp_path, tiny):
+    params = tiny.save_model(tmp_path, steps=(7,))[7]
+    titles, bodies = zip(*TEXTS, strict=True)
+    rows = Vocabulary.load(str(tmp_path / "vocab.txt")).encode_documents(titles, bodies, tiny.config.max_length)
+    apply = jax.jit(lambda params, row: NewsEncoder(tiny.config).apply({"params": params}, row[None], method="embed")[0])
+    expected = [apply(params, row) for row in rows]
+    found = load_encoder(str(tmp_path)).encode(titles, bodies)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, np.stack(expected), atol=1e-5)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
+
+
+def test_boxed_parameters_load_the_same(tmp_path, tiny):
+    plain, boxed = tmp_path / "plain", tmp_path / "boxed"
+    tiny.save_model(plain, steps=(1,))
+    tiny.save_model(boxed, steps=(1,), boxed=True)
+    assert load_model(str(plain)).digest == load_model(str(boxed)).digest
+
+
+def test_steps_and_digests(model_dir):
+    last, first = load_model(model_dir), load_model(model_dir, 10)
+    assert (last.step, first.step) == (20, 10)
+    assert last.digest != first.digest
+    assert load_model(model_dir, 20).digest == last.digest
+    assert load_encoder(model_dir).digest != load_encoder(model_dir, max_length=16).digest
+
+
+def test_only_what_embedding_reads_is_kept(model_dir):
+    names = set(flatten(load_model(model_dir).params))
+    assert "embedding_head.kernel" in names
+    assert not any(name.startswith(("topic_head", "mlm_transform")) for name in names)
+
+
+def test_fresh_parameters_repeat_by_seed_and_differ_from_trained(model_dir, tiny):
+    one, again, other = fresh_model(model_dir, 1), fresh_model(model_dir, 1), fresh_model(model_dir, 2)
+    assert one.digest == again.digest
+    assert len({one.digest, other.digest, load_model(model_dir).digest}) == 3
+    assert set(flatten(one.params)) == set(flatten(load_model(model_dir).params))
+    assert fresh_encoder(model_dir).encode(["storm"], [""]).shape == (1, tiny.config.embedding_size)
+
+
+def test_no_texts_and_uneven_lists(model_dir, tiny):
+    encoder = load_encoder(model_dir)
+    assert encoder.encode([], []).shape == (0, tiny.config.embedding_size)
+    with pytest.raises(ValueError, match="2 titles and 1 bodies"):
+        encoder.encode(["a", "b"], ["c"])
+
+
+@given(st.lists(st.integers(1, 80), max_size=40), st.integers(1, 400))
+def test_batches_hold_each_row_once_in_known_shapes(lengths, tokens_per_batch):
+    buckets = length_buckets(80)
+    rows = [np.arange(1, length + 1, dtype=np.int32) for length in lengths]
+    seen, shapes = [], set()
+    for numbers, tokens in token_batches(rows, buckets, tokens_per_batch):
+        shapes.add(tokens.shape)
+        assert tokens.shape[1] in buckets
+        assert tokens.size <= max(tokens_per_batch, tokens.shape[1])
+        for number, line in zip(numbers, tokens, strict=False):
+            seen.append(number)
+            assert np.array_equal(line[line != 0], rows[number])
+        assert not tokens[len(numbers) :].any()
+    assert sorted(seen) == list(range(len(rows)))
+    assert len(shapes) <= 5 * len(buckets)
+
+
+def test_length_buckets():
+    assert length_buckets(512) == (32, 64, 128, 256, 512)
+    assert length_buckets(20) == (20,)
+
+
+def test_flatten_round_trip():
+    tree = {"a": {"b": 1, "c": {"d": 2}}, "e": 3}
+    assert flatten(tree) == {"a.b": 1, "a.c.d": 2, "e": 3}
+    assert unflatten(flatten(tree)) == tree
+
+
+def broken(name):
+    def change(folder, _):
+        (folder / name).unlink()
+
+    return change
+
+
+def other_vocabulary(folder, tiny):
+    (folder / "vocab.txt").write_text("\n".join([*tiny.pieces, "new"]))
+
+
+def other_architecture(folder, tiny):
+    description = json.loads((folder / "model.json").read_text())
+    description["encoder"] |= dataclasses.asdict(dataclasses.replace(tiny.config, mlp_size=64))
+    (folder / "model.json").write_text(json.dumps(description))
+
+
+def more_layers(folder, _):
+    description = json.loads((folder / "model.json").read_text())
+    description["encoder"]["num_layers"] = 3
+    (folder / "model.json").write_text(json.dumps(description))
+
+
+def no_manifest(folder, _):
+    (folder / "checkpoints/1/params/manifest.ocdbt").unlink()
+
+
+def no_arrays(folder, _):
+    for path in (folder / "checkpoints/1/params").rglob("d/*"):
+        path.unlink()
+
+
+def no_metadata(folder, _):
+    (folder / "checkpoints/1/params/_METADATA").unlink()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (broken("model.json"), "model.json: cannot be read"),
+        (broken("vocab.txt"), "vocab.txt: cannot be read"),
+        (lambda folder, _: (folder / "model.json").write_text("{"), "no model description"),
+        (lambda folder, _: (folder / "model.json").write_text('{"encoder": {"size": 3}}'), "unknown keys size"),
+        (other_vocabulary, "vocab.txt: its SHA-256"),
+        (other_architecture, "mlp_in.*got shape .* expected .* another architecture"),
+        (more_layers, "parameters are missing: layers_2"),
+        (lambda folder, _: shutil.rmtree(folder / "checkpoints"), "no checkpoints"),
+        (no_manifest, "no readable Orbax parameters|no Orbax metadata"),
+        (no_arrays, "no readable Orbax parameters|no Orbax metadata"),
+        (no_metadata, "no Orbax metadata"),
+    ],
+)
+def test_broken_folders(tmp_path, change, message, tiny):
+    tiny.save_model(tmp_path, steps=(1,))
+    change(tmp_path, tiny)
+    with pytest.raises(InputError, match=message):
+        load_model(str(tmp_path))
+
+
+def test_unknown_step_and_folder(model_dir, tmp_path):
+    with pytest.raises(InputError, match=r"no checkpoint of step 15[\s\S]*10, 20"):
+        load_model(model_dir, 15)
+    with pytest.raises(InputError, match="cannot be read"):
+        load_model(str(tmp_path / "none"))

@@ -1,0 +1,141 @@
+"""Exports equal JAX: the SavedModel in a process of its own with TensorFlow alone, safetensors bit by bit."""
+
+import argparse
+import dataclasses
+import json
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+from newsembed.serving import export
+from newsembed.serving.encoder import load_encoder
+from newsembed.serving.saved_model import SavedModelEncoder
+from newsembed.tasks.errors import InputError
+
+TITLES = ["Storm hits the coast", "", "Budget", "嵐 Küste", "", "goal " * 200, "cup"]
+BODIES = ["Wind and rain.", "a goal in the match", "", "Sturm! " * 30, "", "", "the vote of parliament, 2024. " * 9]
+
+
+@pytest.fixture(scope="module")
+def saved(model_dir, tmp_path_factory):
+    output = str(tmp_path_factory.mktemp("export") / "saved")
+    return export.export_saved_model(model_dir, output)
+
+
+def test_reloads_with_tensorflow_alone_and_equals_jax(model_dir, saved, tmp_path):
+    script = textwrap.dedent("""
+        import json, sys
+        import numpy as np
+        import tensorflow as tf
+        import tensorflow_text
+        folder, inputs, output = sys.argv[1:]
+        titles, bodies = json.load(open(inputs))
+        model = tf.saved_model.load(folder)
+        parts, text = model.signatures["serving_default"], model.signatures["text"]
+        both = parts(title=tf.constant(titles), body=tf.constant(bodies))["embedding"].numpy()
+        single = np.concatenate([parts(title=tf.constant([t]), body=tf.constant([b]))["embedding"].numpy() for t, b in zip(titles[:3], bodies)])
+        texts = text(text=tf.constant(bodies[:2]))["embedding"].numpy()
+        none = text(text=tf.constant([], tf.string))["embedding"].numpy()
+        assert both.dtype == np.float32 and none.shape == (0, both.shape[1]), (both.dtype, none.shape)
+        assert not [name for name in sys.modules if name.split(".")[0] in ("jax", "jaxlib", "flax", "newsembed", "seqio")]
+        np.savez(output, both=both, single=single, texts=texts)
+    """)
+    (tmp_path / "inputs.json").write_text(json.dumps([TITLES, BODIES]))
+    command = [sys.executable, "-c", script, saved.output, str(tmp_path / "inputs.json"), str(tmp_path / "out.npz")]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = np.load(tmp_path / "out.npz")
+    encoder = load_encoder(model_dir)
+    expected = encoder.encode(TITLES, BODIES)
+    np.testing.assert_allclose(found["both"], expected, atol=1e-5)
+    np.testing.assert_allclose(found["single"], expected[:3], atol=1e-5)
+    np.testing.assert_allclose(found["texts"], encoder.encode(["", ""], BODIES[:2]), atol=1e-5)
+
+
+def test_report_and_facts(model_dir, saved):
+    assert saved.step == 20
+    assert saved.max_difference <= 1e-5
+    encoder = SavedModelEncoder(saved.output)
+    assert (encoder.dimensions, encoder.facts["max_length"], encoder.facts["step"]) == (8, 80, 20)
+    assert encoder.digest == f"savedmodel-{load_encoder(model_dir).digest}"
+
+
+def test_saved_model_encoder_keeps_the_order(model_dir, saved):
+    titles, bodies = TITLES * 11, BODIES * 11  # more than a batch
+    found = SavedModelEncoder(saved.output).encode(titles, bodies)
+    np.testing.assert_allclose(found, load_encoder(model_dir).encode(titles, bodies), atol=1e-5)
+    with pytest.raises(ValueError, match="titles"):
+        SavedModelEncoder(saved.output).encode(["a"], [])
+
+
+def test_safetensors_round_trip(model_dir, tmp_path):
+    report = export.export_safetensors(model_dir, str(tmp_path / "weights"), step=10)
+    assert report.step == 10
+    again, original = load_encoder(report.output), load_encoder(model_dir, 10)
+    assert again.digest == original.digest
+    assert np.array_equal(again.encode(TITLES, BODIES), original.encode(TITLES, BODIES))
+    with pytest.raises(InputError, match="one step only"):
+        load_encoder(report.output, 10)
+    (tmp_path / "weights/model.safetensors").write_bytes(b"junk")
+    with pytest.raises(InputError, match="no readable safetensors"):
+        load_encoder(report.output)
+
+
+def parse(*arguments):
+    parser = argparse.ArgumentParser()
+    export.add_arguments(parser)
+    return parser.parse_args(arguments)
+
+
+def test_command_with_shorter_length_and_step(model_dir, tmp_path, capsys):
+    output = str(tmp_path / "saved")
+    arguments = ("--model", f"{model_dir}@10", "--output", output, "--max_length", "20", "--platforms", "cpu")
+    assert export.run(parse(*arguments)) == 0
+    assert "step 10 exported" in capsys.readouterr().out
+    encoder = SavedModelEncoder(output)
+    assert encoder.facts["length_buckets"] == [20]
+    expected = load_encoder(model_dir, 10, max_length=20).encode(TITLES, BODIES)
+    np.testing.assert_allclose(encoder.encode(TITLES, BODIES), expected, atol=1e-5)
+    with pytest.raises(InputError, match="exists already"):
+        export.run(parse(*arguments))
+    weights = ("--model", model_dir, "--output", output, "--format", "safetensors", "--overwrite")
+    assert export.run(parse(*weights)) == 0
+    assert load_encoder(output).model.config.embedding_size == 8
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(("--platforms", "abacus"), "platforms"), (("--max_length", "2"), "at least 3"), (("--model", "no/such"), "cannot be read")],
+)
+def test_command_refuses(model_dir, tmp_path, arguments, message):
+    with pytest.raises(InputError, match=message):
+        export.run(parse("--model", model_dir, "--output", str(tmp_path / "o"), *arguments))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_difference_from_jax_is_no_export(model_dir, tmp_path, monkeypatch):
+    monkeypatch.setattr(export, "_difference", lambda *_: float("nan"))
+    with pytest.raises(RuntimeError, match="differs from JAX"):
+        export.export_saved_model(model_dir, str(tmp_path / "saved"), platforms=("cpu",))
+    assert not (tmp_path / "saved").exists()
+
+
+def test_other_folders_are_refused(tmp_path, model_dir):
+    with pytest.raises(InputError, match=r"no saved_model\.pb"):
+        SavedModelEncoder(model_dir)
+    (tmp_path / "saved_model.pb").write_bytes(b"")
+    with pytest.raises(InputError, match=r"newsembed\.json: cannot be read"):
+        SavedModelEncoder(str(tmp_path))
+    (tmp_path / "newsembed.json").write_text("{}")
+    with pytest.raises(InputError, match="lacks digest, dimensions"):
+        SavedModelEncoder(str(tmp_path))
+
+
+def test_bfloat16_exports(tmp_path, tiny):
+    tiny.save_model(
+        tmp_path / "model", dataclasses.replace(tiny.config, dtype="bfloat16", num_layers=1, norm="pre", pooling="mean"), steps=(1,)
+    )
+    report = export.export_saved_model(str(tmp_path / "model"), str(tmp_path / "saved"), platforms=("cpu",))
+    assert report.max_difference <= 2e-2
