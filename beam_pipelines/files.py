@@ -87,9 +87,14 @@ def read_json(path: str) -> Any:
         raise InputError(f"no valid JSON: {error}", path=path, remedy="delete the file and run the job again") from error
 
 
+def size_of(path: str) -> int:
+    """Size of a file in bytes."""
+    return int(FileSystems.match([path])[0].metadata_list[0].size_in_bytes)
+
+
 def file_digest(path: str) -> str:
     """Digest of a file's size and both its ends (1 MiB each): cheap on any size, and another file differs."""
-    size = FileSystems.match([path])[0].metadata_list[0].size_in_bytes
+    size = size_of(path)
     digest = hashlib.sha256(str(size).encode())
     with open_read(path) as source:
         digest.update(source.read(_DIGEST_BYTES))

@@ -1,0 +1,179 @@
+"""``newsembed pack``: documents and translation pairs as packed rows of tokens, for MLM and TLM pretraining (section 3.1)."""
+
+import collections
+import dataclasses
+import functools
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..tasks.errors import InputError
+from ..tasks.features import FEATURES, TaskName
+from ..tasks.vocabulary import Vocabulary
+from .bitext import TranslationPair, byte_ranges, read_pairs
+from .jobs import InputSpec, Job, JobRun
+from .packing import Piece, cut_pair, frame, join_parts, make_row, pack, split_document
+from .parquet import shard_paths
+from .records import Failure, Rejection
+from .shards import Shard
+from .texts import language_key, load_vocabulary, read_text_batches, shuffle_key, vocabulary_path
+
+_SHORTEST_ROW = 16
+_PAIRS_AT_ONCE = 1_024
+_EXAMPLES = "examples/"
+_Keyed = tuple[bytes, Piece]  # sorting by the key shuffles
+
+
+@dataclasses.dataclass(frozen=True)
+class PackOptions:
+    """Options of the job; length, capacity and fill are L, C and rho of Algorithm 1."""
+
+    max_length: int = dataclasses.field(default=512, metadata={"help": "tokens of a row"})
+    capacity: int = dataclasses.field(default=1_000, metadata={"help": "unfinished rows to choose from"})
+    min_fill: float = dataclasses.field(default=0.99, metadata={"help": "a row filled to this share is done"})
+    min_tokens: int = dataclasses.field(
+        default=8, metadata={"help": "shorter documents and pairs are left out, [CLS] and [SEP] not counted"}
+    )
+    long_documents: str = dataclasses.field(default="split", metadata={"help": "split into several pieces, or truncate to the first"})
+
+    def __post_init__(self) -> None:
+        _require(self.max_length >= _SHORTEST_ROW, "max_length", self.max_length, f"at least {_SHORTEST_ROW}")
+        _require(self.capacity >= 1, "capacity", self.capacity, "at least 1")
+        _require(0 < self.min_fill <= 1, "min_fill", self.min_fill, "a share above 0 and up to 1")
+        _require(self.min_tokens >= 1, "min_tokens", self.min_tokens, "at least 1")
+        _require(self.long_documents in ("split", "truncate"), "long_documents", self.long_documents, "split or truncate")
+
+
+def _require(holds: bool, name: str, value: object, expected: str) -> None:
+    if not holds:
+        raise InputError(f"got {value}, expected {expected}", field=f"--{name}", remedy="see `newsembed pack --help`")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Source:
+    """What one shard reads: a shard of articles, or a range of bytes of a file of translation pairs."""
+
+    task: TaskName
+    path: str
+    start: int = 0
+    end: int | None = None
+
+
+def pack_shard(shard: Shard, source: _Source, vocabulary: str, options: PackOptions) -> None:
+    """Tokenizes, shuffles and packs one shard, language by language."""
+    read = _article_pieces if source.task is TaskName.MLM else _pair_pieces
+    by_language: dict[str, list[_Keyed]] = collections.defaultdict(list)
+    for language, key, piece in read(shard, source, load_vocabulary(vocabulary), options):
+        by_language[language].append((key, piece))
+    for language in sorted(by_language):
+        _write_rows(shard, source.task, language, by_language.pop(language), options)
+
+
+def _write_rows(shard: Shard, task: TaskName, language: str, keyed: list[_Keyed], options: PackOptions) -> None:
+    name = f"{task}/{language}"
+    writer = shard.examples(f"task={task}/language={language}")
+    keyed.sort(key=lambda pair: pair[0])
+    pieces = (piece for _, piece in keyed)
+    for row in pack(pieces, options.max_length, options.capacity, options.min_fill, len):
+        writer.write(make_row(row, options.max_length), FEATURES[task])
+        shard.tally(f"{_EXAMPLES}{name}")
+        shard.tally(f"pieces/{name}", len(row))
+        shard.tally(f"tokens/{name}", sum(len(piece) for piece in row))
+
+
+def _article_pieces(shard: Shard, source: _Source, vocabulary: Vocabulary, options: PackOptions) -> Iterator[tuple[str, bytes, Piece]]:
+    for batch in read_text_batches(source.path):
+        shard.read(len(batch))
+        titles = vocabulary.encode_with_words([article.title for article in batch])
+        bodies = vocabulary.encode_with_words([article.body for article in batch])
+        for article, title, title_words, body, body_words in zip(batch, *titles, *bodies, strict=True):
+            language = language_key(article.language)
+            if language is None:
+                shard.fail(article.doc_id, Failure.BROKEN_RECORD, f"language {article.language!r} is no BCP-47 tag", article.title)
+            elif title.size + body.size < options.min_tokens:
+                shard.reject(article.doc_id, Rejection.TOO_SHORT_TO_PACK, f"{title.size + body.size} tokens", article.title)
+            else:
+                shard.written()
+                shard.tally(f"documents/{TaskName.MLM}/{language}")
+                pieces = _document_pieces(shard, *join_parts((title, body), (title_words, body_words)), options)
+                yield from ((language, shuffle_key(article.doc_id, number), piece) for number, piece in enumerate(pieces))
+
+
+def _document_pieces(shard: Shard, tokens: np.ndarray, word_ids: np.ndarray, options: PackOptions) -> list[Piece]:
+    pieces = split_document(tokens, word_ids, options.max_length)
+    if len(pieces) == 1:
+        return pieces
+    if options.long_documents == "truncate":
+        shard.tally("documents_truncated")
+        shard.tally("tokens_truncated", sum(len(piece) for piece in pieces[1:]))
+        return pieces[:1]
+    shard.tally("documents_split")
+    return pieces
+
+
+def _pair_pieces(shard: Shard, source: _Source, vocabulary: Vocabulary, options: PackOptions) -> Iterator[tuple[str, bytes, Piece]]:
+    pairs = read_pairs(shard, source.path, source.start, source.end)
+    while batch := list(itertools.islice(pairs, _PAIRS_AT_ONCE)):
+        sources = vocabulary.encode_with_words([pair.source for pair in batch])
+        targets = vocabulary.encode_with_words([pair.target for pair in batch])
+        for pair, *sides in zip(batch, *sources, *targets, strict=True):
+            piece = _pair_piece(shard, pair, sides, options)
+            if piece is not None:
+                shard.written()
+                shard.tally(f"documents/{TaskName.TLM}/{pair.languages}")
+                yield pair.languages, shuffle_key(pair.key), piece
+
+
+def _pair_piece(shard: Shard, pair: TranslationPair, sides: list[np.ndarray], options: PackOptions) -> Piece | None:
+    """``[CLS] source [SEP] target [SEP]`` of ``sides`` = ids and word ids of the source, then of the target."""
+    source, source_words, target, target_words = sides
+    if not source.size or not target.size or source.size + target.size < options.min_tokens:
+        shard.reject(pair.key, Rejection.TOO_SHORT_TO_PACK, f"{source.size} and {target.size} tokens", pair.source)
+        return None
+    left, right = cut_pair(source.size, target.size, options.max_length - 3)
+    if left + right < source.size + target.size:
+        shard.tally("pairs_cut")
+    return frame(*join_parts((source[:left], target[:right]), (source_words[:left], target_words[:right])))
+
+
+def run(run: JobRun) -> None:
+    """Packs every shard of articles and every piece of the bitext, then adds up the rows by task and language."""
+    vocabulary = vocabulary_path(run.input("vocabulary"))
+    sources = [_Source(TaskName.MLM, path) for path in shard_paths(f"{run.input('articles')}/articles")]
+    for path in run.inputs["bitext"]:
+        sources += [_Source(TaskName.TLM, path, start, end) for start, end in byte_ranges(path)]
+    Vocabulary.load(vocabulary)  # a broken file is the user's to mend, so it must not fail inside a worker
+    run.map_shards("pack", functools.partial(pack_shard, vocabulary=vocabulary, options=run.options), sources)
+    tallies = run.counts_of("pack").tallies
+    examples = {name.removeprefix(_EXAMPLES): rows for name, rows in sorted(tallies.items()) if name.startswith(_EXAMPLES)}
+    if not examples:
+        raise InputError(
+            "no article is long enough to pack", path=run.input("articles"), remedy="lower --min_tokens, or look at the dead letters"
+        )
+    run.extra["examples"] = examples
+    run.extra["packing"] = {name: _describe(name, tallies, run.options.max_length) for name in examples}
+
+
+def _describe(name: str, tallies: Any, max_length: int) -> dict[str, float]:
+    rows = tallies[f"{_EXAMPLES}{name}"]
+    return {
+        "fill": round(tallies[f"tokens/{name}"] / (rows * max_length), 4),
+        "pieces_per_row": round(tallies[f"pieces/{name}"] / rows, 3),
+        "documents_per_row": round(tallies[f"documents/{name}"] / rows, 3),
+    }
+
+
+JOB = Job(
+    name="pack",
+    summary="pack documents and translation pairs into pretraining TFRecords",
+    example="newsembed pack --articles work/clean --vocabulary work/vocabulary --bitext 'parallel/*.tsv' --output work/pack",
+    inputs=(
+        InputSpec("articles", "folder of the clean job"),
+        InputSpec("vocabulary", "folder of the vocabulary job, or a vocab.txt"),
+        InputSpec("bitext", "TSV files, plain or .gz: source language, target language, source, target", required=False, many=True),
+    ),
+    options=PackOptions,
+    run=run,
+)
