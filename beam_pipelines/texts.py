@@ -78,7 +78,11 @@ def vocabulary_path(path: str) -> str:
     )
 
 
-@functools.lru_cache(maxsize=2)
 def load_vocabulary(path: str) -> Vocabulary:
     """The vocabulary in a file, one for each process: building its tokenizer takes seconds at 500 000 pieces."""
+    return _load_vocabulary(path, files.file_digest(path))
+
+
+@functools.lru_cache(maxsize=2)
+def _load_vocabulary(path: str, _digest: str) -> Vocabulary:
     return Vocabulary.load(path)

@@ -1,0 +1,223 @@
+"""``newsembed examples``: triplets with the augmentations of Table 1, and labelled documents, as TFRecords for training."""
+
+import dataclasses
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+import apache_beam as beam
+
+from ..tasks.errors import InputError
+from ..tasks.features import FEATURES, Augmentation, TaskName, doc_id_to_words
+from ..tasks.vocabulary import Vocabulary, join_document
+from .augmentation import AugmentedTriplet, augment, draw_augmentations, possible_augmentations, token_overlap, usable_anchor_texts
+from .jobs import InputSpec, Job, JobRun
+from .parquet import read_records, shard_paths
+from .records import Failure, TopicLabels, Triplet
+from .shards import GroupByShard, ProcessShards, Shard, shard_of
+from .texts import UNDETERMINED, ArticleText, language_key, load_vocabulary, read_text_batches, shuffle_key, vocabulary_path
+from .tfrecords import TFRecordShardWriter
+from .token_store import DocumentTokens, TokenStore, open_store, write_shard
+
+_EXAMPLES = "examples/"
+_SHORTEST_TEXT = 8
+# What passes the GroupByKey: (task, anchor, positive, negative, language) or (task, doc_id, topic ids, labels).
+_TripletRow = tuple[str, str, str, str, str]
+_TopicRow = tuple[str, str, tuple[int, ...], tuple[int, ...]]
+
+
+@dataclasses.dataclass(frozen=True)
+class ExamplesOptions:
+    """Options of the job."""
+
+    max_length: int = dataclasses.field(default=512, metadata={"help": "tokens of a text, special tokens included"})
+    augmentations_per_triplet: int = dataclasses.field(
+        default=1, metadata={"help": "different rows of Table 1 drawn for each triplet, 1 to 4"}
+    )
+    weights: tuple[float, ...] = dataclasses.field(
+        default=(1.0, 1.0, 1.0, 1.0),
+        metadata={"help": "weights of Table 1's rows: title to body, anchor text to document, title to document, document to document"},
+    )
+    min_anchor_similarity: float = dataclasses.field(
+        default=0.5, metadata={"help": "least similarity of a usable anchor text to the title"}
+    )
+    max_anchor_texts: int = dataclasses.field(default=8, metadata={"help": "anchor texts kept of a document, the most similar ones"})
+
+    def __post_init__(self) -> None:
+        _require(self.max_length >= _SHORTEST_TEXT, "max_length", self.max_length, f"at least {_SHORTEST_TEXT}")
+        rows = len(Augmentation)
+        _require(1 <= self.augmentations_per_triplet <= rows, "augmentations_per_triplet", self.augmentations_per_triplet, f"1 to {rows}")
+        fits = len(self.weights) == rows and min(self.weights) >= 0 and sum(self.weights) > 0
+        _require(fits, "weights", self.weights, f"{rows} numbers, none negative, not all 0")
+        _require(0 <= self.min_anchor_similarity <= 1, "min_anchor_similarity", self.min_anchor_similarity, "a number from 0 to 1")
+        _require(self.max_anchor_texts >= 0, "max_anchor_texts", self.max_anchor_texts, "0 or more")
+
+
+def _require(holds: bool, name: str, value: object, expected: str) -> None:
+    if not holds:
+        raise InputError(f"got {value}, expected {expected}", field=f"--{name}", remedy="see `newsembed examples --help`")
+
+
+def store_tokens(shard: Shard, path: str, vocabulary: str, options: ExamplesOptions) -> None:
+    """Tokenizes one shard of articles into the token store."""
+    documents: list[DocumentTokens] = []
+    for batch in read_text_batches(path):
+        shard.read(len(batch))
+        shard.written(len(batch))
+        documents.extend(_tokenize(batch, load_vocabulary(vocabulary), options))
+    shard.tally("anchor_texts", sum(len(document.anchor_texts) for document in documents))
+    write_shard(shard.path("_tokens", "").rstrip("."), documents)
+
+
+def _tokenize(batch: list[ArticleText], vocabulary: Vocabulary, options: ExamplesOptions) -> Iterator[DocumentTokens]:
+    titles = vocabulary.encode_texts([article.title for article in batch])
+    bodies = vocabulary.encode_texts([article.body for article in batch])
+    anchors = iter(vocabulary.encode_texts([text for article in batch for text in article.anchor_texts]))
+    for article, title, body in zip(batch, titles, bodies, strict=True):
+        own = [next(anchors) for _ in article.anchor_texts]
+        usable = usable_anchor_texts(own, title, token_overlap, options.min_anchor_similarity, options.max_anchor_texts)
+        # max_length ids of each part are enough for every way of joining them.
+        kept = [part[: options.max_length] for part in (title, body, *usable)]
+        yield DocumentTokens(article.doc_id, language_key(article.language) or UNDETERMINED, kept[0], kept[1], tuple(kept[2:]))
+
+
+def read_triplets(path: str, shard_count: int) -> Iterator[tuple[int, _TripletRow]]:
+    """Triplets of one Parquet shard by the shard of their anchor."""
+    for triplet in read_records(path, Triplet):
+        row = (str(TaskName.TRIPLETS), triplet.anchor, triplet.positive, triplet.negative, triplet.language)
+        yield shard_of(triplet.anchor, shard_count), row
+
+
+def read_labels(path: str, shard_count: int) -> Iterator[tuple[int, _TopicRow]]:
+    """Topic labels of one Parquet shard by the shard of their document."""
+    for labels in read_records(path, TopicLabels):
+        row = (str(TaskName.TOPICS), labels.doc_id, labels.topic_ids, labels.labels)
+        yield shard_of(labels.doc_id, shard_count), row
+
+
+def write_examples(shard: Shard, rows: list[Any], options: ExamplesOptions) -> None:
+    """Writes the triplets and labelled documents of one shard in shuffled order."""
+    writer = _Writer(shard, open_store(f"{shard.workspace}/_tokens"), options)
+    for row in sorted(rows, key=lambda row: shuffle_key(*row)):
+        shard.read()
+        if row[0] == TaskName.TRIPLETS:
+            writer.write_triplet(row)
+        else:
+            writer.write_topics(row)
+
+
+class _Writer:
+    """Turns the rows of one shard into TFRecords, one file for each task and language."""
+
+    def __init__(self, shard: Shard, store: TokenStore, options: ExamplesOptions) -> None:
+        self._shard = shard
+        self._store = store
+        self._options = options
+        self._files: dict[tuple[TaskName, str], TFRecordShardWriter] = {}
+
+    def write_triplet(self, row: _TripletRow) -> None:
+        _, *doc_ids, tag = row
+        key, language = "-".join(doc_ids), language_key(tag)
+        documents = self._find(key, doc_ids)
+        if documents is None:
+            return
+        if language is None:
+            self._shard.fail(key, Failure.BROKEN_RECORD, f"language {tag!r} is no BCP-47 tag")
+            return
+        anchor, positive, negative = documents
+        possible = possible_augmentations(anchor, positive, negative)
+        drawn = draw_augmentations(possible, self._options.weights, self._options.augmentations_per_triplet, key)
+        if not drawn:
+            self._shard.fail(key, Failure.MISSING_FIELD, "the documents have no texts for any row of Table 1 that has a weight")
+            return
+        self._shard.written()
+        for augmentation in drawn:
+            triplet = augment(augmentation, anchor, positive, negative, self._options.max_length, key)
+            self._write(TaskName.TRIPLETS, language, triplet_features(triplet, anchor.doc_id, language))
+            self._shard.tally(f"augmentation/{augmentation.name.lower()}")
+
+    def write_topics(self, row: _TopicRow) -> None:
+        _, doc_id, topic_ids, labels = row
+        documents = self._find(doc_id, [doc_id])
+        if documents is None:
+            return
+        if len(topic_ids) != len(labels) or not topic_ids or not set(labels) <= {0, 1}:
+            self._shard.fail(doc_id, Failure.BROKEN_RECORD, f"topics {topic_ids} with labels {labels}")
+            return
+        self._shard.written()
+        document = documents[0]
+        features = {
+            "tokens": join_document(document.title, document.body, self._options.max_length).tolist(),
+            "topic_ids": topic_ids,
+            "topic_labels": labels,
+            "doc_id": doc_id_to_words(doc_id),
+        }
+        self._write(TaskName.TOPICS, document.language, features)
+
+    def _find(self, key: str, doc_ids: list[str]) -> list[DocumentTokens] | None:
+        found = [self._store.get(doc_id) for doc_id in doc_ids]
+        if None in found:
+            self._shard.fail(key, Failure.MISSING_FIELD, f"no article {doc_ids[found.index(None)]}")
+            return None
+        return [document for document in found if document is not None]
+
+    def _write(self, task: TaskName, language: str, features: dict[str, Any]) -> None:
+        if (task, language) not in self._files:
+            self._files[task, language] = self._shard.examples(f"task={task}/language={language}")
+        self._files[task, language].write(features, FEATURES[task])
+        self._shard.tally(f"{_EXAMPLES}{task}/{language}")
+
+
+def triplet_features(triplet: AugmentedTriplet, anchor_doc_id: str, language: str) -> dict[str, Any]:
+    """A triplet as the features of `tasks.features.TRIPLET_FEATURES`."""
+    return {
+        "anchor_tokens": triplet.anchor_tokens.tolist(),
+        "positive_tokens": triplet.positive_tokens.tolist(),
+        "negative_tokens": triplet.negative_tokens.tolist(),
+        "augmentation": int(triplet.augmentation),
+        "translated": 0,
+        "language": language,
+        "anchor_doc_id": doc_id_to_words(anchor_doc_id),
+        "positive_doc_id": doc_id_to_words(triplet.positive_doc_id),
+        "negative_doc_id": doc_id_to_words(triplet.negative_doc_id),
+    }
+
+
+def run(run: JobRun) -> None:
+    """Stores the tokens of all articles, then writes triplets and topics by the shard of their document."""
+    articles = shard_paths(f"{run.input('articles')}/articles")
+    triplets = shard_paths(f"{run.input('triplets')}/triplets")
+    labels = [path for folder in run.inputs["topics"] for path in shard_paths(f"{folder}/labels")]
+    vocabulary = vocabulary_path(run.input("vocabulary"))
+    Vocabulary.load(vocabulary)  # a broken file is the user's to mend, so it must not fail inside a worker
+    run.map_shards("tokens", functools.partial(store_tokens, vocabulary=vocabulary, options=run.options), articles, accounted=False)
+    phase = run.phase("examples", len(articles))
+    with run.pipeline(phase) as pipeline:
+        rows = (
+            pipeline | "Triplets" >> beam.Create(triplets) | beam.FlatMap(read_triplets, shard_count=len(articles)),
+            pipeline | "Labels" >> beam.Create(labels) | beam.FlatMap(read_labels, shard_count=len(articles)),
+        )
+        write = functools.partial(write_examples, options=run.options)
+        _ = rows | beam.Flatten() | GroupByShard(len(articles)) | ProcessShards(write, phase)
+    tallies = run.counts_of("examples").tallies
+    counts = {name.removeprefix(_EXAMPLES): count for name, count in sorted(tallies.items()) if name.startswith(_EXAMPLES)}
+    if not counts:
+        raise InputError(
+            "there are no triplets and no topics", path=run.input("triplets"), remedy="look at the rejections in its manifest.json"
+        )
+    run.extra["examples"] = counts
+
+
+JOB = Job(
+    name="examples",
+    summary="augmented triplet and topic TFRecords",
+    example="newsembed examples --articles work/clean --triplets work/triplets --topics work/topics --vocabulary work/vocabulary --output work/examples",
+    inputs=(
+        InputSpec("articles", "folder of the clean job"),
+        InputSpec("triplets", "folder of the triplets job"),
+        InputSpec("vocabulary", "folder of the vocabulary job, or a vocab.txt"),
+        InputSpec("topics", "folder of the topics job", required=False),
+    ),
+    options=ExamplesOptions,
+    run=run,
+)

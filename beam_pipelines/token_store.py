@@ -1,0 +1,137 @@
+"""Random access to the tokens of every document, so that texts need not pass a GroupByKey.
+
+For each shard of articles four arrays lie side by side, mapped into memory and never read whole::
+
+    <folder>/part-….doc_ids.npy    uint64 [n], sorted
+    <folder>/part-….languages.npy  ASCII bytes [n]
+    <folder>/part-….first.npy      int64 [n + 1], number of each document's first part
+    <folder>/part-….offsets.npy    int64 [parts + 1], where each part begins in the ids
+    <folder>/part-….ids.npy        int32 [tokens]
+
+The parts of a document are its title, its body, then its usable anchor texts.
+"""
+
+import bisect
+import dataclasses
+import functools
+import itertools
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from . import files
+from .shards import shard_of
+
+ARRAYS: Final = ("doc_ids", "languages", "first", "offsets", "ids")
+
+
+@dataclasses.dataclass(frozen=True)
+class DocumentTokens:
+    """One document without special tokens: int32 arrays, cut to the length that was stored.
+
+    Attributes:
+      doc_id: 16 hex digits.
+      language: BCP-47 tag, ``und`` for none.
+      title: ids, may be empty.
+      body: ids, may be empty.
+      anchor_texts: ids of the link texts that may stand for the document.
+    """
+
+    doc_id: str
+    language: str
+    title: np.ndarray
+    body: np.ndarray
+    anchor_texts: tuple[np.ndarray, ...]
+
+
+def write_shard(prefix: str, documents: Sequence[DocumentTokens]) -> None:
+    """Writes one shard; ``prefix`` is its path without ``.<array>.npy``."""
+    ordered = sorted(documents, key=lambda document: document.doc_id)
+    parts = [[document.title, document.body, *document.anchor_texts] for document in ordered]
+    flat = [part for of_document in parts for part in of_document]
+    arrays = {
+        "doc_ids": np.array([int(document.doc_id, 16) for document in ordered], np.uint64),
+        "languages": np.array([document.language for document in ordered], "S"),
+        "first": np.cumsum([0, *map(len, parts)], dtype=np.int64),
+        "offsets": np.cumsum([0, *map(len, flat)], dtype=np.int64),
+        "ids": np.concatenate(flat).astype(np.int32) if flat else np.zeros(0, np.int32),
+    }
+    for name in ARRAYS:
+        path = f"{prefix}.{name}.npy"
+        with files.open_write(f"{path}.tmp") as sink:
+            np.lib.format.write_array(sink, arrays[name], allow_pickle=False)
+        files.move(f"{path}.tmp", path)
+
+
+class TokenStore:
+    """Reads a folder of shards.
+
+    Args:
+      folder: local, or on a remote file system, whose shards are then copied to local disk on first use.
+    """
+
+    def __init__(self, folder: str) -> None:
+        paths = files.list_files(f"{folder.rstrip('/')}/part-*.ids.npy")
+        self._prefixes = [path.removesuffix(".ids.npy") for path in paths]
+        self._shards: dict[int, _Shard] = {}
+        self._copies = tempfile.TemporaryDirectory(prefix="newsembed-tokens-") if "://" in folder else None
+
+    def get(self, doc_id: str) -> DocumentTokens | None:
+        """The document, or ``None`` if no shard has it. Looks first where `shards.shard_of` would have put it."""
+        count = len(self._prefixes)
+        if not count:
+            return None
+        likely = shard_of(doc_id, count)
+        for step in range(count):
+            found = self._shard((likely + step) % count).get(doc_id)
+            if found is not None:
+                return found
+        return None
+
+    def _shard(self, index: int) -> "_Shard":
+        if index not in self._shards:
+            self._shards[index] = _Shard(self._local(self._prefixes[index]))
+        return self._shards[index]
+
+    def _local(self, prefix: str) -> str:
+        if self._copies is None:
+            return prefix
+        target = os.path.join(self._copies.name, prefix.rpartition("/")[2])
+        for name in ARRAYS:
+            with files.open_read(f"{prefix}.{name}.npy") as source, open(f"{target}.{name}.npy", "wb") as sink:
+                shutil.copyfileobj(source, sink)
+        return target
+
+
+class _Shard:
+    def __init__(self, prefix: str) -> None:
+        arrays = {name: _map_array(f"{prefix}.{name}.npy") for name in ARRAYS}
+        self._doc_ids, self._languages = arrays["doc_ids"], arrays["languages"]
+        self._first, self._offsets, self._ids = arrays["first"], arrays["offsets"], arrays["ids"]
+
+    def get(self, doc_id: str) -> DocumentTokens | None:
+        wanted = int(doc_id, 16)
+        row = bisect.bisect_left(self._doc_ids, wanted)
+        if row == len(self._doc_ids) or int(self._doc_ids[row]) != wanted:
+            return None
+        first, end = int(self._first[row]), int(self._first[row + 1])
+        bounds = self._offsets[first : end + 1].tolist()
+        parts = [np.array(self._ids[start:stop]) for start, stop in itertools.pairwise(bounds)]
+        return DocumentTokens(doc_id, self._languages[row].decode("ascii"), parts[0], parts[1], tuple(parts[2:]))
+
+
+def _map_array(path: str) -> np.ndarray:
+    try:
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    except ValueError:  # an array without elements cannot be mapped
+        return np.asarray(np.load(path, allow_pickle=False))
+
+
+@functools.lru_cache(maxsize=2)
+def open_store(folder: str) -> TokenStore:
+    """The store of a folder, one for each process."""
+    return TokenStore(folder)
