@@ -22,23 +22,19 @@ def learning_rate_schedule(
       peak: highest learning rate.
       warmup_steps: steps until it is reached.
       decay: "constant" stays there, "linear" and "cosine" fall to 0 at `decay_steps`.
-      decay_steps: total steps, warm-up included; needed unless constant.
+      decay_steps: total steps, warm-up included; needed unless constant. A run no longer than its warm-up ends before the peak.
 
     Raises:
-      InputError: for an unknown decay, or a decay without steps after the warm-up.
+      InputError: for an unknown decay, or a decay without `decay_steps`.
     """
     if decay == "constant":
         after: optax.Schedule = optax.constant_schedule(peak)
     elif decay not in ("linear", "cosine"):
         raise InputError(f"got {decay!r}, expected constant, linear or cosine", field="learning_rate_schedule.decay")
-    elif decay_steps is None or decay_steps <= warmup_steps:
-        raise InputError(
-            f"got {decay_steps}, expected more than warmup_steps = {warmup_steps}",
-            field="learning_rate_schedule.decay_steps",
-            remedy="Lower the warm-up or raise the number of steps.",
-        )
+    elif decay_steps is None:
+        raise InputError(f"got None, expected the number of steps of the {decay} decay", field="learning_rate_schedule.decay_steps")
     else:
-        steps = decay_steps - warmup_steps
+        steps = max(1, decay_steps - warmup_steps)
         after = optax.linear_schedule(peak, 0.0, steps) if decay == "linear" else optax.cosine_decay_schedule(peak, steps)
     if not warmup_steps:
         return after

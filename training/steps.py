@@ -139,8 +139,13 @@ def make_train_step(
             return losses.loss(task, params, batch, step_key)
 
         (loss, metrics), gradients = jax.value_and_grad(loss_of, has_aux=True)(state.params)
-        metrics |= {"loss": loss, "gradient_norm": optax.global_norm(gradients)}
+        metrics |= {"loss": loss, "gradient_norm": _global_norm(gradients)}
         return state.apply_gradients(gradients, optimizer), metrics
 
     shardings = jax.tree.map(lambda array: array.sharding, abstract)
     return partitioner.wrap(jax.jit(step, donate_argnums=_DONATED_STATE, out_shardings=(shardings, replicated(mesh))), mesh)
+
+
+def _global_norm(tree: Any) -> jax.Array:
+    # optax renamed its function within the range of versions that we support.
+    return jnp.sqrt(sum(jnp.sum(jnp.square(array)) for array in jax.tree.leaves(tree)))

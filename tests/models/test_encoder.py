@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from newsembed.models.encoder import EncoderConfig, NewsEncoder
 
 CONFIG = EncoderConfig(

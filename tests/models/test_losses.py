@@ -4,7 +4,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-
 from newsembed.models import losses
 from newsembed.models.losses import DocumentIds
 
@@ -26,7 +25,9 @@ def reference_info_nce(anchor, positive, negative, temperature, names=None):
         candidates = [(positive[j], names and names[1][j]) for j in range(len(anchor)) if j != i]
         candidates += [(negative[j], names and names[2][j]) for j in range(len(anchor))]
         own = np.exp(anchor[i] @ positive[i] / temperature)
-        others = [np.exp(anchor[i] @ vector / temperature) for vector, name in candidates if not names or name not in (names[0][i], names[1][i])]
+        others = [
+            np.exp(anchor[i] @ vector / temperature) for vector, name in candidates if not names or name not in (names[0][i], names[1][i])
+        ]
         total -= np.log(own / (own + sum(others)))
     return total / len(anchor)
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from newsembed.models.masking import choose_whole_words, mask_whole_words, masked_position_count
 
 LENGTH, VOCAB, MASK, FIRST = 64, 100, 4, 5
@@ -50,7 +49,9 @@ def test_shares_are_15_percent_and_80_10_10():
     weights = np.concatenate([batch.weights for batch in masks])
     eligible = float((words > 0).sum()) * len(masks)
     assert weights.sum() / eligible == pytest.approx(0.15, abs=0.004)
-    after = np.concatenate([np.take_along_axis(np.asarray(batch.tokens), np.asarray(batch.positions), axis=1) for batch in masks])[weights > 0]
+    after = np.concatenate([np.take_along_axis(np.asarray(batch.tokens), np.asarray(batch.positions), axis=1) for batch in masks])[
+        weights > 0
+    ]
     before = np.concatenate([batch.targets for batch in masks])[weights > 0]
     assert (after == MASK).mean() == pytest.approx(0.8, abs=0.02)
     assert (after == before).mean() == pytest.approx(0.1, abs=0.02)

@@ -1,8 +1,13 @@
-"""Eight simulated devices and quick compilation, said before jax's first use; and the way to `toy_corpus`."""
+"""Quick compilation, said before jax's first use; and the way to `toy_corpus`."""
 
 import os
 import sys
+import tempfile
 
-os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0")
+# Many runs of the same tiny model: each program is compiled once into this folder, which goes when the tests end.
+_CACHE = tempfile.TemporaryDirectory(prefix="newsembed-test-xla-")
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", _CACHE.name)
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 sys.path.insert(0, os.path.dirname(__file__))

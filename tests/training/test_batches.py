@@ -5,13 +5,12 @@ import json
 
 import numpy as np
 import pytest
-from toy_corpus import LENGTH, LENGTHS, NUM_TOPICS, VOCAB_SIZE, topics, write_corpus, write_sets
-
 from newsembed.tasks.errors import InputError
 from newsembed.tasks.features import TaskName
 from newsembed.tasks.padding import NO_LABEL, fit_row, row_lengths
 from newsembed.training.batches import BatchIterator, BatchOptions, DataSet, GrainBatches, read_example_counts
 from newsembed.training.mixture import MixtureBatches, select_sets, smoothed_weights
+from toy_corpus import LENGTH, LENGTHS, NUM_TOPICS, VOCAB_SIZE, topics, write_corpus, write_sets
 
 TRIPLETS = DataSet(TaskName.TRIPLETS, "en")
 TOPICS = DataSet(TaskName.TOPICS, "en")
@@ -115,7 +114,12 @@ def test_a_manifest_that_disagrees_with_the_files_is_named(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [(None, "there is no such file"), ("{", "no JSON object"), ("[]", "no JSON object"), ('{"examples": {"ner/en": 3}}', "got 'ner/en': 3")],
+    [
+        (None, "there is no such file"),
+        ("{", "no JSON object"),
+        ("[]", "no JSON object"),
+        ('{"examples": {"ner/en": 3}}', "got 'ner/en': 3"),
+    ],
 )
 def test_a_folder_that_is_no_result_is_named(tmp_path, text, message):
     if text is not None:
@@ -137,7 +141,9 @@ def test_mixtures_by_name(corpus, mixture, expected):
     assert [str(data_set) for data_set in sorted(select_sets(corpus, mixture))] == expected
 
 
-@pytest.mark.parametrize(("mixture", "message"), [("weak", "got 'weak', expected one of pretrain"), ("mlm/fr", "expected examples of mlm/fr")])
+@pytest.mark.parametrize(
+    ("mixture", "message"), [("weak", "got 'weak', expected one of pretrain"), ("mlm/fr", "expected examples of mlm/fr")]
+)
 def test_unknown_mixtures_are_named(corpus, mixture, message):
     with pytest.raises(InputError, match=message):
         select_sets(corpus, mixture)

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from toy_corpus import packed_row, topics, write_records
-
 from newsembed.tasks.errors import InputError
 from newsembed.tasks.features import PRETRAINING_FEATURES, TOPIC_FEATURES, TRIPLET_FEATURES
 from newsembed.training.examples import decode_example, encode_example
 from newsembed.training.tfrecord import RecordFile, masked_crc32c
+from toy_corpus import packed_row, topics, write_records
 
 
 @settings(max_examples=20, deadline=None)

@@ -5,7 +5,6 @@ import struct
 from pathlib import Path
 
 import numpy as np
-
 from newsembed.tasks.features import CLS_ID, SEP_ID, SPECIAL_TOKENS, doc_id_to_words
 from newsembed.training.examples import encode_example
 from newsembed.training.tfrecord import masked_crc32c

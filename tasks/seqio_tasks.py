@@ -1,0 +1,229 @@
+"""seqio tasks and mixtures over the training TFRecords, and their batches behind the trainer's iterator interface.
+
+TensorFlow and seqio are imported when something here is called. To train through seqio, say in a gin file::
+
+    import newsembed.tasks.seqio_tasks
+    train.open_set = @SeqioBatches
+"""
+
+import functools
+import glob
+import json
+import os
+from collections.abc import Mapping
+from typing import Any, Final
+
+import gin
+import numpy as np
+
+from .errors import InputError
+from .features import FEATURES, FeatureSpec, TaskName
+from .padding import batch_features, fit_row, row_lengths
+
+SMOOTHING: Final = 0.7
+MIXTURES: Final = {"pretrain": (TaskName.MLM, TaskName.TLM), "weak_supervision": (TaskName.TRIPLETS, TaskName.TOPICS)}
+_SPLIT: Final = "train"
+
+
+def register_tasks(data_dir: str, vocabulary_path: str, prefix: str = "newsembed") -> list[str]:
+    """Registers one seqio task for each (task, language) set and the mixtures "pretrain" and "weak_supervision" where they have any.
+
+    Names are `<prefix>_<task>_<language>` and `<prefix>_<mixture>`, with underscores for what seqio does not allow in a name. Mixture rates are
+    the paper's, m_i = n_1 (p_i / p_1)^0.7. Registering the same folder again replaces what it registered before.
+
+    Args:
+      data_dir: holds `task=…/language=…/part-*.tfrecord` and `manifest.json`.
+      vocabulary_path: the vocab.txt that the data were written with; its size bounds the token features.
+      prefix: of all names.
+
+    Returns:
+      The names, tasks first.
+
+    Raises:
+      InputError: if the folder or the vocabulary cannot be read.
+    """
+    import seqio
+
+    vocabulary = seqio.PassThroughVocabulary(_vocabulary_size(vocabulary_path))
+    counts = _example_counts(data_dir)
+    names = {key: _register_task(key, data_dir, vocabulary, prefix) for key in sorted(counts)}
+    mixtures = []
+    for mixture, tasks in MIXTURES.items():
+        members = {key: counts[key] for key in names if key[0] in tasks}
+        if not members:
+            continue
+        largest = max(members.values())
+        rates = [(names[key], largest * (count / largest) ** SMOOTHING) for key, count in members.items()]
+        name = f"{prefix}_{mixture}"
+        seqio.MixtureRegistry.remove(name)
+        seqio.MixtureRegistry.add(name, rates)
+        mixtures.append(name)
+    return [*names.values(), *mixtures]
+
+
+def task_name(task: TaskName, language: str, prefix: str = "newsembed") -> str:
+    """The seqio name of one set.
+
+    >>> task_name(TaskName.MLM, "pt-BR")
+    'newsembed_mlm_pt_BR'
+    """
+    return f"{prefix}_{task}_{language.replace('-', '_')}"
+
+
+@gin.register
+class SeqioBatches:
+    """Batches of one set by seqio; the same interface and the same rows as the trainer's `GrainBatches`, in another order.
+
+    The order follows from the seed; the state is the number of batches taken, and continuing skips as many.
+
+    Args:
+      data_set: has the attributes `task` and `language`.
+      options: the trainer's `BatchOptions`.
+      shuffle_buffer: examples that seqio shuffles among; a set no larger than it is shuffled whole.
+    """
+
+    def __init__(self, data_set: Any, options: Any, shuffle_buffer: int = 10_000) -> None:
+        self._task = TaskName(data_set.task)
+        self._language = data_set.language
+        self._options = options
+        self._shuffle_buffer = shuffle_buffer
+        self._lengths = row_lengths(self._task, options.lengths)
+        self._taken = 0
+        self._rows = self._open(0)
+
+    def __iter__(self) -> "SeqioBatches":
+        return self
+
+    def __next__(self) -> dict[str, np.ndarray]:
+        """The next batch: int32 arrays by feature name."""
+        rows = [self._row(next(self._rows)) for _ in range(self._options.batch_size)]
+        self._taken += 1
+        return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+
+    def get_state(self) -> bytes:
+        """JSON: the number of batches taken."""
+        return json.dumps({"seed": self._options.seed, "batches": self._taken}).encode()
+
+    def set_state(self, state: bytes) -> None:
+        """Continues at a state.
+
+        Raises:
+          InputError: if the state was saved with another seed.
+        """
+        values = json.loads(state)
+        if values["seed"] != self._options.seed:
+            raise InputError(
+                f"the checkpoint was trained with the seed {values['seed']}, this run has {self._options.seed}",
+                field="SEED",
+                remedy="Continue with the same seed, or start another MODEL_DIR.",
+            )
+        self._taken = values["batches"]
+        self._rows = self._open(self._taken)
+
+    def _open(self, batches_to_skip: int) -> Any:
+        """An iterator over this process's rows."""
+        import seqio
+
+        seqio.set_tfds_data_dir_override(None)
+        options = self._options
+        source = _source(options.directory, self._task, self._language)
+        count = _example_counts(options.directory).get((self._task, self._language), 0)
+        dataset = source.get_dataset(split=_SPLIT, shuffle=False)
+        # One pipeline for all processes, of which each takes every n-th row: the global batches do not depend on their number.
+        dataset = dataset.shuffle(max(1, min(count, self._shuffle_buffer)), seed=options.seed, reshuffle_each_iteration=True).repeat()
+        dataset = dataset.shard(options.process_count, options.process_index)
+        return dataset.skip(batches_to_skip * options.batch_size).as_numpy_iterator()
+
+    def _row(self, example: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        row = {}
+        for spec in batch_features(self._task):
+            values = np.asarray(example[spec.name]).astype(np.int32)
+            bound = (
+                self._options.vocab_size if spec.name.endswith("tokens") else self._options.num_topics if spec.name == "topic_ids" else None
+            )
+            if bound is not None and values.size and not 0 <= values.min() <= values.max() < bound:
+                raise InputError(
+                    f"got ids from {values.min()} to {values.max()}, expected 0 to {bound - 1}",
+                    path=f"{self._options.directory}: {self._task}/{self._language}",
+                    field=spec.name,
+                    remedy="Train with the vocabulary (or the number of topics) that the data were written with.",
+                )
+            length = self._lengths.get(spec.name)
+            row[spec.name] = values if length is None else fit_row(self._task, spec.name, values, length)
+        return row
+
+
+def _register_task(key: tuple[TaskName, str], data_dir: str, vocabulary: Any, prefix: str) -> str:
+    import seqio
+
+    task, language = key
+    name = task_name(task, language, prefix)
+    seqio.TaskRegistry.remove(name)
+    seqio.TaskRegistry.add(
+        name,
+        source=_source(data_dir, task, language),
+        preprocessors=[functools.partial(_to_int32, specs=FEATURES[task])],
+        output_features={spec.name: _seqio_feature(spec, vocabulary) for spec in batch_features(task)},
+    )
+    return name
+
+
+def _seqio_feature(spec: FeatureSpec, vocabulary: Any) -> Any:
+    import seqio
+    import tensorflow as tf
+
+    vocabulary = vocabulary if spec.name.endswith("tokens") else seqio.PassThroughVocabulary(0)
+    # A scalar has rank 0, and its length in `task_feature_lengths` must then be None.
+    return seqio.Feature(vocabulary, add_eos=False, required=True, dtype=tf.int32, rank=len(spec.shape))
+
+
+def _to_int32(dataset: Any, specs: tuple[FeatureSpec, ...]) -> Any:
+    import tensorflow as tf
+
+    names = [spec.name for spec in specs if spec.kind == "int"]
+    return dataset.map(lambda example: {name: tf.cast(example[name], tf.int32) for name in names}, num_parallel_calls=tf.data.AUTOTUNE)
+
+
+def _source(data_dir: str, task: TaskName, language: str) -> Any:
+    import seqio
+
+    pattern = os.path.join(data_dir, f"task={task}", f"language={language}", "part-*.tfrecord")
+    if not glob.glob(pattern):
+        raise InputError("no file matches", path=pattern, remedy="Run the job that writes this set.")
+    return seqio.TFExampleDataSource({_SPLIT: pattern}, {spec.name: _parser(spec) for spec in FEATURES[task]}, num_input_examples=None)
+
+
+def _parser(spec: FeatureSpec) -> Any:
+    import tensorflow as tf
+
+    dtype = tf.int64 if spec.kind == "int" else tf.string
+    if spec.shape == (None,):
+        return tf.io.FixedLenSequenceFeature([], dtype, allow_missing=True)
+    return tf.io.FixedLenFeature(list(spec.shape), dtype)
+
+
+def _example_counts(data_dir: str) -> dict[tuple[TaskName, str], int]:
+    path = os.path.join(data_dir, "manifest.json")
+    try:
+        with open(path, encoding="utf-8") as file:
+            examples = json.load(file)["examples"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f'cannot be read as a manifest with "examples" ({error})', path=path, remedy="Point DATA_DIR at a finished set of TFRecords."
+        ) from error
+    counts = {}
+    for key, count in examples.items():
+        task, _, language = key.partition("/")
+        if count:
+            counts[TaskName(task), language] = int(count)
+    return counts
+
+
+def _vocabulary_size(path: str) -> int:
+    try:
+        with open(path, "rb") as file:
+            return len(file.read().rstrip(b"\n").split(b"\n"))
+    except OSError as error:
+        raise InputError(
+            f"cannot be read ({error.strerror})", path=path, remedy="Name a vocab.txt that `newsembed vocabulary` wrote."
+        ) from error

@@ -1,0 +1,116 @@
+"""Several devices compute what one does; run by `test_sharding.py` in a process with eight."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from jax.sharding import PartitionSpec
+from newsembed.models.encoder import EncoderConfig, NewsEncoder
+from newsembed.models.losses import DocumentIds, info_nce
+from newsembed.tasks.errors import InputError
+from newsembed.tasks.features import TaskName
+from newsembed.training.batches import BatchOptions, DataSet, GrainBatches
+from newsembed.training.partitioning import Partitioner, check_batch_size, shard_batch
+from newsembed.training.steps import Losses, TaskLosses, make_train_step
+from newsembed.training.train_state import plan_state
+from toy_corpus import LENGTHS, NUM_TOPICS, VOCAB_SIZE, write_corpus
+
+MODEL = NewsEncoder(
+    EncoderConfig(
+        vocab_size=VOCAB_SIZE,
+        hidden_size=16,
+        num_layers=1,
+        num_heads=2,
+        mlp_size=32,
+        max_length=16,
+        embedding_size=8,
+        num_topics=NUM_TOPICS,
+        dropout_rate=0.1,
+        norm="pre",
+    )
+)
+OPTIMIZER = optax.sgd(0.1)  # Adam would divide rounding errors by their own size
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return write_corpus(tmp_path_factory.mktemp("sharding") / "data")
+
+
+def one_step(task, corpus, devices, model_parallel):
+    partitioner = Partitioner(model_parallel=model_parallel)
+    mesh = partitioner.make_mesh(jax.devices()[:devices])
+    layout = plan_state(MODEL, OPTIMIZER, partitioner, mesh)
+    batch = next(GrainBatches(DataSet(task, "en"), BatchOptions(corpus, LENGTHS, 8, VOCAB_SIZE, NUM_TOPICS)))
+    step = make_train_step(task, TaskLosses(MODEL, Losses()), OPTIMIZER, layout.abstract, partitioner, mesh)
+    state, metrics = step(layout.create(jax.random.key(0)), shard_batch(batch, mesh), jax.random.key(1))
+    return jax.tree.map(np.asarray, (state.params, metrics)), state
+
+
+@pytest.mark.parametrize("task", [TaskName.MLM, TaskName.TRIPLETS])
+def test_a_step_on_4_x_2_devices_equals_one_device(corpus, task):
+    alone, _ = one_step(task, corpus, 1, 1)
+    together, state = one_step(task, corpus, 8, 2)
+    jax.tree.map(lambda left, right: np.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-6), alone, together)
+    table = state.params["token_embedding"]
+    assert table.sharding.shard_shape(table.shape) == (VOCAB_SIZE // 2, 16)
+
+
+def test_info_nce_over_the_global_batch_equals_its_shard_map_twin():
+    keys = jax.random.split(jax.random.key(0), 3)
+    towers = jnp.stack([jax.random.normal(key, (16, 8)) for key in keys])
+    towers = towers / jnp.linalg.norm(towers, axis=-1, keepdims=True)
+    names = jax.random.randint(jax.random.key(1), (3, 16, 2), 0, 4)
+    mesh = Partitioner().make_mesh(jax.devices()[:8])
+
+    def local(towers, names):
+        """Each device gathers the others' candidates itself and sums over its own anchors."""
+        gather = functools.partial(jax.lax.all_gather, axis_name="data", axis=1, tiled=True)
+        _, positive, negative = gather(towers)
+        _, all_positive, all_negative = gather(names)
+        anchor, own_positive, _ = towers
+        row = jax.lax.axis_index("data") * 2 + jnp.arange(2)
+
+        def same(left, right):
+            return (left[:, None] == right[None]).all(-1)
+
+        mask = (same(names[0], all_positive) | same(names[1], all_positive)) & (row[:, None] != jnp.arange(16))
+        masks = jnp.concatenate([mask, same(names[0], all_negative) | same(names[1], all_negative)], axis=1)
+        scores = jnp.concatenate([anchor @ positive.T, anchor @ negative.T], axis=1) / 0.05
+        own = (anchor * own_positive).sum(-1) / 0.05
+        return jax.lax.psum((jax.nn.logsumexp(jnp.where(masks, -jnp.inf, scores), axis=1) - own).sum() / 16, "data")
+
+    spec = PartitionSpec(None, "data")
+    twin = jax.shard_map(local, mesh=mesh, in_specs=(spec, spec), out_specs=PartitionSpec())
+    whole = jax.jit(jax.value_and_grad(lambda towers: info_nce(*towers, doc_ids=DocumentIds(*names)).loss))
+    (expected, expected_gradient), (loss, gradient) = whole(towers), jax.jit(jax.value_and_grad(lambda towers: twin(towers, names)))(towers)
+    np.testing.assert_allclose(loss, expected, rtol=1e-6)
+    np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-4, atol=1e-6)
+
+
+def test_no_gradient_flows_into_translated_documents(corpus):
+    losses = TaskLosses(MODEL, Losses())
+    batch = dict(next(GrainBatches(DataSet(TaskName.TRIPLETS, "en"), BatchOptions(corpus, LENGTHS, 8, VOCAB_SIZE, NUM_TOPICS))))
+    marker = VOCAB_SIZE - 1  # a piece that stands in the positives only
+    for name in ("anchor_tokens", "positive_tokens", "negative_tokens"):
+        batch[name] = np.where(batch[name] == marker, marker - 1, batch[name])
+    batch["positive_tokens"][:, 1] = marker
+    gradient = jax.jit(jax.grad(lambda params, batch: losses.loss(TaskName.TRIPLETS, params, batch, jax.random.key(0))[0]))
+    partitioner = Partitioner()
+    params = plan_state(MODEL, OPTIMIZER, partitioner, partitioner.make_mesh(jax.devices()[:1])).create(jax.random.key(0)).params
+    norms = [
+        np.abs(gradient(params, batch | {"translated": np.full(8, flag, np.int32)})["token_embedding"][marker]).max() for flag in (0, 1)
+    ]
+    assert norms[0] > 0
+    assert norms[1] == 0
+
+
+def test_a_batch_that_does_not_divide_the_mesh_is_named():
+    with pytest.raises(InputError, match="BATCH_SIZE: got 12, expected a multiple of 8") as raised:
+        check_batch_size(12, Partitioner().make_mesh(jax.devices()[:8]))
+    assert raised.value.remedy == "Set BATCH_SIZE = 16."
+    with pytest.raises(InputError, match="got 3, expected a divisor of the 8 devices"):
+        Partitioner(model_parallel=3).make_mesh(jax.devices()[:8])

@@ -1,0 +1,71 @@
+"""Gin: every shipped run file loads; a key that nothing uses names its place and what was probably meant."""
+
+from pathlib import Path
+
+import gin
+import pytest
+from newsembed.tasks.errors import InputError
+from newsembed.training.gin_config import GIN_FOLDER, load_gin
+from newsembed.training.run import main
+
+REQUIRED = ['MODEL_DIR = "m"', 'DATA_DIR = "d"', 'VOCABULARY_PATH = "v"', 'INITIAL_CHECKPOINT_PATH = "c"']
+RUNS = sorted(path.name for path in Path(GIN_FOLDER, "runs").glob("*.gin"))
+
+
+@pytest.mark.parametrize("run", [name for name in RUNS if "pretrain" in name or "train_" in name or "weak" in name])
+def test_every_run_file_loads_with_its_required_keys_alone(run):
+    load_gin([f"runs/{run}"], REQUIRED)
+    assert gin.query_parameter("train.model_dir").scoped_configurable_fn() == "m"
+
+
+def test_the_paper_s_numbers():
+    load_gin(["runs/weak_supervision_paper.gin"], REQUIRED)
+    macros = {
+        name: gin.query_parameter(f"{name}/macro.value") for name in ("BATCH_SIZE", "TRAIN_STEPS", "LEARNING_RATE", "VOCAB_SIZE", "DECAY")
+    }
+    assert macros == {"BATCH_SIZE": 8192, "TRAIN_STEPS": 400000, "LEARNING_RATE": 5e-5, "VOCAB_SIZE": 500000, "DECAY": "constant"}
+    assert gin.query_parameter("Losses.temperature") == 0.05
+    assert gin.query_parameter("train.smoothing") == 0.7
+
+
+@pytest.mark.parametrize(
+    ("binding", "place", "suggestion"),
+    [
+        ("TRAIN_STEP = 5", "--gin.TRAIN_STEP = 5: TRAIN_STEP: got a key that nothing uses", "TRAIN_STEPS"),
+        ("Lossess.temperature = 1", "got the unknown name Lossess", "Losses"),
+        ("Losses.temprature = 1", "Losses has no parameter temprature", "temperature"),
+        ("EncoderConfig.num_layer = 1", "EncoderConfig has no parameter num_layer", "num_layers"),
+        ("BATCH_SIZE = %BATCHSIZE", "names %BATCHSIZE, which nothing sets", "BATCH_SIZE"),
+    ],
+)
+def test_a_typo_on_the_command_line(binding, place, suggestion):
+    with pytest.raises(InputError) as raised:
+        load_gin(["runs/train_demo.gin"], [*REQUIRED, binding])
+    assert place in str(raised.value)
+    assert "probably a typo" in raised.value.problem
+    assert raised.value.remedy == f"Did you mean {suggestion}?"
+
+
+def test_a_typo_in_a_file_names_the_line_and_the_users_folder_is_searched(tmp_path):
+    (tmp_path / "mine.gin").write_text('include "runs/train_demo.gin"\n\nBATCHSIZE = 3\n')
+    with pytest.raises(InputError, match=r"mine.gin:3: BATCHSIZE: got a key that nothing uses"):
+        load_gin(["mine.gin"], REQUIRED, [str(tmp_path)])
+
+
+def test_a_required_key_without_value():
+    with pytest.raises(InputError, match=r"train_demo.gin:\d+: DATA_DIR: the key is required") as raised:
+        load_gin(["runs/train_demo.gin"], [REQUIRED[0], *REQUIRED[2:]])
+    assert "--gin.DATA_DIR=" in raised.value.remedy
+
+
+def test_a_missing_file_and_a_text_without_quotes(capsys):
+    assert main(["--gin_file=runs/train_dmo.gin"]) == 2
+    assert "Did you mean runs/train_demo.gin?" in capsys.readouterr().err
+    assert main(["--gin_file=runs/train_demo.gin", "--gin.MODEL_DIR=/tmp/model"]) == 2
+    assert "texts in quotes" in capsys.readouterr().err
+
+
+def test_unknown_options_end_the_command(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["--gin_file=runs/train_demo.gin", "--batch=3"])
+    assert "unknown options --batch=3" in capsys.readouterr().err
