@@ -21,12 +21,13 @@ from .features import FEATURES, FeatureSpec, TaskName
 from .padding import batch_features, fit_row, row_lengths
 
 SMOOTHING: Final = 0.7
-MIXTURES: Final = {"pretrain": (TaskName.MLM, TaskName.TLM), "weak_supervision": (TaskName.TRIPLETS, TaskName.TOPICS)}
+# All tasks of a seqio mixture must have the same features; "weak_supervision", which alternates between two kinds, is the trainer's to draw.
+MIXTURES: Final = {"pretrain": (TaskName.MLM, TaskName.TLM), "triplets": (TaskName.TRIPLETS,), "topics": (TaskName.TOPICS,)}
 _SPLIT: Final = "train"
 
 
 def register_tasks(data_dir: str, vocabulary_path: str, prefix: str = "newsembed") -> list[str]:
-    """Registers one seqio task for each (task, language) set and the mixtures "pretrain" and "weak_supervision" where they have any.
+    """Registers one seqio task for each (task, language) set and the mixtures "pretrain", "triplets" and "topics" over their languages.
 
     Names are `<prefix>_<task>_<language>` and `<prefix>_<mixture>`, with underscores for what seqio does not allow in a name. Mixture rates are
     the paper's, m_i = n_1 (p_i / p_1)^0.7. Registering the same folder again replaces what it registered before.
@@ -122,9 +123,6 @@ class SeqioBatches:
 
     def _open(self, batches_to_skip: int) -> Any:
         """An iterator over this process's rows."""
-        import seqio
-
-        seqio.set_tfds_data_dir_override(None)
         options = self._options
         source = _source(options.directory, self._task, self._language)
         count = _example_counts(options.directory).get((self._task, self._language), 0)

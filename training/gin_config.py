@@ -187,11 +187,11 @@ def _check(statements: Sequence[_Binding]) -> None:
 
 def _check_parameter(statement: _Binding) -> None:
     try:
-        configurable = gin.get_configurable(statement.key.rsplit(".", 1)[0].split("/")[-1])
+        configurable: Any = gin.get_configurable(statement.key.rsplit(".", 1)[0].split("/")[-1])
     except ValueError:
         raise _typo(statement, f"got the unknown name {statement.owner}", statement.owner, _NAMES) from None
     # gin hides a class's signature behind its own __call__; that of __init__ stays.
-    parameters = inspect.signature(configurable.__init__ if isinstance(configurable, type) else configurable).parameters
+    parameters = inspect.signature(configurable.__init__ if inspect.isclass(configurable) else configurable).parameters
     if statement.parameter not in parameters:
         raise _typo(statement, f"{statement.owner} has no parameter {statement.parameter}", statement.parameter, parameters)
 

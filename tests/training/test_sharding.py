@@ -13,6 +13,8 @@ ENVIRONMENT = {"XLA_FLAGS": "--xla_force_host_platform_device_count=8 --xla_back
 def test_eight_simulated_devices_compute_what_one_does():
     cases = Path(__file__).with_name("sharding_cases.py")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(cases)]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=300, env=os.environ | ENVIRONMENT, cwd=cases.parents[2])
+    result = subprocess.run(
+        command, check=False, capture_output=True, text=True, timeout=300, env=os.environ | ENVIRONMENT, cwd=cases.parents[2]
+    )
     assert result.returncode == 0, result.stdout + result.stderr
     assert "skipped" not in result.stdout
