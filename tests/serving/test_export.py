@@ -28,6 +28,11 @@ def test_reloads_with_tensorflow_alone_and_equals_jax(model_dir, saved, tmp_path
     script = textwrap.dedent("""
         import json, sys
         import numpy as np
+        class Absent:  # TensorFlow itself imports jax where it finds it
+            def find_spec(self, name, path=None, target=None):
+                if name.split(".")[0] in ("jax", "jaxlib", "flax", "newsembed", "seqio"):
+                    raise ModuleNotFoundError(name)
+        sys.meta_path.insert(0, Absent())
         import tensorflow as tf
         import tensorflow_text
         folder, inputs, output = sys.argv[1:]
@@ -35,7 +40,7 @@ def test_reloads_with_tensorflow_alone_and_equals_jax(model_dir, saved, tmp_path
         model = tf.saved_model.load(folder)
         parts, text = model.signatures["serving_default"], model.signatures["text"]
         both = parts(title=tf.constant(titles), body=tf.constant(bodies))["embedding"].numpy()
-        single = np.concatenate([parts(title=tf.constant([t]), body=tf.constant([b]))["embedding"].numpy() for t, b in zip(titles[:3], bodies)])
+        single = np.concatenate([parts(title=tf.constant([t]), body=tf.constant([b]))["embedding"].numpy() for t, b in zip(titles[:2], bodies)])
         texts = text(text=tf.constant(bodies[:2]))["embedding"].numpy()
         none = text(text=tf.constant([], tf.string))["embedding"].numpy()
         assert both.dtype == np.float32 and none.shape == (0, both.shape[1]), (both.dtype, none.shape)
@@ -50,7 +55,7 @@ def test_reloads_with_tensorflow_alone_and_equals_jax(model_dir, saved, tmp_path
     encoder = load_encoder(model_dir)
     expected = encoder.encode(TITLES, BODIES)
     np.testing.assert_allclose(found["both"], expected, atol=1e-5)
-    np.testing.assert_allclose(found["single"], expected[:3], atol=1e-5)
+    np.testing.assert_allclose(found["single"], expected[:2], atol=1e-5)
     np.testing.assert_allclose(found["texts"], encoder.encode(["", ""], BODIES[:2]), atol=1e-5)
 
 
@@ -116,6 +121,7 @@ def test_command_refuses(model_dir, tmp_path, arguments, message):
 
 
 def test_a_difference_from_jax_is_no_export(model_dir, tmp_path, monkeypatch):
+    monkeypatch.setattr(export, "_write_saved_model", lambda *_: None)
     monkeypatch.setattr(export, "_difference", lambda *_: float("nan"))
     with pytest.raises(RuntimeError, match="differs from JAX"):
         export.export_saved_model(model_dir, str(tmp_path / "saved"), platforms=("cpu",))
@@ -137,5 +143,5 @@ def test_bfloat16_exports(tmp_path, tiny):
     tiny.save_model(
         tmp_path / "model", dataclasses.replace(tiny.config, dtype="bfloat16", num_layers=1, norm="pre", pooling="mean"), steps=(1,)
     )
-    report = export.export_saved_model(str(tmp_path / "model"), str(tmp_path / "saved"), platforms=("cpu",))
-    assert report.max_difference <= 2e-2
+    report = export.export_saved_model(str(tmp_path / "model"), str(tmp_path / "saved"), platforms=("cpu",), max_length=20)
+    assert 0 < report.max_difference <= 2e-2

@@ -1,0 +1,126 @@
+"""Groups of like documents: every pair compared, chains joined, averages kept apart; what the TSV files hold."""
+
+import argparse
+import csv
+import datetime
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from newsembed.serving import cluster, dedup, groups
+from newsembed.serving.index import DocumentIndex, IndexedDocument
+from newsembed.tasks.errors import InputError
+
+
+def circle(*degrees):
+    radians = np.deg2rad(degrees)
+    return np.stack([np.cos(radians), np.sin(radians)], axis=1).astype(np.float32)
+
+
+def index_of(degrees, days=None):
+    days = days or [1] * len(degrees)
+    made = [
+        IndexedDocument(f"d{i}", f"https://a.example/{i}", "a.example", f"title\t{i}\n", day and datetime.date(2024, 1, day))
+        for i, day in enumerate(days)
+    ]
+    return DocumentIndex(circle(*degrees), made)
+
+
+def cosine(degrees):
+    return float(np.cos(np.deg2rad(degrees)))
+
+
+@given(st.lists(st.integers(0, 359), min_size=1, max_size=30), st.integers(1, 170), st.sampled_from([1, 3, 7, 2048]))
+def test_pairs_are_all_pairs(degrees, angle, block):
+    rows, threshold = circle(*degrees), cosine(angle + 0.5)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(groups, "_BLOCK", block)
+        found = [pair for block in groups.pairs_above(rows, threshold) for pair in zip(*(part.tolist() for part in block), strict=True)]
+    similarities = rows @ rows.T
+    expected = {(i, j) for i in range(len(rows)) for j in range(i + 1, len(rows)) if similarities[i, j] >= threshold}
+    assert {pair[:2] for pair in found} == expected
+    assert len(found) == len(expected)
+    assert all(abs(similarities[i, j] - value) < 1e-6 for i, j, value in found)
+
+
+def test_a_chain_is_one_component_but_not_one_average_group():
+    index = index_of([0, 20, 40, 60, 180])
+    threshold = cosine(25)
+    assert cluster.cluster(index, "graph", threshold).tolist() == [0, 0, 0, 0, 1]
+    assert cluster.cluster(index, "average", threshold).tolist() == [0, 0, 1, 1, 2]
+
+
+def test_average_linkage_by_hand():
+    # {0, 10} merge first; the mean cosine of 32 to them is (cos 32 + cos 22) / 2 = 0.888.
+    rows = circle(0, 10, 32)
+    mean = (cosine(32) + cosine(22)) / 2
+    assert groups.agglomerative(rows, mean - 0.001).tolist() == [0, 0, 0]
+    assert groups.agglomerative(rows, mean + 0.001).tolist() == [0, 0, 1]
+    assert groups.agglomerative(circle(0, 0), 1.0).tolist() == [0, 0]
+    assert groups.agglomerative(circle(0), 0.5).tolist() == [0]
+
+
+def test_days_keep_articles_apart():
+    index = index_of([0, 1, 2, 3], [1, 2, 20, None])
+    assert cluster.cluster(index, "graph", 0.9).tolist() == [0, 0, 0, 0]
+    assert cluster.cluster(index, "graph", 0.9, 3).tolist() == [0, 0, 1, 2]
+    with pytest.raises(InputError, match="does not look at dates"):
+        cluster.cluster(index, "average", 0.9, 3)
+
+
+@pytest.mark.parametrize("threshold", [-1, 1.5, float("nan")])
+@pytest.mark.parametrize("method", ["graph", "average"])
+def test_thresholds_out_of_range(threshold, method):
+    with pytest.raises(InputError, match="--threshold"):
+        cluster.cluster(index_of([0, 1]), method, threshold)
+
+
+def test_average_linkage_refuses_what_does_not_fit(monkeypatch):
+    monkeypatch.setattr(groups, "AGGLOMERATIVE_LIMIT", 2)
+    with pytest.raises(InputError, match="too many"):
+        groups.agglomerative(circle(0, 1, 2), 0.5)
+
+
+def test_numbers_follow_first_appearance():
+    assert groups.in_order(np.array([7, 3, 7, 0, 3], np.int32)).tolist() == [0, 1, 0, 2, 1]
+
+
+def parse(module, *arguments):
+    parser = argparse.ArgumentParser()
+    module.add_arguments(parser)
+    return parser.parse_args(arguments)
+
+
+def rows_of(path):
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+def test_cluster_command(tmp_path, capsys):
+    index_of([90, 0, 1, 91, 92, 180]).save(str(tmp_path / "i"))
+    output = str(tmp_path / "c.tsv")
+    assert cluster.run(parse(cluster, "--index", str(tmp_path / "i"), "--output", output, "--threshold", "0.99")) == 0
+    assert "2 groups of at least 2 with 5 of 6 articles" in capsys.readouterr().out
+    rows = rows_of(output)
+    assert [(row["group"], row["doc_id"]) for row in rows] == [("0", "d0"), ("0", "d3"), ("0", "d4"), ("1", "d1"), ("1", "d2")]
+    assert rows[0] == {
+        "group": "0", "size": "3", "doc_id": "d0", "date": "2024-01-01", "publisher": "a.example", "title": "title 0", "url": "https://a.example/0",
+    }  # fmt: skip
+
+
+def test_dedup_command(tmp_path, capsys):
+    index_of([0, 0.1, 50, 100, 100]).save(str(tmp_path / "i"))
+    output, pairs = str(tmp_path / "d.tsv"), str(tmp_path / "p.tsv")
+    assert dedup.run(parse(dedup, "--index", str(tmp_path / "i"), "--output", output, "--pairs", pairs)) == 0
+    assert "2 groups with 4 of 5 articles, 2 could go" in capsys.readouterr().out
+    assert [row["doc_id"] for row in rows_of(output)] == ["d0", "d1", "d3", "d4"]
+    assert [(row["first"], row["second"]) for row in rows_of(pairs)] == [("d0", "d1"), ("d3", "d4")]
+    assert float(rows_of(pairs)[1]["cosine"]) == pytest.approx(1)
+
+
+def test_nothing_alike_is_an_empty_table(tmp_path, capsys):
+    index_of([0, 90]).save(str(tmp_path / "i"))
+    assert dedup.run(parse(dedup, "--index", str(tmp_path / "i"), "--output", str(tmp_path / "d.tsv"))) == 0
+    assert "0 groups with 0 of 2" in capsys.readouterr().out
+    assert rows_of(tmp_path / "d.tsv") == []

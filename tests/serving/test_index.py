@@ -1,0 +1,253 @@
+"""Reading articles, embedding them to files, the index and its search, by command and by function."""
+
+import argparse
+import datetime
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from newsembed.serving import embed, index_command, search
+from newsembed.serving.articles import read_articles
+from newsembed.serving.encoder import load_encoder
+from newsembed.serving.index import DocumentIndex, IndexedDocument
+from newsembed.tasks.errors import InputError
+
+
+def documents(count):
+    return [IndexedDocument(f"{i:016x}", f"https://a.example/{i}", "a.example", f"title {i}", None) for i in range(count)]
+
+
+def unit_rows(count, dimensions=8, seed=0):
+    rows = np.random.default_rng(seed).normal(size=(count, dimensions)).astype(np.float32)
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def parse(module, *arguments):
+    parser = argparse.ArgumentParser()
+    module.add_arguments(parser)
+    return parser.parse_args(arguments)
+
+
+# Articles
+
+
+def test_jsonl_and_parquet_read_the_same(articles, tmp_path):
+    rows = [json.loads(line) for line in Path(articles).read_text(encoding="utf-8").splitlines()]
+    for row in rows:
+        row["byline_date"] = row["byline_date"] and datetime.date.fromisoformat(row["byline_date"])
+    folder = tmp_path / "articles"
+    folder.mkdir()
+    pq.write_table(pa.Table.from_pylist(rows[:2]), folder / "part-0.parquet")
+    pq.write_table(pa.Table.from_pylist(rows[2:]), folder / "part-1.parquet")
+    found = list(read_articles(str(folder)))
+    assert found == list(read_articles(articles))
+    assert found[0].byline_date == datetime.date(2024, 1, 1)
+    assert len({article.doc_id for article in found}) == 5
+
+
+def test_doc_id_is_the_start_of_the_urls_sha1(tmp_path):
+    (tmp_path / "a.jsonl").write_text(
+        '{"title": "t", "body": "b", "url": "https://x.example/"}\n{"title": "t", "body": null, "doc_id": "d"}\n'
+    )
+    first, second = read_articles(str(tmp_path / "a.jsonl"))
+    assert first.doc_id == hashlib.sha1(b"https://x.example/").hexdigest()[:16]
+    assert (second.doc_id, second.body) == ("d", "")
+
+
+def test_junk_dates_are_no_dates(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"title": "t", "body": "b", "byline_date": "1/21"}')
+    assert next(read_articles(str(tmp_path / "a.jsonl"))).byline_date is None
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.jsonl", b'{"title": "t"}', r"a\.jsonl:1: body: the field is missing"),
+        ("a.jsonl", b'{"title": 3, "body": ""}', "title: got a int"),
+        ("a.parquet", b"junk", "no readable Parquet"),
+        ("a.csv", b"", "the name ends neither"),
+        ("readme.txt", b"", "neither"),
+    ],
+)
+def test_bad_articles(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        list(read_articles(str(tmp_path / name)))
+
+
+def test_absent_and_empty_places(tmp_path):
+    with pytest.raises(InputError, match="no such file"):
+        list(read_articles(str(tmp_path / "none")))
+    with pytest.raises(InputError, match="holds no"):
+        list(read_articles(str(tmp_path)))
+
+
+# The index
+
+
+def test_search_is_the_order_of_cosines():
+    rows = unit_rows(50)
+    index, query = DocumentIndex(rows * 3, documents(50)), unit_rows(1, seed=9)[0]
+    hits = index.search(query * 5, 7)
+    expected = np.argsort(-(rows @ query))[:7]
+    assert [hit.document.title for hit in hits] == [f"title {i}" for i in expected]
+    assert [hit.rank for hit in hits] == list(range(1, 8))
+    np.testing.assert_allclose([hit.score for hit in hits], (rows @ query)[expected], atol=1e-6)
+    assert len(index.search(query, 500)) == 50
+
+
+def test_search_by_url_leaves_itself_out():
+    rows = unit_rows(20)
+    rows[7] = rows[3]  # a copy ranks as high as the document itself
+    index = DocumentIndex(rows, documents(20))
+    hits = index.search_url("https://a.example/3", 5)
+    assert hits[0].document.url == "https://a.example/7"
+    assert "https://a.example/3" not in {hit.document.url for hit in hits}
+    assert len(hits) == 5
+    with pytest.raises(InputError, match="no document with the URL"):
+        index.search_url("https://a.example/99", 5)
+
+
+def test_save_and_load(tmp_path):
+    listed = [*documents(19), IndexedDocument("x", "", "", 'quote " tab \t é', datetime.date(2024, 2, 29))]  # fmt: skip
+    index = DocumentIndex(unit_rows(20), listed, encoder="model:m", encoder_digest="d")
+    index.save(str(tmp_path / "i"))
+    again = DocumentIndex.load(str(tmp_path / "i"))
+    assert again.documents == tuple(listed)
+    assert (again.encoder, again.encoder_digest, again.is_exact) == ("model:m", "d", True)
+    query = unit_rows(1, seed=5)[0]
+    assert [(h.rank, h.document) for h in again.search(query, 20)] == [(h.rank, h.document) for h in index.search(query, 20)]
+
+
+def test_large_indexes_are_approximate_and_come_back(tmp_path):
+    rows = unit_rows(4000, 16)
+    index = DocumentIndex(rows, documents(4000), exact_limit=1000)
+    exact = DocumentIndex(rows, documents(4000))
+    queries = unit_rows(50, 16, seed=3)
+    assert not index.is_exact
+
+    def found(which):
+        return [{hit.document.doc_id for hit in which.search(query, 10)} for query in queries]
+
+    recall = np.mean([len(a & b) / 10 for a, b in zip(found(index), found(exact), strict=True)])
+    assert recall > 0.5  # random vectors are the worst case for an inverted file
+    assert index.search(rows[5], 1)[0].document.doc_id == documents(6)[5].doc_id
+    index.save(str(tmp_path))
+    again = DocumentIndex.load(str(tmp_path))
+    assert not again.is_exact
+    assert found(again) == found(index)
+    index_of_others = DocumentIndex(rows[:2000], documents(2000), exact_limit=1000)
+    index_of_others.save(str(tmp_path / "other"))
+    (tmp_path / "vectors.faiss").write_bytes((tmp_path / "other/vectors.faiss").read_bytes())
+    with pytest.raises(InputError, match="holds 2000 vectors for 4000 documents"):
+        DocumentIndex.load(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("embeddings", "count", "message"),
+    [(np.ones((2, 3)), 3, "for 3 documents"), (np.ones((0, 3)), 0, "no documents"), (np.full((2, 3), np.nan), 2, "NaN")],
+)
+def test_bad_parts(embeddings, count, message):
+    with pytest.raises(InputError, match=message):
+        DocumentIndex(embeddings.astype(np.float32), documents(count))
+
+
+@pytest.mark.parametrize("name", ["index.json", "embeddings.npy", "documents.parquet"])
+def test_torn_indexes(tmp_path, name):
+    DocumentIndex(unit_rows(3), documents(3)).save(str(tmp_path))
+    (tmp_path / name).write_bytes(b"junk")
+    with pytest.raises(InputError, match="no readable index"):
+        DocumentIndex.load(str(tmp_path))
+    (tmp_path / name).unlink()
+    with pytest.raises(InputError, match="no readable index"):
+        DocumentIndex.load(str(tmp_path))
+
+
+def test_bad_queries():
+    index = DocumentIndex(unit_rows(3), documents(3))
+    with pytest.raises(InputError, match="5 dimensions, the index 8"):
+        index.search(np.ones(5, np.float32), 1)
+    with pytest.raises(InputError, match="at least 1"):
+        index.search(np.ones(8, np.float32), 0)
+
+
+# The commands
+
+
+def test_index_and_search_commands(model_dir, articles, tmp_path, capsys):
+    output = str(tmp_path / "index")
+    assert index_command.run(parse(index_command, "--model", model_dir, "--input", articles, "--output", output)) == 0
+    assert "5 articles indexed for exact search, 0 without text left out" in capsys.readouterr().out
+    assert search.run(parse(search, "--index", output, "Storm hits the coast Wind and rain.", "--count", "3", "--json")) == 0
+    hits = json.loads(capsys.readouterr().out)
+    assert [hit["rank"] for hit in hits] == [1, 2, 3]
+    assert search.run(parse(search, "--index", output, "https://a.example/0")) == 0
+    shown = capsys.readouterr().out
+    lines = [line for line in shown.splitlines() if "example" in line]
+    assert len(lines) == 4
+    assert "1.0000" in lines[0]  # the copy at another publisher
+    assert "d.example" in lines[0]
+    assert "2024-03-01" in lines[0]
+    assert "a.example" not in lines[0]
+
+
+def test_a_query_needs_the_encoder_of_the_index(model_dir, tmp_path):
+    unit = unit_rows(3)
+    DocumentIndex(unit, documents(3), encoder=f"model:{model_dir}@10", encoder_digest="another").save(str(tmp_path / "other"))
+    with pytest.raises(InputError, match="is not the encoder that built the index"):
+        search.run(parse(search, "--index", str(tmp_path / "other"), "storm"))
+    DocumentIndex(unit, documents(3)).save(str(tmp_path / "unnamed"))
+    with pytest.raises(InputError, match="does not say which encoder"):
+        search.run(parse(search, "--index", str(tmp_path / "unnamed"), "storm"))
+    with pytest.raises(InputError, match="query is empty"):
+        search.search_words(DocumentIndex(unit, documents(3)), load_encoder(model_dir), "  ", 3)
+
+
+def test_titles_with_markup_are_shown_as_they_are(capsys):
+    import rich
+
+    hit = DocumentIndex(unit_rows(1), [IndexedDocument("d", "u", "[red]p", "[bold]News[/bold] [1/2]")]).search(unit_rows(1)[0], 1)
+    rich.print(search.table(hit))
+    assert "[bold]News[/bold] [1/2]" in capsys.readouterr().out
+
+
+def test_embed_writes_folder_and_parquet_alike(model_dir, articles, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(embed, "_CHUNK", 2)
+    with open(articles, encoding="utf-8") as file:
+        (tmp_path / "a.jsonl").write_text(file.read() + '{"title": " ", "body": "", "url": "u"}\n')
+    source = str(tmp_path / "a.jsonl")
+    assert embed.run(parse(embed, "--model", model_dir, "--input", source, "--output", str(tmp_path / "v"))) == 0
+    assert "5 articles embedded, 1 without text left out" in capsys.readouterr().out
+    assert embed.run(parse(embed, "--model", model_dir, "--input", source, "--output", str(tmp_path / "v.parquet"))) == 0
+    vectors = np.load(tmp_path / "v/embeddings.npy")
+    table = pq.read_table(tmp_path / "v.parquet")
+    assert np.array_equal(np.stack(table["embedding"].to_numpy()), vectors)
+    assert table["doc_id"].to_pylist() == (tmp_path / "v/ids.txt").read_text().split()
+    loaded = list(read_articles(articles))
+    expected = load_encoder(model_dir).encode([a.title for a in loaded], [a.body for a in loaded])
+    np.testing.assert_allclose(vectors, expected, atol=1e-5)
+
+
+def test_embed_refuses_a_corpus_without_text(model_dir, tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"title": "", "body": " "}\n')
+    with pytest.raises(InputError, match="no article with text"):
+        embed.run(parse(embed, "--model", model_dir, "--input", str(tmp_path / "a.jsonl"), "--output", str(tmp_path / "v.parquet")))
+    assert not (tmp_path / "v.parquet").exists()
+
+
+def test_encoder_specs(model_dir):
+    from newsembed import serving
+    from newsembed.serving.specs import make_encoder, split_number
+
+    assert split_number("a@b/c") == ("a@b/c", None)
+    assert split_number("a@7") == ("a", 7)
+    factories = serving.factories(progress=False)
+    assert set(factories) == {"model", "random", "savedmodel"}
+    assert factories["model"](f"{model_dir}@10").digest == load_encoder(model_dir, 10).digest
+    assert factories["random"](f"{model_dir}@3").digest != factories["random"](f"{model_dir}@4").digest
+    with pytest.raises(InputError, match="encoder kind"):
+        make_encoder("word2vec", "x")
