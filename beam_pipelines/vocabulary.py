@@ -7,6 +7,8 @@ draw by the document's id.
 
 import dataclasses
 import functools
+import heapq
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -20,7 +22,7 @@ from .parquet import read_records, shard_paths
 from .records import Failure, Rejection
 from .shards import Shard
 from .texts import VOCABULARY_FILE, ArticleText, language_key, read_text_batches, uniform_draw
-from .vocabulary_learning import learn_pieces
+from .vocabulary_learning import WordCount, learn_pieces
 
 _SMALLEST_SIZE = 100
 _LANGUAGE_TALLY = "language/"
@@ -51,15 +53,6 @@ class VocabularyOptions:
 def _require(holds: bool, name: str, value: object, expected: str) -> None:
     if not holds:
         raise InputError(f"got {value}, expected {expected}", field=f"--{name}", remedy="see `newsembed vocabulary --help`")
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class SampledText:
-    """A document of the sample: its normalised words, and how often it is read."""
-
-    doc_id: str
-    text: str
-    copies: int
 
 
 def smoothed_rates(documents: Mapping[str, int], alpha: float, max_documents: int = 0) -> dict[str, float]:
@@ -98,17 +91,21 @@ def count_languages(shard: Shard, path: str) -> None:
         shard.tally(f"{_LANGUAGE_TALLY}{language}", count)
 
 
-def sample_texts(shard: Shard, path: str, rates: Mapping[str, float]) -> None:
-    """Draws documents of one shard and writes their words, as the tokenizer will see them, to the stream ``_texts``."""
-    writer = shard.records("_texts", SampledText)
+def sample_words(shard: Shard, path: str, rates: Mapping[str, float]) -> None:
+    """Draws documents of one shard and writes how often each of their words is seen, sorted, to the stream ``_words``."""
+    counts: Counter[str] = Counter()
     for batch in read_text_batches(path):
         shard.read(len(batch))
         drawn = [(article, copies) for article in batch if (copies := _draw(shard, article, rates))]
         texts = normalize_for_learning([f"{article.title}\n{article.body}" for article, _ in drawn])
-        for (article, copies), text in zip(drawn, texts, strict=True):
-            writer.write(SampledText(article.doc_id, text, copies))
+        for (_, copies), text in zip(drawn, texts, strict=True):
             shard.written()
             shard.tally("documents_with_copies", copies)
+            for _ in range(copies):
+                counts.update(text.split(" ") if text else ())
+    writer = shard.records("_words", WordCount)
+    for word in sorted(counts):
+        writer.write(WordCount(word, counts[word]))
 
 
 def _draw(shard: Shard, article: ArticleText, rates: Mapping[str, float]) -> int:
@@ -122,22 +119,20 @@ def _draw(shard: Shard, article: ArticleText, rates: Mapping[str, float]) -> int
     return copies
 
 
+def merge_words(paths: Sequence[str]) -> Iterator[WordCount]:
+    """Total counts of all words, sorted, holding a row group of each shard in memory."""
+    words = heapq.merge(*(read_records(path, WordCount) for path in paths))
+    for word, group in itertools.groupby(words, key=lambda counted: counted.word):
+        yield WordCount(word, sum(counted.count for counted in group))
+
+
 def learn(shard: Shard, paths: Sequence[str], options: VocabularyOptions) -> None:
-    """Learns the pieces of all sampled texts and writes ``vocab.txt``."""
-
-    def read_texts() -> Iterator[str]:
-        for path in paths:
-            for sampled in read_records(path, SampledText):
-                yield from (sampled.text for _ in range(sampled.copies))
-
-    learned = learn_pieces(read_texts, options.size, options.min_frequency, options.limit_alphabet)
+    """Learns the pieces of all words and writes ``vocab.txt``."""
+    learned = learn_pieces(lambda: merge_words(paths), options.size, options.min_frequency, options.limit_alphabet)
     target = f"{shard.workspace}/{VOCABULARY_FILE}"
     with files.open_write(f"{target}.tmp") as sink:
         sink.write("".join(f"{piece}\n" for piece in learned.pieces).encode())
     files.move(f"{target}.tmp", target)
-    documents = sum(1 for path in paths for _ in read_records(path, SampledText))
-    shard.read(documents)
-    shard.written(documents)
     for name in ("alphabet", "words", "words_outside"):
         shard.tally(name, getattr(learned, name))
 
@@ -151,9 +146,9 @@ def run(run: JobRun) -> None:
     if not documents:
         raise InputError("there are no articles here", path=run.input("articles"), remedy="look at the rejections in its manifest.json")
     rates = smoothed_rates(documents, options.alpha, options.max_documents)
-    run.map_shards("sample", functools.partial(sample_texts, rates=rates), articles)
-    texts = shard_paths(f"{run.workspace}/_texts")
-    run.map_shards("learn", functools.partial(learn, options=options), [texts])
+    run.map_shards("sample", functools.partial(sample_words, rates=rates), articles)
+    words = shard_paths(f"{run.workspace}/_words")
+    run.map_shards("learn", functools.partial(learn, options=run.options), [words], accounted=False)
     run.extra["vocabulary"] = _describe(run, options, documents, rates)
 
 

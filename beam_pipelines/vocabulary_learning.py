@@ -1,24 +1,32 @@
-"""Learning WordPieces from words that TF-Text has split, with the same result every time.
+"""Learning WordPieces from counts of words, with the same result every time.
 
 Hugging Face's WordPiece trainer is a byte-pair learner that numbers its ``##`` letters in the order of a hash table, so that
-equal counts are broken another way on every run. Here the letters inside a word are moved to code points nobody uses, which
-makes them letters of their own: the plain byte-pair learner then needs no ``##``, and sorts its letters.
+equal counts are broken another way on every run. Here each letter, at the start of a word and inside one, is renamed to a
+code point of its own, by frequency: the plain byte-pair learner then needs no ``##``, and sorts its letters.
 """
 
+import collections
 import dataclasses
 import itertools
 import string
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
-
-import numpy as np
 
 from ..tasks.features import SPECIAL_TOKENS
 from ..tasks.vocabulary import CONTINUATION
 
-_INSIDE: Final = 0x40000  # added to letters inside a word; planes 4-7 of Unicode hold no characters, planes 0-3 hold all
-_SPACE: Final = 32
-_TEXTS_AT_ONCE: Final = 512
+Letter = tuple[bool, str]  # (inside a word, the letter)
+_COPIES_AT_ONCE: Final = 4_096
+_SURROGATES: Final = range(0xD800, 0xE000)
+_BASIC: Final = tuple((inside, letter) for inside in (False, True) for letter in string.ascii_lowercase + string.digits)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, order=True)
+class WordCount:
+    """How often a word is seen in the sample."""
+
+    word: str
+    count: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,9 +34,9 @@ class LearnedPieces:
     """What was learned.
 
     Attributes:
-      pieces: special tokens, alphabet, then merges in the order in which they were made.
+      pieces: special tokens, alphabet by frequency, then merges in the order in which they were made.
       alphabet: how many of them are single letters; a letter counts apart at the start of and inside a word.
-      words: words read, those with letters outside the alphabet not counted.
+      words: words that were learned from.
       words_outside: words left out for a letter outside the alphabet.
     """
 
@@ -38,87 +46,80 @@ class LearnedPieces:
     words_outside: int
 
 
-def learn_pieces(read_texts: Callable[[], Iterable[str]], size: int, min_frequency: int, limit_alphabet: int) -> LearnedPieces:
-    """Learns a vocabulary by byte-pair merges over words.
+def learn_pieces(read_words: Callable[[], Iterable[WordCount]], size: int, min_frequency: int, limit_alphabet: int) -> LearnedPieces:
+    """Learns a vocabulary by byte-pair merges inside words.
 
     Args:
-      read_texts: gives the texts, as `tasks.vocabulary.normalize_for_learning` makes them; called twice.
-      size: pieces to learn, the special tokens included; fewer if the texts hold no more.
+      read_words: gives the words of texts as `tasks.vocabulary.normalize_for_learning` makes them; called twice.
+      size: pieces to learn, the special tokens included; fewer if the words hold no more.
       min_frequency: letters and pairs that are seen less often are not learned.
       limit_alphabet: at most so many letters, the most frequent, and never more than half of ``size``.
     """
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-    counts = np.zeros(2 * _INSIDE, np.int64)
-    for codes in _code_chunks(read_texts()):
-        counts += np.bincount(codes, minlength=2 * _INSIDE)
-    alphabet = choose_alphabet(counts, min_frequency, min(limit_alphabet, (size - len(SPECIAL_TOKENS)) // 2))
-    allowed = np.zeros(2 * _INSIDE, bool)
-    allowed[alphabet] = allowed[_SPACE] = True
-    seen = {"words": 0, "outside": 0}
+    most = min(limit_alphabet, (size - len(SPECIAL_TOKENS)) // 2)
+    alphabet = choose_alphabet(_count_letters(read_words()), min_frequency, most)
+    names = dict(zip(alphabet, _code_points(), strict=False))
     learner = Tokenizer(models.BPE())
     learner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     trainer = trainers.BpeTrainer(
-        vocab_size=size,
+        vocab_size=size - len(SPECIAL_TOKENS),
         min_frequency=min_frequency,
-        special_tokens=list(SPECIAL_TOKENS),
-        initial_alphabet=[chr(code) for code in alphabet.tolist()],
+        initial_alphabet=list(names.values()),
         show_progress=False,
     )
-    learner.train_from_iterator(_allowed_texts(read_texts(), allowed, seen), trainer)
+    seen = {"words": 0, "outside": 0}
+    learner.train_from_iterator(_renamed(read_words(), names, seen), trainer)
     ids = learner.get_vocab()
-    pieces = tuple(_as_piece(symbols) for symbols in sorted(ids, key=lambda piece: ids[piece]))
-    return LearnedPieces(pieces, len(alphabet), seen["words"], seen["outside"])
+    letters = {name: letter for letter, name in names.items()}
+    learned = (_as_piece([letters[name] for name in piece]) for piece in sorted(ids, key=lambda piece: ids[piece]))
+    return LearnedPieces((*SPECIAL_TOKENS, *learned), len(alphabet), seen["words"], seen["outside"])
 
 
-def choose_alphabet(counts: np.ndarray, min_frequency: int, limit: int) -> np.ndarray:
-    """The most frequent letters, and every Latin letter and digit at both places, as sorted code points.
+def choose_alphabet(counts: Mapping[Letter, int], min_frequency: int, limit: int) -> list[Letter]:
+    """The most frequent letters, and every Latin letter and digit in both places.
 
     Args:
-      counts: int64 by code point, letters inside a word moved by ``_INSIDE``.
+      counts: how often each letter is seen.
       min_frequency: rarer letters are left out.
-      limit: at most so many, equal counts by code point; the Latin letters come first.
+      limit: at most so many; Latin letters and digits come before all others, equal counts by code point.
     """
-    basic = [ord(letter) + move for move in (0, _INSIDE) for letter in string.ascii_lowercase + string.digits]
-    ranked = counts.copy()
-    ranked[basic] += counts.sum() + min_frequency  # ahead of all others
-    ranked[_SPACE] = 0
-    order = np.argsort(-ranked, kind="stable")[:limit]
-    return np.sort(order[ranked[order] >= max(1, min_frequency)])
+    basic = set(_BASIC)
+    candidates = basic | {letter for letter, count in counts.items() if count >= min_frequency}
+    chosen = sorted(candidates, key=lambda letter: (letter not in basic, -counts.get(letter, 0), letter))[:limit]
+    return sorted(chosen, key=lambda letter: (-counts.get(letter, 0), letter))
 
 
-def _code_chunks(texts: Iterable[str]) -> Iterator[np.ndarray]:
-    """Code points of many texts at once, uint32, letters inside words moved; words with unusable code points are blanked."""
-    iterator = iter(texts)
-    while chunk := list(itertools.islice(iterator, _TEXTS_AT_ONCE)):
-        codes = np.frombuffer(f" {' '.join(chunk)} ".encode("utf-32-le"), np.uint32).copy()
-        _blank_words(codes, codes < _INSIDE)  # private-use planes
-        inside = (codes[1:] != _SPACE) & (codes[:-1] != _SPACE)
-        codes[1:][inside] += _INSIDE
-        yield codes
+def _count_letters(words: Iterable[WordCount]) -> collections.Counter[Letter]:
+    counts: collections.Counter[Letter] = collections.Counter()
+    for word in words:
+        for position, letter in enumerate(word.word):
+            counts[position > 0, letter] += word.count
+    return counts
 
 
-def _blank_words(codes: np.ndarray, usable: np.ndarray) -> tuple[int, int]:
-    """Overwrites, in place, words with a letter that is not usable; returns the numbers of words (kept, blanked)."""
-    is_space = codes == _SPACE
-    word = np.cumsum(is_space)  # of letters: number of spaces before it
-    bad = np.unique(word[~usable])
-    words = np.unique(word[~is_space]).size
-    if bad.size:
-        codes[np.isin(word, bad) & ~is_space] = _SPACE
-    return words - bad.size, bad.size
+def _code_points() -> Iterator[str]:
+    """Printable code points, the shortest in UTF-8 first: the learner's time goes by bytes."""
+    for code in itertools.chain(range(ord("!"), _SURROGATES.start), range(_SURROGATES.stop, 0x110000)):
+        if not chr(code).isspace():
+            yield chr(code)
 
 
-def _allowed_texts(texts: Iterable[str], allowed: np.ndarray, seen: dict[str, int]) -> Iterator[str]:
-    for codes in _code_chunks(texts):
-        kept, outside = _blank_words(codes, allowed[codes])
-        seen["words"] += kept
-        seen["outside"] += outside
-        yield codes.tobytes().decode("utf-32-le")
+def _renamed(words: Iterable[WordCount], names: Mapping[Letter, str], seen: dict[str, int]) -> Iterator[str]:
+    """Texts that hold each renamed word as often as it was seen; the learner takes no counts."""
+    for word in words:
+        try:
+            name = "".join([names[position > 0, letter] for position, letter in enumerate(word.word)])
+        except KeyError:
+            seen["outside"] += word.count
+            continue
+        seen["words"] += word.count
+        if len(name) == 1:
+            continue  # nothing to merge, and its letter is in the alphabet
+        for start in range(0, word.count, _COPIES_AT_ONCE):
+            yield f"{name} " * min(_COPIES_AT_ONCE, word.count - start)
 
 
-def _as_piece(symbols: str) -> str:
-    if symbols in SPECIAL_TOKENS:
-        return symbols
-    text = "".join(chr(ord(symbol) % _INSIDE) for symbol in symbols)
-    return CONTINUATION + text if ord(symbols[0]) >= _INSIDE else text
+def _as_piece(letters: list[Letter]) -> str:
+    text = "".join(letter for _, letter in letters)
+    return CONTINUATION + text if letters[0][0] else text
