@@ -72,6 +72,9 @@ def extract_page(html: str, url: str) -> ExtractedPage:
     page_url = _own_url(tree, url)
     links = tuple(_links(tree, page_url))
     structured = read_structured(tree)
+    said = sum(1 for _, text in links if len(text.split()) >= _MIN_LINK_WORDS)
+    if _is_hub(structured, _text_outside_links(tree), said):  # surely one, and spares the slow extractor
+        return ExtractedPage(hub_title=_title(structured, None) or _element_title(tree) or page_url, links=links)
     document = trafilatura.bare_extraction(
         tree,
         url=url,
@@ -82,8 +85,7 @@ def extract_page(html: str, url: str) -> ExtractedPage:
         date_extraction_params={"original_date": True, "extensive_search": False},
     )
     body = (document.text or "")[:_MAX_BODY_CHARACTERS].strip() if document is not None else ""
-    said = sum(1 for _, text in links if len(text.split()) >= _MIN_LINK_WORDS)
-    if _is_hub(structured, body, said):
+    if _is_hub(structured, len(body), said):
         return ExtractedPage(hub_title=_title(structured, document) or page_url, links=links)
     if len(body) < _MIN_BODY_CHARACTERS and not structured.is_article:
         return ExtractedPage(
@@ -127,9 +129,25 @@ def people(text: str | tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(kept))[:_MAX_AUTHORS]
 
 
-def _is_hub(structured: Structured, body: str, said: int) -> bool:
+def _is_hub(structured: Structured, characters: int, said: int) -> bool:
     """Many headlines as links and no text that outweighs them, on a page that does not call itself an article."""
-    return not structured.is_article and said >= _MIN_HUB_LINKS and len(body) < 60 * said
+    return not structured.is_article and said >= _MIN_HUB_LINKS and characters < 60 * said
+
+
+def _text_outside_links(tree: Any) -> int:
+    """Characters of visible text that is in no link."""
+    texts = tree.xpath(
+        "//body//text()[not(ancestor::a or ancestor::script or ancestor::style or ancestor::noscript or ancestor::template)]"
+    )
+    return sum(len(text.strip()) for text in texts)
+
+
+def _element_title(tree: Any) -> str:
+    for path in ("//h1", "//title"):
+        for node in tree.xpath(path)[:1]:
+            if text := " ".join("".join(node.itertext()).split()):
+                return text
+    return ""
 
 
 def _title(structured: Structured, document: Any) -> str:
