@@ -50,7 +50,8 @@ def console(results: Results) -> "list[Table]":
         caption = "\n".join(f"{encoder} {FAILED}: {error}" for encoder, error in grid.errors)
         table = Table(title=escape(grid.title), caption=escape(caption) or None, caption_justify="left")
         for number, column in enumerate(grid.columns):
-            table.add_column(escape(column), justify="right" if number else "left", no_wrap=number == 0)
+            heading = escape(column).replace(" ", "\n", 1)  # "mAP en" in two lines: a table of many languages still fits a terminal
+            table.add_column(heading, justify="right" if number else "left", no_wrap=number == 0, overflow="fold")
         for row in grid.rows:
             table.add_row(*map(escape, row), style="red" if FAILED in row else None)
         tables.append(table)
@@ -70,7 +71,7 @@ def _grid(name: str, results: list[Result]) -> Grid:
             cells += [str(result.dimensions), f"{result.seconds:.1f}", _rate(result)]
         rows.append((result.encoder, *cells))
     errors = tuple((result.encoder, result.error) for result in results if result.status == FAILED)
-    return Grid(name, ("encoder", *headings, "dimensions", "seconds", "texts/s"), tuple(rows), errors)
+    return Grid(name, ("encoder", *headings, "width", "seconds", "texts/s"), tuple(rows), errors)
 
 
 def _number(score: Score | None) -> str:
