@@ -213,7 +213,9 @@ class Block(nn.Module):
         dropout = nn.Dropout(config.dropout_rate, deterministic=deterministic)
 
         def mlp(states: jax.Array) -> jax.Array:
-            return dropout(mlp_out(nn.gelu(mlp_in(states), approximate=False)))
+            # As [B x L, H] the gradient of the weights is one plain matrix product, which XLA runs faster on a CPU.
+            rows = states.reshape(-1, config.hidden_size)
+            return dropout(mlp_out(nn.gelu(mlp_in(rows), approximate=False)).reshape(states.shape))
 
         if config.norm == "post":
             hidden = attention_norm(hidden + dropout(attention(hidden, mask)))
@@ -246,11 +248,11 @@ def _project(
 
     Flax's DenseGeneral would do, but it cannot be initialised with logical axes under axis rules.
     """
-    in_shape = inputs.shape[2:]
+    rows, in_shape = inputs.shape[:2], inputs.shape[2:]
     kernel = module.param(f"{name}_kernel", _logical(_normal(), *in_axes, *out_axes), (*in_shape, *out_shape), jnp.float32)
     bias = module.param(f"{name}_bias", _logical(nn.initializers.zeros, *out_axes), out_shape, jnp.float32)
-    outputs: jax.Array = jnp.tensordot(inputs, kernel.astype(inputs.dtype), axes=len(in_shape)) + bias.astype(inputs.dtype)
-    return outputs
+    products = jnp.tensordot(inputs.reshape(-1, *in_shape), kernel.astype(inputs.dtype), axes=len(in_shape))
+    return products.reshape(*rows, *out_shape) + bias.astype(inputs.dtype)
 
 
 def attention_mask(tokens: jax.Array, segment_ids: jax.Array | None) -> jax.Array:
