@@ -15,6 +15,7 @@ import threading
 from typing import Annotated, Any, Final
 
 from fastapi import FastAPI, HTTPException, Query, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -144,6 +145,12 @@ def create_app(service: Service) -> FastAPI:
     def refuse(_: Request, error: InputError) -> JSONResponse:
         return JSONResponse({"detail": str(error)}, 422)
 
+    @app.exception_handler(RequestValidationError)
+    def explain(_: Request, error: RequestValidationError) -> JSONResponse:
+        # Without FastAPI's echo of the input, which may be large.
+        details = [{"type": part["type"], "loc": [_utf8(place) for place in part["loc"]], "msg": part["msg"]} for part in error.errors()]
+        return JSONResponse({"detail": details}, 422)
+
     @app.get("/", response_class=HTMLResponse, include_in_schema=False)
     def explore() -> str:
         return page
@@ -203,6 +210,11 @@ def load_service(args: argparse.Namespace) -> Service:
     if not spec:
         raise InputError("nothing to serve", field="--model", remedy="give --model, --saved_model or --index")
     return Service(encoder_from_spec(spec, max_length=args.max_length, progress=False))
+
+
+def _utf8(place: str | int) -> str | int:
+    """A key as it can be answered: half a surrogate pair, which JSON can smuggle in, has no UTF-8 form."""
+    return place.encode("utf-8", "replace").decode() if isinstance(place, str) else place
 
 
 def _response(hits: list[Hit]) -> SearchResponse:

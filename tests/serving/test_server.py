@@ -70,6 +70,8 @@ def test_bad_embed_requests(client, content, message):
 
 
 def test_broken_json(client):
+    for half_a_pair in (b'{"documents": [{"title": "\\ud800 Storm"}]}', b'{"\\ud800": 1}'):
+        assert client.post("/embed", content=half_a_pair, headers={"content-type": "application/json"}).status_code == 422
     assert client.post("/embed", content=b"{", headers={"content-type": "application/json"}).status_code == 422
 
 
