@@ -1,0 +1,260 @@
+"""Packing: Algorithm 1 as a pure function, rows, splitting, translation pairs, the job read back with tf.data."""
+
+import gzip
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from newsembed.beam_pipelines import bitext, files, jobs, parquet
+from newsembed.beam_pipelines.pack import JOB, PackOptions
+from newsembed.beam_pipelines.packing import cut_pair, frame, join_parts, make_row, pack, split_document
+from newsembed.beam_pipelines.records import Article, make_doc_id
+from newsembed.beam_pipelines.shards import Phase, Shard
+from newsembed.tasks.errors import InputError
+from newsembed.tasks.features import CLS_ID, FEATURES, SEP_ID, SPECIAL_TOKENS, TaskName
+from newsembed.tasks.vocabulary import Vocabulary
+
+LENGTH = 32
+LETTERS = "abcdefghijklmnop"
+VOCABULARY = Vocabulary([*SPECIAL_TOKENS, *LETTERS, *(f"##{letter}" for letter in LETTERS)])
+
+
+def lengths_of(rows):
+    return [[length for length, _ in row] for row in rows]
+
+
+def pack_lengths(lengths, **kwargs):
+    return list(pack(list(zip(lengths, range(len(lengths)), strict=True)), length=lambda piece: piece[0], **kwargs))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.integers(1, 20), max_size=60), st.integers(1, 8), st.floats(0.1, 1.0))
+def test_every_piece_once_and_no_row_too_long(lengths, capacity, min_fill):
+    rows = pack_lengths(lengths, max_length=20, capacity=capacity, min_fill=min_fill)
+    assert sorted(number for row in rows for _, number in row) == list(range(len(lengths)))
+    assert all(0 < sum(row) <= 20 for row in lengths_of(rows))
+    assert rows == pack_lengths(lengths, max_length=20, capacity=capacity, min_fill=min_fill)
+
+
+def pack_plainly(lengths, max_length, capacity, min_fill):
+    """Algorithm 1 by looking at every cached row, ties to the row put back last."""
+    cache, rows = [], []
+    for length in lengths:
+        fitting = [row for row in cache if sum(row) + length <= max_length]
+        if fitting:
+            row = max(reversed(fitting), key=sum)
+            cache = [other for other in cache if other is not row]
+        else:
+            row = []
+            if len(cache) == capacity:
+                fullest = max(reversed(cache), key=sum)
+                cache = [other for other in cache if other is not fullest]
+                rows.append(fullest)
+        row.append(length)
+        if sum(row) >= min_fill * max_length:
+            rows.append(row)
+        else:
+            cache.append(row)
+    while cache:
+        fullest = max(reversed(cache), key=sum)
+        cache = [other for other in cache if other is not fullest]
+        rows.append(fullest)
+    return rows
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.integers(1, 20), max_size=60), st.integers(1, 8), st.sampled_from([0.25, 0.5, 0.75, 1.0]))
+def test_equals_a_plain_search_of_the_cache(lengths, capacity, min_fill):
+    rows = lengths_of(pack_lengths(lengths, max_length=20, capacity=capacity, min_fill=min_fill))
+    assert rows == pack_plainly(lengths, 20, capacity, min_fill)
+
+
+def test_a_larger_cache_fills_better():
+    lengths = np.random.default_rng(0).integers(10, 120, 3_000).tolist()
+    counts = [len(pack_lengths(lengths, max_length=512, capacity=capacity, min_fill=0.99)) for capacity in (1, 10, 1_000)]
+    assert counts[0] > counts[1] >= counts[2]
+    assert sum(lengths) / (512 * counts[2]) > 0.98
+
+
+@pytest.mark.parametrize("length", [0, 21])
+def test_impossible_pieces(length):
+    with pytest.raises(ValueError, match="expected 1 to 20"):
+        pack_lengths([length], max_length=20, capacity=1, min_fill=1.0)
+
+
+WORDS = st.lists(st.integers(1, 12), min_size=1, max_size=30)  # tokens of each word
+
+
+@settings(max_examples=200, deadline=None)
+@given(WORDS, st.integers(8, 20))
+def test_splitting_loses_nothing_and_keeps_words_whole(words, max_length):
+    word_ids = np.repeat(np.arange(1, len(words) + 1), words).astype(np.int32)
+    tokens = np.arange(100, 100 + word_ids.size, dtype=np.int32)
+    pieces = split_document(tokens, word_ids, max_length)
+    assert np.concatenate([piece.tokens[1:-1] for piece in pieces]).tolist() == tokens.tolist()
+    for piece in pieces:
+        assert len(piece) <= max_length
+        assert (piece.tokens[0], piece.tokens[-1], piece.word_ids[0], piece.word_ids[-1]) == (CLS_ID, SEP_ID, 0, 0)
+        assert piece.word_ids[1] == 1
+    if max(words) <= max_length - 2:
+        assert sum(int(piece.word_ids.max()) for piece in pieces) == len(words)
+
+
+def test_a_separator_at_a_cut_goes():
+    title, body = np.arange(10, 16, dtype=np.int32), np.arange(20, 26, dtype=np.int32)
+    ones = np.arange(1, 7, dtype=np.int32)
+    pieces = split_document(*join_parts((title, body), (ones, ones)), 8)
+    assert [piece.tokens.tolist() for piece in pieces] == [[CLS_ID, *title, SEP_ID], [CLS_ID, *body[:5], SEP_ID], [CLS_ID, 25, SEP_ID]]
+    assert join_parts((title[:0], body[:0]), (ones[:0], ones[:0]))[0].size == 0
+
+
+@given(st.integers(1, 60), st.integers(1, 60), st.integers(2, 60))
+def test_cut_pairs_fit_and_lose_from_the_longer_side(source, target, room):
+    left, right = cut_pair(source, target, room)
+    assert 1 <= left <= source and 1 <= right <= target
+    assert left + right == min(room, source + target)
+    assert (left == source or left >= right - 1) and (right == target or right >= left - 1)
+
+
+def test_a_row_restarts_positions_and_numbers_words_throughout():
+    first = frame(np.array([7, 8, 9]), np.array([1, 1, 2]))
+    second = frame(np.array([7]), np.array([5]))
+    assert make_row([first, second], 10) == {
+        "tokens": [CLS_ID, 7, 8, 9, SEP_ID, CLS_ID, 7, SEP_ID, 0, 0],
+        "segment_ids": [1, 1, 1, 1, 1, 2, 2, 2, 0, 0],
+        "positions": [0, 1, 2, 3, 4, 0, 1, 2, 0, 0],
+        "word_ids": [0, 1, 1, 2, 0, 0, 3, 0, 0, 0],
+    }
+
+
+def article(name, title, body, language="en"):
+    return Article(make_doc_id(name), "u", "p", title, body, language=language)
+
+
+def words_of(count):
+    return " ".join("abcdefgh"[: 1 + number % 8] for number in range(count))
+
+
+@pytest.fixture
+def inputs(tmp_path):
+    shards = [
+        [article("1", "ab c", words_of(3)), article("2", "abc", words_of(40)), article("3", "a", "b"), article("4", "", words_of(9), "")],
+        [article("5", "ab", words_of(12), "pt-BR"), article("6", "ab", words_of(12), "a/b"), article("7", "d", words_of(7))],
+    ]
+    for index, shard in enumerate(shards):
+        parquet.write_shard(str(tmp_path / f"clean/articles/part-{index:05d}-of-00002.parquet"), shard, Article)
+    files.write_json(str(tmp_path / "clean/manifest.json"), {"digest": "articles"})
+    (tmp_path / "vocab.txt").write_text("".join(f"{piece}\n" for piece in VOCABULARY.pieces))
+    return {"articles": [str(tmp_path / "clean")], "vocabulary": [str(tmp_path / "vocab.txt")]}
+
+
+def run_job(inputs, output, **options):
+    return jobs.execute(JOB, inputs, str(output), PackOptions(**{"max_length": LENGTH, **options}), ["--direct_num_workers=1"]).manifest
+
+
+def read_back(output, task, language, length=LENGTH):
+    paths = sorted(map(str, output.glob(f"task={task}/language={language}/part-*.tfrecord")))
+    parser = {spec.name: tf.io.FixedLenFeature([length], tf.int64) for spec in FEATURES[task]}
+    return [
+        {name: value.numpy() for name, value in tf.io.parse_single_example(record, parser).items()} for record in tf.data.TFRecordDataset(paths)
+    ]
+
+
+def pieces_in(rows):
+    return [row["tokens"][row["segment_ids"] == number].tolist() for row in rows for number in range(1, row["segment_ids"].max() + 1)]
+
+
+def test_job_packs_every_token_of_every_language(inputs, tmp_path):
+    manifest = run_job(inputs, tmp_path / "out")
+    counts = manifest["counts"]
+    assert (counts["in"], counts["out"]) == (7, 5)
+    assert (counts["rejected"], counts["failed"]) == ({"too_short_to_pack": 1}, {"broken_record": 1})
+    assert set(manifest["examples"]) == {"mlm/en", "mlm/pt-BR", "mlm/und"}
+    for name, rows in manifest["examples"].items():
+        found = read_back(tmp_path / "out", *name.split("/"))
+        assert len(found) == rows
+        assert manifest["packing"][name]["fill"] == pytest.approx(np.mean([row["segment_ids"] > 0 for row in found]), abs=1e-4)
+        for row in found:
+            assert all(piece[0] == CLS_ID and piece[-1] == SEP_ID for piece in pieces_in([row]))
+            assert ((row["word_ids"] == 0) == (row["tokens"] < len(SPECIAL_TOKENS))).all()
+    (whole,) = VOCABULARY.encode_documents(["abc"], [words_of(40)], 10_000)
+    english = pieces_in(read_back(tmp_path / "out", "mlm", "en"))
+    bodies = sorted(token for piece in english for token in piece if token not in (CLS_ID, SEP_ID))
+    others = [row for text in ("ab c", words_of(3), "d", words_of(7)) for row in VOCABULARY.encode_texts([text])]
+    assert bodies == sorted([token for token in whole if token not in (CLS_ID, SEP_ID)] + np.concatenate(others).tolist())
+
+
+def test_truncating_counts_what_it_cuts(inputs, tmp_path):
+    split = run_job(inputs, tmp_path / "split")["counts"]["tallies"]
+    cut = run_job(inputs, tmp_path / "cut", long_documents="truncate")["counts"]["tallies"]
+    assert split["documents_split"] == cut["documents_truncated"] > 0
+    assert cut["pieces/mlm/en"] == cut["documents/mlm/en"] == 3
+    lost = sum(split[f"tokens/mlm/{tag}"] - cut[f"tokens/mlm/{tag}"] for tag in ("en", "pt-BR", "und"))
+    assert lost == cut["tokens_truncated"]
+
+
+def test_job_packs_translation_pairs(inputs, tmp_path):
+    lines = ["en\tde\tab c d e\tb cd e f", f"en\tde\t{words_of(30)}\t{words_of(9)}", "en\tde\tonly three", "en\tfr\ta\tb", "x/y\tde\tab\tcd", ""]
+    (tmp_path / "pairs.tsv").write_bytes("\n".join(lines).encode() + b"\nen\tde\t\xff\tab\n")
+    with gzip.open(tmp_path / "more.tsv.gz", "wt") as sink:
+        sink.write("fr\ten\ta b c d e f\ta b c d e\n")
+    manifest = run_job({**inputs, "bitext": [str(tmp_path / "*.tsv*")]}, tmp_path / "out", min_tokens=4)
+    assert manifest["examples"]["tlm/en-de"] == 2
+    assert manifest["examples"]["tlm/fr-en"] == 1
+    assert manifest["counts"]["failed"] == {"broken_record": 3, "undecodable": 1}
+    assert manifest["counts"]["rejected"]["too_short_to_pack"] == 2
+    assert manifest["counts"]["tallies"]["pairs_cut"] == 1
+    pieces = pieces_in(read_back(tmp_path / "out", "tlm", "en-de"))
+    assert VOCABULARY.encode_documents(["ab c d e"], ["b cd e f"], LENGTH)[0].tolist() in pieces
+    assert max(map(len, pieces)) == LENGTH
+
+
+def test_ranges_of_a_file_read_every_line_once(tmp_path):
+    path = tmp_path / "pairs.tsv"
+    path.write_text("".join(f"en\tde\tsource {number}\t{'x' * (number % 13)}\n" for number in range(50)))
+    for size in (1, 7, 64, 10_000):
+        texts = []
+        for index, (start, end) in enumerate(bitext.byte_ranges(str(path), size)):
+            with Shard(Phase(str(tmp_path / f"w{size}"), "p", 1), index) as shard:
+                texts += [pair.source for pair in bitext.read_pairs(shard, str(path), start, end)]
+                shard.written(shard.counts().read)
+        assert texts == [f"source {number}" for number in range(50)]
+
+
+def test_a_cut_archive_is_a_dead_letter(tmp_path):
+    whole = gzip.compress(b"en\tde\ta\tb\n" * 10_000, compresslevel=0)
+    (tmp_path / "cut.tsv.gz").write_bytes(whole[: len(whole) // 2])
+    with Shard(Phase(str(tmp_path), "p", 1), 0) as shard:
+        pairs = list(bitext.read_pairs(shard, str(tmp_path / "cut.tsv.gz")))
+        shard.written(len(pairs))
+    assert pairs
+    assert shard.counts().failed == {"truncated": 1}
+
+
+def test_output_does_not_depend_on_the_run(inputs, tmp_path):
+    for name in ("one", "two"):
+        run_job(inputs, tmp_path / name)
+    shards = [path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*.tfrecord")]
+    assert shards
+    assert all((tmp_path / "one" / shard).read_bytes() == (tmp_path / "two" / shard).read_bytes() for shard in shards)
+
+
+def test_nothing_to_pack_and_no_vocabulary_are_clear_errors(inputs, tmp_path):
+    with pytest.raises(InputError, match="no article is long enough"):
+        run_job(inputs, tmp_path / "out", min_tokens=10_000)
+    with pytest.raises(InputError, match=r"no vocab\.txt here"):
+        run_job({**inputs, "vocabulary": inputs["articles"]}, tmp_path / "out")
+    (tmp_path / "vocab.txt").write_text("a\nb\n")
+    with pytest.raises(InputError, match="line 1"):
+        run_job(inputs, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("max_length", 4), ("capacity", 0), ("min_fill", 0.0), ("min_fill", 1.1), ("min_tokens", 0), ("long_documents", "drop")]
+)
+def test_options_are_checked(option, value):
+    with pytest.raises(InputError) as error:
+        PackOptions(**{option: value})
+    assert error.value.field == f"--{option}"

@@ -1,0 +1,170 @@
+"""The vocabulary: file checks, the layout of documents, one tokenizer for arrays and graphs."""
+
+import hashlib
+import pickle
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from newsembed.tasks.errors import InputError
+from newsembed.tasks.features import CLS_ID, SEP_ID, SPECIAL_TOKENS, UNK_ID, TaskName
+from newsembed.tasks.padding import fit_row
+from newsembed.tasks.vocabulary import Vocabulary, join_document, normalize_for_learning
+
+PIECES = ("the", "pol", "##ice", "é", "ca", "##fé", "한국", "##어", "中", "[", "]", "cls", "!", "ก", "##ก", "q", "##q")
+VOCABULARY = Vocabulary([*SPECIAL_TOKENS, *PIECES])
+ID = {piece: index for index, piece in enumerate(VOCABULARY.pieces)}
+TEXT = st.text(st.sampled_from("the police!café 中ก한국어[CLS]\u0301\u200b\u00ad\n\t\x00zQ"), max_size=30)
+
+
+def write(path, lines):
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return str(path)
+
+
+def test_load_keeps_order_and_digest(tmp_path):
+    path = write(tmp_path / "vocab.txt", VOCABULARY.pieces)
+    loaded = Vocabulary.load(path)
+    assert loaded.pieces == VOCABULARY.pieces
+    assert loaded.size == len(SPECIAL_TOKENS) + len(PIECES)
+    assert loaded.digest == hashlib.sha256((tmp_path / "vocab.txt").read_bytes()).hexdigest() == VOCABULARY.digest
+
+
+@pytest.mark.parametrize(
+    ("lines", "where", "problem"),
+    [
+        ([], "line 1", "'[PAD]'"),
+        (SPECIAL_TOKENS[:3], "line 4", "expected '[SEP]'"),
+        (["[UNK]", "[PAD]", *SPECIAL_TOKENS[2:]], "line 1", "got '[UNK]', expected '[PAD]'"),
+        ([*SPECIAL_TOKENS, "a", "", "b"], "line 7", "without spaces"),
+        ([*SPECIAL_TOKENS, "a b"], "line 6", "without spaces"),
+        ([*SPECIAL_TOKENS, "a", "b", "a"], "line 8", "also on line 6"),
+    ],
+)
+def test_a_broken_file_is_refused_by_line(tmp_path, lines, where, problem):
+    path = write(tmp_path / "vocab.txt", lines)
+    with pytest.raises(InputError) as error:
+        Vocabulary.load(path)
+    assert error.value.path == path
+    assert error.value.field == where
+    assert problem in error.value.problem
+    assert error.value.remedy
+
+
+def test_no_utf8_and_no_file_are_refused(tmp_path):
+    (tmp_path / "bad.txt").write_bytes(b"[PAD]\n[UNK]\n\xff\n")
+    with pytest.raises(InputError, match="line 3"):
+        Vocabulary.load(str(tmp_path / "bad.txt"))
+    with pytest.raises(InputError, match="cannot be read"):
+        Vocabulary.load(str(tmp_path / "none.txt"))
+
+
+def test_text_is_casefolded_composed_and_cut_into_longest_pieces():
+    ids = VOCABULARY.encode_texts(["The POLICE!", "", "Cafe\u0301 中中", "\u1112\u1161\u11ab\u1100\u116e\u11a8\uc5b4", "pol\u00adice", "xyz"])
+    expected = [["the", "pol", "##ice", "!"], [], ["ca", "##fé", "中", "中"], ["한국", "##어"], ["pol", "##ice"], ["[UNK]"]]
+    assert [row.tolist() for row in ids] == [[ID[piece] for piece in row] for row in expected]
+    assert all(row.dtype == np.int32 for row in ids)
+
+
+def test_special_tokens_cannot_be_injected():
+    (row,) = VOCABULARY.encode_documents(["[CLS]"], [""], 10)
+    assert row.tolist() == [CLS_ID, ID["["], ID["cls"], ID["]"], SEP_ID]
+
+
+def test_words_of_up_to_400_bytes_are_no_unknowns():
+    (long, too_long) = VOCABULARY.encode_texts(["ก" * 133, "ก" * 134])
+    assert UNK_ID not in long and long.size == 133
+    assert too_long.tolist() == [UNK_ID]
+
+
+@pytest.mark.parametrize(
+    ("title", "body", "length", "expected"),
+    [
+        ("the", "!", 9, [CLS_ID, ID["the"], SEP_ID, ID["!"], SEP_ID]),
+        ("", "!", 9, [CLS_ID, ID["!"], SEP_ID]),
+        ("the", "", 9, [CLS_ID, ID["the"], SEP_ID]),
+        ("", " \n", 9, [CLS_ID, SEP_ID]),
+        ("the", "! ! !", 5, [CLS_ID, ID["the"], SEP_ID, ID["!"], SEP_ID]),
+        ("the the the", "", 3, [CLS_ID, ID["the"], SEP_ID]),
+        ("the", "!", 2, [CLS_ID, SEP_ID]),
+    ],
+)
+def test_layout_of_documents(title, body, length, expected):
+    assert VOCABULARY.encode_documents([title], [body], length)[0].tolist() == expected
+
+
+def test_impossible_arguments():
+    with pytest.raises(ValueError, match="at least 2"):
+        VOCABULARY.encode_documents(["a"], ["b"], 1)
+    with pytest.raises(ValueError, match="argument 2"):
+        VOCABULARY.encode_documents(["a"], ["b", "c"], 8)
+    assert VOCABULARY.encode_documents([], [], 8) == []
+
+
+def graph(max_length):
+    signature = [tf.TensorSpec([None], tf.string)] * 2
+    return tf.function(lambda titles, bodies: VOCABULARY.tf_encode_documents(titles, bodies, max_length), input_signature=signature)
+
+
+GRAPHS = {length: graph(length) for length in (2, 3, 5, 12, 512)}
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(TEXT, TEXT), max_size=6), st.sampled_from(sorted(GRAPHS)))
+def test_graph_equals_arrays_and_cutting_equals_fit_row(documents, length):
+    titles, bodies = [title for title, _ in documents], [body for _, body in documents]
+    arrays = VOCABULARY.encode_documents(titles, bodies, length)
+    ragged = GRAPHS[length](tf.constant(titles, tf.string), tf.constant(bodies, tf.string))
+    assert ragged.dtype == tf.int32
+    assert ragged.to_list() == [row.tolist() for row in arrays]
+    for whole, row in zip(VOCABULARY.encode_documents(titles, bodies, 10_000), arrays, strict=True):
+        assert row.tolist() == whole.tolist() or row.tolist() == fit_row(TaskName.TRIPLETS, "anchor_tokens", whole, length).tolist()
+
+
+def test_saved_model_holds_the_tokenizer(tmp_path):
+    module = tf.Module()
+    module.encode = graph(6)
+    tf.saved_model.save(module, str(tmp_path))
+    loaded = tf.saved_model.load(str(tmp_path)).encode(tf.constant(["The police"]), tf.constant(["!"]))
+    assert loaded.to_list() == [row.tolist() for row in VOCABULARY.encode_documents(["The police"], ["!"], 6)]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(TEXT, max_size=5))
+def test_word_ids_number_the_words_that_learning_sees(texts):
+    ids, word_ids = VOCABULARY.encode_with_words(texts)
+    words = [text.split(" ") if text else [] for text in normalize_for_learning(texts)]
+    assert [int(row.max(initial=0)) for row in word_ids] == [len(row) for row in words]
+    for row, numbers, spelled in zip(ids, word_ids, words, strict=True):
+        for number, word in enumerate(spelled, start=1):
+            piece_ids = row[numbers == number]
+            assert UNK_ID in piece_ids or VOCABULARY.decode(piece_ids) == word
+
+
+def test_learning_sees_no_overlong_words():
+    assert normalize_for_learning([]) == []
+    assert normalize_for_learning(["The POLICE!", f"a {'b' * 401} c\td", ""]) == ["the police !", "a c d", ""]
+
+
+def test_decode_joins_words_and_hides_special_tokens():
+    (row,) = VOCABULARY.encode_documents(["Café xyz"], ["the police!"], 20)
+    assert VOCABULARY.decode(row) == "café [UNK] the police !"
+    with pytest.raises(IndexError, match="expected 0 to"):
+        VOCABULARY.decode([VOCABULARY.size])
+
+
+def test_half_a_surrogate_pair_does_no_harm():
+    assert VOCABULARY.encode_texts(["the \ud800"])[0].tolist() == [ID["the"], UNK_ID]
+
+
+def test_pickles_without_the_tokenizer():
+    VOCABULARY.encode_texts(["the"])
+    copy = pickle.loads(pickle.dumps(VOCABULARY))
+    assert copy.digest == VOCABULARY.digest
+    assert copy.encode_texts(["the"])[0].tolist() == [ID["the"]]
+
+
+def test_join_document_keeps_the_dtype():
+    assert join_document(np.array([7]), np.zeros(0, np.int64), 8).dtype == np.int32
