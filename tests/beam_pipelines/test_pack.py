@@ -13,7 +13,7 @@ from newsembed.beam_pipelines.packing import cut_pair, frame, join_parts, make_r
 from newsembed.beam_pipelines.records import Article, make_doc_id
 from newsembed.beam_pipelines.shards import Phase, Shard
 from newsembed.tasks.errors import InputError
-from newsembed.tasks.features import CLS_ID, FEATURES, SEP_ID, SPECIAL_TOKENS, TaskName
+from newsembed.tasks.features import CLS_ID, FEATURES, SEP_ID, SPECIAL_TOKENS
 from newsembed.tasks.vocabulary import Vocabulary
 
 LENGTH = 32
@@ -113,9 +113,11 @@ def test_a_separator_at_a_cut_goes():
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(2, 60))
 def test_cut_pairs_fit_and_lose_from_the_longer_side(source, target, room):
     left, right = cut_pair(source, target, room)
-    assert 1 <= left <= source and 1 <= right <= target
+    assert 1 <= left <= source
+    assert 1 <= right <= target
     assert left + right == min(room, source + target)
-    assert (left == source or left >= right - 1) and (right == target or right >= left - 1)
+    assert left == source or left >= right - 1
+    assert right == target or right >= left - 1
 
 
 def test_a_row_restarts_positions_and_numbers_words_throughout():
@@ -158,7 +160,8 @@ def read_back(output, task, language, length=LENGTH):
     paths = sorted(map(str, output.glob(f"task={task}/language={language}/part-*.tfrecord")))
     parser = {spec.name: tf.io.FixedLenFeature([length], tf.int64) for spec in FEATURES[task]}
     return [
-        {name: value.numpy() for name, value in tf.io.parse_single_example(record, parser).items()} for record in tf.data.TFRecordDataset(paths)
+        {name: value.numpy() for name, value in tf.io.parse_single_example(record, parser).items()}
+        for record in tf.data.TFRecordDataset(paths)
     ]
 
 
@@ -196,7 +199,14 @@ def test_truncating_counts_what_it_cuts(inputs, tmp_path):
 
 
 def test_job_packs_translation_pairs(inputs, tmp_path):
-    lines = ["en\tde\tab c d e\tb cd e f", f"en\tde\t{words_of(30)}\t{words_of(9)}", "en\tde\tonly three", "en\tfr\ta\tb", "x/y\tde\tab\tcd", ""]
+    lines = [
+        "en\tde\tab c d e\tb cd e f",
+        f"en\tde\t{words_of(30)}\t{words_of(9)}",
+        "en\tde\tonly three",
+        "en\tfr\ta\tb",
+        "x/y\tde\tab\tcd",
+        "",
+    ]
     (tmp_path / "pairs.tsv").write_bytes("\n".join(lines).encode() + b"\nen\tde\t\xff\tab\n")
     with gzip.open(tmp_path / "more.tsv.gz", "wt") as sink:
         sink.write("fr\ten\ta b c d e f\ta b c d e\n")
@@ -252,7 +262,8 @@ def test_nothing_to_pack_and_no_vocabulary_are_clear_errors(inputs, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("option", "value"), [("max_length", 4), ("capacity", 0), ("min_fill", 0.0), ("min_fill", 1.1), ("min_tokens", 0), ("long_documents", "drop")]
+    ("option", "value"),
+    [("max_length", 4), ("capacity", 0), ("min_fill", 0.0), ("min_fill", 1.1), ("min_tokens", 0), ("long_documents", "drop")],
 )
 def test_options_are_checked(option, value):
     with pytest.raises(InputError) as error:

@@ -128,7 +128,9 @@ def test_an_empty_corpus_is_refused(tmp_path):
     assert not (tmp_path / "out/manifest.json").exists()
 
 
-@pytest.mark.parametrize(("option", "value"), [("size", 99), ("alpha", 1.5), ("max_documents", -1), ("min_frequency", 0), ("limit_alphabet", 0)])
+@pytest.mark.parametrize(
+    ("option", "value"), [("size", 99), ("alpha", 1.5), ("max_documents", -1), ("min_frequency", 0), ("limit_alphabet", 0)]
+)
 def test_options_are_checked(option, value):
     with pytest.raises(InputError) as error:
         VocabularyOptions(**{option: value})

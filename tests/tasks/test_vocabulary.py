@@ -62,7 +62,9 @@ def test_no_utf8_and_no_file_are_refused(tmp_path):
 
 
 def test_text_is_casefolded_composed_and_cut_into_longest_pieces():
-    ids = VOCABULARY.encode_texts(["The POLICE!", "", "Cafe\u0301 中中", "\u1112\u1161\u11ab\u1100\u116e\u11a8\uc5b4", "pol\u00adice", "xyz"])
+    ids = VOCABULARY.encode_texts(
+        ["The POLICE!", "", "Cafe\u0301 中中", "\u1112\u1161\u11ab\u1100\u116e\u11a8\uc5b4", "pol\u00adice", "xyz"]
+    )
     expected = [["the", "pol", "##ice", "!"], [], ["ca", "##fé", "中", "中"], ["한국", "##어"], ["pol", "##ice"], ["[UNK]"]]
     assert [row.tolist() for row in ids] == [[ID[piece] for piece in row] for row in expected]
     assert all(row.dtype == np.int32 for row in ids)
@@ -75,7 +77,8 @@ def test_special_tokens_cannot_be_injected():
 
 def test_words_of_up_to_400_bytes_are_no_unknowns():
     (long, too_long) = VOCABULARY.encode_texts(["ก" * 133, "ก" * 134])
-    assert UNK_ID not in long and long.size == 133
+    assert UNK_ID not in long
+    assert long.size == 133
     assert too_long.tolist() == [UNK_ID]
 
 

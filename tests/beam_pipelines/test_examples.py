@@ -1,0 +1,277 @@
+"""Augmented triplets and topics: Table 1, the token store, the TFRecords read back with tf.data."""
+
+import collections
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from newsembed.beam_pipelines import augmentation, files, jobs, parquet, token_store
+from newsembed.beam_pipelines.examples import JOB, ExamplesOptions
+from newsembed.beam_pipelines.records import Article, TopicLabels, Triplet, make_doc_id
+from newsembed.tasks.errors import InputError
+from newsembed.tasks.features import FEATURES, SPECIAL_TOKENS, Augmentation, TaskName, words_to_doc_id
+from newsembed.tasks.vocabulary import Vocabulary
+
+LENGTH = 16
+LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
+VOCABULARY = Vocabulary([*SPECIAL_TOKENS, *LETTERS, *(f"##{letter}" for letter in LETTERS)])
+NAN = (float("nan"),) * 3
+
+
+def ids(*values):
+    return np.array(values, np.int32)
+
+
+def document(name="d", title=(10, 11), body=(12, 13, 14), anchors=()):
+    return token_store.DocumentTokens(make_doc_id(name), "en", ids(*title), ids(*body), tuple(ids(*anchor) for anchor in anchors))
+
+
+def framed(*parts):
+    return [2, *(token for part in parts for token in (*part, 3))]
+
+
+@pytest.mark.parametrize(
+    ("row", "anchor_text", "positive_of", "with_title"),
+    [
+        (Augmentation.TITLE_TO_BODY, [(10, 11)], "a", False),
+        (Augmentation.ANCHOR_TEXT_TO_DOCUMENT, [(40, 41)], "a", True),
+        (Augmentation.TITLE_TO_DOCUMENT, [(10, 11)], "p", True),
+        (Augmentation.DOCUMENT_TO_DOCUMENT, [(10, 11), (12, 13, 14)], "p", True),
+    ],
+)
+def test_rows_of_table_1(row, anchor_text, positive_of, with_title):
+    documents = {
+        "a": document("a", anchors=[(40, 41)]),
+        "p": document("p", title=(20,), body=(21, 22)),
+        "n": document("n", title=(30,), body=(31, 32)),
+    }
+    made = augmentation.augment(row, *documents.values(), max_length=20, key="k")
+    positive, negative = documents[positive_of], documents["n"]
+    assert made.anchor_tokens.tolist() == framed(*anchor_text)
+    assert made.positive_tokens.tolist() == framed(*([positive.title] if with_title else []), positive.body)
+    assert made.negative_tokens.tolist() == framed(*([negative.title] if with_title else []), negative.body)
+    assert (made.positive_doc_id, made.negative_doc_id) == (positive.doc_id, negative.doc_id)
+
+
+@pytest.mark.parametrize(
+    ("anchor", "negative", "rows"),
+    [
+        (document(), document(), {0, 2, 3}),
+        (document(anchors=[(1, 2)]), document(), {0, 1, 2, 3}),
+        (document(title=()), document(), {3}),
+        (document(body=()), document(), {2, 3}),
+        (document(), document(body=()), {2, 3}),
+        (document(anchors=[(1, 2)]), document(title=(), body=()), set()),
+        (document(title=(), body=(), anchors=[(1, 2)]), document(), set()),
+    ],
+)
+def test_rows_need_their_texts(anchor, negative, rows):
+    assert set(augmentation.possible_augmentations(anchor, document(), negative)) == rows
+
+
+@given(st.sets(st.sampled_from(Augmentation)), st.lists(st.floats(0, 5), min_size=4, max_size=4), st.integers(1, 4), st.text())
+def test_draws_are_different_possible_weighted_rows(possible, weights, count, key):
+    drawn = augmentation.draw_augmentations(sorted(possible), weights, count, key)
+    weighted = {row for row in possible if weights[row] > 0}
+    assert set(drawn) <= weighted
+    assert len(drawn) == len(set(drawn)) == min(count, len(weighted))
+    assert drawn == augmentation.draw_augmentations(sorted(possible), weights, count, key)
+
+
+def test_draws_follow_the_weights():
+    rows = [augmentation.draw_augmentations(list(Augmentation), (1, 2, 0, 5), 1, str(key))[0] for key in range(4_000)]
+    shares = [count / 4_000 for _, count in sorted(collections.Counter(rows).items())]
+    assert shares == pytest.approx([1 / 8, 2 / 8, 5 / 8], abs=0.03)
+
+
+def test_anchor_texts_must_resemble_the_title():
+    title = ids(5, 6, 7, 8)
+    texts = [ids(5, 6, 7), ids(5, 6, 1, 2), ids(1, 2, 3), ids(5, 6), ids(), ids(5, 6, 7)]
+    usable = augmentation.usable_anchor_texts(texts, title, augmentation.token_overlap, 0.5, 8)
+    assert [text.tolist() for text in usable] == [[5, 6, 7], [5, 6, 1, 2]]
+    assert len(augmentation.usable_anchor_texts(texts, title, augmentation.token_overlap, 0.5, 1)) == 1
+    assert len(augmentation.usable_anchor_texts(texts, title, lambda text, title: 1.0, 0.5, 8)) == 4
+
+
+TOKENS = st.lists(st.integers(0, 2**31 - 1), max_size=6).map(lambda values: ids(*values))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.dictionaries(st.integers(0, 2**64 - 1), st.tuples(TOKENS, TOKENS, st.lists(TOKENS, max_size=3)), max_size=12), st.integers(1, 4))
+def test_the_store_returns_what_it_got(tmp_path_factory, contents, shard_count):
+    folder = tmp_path_factory.mktemp("store")
+    documents = [
+        token_store.DocumentTokens(f"{key:016x}", "zh-Hant", title, body, tuple(rest)) for key, (title, body, rest) in contents.items()
+    ]
+    for index in range(shard_count):
+        token_store.write_shard(str(folder / f"part-{index:05d}-of-{shard_count:05d}"), documents[index::shard_count])
+    store = token_store.TokenStore(str(folder))
+    for written in documents:
+        found = store.get(written.doc_id)
+        assert (found.doc_id, found.language) == (written.doc_id, written.language)
+        for part, expected in zip(
+            [found.title, found.body, *found.anchor_texts], [written.title, written.body, *written.anchor_texts], strict=True
+        ):
+            assert part.tolist() == expected.tolist()
+    absent = next(key for key in range(2**64) if key not in contents)
+    assert store.get(f"{absent:016x}") is None
+
+
+def test_an_empty_store_has_nothing(tmp_path):
+    assert token_store.TokenStore(str(tmp_path)).get("0" * 16) is None
+
+
+def article(name, language="en", **changes):
+    changes = {"title": f"title {name}", "body": f"body of {name} " * 9, **changes}
+    return Article(make_doc_id(name), "u", "p", language=language, **changes)
+
+
+def triplet(anchor, positive, negative, language="en"):
+    return Triplet(make_doc_id(anchor), make_doc_id(positive), make_doc_id(negative), language, NAN, NAN, 0, 400, 0.1)
+
+
+def write_stream(folder, stream, shards, record_type):
+    for index, shard in enumerate(shards):
+        parquet.write_shard(f"{folder}/{stream}/part-{index:05d}-of-{len(shards):05d}.parquet", shard, record_type)
+    files.write_json(f"{folder}/manifest.json", {"digest": f"{folder.name}"})
+    return [str(folder)]
+
+
+@pytest.fixture
+def inputs(tmp_path):
+    english = [article(f"en{number}", anchor_texts=(f"title en{number}", "more")) for number in range(12)]
+    french = [article(f"fr{number}", "fr") for number in range(4)]
+    triplets = [triplet(f"en{n}", f"en{(n + 1) % 12}", f"en{(n + 5) % 12}") for n in range(12)] + [
+        triplet(f"fr{n}", f"en{n}", "fr0", "fr") for n in range(1, 4)
+    ]
+    labels = [TopicLabels(make_doc_id(f"en{n}"), (n, n + 1), (1, 0)) for n in range(6)] + [TopicLabels(make_doc_id("fr0"), (3,), (1,))]
+    (tmp_path / "vocab.txt").write_text("".join(f"{piece}\n" for piece in VOCABULARY.pieces))
+    return {
+        "articles": write_stream(tmp_path / "clean", "articles", [english[:7] + french, english[7:], []], Article),
+        "triplets": write_stream(tmp_path / "triplets", "triplets", [triplets[::2], triplets[1::2]], Triplet),
+        "topics": write_stream(tmp_path / "topics", "labels", [labels], TopicLabels),
+        "vocabulary": [str(tmp_path / "vocab.txt")],
+    }
+
+
+def run_job(inputs, output, **options):
+    return jobs.execute(JOB, inputs, str(output), ExamplesOptions(**{"max_length": LENGTH, **options}), ["--direct_num_workers=1"]).manifest
+
+
+def read_back(output, task, language):
+    paths = sorted(map(str, output.glob(f"task={task}/language={language}/part-*.tfrecord")))
+    parser = {}
+    for spec in FEATURES[task]:
+        kind = tf.int64 if spec.kind == "int" else tf.string
+        parser[spec.name] = tf.io.RaggedFeature(kind) if spec.shape == (None,) else tf.io.FixedLenFeature(spec.shape, kind)
+    return [
+        {name: value.numpy() for name, value in tf.io.parse_single_example(record, parser).items()}
+        for record in tf.data.TFRecordDataset(paths)
+    ]
+
+
+def doc_of(example, part):
+    return words_to_doc_id(tuple(example[f"{part}_doc_id"].tolist()))
+
+
+def test_job_writes_what_the_rows_say(inputs, tmp_path):
+    manifest = run_job(inputs, tmp_path / "out", augmentations_per_triplet=4)
+    counts = manifest["counts"]
+    assert (counts["in"], counts["out"], counts["rejected"], counts["failed"]) == (22, 22, {}, {})
+    assert manifest["examples"] == {"triplets/en": 48, "triplets/fr": 9, "topics/en": 6, "topics/fr": 1}
+    texts = {make_doc_id(name): name for name in [*(f"en{n}" for n in range(12)), *(f"fr{n}" for n in range(4))]}
+    for language in ("en", "fr"):
+        for example in read_back(tmp_path / "out", TaskName.TRIPLETS, language):
+            anchor, positive, negative = (texts[doc_of(example, part)] for part in ("anchor", "positive", "negative"))
+            row = Augmentation(example["augmentation"])
+            assert (positive == anchor) == (row in (Augmentation.TITLE_TO_BODY, Augmentation.ANCHOR_TEXT_TO_DOCUMENT))
+            assert example["language"].decode() == language
+            assert example["translated"] == 0
+            title = row is not Augmentation.TITLE_TO_BODY
+            for part, name in (("positive", positive), ("negative", negative)):
+                expected = VOCABULARY.encode_documents([f"title {name}" if title else ""], [f"body of {name} " * 9], LENGTH)[0]
+                assert example[f"{part}_tokens"].tolist() == expected.tolist()
+            body = f"body of {anchor} " * 9 if row is Augmentation.DOCUMENT_TO_DOCUMENT else ""
+            assert example["anchor_tokens"].tolist() == VOCABULARY.encode_documents([f"title {anchor}"], [body], LENGTH)[0].tolist()
+
+
+def test_topics_carry_their_labels(inputs, tmp_path):
+    run_job(inputs, tmp_path / "out")
+    found = {words_to_doc_id(tuple(example["doc_id"].tolist())): example for example in read_back(tmp_path / "out", TaskName.TOPICS, "en")}
+    assert set(found) == {make_doc_id(f"en{n}") for n in range(6)}
+    for n in range(6):
+        example = found[make_doc_id(f"en{n}")]
+        assert (example["topic_ids"].tolist(), example["topic_labels"].tolist()) == ([n, n + 1], [1, 0])
+        assert example["tokens"].tolist() == VOCABULARY.encode_documents([f"title en{n}"], [f"body of en{n} " * 9], LENGTH)[0].tolist()
+
+
+def test_missing_and_broken_documents_fail_by_name(inputs, tmp_path):
+    broken = [triplet("en1", "en2", "gone"), triplet("en1", "en2", "en3", "no/language"), triplet("en1", "en2", "en3")]
+    labels = [
+        TopicLabels(make_doc_id("gone"), (1,), (1,)),
+        TopicLabels(make_doc_id("en1"), (1, 2), (1,)),
+        TopicLabels(make_doc_id("en2"), (1,), (7,)),
+    ]
+    inputs |= {
+        "triplets": write_stream(tmp_path / "triplets2", "triplets", [broken], Triplet),
+        "topics": write_stream(tmp_path / "topics2", "labels", [labels], TopicLabels),
+    }
+    manifest = run_job(inputs, tmp_path / "out")
+    assert manifest["counts"]["failed"] == {"missing_field": 2, "broken_record": 3}
+    assert manifest["examples"] == {"triplets/en": 1}
+    letters = [
+        row
+        for path in (tmp_path / "out/dead_letters/examples").iterdir()
+        for batch in parquet.read_batches(str(path))
+        for row in batch.to_pylist()
+    ]
+    assert f"no article {make_doc_id('gone')}" in {letter["detail"] for letter in letters}
+
+
+def test_a_triplet_without_any_text_fails(inputs, tmp_path):
+    bare = [article("en1", title="", body=""), article("en2"), article("en3")]
+    inputs |= {
+        "articles": write_stream(tmp_path / "bare", "articles", [bare], Article),
+        "triplets": write_stream(tmp_path / "one", "triplets", [[triplet("en1", "en2", "en3"), triplet("en2", "en3", "en3")]], Triplet),
+        "topics": [],
+    }
+    manifest = run_job(inputs, tmp_path / "out")
+    assert manifest["counts"]["failed"] == {"missing_field": 1}
+    assert manifest["examples"] == {"triplets/en": 1}
+
+
+def test_output_depends_on_records_only(inputs, tmp_path):
+    run_job(inputs, tmp_path / "one")
+    stream = [record for path in parquet.shard_paths(f"{inputs['triplets'][0]}/triplets") for record in parquet.read_records(path, Triplet)]
+    inputs["triplets"] = write_stream(tmp_path / "reversed", "triplets", [stream[::-1]], Triplet)
+    run_job(inputs, tmp_path / "two")
+    shards = [path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*.tfrecord")]
+    assert shards
+    assert all((tmp_path / "one" / shard).read_bytes() == (tmp_path / "two" / shard).read_bytes() for shard in shards)
+
+
+def test_nothing_to_write_is_a_clear_error(inputs, tmp_path):
+    inputs |= {"triplets": write_stream(tmp_path / "none", "triplets", [[]], Triplet), "topics": []}
+    with pytest.raises(InputError, match="no triplets and no topics"):
+        run_job(inputs, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("max_length", 2),
+        ("augmentations_per_triplet", 5),
+        ("weights", (1.0, 1.0)),
+        ("weights", (0.0,) * 4),
+        ("weights", (1.0, 1.0, 1.0, -1.0)),
+        ("min_anchor_similarity", 1.5),
+        ("max_anchor_texts", -1),
+    ],
+)
+def test_options_are_checked(option, value):
+    with pytest.raises(InputError) as error:
+        dataclasses.replace(ExamplesOptions(), **{option: value})
+    assert error.value.field == f"--{option}"
