@@ -1,0 +1,113 @@
+"""The evergreen filter: is a negative, a year or more away, really another story?
+
+A logistic regression over how datable both articles are and how similar they are (section 2.2.1). Its default weights were
+fitted on the labels named in ``evergreen_defaults.json``; ``--labels`` fits others.
+"""
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...tasks.errors import InputError
+from .. import files
+from .table import DocumentRow
+
+FEATURES = (
+    "entropy_anchor",
+    "entropy_other",
+    "own_mass_anchor",
+    "own_mass_other",
+    "expected_gap_other",
+    "entity_similarity",
+    "image_similarity",
+    "text_similarity",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class EvergreenModel:
+    """Weights by feature and the bias of a logistic regression; ``provenance`` says what it was fitted on."""
+
+    weights: tuple[float, ...]
+    bias: float
+    provenance: str
+
+    def to_json(self) -> dict[str, object]:
+        return {"weights": dict(zip(FEATURES, self.weights, strict=True)), "bias": self.bias, "provenance": self.provenance}
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any], path: str) -> "EvergreenModel":
+        """Raises InputError if the weights are of other features."""
+        weights = value["weights"]
+        if set(weights) != set(FEATURES):
+            raise InputError(
+                f"got weights of {sorted(weights)}, expected {sorted(FEATURES)}", path=path, field="weights", remedy="fit them again"
+            )
+        return EvergreenModel(tuple(float(weights[name]) for name in FEATURES), float(value["bias"]), str(value["provenance"]))
+
+    def score(self, features: Sequence[float]) -> float:
+        """Probability in [0, 1] that the pair is a false negative."""
+        logit = self.bias + sum(weight * value for weight, value in zip(self.weights, features, strict=True))
+        return 1 / (1 + math.exp(-max(-50.0, min(50.0, logit))))
+
+
+def pair_features(anchor: DocumentRow, other: DocumentRow, similarities: Sequence[float]) -> tuple[float, ...]:
+    """Features of a pair in the order of :data:`FEATURES`; similarities in the order of ``Space``, NaN counted as 0."""
+    known = [0.0 if math.isnan(value) else value for value in similarities]
+    return (anchor.entropy, other.entropy, anchor.own_mass, other.own_mass, other.expected_gap, *known)
+
+
+def default_model() -> EvergreenModel:
+    """The weights shipped with the package."""
+    path = resources.files(__package__).joinpath("evergreen_defaults.json")
+    return EvergreenModel.from_json(json.loads(path.read_text(encoding="utf-8")), str(path))
+
+
+def fit_model(features: npt.NDArray[np.float64], labels: Sequence[int], provenance: str) -> EvergreenModel:
+    """Fits the regression.
+
+    Args:
+      features: ``[pairs, len(FEATURES)]``.
+      labels: 1 for a false negative, 0 for a true one.
+      provenance: what the labels are, kept with the weights.
+
+    Raises:
+      InputError: if all labels are equal.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    if len(set(labels)) < 2:
+        raise InputError(
+            f"{len(labels)} labels, all equal", field="--labels", remedy="label pairs of both kinds: 1 false negative, 0 true negative"
+        )
+    fitted = LogisticRegression(C=1.0, class_weight="balanced", max_iter=1000).fit(features, labels)
+    return EvergreenModel(tuple(float(weight) for weight in fitted.coef_[0]), float(fitted.intercept_[0]), provenance)
+
+
+def read_labels(path: str) -> dict[tuple[str, str], int]:
+    """Labels of a TSV file: anchor doc_id, other doc_id, 1 or 0; further columns and lines that start with # are comments.
+
+    Raises:
+      InputError: on a line of another form.
+    """
+    labels = {}
+    with files.open_read(path) as source:
+        for number, line in enumerate(source.read().decode("utf-8").splitlines(), 1):
+            if not line.strip() or line.startswith("#"):
+                continue
+            parts = line.split("\t")
+            if len(parts) < 3 or parts[2].strip() not in {"0", "1"}:
+                raise InputError(
+                    f"got {line!r}, expected anchor, other and 0 or 1",
+                    path=f"{path}:{number}",
+                    field="--labels",
+                    remedy="separate the columns by tabs",
+                )
+            labels[parts[0].strip(), parts[1].strip()] = int(parts[2])
+    return labels
