@@ -1,0 +1,208 @@
+"""``entities``: an alias table and embeddings of entities and words, learned from the corpus itself.
+
+Names are capitalised spans, counted over the corpus; co-occurrence in articles gives embeddings (PPMI and truncated
+SVD). Writes ``aliases.tsv`` (alias, entity id, prior, name), ``entities.tsv`` and ``words.tsv`` (key, frequency) and
+the rows beside them in ``entities.npy`` and ``words.npy``, float32.
+"""
+
+import collections
+import dataclasses
+import functools
+from typing import Any
+
+from ...tasks.errors import InputError
+from .. import parquet
+from ..jobs import InputSpec, Job, JobRun
+from ..records import Article
+from ..shards import Shard
+from . import counting, tables
+from .aliases import resolve_names
+from .linking import Linker
+from .mentions import Mentions, find_mentions, head_words, read_column
+from .tokens import WordUse, is_capitalised, is_title_case, name_spans, word_uses, words_of
+
+_MOST_ENTITIES_OF_A_DOCUMENT = 40  # co-occurrence grows with its square
+_LONGEST_KEYWORD = 5
+
+
+@dataclasses.dataclass(frozen=True)
+class EntitiesOptions:
+    """Options of ``entities``."""
+
+    min_documents: int = dataclasses.field(default=3, metadata={"help": "documents that must hold a name or word"})
+    max_entities: int = dataclasses.field(default=50_000, metadata={"help": "most entities to keep, the most frequent first"})
+    max_words: int = dataclasses.field(default=50_000, metadata={"help": "most words to keep, the most frequent first"})
+    max_noun_share: float = dataclasses.field(
+        default=0.02, metadata={"help": "share of a language's documents above which a single word is no name, where nouns are capitalised"}
+    )
+    dimensions: int = dataclasses.field(default=64, metadata={"help": "dimensions learned from co-occurrence"})
+    signature_dimensions: int = dataclasses.field(
+        default=128, metadata={"help": "dimensions of the random signature that keeps identities apart"}
+    )
+    identity: float = dataclasses.field(default=0.7, metadata={"help": "share of the signature in the cosine of two embeddings"})
+    lead_words: int = dataclasses.field(
+        default=60, metadata={"help": "words of the body that count as its head, beside title and keywords"}
+    )
+
+    def __post_init__(self) -> None:
+        for name in ("min_documents", "max_entities", "max_words", "dimensions"):
+            if getattr(self, name) < 1:
+                raise InputError(f"got {getattr(self, name)}, expected at least 1", field=f"--{name}", remedy="give a positive number")
+        if not 0 <= self.identity <= 1 or not 0 <= self.max_noun_share <= 1:
+            raise InputError("got a share outside [0, 1]", field="--identity, --max_noun_share", remedy="give a number from 0 to 1")
+        if self.identity and self.signature_dimensions < 1:
+            raise InputError("got no dimensions for the identity", field="--signature_dimensions", remedy="give some, or set --identity=0")
+
+
+def run(job: JobRun) -> None:
+    """The pipeline of ``entities``."""
+    options: EntitiesOptions = job.options
+    shards = parquet.shard_paths(f"{job.input('articles')}/articles")
+    job.map_shards("count_words", functools.partial(_count_words, options), shards)
+    counting.sum_counts(job, "_word_counts", "_words", options.min_documents)
+    job.map_shards("count_names", _count_names, shards)
+    counting.sum_counts(job, "_name_counts", "_names", options.min_documents)
+    job.map_shards("resolve", functools.partial(_resolve, options), [None], accounted=False)
+    job.map_shards("link", functools.partial(_link, options), shards)
+    job.map_shards("embed", functools.partial(_embed, options), ["entities", "words"], accounted=False)
+
+
+_DOCUMENTS = ""  # the word under which a language's documents are counted
+
+
+def _count_words(options: EntitiesOptions, shard: Shard, path: str) -> None:
+    """Counts, for each word of each language: documents in lower case, documents capitalised inside a sentence, uses in heads."""
+    counts: dict[str, list[int]] = collections.defaultdict(lambda: [0, 0, 0])
+    for article in parquet.read_records(path, Article):
+        shard.read()
+        for word, column in word_uses(article.body):
+            counts[f"{article.language}\t{word}"][column] += 1
+        for word in head_words(article, options.lead_words):
+            counts[f"{article.language}\t{word}"][2] += 1
+        for column in range(3):
+            counts[f"{article.language}\t{_DOCUMENTS}"][column] += 1
+        shard.written()
+    counting.write_counts(shard, "_word_counts", counts)
+
+
+def _count_names(shard: Shard, path: str) -> None:
+    """Counts the documents of every candidate name."""
+    uses = _word_uses(shard.workspace)
+    counts: collections.Counter[str] = collections.Counter()
+    for article in parquet.read_records(path, Article):
+        shard.read()
+        counts.update(candidate_names(article, uses.get(article.language, {})))
+        shard.written()
+    counting.write_counts(shard, "_name_counts", {name: (count,) for name, count in counts.items()})
+
+
+def candidate_names(article: Article, uses: dict[str, WordUse]) -> set[str]:
+    """Names in the body, in a title without title case, and among keywords and short link texts."""
+    texts = [article.body] if is_title_case(article.title) else [article.title, article.body]
+    names = {" ".join(span) for text in texts for span in name_spans(text, uses)}
+    for phrase in (*article.keywords, *article.anchor_texts):
+        words = words_of(phrase)
+        # Scripts without capitals have no other hint; a lower-case keyword of a cased script is a theme.
+        if 0 < len(words) <= _LONGEST_KEYWORD and words[0].lower() != words[0].upper() and not is_capitalised(words[0]):
+            continue
+        if 0 < len(words) <= _LONGEST_KEYWORD and len("".join(words)) > 1 and not is_title_case(phrase):
+            names.add(" ".join(words))
+    return names
+
+
+@functools.lru_cache(maxsize=1)
+def _word_uses(workspace: str) -> dict[str, dict[str, WordUse]]:
+    uses: dict[str, dict[str, WordUse]] = {}
+    for record in parquet.read_stream(f"{workspace}/_words", counting.NamedCounts):
+        language, _, word = record.name.partition("\t")
+        uses.setdefault(language, {})[word] = WordUse(record.counts[0], record.counts[1])
+    return uses
+
+
+def _resolve(options: EntitiesOptions, shard: Shard, _: Any) -> None:
+    """Writes the alias table and, as intermediate tables, the keys of the embeddings to come."""
+    names = {name: counts[0] for name, counts in counting.read_counts(f"{shard.workspace}/_names").items()}
+    nouns = frequent_nouns(_word_uses(shard.workspace), options.max_noun_share)
+    names = {name: count for name, count in names.items() if " " in name or name.lower() not in nouns}
+    entities, aliases = resolve_names(names, options.max_entities)
+    tables.write_aliases(f"{shard.workspace}/aliases.tsv", aliases)
+    shard.tally("entities", len(entities))
+    shard.tally("aliases", len(aliases))
+    tables.write_lines(f"{shard.workspace}/_entities.tsv", (f"{item.key}\t{item.documents}\t{item.name}" for item in entities))
+    frequencies = word_frequencies(counting.read_counts(f"{shard.workspace}/_words"), options.min_documents, options.max_words)
+    shard.tally("words", len(frequencies))
+    tables.write_lines(f"{shard.workspace}/_words.tsv", (f"{word}\t{frequency:.8g}" for word, frequency in frequencies))
+
+
+def frequent_nouns(uses: dict[str, dict[str, WordUse]], max_share: float) -> set[str]:
+    """Capitalised words too frequent for a name, in languages that capitalise nouns.
+
+    Such a language shows itself: most of its well-used words that are no function words have a capital.
+    """
+    nouns: set[str] = set()
+    for words in uses.values():
+        documents = words[_DOCUMENTS].lower if _DOCUMENTS in words else 0
+        frequent = [use for word, use in words.items() if word and max(use.lower, use.capital) >= max(3, 0.01 * documents)]
+        if frequent and sum(not use.common for use in frequent) > 0.3 * len(frequent):
+            nouns |= {word for word, use in words.items() if word and use.capital > max_share * documents}
+    return nouns
+
+
+def word_frequencies(counts: dict[str, tuple[int, ...]], at_least: int, limit: int) -> list[tuple[str, float]]:
+    """Words of the heads with their relative frequency, the most frequent first.
+
+    A word of several languages gets its highest frequency: "die" is as empty in an English mixture as in German.
+    """
+    totals: collections.Counter[str] = collections.Counter()
+    for key, (*_, uses) in counts.items():
+        language, _, word = key.partition("\t")
+        if word:
+            totals[language] += uses
+    found: dict[str, float] = {}
+    for key, (*_, uses) in counts.items():
+        language, _, word = key.partition("\t")
+        if word and uses >= at_least:
+            found[word] = max(found.get(word, 0.0), uses / totals[language])
+    return sorted(found.items(), key=lambda item: (-item[1], item[0]))[:limit]
+
+
+def _link(options: EntitiesOptions, shard: Shard, path: str) -> None:
+    """Writes the numbers of the entities and words of every article."""
+    linker, words = _link_tables(shard.workspace)
+    writer = shard.records("_mentions", Mentions)
+    for article in parquet.read_records(path, Article):
+        shard.read()
+        mentions = find_mentions(article, linker, words, options.lead_words)
+        shard.tally("mentions", sum(mentions.entity_counts))
+        writer.write(mentions)
+        shard.written()
+
+
+@functools.lru_cache(maxsize=1)
+def _link_tables(workspace: str) -> tuple[Linker, dict[str, int]]:
+    entities, words = (tables.read_keys(f"{workspace}/_{name}.tsv") for name in ("entities", "words"))
+    rows = {fields[0]: row for row, fields in enumerate(entities)}
+    return Linker(tables.read_aliases(f"{workspace}/aliases.tsv"), rows), {fields[0]: row for row, fields in enumerate(words)}
+
+
+def _embed(options: EntitiesOptions, shard: Shard, name: str) -> None:
+    """Embeds the entities or the words by the articles they share."""
+    from .cooccurrence import embed_items
+
+    rows = tables.read_keys(f"{shard.workspace}/_{name}.tsv")
+    keys = tuple(fields[0] for fields in rows)
+    limit = _MOST_ENTITIES_OF_A_DOCUMENT if name == "entities" else None
+    documents = [numbers[:limit] for shard_rows in read_column(f"{shard.workspace}/_mentions", name) for numbers in shard_rows]
+    values = embed_items(keys, documents, options.dimensions, options.signature_dimensions, options.identity)
+    table = tables.EmbeddingTable(keys, values, tuple(float(fields[1]) for fields in rows))
+    tables.write_embeddings(f"{shard.workspace}/{name}", table, [fields[2] for fields in rows if len(fields) > 2])
+
+
+JOB = Job(
+    name="entities",
+    summary="build an alias table and embeddings of entities and words from the corpus",
+    example="newsembed entities --articles work/clean --output work/entities",
+    inputs=(InputSpec("articles", "folder written by clean"),),
+    options=EntitiesOptions,
+    run=run,
+)

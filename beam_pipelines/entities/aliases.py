@@ -1,0 +1,104 @@
+"""From counted names to an alias table: variants of one name become aliases of one entity."""
+
+import collections
+import dataclasses
+from collections.abc import Iterator, Mapping
+
+from .tables import Alias
+
+_CLEAR_SHARE = 0.6  # of the full names with one surname, what the leading one must reach to own the surname
+_KNOWN_SHARE = 0.2  # of the documents with the bare word, those that the leading full name must reach
+_LISTED_SHARE = 0.1  # full names below this share are no meaning of the surname
+_AMBIGUOUS_PRIOR = 0.6  # of the bare word itself where no full name owns it
+
+
+@dataclasses.dataclass(frozen=True)
+class Entity:
+    """An entity found in the corpus.
+
+    Attributes:
+      key: id, the name with underscores.
+      documents: documents that name it in full.
+    """
+
+    key: str
+    name: str
+    documents: int
+
+
+def resolve_names(documents: Mapping[str, int], limit: int) -> tuple[list[Entity], list[Alias]]:
+    """Entities by falling document frequency, and the aliases of each.
+
+    "President Jane Roe" and "Jane Q Roe" become aliases of "Jane Roe", and so does "Roe" if few other full names end
+    in it. Where several do, the word keeps an entity of its own and the full names stay possible meanings.
+
+    Args:
+      documents: document frequency by name, tokens joined by single spaces.
+      limit: most entities to keep.
+    """
+    target = {name: _variant_of(name, documents) for name in documents}
+    heads = {name: _last_target(name, target) for name in documents}
+    totals: collections.Counter[str] = collections.Counter()
+    for name, head in heads.items():
+        totals[head] = max(totals[head], documents[name])
+    surnames = _full_names_by_surname(heads, totals)
+    owners = {word: owner for word in documents if " " not in word and (owner := _owner(documents[word], surnames.get(word, {})))}
+    kept = sorted((name for name in totals if name not in owners), key=lambda name: (-totals[name], name))[:limit]
+    entities = [Entity(_key(name), name, totals[name]) for name in kept]
+    return entities, sorted(_aliases(heads, owners, surnames, set(kept)), key=lambda item: (item.alias, -item.prior, item.entity))
+
+
+def _aliases(
+    heads: Mapping[str, str], owners: Mapping[str, str], surnames: Mapping[str, Mapping[str, int]], kept: set[str]
+) -> Iterator[Alias]:
+    for name, head in heads.items():
+        full_names = {full: count for full, count in surnames.get(name, {}).items() if full in kept}
+        total = sum(full_names.values())
+        shares = {full: count / total for full, count in full_names.items() if count >= _LISTED_SHARE * total}
+        if name in owners:
+            yield from (Alias(name, _key(full), share, full) for full, share in shares.items())
+        elif head in kept:
+            yield Alias(name, _key(head), _AMBIGUOUS_PRIOR if shares else 1.0, head)
+            yield from (Alias(name, _key(full), (1 - _AMBIGUOUS_PRIOR) * share, full) for full, share in shares.items())
+
+
+def _key(name: str) -> str:
+    return name.replace(" ", "_")
+
+
+def _variant_of(name: str, documents: Mapping[str, int]) -> str:
+    """The more frequent, shorter name that this one only decorates, or the name itself."""
+    words = name.split(" ")
+    bare = " ".join(word for place, word in enumerate(words) if not (0 < place < len(words) - 1 and len(word) == 1))
+    if bare != name and " " in bare and bare in documents:
+        return bare
+    for start in range(1, len(words) - 1):
+        shorter = " ".join(words[start:])
+        if documents.get(shorter, 0) > documents[name] and words[start][0].isupper():
+            return shorter
+    return name
+
+
+def _last_target(name: str, target: Mapping[str, str]) -> str:
+    """Every step shortens the name, so the chain ends."""
+    while target[name] != name:
+        name = target[name]
+    return name
+
+
+def _full_names_by_surname(heads: Mapping[str, str], totals: Mapping[str, int]) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    for head in set(heads.values()):
+        words = head.split(" ")
+        if 2 <= len(words) <= 3 and all(word[0].isupper() for word in words):
+            found.setdefault(words[-1], {})[head] = totals[head]
+    return found
+
+
+def _owner(documents: int, full_names: Mapping[str, int]) -> str:
+    """The full name that a bare surname stands for, "" if that is not clear."""
+    if not full_names:
+        return ""
+    best = min(full_names, key=lambda name: (-full_names[name], name))
+    clear = full_names[best] >= _CLEAR_SHARE * sum(full_names.values()) and full_names[best] >= _KNOWN_SHARE * documents
+    return best if clear else ""

@@ -1,0 +1,178 @@
+"""Alias tables and embedding tables on disk: ours, and the formats that users bring."""
+
+import dataclasses
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...tasks.errors import InputError
+from .. import files
+
+Floats = np.ndarray[Any, np.dtype[np.float32]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Alias:
+    """One way to write an entity.
+
+    Attributes:
+      alias: as it stands in texts, case included.
+      entity: id of the entity.
+      prior: probability that the alias means this entity where nothing else is known, in (0, 1].
+      name: the entity's name for people.
+    """
+
+    alias: str
+    entity: str
+    prior: float
+    name: str
+
+
+@dataclasses.dataclass(frozen=True)
+class EmbeddingTable:
+    """Rows of embeddings by key.
+
+    Attributes:
+      keys: one per row.
+      values: float32 ``[len(keys), D]``.
+      counts: the number that stands beside each key, such as its frequency; empty where the file has none.
+    """
+
+    keys: tuple[str, ...]
+    values: Floats
+    counts: tuple[float, ...] = ()
+
+    def rows(self) -> dict[str, int]:
+        return {key: row for row, key in enumerate(self.keys)}
+
+
+def write_lines(path: str, lines: Iterable[str]) -> None:
+    """Writes UTF-8 lines to a temporary name, then moves the file in."""
+    with files.open_write(f"{path}.tmp") as sink:
+        for line in lines:
+            sink.write(f"{line}\n".encode())
+    files.move(f"{path}.tmp", path)
+
+
+def write_array(path: str, values: np.ndarray[Any, Any]) -> None:
+    """Writes an npy file under a temporary name, then moves it in."""
+    with files.open_write(f"{path}.tmp") as sink:
+        np.save(sink, values)
+    files.move(f"{path}.tmp", path)
+
+
+def read_array(path: str) -> np.ndarray[Any, Any]:
+    """Reads an npy file.
+
+    Raises:
+      InputError: if it is none.
+    """
+    with files.open_read(path) as source:
+        try:
+            return np.asarray(np.load(source))
+        except (ValueError, EOFError) as error:
+            raise InputError(f"no npy file: {error}", path=path, remedy="write it with numpy.save") from error
+
+
+def write_aliases(path: str, aliases: Iterable[Alias]) -> None:
+    write_lines(path, (f"{item.alias}\t{item.entity}\t{item.prior:.4f}\t{item.name}" for item in aliases))
+
+
+def read_aliases(path: str) -> list[Alias]:
+    """Reads a TSV of alias, entity id, prior and, if there is a fourth column, name.
+
+    Raises:
+      InputError: naming the line that is broken.
+    """
+    return [_alias(path, number, fields) for number, fields in _tsv(path)]
+
+
+def _alias(path: str, number: int, fields: Sequence[str]) -> Alias:
+    remedy = "each line is alias, entity id, prior in (0, 1] and optionally name, tab-separated"
+    if len(fields) < 3 or not fields[0].strip() or not fields[1].strip():
+        raise InputError(
+            f"got {len(fields)} columns or an empty one, expected at least 3", path=path, field=f"line {number}", remedy=remedy
+        )
+    try:
+        prior = float(fields[2])
+    except ValueError:
+        prior = math.nan
+    if not 0 < prior <= 1:
+        raise InputError(f"got the prior {fields[2]!r}, expected a number in (0, 1]", path=path, field=f"line {number}", remedy=remedy)
+    return Alias(fields[0].strip(), fields[1].strip(), prior, fields[3] if len(fields) > 3 else fields[1])
+
+
+def write_embeddings(stem: str, table: EmbeddingTable, names: Sequence[str] = ()) -> None:
+    """Writes ``<stem>.npy`` and ``<stem>.tsv``: key, count and, if given, name of each row."""
+    lines = [f"{key}\t{count:.8g}" for key, count in zip(table.keys, table.counts, strict=True)]
+    if names:
+        lines = [f"{line}\t{name}" for line, name in zip(lines, names, strict=True)]
+    write_lines(f"{stem}.tsv", lines)
+    write_array(f"{stem}.npy", table.values)
+
+
+def read_embeddings(path: str) -> EmbeddingTable:
+    """Reads ``X.npy`` with its keys in ``X.tsv`` (key, optional count), or word2vec text.
+
+    Raises:
+      InputError: if keys and rows differ in number, or a row differs in length or holds no numbers.
+    """
+    if not path.endswith(".npy"):
+        return _read_word2vec(path)
+    values = read_array(path)
+    keys_path = f"{path[:-4]}.tsv"
+    rows = [fields for _, fields in _tsv(keys_path)]
+    if values.ndim != 2 or len(rows) != len(values):
+        raise InputError(
+            f"got an array of shape {values.shape} and {len(rows)} keys in {keys_path}, expected [keys, dimensions]",
+            path=path,
+            remedy="write one key a line, in the order of the rows",
+        )
+    counts = tuple(float(fields[1]) for fields in rows) if rows and all(len(fields) > 1 for fields in rows) else ()
+    return EmbeddingTable(tuple(fields[0] for fields in rows), np.asarray(values, np.float32), counts)
+
+
+def _read_word2vec(path: str) -> EmbeddingTable:
+    keys: list[str] = []
+    rows: list[Floats] = []
+    for number, line in enumerate(_lines(path), 1):
+        fields = line.rstrip(" ").split(" ")
+        if number == 1 and len(fields) == 2:
+            continue  # the header: rows and dimensions
+        try:
+            row = np.array(fields[1:], np.float32)
+        except ValueError as error:
+            raise InputError(f"no numbers: {error}", path=path, field=f"line {number}", remedy="give npy or word2vec text") from error
+        if rows and len(row) != len(rows[0]):
+            raise InputError(
+                f"got {len(row)} dimensions, expected {len(rows[0])} as in the first row", path=path, field=f"line {number}",
+                remedy="write every row with the same dimensions",
+            )  # fmt: skip
+        keys.append(fields[0])
+        rows.append(row)
+    if not rows:
+        raise InputError("holds no rows", path=path, remedy="give npy or word2vec text")
+    return EmbeddingTable(tuple(keys), np.stack(rows))
+
+
+def read_keys(path: str) -> list[list[str]]:
+    """Columns of a table of keys."""
+    return [fields for _, fields in _tsv(path)]
+
+
+def _tsv(path: str) -> Iterator[tuple[int, list[str]]]:
+    for number, line in enumerate(_lines(path), 1):
+        if line.strip():
+            yield number, line.split("\t")
+
+
+def _lines(path: str) -> Iterator[str]:
+    with files.open_read(path) as source:
+        raw = source.read()
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"no UTF-8: {error}", path=path, remedy="write the file as UTF-8") from error
+    yield from text.split("\n")[: None if text and not text.endswith("\n") else -1]

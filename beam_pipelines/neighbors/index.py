@@ -1,0 +1,215 @@
+"""Nearest-neighbor search by cosine behind three methods (build, search, save and load): exact, ScaNN and faiss."""
+
+import abc
+import enum
+import functools
+import importlib.util
+import json
+import math
+from typing import Any, Self
+
+import numpy as np
+
+from ...tasks.errors import InputError
+from .. import files
+from ..entities.cooccurrence import unit_rows
+from ..entities.tables import Floats, read_array, write_array
+
+Rows = np.ndarray[Any, np.dtype[np.int64]]
+_QUERIES_AT_ONCE = 1_024
+
+
+class Engine(enum.StrEnum):
+    """Who searches."""
+
+    AUTO = "auto"
+    EXACT = "exact"
+    SCANN = "scann"
+    FAISS = "faiss"
+
+
+def choose_engine(engine: Engine, rows: int, exact_below: int) -> Engine:
+    """The engine for an index of so many rows: exact for few, else ScaNN, or faiss on platforms without a ScaNN wheel.
+
+    Raises:
+      InputError: if the named engine is not installed, or none is that could take so many rows.
+    """
+    if engine is Engine.EXACT or rows < exact_below:
+        return Engine.EXACT
+    wanted = (Engine.SCANN, Engine.FAISS) if engine is Engine.AUTO else (engine,)
+    for candidate in wanted:
+        if importlib.util.find_spec(candidate.value):
+            return candidate
+    names = " or ".join(candidate.value for candidate in wanted)
+    raise InputError(f"{names} is not installed", field="--engine", remedy="install it, or use --engine=exact")
+
+
+class Index(abc.ABC):
+    """An index of unit vectors. Similarities of an approximate engine are approximate too: rescore what it finds."""
+
+    @classmethod
+    @abc.abstractmethod
+    def build(cls, vectors: Floats) -> Self:
+        """Builds an index of the rows of ``vectors``, float32 ``[N, D]``, scaled to unit length here."""
+
+    @abc.abstractmethod
+    def search(self, queries: Floats, count: int) -> tuple[Rows, Floats]:
+        """Nearest rows by falling cosine.
+
+        Args:
+          queries: float32 ``[Q, D]``, any length.
+          count: K; at most the number of rows is found.
+
+        Returns:
+          Row numbers ``[Q, min(K, N)]``, -1 where an approximate engine found fewer, and their cosines.
+        """
+
+    @abc.abstractmethod
+    def save(self, folder: str) -> None:
+        """Writes the index into a folder."""
+
+    @classmethod
+    @abc.abstractmethod
+    def load(cls, folder: str) -> Self:
+        """Reads an index that :meth:`save` wrote."""
+
+
+class ExactIndex(Index):
+    """All dot products; equal similarities in the order of the rows."""
+
+    def __init__(self, vectors: Floats) -> None:
+        self._vectors = vectors
+
+    @classmethod
+    def build(cls, vectors: Floats) -> Self:
+        return cls(unit_rows(vectors))
+
+    def search(self, queries: Floats, count: int) -> tuple[Rows, Floats]:
+        count = min(count, len(self._vectors))
+        found = [_top(unit_rows(part) @ self._vectors.T, count) for part in _parts(queries)]
+        return np.concatenate([rows for rows, _ in found]), np.concatenate([values for _, values in found])
+
+    def save(self, folder: str) -> None:
+        write_array(f"{folder}/vectors.npy", self._vectors)
+
+    @classmethod
+    def load(cls, folder: str) -> Self:
+        return cls(read_array(f"{folder}/vectors.npy"))
+
+
+class ScannIndex(Index):
+    """Tree, asymmetric hashing and exact rescoring (Guo et al. 2020)."""
+
+    def __init__(self, searcher: Any, rows: int) -> None:
+        self._searcher = searcher
+        self._rows = rows
+
+    @classmethod
+    def build(cls, vectors: Floats) -> Self:
+        import scann
+
+        rows = len(vectors)
+        leaves = max(1, round(math.sqrt(rows)))
+        builder = scann.scann_ops_pybind.builder(unit_rows(vectors), 10, "dot_product")
+        builder = builder.set_n_training_threads(1)
+        builder = builder.tree(leaves, max(1, math.ceil(leaves / 8)), training_sample_size=min(rows, 100_000))
+        builder = builder.score_ah(2, anisotropic_quantization_threshold=0.2).reorder(200)
+        return cls(builder.build(), rows)
+
+    def search(self, queries: Floats, count: int) -> tuple[Rows, Floats]:
+        count = min(count, self._rows)
+        found, values = self._searcher.search_batched(unit_rows(queries), final_num_neighbors=count, pre_reorder_num_neighbors=4 * count)
+        rows = np.where(np.isfinite(values), found.astype(np.int64), -1)
+        return _padded(rows, count, -1), _padded(np.asarray(values, np.float32), count, -math.inf)
+
+    def save(self, folder: str) -> None:
+        files.make_folder(folder)
+        self._searcher.serialize(folder)
+        files.write_json(f"{folder}/rows.json", {"rows": self._rows})
+
+    @classmethod
+    def load(cls, folder: str) -> Self:
+        import scann
+
+        return cls(scann.scann_ops_pybind.load_searcher(folder), int(files.read_json(f"{folder}/rows.json")["rows"]))
+
+
+class FaissIndex(Index):
+    """Inverted lists over exact vectors."""
+
+    def __init__(self, index: Any) -> None:
+        self._index = index
+
+    @classmethod
+    def build(cls, vectors: Floats) -> Self:
+        import faiss
+
+        rows, dimensions = vectors.shape
+        lists = max(1, round(math.sqrt(rows)))
+        index = faiss.IndexIVFFlat(faiss.IndexFlatIP(dimensions), dimensions, lists, faiss.METRIC_INNER_PRODUCT)
+        index.cp.min_points_per_centroid = 1  # small indexes are fine; the default only warns about them
+        faiss.omp_set_num_threads(1)
+        unit = unit_rows(vectors)
+        index.train(unit)
+        index.add(unit)
+        index.nprobe = max(1, math.ceil(lists / 8))
+        return cls(index)
+
+    def search(self, queries: Floats, count: int) -> tuple[Rows, Floats]:
+        values, rows = self._index.search(unit_rows(queries), min(count, self._index.ntotal))
+        return rows.astype(np.int64), values
+
+    def save(self, folder: str) -> None:
+        import faiss
+
+        write_array(f"{folder}/faiss.npy", faiss.serialize_index(self._index))
+
+    @classmethod
+    def load(cls, folder: str) -> Self:
+        import faiss
+
+        return cls(faiss.deserialize_index(read_array(f"{folder}/faiss.npy")))
+
+
+_CLASSES: dict[Engine, type[Index]] = {Engine.EXACT: ExactIndex, Engine.SCANN: ScannIndex, Engine.FAISS: FaissIndex}
+
+
+def build_index(vectors: Floats, engine: Engine = Engine.AUTO, exact_below: int = 4_000) -> Index:
+    """Builds an index of float32 ``[N, D]`` with the engine that fits, see :func:`choose_engine`."""
+    return _CLASSES[choose_engine(engine, len(vectors), exact_below)].build(vectors)
+
+
+def save_index(index: Index, folder: str) -> None:
+    """Saves an index together with the name of its engine."""
+    index.save(folder)
+    engine = next(engine for engine, kind in _CLASSES.items() if isinstance(index, kind))
+    files.write_json(f"{folder}/engine.json", {"engine": engine.value})
+
+
+@functools.lru_cache(maxsize=1)
+def load_index(folder: str) -> Index:
+    """Loads a saved index, once a process."""
+    return _CLASSES[Engine(json.loads(json.dumps(files.read_json(f"{folder}/engine.json")))["engine"])].load(folder)
+
+
+def _parts(queries: Floats) -> list[Floats]:
+    return [queries[start : start + _QUERIES_AT_ONCE] for start in range(0, max(1, len(queries)), _QUERIES_AT_ONCE)]
+
+
+def _top(scores: Floats, count: int) -> tuple[Rows, Floats]:
+    """The ``count`` highest scores of each row; of equal ones the lower column first."""
+    if count == scores.shape[1]:
+        columns = np.argsort(-scores, axis=1, kind="stable")
+    else:
+        columns = np.argpartition(-scores, count - 1, axis=1)[:, :count]
+        lowest = np.take_along_axis(scores, columns, axis=1).min(axis=1, keepdims=True)
+        # A partition takes any of the equal scores at its edge; image vectors have many.
+        for row in np.flatnonzero((scores >= lowest).sum(axis=1) > count):
+            columns[row] = np.argsort(-scores[row], kind="stable")[:count]
+        columns = np.sort(columns, axis=1)
+        columns = np.take_along_axis(columns, np.argsort(-np.take_along_axis(scores, columns, axis=1), axis=1, kind="stable"), axis=1)
+    return columns.astype(np.int64), np.take_along_axis(scores, columns, axis=1)
+
+
+def _padded(values: np.ndarray[Any, Any], count: int, filler: float) -> np.ndarray[Any, Any]:
+    return np.pad(values, ((0, 0), (0, count - values.shape[1])), constant_values=filler)

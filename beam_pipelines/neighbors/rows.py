@@ -1,0 +1,124 @@
+"""Document vectors as arrays, cut into blocks of days, so that a worker reads only the dates it searches."""
+
+import dataclasses
+import datetime
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from .. import files, parquet
+from ..entities.cooccurrence import unit_rows
+from ..entities.tables import Floats
+from ..records import Space
+
+Ids = np.ndarray[Any, np.dtype[np.uint64]]
+Days = np.ndarray[Any, np.dtype[np.int32]]
+Flags = np.ndarray[Any, np.dtype[np.bool_]]
+_EPOCH = datetime.date(1970, 1, 1).toordinal()
+
+
+@dataclasses.dataclass(frozen=True)
+class Rows:
+    """Documents with their vectors, sorted by id.
+
+    Attributes:
+      ids: uint64 ``[N]``, the document ids as numbers.
+      days: int32 ``[N]``, byline days since 1970.
+      vectors: by space float32 ``[N, D]`` of unit length, zero where a document has none; every space is there.
+    """
+
+    ids: Ids
+    days: Days
+    vectors: Mapping[Space, Floats]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def take(self, chosen: Flags | Any) -> Self:
+        """The chosen documents, by mask or sorted numbers."""
+        vectors = {space: values[chosen] for space, values in self.vectors.items()}
+        return dataclasses.replace(self, ids=self.ids[chosen], days=self.days[chosen], vectors=vectors)
+
+    def having(self, space: Space) -> Any:
+        """Numbers of the documents with a vector in a space."""
+        return np.flatnonzero(self.vectors[space].any(axis=1))
+
+
+def read_vectors(paths: Mapping[Space, str]) -> Rows:
+    """Reads the same shard of the streams of all spaces."""
+    documents: dict[str, int] = {}
+    parts: dict[Space, tuple[list[str], Floats]] = {}
+    for space, path in paths.items():
+        ids: list[str] = []
+        values: list[Floats] = []
+        for batch in parquet.read_batches(path, ["doc_id", "byline_date", "values"]):
+            ids.extend(batch.column("doc_id").to_pylist())
+            days = batch.column("byline_date").cast("int32").to_pylist()
+            documents.update(zip(ids[-len(days) :], days, strict=True))
+            values.append(batch.column("values").flatten().to_numpy(zero_copy_only=False).reshape(len(days), -1).astype(np.float32))
+        parts[space] = (ids, np.concatenate(values) if values else np.zeros((0, 0), np.float32))
+    ordered = sorted(documents)
+    place = {doc_id: number for number, doc_id in enumerate(ordered)}
+    vectors: dict[Space, Floats] = {}
+    for space, (ids, found) in parts.items():
+        vectors[space] = np.zeros((len(ordered), found.shape[1]), np.float32)
+        vectors[space][[place[doc_id] for doc_id in ids]] = unit_rows(found)
+    numbers = np.array([int(doc_id, 16) for doc_id in ordered], np.uint64)
+    return Rows(numbers, np.array([documents[doc_id] for doc_id in ordered], np.int32), vectors)
+
+
+def block_path(workspace: str, block: int, shard: int) -> str:
+    """File of one source shard's documents of one block."""
+    return f"{workspace}/_rows/block={block:06d}/part-{shard:05d}.npz"
+
+
+def write_blocks(workspace: str, shard: int, rows: Rows, block_days: int) -> list[int]:
+    """Writes one file for each block of days that the documents fall into, and returns the blocks."""
+    blocks = rows.days // block_days
+    present = [int(block) for block in np.unique(blocks)]
+    for block in present:
+        part = rows.take(blocks == block)
+        buffer = io.BytesIO()
+        np.savez(buffer, ids=part.ids, days=part.days, **{space.value: values for space, values in part.vectors.items()})
+        path = block_path(workspace, block, shard)
+        with files.open_write(f"{path}.tmp") as sink:
+            sink.write(buffer.getvalue())
+        files.move(f"{path}.tmp", path)
+    return present
+
+
+def read_blocks(workspace: str, blocks: Iterable[int]) -> Rows:
+    """All documents of the given blocks, sorted by id."""
+    parts = [_read_block(path) for block in blocks for path in files.list_files(f"{workspace}/_rows/block={block:06d}/part-*.npz")]
+    return concatenate(parts)
+
+
+def _read_block(path: str) -> Rows:
+    with files.open_read(path) as source, np.load(io.BytesIO(source.read())) as arrays:
+        return Rows(arrays["ids"], arrays["days"], {space: arrays[space.value] for space in Space})
+
+
+def concatenate(parts: Sequence[Rows]) -> Rows:
+    """Documents of several parts, sorted by id. A space that a part lacks altogether (width 0) becomes zeros there."""
+    if not parts:
+        return Rows(np.zeros(0, np.uint64), np.zeros(0, np.int32), {space: np.zeros((0, 0), np.float32) for space in Space})
+    ids = np.concatenate([part.ids for part in parts])
+    order = np.argsort(ids, kind="stable")
+    vectors: dict[Space, Floats] = {}
+    for space in Space:
+        width = max(part.vectors[space].shape[1] for part in parts)
+        blocks = [part.vectors[space] if part.vectors[space].shape[1] else np.zeros((len(part), width), np.float32) for part in parts]
+        vectors[space] = np.concatenate(blocks)[order]
+    return Rows(ids[order], np.concatenate([part.days for part in parts])[order], vectors)
+
+
+def doc_id_of(number: int) -> str:
+    """The document id as 16 hex digits."""
+    return f"{number:016x}"
+
+
+def day_number(day: datetime.date) -> int:
+    """Days since 1970-01-01."""
+    return day.toordinal() - _EPOCH

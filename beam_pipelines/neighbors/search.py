@@ -1,0 +1,187 @@
+"""Searching blocks of days: positives near the query's day, negatives far from it, or all days at once."""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..records import Space
+from .found import FOUND, Found, Side, keep_best, make_found
+from .index import Engine, Index, build_index, choose_engine
+from .rows import Rows, read_blocks
+
+_PAIRS_AT_ONCE = 8_000_000  # scores in memory at a time, 32 MB
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What to search.
+
+    Attributes:
+      counts: neighbors to keep for each query, space and side.
+      positive_days: largest day gap of a positive.
+      negative_days: smallest day gap of a negative.
+      engine: who searches large indexes.
+      exact_below: rows below which search is exact.
+    """
+
+    counts: Mapping[Side, int]
+    positive_days: int
+    negative_days: int
+    engine: Engine
+    exact_below: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """One worker's search: all queries against some blocks (for positives: the queries of these blocks).
+
+    Attributes:
+      side: what to search for.
+      blocks: blocks of the candidates.
+      query_blocks: blocks of the queries.
+      part: of ``parts`` hash shards, the candidates with ``id % parts == part``.
+    """
+
+    side: Side
+    blocks: tuple[int, ...]
+    query_blocks: tuple[int, ...]
+    part: int = 0
+    parts: int = 1
+
+
+def search_near(rows: Rows, first_day: int, last_day: int, plan: Plan) -> Found:
+    """Positives of the documents from ``first_day`` to ``last_day``, each among those at most ``plan.positive_days`` away."""
+    found = [np.zeros(0, FOUND)]
+    for day in np.unique(rows.days[(rows.days >= first_day) & (rows.days <= last_day)]):
+        queries = rows.take(rows.days == day)
+        candidates = rows.take(np.abs(rows.days - day) <= plan.positive_days)
+        found += [_search_all(queries, candidates, space, Side.POSITIVE, plan) for space in Space]
+    return keep_best(np.concatenate(found), plan.counts)
+
+
+def _search_all(queries: Rows, candidates: Rows, space: Space, side: Side, plan: Plan) -> Found:
+    asked, there = queries.having(space), candidates.having(space)
+    if not len(asked) or not len(there):
+        return np.zeros(0, FOUND)
+    index = build_index(candidates.vectors[space][there], plan.engine, plan.exact_below)
+    return _pairs(index, queries, candidates, asked, there, space, side, plan)
+
+
+def _pairs(index: Index, queries: Rows, candidates: Rows, asked: Any, there: Any, space: Space, side: Side, plan: Plan) -> Found:
+    # One more than wanted, since a document finds itself.
+    hits, _ = index.search(queries.vectors[space][asked], plan.counts[side] + 1)
+    query_numbers = np.repeat(asked, hits.shape[1])
+    valid = hits.ravel() >= 0
+    return make_found(queries, candidates, query_numbers[valid], there[hits.ravel()[valid]], side, space)
+
+
+class FarSearch:
+    """Searches one set of candidates again and again; indexes are built once.
+
+    Args:
+      candidates: documents of one block.
+      plan: what to search.
+      side: NEGATIVE for documents far from the query's day only, GLOBAL for all.
+    """
+
+    def __init__(self, candidates: Rows, plan: Plan, side: Side) -> None:
+        self._candidates = candidates
+        self._plan = plan
+        self._side = side
+        self._there = {space: there for space in Space if len(there := candidates.having(space))}
+        self._indexes: dict[Space, Index] = {}
+
+    def engines(self) -> Iterator[Engine]:
+        """The engine of every index."""
+        for there in self._there.values():
+            yield choose_engine(self._plan.engine, len(there), self._plan.exact_below)
+
+    def search(self, queries: Rows) -> Found:
+        """The best pairs of all spaces, not merged with those of other candidates yet."""
+        if not len(queries) or not len(self._candidates):
+            return np.zeros(0, FOUND)
+        nearest, farthest = _gap_range(queries.days, self._candidates.days)
+        if self._side is Side.NEGATIVE and farthest < self._plan.negative_days:
+            return np.zeros(0, FOUND)
+        whole = self._side is Side.GLOBAL or nearest >= self._plan.negative_days
+        find: Callable[[Rows, Space], Found] = self._by_index if whole else self._by_mask
+        return np.concatenate([np.zeros(0, FOUND), *(find(queries, space) for space in self._there)])
+
+    def _by_index(self, queries: Rows, space: Space) -> Found:
+        there, asked = self._there[space], queries.having(space)
+        if not len(asked):
+            return np.zeros(0, FOUND)
+        if space not in self._indexes:
+            self._indexes[space] = build_index(self._candidates.vectors[space][there], self._plan.engine, self._plan.exact_below)
+        return _pairs(self._indexes[space], queries, self._candidates, asked, there, space, self._side, self._plan)
+
+    def _by_mask(self, queries: Rows, space: Space) -> Found:
+        """Exact search for queries that are far from some candidates only."""
+        there, asked = self._there[space], queries.having(space)
+        count = min(self._plan.counts[self._side], len(there))
+        step = max(1, _PAIRS_AT_ONCE // len(there))
+        found = [np.zeros(0, FOUND)]
+        for part in (asked[start : start + step] for start in range(0, len(asked), step)):
+            scores = queries.vectors[space][part] @ self._candidates.vectors[space][there].T
+            gaps = np.abs(queries.days[part][:, None] - self._candidates.days[there][None, :])
+            scores[gaps < self._plan.negative_days] = -np.inf
+            hits = np.argsort(-scores, axis=1, kind="stable")[:, :count]
+            valid = np.isfinite(np.take_along_axis(scores, hits, axis=1)).ravel()
+            found.append(
+                make_found(
+                    queries, self._candidates, np.repeat(part, count)[valid], there[hits.ravel()[valid]], self._side, space
+                )
+            )  # fmt: skip
+        return np.concatenate(found)
+
+
+def _gap_range(left: Any, right: Any) -> tuple[int, int]:
+    """Smallest and largest distance in days between two ranges of days."""
+    low, high = int(right.min()) - int(left.max()), int(right.max()) - int(left.min())
+    return (0 if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
+
+
+def run_task(task: Task, plan: Plan, workspace: str, block_days: int, note: Callable[[str], None]) -> Found:
+    """Runs one task over the blocks in ``workspace``; ``note`` gets the name of each engine used."""
+    if task.side is Side.POSITIVE:
+        margin = -(-plan.positive_days // block_days)
+        first, last = min(task.blocks), max(task.blocks)
+        rows = read_blocks(workspace, range(first - margin, last + margin + 1))
+        return search_near(rows, first * block_days, (last + 1) * block_days - 1, plan)
+    searches = []
+    for block in task.blocks if task.side is Side.NEGATIVE else [None]:
+        candidates = read_blocks(workspace, task.blocks if block is None else [block])
+        searches.append(FarSearch(candidates.take(candidates.ids % np.uint64(task.parts) == task.part), plan, task.side))
+        for engine in searches[-1].engines():
+            note(engine.value)
+    found = [np.zeros(0, FOUND)]
+    for query_block in task.query_blocks:
+        queries = read_blocks(workspace, [query_block])
+        found.append(keep_best(np.concatenate([search.search(queries) for search in searches]), plan.counts))
+    return np.concatenate(found)
+
+
+def plan_tasks(documents: Mapping[int, int], sides: Sequence[Side], blocks_together: int, most_rows: int) -> list[Task]:
+    """Cuts the work into tasks.
+
+    Args:
+      documents: number of documents by block.
+      sides: what to search for.
+      blocks_together: blocks of one task, whose results are merged at once.
+      most_rows: rows of one index; larger sets are split by hash.
+    """
+    blocks = sorted(documents)
+    groups: dict[int, list[int]] = {}
+    for block in blocks:
+        groups.setdefault(block // blocks_together, []).append(block)
+    tasks = [Task(Side.POSITIVE, (block,), (block,)) for block in blocks if Side.POSITIVE in sides]
+    if Side.NEGATIVE in sides:
+        for group in groups.values():
+            parts = -(-max(documents[block] for block in group) // most_rows)
+            tasks += [Task(Side.NEGATIVE, tuple(group), tuple(blocks), part, parts) for part in range(parts)]
+    if Side.GLOBAL in sides and blocks:
+        parts = -(-sum(documents.values()) // most_rows)
+        tasks += [Task(Side.GLOBAL, tuple(blocks), tuple(blocks), part, parts) for part in range(parts)]
+    return tasks

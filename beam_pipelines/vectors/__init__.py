@@ -1,0 +1,218 @@
+"""``vectors``: one vector a document in each auxiliary space: entity, image and text (paper, section 2.2).
+
+Entity: the mean of the linked entities' embeddings, weighted by rarity. Image: the bits of the thumbnail's wavelet
+hash as ±1. Text: the SIF mean of the words of title, keywords and lead without the first principal component.
+"""
+
+import collections
+import dataclasses
+import functools
+import pickle
+from typing import Any
+
+from ...tasks.errors import InputError
+from .. import files, parquet
+from ..entities import tables
+from ..entities.linking import Linker
+from ..entities.mentions import Mentions, find_mentions
+from ..jobs import InputSpec, Job, JobRun
+from ..records import Article, Rejection, Space, Vector
+from ..shards import Shard
+from .spaces import Statistics, entity_vector, image_vector, remove_component, sif_weights, text_vector
+
+
+@dataclasses.dataclass(frozen=True)
+class VectorsOptions:
+    """Options of ``vectors``."""
+
+    alias_file: str = dataclasses.field(default="", metadata={"help": "TSV of alias, entity id, prior; default: of the entities folder"})
+    entity_embeddings: str = dataclasses.field(
+        default="", metadata={"help": "X.npy with keys in X.tsv, or word2vec text; default: of the entities folder"}
+    )
+    word_embeddings: str = dataclasses.field(
+        default="", metadata={"help": "X.npy with word and relative frequency in X.tsv; default: of the entities folder"}
+    )
+    lead_words: int = dataclasses.field(
+        default=60, metadata={"help": "words of the body in the text vector, beside title and keywords; 0 is the paper's way"}
+    )
+    sif_smoothing: float = dataclasses.field(default=1e-3, metadata={"help": "a in the weight a / (a + frequency) of a word"})
+    max_image_uses: int = dataclasses.field(default=12, metadata={"help": "an image hash of more documents is a logo or placeholder"})
+
+    def __post_init__(self) -> None:
+        if self.lead_words < 0 or self.sif_smoothing <= 0 or self.max_image_uses < 1:
+            raise InputError(
+                "got a number out of range",
+                field="--lead_words, --sif_smoothing, --max_image_uses",
+                remedy="lead_words from 0, sif_smoothing above 0, max_image_uses from 1",
+            )
+        if bool(self.alias_file) != bool(self.entity_embeddings):
+            raise InputError(
+                "got one of two files that belong together", field="--alias_file, --entity_embeddings", remedy="give both or neither"
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class Sources:
+    """Paths of the tables in use."""
+
+    aliases: str
+    entities: str
+    words: str
+
+
+def run(job: JobRun) -> None:
+    """The pipeline of ``vectors``."""
+    options: VectorsOptions = job.options
+    folder = job.input("entities")
+    sources = Sources(
+        options.alias_file or f"{folder}/aliases.tsv",
+        options.entity_embeddings or f"{folder}/entities.npy",
+        options.word_embeddings or f"{folder}/words.npy",
+    )
+    load_tables(sources)  # a broken file is an error now, not in a worker
+    shards = parquet.shard_paths(f"{job.input('articles')}/articles")
+    job.map_shards("link", functools.partial(_link, options, sources), shards)
+    statistics = [f"{job.workspace}/_statistics/part-{index:05d}-of-{len(shards):05d}.pickle" for index in range(len(shards))]
+    job.map_shards("weigh", _weigh, [statistics], accounted=False)
+    linked = parquet.shard_paths(f"{job.workspace}/_mentions")
+    job.map_shards("embed", functools.partial(_embed, options, sources), linked)
+
+
+@dataclasses.dataclass(frozen=True)
+class Tables:
+    """The tables, loaded."""
+
+    linker: Linker
+    entities: tables.Floats
+    words: tables.Floats
+    word_rows: dict[str, int]
+    word_frequencies: tuple[float, ...]
+
+
+@functools.lru_cache(maxsize=1)
+def load_tables(sources: Sources) -> Tables:
+    """Loads alias table and embeddings, once a process.
+
+    Raises:
+      InputError: if a file is broken, no alias leads to an embedding, or words come without frequencies.
+    """
+    entities, words = tables.read_embeddings(sources.entities), tables.read_embeddings(sources.words)
+    rows, aliases = entities.rows(), tables.read_aliases(sources.aliases)
+    if aliases and not any(alias.entity in rows for alias in aliases):
+        raise InputError(
+            f"no entity of the alias table has an embedding in {sources.entities}",
+            path=sources.aliases,
+            field=aliases[0].entity,
+            remedy="use the same entity ids in both files",
+        )
+    if words.keys and not words.counts:
+        raise InputError("got no frequencies", path=sources.words, remedy="write word and relative frequency in the .tsv beside the .npy")
+    return Tables(Linker(aliases, rows), entities.values, words.values, words.rows(), words.counts)
+
+
+def _link(options: VectorsOptions, sources: Sources, shard: Shard, path: str) -> None:
+    """Writes the mentions of every article and what the shard adds to the statistics."""
+    loaded = load_tables(sources)
+    sif = sif_weights(loaded.word_frequencies, options.sif_smoothing)
+    sums = Statistics.empty(len(loaded.entities))
+    texts: dict[str, list[tables.Floats]] = collections.defaultdict(list)
+    writer = shard.records("_mentions", Mentions)
+    for article in parquet.read_records(path, Article):
+        shard.read()
+        mentions = find_mentions(article, loaded.linker, loaded.word_rows, options.lead_words)
+        sums.documents += 1
+        sums.entity_documents[list(mentions.entities)] += 1
+        if mentions.image_hash:
+            sums.images[mentions.image_hash] += 1
+        text = text_vector(mentions, loaded.words, sif)
+        if text is not None:
+            texts[mentions.language].append(text)
+        writer.write(mentions)
+        shard.written()
+    for language, vectors in sorted(texts.items()):
+        sums.add_texts(language, vectors)
+    _save(shard.path("_statistics", "pickle"), sums)
+
+
+def _weigh(shard: Shard, parts: list[str]) -> None:
+    """Adds up the statistics of all shards."""
+    total = _load(parts[0])
+    for part in parts[1:]:
+        total.add(_load(part))
+    _save(f"{shard.workspace}/_weights.pickle", total)
+
+
+def _embed(options: VectorsOptions, sources: Sources, shard: Shard, path: str) -> None:
+    """Writes the vectors of every document."""
+    writers = {space: shard.records(space.value, Vector) for space in Space}
+    embedder = _embedder(options, sources, shard.workspace)
+    for mentions in parquet.read_records(path, Mentions):
+        shard.read()
+        vectors = embedder.vectors(mentions)
+        for space in Space:
+            shard.tally(f"{space.value}_vectors" if space in vectors else f"no_{space.value}_vector")
+        if not vectors:
+            shard.reject(mentions.doc_id, Rejection.NO_VECTOR, "no known entity, image or word")
+            continue
+        for space, values in vectors.items():
+            key = (mentions.doc_id, space.value, mentions.byline_date, mentions.publisher, mentions.language)
+            writers[space].write(Vector(*key, tuple(values.tolist())))
+        shard.written()
+
+
+@functools.lru_cache(maxsize=1)
+def _embedder(options: VectorsOptions, sources: Sources, workspace: str) -> "Embedder":
+    return Embedder(load_tables(sources), _load(f"{workspace}/_weights.pickle"), options)
+
+
+class Embedder:
+    """Vectors of a document from its mentions.
+
+    Args:
+      loaded: alias table and embeddings.
+      statistics: of the whole corpus.
+      options: of the job.
+    """
+
+    def __init__(self, loaded: Tables, statistics: Statistics, options: VectorsOptions) -> None:
+        self._loaded = loaded
+        self._rarity = statistics.rarity()
+        self._components = statistics.components()
+        self._boilerplate = statistics.boilerplate(options.max_image_uses)
+        self._sif = sif_weights(loaded.word_frequencies, options.sif_smoothing)
+
+    def vectors(self, mentions: Mentions) -> dict[Space, tables.Floats]:
+        """The vectors that are not zero, by space."""
+        found: dict[Space, tables.Floats] = {}
+        entity = entity_vector(mentions, self._loaded.entities, self._rarity)
+        if entity is not None and entity.any():
+            found[Space.ENTITY] = entity
+        if mentions.image_hash and mentions.image_hash not in self._boilerplate:
+            found[Space.IMAGE] = image_vector(mentions.image_hash)
+        text = text_vector(mentions, self._loaded.words, self._sif)
+        if text is not None:
+            text = remove_component(text, mentions.language, self._components)
+            if text.any():
+                found[Space.TEXT] = text
+        return found
+
+
+def _save(path: str, value: Statistics) -> None:
+    with files.open_write(f"{path}.tmp") as sink:
+        sink.write(pickle.dumps(value))
+    files.move(f"{path}.tmp", path)
+
+
+def _load(path: str) -> Any:
+    with files.open_read(path) as source:
+        return pickle.loads(source.read())  # noqa: S301 - our own file, written a phase ago in the job's workspace
+
+
+JOB = Job(
+    name="vectors",
+    summary="entity, image and text vectors of every document",
+    example="newsembed vectors --articles work/clean --entities work/entities --output work/vectors",
+    inputs=(InputSpec("articles", "folder written by clean"), InputSpec("entities", "folder written by entities")),
+    options=VectorsOptions,
+    run=run,
+)

@@ -1,0 +1,132 @@
+"""Document vectors of the three auxiliary spaces, from the numbers of what an article mentions."""
+
+import collections
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from ..entities.mentions import Mentions
+from ..entities.tables import Floats
+
+Doubles = np.ndarray[Any, np.dtype[np.float64]]
+_ENOUGH_FOR_A_COMPONENT = 50  # documents of a language that a principal component of its own needs
+
+
+def entity_vector(mentions: Mentions, embeddings: Floats, rarity: Floats) -> Floats | None:
+    """Mean of the mentioned entities' embeddings, weighted by rarity and by the logarithm of mentions.
+
+    Args:
+      mentions: of one document.
+      embeddings: float32 ``[E, D]``.
+      rarity: weight of each entity, float32 ``[E]``.
+
+    Returns:
+      float32 ``[D]``, or None where nothing is mentioned.
+    """
+    if not mentions.entities:
+        return None
+    rows = np.array(mentions.entities)
+    weights = rarity[rows] * (1 + np.log(np.array(mentions.entity_counts, np.float32)))
+    total = float(weights.sum())
+    return np.asarray(weights @ embeddings[rows] / total, np.float32) if total > 0 else None
+
+
+def text_vector(mentions: Mentions, embeddings: Floats, weights: Floats) -> Floats | None:
+    """SIF-weighted mean of the embeddings of the words of title, keywords and lead (Arora et al. 2017), before the component goes.
+
+    Args:
+      mentions: of one document.
+      embeddings: float32 ``[W, D]``.
+      weights: ``a / (a + frequency)`` of each word, float32 ``[W]``.
+
+    Returns:
+      float32 ``[D]``, or None where no word is known.
+    """
+    if not mentions.words:
+        return None
+    rows = np.array(mentions.words)
+    return np.asarray(weights[rows] @ embeddings[rows] / len(rows), np.float32)
+
+
+def image_vector(image_hash: bytes) -> Floats:
+    """The bits of a 64-bit wavelet hash as ±1: float32 ``[64]``; its cosine is 1 - 2 · Hamming distance / 64."""
+    return (2.0 * np.unpackbits(np.frombuffer(image_hash, np.uint8)) - 1.0).astype(np.float32)
+
+
+def sif_weights(frequencies: Sequence[float], smoothing: float) -> Floats:
+    """Smooth inverse frequency of each word: a / (a + p)."""
+    return (smoothing / (smoothing + np.array(frequencies, np.float64))).astype(np.float32)
+
+
+@dataclasses.dataclass
+class Statistics:
+    """What a set of documents says about rarity, boilerplate images and the common component; sums of shards add up.
+
+    Attributes:
+      documents: number of documents.
+      entity_documents: documents that mention each entity, ``[E]``.
+      moments: by language, the sum of outer products of unit text vectors ``[D, D]``.
+      texts: by language, the number of text vectors.
+      images: documents by image hash.
+    """
+
+    documents: int
+    entity_documents: np.ndarray[Any, np.dtype[np.int64]]
+    moments: dict[str, Doubles]
+    texts: collections.Counter[str]
+    images: collections.Counter[bytes]
+
+    @classmethod
+    def empty(cls, entities: int) -> Self:
+        return cls(0, np.zeros(entities, np.int64), {}, collections.Counter(), collections.Counter())
+
+    def add_texts(self, language: str, vectors: Sequence[Floats]) -> None:
+        """Adds the text vectors of documents of one language."""
+        if vectors:
+            stacked = np.stack(vectors).astype(np.float64)
+            norms = np.linalg.norm(stacked, axis=1, keepdims=True)
+            stacked /= np.where(norms > 0, norms, 1)
+            self.moments[language] = self.moments.get(language, 0) + stacked.T @ stacked
+            self.texts[language] += len(vectors)
+
+    def add(self, other: "Statistics") -> None:
+        """Adds the sums of another set."""
+        self.documents += other.documents
+        self.entity_documents += other.entity_documents
+        for language, moment in other.moments.items():
+            self.moments[language] = self.moments.get(language, 0) + moment
+        self.texts.update(other.texts)
+        self.images.update(other.images)
+
+    def rarity(self) -> Floats:
+        """Inverse document frequency log((N + 1) / (n + 1)) of each entity; 0 for one that every document mentions."""
+        return np.log((self.documents + 1.0) / (self.entity_documents + 1.0)).astype(np.float32)
+
+    def components(self) -> dict[str, Floats]:
+        """First principal direction of the text vectors by language; under "" that of all, for languages with few."""
+        everything = sum(self.moments[language] for language in sorted(self.moments)) if self.moments else None
+        found = {language: moment for language, moment in self.moments.items() if self.texts[language] >= _ENOUGH_FOR_A_COMPONENT}
+        if everything is not None:
+            found[""] = np.asarray(everything)
+        return {language: _first_direction(moment) for language, moment in found.items()}
+
+    def boilerplate(self, max_uses: int) -> set[bytes]:
+        """Image hashes that more than ``max_uses`` documents share: logos and placeholders."""
+        return {image for image, count in self.images.items() if count > max_uses}
+
+
+def _first_direction(moment: Doubles) -> Floats:
+    import threadpoolctl
+
+    with threadpoolctl.threadpool_limits(1):  # the same bits whatever the number of cores
+        _, directions = np.linalg.eigh(moment)
+    first = directions[:, -1]
+    return np.asarray(first * (1 if first[np.argmax(np.abs(first))] >= 0 else -1), np.float32)
+
+
+def remove_component(vector: Floats, language: str, components: Mapping[str, Floats]) -> Floats:
+    """The vector without its part along the language's common component."""
+    component = components.get(language, components.get(""))
+    return vector if component is None else np.asarray(vector - (vector @ component) * component, np.float32)
