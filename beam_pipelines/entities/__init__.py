@@ -75,8 +75,8 @@ def _count_words(options: EntitiesOptions, shard: Shard, path: str) -> None:
     counts: dict[str, list[int]] = collections.defaultdict(lambda: [0, 0, 0])
     for article in parquet.read_records(path, Article):
         shard.read()
-        for word, column in word_uses(article.body):
-            counts[f"{article.language}\t{word}"][column] += 1
+        for word, capital in word_uses(article.body):
+            counts[f"{article.language}\t{word}"][int(capital)] += 1
         for word in head_words(article, options.lead_words):
             counts[f"{article.language}\t{word}"][2] += 1
         for column in range(3):

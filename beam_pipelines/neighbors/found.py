@@ -55,8 +55,7 @@ def _cosines(left: Floats, right: Floats, left_rows: Any, right_rows: Any) -> Fl
     if not left.shape[1] or not right.shape[1]:
         return np.full(len(left_rows), np.nan, np.float32)
     cosines = np.einsum("pd,pd->p", left[left_rows], right[right_rows])
-    missing = ~(left.any(axis=1)[left_rows] & right.any(axis=1)[right_rows])
-    cosines[missing] = np.nan
+    cosines[np.logical_not(left[left_rows].any(axis=1) & right[right_rows].any(axis=1))] = np.nan
     return np.asarray(np.clip(cosines, -1, 1), np.float32)
 
 

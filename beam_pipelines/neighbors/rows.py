@@ -81,7 +81,8 @@ def write_blocks(workspace: str, shard: int, rows: Rows, block_days: int) -> lis
     for block in present:
         part = rows.take(blocks == block)
         buffer = io.BytesIO()
-        np.savez(buffer, ids=part.ids, days=part.days, **{space.value: values for space, values in part.vectors.items()})
+        arrays: dict[str, Any] = {"ids": part.ids, "days": part.days, **{space.value: values for space, values in part.vectors.items()}}
+        np.savez(buffer, **arrays)
         path = block_path(workspace, block, shard)
         with files.open_write(f"{path}.tmp") as sink:
             sink.write(buffer.getvalue())
