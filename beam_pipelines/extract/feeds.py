@@ -41,7 +41,7 @@ def _looks_like_feed(head: bytes) -> bool:
 
 
 def _name(node: etree._Element) -> str:
-    return etree.QName(node).localname.lower() if isinstance(node.tag, str) else ""
+    return node.tag.rpartition("}")[2].lower() if isinstance(node.tag, str) else ""
 
 
 def _child_text(node: etree._Element, name: str) -> str:

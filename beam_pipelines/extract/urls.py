@@ -11,7 +11,8 @@ _TRACKING = re.compile(
     r"|smid|smtyp|partner|rss|emc|_r|sr_share|xtor|via|share|feedtype|feedname|_ga|hsid|ocid|spm)$",
     re.IGNORECASE,
 )
-_DEFAULT_PORTS = {"http": 80, "https": 443}
+_SCHEMES = ("http", "https")
+_DEFAULT_PORTS = (None, 80, 443)
 _SAFE = "/:@!$&'()*+,;=~-._%"
 
 
@@ -34,12 +35,12 @@ def canonical_url(url: str, base: str = "") -> str:
     except ValueError:
         return ""
     host = (parts.hostname or "").rstrip(".")
-    if parts.scheme.lower() not in _DEFAULT_PORTS or not host:
+    if parts.scheme.lower() not in _SCHEMES or not host:
         return ""
     host = host.removeprefix("www.") or host
     if ":" in host:
         host = f"[{host}]"
-    if port not in (None, _DEFAULT_PORTS[parts.scheme.lower()]):
+    if port not in _DEFAULT_PORTS:
         host = f"{host}:{port}"
     query = urlencode(sorted((name, value) for name, value in parse_qsl(parts.query, keep_blank_values=True) if not _TRACKING.match(name)))
     path = re.sub(r"/{2,}", "/", quote(parts.path, safe=_SAFE)).rstrip("/")

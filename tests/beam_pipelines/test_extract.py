@@ -1,0 +1,217 @@
+"""extract: pages, feeds, rows, joins, and everything that is broken."""
+
+import datetime
+import io
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from newsembed.beam_pipelines import jobs, parquet
+from newsembed.beam_pipelines.crawl.fetch import Fetched
+from newsembed.beam_pipelines.crawl.warc import WarcWriter
+from newsembed.beam_pipelines.extract import JOB
+from newsembed.beam_pipelines.extract.feeds import parse_feed
+from newsembed.beam_pipelines.extract.page import extract_page, people
+from newsembed.beam_pipelines.extract.structured import day_in_url, parse_day
+from newsembed.beam_pipelines.extract.urls import canonical_url, registered_domain
+from newsembed.beam_pipelines.records import Article, DeadLetter, Hub, Rejection, make_doc_id
+from newsembed.tasks.errors import InputError
+
+ONE = ["--direct_num_workers=1"]
+SENTENCE = "The council of the river town voted late on Tuesday to raise the embankment before the autumn rains arrive. "
+BODY = "".join(f"<p>{SENTENCE * 3} Paragraph {number}.</p>" for number in range(6))
+
+
+def article_page(title="Council raises embankment", extra="", url_image="http://s.example/i.png"):
+    ld = json.dumps(
+        {
+            "@type": "NewsArticle",
+            "headline": title,
+            "datePublished": "2021-03-01T23:30:00-05:00",
+            "dateModified": "2021-03-04",
+            "author": [{"name": "Ann Lee"}, {"name": "By Bo Chen"}],
+        }
+    )
+    return f'<html lang="en"><head><title>{title} - Site</title><meta property="og:image" content="{url_image}"><meta name="keywords" content="flood, council"><script type="application/ld+json">{ld}</script></head><body><article><h1>{title}</h1>{BODY}{extra}</article></body></html>'
+
+
+def hub_page():
+    links = "".join(f'<li><a href="http://s.example/a/{n}">A headline about something number {n}</a></li>' for n in range(12))
+    return f"<html><head><title>Weather</title></head><body><h1>Weather</h1><ul>{links}</ul></body></html>"
+
+
+FEED = '<?xml version="1.0"?><rss version="2.0"><channel><title>Floods</title><item><title>Embankment to rise, says council</title><link>http://s.example/a/1</link></item></channel></rss>'
+
+
+def png():
+    from PIL import Image
+
+    buffer = io.BytesIO()
+    image = Image.new("L", (64, 64))
+    image.putdata([int(127 + 120 * math.sin(x / 9) * math.cos(y / 7)) for y in range(64) for x in range(64)])
+    image.save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def warc(path, responses, cut=0):
+    buffer = io.BytesIO()
+    writer = WarcWriter(buffer, "test")
+    for url, kind, body, *status in responses:
+        writer.write(
+            Fetched(url, status[0] if status else 200, "OK", (("Content-Type", kind),), body if isinstance(body, bytes) else body.encode())
+        )
+    path.write_bytes(buffer.getvalue()[: -cut or None])
+    return str(path)
+
+
+def run(tmp_path, **inputs):
+    return jobs.execute(JOB, inputs, str(tmp_path / "out"), beam_args=ONE).manifest["counts"]
+
+
+def letters(tmp_path):
+    return [
+        letter
+        for path in sorted((tmp_path / "out/dead_letters").rglob("*.parquet"))
+        for letter in parquet.read_records(str(path), DeadLetter)
+    ]
+
+
+def test_pages_feeds_and_images_are_joined(tmp_path):
+    path = warc(
+        tmp_path / "a.warc.gz",
+        [
+            ("http://www.s.example/a/1?utm_source=x", "text/html", article_page()),
+            ("http://s.example/weather", "text/html; charset=utf-8", hub_page()),
+            ("http://s.example/feed", "application/rss+xml", FEED),
+            ("http://s.example/i.png", "image/png", png()),
+        ],
+    )
+    counts = run(tmp_path, warc=[path])
+    assert counts == {"in": 4, "out": 4, "rejected": {}, "failed": {}, "tallies": {"articles": 1, "hubs": 2, "images": 1}}
+    (article,) = parquet.read_stream(str(tmp_path / "out/articles"), Article)
+    assert article.doc_id == make_doc_id("http://s.example/a/1")
+    assert (article.title, article.authors, article.publisher) == ("Council raises embankment", ("Ann Lee", "Bo Chen"), "s.example")
+    assert (article.byline_date, article.modified_date, article.date_source) == (
+        datetime.date(2021, 3, 2),
+        datetime.date(2021, 3, 4),
+        "json-ld",
+    )
+    assert article.keywords == ("flood", "council")
+    assert article.anchor_texts == ("A headline about something number 1", "Embankment to rise, says council")
+    assert len(article.image_hash) == 8
+    hubs = {hub.title: hub for hub in parquet.read_stream(str(tmp_path / "out/hubs"), Hub)}
+    assert set(hubs) == {"Weather", "Floods"}
+    assert hubs["Weather"].doc_ids == (article.doc_id,), "members that are no article of the corpus are dropped"
+    assert article.hubs == tuple(sorted(hub.hub_id for hub in hubs.values()))
+
+
+def test_every_broken_response_gets_a_reason_and_nothing_else_is_lost(tmp_path):
+    path = warc(
+        tmp_path / "a.warc.gz",
+        [
+            ("http://s.example/junk", "text/html", bytes(range(256)) * 20),
+            ("http://s.example/gone", "text/html", "gone", 404),
+            ("http://s.example/i.png", "image/png", b"no image"),
+            ("http://s.example/x.css", "text/css", "a{}"),
+            ("http://s.example/empty", "text/html", "<html><body></body></html>"),
+            ("http://s.example/a/1", "text/html", article_page()),
+            ("http://s.example/a/2", "text/html", article_page() * 3),
+        ],
+        cut=400,
+    )
+    counts = run(tmp_path, warc=[path])
+    assert counts["in"] == 7
+    assert counts["out"] == 1
+    assert counts["rejected"] == {"not_ok_status": 1, "not_html": 1, "no_content": 1}
+    assert sum(counts["failed"].values()) == 3
+    assert counts["failed"]["undecodable"] == 1
+    assert counts["failed"]["parser_error"] == 1
+    assert {letter.key for letter in letters(tmp_path)} >= {"http://s.example/junk", "http://s.example/gone"}
+
+
+def test_rows_of_jsonl_and_parquet(tmp_path):
+    import zstandard
+
+    good = {
+        "url": "https://www.n.example/1",
+        "title": " A  title ",
+        "body": "text",
+        "authors": ["Ann Lee"],
+        "published_at": "2020-05-01T23:00:00Z",
+        "feeds": ["top/us"],
+    }
+    lines = [
+        json.dumps(good),
+        "{no json",
+        json.dumps({**good, "title": ""}),
+        "",
+        json.dumps({**good, "url": "/relative"}),
+        json.dumps({**good, "url": "https://n.example/2", "byline_date": "1/21", "published_at": None}),
+    ]
+    file = tmp_path / "rows.jsonl.zst"
+    file.write_bytes(zstandard.compress("\n".join(lines).encode()))
+    counts = run(tmp_path, articles=[str(file)])
+    assert (counts["in"], counts["out"], counts["failed"]) == (5, 2, {"broken_record": 1, "missing_field": 2})
+    first, second = parquet.read_stream(str(tmp_path / "out/articles"), Article)
+    assert (first.url, first.title, first.byline_date, first.publisher) == (
+        "http://n.example/1",
+        "A title",
+        datetime.date(2020, 5, 1),
+        "n.example",
+    )
+    assert second.byline_date is None
+    (hub,) = parquet.read_stream(str(tmp_path / "out/hubs"), Hub)
+    assert (hub.title, hub.publisher, len(hub.doc_ids)) == ("top/us", "n.example", 2)
+    found = {letter.key.rpartition(":")[2]: letter for letter in letters(tmp_path)}
+    assert found["2"].reason == "broken_record"
+    assert found["3"].detail.startswith("title:")
+    assert found["5"].detail.startswith("url: got '/relative'")
+
+
+def test_what_is_no_input_is_refused_with_a_remedy(tmp_path):
+    for name, content, message in (("a.warc.gz", b"PK not a warc", "expected gzip or WARC"), ("a.csv", b"a,b", "unknown kind of article file")):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(InputError, match=message):
+            run(tmp_path, **{"warc" if "warc" in name else "articles": [str(tmp_path / name)]})
+    with pytest.raises(InputError, match="--warc, --articles: no input"):
+        run(tmp_path)
+
+
+def test_pages_without_a_title_or_text_are_rejected():
+    assert extract_page("<html><body><p>hi</p></body></html>", "http://s.example/x").rejection in (
+        Rejection.NOT_AN_ARTICLE,
+        Rejection.NO_CONTENT,
+    )
+    page = extract_page(hub_page(), "http://s.example/weather")
+    assert page.hub_title == "Weather"
+    assert len(page.links) == 12
+
+
+def test_dates_people_and_urls():
+    assert parse_day("2021-02-30") is None
+    assert parse_day("0001-01-01T00:00:00+05:00") == datetime.date(1, 1, 1)
+    assert day_in_url("http://s.example/2016/11/08/story") == datetime.date(2016, 11, 8)
+    assert day_in_url("http://s.example/2016/13/08/story") is None
+    assert people("By Ann Lee and Bo Chen, bo@x.org; Ann Lee") == ("Ann Lee", "Bo Chen")
+    assert people("Por Luis Ruiz") == ("Luis Ruiz",)
+    assert registered_domain("http://news.bbc.co.uk/1") == "bbc.co.uk"
+    assert registered_domain("http://127.0.0.1:80/") == "127.0.0.1"
+    assert canonical_url("http:/www.s.example/a") == "http://s.example/a"
+    assert canonical_url("javascript:void(0)") == ""
+
+
+@given(st.from_regex(r"https?://[a-z]{1,5}\.[a-z]{2,3}(:[0-9]{2,4})?(/[a-z0-9%/.]{0,10})?(\?[a-z=&0-9_]{0,12})?(#[a-z]*)?", fullmatch=True))
+def test_canonical_urls_are_stable(url):
+    once = canonical_url(url)
+    assert canonical_url(once) == once
+    assert "#" not in once
+    assert canonical_url(url.replace("http:", "https:", 1)) == canonical_url(url.replace("https:", "http:", 1)) or ":" in url[8:]
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_a_feed_or_not(raw):
+    for start in (b"", b"<rss>", b"<feed", b"{"):
+        feed = parse_feed(start + raw)
+        assert feed is None or isinstance(feed.entries, tuple)
