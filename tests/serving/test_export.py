@@ -94,20 +94,22 @@ def parse(*arguments):
     return parser.parse_args(arguments)
 
 
-def test_command_with_shorter_length_and_step(model_dir, tmp_path, capsys):
-    output = str(tmp_path / "saved")
-    arguments = ("--model", f"{model_dir}@10", "--output", output, "--max_length", "20", "--platforms", "cpu")
+def test_command_with_shorter_length_step_and_bfloat16(tmp_path, tiny, capsys):
+    config = dataclasses.replace(tiny.config, dtype="bfloat16", num_layers=1, norm="pre", pooling="mean")
+    model, output = str(tmp_path / "model"), str(tmp_path / "saved")
+    tiny.save_model(tmp_path / "model", config)
+    arguments = ("--model", f"{model}@10", "--output", output, "--max_length", "20", "--platforms", "cpu")
     assert export.run(parse(*arguments)) == 0
     assert "step 10 exported" in capsys.readouterr().out
     encoder = SavedModelEncoder(output)
     assert encoder.facts["length_buckets"] == [20]
-    expected = load_encoder(model_dir, 10, max_length=20).encode(TITLES, BODIES)
-    np.testing.assert_allclose(encoder.encode(TITLES, BODIES), expected, atol=1e-5)
+    expected = load_encoder(model, 10, max_length=20).encode(TITLES, BODIES)
+    np.testing.assert_allclose(encoder.encode(TITLES, BODIES), expected, atol=2e-2)
     with pytest.raises(InputError, match="exists already"):
         export.run(parse(*arguments))
-    weights = ("--model", model_dir, "--output", output, "--format", "safetensors", "--overwrite")
+    weights = ("--model", model, "--output", output, "--format", "safetensors", "--overwrite")
     assert export.run(parse(*weights)) == 0
-    assert load_encoder(output).model.config.embedding_size == 8
+    assert load_encoder(output).model.config == config
 
 
 @pytest.mark.parametrize(
@@ -137,11 +139,3 @@ def test_other_folders_are_refused(tmp_path, model_dir):
     (tmp_path / "newsembed.json").write_text("{}")
     with pytest.raises(InputError, match="lacks digest, dimensions"):
         SavedModelEncoder(str(tmp_path))
-
-
-def test_bfloat16_exports(tmp_path, tiny):
-    tiny.save_model(
-        tmp_path / "model", dataclasses.replace(tiny.config, dtype="bfloat16", num_layers=1, norm="pre", pooling="mean"), steps=(1,)
-    )
-    report = export.export_saved_model(str(tmp_path / "model"), str(tmp_path / "saved"), platforms=("cpu",), max_length=20)
-    assert 0 < report.max_difference <= 2e-2
