@@ -61,8 +61,7 @@ setup(
     long_description_content_type="text/markdown",
     python_requires=">=3.11",
     package_dir={"newsembed": "."},
-    packages=["newsembed"]
-    + [f"newsembed.{name}" for name in find_packages(str(ROOT)) if name.partition(".")[0] in ROOMS],
+    packages=["newsembed"] + [f"newsembed.{name}" for name in find_packages(str(ROOT)) if name.partition(".")[0] in ROOMS],
     package_data={
         "newsembed": ["gin/*/*.gin", "py.typed"],
         "newsembed.beam_pipelines": ["*.json", "*/*.json", "*.txt", "*/*.txt"],

@@ -5,6 +5,7 @@ from typing import Any
 
 import apache_beam as beam
 import numpy as np
+import numpy.typing as npt
 
 from .. import files
 from ..jobs import InputSpec, Job, JobRun
@@ -33,7 +34,7 @@ def run(job: JobRun) -> None:
 
 def _apply_rules(shard: Shard, path: str, options: CleanOptions) -> None:
     kept, signatures = shard.records("_kept", Article), shard.records("_signatures", Signature)
-    sketches = []
+    sketches: list[npt.NDArray[np.uint32]] = []
     for raw in read_records(path, Article):
         shard.read()
         article = cleaned(raw, options)

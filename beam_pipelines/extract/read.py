@@ -101,7 +101,11 @@ def decode(payload: bytes, charset: str) -> str | None:
     head = payload[:4096]
     if payload and sum(byte < 9 or 13 < byte < 32 for byte in head) > len(head) // 20:
         return None
-    return str(bytes_to_str(payload, charset or detect_encoding(payload), errors="replace", fallback_encodings=("utf-8", "windows-1252")))
+    return str(
+        bytes_to_str(
+            payload, charset or detect_encoding(payload) or "utf-8", errors="replace", fallback_encodings=("utf-8", "windows-1252")
+        )
+    )
 
 
 def _read_page(shard: Shard, outputs: Outputs, response: Response) -> None:

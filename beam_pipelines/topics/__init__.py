@@ -90,7 +90,8 @@ def draw(doc_id: str, topic: int) -> float:
 
 
 def _choose_topics(shard: Shard, hub_paths: Sequence[str], paths: Sequence[str], options: TopicsOptions) -> None:
-    present, authors = set(), set()
+    present: set[str] = set()
+    authors: set[str] = set()
     for path in paths:
         for batch in read_batches(path, ["doc_id", "authors"]):
             present.update(batch.column("doc_id").to_pylist())

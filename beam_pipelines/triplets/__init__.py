@@ -19,7 +19,7 @@ from .evergreen import EvergreenModel, default_model, fit_model, pair_features, 
 from .mine import TripletsOptions, group_by_query, merge_spaces, mine, order_key
 from .table import read_table, write_table
 
-_COUNTS, _MODEL, _TABLE = "_month_counts", "_date_model/model.npz", "_table/table.npz"
+_COUNTS, _MODEL, _TABLE = "_month_counts", "_date_model/model.npz", "documents/table.npz"
 _FILTER = "evergreen.json"  # published: the weights that were used
 _BATCH = 500
 _SHARPNESS_SAMPLE = 400
@@ -29,7 +29,8 @@ def run(job: JobRun) -> None:
     """Fits the byline-date model, then pairs each article with its neighbors.
 
     A record is an article; it is written if it became the anchor of a triplet. Stream: ``triplets``; in the folder's
-    root ``evergreen.json``, the weights of the evergreen filter that were used.
+    root ``evergreen.json``, the weights of the evergreen filter that were used, and ``documents/table.npz``, how well
+    each article's date can be told from its text.
     """
     paths = shard_paths(f"{job.input('articles')}/articles")
     neighbors = shard_paths(f"{job.input('neighbors')}/neighbors")

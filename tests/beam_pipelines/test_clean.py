@@ -166,10 +166,8 @@ def test_signatures_estimate_exact_jaccard():
 
 def test_components_follow_chains():
     a, b, c, d = ((n, f"{n:016x}", n % 2, n) for n in range(4))
-    found = dict(
-        (row, (shard, reason, cluster))
-        for shard, (row, reason, cluster) in components([(b, c, "near_duplicate"), (a, b, "near_duplicate"), (c, d, "duplicate_url")])
-    )
+    edges = [(b, c, "near_duplicate"), (a, b, "near_duplicate"), (c, d, "duplicate_url")]
+    found = {row: (shard, reason, cluster) for shard, (row, reason, cluster) in components(edges)}
     assert {cluster for _, _, cluster in found.values()} == {a[1]}
     assert [found[n][1] for n in range(4)] == ["", "near_duplicate", "duplicate_url", "duplicate_url"]
 

@@ -171,7 +171,10 @@ def test_rows_of_jsonl_and_parquet(tmp_path):
 
 
 def test_what_is_no_input_is_refused_with_a_remedy(tmp_path):
-    for name, content, message in (("a.warc.gz", b"PK not a warc", "expected gzip or WARC"), ("a.csv", b"a,b", "unknown kind of article file")):
+    for name, content, message in (
+        ("a.warc.gz", b"PK not a warc", "expected gzip or WARC"),
+        ("a.csv", b"a,b", "unknown kind of article file"),
+    ):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(InputError, match=message):
             run(tmp_path, **{"warc" if "warc" in name else "articles": [str(tmp_path / name)]})
