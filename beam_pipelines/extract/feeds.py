@@ -1,9 +1,10 @@
 """RSS, Atom, RDF and JSON feeds: their title and the links of their entries."""
 
 import dataclasses
-import json
 
 from lxml import etree
+
+from .loose_json import load_json
 
 _MAX_ENTRIES = 5_000
 
@@ -67,7 +68,7 @@ def _link(entry: etree._Element) -> str:
 
 def _json_feed(raw: bytes) -> Feed | None:
     try:
-        value = json.loads(raw)
+        value = load_json(raw)
     except ValueError:
         return None
     if not isinstance(value, dict) or "jsonfeed.org" not in str(value.get("version", "")):

@@ -5,6 +5,7 @@ import datetime
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 from ..records import Rejection
 from .structured import Structured, parse_day, read_structured
@@ -73,7 +74,8 @@ def extract_page(html: str, url: str) -> ExtractedPage:
     links = tuple(_links(tree, page_url))
     structured = read_structured(tree)
     said = sum(1 for _, text in links if len(text.split()) >= _MIN_LINK_WORDS)
-    if _is_hub(structured, _text_outside_links(tree), said):  # surely one, and spares the slow extractor
+    front = urlsplit(page_url).path == "/"
+    if _is_hub(structured, _text_outside_links(tree), said, front=front):  # surely one, and spares the slow extractor
         return ExtractedPage(hub_title=_title(structured, None) or _element_title(tree) or page_url, links=links)
     document = trafilatura.bare_extraction(
         tree,
@@ -85,7 +87,7 @@ def extract_page(html: str, url: str) -> ExtractedPage:
         date_extraction_params={"original_date": True, "extensive_search": False},
     )
     body = (document.text or "")[:_MAX_BODY_CHARACTERS].strip() if document is not None else ""
-    if _is_hub(structured, len(body), said):
+    if _is_hub(structured, len(body), said, front=front):
         return ExtractedPage(hub_title=_title(structured, document) or page_url, links=links)
     if len(body) < _MIN_BODY_CHARACTERS and not structured.is_article:
         return ExtractedPage(
@@ -129,9 +131,12 @@ def people(text: str | tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(kept))[:_MAX_AUTHORS]
 
 
-def _is_hub(structured: Structured, characters: int, said: int) -> bool:
-    """Many headlines as links and no text that outweighs them, on a page that does not call itself an article."""
-    return not structured.is_article and said >= _MIN_HUB_LINKS and characters < 60 * said
+def _is_hub(structured: Structured, characters: int, said: int, *, front: bool) -> bool:
+    """Many headlines as links and no text that outweighs them, on a page that does not call itself an article.
+
+    A site's front page needs the headlines only: some call themselves articles (NPR, NBC), some print whole teasers.
+    """
+    return said >= _MIN_HUB_LINKS and (front or (not structured.is_article and characters < 60 * said))
 
 
 def _text_outside_links(tree: Any) -> int:

@@ -162,6 +162,9 @@ def _read_rows(shard: Shard, outputs: Outputs, piece: Slice) -> None:
     feeds: dict[tuple[str, str], set[str]] = {}
     for where, row in read_rows(piece):
         shard.read()
+        if isinstance(row, EOFError):
+            shard.fail(where, Failure.TRUNCATED, f"the file is cut or broken from here on: {row}")
+            continue
         if isinstance(row, str):
             shard.fail(where, Failure.BROKEN_RECORD, "no JSON object", row)
             continue

@@ -3,20 +3,21 @@
 import contextlib
 import dataclasses
 import datetime
-import io
 import itertools
-import json
+import zlib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, BinaryIO
 
 import zstandard
 
 from ...tasks.errors import InputError
 from .. import files
+from .loose_json import load_json
 
 RECORDS_PER_WARC_SLICE = 200
 LINES_PER_SLICE = 4_000
 _MAX_PAYLOAD_BYTES = 20 << 20
+_CHUNK_BYTES = 1 << 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,8 +129,6 @@ def _response(record: Any) -> Response:
 
 def _decoded(payload: bytes, encoding: str) -> bytes:
     """Undoes a Content-Encoding that the archive kept; bounded, and left as it is if it does not fit."""
-    import zlib
-
     if "gzip" not in encoding.lower() and "deflate" not in encoding.lower():
         return payload
     try:
@@ -140,45 +139,113 @@ def _decoded(payload: bytes, encoding: str) -> bytes:
 
 def _article_slices(path: str) -> list[Slice]:
     if path.endswith(".parquet"):
-        import pyarrow.parquet as pq
-
-        with files.open_read(path) as source:
-            rows = pq.read_metadata(source).num_rows
+        rows = _parquet_row_count(path)
         return [Slice(path, "parquet", start, LINES_PER_SLICE) for start in range(0, max(rows, 1), LINES_PER_SLICE)]
     if not path.endswith((".jsonl", ".jsonl.zst", ".jsonl.gz", ".json", ".ndjson")):
         raise InputError(
             "unknown kind of article file", path=path, field="--articles", remedy="give .jsonl, .jsonl.zst, .jsonl.gz or .parquet"
         )
-    lines = sum(1 for _ in _lines(path))
+    lines = 0
+    # A cut end is counted when the last slice is read; the lines before it are used.
+    with contextlib.suppress(EOFError):
+        for _ in _lines(path):
+            lines += 1
     return [Slice(path, "jsonl", start, LINES_PER_SLICE) for start in range(0, max(lines, 1), LINES_PER_SLICE)]
 
 
-def _lines(path: str) -> Iterator[bytes]:
-    import gzip
+def _parquet_row_count(path: str) -> int:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
     with files.open_read(path) as source:
-        if path.endswith(".zst"):
-            yield from io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(source, read_across_frames=True), 1 << 20)
-        elif path.endswith(".gz"):
-            yield from gzip.GzipFile(fileobj=source)
-        else:
-            yield from source
+        try:
+            return int(pq.read_metadata(source).num_rows)
+        except pa.ArrowInvalid as error:
+            raise InputError(f"no Parquet file: {error}", path=path, field="--articles", remedy="write or fetch the file again") from error
 
 
-def read_rows(piece: Slice) -> Iterator[tuple[str, dict[str, Any] | str]]:
-    """("path:line", row) of a slice of an article file; in place of a row that is none, the text of the line."""
+def _lines(path: str) -> Iterator[bytes]:
+    """Whole lines of an article file, without their ends.
+
+    Raises:
+      InputError: if the file is not compressed as its name says.
+      EOFError: after the last whole line, if the compressed data is cut or breaks there.
+    """
+    pending = b""
+    with files.open_read(path) as source:
+        for chunk in _chunks(path, source):
+            *lines, pending = (pending + chunk).split(b"\n")
+            yield from lines
+    if pending:
+        yield pending
+
+
+def _chunks(path: str, source: BinaryIO) -> Iterator[bytes]:
+    compressed = _zstd_chunks if path.endswith(".zst") else _gzip_chunks if path.endswith(".gz") else None
+    if compressed is None:
+        yield from iter(lambda: source.read(_CHUNK_BYTES), b"")
+        return
+    started = False
+    try:
+        for chunk in compressed(source):
+            started = started or bool(chunk)
+            yield chunk
+    except (OSError, zlib.error, zstandard.ZstdError) as error:
+        if started:
+            raise EOFError(str(error)) from error
+        raise InputError(
+            f"not compressed as its name says: {error}", path=path, field="--articles", remedy="rename the file, or fetch it again"
+        ) from error
+
+
+def _gzip_chunks(source: BinaryIO) -> Iterator[bytes]:
+    import gzip
+
+    stream = gzip.GzipFile(fileobj=source)
+    # Not read(), which throws away what it has when the end is missing.
+    yield from iter(lambda: stream.read1(_CHUNK_BYTES), b"")
+
+
+def _zstd_chunks(source: BinaryIO) -> Iterator[bytes]:
+    # zstandard's own stream reader takes a cut file for a whole one, so the frames are walked here.
+    frame = zstandard.ZstdDecompressor().decompressobj()
+    started = False
+    while chunk := source.read(_CHUNK_BYTES):
+        while chunk:
+            if frame.eof:
+                frame = zstandard.ZstdDecompressor().decompressobj()
+            started = True
+            yield frame.decompress(chunk)
+            chunk = frame.unused_data
+    if started and not frame.eof:
+        raise EOFError("the last zstd frame is cut short")
+
+
+def read_rows(piece: Slice) -> Iterator[tuple[str, dict[str, Any] | str | EOFError]]:
+    """("path:line", row) of a slice of an article file.
+
+    In place of a row that is none, the text of the line; in place of the rest of a file that is cut, the error.
+    """
     if piece.kind == "parquet":
         yield from _parquet_rows(piece)
         return
-    for number, line in enumerate(_lines(piece.path), 1):
-        if number > piece.start + piece.count:
-            return
-        if number > piece.start and line.strip():
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError):
-                row = None
-            yield f"{piece.path}:{number}", row if isinstance(row, dict) else line.decode("utf-8", "replace").strip()
+    number = 0
+    try:
+        for number, line in enumerate(_lines(piece.path), 1):
+            if number > piece.start + piece.count:
+                return
+            if number > piece.start and line.strip():
+                yield f"{piece.path}:{number}", _json_object(line)
+    except EOFError as error:
+        yield f"{piece.path}:{number + 1}", error
+
+
+def _json_object(line: bytes) -> dict[str, Any] | str:
+    try:
+        row = load_json(line)
+    except ValueError:
+        row = None
+    return row if isinstance(row, dict) else line.decode("utf-8", "replace").strip()
 
 
 def _parquet_rows(piece: Slice) -> Iterator[tuple[str, dict[str, Any] | str]]:

@@ -2,10 +2,11 @@
 
 import dataclasses
 import datetime
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
+
+from .loose_json import load_json
 
 _ARTICLE_TYPES = {
     "article",
@@ -112,8 +113,8 @@ def _json_ld(tree: Any) -> Iterator[dict[str, Any]]:
     for script in tree.iter("script"):
         if (script.get("type") or "").strip().lower() == "application/ld+json" and script.text:
             try:
-                value = json.loads(script.text.strip().rstrip(";"), strict=False)
-            except (ValueError, RecursionError):
+                value = load_json(script.text.strip().rstrip(";"))
+            except ValueError:
                 continue  # broken JSON-LD is common; meta elements and text remain
             yield from _objects(value, depth=4)
 

@@ -170,6 +170,64 @@ def test_rows_of_jsonl_and_parquet(tmp_path):
     assert found["5"].detail.startswith("url: got '/relative'")
 
 
+@pytest.mark.parametrize("kind", ["gz", "zst"])
+def test_lines_before_a_cut_are_kept_and_the_cut_is_counted(tmp_path, kind):
+    import gzip
+    import random
+
+    import zstandard
+
+    draw = random.Random(3)
+    lines = [json.dumps({"url": f"http://n.example/{n}", "title": f"T {n}", "body": draw.randbytes(400).hex()}) for n in range(400)]
+    raw = "\n".join(lines).encode()
+    packed = gzip.compress(raw) if kind == "gz" else zstandard.ZstdCompressor(write_content_size=False).compress(raw)
+    file = tmp_path / f"rows.jsonl.{kind}"
+    file.write_bytes(packed[: len(packed) // 2])
+    counts = run(tmp_path, articles=[str(file)])
+    assert counts["failed"] == {"truncated": 1}
+    assert counts["in"] == counts["out"] + 1
+    assert [article.title for article in parquet.read_stream(str(tmp_path / "out/articles"), Article)] == [
+        f"T {n}" for n in range(counts["out"])
+    ]
+    (letter,) = letters(tmp_path)
+    assert letter.key == f"{file}:{counts['out'] + 1}"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("a.jsonl.gz", "not compressed as its name says"),
+        ("a.jsonl.zst", "not compressed as its name says"),
+        ("a.parquet", "no Parquet file"),
+    ],
+)
+def test_a_file_that_is_not_what_its_name_says_is_refused(tmp_path, name, message):
+    (tmp_path / name).write_bytes(b'{"url": "http://n.example/1"}\n')
+    with pytest.raises(InputError, match=message) as raised:
+        run(tmp_path, articles=[str(tmp_path / name)])
+    assert raised.value.path == str(tmp_path / name)
+
+
+def test_half_a_surrogate_pair_stops_nothing(tmp_path):
+    file = tmp_path / "rows.jsonl"
+    file.write_text('{"url": "http://n.example/\\ud83d", "title": "cut \\ud83d", "body": "text \\udc00", "authors": ["Ann \\ud83d Lee"]}\n')
+    page = article_page("Council raises embankment @@").replace("@@", "\\ud83d")
+    feed = '{"version": "https://jsonfeed.org/version/1.1", "title": "a \\ud83d", "items": [{"url": "http://s.example/\\ud83d", "title": "\\udc00"}]}'
+    path = warc(
+        tmp_path / "a.warc.gz", [("http://s.example/a/1", "text/html", page), ("http://s.example/f", "application/feed+json", feed)]
+    )
+    assert run(tmp_path, articles=[str(file)], warc=[path])["out"] == 3
+    titles = {article.title for article in parquet.read_stream(str(tmp_path / "out/articles"), Article)}
+    assert titles == {"cut \ufffd", "Council raises embankment \ufffd"}
+
+
+def test_a_front_page_is_a_hub_whatever_it_says_of_itself():
+    teasers = "".join(f"<p><a href='/a/{n}'>A headline about something number {n}</a> {SENTENCE}</p>" for n in range(12))
+    html = f'<html><head><title>Site</title><meta property="og:type" content="article"></head><body>{teasers}</body></html>'
+    assert extract_page(html, "http://s.example/").hub_title == "Site"
+    assert extract_page(html, "http://s.example/a/99").article is not None
+
+
 def test_what_is_no_input_is_refused_with_a_remedy(tmp_path):
     for name, content, message in (
         ("a.warc.gz", b"PK not a warc", "expected gzip or WARC"),
