@@ -2,7 +2,8 @@
 
 Protocol. Each pair's two sentences are embedded as documents without a title; the predicted score is their cosine; SciPy's Spearman
 correlation (ties share their mean rank) over all pairs of the file, as MTEB does. STS-B is also scored by genre (the paper's Table 4).
-Three layouts are told apart by their first lines, each as it is distributed: SemEval's ``score<TAB>sentence1<TAB>sentence2``; STS-B's ``sts-*.csv``
+Layouts are told apart by their first lines, each as it is distributed: SemEval's ``score<TAB>sentence1<TAB>sentence2``, a fourth column
+naming the part (a language, a genre) that is scored by itself too; STS-B's ``sts-*.csv``
 (tab-separated, no header, no quoting: genre, file, year, number, score, sentence1, sentence2, …); SICK's with its header line.
 """
 
@@ -17,7 +18,7 @@ from ..tasks.errors import InputError
 from .benchmark import ALL, Score
 from .encoders import Document, Embeddings, paired_cosines
 
-_LAYOUTS: Final = "score<TAB>sentence1<TAB>sentence2, STS-B's sts-*.csv, or SICK's annotated .txt"
+_LAYOUTS: Final = "score<TAB>sentence1<TAB>sentence2[<TAB>part], STS-B's sts-*.csv, or SICK's annotated .txt"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ class _Layout:
 
 
 _SEMEVAL: Final = _Layout("SemEval", 0, 1, 2)
+_PARTED: Final = _Layout("SemEval with a part", 0, 1, 2, genre=3)
 _STSB: Final = _Layout("STS-B", 4, 5, 6, genre=0)
 
 
@@ -122,6 +124,8 @@ def _layout(lines: list[str], path: str) -> _Layout:
         return _Layout("SICK", first.index("relatedness_score"), first.index("sentence_A"), first.index("sentence_B"), header=True)
     if len(first) >= _STSB.columns and _number(first[_STSB.score]) is not None:
         return _STSB
+    if len(first) == _SEMEVAL.columns + 1 and _number(first[_PARTED.score]) is not None:
+        return _PARTED
     if len(first) == _SEMEVAL.columns and (not first[0].strip() or _number(first[0]) is not None):
         return _SEMEVAL
     raise InputError(f"the first line has {len(first)} tab-separated columns of no known layout", path=path, remedy=f"give {_LAYOUTS}")

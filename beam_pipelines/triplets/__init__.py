@@ -1,5 +1,7 @@
 """``newsembed triplets``: (anchor, positive, negative) by byline date, with an evergreen filter (section 2.2.1 of the paper)."""
 
+import hashlib
+import heapq
 import itertools
 from collections.abc import Iterator, Sequence
 from functools import lru_cache, partial
@@ -81,9 +83,9 @@ def _fit(shard: Shard, paths: Sequence[str], first: int) -> None:
         with files.open_read(path) as source:
             total = total + np.load(source)
     models = fit(total)
-    sample = list(
-        itertools.islice((article for path in paths for batch in _dated(path) for article in batch[:: len(paths)]), _SHARPNESS_SAMPLE)
-    )
+    every = (article for path in paths for batch in _dated(path) for article in batch)
+    # Drawn by the digest of the id, so that the same articles are drawn however they are sharded.
+    sample = heapq.nsmallest(_SHARPNESS_SAMPLE, every, key=lambda article: hashlib.blake2b(article.doc_id.encode()).digest())
     with files.open_write(f"{shard.workspace}/{_MODEL}") as sink:
         np.savez(sink, models=models, sharpness=fit_sharpness(sample, models, first))
 

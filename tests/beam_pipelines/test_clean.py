@@ -119,6 +119,32 @@ def test_words_and_lines():
     )
 
 
+SPANISH = (
+    "El alcalde de la ciudad presento ayer el plan para ampliar el puerto. Los vecinos del barrio piden que se respete el parque. "
+    "La obra costara doce millones y empezara en otono, segun el ayuntamiento. "
+)
+
+
+@pytest.mark.parametrize(("declared", "language"), [("", "es"), ("es-MX", "es"), ("en", "es"), ("de", "es"), ("xx", "es")])
+def test_a_declared_language_does_not_overrule_a_clear_text(declared, language):
+    assert cleaned(article(1, title="Plan del puerto", body=SPANISH * 3, language=declared), CleanOptions()).language == language
+
+
+def test_a_declared_language_decides_between_near_ones(monkeypatch):
+    import resiliparse.parse.lang
+
+    monkeypatch.setattr(resiliparse.parse.lang, "detect_fast", lambda *_, **__: [("gl", 256), ("es", 260), ("pt", 285)])
+    found = {declared: cleaned(article(1, language=declared), CleanOptions()).language for declared in ("", "es-ES", "ES", "pt", "en")}
+    assert found == {"": "gl", "es-ES": "es", "ES": "es", "pt": "gl", "en": "gl"}
+
+
+def test_a_text_of_no_language_is_rejected(tmp_path):
+    noise = " ".join(f"zq{n}x." for n in range(150))
+    counts, kept, _ = run(tmp_path, [article(1), article(2, title="zq", body=noise)], CleanOptions(max_language_distance=600))
+    assert counts["rejected"] == {"unknown_language": 1}
+    assert len(kept) == 1
+
+
 def test_the_whole_counter_dict(tmp_path):
     articles = [article(n) for n in range(8)]
     articles += [
@@ -166,8 +192,10 @@ def test_signatures_estimate_exact_jaccard():
 
 def test_components_follow_chains():
     a, b, c, d = ((n, f"{n:016x}", n % 2, n) for n in range(4))
-    edges = [(b, c, "near_duplicate"), (a, b, "near_duplicate"), (c, d, "duplicate_url")]
-    found = {row: (shard, reason, cluster) for shard, (row, reason, cluster) in components(edges)}
+    found = {
+        row: (shard, reason, cluster)
+        for shard, (row, reason, cluster) in components([(b, c, "near_duplicate"), (a, b, "near_duplicate"), (c, d, "duplicate_url")])
+    }
     assert {cluster for _, _, cluster in found.values()} == {a[1]}
     assert [found[n][1] for n in range(4)] == ["", "near_duplicate", "duplicate_url", "duplicate_url"]
 
