@@ -36,6 +36,8 @@ class EncoderConfig:
       dropout_rate: on embeddings and on each block's two outputs. Attention probabilities are not dropped: fused attention has no such option.
       norm: "post" normalises after each residual sum (BERT), "pre" before each sub-layer with one last norm on top.
       pooling: what the heads read: "cls", the top vector of the first token (the paper's), or "mean", the mean over tokens that are not padding.
+      token_stddev: standard deviation of the token embeddings at the start; BERT's 0.02 is for a width of 768, narrow encoders
+        need more, or a few hundred steps of pretraining pull all tokens into one direction (that of their frequency).
       dtype: type of activations, one of float32, bfloat16, float16; parameters stay float32.
     """
 
@@ -51,6 +53,7 @@ class EncoderConfig:
     norm: Literal["post", "pre"] = "post"
     pooling: Literal["cls", "mean"] = "cls"
     dtype: str = "float32"
+    token_stddev: float = 0.02
 
     def __post_init__(self) -> None:
         for name in ("vocab_size", "hidden_size", "num_layers", "num_heads", "mlp_size", "max_length", "embedding_size", "num_topics"):
@@ -99,7 +102,10 @@ class NewsEncoder(nn.Module):
         """Declares the parameters of the body and of all heads."""
         config = self.config
         self.token_embedding = self.param(
-            "token_embedding", _logical(_normal(), "vocab", "embed"), (config.vocab_size, config.hidden_size), jnp.float32
+            "token_embedding",
+            _logical(nn.initializers.truncated_normal(config.token_stddev), "vocab", "embed"),
+            (config.vocab_size, config.hidden_size),
+            jnp.float32,
         )
         self.position_embedding = self.param(
             "position_embedding", _logical(_normal(), "position", "embed"), (config.max_length, config.hidden_size), jnp.float32
