@@ -1,13 +1,15 @@
 """One HTTP request with every bound that a crawler needs: the peer's address vetted after connecting, time, bytes, redirects."""
 
-import contextlib
 import dataclasses
 import fnmatch
 import http.client
+import io
 import ipaddress
 import socket
 import ssl
 import time
+from collections.abc import Callable
+from typing import Any
 from urllib.parse import quote, urljoin, urlsplit
 
 from ..records import Failure, Rejection
@@ -59,8 +61,12 @@ class Fetcher:
             connection.close()
         self._connections.clear()
 
-    def fetch(self, url: str) -> Fetched:
+    def fetch(self, url: str, vet_redirect: Callable[[str], None] = lambda _url: None) -> Fetched:
         """Fetches a URL, following redirects.
+
+        Args:
+          url: what to fetch.
+          vet_redirect: called with the target of each redirect before it is requested; raises to stop there.
 
         Raises:
           FetchError: on anything that is not a 200 of a kind that is kept, within the bounds.
@@ -71,7 +77,8 @@ class Fetcher:
             target = next((value for name, value in fetched.headers if name.lower() == "location"), "")
             if fetched.status not in _REDIRECTS or not target:
                 return self._kept(fetched)
-            url = urljoin(url, target)
+            url = _joined(url, target)
+            vet_redirect(url)
         raise FetchError(Failure.FETCH_ERROR, f"more than {self._options.max_redirects} redirects")
 
     def _kept(self, fetched: Fetched) -> Fetched:
@@ -90,8 +97,10 @@ class Fetcher:
             try:
                 return self._exchange(url, deadline)
             except FetchError:
+                self._drop(parts.scheme, parts.netloc)
                 raise
             except TimeoutError as error:
+                self._drop(parts.scheme, parts.netloc)
                 raise FetchError(Failure.TIMEOUT, f"no answer within {self._options.timeout_seconds} s") from error
             except (OSError, http.client.HTTPException, UnicodeError, ValueError) as error:
                 reused = self._drop(parts.scheme, parts.netloc)
@@ -108,7 +117,8 @@ class Fetcher:
     def _exchange(self, url: str, deadline: float) -> Fetched:
         parts = urlsplit(url)
         connection = self._connections.get((parts.scheme, parts.netloc)) or self._connect(parts.scheme, parts.netloc, deadline)
-        _set_timeout(connection, deadline)
+        bounded: Any = connection.sock
+        bounded.deadline = deadline
         target = quote(parts.path or "/", safe=_SAFE)
         if parts.query:
             target += "?" + quote(parts.query, safe=f"{_SAFE}?")
@@ -122,20 +132,22 @@ class Fetcher:
             connection.putheader(name, value)
         connection.endheaders()
         response = connection.getresponse()
-        body = self._read(connection, response, deadline)
+        body = self._read(response)
         if response.will_close:
             self._drop(parts.scheme, parts.netloc)
         return Fetched(url, response.status, response.reason, tuple(response.getheaders()), body)
 
-    def _read(self, connection: http.client.HTTPConnection, response: http.client.HTTPResponse, deadline: float) -> bytes:
+    def _read(self, response: http.client.HTTPResponse) -> bytes:
         chunks, size = [], 0
         while chunk := response.read1(_CHUNK_BYTES):
             chunks.append(chunk)
             size += len(chunk)
             if size > self._options.max_bytes:
-                connection.close()
                 raise FetchError(Failure.TOO_LARGE, f"more than {self._options.max_bytes} bytes")
-            _set_timeout(connection, deadline)
+        if response.length:  # read1 takes the end of the connection for the end of the body
+            raise http.client.IncompleteRead(b"", response.length)
+        # read1 leaves a whole response open, and the connection then answers no further request.
+        response.close()
         return b"".join(chunks)
 
     def _connect(self, scheme: str, netloc: str, deadline: float) -> http.client.HTTPConnection:
@@ -151,7 +163,7 @@ class Fetcher:
             raw.close()
             raise
         connection = http.client.HTTPConnection(host, port)
-        connection.sock = raw
+        connection.sock = _BoundedSocket(raw, deadline)
         self._connections[scheme, netloc] = connection
         return connection
 
@@ -171,11 +183,54 @@ class Fetcher:
             raise FetchError(Rejection.PRIVATE_ADDRESS, f"{peer}; allow with --allow_private_addresses=true")
 
 
-def _set_timeout(connection: http.client.HTTPConnection, deadline: float) -> None:
-    """Each wait gets what is left of the request's time, so that a server that drips bytes cannot stretch it."""
-    left = deadline - time.monotonic()
-    if left <= 0:
-        connection.close()
-        raise TimeoutError
-    with contextlib.suppress(AttributeError):  # the socket is gone once the last byte of a closing response was read
-        connection.sock.settimeout(left)
+def _joined(base: str, target: str) -> str:
+    try:
+        return urljoin(base, target)
+    except ValueError as error:
+        raise FetchError(Failure.FETCH_ERROR, f"redirected to {target!r}, which is no URL") from error
+
+
+class _BoundedSocket:
+    """What ``http.client`` uses of a socket, with one deadline for all of its waits.
+
+    A timeout of the socket itself starts anew with every packet: a server that drips bytes would never hit it.
+    """
+
+    def __init__(self, sock: socket.socket, deadline: float) -> None:
+        self._sock = sock
+        self.deadline = deadline
+
+    def bound(self) -> None:
+        """Gives the next wait what is left of the request's time."""
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self._sock.settimeout(left)
+
+    def sendall(self, data: Any) -> None:
+        self.bound()
+        self._sock.sendall(data)
+
+    def makefile(self, _mode: str) -> io.BufferedReader:
+        return io.BufferedReader(_BoundedReader(self, self._sock.makefile("rb", buffering=0)))
+
+    def close(self) -> None:
+        self._sock.close()
+
+
+class _BoundedReader(io.RawIOBase):
+    def __init__(self, bounded: _BoundedSocket, raw: io.RawIOBase) -> None:
+        super().__init__()
+        self._bounded = bounded
+        self._raw = raw
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        self._bounded.bound()
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()

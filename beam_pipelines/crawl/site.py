@@ -95,16 +95,21 @@ class SiteCrawler:
         if not self._allowed(visit.url):
             raise FetchError(Rejection.ROBOTS_DISALLOWED, "robots.txt")
         self._wait(visit.url)
-        fetched = self._fetcher.fetch(visit.url)
+        fetched = self._fetcher.fetch(visit.url, lambda target: self._vet_redirect(visit, target))
         self._seen.add(canonical_url(fetched.url))
         if visit.kind == "image":
             if not fetched.content_type.startswith("image/"):
                 raise FetchError(Rejection.UNSUPPORTED_CONTENT_TYPE, f"{fetched.content_type or 'nothing'}, expected an image")
             return fetched
-        if registered_domain(fetched.url) != self._domain:
-            raise FetchError(Rejection.OUT_OF_SCOPE, f"redirected to {fetched.url}")
         self._follow(fetched, visit.depth)
         return fetched
+
+    def _vet_redirect(self, visit: _Visit, target: str) -> None:
+        """A redirect leads nowhere that a link could not."""
+        if visit.kind == "page" and registered_domain(target) != self._domain:
+            raise FetchError(Rejection.OUT_OF_SCOPE, f"redirected to {target}")
+        if not self._allowed(target):
+            raise FetchError(Rejection.ROBOTS_DISALLOWED, f"robots.txt, redirected to {target}")
 
     def _schedule(self, url: str, depth: int, kind: str) -> None:
         key = canonical_url(url)
