@@ -1,0 +1,163 @@
+"""Names in texts, aliases, linking, embeddings and the job ``entities``."""
+
+import datetime
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from newsembed.beam_pipelines import jobs, parquet
+from newsembed.beam_pipelines.entities import JOB, EntitiesOptions, tables
+from newsembed.beam_pipelines.entities.aliases import resolve_names
+from newsembed.beam_pipelines.entities.cooccurrence import embed_items, ppmi_svd
+from newsembed.beam_pipelines.entities.linking import Linker
+from newsembed.beam_pipelines.entities.tables import Alias
+from newsembed.beam_pipelines.entities.tokens import WordUse, is_title_case, name_spans, words_of
+from newsembed.beam_pipelines.records import Article, make_doc_id
+from newsembed.tasks.errors import InputError
+
+
+def spans(text, **uses):
+    return [" ".join(span) for span in name_spans(text, uses)]
+
+
+def test_words_of_scripts():
+    assert words_of("Trump's aides met Anne-Marie O'Neill.") == ["Trump", "s", "aides", "met", "Anne-Marie", "O'Neill"]
+    assert words_of("नरेंद्र मोदी") == ["नरेंद्र", "मोदी"]
+    assert words_of("習近平 met") == ["習", "近", "平", "met"]
+
+
+def test_name_spans_keep_connectors_and_initials():
+    assert spans("We saw Donald J. Trump at the Bank of America today.") == ["Donald J Trump", "Bank of America"]
+
+
+def test_name_spans_doubt_starts_of_sentences():
+    but = WordUse(lower=50, capital=0)
+    assert spans("But Jane Roe said no. Paris slept. They like Paris.", but=but, they=but) == ["Paris"]
+
+
+def test_title_case():
+    assert is_title_case("President Visits Flooded Valley Towns")
+    assert not is_title_case("President visits the flooded valley in Wales")
+
+
+def test_resolve_names_merges_variants_and_clear_surnames():
+    documents = {"Jane Roe": 10, "Jane Q Roe": 3, "President Jane Roe": 4, "Roe": 9, "Ann Poe": 5, "Bob Poe": 5, "Poe": 8}
+    entities, aliases = resolve_names(documents, 100)
+    meaning = {item.alias: item.entity for item in aliases if item.prior >= 0.5}
+    assert {meaning[name] for name in ("Jane Roe", "Jane Q Roe", "President Jane Roe", "Roe")} == {"Jane_Roe"}
+    assert meaning["Poe"] == "Poe"
+    assert sorted(item.entity for item in aliases if item.alias == "Poe") == ["Ann_Poe", "Bob_Poe", "Poe"]
+    assert [item.name for item in entities][0] == "Jane Roe"
+
+
+def test_linker_prefers_the_longest_whole_words():
+    linker = Linker(
+        [Alias("New York", "a", 1, ""), Alias("New York Times", "b", 1, ""), Alias("Iran", "c", 1, "")], {"a": 0, "b": 1, "c": 2}
+    )
+    assert linker.link(["The New York Times of New York, Iranian Iran"]) == {0: 1, 1: 1, 2: 1}
+
+
+def test_linker_disambiguates_by_the_document_then_by_prior():
+    aliases = [
+        Alias("Jane Roe", "jane", 1, ""),
+        Alias("John Roe", "john", 1, ""),
+        Alias("Roe", "jane", 0.7, ""),
+        Alias("Roe", "john", 0.3, ""),
+    ]
+    linker = Linker(aliases, {"jane": 0, "john": 1})
+    assert linker.link(["Roe"]) == {0: 1}
+    assert linker.link(["John Roe came. Roe left."]) == {1: 2}
+    assert Linker([Alias("Roe", "jane", 0.4, "")], {"jane": 0}).link(["Roe"]) == {}
+    assert Linker([], {}).link(["Roe"]) == {}
+
+
+WORD = st.sampled_from(["ab", "abc", "b", "a-b", "New", "York"])
+
+
+@given(st.lists(st.lists(WORD, min_size=1, max_size=3), min_size=1, max_size=6), st.lists(WORD, max_size=12))
+def test_linker_equals_a_plain_scan(names, text):
+    keys = sorted({" ".join(name) for name in names})
+    linker = Linker([Alias(key, key, 1, "") for key in keys], {key: row for row, key in enumerate(keys)})
+    expected, place = {}, 0
+    while place < len(text):
+        match = max(
+            (key for key in keys if text[place : place + len(key.split())] == key.split()), key=lambda key: len(key.split()), default=""
+        )
+        if match:
+            expected[keys.index(match)] = expected.get(keys.index(match), 0) + 1
+        place += max(1, len(match.split()))
+    assert linker.link([" ".join(text)]) == expected
+
+
+def test_embeddings_bring_items_of_one_context_together():
+    documents = [np.array([0, 1, 2])] * 5 + [np.array([3, 4, 5])] * 5 + [np.array([0, 3])]
+    context = ppmi_svd(7, documents, 4)
+    assert context.shape == (7, 4)
+    assert context[1] @ context[2] > context[1] @ context[4]
+    assert not context[6].any()
+    keys = [f"k{number}" for number in range(7)]
+    mixed = embed_items(keys, documents, 4, 64, 0.7)
+    np.testing.assert_allclose(np.linalg.norm(mixed, axis=1), 1, atol=1e-5)
+    assert 0.5 > mixed[1] @ mixed[2] > mixed[1] @ mixed[4] - 0.3
+    np.testing.assert_array_equal(mixed, embed_items(keys, documents, 4, 64, 0.7))
+
+
+@pytest.mark.parametrize("line", ["only one column", "a\tb", "a\tb\tnot a number", "a\tb\t0", "a\tb\t1.5", "\tb\t0.5", "a\tb\tnan"])
+def test_broken_alias_rows_are_named(tmp_path, line):
+    path = tmp_path / "aliases.tsv"
+    path.write_text(f"fine\tentity\t1\n{line}\n", encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        tables.read_aliases(str(path))
+    assert caught.value.field == "line 2"
+
+
+def test_embedding_files(tmp_path):
+    values = np.arange(6, dtype=np.float32).reshape(2, 3)
+    tables.write_embeddings(str(tmp_path / "x"), tables.EmbeddingTable(("a b", "c"), values, (0.5, 2)))
+    read = tables.read_embeddings(str(tmp_path / "x.npy"))
+    assert (read.keys, read.counts) == (("a b", "c"), (0.5, 2))
+    np.testing.assert_array_equal(read.values, values)
+    text = tmp_path / "x.txt"
+    text.write_text("2 3\na 0 1 2\nc 3 4 5\n", encoding="utf-8")
+    np.testing.assert_array_equal(tables.read_embeddings(str(text)).values, values)
+    text.write_text("2 3\na 0 1 2\nc 3 4\n", encoding="utf-8")
+    with pytest.raises(InputError, match="2 dimensions, expected 3"):
+        tables.read_embeddings(str(text))
+    (tmp_path / "x.tsv").write_text("a\n", encoding="utf-8")
+    with pytest.raises(InputError, match="1 keys"):
+        tables.read_embeddings(str(tmp_path / "x.npy"))
+    (tmp_path / "x.npy").write_bytes(b"junk")
+    with pytest.raises(InputError, match="no npy file"):
+        tables.read_embeddings(str(tmp_path / "x.npy"))
+
+
+def write_corpus(folder, shards=2):
+    day = datetime.date(2020, 1, 1)
+    parts = [[] for _ in range(shards)]
+    for number in range(40):
+        who, where = ("Jane Roe", "Marrowick") if number % 2 else ("Carl Ulm", "Osterby")
+        body = f"There was news. We heard that {who} went to {where} on Monday. The town thanked {who.split()[1]} and later slept."
+        url = f"http://p{number % 3}.example/{number}"
+        article = Article(make_doc_id(url), url, f"p{number % 3}", f"What {who} did in {where} again", body, byline_date=day, language="en")
+        parts[number % shards].append(article)
+    for index, part in enumerate(parts):
+        parquet.write_shard(f"{folder}/articles/part-{index:05d}-of-{shards:05d}.parquet", part, Article)
+    (folder / "manifest.json").write_text('{"digest": "x"}')
+    return folder
+
+
+def test_entities_do_not_depend_on_sharding(tmp_path):
+    outputs = []
+    for shards in (1, 3):
+        corpus = write_corpus(tmp_path / f"clean{shards}", shards)
+        out = tmp_path / f"entities{shards}"
+        jobs.execute(JOB, {"articles": [str(corpus)]}, str(out), EntitiesOptions(dimensions=4), ["--direct_num_workers=1"])
+        outputs.append([(out / name).read_bytes() for name in ("aliases.tsv", "entities.tsv", "words.tsv")])
+    assert outputs[0] == outputs[1]
+
+
+@pytest.mark.parametrize("options", [{"dimensions": 0}, {"identity": 1.5}, {"signature_dimensions": 0}])
+def test_bad_options(options):
+    with pytest.raises(InputError):
+        EntitiesOptions(**options)

@@ -1,0 +1,177 @@
+"""Indexes against brute force, date windows, merging and the job ``neighbors``."""
+
+import datetime
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from newsembed.beam_pipelines import jobs, parquet
+from newsembed.beam_pipelines.neighbors import JOB, DateMode, NeighborsOptions
+from newsembed.beam_pipelines.neighbors.found import FOUND, KeepBest, Side, keep_best
+from newsembed.beam_pipelines.neighbors.index import Engine, ExactIndex, FaissIndex, build_index, choose_engine, load_index, save_index
+from newsembed.beam_pipelines.records import Neighbor, Space, Vector, make_doc_id
+from newsembed.tasks.errors import InputError
+
+FIRST = datetime.date(2019, 1, 1)
+
+
+def clustered(rows, dimensions=16, seed=0):
+    random = np.random.default_rng(seed)
+    centers = random.normal(size=(20, dimensions))
+    return (centers[random.integers(0, 20, rows)] + 0.5 * random.normal(size=(rows, dimensions))).astype(np.float32)
+
+
+def cosines(vectors):
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return unit @ unit.T
+
+
+def test_exact_index_sorts_by_cosine_then_row():
+    vectors = np.array([[1, 0], [2, 0], [0, 1], [1, 1], [3, 0]], np.float32)
+    rows, values = ExactIndex.build(vectors).search(np.array([[5, 0]], np.float32), 3)
+    assert rows.tolist() == [[0, 1, 4]]
+    np.testing.assert_allclose(values, [[1, 1, 1]])
+    rows, _ = ExactIndex.build(vectors).search(np.array([[5, 0]], np.float32), 9)
+    assert rows.tolist() == [[0, 1, 4, 3, 2]]
+
+
+def test_faiss_recall_and_disk(tmp_path):
+    vectors = clustered(1_000)
+    index = FaissIndex.build(vectors)
+    rows, _ = index.search(vectors[:100], 10)
+    exact, _ = ExactIndex.build(vectors).search(vectors[:100], 10)
+    assert np.mean([len(set(left) & set(right)) / 10 for left, right in zip(rows, exact, strict=True)]) > 0.9
+    save_index(index, str(tmp_path / "index"))
+    np.testing.assert_array_equal(load_index(str(tmp_path / "index")).search(vectors[:100], 10)[0], rows)
+
+
+def test_choice_of_engine(monkeypatch):
+    assert choose_engine(Engine.SCANN, 10, 100) is Engine.EXACT
+    assert choose_engine(Engine.EXACT, 1_000, 100) is Engine.EXACT
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "scann" else object())
+    assert choose_engine(Engine.AUTO, 1_000, 100) is Engine.FAISS
+    with pytest.raises(InputError, match="scann is not installed"):
+        choose_engine(Engine.SCANN, 1_000, 100)
+    assert isinstance(build_index(clustered(50), Engine.AUTO, 100), ExactIndex)
+
+
+@st.composite
+def found_pairs(draw):
+    rows = draw(st.lists(st.tuples(*[st.integers(0, 3)] * 2, st.integers(0, 1), st.integers(0, 2), st.integers(0, 3)), max_size=30))
+    array = np.zeros(len(rows), FOUND)
+    for number, (query, neighbor, side, space, similarity) in enumerate(rows):
+        array[number] = (query, neighbor, side, space, 0, (math.nan,) * 3)
+        array[number]["similarity"][space] = (neighbor * 7 + query * 3 + side + space + 0 * similarity) % 5 / 4
+    return array
+
+
+@settings(deadline=None)
+@given(found_pairs(), st.integers(0, 30))
+def test_merging_does_not_depend_on_the_cut(found, cut):
+    counts = {Side.POSITIVE: 2, Side.NEGATIVE: 1}
+    whole = keep_best(found, counts)
+    combine = KeepBest(counts)
+    left, right = (combine.add_input(combine.create_accumulator(), part.tobytes()) for part in (found[:cut], found[cut:]))
+    assert combine.extract_output(combine.merge_accumulators([right, left])) == whole.tobytes()
+    groups = {}
+    for pair in whole:
+        groups.setdefault((pair["query"], pair["side"], pair["space"]), []).append(int(pair["neighbor"]))
+    for (_, side, _), neighbors in groups.items():
+        assert len(set(neighbors)) == len(neighbors) <= counts[Side(side)]
+
+
+def write_vectors(folder, documents, vectors, spaces, shards=2):
+    """``spaces[i]`` holds the spaces of document i; its vector is the same in each."""
+    for space in Space:
+        for index in range(shards):
+            rows = [
+                Vector(doc_id, space.value, day, "p", "en", tuple(map(float, vector)))
+                for number, ((doc_id, day), vector) in enumerate(zip(documents, vectors, strict=True))
+                if number % shards == index and space in spaces[number]
+            ]
+            parquet.write_shard(
+                str(folder / space.value / f"part-{index:05d}-of-{shards:05d}.parquet"), sorted(rows, key=lambda row: row.doc_id), Vector
+            )
+    (folder / "manifest.json").write_text('{"digest": "v"}')
+    return {"vectors": [str(folder)]}
+
+
+def corpus(rows=150):
+    random = np.random.default_rng(1)
+    days = [FIRST + datetime.timedelta(days=int(day)) for day in random.integers(0, 4, rows) + 400 * random.integers(0, 3, rows)]
+    return [(make_doc_id(str(number)), day) for number, day in enumerate(days)], clustered(rows)
+
+
+def brute_force(documents, vectors, count, allowed):
+    """The nearest documents of every document among those that ``allowed(day gap)`` lets through."""
+    scores = cosines(vectors)
+    found = {}
+    for query, (doc_id, day) in enumerate(documents):
+        others = [row for row, (_, other) in enumerate(documents) if row != query and allowed((other - day).days)]
+        best = sorted(others, key=lambda row: (-round(float(scores[query, row]), 5), documents[row][0]))[:count]
+        found[doc_id] = {documents[row][0] for row in best}
+    return found
+
+
+def run(inputs, output, **options):
+    outcome = jobs.execute(JOB, inputs, str(output), NeighborsOptions(**options), ["--direct_num_workers=1"])
+    return outcome.manifest["counts"], list(parquet.read_stream(str(output / "neighbors"), Neighbor))
+
+
+def test_windowed_search_equals_brute_force(tmp_path):
+    documents, vectors = corpus()
+    inputs = write_vectors(tmp_path / "vectors", documents, vectors, [{Space.TEXT}] * len(documents))
+    counts, found = run(inputs, tmp_path / "out", positives=5, negatives=4, block_days=30, max_index_rows=20)
+    assert (counts["in"], counts["out"], counts["rejected"]) == (150, 150, {})
+    near = brute_force(documents, vectors, 5, lambda gap: abs(gap) <= 1)
+    far = brute_force(documents, vectors, 4, lambda gap: abs(gap) >= 365)
+    days = dict(documents)
+    for side, expected in ((1, near), (-1, far)):
+        measured = {doc_id: set() for doc_id in days}
+        for row in found:
+            assert row.day_gap == (days[row.neighbor] - days[row.query]).days
+            if (abs(row.day_gap) <= 1) == (side == 1):
+                measured[row.query].add(row.neighbor)
+        assert measured == expected
+
+
+def test_global_search_equals_brute_force(tmp_path):
+    documents, vectors = corpus(80)
+    inputs = write_vectors(tmp_path / "vectors", documents, vectors, [{Space.TEXT}] * len(documents))
+    _, found = run(inputs, tmp_path / "out", dates=DateMode.GLOBAL, neighbors=6, max_index_rows=30)
+    measured = {doc_id: set() for doc_id, _ in documents}
+    for row in found:
+        measured[row.query].add(row.neighbor)
+    assert measured == brute_force(documents, vectors, 6, lambda _: True)
+
+
+def test_pairs_get_the_similarity_of_every_space_both_have(tmp_path):
+    documents = [(make_doc_id(name), FIRST) for name in "abc"] + [(make_doc_id("far"), FIRST + datetime.timedelta(days=90))]
+    spaces = [{Space.TEXT, Space.ENTITY}, {Space.TEXT, Space.ENTITY}, {Space.TEXT}, {Space.TEXT}]
+    inputs = write_vectors(tmp_path / "vectors", documents, clustered(4), spaces)
+    counts, found = run(inputs, tmp_path / "out")
+    a, b, c = (make_doc_id(name) for name in "abc")
+    pairs = {(row.query, row.neighbor, row.space) for row in found}
+    assert {(a, b, "text"), (a, b, "entity"), (a, c, "text")} <= pairs
+    assert (a, c, "entity") not in pairs
+    assert counts["rejected"] == {"no_neighbor": 1}
+    assert counts["in"] == counts["out"] + 1
+
+
+def test_output_does_not_depend_on_workers(tmp_path):
+    documents, vectors = corpus(60)
+    inputs = write_vectors(tmp_path / "vectors", documents, vectors, [{Space.TEXT, Space.IMAGE}] * 60)
+    outputs = []
+    for workers in (1, 2):
+        out = tmp_path / f"out{workers}"
+        jobs.execute(JOB, inputs, str(out), NeighborsOptions(), [f"--direct_num_workers={workers}"])
+        outputs.append([path.read_bytes() for path in sorted((out / "neighbors").iterdir())])
+    assert outputs[0] == outputs[1]
+
+
+@pytest.mark.parametrize("options", [{"positives": 0}, {"positive_days": 400}, {"block_days": 0}])
+def test_bad_options(options):
+    with pytest.raises(InputError):
+        NeighborsOptions(**options)
