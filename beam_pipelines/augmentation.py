@@ -86,7 +86,7 @@ def draw_augmentations(possible: Sequence[Augmentation], weights: Sequence[float
     while left and len(drawn) < count:
         shares = np.cumsum([weights[row] for row in left])
         place = int(np.searchsorted(shares, uniform_draw("augmentation", key, len(drawn)) * shares[-1], side="right"))
-        drawn.append(left.pop(place))
+        drawn.append(left.pop(min(place, len(left) - 1)))  # the smallest weights round up to the very end
     return drawn
 
 
