@@ -33,7 +33,10 @@ STEPS = (
     Step("vocabulary", {"articles": "clean"}),
     Step("pack", {"articles": "clean", "vocabulary": "vocabulary", "bitext": "@bitext"}),
     Step("entities", {"articles": "clean"}),
-    Step("vectors", {"articles": "clean", "entities": "entities"}),
+    Step(
+        "vectors",
+        {"articles": "clean", "entities": "entities", **{name: f"@{name}" for name in ("alias_file", "entity_embeddings", "word_embeddings")}},
+    ),
     Step("neighbors", {"vectors": "vectors"}),
     Step("triplets", {"articles": "clean", "neighbors": "neighbors"}),
     Step("topics", {"articles": "clean", "hubs": "extract"}),
@@ -43,6 +46,9 @@ USER_INPUTS = {
     "warc": "WARC files or patterns, as `newsembed crawl` or CC-NEWS writes them",
     "articles": "pre-extracted articles: JSONL (plain, .gz, .zst) or Parquet",
     "bitext": "translation pairs as TSV: source language, target language, source, target",
+    "alias_file": "your own alias table for entity linking: TSV of alias, entity id, prior; with --entity_embeddings",
+    "entity_embeddings": "embeddings of its entities: X.npy with keys in X.tsv, or word2vec text",
+    "word_embeddings": "your own word vectors: X.npy with word and relative frequency in X.tsv",
 }
 
 

@@ -25,13 +25,6 @@ from .spaces import Statistics, entity_vector, image_vector, remove_component, s
 class VectorsOptions:
     """Options of ``vectors``."""
 
-    alias_file: str = dataclasses.field(default="", metadata={"help": "TSV of alias, entity id, prior; default: of the entities folder"})
-    entity_embeddings: str = dataclasses.field(
-        default="", metadata={"help": "X.npy with keys in X.tsv, or word2vec text; default: of the entities folder"}
-    )
-    word_embeddings: str = dataclasses.field(
-        default="", metadata={"help": "X.npy with word and relative frequency in X.tsv; default: of the entities folder"}
-    )
     lead_words: int = dataclasses.field(
         default=60, metadata={"help": "words of the body in the text vector, beside title and keywords; 0 is the paper's way"}
     )
@@ -45,30 +38,26 @@ class VectorsOptions:
                 field="--lead_words, --sif_smoothing, --max_image_uses",
                 remedy="lead_words from 0, sif_smoothing above 0, max_image_uses from 1",
             )
-        if bool(self.alias_file) != bool(self.entity_embeddings):
-            raise InputError(
-                "got one of two files that belong together", field="--alias_file, --entity_embeddings", remedy="give both or neither"
-            )
 
 
 @dataclasses.dataclass(frozen=True)
 class Sources:
-    """Paths of the tables in use."""
+    """Paths of the tables in use.
+
+    Attributes:
+      run: the job's workspace: a process that outlives a change of the files loads them anew.
+    """
 
     aliases: str
     entities: str
     words: str
+    run: str
 
 
 def run(job: JobRun) -> None:
     """The pipeline of ``vectors``."""
     options: VectorsOptions = job.options
-    folder = job.input("entities")
-    sources = Sources(
-        options.alias_file or f"{folder}/aliases.tsv",
-        options.entity_embeddings or f"{folder}/entities.npy",
-        options.word_embeddings or f"{folder}/words.npy",
-    )
+    sources = _sources(job)
     load_tables(sources)  # a broken file is an error now, not in a worker
     shards = parquet.shard_paths(f"{job.input('articles')}/articles")
     job.map_shards("link", functools.partial(_link, options, sources), shards)
@@ -76,6 +65,21 @@ def run(job: JobRun) -> None:
     job.map_shards("weigh", _weigh, [statistics], accounted=False)
     linked = parquet.shard_paths(f"{job.workspace}/_mentions")
     job.map_shards("embed", functools.partial(_embed, options, sources), linked)
+
+
+def _sources(job: JobRun) -> Sources:
+    """The user's tables where given, else those of the entities folder.
+
+    Raises:
+      InputError: if only one of two files that belong together is given.
+    """
+    if bool(job.inputs["alias_file"]) != bool(job.inputs["entity_embeddings"]):
+        raise InputError(
+            "got one of two files that belong together", field="--alias_file, --entity_embeddings", remedy="give both or neither"
+        )
+    ours = {"alias_file": "aliases.tsv", "entity_embeddings": "entities.npy", "word_embeddings": "words.npy"}
+    paths = (job.input(name) if job.inputs[name] else f"{job.input('entities')}/{file}" for name, file in ours.items())
+    return Sources(*paths, run=job.workspace)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -212,7 +216,13 @@ JOB = Job(
     name="vectors",
     summary="entity, image and text vectors of every document",
     example="newsembed vectors --articles work/clean --entities work/entities --output work/vectors",
-    inputs=(InputSpec("articles", "folder written by clean"), InputSpec("entities", "folder written by entities")),
+    inputs=(
+        InputSpec("articles", "folder written by clean"),
+        InputSpec("entities", "folder written by entities"),
+        InputSpec("alias_file", "your own TSV of alias, entity id, prior, in place of the entities folder's", required=False),
+        InputSpec("entity_embeddings", "its embeddings: X.npy with keys in X.tsv, or word2vec text", required=False),
+        InputSpec("word_embeddings", "your own X.npy with word and relative frequency in X.tsv", required=False),
+    ),
     options=VectorsOptions,
     run=run,
 )

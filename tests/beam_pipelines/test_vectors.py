@@ -1,0 +1,118 @@
+"""The vectors of the three spaces and the job ``vectors``."""
+
+import datetime
+
+import numpy as np
+import pytest
+from newsembed.beam_pipelines import jobs, parquet
+from newsembed.beam_pipelines.entities import tables
+from newsembed.beam_pipelines.entities.mentions import Mentions
+from newsembed.beam_pipelines.records import Article, Vector, make_doc_id
+from newsembed.beam_pipelines.vectors import JOB, VectorsOptions
+from newsembed.beam_pipelines.vectors.spaces import Statistics, entity_vector, image_vector, remove_component, sif_weights, text_vector
+from newsembed.tasks.errors import InputError
+
+DAY = datetime.date(2020, 1, 1)
+
+
+def mentions(entities=(), counts=(), words=()):
+    return Mentions("0" * 16, DAY, "p", "en", entities, counts, words, None)
+
+
+def test_entity_vector_is_a_weighted_mean():
+    table = np.eye(3, dtype=np.float32)
+    rarity = np.array([1, 3, 0], np.float32)
+    np.testing.assert_allclose(entity_vector(mentions((0, 1), (1, 1)), table, rarity), [0.25, 0.75, 0])
+    assert entity_vector(mentions(), table, rarity) is None
+    assert entity_vector(mentions((2,), (5,)), table, rarity) is None  # every document mentions it
+
+
+def test_text_vector_weighs_rare_words_more():
+    weights = sif_weights([0.0, 0.001], 0.001)
+    np.testing.assert_allclose(weights, [1, 0.5])
+    np.testing.assert_allclose(text_vector(mentions(words=(0, 1)), np.eye(2, dtype=np.float32), weights), [0.5, 0.25])
+    assert text_vector(mentions(), np.eye(2, dtype=np.float32), weights) is None
+
+
+def test_image_cosine_is_the_hamming_distance():
+    left, right = image_vector(b"\x00" * 8), image_vector(b"\x00" * 7 + b"\x0f")
+    assert left @ right / 64 == 1 - 2 * 4 / 64
+
+
+def test_the_common_component_goes_by_language():
+    common = np.array([1, 0, 0], np.float32)
+    random = np.random.default_rng(0)
+    vectors = [common + 0.1 * random.normal(size=3).astype(np.float32) for _ in range(60)]
+    statistics = Statistics.empty(1)
+    statistics.add_texts("en", vectors)
+    statistics.add_texts("de", [np.array([0, 1, 0], np.float32)])  # too few for a component of its own
+    components = statistics.components()
+    assert set(components) == {"", "en"}
+    assert abs(remove_component(common, "en", components) @ common) < 0.05
+    np.testing.assert_allclose(remove_component(common, "de", components), common - components[""] * (common @ components[""]), atol=1e-6)
+
+
+def test_statistics_of_shards_add_up():
+    parts, whole = [Statistics.empty(2) for _ in range(2)], Statistics.empty(2)
+    for number, part in enumerate(parts):
+        for target in (part, whole):
+            target.documents += 1
+            target.entity_documents[number] += 1
+            target.images[b"x"] += 1
+            target.add_texts("en", [np.array([number + 1.0, 1], np.float32)])
+    parts[0].add(parts[1])
+    np.testing.assert_allclose(parts[0].moments["en"], whole.moments["en"])
+    np.testing.assert_array_equal(parts[0].rarity(), whole.rarity())
+    assert parts[0].boilerplate(1) == {b"x"} == whole.boilerplate(1)
+
+
+@pytest.fixture
+def inputs(tmp_path):
+    """Six articles, one without anything, and hand-made tables."""
+    entities = tmp_path / "entities"
+    entities.mkdir()
+    (entities / "manifest.json").write_text('{"digest": "e"}')
+    tables.write_aliases(str(entities / "aliases.tsv"), [tables.Alias("Jane Roe", "jane", 1, "")])
+    tables.write_embeddings(str(entities / "entities"), tables.EmbeddingTable(("jane",), np.ones((1, 4), np.float32), (1,)))
+    words = tables.EmbeddingTable(("flood", "vote"), np.eye(2, 3, dtype=np.float32), (0.1, 0.2))
+    tables.write_embeddings(str(entities / "words"), words)
+    logo = b"\x01" * 8
+    articles = [
+        Article(make_doc_id("a"), "a", "p", "flood", "Jane Roe came.", byline_date=DAY, image_hash=logo),
+        Article(make_doc_id("b"), "b", "p", "vote", "x", byline_date=DAY, image_hash=logo),
+        Article(make_doc_id("c"), "c", "p", "vote flood", "x", byline_date=DAY, image_hash=logo),
+        Article(make_doc_id("d"), "d", "q", "x", "x", byline_date=DAY, image_hash=b"\x02" * 8),
+        Article(make_doc_id("e"), "e", "q", "x", "x", byline_date=DAY, image_hash=logo),
+    ]
+    for index in range(2):
+        parquet.write_shard(str(tmp_path / f"clean/articles/part-{index:05d}-of-00002.parquet"), articles[index::2], Article)
+    (tmp_path / "clean" / "manifest.json").write_text('{"digest": "c"}')
+    return {"articles": [str(tmp_path / "clean")], "entities": [str(entities)]}
+
+
+def test_user_tables_replace_ours(tmp_path, inputs):
+    (tmp_path / "mine.tsv").write_text("came\tQ1\t1\n", encoding="utf-8")
+    (tmp_path / "mine.txt").write_text("Q1 0 2\n", encoding="utf-8")
+    given = {**inputs, "alias_file": [str(tmp_path / "mine.tsv")], "entity_embeddings": [str(tmp_path / "mine.txt")]}
+    jobs.execute(JOB, given, str(tmp_path / "out"), None, ["--direct_num_workers=1"])
+    (row,) = parquet.read_stream(str(tmp_path / "out/entity"), Vector)
+    np.testing.assert_allclose(row.values, [0, 2])
+    (tmp_path / "mine.txt").write_text("Q1 3 2\n", encoding="utf-8")
+    assert not jobs.execute(JOB, given, str(tmp_path / "out"), None, ["--direct_num_workers=1"]).skipped
+    (row,) = parquet.read_stream(str(tmp_path / "out/entity"), Vector)
+    np.testing.assert_allclose(row.values, [3, 2])
+
+
+def test_bad_tables_are_named(tmp_path, inputs):
+    (tmp_path / "mine.tsv").write_text("came\tQ1\t1\n", encoding="utf-8")
+    (tmp_path / "mine.txt").write_text("Q2 0 2\n", encoding="utf-8")
+    with pytest.raises(InputError, match="belong together"):
+        jobs.execute(JOB, {**inputs, "alias_file": [str(tmp_path / "mine.tsv")]}, str(tmp_path / "out"))
+    given = {**inputs, "alias_file": [str(tmp_path / "mine.tsv")], "entity_embeddings": [str(tmp_path / "mine.txt")]}
+    with pytest.raises(InputError, match="no entity of the alias table"):
+        jobs.execute(JOB, given, str(tmp_path / "out"))
+
+
+def test_bad_options():
+    with pytest.raises(InputError):
+        VectorsOptions(sif_smoothing=0)
