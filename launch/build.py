@@ -35,7 +35,11 @@ STEPS = (
     Step("entities", {"articles": "clean"}),
     Step(
         "vectors",
-        {"articles": "clean", "entities": "entities", **{name: f"@{name}" for name in ("alias_file", "entity_embeddings", "word_embeddings")}},
+        {
+            "articles": "clean",
+            "entities": "entities",
+            **{name: f"@{name}" for name in ("alias_file", "entity_embeddings", "word_embeddings")},
+        },
     ),
     Step("neighbors", {"vectors": "vectors"}),
     Step("triplets", {"articles": "clean", "neighbors": "neighbors"}),
