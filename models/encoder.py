@@ -15,6 +15,7 @@ import jax.numpy as jnp
 PAD_ID: Final = 0  # the id of [PAD] in every vocabulary; such positions are never attended to
 
 _DTYPES: Final = {"float32": jnp.float32, "bfloat16": jnp.bfloat16, "float16": jnp.float16}
+_CHOICES: Final = {"norm": ("post", "pre"), "pooling": ("cls", "mean"), "embedding_init": ("bert", "t5"), "dtype": tuple(_DTYPES)}
 _INITIALIZER_STDDEV: Final = 0.02  # BERT's
 _LAYER_NORM_EPSILON: Final = 1e-12  # BERT's
 _EMBEDDING_NORM_FLOOR: Final = 1e-12
@@ -36,8 +37,8 @@ class EncoderConfig:
       dropout_rate: on embeddings and on each block's two outputs. Attention probabilities are not dropped: fused attention has no such option.
       norm: "post" normalises after each residual sum (BERT), "pre" before each sub-layer with one last norm on top.
       pooling: what the heads read: "cls", the top vector of the first token (the paper's), or "mean", the mean over tokens that are not padding.
-      token_stddev: standard deviation of the token embeddings at the start; BERT's 0.02 is for a width of 768, narrow encoders
-        need more, or a few hundred steps of pretraining pull all tokens into one direction (that of their frequency).
+      embedding_init: how the token embeddings start: "bert", a standard deviation of 0.02, or "t5", 1, with the masked-LM logits divided by
+        sqrt(hidden_size). With BERT's, a few hundred steps of pretraining pull all tokens of a narrow encoder into one direction.
       dtype: type of activations, one of float32, bfloat16, float16; parameters stay float32.
     """
 
@@ -53,7 +54,7 @@ class EncoderConfig:
     norm: Literal["post", "pre"] = "post"
     pooling: Literal["cls", "mean"] = "cls"
     dtype: str = "float32"
-    token_stddev: float = 0.02
+    embedding_init: Literal["bert", "t5"] = "bert"
 
     def __post_init__(self) -> None:
         for name in ("vocab_size", "hidden_size", "num_layers", "num_heads", "mlp_size", "max_length", "embedding_size", "num_topics"):
@@ -64,7 +65,7 @@ class EncoderConfig:
             raise ValueError(f"EncoderConfig.hidden_size: got {self.hidden_size}, expected a multiple of num_heads = {self.num_heads}")
         if not 0.0 <= self.dropout_rate < 1.0:
             raise ValueError(f"EncoderConfig.dropout_rate: got {self.dropout_rate!r}, expected a number in [0, 1)")
-        for name, allowed in (("norm", ("post", "pre")), ("pooling", ("cls", "mean")), ("dtype", tuple(_DTYPES))):
+        for name, allowed in _CHOICES.items():
             value = getattr(self, name)
             if value not in allowed:
                 raise ValueError(f"EncoderConfig.{name}: got {value!r}, expected one of {', '.join(allowed)}")
@@ -103,7 +104,7 @@ class NewsEncoder(nn.Module):
         config = self.config
         self.token_embedding = self.param(
             "token_embedding",
-            _logical(nn.initializers.truncated_normal(config.token_stddev), "vocab", "embed"),
+            _logical(_normal(1.0) if config.embedding_init == "t5" else _normal(), "vocab", "embed"),
             (config.vocab_size, config.hidden_size),
             jnp.float32,
         )
@@ -171,7 +172,7 @@ class NewsEncoder(nn.Module):
 
     def embed_hidden(self, hidden: jax.Array, tokens: jax.Array) -> jax.Array:
         """Embeddings [B, D] from what `encode` returned, [B, L, H]."""
-        vectors = self.embedding_head(self._pool(hidden, tokens))
+        vectors = self.embedding_head(self.pool(hidden, tokens))
         return vectors / jnp.maximum(jnp.linalg.norm(vectors, axis=-1, keepdims=True), _EMBEDDING_NORM_FLOOR)
 
     def topic_logits(self, tokens: jax.Array, *, deterministic: bool = True) -> jax.Array:
@@ -180,7 +181,7 @@ class NewsEncoder(nn.Module):
 
     def topic_logits_hidden(self, hidden: jax.Array, tokens: jax.Array) -> jax.Array:
         """Topic logits [B, T] from what `encode` returned, [B, L, H]."""
-        return self.topic_head(self._pool(hidden, tokens))
+        return self.topic_head(self.pool(hidden, tokens))
 
     def mlm_logits(self, hidden: jax.Array) -> jax.Array:
         """Logits over the vocabulary at the gathered positions only; the output table is the token embedding.
@@ -192,11 +193,28 @@ class NewsEncoder(nn.Module):
           float32 [B, K, V].
         """
         states = self.mlm_norm(nn.gelu(self.mlm_transform(hidden), approximate=False))
+        if self.config.embedding_init == "t5":
+            states *= self.config.hidden_size**-0.5
         table = self.token_embedding.astype(states.dtype)
         return jnp.einsum("bkh,vh->bkv", states, table, preferred_element_type=jnp.float32) + self.mlm_bias
 
-    def _pool(self, hidden: jax.Array, tokens: jax.Array) -> jax.Array:
-        """[B, L, H] -> float32 [B, H]."""
+    def pool_pieces(self, hidden: jax.Array, segment_ids: jax.Array) -> jax.Array:
+        """What the heads would read of every piece of packed rows.
+
+        Args:
+          hidden: [B, L, H] from `encode`.
+          segment_ids: int32 [B, L], see `encode`.
+
+        Returns:
+          float32 [B, L, H]: at each token the pooled vector of its piece.
+        """
+        same = (segment_ids[:, :, None] == segment_ids[:, None, :]).astype(jnp.float32)
+        if self.config.pooling == "cls":
+            same *= piece_starts(segment_ids).astype(jnp.float32)[:, None, :]
+        return jnp.einsum("blk,bkh->blh", same / jnp.sum(same, axis=-1, keepdims=True), hidden.astype(jnp.float32))
+
+    def pool(self, hidden: jax.Array, tokens: jax.Array) -> jax.Array:
+        """What the heads read of one-piece rows: [B, L, H] -> float32 [B, H]."""
         if self.config.pooling == "cls":
             return hidden[:, 0].astype(jnp.float32)
         weights = (tokens != PAD_ID).astype(jnp.float32)[..., None]
@@ -277,12 +295,18 @@ def attention_mask(tokens: jax.Array, segment_ids: jax.Array | None) -> jax.Arra
     return (segment_ids[:, :, None] == segment_ids[:, None, :])[:, None]
 
 
+def piece_starts(segment_ids: jax.Array) -> jax.Array:
+    """Where a piece of a packed row begins, bool [B, L]; padding counts as a piece."""
+    before = jnp.pad(segment_ids[:, :-1], ((0, 0), (1, 0)), constant_values=-1)
+    return segment_ids != before
+
+
 def _dtype(config: EncoderConfig) -> Any:
     return _DTYPES[config.dtype]
 
 
-def _normal() -> Any:
-    return nn.initializers.truncated_normal(_INITIALIZER_STDDEV)
+def _normal(stddev: float = _INITIALIZER_STDDEV) -> Any:
+    return nn.initializers.truncated_normal(stddev)
 
 
 def _logical(initializer: Any, *axes: str) -> Any:

@@ -18,7 +18,7 @@ from ..models.encoder import EncoderConfig, NewsEncoder
 from ..tasks.errors import InputError
 from ..tasks.features import TaskName
 from ..tasks.padding import PACKED_TASKS, row_lengths
-from .batches import BatchOpener, BatchOptions, DataSet, GrainBatches
+from .batches import Batch, BatchOpener, BatchOptions, DataSet, GrainBatches
 from .checkpoints import Checkpoints, Start, start_state
 from .metrics import Means, MetricWriter, Progress
 from .mixture import SMOOTHING, Draw, MixtureBatches, select_sets, smoothed_weights
@@ -26,6 +26,7 @@ from .model_files import VocabularyFile, read_vocabulary, write_model_files
 from .partitioning import Partitioner, check_batch_size, shard_batch
 from .steps import Losses, TaskLosses, TrainStep, make_train_step
 from .train_state import TrainState, plan_state
+from .whitening import whiten_embedding_head
 
 CONFIG_FILE = "config.gin"
 
@@ -68,6 +69,7 @@ def train(
     checkpoint_period: int = 1000,
     keep_checkpoints: int = 3,
     log_period: int = 10,
+    whitening_rows: int = 0,
     seed: int = 0,
 ) -> TrainResult:
     """Trains until `train_steps` steps are done, from wherever the model folder stands (see `checkpoints.start_state`).
@@ -94,6 +96,8 @@ def train(
       checkpoint_period: steps between checkpoints; the last step is always saved.
       keep_checkpoints: how many to keep.
       log_period: steps between metric records.
+      whitening_rows: packed rows from which the embedding head is computed after the last step of a pretraining run, see `whitening`;
+        0 leaves the head at random.
       seed: of the initialisation, the shuffle, the choice of sets, masks and dropout.
 
     Raises:
@@ -132,11 +136,22 @@ def train(
         progress = Progress(train_steps, start.step, enabled=is_first_host)
         with MetricWriter(model_dir, start.step, enabled=is_first_host) as writer, progress.shown():
             progress.say(f"{start.origin}; {', '.join(map(str, batches.data_sets))}; {config.num_layers} layers x {config.hidden_size}")
+
+            def finish(state: TrainState) -> TrainState:
+                rows = _first_batches(MixtureBatches(weights, open_set, options), math.ceil(whitening_rows / batch_size))
+                return state.replace(params=whiten_embedding_head(NewsEncoder(config), state.params, rows, partitioner, mesh))
+
+            is_whitened = whitening_rows > 0 and tasks <= PACKED_TASKS
             loop = _Loop(batches, compiled, mesh, loop_key, checkpoints, checkpoint_period, writer, progress, log_period)
-            step, interrupted = loop.run(start, train_steps)
+
+            step, interrupted = loop.run(start, train_steps, finish if is_whitened else lambda state: state)
             if interrupted:
                 progress.say(f"SIGTERM: saved step {step}; the same command continues")
     return TrainResult(step, interrupted, model_dir, start.origin)
+
+
+def _first_batches(batches: MixtureBatches, count: int) -> Iterator[Batch]:
+    return (batches.draw(number).batch for number in range(count))
 
 
 def _step_of(task: TaskName) -> TaskName:
@@ -169,8 +184,8 @@ class _Loop:
     seen: set[TaskName] = dataclasses.field(default_factory=set)
     last_time: float = 0.0
 
-    def run(self, start: Start, train_steps: int) -> tuple[int, bool]:
-        """Steps until `train_steps` or SIGTERM; returns the step reached and whether it was SIGTERM."""
+    def run(self, start: Start, train_steps: int, finish: Callable[[TrainState], TrainState]) -> tuple[int, bool]:
+        """Steps until `train_steps`, then `finish`, or until SIGTERM; returns the step reached and whether it was SIGTERM."""
         state, step, saved = start.state, start.step, start.step
         pending: _Pending | None = None
         self.last_time = time.monotonic()
@@ -184,12 +199,12 @@ class _Loop:
                 step += 1
                 pending = _Pending(step, draw, metrics, task not in self.seen)
                 self.seen.add(task)
-                if step % self.checkpoint_period == 0:
+                if step % self.checkpoint_period == 0 and step < train_steps:
                     self._finish(pending)
                     pending, saved = None, self._save(step, state)
             self._finish(pending, last=True)
             if saved != step:
-                self._save(step, state)
+                self._save(step, state if step < train_steps else finish(state))
             self.checkpoints.wait()
             return step, stop.is_set()
 

@@ -77,9 +77,16 @@ def _sources(job: JobRun) -> Sources:
         raise InputError(
             "got one of two files that belong together", field="--alias_file, --entity_embeddings", remedy="give both or neither"
         )
-    ours = {"alias_file": "aliases.tsv", "entity_embeddings": "entities.npy", "word_embeddings": "words.npy"}
-    paths = (job.input(name) if job.inputs[name] else f"{job.input('entities')}/{file}" for name, file in ours.items())
-    return Sources(*paths, run=job.workspace)
+
+    def table(name: str, ours: str) -> str:
+        return job.input(name) if job.inputs[name] else f"{job.input('entities')}/{ours}"
+
+    return Sources(
+        aliases=table("alias_file", "aliases.tsv"),
+        entities=table("entity_embeddings", "entities.npy"),
+        words=table("word_embeddings", "words.npy"),
+        run=job.workspace,
+    )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -57,6 +57,30 @@ def test_packed_pieces_do_not_see_each_other(model):
     np.testing.assert_allclose(packed[4:9], encoder.apply(params, jnp.array([second]), method="encode")[0], atol=2e-6)
 
 
+def test_pieces_pool_like_rows_of_their_own(model):
+    encoder, params = model
+    first, second = [2, 9, 17, 3], [2, 30, 11, 12, 3]
+    tokens = jnp.array([[*first, *second, 0]])
+    segments = jnp.array([[1] * 4 + [2] * 5 + [0]])
+    positions = jnp.array([[*range(4), *range(5), 0]])
+    hidden = encoder.apply(params, tokens, segments, positions, method="encode")
+    pooled = encoder.apply(params, hidden, segments, method="pool_pieces")[0]
+    for places, row in ((range(4), first), (range(4, 9), second)):
+        alone = jnp.array([row])
+        expected = encoder.apply(params, encoder.apply(params, alone, method="encode"), alone, method="pool")[0]
+        for place in places:
+            np.testing.assert_allclose(pooled[place], expected, atol=2e-6)
+
+
+def test_t5_tokens_start_wide_and_logits_small():
+    for embedding_init, deviation in (("bert", 0.02), ("t5", 1.0)):
+        encoder = NewsEncoder(dataclasses.replace(CONFIG, vocab_size=2000, embedding_init=embedding_init))
+        params = nn.unbox(encoder.init(jax.random.key(0), jnp.ones((1, 4), jnp.int32)))
+        assert np.std(params["params"]["token_embedding"]) == pytest.approx(deviation, rel=0.2)
+        logits = encoder.apply(params, jnp.ones((1, 1, CONFIG.hidden_size)), method="mlm_logits")
+        assert np.std(logits) < 2
+
+
 def test_heads_give_the_declared_shapes_and_unit_float32_embeddings(model):
     encoder, params = model
     tokens = jnp.array([[2, 5, 6, 3], [2, 7, 3, 0]])

@@ -109,6 +109,7 @@ def tiny_bindings(model_dir: Path, data_dir: str, vocabulary: str, **changes: ob
         "TASK_FEATURE_LENGTHS": LENGTHS,
         "CHECKPOINT_PERIOD": 2,
         "LOG_PERIOD": 2,
+        "WHITENING_ROWS": 0,
         "NUM_TOPICS": NUM_TOPICS,
         "DROPOUT_RATE": 0.1,
         "EncoderConfig.hidden_size": 16,

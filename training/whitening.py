@@ -1,0 +1,79 @@
+"""The embedding head that a pretrained encoder starts from: the whitening of its pooled vectors.
+
+Pretraining gives the head no gradient, and the pooled vectors of a masked language model share a few strong directions (its language,
+its most frequent words) that drown what tells documents apart. Whitening takes them back to one weight each (Su et al. 2021, "Whitening
+Sentence Representations for Better Semantics and Faster Retrieval"; Huang et al. 2021). As weights of the dense head it costs nothing
+when serving, and contrastive training starts from a well-conditioned space.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+
+from ..models.encoder import NewsEncoder, piece_starts
+from ..tasks.errors import InputError
+from .batches import Batch
+from .partitioning import Partitioner, replicated, shard_batch
+
+_LEAST_TOKENS: Final = 16  # a shorter piece, the cut end of a document, says little
+_RIDGE: Final = 1e-3  # of the mean variance, added to each: directions that hardly vary are noise
+
+
+def whiten_embedding_head(model: NewsEncoder, params: Any, batches: Iterator[Batch], partitioner: Partitioner, mesh: Mesh) -> Any:
+    """The parameters with another embedding head: x -> (x - mean) U diag(1 / sqrt(variance)) / sqrt(D).
+
+    Args:
+      model: the encoder.
+      params: its parameters on the mesh.
+      batches: this process's packed rows: tokens, segment_ids and positions, each int32 [B, L].
+      partitioner: the axis rules.
+      mesh: the devices.
+
+    Returns:
+      `params` with the kernel [H, D] and bias [D] of the head replaced; U holds the D directions of most variance, and where D exceeds H
+      the rest of the embedding is 0.
+
+    Raises:
+      InputError: if there are fewer pieces than directions.
+    """
+
+    def moments(params: Any, batch: dict[str, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
+        segments = batch["segment_ids"]
+        hidden = model.apply({"params": params}, batch["tokens"], segments, batch["positions"], method="encode")
+        pooled = model.apply({"params": params}, hidden, segments, method="pool_pieces")
+        lengths = jnp.sum(segments[:, :, None] == segments[:, None, :], axis=-1)
+        chosen = (piece_starts(segments) & (segments > 0) & (lengths >= _LEAST_TOKENS)).astype(jnp.float32)
+        return jnp.sum(chosen), jnp.einsum("bl,blh->h", chosen, pooled), jnp.einsum("bl,blh,blk->hk", chosen, pooled, pooled)
+
+    moments_of = partitioner.wrap(jax.jit(moments, out_shardings=replicated(mesh)), mesh)
+    count, total, products = np.zeros(()), np.zeros(model.config.hidden_size), np.zeros((model.config.hidden_size,) * 2)
+    for batch in batches:
+        part = moments_of(params, shard_batch({name: batch[name] for name in ("tokens", "segment_ids", "positions")}, mesh))
+        # Added up in float64: the covariance is a small difference of large sums.
+        count, total, products = (
+            so_far + np.asarray(more, np.float64) for so_far, more in zip((count, total, products), part, strict=True)
+        )
+    if count <= model.config.hidden_size:
+        raise InputError(
+            f"got {int(count)} pieces of at least {_LEAST_TOKENS} tokens, expected more than the model's width, {model.config.hidden_size}",
+            field="train.whitening_rows",
+            remedy="Raise it, give more data, or set it to 0 to leave the head at random.",
+        )
+    mean = total / count
+    kernel, bias = _head(mean, products / count - np.outer(mean, mean), model.config.embedding_size)
+    head = params["embedding_head"]
+    new = {name: jax.device_put(values.astype(np.float32), head[name].sharding) for name, values in (("kernel", kernel), ("bias", bias))}
+    return {**params, "embedding_head": new}
+
+
+def _head(mean: np.ndarray, covariance: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+    variances, directions = np.linalg.eigh(covariance)
+    strongest = slice(None, None, -1)
+    variances, directions = np.maximum(variances[strongest][:size], 0.0), directions[:, strongest][:, :size]
+    kernel = directions / np.sqrt((variances + _RIDGE * np.trace(covariance) / len(mean)) * size)
+    kernel = np.pad(kernel, ((0, 0), (0, size - kernel.shape[1])))
+    return kernel, -mean @ kernel
