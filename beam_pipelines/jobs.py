@@ -132,7 +132,7 @@ class JobRun:
 
         Yields a pipeline to which the job attaches its transforms; the last is a :class:`ProcessShards` of ``phase``.
         """
-        pipeline = make_pipeline(self._beam_args)
+        pipeline = make_pipeline(self._beam_args, phase.shard_count)
         yield pipeline
         if self._completed(phase) < phase.shard_count:
             with self._watching(phase):

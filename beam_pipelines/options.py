@@ -13,18 +13,19 @@ from .shards import available_cores
 _LOCAL = "FnApiRunner"
 
 
-def make_pipeline(beam_args: Sequence[str]) -> beam.Pipeline:
-    """An empty pipeline, set up from Beam's own options.
+def make_pipeline(beam_args: Sequence[str], shard_count: int) -> beam.Pipeline:
+    """An empty pipeline for a phase of so many shards, set up from Beam's own options.
 
     Without ``--runner`` the work runs on this machine: on the FnApiRunner, since DirectRunner first tries to download
-    another runner, and in one process per core (``--direct_num_workers``), since its threaded mode loses records.
+    another runner, and in one process per core (``--direct_num_workers``), since its threaded mode loses records. A phase of
+    one shard runs in this process: starting the others takes seconds.
     """
     options = PipelineOptions([*beam_args, *([] if _names_runner(beam_args) else [f"--runner={_LOCAL}"])])
     direct = options.view_as(DirectOptions)
     if options.view_as(StandardOptions).runner != _LOCAL or direct.direct_running_mode != "in_memory":
         return beam.Pipeline(options=options)  # another runner, or a mode the user asked for
     if not any(argument.startswith("--direct_num_workers") for argument in beam_args):
-        direct.direct_num_workers = available_cores()
+        direct.direct_num_workers = min(available_cores(), shard_count)
     if direct.direct_num_workers == 1:
         return beam.Pipeline(options=options)
     # As direct_running_mode=multi_processing would do it, but with workers that keep quiet and do not crowd the cores.

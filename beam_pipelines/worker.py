@@ -10,7 +10,7 @@ def main() -> None:
     # There is a process for each core already.
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     # Set before Beam is imported: its import logs, which would put a handler for everything on the terminal.
     handler = logging.StreamHandler(sys.stderr)
     handler.setLevel(logging.ERROR)

@@ -41,7 +41,7 @@ def markdown(results: Results) -> str:
 
 
 def console(results: Results) -> "list[Table]":
-    """The same tables for ``rich.print``; errors stand below as captions."""
+    """The same tables for ``rich.print``, encoders side by side, so that many languages still fit; errors stand below as captions."""
     from rich.markup import escape
     from rich.table import Table
 
@@ -49,11 +49,11 @@ def console(results: Results) -> "list[Table]":
     for grid in grids(results):
         caption = "\n".join(f"{encoder} {FAILED}: {error}" for encoder, error in grid.errors)
         table = Table(title=escape(grid.title), caption=escape(caption) or None, caption_justify="left")
-        for number, column in enumerate(grid.columns):
-            heading = escape(column).replace(" ", "\n", 1)  # "mAP en" in two lines: a table of many languages still fits a terminal
-            table.add_column(heading, justify="right" if number else "left", no_wrap=number == 0, overflow="fold")
+        table.add_column("")
         for row in grid.rows:
-            table.add_row(*map(escape, row), style="red" if FAILED in row else None)
+            table.add_column(escape(row[0]), justify="right", overflow="fold", style="red" if FAILED in row else None)
+        for heading, *cells in zip(grid.columns[1:], *(row[1:] for row in grid.rows), strict=True):
+            table.add_row(escape(heading), *map(escape, cells))
         tables.append(table)
     return tables
 

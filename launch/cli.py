@@ -95,7 +95,8 @@ def quiet_libraries() -> None:
     handler = logging.StreamHandler()
     handler.addFilter(lambda record: record.levelno >= logging.ERROR or record.name.startswith(f"{own}."))
     logging.getLogger().addHandler(handler)
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    # TensorFlow's errors come as exceptions too; what its C++ logs as one is mostly that there is no GPU.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 
 def _runner(name: str) -> Callable[[list[str]], int]:

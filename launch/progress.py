@@ -4,6 +4,7 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
+from rich.box import SIMPLE
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -53,9 +54,10 @@ def job_row(name: str, outcome: Outcome) -> dict[str, Any]:
 
 def print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
     """Prints the table: job, in, out, rejected by reason, failed by reason, seconds, documents/s."""
-    table = Table(title=None)
-    for column in ("job", "in", "out", "rejected", "failed", "seconds", "documents/s"):
-        table.add_column(column, justify="left" if column in ("job", "rejected", "failed") else "right")
+    table = Table(box=SIMPLE)  # without lines between columns, so that the reasons fit into 80 characters
+    for column in ("job", "in", "out", "rejected", "failed", "seconds", "docs/s"):
+        is_text = column in ("job", "rejected", "failed")
+        table.add_column(column, justify="left" if is_text else "right", overflow="fold")
     for row in rows:
         seconds = f"({row['seconds']:.1f})" if row["skipped"] else f"{row['seconds']:.1f}"
         rate = f"{row['documents_per_second']:,.0f}" if row["documents_per_second"] else "-"

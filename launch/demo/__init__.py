@@ -10,6 +10,7 @@ import argparse
 import time
 from typing import Any
 
+from ...beam_pipelines import files
 from ...tasks.errors import InputError
 from .. import cli
 from ..report import write_report
@@ -30,12 +31,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs the demo; 0 if every step ran and every check of the report is met, 1 if a check is missed."""
     places = road.Places(args.output.rstrip("/"))
-    started = time.monotonic()
-    seconds: dict[str, float] = {}
+    diary = _open_diary(places, {"seed": args.seed, "scale": args.scale})
     for step in road.steps(places, args.seed, args.scale):
-        seconds[step.name] = _run_step(step)
+        seconds = _run_step(step)
+        if seconds is not None:
+            diary["seconds"][step.name] = max(seconds, diary["seconds"].get(step.name, 0.0))
+            files.write_json(places.diary, diary)
     sections: dict[str, Any] = checks.score(places)
-    sections["seconds"] = {**seconds, "in all": round(time.monotonic() - started, 1)}
+    sections["seconds"] = {**diary["seconds"], "in all": round(sum(diary["seconds"].values()), 1)}
     write_report(places.work, road.job_rows(places), sections)
     checks.show(sections)
     print(f"\nnumbers: {places.work}/report.json   plots and samples: {places.work}/report.html")
@@ -45,10 +48,29 @@ def run(args: argparse.Namespace) -> int:
     return 0 if all(check["met"] for check in sections["checks"]) else 1
 
 
-def _run_step(step: road.Step) -> float:
-    if step.done():
+def _open_diary(places: road.Places, options: dict[str, Any]) -> dict[str, Any]:
+    """What the folder holds: the options of its newsroom, and how long each step took when it did its work.
+
+    Raises:
+      InputError: if the folder holds another newsroom.
+    """
+    diary: dict[str, Any] = files.read_json(places.diary) if files.exists(places.diary) else {**options, "seconds": {}}
+    found = {name: diary[name] for name in options}
+    if found != options:
+        raise InputError(
+            f"the folder holds a demo with {found}, asked for is {options}",
+            path=places.output,
+            field="--output",
+            remedy="name another folder",
+        )
+    files.write_json(places.diary, diary)
+    return diary
+
+
+def _run_step(step: road.Step) -> float | None:
+    if step.is_finished():
         print(f"\n== {step.name}: done earlier, skipped")
-        return 0.0
+        return None
     started = time.monotonic()
     with step.around() as extra:
         command = [*step.command, *extra]

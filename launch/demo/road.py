@@ -2,11 +2,14 @@
 
 import contextlib
 import dataclasses
+import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ...beam_pipelines import files
 from ...beam_pipelines.jobs import MANIFEST, read_seconds
+from ...evaluation.suites import RESULTS_FILE
+from ...serving.index import INDEX_FILE
 from ..build import STEPS
 
 # Small enough for two cores and eight minutes; every other option is the job's default.
@@ -19,6 +22,10 @@ class Places:
     """Folders of the demo below its output folder."""
 
     output: str
+
+    @property
+    def diary(self) -> str:
+        return f"{self.output}/demo.json"
 
     @property
     def newsroom(self) -> str:
@@ -53,10 +60,6 @@ class Places:
         return f"{self.output}/index"
 
 
-def _never() -> bool:
-    return False
-
-
 @contextlib.contextmanager
 def _alone() -> Iterator[Sequence[str]]:
     yield ()
@@ -68,25 +71,34 @@ class Step:
 
     Attributes:
       command: arguments of ``newsembed``.
-      done: whether to skip it; commands that skip finished work themselves never are.
+      result: the file that this step writes last; empty if its command skips finished work by itself.
+      source: what the result is made from; the step is finished while the result is newer.
       around: a context that yields further arguments, such as the port of a server that runs meanwhile.
     """
 
     name: str
     command: Sequence[str]
-    done: Callable[[], bool] = _never
+    result: str = ""
+    source: str = ""
     around: Callable[[], contextlib.AbstractContextManager[Sequence[str]]] = _alone
+
+    def is_finished(self) -> bool:
+        """Whether there is nothing to do."""
+        if not self.result or not os.path.exists(self.result):
+            return False
+        return not self.source or os.path.getmtime(self.result) >= os.path.getmtime(self.source)
 
 
 def steps(places: Places, seed: int, scale: float) -> list[Step]:
     """All steps in order."""
+    weights = f"{places.trained}/checkpoints"
     return [
         Step(
             "generate",
             ["newsroom", "--output", places.newsroom, f"--seed={seed}", f"--scale={scale}"],
-            _has(f"{places.newsroom}/seeds.txt"),
+            f"{places.newsroom}/seeds.txt",
         ),
-        Step("crawl", _crawl(places), _has(f"{places.crawl}/{MANIFEST}"), lambda: _serving(places.newsroom)),
+        Step("crawl", _crawl(places), f"{places.crawl}/{MANIFEST}", around=lambda: _serving(places.newsroom)),
         Step("build", _build(places)),
         Step("pretrain", _train(places, "runs/pretrain_demo.gin", places.pretrained, f"{places.work}/pack")),
         Step(
@@ -96,12 +108,15 @@ def steps(places: Places, seed: int, scale: float) -> list[Step]:
                 _gin("INITIAL_CHECKPOINT_PATH", places.pretrained),
             ],
         ),
-        Step("evaluate", _evaluate(places)),
-        Step("export", ["export", "--model", places.trained, "--output", places.saved_model], _has(f"{places.saved_model}/saved_model.pb")),
+        Step("evaluate", _evaluate(places), f"{places.evaluation}/{RESULTS_FILE}", weights),
+        Step(
+            "export", ["export", "--model", places.trained, "--output", places.saved_model], f"{places.saved_model}/saved_model.pb", weights
+        ),
         Step(
             "index",
             ["index", "--saved_model", places.saved_model, "--input", f"{places.work}/clean/articles", "--output", places.index],
-            _has(f"{places.index}/index.json"),
+            f"{places.index}/{INDEX_FILE}",
+            f"{places.saved_model}/saved_model.pb",
         ),
         *(Step(f"search {number}", ["search", "--index", places.index, "--count=5", query]) for number, query in enumerate(QUERIES, 1)),
     ]
@@ -122,10 +137,6 @@ def job_rows(places: Places) -> list[dict[str, Any]]:
             }
         )
     return rows
-
-
-def _has(path: str) -> Callable[[], bool]:
-    return lambda: files.exists(path)
 
 
 @contextlib.contextmanager
@@ -174,4 +185,4 @@ def _evaluate(places: Places) -> list[str]:
     encoders = [part for spec in specs for part in ("--encoder", spec)]
     suites = [("events", "heldout.jsonl"), ("events", "paraphrases.jsonl"), ("clustering", "heldout.jsonl"), ("sts", "sts.tsv")]
     chosen = [part for suite, name in suites for part in ("--suite", suite, "--data", f"{places.newsroom}/{name}")]
-    return ["evaluate", *encoders, *chosen, "--cross_publisher", "--output", places.evaluation]
+    return ["evaluate", *encoders, *chosen, "--cross_publisher", "--seeds=3", "--output", places.evaluation]

@@ -4,9 +4,10 @@ import datetime
 import email.utils
 import http.server
 import os
+import sys
 import threading
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from .store import SiteReader, Stored
 
@@ -58,6 +59,11 @@ class _Server(http.server.ThreadingHTTPServer):
         self.reader = reader
         self.requested: set[str] = set()
         super().__init__(("127.0.0.1", port), _Handler)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Says nothing where the client hung up: a crawler stops at its deadline or its size limit."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
