@@ -55,13 +55,14 @@ def job_row(name: str, outcome: Outcome) -> dict[str, Any]:
 def print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
     """Prints the table: job, in, out, rejected by reason, failed by reason, seconds, documents/s."""
     table = Table(box=SIMPLE)  # without lines between columns, so that the reasons fit into 80 characters
-    for column in ("job", "in", "out", "rejected", "failed", "seconds", "docs/s"):
-        is_text = column in ("job", "rejected", "failed")
+    for column in ("job", "in", "out", "rejected, failed", "seconds", "docs/s"):
+        is_text = column in ("job", "rejected, failed")
         table.add_column(column, justify="left" if is_text else "right", overflow="fold")
     for row in rows:
         seconds = f"({row['seconds']:.1f})" if row["skipped"] else f"{row['seconds']:.1f}"
         rate = f"{row['documents_per_second']:,.0f}" if row["documents_per_second"] else "-"
-        table.add_row(row["job"], f"{row['in']:,}", f"{row['out']:,}", _named(row["rejected"]), _named(row["failed"]), seconds, rate)
+        reasons = "\n".join([*_named(row["rejected"]), *(f"failed: {reason}" for reason in _named(row["failed"]))])
+        table.add_row(row["job"], f"{row['in']:,}", f"{row['out']:,}", reasons or "-", seconds, rate)
     console = Console()
     console.print(table)
     if any(row["skipped"] for row in rows):
@@ -73,5 +74,5 @@ def print_outcomes(outcomes: Sequence[tuple[str, Outcome]]) -> None:
     print_rows([job_row(name, outcome) for name, outcome in outcomes])
 
 
-def _named(counts: Mapping[str, int]) -> str:
-    return "\n".join(f"{name} {count:,}" for name, count in sorted(counts.items(), key=lambda item: -item[1])) or "-"
+def _named(counts: Mapping[str, int]) -> list[str]:
+    return [f"{name} {count:,}" for name, count in sorted(counts.items(), key=lambda item: -item[1])]
