@@ -97,14 +97,21 @@ def fit(counts: Floats) -> Floats:
     return models
 
 
-def predict(articles: Sequence[Article], models: Floats, sharpness: float) -> Floats:
-    """Distribution over months of each article, by the model of its fold: float32 ``[len(articles), months]``."""
+def log_ratios(articles: Sequence[Article], models: Floats) -> Floats:
+    """Mean log-likelihood ratio of each month over an article's n-grams, by the model of its fold: float32 ``[len(articles), months]``."""
     grams = ngram_counts(articles)
-    totals = np.maximum(np.asarray(grams.sum(1)).ravel(), 1)
-    logits = np.stack([np.asarray(grams[row] @ models[fold_of(article.doc_id)].T).ravel() for row, article in enumerate(articles)])
-    logits = sharpness * logits / totals[:, None]
-    logits -= logits.max(1, keepdims=True)
-    weights = np.exp(logits)
+    folds = np.array([fold_of(article.doc_id) for article in articles])
+    ratios = np.zeros((len(articles), models.shape[1]), np.float32)
+    for fold in range(FOLDS):
+        # One product a fold: scipy copies the whole model for each.
+        ratios[folds == fold] = grams[folds == fold] @ models[fold].T
+    return ratios / np.maximum(np.asarray(grams.sum(1)), 1)
+
+
+def distributions(ratios: Floats, sharpness: float) -> Floats:
+    """Probabilities over months, float32 like ``ratios``."""
+    logits = sharpness * ratios
+    weights = np.exp(logits - logits.max(1, keepdims=True))
     return (weights / weights.sum(1, keepdims=True)).astype(np.float32)
 
 
@@ -113,9 +120,10 @@ def fit_sharpness(articles: Sequence[Article], models: Floats, first_month: int)
     if not articles:
         return _SHARPNESS[0]
     own = np.array([month_of(article) - first_month for article in articles])
+    ratios = log_ratios(articles, models)
 
     def likelihood(sharpness: float) -> float:
-        return float(np.log(predict(articles, models, sharpness)[np.arange(len(own)), own] + 1e-9).mean())
+        return float(np.log(distributions(ratios, sharpness)[np.arange(len(own)), own] + 1e-9).mean())
 
     return max(_SHARPNESS, key=likelihood)
 
@@ -127,7 +135,7 @@ def date_stats(articles: Sequence[Article], models: Floats, sharpness: float, fi
     months = models.shape[1]
     scale = np.log(months) if months > 1 else 1.0
     numbers = np.arange(months)
-    for article, row in zip(articles, predict(articles, models, sharpness), strict=True):
+    for article, row in zip(articles, distributions(log_ratios(articles, models), sharpness), strict=True):
         own = month_of(article) - first_month
         entropy = float(-(row * np.log(row + 1e-12)).sum() / scale)
         mass = float(row[max(0, own - 1) : own + 2].sum())

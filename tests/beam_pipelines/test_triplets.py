@@ -8,7 +8,7 @@ import pytest
 from newsembed.beam_pipelines import jobs, parquet
 from newsembed.beam_pipelines.records import Article, Neighbor, Triplet, make_doc_id
 from newsembed.beam_pipelines.triplets import JOB
-from newsembed.beam_pipelines.triplets.dates import FOLDS, count_by_month, date_stats, fit, fit_sharpness, predict
+from newsembed.beam_pipelines.triplets.dates import FOLDS, count_by_month, date_stats, fit, fit_sharpness
 from newsembed.beam_pipelines.triplets.evergreen import FEATURES, EvergreenModel, default_model, fit_model, read_labels
 from newsembed.beam_pipelines.triplets.mine import TripletsOptions, evidence, merge_spaces
 from newsembed.tasks.errors import InputError
@@ -130,7 +130,7 @@ def test_the_byline_model_is_out_of_fold_and_finds_months():
     first = min(one.byline_date.year * 12 + one.byline_date.month - 1 for one in articles)
     models = fit(count_by_month(articles, first, 7))
     assert models.shape[0] == FOLDS
-    distribution = predict(articles, models, fit_sharpness(articles, models, first))
+    distribution = distributions(log_ratios(articles, models), fit_sharpness(articles, models, first))
     np.testing.assert_allclose(distribution.sum(1), 1, rtol=1e-5)
     own = [one.byline_date.year * 12 + one.byline_date.month - 1 - first for one in articles]
     assert np.mean(distribution.argmax(1) == own) > 0.9
