@@ -8,7 +8,7 @@ import pytest
 from newsembed.beam_pipelines import jobs, parquet
 from newsembed.beam_pipelines.records import Article, Neighbor, Triplet, make_doc_id
 from newsembed.beam_pipelines.triplets import JOB
-from newsembed.beam_pipelines.triplets.dates import FOLDS, count_by_month, date_stats, fit, fit_sharpness
+from newsembed.beam_pipelines.triplets.dates import FOLDS, count_by_month, date_stats, distributions, fit, fit_sharpness, log_ratios
 from newsembed.beam_pipelines.triplets.evergreen import FEATURES, EvergreenModel, default_model, fit_model, read_labels
 from newsembed.beam_pipelines.triplets.mine import TripletsOptions, evidence, merge_spaces
 from newsembed.tasks.errors import InputError
