@@ -92,7 +92,9 @@ def test_tables_show_numbers_and_failures(events, tmp_path):
     widths = {line.count("|") for line in text.splitlines() if line.startswith("|") and "events" not in line}
     assert widths <= {6, 7}
     assert "- nan failed: " in text
-    assert [table.row_count for table in console(results)] == [3, 3, 3]
+    shapes = [(len(table.columns), table.row_count) for table in console(results)]
+    assert shapes == [(1 + len(grid.rows), len(grid.columns) - 1) for grid in grids(results)]
+    assert {columns for columns, _ in shapes} == {4}  # a column of names, three encoders
 
 
 def test_names_must_differ(events):
