@@ -8,6 +8,8 @@ import optax
 
 from ..tasks.errors import InputError
 
+_SMALLEST_SCALE = 1e-3  # or arrays that start at 0 would stay there
+
 
 @gin.configurable
 def learning_rate_schedule(
@@ -51,6 +53,8 @@ def adam(
     epsilon: float = 1e-8,
     weight_decay: float = 0.0,
     clip_norm: float | None = None,
+    *,
+    multiply_by_parameter_scale: bool = False,
 ) -> optax.GradientTransformation:
     """Adam, or AdamW where `weight_decay` is positive.
 
@@ -61,9 +65,14 @@ def adam(
       epsilon: added to the root of the latter.
       weight_decay: per step, times the learning rate; on matrices only, not on biases and norms.
       clip_norm: gradients of a larger global norm are scaled down to it; None leaves them.
+      multiply_by_parameter_scale: the learning rate is relative: each array's update is multiplied by the root mean square of the array
+        (Shazeer and Stern 2018, section 8; the default of T5X). Where arrays differ in scale, as with ``embedding_init="t5"``, one
+        learning rate then suits them all.
     """
     parts = [] if clip_norm is None else [optax.clip_by_global_norm(clip_norm)]
     parts.append(optax.scale_by_adam(b1=b1, b2=b2, eps=epsilon))
+    if multiply_by_parameter_scale:
+        parts.append(optax.scale_by_param_block_rms(_SMALLEST_SCALE))
     if weight_decay:
         parts.append(optax.add_decayed_weights(weight_decay, mask=_matrices))
     parts.append(optax.scale_by_learning_rate(learning_rate))

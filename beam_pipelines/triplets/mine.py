@@ -20,11 +20,11 @@ class TripletsOptions:
 
     max_positive_days: int = dataclasses.field(default=1, metadata={"help": "days between anchor and positive, at most"})
     min_negative_days: int = dataclasses.field(default=365, metadata={"help": "days between anchor and negative, at least"})
-    min_entity: float = dataclasses.field(default=0.6, metadata={"help": "entity similarity that makes a positive by itself"})
+    min_entity: float = dataclasses.field(default=0.75, metadata={"help": "entity similarity that makes a positive by itself"})
     min_image: float = dataclasses.field(default=0.8, metadata={"help": "image similarity that makes a positive by itself"})
-    min_text: float = dataclasses.field(default=0.8, metadata={"help": "text similarity that makes a positive by itself"})
+    min_text: float = dataclasses.field(default=0.85, metadata={"help": "text similarity that makes a positive by itself"})
     joint_margin: float = dataclasses.field(
-        default=0.2, metadata={"help": "two spaces that both come this near to their bars make a positive together"}
+        default=0.25, metadata={"help": "two spaces that both come this near to their bars make a positive together"}
     )
     cross_publisher: bool = dataclasses.field(default=True, metadata={"help": "positives only from other publishers"})
     max_positives: int = dataclasses.field(default=4, metadata={"help": "positives of an anchor"})
