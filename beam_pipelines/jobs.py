@@ -23,7 +23,7 @@ from .. import __version__
 from ..tasks.errors import InputError
 from . import files
 from .accounting import Counts, add_counts, chain_counts
-from .options import make_pipeline
+from .options import make_pipeline, noticing_dead_workers
 from .shards import Phase, ProcessShards, ShardFunction
 
 MANIFEST = "manifest.json"
@@ -135,7 +135,7 @@ class JobRun:
         pipeline = make_pipeline(self._beam_args, phase.shard_count)
         yield pipeline
         if self._completed(phase) < phase.shard_count:
-            with self._watching(phase):
+            with self._watching(phase), noticing_dead_workers():
                 pipeline.run().wait_until_finish()
         self._progress(phase.name, phase.shard_count, phase.shard_count)
 

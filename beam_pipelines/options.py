@@ -1,16 +1,22 @@
 """Beam pipelines with defaults that are right on one machine."""
 
+import contextlib
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 
 import apache_beam as beam
+import grpc
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
+from ..tasks.errors import InputError
 from .shards import available_cores
 
 _LOCAL = "FnApiRunner"
+_WORKER_THREAD = "run_worker"  # the name Beam gives the thread that waits for a worker process
 
 
 def make_pipeline(beam_args: Sequence[str], shard_count: int) -> beam.Pipeline:
@@ -31,6 +37,40 @@ def make_pipeline(beam_args: Sequence[str], shard_count: int) -> beam.Pipeline:
     # As direct_running_mode=multi_processing would do it, but with workers that keep quiet and do not crowd the cores.
     environment = SubprocessSDKEnvironment.from_command_string(command_string=f"{sys.executable} -m {__package__}.worker")
     return beam.Pipeline(runner=FnApiRunner(default_environment=environment), options=options)
+
+
+@contextlib.contextmanager
+def noticing_dead_workers() -> Iterator[None]:
+    """Ends a local pipeline if one of its worker processes is killed; Beam's runner would wait for it for ever.
+
+    Raises:
+      InputError: says how the worker ended.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread can be interrupted
+        return
+    deaths: list[str] = []
+    default = threading.excepthook
+
+    def hook(ended: threading.ExceptHookArgs) -> None:
+        if ended.thread is not None and ended.thread.name == _WORKER_THREAD and not deaths:
+            deaths.append(str(ended.exc_value))
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        elif not isinstance(ended.exc_value, grpc.RpcError):  # a worker's broken connections tell nothing but its death
+            default(ended)
+
+    threading.excepthook = hook
+    try:
+        yield
+    except BaseException as error:
+        if deaths:
+            raise InputError(
+                f"a worker process died: {deaths[0]}",
+                remedy="137 means that it was killed, mostly for want of memory: lower --direct_num_workers; finished shards are kept",
+            ) from error
+        raise
+    finally:
+        threading.excepthook = default
 
 
 def _names_runner(beam_args: Sequence[str]) -> bool:

@@ -1,6 +1,7 @@
 """The harness: accounting, skipping, resuming, publishing."""
 
 import dataclasses
+import importlib
 
 import apache_beam as beam
 import pytest
@@ -113,6 +114,33 @@ def test_an_interrupted_job_resumes_to_the_same_bytes(tmp_path):
         jobs.input_digest(str(tmp_path / "resumed"))
     jobs.execute(broken, {}, str(tmp_path / "resumed"), beam_args=ONE)
     assert tree(tmp_path / "resumed") == tree(tmp_path / "whole")
+
+
+KILLER = """
+import os, signal
+from newsembed.beam_pipelines import files
+
+def kill_own_process(shard, fuse):
+    if fuse and not files.exists(fuse):
+        with files.open_write(fuse) as sink:
+            sink.write(b"lit")
+        os.kill(os.getpid(), signal.SIGKILL)
+    shard.read()
+    shard.written()
+"""
+
+
+def test_a_killed_worker_ends_the_job_and_the_next_run_completes_it(tmp_path, monkeypatch):
+    (tmp_path / "killer.py").write_text(KILLER)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
+    kill_own_process = importlib.import_module("killer").kill_own_process
+    job = jobs.Job("toy", "", "", (), Options, lambda run: run.map_shards("kill", kill_own_process, ["", str(tmp_path / "fuse")]))
+    two = ["--direct_num_workers=2"]
+    with pytest.raises(InputError, match="worker process died") as raised:
+        jobs.execute(job, {}, str(tmp_path / "out"), beam_args=two)
+    assert "--direct_num_workers" in raised.value.remedy
+    assert jobs.execute(job, {}, str(tmp_path / "out"), beam_args=two).manifest["counts"]["out"] == 2
 
 
 def test_a_cut_off_publication_is_completed(tmp_path, monkeypatch):
