@@ -4,23 +4,28 @@ import collections
 import dataclasses
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import partial
 
 from ...tasks.errors import InputError
 from .. import files
 from ..jobs import InputSpec, Job, JobRun
 from ..parquet import read_batches, read_records, read_stream, shard_paths
-from ..records import Article, Hub, Rejection, TopicLabels
+from ..records import Hub, Rejection, TopicLabels
 from ..shards import Shard
-from .choose import Candidate, Verdict, choose
+from ..texts import UNDETERMINED
+from .choose import Decision, Evidence, Verdict, choose, gather, hub_title, obey, rank_topics
+from .review import TOPICS_FILE, read_review, write_review, write_tsv
+from .skew import LabelCount, LabelCounter, skew_rows, topic_totals
 
-_HUBS = "_hub_topics/part-00000-of-00001.parquet"
-_COUNTS = "_label_counts"
+_HUBS, _TOPICS, _SHARES = "_hub_topics", "_topics", "_shares"
+_COUNTS, _SAMPLED_COUNTS = "_label_counts", "_sampled_counts"
+_SKEW_FILE = "skew.tsv"
 
 
 @dataclasses.dataclass(frozen=True)
 class TopicsOptions:
-    """What makes a hub title a topic, and how labels are sampled."""
+    """What makes a hub title a topic, and how labels are sampled. A ``topics_file`` decides in place of the minima."""
 
     max_topics: int = dataclasses.field(default=600, metadata={"help": "topics kept, the most documented first"})
     min_publishers: int = dataclasses.field(default=2, metadata={"help": "publishers that must have a hub of the topic"})
@@ -31,8 +36,20 @@ class TopicsOptions:
 
     def __post_init__(self) -> None:
         for name in ("max_topics", "min_publishers", "min_documents", "positive_ratio"):
-            if getattr(self, name) <= 0:
+            if not getattr(self, name) > 0:
                 raise InputError(f"got {getattr(self, name)}, expected more than 0", field=f"--{name}", remedy="see --help for the default")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Member:
+    """The columns of an :class:`~..records.Article` that labels need."""
+
+    doc_id: str
+    url: str
+    publisher: str
+    title: str
+    language: str
+    hubs: tuple[str, ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -45,26 +62,37 @@ class HubTopic:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class LabelCount:
-    """Positives and negatives of a topic in one shard of articles, before sampling."""
+class Topic:
+    """A topic's number, from 0, and name."""
 
     topic_id: int
-    positives: int
-    negatives: int
+    name: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TopicShare:
+    """A topic with the share of its positives to keep, in [0, 1]."""
+
+    topic_id: int
+    name: str
+    share: float
 
 
 def run(job: JobRun) -> None:
-    """Chooses topics, counts the labels they would give, samples the labels.
+    """Chooses topics, or takes those of ``topics_file``; counts the labels they would give; samples the labels.
 
-    Streams: ``labels`` and, in the folder's root, ``topics.tsv`` with every candidate, kept or not, and why.
+    Streams: ``labels`` and, in the folder's root, ``topics.tsv`` with every title, kept or not, and why, and ``skew.tsv``
+    with the labels of each topic before and after sampling.
     """
+    review = read_review(job.input("topics_file"), job.options.max_topics) if job.inputs["topics_file"] else None
     paths = shard_paths(f"{job.input('articles')}/articles")
     hubs = files.list_files(f"{job.input('hubs')}/hubs/part-*.parquet")
-    job.map_shards("choose", partial(_choose_topics, paths=paths, options=job.options), [hubs], accounted=False)
+    job.map_shards("choose", partial(_choose_topics, paths=paths, review=review, options=job.options), [hubs], accounted=False)
     job.map_shards("count", _count_labels, paths, accounted=False)
-    job.map_shards("label", partial(_write_labels, options=job.options), paths)
-    with files.open_read(f"{job.workspace}/topics.tsv") as source:
-        job.extra["topics"] = sum(line.rstrip().endswith(f"\t{Verdict.KEPT.value}") for line in source.read().decode("utf-8").splitlines())
+    job.map_shards("balance", partial(_balance, ratio=job.options.positive_ratio), [None], accounted=False)
+    job.map_shards("label", _write_labels, paths)
+    job.map_shards("skew", _write_skew, [None], accounted=False)
+    job.extra["topics"] = job.counts_of("skew").tallies.get("topics", 0)
 
 
 def labels_of(
@@ -84,88 +112,128 @@ def keep_shares(counts: Mapping[int, tuple[int, int]], ratio: float) -> dict[int
     return {topic: min(1.0, ratio * negatives / positives) if positives else 1.0 for topic, (positives, negatives) in counts.items()}
 
 
-def draw(doc_id: str, topic: int) -> float:
-    """A number in [0, 1) that depends on nothing but the label."""
+def draw(doc_id: str, topic: str) -> float:
+    """A number in [0, 1) that depends on nothing but the label: another topic edited away leaves this one's sample as it was."""
     return int.from_bytes(hashlib.blake2b(f"{doc_id}:{topic}".encode(), digest_size=6).digest(), "big") / (1 << 48)
 
 
-def _choose_topics(shard: Shard, hub_paths: Sequence[str], paths: Sequence[str], options: TopicsOptions) -> None:
+def _choose_topics(
+    shard: Shard, hub_paths: Sequence[str], paths: Sequence[str], review: Mapping[str, Decision] | None, options: TopicsOptions
+) -> None:
+    hubs = sorted((hub for path in hub_paths for hub in read_records(path, Hub)), key=lambda hub: hub.hub_id)
+    titles = {hub.hub_id: hub_title(hub) for hub in hubs}
+    present, authored = _read_articles(paths, set(titles.values()))
+    evidence = gather(hubs, titles, present)
+    if review is None:
+        decisions = choose(evidence, authored, options.min_publishers, options.min_documents, options.max_topics)
+    else:
+        decisions = obey(review, evidence)
+    topics, names = shard.records(_TOPICS, Topic), rank_topics(decisions, evidence)
+    for number, name in enumerate(names):
+        topics.write(Topic(number, name))
+    numbers = {name: number for number, name in enumerate(names)}
+    output = shard.records(_HUBS, HubTopic)
+    for hub in hubs:
+        decision = decisions[titles[hub.hub_id]]
+        if decision.verdict is Verdict.KEPT:
+            output.write(HubTopic(hub.hub_id, hub.publisher, numbers[decision.topic]))
+    write_review(f"{shard.workspace}/{TOPICS_FILE}", decisions, evidence)
+    for title, decision in decisions.items():
+        shard.tally(f"titles/{decision.verdict.value}")
+        shard.tally(f"hubs/{decision.verdict.value}", evidence.get(title, Evidence()).hubs)
+
+
+def _read_articles(paths: Sequence[str], titles: AbstractSet[str]) -> tuple[set[str], dict[str, set[str]]]:
+    """(every doc_id, doc_ids by author), of the authors whose name is a hub's title."""
     present: set[str] = set()
-    authors: set[str] = set()
+    authored: dict[str, set[str]] = collections.defaultdict(set)
     for path in paths:
         for batch in read_batches(path, ["doc_id", "authors"]):
-            present.update(batch.column("doc_id").to_pylist())
-            authors.update(name.casefold() for names in batch.column("authors").to_pylist() for name in names)
-    every = [hub for path in hub_paths for hub in read_records(path, Hub)]
-    candidates, titles = choose(every, present, authors, options.min_publishers, options.min_documents, options.max_topics)
-    numbers = {one.title: number for number, one in enumerate(one for one in candidates if one.verdict is Verdict.KEPT)}
-    output = shard.records("_hub_topics", HubTopic)
-    for hub in sorted(every, key=lambda one: one.hub_id):
-        if titles[hub.hub_id] in numbers:
-            output.write(HubTopic(hub.hub_id, hub.publisher, numbers[titles[hub.hub_id]]))
-    with files.open_write(f"{shard.workspace}/topics.tsv") as sink:
-        sink.write("".join(_tsv_lines(candidates, numbers)).encode("utf-8"))
+            for doc_id, names in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                present.add(doc_id)
+                for name in titles & {" ".join(name.casefold().split()) for name in names}:
+                    authored[name].add(doc_id)
+    return present, authored
 
 
-def _tsv_lines(candidates: Sequence[Candidate], numbers: Mapping[str, int]) -> Iterator[str]:
-    yield "topic_id\ttitle\tdocuments\tpublishers\tverdict\n"
-    for one in candidates:
-        yield f"{numbers.get(one.title, '')}\t{one.title}\t{one.documents}\t{one.publishers}\t{one.verdict.value}\n"
-
-
-def _topics(workspace: str) -> tuple[dict[str, int], dict[str, frozenset[int]]]:
+def _hub_topics(workspace: str) -> tuple[dict[str, int], dict[str, frozenset[int]]]:
     """(topic by hub_id, topics that a publisher has hubs of)."""
     topics, offered = {}, collections.defaultdict(set)
-    for row in read_records(f"{workspace}/{_HUBS}", HubTopic):
+    for row in read_stream(f"{workspace}/{_HUBS}", HubTopic):
         topics[row.hub_id] = row.topic_id
         offered[row.publisher].add(row.topic_id)
     return topics, {publisher: frozenset(numbers) for publisher, numbers in offered.items()}
 
 
+def _labelled(workspace: str, path: str) -> Iterator[tuple[Member, set[int], set[int]]]:
+    """Each article with its positive and negative topics."""
+    topics, offered = _hub_topics(workspace)
+    for article in read_records(path, Member):
+        yield article, *labels_of(article.hubs, article.publisher, topics, offered)
+
+
 def _count_labels(shard: Shard, path: str) -> None:
-    topics, offered = _topics(shard.workspace)
-    counts: dict[int, list[int]] = collections.defaultdict(lambda: [0, 0])
-    for article in read_records(path, Article):
-        for side, numbers in enumerate(labels_of(article.hubs, article.publisher, topics, offered)):
-            for number in numbers:
-                counts[number][side] += 1
+    counter = LabelCounter()
+    for article, positives, negatives in _labelled(shard.workspace, path):
+        counter.add(article.language or UNDETERMINED, article.publisher, positives, negatives)
     output = shard.records(_COUNTS, LabelCount)
-    for number in sorted(counts):
-        output.write(LabelCount(number, *counts[number]))
+    for count in counter.counts():
+        output.write(count)
 
 
-def _write_labels(shard: Shard, path: str, options: TopicsOptions) -> None:
-    topics, offered = _topics(shard.workspace)
-    totals: dict[int, tuple[int, int]] = {}
-    for row in read_stream(f"{shard.workspace}/{_COUNTS}", LabelCount):
-        positives, negatives = totals.get(row.topic_id, (0, 0))
-        totals[row.topic_id] = (positives + row.positives, negatives + row.negatives)
-    shares = keep_shares(totals, options.positive_ratio)
-    output = shard.records("labels", TopicLabels)
-    for article in read_records(path, Article):
+def _balance(shard: Shard, _: None, ratio: float) -> None:
+    totals = topic_totals(read_stream(f"{shard.workspace}/{_COUNTS}", LabelCount))
+    shares = keep_shares({number: (one.positives, one.negatives) for number, one in totals.items()}, ratio)
+    output = shard.records(_SHARES, TopicShare)
+    for topic in read_stream(f"{shard.workspace}/{_TOPICS}", Topic):
+        output.write(TopicShare(topic.topic_id, topic.name, shares.get(topic.topic_id, 1.0)))
+
+
+def _write_labels(shard: Shard, path: str) -> None:
+    shares = {row.topic_id: row for row in read_stream(f"{shard.workspace}/{_SHARES}", TopicShare)}
+    output, counter = shard.records("labels", TopicLabels), LabelCounter()
+    for article, found, negatives in _labelled(shard.workspace, path):
         shard.read()
-        found, negatives_of = labels_of(article.hubs, article.publisher, topics, offered)
-        kept = sorted(topic for topic in found if draw(article.doc_id, topic) < shares[topic])
+        kept = sorted(topic for topic in found if draw(article.doc_id, shares[topic].name) < shares[topic].share)
         dropped = len(found) - len(kept)
         if not found:
             shard.reject(article.url, Rejection.NO_TOPIC, f"{len(article.hubs)} hubs, none of a topic", article.title)
             continue
-        if not kept and not negatives_of:
+        if not kept and not negatives:
             shard.reject(article.url, Rejection.DOWN_SAMPLED, f"all of its {dropped} positives", article.title)
             continue
-        unlisted = sorted(negatives_of)
+        unlisted = sorted(negatives)
         output.write(TopicLabels(article.doc_id, (*kept, *unlisted), (1,) * len(kept) + (0,) * len(unlisted)))
+        counter.add(article.language or UNDETERMINED, article.publisher, kept, unlisted)
         shard.written()
         shard.tally("positive labels", len(kept))
         shard.tally("negative labels", len(unlisted))
         shard.tally("positive labels down-sampled", dropped)
+    counts = shard.records(_SAMPLED_COUNTS, LabelCount)
+    for count in counter.counts():
+        counts.write(count)
+
+
+def _write_skew(shard: Shard, _: None) -> None:
+    names = {topic.topic_id: topic.name for topic in read_stream(f"{shard.workspace}/{_TOPICS}", Topic)}
+    before, after = (list(read_stream(f"{shard.workspace}/{stream}", LabelCount)) for stream in (_COUNTS, _SAMPLED_COUNTS))
+    write_tsv(f"{shard.workspace}/{_SKEW_FILE}", list(skew_rows(names, before, after)))
+    found, sampled = topic_totals(before), topic_totals(after)
+    shard.tally("topics", len(names))
+    shard.tally("topics without negatives", sum(number not in found or not found[number].negatives for number in names))
+    shard.tally("topics without positives", sum(number not in found or not found[number].positives for number in names))
+    shard.tally("topics without positives after sampling", sum(number not in sampled or not sampled[number].positives for number in names))
 
 
 JOB = Job(
     name="topics",
     summary="document-topic labels from the hubs that list an article",
     example="newsembed topics --articles work/clean --hubs work/extract --output work/topics",
-    inputs=(InputSpec("articles", "folder that `newsembed clean` wrote"), InputSpec("hubs", "folder that `newsembed extract` wrote")),
+    inputs=(
+        InputSpec("articles", "folder that `newsembed clean` wrote"),
+        InputSpec("hubs", "folder that `newsembed extract` wrote"),
+        InputSpec("topics_file", "copy of a topics.tsv that an earlier run wrote, edited by a person, to be obeyed", required=False),
+    ),
     options=TopicsOptions,
     run=run,
 )

@@ -4,76 +4,45 @@ import collections
 import dataclasses
 import enum
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from ..records import Hub
 
-_FURNITURE = {
-    *(
-        "home",
-        "homepage",
-        "index",
-        "start",
-        "startseite",
-        "inicio",
-        "portada",
-        "front page",
-        "frontpage",
-        "main",
-        "top",
-        "latest",
-        "all",
-        "most read",
-        "most popular",
-        "headlines",
-        "breaking",
-    ),
-    *(
-        "sitemap",
-        "search",
-        "login",
-        "subscribe",
-        "newsletter",
-        "newsletters",
-        "podcasts",
-        "video",
-        "videos",
-        "photos",
-        "live",
-        "archive",
-        "archives",
-        "archiv",
-        "hemeroteca",
-        "archivo",
-    ),
-    *(
-        "contact",
-        "about",
-        "about us",
-        "impressum",
-        "kontakt",
-        "contacto",
-        "regions",
-        "regionen",
-        "regiones",
-        "authors",
-        "autoren",
-        "autores",
-        "staff",
-        "staff writer",
-        "news desk",
-        "tags",
-    ),
-}
+# Titles made of nothing but these words say where on a site one is, not what the articles are about.
+_SITE_WORDS = (
+    "home homepage page index start startseite inicio portada front frontpage main top stories latest all the and most read popular"
+    " headlines breaking today sitemap search login subscribe newsletter newsletters podcasts video videos photos live archive archives"
+    " archiv hemeroteca archivo contact about impressum kontakt contacto regions regionen regiones authors autoren autores staff tags"
+)
+_FURNITURE_WORDS = frozenset(_SITE_WORDS.split())
+_FURNITURE = {"about us", "contact us", "staff writer", "news desk"}
 _AFFIX = re.compile(
     r"\b(?:rss|atom|feed|feeds|news|nachrichten|aktuelles|noticias(?: de| sobre)?|actualit[e\u00e9]s?|latest|all about|section|category|page \d+|seite \d+|p\u00e1gina \d+)\b"
 )
-_DATE = re.compile(r"\b(?:19|20)\d\d\b|\b\d{1,2}[./]\d{1,2}\b")
 _SEPARATOR = re.compile(r"\s+[|\u2013\u2014:\u00bb>-]\s+|\s*[|\u00bb>]\s*|:\s+")
+_EDGES = " .,-&/"
+_MAX_TITLE = 200
+_MONTHS = (
+    "january february march april may june july august september october november december jan feb mar apr jun jul aug sep sept oct nov dec"
+    " januar februar m\u00e4rz mai juni juli oktober dezember enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre"
+    " diciembre janvier f\u00e9vrier mars avril juin juillet ao\u00fbt septembre octobre novembre d\u00e9cembre gennaio febbraio aprile maggio"
+    " giugno luglio settembre ottobre dicembre janeiro fevereiro mar\u00e7o maio junho julho setembro outubro novembro dezembro"
+)
+_WEEKDAYS = (
+    "monday tuesday wednesday thursday friday saturday sunday montag dienstag mittwoch donnerstag freitag samstag sonntag"
+    " lunes martes mi\u00e9rcoles jueves viernes s\u00e1bado domingo lundi mardi mercredi jeudi vendredi samedi dimanche"
+)
+_BESIDE_DATES = "archive archives archiv archivo hemeroteca week of for from on in the de del du vom von im am"
+_DATE_WORDS = frozenset(f"{_MONTHS} {_WEEKDAYS} {_BESIDE_DATES}".split())
+_NUMBER = re.compile(r"\d+(?:st|nd|rd|th|er)?")
+_AUTHOR_TITLE = re.compile(
+    r"(?:author|autor|autorin|auteur)\Z|.*\b(?:articles|posts|stories|columns|beitr\u00e4ge|artikel) (?:by|von)\b|.*\bauthor at\b"
+)
+_AUTHOR_URL = re.compile(r"/(?:authors?|autor(?:en|in|es)?|auteurs?|autori|byline|columnists?)/[^/]")
 
 
 class Verdict(enum.StrEnum):
-    """Why a candidate is a topic, or is none; the last column of ``topics.tsv``."""
+    """Why a title is of a topic, or of none; the last column of ``topics.tsv``."""
 
     KEPT = "kept"
     EMPTY = "empty_title"
@@ -84,32 +53,68 @@ class Verdict(enum.StrEnum):
     FEW_PUBLISHERS = "few_publishers"
     FEW_DOCUMENTS = "few_documents"
     OVER_LIMIT = "over_limit"
+    # Only where a person reviewed the topics.
+    DROPPED = "dropped"  # the person's own word
+    NOT_LISTED = "not_listed"  # the reviewed file has no row of this title
+    NO_HUB = "no_hub"  # the reviewed file keeps a title that no hub of this corpus has
 
 
-@dataclasses.dataclass(frozen=True)
-class Candidate:
-    """A normalised hub title with what speaks for it."""
+@dataclasses.dataclass(frozen=True, slots=True)
+class Decision:
+    """The topic that a title is of, if its verdict is ``kept``."""
 
-    title: str
-    publishers: int
-    documents: int
+    topic: str
     verdict: Verdict
+
+
+@dataclasses.dataclass(slots=True)
+class Evidence:
+    """What speaks for a title.
+
+    Attributes:
+      hubs: number of hubs with the title.
+      author_hubs: those whose URL is an author's.
+      publishers: of these hubs.
+      documents: ids of the articles that they list.
+    """
+
+    hubs: int = 0
+    author_hubs: int = 0
+    publishers: set[str] = dataclasses.field(default_factory=set)
+    documents: set[str] = dataclasses.field(default_factory=set)
 
 
 def normalize_title(title: str, publisher: str) -> str:
     """A hub's title without the site's name and without words that only say that it is a hub.
 
+    A title that only names the site becomes the publisher; what nothing is left of becomes "".
+
     >>> normalize_title("Politics News - Harbour Times", "harbourtimes.example")
     'politics'
     >>> normalize_title("top/sports/us", "example.com")
     'sports'
+    >>> normalize_title("Harbour Times", "harbourtimes.example")
+    'harbourtimes.example'
     """
-    parts = [part for part in _SEPARATOR.split(title) if part.strip() and not _names_site(part, publisher)]
-    text = (parts[0] if parts else "").casefold()
+    parts = [part for part in _SEPARATOR.split(title) if part.strip()]
+    telling = [part for part in parts if not _names_site(part, publisher)]
+    if parts and not telling:
+        return _plain(publisher)
+    text = _plain(telling[0]) if telling else ""
     if "/" in text and " " not in text:  # a path, as feed lists use: the longest step that is no country code
-        text = next((step for step in sorted(text.split("/"), key=len, reverse=True) if len(step) > 2 and step != "top"), "")
-    bare = " ".join(_AFFIX.sub(" ", text).split())
-    return (bare or " ".join(text.split())).strip(" .,-&/")
+        text = next((step for step in sorted(text.split("/"), key=len, reverse=True) if len(step) > 2 and step != "top"), text)
+    return (_plain(_AFFIX.sub(" ", text)).strip(_EDGES) or text).strip(_EDGES)
+
+
+def hub_title(hub: Hub) -> str:
+    """The normalised title of a hub; a front page has its publisher's name, whatever today's headline is."""
+    front = hub.url.partition("://")[2].removeprefix("www.").rstrip("/") == hub.publisher
+    title = _plain(hub.publisher) if front and hub.title.strip() else normalize_title(hub.title, hub.publisher)
+    return title[:_MAX_TITLE].strip(_EDGES)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())
 
 
 def _names_site(part: str, publisher: str) -> bool:
@@ -127,50 +132,84 @@ def _names_site(part: str, publisher: str) -> bool:
     )
 
 
-def choose(
-    hubs: Iterable[Hub], present: Collection[str], authors: Collection[str], min_publishers: int, min_documents: int, max_topics: int
-) -> tuple[list[Candidate], dict[str, str]]:
-    """Topics among the titles of hubs.
+def gather(hubs: Iterable[Hub], titles: Mapping[str, str], present: Collection[str]) -> dict[str, Evidence]:
+    """Evidence by title.
 
     Args:
       hubs: every hub.
+      titles: normalised title by hub_id.
       present: doc_ids of the articles that passed ``clean``.
-      authors: case-folded names of authors.
+    """
+    found: dict[str, Evidence] = collections.defaultdict(Evidence)
+    for hub in hubs:
+        one = found[titles[hub.hub_id]]
+        one.hubs += 1
+        one.author_hubs += _AUTHOR_URL.search(hub.url) is not None
+        one.publishers.add(hub.publisher)
+        one.documents.update(doc_id for doc_id in hub.doc_ids if doc_id in present)
+    return dict(found)
+
+
+def choose(
+    evidence: Mapping[str, Evidence], authored: Mapping[str, Collection[str]], min_publishers: int, min_documents: int, max_topics: int
+) -> dict[str, Decision]:
+    """Decides on every title, by rules; each kept title is a topic of its own.
+
+    Args:
+      evidence: by title.
+      authored: ids of the articles that an author of this name wrote, by title.
       min_publishers: publishers that must have a hub of the title.
       min_documents: articles that its hubs must list.
       max_topics: the most documented are kept (the paper has 600).
-
-    Returns:
-      Every candidate, the kept ones first and by documents; and the normalised title of each hub by hub_id.
     """
-    titles: dict[str, str] = {}
-    publishers: dict[str, set[str]] = collections.defaultdict(set)
-    documents: dict[str, set[str]] = collections.defaultdict(set)
-    for hub in hubs:
-        title = titles[hub.hub_id] = normalize_title(hub.title, hub.publisher)
-        publishers[title].add(hub.publisher)
-        documents[title].update(doc_id for doc_id in hub.doc_ids if doc_id in present)
-    candidates = []
-    for title in sorted(publishers):
-        verdict = _verdict(title, authors)
-        if verdict is Verdict.KEPT and len(publishers[title]) < min_publishers:
+    decided = {}
+    for title, one in evidence.items():
+        verdict = _verdict(title, one, authored.get(title, ()))
+        if verdict is Verdict.KEPT and len(one.publishers) < min_publishers:
             verdict = Verdict.FEW_PUBLISHERS
-        if verdict is Verdict.KEPT and len(documents[title]) < min_documents:
+        if verdict is Verdict.KEPT and len(one.documents) < min_documents:
             verdict = Verdict.FEW_DOCUMENTS
-        candidates.append(Candidate(title, len(publishers[title]), len(documents[title]), verdict))
-    ranked = sorted(candidates, key=lambda one: (one.verdict is not Verdict.KEPT, -one.documents, one.title))
-    limited = [
-        dataclasses.replace(one, verdict=Verdict.OVER_LIMIT) if one.verdict is Verdict.KEPT and place >= max_topics else one
-        for place, one in enumerate(ranked)
-    ]
-    return limited, titles
+        decided[title] = Decision(title, verdict)
+    for title in rank_topics(decided, evidence)[max_topics:]:
+        decided[title] = Decision(title, Verdict.OVER_LIMIT)
+    return decided
 
 
-def _verdict(title: str, authors: Collection[str]) -> Verdict:
-    if not title:
+def obey(review: Mapping[str, Decision], evidence: Mapping[str, Evidence]) -> dict[str, Decision]:
+    """What a person decided, for every title of the corpus and of the review.
+
+    A title that the review does not list is dropped: the topics are those that the person saw, also after another crawl.
+    """
+    found = {title: review.get(title, Decision(title, Verdict.NOT_LISTED)) for title in evidence}
+    gone = {
+        title: dataclasses.replace(decision, verdict=Verdict.NO_HUB) if decision.verdict is Verdict.KEPT else decision
+        for title, decision in review.items()
+        if title not in evidence
+    }
+    return found | gone
+
+
+def rank_topics(decisions: Mapping[str, Decision], evidence: Mapping[str, Evidence]) -> Sequence[str]:
+    """Names of the kept topics, the most documented first."""
+    documents: dict[str, set[str]] = collections.defaultdict(set)
+    for title, decision in decisions.items():
+        if decision.verdict is Verdict.KEPT:
+            documents[decision.topic] |= evidence[title].documents
+    return sorted(documents, key=lambda topic: (-len(documents[topic]), topic))
+
+
+def _verdict(title: str, evidence: Evidence, authored: Collection[str]) -> Verdict:
+    words = re.findall(r"\w+", title)
+    if not words:
         return Verdict.EMPTY
-    if title in _FURNITURE:
+    if {_plain(publisher) for publisher in evidence.publishers} == {title}:
+        return Verdict.SITE_NAME
+    if title in _FURNITURE or _FURNITURE_WORDS.issuperset(words) or not _AFFIX.sub("", title).strip(_EDGES):
         return Verdict.FURNITURE
-    if _DATE.search(title):
+    if any(map(_NUMBER.fullmatch, words)) and all(word in _DATE_WORDS or _NUMBER.fullmatch(word) for word in words):
         return Verdict.DATE
-    return Verdict.AUTHOR if title in authors else Verdict.KEPT
+    # A desk signs "Sports" here and there; on the page of an author (most of) the articles are the author's.
+    signed = sum(doc_id in evidence.documents for doc_id in authored)
+    if _AUTHOR_TITLE.match(title) or 2 * evidence.author_hubs > evidence.hubs or (signed and 2 * signed >= len(evidence.documents)):
+        return Verdict.AUTHOR
+    return Verdict.KEPT

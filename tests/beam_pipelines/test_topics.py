@@ -1,12 +1,19 @@
-"""topics: titles, verdicts, negatives only where the publisher could have said yes, sampling."""
+"""topics: titles, verdicts, a reviewed topics.tsv obeyed, negatives only where the publisher could have said yes, sampling and skew."""
 
+import csv
 import datetime
+import tempfile
+from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from newsembed.beam_pipelines import jobs, parquet
 from newsembed.beam_pipelines.records import Article, Hub, TopicLabels, make_doc_id
-from newsembed.beam_pipelines.topics import JOB, TopicsOptions, keep_shares, labels_of
-from newsembed.beam_pipelines.topics.choose import Verdict, choose, normalize_title
+from newsembed.beam_pipelines.topics import JOB, TopicsOptions, draw, keep_shares, labels_of
+from newsembed.beam_pipelines.topics.choose import Decision, Evidence, Verdict, choose, gather, hub_title, normalize_title, obey
+from newsembed.beam_pipelines.topics.review import read_review, write_review
+from newsembed.beam_pipelines.topics.skew import LabelCount, skew_rows
 from newsembed.tasks.errors import InputError
 
 ONE = ["--direct_num_workers=1"]
@@ -17,20 +24,22 @@ ONE = ["--direct_num_workers=1"]
     [
         ("Politics News - Harbour Times", "harbourtimes.example", "politics"),
         ("top/sports/us", "example.com", "sports"),
+        ("9/11", "example.com", "9/11"),
         ("Noticias de energía", "vozdelmuelle.example", "energía"),
         ("Vida práctica - La Voz del Muelle", "vozdelmuelle.example", "vida práctica"),
-        ("Harbour Times", "harbourtimes.example", ""),
+        ("Harbour Times", "harbourtimes.example", "harbourtimes.example"),
         ("Football RSS", "x.example", "football"),
         ("News", "x.example", "news"),
         ("", "x.example", ""),
+        (" | ", "x.example", ""),
     ],
 )
 def test_hub_titles_are_normalised(title, publisher, expected):
     assert normalize_title(title, publisher) == expected
 
 
-def hub(number, publisher, title, members):
-    return Hub(f"{number:016x}", f"http://{publisher}/{number}", publisher, title, "feed", tuple(members))
+def hub(number, publisher, title, members, url=""):
+    return Hub(f"{number:016x}", url or f"http://{publisher}/{number}", publisher, title, "feed", tuple(members))
 
 
 def ids(*numbers):
@@ -48,21 +57,64 @@ HUBS = [
     hub(8, "b.example", "Ann Lee", ids(10)),
     hub(9, "a.example", "Home", ids(0)),
     hub(10, "a.example", "Chess", ids(1)),
+    hub(11, "a.example", "", ids(2)),
 ]
 
 
-def test_every_candidate_has_a_verdict():
-    candidates, titles = choose(HUBS, set(ids(*range(20))), {"ann lee"}, 2, 4, 1)
-    verdicts = {one.title: one.verdict for one in candidates}
-    assert verdicts == {
+def decide(hubs, authored=None, min_publishers=2, min_documents=4, max_topics=600):
+    titles = {one.hub_id: hub_title(one) for one in hubs}
+    decisions = choose(gather(hubs, titles, set(ids(*range(20)))), authored or {}, min_publishers, min_documents, max_topics)
+    return {title: decision.verdict for title, decision in decisions.items()}
+
+
+def test_every_title_has_a_verdict():
+    assert decide(HUBS, {"ann lee": ids(0, 10)}, max_topics=1) == {
         "sports": Verdict.KEPT,
         "politics": Verdict.OVER_LIMIT,
         "archive 2021/07": Verdict.DATE,
         "ann lee": Verdict.AUTHOR,
         "home": Verdict.FURNITURE,
         "chess": Verdict.FEW_PUBLISHERS,
+        "": Verdict.EMPTY,
     }
-    assert titles[HUBS[1].hub_id] == "sports"
+    assert decide(HUBS, min_documents=7)["politics"] is Verdict.FEW_DOCUMENTS
+
+
+@pytest.mark.parametrize(
+    ("title", "verdict"),
+    [
+        ("2021", Verdict.DATE),
+        ("March 2021", Verdict.DATE),
+        ("Archivo del 3 de julio de 2021", Verdict.DATE),
+        ("Montag, 12.07.", Verdict.DATE),
+        ("Election 2024", Verdict.KEPT),
+        ("Covid-19", Verdict.KEPT),
+        ("News", Verdict.FURNITURE),
+        ("Latest News", Verdict.FURNITURE),
+        ("Breaking News & Top Stories", Verdict.FURNITURE),
+        ("Home Front", Verdict.FURNITURE),
+        ("US news", Verdict.KEPT),
+        ("Articles by Bo Chen", Verdict.AUTHOR),
+        ("Bo Chen, Author at The Post", Verdict.AUTHOR),
+        ("***", Verdict.EMPTY),
+    ],
+)
+def test_dates_furniture_and_bylines_are_told_by_their_words(title, verdict):
+    assert set(decide([hub(1, "a.example", title, ids(*range(9))), hub(2, "b.example", title, ())]).values()) == {verdict}
+
+
+def test_authors_are_told_by_their_articles_or_their_pages():
+    page = [hub(1, "a.example", "Bo Chen", ids(1, 2, 3, 4), "http://a.example/author/bo-chen"), hub(2, "b.example", "Bo Chen", ())]
+    assert decide(page) == {"bo chen": Verdict.KEPT}  # half of the pages only
+    assert decide(page[:1], min_publishers=1) == {"bo chen": Verdict.AUTHOR}
+    assert decide(page, {"bo chen": ids(1, 2)}) == {"bo chen": Verdict.AUTHOR}
+    assert decide(page, {"bo chen": ids(1, 9)}) == {"bo chen": Verdict.KEPT}  # a desk that signs an article here and there
+
+
+def test_a_front_page_is_named_after_its_site():
+    front = hub(1, "a.example", "Six dead in crash", ids(*range(9)), "https://www.a.example/")
+    assert hub_title(front) == "a.example"
+    assert decide([front], min_publishers=1) == {"a.example": Verdict.SITE_NAME}
 
 
 def test_negatives_need_a_hub_of_the_same_publisher():
@@ -76,7 +128,18 @@ def test_positives_are_sampled_to_the_ratio():
     assert keep_shares({0: (100, 40), 1: (10, 400), 2: (0, 5)}, 0.25) == {0: 0.1, 1: 1.0, 2: 1.0}
 
 
-def run(tmp_path, options, hubs=HUBS):
+def test_skew_is_by_topic_and_language():
+    before = [LabelCount(0, "en", "a", 4, 1), LabelCount(0, "en", "b", 2, 0), LabelCount(0, "de", "c", 0, 3)]
+    after = [LabelCount(0, "en", "a", 1, 1), LabelCount(0, "de", "c", 0, 3)]
+    assert list(skew_rows({0: "sports", 1: "chess"}, before, after))[1:] == [
+        (0, "sports", "all", 2, 6, 4, 1, 4, "0.2500"),
+        (0, "sports", "de", 0, 0, 3, 0, 3, "0.0000"),
+        (0, "sports", "en", 2, 6, 1, 1, 1, "1.0000"),
+        (1, "chess", "all", 0, 0, 0, 0, 0, ""),
+    ]
+
+
+def run(tmp_path, options, hubs=HUBS, *, topics_file=None, output="out", shards=1):
     hubs_of = {number: tuple(one.hub_id for one in hubs if ids(number)[0] in one.doc_ids) for number in range(20)}
     articles = [
         Article(
@@ -87,29 +150,66 @@ def run(tmp_path, options, hubs=HUBS):
             "b",
             ("Ann Lee",),
             datetime.date(2021, 1, 1),
+            language="en" if n < 10 else "",
             hubs=hubs_of[n],
         )
         for n in range(20)
     ]
-    parquet.write_shard(str(tmp_path / "clean/articles/part-00000-of-00001.parquet"), articles, Article)
+    for shard in range(shards):
+        path = tmp_path / f"clean{shards}/articles/part-{shard:05d}-of-{shards:05d}.parquet"
+        parquet.write_shard(str(path), articles[shard::shards], Article)
     if hubs:
         parquet.write_shard(str(tmp_path / "extract/hubs/part-00000-of-00001.parquet"), hubs, Hub)
-    for folder in ("clean", "extract"):
+    for folder in (f"clean{shards}", "extract"):
         (tmp_path / folder).mkdir(exist_ok=True)
         (tmp_path / folder / "manifest.json").write_text('{"digest": "x"}')
-    inputs = {"articles": [str(tmp_path / "clean")], "hubs": [str(tmp_path / "extract")]}
-    manifest = jobs.execute(JOB, inputs, str(tmp_path / "out"), options, ONE).manifest
-    return manifest, list(parquet.read_stream(str(tmp_path / "out/labels"), TopicLabels))
+    inputs = {"articles": [str(tmp_path / f"clean{shards}")], "hubs": [str(tmp_path / "extract")]}
+    if topics_file:
+        inputs["topics_file"] = [str(topics_file)]
+    manifest = jobs.execute(JOB, inputs, str(tmp_path / output), options, ONE).manifest
+    assert manifest["counts"]["in"] == manifest["counts"]["out"] + sum(manifest["counts"]["rejected"].values())
+    return manifest, list(parquet.read_stream(str(tmp_path / output / "labels"), TopicLabels))
 
 
-def test_labels_and_counters(tmp_path):
+def rows_of(path):
+    with path.open(encoding="utf-8", newline="") as source:
+        return list(csv.DictReader(source, dialect="excel-tab"))
+
+
+def edit(source, target, **changes):
+    """Copies a topics.tsv with the cells of some titles changed."""
+    rows = rows_of(source)
+    for row in rows:
+        row.update(changes.get(row["title"].replace(" ", "_"), {}))
+    with target.open("w", encoding="utf-8", newline="") as sink:
+        writer = csv.DictWriter(sink, list(rows[0]), dialect="excel-tab")
+        writer.writeheader()
+        writer.writerows(rows)
+    return target
+
+
+def test_labels_counters_and_tables(tmp_path):
     manifest, labels = run(tmp_path, TopicsOptions(min_documents=4, positive_ratio=100.0))
     assert manifest["topics"] == 2
     assert (manifest["counts"]["in"], manifest["counts"]["out"], manifest["counts"]["rejected"]) == (20, 18, {"no_topic": 2})
     assert all(sorted(one.labels) == [0, 1] for one in labels)
     text = (tmp_path / "out/topics.tsv").read_text()
-    assert "0\tsports\t12\t2\tkept" in text
-    assert "\tann lee\t3\t2\tauthor_page" in text
+    assert "0\tsports\tsports\t2\t2\t12\tkept\n1\tpolitics\tpolitics\t2\t2\t6\tkept\n" in text
+    assert "\n\tann lee\tann lee\t2\t2\t3\tauthor_page\n" in text
+    assert "\n\t\t\t1\t1\t1\tempty_title\n" in text
+    assert manifest["phases"]["choose"]["tallies"] == {
+        **{f"titles/{verdict}": 1 for verdict in ("author_page", "date_archive", "empty_title", "few_publishers", "site_furniture")},
+        **{f"hubs/{verdict}": 1 for verdict in ("empty_title", "few_publishers", "site_furniture")},
+        "hubs/author_page": 2,
+        "hubs/date_archive": 2,
+        "titles/kept": 2,
+        "hubs/kept": 4,
+    }
+    assert (tmp_path / "out/skew.tsv").read_text().splitlines()[1:4] == [
+        "0\tsports\tall\t2\t12\t6\t12\t6\t2.0000",
+        "0\tsports\ten\t1\t6\t3\t6\t3\t2.0000",
+        "0\tsports\tund\t1\t6\t3\t6\t3\t2.0000",
+    ]
 
 
 def test_down_sampling_leaves_the_asked_ratio(tmp_path):
@@ -118,11 +218,160 @@ def test_down_sampling_leaves_the_asked_ratio(tmp_path):
     assert tallies["positive labels"] + tallies["positive labels down-sampled"] == 18
     assert tallies["positive labels"] < 18
     assert sum(sum(one.labels) for one in labels) == tallies["positive labels"]
+    totals = [row for row in rows_of(tmp_path / "out/skew.tsv") if row["language"] == "all"]
+    assert [(int(row["positives"]), int(row["negatives"])) for row in totals] == [(12, 6), (6, 12)]
+    assert sum(int(row["sampled_positives"]) for row in totals) == tallies["positive labels"]
+    assert sum(int(row["sampled_negatives"]) for row in totals) == tallies["negative labels"]
 
 
 def test_a_corpus_without_hubs_has_no_labels_and_no_crash(tmp_path):
     manifest, labels = run(tmp_path, TopicsOptions(), hubs=[])
     assert labels == []
     assert manifest["counts"]["rejected"] == {"no_topic": 20}
-    with pytest.raises(InputError, match="--max_topics"):
-        TopicsOptions(max_topics=0)
+    assert manifest["topics"] == 0
+    for value in (0, float("nan")):
+        with pytest.raises(InputError, match="--positive_ratio"):
+            TopicsOptions(positive_ratio=value)
+
+
+def test_an_unedited_review_gives_the_same_bytes_under_any_sharding(tmp_path):
+    options = TopicsOptions(min_documents=4, positive_ratio=0.7)
+    _, labels = run(tmp_path, options)
+    review = tmp_path / "reviewed.tsv"
+    review.write_bytes((tmp_path / "out/topics.tsv").read_bytes())
+    run(tmp_path, options, topics_file=review, output="again")
+    _, sharded = run(tmp_path, options, topics_file=review, output="sharded", shards=3)
+    for name in ("labels/part-00000-of-00001.parquet", "topics.tsv", "skew.tsv"):
+        assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "out" / name).read_bytes()
+    for name in ("topics.tsv", "skew.tsv"):
+        assert (tmp_path / "sharded" / name).read_bytes() == (tmp_path / "out" / name).read_bytes()
+    assert sorted(sharded, key=lambda one: one.doc_id) == sorted(labels, key=lambda one: one.doc_id)
+
+
+def test_an_edited_review_is_obeyed(tmp_path):
+    options = TopicsOptions(min_documents=4, positive_ratio=100.0)
+    run(tmp_path, options)
+    review = edit(
+        tmp_path / "out/topics.tsv",
+        tmp_path / "reviewed.tsv",
+        sports={"verdict": "dropped"},
+        chess={"verdict": "Kept", "topic": "Board games"},
+    )
+    manifest, labels = run(tmp_path, options, topics_file=review, output="edited")
+    kept = [(row["topic_id"], row["topic"], row["title"]) for row in rows_of(tmp_path / "edited/topics.tsv") if row["verdict"] == "kept"]
+    assert kept == [("0", "politics", "politics"), ("1", "Board games", "chess")]
+    assert manifest["topics"] == 2
+    found = {one.doc_id: dict(zip(one.topic_ids, one.labels, strict=True)) for one in labels}
+    assert found[ids(1)[0]] == {0: 0, 1: 1}  # the only article of the chess hub, whose publisher has a politics hub too
+    assert set(found) == set(ids(1, 6, 7, 8, 16, 17, 18))
+    # The file's bytes are part of the digest: another edit is another run.
+    edit(review, review, politics={"verdict": "dropped"})
+    assert run(tmp_path, options, topics_file=review, output="edited")[0]["topics"] == 1
+
+
+def test_titles_with_one_topic_are_one_topic(tmp_path):
+    options = TopicsOptions(min_documents=4, positive_ratio=100.0)
+    run(tmp_path, options)
+    one = {"topic": "Public life", "verdict": "kept"}
+    review = edit(tmp_path / "out/topics.tsv", tmp_path / "reviewed.tsv", politics=one, sports=one, chess=one)
+    manifest, labels = run(tmp_path, options, topics_file=review, output="merged")
+    assert manifest["topics"] == 1
+    assert {(label.topic_ids, label.labels) for label in labels} == set()  # every listed article is positive, so there are no negatives
+    assert manifest["counts"]["rejected"] == {"down_sampled": 18, "no_topic": 2}
+    assert manifest["phases"]["skew"]["tallies"]["topics without negatives"] == 1
+    assert rows_of(tmp_path / "merged/skew.tsv")[0]["positives"] == "18"
+    assert [row["title"] for row in rows_of(tmp_path / "merged/topics.tsv") if row["topic"] == "Public life"] == [
+        "sports",
+        "politics",
+        "chess",
+    ]
+
+
+def test_another_corpus_than_the_reviewed_one():
+    review = {"sports": Decision("sports", Verdict.KEPT), "old": Decision("old", Verdict.KEPT), "dull": Decision("dull", Verdict.DROPPED)}
+    assert obey(review, {"sports": Evidence(), "new": Evidence()}) == {
+        "sports": Decision("sports", Verdict.KEPT),
+        "new": Decision("new", Verdict.NOT_LISTED),
+        "old": Decision("old", Verdict.NO_HUB),
+        "dull": Decision("dull", Verdict.DROPPED),
+    }
+
+
+def test_a_topic_is_sampled_the_same_whatever_becomes_of_others(tmp_path):
+    options = TopicsOptions(min_documents=4, positive_ratio=0.1)
+    run(tmp_path, options)
+    kept = {"verdict": "kept"}
+    alone = edit(tmp_path / "out/topics.tsv", tmp_path / "alone.tsv", ann_lee=kept)
+    beside = edit(alone, tmp_path / "beside.tsv", **{"archive_2021/07": kept})
+    for review, number in ((alone, 2), (beside, 3)):  # 3 positives and 15 negatives: every second one stays
+        _, labels = run(tmp_path, options, topics_file=review, output=review.stem)
+        found = {one.doc_id for one in labels if (number, 1) in zip(one.topic_ids, one.labels, strict=True)}
+        assert found == {doc_id for doc_id in ids(0, 1, 10) if draw(doc_id, "ann lee") < 0.5} == set(ids(0, 10))
+
+
+HEADER = "topic\ttitle\tverdict\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "message"),
+    [
+        ("", ":1: topic", "expected topic, title, verdict"),
+        ("topic\tverdict\nsports\tkept\n", ":1: title", "expected topic, title, verdict"),
+        (f"{HEADER}sports\tsports\n", ":2: verdict", "got 2 cells, expected 3"),
+        (f"{HEADER}\nsports\tsports\tkept\tx\n", ":3: verdict", "got 4 cells, expected 3"),
+        (f"{HEADER}sports\tsports\tyes\n", ":2: verdict", "got 'yes', expected one of kept, "),
+        (f"{HEADER}a\tsports\tkept\nb\tsports\tdropped\n", ":3: title", "got 'sports' again"),
+        (f"{HEADER} \tsports\tkept\n", ":2: topic", "no topic"),
+        (f"{HEADER}a\ta\tkept\na\tb\tkept\nc\tc\tkept\nd\td\tkept\n", ":5: verdict", "more than 2 kept topics"),
+        (f'{HEADER}a\t"sports\tkept\n', ": --topics_file", "no table"),
+        (b"\xff\xfea\x00", ": --topics_file", "no table"),
+    ],
+)
+def test_broken_reviews_name_their_line(tmp_path, text, where, message):
+    path = tmp_path / "topics.tsv"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(InputError) as caught:
+        read_review(str(path), max_topics=2)
+    assert str(caught.value).startswith(f"{path}{where}: ")
+    assert message in caught.value.problem
+    assert caught.value.remedy
+
+
+def test_a_review_within_a_result_is_refused(tmp_path):
+    options = TopicsOptions(min_documents=4)
+    run(tmp_path, options)
+    for path in ("out/topics.tsv", "out"):
+        with pytest.raises(InputError, match="got the result of a job, or a file in it"):
+            run(tmp_path, options, topics_file=tmp_path / path, output="again")
+    assert not (tmp_path / "again/manifest.json").exists()
+
+
+def test_what_spreadsheets_do_to_a_table_is_read(tmp_path):
+    path = tmp_path / "topics.tsv"
+    path.write_bytes(
+        '\ufeffverdict\ttitle\tnotes\ttopic\r\nKept\t"""big"" data"\tmine\tData\r\n\t\t\t\r\nDROPPED\tchess\t\tchess\r\n'.encode()
+    )
+    assert read_review(str(path), 1) == {'"big" data': Decision("Data", Verdict.KEPT), "chess": Decision("chess", Verdict.DROPPED)}
+
+
+TITLES = st.one_of(
+    st.sampled_from(["Sports", "Sports News", "a.example", "Home", "", " ", "2021", '"quoted" news', "top/x/us", "# tag"]),
+    st.text(max_size=12),
+    st.text("|:-/ \t\n\r\x85\u2028\"'.&\x00newsaİß", max_size=12),
+)
+
+
+@given(st.lists(st.tuples(TITLES, st.sampled_from(["a.example", "b.example", "Süd Post", ""])), max_size=12))
+def test_every_hub_is_counted_once_and_every_table_is_read_back(found):
+    hubs = [hub(number, publisher, title, ids(number)) for number, (title, publisher) in enumerate(found)]
+    titles = {one.hub_id: hub_title(one) for one in hubs}
+    evidence = gather(hubs, titles, set(ids(*range(12))))
+    decisions = choose(evidence, {}, 1, 1, 3)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "topics.tsv")
+        write_review(str(path), decisions, evidence)
+        rows = rows_of(path)
+        assert obey(read_review(str(path), 3), evidence) == decisions
+    assert sum(int(row["hubs"]) for row in rows) == len(hubs)
+    assert sorted(row["title"] for row in rows) == sorted(set(titles.values()))
+    assert all((row["topic_id"] != "") == (row["verdict"] == "kept") for row in rows)

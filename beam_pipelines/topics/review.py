@@ -1,0 +1,113 @@
+"""``topics.tsv``: every hub title with its topic and verdict, written for a person to edit and read back to be obeyed."""
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+
+from ...tasks.errors import InputError
+from .. import files
+from ..jobs import MANIFEST
+from .choose import Decision, Evidence, Verdict, rank_topics
+
+TOPICS_FILE = "topics.tsv"
+_COLUMNS = ("topic_id", "topic", "title", "hubs", "publishers", "documents", "verdict")
+_READ = ("topic", "title", "verdict")  # the others are for the person's eyes
+
+
+def write_tsv(path: str, rows: Sequence[Sequence[object]]) -> None:
+    """Writes a table as spreadsheets read and write it: a field with a quotation mark is quoted."""
+    text = io.StringIO()
+    csv.writer(text, "excel-tab", lineterminator="\n").writerows(rows)
+    with files.open_write(path) as sink:
+        sink.write(text.getvalue().encode("utf-8"))
+
+
+def write_review(path: str, decisions: Mapping[str, Decision], evidence: Mapping[str, Evidence]) -> None:
+    """Writes one row for each title: the topics by number, then what was dropped, the most documented first."""
+    numbers = {topic: number for number, topic in enumerate(rank_topics(decisions, evidence))}
+    rows: list[tuple[bool, int, int, str, tuple[object, ...]]] = []
+    for title, decision in decisions.items():
+        one = evidence.get(title, Evidence())
+        number = numbers[decision.topic] if decision.verdict is Verdict.KEPT else None
+        counts = (one.hubs, len(one.publishers), len(one.documents))
+        cells = ("" if number is None else number, decision.topic, title, *counts, decision.verdict.value)
+        rows.append((number is None, number or 0, -len(one.documents), title, cells))
+    write_tsv(path, [_COLUMNS, *(row[-1] for row in sorted(rows))])
+
+
+def read_review(path: str, max_topics: int) -> dict[str, Decision]:
+    """Decisions by title, of a ``topics.tsv`` that a person may have edited: verdicts and topics, rows deleted or moved.
+
+    The title says whose row it is. Titles that share a topic are one topic.
+
+    Raises:
+      InputError: if the file lies in a job's result, or with path and line of a row that cannot be obeyed.
+    """
+    if any(files.exists(f"{folder}/{MANIFEST}") for folder in (path, path.rpartition("/")[0] or ".")):
+        # The manifest beside it would stand for the file: edits would go unnoticed, and the next run would replace them.
+        raise InputError(
+            "got the result of a job, or a file in it",
+            path=path,
+            field="--topics_file",
+            remedy="copy it elsewhere, edit the copy and give that",
+        )
+    decisions: dict[str, Decision] = {}
+    lines: dict[str, int] = {}
+    topics: set[str] = set()
+    for line, row in _read_rows(path):
+        where = f"{path}:{line}"
+        topic, title, verdict = (" ".join(row[name].split()) for name in _READ)
+        verdict = verdict.casefold()  # spreadsheets capitalise
+        if verdict not in set(Verdict):
+            raise InputError(
+                f"got {verdict!r}, expected one of {', '.join(Verdict)}",
+                path=where,
+                field="verdict",
+                remedy="write kept to keep the title and dropped to drop it",
+            )
+        if title in lines:
+            raise InputError(
+                f"got {title!r} again, expected one row for each title",
+                path=where,
+                field="title",
+                remedy=f"delete this row or line {lines[title]}; to merge titles give them the same topic",
+            )
+        if verdict == Verdict.KEPT:
+            topics.add(topic)
+            if not topic:
+                raise InputError("a kept title has no topic", path=where, field="topic", remedy="name its topic, or drop it")
+        if len(topics) > max_topics:
+            raise InputError(
+                f"got more than {max_topics} kept topics", path=where, field="verdict", remedy="drop or merge topics, or raise --max_topics"
+            )
+        decisions[title], lines[title] = Decision(topic, Verdict(verdict)), line
+    return decisions
+
+
+def _read_rows(path: str) -> list[tuple[int, dict[str, str]]]:
+    """(line number, cell by column) of each row that is not blank."""
+    with files.open_read(path) as source:
+        raw = source.read()
+    try:
+        reader = csv.reader(io.StringIO(raw.decode("utf-8-sig"), newline=""), "excel-tab", strict=True)
+        lines = [(reader.line_num, cells) for cells in reader if any(cells)]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"no table: {error}", path=path, field="--topics_file", remedy="save it as tab-separated text in UTF-8") from error
+    if not lines or (missing := [name for name in _READ if name not in lines[0][1]]):
+        got = lines[0][1] if lines else []
+        raise InputError(
+            f"got the columns {got}, expected {', '.join(_READ)} among them",
+            path=f"{path}:{lines[0][0] if lines else 1}",
+            field=missing[0] if lines else _READ[0],
+            remedy="keep the first line of the topics.tsv that the job wrote, and its tabs",
+        )
+    header = lines[0][1]
+    for line, cells in lines[1:]:
+        if len(cells) != len(header):
+            raise InputError(
+                f"got {len(cells)} cells, expected {len(header)}",
+                path=f"{path}:{line}",
+                field=header[min(len(cells), len(header) - 1)],
+                remedy="separate the columns by tabs, one row a line",
+            )
+    return [(line, dict(zip(header, cells, strict=True))) for line, cells in lines[1:]]
