@@ -215,6 +215,9 @@ def execute(
     }
     digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
     output = output.rstrip("/")
+    for name, paths in resolved.items():
+        if any(f"{path}/".startswith(f"{output}/") for path in paths):  # _clear would delete it before it is read
+            raise InputError("lies in the output folder", path=output, field=f"--{name}", remedy="copy it elsewhere, or publish elsewhere")
     manifest_path = f"{output}/{MANIFEST}"
     if files.exists(manifest_path) and files.read_json(manifest_path).get("digest") == digest:
         return Outcome(files.read_json(manifest_path), skipped=True, seconds=read_seconds(output))

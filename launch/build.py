@@ -43,7 +43,7 @@ STEPS = (
     ),
     Step("neighbors", {"vectors": "vectors"}),
     Step("triplets", {"articles": "clean", "neighbors": "neighbors"}),
-    Step("topics", {"articles": "clean", "hubs": "extract"}),
+    Step("topics", {"articles": "clean", "hubs": "extract", "topics_file": "@topics_file"}),
     Step("examples", {"articles": "clean", "triplets": "triplets", "topics": "topics", "vocabulary": "vocabulary"}),
 )
 USER_INPUTS = {
@@ -52,6 +52,7 @@ USER_INPUTS = {
     "bitext": "translation pairs as TSV: source language, target language, source, target",
     "alias_file": "your own alias table for entity linking: TSV of alias, entity id, prior; with --entity_embeddings",
     "entity_embeddings": "embeddings of its entities: X.npy with keys in X.tsv, or word2vec text",
+    "topics_file": "copy of a topics.tsv that you edited, for the topics job to obey",
     "word_embeddings": "your own word vectors: X.npy with word and relative frequency in X.tsv",
 }
 
