@@ -38,6 +38,7 @@ COMMANDS = {
     "vectors": Command("Mine", "entity, image and text vectors of every article", "beam_pipelines.vectors"),
     "neighbors": Command("Mine", "nearest neighbors in every space, where the dates allow an answer", "beam_pipelines.neighbors"),
     "triplets": Command("Mine", "(anchor, positive, negative) by byline date and evergreen filter", "beam_pipelines.triplets"),
+    "label": Command("Mine", "label pairs for the evergreen filter on a local page or in the terminal", "launch.label"),
     "topics": Command("Mine", "document-topic labels from hubs", "beam_pipelines.topics"),
     "examples": Command("Mine", "augmented triplet and topic TFRecords", "beam_pipelines.examples"),
     "train": Command("Train", "pretrain or train with gin files", "launch.train"),

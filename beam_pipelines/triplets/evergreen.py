@@ -90,24 +90,48 @@ def fit_model(features: npt.NDArray[np.float64], labels: Sequence[int], provenan
     return EvergreenModel(tuple(float(weight) for weight in fitted.coef_[0]), float(fitted.intercept_[0]), provenance)
 
 
-def read_labels(path: str) -> dict[tuple[str, str], int]:
-    """Labels of a TSV file: anchor doc_id, other doc_id, 1 or 0; further columns and lines that start with # are comments.
+@dataclasses.dataclass(frozen=True, slots=True)
+class LabelRow:
+    """One line of a labels file; ``notes`` are its further columns, which ``newsembed label`` fills with provenance."""
+
+    anchor: str
+    other: str
+    label: int
+    notes: tuple[str, ...] = ()
+
+
+def read_label_rows(path: str) -> list[LabelRow]:
+    """Rows of a TSV file: anchor doc_id, other doc_id, 1 or 0, notes; empty lines and lines that start with # are comments.
 
     Raises:
-      InputError: on a line of another form.
+      InputError: on a line of another form, or text that is not UTF-8.
     """
-    labels = {}
+    rows = []
     with files.open_read(path) as source:
-        for number, line in enumerate(source.read().decode("utf-8").splitlines(), 1):
-            if not line.strip() or line.startswith("#"):
-                continue
-            parts = line.split("\t")
-            if len(parts) < 3 or parts[2].strip() not in {"0", "1"}:
-                raise InputError(
-                    f"got {line!r}, expected anchor, other and 0 or 1",
-                    path=f"{path}:{number}",
-                    field="--labels",
-                    remedy="separate the columns by tabs",
-                )
-            labels[parts[0].strip(), parts[1].strip()] = int(parts[2])
-    return labels
+        raw = source.read()
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"no UTF-8: {error}", path=path, field="--labels", remedy="save the file as UTF-8") from error
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        parts = [part.strip() for part in line.split("\t")]
+        if len(parts) < 3 or parts[2] not in {"0", "1"}:
+            raise InputError(
+                f"got {line!r}, expected anchor, other and 0 or 1",
+                path=f"{path}:{number}",
+                field="--labels",
+                remedy="separate the columns by tabs",
+            )
+        rows.append(LabelRow(parts[0], parts[1], int(parts[2]), tuple(parts[3:])))
+    return rows
+
+
+def read_labels(path: str) -> dict[tuple[str, str], int]:
+    """Labels by (anchor, other) of a file of :func:`read_label_rows`; of a pair that is there twice, the later one counts.
+
+    Raises:
+      InputError: see :func:`read_label_rows`.
+    """
+    return {(row.anchor, row.other): row.label for row in read_label_rows(path)}
