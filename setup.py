@@ -50,8 +50,10 @@ TRAIN = [
     "grain>=0.2.10",
     "tensorboardX>=2.6",
 ]
+# Translation of triplets without English; sentencepiece, which it needs too, comes with TRAIN.
+TRANSLATE = ["ctranslate2>=4.8,<5"]
 USE = ["fastapi>=0.115", "uvicorn>=0.32", "safetensors>=0.4.5", "matplotlib>=3.9", "rich>=13", "psutil>=6"]
-DEV = ["pytest>=8", "hypothesis>=6.100", "ruff>=0.9", "mypy>=1.14", "httpx>=0.27", "build>=1.2", "setuptools>=77", "wheel"]
+DEV = [*TRANSLATE, "pytest>=8", "hypothesis>=6.100", "ruff>=0.9", "mypy>=1.14", "httpx>=0.27", "build>=1.2", "setuptools>=77", "wheel"]
 
 setup(
     name="newsembed",
@@ -75,6 +77,7 @@ setup(
         "gpu": ["jax[cuda13]>=0.10,<0.13"],
         "tpu": ["jax[tpu]>=0.10,<0.13"],
         "gcp": ["apache-beam[gcp]==2.77.*"],
+        "translate": TRANSLATE,
         "dev": DEV,
     },
     entry_points={"console_scripts": ["newsembed = newsembed.launch.cli:main"]},

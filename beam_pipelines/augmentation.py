@@ -21,7 +21,7 @@ _FEWEST_ANCHOR_TOKENS = 3  # "here", "read more"
 
 @dataclasses.dataclass(frozen=True)
 class AugmentedTriplet:
-    """One training example: int32 ids with special tokens, and the documents that the texts are of."""
+    """One training example: int32 ids with special tokens, the documents of its texts, and whether two were put into English."""
 
     augmentation: Augmentation
     anchor_tokens: np.ndarray
@@ -29,6 +29,7 @@ class AugmentedTriplet:
     negative_tokens: np.ndarray
     positive_doc_id: str
     negative_doc_id: str
+    translated: bool = False
 
 
 def token_overlap(anchor_text: np.ndarray, title: np.ndarray) -> float:
@@ -90,21 +91,32 @@ def draw_augmentations(possible: Sequence[Augmentation], weights: Sequence[float
     return drawn
 
 
+def positive_document(row: Augmentation, anchor: DocumentTokens, positive: DocumentTokens) -> DocumentTokens:
+    """The document of a row's positive text: rows 0 and 1 take the anchor's own text."""
+    return anchor if row in (Augmentation.TITLE_TO_BODY, Augmentation.ANCHOR_TEXT_TO_DOCUMENT) else positive
+
+
 def augment(
-    row: Augmentation, anchor: DocumentTokens, positive: DocumentTokens, negative: DocumentTokens, max_length: int, key: str
+    row: Augmentation,
+    anchor: DocumentTokens,
+    positive: DocumentTokens,
+    negative: DocumentTokens,
+    max_length: int,
+    key: str,
+    english: tuple[DocumentTokens, DocumentTokens] | None = None,
 ) -> AugmentedTriplet:
     """The texts of one row of Table 1.
 
     Args:
       row: one of :func:`possible_augmentations`.
       anchor: document.
-      positive: document; rows 0 and 1 take the anchor's own text instead.
+      positive: document, see :func:`positive_document`.
       negative: document.
       max_length: of each text in tokens, special tokens included.
       key: draws the anchor text, if there are several.
+      english: translations of the row's positive document and of the negative, whose texts stand in for theirs.
     """
-    own = row in (Augmentation.TITLE_TO_BODY, Augmentation.ANCHOR_TEXT_TO_DOCUMENT)
-    other = anchor if own else positive
+    other, negative = english or (positive_document(row, anchor, positive), negative)
     with_title = row is not Augmentation.TITLE_TO_BODY
     return AugmentedTriplet(
         row,
@@ -113,6 +125,7 @@ def augment(
         join_document(negative.title if with_title else _NOTHING, negative.body, max_length),
         other.doc_id,
         negative.doc_id,
+        english is not None,
     )
 
 

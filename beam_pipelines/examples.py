@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import apache_beam as beam
@@ -10,7 +10,16 @@ import apache_beam as beam
 from ..tasks.errors import InputError
 from ..tasks.features import FEATURES, Augmentation, TaskName, doc_id_to_words
 from ..tasks.vocabulary import Vocabulary, join_document
-from .augmentation import AugmentedTriplet, augment, draw_augmentations, possible_augmentations, token_overlap, usable_anchor_texts
+from . import translation
+from .augmentation import (
+    AugmentedTriplet,
+    augment,
+    draw_augmentations,
+    positive_document,
+    possible_augmentations,
+    token_overlap,
+    usable_anchor_texts,
+)
 from .jobs import InputSpec, Job, JobRun
 from .parquet import read_records, shard_paths
 from .records import Failure, TopicLabels, Triplet
@@ -18,6 +27,7 @@ from .shards import GroupByShard, ProcessShards, Shard, shard_of
 from .texts import UNDETERMINED, ArticleText, language_key, load_vocabulary, read_text_batches, shuffle_key, vocabulary_path
 from .tfrecords import TFRecordShardWriter
 from .token_store import DocumentTokens, TokenStore, open_store, write_shard
+from .translated_documents import STREAM, TranslationPlan, TranslationSettings, place_wanted, read_places, translate_documents
 
 _EXAMPLES = "examples/"
 _SHORTEST_TEXT = 8
@@ -42,6 +52,16 @@ class ExamplesOptions:
         default=0.5, metadata={"help": "least similarity of a usable anchor text to the title"}
     )
     max_anchor_texts: int = dataclasses.field(default=8, metadata={"help": "anchor texts kept of a document, the most similar ones"})
+    translate_share: float = dataclasses.field(
+        default=1.0, metadata={"help": "share of the triplets without English that get an English positive and negative"}
+    )
+    translate_words: int = dataclasses.field(
+        default=400, metadata={"help": "words of a body that are translated, in whole sentences; 400 fill about 512 tokens"}
+    )
+    translation_beam: int = dataclasses.field(default=2, metadata={"help": "beam of the translation; 1 is greedy and faster"})
+    translation_cache: str = dataclasses.field(
+        default="", metadata={"help": "folder that keeps translations for other runs and jobs; kept while this job lasts if empty"}
+    )
 
     def __post_init__(self) -> None:
         _require(self.max_length >= _SHORTEST_TEXT, "max_length", self.max_length, f"at least {_SHORTEST_TEXT}")
@@ -51,6 +71,9 @@ class ExamplesOptions:
         _require(fits, "weights", self.weights, f"{rows} numbers, none negative, not all 0")
         _require(0 <= self.min_anchor_similarity <= 1, "min_anchor_similarity", self.min_anchor_similarity, "a number from 0 to 1")
         _require(self.max_anchor_texts >= 0, "max_anchor_texts", self.max_anchor_texts, "0 or more")
+        _require(0 <= self.translate_share <= 1, "translate_share", self.translate_share, "a number from 0 to 1")
+        _require(self.translate_words >= 1, "translate_words", self.translate_words, "1 or more")
+        _require(self.translation_beam >= 1, "translation_beam", self.translation_beam, "1 or more")
 
 
 def _require(holds: bool, name: str, value: object, expected: str) -> None:
@@ -95,9 +118,31 @@ def read_labels(path: str, shard_count: int) -> Iterator[tuple[int, _TopicRow]]:
         yield shard_of(labels.doc_id, shard_count), row
 
 
-def write_examples(shard: Shard, rows: list[Any], options: ExamplesOptions) -> None:
+def read_wanted(path: str, workspace: str, options: ExamplesOptions, plan: TranslationPlan) -> Iterator[tuple[str, int]]:
+    """(doc_id, 0) of every document to translate for the triplets of one Parquet shard."""
+    store = open_store(f"{workspace}/_tokens")
+    for triplet in read_records(path, Triplet):
+        doc_ids = (triplet.anchor, triplet.positive, triplet.negative)
+        anchor, positive, negative = map(store.get, doc_ids)
+        if anchor is None or positive is None or negative is None:
+            continue  # fails by name when the examples are written
+        key = "-".join(doc_ids)
+        for row in _draw(key, anchor, positive, negative, options):
+            pair = positive_document(row, anchor, positive), negative
+            if plan.refusal(key, anchor, *pair) is None:
+                yield from ((document.doc_id, 0) for document in pair)
+
+
+def _draw(
+    key: str, anchor: DocumentTokens, positive: DocumentTokens, negative: DocumentTokens, options: ExamplesOptions
+) -> list[Augmentation]:
+    possible = possible_augmentations(anchor, positive, negative)
+    return draw_augmentations(possible, options.weights, options.augmentations_per_triplet, key)
+
+
+def write_examples(shard: Shard, rows: list[Any], options: ExamplesOptions, plan: TranslationPlan | None) -> None:
     """Writes the triplets and labelled documents of one shard in shuffled order."""
-    writer = _Writer(shard, open_store(f"{shard.workspace}/_tokens"), options)
+    writer = _Writer(shard, open_store(f"{shard.workspace}/_tokens"), options, plan)
     for row in sorted(rows, key=lambda row: shuffle_key(*row)):
         shard.read()
         if row[0] == TaskName.TRIPLETS:
@@ -109,10 +154,11 @@ def write_examples(shard: Shard, rows: list[Any], options: ExamplesOptions) -> N
 class _Writer:
     """Turns the rows of one shard into TFRecords, one file for each task and language."""
 
-    def __init__(self, shard: Shard, store: TokenStore, options: ExamplesOptions) -> None:
+    def __init__(self, shard: Shard, store: TokenStore, options: ExamplesOptions, plan: TranslationPlan | None) -> None:
         self._shard = shard
         self._store = store
         self._options = options
+        self._plan = plan
         self._files: dict[tuple[TaskName, str], TFRecordShardWriter] = {}
 
     def write_triplet(self, row: _TripletRow) -> None:
@@ -125,14 +171,14 @@ class _Writer:
             self._shard.fail(key, Failure.BROKEN_RECORD, f"language {tag!r} is no BCP-47 tag")
             return
         anchor, positive, negative = documents
-        possible = possible_augmentations(anchor, positive, negative)
-        drawn = draw_augmentations(possible, self._options.weights, self._options.augmentations_per_triplet, key)
+        drawn = _draw(key, anchor, positive, negative, self._options)
         if not drawn:
             self._shard.fail(key, Failure.MISSING_FIELD, "the documents have no texts for any row of Table 1 that has a weight")
             return
         self._shard.written()
         for augmentation in drawn:
-            triplet = augment(augmentation, anchor, positive, negative, self._options.max_length, key)
+            english = self._find_english(key, anchor, positive_document(augmentation, anchor, positive), negative)
+            triplet = augment(augmentation, anchor, positive, negative, self._options.max_length, key, english)
             self._write(TaskName.TRIPLETS, language, triplet_features(triplet, anchor.doc_id, language))
             self._shard.tally(f"augmentation/{augmentation.name.lower()}")
 
@@ -161,6 +207,23 @@ class _Writer:
             return None
         return [document for document in found if document is not None]
 
+    def _find_english(
+        self, key: str, anchor: DocumentTokens, positive: DocumentTokens, negative: DocumentTokens
+    ) -> tuple[DocumentTokens, DocumentTokens] | None:
+        """The translations of an example's positive and negative, or ``None``, tallied, if it stays as it is."""
+        if self._plan is None:
+            return None
+        refusal = self._plan.refusal(key, anchor, positive, negative)
+        if refusal is None:
+            store = open_store(f"{self._shard.workspace}/{STREAM}")
+            found = store.get(positive.doc_id), store.get(negative.doc_id)
+            if found[0] is not None and found[1] is not None:
+                self._shard.tally("translation/translated")
+                return found[0], found[1]
+            refusal = "failed"  # the document lies in the dead letters of the phase; one half in English would give itself away
+        self._shard.tally(f"translation/{refusal}")
+        return None
+
     def _write(self, task: TaskName, language: str, features: dict[str, Any]) -> None:
         if (task, language) not in self._files:
             self._files[task, language] = self._shard.examples(f"task={task}/language={language}")
@@ -175,7 +238,7 @@ def triplet_features(triplet: AugmentedTriplet, anchor_doc_id: str, language: st
         "positive_tokens": triplet.positive_tokens.tolist(),
         "negative_tokens": triplet.negative_tokens.tolist(),
         "augmentation": int(triplet.augmentation),
-        "translated": 0,
+        "translated": int(triplet.translated),
         "language": language,
         "anchor_doc_id": doc_id_to_words(anchor_doc_id),
         "positive_doc_id": doc_id_to_words(triplet.positive_doc_id),
@@ -190,14 +253,20 @@ def run(run: JobRun) -> None:
     labels = [path for folder in run.inputs["topics"] for path in shard_paths(f"{folder}/labels")]
     vocabulary = vocabulary_path(run.input("vocabulary"))
     Vocabulary.load(vocabulary)  # a broken file is the user's to mend, so it must not fail inside a worker
+    if run.inputs["translation_models"]:
+        # Translating nothing loads the model: a broken one is the user's to mend too.
+        translator = _open_translator(run)
+        for language in translator.languages:
+            translator.translate([], language)
     run.map_shards("tokens", functools.partial(store_tokens, vocabulary=vocabulary, options=run.options), articles, accounted=False)
+    plan = _translate(run, articles, triplets, vocabulary)
     phase = run.phase("examples", len(articles))
     with run.pipeline(phase) as pipeline:
         rows = (
             pipeline | "Triplets" >> beam.Create(triplets) | beam.FlatMap(read_triplets, shard_count=len(articles)),
             pipeline | "Labels" >> beam.Create(labels) | beam.FlatMap(read_labels, shard_count=len(articles)),
         )
-        write = functools.partial(write_examples, options=run.options)
+        write = functools.partial(write_examples, options=run.options, plan=plan)
         _ = rows | beam.Flatten() | GroupByShard(len(articles)) | ProcessShards(write, phase)
     tallies = run.counts_of("examples").tallies
     counts = {name.removeprefix(_EXAMPLES): count for name, count in sorted(tallies.items()) if name.startswith(_EXAMPLES)}
@@ -206,6 +275,34 @@ def run(run: JobRun) -> None:
             "there are no triplets and no topics", path=run.input("triplets"), remedy="look at the rejections in its manifest.json"
         )
     run.extra["examples"] = counts
+
+
+def _open_translator(run: JobRun) -> translation.Translator:
+    return translation.open_translator(run.input("translation_models"), run.options.translation_beam, run.workspace)
+
+
+def _translate(run: JobRun, articles: list[str], triplets: Sequence[str], vocabulary: str) -> TranslationPlan | None:
+    """Translates the documents that triplets without English need; the phase counts documents, so it is no part of the chain."""
+    if not run.inputs["translation_models"]:
+        return None
+    options: ExamplesOptions = run.options
+    plan = TranslationPlan(_open_translator(run).languages, options.translate_share)
+    settings = TranslationSettings(
+        models=run.input("translation_models"),
+        beam_size=options.translation_beam,
+        words=options.translate_words,
+        cache=options.translation_cache,
+        vocabulary=vocabulary,
+        max_length=options.max_length,
+    )
+    phase = run.phase("translate", len(articles), accounted=False)
+    with run.pipeline(phase) as pipeline:
+        wanted = pipeline | "Triplets" >> beam.Create(triplets) | beam.FlatMap(read_wanted, run.workspace, options, plan)
+        places = pipeline | "Articles" >> beam.Create(list(enumerate(articles))) | beam.FlatMapTuple(read_places)
+        joined = {"wanted": wanted, "places": places} | beam.CoGroupByKey() | beam.FlatMapTuple(place_wanted)
+        translate = functools.partial(translate_documents, articles=articles, settings=settings)
+        _ = joined | GroupByShard(len(articles)) | ProcessShards(translate, phase)
+    return plan
 
 
 JOB = Job(
@@ -217,6 +314,12 @@ JOB = Job(
         InputSpec("triplets", "folder of the triplets job"),
         InputSpec("vocabulary", "folder of the vocabulary job, or a vocab.txt"),
         InputSpec("topics", "folder of the topics job", required=False),
+        InputSpec(
+            "translation_models",
+            "folder with a CTranslate2 model for each language (DIR/fr, …): positives and negatives of triplets without English are translated",
+            required=False,
+            digest=translation.models_digest,
+        ),
     ),
     options=ExamplesOptions,
     run=run,

@@ -33,12 +33,17 @@ Progress = Callable[[str, int, int], None]  # (phase, shards complete, shards in
 
 @dataclasses.dataclass(frozen=True)
 class InputSpec:
-    """One input of a job: a folder with a manifest, or raw files, given as ``--<name>``."""
+    """One input of a job: a folder with a manifest, or raw files, given as ``--<name>``.
+
+    Attributes:
+      digest: of a path, where it is neither a result nor a raw file; ``None`` for :func:`input_digest`.
+    """
 
     name: str
     help: str
     required: bool = True
     many: bool = False
+    digest: Callable[[str], str] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -211,7 +216,7 @@ def execute(
         "job": job.name,
         "code_version": __version__,
         "options": _plain(dataclasses.asdict(options)),
-        "inputs": {name: [input_digest(path) for path in paths] for name, paths in resolved.items()},
+        "inputs": {spec.name: [(spec.digest or input_digest)(path) for path in resolved[spec.name]] for spec in job.inputs},
     }
     digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
     output = output.rstrip("/")
