@@ -67,6 +67,7 @@ class Failure(enum.StrEnum):
     HTTP_ERROR = "http_error"  # the server answered 4xx or 5xx
     TOO_LARGE = "too_large"
     PARSER_ERROR = "parser_error"  # a library raised on this input; the detail says what
+    TRANSLATION_ERROR = "translation_error"  # the translator raised, or returned nothing; the detail says what
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -97,7 +97,7 @@ def translate_documents(shard: Shard, doc_ids: Sequence[str], articles: Sequence
             raise  # a broken model or a full disk is no fault of this document
         except Exception as error:  # noqa: BLE001 - an engine raises anything; it must not stop the shard
             detail = f"{article.language}: {type(error).__name__}: {error}"
-            shard.fail(article.doc_id, Failure.PARSER_ERROR, detail, f"{article.title}\n{article.body}")
+            shard.fail(article.doc_id, Failure.TRANSLATION_ERROR, detail, f"{article.title}\n{article.body}")
         else:
             shard.written()
     write_shard(shard.path(STREAM, "").rstrip("."), documents)

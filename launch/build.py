@@ -44,7 +44,16 @@ STEPS = (
     Step("neighbors", {"vectors": "vectors"}),
     Step("triplets", {"articles": "clean", "neighbors": "neighbors"}),
     Step("topics", {"articles": "clean", "hubs": "extract", "topics_file": "@topics_file"}),
-    Step("examples", {"articles": "clean", "triplets": "triplets", "topics": "topics", "vocabulary": "vocabulary"}),
+    Step(
+        "examples",
+        {
+            "articles": "clean",
+            "triplets": "triplets",
+            "topics": "topics",
+            "vocabulary": "vocabulary",
+            "translation_models": "@translation_models",
+        },
+    ),
 )
 USER_INPUTS = {
     "warc": "WARC files or patterns, as `newsembed crawl` or CC-NEWS writes them",
@@ -53,6 +62,7 @@ USER_INPUTS = {
     "alias_file": "your own alias table for entity linking: TSV of alias, entity id, prior; with --entity_embeddings",
     "entity_embeddings": "embeddings of its entities: X.npy with keys in X.tsv, or word2vec text",
     "topics_file": "copy of a topics.tsv that you edited, for the topics job to obey",
+    "translation_models": "folder with a CTranslate2 model into English for each language, see `newsembed examples --help`",
     "word_embeddings": "your own word vectors: X.npy with word and relative frequency in X.tsv",
 }
 

@@ -328,13 +328,13 @@ def test_a_failed_document_is_a_dead_letter_and_its_triplets_stay_french(inputs,
     inputs["articles"] = write_stream(tmp_path / "some", "articles", [articles], Article)
     fake.broken = [broken] if broken else []
     manifest = run_job(inputs, tmp_path / "out", weights=(0.0, 0.0, 0.0, 1.0))
-    assert manifest["phases"]["translate"] == {"in": 6, "out": 5, "rejected": {}, "failed": {"parser_error": 1}, "tallies": {}}
+    assert manifest["phases"]["translate"] == {"in": 6, "out": 5, "rejected": {}, "failed": {"translation_error": 1}, "tallies": {}}
     assert (manifest["counts"]["in"], manifest["counts"]["out"], manifest["counts"]["failed"]) == (6, 6, {})  # triplets, not documents
     assert translations(manifest) == {"translated": 4, "failed": 2}
     flags = {tuple(names_of(example, ("positive", "negative"))): int(example["translated"]) for example in read_triplets(tmp_path / "out")}
     assert flags == {(f"fr{(n + 1) % 6}", f"fr{(n + 2) % 6}"): int(n not in {0, 1}) for n in range(6)}
     (letter,) = letters(tmp_path / "out", "translate")
-    assert (letter["key"], letter["outcome"], letter["reason"]) == (make_doc_id("fr2"), "failed", "parser_error")
+    assert (letter["key"], letter["outcome"], letter["reason"]) == (make_doc_id("fr2"), "failed", "translation_error")
     assert letter["detail"] == (
         "fr: RuntimeError: engine on fire" if broken else "fr: TranslationError: the translation of the body is empty: ''"
     )
