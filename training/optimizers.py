@@ -1,5 +1,7 @@
 """The optimizer and its learning rate schedule, by gin."""
 
+import re
+from functools import partial
 from typing import Any, Literal
 
 import gin
@@ -55,6 +57,7 @@ def adam(
     clip_norm: float | None = None,
     *,
     multiply_by_parameter_scale: bool = False,
+    trainable: str | None = None,
 ) -> optax.GradientTransformation:
     """Adam, or AdamW where `weight_decay` is positive.
 
@@ -68,6 +71,11 @@ def adam(
       multiply_by_parameter_scale: the learning rate is relative: each array's update is multiplied by the root mean square of the array
         (Shazeer and Stern 2018, section 8; the default of T5X). Where arrays differ in scale, as with ``embedding_init="t5"``, one
         learning rate then suits them all.
+      trainable: regular expression; parameters whose path ("layers_0/mlp_in/kernel") it does not match from the start keep their values.
+        None trains all.
+
+    Raises:
+      InputError: when a state is initialised, if ``trainable`` matches no parameter.
     """
     parts = [] if clip_norm is None else [optax.clip_by_global_norm(clip_norm)]
     parts.append(optax.scale_by_adam(b1=b1, b2=b2, eps=epsilon))
@@ -76,7 +84,21 @@ def adam(
     if weight_decay:
         parts.append(optax.add_decayed_weights(weight_decay, mask=_matrices))
     parts.append(optax.scale_by_learning_rate(learning_rate))
+    if trainable is not None:
+        # Last, or weight decay would move what is frozen.
+        parts.append(optax.masked(optax.set_to_zero(), partial(_frozen, trainable=trainable)))
     return optax.chain(*parts)
+
+
+def _frozen(params: Any, trainable: str) -> Any:
+    def path_of(keys: tuple[Any, ...]) -> str:
+        return "/".join(str(key.key) for key in keys if isinstance(key, jax.tree_util.DictKey))
+
+    paths = [path_of(keys) for keys, _ in jax.tree_util.tree_leaves_with_path(params)]
+    if not any(re.match(trainable, path) for path in paths):
+        known = ", ".join(sorted({path.partition("/")[0] for path in paths}))
+        raise InputError(f"{trainable!r} matches no parameter", field="adam.trainable", remedy=f"parameters start with {known}")
+    return jax.tree_util.tree_map_with_path(lambda keys, _: not re.match(trainable, path_of(keys)), params)
 
 
 def _matrices(params: Any) -> Any:

@@ -36,6 +36,17 @@ def test_relative_updates_follow_the_size_of_each_array():
     assert (found["zero"] < 0).all()  # an array that starts at 0 can leave it
 
 
+def test_only_the_trainable_parameters_move():
+    params = {"table": np.ones(2, np.float32), "layers_0": {"kernel": np.ones((2, 2), np.float32)}}
+    ones = jax.tree.map(np.ones_like, params)
+    found = updates(params, ones, learning_rate=0.1, weight_decay=0.1, trainable="table")
+    assert (found["table"] < 0).all()
+    np.testing.assert_array_equal(found["layers_0"]["kernel"], 0.0)
+    assert (updates(params, ones, learning_rate=0.1, trainable="layers_.*kernel")["layers_0"]["kernel"] < 0).all()
+    with pytest.raises(InputError, match="matches no parameter"):
+        updates(params, ones, learning_rate=0.1, trainable="embedding")
+
+
 def test_schedule_rises_then_falls_to_zero():
     schedule = learning_rate_schedule(peak=1.0, warmup_steps=4, decay="linear", decay_steps=12)
     rates = [float(schedule(step)) for step in range(13)]
