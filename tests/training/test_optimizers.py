@@ -1,10 +1,16 @@
 """Schedules and updates against plain NumPy."""
 
+import gin
 import jax
 import numpy as np
 import pytest
 from newsembed.tasks.errors import InputError
 from newsembed.training.optimizers import adam, learning_rate_schedule
+
+
+@pytest.fixture(autouse=True)
+def _no_bindings():
+    gin.clear_config()  # gin fills arguments in from what earlier tests have loaded
 
 
 def updates(params, gradients, **options):
