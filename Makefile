@@ -34,7 +34,7 @@ types: setup
 	MYPYPATH=$(TYPES) $(BIN)/mypy -p newsembed.tasks -p newsembed.models -p newsembed.beam_pipelines -p newsembed.training -p newsembed.evaluation -p newsembed.serving -p newsembed.launch
 
 unit: setup
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile  # a file's tests stay together: they share fixtures
 
 format: setup
 	$(BIN)/ruff check --fix . && $(BIN)/ruff format .

@@ -53,7 +53,18 @@ TRAIN = [
 # Translation of triplets without English; sentencepiece, which it needs too, comes with TRAIN.
 TRANSLATE = ["ctranslate2>=4.8,<5"]
 USE = ["fastapi>=0.115", "uvicorn>=0.32", "safetensors>=0.4.5", "matplotlib>=3.9", "rich>=13", "psutil>=6"]
-DEV = [*TRANSLATE, "pytest>=8", "hypothesis>=6.100", "ruff>=0.9", "mypy>=1.14", "httpx>=0.27", "build>=1.2", "setuptools>=77", "wheel"]
+DEV = [
+    *TRANSLATE,
+    "pytest>=8",
+    "pytest-xdist>=3.6",
+    "hypothesis>=6.100",
+    "ruff>=0.9",
+    "mypy>=1.14",
+    "httpx>=0.27",
+    "build>=1.2",
+    "setuptools>=77",
+    "wheel",
+]
 
 setup(
     name="newsembed",
