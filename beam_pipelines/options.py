@@ -17,6 +17,7 @@ from .shards import available_cores
 
 _LOCAL = "FnApiRunner"
 _WORKER_THREAD = "run_worker"  # the name Beam gives the thread that waits for a worker process
+_INTERRUPTED = (f" {-signal.SIGINT}", f" {128 + signal.SIGINT}")  # return codes, of the worker and of its shell
 
 
 def make_pipeline(beam_args: Sequence[str], shard_count: int) -> beam.Pipeline:
@@ -53,7 +54,10 @@ def noticing_dead_workers() -> Iterator[None]:
     default = threading.excepthook
 
     def hook(ended: threading.ExceptHookArgs) -> None:
-        if ended.thread is not None and ended.thread.name == _WORKER_THREAD and not deaths:
+        if ended.thread is not None and ended.thread.name == _WORKER_THREAD:
+            # Control-C reaches the workers too, and this process by itself.
+            if deaths or str(ended.exc_value).endswith(_INTERRUPTED):
+                return
             deaths.append(str(ended.exc_value))
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         elif not isinstance(ended.exc_value, grpc.RpcError):  # a worker's broken connections tell nothing but its death
