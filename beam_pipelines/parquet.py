@@ -4,7 +4,7 @@ import dataclasses
 import datetime
 import types
 import typing
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, Generic, Self, TypeVar
 
@@ -77,6 +77,13 @@ class ParquetShardWriter(Generic[R]):
         if len(self._buffer) >= _ROWS_PER_GROUP:
             self._flush()
 
+    def write_columns(self, columns: Mapping[str, Any]) -> None:
+        """Writes many records at once as one row group: an array for each field."""
+        self._flush()
+        table = pa.table(dict(columns), schema=self._schema)
+        self.rows += table.num_rows
+        self._writer.write_table(table)
+
     def _flush(self) -> None:
         if self._buffer:
             columns = {name: [getattr(record, name) for record in self._buffer] for name in self._schema.names}
@@ -95,8 +102,8 @@ class ParquetShardWriter(Generic[R]):
             files.move(f"{self.path}.tmp", self.path)
 
 
-def read_batches(path: str, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """Record batches of one Parquet file, a row group at a time.
+def read_batches(path: str, columns: list[str] | None = None, rows: int = _ROWS_PER_GROUP) -> Iterator[pa.RecordBatch]:
+    """Record batches of one Parquet file, of ``rows`` rows at most.
 
     Raises:
       InputError: if the file is no Parquet file or lacks one of ``columns``.
@@ -116,7 +123,7 @@ def read_batches(path: str, columns: list[str] | None = None) -> Iterator[pa.Rec
                 field=missing[0],
                 remedy="rename or add the column",
             )
-        yield from parquet.iter_batches(batch_size=_ROWS_PER_GROUP, columns=columns)
+        yield from parquet.iter_batches(batch_size=rows, columns=columns)
 
 
 def read_records(path: str, record_type: type[R]) -> Iterator[R]:

@@ -49,6 +49,7 @@ class Rejection(enum.StrEnum):
     NO_NEIGHBOR = "no_neighbor"
     NO_POSITIVE = "no_positive"
     NO_NEGATIVE = "no_negative"
+    CROWDED_EVENT = "crowded_event"
     # topics, examples
     NO_TOPIC = "no_topic"
     NO_NEGATIVE_TOPIC = "no_negative_topic"

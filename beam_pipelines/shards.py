@@ -14,9 +14,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self, TypeVar
 
 import apache_beam as beam
+import numpy as np
+import numpy.typing as npt
 
 from . import files
 from .accounting import Counts
+from .arrays import Ids
 from .parquet import ParquetShardWriter
 from .records import DeadLetter, Failure, Rejection
 from .tfrecords import TFRecordShardWriter
@@ -171,6 +174,11 @@ class GroupByShard(beam.PTransform):
 def shard_of(key: str, shard_count: int) -> int:
     """Shard of a document id (or any hexadecimal key): its top 32 bits modulo the count, the same on every machine."""
     return int(key[:8], 16) % shard_count
+
+
+def shard_numbers(ids: Ids, shard_count: int) -> npt.NDArray[np.uint64]:
+    """:func:`shard_of` of many document ids as numbers."""
+    return (ids >> np.uint64(32)) % np.uint64(shard_count)
 
 
 def available_cores() -> int:

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import numpy as np
 from newsembed.beam_pipelines import files
+from newsembed.beam_pipelines.arrays import doc_id_of
 from newsembed.beam_pipelines.extract.urls import canonical_url
-from newsembed.beam_pipelines.parquet import read_stream
-from newsembed.beam_pipelines.records import Neighbor, make_doc_id
+from newsembed.beam_pipelines.parquet import shard_paths
+from newsembed.beam_pipelines.records import make_doc_id
+from newsembed.beam_pipelines.triplets.candidates import rank_within, read_candidates, strength
 from newsembed.beam_pipelines.triplets.evergreen import fit_model, pair_features
-from newsembed.beam_pipelines.triplets.mine import group_by_query, merge_spaces
 from newsembed.beam_pipelines.triplets.table import read_table
 from newsembed.launch import cli
 from newsembed.launch.newsroom.server import NewsroomServer
@@ -63,16 +64,21 @@ def labelled(work: str) -> tuple[np.ndarray, np.ndarray]:
     truth = {make_doc_id(canonical_url(row["url"])): row for row in map(json.loads, lines)}
     table = read_table(f"{work}/triplets/documents/table.npz")
     features, labels = [], []
-    for query, group in sorted(group_by_query(read_stream(f"{work}/neighbors/neighbors", Neighbor)).items()):
-        far = sorted((one for one in merge_spaces(group) if abs(one.day_gap) >= 365), key=lambda one: (-one.strength, one.doc_id))
-        for one in far[:HARDEST]:
-            anchor, other = truth.get(query), truth.get(one.doc_id)
-            if anchor and other and table.get(query) and table.get(one.doc_id):
-                same = any(anchor[field] and anchor[field] == other[field] for field in ("event", "near_duplicate_group"))
-                evergreen = anchor["kind"] == other["kind"] == "evergreen" and anchor["language"] == other["language"]
-                features.append(pair_features(table.get(query), table.get(one.doc_id), one.similarities))
-                labels.append(int(same or evergreen))
-    return np.array(features), np.array(labels)
+    for path in shard_paths(f"{work}/neighbors/neighbors"):
+        rows = read_candidates(path)
+        far = rows[(np.abs(rows["gap"]) >= 365) & (table.places(rows["anchor"]) >= 0) & (table.places(rows["other"]) >= 0)]
+        far = far[np.lexsort((far["other"], -strength(far), far["anchor"]))]
+        far = far[rank_within(far["anchor"]) < HARDEST]
+        known = [(truth.get(doc_id_of(anchor)), truth.get(doc_id_of(other))) for anchor, other in far[["anchor", "other"]].tolist()]
+        far = far[[bool(anchor and other) for anchor, other in known]]
+        features.append(pair_features(table, far))
+        labels += [is_false_negative(anchor, other) for anchor, other in known if anchor and other]
+    return np.concatenate(features), np.array(labels)
+
+
+def is_false_negative(anchor: dict[str, str], other: dict[str, str]) -> int:
+    same = any(anchor[field] and anchor[field] == other[field] for field in ("event", "near_duplicate_group"))
+    return int(same or (anchor["kind"] == other["kind"] == "evergreen" and anchor["language"] == other["language"]))
 
 
 def main() -> None:

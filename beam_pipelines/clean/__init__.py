@@ -1,18 +1,18 @@
 """``newsembed clean``: rules, language, exact and near duplicates; every rejection named and counted."""
 
 from functools import partial
-from typing import Any
 
-import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
 
 from .. import files
+from ..arrays import Array, doc_id_of, read_array, write_array
+from ..exchange import receive, send
 from ..jobs import InputSpec, Job, JobRun
 from ..parquet import read_records, shard_paths
 from ..records import Article, Cluster, Rejection
-from ..shards import GroupByShard, ProcessShards, Shard
-from .duplicates import FindDuplicates, Signature, sign
+from ..shards import Shard
+from .duplicates import ENTRY, KEPT, REASONS, find_clusters, find_edges, sign
 from .options import CleanOptions
 from .rules import bad_word, cleaned, rejection_of
 
@@ -24,16 +24,17 @@ def run(job: JobRun) -> None:
     """
     options: CleanOptions = job.options
     paths = shard_paths(f"{job.input('articles')}/articles")
-    job.map_shards("rules", partial(_apply_rules, options=options), paths)
-    phase = job.phase("duplicates", len(paths))
-    places = [(index, len(paths)) for index in range(len(paths))]
-    with job.pipeline(phase) as pipeline:
-        found = pipeline | beam.Create(places) | beam.Reshuffle() | FindDuplicates(job.workspace, options.near_duplicate_threshold)
-        _ = found | GroupByShard(len(paths)) | ProcessShards(partial(_drop_duplicates, shard_count=len(paths)), phase)
+    count = len(paths)
+    job.map_shards("rules", partial(_apply_rules, options=options, shard_count=count), paths)
+    job.map_shards("buckets", partial(_find_edges, threshold=options.near_duplicate_threshold), range(count), accounted=False)
+    # Edges are few and small: duplicates only. One worker unites them.
+    job.map_shards("clusters", _unite, [count], accounted=False)
+    job.map_shards("duplicates", _drop_duplicates, range(count))
 
 
-def _apply_rules(shard: Shard, path: str, options: CleanOptions) -> None:
-    kept, signatures = shard.records("_kept", Article), shard.records("_signatures", Signature)
+def _apply_rules(shard: Shard, path: str, options: CleanOptions, shard_count: int) -> None:
+    kept = shard.records("_kept", Article)
+    entries: list[Array] = [np.zeros(0, ENTRY)]
     sketches: list[npt.NDArray[np.uint32]] = []
     for raw in read_records(path, Article):
         shard.read()
@@ -46,26 +47,39 @@ def _apply_rules(shard: Shard, path: str, options: CleanOptions) -> None:
         if broken is not None:
             shard.reject(raw.url, *broken, f"{raw.title}\n{raw.body}")
             continue
-        signature, sketch = sign(article, len(sketches), options)
+        found, sketch = sign(article, shard.index, len(sketches), options)
         kept.write(article)
-        signatures.write(signature)
+        entries.append(found)
         sketches.append(sketch)
         shard.written()
     with files.open_write(shard.path("_minhash", "npy")) as sink:
         np.save(sink, np.array(sketches, dtype=np.uint32).reshape(len(sketches), options.permutations))
+    rows = np.concatenate(entries)
+    send(shard, "_buckets", rows, rows["digest"] % np.uint64(shard_count), shard_count)
 
 
-def _drop_duplicates(shard: Shard, decisions: list[tuple[int, str, str]], shard_count: int) -> None:
-    clustered: dict[int, tuple[str, str]] = {row: (reason, cluster) for row, reason, cluster in decisions}
+def _find_edges(shard: Shard, bucket: int, threshold: float) -> None:
+    entries = receive(shard.workspace, "_buckets", bucket)
+    write_array(shard.path("_edges", "npy"), find_edges(entries, files.list_files(f"{shard.workspace}/_minhash/*.npy"), threshold))
+
+
+def _unite(shard: Shard, shard_count: int) -> None:
+    decisions = find_clusters(read_array(path) for path in files.list_files(f"{shard.workspace}/_edges/*.npy"))
+    send(shard, "_decisions", decisions, decisions["shard"], shard_count)
+
+
+def _drop_duplicates(shard: Shard, number: int) -> None:
+    decisions = receive(shard.workspace, "_decisions", number)
+    clustered = {row: (reason, doc_id_of(cluster)) for _, row, reason, cluster in decisions.tolist()}
+    (kept_path,) = files.list_files(f"{shard.workspace}/_kept/part-{number:05d}-of-*.parquet")
     articles, clusters = shard.records("articles", Article), shard.records("clusters", Cluster)
-    kept: Any = read_records(f"{shard.workspace}/_kept/part-{shard.index:05d}-of-{shard_count:05d}.parquet", Article)
-    for row, article in enumerate(kept):
+    for row, article in enumerate(read_records(kept_path, Article)):
         shard.read()
-        reason, cluster = clustered.get(row, ("", ""))
+        reason, cluster = clustered.get(row, (KEPT, ""))
         if cluster:
-            clusters.write(Cluster(article.doc_id, cluster, not reason))
-        if reason:
-            shard.reject(article.url, Rejection(reason), f"cluster {cluster}", f"{article.title}\n{article.body}")
+            clusters.write(Cluster(article.doc_id, cluster, reason == KEPT))
+        if reason != KEPT:
+            shard.reject(article.url, REASONS[reason], f"cluster {cluster}", f"{article.title}\n{article.body}")
         else:
             articles.write(article)
             shard.written()

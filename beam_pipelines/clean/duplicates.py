@@ -1,45 +1,44 @@
 """Exact and near duplicates: MinHash signatures, LSH bands, verified pairs, connected components.
 
-Only keys and digests pass the joins. The signatures lie in one ``.npy`` file a shard and are looked up, memory-mapped,
-to verify the candidates that the bands propose.
+Only digests travel between shards. The signatures lie in one ``.npy`` file a shard and are looked up, memory-mapped, to verify the
+candidates that the bands propose.
 """
 
-import dataclasses
 import hashlib
 import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Final
 
-import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from .. import files
-from ..parquet import read_records
+from ..arrays import Array
 from ..records import Article, Rejection
 from .options import CleanOptions
 
 _SHINGLE_WORDS = 5
 _SEED = 20210814
 _ALL_PAIRS_UP_TO = 40  # members of a band's bucket; larger ones are compared along their order and with their first
-_PRIORITY = {Rejection.DUPLICATE_URL.value: 0, Rejection.DUPLICATE_BODY.value: 1, Rejection.NEAR_DUPLICATE.value: 2}
+_PAIRS_AT_ONCE = 50_000  # candidates verified at a time, 45 MB of signatures
+_UNDATED = 2**31 - 1
 
-# (ordinal of the byline date, doc_id, shard, row): sorts by age, and names one record also where doc_ids repeat.
-Key = tuple[int, str, int, int]
-Edge = tuple[Key, Key, str]
+# Strongest reason first: a member of a cluster carries the strongest of its edges.
+REASONS: Final = (Rejection.DUPLICATE_URL, Rejection.DUPLICATE_BODY, Rejection.NEAR_DUPLICATE)
+_URL, _BODY, _NEAR = range(len(REASONS))
+KEPT: Final = len(REASONS)  # stands where a reason would, for the member to keep
 
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Signature:
-    """What stands for an article in the search for duplicates; ``bands`` are digests of the signature's bands."""
-
-    ordinal: int
-    doc_id: str
-    row: int
-    body_digest: str
-    bands: tuple[int, ...]
+# Who a record is: sorted by age, and told apart also where doc_ids repeat.
+_MEMBER: Final = [("ordinal", "<i4"), ("doc_id", "<u8"), ("shard", "<u4"), ("row", "<u4")]
+_KEY: Final = [name for name, _ in _MEMBER]
+MEMBER: Final = np.dtype(_MEMBER)
+ENTRY: Final = np.dtype([("reason", "u1"), ("band", "<u2"), ("digest", "<u8"), *_MEMBER])
+EDGE: Final = np.dtype([("one", MEMBER), ("two", MEMBER), ("reason", "u1")])
+DECISION: Final = np.dtype([("shard", "<u4"), ("row", "<u4"), ("reason", "u1"), ("cluster", "<u8")])
 
 
 def shingles(text: str) -> list[str]:
@@ -59,120 +58,134 @@ def minhash(text: str, permutations: int) -> npt.NDArray[np.uint32]:
     return np.array(sketch.digest(), dtype=np.uint32)
 
 
-def band_digests(signature: npt.NDArray[np.uint32], bands: int) -> tuple[int, ...]:
-    """One 63-bit digest for each band of a signature."""
-    rows = signature.reshape(bands, -1)
-    return tuple(int.from_bytes(hashlib.blake2b(row.tobytes(), digest_size=8).digest(), "big") >> 1 for row in rows)
+def band_digests(signature: npt.NDArray[np.uint32], bands: int) -> list[int]:
+    """One 64-bit digest for each band of a signature."""
+    return [_digest(row.tobytes()) for row in signature.reshape(bands, -1)]
 
 
-def body_digest(text: str) -> str:
-    """Digest of the letters and digits of a text, whatever its case, spaces and punctuation."""
-    return hashlib.blake2b("".join(re.findall(r"\w+", text.casefold())).encode(), digest_size=8).hexdigest()
+def body_digest(text: str) -> int:
+    """64-bit digest of the letters and digits of a text, whatever its case, spaces and punctuation."""
+    return _digest("".join(re.findall(r"\w+", text.casefold())).encode())
 
 
-def sign(article: Article, row: int, options: CleanOptions) -> tuple[Signature, npt.NDArray[np.uint32]]:
-    """The record that stands for an article, and its signature."""
-    signature = minhash(article.body, options.permutations)
-    ordinal = article.byline_date.toordinal() if article.byline_date else 2**31
-    near = options.near_duplicate_threshold <= 1
-    bands = band_digests(signature, options.bands) if near else ()
-    return Signature(ordinal, article.doc_id, row, body_digest(article.body), bands), signature
+def _digest(content: bytes) -> int:
+    return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "big")
 
 
-@dataclasses.dataclass
-class FindDuplicates(beam.PTransform):
-    """(shard, count) places → (shard, (row, reason, cluster id)) of every member of a cluster; reason "" for the one to keep.
+def sign(article: Article, shard: int, row: int, options: CleanOptions) -> tuple[Array, npt.NDArray[np.uint32]]:
+    """What stands for an article in the search for duplicates.
 
-    Attributes:
-      workspace: the job's temporary folder with ``_signatures``.
-      threshold: estimated Jaccard similarity that makes near duplicates.
+    Args:
+      article: a clean article.
+      shard: number of its shard.
+      row: its number within the shard.
+      options: threshold, permutations and bands.
+
+    Returns:
+      Its entries of dtype :data:`ENTRY`, one for each bucket that it falls into, and its signature, uint32 ``[permutations]``.
     """
-
-    workspace: str
-    threshold: float
-
-    def __post_init__(self) -> None:
-        super().__init__(label="FindDuplicates")
-
-    def expand(self, places: beam.PCollection) -> beam.PCollection:
-        buckets = places | beam.FlatMap(_bucketed, self.workspace) | beam.GroupByKey()
-        edges = buckets | beam.FlatMap(_edges, self.workspace, self.threshold)
-        # Edges are few and small: duplicates only. One worker unites them.
-        return (
-            edges
-            | beam.Map(lambda edge: (0, edge))
-            | "GroupEdges" >> beam.GroupByKey()
-            | beam.FlatMap(lambda grouped: components(grouped[1]))
-        )
+    signature = minhash(article.body, options.permutations)
+    bands = band_digests(signature, options.bands) if options.near_duplicate_threshold <= 1 else []
+    entries = np.zeros(2 + len(bands), ENTRY)
+    entries["reason"] = [_URL, _BODY, *[_NEAR] * len(bands)]
+    entries["band"][2:] = range(len(bands))
+    entries["digest"] = [int(article.doc_id, 16), body_digest(article.body), *bands]
+    entries["ordinal"] = article.byline_date.toordinal() if article.byline_date else _UNDATED
+    entries["doc_id"], entries["shard"], entries["row"] = int(article.doc_id, 16), shard, row
+    return entries, signature
 
 
-def _bucketed(place: tuple[int, int], workspace: str) -> Iterator[tuple[tuple[str, Any], tuple[Key, int]]]:
-    index, count = place
-    for one in read_records(f"{workspace}/_signatures/part-{index:05d}-of-{count:05d}.parquet", Signature):
-        member = ((one.ordinal, one.doc_id, index, one.row), count)
-        yield (Rejection.DUPLICATE_URL.value, one.doc_id), member
-        yield (Rejection.DUPLICATE_BODY.value, one.body_digest), member
-        for number, digest in enumerate(one.bands):
-            yield (Rejection.NEAR_DUPLICATE.value, (number, digest)), member
+def find_edges(entries: Array, signatures: Sequence[str], threshold: float) -> Array:
+    """Pairs of duplicates among the members of the same bucket.
+
+    Args:
+      entries: dtype :data:`ENTRY`, all entries of the buckets they fall into, in any order.
+      signatures: of each shard, the npy file of its signatures.
+      threshold: estimated Jaccard similarity that makes near duplicates.
+
+    Returns:
+      dtype :data:`EDGE`, without repeats.
+    """
+    entries = entries[np.lexsort([entries[name] for name in (*reversed(_KEY), "digest", "band", "reason")])]
+    changes = np.zeros(len(entries), bool)
+    for name in ("reason", "band", "digest"):
+        changes[1:] |= entries[name][1:] != entries[name][:-1]
+    starts = np.concatenate(([0], np.flatnonzero(changes)))
+    ends = np.append(starts[1:], len(entries))
+    pairs = [
+        pair
+        for start, end in zip(starts[ends - starts > 1].tolist(), ends[ends - starts > 1].tolist(), strict=True)
+        for pair in _pairs(start, end, every=entries["reason"][start] == _NEAR)
+    ]
+    left, right = np.array(pairs, np.int64).reshape(-1, 2).T
+    edges = np.zeros(len(pairs), EDGE)
+    for name in _KEY:
+        edges["one"][name], edges["two"][name] = entries[name][left], entries[name][right]
+    edges["reason"] = entries["reason"][left]
+    edges = np.unique(edges)
+    near = edges["reason"] == _NEAR
+    alike = np.ones(len(edges), bool)
+    alike[near] = _similarities(edges["one"][near], edges["two"][near], signatures) >= threshold
+    return edges[alike]
 
 
-def _edges(grouped: tuple[tuple[str, Any], Iterable[tuple[Key, int]]], workspace: str, threshold: float) -> Iterator[Edge]:
-    (reason, _), found = grouped
-    members = sorted(found)
-    if len(members) < 2:
+def _pairs(start: int, end: int, *, every: bool) -> Iterator[tuple[int, int]]:
+    """Pairs of a bucket: each with the first where they are equal anyway, else all, or of a large bucket enough to connect it."""
+    if every and end - start <= _ALL_PAIRS_UP_TO:
+        yield from itertools.combinations(range(start, end), 2)
         return
-    if reason != Rejection.NEAR_DUPLICATE.value:
-        for (key, _), (other, _) in zip(itertools.repeat(members[0]), members[1:], strict=False):
-            yield key, other, reason
-        return
-    pairs = itertools.combinations(members, 2) if len(members) <= _ALL_PAIRS_UP_TO else _sparse_pairs(members)
-    for (key, count), (other, _) in pairs:
-        if _similarity(workspace, count, key, other) >= threshold:
-            yield key, other, reason
+    for member in range(start + 1, end):
+        yield start, member
+        if every and member > start + 1:
+            yield member - 1, member
 
 
-def _sparse_pairs(members: list[Any]) -> Iterator[tuple[Any, Any]]:
-    for place, member in enumerate(members[1:], 1):
-        yield members[0], member
-        if place > 1:
-            yield members[place - 1], member
+def _similarities(one: Array, two: Array, signatures: Sequence[str]) -> npt.NDArray[np.float64]:
+    """Share of equal components of two signatures, the estimate of their Jaccard similarity: ``[P]``."""
+    parts = [slice(start, start + _PAIRS_AT_ONCE) for start in range(0, max(1, len(one)), _PAIRS_AT_ONCE)]
+    return np.concatenate([np.mean(_rows(one[part], signatures) == _rows(two[part], signatures), axis=1) for part in parts])
 
 
-def _similarity(workspace: str, count: int, key: Key, other: Key) -> float:
-    """Share of equal components of two signatures: the estimate of their Jaccard similarity."""
-    one, two = (_signatures(workspace, shard, count)[row] for _, _, shard, row in (key, other))
-    return float(np.mean(one == two))
+def _rows(members: Array, signatures: Sequence[str]) -> npt.NDArray[np.uint32]:
+    shards = np.unique(members["shard"])
+    found = np.zeros((len(members), _signatures(signatures[0]).shape[1]), np.uint32)
+    for shard in shards.tolist():
+        here = members["shard"] == shard
+        found[here] = _signatures(signatures[shard])[members["row"][here]]
+    return found
 
 
 @lru_cache(maxsize=256)
-def _signatures(workspace: str, shard: int, count: int) -> npt.NDArray[np.uint32]:
-    path = f"{workspace}/_minhash/part-{shard:05d}-of-{count:05d}.npy"
+def _signatures(path: str) -> npt.NDArray[np.uint32]:
     if "://" in path:
         with files.open_read(path) as source:
             return np.asarray(np.load(source))
     return np.asarray(np.load(path, mmap_mode="r"))
 
 
-def components(edges: Iterable[Edge]) -> Iterator[tuple[int, tuple[int, str, str]]]:
-    """Connected components of the edges: (shard, (row, reason, cluster id)) of every member.
+def find_clusters(edges: Iterable[Array]) -> Array:
+    """Connected components of the edges.
 
-    The earliest member is kept (reason "") and its doc_id names the cluster; the others carry the strongest reason
-    among their edges: same URL, same body, near duplicate.
+    The earliest member of each is kept and its doc_id names the cluster; the others carry the strongest reason among their edges: same URL,
+    same body, near duplicate.
+
+    Returns:
+      dtype :data:`DECISION`, one for each member of a cluster; ``reason`` is a position in :data:`REASONS`, or :data:`KEPT`.
     """
-    parent: dict[Key, Key] = {}
-    reasons: dict[Key, str] = {}
-
-    def find(key: Key) -> Key:
-        while parent.setdefault(key, key) != key:
-            parent[key] = parent[parent[key]]
-            key = parent[key]
-        return key
-
-    for one, two, reason in sorted(edges):
-        for key in (one, two):
-            reasons[key] = min(reasons.get(key, reason), reason, key=_PRIORITY.__getitem__)
-        low, high = sorted((find(one), find(two)))
-        parent[high] = low
-    for key in sorted(parent):
-        root = find(key)
-        yield key[2], (key[3], "" if key == root else reasons[key], root[1])
+    every = np.concatenate([np.zeros(0, EDGE), *edges])
+    # Sorted by age, so that the lowest number of a component is its earliest member.
+    members, numbers = np.unique(np.concatenate([every["one"], every["two"]]), return_inverse=True)
+    one, two = numbers.reshape(2, -1)
+    count, labels = connected_components(
+        coo_array((np.ones(len(every), bool), (one, two)), shape=(len(members), len(members))), directed=False
+    )
+    first = np.full(count, len(members))
+    np.minimum.at(first, labels, np.arange(len(members)))
+    decisions = np.zeros(len(members), DECISION)
+    decisions["shard"], decisions["row"] = members["shard"], members["row"]
+    decisions["reason"] = KEPT
+    for side in (one, two):
+        np.minimum.at(decisions["reason"], side, every["reason"])
+    decisions["reason"][first] = KEPT
+    decisions["cluster"] = members["doc_id"][first[labels]]
+    return decisions

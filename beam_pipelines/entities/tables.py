@@ -9,6 +9,7 @@ import numpy as np
 
 from ...tasks.errors import InputError
 from .. import files
+from ..arrays import read_array, write_array
 
 Floats = np.ndarray[Any, np.dtype[np.float32]]
 
@@ -54,26 +55,6 @@ def write_lines(path: str, lines: Iterable[str]) -> None:
         for line in lines:
             sink.write(f"{line}\n".encode())
     files.move(f"{path}.tmp", path)
-
-
-def write_array(path: str, values: np.ndarray[Any, Any]) -> None:
-    """Writes an npy file under a temporary name, then moves it in."""
-    with files.open_write(f"{path}.tmp") as sink:
-        np.save(sink, values)
-    files.move(f"{path}.tmp", path)
-
-
-def read_array(path: str) -> np.ndarray[Any, Any]:
-    """Reads an npy file.
-
-    Raises:
-      InputError: if it is none.
-    """
-    with files.open_read(path) as source:
-        try:
-            return np.asarray(np.load(source))
-        except (ValueError, EOFError) as error:
-            raise InputError(f"no npy file: {error}", path=path, remedy="write it with numpy.save") from error
 
 
 def write_aliases(path: str, aliases: Iterable[Alias]) -> None:

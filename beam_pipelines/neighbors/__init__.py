@@ -9,23 +9,20 @@ import collections
 import dataclasses
 import enum
 import functools
-import math
-from collections.abc import Iterator
-from typing import Any
 
-import apache_beam as beam
 import numpy as np
 
 from ...tasks.errors import InputError
 from .. import parquet
+from ..arrays import doc_id_of, doc_ids_of
 from ..entities.counting import NamedCounts
-from ..entities.tables import read_array, write_array
+from ..exchange import receive, send
 from ..jobs import InputSpec, Job, JobRun
 from ..records import Neighbor, Rejection
-from ..shards import GroupByShard, ProcessShards, Shard
-from .found import FOUND, SPACES, KeepBest, Side
+from ..shards import Shard, shard_numbers
+from .found import SPACES, Side, keep_best
 from .index import Engine
-from .rows import doc_id_of, read_blocks, read_vectors, write_blocks
+from .rows import read_vectors, write_blocks
 from .search import Plan, Task, plan_tasks, run_task
 
 
@@ -77,35 +74,26 @@ class NeighborsOptions:
 
 
 _BLOCKS_TOGETHER = 4
+_PAIRS_WRITTEN_TOGETHER = 20_000
 
 
 def run(job: JobRun) -> None:
     """The pipeline of ``neighbors``."""
     options: NeighborsOptions = job.options
     shards = list(zip(*(parquet.shard_paths(f"{job.input('vectors')}/{space.value}") for space in SPACES), strict=True))
-    job.map_shards("partition", functools.partial(_partition, options.block_days), shards)
-    documents = _documents_by_block(job.workspace)
-    tasks = plan_tasks(documents, _SIDES[options.dates], _BLOCKS_TOGETHER, options.max_index_rows)
-    job.map_shards("search", functools.partial(_search, options), tasks, accounted=False)
-    phase = job.phase("merge", len(shards))
-    sources = [f"{job.workspace}/_found/part-{index:05d}-of-{len(tasks):05d}.npy" for index in range(len(tasks))]
-    with job.pipeline(phase) as pipeline:
-        _ = (
-            pipeline
-            | beam.Create([*((path, None) for path in sources), *((job.workspace, block) for block in sorted(documents))])
-            | beam.Reshuffle()
-            | beam.FlatMapTuple(functools.partial(_split, len(shards)))
-            | beam.CombinePerKey(KeepBest(options.plan().counts))
-            | GroupByShard(len(shards))
-            | ProcessShards(_merge, phase)
-        )
+    count = len(shards)
+    job.map_shards("partition", functools.partial(_partition, options.block_days, count), shards)
+    tasks = plan_tasks(_documents_by_block(job.workspace), _SIDES[options.dates], _BLOCKS_TOGETHER, options.max_index_rows)
+    job.map_shards("search", functools.partial(_search, options, count), tasks, accounted=False)
+    job.map_shards("merge", functools.partial(_merge, options), range(count))
 
 
-def _partition(block_days: int, shard: Shard, paths: tuple[str, ...]) -> None:
+def _partition(block_days: int, shard_count: int, shard: Shard, paths: tuple[str, ...]) -> None:
     """Cuts the vectors of one shard into blocks of days."""
     rows = read_vectors(dict(zip(SPACES, paths, strict=True)))
     shard.read(len(rows))
     write_blocks(shard.workspace, shard.index, rows, block_days)
+    send(shard, "_documents", rows.ids, shard_numbers(rows.ids, shard_count), shard_count)
     writer = shard.records("_blocks", NamedCounts)
     for block, count in zip(*np.unique(rows.days // block_days, return_counts=True), strict=True):
         writer.write(NamedCounts(str(block), (int(count),)))
@@ -119,46 +107,39 @@ def _documents_by_block(workspace: str) -> dict[int, int]:
     return dict(documents)
 
 
-def _search(options: NeighborsOptions, shard: Shard, task: Task) -> None:
-    """Writes the best pairs of one task."""
-    found = run_task(task, options.plan(), shard.workspace, options.block_days, lambda engine: shard.tally(f"{engine}_indexes"))
-    shard.tally(f"{task.side.name.lower()}_pairs_found", len(found))
-    write_array(shard.path("_found", "npy"), found)
+def _search(options: NeighborsOptions, shard_count: int, shard: Shard, task: Task) -> None:
+    """Sends the best pairs of one task to the shards of their queries."""
+    parts = run_task(task, options.plan(), shard.workspace, options.block_days, lambda engine: shard.tally(f"{engine}_indexes"))
+    for chunk, found in enumerate(parts):
+        shard.tally(f"{task.side.name.lower()}_pairs_found", len(found))
+        send(shard, "_found", found, shard_numbers(found["query"], shard_count), shard_count, chunk)
 
 
-def _split(shards: int, path: str, block: int | None) -> Iterator[tuple[int, bytes]]:
-    """Pairs of one search, or the documents of one block, by the query's shard."""
-    if block is None:
-        found = read_array(path)
-    else:
-        rows = read_blocks(path, [block])
-        found = np.zeros(len(rows), FOUND)
-        found["query"], found["neighbor"], found["side"] = rows.ids, rows.ids, Side.DOCUMENT
-    numbers = (found["query"] >> np.uint64(32)) % np.uint64(shards)
-    for number in np.unique(numbers):
-        yield int(number), found[numbers == number].tobytes()
-
-
-def _merge(shard: Shard, combined: Any) -> None:
+def _merge(options: NeighborsOptions, shard: Shard, number: int) -> None:
     """Writes the neighbors of every document of a shard: each pair once for each space in which both have a vector."""
-    found = np.frombuffer(b"".join(combined), FOUND)
-    writer = shard.records("neighbors", Neighbor)
-    documents = found["query"][found["side"] == Side.DOCUMENT]
-    pairs = found[found["side"] != Side.DOCUMENT]
+    documents = np.sort(receive(shard.workspace, "_documents", number))
+    pairs = keep_best(receive(shard.workspace, "_found", number), options.plan().counts)
     _, first = np.unique(pairs[["query", "neighbor"]], return_index=True)
     pairs = pairs[first]
-    starts, ends = (np.searchsorted(pairs["query"], documents, side) for side in ("left", "right"))
-    for document, start, end in zip(documents.tolist(), starts, ends, strict=True):
-        shard.read()
-        if start == end:
-            shard.reject(doc_id_of(document), Rejection.NO_NEIGHBOR, "no document on the days searched shares a space")
-            continue
-        for pair in pairs[start:end]:
-            for space, similarity in zip(SPACES, pair["similarity"].tolist(), strict=True):
-                if not math.isnan(similarity):
-                    writer.write(Neighbor(doc_id_of(document), doc_id_of(int(pair["neighbor"])), space.value, similarity, int(pair["gap"])))
-                    shard.tally(f"{space.value}_neighbors")
-        shard.written()
+    alone = documents[~np.isin(documents, pairs["query"])]
+    shard.read(len(documents))
+    shard.written(len(documents) - len(alone))
+    for document in alone.tolist():
+        shard.reject(doc_id_of(document), Rejection.NO_NEIGHBOR, "no document on the days searched shares a space")
+    writer = shard.records("neighbors", Neighbor)
+    for start in range(0, len(pairs), _PAIRS_WRITTEN_TOGETHER):
+        part = pairs[start : start + _PAIRS_WRITTEN_TOGETHER]
+        rows, spaces = np.nonzero(~np.isnan(part["similarity"]))
+        columns = {
+            "query": doc_ids_of(part["query"][rows]),
+            "neighbor": doc_ids_of(part["neighbor"][rows]),
+            "space": np.array([space.value for space in SPACES], object)[spaces],
+            "similarity": part["similarity"][rows, spaces],
+            "day_gap": part["gap"][rows].astype(np.int64),
+        }
+        writer.write_columns(columns)
+        for space, pairs_known in zip(SPACES, np.bincount(spaces, minlength=len(SPACES)).tolist(), strict=True):
+            shard.tally(f"{space.value}_neighbors", pairs_known)
 
 
 JOB = Job(

@@ -1,10 +1,9 @@
 """Pairs that a search found, as arrays: keeping the best of each query, whatever order the parts come in."""
 
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-import apache_beam as beam
 import numpy as np
 
 from ..entities.tables import Floats
@@ -60,7 +59,10 @@ def _cosines(left: Floats, right: Floats, left_rows: Any, right_rows: Any) -> Fl
 
 
 def keep_best(found: Found, counts: Mapping[Side, int]) -> Found:
-    """The best pairs of each (query, side, space) by similarity in that space, ties by id; sorted, without repeats."""
+    """The best pairs of each (query, side, space) by similarity in that space, ties by id; sorted, without repeats.
+
+    It may be applied to parts and to their union in any order: the result is that of applying it to all pairs at once.
+    """
     similarity = found["similarity"][np.arange(len(found)), found["space"] % len(SPACES)]
     order = np.lexsort((found["neighbor"], -similarity, found["space"], found["side"], found["query"]))
     ordered = found[order]
@@ -75,23 +77,3 @@ def keep_best(found: Found, counts: Mapping[Side, int]) -> Found:
     rank = np.arange(len(ordered)) - np.flatnonzero(starts)[group] if len(ordered) else np.zeros(0, int)
     limit = np.array([counts.get(side, 1) for side in Side])
     return ordered[rank < limit[ordered["side"]]]
-
-
-class KeepBest(beam.CombineFn):
-    """Combines the pairs found by several searches; see :func:`keep_best`. Pairs travel as the bytes of arrays."""
-
-    def __init__(self, counts: Mapping[Side, int]) -> None:
-        super().__init__()
-        self._counts = dict(counts)
-
-    def create_accumulator(self) -> bytes:
-        return b""
-
-    def add_input(self, mutable_accumulator: bytes, element: bytes) -> bytes:
-        return self.merge_accumulators([mutable_accumulator, element])
-
-    def merge_accumulators(self, accumulators: Iterable[bytes]) -> bytes:
-        return keep_best(np.frombuffer(b"".join(accumulators), FOUND), self._counts).tobytes()
-
-    def extract_output(self, accumulator: bytes) -> bytes:
-        return accumulator

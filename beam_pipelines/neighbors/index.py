@@ -12,8 +12,9 @@ import numpy as np
 
 from ...tasks.errors import InputError
 from .. import files
+from ..arrays import read_array, write_array
 from ..entities.cooccurrence import unit_rows
-from ..entities.tables import Floats, read_array, write_array
+from ..entities.tables import Floats
 
 Rows = np.ndarray[Any, np.dtype[np.int64]]
 _QUERIES_AT_ONCE = 1_024

@@ -115,11 +115,6 @@ def concatenate(parts: Sequence[Rows]) -> Rows:
     return Rows(ids[order], np.concatenate([part.days for part in parts])[order], vectors)
 
 
-def doc_id_of(number: int) -> str:
-    """The document id as 16 hex digits."""
-    return f"{number:016x}"
-
-
 def day_number(day: datetime.date) -> int:
     """Days since 1970-01-01."""
     return day.toordinal() - _EPOCH

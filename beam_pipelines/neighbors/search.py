@@ -11,6 +11,8 @@ from .found import FOUND, Found, Side, keep_best, make_found
 from .index import Engine, Index, build_index, choose_engine
 from .rows import Rows, read_blocks
 
+_QUERIES_AT_ONCE = 8_192  # whose pairs are in memory at a time
+_PAIRS_SENT_TOGETHER = 200_000
 _PAIRS_AT_ONCE = 8_000_000  # scores in memory at a time, 32 MB
 
 
@@ -51,14 +53,17 @@ class Task:
     parts: int = 1
 
 
-def search_near(rows: Rows, first_day: int, last_day: int, plan: Plan) -> Found:
-    """Positives of the documents from ``first_day`` to ``last_day``, each among those at most ``plan.positive_days`` away."""
-    found = [np.zeros(0, FOUND)]
+def search_near(rows: Rows, first_day: int, last_day: int, plan: Plan) -> Iterator[Found]:
+    """Positives of the documents from ``first_day`` to ``last_day``, each among those at most ``plan.positive_days`` away; some days at a time."""
+    found: list[Found] = []
     for day in np.unique(rows.days[(rows.days >= first_day) & (rows.days <= last_day)]):
         queries = rows.take(rows.days == day)
         candidates = rows.take(np.abs(rows.days - day) <= plan.positive_days)
         found += [_search_all(queries, candidates, space, Side.POSITIVE, plan) for space in Space]
-    return keep_best(np.concatenate(found), plan.counts)
+        if sum(map(len, found)) >= _PAIRS_SENT_TOGETHER:
+            yield keep_best(np.concatenate(found), plan.counts)
+            found = []
+    yield keep_best(np.concatenate([np.zeros(0, FOUND), *found]), plan.counts)
 
 
 def _search_all(queries: Rows, candidates: Rows, space: Space, side: Side, plan: Plan) -> Found:
@@ -143,24 +148,29 @@ def _gap_range(left: Any, right: Any) -> tuple[int, int]:
     return (0 if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
 
 
-def run_task(task: Task, plan: Plan, workspace: str, block_days: int, note: Callable[[str], None]) -> Found:
-    """Runs one task over the blocks in ``workspace``; ``note`` gets the name of each engine used."""
+def run_task(task: Task, plan: Plan, workspace: str, block_days: int, note: Callable[[str], None]) -> Iterator[Found]:
+    """Runs one task over the blocks in ``workspace``; ``note`` gets the name of each engine used.
+
+    Yields:
+      The best pairs of some of its queries at a time.
+    """
     if task.side is Side.POSITIVE:
         margin = -(-plan.positive_days // block_days)
         first, last = min(task.blocks), max(task.blocks)
         rows = read_blocks(workspace, range(first - margin, last + margin + 1))
-        return search_near(rows, first * block_days, (last + 1) * block_days - 1, plan)
+        yield from search_near(rows, first * block_days, (last + 1) * block_days - 1, plan)
+        return
     searches = []
     for block in task.blocks if task.side is Side.NEGATIVE else [None]:
         candidates = read_blocks(workspace, task.blocks if block is None else [block])
         searches.append(FarSearch(candidates.take(candidates.ids % np.uint64(task.parts) == task.part), plan, task.side))
         for engine in searches[-1].engines():
             note(engine.value)
-    found = [np.zeros(0, FOUND)]
     for query_block in task.query_blocks:
         queries = read_blocks(workspace, [query_block])
-        found.append(keep_best(np.concatenate([search.search(queries) for search in searches]), plan.counts))
-    return np.concatenate(found)
+        for start in range(0, len(queries), _QUERIES_AT_ONCE):
+            part = queries.take(slice(start, start + _QUERIES_AT_ONCE))
+            yield keep_best(np.concatenate([search.search(part) for search in searches]), plan.counts)
 
 
 def plan_tasks(documents: Mapping[int, int], sides: Sequence[Side], blocks_together: int, most_rows: int) -> list[Task]:

@@ -7,21 +7,24 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
-import apache_beam as beam
 import numpy as np
 
 from ...tasks.errors import InputError
 from .. import files
+from ..arrays import doc_id_of, read_array, write_array
 from ..jobs import InputSpec, Job, JobRun
 from ..parquet import read_batches, read_records, read_stream, shard_paths
-from ..records import Article, Neighbor, Rejection, Triplet
-from ..shards import GroupByShard, ProcessShards, Shard, shard_of
+from ..records import Article, Rejection, Triplet
+from ..shards import Shard, shard_numbers
+from .candidates import known_pairs, read_candidates
 from .dates import DateStats, count_by_month, date_stats, fit, fit_sharpness
+from .events import crowded_out
 from .evergreen import EvergreenModel, default_model, fit_model, pair_features, read_labels
-from .mine import TripletsOptions, group_by_query, merge_spaces, mine, order_key
+from .mine import MINED, REASONS, TripletsOptions, mine, order_key
 from .table import read_table, write_table
 
 _COUNTS, _MODEL, _TABLE = "_month_counts", "_date_model/model.npz", "documents/table.npz"
+_PAIRED, _OUTCOMES, _CROWDED = "_paired", "_outcomes", "_crowded/anchors.npy"
 _FILTER = "evergreen.json"  # published: the weights that were used
 _BATCH = 500
 _SHARPNESS_SAMPLE = 400
@@ -42,10 +45,9 @@ def run(job: JobRun) -> None:
     job.map_shards("score dates", partial(_score, first=first), paths)
     job.map_shards("table", _tabulate, [None], accounted=False)
     job.map_shards("evergreen", partial(_prepare_filter, labels="".join(job.inputs["labels"])), [neighbors], accounted=False)
-    phase = job.phase("mine", len(paths))
-    with job.pipeline(phase) as pipeline:
-        found = pipeline | beam.Create(neighbors) | beam.Reshuffle() | beam.FlatMap(_route, len(paths))
-        _ = found | GroupByShard(len(paths)) | ProcessShards(partial(_mine, options=job.options, shard_count=len(paths)), phase)
+    job.map_shards("pair", partial(_pair, options=job.options, shard_count=len(neighbors)), neighbors, accounted=False)
+    job.map_shards("events", partial(_crowded, most=job.options.max_anchors_per_event), [None], accounted=False)
+    job.map_shards("mine", _mine, range(len(neighbors)))
 
 
 def _months(paths: Sequence[str]) -> tuple[int, int]:
@@ -114,34 +116,22 @@ def _tabulate(shard: Shard, _: None) -> None:
     write_table(f"{shard.workspace}/{_TABLE}", read_stream(f"{shard.workspace}/_date_stats", DateStats))
 
 
-def _route(path: str, shard_count: int) -> Iterator[tuple[int, tuple[str, str, str, float, int]]]:
-    for one in read_records(path, Neighbor):
-        yield shard_of(one.query, shard_count), (one.query, one.neighbor, one.space, one.similarity, one.day_gap)
-
-
 def _prepare_filter(shard: Shard, neighbors: Sequence[str], labels: str) -> None:
     """Writes the evergreen filter's weights: the default ones, or those fitted on the user's labels."""
     model = default_model()
     if labels:
-        table, wanted = read_table(f"{shard.workspace}/{_TABLE}"), read_labels(labels)
-        found = [one for path in neighbors for one in read_records(path, Neighbor) if (one.query, one.neighbor) in wanted]
-        pairs = [(query, candidate) for query, group in sorted(group_by_query(found).items()) for candidate in merge_spaces(group)]
-        rows = [(table.get(query), table.get(candidate.doc_id), candidate, wanted[query, candidate.doc_id]) for query, candidate in pairs]
-        known = [
-            (pair_features(anchor, other, candidate.similarities), label) for anchor, other, candidate, label in rows if anchor and other
-        ]
-        if not known:
+        table = read_table(f"{shard.workspace}/{_TABLE}")
+        wanted = {(int(anchor, 16), int(other, 16)): label for (anchor, other), label in read_labels(labels).items()}
+        known = known_pairs(neighbors, wanted, table)
+        if not len(known):
             raise InputError(
                 "none of the labelled pairs is among the neighbors",
                 path=labels,
                 field="--labels",
                 remedy="label pairs of this corpus, by doc_id",
             )
-        model = fit_model(
-            np.array([features for features, _ in known]),
-            [label for _, label in known],
-            f"{len(known)} labels of {labels.rpartition('/')[2]}",
-        )
+        values = [wanted[anchor, other] for anchor, other in known[["anchor", "other"]].tolist()]
+        model = fit_model(pair_features(table, known), values, f"{len(known)} labels of {labels.rpartition('/')[2]}")
     files.write_json(f"{shard.workspace}/{_FILTER}", model.to_json())
 
 
@@ -150,27 +140,64 @@ def _filter(path: str) -> EvergreenModel:
     return EvergreenModel.from_json(files.read_json(path), path)
 
 
-def _mine(shard: Shard, rows: list[tuple[str, str, str, float, int]], options: TripletsOptions, shard_count: int) -> None:
-    table = read_table(f"{shard.workspace}/{_TABLE}")
-    model = _filter(f"{shard.workspace}/{_FILTER}")
-    grouped = {query: [Neighbor(*row) for row in group] for query, group in itertools.groupby(rows, key=lambda row: row[0])}
-    output = shard.records("triplets", Triplet)
-    mined: list[Triplet] = []
-    for doc_id in table.doc_ids():
-        if shard_of(doc_id, shard_count) != shard.index:
-            continue
+def _pair(shard: Shard, path: str, options: TripletsOptions, shard_count: int) -> None:
+    """Pairs the anchors of one shard of the neighbors, which are sharded by anchor."""
+    table, model = read_table(f"{shard.workspace}/{_TABLE}"), _filter(f"{shard.workspace}/{_FILTER}")
+    candidates = read_candidates(path)
+    if len(strangers := candidates["anchor"][shard_numbers(candidates["anchor"], shard_count) != shard.index]):
+        raise InputError(
+            f"holds neighbors of {doc_id_of(int(strangers[0]))}, which belong in another shard",
+            path=path,
+            remedy="run `newsembed neighbors` again; its shards cannot be renamed or left out",
+        )
+    anchors = table.ids[shard_numbers(table.ids, shard_count) == shard.index]
+    triplets, outcomes = mine(anchors, candidates, table, model, options)
+    write_array(shard.path(_PAIRED, "npy"), triplets)
+    write_array(shard.path(_OUTCOMES, "npy"), outcomes)
+
+
+def _crowded(shard: Shard, _: None, most: int) -> None:
+    """Writes the anchors that are too many of their event. Pairs are ids only, so one worker can hold those of any corpus."""
+    paired = (read_array(path) for path in files.list_files(f"{shard.workspace}/{_PAIRED}/*.npy"))
+    pairs = np.concatenate([np.unique(np.stack([part["anchor"], part["positive"]], axis=1), axis=0) for part in paired])
+    write_array(f"{shard.workspace}/{_CROWDED}", crowded_out(np.unique(pairs[:, 0]), pairs, most))
+
+
+def _mine(shard: Shard, number: int) -> None:
+    table, crowded = read_table(f"{shard.workspace}/{_TABLE}"), read_array(f"{shard.workspace}/{_CROWDED}")
+    (paired,), (outcomes_path,) = (files.list_files(f"{shard.workspace}/{name}/part-{number:05d}-*.npy") for name in (_PAIRED, _OUTCOMES))
+    found, outcomes = read_array(paired), read_array(outcomes_path)
+    for anchor, reason, neighbors, evergreen, positives in outcomes.tolist():
         shard.read()
-        result = mine(doc_id, grouped.get(doc_id, ()), table, model, options)
-        shard.tally("negatives dropped as evergreen", result.evergreen)
-        if result.rejection is not None:
-            shard.reject(doc_id, result.rejection, f"{len(grouped.get(doc_id, ()))} neighbors")
-            continue
-        mined.extend(result.triplets)
-        shard.written()
-        shard.tally("triplets", len(result.triplets))
-        shard.tally("positive pairs", len({triplet.positive for triplet in result.triplets}))
-    for triplet in sorted(mined, key=order_key):
+        shard.tally("negatives dropped as evergreen", evergreen)
+        if reason != MINED:
+            shard.reject(doc_id_of(anchor), REASONS[reason], f"{neighbors} neighbors")
+        elif np.isin(anchor, crowded):
+            shard.reject(doc_id_of(anchor), Rejection.CROWDED_EVENT, f"{positives} positives")
+        else:
+            shard.written()
+            shard.tally("positive pairs", positives)
+    found = found[~np.isin(found["anchor"], crowded)]
+    shard.tally("triplets", len(found))
+    languages = (table.language(place) for place in table.places(found["anchor"]).tolist())
+    output = shard.records("triplets", Triplet)
+    for triplet in sorted(map(_triplet, found.tolist(), languages), key=order_key):
         output.write(triplet)
+
+
+def _triplet(row: tuple[Any, ...], language: str) -> Triplet:
+    anchor, positive, negative, positive_similarity, negative_similarity, positive_gap, negative_gap, score = row
+    return Triplet(
+        anchor=doc_id_of(anchor),
+        positive=doc_id_of(positive),
+        negative=doc_id_of(negative),
+        language=language,
+        positive_similarity=tuple(map(float, positive_similarity)),
+        negative_similarity=tuple(map(float, negative_similarity)),
+        positive_day_gap=positive_gap,
+        negative_day_gap=negative_gap,
+        evergreen_score=score,
+    )
 
 
 JOB = Job(

@@ -6,7 +6,6 @@ fitted on the labels named in ``evergreen_defaults.json``; ``--labels`` fits oth
 
 import dataclasses
 import json
-import math
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any
@@ -16,7 +15,8 @@ import numpy.typing as npt
 
 from ...tasks.errors import InputError
 from .. import files
-from .table import DocumentRow
+from ..arrays import Array
+from .table import DocumentTable
 
 FEATURES = (
     "entropy_anchor",
@@ -51,16 +51,26 @@ class EvergreenModel:
             )
         return EvergreenModel(tuple(float(weights[name]) for name in FEATURES), float(value["bias"]), str(value["provenance"]))
 
-    def score(self, features: Sequence[float]) -> float:
-        """Probability in [0, 1] that the pair is a false negative."""
-        logit = self.bias + sum(weight * value for weight, value in zip(self.weights, features, strict=True))
-        return 1 / (1 + math.exp(-max(-50.0, min(50.0, logit))))
+    def scores(self, features: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Probability in [0, 1] that each pair is a false negative: ``[P, len(FEATURES)]`` → ``[P]``."""
+        # A matrix product may round a row differently in another batch; the choice of triplets must not depend on the sharding.
+        logits = (features * self.weights).sum(axis=1) + self.bias
+        return np.asarray(1 / (1 + np.exp(-np.clip(logits, -50, 50))))
 
 
-def pair_features(anchor: DocumentRow, other: DocumentRow, similarities: Sequence[float]) -> tuple[float, ...]:
-    """Features of a pair in the order of :data:`FEATURES`; similarities in the order of ``Space``, NaN counted as 0."""
-    known = [0.0 if math.isnan(value) else value for value in similarities]
-    return (anchor.entropy, other.entropy, anchor.own_mass, other.own_mass, other.expected_gap, *known)
+def pair_features(table: DocumentTable, candidates: Array) -> npt.NDArray[np.float64]:
+    """Features of pairs in the order of :data:`FEATURES`; a similarity that is not known counts as 0.
+
+    Args:
+      table: has rows of all documents of the pairs.
+      candidates: dtype ``CANDIDATE``, ``[P]``.
+
+    Returns:
+      float64 ``[P, len(FEATURES)]``.
+    """
+    anchor, other = table.date_stats(candidates["anchor"]), table.date_stats(candidates["other"])
+    dates = np.stack([anchor[:, 0], other[:, 0], anchor[:, 1], other[:, 1], other[:, 2]], axis=1)
+    return np.concatenate([dates, np.nan_to_num(candidates["similarity"], nan=0.0)], axis=1).astype(np.float64)
 
 
 def default_model() -> EvergreenModel:

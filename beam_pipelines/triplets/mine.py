@@ -1,17 +1,17 @@
 """The pairing rules (section 2.2.1): which neighbors of an anchor are positives, which are negatives, and how many of each."""
 
-import collections
 import dataclasses
 import hashlib
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
 
 from ...tasks.errors import InputError
-from ..records import Neighbor, Rejection, Space, Triplet
+from ..arrays import Array, Ids
+from ..records import Rejection, Triplet
+from .candidates import SPACES, rank_within, strength
 from .evergreen import EvergreenModel, pair_features
-from .table import DocumentRow, DocumentTable
-
-_SPACES = tuple(Space)
+from .table import DocumentTable
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,6 +29,9 @@ class TripletsOptions:
     cross_publisher: bool = dataclasses.field(default=True, metadata={"help": "positives only from other publishers"})
     max_positives: int = dataclasses.field(default=4, metadata={"help": "positives of an anchor"})
     max_positives_per_publisher: int = dataclasses.field(default=2, metadata={"help": "positives of an anchor from one publisher"})
+    max_anchors_per_event: int = dataclasses.field(
+        default=50, metadata={"help": "anchors of one event, so that a big story does not flood the set"}
+    )
     negatives_per_positive: int = dataclasses.field(default=1, metadata={"help": "triplets made of each positive, with a negative each"})
     max_evergreen_score: float = dataclasses.field(
         default=0.5, metadata={"help": "negatives that are more probably false are dropped; 1 keeps all"}
@@ -41,155 +44,124 @@ class TripletsOptions:
                 field="--min_negative_days",
                 remedy="the paper has 365 and 1",
             )
-        for name in ("max_positives", "max_positives_per_publisher", "negatives_per_positive"):
+        for name in ("max_positives", "max_positives_per_publisher", "max_anchors_per_event", "negatives_per_positive"):
             if getattr(self, name) < 1:
                 raise InputError(f"got {getattr(self, name)}, expected 1 or more", field=f"--{name}", remedy="see --help for the default")
 
 
-@dataclasses.dataclass(frozen=True)
-class Candidate:
-    """A neighbor with its similarities merged over the spaces (NaN where a space did not find it)."""
+# Why an anchor has no triplet; MINED stands where it has some.
+REASONS: Final = (Rejection.NO_NEIGHBOR, Rejection.NO_POSITIVE, Rejection.NO_NEGATIVE)
+_NO_NEIGHBOR, _NO_POSITIVE, _NO_NEGATIVE = range(len(REASONS))
+MINED: Final = len(REASONS)
 
-    doc_id: str
-    similarities: tuple[float, ...]
-    day_gap: int
-
-    @property
-    def strength(self) -> float:
-        """The best similarity of any space."""
-        return max(value for value in self.similarities if not math.isnan(value))
-
-
-@dataclasses.dataclass(frozen=True)
-class Mined:
-    """The triplets of one anchor, or why there are none; ``evergreen`` counts the negatives that the filter dropped."""
-
-    triplets: tuple[Triplet, ...] = ()
-    rejection: Rejection | None = None
-    evergreen: int = 0
-
-
-def merge_spaces(neighbors: Iterable[Neighbor]) -> list[Candidate]:
-    """One candidate for each neighbor, in order of doc_id."""
-    found: dict[str, dict[str, Neighbor]] = collections.defaultdict(dict)
-    for one in neighbors:
-        known = found[one.neighbor].get(one.space)
-        if known is None or one.similarity > known.similarity:
-            found[one.neighbor][one.space] = one
-    return [
-        Candidate(
-            doc_id,
-            tuple(spaces[space].similarity if space in spaces else math.nan for space in _SPACES),
-            next(iter(spaces.values())).day_gap,
-        )
-        for doc_id, spaces in sorted(found.items())
+_SIMILARITY: Final = ("<f4", (len(SPACES),))
+TRIPLET: Final = np.dtype(
+    [
+        *((name, "<u8") for name in ("anchor", "positive", "negative")),
+        *((f"{name}_similarity", *_SIMILARITY) for name in ("positive", "negative")),
+        *((f"{name}_gap", "<i4") for name in ("positive", "negative")),
+        ("score", "<f4"),
     ]
+)
+OUTCOME: Final = np.dtype([("anchor", "<u8"), ("reason", "u1"), ("neighbors", "<u4"), ("evergreen", "<u4"), ("positives", "<u4")])
 
 
-def evidence(similarities: Sequence[float], options: TripletsOptions) -> float | None:
-    """How far a pair is above the bars of the spaces, ``None`` if it is below.
+def evidence(similarities: Array, options: TripletsOptions) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """How far pairs are above the bars of the spaces, NaN for a pair that is below.
 
     A space that reaches its bar decides by itself; so do two that both come within ``joint_margin`` of theirs.
-    """
-    bars = {Space.ENTITY: options.min_entity, Space.IMAGE: options.min_image, Space.TEXT: options.min_text}
-    margins = sorted(
-        (value - bars[space] for space, value in zip(_SPACES, similarities, strict=True) if not math.isnan(value)), reverse=True
-    )
-    if margins and margins[0] >= 0:
-        return margins[0]
-    if len(margins) > 1 and margins[1] >= -options.joint_margin:
-        return margins[0]
-    return None
-
-
-def mine(anchor_id: str, neighbors: Iterable[Neighbor], table: DocumentTable, model: EvergreenModel, options: TripletsOptions) -> Mined:
-    """The triplets of one anchor.
 
     Args:
-      anchor_id: its doc_id, which must be in the table.
-      neighbors: its neighbors of all spaces and date ranges, in any order.
-      table: rows of all documents; neighbors that are not in it are ignored.
+      similarities: ``[P, spaces]`` in the order of ``Space``, NaN where unknown.
+      options: the bars.
+
+    Returns:
+      float64 ``[P]``.
+    """
+    margins = similarities.astype(np.float64) - [options.min_entity, options.min_image, options.min_text]
+    margins = np.sort(np.where(np.isnan(margins), -np.inf, margins), axis=1)
+    alone, together = margins[:, -1] >= 0, margins[:, -2] >= -options.joint_margin
+    return np.where(alone | together, margins[:, -1], np.nan)
+
+
+def mine(anchors: Ids, candidates: Array, table: DocumentTable, model: EvergreenModel, options: TripletsOptions) -> tuple[Array, Array]:
+    """The triplets of some anchors.
+
+    Args:
+      anchors: sorted; all are in the table.
+      candidates: dtype ``CANDIDATE``, their neighbors as ``merge_spaces`` has them; those that are not in the table are ignored.
+      table: rows of all documents.
       model: the evergreen filter.
       options: see :class:`TripletsOptions`.
+
+    Returns:
+      The triplets, dtype :data:`TRIPLET`, and what became of each anchor, dtype :data:`OUTCOME`; ``evergreen`` counts the negatives that the
+      filter dropped.
     """
-    anchor = table.get(anchor_id)
-    candidates = merge_spaces(neighbors)
-    if anchor is None or not candidates:
-        return Mined(rejection=Rejection.NO_NEIGHBOR)
-    positives = _positives(anchor, candidates, table, options)
-    if not positives:
-        return Mined(rejection=Rejection.NO_POSITIVE)
-    wanted = len(positives) * options.negatives_per_positive
-    negatives, evergreen = _negatives(anchor, candidates, table, model, options, wanted)
-    if not negatives:
-        return Mined(rejection=Rejection.NO_NEGATIVE, evergreen=evergreen)
-    triplets = []
-    for number in range(wanted):
-        positive, (negative, score) = positives[number // options.negatives_per_positive], negatives[number % len(negatives)]
-        triplets.append(
-            Triplet(
-                anchor=anchor_id,
-                positive=positive.doc_id,
-                negative=negative.doc_id,
-                language=anchor.language,
-                positive_similarity=positive.similarities,
-                negative_similarity=negative.similarities,
-                positive_day_gap=positive.day_gap,
-                negative_day_gap=negative.day_gap,
-                evergreen_score=score,
-            )
-        )
-    return Mined(tuple(dict.fromkeys(triplets)), None, evergreen)
+    known = (table.places(candidates["anchor"]) >= 0) & (table.places(candidates["other"]) >= 0)
+    candidates = candidates[known & np.isin(candidates["anchor"], anchors)]
+    positives = _positives(candidates, table, options)
+    wanted = _per_anchor(anchors, positives) * options.negatives_per_positive
+    negatives, scores, evergreen = _negatives(anchors, candidates, table, model, options, wanted)
+    outcomes = np.zeros(len(anchors), OUTCOME)
+    outcomes["anchor"], outcomes["evergreen"], outcomes["positives"] = anchors, evergreen, _per_anchor(anchors, positives)
+    outcomes["neighbors"] = _per_anchor(anchors, candidates)
+    found = [outcomes["neighbors"] == 0, wanted == 0, _per_anchor(anchors, negatives) == 0]
+    outcomes["reason"] = np.select(found, [_NO_NEIGHBOR, _NO_POSITIVE, _NO_NEGATIVE], MINED)
+    return _combined(anchors, positives, negatives, scores, options.negatives_per_positive), outcomes
 
 
-def _positives(anchor: DocumentRow, candidates: Sequence[Candidate], table: DocumentTable, options: TripletsOptions) -> list[Candidate]:
-    """The best positives, strongest evidence first, no more than allowed from one publisher."""
-    found = []
-    for candidate in candidates:
-        row = table.get(candidate.doc_id)
-        if row is None or abs(candidate.day_gap) > options.max_positive_days:
-            continue
-        if options.cross_publisher and row.publisher == anchor.publisher:
-            continue
-        strength = evidence(candidate.similarities, options)
-        if strength is not None:
-            found.append((-strength, candidate.doc_id, row.publisher, candidate))
-    taken: collections.Counter[str] = collections.Counter()
-    chosen = []
-    for _, _, publisher, candidate in sorted(found, key=lambda one: one[:2]):
-        if taken[publisher] < options.max_positives_per_publisher:
-            taken[publisher] += 1
-            chosen.append(candidate)
-    return chosen[: options.max_positives]
+def _per_anchor(anchors: Ids, rows: Array) -> np.ndarray[Any, np.dtype[np.int64]]:
+    return np.bincount(np.searchsorted(anchors, rows["anchor"]), minlength=len(anchors))
+
+
+def _positives(candidates: Array, table: DocumentTable, options: TripletsOptions) -> Array:
+    """The best positives, strongest evidence first, no more than allowed from one publisher; grouped by anchor."""
+    near = candidates[np.abs(candidates["gap"]) <= options.max_positive_days]
+    publishers = table.publishers(near["other"])
+    strengths = evidence(near["similarity"], options)
+    allowed = ~np.isnan(strengths)
+    if options.cross_publisher:
+        allowed &= publishers != table.publishers(near["anchor"])
+    near, publishers, strengths = near[allowed], publishers[allowed], strengths[allowed]
+    order = np.lexsort((near["other"], -strengths, near["anchor"]))
+    near, publishers = near[order], publishers[order]
+    near = near[rank_within(near["anchor"], publishers) < options.max_positives_per_publisher]
+    return near[rank_within(near["anchor"]) < options.max_positives]
 
 
 def _negatives(
-    anchor: DocumentRow, candidates: Sequence[Candidate], table: DocumentTable, model: EvergreenModel, options: TripletsOptions, wanted: int
-) -> tuple[list[tuple[Candidate, float]], int]:
-    """The hardest negatives that the evergreen filter lets pass, and the number that it dropped on the way."""
-    far = [candidate for candidate in candidates if abs(candidate.day_gap) >= options.min_negative_days]
-    chosen: list[tuple[Candidate, float]] = []
-    dropped = 0
-    for candidate in sorted(far, key=lambda one: (-one.strength, one.doc_id)):
-        row = table.get(candidate.doc_id)
-        if row is None or len(chosen) == wanted:
-            continue
-        score = model.score(pair_features(anchor, row, candidate.similarities))
-        if score > options.max_evergreen_score:
-            dropped += 1
-        else:
-            chosen.append((candidate, score))
-    return chosen, dropped
+    anchors: Ids, candidates: Array, table: DocumentTable, model: EvergreenModel, options: TripletsOptions, wanted: Array
+) -> tuple[Array, Array, Array]:
+    """The hardest negatives that the evergreen filter lets pass, grouped by anchor; their scores; and by anchor the number it dropped on the way."""
+    asked = wanted[np.searchsorted(anchors, candidates["anchor"])]
+    far = candidates[(np.abs(candidates["gap"]) >= options.min_negative_days) & (asked > 0)]
+    far = far[np.lexsort((far["other"], -strength(far), far["anchor"]))]
+    scores = model.scores(pair_features(table, far))
+    passed = scores <= options.max_evergreen_score
+    places = np.searchsorted(anchors, far["anchor"])
+    passed_before: Array = np.append(0, np.cumsum(passed))
+    first = np.searchsorted(far["anchor"], far["anchor"])
+    reached = passed_before[:-1] - passed_before[first] < wanted[places]
+    dropped = np.bincount(places[reached & ~passed], minlength=len(anchors))
+    return far[reached & passed], scores[reached & passed], dropped
+
+
+def _combined(anchors: Ids, positives: Array, negatives: Array, scores: Array, per_positive: int) -> Array:
+    """Each positive with ``per_positive`` negatives, which begin anew where there are too few; no triplet twice."""
+    pos, neg = _per_anchor(anchors, positives), _per_anchor(anchors, negatives)
+    counts = np.where(neg > 0, pos * per_positive, 0)
+    anchor = np.repeat(np.arange(len(anchors)), counts)
+    number = np.arange(len(anchor)) - np.repeat(np.cumsum(counts) - counts, counts)
+    positive = positives[(np.cumsum(pos) - pos)[anchor] + number // per_positive]
+    rows = (np.cumsum(neg) - neg)[anchor] + number % np.maximum(neg[anchor], 1)
+    triplets = np.zeros(len(anchor), TRIPLET)
+    triplets["anchor"], triplets["score"] = anchors[anchor], scores[rows]
+    for name, chosen in (("positive", positive), ("negative", negatives[rows])):
+        triplets[name], triplets[f"{name}_similarity"], triplets[f"{name}_gap"] = chosen["other"], chosen["similarity"], chosen["gap"]
+    return triplets[rank_within(triplets["anchor"], triplets["positive"], triplets["negative"]) == 0]
 
 
 def order_key(triplet: Triplet) -> str:
     """A key that shuffles triplets the same way on every machine."""
     return hashlib.blake2b(f"{triplet.anchor}{triplet.positive}{triplet.negative}".encode(), digest_size=8).hexdigest()
-
-
-def group_by_query(neighbors: Iterable[Neighbor]) -> Mapping[str, list[Neighbor]]:
-    """Neighbors by query."""
-    grouped: dict[str, list[Neighbor]] = collections.defaultdict(list)
-    for one in neighbors:
-        grouped[one.query].append(one)
-    return grouped

@@ -1,6 +1,5 @@
 """What pairing needs to know of every document, as arrays that a worker looks ids up in: 28 bytes a document."""
 
-import dataclasses
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
@@ -8,46 +7,44 @@ from typing import Any
 import numpy as np
 
 from .. import files
+from ..arrays import Ids
 from .dates import DateStats
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class DocumentRow:
-    """One document's row of the table."""
-
-    publisher: str
-    language: str
-    entropy: float
-    own_mass: float
-    expected_gap: float
-
-
 class DocumentTable:
-    """Rows by doc_id, over sorted arrays."""
+    """Rows by document id (as a number), over sorted arrays.
+
+    Attributes:
+      ids: uint64 ``[N]``, sorted.
+    """
 
     def __init__(self, arrays: Any) -> None:
-        self._ids = arrays["ids"]
+        self.ids: Ids = arrays["ids"]
         self._numbers = arrays["numbers"]
         self._codes = arrays["codes"]
-        self._publishers = arrays["publishers"].tolist()
         self._languages = arrays["languages"].tolist()
 
     def __len__(self) -> int:
-        return len(self._ids)
+        return len(self.ids)
 
-    def doc_ids(self) -> list[str]:
-        """All ids, sorted."""
-        return [f"{int(number):016x}" for number in self._ids]
+    def places(self, ids: Ids) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Row of each document, int64 ``[P]``; -1 for one that is not there."""
+        places = np.searchsorted(self.ids, ids)
+        there = places < len(self.ids)
+        there[there] = self.ids[places[there]] == ids[there]
+        return np.where(there, places, -1)
 
-    def get(self, doc_id: str) -> DocumentRow | None:
-        """The row of a document; ``None`` for one that is not there."""
-        wanted = np.uint64(int(doc_id, 16))
-        place = int(np.searchsorted(self._ids, wanted))
-        if place == len(self._ids) or self._ids[place] != wanted:
-            return None
-        publisher, language = self._codes[place]
-        entropy, own_mass, gap = (float(number) for number in self._numbers[place])
-        return DocumentRow(self._publishers[publisher], self._languages[language], entropy, own_mass, gap)
+    def publishers(self, ids: Ids) -> np.ndarray[Any, np.dtype[np.int32]]:
+        """A number for the publisher of each document, all of which must be there: int32 ``[P]``."""
+        return np.asarray(self._codes[self.places(ids), 0])
+
+    def language(self, number: int) -> str:
+        """Language of the document at a row."""
+        return str(self._languages[self._codes[number, 1]])
+
+    def date_stats(self, ids: Ids) -> np.ndarray[Any, np.dtype[np.float32]]:
+        """Entropy, own mass and expected gap of each document (see ``DateStats``), all of which must be there: float32 ``[P, 3]``."""
+        return np.asarray(self._numbers[self.places(ids)])
 
 
 def write_table(path: str, rows: Iterable[DateStats]) -> None:

@@ -4,11 +4,14 @@ import dataclasses
 import hashlib
 from collections.abc import Collection, Mapping
 
+import numpy as np
+
 from ...beam_pipelines import files, jobs
-from ...beam_pipelines.parquet import read_records, shard_paths
-from ...beam_pipelines.records import Neighbor
+from ...beam_pipelines.arrays import Array, doc_id_of
+from ...beam_pipelines.parquet import shard_paths
+from ...beam_pipelines.triplets.candidates import CANDIDATE, known_pairs, read_candidates
 from ...beam_pipelines.triplets.evergreen import EvergreenModel, pair_features
-from ...beam_pipelines.triplets.mine import Candidate, TripletsOptions, group_by_query, merge_spaces
+from ...beam_pipelines.triplets.mine import TripletsOptions
 from ...beam_pipelines.triplets.table import DocumentTable, read_table
 from ...tasks.errors import InputError
 
@@ -72,7 +75,7 @@ def read_work(path: str) -> Work:
 
 
 def read_pairs(work: Work, labelled: Collection[tuple[str, str]] = ()) -> tuple[list[Pair], dict[tuple[str, str], Pair]]:
-    """Reads the neighbors once.
+    """Reads the neighbors.
 
     Args:
       work: see :func:`read_work`.
@@ -86,35 +89,37 @@ def read_pairs(work: Work, labelled: Collection[tuple[str, str]] = ()) -> tuple[
       InputError: if no pair is far enough apart.
     """
     share = _MAX_ANCHORS / max(1, len(work.table))
-
-    def is_candidate(anchor: str, day_gap: int) -> bool:
-        return abs(day_gap) >= work.options.min_negative_days and _fraction(anchor) < share
-
-    kept = [
-        one
-        for path in shard_paths(f"{work.path}/neighbors/neighbors")
-        for one in read_records(path, Neighbor)
-        if is_candidate(one.query, one.day_gap) or (one.query, one.neighbor) in labelled
-    ]
-    grouped = sorted(group_by_query(kept).items())
-    found = [pair for anchor, group in grouped for one in merge_spaces(group) if (pair := _pair(work, anchor, one))]
-    candidates = [pair for pair in found if is_candidate(pair.anchor, pair.day_gap)]
+    wanted = {(int(anchor, 16), int(other, 16)) for anchor, other in labelled}
+    paths = shard_paths(f"{work.path}/neighbors/neighbors")
+    candidates: list[Pair] = []
+    for path in paths:
+        rows = read_candidates(path)
+        far = rows[np.abs(rows["gap"]) >= work.options.min_negative_days]
+        drawn = [number for number in np.unique(far["anchor"]).tolist() if _fraction(doc_id_of(number)) < share]
+        far = far[np.isin(far["anchor"], np.array(drawn, np.uint64))]
+        candidates += _pairs(work, far[(work.table.places(far["anchor"]) >= 0) & (work.table.places(far["other"]) >= 0)])
     if not candidates:
         raise InputError(
             f"no two neighbors are {work.options.min_negative_days} days apart",
             path=f"{work.path}/neighbors",
             remedy="mine articles of more than a year, or run triplets with a smaller --min_negative_days",
         )
-    return candidates, {(pair.anchor, pair.other): pair for pair in found if (pair.anchor, pair.other) in labelled}
+    known = known_pairs(paths, wanted, work.table) if wanted else np.zeros(0, CANDIDATE)
+    return candidates, {(pair.anchor, pair.other): pair for pair in _pairs(work, known)}
 
 
-def _pair(work: Work, anchor: str, candidate: Candidate) -> Pair | None:
-    """The pair with its features; ``None`` if an article has no date and so no row in the table."""
-    row, other = work.table.get(anchor), work.table.get(candidate.doc_id)
-    if row is None or other is None:
-        return None
-    features = pair_features(row, other, candidate.similarities)
-    return Pair(anchor, candidate.doc_id, candidate.similarities, candidate.day_gap, features, work.model.score(features))
+def _pairs(work: Work, rows: Array) -> list[Pair]:
+    features = pair_features(work.table, rows)
+    return [
+        Pair(doc_id_of(anchor), doc_id_of(other), tuple(similarities), gap, tuple(values), score)
+        for (anchor, other, gap), similarities, values, score in zip(
+            rows[["anchor", "other", "gap"]].tolist(),
+            rows["similarity"].tolist(),
+            features.tolist(),
+            work.model.scores(features).tolist(),
+            strict=True,
+        )
+    ]
 
 
 def _fraction(doc_id: str) -> float:

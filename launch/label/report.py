@@ -73,7 +73,7 @@ def make_report(work: Work, path: str, seed: int) -> Report:
     fitted, default = fit_model(features, labels.tolist(), path), default_model()
     scored = [
         (f"fitted, {FOLDS}-fold", cross_validated(features, labels, seed), fitted),
-        ("default", scores(default, features), default),
+        ("default", default.scores(features), default),
     ]
     qualities = tuple(_quality(name, labels, held_out, model, candidates, work.threshold) for name, held_out, model in scored)
     return Report(_counts(rows), len(known), work.threshold, qualities)
@@ -85,13 +85,8 @@ def cross_validated(features: Floats, labels: npt.NDArray[np.int64], seed: int) 
 
     held_out = np.zeros(len(labels))
     for train, test in StratifiedKFold(FOLDS, shuffle=True, random_state=seed).split(features, labels):
-        held_out[test] = scores(fit_model(features[train], labels[train].tolist(), "folds"), features[test])
+        held_out[test] = fit_model(features[train], labels[train].tolist(), "folds").scores(features[test])
     return held_out
-
-
-def scores(model: EvergreenModel, features: Floats) -> Floats:
-    """Probabilities of false negatives, float64 ``[N]``."""
-    return np.array([model.score(row) for row in features.tolist()])
 
 
 def count_labels(path: str) -> tuple[tuple[str, int, int], ...]:
@@ -161,7 +156,7 @@ def _quality(
         float(precision_score(labels, drops, zero_division=np.nan)),
         float(recall_score(labels, drops)),
         float(average_precision_score(labels, held_out)),
-        float(np.mean([model.score(pair.features) > threshold for pair in candidates])),
+        float(np.mean(model.scores(np.array([pair.features for pair in candidates])) > threshold)),
     )
 
 

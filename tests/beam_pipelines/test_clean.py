@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from newsembed.beam_pipelines import jobs, parquet
 from newsembed.beam_pipelines.clean import JOB, CleanOptions
-from newsembed.beam_pipelines.clean.duplicates import components, minhash, shingles
+from newsembed.beam_pipelines.clean.duplicates import EDGE, KEPT, REASONS, find_clusters, find_edges, minhash, shingles, sign
 from newsembed.beam_pipelines.clean.rules import clean_lines, cleaned, count_words, rejection_of
 from newsembed.beam_pipelines.records import Article, Cluster, Rejection, make_doc_id
 from newsembed.tasks.errors import InputError
@@ -190,14 +190,37 @@ def test_signatures_estimate_exact_jaccard():
     assert np.max(np.abs(errors)) < 0.2
 
 
-def test_components_follow_chains():
-    a, b, c, d = ((n, f"{n:016x}", n % 2, n) for n in range(4))
-    found = {
-        row: (shard, reason, cluster)
-        for shard, (row, reason, cluster) in components([(b, c, "near_duplicate"), (a, b, "near_duplicate"), (c, d, "duplicate_url")])
-    }
-    assert {cluster for _, _, cluster in found.values()} == {a[1]}
-    assert [found[n][1] for n in range(4)] == ["", "near_duplicate", "duplicate_url", "duplicate_url"]
+def edges_of(*pairs):
+    edges = np.zeros(len(pairs), EDGE)
+    for edge, (one, two, reason) in zip(edges, pairs, strict=True):
+        edge["one"], edge["two"], edge["reason"] = one, two, REASONS.index(reason)
+    return edges
+
+
+def test_clusters_follow_chains_across_shards():
+    a, b, c, d = ((n, n + 10, n % 2, n) for n in range(4))  # ordinal, doc_id, shard, row
+    near, url = Rejection.NEAR_DUPLICATE, Rejection.DUPLICATE_URL
+    found = find_clusters([edges_of((b, c, near)), edges_of(), edges_of((a, b, near), (c, d, url))])
+    assert [tuple(one) for one in found[["shard", "row", "cluster"]].tolist()] == [(0, 0, 10), (1, 1, 10), (0, 2, 10), (1, 3, 10)]
+    assert found["reason"].tolist() == [KEPT, *(REASONS.index(reason) for reason in (near, url, url))]
+
+
+def test_no_edges_are_no_clusters():
+    assert len(find_clusters([edges_of()])) == 0
+
+
+@pytest.mark.parametrize("copies", [2, 60])
+def test_the_members_of_a_bucket_are_connected_whatever_its_size(tmp_path, copies):
+    entries, sketches = zip(*(sign(article(1, doc_id=f"{n:016x}"), n % 2, n // 2, CleanOptions()) for n in range(copies)), strict=True)
+    paths = []
+    for shard in range(2):
+        paths.append(str(tmp_path / f"{shard}.npy"))
+        np.save(paths[-1], np.array(sketches[shard::2]))
+    edges = find_edges(np.concatenate(entries), paths, 0.8)
+    assert set(edges["reason"].tolist()) == {1, 2}
+    for reason in (1, 2):
+        assert np.unique(find_clusters([edges[edges["reason"] == reason]])["cluster"]).tolist() == [0]
+    assert len(find_edges(np.concatenate(entries)[:0], paths, 0.8)) == 0
 
 
 def test_bad_words_are_a_file(tmp_path):

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from newsembed.beam_pipelines import jobs, parquet
 from newsembed.beam_pipelines.neighbors import JOB, DateMode, NeighborsOptions
-from newsembed.beam_pipelines.neighbors.found import FOUND, KeepBest, Side, keep_best
+from newsembed.beam_pipelines.neighbors.found import FOUND, Side, keep_best
 from newsembed.beam_pipelines.neighbors.index import Engine, ExactIndex, FaissIndex, build_index, choose_engine, load_index, save_index
 from newsembed.beam_pipelines.records import Neighbor, Space, Vector, make_doc_id
 from newsembed.tasks.errors import InputError
@@ -72,9 +72,8 @@ def found_pairs(draw):
 def test_merging_does_not_depend_on_the_cut(found, cut):
     counts = {Side.POSITIVE: 2, Side.NEGATIVE: 1}
     whole = keep_best(found, counts)
-    combine = KeepBest(counts)
-    left, right = (combine.add_input(combine.create_accumulator(), part.tobytes()) for part in (found[:cut], found[cut:]))
-    assert combine.extract_output(combine.merge_accumulators([right, left])) == whole.tobytes()
+    parts = [keep_best(part, counts) for part in (found[cut:], found[:cut])]
+    assert keep_best(np.concatenate(parts), counts).tobytes() == whole.tobytes()
     groups = {}
     for pair in whole:
         groups.setdefault((pair["query"], pair["side"], pair["space"]), []).append(int(pair["neighbor"]))

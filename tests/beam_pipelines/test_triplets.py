@@ -6,11 +6,16 @@ import math
 import numpy as np
 import pytest
 from newsembed.beam_pipelines import jobs, parquet
+from newsembed.beam_pipelines.arrays import doc_id_of
 from newsembed.beam_pipelines.records import Article, Neighbor, Triplet, make_doc_id
+from newsembed.beam_pipelines.shards import shard_of
 from newsembed.beam_pipelines.triplets import JOB
+from newsembed.beam_pipelines.triplets.candidates import CANDIDATE, read_candidates
 from newsembed.beam_pipelines.triplets.dates import FOLDS, count_by_month, date_stats, distributions, fit, fit_sharpness, log_ratios
-from newsembed.beam_pipelines.triplets.evergreen import FEATURES, EvergreenModel, default_model, fit_model, read_labels
-from newsembed.beam_pipelines.triplets.mine import TripletsOptions, evidence, merge_spaces
+from newsembed.beam_pipelines.triplets.events import crowded_out, events_of
+from newsembed.beam_pipelines.triplets.evergreen import FEATURES, EvergreenModel, default_model, fit_model, pair_features, read_labels
+from newsembed.beam_pipelines.triplets.mine import REASONS, TripletsOptions, evidence, mine
+from newsembed.beam_pipelines.triplets.table import DocumentTable
 from newsembed.tasks.errors import InputError
 
 ONE = ["--direct_num_workers=1"]
@@ -56,7 +61,8 @@ def run(tmp_path, name="out", shards=2, options=None, neighbors=NEIGHBORS, **inp
     for index in range(shards):
         place = f"part-{index:05d}-of-{shards:05d}.parquet"
         parquet.write_shard(str(tmp_path / name / "clean/articles" / place), ARTICLES[index::shards], Article)
-        parquet.write_shard(str(tmp_path / name / "near/neighbors" / place), neighbors[index::shards], Neighbor)
+        own = sorted((one for one in neighbors if shard_of(one.query, shards) == index), key=lambda one: one.query)
+        parquet.write_shard(str(tmp_path / name / "near/neighbors" / place), own, Neighbor)
     for folder in ("clean", "near"):
         (tmp_path / name / folder / "manifest.json").write_text('{"digest": "x"}')
     out = str(tmp_path / name / "out")
@@ -111,18 +117,117 @@ def test_labels_fit_the_filter_and_bad_ones_are_refused(tmp_path):
 def test_evidence_by_hand():
     options = TripletsOptions(min_entity=0.6, min_image=0.8, min_text=0.8, joint_margin=0.2)
     nan = math.nan
-    assert evidence((0.7, nan, nan), options) == pytest.approx(0.1)
-    assert evidence((0.5, nan, nan), options) is None
-    assert evidence((0.5, nan, 0.7), options) == pytest.approx(-0.1)
-    assert evidence((0.5, nan, 0.5), options) is None
-    assert evidence((nan, nan, nan), options) is None
+    pairs = np.array([(0.7, nan, nan), (0.5, nan, nan), (0.5, nan, 0.7), (0.5, nan, 0.5), (nan, nan, nan)])
+    np.testing.assert_allclose(evidence(pairs, options), [0.1, nan, -0.1, nan, nan])
 
 
-def test_spaces_are_merged():
-    (merged,) = merge_spaces([neighbor("a", "b", "text", 0.3, 1), neighbor("a", "b", "entity", 0.5, 1), neighbor("a", "b", "text", 0.4, 1)])
-    assert merged.similarities[0] == 0.5
-    assert merged.similarities[2] == 0.4
-    assert merged.strength == 0.5
+def test_spaces_are_merged(tmp_path):
+    found = [neighbor("a", "b", "text", 0.3, 1), neighbor("a", "b", "entity", 0.5, 1), neighbor("a", "b", "text", 0.4, 1)]
+    parquet.write_shard(str(tmp_path / "part.parquet"), found, Neighbor)
+    (merged,) = read_candidates(str(tmp_path / "part.parquet"))
+    np.testing.assert_allclose(merged["similarity"], [0.5, math.nan, 0.4], rtol=1e-6)
+    assert (doc_id_of(int(merged["anchor"])), doc_id_of(int(merged["other"])), merged["gap"]) == (doc("a"), doc("b"), 1)
+
+
+def plain_mine(anchor, candidates, publishers, scores, options):
+    """The rules once more, one anchor at a time."""
+    if not candidates:
+        return "no_neighbor", []
+    near = []
+    for other, gap, similarities in candidates:
+        margins = sorted(
+            (value - bar for value, bar in zip(similarities, (options.min_entity, options.min_image, options.min_text), strict=True)),
+            key=lambda value: -math.inf if math.isnan(value) else value,
+            reverse=True,
+        )
+        enough = margins[0] >= 0 or margins[1] >= -options.joint_margin
+        if abs(gap) <= 1 and enough and not (options.cross_publisher and publishers[other] == publishers[anchor]):
+            near.append((-margins[0], other))
+    positives = []
+    for _, other in sorted(near):
+        if sum(publishers[chosen] == publishers[other] for chosen in positives) < options.max_positives_per_publisher:
+            positives.append(other)
+    positives = positives[: options.max_positives]
+    if not positives:
+        return "no_positive", []
+    far = sorted((-np.nanmax(similarities), other) for other, gap, similarities in candidates if abs(gap) >= 365)
+    negatives = [other for _, other in far if scores[anchor, other] <= options.max_evergreen_score]
+    negatives = negatives[: len(positives) * options.negatives_per_positive]
+    if not negatives:
+        return "no_negative", []
+    each = options.negatives_per_positive
+    triplets = [(positives[n // each], negatives[n % len(negatives)]) for n in range(len(positives) * each)]
+    return "mined", list(dict.fromkeys(triplets))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_mining_equals_the_rules_applied_one_by_one(seed):
+    draw = np.random.default_rng(seed)
+    ids = np.unique(draw.integers(1, 2**63, 30).astype(np.uint64))
+    codes = np.stack([draw.integers(0, 4, len(ids)), np.zeros(len(ids), int)], axis=1)
+    table = DocumentTable({"ids": ids, "numbers": draw.random((len(ids), 3), np.float32), "codes": codes, "languages": np.array(["en"])})
+    pairs = np.unique(draw.choice(ids, (400, 2)), axis=0)
+    candidates = np.zeros(len(pairs), CANDIDATE)
+    candidates["anchor"], candidates["other"] = pairs.T
+    candidates["gap"] = draw.choice([-400, -1, 0, 1, 30, 365], len(pairs))
+    candidates["similarity"] = draw.random((len(pairs), 3)).astype(np.float32)
+    candidates["similarity"][draw.random((len(pairs), 3)) < 0.3] = math.nan
+    candidates["similarity"][np.isnan(candidates["similarity"]).all(1)] = 0.5
+    options = TripletsOptions(
+        negatives_per_positive=1 + seed % 3, max_positives_per_publisher=1, cross_publisher=seed % 2 == 0, max_evergreen_score=0.6
+    )
+    model = default_model()
+    triplets, outcomes = mine(ids, candidates, table, model, options)
+    scores = dict(zip(map(tuple, pairs.tolist()), model.scores(pair_features(table, candidates)).tolist(), strict=True))
+    publishers = dict(zip(ids.tolist(), codes[:, 0].tolist(), strict=True))
+    for anchor, outcome in zip(ids.tolist(), outcomes, strict=True):
+        own = candidates[candidates["anchor"] == anchor]
+        listed = [(other, gap, similarity) for _, other, gap, similarity in own.tolist()]
+        reason, expected = plain_mine(anchor, listed, publishers, scores, options)
+        assert (*REASONS, "mined")[outcome["reason"]] == reason
+        found = triplets[triplets["anchor"] == anchor][["positive", "negative"]].tolist()
+        assert [tuple(one) for one in found] == expected
+
+
+def test_a_crowded_event_keeps_so_many_anchors():
+    hub, others, strangers = 1, list(range(10, 30)), [(100, 101), (102, 101)]
+    pairs = np.array([(hub, other) for other in others] + [(other, hub) for other in others] + strangers, np.uint64)
+    documents, leaders = events_of(pairs)
+    assert dict(zip(documents.tolist(), leaders.tolist(), strict=True)) == {
+        hub: hub,
+        **dict.fromkeys(others, hub),
+        100: 101,
+        101: 101,
+        102: 101,
+    }
+    anchors = np.unique(pairs[:, 0])
+    dropped = crowded_out(anchors, pairs, 5)
+    assert len(dropped) == 21 - 5
+    assert set(dropped.tolist()) <= {hub, *others}
+    assert len(crowded_out(anchors, pairs, 21)) == 0
+    assert len(crowded_out(anchors[:0], pairs[:0], 5)) == 0
+
+
+def test_the_cap_on_an_event_is_counted(tmp_path):
+    counts, _ = run(tmp_path, options=TripletsOptions(max_evergreen_score=1.0, cross_publisher=False, max_anchors_per_event=1))
+    assert counts["rejected"].get("crowded_event", 0) == 0
+    near = [neighbor("b", "d", gap=399), *NEIGHBORS]
+    counts, triplets = run(tmp_path, "crowd", neighbors=near, options=TripletsOptions(max_evergreen_score=1.0, max_anchors_per_event=1))
+    assert counts["rejected"]["crowded_event"] == 1
+    assert len({one.anchor for one in triplets}) == 1
+
+
+def test_neighbors_in_the_wrong_shard_are_named(tmp_path):
+    run(tmp_path)
+    folder = tmp_path / "out/near/neighbors"
+    first, second = sorted(folder.iterdir())
+    swap = folder / "swap"
+    first.rename(swap)
+    second.rename(first)
+    swap.rename(second)
+    given = {"articles": [str(tmp_path / "out/clean")], "neighbors": [str(tmp_path / "out/near")]}
+    with pytest.raises(RuntimeError, match="belong in another shard"):  # Beam wraps what a shard raises
+        jobs.execute(JOB, given, str(tmp_path / "again"), TripletsOptions(), ONE)
 
 
 def test_the_byline_model_is_out_of_fold_and_finds_months():

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from newsembed.beam_pipelines import files, parquet, triplets
 from newsembed.beam_pipelines.records import Article, Neighbor, Space, make_doc_id
+from newsembed.beam_pipelines.shards import shard_of
 from newsembed.beam_pipelines.triplets.dates import DateStats
 from newsembed.beam_pipelines.triplets.evergreen import EvergreenModel, default_model, fit_model, read_labels
 from newsembed.beam_pipelines.triplets.table import write_table
@@ -73,7 +74,9 @@ def work(tmp_path_factory):
     for index in range(2):
         place = f"part-{index:05d}-of-00002.parquet"
         parquet.write_shard(str(folder / "clean/articles" / place), articles[index::2], Article)
-        parquet.write_shard(str(folder / "neighbors/neighbors" / place), neighbors[index::2], Neighbor)
+        parquet.write_shard(
+            str(folder / "neighbors/neighbors" / place), [one for one in neighbors if shard_of(one.query, 2) == index], Neighbor
+        )
     write_table(str(folder / "triplets/documents/table.npz"), stats)
     files.write_json(str(folder / "triplets/evergreen.json"), default_model().to_json())
     for name in ("clean", "neighbors"):
@@ -112,7 +115,7 @@ def test_far_pairs_with_the_scores_of_the_filter(work):
     assert found
     assert all(abs(one.day_gap) >= 365 for one in found)
     assert len({(one.anchor, one.other) for one in found}) == len(found)
-    assert [one.score for one in found] == [opened.model.score(one.features) for one in found]
+    assert [one.score for one in found] == opened.model.scores(np.array([one.features for one in found])).tolist()
     assert list(labelled) == [(doc(0), doc(2))]  # near, so no candidate, but its features are known; 9 is no neighbor of 0
 
 

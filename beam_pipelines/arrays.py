@@ -1,0 +1,63 @@
+"""Arrays on disk, and document ids as numbers in them."""
+
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from ..tasks.errors import InputError
+from . import files
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Ids = np.ndarray[Any, np.dtype[np.uint64]]
+
+_HEX: Final = np.array([f"{byte:02x}".encode() for byte in range(256)], "S2")
+_DIGITS: Final = np.array([int(chr(byte), 16) if chr(byte) in "0123456789abcdef" else 0 for byte in range(256)], np.uint64)
+_PLACES: Final = np.uint64(4) * np.arange(15, -1, -1, dtype=np.uint64)
+
+
+def write_array(path: str, values: Array) -> None:
+    """Writes an npy file under a temporary name, then moves it in."""
+    with files.open_write(f"{path}.tmp") as sink:
+        np.save(sink, values)
+    files.move(f"{path}.tmp", path)
+
+
+def read_array(path: str) -> Array:
+    """Reads an npy file.
+
+    Raises:
+      InputError: if it is none.
+    """
+    with files.open_read(path) as source:
+        try:
+            return np.asarray(np.load(source))
+        except (ValueError, EOFError) as error:
+            raise InputError(f"no npy file: {error}", path=path, remedy="write it with numpy.save") from error
+
+
+def doc_id_of(number: int) -> str:
+    """The document id of a number, as 16 hex digits."""
+    return f"{number:016x}"
+
+
+def doc_ids_of(numbers: Ids) -> pa.Array:
+    """The document ids of many numbers, as an Arrow array of strings."""
+    digits = _HEX[np.ascontiguousarray(numbers, ">u8").view(np.uint8).reshape(-1, 8)]
+    return pa.array(np.ascontiguousarray(digits).view("S16").ravel()).cast(pa.string())
+
+
+def doc_numbers_of(doc_ids: pa.Array) -> Ids:
+    """Numbers of many document ids, uint64 ``[N]``.
+
+    Args:
+      doc_ids: Arrow array of strings of 16 hex digits.
+
+    Raises:
+      ValueError: if one is of another length.
+    """
+    joined = "".join(doc_ids.to_pylist()).encode()
+    if len(joined) != 16 * len(doc_ids):
+        raise ValueError("got document ids of another length, expected 16 hex digits each")
+    digits = _DIGITS[np.frombuffer(joined, np.uint8).reshape(-1, 16)]
+    return np.bitwise_or.reduce(digits << _PLACES, axis=1)
