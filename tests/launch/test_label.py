@@ -571,7 +571,7 @@ def test_the_report_by_hand(work, tmp_path):
     assert fitted.recall == recall_score(labels, held_out > 0.4)
     assert fitted.average_precision == pytest.approx(average_precision_score(labels, held_out))
     assert fitted.dropped == np.mean(regression.fit(features, labels).predict_proba(every)[:, 1] > 0.4)
-    by_default = np.array([default_model().score(row) for row in features])
+    by_default = default_model().scores(np.array(features))
     assert default.average_precision == pytest.approx(average_precision_score(labels, by_default))
     assert default.dropped == np.mean([default_model().score(row) > 0.4 for row in every])
     assert report.used == len(known) == report.counts[-1][1]
