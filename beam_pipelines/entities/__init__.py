@@ -192,7 +192,7 @@ def _embed(options: EntitiesOptions, shard: Shard, name: str) -> None:
     rows = tables.read_keys(f"{shard.workspace}/_{name}.tsv")
     keys = tuple(fields[0] for fields in rows)
     limit = _MOST_ENTITIES_OF_A_DOCUMENT if name == "entities" else None
-    documents = [numbers[:limit] for shard_rows in read_column(f"{shard.workspace}/_mentions", name) for numbers in shard_rows]
+    documents = read_column(f"{shard.workspace}/_mentions", name, limit)
     values = embed_items(keys, documents, options.dimensions, options.signature_dimensions, options.identity)
     table = tables.EmbeddingTable(keys, values, tuple(float(fields[1]) for fields in rows))
     tables.write_embeddings(f"{shard.workspace}/{name}", table, [fields[2] for fields in rows if len(fields) > 2])

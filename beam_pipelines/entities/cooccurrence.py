@@ -1,19 +1,22 @@
 """Embeddings from co-occurrence in documents: PPMI, truncated SVD, and a signature that keeps identities apart."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from .tables import Floats
 
+_ITEMS_AT_ONCE = 2_000
 _CONTEXT_SMOOTHING = 0.75  # as in word2vec: rare contexts would otherwise dominate PMI
 
 
-def embed_items(
-    keys: Sequence[str], documents: Sequence[np.ndarray[Any, Any]], dimensions: int, signature_dimensions: int, identity: float
-) -> Floats:
+# Item numbers of some documents one after the other, int ``[sum(lengths)]``, and how many each document has, int ``[documents]``.
+Documents = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
+
+
+def embed_items(keys: Sequence[str], documents: Iterable[Documents], dimensions: int, signature_dimensions: int, identity: float) -> Floats:
     """Embeds items by the documents they share.
 
     A mean of SVD vectors alone blurs events: all football reports point the same way. So each row is the unit SVD
@@ -23,7 +26,7 @@ def embed_items(
 
     Args:
       keys: id of each item, N.
-      documents: item numbers of each document.
+      documents: the corpus, in parts.
       dimensions: of the SVD.
       signature_dimensions: of the random part.
       identity: share of the identity in the cosine, in [0, 1].
@@ -37,12 +40,12 @@ def embed_items(
     return unit_rows(values.astype(np.float32))
 
 
-def ppmi_svd(items: int, documents: Sequence[np.ndarray[Any, Any]], dimensions: int, most_contexts: int = 10_000) -> Floats:
+def ppmi_svd(items: int, documents: Iterable[Documents], dimensions: int, most_contexts: int = 10_000) -> Floats:
     """Truncated SVD of the positive pointwise mutual information of co-occurrence in documents.
 
     Args:
       items: number of items N.
-      documents: item numbers of each document.
+      documents: the corpus, in parts.
       dimensions: D; what the data's rank leaves open is zero.
       most_contexts: only the most frequent items serve as contexts, which bounds the matrix.
 
@@ -53,16 +56,18 @@ def ppmi_svd(items: int, documents: Sequence[np.ndarray[Any, Any]], dimensions: 
     import threadpoolctl
     from sklearn.utils.extmath import randomized_svd
 
-    lengths = [len(document) for document in documents]
-    columns = np.concatenate([np.zeros(0, np.int64), *documents]).astype(np.int64)
-    matrix = scipy.sparse.csr_matrix(
-        (np.ones(len(columns), np.float32), columns, np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])), shape=(len(lengths), items)
-    )
+    numbers, lengths = [np.zeros(0, np.int32)], [np.zeros(1, np.int64)]
+    for part, part_lengths in documents:
+        numbers.append(part.astype(np.int32))
+        lengths.append(part_lengths.astype(np.int64))
+    columns, starts = np.concatenate(numbers), np.cumsum(np.concatenate(lengths))
+    del numbers
+    matrix = scipy.sparse.csr_matrix((np.ones(len(columns), np.float32), columns, starts), shape=(len(starts) - 1, items))
     matrix.sum_duplicates()
     matrix.data[:] = 1
     frequency = np.asarray(matrix.sum(axis=0)).ravel()
     contexts = np.sort(np.argsort(-frequency, kind="stable")[:most_contexts])
-    pmi = _positive_pmi((matrix.T @ matrix[:, contexts]).tocoo(), contexts)
+    pmi = _positive_pmi(matrix, contexts)
     rank = min(dimensions, min(pmi.shape) - 1)
     values = np.zeros((items, dimensions), np.float32)
     if rank > 0 and pmi.nnz:
@@ -72,16 +77,30 @@ def ppmi_svd(items: int, documents: Sequence[np.ndarray[Any, Any]], dimensions: 
     return values
 
 
-def _positive_pmi(together: Any, contexts: np.ndarray[Any, Any]) -> Any:
+def _positive_pmi(matrix: Any, contexts: np.ndarray[Any, Any]) -> Any:
+    """Positive PMI of items and contexts, CSR float32 ``[items, contexts]``, from which items are in which documents.
+
+    The counts are made and turned into PMI some items at a time: most are dropped, and all at once they would take gigabytes.
+    """
     import scipy.sparse
 
-    apart = together.row != contexts[together.col]
-    row, column, count = together.row[apart], together.col[apart], together.data[apart].astype(np.float64)
-    row_total = np.bincount(row, count, together.shape[0])
-    column_total = np.bincount(column, count, together.shape[1]) ** _CONTEXT_SMOOTHING
-    pmi = np.log(count * column_total.sum() / (row_total[row] * column_total[column]))
-    positive = pmi > 0
-    return scipy.sparse.csr_matrix((pmi[positive].astype(np.float32), (row[positive], column[positive])), shape=together.shape)
+    among = matrix[:, contexts]
+    is_context = np.zeros(matrix.shape[1])
+    is_context[contexts] = 1
+    others = np.asarray(matrix.sum(axis=1), np.float64).ravel() - 1  # of a document, beside any one of its items
+    column_total = (among.T @ others) ** _CONTEXT_SMOOTHING
+    by_item = matrix.T.tocsr()
+    row_total = by_item @ np.asarray(among.sum(axis=1), np.float64).ravel() - is_context * np.asarray(matrix.sum(axis=0)).ravel()
+    blocks = []
+    for start in range(0, max(1, matrix.shape[1]), _ITEMS_AT_ONCE):
+        together = (by_item[start : start + _ITEMS_AT_ONCE] @ among).tocoo()
+        apart = together.row + start != contexts[together.col]
+        row, column, count = together.row[apart], together.col[apart], together.data[apart].astype(np.float64)
+        pmi = np.log(count * column_total.sum() / (row_total[start + row] * column_total[column]))
+        positive = pmi > 0
+        entries = (pmi[positive].astype(np.float32), (row[positive], column[positive]))
+        blocks.append(scipy.sparse.csr_matrix(entries, shape=together.shape))
+    return scipy.sparse.vstack(blocks, format="csr")
 
 
 def signatures(keys: Sequence[str], dimensions: int) -> Floats:

@@ -2,8 +2,7 @@
 
 import dataclasses
 import datetime
-import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -65,13 +64,20 @@ def head_words(article: Article, lead_words: int) -> list[str]:
     return [word.lower() for word in (*words_of(article.title), *words_of(" ".join(article.keywords)), *lead)]
 
 
-def read_column(folder: str, column: str) -> Iterator[Sequence[Integers]]:
-    """One list column of a stream of :class:`Mentions`, shard by shard, as integer arrays."""
+def read_column(folder: str, column: str, limit: int | None = None) -> Iterator[tuple[Integers, Integers]]:
+    """One list column of a stream of :class:`Mentions` in parts: the numbers of some articles one after the other, and how many each has.
+
+    Args:
+      folder: of the stream.
+      column: name of the column.
+      limit: numbers to keep of each article, the first ones; None keeps all.
+    """
     for path in parquet.shard_paths(folder):
-        rows: list[Integers] = []
         for batch in parquet.read_batches(path, [column]):
             lists = batch.column(column)
             flat = lists.flatten().to_numpy(zero_copy_only=False).astype(np.int64)
-            offsets = lists.offsets.to_numpy() - lists.offsets[0].as_py()
-            rows.extend(flat[start:end] for start, end in itertools.pairwise(offsets))
-        yield rows
+            lengths = np.diff(lists.offsets.to_numpy())
+            if limit is not None:
+                place = np.arange(len(flat)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+                flat, lengths = flat[place < limit], np.minimum(lengths, limit)
+            yield flat, lengths

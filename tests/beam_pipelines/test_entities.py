@@ -4,17 +4,21 @@ import datetime
 
 import numpy as np
 import pytest
+import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 from newsembed.beam_pipelines import jobs, parquet
-from newsembed.beam_pipelines.entities import JOB, EntitiesOptions, tables
+from newsembed.beam_pipelines.entities import JOB, EntitiesOptions, cooccurrence, tables
 from newsembed.beam_pipelines.entities.aliases import resolve_names
 from newsembed.beam_pipelines.entities.cooccurrence import embed_items, ppmi_svd
 from newsembed.beam_pipelines.entities.linking import Linker
+from newsembed.beam_pipelines.entities.mentions import Mentions, read_column
 from newsembed.beam_pipelines.entities.tables import Alias
 from newsembed.beam_pipelines.entities.tokens import WordUse, is_title_case, name_spans, words_of
 from newsembed.beam_pipelines.records import Article, make_doc_id
 from newsembed.tasks.errors import InputError
+
+DAY = datetime.date(2021, 6, 1)
 
 
 def spans(text, **uses):
@@ -90,8 +94,32 @@ def test_linker_equals_a_plain_scan(names, text):
     assert linker.link([" ".join(text)]) == expected
 
 
+def parts(*documents):
+    return [(np.concatenate([np.array(one, int) for one in documents]), np.array([len(one) for one in documents]))]
+
+
+def test_pmi_equals_counting_by_hand(monkeypatch):
+    monkeypatch.setattr(cooccurrence, "_ITEMS_AT_ONCE", 3)
+    draw = np.random.default_rng(0)
+    documents = [np.unique(draw.integers(0, 9, draw.integers(0, 5))) for _ in range(40)]
+    matrix = scipy.sparse.csr_matrix(np.array([[item in document for item in range(9)] for document in documents], np.float32))
+    contexts = np.array([1, 4, 5, 8])
+    counts = np.array([[sum(i in one and c in one for one in documents) if i != c else 0 for c in contexts] for i in range(9)], float)
+    columns = counts.sum(0) ** 0.75
+    with np.errstate(divide="ignore", invalid="ignore"):
+        expected = np.fmax(np.log(counts * columns.sum() / (counts.sum(1, keepdims=True) * columns)), 0)
+    np.testing.assert_allclose(cooccurrence._positive_pmi(matrix, contexts).toarray(), expected, rtol=1e-5)
+
+
+def test_the_first_numbers_of_each_document_are_kept(tmp_path):
+    rows = [Mentions(str(n), DAY, "p", "en", tuple(range(n)), tuple([1] * n), (), None) for n in range(5)]
+    parquet.write_shard(str(tmp_path / "part-00000-of-00001.parquet"), rows, Mentions)
+    ((numbers, lengths),) = read_column(str(tmp_path), "entities", 2)
+    assert (numbers.tolist(), lengths.tolist()) == ([0, 0, 1, 0, 1, 0, 1], [0, 1, 2, 2, 2])
+
+
 def test_embeddings_bring_items_of_one_context_together():
-    documents = [np.array([0, 1, 2])] * 5 + [np.array([3, 4, 5])] * 5 + [np.array([0, 3])]
+    documents = parts([0, 1, 2], [0, 1, 2]) * 5 + parts([3, 4, 5]) * 10 + parts([0, 3])
     context = ppmi_svd(7, documents, 4)
     assert context.shape == (7, 4)
     assert context[1] @ context[2] > context[1] @ context[4]
