@@ -17,7 +17,8 @@ from ..parquet import read_batches, read_records, read_stream, shard_paths
 from ..records import Article, Rejection, Triplet
 from ..shards import Shard, shard_numbers
 from .candidates import known_pairs, read_candidates
-from .dates import DateStats, count_by_month, date_stats, fit, fit_sharpness
+from .dates import DateStats, count_by_month, date_stats
+from .dates import fit_model as fit_date_model
 from .events import crowded_out
 from .evergreen import EvergreenModel, default_model, fit_model, pair_features, read_labels
 from .mine import MINED, REASONS, TripletsOptions, mine, order_key
@@ -84,12 +85,12 @@ def _fit(shard: Shard, paths: Sequence[str], first: int) -> None:
     for path in files.list_files(f"{shard.workspace}/{_COUNTS}/*.npy"):
         with files.open_read(path) as source:
             total = total + np.load(source)
-    models = fit(total)
     every = (article for path in paths for batch in _dated(path) for article in batch)
     # Drawn by the digest of the id, so that the same articles are drawn however they are sharded.
     sample = heapq.nsmallest(_SHARPNESS_SAMPLE, every, key=lambda article: hashlib.blake2b(article.doc_id.encode()).digest())
+    models, sharpness = fit_date_model(sample, total, first)
     with files.open_write(f"{shard.workspace}/{_MODEL}") as sink:
-        np.savez(sink, models=models, sharpness=fit_sharpness(sample, models, first))
+        np.savez(sink, models=models, sharpness=sharpness)
 
 
 @lru_cache(maxsize=1)

@@ -1,13 +1,13 @@
 """A byline-date model: which month was this written in? An article that could have been written in any is evergreen.
 
 Multinomial naive Bayes over hashed word n-grams, trained out of fold: an article is scored by a model that has not seen it.
-The product of so many dependent likelihoods is far too sure of itself, so their mean is taken and sharpened by one number
-that is fitted to held-out articles.
+The product of so many dependent likelihoods is far too sure of itself, so their mean is taken and sharpened by one number. This number and
+the smoothing of the months towards the whole corpus are those under which held-out articles' own months are most likely.
 """
 
 import dataclasses
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,9 @@ FEATURES = 1 << 15
 FOLDS = 2
 _WORDS = 300
 _SMOOTHING = 0.5
-_SHARPNESS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
+_PRIOR_MONTHS = (0.1, 1.0, 4.0, 16.0, 64.0)
+_SHARPNESS = tuple(2.0**power for power in range(12))
+_IMPOSSIBLE = -1e3  # log-likelihood ratio of a month that nothing is known of
 
 Floats = npt.NDArray[np.float32]
 
@@ -77,23 +79,25 @@ def count_by_month(articles: Sequence[Article], first_month: int, months: int) -
     return counts
 
 
-def fit(counts: Floats) -> Floats:
+def fit(counts: Floats, prior_months: float) -> Floats:
     """Log-likelihood ratios log p(n-gram | month) / p(n-gram), one model a fold, trained on the other folds.
 
     Args:
       counts: float32 ``[FOLDS, months, FEATURES]``.
+      prior_months: weight of the whole corpus in each month's distribution, as a multiple of the mean month: a month with few articles must not
+        look likely, or unlikely, by chance.
 
     Returns:
-      float32 ``[FOLDS, months, FEATURES]``; a month without articles has ratios of 0.
+      float32 ``[FOLDS, months, FEATURES]``; very low for months that have no article in the other folds.
     """
     models = np.zeros_like(counts)
     for fold in range(FOLDS):
         others = counts.sum(0) - counts[fold]
+        totals = others.sum(1, keepdims=True)
         overall = (others.sum(0) + _SMOOTHING) / (others.sum() + _SMOOTHING * FEATURES)
-        # Smoothed towards the overall distribution: a rare month must not look likely for what it never said.
-        strength = 1000.0
-        by_month = (others + strength * overall) / (others.sum(1, keepdims=True) + strength)
-        models[fold] = np.log(by_month / overall)
+        strength = prior_months * max(1.0, float(totals.sum() / max(1, np.count_nonzero(totals))))
+        models[fold] = np.log((others + strength * overall) / (totals + strength) / overall)
+        models[fold][totals[:, 0] == 0] = _IMPOSSIBLE
     return models
 
 
@@ -115,17 +119,27 @@ def distributions(ratios: Floats, sharpness: float) -> Floats:
     return (weights / weights.sum(1, keepdims=True)).astype(np.float32)
 
 
-def fit_sharpness(articles: Sequence[Article], models: Floats, first_month: int) -> float:
-    """The sharpness under which the articles' own months are most likely."""
+def fit_model(articles: Sequence[Article], counts: Floats, first_month: int) -> tuple[Floats, float]:
+    """The model and the sharpness under which the articles' own months are most likely, each article judged by the model of its fold.
+
+    Args:
+      articles: a sample of the corpus.
+      counts: of the whole corpus, see :func:`count_by_month`.
+      first_month: that column 0 of the counts stands for.
+    """
     if not articles:
-        return _SHARPNESS[0]
+        return fit(counts, _PRIOR_MONTHS[0]), _SHARPNESS[0]
     own = np.array([month_of(article) - first_month for article in articles])
-    ratios = log_ratios(articles, models)
 
-    def likelihood(sharpness: float) -> float:
-        return float(np.log(distributions(ratios, sharpness)[np.arange(len(own)), own] + 1e-9).mean())
+    def candidates() -> Iterator[tuple[float, float, float]]:
+        for prior in _PRIOR_MONTHS:
+            ratios = log_ratios(articles, fit(counts, prior))
+            for sharpness in _SHARPNESS:
+                likely = distributions(ratios, sharpness)[np.arange(len(own)), own]
+                yield float(np.log(likely + 1e-9).mean()), -prior, sharpness
 
-    return max(_SHARPNESS, key=likelihood)
+    _, prior, sharpness = max(candidates())
+    return fit(counts, -prior), sharpness
 
 
 def date_stats(articles: Sequence[Article], models: Floats, sharpness: float, first_month: int) -> Iterable[DateStats]:

@@ -11,7 +11,8 @@ from newsembed.beam_pipelines.records import Article, Neighbor, Triplet, make_do
 from newsembed.beam_pipelines.shards import shard_of
 from newsembed.beam_pipelines.triplets import JOB
 from newsembed.beam_pipelines.triplets.candidates import CANDIDATE, read_candidates
-from newsembed.beam_pipelines.triplets.dates import FOLDS, count_by_month, date_stats, distributions, fit, fit_sharpness, log_ratios
+from newsembed.beam_pipelines.triplets.dates import FOLDS, count_by_month, date_stats, distributions, log_ratios
+from newsembed.beam_pipelines.triplets.dates import fit_model as fit_dates
 from newsembed.beam_pipelines.triplets.events import crowded_out, events_of
 from newsembed.beam_pipelines.triplets.evergreen import FEATURES, EvergreenModel, default_model, fit_model, pair_features, read_labels
 from newsembed.beam_pipelines.triplets.mine import REASONS, TripletsOptions, evidence, mine
@@ -233,9 +234,12 @@ def test_neighbors_in_the_wrong_shard_are_named(tmp_path):
 def test_the_byline_model_is_out_of_fold_and_finds_months():
     articles = [article(f"x{number}", "p", 31 * (number % 6)) for number in range(60)]
     first = min(one.byline_date.year * 12 + one.byline_date.month - 1 for one in articles)
-    models = fit(count_by_month(articles, first, 7))
+    counts = count_by_month(articles, first, 8)
+    counts[:, 6] = 0
+    models, sharpness = fit_dates(articles, counts, first)
     assert models.shape[0] == FOLDS
-    distribution = distributions(log_ratios(articles, models), fit_sharpness(articles, models, first))
+    distribution = distributions(log_ratios(articles, models), sharpness)
+    assert distribution[:, 6:].max() < 1e-6  # months of which nothing is known
     np.testing.assert_allclose(distribution.sum(1), 1, rtol=1e-5)
     own = [one.byline_date.year * 12 + one.byline_date.month - 1 - first for one in articles]
     assert np.mean(distribution.argmax(1) == own) > 0.9
