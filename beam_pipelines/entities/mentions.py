@@ -26,7 +26,7 @@ class Mentions:
     """
 
     doc_id: str
-    byline_date: datetime.date
+    byline_date: datetime.date | None
     publisher: str
     language: str
     entities: tuple[int, ...]
@@ -36,13 +36,7 @@ class Mentions:
 
 
 def find_mentions(article: Article, linker: Linker, words: Mapping[str, int], lead_words: int) -> Mentions:
-    """Links the entities of title, keywords and body and looks up the words of the article's head.
-
-    Raises:
-      ValueError: if the article has no byline date; ``clean`` lets none through.
-    """
-    if article.byline_date is None:
-        raise ValueError(f"{article.doc_id}: an article without a byline date")
+    """Links the entities of title, keywords and body and looks up the words of the article's head."""
     entities = linker.link([article.title, *article.keywords, article.body])
     ranked = sorted(entities, key=lambda row: (-entities[row], row))
     return Mentions(

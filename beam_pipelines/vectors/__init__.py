@@ -159,6 +159,10 @@ def _embed(options: VectorsOptions, sources: Sources, shard: Shard, path: str) -
     embedder = _embedder(options, sources, shard.workspace)
     for mentions in parquet.read_records(path, Mentions):
         shard.read()
+        if mentions.byline_date is None:
+            # Neighbors are searched by date: without one it can be neither positive nor negative.
+            shard.reject(mentions.doc_id, Rejection.NO_BYLINE_DATE)
+            continue
         vectors = embedder.vectors(mentions)
         for space in Space:
             shard.tally(f"{space.value}_vectors" if space in vectors else f"no_{space.value}_vector")

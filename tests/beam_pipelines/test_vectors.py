@@ -103,6 +103,21 @@ def test_user_tables_replace_ours(tmp_path, inputs):
     np.testing.assert_allclose(row.values, [3, 2])
 
 
+def test_articles_without_a_date_are_named_and_a_lone_language_loses_nothing(tmp_path, inputs):
+    more = [
+        Article(make_doc_id("undated"), "u", "p", "flood", "Jane Roe came."),
+        Article(make_doc_id("lone"), "l", "p", "flood vote", "Jane Roe came.", byline_date=DAY, language="fi"),
+    ]
+    for index, article in enumerate(more):
+        place = f"part-{index:05d}-of-00002.parquet"
+        kept = list(parquet.read_records(str(tmp_path / "clean/articles" / place), Article))
+        parquet.write_shard(str(tmp_path / "clean/articles" / place), [*kept, article], Article)
+    counts = jobs.execute(JOB, inputs, str(tmp_path / "out"), None, ["--direct_num_workers=1"]).manifest["counts"]
+    assert (counts["in"], counts["out"]) == (7, 6)
+    assert counts["rejected"] == {"no_byline_date": 1}
+    assert make_doc_id("lone") in {row.doc_id for row in parquet.read_stream(str(tmp_path / "out/entity"), Vector)}
+
+
 def test_bad_tables_are_named(tmp_path, inputs):
     (tmp_path / "mine.tsv").write_text("came\tQ1\t1\n", encoding="utf-8")
     (tmp_path / "mine.txt").write_text("Q2 0 2\n", encoding="utf-8")
