@@ -87,7 +87,7 @@ class ExactIndex(Index):
 
     def search(self, queries: Floats, count: int) -> tuple[Rows, Floats]:
         count = min(count, len(self._vectors))
-        found = [_top(unit_rows(part) @ self._vectors.T, count) for part in _parts(queries)]
+        found = [highest(unit_rows(part) @ self._vectors.T, count) for part in _parts(queries)]
         return np.concatenate([rows for rows, _ in found]), np.concatenate([values for _, values in found])
 
     def save(self, folder: str) -> None:
@@ -197,7 +197,7 @@ def _parts(queries: Floats) -> list[Floats]:
     return [queries[start : start + _QUERIES_AT_ONCE] for start in range(0, max(1, len(queries)), _QUERIES_AT_ONCE)]
 
 
-def _top(scores: Floats, count: int) -> tuple[Rows, Floats]:
+def highest(scores: Floats, count: int) -> tuple[Rows, Floats]:
     """The ``count`` highest scores of each row; of equal ones the lower column first."""
     if count == scores.shape[1]:
         columns = np.argsort(-scores, axis=1, kind="stable")

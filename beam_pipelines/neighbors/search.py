@@ -8,7 +8,7 @@ import numpy as np
 
 from ..records import Space
 from .found import FOUND, Found, Side, keep_best, make_found
-from .index import Engine, Index, build_index, choose_engine
+from .index import Engine, Index, build_index, choose_engine, highest
 from .rows import Rows, read_blocks
 
 _QUERIES_AT_ONCE = 8_192  # whose pairs are in memory at a time
@@ -132,8 +132,8 @@ class FarSearch:
             scores = queries.vectors[space][part] @ self._candidates.vectors[space][there].T
             gaps = np.abs(queries.days[part][:, None] - self._candidates.days[there][None, :])
             scores[gaps < self._plan.negative_days] = -np.inf
-            hits = np.argsort(-scores, axis=1, kind="stable")[:, :count]
-            valid = np.isfinite(np.take_along_axis(scores, hits, axis=1)).ravel()
+            hits, similarities = highest(scores, count)
+            valid = np.isfinite(similarities).ravel()
             found.append(
                 make_found(
                     queries, self._candidates, np.repeat(part, count)[valid], there[hits.ravel()[valid]], self._side, space
