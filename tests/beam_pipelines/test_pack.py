@@ -7,13 +7,13 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from newsembed.beam_pipelines import bitext, files, jobs, parquet
-from newsembed.beam_pipelines.pack import JOB, PackOptions
+from newsembed.beam_pipelines import files, jobs, parquet
+from newsembed.beam_pipelines.pack import JOB, PackOptions, _Rows
 from newsembed.beam_pipelines.packing import cut_pair, frame, join_parts, make_row, pack, split_document
 from newsembed.beam_pipelines.records import Article, make_doc_id
 from newsembed.beam_pipelines.shards import Phase, Shard
 from newsembed.tasks.errors import InputError
-from newsembed.tasks.features import CLS_ID, FEATURES, SEP_ID, SPECIAL_TOKENS
+from newsembed.tasks.features import CLS_ID, FEATURES, SEP_ID, SPECIAL_TOKENS, TaskName
 from newsembed.tasks.vocabulary import Vocabulary
 
 LENGTH = 32
@@ -221,26 +221,44 @@ def test_job_packs_translation_pairs(inputs, tmp_path):
     assert max(map(len, pieces)) == LENGTH
 
 
-def test_ranges_of_a_file_read_every_line_once(tmp_path):
-    path = tmp_path / "pairs.tsv"
-    path.write_text("".join(f"en\tde\tsource {number}\t{'x' * (number % 13)}\n" for number in range(50)))
-    for size in (1, 7, 64, 10_000):
-        texts = []
-        for index, (start, end) in enumerate(bitext.byte_ranges(str(path), size)):
-            with Shard(Phase(str(tmp_path / f"w{size}"), "p", 1), index) as shard:
-                texts += [pair.source for pair in bitext.read_pairs(shard, str(path), start, end)]
-                shard.written(shard.counts().read)
-        assert texts == [f"source {number}" for number in range(50)]
+def test_job_packs_tmx_and_aligned_files(inputs, tmp_path):
+    (tmp_path / "m.tmx").write_text(
+        "<tmx><header srclang='en'/><body><tu><tuv xml:lang='EN'><seg>a b c</seg></tuv><tuv xml:lang='de'><seg>c d e</seg></tuv></tu></body></tmx>"
+    )
+    (tmp_path / "c.en").write_text("a b\n\ne f\n")
+    (tmp_path / "c.pt_br").write_text("c d\nx\ng h\n")
+    given = [f"{tmp_path}/m.tmx", f"{tmp_path}/c.en,{tmp_path}/c.pt_br"]
+    manifest = run_job({**inputs, "bitext": given}, tmp_path / "out", min_tokens=4)
+    assert pieces_in(read_back(tmp_path / "out", "tlm", "en-de")) == [VOCABULARY.encode_documents(["a b c"], ["c d e"], LENGTH)[0].tolist()]
+    assert len(pieces_in(read_back(tmp_path / "out", "tlm", "en-pt-BR"))) == 2
+    assert (manifest["counts"]["in"], manifest["counts"]["out"]) == (7 + 1 + 3, 5 + 1 + 2)  # articles, TMX, aligned
+    assert manifest["counts"]["rejected"] == {"empty_side": 1, "too_short_to_pack": 1}
+    before = manifest["digest"]
+    (tmp_path / "c.pt_br").write_text("c d\nx\ng i\n")
+    assert run_job({**inputs, "bitext": given}, tmp_path / "out", min_tokens=4)["digest"] != before
+    (tmp_path / "c.pt_br").write_text("c d\n")
+    with pytest.raises(InputError, match="got 3 and 1 lines"):
+        run_job({**inputs, "bitext": given}, tmp_path / "out", min_tokens=4)
 
 
-def test_a_cut_archive_is_a_dead_letter(tmp_path):
-    whole = gzip.compress(b"en\tde\ta\tb\n" * 10_000, compresslevel=0)
-    (tmp_path / "cut.tsv.gz").write_bytes(whole[: len(whole) // 2])
-    with Shard(Phase(str(tmp_path), "p", 1), 0) as shard:
-        pairs = list(bitext.read_pairs(shard, str(tmp_path / "cut.tsv.gz")))
-        shard.written(len(pairs))
-    assert pairs
-    assert shard.counts().failed == {"truncated": 1}
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(["de", "en"]), st.integers(1, 14)), max_size=40), st.integers(10, 200))
+def test_a_shard_that_holds_too_much_packs_what_it_holds(tmp_path_factory, pieces, most_tokens):
+    folder = tmp_path_factory.mktemp("rows")
+    options = PackOptions(max_length=16)
+    with Shard(Phase(str(folder), "p", 1), 0) as shard:
+        rows = _Rows(shard, TaskName.TLM, options, most_tokens)
+        for number, (language, length) in enumerate(pieces):
+            rows.add(language, bytes([number]), frame(np.full(length, 100 + number), np.arange(1, length + 1)))
+            assert sum(len(piece) for held in rows._held.values() for _, piece in held) <= most_tokens
+        rows.finish()
+    found = [
+        piece
+        for language in ("de", "en")
+        if any(name == language for name, _ in pieces)
+        for piece in pieces_in(read_back(folder, "tlm", language, 16))
+    ]
+    assert sorted(found) == [[CLS_ID, *[100 + number] * length, SEP_ID] for number, (_, length) in enumerate(pieces)]
 
 
 def test_output_does_not_depend_on_the_run(inputs, tmp_path):
