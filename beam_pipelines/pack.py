@@ -15,7 +15,7 @@ from ..tasks.vocabulary import Vocabulary
 from . import bitext
 from .bitext import BitextPart, TranslationPair, read_pairs
 from .jobs import InputSpec, Job, JobRun
-from .packing import Piece, cut_pair, frame, join_parts, make_row, pack, split_document
+from .packing import Piece, cut_pair, frame, join_parts, longest_first, make_row, pack, split_document
 from .parquet import shard_paths
 from .records import Failure, Rejection
 from .shards import Shard
@@ -94,7 +94,8 @@ class _Rows:
             self._writers[language] = self._shard.examples(f"task={self._task}/language={language}")
         keyed = sorted(self._held.pop(language), key=lambda pair: pair[0])
         del self._tokens[language]
-        pieces = (piece for _, piece in keyed)
+        window_tokens = options.capacity * options.max_length // 2  # its rows leave half of the cache to those of the windows before
+        pieces = longest_first((piece for _, piece in keyed), window_tokens, len)
         for row in pack(pieces, options.max_length, options.capacity, options.min_fill, len):
             self._writers[language].write(make_row(row, options.max_length), FEATURES[self._task])
             self._shard.tally(f"{_EXAMPLES}{name}")

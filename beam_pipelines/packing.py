@@ -52,6 +52,26 @@ def pack(pieces: Iterable[P], max_length: int, capacity: int, min_fill: float, l
         yield cache.take_fullest()
 
 
+def longest_first(pieces: Iterable[P], window_tokens: int, length: Callable[[P], int]) -> Iterator[P]:
+    """Reorders a stream for :func:`pack`: windows of about ``window_tokens`` tokens, in each the longest piece first.
+
+    Short pieces then find the gaps that long ones left, so that rows are nearly as full as best-fit decreasing makes them of all pieces
+    at once. Which pieces meet stays random across windows. A window should open fewer rows than the cache of :func:`pack` holds.
+
+    >>> list(longest_first([1, 5, 3, 2, 4], window_tokens=8, length=lambda piece: piece))
+    [5, 3, 1, 4, 2]
+    """
+    window: list[P] = []
+    tokens = 0
+    for piece in pieces:
+        window.append(piece)
+        tokens += length(piece)
+        if tokens >= window_tokens:
+            yield from sorted(window, key=length, reverse=True)
+            window, tokens = [], 0
+    yield from sorted(window, key=length, reverse=True)
+
+
 class _Cache(Generic[P]):
     """Rows by the room they have left. Bit r of an integer says whether a row with room r is there, so the best is one look away."""
 

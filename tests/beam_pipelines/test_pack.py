@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from newsembed.beam_pipelines import files, jobs, parquet
 from newsembed.beam_pipelines.pack import JOB, PackOptions, _Rows
-from newsembed.beam_pipelines.packing import cut_pair, frame, join_parts, make_row, pack, split_document
+from newsembed.beam_pipelines.packing import cut_pair, frame, join_parts, longest_first, make_row, pack, split_document
 from newsembed.beam_pipelines.records import Article, make_doc_id
 from newsembed.beam_pipelines.shards import Phase, Shard
 from newsembed.tasks.errors import InputError
@@ -78,6 +78,50 @@ def test_a_larger_cache_fills_better():
     assert sum(lengths) / (512 * counts[2]) > 0.98
 
 
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.integers(1, 20), max_size=60), st.integers(1, 8), st.floats(0.1, 1.0))
+def test_order_and_the_end_of_a_row(lengths, capacity, min_fill):
+    """Pieces keep their order inside a row; a row is opened only by a piece that no open row had room for."""
+    rows = pack_lengths(lengths, max_length=20, capacity=capacity, min_fill=min_fill)
+    assert all(numbers == sorted(numbers) for numbers in ([number for _, number in row] for row in rows))
+    unbounded = pack_lengths(lengths, max_length=20, capacity=len(lengths) + 1, min_fill=1.0)
+    opened = lengths_of(sorted(unbounded, key=lambda row: row[0][1]))
+    assert all(sum(earlier) + later[0] > 20 for place, later in enumerate(opened) for earlier in opened[:place])
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.integers(1, 20), max_size=60), st.integers(1, 8))
+def test_packing_holds_no_more_than_the_cache(lengths, capacity):
+    taken = []
+    held = 0
+    for row in pack((taken.append(length) or length for length in lengths), 20, capacity, 1.0, int):
+        held = max(held, sum(taken))
+        taken = [sum(taken) - sum(row)]
+    assert held <= (capacity + 2) * 20  # the cache, the row that is done and the piece that came
+
+
+@given(st.lists(st.integers(1, 20), max_size=60), st.integers(1, 200))
+def test_longest_first_keeps_every_piece_within_its_window(lengths, window_tokens):
+    pieces = list(enumerate(lengths))
+    found = list(longest_first(pieces, window_tokens, lambda piece: piece[1]))
+    assert sorted(found) == pieces
+    start = 0
+    while start < len(pieces):
+        end = start + 1
+        while end < len(pieces) and sum(lengths[start:end]) < window_tokens:
+            end += 1
+        assert found[start:end] == sorted(pieces[start:end], key=lambda piece: (-piece[1], piece[0]))
+        start = end
+
+
+def test_longest_first_fills_better():
+    lengths = np.random.default_rng(0).integers(10, 120, 3_000).tolist()
+    shuffled = sum(1 for _ in pack(lengths, 256, 100, 0.99, int))
+    windows = sum(1 for _ in pack(longest_first(lengths, 100 * 256 // 2, int), 256, 100, 0.99, int))
+    assert windows < shuffled
+    assert sum(lengths) / (256 * windows) > 0.99
+
+
 @pytest.mark.parametrize("length", [0, 21])
 def test_impossible_pieces(length):
     with pytest.raises(ValueError, match="expected 1 to 20"):
@@ -129,6 +173,25 @@ def test_a_row_restarts_positions_and_numbers_words_throughout():
         "positions": [0, 1, 2, 3, 4, 0, 1, 2, 0, 0],
         "word_ids": [0, 1, 1, 2, 0, 0, 3, 0, 0, 0],
     }
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(WORDS.map(lambda words: np.repeat(np.arange(1, len(words) + 1), words)), max_size=4), st.integers(0, 9))
+def test_a_row_holds_its_pieces_apart(words, padding):
+    pieces = [frame(np.arange(100 * number, 100 * number + ids.size), ids) for number, ids in enumerate(words, start=1)]
+    used = sum(map(len, pieces))
+    row = {name: np.array(values) for name, values in make_row(pieces, used + padding).items()}
+    assert all(values[used:].tolist() == [0] * padding for values in row.values())
+    seen = 0
+    for number, piece in enumerate(pieces, start=1):
+        here = row["segment_ids"] == number
+        assert row["tokens"][here].tolist() == piece.tokens.tolist()
+        assert row["positions"][here].tolist() == list(range(len(piece)))
+        own = row["word_ids"][here]
+        assert ((own == 0) == (piece.word_ids == 0)).all()
+        assert (own[own > 0] - piece.word_ids[piece.word_ids > 0] == seen).all()  # numbered on, so no word crosses a border
+        seen = own.max()
+    assert row["segment_ids"][:used].tolist() == sorted(row["segment_ids"][:used])
 
 
 def article(name, title, body, language="en"):
