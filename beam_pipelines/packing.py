@@ -10,6 +10,7 @@ from ..tasks.features import CLS_ID, PAD_ID, SEP_ID
 
 P = TypeVar("P")
 _FRAME = 2  # [CLS] and [SEP] around every piece
+_LARGEST = np.iinfo(np.int32).max
 
 
 def pack(pieces: Iterable[P], max_length: int, capacity: int, min_fill: float, length: Callable[[P], int]) -> Iterator[list[P]]:
@@ -199,7 +200,7 @@ def make_row(pieces: Sequence[Piece], max_length: int) -> dict[str, list[int]]:
 
 def _renumber(word_ids: np.ndarray) -> np.ndarray:
     """Numbers words from 1; 0 stays."""
-    first = word_ids[word_ids > 0].min(initial=np.iinfo(np.int32).max)
+    first = word_ids[word_ids > 0].min(initial=_LARGEST)
     return np.where(word_ids > 0, word_ids - first + 1, 0)
 
 

@@ -3,6 +3,7 @@
 import codecs
 import contextlib
 import dataclasses
+import functools
 import gzip
 import io
 from collections.abc import Iterator
@@ -66,6 +67,7 @@ def accept_pair(shard: Shard, key: str, languages: tuple[str, str], texts: tuple
     return TranslationPair(key, f"{tags[0]}-{tags[1]}", *texts)
 
 
+@functools.lru_cache(maxsize=4_096)  # every pair of a file asks for the same few
 def language_tag(language: str) -> str | None:
     """A language as BCP-47 writes it (RFC 5646, section 2.1.1), ``None`` for what is no tag.
 
