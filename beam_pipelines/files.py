@@ -21,7 +21,7 @@ def open_read(path: str) -> BinaryIO:
       InputError: if the file does not exist.
     """
     if not exists(path):
-        raise InputError("no such file", path=path, remedy="check the path; folders of shards are given as the folder itself")
+        raise _missing(path)
     return cast(BinaryIO, FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED))
 
 
@@ -88,8 +88,15 @@ def read_json(path: str) -> Any:
 
 
 def size_of(path: str) -> int:
-    """Size of a file in bytes."""
-    return int(FileSystems.match([path])[0].metadata_list[0].size_in_bytes)
+    """Size of a file in bytes.
+
+    Raises:
+      InputError: if the file does not exist.
+    """
+    found = FileSystems.match([path])[0].metadata_list
+    if not found:
+        raise _missing(path)
+    return int(found[0].size_in_bytes)
 
 
 def file_digest(path: str) -> str:
@@ -102,3 +109,7 @@ def file_digest(path: str) -> str:
             source.seek(size - _DIGEST_BYTES, io.SEEK_SET)
         digest.update(source.read(_DIGEST_BYTES))
     return digest.hexdigest()[:16]
+
+
+def _missing(path: str) -> InputError:
+    return InputError("no such file", path=path, remedy="check the path; folders of shards are given as the folder itself")

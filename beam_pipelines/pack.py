@@ -12,16 +12,19 @@ import numpy as np
 from ..tasks.errors import InputError
 from ..tasks.features import FEATURES, TaskName
 from ..tasks.vocabulary import Vocabulary
-from .bitext import TranslationPair, byte_ranges, read_pairs
+from . import bitext
+from .bitext import BitextPart, TranslationPair, read_pairs
 from .jobs import InputSpec, Job, JobRun
-from .packing import Piece, cut_pair, frame, join_parts, make_row, pack, split_document
+from .packing import Piece, cut_pair, frame, join_parts, longest_first, make_row, pack, split_document
 from .parquet import shard_paths
 from .records import Failure, Rejection
 from .shards import Shard
 from .texts import language_key, load_vocabulary, read_text_batches, shuffle_key, vocabulary_path
+from .tfrecords import TFRecordShardWriter
 
 _SHORTEST_ROW = 16
 _PAIRS_AT_ONCE = 1_024
+_MOST_TOKENS = 16 << 20  # held at once, about 16 bytes each: an unsplit file of translation pairs may be of any size
 _EXAMPLES = "examples/"
 _Keyed = tuple[bytes, Piece]  # sorting by the key shuffles
 
@@ -51,40 +54,57 @@ def _require(holds: bool, name: str, value: object, expected: str) -> None:
         raise InputError(f"got {value}, expected {expected}", field=f"--{name}", remedy="see `newsembed pack --help`")
 
 
-@dataclasses.dataclass(frozen=True)
-class _Source:
-    """What one shard reads: a shard of articles, or a range of bytes of a file of translation pairs."""
-
-    task: TaskName
-    path: str
-    start: int = 0
-    end: int | None = None
-
-
-def pack_shard(shard: Shard, source: _Source, vocabulary: str, options: PackOptions) -> None:
-    """Tokenizes, shuffles and packs one shard, language by language."""
-    read = _article_pieces if source.task is TaskName.MLM else _pair_pieces
-    by_language: dict[str, list[_Keyed]] = collections.defaultdict(list)
-    for language, key, piece in read(shard, source, load_vocabulary(vocabulary), options):
-        by_language[language].append((key, piece))
-    for language in sorted(by_language):
-        _write_rows(shard, source.task, language, by_language.pop(language), options)
+def pack_shard(shard: Shard, source: str | BitextPart, vocabulary: str, options: PackOptions) -> None:
+    """Tokenizes, shuffles and packs a shard of articles (its path) or a part of the bitext, language by language."""
+    pieces_of_vocabulary = load_vocabulary(vocabulary)
+    if isinstance(source, str):
+        rows, keyed = _Rows(shard, TaskName.MLM, options), _article_pieces(shard, source, pieces_of_vocabulary, options)
+    else:
+        rows, keyed = _Rows(shard, TaskName.TLM, options), _pair_pieces(shard, source, pieces_of_vocabulary, options)
+    for language, key, piece in keyed:
+        rows.add(language, key, piece)
+    rows.finish()
 
 
-def _write_rows(shard: Shard, task: TaskName, language: str, keyed: list[_Keyed], options: PackOptions) -> None:
-    name = f"{task}/{language}"
-    writer = shard.examples(f"task={task}/language={language}")
-    keyed.sort(key=lambda pair: pair[0])
-    pieces = (piece for _, piece in keyed)
-    for row in pack(pieces, options.max_length, options.capacity, options.min_fill, len):
-        writer.write(make_row(row, options.max_length), FEATURES[task])
-        shard.tally(f"{_EXAMPLES}{name}")
-        shard.tally(f"pieces/{name}", len(row))
-        shard.tally(f"tokens/{name}", sum(len(piece) for piece in row))
+class _Rows:
+    """Packs the pieces of one shard: of a language all together, or, beyond ``_MOST_TOKENS``, those held of the language with the most."""
+
+    def __init__(self, shard: Shard, task: TaskName, options: PackOptions, most_tokens: int = _MOST_TOKENS) -> None:
+        self._shard = shard
+        self._task = task
+        self._options = options
+        self._most_tokens = most_tokens
+        self._held: dict[str, list[_Keyed]] = collections.defaultdict(list)
+        self._tokens: collections.Counter[str] = collections.Counter()
+        self._writers: dict[str, TFRecordShardWriter] = {}
+
+    def add(self, language: str, key: bytes, piece: Piece) -> None:
+        self._held[language].append((key, piece))
+        self._tokens[language] += len(piece)
+        if self._tokens.total() > self._most_tokens:
+            self._write(max(self._tokens, key=lambda name: (self._tokens[name], name)))
+
+    def finish(self) -> None:
+        for language in sorted(self._held):
+            self._write(language)
+
+    def _write(self, language: str) -> None:
+        name, options = f"{self._task}/{language}", self._options
+        if language not in self._writers:
+            self._writers[language] = self._shard.examples(f"task={self._task}/language={language}")
+        keyed = sorted(self._held.pop(language), key=lambda pair: pair[0])
+        del self._tokens[language]
+        window_tokens = options.capacity * options.max_length // 2  # its rows leave half of the cache to those of the windows before
+        pieces = longest_first((piece for _, piece in keyed), window_tokens, len)
+        for row in pack(pieces, options.max_length, options.capacity, options.min_fill, len):
+            self._writers[language].write(make_row(row, options.max_length), FEATURES[self._task])
+            self._shard.tally(f"{_EXAMPLES}{name}")
+            self._shard.tally(f"pieces/{name}", len(row))
+            self._shard.tally(f"tokens/{name}", sum(len(piece) for piece in row))
 
 
-def _article_pieces(shard: Shard, source: _Source, vocabulary: Vocabulary, options: PackOptions) -> Iterator[tuple[str, bytes, Piece]]:
-    for batch in read_text_batches(source.path):
+def _article_pieces(shard: Shard, path: str, vocabulary: Vocabulary, options: PackOptions) -> Iterator[tuple[str, bytes, Piece]]:
+    for batch in read_text_batches(path):
         shard.read(len(batch))
         titles = vocabulary.encode_with_words([article.title for article in batch])
         bodies = vocabulary.encode_with_words([article.body for article in batch])
@@ -113,8 +133,8 @@ def _document_pieces(shard: Shard, tokens: np.ndarray, word_ids: np.ndarray, opt
     return pieces
 
 
-def _pair_pieces(shard: Shard, source: _Source, vocabulary: Vocabulary, options: PackOptions) -> Iterator[tuple[str, bytes, Piece]]:
-    pairs = read_pairs(shard, source.path, source.start, source.end)
+def _pair_pieces(shard: Shard, part: BitextPart, vocabulary: Vocabulary, options: PackOptions) -> Iterator[tuple[str, bytes, Piece]]:
+    pairs = read_pairs(shard, part)
     while batch := list(itertools.islice(pairs, _PAIRS_AT_ONCE)):
         sources = vocabulary.encode_with_words([pair.source for pair in batch])
         targets = vocabulary.encode_with_words([pair.target for pair in batch])
@@ -141,9 +161,9 @@ def _pair_piece(shard: Shard, pair: TranslationPair, sides: list[np.ndarray], op
 def run(run: JobRun) -> None:
     """Packs every shard of articles and every piece of the bitext, then adds up the rows by task and language."""
     vocabulary = vocabulary_path(run.input("vocabulary"))
-    sources = [_Source(TaskName.MLM, path) for path in shard_paths(f"{run.input('articles')}/articles")]
-    for path in run.inputs["bitext"]:
-        sources += [_Source(TaskName.TLM, path, start, end) for start, end in byte_ranges(path)]
+    sources: list[str | BitextPart] = [*shard_paths(f"{run.input('articles')}/articles")]
+    for given in run.inputs["bitext"]:
+        sources += bitext.plan_parts(given)
     Vocabulary.load(vocabulary)  # a broken file is the user's to mend, so it must not fail inside a worker
     run.map_shards("pack", functools.partial(pack_shard, vocabulary=vocabulary, options=run.options), sources)
     tallies = run.counts_of("pack").tallies
@@ -168,11 +188,14 @@ def _describe(name: str, tallies: Any, max_length: int) -> dict[str, float]:
 JOB = Job(
     name="pack",
     summary="pack documents and translation pairs into pretraining TFRecords",
-    example="newsembed pack --articles work/clean --vocabulary work/vocabulary --bitext 'parallel/*.tsv' --output work/pack",
+    example=(
+        "newsembed pack --articles work/clean --vocabulary work/vocabulary --output work/pack \\\n"
+        "      --bitext 'parallel/*.tsv' memory.tmx.gz europarl.de,europarl.en"
+    ),
     inputs=(
         InputSpec("articles", "folder of the clean job"),
         InputSpec("vocabulary", "folder of the vocabulary job, or a vocab.txt"),
-        InputSpec("bitext", "TSV files, plain or .gz: source language, target language, source, target", required=False, many=True),
+        InputSpec("bitext", bitext.HELP, required=False, many=True, digest=bitext.digest),
     ),
     options=PackOptions,
     run=run,

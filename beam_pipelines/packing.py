@@ -10,6 +10,7 @@ from ..tasks.features import CLS_ID, PAD_ID, SEP_ID
 
 P = TypeVar("P")
 _FRAME = 2  # [CLS] and [SEP] around every piece
+_LARGEST = np.iinfo(np.int32).max
 
 
 def pack(pieces: Iterable[P], max_length: int, capacity: int, min_fill: float, length: Callable[[P], int]) -> Iterator[list[P]]:
@@ -50,6 +51,26 @@ def pack(pieces: Iterable[P], max_length: int, capacity: int, min_fill: float, l
             cache.put(row, room - tokens)
     while cache.rows:
         yield cache.take_fullest()
+
+
+def longest_first(pieces: Iterable[P], window_tokens: int, length: Callable[[P], int]) -> Iterator[P]:
+    """Reorders a stream for :func:`pack`: windows of about ``window_tokens`` tokens, in each the longest piece first.
+
+    Short pieces then find the gaps that long ones left, so that rows are nearly as full as best-fit decreasing makes them of all pieces
+    at once. Which pieces meet stays random across windows. A window should open fewer rows than the cache of :func:`pack` holds.
+
+    >>> list(longest_first([1, 5, 3, 2, 4], window_tokens=8, length=lambda piece: piece))
+    [5, 3, 1, 4, 2]
+    """
+    window: list[P] = []
+    tokens = 0
+    for piece in pieces:
+        window.append(piece)
+        tokens += length(piece)
+        if tokens >= window_tokens:
+            yield from sorted(window, key=length, reverse=True)
+            window, tokens = [], 0
+    yield from sorted(window, key=length, reverse=True)
 
 
 class _Cache(Generic[P]):
@@ -179,7 +200,7 @@ def make_row(pieces: Sequence[Piece], max_length: int) -> dict[str, list[int]]:
 
 def _renumber(word_ids: np.ndarray) -> np.ndarray:
     """Numbers words from 1; 0 stays."""
-    first = word_ids[word_ids > 0].min(initial=np.iinfo(np.int32).max)
+    first = word_ids[word_ids > 0].min(initial=_LARGEST)
     return np.where(word_ids > 0, word_ids - first + 1, 0)
 
 

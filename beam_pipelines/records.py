@@ -43,6 +43,8 @@ class Rejection(enum.StrEnum):
     # vocabulary, pack
     NOT_SAMPLED = "not_sampled"
     TOO_SHORT_TO_PACK = "too_short_to_pack"
+    EMPTY_SIDE = "empty_side"  # a translation pair without source or target text
+    SAME_LANGUAGE = "same_language"  # a translation pair in one language
     # vectors
     NO_VECTOR = "no_vector"
     # neighbors and triplets

@@ -58,7 +58,7 @@ STEPS = (
 USER_INPUTS = {
     "warc": "WARC files or patterns, as `newsembed crawl` or CC-NEWS writes them",
     "articles": "pre-extracted articles: JSONL (plain, .gz, .zst) or Parquet",
-    "bitext": "translation pairs as TSV: source language, target language, source, target",
+    "bitext": "translation pairs: TSV, TMX, or two aligned files joined by a comma (x.de,x.en), see `newsembed pack --help`",
     "alias_file": "your own alias table for entity linking: TSV of alias, entity id, prior; with --entity_embeddings",
     "entity_embeddings": "embeddings of its entities: X.npy with keys in X.tsv, or word2vec text",
     "topics_file": "copy of a topics.tsv that you edited, for the topics job to obey",

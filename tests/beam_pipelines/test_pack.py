@@ -7,13 +7,13 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from newsembed.beam_pipelines import bitext, files, jobs, parquet
-from newsembed.beam_pipelines.pack import JOB, PackOptions
-from newsembed.beam_pipelines.packing import cut_pair, frame, join_parts, make_row, pack, split_document
+from newsembed.beam_pipelines import files, jobs, parquet
+from newsembed.beam_pipelines.pack import JOB, PackOptions, _Rows
+from newsembed.beam_pipelines.packing import cut_pair, frame, join_parts, longest_first, make_row, pack, split_document
 from newsembed.beam_pipelines.records import Article, make_doc_id
 from newsembed.beam_pipelines.shards import Phase, Shard
 from newsembed.tasks.errors import InputError
-from newsembed.tasks.features import CLS_ID, FEATURES, SEP_ID, SPECIAL_TOKENS
+from newsembed.tasks.features import CLS_ID, FEATURES, SEP_ID, SPECIAL_TOKENS, TaskName
 from newsembed.tasks.vocabulary import Vocabulary
 
 LENGTH = 32
@@ -78,6 +78,50 @@ def test_a_larger_cache_fills_better():
     assert sum(lengths) / (512 * counts[2]) > 0.98
 
 
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.integers(1, 20), max_size=60), st.integers(1, 8), st.floats(0.1, 1.0))
+def test_order_and_the_end_of_a_row(lengths, capacity, min_fill):
+    """Pieces keep their order inside a row; a row is opened only by a piece that no open row had room for."""
+    rows = pack_lengths(lengths, max_length=20, capacity=capacity, min_fill=min_fill)
+    assert all(numbers == sorted(numbers) for numbers in ([number for _, number in row] for row in rows))
+    unbounded = pack_lengths(lengths, max_length=20, capacity=len(lengths) + 1, min_fill=1.0)
+    opened = lengths_of(sorted(unbounded, key=lambda row: row[0][1]))
+    assert all(sum(earlier) + later[0] > 20 for place, later in enumerate(opened) for earlier in opened[:place])
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.integers(1, 20), max_size=60), st.integers(1, 8))
+def test_packing_holds_no_more_than_the_cache(lengths, capacity):
+    taken = []
+    held = 0
+    for row in pack((taken.append(length) or length for length in lengths), 20, capacity, 1.0, int):
+        held = max(held, sum(taken))
+        taken = [sum(taken) - sum(row)]
+    assert held <= (capacity + 2) * 20  # the cache, the row that is done and the piece that came
+
+
+@given(st.lists(st.integers(1, 20), max_size=60), st.integers(1, 200))
+def test_longest_first_keeps_every_piece_within_its_window(lengths, window_tokens):
+    pieces = list(enumerate(lengths))
+    found = list(longest_first(pieces, window_tokens, lambda piece: piece[1]))
+    assert sorted(found) == pieces
+    start = 0
+    while start < len(pieces):
+        end = start + 1
+        while end < len(pieces) and sum(lengths[start:end]) < window_tokens:
+            end += 1
+        assert found[start:end] == sorted(pieces[start:end], key=lambda piece: (-piece[1], piece[0]))
+        start = end
+
+
+def test_longest_first_fills_better():
+    lengths = np.random.default_rng(0).integers(10, 120, 3_000).tolist()
+    shuffled = sum(1 for _ in pack(lengths, 256, 100, 0.99, int))
+    windows = sum(1 for _ in pack(longest_first(lengths, 100 * 256 // 2, int), 256, 100, 0.99, int))
+    assert windows < shuffled
+    assert sum(lengths) / (256 * windows) > 0.99
+
+
 @pytest.mark.parametrize("length", [0, 21])
 def test_impossible_pieces(length):
     with pytest.raises(ValueError, match="expected 1 to 20"):
@@ -129,6 +173,25 @@ def test_a_row_restarts_positions_and_numbers_words_throughout():
         "positions": [0, 1, 2, 3, 4, 0, 1, 2, 0, 0],
         "word_ids": [0, 1, 1, 2, 0, 0, 3, 0, 0, 0],
     }
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(WORDS.map(lambda words: np.repeat(np.arange(1, len(words) + 1), words)), max_size=4), st.integers(0, 9))
+def test_a_row_holds_its_pieces_apart(words, padding):
+    pieces = [frame(np.arange(100 * number, 100 * number + ids.size), ids) for number, ids in enumerate(words, start=1)]
+    used = sum(map(len, pieces))
+    row = {name: np.array(values) for name, values in make_row(pieces, used + padding).items()}
+    assert all(values[used:].tolist() == [0] * padding for values in row.values())
+    seen = 0
+    for number, piece in enumerate(pieces, start=1):
+        here = row["segment_ids"] == number
+        assert row["tokens"][here].tolist() == piece.tokens.tolist()
+        assert row["positions"][here].tolist() == list(range(len(piece)))
+        own = row["word_ids"][here]
+        assert ((own == 0) == (piece.word_ids == 0)).all()
+        assert (own[own > 0] - piece.word_ids[piece.word_ids > 0] == seen).all()  # numbered on, so no word crosses a border
+        seen = own.max()
+    assert row["segment_ids"][:used].tolist() == sorted(row["segment_ids"][:used])
 
 
 def article(name, title, body, language="en"):
@@ -221,26 +284,44 @@ def test_job_packs_translation_pairs(inputs, tmp_path):
     assert max(map(len, pieces)) == LENGTH
 
 
-def test_ranges_of_a_file_read_every_line_once(tmp_path):
-    path = tmp_path / "pairs.tsv"
-    path.write_text("".join(f"en\tde\tsource {number}\t{'x' * (number % 13)}\n" for number in range(50)))
-    for size in (1, 7, 64, 10_000):
-        texts = []
-        for index, (start, end) in enumerate(bitext.byte_ranges(str(path), size)):
-            with Shard(Phase(str(tmp_path / f"w{size}"), "p", 1), index) as shard:
-                texts += [pair.source for pair in bitext.read_pairs(shard, str(path), start, end)]
-                shard.written(shard.counts().read)
-        assert texts == [f"source {number}" for number in range(50)]
+def test_job_packs_tmx_and_aligned_files(inputs, tmp_path):
+    (tmp_path / "m.tmx").write_text(
+        "<tmx><header srclang='en'/><body><tu><tuv xml:lang='EN'><seg>a b c</seg></tuv><tuv xml:lang='de'><seg>c d e</seg></tuv></tu></body></tmx>"
+    )
+    (tmp_path / "c.en").write_text("a b\n\ne f\n")
+    (tmp_path / "c.pt_br").write_text("c d\nx\ng h\n")
+    given = [f"{tmp_path}/m.tmx", f"{tmp_path}/c.en,{tmp_path}/c.pt_br"]
+    manifest = run_job({**inputs, "bitext": given}, tmp_path / "out", min_tokens=4)
+    assert pieces_in(read_back(tmp_path / "out", "tlm", "en-de")) == [VOCABULARY.encode_documents(["a b c"], ["c d e"], LENGTH)[0].tolist()]
+    assert len(pieces_in(read_back(tmp_path / "out", "tlm", "en-pt-BR"))) == 2
+    assert (manifest["counts"]["in"], manifest["counts"]["out"]) == (7 + 1 + 3, 5 + 1 + 2)  # articles, TMX, aligned
+    assert manifest["counts"]["rejected"] == {"empty_side": 1, "too_short_to_pack": 1}
+    before = manifest["digest"]
+    (tmp_path / "c.pt_br").write_text("c d\nx\ng i\n")
+    assert run_job({**inputs, "bitext": given}, tmp_path / "out", min_tokens=4)["digest"] != before
+    (tmp_path / "c.pt_br").write_text("c d\n")
+    with pytest.raises(InputError, match="got 3 and 1 lines"):
+        run_job({**inputs, "bitext": given}, tmp_path / "out", min_tokens=4)
 
 
-def test_a_cut_archive_is_a_dead_letter(tmp_path):
-    whole = gzip.compress(b"en\tde\ta\tb\n" * 10_000, compresslevel=0)
-    (tmp_path / "cut.tsv.gz").write_bytes(whole[: len(whole) // 2])
-    with Shard(Phase(str(tmp_path), "p", 1), 0) as shard:
-        pairs = list(bitext.read_pairs(shard, str(tmp_path / "cut.tsv.gz")))
-        shard.written(len(pairs))
-    assert pairs
-    assert shard.counts().failed == {"truncated": 1}
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(["de", "en"]), st.integers(1, 14)), max_size=40), st.integers(10, 200))
+def test_a_shard_that_holds_too_much_packs_what_it_holds(tmp_path_factory, pieces, most_tokens):
+    folder = tmp_path_factory.mktemp("rows")
+    options = PackOptions(max_length=16)
+    with Shard(Phase(str(folder), "p", 1), 0) as shard:
+        rows = _Rows(shard, TaskName.TLM, options, most_tokens)
+        for number, (language, length) in enumerate(pieces):
+            rows.add(language, bytes([number]), frame(np.full(length, 100 + number), np.arange(1, length + 1)))
+            assert sum(len(piece) for held in rows._held.values() for _, piece in held) <= most_tokens
+        rows.finish()
+    found = [
+        piece
+        for language in ("de", "en")
+        if any(name == language for name, _ in pieces)
+        for piece in pieces_in(read_back(folder, "tlm", language, 16))
+    ]
+    assert sorted(found) == [[CLS_ID, *[100 + number] * length, SEP_ID] for number, (_, length) in enumerate(pieces)]
 
 
 def test_output_does_not_depend_on_the_run(inputs, tmp_path):

@@ -1,0 +1,63 @@
+"""Translation pairs from files: TSV, TMX, or two files aligned line by line; told apart by the suffix.
+
+=========================  ==================================================================================================
+``pairs.tsv``              source language, target language, source text, target text on each line
+``memory.tmx``             translation memory (TMX 1.4); the source language of a unit with each of its other languages
+``corpus.de,corpus.en``    two files with a sentence on each line (Moses): source, then target; the languages are the suffixes
+=========================  ==================================================================================================
+
+Each may end in ``.gz``; aligned files may have ``.txt`` behind the language.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from ...tasks.errors import InputError
+from .. import files
+from ..shards import Shard
+from . import aligned, tmx, tsv
+from .pairs import BitextPart, TranslationPair
+
+_BETWEEN: Final = ","
+HELP: Final = (
+    "translation pairs, told apart by suffix, each plain or .gz: TSV (x.tsv: source language, target language, source, target), "
+    "TMX (x.tmx), or two files aligned line by line, joined by a comma (x.de,x.en: the suffix is the language)"
+)
+
+
+def plan_parts(given: str) -> list[BitextPart]:
+    """Cuts one value of ``--bitext`` into parts that can be read apart. Reads aligned files once, to count their lines.
+
+    Raises:
+      InputError: for an unknown suffix, a missing file, aligned files of different lengths, or TMX that declares entities.
+    """
+    paths = given.split(_BETWEEN)
+    if len(paths) == 2:
+        return aligned.plan(paths[0], paths[1])
+    plain = given.lower().removesuffix(".gz")
+    if len(paths) == 1 and plain.endswith(".tsv"):
+        return tsv.plan(given)
+    if len(paths) == 1 and plain.endswith(".tmx"):
+        return tmx.plan(given)
+    raise InputError(
+        "no known form of translation pairs",
+        path=given,
+        field="--bitext",
+        remedy="give x.tsv, x.tmx (plain or .gz), or two aligned files joined by a comma: x.de,x.en",
+    )
+
+
+def read_pairs(shard: Shard, part: BitextPart) -> Iterator[TranslationPair]:
+    """The pairs of one part; counts every pair as read, and those it does not yield as rejected or failed."""
+    if len(part.paths) == 2:
+        return aligned.read(shard, part)
+    is_tmx = part.paths[0].lower().removesuffix(".gz").endswith(".tmx")
+    return tmx.read(shard, part) if is_tmx else tsv.read(shard, part)
+
+
+def digest(given: str) -> str:
+    """Digest of one value of ``--bitext``: of its file, or of both."""
+    return " ".join(files.file_digest(path) for path in given.split(_BETWEEN))
+
+
+__all__ = ["HELP", "BitextPart", "TranslationPair", "digest", "plan_parts", "read_pairs"]

@@ -1,0 +1,143 @@
+"""What the readers of translation pairs share: the pair, its checks, and lines of files of any size."""
+
+import codecs
+import contextlib
+import dataclasses
+import functools
+import gzip
+import io
+from collections.abc import Iterator
+from typing import BinaryIO, Final, cast
+
+from .. import files
+from ..records import Failure, Rejection
+from ..shards import Shard
+from ..texts import language_key
+
+RANGE_BYTES: Final = 32 << 20  # what one worker reads of a file that can be cut
+MOST_BYTES: Final = 1 << 20  # of a line, and characters of a translation unit: no sentence is as long, but a broken file may be
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TranslationPair:
+    """Two texts that say the same.
+
+    Attributes:
+      key: file and byte offset, unique within a file.
+      languages: ``"<source>-<target>"``, BCP-47 tags, a part of paths.
+      source: text, not blank.
+      target: text, not blank.
+    """
+
+    key: str
+    languages: str
+    source: str
+    target: str
+
+
+@dataclasses.dataclass(frozen=True)
+class BitextPart:
+    """What one shard reads.
+
+    Attributes:
+      paths: a file of TSV or TMX, or a source file and the target file aligned with it.
+      starts: byte offset in each of them.
+      end: records that begin at this byte of the first file, or behind it, are the next part's; ``None`` for the file's end.
+    """
+
+    paths: tuple[str, ...]
+    starts: tuple[int, ...] = (0,)
+    end: int | None = None
+
+
+def accept_pair(shard: Shard, key: str, languages: tuple[str, str], texts: tuple[str, str]) -> TranslationPair | None:
+    """The pair; ``None``, and counted as rejected or failed, if it is none."""
+    tags = [language_tag(language) for language in languages]
+    for language, tag in zip(languages, tags, strict=True):
+        if tag is None:
+            shard.fail(key, Failure.BROKEN_RECORD, f"language {language!r} is no BCP-47 tag", " | ".join(texts))
+            return None
+    if tags[0] == tags[1]:
+        shard.reject(key, Rejection.SAME_LANGUAGE, f"both sides are {tags[0]}", " | ".join(texts))
+        return None
+    blank = [side for side, text in zip(("source", "target"), texts, strict=True) if not text.strip()]
+    if blank:
+        shard.reject(key, Rejection.EMPTY_SIDE, f"no text: {' and '.join(blank)}", " | ".join(texts))
+        return None
+    return TranslationPair(key, f"{tags[0]}-{tags[1]}", *texts)
+
+
+@functools.lru_cache(maxsize=4_096)  # every pair of a file asks for the same few
+def language_tag(language: str) -> str | None:
+    """A language as BCP-47 writes it (RFC 5646, section 2.1.1), ``None`` for what is no tag.
+
+    >>> language_tag("EN"), language_tag("pt_br"), language_tag("ZH-hant-tw")
+    ('en', 'pt-BR', 'zh-Hant-TW')
+    """
+    tag = language.strip().replace("_", "-")
+    if not tag or language_key(tag) is None:
+        return None
+    first, *subtags = tag.lower().split("-")
+    written = [first]
+    for subtag in subtags:
+        private = len(first) == 1 or any(len(before) == 1 for before in written)  # x-…, u-…: what follows has no case
+        if not private and subtag.isalpha() and len(subtag) in (2, 4):
+            subtag = subtag.upper() if len(subtag) == 2 else subtag.title()  # noqa: PLW2901 - the subtag, written as it should be
+        written.append(subtag)
+    return "-".join(written)
+
+
+def base_name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def is_compressed(path: str) -> bool:
+    return path.lower().endswith(".gz")
+
+
+@contextlib.contextmanager
+def open_plain(path: str) -> Iterator[BinaryIO]:
+    """Opens a file for reading, unpacked if it is compressed."""
+    with files.open_read(path) as raw:
+        yield cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if is_compressed(path) else raw
+
+
+def read_lines(path: str, start: int = 0) -> Iterator[tuple[int, bytes]]:
+    r"""Byte offset and bytes of every line from ``start`` on. Only ``\n`` ends a line, so that aligned files stay aligned.
+
+    A line of more than ``MOST_BYTES`` is cut behind that many and one: whoever reads sees that it is too long, and memory does not.
+
+    Raises:
+      EOFError, OSError, zlib.error: where a compressed file is cut or broken.
+    """
+    with open_plain(path) as source:
+        if start:
+            source.seek(start, io.SEEK_SET)
+        offset = start
+        while line := source.readline(MOST_BYTES + 1):
+            length = len(line)
+            if length > MOST_BYTES and not line.endswith(b"\n"):
+                length += _skip_line(source)
+            yield offset, line if offset else line.removeprefix(codecs.BOM_UTF8)
+            offset += length
+
+
+def _skip_line(source: BinaryIO) -> int:
+    skipped = 0
+    while rest := source.readline(MOST_BYTES):
+        skipped += len(rest)
+        if rest.endswith(b"\n"):
+            break
+    return skipped
+
+
+def decode_line(shard: Shard, key: str, line: bytes) -> str | None:
+    """The text of a line without its end; ``None``, and counted as failed, if it is too long or no UTF-8."""
+    if len(line) > MOST_BYTES:
+        shard.fail(key, Failure.TOO_LARGE, f"a line of more than {MOST_BYTES} bytes", line[:200].decode("utf-8", errors="replace"))
+        return None
+    try:
+        return line.decode("utf-8").rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        shard.fail(key, Failure.UNDECODABLE, str(error), line.decode("utf-8", errors="replace"))
+        return None

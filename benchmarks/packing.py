@@ -1,0 +1,205 @@
+"""How full greedy packing (Algorithm 1) fills rows with real translation pairs, beside sequential packing and best-fit decreasing.
+
+    python benchmarks/packing.py multi30k/train.en.gz,multi30k/train.de.gz news.tmx --lengths 128 256 512 --capacities 10 100 1000
+
+Each argument is one value of `newsembed pack --bitext`. Pairs become pieces as in that job: the same vocabulary rules, the same cut, the same
+shortest pair, the same shuffle. Fill is the share of tokens that are no padding; compression is pieces (rows without packing) by rows.
+"Greedy" is Algorithm 1 as the job runs it, on windows of shuffled pieces with the longest first; "shuffled" leaves the windows out.
+Sequential packing fills one row after the other. Best-fit decreasing sees all pieces at once and sorts them first: no stream can do that, so
+it stands for what is left to gain. The bound is the fill of as few rows as the tokens could possibly have.
+"""
+
+import argparse
+import bisect
+import collections
+import functools
+import itertools
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import numpy as np
+from newsembed.beam_pipelines import bitext
+from newsembed.beam_pipelines.bitext import TranslationPair
+from newsembed.beam_pipelines.bitext.pairs import base_name
+from newsembed.beam_pipelines.pack import PackOptions, pack_shard
+from newsembed.beam_pipelines.packing import cut_pair, longest_first, pack
+from newsembed.beam_pipelines.shards import Phase, Shard
+from newsembed.beam_pipelines.texts import shuffle_key
+from newsembed.beam_pipelines.vocabulary_learning import WordCount, learn_pieces
+from newsembed.tasks.vocabulary import Vocabulary, normalize_for_learning
+
+PAIRS_AT_ONCE = 1_024
+AROUND_A_PAIR = 3  # [CLS] and two [SEP]
+PAPER = 8.5  # section 3.1: compression on the paper's translation pairs at L = 512
+
+Rows = list[list[int]]
+Packer = Callable[[Sequence[int], int], Rows]
+
+
+def sequential(pieces: Sequence[int], max_length: int) -> Rows:
+    """Opens a new row whenever a piece does not fit into the last one."""
+    rows: Rows = []
+    room = 0
+    for piece in pieces:
+        if piece > room:
+            rows.append([])
+            room = max_length
+        rows[-1].append(piece)
+        room -= piece
+    return rows
+
+
+def best_fit_decreasing(pieces: Sequence[int], max_length: int) -> Rows:
+    """The longest piece first, each into the row with the least room that holds it."""
+    rows: Rows = []
+    open_rows: list[tuple[int, int]] = []  # (room, number), sorted
+    for piece in sorted(pieces, reverse=True):
+        place = bisect.bisect_left(open_rows, (piece, -1))
+        if place < len(open_rows):
+            room, number = open_rows.pop(place)
+        else:
+            room, number = max_length, len(rows)
+            rows.append([])
+        rows[number].append(piece)
+        if room > piece:
+            bisect.insort(open_rows, (room - piece, number))
+    return rows
+
+
+def greedy(pieces: Iterable[int], max_length: int, capacity: int) -> Rows:
+    """Algorithm 1 on the pieces as they come."""
+    return list(pack(pieces, max_length, capacity, PackOptions().min_fill, int))
+
+
+def greedy_longest_first(pieces: Sequence[int], max_length: int, capacity: int) -> Rows:
+    """Algorithm 1 as the job runs it: the longest piece of each window first."""
+    return greedy(longest_first(pieces, capacity * max_length // 2, int), max_length, capacity)
+
+
+def read_all(given: str) -> list[TranslationPair]:
+    """The pairs of one value of ``--bitext``, in the order in which the job packs them."""
+    parts = bitext.plan_parts(given)
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        for index, part in enumerate(parts):
+            with Shard(Phase(folder, "read", len(parts)), index) as shard:
+                for pair in bitext.read_pairs(shard, part):
+                    shard.written()
+                    found.append(pair)
+    return sorted(found, key=lambda pair: shuffle_key(pair.key))
+
+
+def learn(pairs: Sequence[TranslationPair], size: int) -> Vocabulary:
+    """A vocabulary of the pairs themselves, by the repository's own learner."""
+    counts: collections.Counter[str] = collections.Counter()
+    for batch in _batches(pairs):
+        for text in normalize_for_learning([side for pair in batch for side in (pair.source, pair.target)]):
+            counts.update(text.split(" ") if text else ())
+    words = [WordCount(word, counts[word]) for word in sorted(counts)]
+    return Vocabulary(learn_pieces(lambda: words, size, min_frequency=2, limit_alphabet=1_000).pieces)
+
+
+def side_lengths(pairs: Sequence[TranslationPair], vocabulary: Vocabulary) -> list[tuple[int, int]]:
+    """Tokens of source and target of every pair."""
+    sizes: list[tuple[int, int]] = []
+    for batch in _batches(pairs):
+        sides = [vocabulary.encode_texts([getattr(pair, side) for pair in batch]) for side in ("source", "target")]
+        sizes += [(source.size, target.size) for source, target in zip(*sides, strict=True)]
+    return sizes
+
+
+def piece_lengths(sizes: Sequence[tuple[int, int]], max_length: int) -> list[int]:
+    """Tokens of every piece, [CLS] and [SEP] included; too short pairs are left out."""
+    return [
+        sum(cut_pair(source, target, max_length - AROUND_A_PAIR)) + AROUND_A_PAIR
+        for source, target in sizes
+        if source and target and source + target >= PackOptions().min_tokens
+    ]
+
+
+def _batches(pairs: Sequence[TranslationPair]) -> Iterator[tuple[TranslationPair, ...]]:
+    remaining = iter(pairs)
+    while batch := tuple(itertools.islice(remaining, PAIRS_AT_ONCE)):
+        yield batch
+
+
+def describe(pieces: Sequence[int], rows: Rows, max_length: int) -> str:
+    """Fill and compression; refuses a result that lost a piece or overfilled a row."""
+    assert sorted(itertools.chain.from_iterable(rows)) == sorted(pieces)
+    assert all(sum(row) <= max_length for row in rows)
+    return f"{sum(pieces) / (len(rows) * max_length):.4f} ({len(pieces) / len(rows):.2f} x)"
+
+
+def tokens_per_second(pieces: Sequence[int], max_length: int, packer: Packer) -> float:
+    """Tokens packed in a second of this process's CPU time: the best of three runs."""
+    seconds = []
+    for _ in range(3):
+        start = time.process_time()
+        packer(pieces, max_length)
+        seconds.append(time.process_time() - start)
+    return sum(pieces) / min(seconds)
+
+
+def job_tokens_per_second(given: str, vocabulary: Vocabulary, max_length: int) -> float:
+    """The same of the whole job's shard: read, tokenize, shuffle, pack, write TFRecords."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/vocab.txt"
+        with open(path, "w", encoding="utf-8") as file:
+            file.writelines(f"{piece}\n" for piece in vocabulary.pieces)
+        parts = bitext.plan_parts(given)
+        tokens, seconds = 0, []
+        for run in range(2):  # the first builds the tokenizer
+            tokens, start = 0, time.process_time()
+            for index, part in enumerate(parts):
+                with Shard(Phase(f"{folder}/{run}", "pack", len(parts)), index) as shard:
+                    pack_shard(shard, part, path, PackOptions(max_length=max_length))
+                tokens += sum(count for name, count in shard.counts().tallies.items() if name.startswith("tokens/"))
+            seconds.append(time.process_time() - start)
+    return tokens / seconds[-1]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("bitext", nargs="+", help="x.tsv, x.tmx or x.de,x.en, plain or .gz")
+    parser.add_argument("--lengths", type=int, nargs="+", default=[128, 256, 512], help="L")
+    parser.add_argument("--capacities", type=int, nargs="+", default=[10, 100, 1_000], help="C of Algorithm 1")
+    parser.add_argument("--vocabulary", help="vocab.txt; learned from the pairs themselves by default")
+    parser.add_argument("--vocabulary_size", type=int, default=32_000, help="pieces to learn")
+    args = parser.parse_args()
+    pairs = {given: read_all(given) for given in args.bitext}
+    vocabulary = (
+        Vocabulary.load(args.vocabulary)
+        if args.vocabulary
+        else learn([pair for found in pairs.values() for pair in found], args.vocabulary_size)
+    )
+    sizes = {given: side_lengths(found, vocabulary) for given, found in pairs.items()}
+    print(f"vocabulary: {vocabulary.size:,} pieces; min fill {PackOptions().min_fill}; the paper reports {PAPER} x at 512\n")
+    packers: dict[str, Packer] = {
+        "sequential": sequential,
+        f"greedy, shuffled, C = {max(args.capacities)}": functools.partial(greedy, capacity=max(args.capacities)),
+        **{f"greedy, C = {capacity}": functools.partial(greedy_longest_first, capacity=capacity) for capacity in args.capacities},
+        "best-fit decreasing": best_fit_decreasing,
+    }
+    print(f"| pairs | L | pieces | mean | {' | '.join(packers)} | bound |")
+    print("|---" * (5 + len(packers)) + "|")
+    for given, found in pairs.items():
+        for max_length in args.lengths:
+            pieces = piece_lengths(sizes[given], max_length)
+            bound = sum(pieces) / (-(-sum(pieces) // max_length) * max_length)
+            cells = [describe(pieces, packer(pieces, max_length), max_length) for packer in packers.values()]
+            name = f"{base_name(given.partition(',')[0])} {found[0].languages}"
+            print(
+                f"| {name} | {max_length} | {len(pieces):,} | {np.mean(pieces):.1f} | {' | '.join(cells)} | {bound:.4f} |",
+                flush=True,
+            )
+    given, longest = max(sizes, key=lambda name: len(sizes[name])), max(args.lengths)
+    pieces = piece_lengths(sizes[given], longest)
+    print(f"\n| L = {longest}, {base_name(given.partition(',')[0])} {pairs[given][0].languages} | tokens per CPU-second |\n|---|---|")
+    for name, packer in packers.items():
+        print(f"| {name}, packing alone | {tokens_per_second(pieces, longest, packer):,.0f} |")
+    print(f"| the job's shard: read, tokenize, shuffle, pack, write | {job_tokens_per_second(given, vocabulary, longest):,.0f} |")
+
+
+if __name__ == "__main__":
+    main()
