@@ -21,6 +21,7 @@ from .axes import mesh_axes, shard_count
 # Logits that one device may hold at a time: 256 MiB of float32.
 LOGITS_AT_A_TIME: Final = 1 << 26
 _CHUNK_MULTIPLE: Final = 1024  # so that a chunk fills the tiles of a matrix unit
+_LARGEST_CHUNK: Final = 16 * _CHUNK_MULTIPLE  # a chunk's part of the table and of its gradient takes room, too
 
 
 class SoftmaxTerms(NamedTuple):
@@ -55,10 +56,12 @@ def automatic_chunk(positions: int, pieces: int) -> int:
       pieces: of the table on one device.
 
     Returns:
-      `pieces` where all of them fit; else a multiple of 1024, the least even where it does not fit.
+      `pieces` where all of them fit; else a multiple of 1024 up to 16,384, the least even where it does not fit.
     """
     fits = LOGITS_AT_A_TIME // positions
-    return pieces if pieces <= fits else min(pieces, max(_CHUNK_MULTIPLE, fits // _CHUNK_MULTIPLE * _CHUNK_MULTIPLE))
+    if pieces <= fits:
+        return pieces
+    return min(pieces, _LARGEST_CHUNK, max(_CHUNK_MULTIPLE, fits // _CHUNK_MULTIPLE * _CHUNK_MULTIPLE))
 
 
 def chunk_of_device(positions: int, pieces: int, chunk: int) -> int:
