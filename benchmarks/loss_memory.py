@@ -79,7 +79,7 @@ def triplets(partitioner: Partitioner, mesh: Mesh, config: EncoderConfig, length
 
 def main() -> None:
     print(f"jax {jax.__version__}")
-    for devices, model_parallel in ((1, 1), (8, 2)):
+    for devices, model_parallel in ((1, 1), (8, 1), (8, 2)):
         partitioner = Partitioner(model_parallel=model_parallel)
         mesh = partitioner.make_mesh(jax.devices()[:devices])
         place = f"{devices // model_parallel} x {model_parallel} devices"
@@ -88,6 +88,8 @@ def main() -> None:
             print(
                 f"{place}, masked language model, {positions} positions, {PIECES} pieces: whole {whole:.2f} GiB, in chunks {chunked:.2f} GiB"
             )
+        if (devices, model_parallel) == (8, 1):
+            continue
         for length, chunk in ((128, 0), (128, 3072), (128, 768)):
             taken = triplets(partitioner, mesh, SMALL, length, 8192, chunk)
             print(f"{place}, 8192 triplets of {length} tokens, 4 x 256, gradient_chunk={chunk}: {taken:.2f} GiB", flush=True)

@@ -146,7 +146,7 @@ def _local_terms(chunk: int, axes: _Axes, states: jax.Array, table: jax.Array, b
 
     count = targets.shape[0]
     empty = (jnp.full(count, -jnp.inf, jnp.float32), jnp.zeros(count, jnp.float32), jnp.zeros(count, jnp.float32))
-    largest, total, target = _over_chunks(add, _varying(empty, axes), table.shape[0], chunk)
+    largest, total, target = _over_chunks(add, _varying(empty, axes.batch + axes.vocab), table.shape[0], chunk)
     if axes.vocab:
         own, largest = largest, jax.lax.pmax(largest, axes.vocab)
         total, target = jax.lax.psum((total * jnp.exp(own - largest), target), axes.vocab)
@@ -175,17 +175,18 @@ def _local_gradients(
         logits_gradient = log_normalizer_gradient[:, None] * probabilities + jnp.where(right, target_gradient[:, None], 0.0)
         narrow = logits_gradient.astype(states.dtype)
         states_gradient += jnp.matmul(narrow, pieces.astype(states.dtype), preferred_element_type=jnp.float32)
-        own = jnp.matmul(narrow.T, states, preferred_element_type=jnp.float32)
-        table_gradient = jax.lax.dynamic_update_slice_in_dim(table_gradient, own, start, axis=0)
-        bias_gradient = jax.lax.dynamic_update_slice_in_dim(bias_gradient, jnp.sum(logits_gradient, axis=0), start, axis=0)
+        own = jnp.matmul(narrow.T, states, preferred_element_type=jnp.float32), jnp.sum(logits_gradient, axis=0)
+        # Summed over the batch chunk by chunk: afterwards it would take a second gradient of the whole table.
+        of_pieces, of_biases = jax.lax.psum(own, axes.batch) if axes.batch else own
+        table_gradient = jax.lax.dynamic_update_slice_in_dim(table_gradient, of_pieces, start, axis=0)
+        bias_gradient = jax.lax.dynamic_update_slice_in_dim(bias_gradient, of_biases, start, axis=0)
         return states_gradient, table_gradient, bias_gradient
 
-    empty = tuple(jnp.zeros(array.shape, jnp.float32) for array in (states, table, bias))
-    states_gradient, table_gradient, bias_gradient = _over_chunks(add, _varying(empty, axes), table.shape[0], chunk)
+    of_states, *of_table = (jnp.zeros(array.shape, jnp.float32) for array in (states, table, bias))
+    empty = (_varying(of_states, axes.batch + axes.vocab), *_varying(of_table, axes.vocab))
+    states_gradient, table_gradient, bias_gradient = _over_chunks(add, empty, table.shape[0], chunk)
     if axes.vocab:
         states_gradient = jax.lax.psum(states_gradient, axes.vocab)
-    if axes.batch:
-        table_gradient, bias_gradient = jax.lax.psum((table_gradient, bias_gradient), axes.batch)
     return states_gradient.astype(states.dtype), table_gradient.astype(table.dtype), bias_gradient.astype(bias.dtype)
 
 
@@ -212,7 +213,6 @@ def _first_piece(axes: _Axes, own: int) -> jax.Array | int:
     return jax.lax.axis_index(axes.vocab) * own if axes.vocab else 0
 
 
-def _varying(arrays: Any, axes: _Axes) -> Any:
-    """Marks what starts alike on every device and then differs, as shard_map asks of the carry of a loop."""
-    names = axes.batch + axes.vocab
+def _varying(arrays: Any, names: tuple[str, ...]) -> Any:
+    """Marks what starts alike on every device of these mesh axes and then differs, as shard_map asks of the carry of a loop."""
     return jax.lax.pcast(arrays, names, to="varying") if names else arrays

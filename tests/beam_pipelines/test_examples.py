@@ -219,7 +219,7 @@ def test_several_negatives_of_one_pair_become_one_example(inputs, tmp_path):
 
 
 def test_several_negatives_and_translation_exclude_each_other(inputs, tmp_path):
-    for name in ("model.bin", "source.spm", "target.spm"):
+    for name in ("model.bin", "config.json", "shared_vocabulary.json", "source.spm", "target.spm"):
         (tmp_path / "models" / "fr").mkdir(parents=True, exist_ok=True)
         (tmp_path / "models" / "fr" / name).touch()
     inputs |= {"translation_models": [str(tmp_path / "models")]}
