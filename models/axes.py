@@ -5,10 +5,9 @@ import jax
 
 
 def mesh_axes(logical_axis: str) -> tuple[str, ...]:
-    """Names of the mesh axes that a logical axis is sharded over; none without a mesh or rules in force, or where they have one device.
+    """Names of the mesh axes that a logical axis is sharded over, by flax's axis rules and jax's mesh in force.
 
-    Raises:
-      ValueError: never for an axis without a rule: it is sharded over nothing.
+    Axes of one device are left out; without a mesh, rules, or a rule for the axis there are none.
     """
     mesh = jax.sharding.get_abstract_mesh()
     (found,) = nn.logical_to_mesh_axes((logical_axis,)) or (None,)
