@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import apache_beam as beam
@@ -52,6 +52,12 @@ class ExamplesOptions:
         default=0.5, metadata={"help": "least similarity of a usable anchor text to the title"}
     )
     max_anchor_texts: int = dataclasses.field(default=8, metadata={"help": "anchor texts kept of a document, the most similar ones"})
+    negatives_per_example: int = dataclasses.field(
+        default=1,
+        metadata={
+            "help": "triplets of one anchor and positive that become one example with so many negatives (--triplets.negatives_per_positive mines them)"
+        },
+    )
     translate_share: float = dataclasses.field(
         default=1.0, metadata={"help": "share of the triplets without English that get an English positive and negative"}
     )
@@ -71,6 +77,7 @@ class ExamplesOptions:
         _require(fits, "weights", self.weights, f"{rows} numbers, none negative, not all 0")
         _require(0 <= self.min_anchor_similarity <= 1, "min_anchor_similarity", self.min_anchor_similarity, "a number from 0 to 1")
         _require(self.max_anchor_texts >= 0, "max_anchor_texts", self.max_anchor_texts, "0 or more")
+        _require(self.negatives_per_example >= 1, "negatives_per_example", self.negatives_per_example, "1 or more")
         _require(0 <= self.translate_share <= 1, "translate_share", self.translate_share, "a number from 0 to 1")
         _require(self.translate_words >= 1, "translate_words", self.translate_words, "1 or more")
         _require(self.translation_beam >= 1, "translation_beam", self.translation_beam, "1 or more")
@@ -127,28 +134,45 @@ def read_wanted(path: str, workspace: str, options: ExamplesOptions, plan: Trans
         if anchor is None or positive is None or negative is None:
             continue  # fails by name when the examples are written
         key = "-".join(doc_ids)
-        for row in _draw(key, anchor, positive, negative, options):
+        for row in _draw(key, anchor, positive, [negative], options):
             pair = positive_document(row, anchor, positive), negative
             if plan.refusal(key, anchor, *pair) is None:
                 yield from ((document.doc_id, 0) for document in pair)
 
 
 def _draw(
-    key: str, anchor: DocumentTokens, positive: DocumentTokens, negative: DocumentTokens, options: ExamplesOptions
+    key: str, anchor: DocumentTokens, positive: DocumentTokens, negatives: Sequence[DocumentTokens], options: ExamplesOptions
 ) -> list[Augmentation]:
-    possible = possible_augmentations(anchor, positive, negative)
-    return draw_augmentations(possible, options.weights, options.augmentations_per_triplet, key)
+    """Rows of Table 1 for which all negatives have their texts."""
+    possible = [possible_augmentations(anchor, positive, negative) for negative in negatives]
+    shared = [row for row in possible[0] if all(row in others for others in possible)]
+    return draw_augmentations(shared, options.weights, options.augmentations_per_triplet, key)
 
 
 def write_examples(shard: Shard, rows: list[Any], options: ExamplesOptions, plan: TranslationPlan | None) -> None:
     """Writes the triplets and labelled documents of one shard in shuffled order."""
     writer = _Writer(shard, open_store(f"{shard.workspace}/_tokens"), options, plan)
-    for row in sorted(rows, key=lambda row: shuffle_key(*row)):
-        shard.read()
-        if row[0] == TaskName.TRIPLETS:
-            writer.write_triplet(row)
+    for group in group_negatives(sorted(rows, key=lambda row: shuffle_key(*row)), options.negatives_per_example):
+        shard.read(len(group))
+        if group[0][0] == TaskName.TRIPLETS:
+            writer.write_triplets(group)
         else:
-            writer.write_topics(row)
+            writer.write_topics(group[0])
+
+
+def group_negatives(rows: Iterable[Any], count: int) -> list[list[Any]]:
+    """Triplets that differ in their negative only, up to `count` together, in the order of the first; every other row by itself."""
+    groups: list[list[Any]] = []
+    open_groups: dict[Any, list[Any]] = {}
+    for row in rows:
+        shared = (*row[:3], row[4]) if row[0] == TaskName.TRIPLETS else row
+        group = open_groups.get(shared)
+        if group is None or len(group) == count or row[0] != TaskName.TRIPLETS:
+            groups.append([row])
+            open_groups[shared] = groups[-1]
+        else:
+            group.append(row)
+    return groups
 
 
 class _Writer:
@@ -161,26 +185,36 @@ class _Writer:
         self._plan = plan
         self._files: dict[tuple[TaskName, str], TFRecordShardWriter] = {}
 
-    def write_triplet(self, row: _TripletRow) -> None:
+    def write_triplets(self, rows: list[_TripletRow]) -> None:
+        """One example of each row of Table 1 that is drawn, with the negatives of all `rows`, which differ in nothing else."""
+        readable = [found for row in rows if (found := self._read(row)) is not None]
+        if not readable:
+            return
+        (key, language, anchor, positive, _), negatives = readable[0], [negative for *_, negative in readable]
+        drawn = _draw(key, anchor, positive, negatives, self._options)
+        if not drawn:
+            for unusable, *_ in readable:
+                self._shard.fail(unusable, Failure.MISSING_FIELD, "the documents have no texts for any row of Table 1 that has a weight")
+            return
+        self._shard.written(len(readable))
+        for augmentation in drawn:
+            english = self._find_english(key, anchor, positive_document(augmentation, anchor, positive), negatives[0])
+            triplets = [augment(augmentation, anchor, positive, one, self._options.max_length, key, english) for one in negatives]
+            self._write(TaskName.TRIPLETS, language, triplet_features(triplets, anchor.doc_id, language))
+            self._shard.tally(f"augmentation/{augmentation.name.lower()}")
+
+    def _read(self, row: _TripletRow) -> tuple[str, str, DocumentTokens, DocumentTokens, DocumentTokens] | None:
+        """Key, language, anchor, positive and negative of a triplet, or ``None`` after it failed by name."""
         _, *doc_ids, tag = row
         key, language = "-".join(doc_ids), language_key(tag)
         documents = self._find(key, doc_ids)
         if documents is None:
-            return
+            return None
         if language is None:
             self._shard.fail(key, Failure.BROKEN_RECORD, f"language {tag!r} is no BCP-47 tag")
-            return
+            return None
         anchor, positive, negative = documents
-        drawn = _draw(key, anchor, positive, negative, self._options)
-        if not drawn:
-            self._shard.fail(key, Failure.MISSING_FIELD, "the documents have no texts for any row of Table 1 that has a weight")
-            return
-        self._shard.written()
-        for augmentation in drawn:
-            english = self._find_english(key, anchor, positive_document(augmentation, anchor, positive), negative)
-            triplet = augment(augmentation, anchor, positive, negative, self._options.max_length, key, english)
-            self._write(TaskName.TRIPLETS, language, triplet_features(triplet, anchor.doc_id, language))
-            self._shard.tally(f"augmentation/{augmentation.name.lower()}")
+        return key, language, anchor, positive, negative
 
     def write_topics(self, row: _TopicRow) -> None:
         _, doc_id, topic_ids, labels = row
@@ -231,18 +265,19 @@ class _Writer:
         self._shard.tally(f"{_EXAMPLES}{task}/{language}")
 
 
-def triplet_features(triplet: AugmentedTriplet, anchor_doc_id: str, language: str) -> dict[str, Any]:
-    """A triplet as the features of `tasks.features.TRIPLET_FEATURES`."""
+def triplet_features(triplets: Sequence[AugmentedTriplet], anchor_doc_id: str, language: str) -> dict[str, Any]:
+    """Triplets that differ in their negative only as the features of `tasks.features.TRIPLET_FEATURES`."""
+    first = triplets[0]
     return {
-        "anchor_tokens": triplet.anchor_tokens.tolist(),
-        "positive_tokens": triplet.positive_tokens.tolist(),
-        "negative_tokens": triplet.negative_tokens.tolist(),
-        "augmentation": int(triplet.augmentation),
-        "translated": int(triplet.translated),
+        "anchor_tokens": first.anchor_tokens.tolist(),
+        "positive_tokens": first.positive_tokens.tolist(),
+        "negative_tokens": [token for triplet in triplets for token in triplet.negative_tokens.tolist()],
+        "augmentation": int(first.augmentation),
+        "translated": int(first.translated),
         "language": language,
         "anchor_doc_id": doc_id_to_words(anchor_doc_id),
-        "positive_doc_id": doc_id_to_words(triplet.positive_doc_id),
-        "negative_doc_id": doc_id_to_words(triplet.negative_doc_id),
+        "positive_doc_id": doc_id_to_words(first.positive_doc_id),
+        "negative_doc_id": [word for triplet in triplets for word in doc_id_to_words(triplet.negative_doc_id)],
     }
 
 
@@ -254,6 +289,12 @@ def run(run: JobRun) -> None:
     vocabulary = vocabulary_path(run.input("vocabulary"))
     Vocabulary.load(vocabulary)  # a broken file is the user's to mend, so it must not fail inside a worker
     if run.inputs["translation_models"]:
+        if run.options.negatives_per_example > 1:
+            raise InputError(
+                f"got {run.options.negatives_per_example} together with --translation_models, expected 1",
+                field="--negatives_per_example",
+                remedy="an example is translated as a whole, which is done for single negatives only: leave one of the two out",
+            )
         # Translating nothing loads the model: a broken one is the user's to mend too.
         translator = _open_translator(run)
         for language in translator.languages:

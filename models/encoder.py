@@ -192,11 +192,18 @@ class NewsEncoder(nn.Module):
         Returns:
           float32 [B, K, V].
         """
-        states = self.mlm_norm(nn.gelu(self.mlm_transform(hidden), approximate=False))
-        if self.config.embedding_init == "t5":
-            states *= self.config.hidden_size**-0.5
+        states = self.mlm_states(hidden)
         table = self.token_embedding.astype(states.dtype)
         return jnp.einsum("bkh,vh->bkv", states, table, preferred_element_type=jnp.float32) + self.mlm_bias
+
+    def mlm_states(self, hidden: jax.Array) -> jax.Array:
+        """What `mlm_logits` multiplies with the output table: [B, K, H] -> [B, K, H] in the configured dtype."""
+        states = self.mlm_norm(nn.gelu(self.mlm_transform(hidden), approximate=False))
+        return states * self.config.hidden_size**-0.5 if self.config.embedding_init == "t5" else states
+
+    def output_table(self) -> tuple[jax.Array, jax.Array]:
+        """The table [V, H] and bias [V] between those states and the logits, float32."""
+        return self.token_embedding, self.mlm_bias
 
     def pool_pieces(self, hidden: jax.Array, segment_ids: jax.Array) -> jax.Array:
         """What the heads would read of every piece of packed rows.

@@ -4,16 +4,31 @@ All are pure functions of global arrays. Under `jit` with the batch sharded over
 positives and negatives are gathered by the compiler. Losses are float32 scalars.
 """
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-TEMPERATURE = 0.05
+from .chunks import map_chunks
+from .softmax import SoftmaxTerms
+
+TEMPERATURE: Final = 0.05
+_NORM_FLOOR: Final = 1e-12
+_UNIFORMITY_SCALE: Final = 2.0  # Wang and Isola's t
 
 
 class DocumentIds(NamedTuple):
-    """Who is who in a batch of triplets: each int32 [B, 2], the two words of a document id."""
+    """Who is who in a batch of triplets: int32, the two words of each document id.
+
+    `clean` keeps one article of a cluster of (near) duplicates, so an id stands for its cluster. Only where the search for near duplicates
+    was turned off are there copies under ids of their own, and then no job knows of them.
+
+    Attributes:
+      anchor: [B, 2].
+      positive: [B, 2].
+      negative: [B, 2] or [B, N, 2], as the negatives.
+    """
 
     anchor: jax.Array
     positive: jax.Array
@@ -37,21 +52,35 @@ def masked_language_model(logits: jax.Array, targets: jax.Array, weights: jax.Ar
       targets: int32 [B, K].
       weights: [B, K], 1 where a token is to be predicted, 0 where the slot is empty.
     """
+    return mean_cross_entropy(terms_of_logits(logits, targets), weights)
+
+
+def terms_of_logits(logits: jax.Array, targets: jax.Array) -> SoftmaxTerms:
+    """`SoftmaxTerms` [...] of logits [..., V] that exist, for targets int32 [...]; `softmax.softmax_terms` is for those that must not."""
     logits = logits.astype(jnp.float32)
     right = jnp.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]
+    return SoftmaxTerms(jax.nn.logsumexp(logits, axis=-1), right, jax.lax.stop_gradient(jnp.max(logits, axis=-1)))
+
+
+def mean_cross_entropy(terms: SoftmaxTerms, weights: jax.Array) -> LossAndAccuracy:
+    """Weighted mean of log_normalizer - target, and of its hits; `terms` and `weights` of one shape. Without any weight both are 0."""
     total = jnp.maximum(jnp.sum(weights), 1.0)
-    loss = jnp.sum(weights * (jax.nn.logsumexp(logits, axis=-1) - right)) / total
-    hits = (right >= jnp.max(logits, axis=-1)).astype(jnp.float32)
+    loss = jnp.sum(weights * (terms.log_normalizer - terms.target)) / total
+    hits = (terms.target >= terms.largest).astype(jnp.float32)
     return LossAndAccuracy(loss, jnp.sum(weights * hits) / total)
 
 
 def info_nce(
     anchor: jax.Array,
     positive: jax.Array,
-    negative: jax.Array,
+    negative: jax.Array | None = None,
     *,
     temperature: float | jax.Array = TEMPERATURE,
     doc_ids: DocumentIds | None = None,
+    kept: jax.Array | None = None,
+    kept_negatives: jax.Array | None = None,
+    symmetric: bool = False,
+    chunks: int = 1,
 ) -> LossAndAccuracy:
     """Contrastive loss over the global batch (section 3.2).
 
@@ -63,40 +92,133 @@ def info_nce(
     Args:
       anchor: [B, D], rows of length 1.
       positive: [B, D], rows of length 1.
-      negative: [B, D], rows of length 1.
+      negative: [B, D] or [B, N, D], rows of length 1; every anchor meets those of all anchors. None leaves the positives of the batch.
       temperature: divides the similarities; a scale would be 1 / temperature.
       doc_ids: who the documents are; None masks nothing.
+      kept: bool [B]; the other triplets have no part: no loss of their own, and none of their documents is a candidate. None keeps all.
+      kept_negatives: bool [B, N], or [B], as the negatives; False for an empty slot.
+      symmetric: the loss is the mean of this and of its other direction, in which each positive looks for its anchor among the anchors of
+        the batch, under the same masks (as in Radford et al. 2021; a hard negative belongs to no anchor and has no part there).
+      chunks: the scores [B, B + B N] exist for B / chunks anchors at a time.
 
     Returns:
       The loss, and the share of anchors for which no candidate scores above the positive.
     """
-    anchor, positive, negative = (vectors.astype(jnp.float32) for vectors in (anchor, positive, negative))
-    to_positives = jnp.einsum("id,jd->ij", anchor, positive) / temperature
-    to_negatives = jnp.einsum("id,jd->ij", anchor, negative) / temperature
-    own = jnp.diagonal(to_positives)
-    if doc_ids is not None:
-        same_positive, same_negative = same_document_masks(doc_ids)
-        to_positives = jnp.where(same_positive, -jnp.inf, to_positives)
-        to_negatives = jnp.where(same_negative, -jnp.inf, to_negatives)
-    candidates = jnp.concatenate([to_positives, to_negatives], axis=1)
-    loss = jnp.mean(jax.nn.logsumexp(candidates, axis=1) - own)
-    return LossAndAccuracy(loss, jnp.mean((own >= jnp.max(candidates, axis=1)).astype(jnp.float32)))
+    size = anchor.shape[-1]
+    anchor, positive = anchor.astype(jnp.float32), positive.astype(jnp.float32)
+    groups = [_Group(positive, doc_ids and doc_ids.positive, kept)]
+    if negative is not None:
+        flat_ids = None if doc_ids is None else doc_ids.negative.reshape(-1, 2)
+        groups.append(_Group(negative.astype(jnp.float32).reshape(-1, size), flat_ids, _of_negatives(negative, kept, kept_negatives)))
+    own_ids = None if doc_ids is None else (doc_ids.anchor, doc_ids.positive)
+    losses, hits = _contrast(anchor, own_ids, groups, temperature, chunks)
+    if symmetric:
+        losses += _contrast(positive, own_ids, [_Group(anchor, doc_ids and doc_ids.anchor, kept)], temperature, chunks)[0]
+        losses /= 2
+    return LossAndAccuracy(mean_over(losses, kept), mean_over(hits, kept))
 
 
-def same_document_masks(doc_ids: DocumentIds) -> tuple[jax.Array, jax.Array]:
-    """Which candidates are the anchor's or its positive's own document.
+class _Group(NamedTuple):
+    """Candidates: vectors [M, D], their ids [M, 2] or None, and which of them are kept, bool [M] or None for all."""
+
+    vectors: jax.Array
+    ids: jax.Array | None
+    kept: jax.Array | None
+
+
+def _of_negatives(negative: jax.Array, kept: jax.Array | None, kept_negatives: jax.Array | None) -> jax.Array | None:
+    """Which of the flattened negatives are candidates."""
+    slots = negative.shape[:-1]
+    parts = [] if kept is None else [jnp.broadcast_to(kept.reshape(-1, *[1] * (len(slots) - 1)), slots)]
+    parts += [] if kept_negatives is None else [kept_negatives]
+    return jnp.stack(parts).all(axis=0).reshape(-1) if parts else None
+
+
+def _contrast(
+    queries: jax.Array,
+    own_ids: tuple[jax.Array, jax.Array] | None,
+    groups: Sequence[_Group],
+    temperature: float | jax.Array,
+    chunks: int,
+) -> tuple[jax.Array, jax.Array]:
+    """Cross entropy [B] of query i picking number i of the first group, and 1 where nothing scored higher [B]."""
+
+    def rows(block: tuple[jax.Array, jax.Array, tuple[jax.Array, jax.Array] | None], _: jax.Array) -> tuple[jax.Array, jax.Array]:
+        number, vectors, ids = block
+        scores, own_score = [], jnp.zeros(())
+        for place, group in enumerate(groups):
+            score = jnp.einsum("id,jd->ij", vectors, group.vectors) / temperature
+            own = (number[:, None] == jnp.arange(len(group.vectors))) if place == 0 else None
+            if own is not None:
+                own_score = jnp.sum(jnp.where(own, score, 0.0), axis=1)
+            masked = _masked(ids, group, own)
+            scores.append(score if masked is None else jnp.where(masked, -jnp.inf, score))
+        candidates = jnp.concatenate(scores, axis=1)
+        hit = (own_score >= jnp.max(candidates, axis=1)).astype(jnp.float32)
+        return jax.nn.logsumexp(candidates, axis=1) - own_score, hit
+
+    losses, hits = map_chunks(rows, (jnp.arange(len(queries)), queries, own_ids), jax.random.key(0), chunks)
+    return losses, hits
+
+
+def _masked(ids: tuple[jax.Array, jax.Array] | None, group: _Group, own: jax.Array | None) -> jax.Array | None:
+    """Which candidates [M] leave the denominator of each query [B], bool [B, M]; None for none."""
+    masks = []
+    if ids is not None and group.ids is not None:
+        masks.append(_same(ids[0], group.ids) | _same(ids[1], group.ids))
+    if group.kept is not None:
+        masks.append(~group.kept[None, :])
+    if not masks:
+        return None
+    masked = masks[0] if len(masks) == 1 else masks[0] | masks[1]
+    return masked if own is None else masked & ~own
+
+
+def _same(left: jax.Array, right: jax.Array) -> jax.Array:
+    return jnp.all(left[:, None, :] == right[None, :, :], axis=-1)
+
+
+def mean_over(values: jax.Array, kept: jax.Array | None) -> jax.Array:
+    """Mean of [B] over the rows that are kept, bool [B]; 0 if there are none. None keeps all."""
+    if kept is None:
+        return jnp.mean(values)
+    return jnp.sum(jnp.where(kept, values, 0.0)) / jnp.maximum(jnp.sum(kept), 1)
+
+
+def normalized_prefix(vectors: jax.Array, size: int) -> jax.Array:
+    """The first `size` numbers of each vector, brought back to length 1: [..., D] -> [..., size] (Kusupati et al. 2022, Matryoshka)."""
+    prefix = vectors[..., :size]
+    # The floor stands inside the root, or a prefix of zeros would have no finite gradient.
+    return prefix * jax.lax.rsqrt(jnp.maximum(jnp.sum(prefix**2, axis=-1, keepdims=True), _NORM_FLOOR**2))
+
+
+def alignment(anchor: jax.Array, positive: jax.Array, kept: jax.Array | None = None) -> jax.Array:
+    """Mean of |a_i - p_i|^2 for unit vectors [B, D]: 0 is best, 4 worst (Wang and Isola 2020)."""
+    return mean_over(jnp.sum((anchor - positive) ** 2, axis=-1), kept)
+
+
+def uniformity(vectors: jax.Array, kept: jax.Array | None = None, *, chunks: int = 1) -> jax.Array:
+    """The log of mean_{i != j} exp(-2 |x_i - x_j|^2) for unit vectors [B, D]: 0 where all are one point, towards -4 on a sphere (Wang and Isola 2020).
+
+    Args:
+      vectors: [B, D].
+      kept: bool [B]; only pairs of kept rows count. None keeps all.
+      chunks: distances exist for B / chunks rows at a time.
 
     Returns:
-      bool [B, B] for (anchor i, positive j), False on the diagonal, and bool [B, B] for (anchor i, negative j).
+      float32 scalar; 0 where there is no pair.
     """
+    weights = jnp.ones(len(vectors)) if kept is None else kept.astype(jnp.float32)
 
-    def equal(left: jax.Array, right: jax.Array) -> jax.Array:
-        return jnp.all(left[:, None, :] == right[None, :, :], axis=-1)
+    def rows(block: tuple[jax.Array, jax.Array], _: jax.Array) -> jax.Array:
+        number, own = block
+        kernel = jnp.exp(-2 * _UNIFORMITY_SCALE * (1 - jnp.einsum("id,jd->ij", own, vectors)))
+        return jnp.sum(jnp.where(number[:, None] == jnp.arange(len(vectors)), 0.0, kernel) * weights, axis=1)
 
-    others = ~jnp.eye(doc_ids.anchor.shape[0], dtype=bool)
-    to_positives = (equal(doc_ids.anchor, doc_ids.positive) | equal(doc_ids.positive, doc_ids.positive)) & others
-    to_negatives = equal(doc_ids.anchor, doc_ids.negative) | equal(doc_ids.positive, doc_ids.negative)
-    return to_positives, to_negatives
+    sums = map_chunks(rows, (jnp.arange(len(vectors)), vectors), jax.random.key(0), chunks)
+    count = jnp.sum(weights)
+    pairs = count * (count - 1)
+    return jnp.where(pairs > 0, jnp.log(jnp.maximum(jnp.sum(sums * weights), jnp.finfo(jnp.float32).tiny) / jnp.maximum(pairs, 1.0)), 0.0)
 
 
 def topic_bce(logits: jax.Array, topic_ids: jax.Array, labels: jax.Array) -> LossAndAccuracy:

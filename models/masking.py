@@ -41,6 +41,21 @@ def masked_position_count(length: int, rate: float = MASKING_RATE) -> int:
     return min(length, -(-wanted // 8) * 8)
 
 
+def whole_word_ids(tokens: jax.Array, is_word: jax.Array, continuations: jax.Array) -> jax.Array:
+    """Numbers the words of rows that carry no word ids: a word begins at every piece that does not go on inside one.
+
+    Args:
+      tokens: int32 [B, L].
+      is_word: bool [B, L], False on special tokens and padding.
+      continuations: bool [V], True for pieces that go on inside a word ("##ing").
+
+    Returns:
+      int32 [B, L], 1-based, 0 where there is no word; the `word_ids` of `choose_whole_words`.
+    """
+    begins = is_word & ~continuations[tokens]
+    return jnp.where(is_word, jnp.cumsum(begins, axis=-1), 0).astype(jnp.int32)
+
+
 def choose_whole_words(key: jax.Array, word_ids: jax.Array, rate: float, capacity: int) -> jax.Array:
     """Chooses words in random order until `rate` of a row's word tokens are chosen, always all tokens of a word.
 

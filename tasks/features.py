@@ -67,13 +67,13 @@ PRETRAINING_FEATURES: Final = (
 TRIPLET_FEATURES: Final = (
     FeatureSpec("anchor_tokens", "int", (None,), f"{_TOKENS}, [CLS] … [SEP]"),
     FeatureSpec("positive_tokens", "int", (None,), f"{_TOKENS}, [CLS] … [SEP]"),
-    FeatureSpec("negative_tokens", "int", (None,), f"{_TOKENS}, [CLS] … [SEP]"),
+    FeatureSpec("negative_tokens", "int", (None,), f"{_TOKENS}, [CLS] … [SEP], of one negative or of several one after another"),
     FeatureSpec("augmentation", "int", (), "row of Table 1, see Augmentation"),
     FeatureSpec("translated", "int", (), "1 if positive and negative were machine-translated to English"),
     FeatureSpec("language", "bytes", (), "BCP-47 tag of the anchor"),
     FeatureSpec("anchor_doc_id", "int", (2,), _DOC_ID),
     FeatureSpec("positive_doc_id", "int", (2,), _DOC_ID),
-    FeatureSpec("negative_doc_id", "int", (2,), _DOC_ID),
+    FeatureSpec("negative_doc_id", "int", (None,), f"{_DOC_ID}, of each negative"),
 )
 
 TOPIC_FEATURES: Final = (

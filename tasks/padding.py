@@ -6,9 +6,10 @@ from typing import Final
 import numpy as np
 
 from .errors import InputError
-from .features import FEATURES, FeatureSpec, TaskName
+from .features import CLS_ID, FEATURES, FeatureSpec, TaskName
 
 NO_LABEL: Final = -1  # fills `topic_labels`: such a slot carries no loss
+NEGATIVES: Final = "negatives"  # of a triplet, in TASK_FEATURE_LENGTHS; 1 where absent
 PACKED_TASKS: Final = frozenset({TaskName.MLM, TaskName.TLM})
 
 
@@ -23,14 +24,26 @@ def row_lengths(task: TaskName, lengths: Mapping[str, int]) -> dict[str, int]:
     Args:
       task: whose features.
       lengths: `TASK_FEATURE_LENGTHS`. Features that run along the tokens (`segment_ids`, `positions`, `word_ids`) may be left out
-        and then take the length of `tokens`; likewise `topic_labels` takes that of `topic_ids`.
+        and then take the length of `tokens`; likewise `topic_labels` takes that of `topic_ids`. `NEGATIVES` is how many hard negatives of
+        a record are read, each as long as `negative_tokens` says.
+
+    Returns:
+      The lengths by feature, and `NEGATIVES` where it is above 1.
 
     Raises:
       InputError: for a feature without a length, or a length that is no positive integer.
     """
     result = {}
+    negatives = lengths.get(NEGATIVES, 1)
+    if not isinstance(negatives, int) or isinstance(negatives, bool) or negatives < 1:
+        raise InputError(
+            f"got {negatives!r}, expected 1 or more", path="TASK_FEATURE_LENGTHS", field=NEGATIVES, remedy="Leave it out for 1."
+        )
     for spec in batch_features(task):
         if spec.shape != (None,):
+            continue
+        if spec.name == "negative_doc_id":
+            result[spec.name] = 2 * negatives
             continue
         leader = {"segment_ids": "tokens", "positions": "tokens", "word_ids": "tokens", "topic_labels": "topic_ids"}.get(spec.name)
         length = lengths.get(spec.name, lengths.get(leader) if leader else None)
@@ -42,11 +55,11 @@ def row_lengths(task: TaskName, lengths: Mapping[str, int]) -> dict[str, int]:
                 remedy=f"Set TASK_FEATURE_LENGTHS = {{'{spec.name}': <length>, …}}.",
             )
         result[spec.name] = length
-    return result
+    return result | ({NEGATIVES: negatives} if negatives > 1 and task is TaskName.TRIPLETS else {})
 
 
-def fit_row(task: TaskName, name: str, values: np.ndarray, length: int) -> np.ndarray:
-    """Cuts or fills one feature to `length`.
+def fit_row(task: TaskName, name: str, values: np.ndarray, length: int, negatives: int = 1) -> np.ndarray:
+    """Cuts or fills one feature to `length`; of several negatives in `negative_tokens`, each, and their number to `negatives`.
 
     A one-piece row of tokens that is cut keeps its last token, the closing [SEP]. Filling is 0, and `NO_LABEL` for labels.
 
@@ -55,7 +68,24 @@ def fit_row(task: TaskName, name: str, values: np.ndarray, length: int) -> np.nd
       name: the feature.
       values: int32 [any length].
       length: of the result.
+      negatives: to read of a record; places without one are filled with 0.
+
+    Returns:
+      int32 [length], or [negatives, length] for `negative_tokens` where there is more than one.
+
+    Raises:
+      InputError: for ids of negatives that do not come in twos.
     """
+    if name == "negative_tokens":
+        texts = np.split(values, np.flatnonzero(values == CLS_ID)[1:])
+        rows = [_fit(task, name, text, length) for text in texts[:negatives]]
+        return rows[0] if negatives == 1 else np.stack(rows + [np.zeros_like(rows[0])] * (negatives - len(rows)))
+    if name == "negative_doc_id" and values.size % 2:
+        raise InputError(f"got {values.size} values, expected 2 for each negative", field=name, remedy="Write the records again.")
+    return _fit(task, name, values, length)
+
+
+def _fit(task: TaskName, name: str, values: np.ndarray, length: int) -> np.ndarray:
     if values.size >= length:
         row = values[:length].copy()
         if name.endswith("tokens") and task not in PACKED_TASKS:

@@ -18,7 +18,7 @@ import numpy as np
 
 from .errors import InputError
 from .features import FEATURES, FeatureSpec, TaskName
-from .padding import batch_features, fit_row, row_lengths
+from .padding import NEGATIVES, batch_features, fit_row, row_lengths
 
 SMOOTHING: Final = 0.7
 # All tasks of a seqio mixture must have the same features; "weak_supervision", which alternates between two kinds, is the trainer's to draw.
@@ -147,7 +147,7 @@ class SeqioBatches:
                     remedy="Train with the vocabulary (or the number of topics) that the data were written with.",
                 )
             length = self._lengths.get(spec.name)
-            row[spec.name] = values if length is None else fit_row(self._task, spec.name, values, length)
+            row[spec.name] = values if length is None else fit_row(self._task, spec.name, values, length, self._lengths.get(NEGATIVES, 1))
         return row
 
 

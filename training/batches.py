@@ -18,7 +18,7 @@ import numpy as np
 
 from ..tasks.errors import InputError
 from ..tasks.features import TaskName
-from ..tasks.padding import batch_features, fit_row, row_lengths
+from ..tasks.padding import NEGATIVES, batch_features, fit_row, row_lengths
 from .examples import decode_example
 from .tfrecord import RecordFile
 
@@ -219,7 +219,7 @@ class RecordSource:
 
     def _row(self, name: str, values: np.ndarray) -> np.ndarray:
         length = self._lengths.get(name)
-        return values if length is None else fit_row(self._task, name, values, length)
+        return values if length is None else fit_row(self._task, name, values, length, self._lengths.get(NEGATIVES, 1))
 
 
 def _check_ids(values: np.ndarray, bound: int, name: str, path: str) -> None:

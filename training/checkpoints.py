@@ -22,13 +22,14 @@ import os
 from typing import Any, Final, Self
 
 import jax
+import numpy as np
 import orbax.checkpoint as ocp
 from etils import epath
 
 from ..models.encoder import EncoderConfig
 from ..tasks.errors import InputError
 from .model_files import VocabularyFile, check_same_model
-from .train_state import StateLayout, TrainState
+from .train_state import LOG_TEMPERATURE, StateLayout, TrainState
 
 CHECKPOINTS: Final = "checkpoints"
 _PARAMS, _TRAINING, _ITERATORS = "params", "training", "iterators"
@@ -149,11 +150,13 @@ def start_state(
         return Start(state, 0, None, "initialised at random")
     folder = find_checkpoint(initial_checkpoint_path)
     params_path = os.path.join(folder, _PARAMS)
-    _check_shapes(params_path, layout.abstract.params)
+    wanted = _as_saved(params_path, layout.abstract)
+    _check_shapes(params_path, wanted)
     check_same_model(os.path.dirname(os.path.dirname(folder)), config, vocabulary)
     with ocp.StandardCheckpointer() as checkpointer:
-        params = checkpointer.restore(params_path, layout.abstract.params)
-    return Start(state.replace(params=params), 0, None, f"parameters restored from {folder}")
+        params = checkpointer.restore(params_path, wanted)
+    kept = {name: params.get(name, fresh) for name, fresh in state.params.items()}
+    return Start(state.replace(params=kept), 0, None, f"parameters restored from {folder}")
 
 
 def find_checkpoint(path: str) -> str:
@@ -177,13 +180,25 @@ def find_checkpoint(path: str) -> str:
     return os.path.join(inside, str(max(steps)))
 
 
+def _as_saved(path: str, abstract: TrainState) -> dict[str, Any]:
+    """The parameters to read: a learned temperature where the checkpoint has one, whether this run learns one or not."""
+    wanted = {name: array for name, array in abstract.params.items() if name != LOG_TEMPERATURE}
+    # The step number is laid out as any scalar is: whole on every device.
+    learned = jax.ShapeDtypeStruct((), np.float32, sharding=abstract.step.sharding)
+    return wanted | ({LOG_TEMPERATURE: learned} if LOG_TEMPERATURE in _saved_shapes(path) else {})
+
+
+def _saved_shapes(path: str) -> dict[str, tuple[int, ...]]:
+    return _shapes(ocp.PyTreeCheckpointHandler().metadata(epath.Path(path)).tree)
+
+
 def _check_shapes(path: str, expected_tree: Any) -> None:
     """Compares a saved tree with what the run needs, before anything is read.
 
     Raises:
       InputError: naming the first array that differs.
     """
-    saved = _shapes(ocp.PyTreeCheckpointHandler().metadata(epath.Path(path)).tree)
+    saved = _saved_shapes(path)
     expected = _shapes(expected_tree)
     for name in sorted(saved.keys() | expected.keys()):
         if saved.get(name) != expected.get(name):

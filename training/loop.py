@@ -24,7 +24,7 @@ from .metrics import Means, MetricWriter, Progress
 from .mixture import SMOOTHING, Draw, MixtureBatches, select_sets, smoothed_weights
 from .model_files import VocabularyFile, read_vocabulary, write_model_files
 from .partitioning import Partitioner, check_batch_size, shard_batch
-from .steps import Losses, TaskLosses, TrainStep, make_train_step
+from .steps import Losses, TaskLosses, TrainStep, continuation_pieces, make_train_step
 from .train_state import TrainState, plan_state
 from .whitening import whiten_embedding_head
 
@@ -120,8 +120,8 @@ def train(
         process_count=jax.process_count(),
     )
     batches = MixtureBatches(weights, open_set, options)
-    layout = plan_state(NewsEncoder(config), optimizer, partitioner, mesh)
-    task_losses = TaskLosses(NewsEncoder(config), losses)
+    task_losses = TaskLosses(NewsEncoder(config), losses, continuation_pieces(vocabulary))
+    layout = plan_state(NewsEncoder(config), optimizer, partitioner, mesh, task_losses.initial_parameters())
     tasks = {data_set.task for data_set in weights}
     compiled = {task: make_train_step(task, task_losses, optimizer, layout.abstract, partitioner, mesh) for task in map(_step_of, tasks)}
     os.makedirs(model_dir, exist_ok=True)

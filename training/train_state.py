@@ -1,7 +1,7 @@
 """What training changes from step to step, and how it comes into being: shapes first, memory after."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, Self
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple, Self
 
 import flax.linen as nn
 import flax.struct
@@ -13,13 +13,16 @@ from jax.sharding import Mesh
 from ..models.encoder import NewsEncoder
 from .partitioning import Partitioner
 
+# A parameter of the loss that lies beside the encoder's where it is learned: float32 scalar, see `steps.Losses.learn_temperature`.
+LOG_TEMPERATURE: Final = "log_temperature"
+
 
 class TrainState(flax.struct.PyTreeNode):
     """A training state; a pytree.
 
     Attributes:
       step: int32 scalar, steps done.
-      params: the model's parameters, float32.
+      params: the model's parameters, float32, and those of the losses.
       opt_state: optax's state.
     """
 
@@ -45,11 +48,17 @@ class StateLayout(NamedTuple):
     create: Callable[[jax.Array], TrainState]
 
 
-def plan_state(model: NewsEncoder, optimizer: optax.GradientTransformation, partitioner: Partitioner, mesh: Mesh) -> StateLayout:
-    """Shapes, types and shardings of a run's state, without allocating any of it."""
+def plan_state(
+    model: NewsEncoder,
+    optimizer: optax.GradientTransformation,
+    partitioner: Partitioner,
+    mesh: Mesh,
+    loss_parameters: Mapping[str, jax.Array] | None = None,
+) -> StateLayout:
+    """Shapes, types and shardings of a run's state, without allocating any of it; `loss_parameters` go beside the model's."""
 
     def boxed(key: jax.Array) -> TrainState:
-        params = model.init(key, jnp.zeros((1, 1), jnp.int32))["params"]
+        params = {**model.init(key, jnp.zeros((1, 1), jnp.int32))["params"], **(loss_parameters or {})}
         return TrainState(jnp.zeros((), jnp.int32), params, optimizer.init(params))
 
     def create(key: jax.Array) -> TrainState:

@@ -12,7 +12,7 @@ from newsembed.beam_pipelines import augmentation, files, jobs, parquet, token_s
 from newsembed.beam_pipelines.examples import JOB, ExamplesOptions
 from newsembed.beam_pipelines.records import Article, TopicLabels, Triplet, make_doc_id
 from newsembed.tasks.errors import InputError
-from newsembed.tasks.features import FEATURES, SPECIAL_TOKENS, Augmentation, TaskName, words_to_doc_id
+from newsembed.tasks.features import CLS_ID, FEATURES, SPECIAL_TOKENS, Augmentation, TaskName, words_to_doc_id
 from newsembed.tasks.vocabulary import Vocabulary
 
 LENGTH = 16
@@ -198,6 +198,35 @@ def test_job_writes_what_the_rows_say(inputs, tmp_path):
             assert example["anchor_tokens"].tolist() == VOCABULARY.encode_documents([f"title {anchor}"], [body], LENGTH)[0].tolist()
 
 
+def test_several_negatives_of_one_pair_become_one_example(inputs, tmp_path):
+    names = [("en1", "en2", "en5"), ("en1", "en2", "en6"), ("en1", "en2", "en7"), ("en1", "en3", "en8"), ("en1", "en2", "gone")]
+    inputs |= {"triplets": write_stream(tmp_path / "several", "triplets", [[triplet(*one) for one in names]], Triplet), "topics": []}
+    manifest = run_job(inputs, tmp_path / "out", negatives_per_example=3, weights=(0.0, 0.0, 0.0, 1.0))
+    assert (manifest["counts"]["in"], manifest["counts"]["out"], manifest["counts"]["failed"]) == (5, 4, {"missing_field": 1})
+    found = {}
+    for example in read_back(tmp_path / "out", TaskName.TRIPLETS, "en"):
+        ids = example["negative_doc_id"].reshape(-1, 2)
+        found.setdefault(doc_of(example, "positive"), []).extend(words_to_doc_id(tuple(one)) for one in ids.tolist())
+        texts = np.split(example["negative_tokens"], np.flatnonzero(example["negative_tokens"] == CLS_ID)[1:])
+        assert len(texts) == len(ids) <= 3
+        for doc_id, text in zip(ids.tolist(), texts, strict=True):
+            name = next(name for *_, name in names if make_doc_id(name) == words_to_doc_id(tuple(doc_id)))
+            assert text.tolist() == VOCABULARY.encode_documents([f"title {name}"], [f"body of {name} " * 9], LENGTH)[0].tolist()
+    assert {positive: sorted(negatives) for positive, negatives in found.items()} == {
+        make_doc_id("en2"): sorted(map(make_doc_id, ("en5", "en6", "en7"))),
+        make_doc_id("en3"): [make_doc_id("en8")],
+    }
+
+
+def test_several_negatives_and_translation_exclude_each_other(inputs, tmp_path):
+    for name in ("model.bin", "config.json", "shared_vocabulary.json", "source.spm", "target.spm"):
+        (tmp_path / "models" / "fr").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "models" / "fr" / name).touch()
+    inputs |= {"translation_models": [str(tmp_path / "models")]}
+    with pytest.raises(InputError, match="--negatives_per_example: got 2 together with --translation_models"):
+        run_job(inputs, tmp_path / "out", negatives_per_example=2)
+
+
 def test_topics_carry_their_labels(inputs, tmp_path):
     run_job(inputs, tmp_path / "out")
     found = {words_to_doc_id(tuple(example["doc_id"].tolist())): example for example in read_back(tmp_path / "out", TaskName.TOPICS, "en")}
@@ -269,6 +298,7 @@ def test_nothing_to_write_is_a_clear_error(inputs, tmp_path):
         ("weights", (1.0, 1.0, 1.0, -1.0)),
         ("min_anchor_similarity", 1.5),
         ("max_anchor_texts", -1),
+        ("negatives_per_example", 0),
     ],
 )
 def test_options_are_checked(option, value):

@@ -8,7 +8,7 @@ from newsembed.models import losses
 from newsembed.models.losses import DocumentIds
 
 # Compiled: op by op, each operation would be a program of its own.
-info_nce = jax.jit(losses.info_nce, static_argnames="temperature")
+info_nce = jax.jit(losses.info_nce, static_argnames=("temperature", "symmetric", "chunks"))
 masked_language_model = jax.jit(losses.masked_language_model)
 topic_bce = jax.jit(losses.topic_bce)
 
@@ -34,6 +34,84 @@ def reference_info_nce(anchor, positive, negative, temperature, names=None):
 
 def ids(names):
     return jnp.array([[-1, name] for name in names], jnp.int32)
+
+
+def general_reference(anchor, positive, negatives, names, kept, there, *, symmetric=False, temperature=0.05):
+    """Term by term, in float64, with every option; `negatives` [B, N, D], `names` lists of names, `there` [B, N]."""
+    rows = [i for i in range(len(anchor)) if kept[i]]
+    total = 0.0
+    for i in rows:
+        mine = {names[0][i], names[1][i]}
+        forward = [positive[j] for j in rows if j != i and names[1][j] not in mine]
+        forward += [negatives[j][n] for j in rows for n in range(negatives.shape[1]) if there[j][n] and names[2][j][n] not in mine]
+        backward = [anchor[j] for j in rows if j != i and names[0][j] not in mine]
+        own = np.exp(anchor[i] @ positive[i] / temperature)
+        one, two = (
+            -np.log(own / (own + sum(np.exp(query @ vector / temperature) for vector in others)))
+            for query, others in ((anchor[i], forward), (positive[i], backward))
+        )
+        total += (one + two) / 2 if symmetric else one
+    return total / max(1, len(rows))
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize("chunks", [1, 3])
+def test_every_option_of_info_nce_equals_its_formula(symmetric, chunks):
+    rng = np.random.default_rng(5)
+    anchor, positive = unit(rng, 6), unit(rng, 6)
+    negatives = unit(rng, 12).reshape(6, 2, -1)
+    names = (list(rng.integers(0, 8, 6)), list(rng.integers(0, 8, 6)), rng.integers(0, 8, (6, 2)).tolist())
+    kept, there = np.array([1, 1, 0, 1, 1, 0], bool), rng.integers(0, 2, (6, 2)).astype(bool)
+    doc_ids = DocumentIds(ids(names[0]), ids(names[1]), ids(sum(names[2], [])).reshape(6, 2, 2))
+    arrays = tuple(map(jnp.float32, (anchor, positive, negatives)))
+
+    def loss(*vectors):
+        options = {"doc_ids": doc_ids, "kept": kept, "kept_negatives": there, "symmetric": symmetric, "chunks": chunks}
+        return info_nce(*vectors, **options).loss
+
+    expected = general_reference(anchor, positive, negatives, names, kept, there, symmetric=symmetric)
+    assert float(loss(*arrays)) == pytest.approx(expected, rel=1e-5)
+    gradients = jax.grad(loss, argnums=(0, 1, 2))(*arrays)
+    for gradient, vectors in zip(gradients, (anchor, positive, negatives), strict=True):
+        np.testing.assert_array_equal(np.asarray(gradient)[~kept], 0)  # a triplet without a part moves nothing
+        place = np.unravel_index(np.abs(gradient).argmax(), gradient.shape)
+        step = np.zeros_like(vectors)
+        step[place] = 1e-6
+        moved = [[v + sign * step if v is vectors else v for v in (anchor, positive, negatives)] for sign in (1, -1)]
+        up, down = (general_reference(*three, names, kept, there, symmetric=symmetric) for three in moved)
+        assert float(gradient[place]) == pytest.approx((up - down) / 2e-6, rel=1e-3)
+
+
+def test_without_negatives_an_anchor_meets_the_positives_alone():
+    rng = np.random.default_rng(6)
+    anchor, positive = unit(rng, 5), unit(rng, 5)
+    scores = anchor @ positive.T / 0.05
+    expected = np.mean(np.log(np.exp(scores).sum(1)) - np.diag(scores))
+    assert float(info_nce(jnp.float32(anchor), jnp.float32(positive)).loss) == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_batch_of_which_nothing_is_kept_has_no_loss():
+    same = jnp.eye(3)
+    result = info_nce(same, same, same, kept=jnp.zeros(3, bool))
+    assert (float(result.loss), float(result.accuracy)) == (0, 0)
+
+
+def test_a_prefix_has_length_one_and_a_finite_gradient_even_where_it_is_zero():
+    vectors = jnp.array([[3.0, 4.0, 12.0], [0.0, 0.0, 1.0]])
+    np.testing.assert_allclose(losses.normalized_prefix(vectors, 2), [[0.6, 0.8], [0, 0]], rtol=1e-6)
+    assert np.isfinite(jax.grad(lambda v: losses.normalized_prefix(v, 2).sum())(vectors)).all()
+
+
+@pytest.mark.parametrize("chunks", [1, 2])
+def test_alignment_and_uniformity_equal_their_formulas(chunks):
+    rng = np.random.default_rng(7)
+    x, y = unit(rng, 6), unit(rng, 6)
+    kept = np.array([1, 1, 0, 1, 1, 1], bool)
+    pairs = [np.exp(-2 * ((x[i] - x[j]) ** 2).sum()) for i in range(6) for j in range(6) if i != j and kept[i] and kept[j]]
+    assert float(losses.uniformity(jnp.float32(x), kept, chunks=chunks)) == pytest.approx(np.log(np.mean(pairs)), rel=1e-5)
+    assert float(losses.alignment(jnp.float32(x), jnp.float32(y), kept)) == pytest.approx(((x - y)[kept] ** 2).sum(1).mean(), rel=1e-5)
+    assert float(losses.uniformity(jnp.ones((3, 4)) / 2)) == pytest.approx(0, abs=1e-6)
+    assert float(losses.uniformity(jnp.ones((1, 4)) / 2)) == 0
 
 
 @pytest.mark.parametrize("temperature", [0.05, 1.0])

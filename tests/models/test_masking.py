@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from newsembed.models.masking import choose_whole_words, mask_whole_words, masked_position_count
+from newsembed.models.masking import choose_whole_words, mask_whole_words, masked_position_count, whole_word_ids
 
 LENGTH, VOCAB, MASK, FIRST = 64, 100, 4, 5
 
@@ -81,3 +81,12 @@ def test_the_key_decides():
     first, again, other = (masking(jax.random.key(seed), tokens, words).tokens for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, again)
     assert (first != other).any()
+
+
+def test_words_are_numbered_by_where_no_piece_goes_on():
+    #  [CLS] flood ##ed river [SEP] ##s bank ##s [PAD]
+    tokens = jnp.array([[2, 10, 20, 11, 3, 21, 12, 21, 0]])
+    is_word = jnp.isin(tokens, jnp.array([0, 2, 3]), invert=True)
+    continuations = jnp.arange(30) >= 20
+    # A text never begins inside a word; where one is cut so, the word before it goes on.
+    np.testing.assert_array_equal(whole_word_ids(tokens, is_word, continuations), [[0, 1, 1, 2, 0, 2, 3, 3, 0]])

@@ -1,5 +1,6 @@
 """Several devices compute what one does; run by `test_sharding.py` in a process with eight."""
 
+import dataclasses
 import functools
 
 import jax
@@ -7,9 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from jax.sharding import PartitionSpec
+from jax.sharding import NamedSharding, PartitionSpec
 from newsembed.models.encoder import EncoderConfig, NewsEncoder
-from newsembed.models.losses import DocumentIds, info_nce
+from newsembed.models.losses import DocumentIds, info_nce, masked_language_model, mean_cross_entropy
+from newsembed.models.softmax import softmax_terms
 from newsembed.tasks.errors import InputError
 from newsembed.tasks.features import TaskName
 from newsembed.training.batches import BatchOptions, DataSet, GrainBatches
@@ -40,14 +42,28 @@ def corpus(tmp_path_factory):
     return write_corpus(tmp_path_factory.mktemp("sharding") / "data")
 
 
-def one_step(task, corpus, devices, model_parallel):
+def one_step(task, corpus, devices, model_parallel, dropout=0.1, rows=8, **options):
     partitioner = Partitioner(model_parallel=model_parallel)
     mesh = partitioner.make_mesh(jax.devices()[:devices])
-    layout = plan_state(MODEL, OPTIMIZER, partitioner, mesh)
-    batch = next(GrainBatches(DataSet(task, "en"), BatchOptions(corpus, LENGTHS, 8, VOCAB_SIZE, NUM_TOPICS)))
-    step = make_train_step(task, TaskLosses(MODEL, Losses()), OPTIMIZER, layout.abstract, partitioner, mesh)
+    model = NewsEncoder(dataclasses.replace(MODEL.config, dropout_rate=dropout))
+    losses = TaskLosses(model, Losses(**options), np.arange(VOCAB_SIZE) >= 40)
+    layout = plan_state(model, OPTIMIZER, partitioner, mesh, losses.initial_parameters())
+    batch = next(GrainBatches(DataSet(task, "en"), BatchOptions(corpus, LENGTHS, rows, VOCAB_SIZE, NUM_TOPICS)))
+    step = make_train_step(task, losses, OPTIMIZER, layout.abstract, partitioner, mesh)
     state, metrics = step(layout.create(jax.random.key(0)), shard_batch(batch, mesh), jax.random.key(1))
     return jax.tree.map(np.asarray, (state.params, metrics)), state
+
+
+@functools.cache
+def alone_without_dropout(task, corpus, options):
+    return one_step(task, corpus, 1, 1, 0.0, 16, **dict(options))[0]
+
+
+def assert_close(alone, together):
+    """Parameters after a step of plain gradient descent, so gradients, and metrics."""
+    jax.tree.map(
+        lambda left, right: np.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-5 * max(1, np.abs(left).max())), alone, together
+    )
 
 
 @pytest.mark.parametrize("task", [TaskName.MLM, TaskName.TRIPLETS])
@@ -57,6 +73,58 @@ def test_a_step_on_4_x_2_devices_equals_one_device(corpus, task):
     jax.tree.map(lambda left, right: np.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-6), alone, together)
     table = state.params["token_embedding"]
     assert table.sharding.shard_shape(table.shape) == (VOCAB_SIZE // 2, 16)
+
+
+OPTIONS = {
+    TaskName.MLM: {},
+    TaskName.TRIPLETS: {"learn_temperature": True, "symmetric": True, "mlm_weight": 0.1},
+    TaskName.TOPICS: {},
+}
+CHUNKS = {
+    TaskName.MLM: {"vocabulary_chunk": 10, "gradient_chunk": 8},
+    TaskName.TRIPLETS: {"vocabulary_chunk": 13, "gradient_chunk": 24},
+    TaskName.TOPICS: {"gradient_chunk": 8},
+}
+
+
+@pytest.mark.parametrize("task", list(OPTIONS))
+def test_a_step_on_8_x_1_devices_equals_one_device(corpus, task):
+    together, _ = one_step(task, corpus, 8, 1, 0.0, 16, **OPTIONS[task])
+    assert_close(alone_without_dropout(task, corpus, tuple(OPTIONS[task].items())), together)
+
+
+@pytest.mark.parametrize("task", list(OPTIONS))
+def test_a_step_in_chunks_on_4_x_2_devices_equals_the_whole_on_one(corpus, task):
+    together, state = one_step(task, corpus, 8, 2, 0.0, 16, **OPTIONS[task], **CHUNKS[task])
+    assert_close(alone_without_dropout(task, corpus, tuple(OPTIONS[task].items())), together)
+    table = state.params["token_embedding"]
+    assert table.sharding.shard_shape(table.shape) == (VOCAB_SIZE // 2, 16)
+
+
+@pytest.mark.parametrize(("devices", "model_parallel"), [(8, 1), (8, 2)])
+def test_the_softmax_in_chunks_keeps_a_sharded_table_where_it_is(devices, model_parallel):
+    """Loss and gradients of one device; and the compiled program gathers neither the table nor the logits."""
+    rows, pieces, width = 16, 52, 8
+    keys = jax.random.split(jax.random.key(3), 4)
+    states, table = jax.random.normal(keys[0], (rows, width)), jax.random.normal(keys[1], (pieces, width))
+    bias, targets = jax.random.normal(keys[2], (pieces,)), jax.random.randint(keys[3], (rows,), 0, pieces)
+    weights = jnp.arange(rows) % 3 / 2
+
+    def chunked(states, table, bias):
+        return mean_cross_entropy(softmax_terms(states, table, bias, targets, chunk=7), weights).loss
+
+    def plain(states, table, bias):
+        return masked_language_model(states @ table.T + bias, targets, weights).loss
+
+    partitioner = Partitioner(model_parallel=model_parallel)
+    mesh = partitioner.make_mesh(jax.devices()[:devices])
+    places = [NamedSharding(mesh, PartitionSpec(axis)) for axis in ("data", "model", "model")]
+    step = jax.jit(jax.value_and_grad(chunked, argnums=(0, 1, 2)), in_shardings=places)
+    lowered = partitioner.wrap(step.lower, mesh)(states, table, bias)
+    expected = jax.value_and_grad(plain, argnums=(0, 1, 2))(states, table, bias)
+    compiled = lowered.compile()
+    jax.tree.map(lambda left, right: np.testing.assert_allclose(left, right, rtol=1e-4, atol=1e-6), compiled(states, table, bias), expected)
+    assert "all-gather" not in compiled.as_text()
 
 
 def test_info_nce_over_the_global_batch_equals_its_shard_map_twin():

@@ -7,12 +7,13 @@ import pytest
 from newsembed.tasks.errors import InputError
 from newsembed.training.gin_config import GIN_FOLDER, load_gin
 from newsembed.training.run import main
+from newsembed.training.steps.options import ALL_AUGMENTATIONS
 
 REQUIRED = ['MODEL_DIR = "m"', 'DATA_DIR = "d"', 'VOCABULARY_PATH = "v"', 'INITIAL_CHECKPOINT_PATH = "c"']
 RUNS = sorted(path.name for path in Path(GIN_FOLDER, "runs").glob("*.gin"))
 
 
-@pytest.mark.parametrize("run", [name for name in RUNS if "pretrain" in name or "train_" in name or "weak" in name])
+@pytest.mark.parametrize("run", [name for name in RUNS if name.startswith(("pretrain", "train_", "weak", "ablation"))])
 def test_every_run_file_loads_with_its_required_keys_alone(run):
     load_gin([f"runs/{run}"], REQUIRED)
     assert gin.query_parameter("train.model_dir").scoped_configurable_fn() == "m"
@@ -26,6 +27,37 @@ def test_the_paper_s_numbers():
     assert macros == {"BATCH_SIZE": 8192, "TRAIN_STEPS": 400000, "LEARNING_RATE": 5e-5, "VOCAB_SIZE": 500000, "DECAY": "constant"}
     assert gin.query_parameter("Losses.temperature") == 0.05
     assert gin.query_parameter("train.smoothing") == 0.7
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "value"),
+    [
+        ("without_topics", "MIXTURE_OR_TASK_NAME/macro.value", "triplets"),
+        ("without_triplets", "MIXTURE_OR_TASK_NAME/macro.value", "topics"),
+        ("without_pretraining", "INITIAL_CHECKPOINT_PATH/macro.value", None),
+        ("pretraining_without_tlm", "MIXTURE_OR_TASK_NAME/macro.value", "mlm"),
+        ("pretraining_without_mlm", "MIXTURE_OR_TASK_NAME/macro.value", "tlm"),
+        ("without_hard_negatives", "Losses.hard_negatives", False),
+        ("without_translation", "Losses.translated_triplets", False),
+        *(
+            (f"without_{row}", "Losses.augmentations", tuple(name for name in ALL_AUGMENTATIONS if name != row))
+            for row in ALL_AUGMENTATIONS
+        ),
+    ],
+)
+def test_an_ablation_changes_the_paper_s_run_in_what_it_is_named_for(name, key, value):
+    given = REQUIRED[:3] if name == "without_pretraining" or name.startswith("pretraining") else REQUIRED
+    load_gin([f"runs/ablation_{name}.gin"], given)
+    assert gin.query_parameter(key) == value
+    assert gin.query_parameter("VOCAB_SIZE/macro.value") == 500000
+
+
+def test_every_ablation_of_weak_supervision_keeps_its_numbers():
+    for run in RUNS:
+        if run.startswith("ablation_without"):
+            load_gin([f"runs/{run}"], REQUIRED)
+            assert gin.query_parameter("BATCH_SIZE/macro.value") == 8192
+            assert gin.query_parameter("Losses.temperature") == 0.05
 
 
 @pytest.mark.parametrize(

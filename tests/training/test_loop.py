@@ -140,6 +140,17 @@ def test_a_restored_start_takes_the_parameters_only(corpus, pretrained, tmp_path
     assert_same(params(folder, 1), params(pretrained, 2))
 
 
+def test_a_run_with_options_of_the_losses_logs_what_they_add(corpus, pretrained, tmp_path):
+    options = {"MIXTURE_OR_TASK_NAME": "triplets/en", "Losses.mlm_weight": 0.1, "Losses.gradient_chunk": 12}
+    options |= {"Losses.learn_temperature": True, "Losses.temperature": 0.1}
+    bindings = tiny_bindings(tmp_path, *corpus, **options, TRAIN_STEPS=2, INITIAL_CHECKPOINT_PATH=str(pretrained))
+    run_training(TRAIN, bindings)
+    record = records(tmp_path)[-1]
+    assert {name.partition("/")[0] for name in record} >= {"mlm_loss", "mlm_accuracy", "alignment", "uniformity"}
+    assert record["temperature/triplets/en"] == pytest.approx(0.1, abs=0.01)
+    assert 0 < abs(np.exp(params(tmp_path, 2)["log_temperature"]) - 0.1) < 0.01
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
