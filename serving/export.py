@@ -204,7 +204,8 @@ def _converted(model: Model, max_length: int, platforms: tuple[str, ...]) -> Any
     """``(flat variables, tokens int32 [b, s]) -> float32 [b, D]`` as a TensorFlow function for any b and any s up to ``max_length``."""
     from jax.experimental import jax2tf
 
-    module = NewsEncoder(model.config)
+    # One program for all platforms: kernels of one platform alone cannot be in it.
+    module = NewsEncoder(dataclasses.replace(model.config, attention="xla"))
 
     def embed(params: Mapping[str, Any], tokens: Any) -> Any:
         return module.apply({"params": unflatten(params)}, tokens, method="embed")
