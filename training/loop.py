@@ -265,9 +265,9 @@ def _encoder_config(architecture: Callable[..., EncoderConfig], vocab_size: int 
     try:
         config = architecture(vocab_size=vocabulary.size)
         choose_attention(config, config.max_length)  # a kernel that cannot run here is refused before anything is read
-        return config
     except ValueError as error:
         raise InputError(str(error), field="EncoderConfig", remedy="Mend the architecture's gin file.") from error
+    return config
 
 
 def _weights(data_dir: str, mixture: str, smoothing: float, task_weights: Mapping[str, float] | None) -> dict[DataSet, float]:

@@ -1,8 +1,11 @@
 """BERT, RoBERTa, Megatron-BERT and ModernBERT in plain NumPy, straight from their papers and from the arrays' names in Hugging Face files."""
 
+import json
 import math
+from pathlib import Path
 
 import numpy as np
+import safetensors.numpy
 from scipy.special import erf
 
 SIZES = {"vocab_size": 30, "hidden_size": 16, "num_hidden_layers": 4, "num_attention_heads": 2, "intermediate_size": 24}
@@ -102,6 +105,39 @@ def random_arrays(values, seed=0):  # noqa: C901 - a list of names
         norm(last)
         arrays[bias] = rng.normal(0, 1, values["vocab_size"])
     return {name: array.astype(np.float32) for name, array in arrays.items()}
+
+
+def pieces_of(kind):
+    """A vocabulary of 30 with the special tokens where `SPECIALS` has them; in our order the others are a, b, c, …, ##a, ##b, …"""
+    names = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]") if kind != "xlm-roberta" else ("<pad>", "<unk>", "<s>", "</s>", "<mask>")
+    specials = dict(zip(SPECIALS[kind], names, strict=True))
+    others = iter([*"abcdefghijklmnop", *(f"##{letter}" for letter in "abcdefghi")])
+    return [specials[token] if token in specials else next(others) for token in range(30)]
+
+
+def write_folder(folder, kind, shards=1, arrays=None, **changes):
+    """A folder as transformers' save_pretrained leaves it: WordPiece for BERT and Megatron-BERT, only tokenizer.json for the others."""
+    folder = Path(folder)
+    folder.mkdir(parents=True)
+    values = CONFIGS[kind] | changes
+    (folder / "config.json").write_text(json.dumps(values))
+    arrays = random_arrays(CONFIGS[kind]) if arrays is None else arrays
+    if shards == 1:
+        safetensors.numpy.save_file(arrays, folder / "model.safetensors")
+    else:
+        names = [f"model-{number:05d}-of-{shards:05d}.safetensors" for number in range(1, shards + 1)]
+        homes = {name: names[number % shards] for number, name in enumerate(arrays)}
+        for file in names:
+            safetensors.numpy.save_file({name: arrays[name] for name in arrays if homes[name] == file}, folder / file)
+        (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": homes}))
+    pieces = pieces_of(kind)
+    if "bert" in kind and kind not in ("modernbert", "xlm-roberta"):
+        (folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in pieces))
+        (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": True}))
+    else:
+        added = [{"id": token, "content": pieces[token]} for token in SPECIALS[kind]]
+        (folder / "tokenizer.json").write_text(json.dumps({"added_tokens": added}))
+    return str(folder)
 
 
 def forward(values, arrays, rows):

@@ -41,28 +41,31 @@ def imported(kind, **changes):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("scan", [False, True], ids=["plain", "scan"])
-def test_an_imported_encoder_equals_the_reference(kind, scan):
-    config, params, order = imported(kind, scan_layers=scan)
+def test_an_imported_encoder_equals_the_reference(kind):
+    config, params, order = imported(kind)
     rows = padded_rows(kind)
     hidden, logits = forward(CONFIGS[kind], random_arrays(CONFIGS[kind]), rows)
     tokens = jnp.asarray(np.argsort(order)[rows], jnp.int32)  # their ids as ours
     encoder = NewsEncoder(config)
-    encode = jax.jit(lambda params: encoder.apply({"params": params}, tokens, method="encode"))
-    found = encode(params)
-    found_logits = encoder.apply({"params": params}, found, method="mlm_logits")
+
+    @jax.jit
+    def run(params):
+        found = encoder.apply({"params": params}, tokens, method="encode")
+        return found, encoder.apply({"params": params}, found, method="mlm_logits")
+
+    found, found_logits = run(params)
     real = rows != PAD[kind]
     np.testing.assert_allclose(found[real], hidden[real], atol=1e-4)
     np.testing.assert_allclose(found_logits[real], logits[real][:, order], atol=1e-4)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["xlm-roberta", "modernbert"])
 def test_packed_pieces_equal_rows_of_their_own(kind):
     config, params, order = imported(kind)
     pieces = [row[row != PAD[kind]] for row in padded_rows(kind, (9, 4))]
     packed = [np.concatenate([array, [0]]).astype(np.int32)[None] for array in (
         np.argsort(order)[np.concatenate(pieces)], np.repeat([1, 2], [9, 4]), np.r_[0:9, 0:4])]  # fmt: skip
-    hidden = NewsEncoder(config).apply({"params": params}, *packed, method="encode")[0]
+    hidden = jax.jit(lambda *rows: NewsEncoder(config).apply({"params": params}, *rows, method="encode"))(*packed)[0]
     for start, piece in ((0, pieces[0]), (9, pieces[1])):
         expected, _ = forward(CONFIGS[kind], random_arrays(CONFIGS[kind]), piece[None])
         np.testing.assert_allclose(hidden[start : start + len(piece)], expected[0], atol=1e-4)
