@@ -57,7 +57,12 @@ def write_huggingface(model: Model, output: str) -> None:
     except UnsupportedModelError as error:
         path = os.path.join(model.folder, MODEL_FILE)
         raise InputError(error.problem, path=path, field=error.field, remedy="Export it as savedmodel or safetensors.") from error
-    save_file(write_params(values, config, model.params), os.path.join(output, SAFETENSORS_FILE), {"format": "pt"})
+    arrays = write_params(values, config, model.params)
+    if values["model_type"] != "modernbert":
+        # These classes have a pooler, which no module of ours reads; absent, it would be drawn at random at every loading.
+        hidden = config.hidden_size
+        arrays |= {"pooler.dense.weight": np.zeros((hidden, hidden), np.float32), "pooler.dense.bias": np.zeros(hidden, np.float32)}
+    save_file(arrays, os.path.join(output, SAFETENSORS_FILE), {"format": "pt"})
     facts = {"newsembed": {"version": __version__, "digest": model.digest, "step": model.step}}
     _write_json(output, "config.json", values | {"dtype": "float32"} | facts)
     _write_tokenizer(model, output)

@@ -130,6 +130,24 @@ def test_cudnn_gets_lengths_for_rows_and_a_full_mask_for_the_rest(monkeypatch, s
         assert options["mask"].shape == (2, 1, 8, 8)
 
 
+@pytest.mark.parametrize("segments", [None, SEGMENTS], ids=["rows", "packed"])
+@pytest.mark.parametrize("distance", [None, 2])
+def test_the_cudnn_call_and_its_gradient_lower_for_cuda(monkeypatch, segments, distance):
+    from jax._src.cudnn import fused_attention_stablehlo
+
+    monkeypatch.setattr(fused_attention_stablehlo, "check_cudnn_version", lambda: 91100)  # all that JAX asks of this machine
+
+    @jax.jit
+    @jax.grad
+    def loss(arrays):
+        return jnp.sum(attend(*arrays, visible(TOKENS, segments), kernel="cudnn", distance=distance).astype(jnp.float32))
+
+    text = loss.trace(states(8, dtype=jnp.bfloat16)[:, :2]).lower(lowering_platforms=("cuda",)).as_text()
+    name = "__cudnn$fmhaSoftmax" if segments is None and distance is None else "__cudnn$fmhaScaleBiasSoftmax"
+    assert f"{name}(" in text or f'"{name}"' in text or f"@{name}" in text
+    assert f"{name}Backward" in text
+
+
 def long_rows():
     tokens = jnp.ones((2, 128), jnp.int32).at[0, 90:].set(0)
     segments = jnp.where(jnp.arange(128) < 50, 1, 2)[None].repeat(2, 0) * tokens
