@@ -13,8 +13,8 @@ from newsembed.models.encoder_config import EXECUTION_OPTIONS
 
 SIZES = {"vocab_size": 40, "hidden_size": 16, "num_heads": 2, "mlp_size": 24, "max_length": 12, "embedding_size": 8, "num_topics": 5}
 CONFIGS = {
-    "post": EncoderConfig(num_layers=3, norm="post", dropout_rate=0.3, **SIZES),
-    "pre": EncoderConfig(num_layers=3, norm="pre", pooling="mean", dropout_rate=0.3, **SIZES),
+    "post": EncoderConfig(num_layers=2, norm="post", dropout_rate=0.3, **SIZES),
+    "pre": EncoderConfig(num_layers=2, norm="pre", pooling="mean", dropout_rate=0.5, **SIZES),
     # Layer 0, twice (local, global), and one left over.
     "modern": EncoderConfig(
         num_layers=6,
@@ -32,13 +32,18 @@ CONFIGS = {
 TOKENS = jnp.array([[2, 9, 17, 30, 3, 8, 11, 0], [2, 5, 6, 7, 8, 9, 10, 3]])
 
 
+def shapes_of(config):
+    return nn.unbox(jax.eval_shape(NewsEncoder(config).init, jax.random.key(0), TOKENS)["params"])
+
+
 def params_of(config):
-    params = nn.unbox(jax.jit(lambda key: NewsEncoder(config).init(key, TOKENS)["params"])(jax.random.key(0)))
-    return jax.tree.map(lambda array: array * 3 if array.ndim > 1 else array, params)
+    """Wider than at initialisation, so that attention differs between tokens; drawn by NumPy, which compiles nothing."""
+    rng = np.random.default_rng(0)
+    return jax.tree.map(lambda spec: rng.normal(0, 0.3, spec.shape).astype(np.float32), shapes_of(config))
 
 
 def loss_and_gradient(config, params):
-    target = jax.random.normal(jax.random.key(1), (2, 8))
+    target = np.random.default_rng(1).normal(size=(2, 8)).astype(np.float32)
 
     @jax.jit
     @jax.value_and_grad
@@ -52,8 +57,8 @@ def loss_and_gradient(config, params):
 
 @pytest.mark.parametrize(
     ("name", "ways"),
-    [("post", [("none", True), ("full", False)]), ("pre", [("dots", True)]), ("modern", [("full", True)])],
-    ids=["post", "pre", "modern"],
+    [("post", [("full", True), ("dots", False)]), ("modern", [("none", True)])],
+    ids=["post", "modern"],
 )
 def test_loss_and_gradient_do_not_depend_on_how_the_stack_is_run(name, ways):
     """With dropout: each layer draws the same mask however it is run."""
@@ -67,8 +72,8 @@ def test_loss_and_gradient_do_not_depend_on_how_the_stack_is_run(name, ways):
 
 def test_each_layer_drops_other_units():
     """Layers that hand on a constant: the sums of two layers' drops would be 0 or 2 everywhere if their masks were the same."""
-    config = dataclasses.replace(CONFIGS["pre"], num_layers=2, dropout_rate=0.5, scan_layers=True)
-    params = jax.tree.map(jnp.zeros_like, params_of(config))
+    config = dataclasses.replace(CONFIGS["pre"], scan_layers=True)
+    params = jax.tree.map(np.zeros_like, params_of(config))
     params["output_norm"]["scale"] += 1
     for layer in ("layers_0", "layers_1"):
         params[layer]["attention"]["output_bias"] += 1
@@ -81,8 +86,7 @@ def test_each_layer_drops_other_units():
 
 def test_the_parameters_are_the_same_tree_however_they_are_run():
     config = CONFIGS["post"]
-    again = params_of(dataclasses.replace(config, scan_layers=True, remat="full"))
-    jax.tree.map(np.testing.assert_array_equal, again, params_of(config))
+    assert shapes_of(dataclasses.replace(config, scan_layers=True, remat="full")) == shapes_of(config)
 
 
 def count(jaxpr_text, name):
@@ -91,7 +95,7 @@ def count(jaxpr_text, name):
 
 def test_scanning_compiles_one_block_and_recomputing_keeps_less():
     config = CONFIGS["post"]
-    params = params_of(config)
+    params = shapes_of(config)
 
     def program(**changes):
         encoder = NewsEncoder(dataclasses.replace(config, **changes))
@@ -102,8 +106,11 @@ def test_scanning_compiles_one_block_and_recomputing_keeps_less():
 
     def kept(**changes):
         encoder = NewsEncoder(dataclasses.replace(config, **changes))
-        _, pullback = jax.vjp(lambda params: encoder.apply({"params": params}, TOKENS, method="encode"), params)
-        return sum(array.size for array in jax.tree.leaves(pullback))
+
+        def pullback(params):
+            return jax.vjp(lambda params: encoder.apply({"params": params}, TOKENS, method="encode"), params)[1]
+
+        return sum(array.size for array in jax.tree.leaves(jax.eval_shape(pullback, params)))
 
     assert kept(remat="full") < kept(remat="dots") < kept()
 

@@ -65,7 +65,7 @@ def test_packed_pieces_equal_rows_of_their_own(kind):
     pieces = [row[row != PAD[kind]] for row in padded_rows(kind, (9, 4))]
     packed = [np.concatenate([array, [0]]).astype(np.int32)[None] for array in (
         np.argsort(order)[np.concatenate(pieces)], np.repeat([1, 2], [9, 4]), np.r_[0:9, 0:4])]  # fmt: skip
-    hidden = jax.jit(lambda *rows: NewsEncoder(config).apply({"params": params}, *rows, method="encode"))(*packed)[0]
+    hidden = jax.jit(lambda params: NewsEncoder(config).apply({"params": params}, *packed, method="encode"))(params)[0]
     for start, piece in ((0, pieces[0]), (9, pieces[1])):
         expected, _ = forward(CONFIGS[kind], random_arrays(CONFIGS[kind]), piece[None])
         np.testing.assert_allclose(hidden[start : start + len(piece)], expected[0], atol=1e-4)
