@@ -22,7 +22,7 @@ MODEL = NewsEncoder(
     EncoderConfig(
         vocab_size=VOCAB_SIZE,
         hidden_size=16,
-        num_layers=2,
+        num_layers=1,
         num_heads=2,
         mlp_size=32,
         max_length=16,
@@ -30,8 +30,6 @@ MODEL = NewsEncoder(
         num_topics=NUM_TOPICS,
         dropout_rate=0.1,
         norm="pre",
-        scan_layers=True,
-        remat="dots",
     )
 )
 OPTIMIZER = optax.sgd(0.1)  # Adam would divide rounding errors by their own size
