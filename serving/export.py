@@ -1,12 +1,15 @@
-"""``newsembed export``: a trained model to a SavedModel or to safetensors.
+"""``newsembed export``: a trained model to a SavedModel, to safetensors or to a Hugging Face folder.
 
 Example::
 
     newsembed export --model work/model --output work/saved
     newsembed export --model work/model@400 --format safetensors --output work/weights
+    newsembed export --model work/model --format huggingface --output work/huggingface
 
 The SavedModel takes raw strings and needs only tensorflow and tensorflow-text. Signatures: ``serving_default`` (title, body: string [b]) and ``text``
 (text: string [b]), both to {"embedding": float32 [b, D]} of unit length. After writing it is read back and compared with JAX.
+
+The Hugging Face folder is for transformers and sentence-transformers: ``SentenceTransformer("work/huggingface").encode(texts)``.
 """
 
 import argparse
@@ -25,6 +28,7 @@ from ..tasks.errors import InputError
 from ..tasks.features import PAD_ID
 from .checkpoint import MODEL_FILE, SAFETENSORS_FILE, VOCABULARY_FILE, Model, flatten, load_model, unflatten
 from .encoder import JaxEncoder
+from .huggingface import write_huggingface
 from .saved_model import DEFAULT_SIGNATURE, FACTS_FILE, OUTPUT, TEXT_SIGNATURE, SavedModelEncoder
 from .specs import split_number
 
@@ -48,7 +52,7 @@ class ExportReport:
       output: the folder.
       step: of the checkpoint.
       bytes: size of all files.
-      max_difference: largest absolute difference from JAX over sample texts; ``None`` for safetensors, which hold the very numbers.
+      max_difference: largest absolute difference from JAX over sample texts; ``None`` for formats that hold the very numbers.
     """
 
     output: str
@@ -63,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--model", required=True, metavar="DIR[@STEP]", help="a training folder; the last checkpoint unless a step is given"
     )
     parser.add_argument("--output", required=True, metavar="DIR", help="folder to write; must not exist unless --overwrite")
-    parser.add_argument("--format", choices=("savedmodel", "safetensors"), default="savedmodel", help="default: savedmodel")
+    parser.add_argument("--format", choices=("savedmodel", "safetensors", "huggingface"), default="savedmodel", help="default: savedmodel")
     parser.add_argument(
         "--max_length", type=int, metavar="TOKENS", help="savedmodel: tokens read of each document (default: the model's limit)"
     )
@@ -76,8 +80,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs the command."""
     folder, step = split_number(args.model)
-    if args.format == "safetensors":
-        report = export_safetensors(folder, args.output, step=step, overwrite=args.overwrite)
+    if args.format != "savedmodel":
+        export = export_safetensors if args.format == "safetensors" else export_huggingface
+        report = export(folder, args.output, step=step, overwrite=args.overwrite)
     else:
         platforms = tuple(args.platforms.split(","))
         report = export_saved_model(
@@ -149,6 +154,25 @@ def export_safetensors(folder: str, output: str, *, step: int | None = None, ove
     return ExportReport(output, model.step, _bytes(output), None)
 
 
+def export_huggingface(folder: str, output: str, *, step: int | None = None, overwrite: bool = False) -> ExportReport:
+    """Writes the model as `transformers` and `sentence_transformers` read it, see ``huggingface``; the topic head stays behind.
+
+    Raises:
+      InputError: as :func:`export_saved_model`, and for an encoder that no class of `transformers` computes.
+      RuntimeError: if the exported tokenizer differs from ours on sample texts.
+    """
+    _check_output(output, overwrite=overwrite)
+    model = load_model(folder, step)
+    temporary = _temporary(output)
+    try:
+        write_huggingface(model, temporary)
+    except InputError:
+        shutil.rmtree(temporary)
+        raise
+    _publish(temporary, output)
+    return ExportReport(output, model.step, _bytes(output), None)
+
+
 def _write_saved_model(encoder: JaxEncoder, output: str, platforms: tuple[str, ...]) -> None:
     import tensorflow as tf
 
@@ -204,7 +228,8 @@ def _converted(model: Model, max_length: int, platforms: tuple[str, ...]) -> Any
     """``(flat variables, tokens int32 [b, s]) -> float32 [b, D]`` as a TensorFlow function for any b and any s up to ``max_length``."""
     from jax.experimental import jax2tf
 
-    module = NewsEncoder(model.config)
+    # One program for all platforms: kernels of one platform alone cannot be in it.
+    module = NewsEncoder(dataclasses.replace(model.config, attention="xla"))
 
     def embed(params: Mapping[str, Any], tokens: Any) -> Any:
         return module.apply({"params": unflatten(params)}, tokens, method="embed")

@@ -28,6 +28,7 @@ from etils import epath
 
 from ..models.encoder import EncoderConfig
 from ..tasks.errors import InputError
+from .huggingface import initial_params, is_huggingface
 from .model_files import VocabularyFile, check_same_model
 from .train_state import LOG_TEMPERATURE, StateLayout, TrainState
 
@@ -131,7 +132,8 @@ def start_state(
 
     Args:
       checkpoints: of MODEL_DIR.
-      initial_checkpoint_path: a model folder (its newest step is taken) or one `checkpoints/<step>` in it.
+      initial_checkpoint_path: a model folder (its newest step is taken), one `checkpoints/<step>` in it, or a Hugging Face folder, of
+        which missing heads stay as `key` draws them.
       layout: the state to fill.
       key: PRNG key for what is drawn.
       config: must be the checkpoint's, where it is known.
@@ -148,6 +150,9 @@ def start_state(
     state = layout.create(key)
     if initial_checkpoint_path is None:
         return Start(state, 0, None, "initialised at random")
+    if is_huggingface(initial_checkpoint_path):
+        params = initial_params(initial_checkpoint_path, config, vocabulary, state.params)
+        return Start(state.replace(params=params), 0, None, f"parameters imported from {initial_checkpoint_path}")
     folder = find_checkpoint(initial_checkpoint_path)
     params_path = os.path.join(folder, _PARAMS)
     wanted = _as_saved(params_path, layout.abstract)

@@ -14,6 +14,7 @@ import jax
 import optax
 from jax.sharding import Mesh
 
+from ..models.attention import choose_attention
 from ..models.encoder import EncoderConfig, NewsEncoder
 from ..tasks.errors import InputError
 from ..tasks.features import TaskName
@@ -262,9 +263,11 @@ def _encoder_config(architecture: Callable[..., EncoderConfig], vocab_size: int 
             remedy="Leave VOCAB_SIZE out to take the file's, or name the vocabulary that the model was made for.",
         )
     try:
-        return architecture(vocab_size=vocabulary.size)
+        config = architecture(vocab_size=vocabulary.size)
+        choose_attention(config, config.max_length)  # a kernel that cannot run here is refused before anything is read
     except ValueError as error:
         raise InputError(str(error), field="EncoderConfig", remedy="Mend the architecture's gin file.") from error
+    return config
 
 
 def _weights(data_dir: str, mixture: str, smoothing: float, task_weights: Mapping[str, float] | None) -> dict[DataSet, float]:

@@ -6,7 +6,7 @@ import json
 import os
 from typing import Any, Final
 
-from ..models.encoder import EncoderConfig
+from ..models.encoder_config import EXECUTION_OPTIONS, EncoderConfig
 from ..tasks.errors import InputError
 from ..tasks.features import SPECIAL_TOKENS
 
@@ -71,10 +71,13 @@ def check_same_model(model_dir: str, config: EncoderConfig, vocabulary: Vocabula
     if description is None:
         return
     remedy = f"Use the architecture and vocabulary of {model_dir}, or another folder."
-    for name, value in config.to_dict().items():
-        saved = description["encoder"].get(name)
-        if saved != value and name not in ("dtype", "dropout_rate"):  # these change no parameter's meaning
-            raise InputError(f"the checkpoint's model has {saved!r}, this run {value!r}", path=path, field=name, remedy=remedy)
+    for field in dataclasses.fields(config):
+        if field.name in (*EXECUTION_OPTIONS, "dtype", "dropout_rate"):  # these change no parameter's meaning
+            continue
+        value = getattr(config, field.name)
+        saved = description["encoder"].get(field.name, None if field.default is dataclasses.MISSING else field.default)
+        if saved != value:
+            raise InputError(f"the checkpoint's model has {saved!r}, this run {value!r}", path=path, field=field.name, remedy=remedy)
     if description["vocabulary_sha256"] != vocabulary.sha256:
         raise InputError(
             f"the checkpoint was trained with another vocabulary than {vocabulary.path}",

@@ -1,0 +1,103 @@
+r"""``newsembed import-hf``: a BERT-like model of Hugging Face to a model folder, for ``train``, ``embed``, ``evaluate`` and ``export``.
+
+Example::
+
+    newsembed import-hf --from bert-base-multilingual-uncased --output work/bert
+    newsembed embed --model work/bert --input articles.jsonl --output vectors
+    newsembed train --gin_file=runs/train_small.gin --gin_file=work/bert/architecture.gin --gin.MODEL_DIR=\"work/trained\" \
+        --gin.INITIAL_CHECKPOINT_PATH=\"work/bert\" --gin.VOCABULARY_PATH=\"work/bert/vocab.txt\" --gin.DATA_DIR=\"work/examples\"
+
+The source is a local folder with config.json, model.safetensors and vocab.txt; nothing is downloaded. The special tokens move to the first five
+lines of the vocabulary, and their rows of the token table with them. Where the source has no embedding head, the embedding is the pooled vector.
+"""
+
+import argparse
+import json
+import os
+import shutil
+from typing import Any, Final
+
+from .. import __version__
+from ..models.encoder_config import EXECUTION_OPTIONS, EncoderConfig
+from ..tasks.errors import InputError
+from ..training.checkpoints import CHECKPOINTS
+from ..training.huggingface import HuggingFaceModel, read_huggingface, wordpiece_vocabulary
+from ..training.model_files import write_model_files
+
+ARCHITECTURE_FILE: Final = "architecture.gin"
+IMPORT_FILE: Final = "import.json"  # where the model came from and what its own tokenizer does otherwise
+_STEP: Final = "0"
+_PARAMS_ITEM: Final = "params"
+# What the run files set by these names; a key that nothing uses is an error, so the values must come by them.
+_MACROS: Final = {"num_topics": "NUM_TOPICS", "dropout_rate": "DROPOUT_RATE", "pooling": "POOLING"}
+_LEFT_TO_THE_RUN: Final = ("vocab_size", "dtype", *EXECUTION_OPTIONS)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of ``newsembed import-hf``."""
+    parser.add_argument("--from", dest="source", required=True, metavar="DIR", help="a folder that transformers saved")
+    parser.add_argument("--output", required=True, metavar="DIR", help="model folder to write; must not exist unless --overwrite")
+    parser.add_argument("--num_topics", type=int, default=600, metavar="T", help="width of the new topic head (default: 600)")
+    parser.add_argument("--max_length", type=int, metavar="TOKENS", help="keep this many positions (default: all)")
+    parser.add_argument("--overwrite", action="store_true", help="replace the output folder")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the command."""
+    if os.path.exists(args.output) and not args.overwrite:
+        raise InputError("exists already", path=args.output, field="--output", remedy="choose another folder or give --overwrite")
+    for name, value in (("--num_topics", args.num_topics), ("--max_length", args.max_length)):
+        if value is not None and value < 3:
+            raise InputError(f"got {value}, expected at least 3", field=name, remedy="give a larger number")
+    model = read_huggingface(args.source, num_topics=args.num_topics, max_length=args.max_length)
+    write_model_folder(model, args.output)
+    config = model.config
+    print(f"{args.output}: {config.num_layers} layers x {config.hidden_size}, {config.vocab_size} pieces, {config.max_length} positions")
+    if model.ignored:
+        print(f"left behind, for NewsEncoder has no place for them: {', '.join(model.ignored)}")
+    for difference in model.differences:
+        print(f"tokenizer: {difference}")
+    return 0
+
+
+def write_model_folder(model: HuggingFaceModel, output: str) -> None:
+    """Writes a model folder with one checkpoint, step 0: ``model.json``, ``vocab.txt``, ``architecture.gin``, ``import.json``, parameters.
+
+    It appears under its name only when it is whole.
+
+    Raises:
+      InputError: if the model's tokenizer is not WordPiece.
+    """
+    import orbax.checkpoint as ocp
+
+    vocabulary = wordpiece_vocabulary(model)
+    temporary = f"{output.rstrip('/')}.tmp"
+    shutil.rmtree(temporary, ignore_errors=True)
+    os.makedirs(temporary)
+    write_model_files(temporary, model.config, vocabulary)
+    _write(temporary, ARCHITECTURE_FILE, architecture_gin(model.config))
+    origin = {
+        "source": os.path.basename(os.path.abspath(model.folder)),
+        "newsembed": __version__,
+        "ignored_arrays": model.ignored,
+        "tokenizer_differences": model.differences,
+    }
+    _write(temporary, IMPORT_FILE, json.dumps(origin, indent=2, ensure_ascii=False) + "\n")
+    with ocp.StandardCheckpointer() as checkpointer:
+        checkpointer.save(os.path.abspath(os.path.join(temporary, CHECKPOINTS, _STEP, _PARAMS_ITEM)), model.with_heads())
+    shutil.rmtree(output, ignore_errors=True)
+    os.replace(temporary, output)
+
+
+def architecture_gin(config: EncoderConfig) -> str:
+    """The architecture as a gin file to be given after a run file; number type and execution options stay the run's."""
+    lines = ["# Written by newsembed import-hf; give it after the run file: --gin_file=runs/… --gin_file=this"]
+    values: dict[str, Any] = {field: getattr(config, field) for field in config.__dataclass_fields__ if field not in _LEFT_TO_THE_RUN}
+    for name, value in values.items():
+        lines.append(f"{_MACROS[name]} = {value!r}" if name in _MACROS else f"EncoderConfig.{name} = {value!r}")
+    return "\n".join(lines) + "\n"
+
+
+def _write(folder: str, name: str, text: str) -> None:
+    with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+        file.write(text)

@@ -1,0 +1,222 @@
+"""Which keys a query may see, and the kernels that compute attention over them.
+
+Shapes: B rows, L tokens, N heads, d units a head.
+"""
+
+import functools
+import logging
+from typing import Final, Literal, NamedTuple
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec
+
+from .encoder_config import DTYPES, EncoderConfig
+
+PAD_ID: Final = 0  # the id of [PAD] in every vocabulary; such positions are never attended to
+
+Kernel = Literal["xla", "cudnn", "flash"]
+_FUSED: Final[tuple[Kernel, ...]] = ("cudnn", "flash")
+
+_LARGEST_CUDNN_HEAD: Final = 128  # of every GPU that has flash attention; Hopper's would do 256
+_CUDNN_HEAD_MULTIPLE: Final = 8
+_FLASH_BLOCKS: Final = (512, 256, 128)  # rows of a tile of the TPU kernel, the largest that divides L
+_logger = logging.getLogger(__name__)
+
+
+class Visible(NamedTuple):
+    """Which tokens see each other; a pytree.
+
+    Attributes:
+      groups: int32 [B, L]; a token attends to the tokens of its own group. Of one-piece rows 1, of packed rows the segment's number;
+        0 on padding.
+      lengths: int32 [B], tokens of one-piece rows before the padding, at least 1; None for packed rows.
+    """
+
+    groups: jax.Array
+    lengths: jax.Array | None
+
+    def mask(self, distance: int | None = None) -> jax.Array:
+        """Which key each query sees.
+
+        Args:
+          distance: how far a query sees to either side; None: as far as its group goes.
+
+        Returns:
+          bool [B, 1, L, L], or [B, 1, 1, L] for one-piece rows without `distance`. A padded query of a packed row sees the row's padding,
+          so that no softmax runs over an empty set; nobody reads what it gets.
+        """
+        if self.lengths is None:
+            seen = (self.groups[:, :, None] == self.groups[:, None, :])[:, None]
+        else:
+            seen = (self.groups > 0)[:, None, None, :]
+        if distance is None:
+            return seen
+        places = jnp.arange(self.groups.shape[1])
+        # Pieces are contiguous: inside one, distance in the row is distance in the piece.
+        return seen & (jnp.abs(places[:, None] - places[None, :]) <= distance)
+
+
+def visible(tokens: jax.Array, segment_ids: jax.Array | None) -> Visible:
+    """What the tokens of a batch see.
+
+    Args:
+      tokens: int32 [B, L], padding (`PAD_ID`) at the end of the rows only.
+      segment_ids: int32 [B, L] or None, see `NewsEncoder.encode`.
+    """
+    if segment_ids is not None:
+        return Visible(segment_ids, None)
+    real = (tokens != PAD_ID).astype(jnp.int32)
+    # Kernels that take lengths may divide by zero on a row of padding alone.
+    return Visible(real, jnp.maximum(jnp.sum(real, axis=1, dtype=jnp.int32), 1))
+
+
+def choose_attention(config: EncoderConfig, length: int, platform: str | None = None) -> Kernel:
+    """The kernel that computes a model's attention.
+
+    "auto" takes "cudnn" on an NVIDIA GPU of at least compute capability 8.0 if activations are bfloat16 or float16, heads are a multiple
+    of 8 units and no larger than 128, and L is even; "flash" on a TPU if L is a multiple of 128 and no layer is local; else "xla".
+
+    Args:
+      config: the model's.
+      length: L.
+      platform: "cpu", "cuda", "rocm" or "tpu"; None: the one that JAX computes on.
+
+    Raises:
+      ValueError: if the configured kernel cannot run this model there. There is no silent way out.
+    """
+    if config.attention == "xla":
+        return "xla"  # anywhere, and for rows of any length, even one not known yet
+    platform = platform or current_platform()
+    problems = {"cudnn": _cudnn_obstacle(config, length, platform), "flash": _flash_obstacle(config, length, platform)}
+    if config.attention == "auto":
+        fitting: list[Kernel] = [kernel for kernel in _FUSED if problems[kernel] is None]
+        chosen = fitting[0] if fitting else "xla"
+        _logger.info("attention: %s for rows of %d tokens on %s", chosen, length, platform)
+        return chosen
+    problem = problems[config.attention]
+    if problem is not None:
+        raise ValueError(f"EncoderConfig.attention: got {config.attention!r}, but {problem}; set it to 'auto' or 'xla'")
+    return config.attention
+
+
+def current_platform() -> str:
+    """What JAX computes on: "cpu", "cuda", "rocm" or "tpu"."""
+    backend = jax.default_backend()
+    if backend != "gpu":
+        return backend
+    version = str(jax.devices()[0].client.platform_version).lower()
+    return "cuda" if "cuda" in version else "rocm"
+
+
+def attend(query: jax.Array, key: jax.Array, value: jax.Array, seen: Visible, *, kernel: Kernel, distance: int | None = None) -> jax.Array:
+    """softmax(Q K^T / sqrt(d)) V over the keys that each query sees (Vaswani et al. 2017, equation 1).
+
+    Args:
+      query: [B, L, N, d].
+      key: [B, L, N, d].
+      value: [B, L, N, d].
+      seen: who sees whom.
+      kernel: from `choose_attention`.
+      distance: see `Visible.mask`.
+
+    Returns:
+      [B, L, N, d] in the type of `query`.
+    """
+    if kernel == "flash":
+        return _flash(query, key, value, seen.groups)
+    if kernel == "xla":
+        return jax.nn.dot_product_attention(query, key, value, mask=seen.mask(distance), implementation="xla")
+    if seen.lengths is not None and distance is None:
+        # Lengths cost nothing and let the kernel skip the padding; a mask is read as a bias of [B, 1, L, L].
+        return jax.nn.dot_product_attention(query, key, value, key_value_seq_lengths=seen.lengths, implementation="cudnn")
+    rows, length = query.shape[:2]
+    mask = jnp.broadcast_to(seen.mask(distance), (rows, 1, length, length))  # cuDNN wants every query's row of it
+    return jax.nn.dot_product_attention(query, key, value, mask=mask, implementation="cudnn")
+
+
+def _cudnn_obstacle(config: EncoderConfig, length: int, platform: str) -> str | None:
+    """Why cuDNN cannot serve, or None."""
+    if platform != "cuda":
+        return f"this is {platform}, and cuDNN runs on NVIDIA GPUs"
+    if config.dtype not in ("bfloat16", "float16"):
+        return f"cuDNN computes in bfloat16 and float16, and dtype is {config.dtype}"
+    if config.head_size % _CUDNN_HEAD_MULTIPLE or config.head_size > _LARGEST_CUDNN_HEAD:
+        return f"cuDNN takes heads of a multiple of {_CUDNN_HEAD_MULTIPLE} and at most {_LARGEST_CUDNN_HEAD} units, not {config.head_size}"
+    if length % 2:
+        return f"cuDNN trains on rows of an even number of tokens, not {length}"
+    capability = _compute_capability()
+    if capability is not None and capability < (8, 0):
+        return f"cuDNN's flash attention needs compute capability 8.0, and this GPU has {capability[0]}.{capability[1]}"
+    return None
+
+
+def _flash_obstacle(config: EncoderConfig, length: int, platform: str) -> str | None:
+    """Why the TPU kernel cannot serve, or None."""
+    if platform != "tpu":
+        return f"this is {platform}, and the flash kernel is written for TPUs"
+    if config.local_distance:
+        return "the flash kernel has no local layers"
+    if length % _FLASH_BLOCKS[-1]:
+        return f"the flash kernel takes rows of a multiple of {_FLASH_BLOCKS[-1]} tokens, not {length}"
+    return None
+
+
+@functools.cache
+def _compute_capability() -> tuple[int, int] | None:
+    """Of the first GPU; None where JAX sees none."""
+    capability = getattr(jax.devices()[0], "compute_capability", None)
+    if capability is None:
+        return None
+    major, minor = str(capability).split(".")
+    return int(major), int(minor)
+
+
+def _flash(query: jax.Array, key: jax.Array, value: jax.Array, groups: jax.Array) -> jax.Array:
+    """JAX's own flash attention for TPUs, on every device its rows and heads: XLA cannot split a kernel by itself."""
+    mesh = jax.sharding.get_abstract_mesh()
+    if mesh.empty:
+        return _flash_here(query, key, value, groups)
+    rows, _, heads, _ = nn.logical_to_mesh_axes(("batch", "length", "heads", "kv")) or (None,) * 4
+    whole, by_token = PartitionSpec(rows, None, heads, None), PartitionSpec(rows, None)
+    # Nothing that takes a gradient is replicated, so the gradients need no sum over devices, which check_vma would see to.
+    split = jax.shard_map(_flash_here, mesh=mesh, in_specs=(whole, whole, whole, by_token), out_specs=whole, check_vma=False)
+    return split(query, key, value, groups)
+
+
+def _flash_here(query: jax.Array, key: jax.Array, value: jax.Array, groups: jax.Array) -> jax.Array:
+    from jax.experimental.pallas.ops.tpu import flash_attention as tpu
+
+    block = next(size for size in _FLASH_BLOCKS if query.shape[1] % size == 0)
+    names = [field for field in tpu.BlockSizes.__dataclass_fields__ if field != "block_b"]
+    sizes = tpu.BlockSizes(block_b=1, **dict.fromkeys(names, block))
+    query, key, value = (jnp.swapaxes(array, 1, 2) for array in (query, key, value))
+    segments = tpu.SegmentIds(groups, groups)
+    out = tpu.flash_attention(query, key, value, segment_ids=segments, sm_scale=query.shape[-1] ** -0.5, block_sizes=sizes)
+    return jnp.swapaxes(out, 1, 2)
+
+
+def rotary_tables(positions: jax.Array, head_size: int, theta: float, dtype: str) -> tuple[jax.Array, jax.Array]:
+    """Cosines and sines of the rotary angles, position / theta^(2i / d) (Su et al. 2021, section 3.2.2).
+
+    Args:
+      positions: int32 [B or 1, L].
+      head_size: d.
+      theta: base of the wavelengths.
+      dtype: of the result; the angles are computed in float32.
+
+    Returns:
+      Two arrays [B or 1, L, 1, d]; both halves of the last dimension are the same.
+    """
+    frequencies = theta ** (-jnp.arange(0, head_size, 2, dtype=jnp.float32) / head_size)
+    angles = positions.astype(jnp.float32)[..., None] * frequencies
+    angles = jnp.concatenate([angles, angles], axis=-1)[:, :, None, :]
+    return jnp.cos(angles).astype(DTYPES[dtype]), jnp.sin(angles).astype(DTYPES[dtype])
+
+
+def rotate(states: jax.Array, tables: tuple[jax.Array, jax.Array]) -> jax.Array:
+    """Queries or keys [B, L, N, d], turned by `rotary_tables`; unit i is paired with unit i + d/2."""
+    cosine, sine = tables
+    left, right = jnp.split(states, 2, axis=-1)
+    return states * cosine + jnp.concatenate([-right, left], axis=-1) * sine

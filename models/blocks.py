@@ -1,0 +1,241 @@
+"""Transformer blocks, and how a stack of them is run: one by one or as a loop, keeping or recomputing what the backward pass needs.
+
+Shapes: B rows, L tokens, H hidden units, N heads, d units a head.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from .attention import Kernel, Visible, attend, rotary_tables, rotate
+from .encoder_config import DTYPES, EncoderConfig
+
+_INITIALIZER_STDDEV: Final = 0.02  # BERT's
+
+Params = Mapping[str, Any]
+Tables = tuple[jax.Array, jax.Array]
+
+
+class Context(NamedTuple):
+    """What every block reads beside the residual stream; a pytree.
+
+    Attributes:
+      seen: which tokens see each other.
+      rotary: tables of layers that see the whole row, None where positions are learned.
+      local_rotary: tables of local layers, None where there are none.
+    """
+
+    seen: Visible
+    rotary: Tables | None
+    local_rotary: Tables | None
+
+
+def make_context(config: EncoderConfig, seen: Visible, positions: jax.Array | None) -> Context:
+    """The context of a batch; `positions` int32 [B, L], or None to count along the row."""
+    if config.positions == "learned":
+        return Context(seen, None, None)
+    places = jnp.arange(seen.groups.shape[1])[None] if positions is None else positions
+    rotary = rotary_tables(places, config.head_size, config.rotary_theta, config.dtype)
+    local = rotary_tables(places, config.head_size, config.local_rotary_theta, config.dtype) if config.local_distance else None
+    return Context(seen, rotary, local)
+
+
+class Block(nn.Module):
+    """Self-attention and a feed-forward layer, each with a residual sum and a layer norm.
+
+    Attributes:
+      config: the model's.
+      kernel: what computes the attention.
+      is_local: whether its tokens see `config.local_distance` only.
+      has_attention_norm: see `EncoderConfig.has_attention_norm`.
+    """
+
+    config: EncoderConfig
+    kernel: Kernel = "xla"
+    is_local: bool = False
+    has_attention_norm: bool = True
+
+    @nn.compact
+    def __call__(self, hidden: jax.Array, context: Context, *, deterministic: bool) -> jax.Array:
+        """[B, L, H] -> [B, L, H]."""
+        config = self.config
+        attention = Attention(config, self.kernel, self.is_local, name="attention")
+        attention_norm = layer_norm(config, "attention_norm") if self.has_attention_norm else None
+        mlp_norm = layer_norm(config, "mlp_norm")
+        mlp_in = dense(config.mlp_size, ("embed", "mlp"), compute_dtype(config), "mlp_in", use_bias=config.biases)
+        mlp_gate = None
+        if config.mlp == "gated":
+            mlp_gate = dense(config.mlp_size, ("embed", "mlp"), compute_dtype(config), "mlp_gate", use_bias=config.biases)
+        mlp_out = dense(config.hidden_size, ("mlp", "embed"), compute_dtype(config), "mlp_out", use_bias=config.biases)
+        dropout = nn.Dropout(config.dropout_rate, deterministic=deterministic)
+
+        def mlp(states: jax.Array) -> jax.Array:
+            # As [B x L, H] the gradient of the weights is one plain matrix product, which XLA runs faster on a CPU.
+            rows = states.reshape(-1, config.hidden_size)
+            inner = activate(config, mlp_in(rows))
+            if mlp_gate is not None:
+                inner = inner * mlp_gate(rows)
+            return dropout(mlp_out(inner).reshape(states.shape))
+
+        if config.norm == "post":
+            assert attention_norm is not None
+            hidden = attention_norm(hidden + dropout(attention(hidden, context)))
+            return mlp_norm(hidden + mlp(hidden))
+        hidden = hidden + dropout(attention(hidden if attention_norm is None else attention_norm(hidden), context))
+        return hidden + mlp(mlp_norm(hidden))
+
+
+class Attention(nn.Module):
+    """Multi-head self-attention; for the attributes see `Block`."""
+
+    config: EncoderConfig
+    kernel: Kernel = "xla"
+    is_local: bool = False
+
+    @nn.compact
+    def __call__(self, hidden: jax.Array, context: Context) -> jax.Array:
+        """[B, L, H] -> [B, L, H]."""
+        config = self.config
+        # One product for queries, keys and values: three thin ones cost more on every device.
+        out_shape = (3, config.num_heads, config.head_size)
+        projected = _project(self, "query_key_value", hidden, ("embed",), out_shape, ("qkv", "heads", "kv"))
+        query, key, value = projected[:, :, 0], projected[:, :, 1], projected[:, :, 2]
+        tables = context.local_rotary if self.is_local else context.rotary
+        if tables is not None:
+            query, key = rotate(query, tables), rotate(key, tables)
+        distance = config.local_distance if self.is_local else None
+        attended = attend(query, key, value, context.seen, kernel=self.kernel, distance=distance)
+        return _project(self, "output", attended, ("heads", "kv"), (config.hidden_size,), ("embed",))
+
+
+def make_block(config: EncoderConfig, layer: int, kernel: Kernel = "xla", **options: Any) -> Block:
+    """The block of one layer, counted from 0; `options` go to Flax (``parent=None`` for one that is only applied)."""
+    return Block(config, kernel, config.is_local(layer), config.has_attention_norm(layer), **options)
+
+
+def run_blocks(
+    config: EncoderConfig, params: Sequence[Params], hidden: jax.Array, context: Context, kernel: Kernel, key: jax.Array | None
+) -> jax.Array:
+    """The whole stack, as `config.remat` and `config.scan_layers` say; the result is the same.
+
+    Args:
+      config: the model's.
+      params: of every layer, in order.
+      hidden: [B, L, H].
+      context: of the batch.
+      kernel: what computes the attention.
+      key: of dropout, None for none. Each layer has a key of its own, the same however the stack is run.
+
+    Returns:
+      [B, L, H].
+    """
+    keys = None if key is None else jax.random.split(key, config.num_layers)
+    first, period, periods = _loop_of(config)
+
+    def one_by_one(hidden: jax.Array, layers: range) -> jax.Array:
+        for layer in layers:
+            own = None if keys is None else keys[layer]
+            hidden = _applied(config, layer, kernel)(params[layer], hidden, context, own)
+        return hidden
+
+    if not config.scan_layers or periods < 2:
+        return one_by_one(hidden, range(config.num_layers))
+    hidden = one_by_one(hidden, range(first))
+    end = first + periods * period
+    stacked = [stack_layers(params[first + place : end : period]) for place in range(period)]
+    looped = None if keys is None else keys[first:end].reshape(periods, period, *keys.shape[1:])
+
+    def one_period(hidden: jax.Array, own: tuple[Any, Any]) -> tuple[jax.Array, None]:
+        own_params, own_keys = own
+        for place in range(period):
+            run = _applied(config, first + place, kernel, in_loop=True)
+            hidden = run(own_params[place], hidden, context, None if own_keys is None else own_keys[place])
+        return hidden, None
+
+    hidden, _ = jax.lax.scan(one_period, hidden, (stacked, looped))
+    return one_by_one(hidden, range(end, config.num_layers))
+
+
+def stack_layers(layers: Sequence[Params]) -> Any:
+    """Parameters of like layers as one tree whose arrays have a first axis for the layer."""
+    return jax.tree.map(lambda *arrays: jnp.stack(arrays), *layers)
+
+
+def _loop_of(config: EncoderConfig) -> tuple[int, int, int]:
+    """The part of the stack that repeats: its first layer, the layers of one repetition, the repetitions."""
+    first = 0 if config.has_attention_norm(0) else 1
+    period = config.global_every
+    return first, period, (config.num_layers - first) // period
+
+
+def _applied(config: EncoderConfig, layer: int, kernel: Kernel, *, in_loop: bool = False) -> Callable[..., jax.Array]:
+    """(params, hidden, context, key) -> hidden of one layer."""
+    block = make_block(config, layer, kernel, parent=None)
+
+    def apply(params: Params, hidden: jax.Array, context: Context, key: jax.Array | None) -> jax.Array:
+        rngs = {} if key is None else {"dropout": key}
+        result: jax.Array = block.apply({"params": params}, hidden, context, deterministic=key is None, rngs=rngs)
+        return result
+
+    if config.remat == "none":
+        return apply
+    policy = jax.checkpoint_policies.dots_with_no_batch_dims_saveable if config.remat == "dots" else None
+    # A loop's body cannot be merged with its own recomputation; outside, the compiler must be kept from it.
+    return jax.checkpoint(apply, policy=policy, prevent_cse=not in_loop)
+
+
+def _project(
+    module: Attention, name: str, inputs: jax.Array, in_axes: tuple[str, ...], out_shape: tuple[int, ...], out_axes: tuple[str, ...]
+) -> jax.Array:
+    """Dense layer from the last `len(in_axes)` dimensions of [B, L, …] to [B, L, *out_shape], in the type of `inputs`.
+
+    Flax's DenseGeneral would do, but it cannot be initialised with logical axes under axis rules.
+    """
+    rows, in_shape = inputs.shape[:2], inputs.shape[2:]
+    kernel = module.param(f"{name}_kernel", logical(normal(), *in_axes, *out_axes), (*in_shape, *out_shape), jnp.float32)
+    products = jnp.tensordot(inputs.reshape(-1, *in_shape), kernel.astype(inputs.dtype), axes=len(in_shape)).reshape(*rows, *out_shape)
+    if not module.config.biases:
+        return products
+    bias = module.param(f"{name}_bias", logical(nn.initializers.zeros, *out_axes), out_shape, jnp.float32)
+    return products + bias.astype(inputs.dtype)
+
+
+def compute_dtype(config: EncoderConfig) -> Any:
+    """The type of activations."""
+    return DTYPES[config.dtype]
+
+
+def activate(config: EncoderConfig, states: jax.Array) -> jax.Array:
+    """The configured GELU (Hendrycks and Gimpel 2016)."""
+    return nn.gelu(states, approximate=config.activation == "gelu_tanh")
+
+
+def normal(stddev: float = _INITIALIZER_STDDEV) -> Any:
+    """BERT's initialiser, a normal distribution cut at two standard deviations."""
+    return nn.initializers.truncated_normal(stddev)
+
+
+def logical(initializer: Any, *axes: str) -> Any:
+    """An initialiser whose array carries the names of its axes."""
+    return nn.with_logical_partitioning(initializer, axes)
+
+
+def dense(size: int, axes: tuple[str, str], dtype: Any, name: str | None = None, *, use_bias: bool = True) -> nn.Dense:
+    """A dense layer with logical axes."""
+    kernel_init, bias_init = logical(normal(), *axes), logical(nn.initializers.zeros, axes[1])
+    return nn.Dense(size, dtype=dtype, kernel_init=kernel_init, bias_init=bias_init, use_bias=use_bias, name=name)
+
+
+def layer_norm(config: EncoderConfig, name: str | None = None) -> nn.LayerNorm:
+    """A layer norm with logical axes."""
+    return nn.LayerNorm(
+        epsilon=config.layer_norm_epsilon,
+        dtype=compute_dtype(config),
+        use_bias=config.biases,
+        scale_init=logical(nn.initializers.ones, "embed"),
+        bias_init=logical(nn.initializers.zeros, "embed"),
+        name=name,
+    )

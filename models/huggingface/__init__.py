@@ -1,0 +1,185 @@
+"""Encoders of Hugging Face's `transformers` as `EncoderConfig` and parameters, and back: names, shapes and layouts, no input or output.
+
+| model_type | read | written | ours |
+|---|---|---|---|
+| bert | yes | yes | ``norm="post"`` |
+| roberta, xlm-roberta | yes | no: bert says the same | ``norm="post"``, positions counted from 0 |
+| megatron-bert | yes | yes | ``norm="pre"`` |
+| modernbert | yes | yes | ``norm="modern"``, rotary positions, gated, local layers |
+
+What has no place of its own here is folded at reading, which changes no output: row 0 of BERT's token types is added to every position
+(texts of one type only), and RoBERTa's position table loses the `pad_token_id + 1` rows that no token uses.
+A linear layer's weight is [out, in] there and [in, out] here.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ..encoder_config import EncoderConfig
+from .configs import MODEL_TYPES, UnsupportedModelError, encoder_config, huggingface_config
+from .layouts import OUTPUT_BIAS, PREFIXES, TIED_TABLE, Array, Entry, body, masked_lm
+
+__all__ = [
+    "MODEL_TYPES",
+    "UnsupportedModelError",
+    "encoder_config",
+    "huggingface_config",
+    "plain_heads",
+    "read_params",
+    "reorder_tokens",
+    "token_order",
+    "write_params",
+]
+
+Arrays = Mapping[str, Array]
+
+_BODY: Final = ("embeddings.", "encoder.", "layers.", "final_norm.")  # an unknown array there means another architecture
+_NO_WEIGHTS: Final = ("embeddings.position_ids", "embeddings.token_type_ids", "rotary_emb.inv_freq")
+
+
+def read_params(values: Mapping[str, Any], config: EncoderConfig, arrays: Arrays) -> tuple[dict[str, Any], list[str]]:
+    """The parameters of a `NewsEncoder`, without embedding and topic head, as float32.
+
+    Args:
+      values: of config.json.
+      config: from `encoder_config`.
+      arrays: by their names in the checkpoint.
+
+    Returns:
+      The nested parameters, tokens still in the file's order, and the names of arrays that have no place here (a pooler, other heads).
+      The masked-LM head is there only if the checkpoint has one.
+
+    Raises:
+      UnsupportedModelError: for an array that is missing, has another shape, or is unknown inside the body.
+    """
+    model_type = values["model_type"]
+    found = _without_prefix(arrays, PREFIXES[model_type])
+    used: set[str] = set()
+    params: dict[str, Any] = {}
+    for entry in body(values, config):
+        _read(entry, found, used, params)
+    head = list(masked_lm(model_type, config))
+    if any(name in found for entry in head for name in entry.theirs):
+        for entry in head:
+            _read(entry, found, used, params)
+        bias = next((name for name in OUTPUT_BIAS[model_type] if name in found), None)
+        used |= set(OUTPUT_BIAS[model_type]) | set(TIED_TABLE[model_type])
+        _check_tied(found, model_type, params["token_embedding"])
+        _put(params, "mlm_bias", np.zeros(config.vocab_size, np.float32) if bias is None else _checked(found, bias, (config.vocab_size,)))
+    rest = sorted(set(found) - used)
+    unknown = [name for name in rest if name.startswith(_BODY) and not name.endswith(_NO_WEIGHTS)]
+    if unknown:
+        raise UnsupportedModelError(unknown[0], f"got {len(unknown)} arrays that config.json does not account for: another architecture")
+    return params, [name for name in rest if not name.endswith(_NO_WEIGHTS)]
+
+
+def write_params(values: Mapping[str, Any], config: EncoderConfig, params: Mapping[str, Any]) -> dict[str, Array]:
+    """The encoder's arrays by their names in `transformers`, without the heads; inverse of `read_params`.
+
+    Args:
+      values: from `huggingface_config`.
+      config: the encoder's.
+      params: nested, as `NewsEncoder` has them.
+    """
+    written: dict[str, Array] = {}
+    for entry in body(values, config):
+        ours = (np.asarray(_leaf(params, path), np.float32) for path in entry.ours)
+        written |= dict(zip(entry.theirs, entry.write(*ours), strict=True))
+    return {name: np.ascontiguousarray(array) for name, array in written.items()}
+
+
+def token_order(special_ids: Sequence[int], vocab_size: int) -> npt.NDArray[np.int64]:
+    """Their id of each of our tokens: the special ones first, the others in their order.
+
+    Args:
+      special_ids: their ids of [PAD], [UNK], [CLS], [SEP] and [MASK], in the order of `tasks.features.SPECIAL_TOKENS`.
+      vocab_size: V.
+
+    Returns:
+      int64 [V].
+
+    Raises:
+      ValueError: if an id is repeated or outside the vocabulary.
+    """
+    if len(set(special_ids)) != len(special_ids) or not all(0 <= token < vocab_size for token in special_ids):
+        raise ValueError(f"got the special tokens' ids {list(special_ids)}, expected different ones below {vocab_size}")
+    others = np.setdiff1d(np.arange(vocab_size), special_ids)
+    return np.concatenate([np.asarray(special_ids, np.int64), others])
+
+
+def reorder_tokens(params: Mapping[str, Any], order: npt.NDArray[np.int64]) -> dict[str, Any]:
+    """The parameters with row i of the token table, and output bias i, taken from row `order[i]`."""
+    moved = {name: np.asarray(params[name])[order] for name in ("token_embedding", "mlm_bias") if name in params}
+    return {**params, **moved}
+
+
+def plain_heads(config: EncoderConfig) -> dict[str, Any]:
+    """Heads for an encoder that comes without: parameters that its checkpoint did not have.
+
+    The embedding head hands the pooled vector on as it is (its first D units; 0 beyond H), as sentence-transformers does without a Dense
+    module. The topic head gives 0 for every topic. The masked-LM transform hands the hidden state on through GELU and norm.
+    """
+    hidden, vocabulary = config.hidden_size, config.vocab_size
+    transform: dict[str, Any] = {"kernel": np.eye(hidden, dtype=np.float32)}
+    norm: dict[str, Any] = {"scale": np.ones(hidden, np.float32)}
+    if config.biases:
+        transform["bias"], norm["bias"] = np.zeros(hidden, np.float32), np.zeros(hidden, np.float32)
+    return {
+        "embedding_head": {
+            "kernel": np.eye(hidden, config.embedding_size, dtype=np.float32),
+            "bias": np.zeros(config.embedding_size, np.float32),
+        },
+        "topic_head": {"kernel": np.zeros((hidden, config.num_topics), np.float32), "bias": np.zeros(config.num_topics, np.float32)},
+        "mlm_transform": transform,
+        "mlm_norm": norm,
+        "mlm_bias": np.zeros(vocabulary, np.float32),
+    }
+
+
+def _without_prefix(arrays: Arrays, prefix: str) -> dict[str, Array]:
+    """Names as the bare encoder has them; old files call a norm's weight and bias gamma and beta."""
+    names = {}
+    for name, array in arrays.items():
+        bare = name.removeprefix(prefix)
+        for old, new in ((".gamma", ".weight"), (".beta", ".bias")):
+            bare = bare.removesuffix(old) + new if bare.endswith(old) else bare
+        names[bare] = array
+    return names
+
+
+def _read(entry: Entry, found: Arrays, used: set[str], params: dict[str, Any]) -> None:
+    used.update(entry.theirs)
+    arrays = [_checked(found, name, shape) for name, shape in zip(entry.theirs, entry.shapes, strict=True)]
+    for path, array in zip(entry.ours, entry.read(*arrays), strict=True):
+        _put(params, path, np.ascontiguousarray(array))
+
+
+def _checked(found: Arrays, name: str, shape: tuple[int, ...]) -> Array:
+    if name not in found:
+        raise UnsupportedModelError(name, "the array is missing")
+    if tuple(found[name].shape) != shape:
+        raise UnsupportedModelError(name, f"got shape {list(found[name].shape)}, expected {list(shape)} by config.json")
+    return np.asarray(found[name], np.float32)
+
+
+def _check_tied(found: Arrays, model_type: str, table: Array) -> None:
+    for name in TIED_TABLE[model_type]:
+        if name in found and not np.array_equal(_checked(found, name, table.shape), table):
+            raise UnsupportedModelError(name, "it is not the token table; NewsEncoder's output table is tied to it")
+
+
+def _put(params: dict[str, Any], path: str, value: Any) -> None:
+    *parents, name = path.split(".")
+    for parent in parents:
+        params = params.setdefault(parent, {})
+    params[name] = value
+
+
+def _leaf(params: Mapping[str, Any], path: str) -> Any:
+    node: Any = params
+    for name in path.split("."):
+        node = node[name]
+    return node

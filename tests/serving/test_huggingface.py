@@ -1,0 +1,108 @@
+"""Hugging Face folders: what sentence-transformers would read computes our embeddings, and the tokenizer cuts text as ours does."""
+
+import argparse
+import dataclasses
+import json
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+import safetensors.numpy
+from newsembed.serving import export, huggingface
+from newsembed.serving.encoder import load_encoder
+from newsembed.tasks.errors import InputError
+from newsembed.tasks.features import SPECIAL_TOKENS
+from newsembed.tasks.vocabulary import Vocabulary
+from newsembed.training.huggingface import read_huggingface
+from tokenizers import Tokenizer
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
+from reference_encoders import PREFIXES, forward
+
+TITLES = ["Storm hits the coast", "", "Budget", "", "goal " * 200]
+BODIES = ["Wind and rain.", "a goal in the match", "", "", "the vote of parliament, 2024. " * 9]
+
+
+def parse(*arguments):
+    parser = argparse.ArgumentParser()
+    export.add_arguments(parser)
+    return parser.parse_args([*arguments, "--format", "huggingface"])
+
+
+def as_sentence_transformers(folder, titles, bodies):
+    """Transformer, Pooling, Dense and Normalize by the files alone: `tokenizers` and the NumPy reference of the paper."""
+    values = json.loads((folder / "config.json").read_text())
+    kinds = [module["type"].rpartition(".")[2] for module in json.loads((folder / "modules.json").read_text())]
+    assert kinds == ["Transformer", "Pooling", "Dense", "Normalize"]
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.enable_truncation(json.loads((folder / "sentence_bert_config.json").read_text())["max_seq_length"], strategy="longest_first")
+    prefix = PREFIXES[values["model_type"]]
+    arrays = {f"{prefix}{name}": array for name, array in safetensors.numpy.load_file(folder / "model.safetensors").items()}
+    # The reference computes a masked-LM head, too, which these folders leave out.
+    arrays |= {
+        f"cls.predictions.{name}": np.zeros(values["hidden_size"]) for name in ("transform.LayerNorm.weight", "transform.LayerNorm.bias")
+    }
+    arrays |= {
+        "cls.predictions.transform.dense.weight": np.zeros((values["hidden_size"],) * 2),
+        "cls.predictions.transform.dense.bias": np.zeros(1),
+    }
+    arrays |= {"cls.predictions.bias": np.zeros(values["vocab_size"])}
+    pooling = json.loads((folder / "1_Pooling" / "config.json").read_text())
+    dense = safetensors.numpy.load_file(folder / "2_Dense" / "model.safetensors")
+    vectors = []
+    for title, body in zip(titles, bodies, strict=True):
+        tokens = tokenizer.encode(title, body).ids if title and body else tokenizer.encode(title or body).ids
+        hidden = forward(values, arrays, [tokens])[0][0]
+        vector = hidden[0] if pooling["pooling_mode_cls_token"] else hidden.mean(0)
+        vectors.append(vector @ dense["linear.weight"].T + dense["linear.bias"])
+    return np.array(vectors) / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize(("norm", "pooling", "model_type"), [("post", "cls", "bert"), ("pre", "mean", "megatron-bert")])
+def test_the_folder_computes_our_embeddings_and_reads_back(tiny, tmp_path, norm, pooling, model_type, capsys):
+    config = dataclasses.replace(tiny.config, norm=norm, pooling=pooling)
+    source, output = tmp_path / "model", tmp_path / "folder"
+    tiny.save_model(source, config)
+    assert export.run(parse("--model", str(source), "--output", str(output))) == 0
+    assert "step 20 exported" in capsys.readouterr().out
+    assert json.loads((output / "config.json").read_text())["model_type"] == model_type
+    encoder = load_encoder(str(source))
+    short = [number for number, title in enumerate(TITLES) if len(title) < 99 and len(BODIES[number]) < 99]
+    titles, bodies = ([texts[number] for number in short] for texts in (TITLES, BODIES))
+    np.testing.assert_allclose(as_sentence_transformers(output, titles, bodies), encoder.encode(titles, bodies), atol=1e-4)
+    long = [BODIES[-1]]
+    np.testing.assert_allclose(as_sentence_transformers(output, [""], long), encoder.encode([""], long), atol=1e-4)
+    again = read_huggingface(str(output), num_topics=config.num_topics)
+    assert again.config == dataclasses.replace(config, dropout_rate=again.config.dropout_rate)
+    assert again.vocabulary == (source / "vocab.txt").read_bytes()
+    model = encoder.model
+    body = {name: value for name, value in model.params.items() if name != "mlm_bias"}  # the masked-LM head stays behind
+    jax.tree.map(np.testing.assert_array_equal, again.params, body)
+
+
+def test_the_tokenizer_cuts_text_as_ours_does(tiny):
+    pieces = [*SPECIAL_TOKENS, *dict.fromkeys("abcdefghijklmnopqrstuvwxyzäöüéß0123456789.,:'-σιεπνο京都서울"), "##s", "##ss", "##t", "##r"]
+    vocabulary = Vocabulary(pieces)
+    tokenizer = huggingface.huggingface_tokenizer(pieces)
+    texts = [*huggingface.TEXTS, "STRASSE Straße", "a\u0007b c\u00add e\ufe0f", "ΣΑΣ", "x" * 401, "a" * 399, "[MA SK]", "été É"]
+    for text, expected in zip(texts, vocabulary.encode_texts(texts), strict=True):
+        assert tokenizer.encode(text, add_special_tokens=False).ids == expected.tolist(), text
+    pair = tokenizer.encode("a b", "c")
+    assert pair.ids == vocabulary.encode_documents(["a b"], ["c"], 20)[0].tolist()
+    assert set(pair.type_ids) == {0}
+
+
+def test_a_tokenizer_that_differs_is_no_export(model_dir, tmp_path, monkeypatch):
+    monkeypatch.setattr(huggingface, "_FOLDED", (("s", "t"),))
+    with pytest.raises(RuntimeError, match="the exported tokenizer cuts 'Storm reaches"):
+        export.export_huggingface(model_dir, str(tmp_path / "folder"))
+    assert not (tmp_path / "folder").exists()
+
+
+def test_what_transformers_cannot_compute_is_refused(tiny, tmp_path):
+    tiny.save_model(tmp_path / "model", dataclasses.replace(tiny.config, positions="rotary"), steps=(1,))
+    with pytest.raises(InputError, match=r"model\.json: EncoderConfig\.positions: got 'rotary' with norm = 'post', expected 'learned'"):
+        export.run(parse("--model", str(tmp_path / "model"), "--output", str(tmp_path / "folder")))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]

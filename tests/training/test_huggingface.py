@@ -1,0 +1,212 @@
+"""Folders of Hugging Face: whole, in shards, in bfloat16, with sentence-transformers' modules; as a start of training; and broken ones."""
+
+import dataclasses
+import json
+import sys
+from pathlib import Path
+
+import jax
+import ml_dtypes
+import numpy as np
+import pytest
+import safetensors.numpy
+from newsembed.models.encoder import NewsEncoder
+from newsembed.tasks.errors import InputError
+from newsembed.tasks.features import SPECIAL_TOKENS
+from newsembed.training.huggingface import initial_params, is_huggingface, read_huggingface, wordpiece_vocabulary
+from newsembed.training.model_files import check_same_model, write_model_files
+from newsembed.training.run import run_training
+from toy_corpus import LENGTHS, VOCAB_SIZE, tiny_bindings, write_corpus
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
+from reference_encoders import CONFIGS, SPECIALS, forward, random_arrays, write_folder
+
+
+def test_a_folder_becomes_a_config_parameters_and_a_vocabulary(tmp_path):
+    folder = write_folder(tmp_path / "bert", "bert")
+    assert is_huggingface(folder)
+    model = read_huggingface(folder, num_topics=7)
+    assert (model.config.num_topics, model.config.embedding_size, model.config.pooling) == (7, 16, "cls")
+    assert model.vocabulary.decode().split("\n")[:7] == [*SPECIAL_TOKENS, "a", "b"]
+    table = random_arrays(CONFIGS["bert"])["bert.embeddings.word_embeddings.weight"]
+    np.testing.assert_array_equal(model.params["token_embedding"][:5], table[list(SPECIALS["bert"])])
+    assert wordpiece_vocabulary(model).size == 30
+    rows = np.array([[11, 5, 9, 12, 0]])
+    hidden, _ = forward(CONFIGS["bert"], random_arrays(CONFIGS["bert"]), rows)
+    tokens = np.argsort(model.order)[rows].astype(np.int32)
+    embedding = jax.jit(lambda params: NewsEncoder(model.config).apply({"params": params}, tokens, method="embed"))(model.with_heads())
+    np.testing.assert_allclose(embedding[0], hidden[0, 0] / np.linalg.norm(hidden[0, 0]), atol=1e-4)  # the plain head hands [CLS] on
+
+
+def test_shards_and_bfloat16_are_read(tmp_path):
+    whole = read_huggingface(write_folder(tmp_path / "whole", "bert"))
+    sharded = read_huggingface(write_folder(tmp_path / "sharded", "bert", shards=3))
+    jax.tree.map(np.testing.assert_array_equal, sharded.params, whole.params)
+    arrays = {name: array.astype(ml_dtypes.bfloat16) for name, array in random_arrays(CONFIGS["bert"]).items()}
+    halved = read_huggingface(write_folder(tmp_path / "half", "bert", arrays=arrays))
+    jax.tree.map(lambda left, right: np.testing.assert_allclose(left, right, rtol=1e-2, atol=2e-2), halved.params, whole.params)
+    assert {array.dtype for array in jax.tree.leaves(halved.params)} == {np.dtype(np.float32)}
+
+
+@pytest.mark.parametrize("kind", ["xlm-roberta", "modernbert"])
+def test_weights_of_other_tokenizers_are_read_and_their_text_refused(tmp_path, kind):
+    model = read_huggingface(write_folder(tmp_path / kind, kind))
+    np.testing.assert_array_equal(model.order[:5], SPECIALS[kind])
+    assert model.vocabulary is None
+    with pytest.raises(InputError, match="not WordPiece: text in and out would need the model's own tokenizer"):
+        wordpiece_vocabulary(model)
+
+
+def test_fewer_positions(tmp_path):
+    folder = write_folder(tmp_path / "bert", "bert")
+    model = read_huggingface(folder, max_length=8)
+    assert model.config.max_length == 8
+    np.testing.assert_array_equal(model.params["position_embedding"], read_huggingface(folder).params["position_embedding"][:8])
+
+
+def sentence_folder(folder, pooling, dense=True):
+    write_folder(folder, "bert")
+    modules = [{"path": "", "type": "sentence_transformers.models.Transformer"}, {"path": "1_Pooling", "type": "x.Pooling"}]
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps({"word_embedding_dimension": 16} | pooling))
+    if dense:
+        modules += [{"path": "2_Dense", "type": "x.Dense"}, {"path": "3_Normalize", "type": "x.Normalize"}]
+        (folder / "2_Dense").mkdir()
+        (folder / "2_Dense" / "config.json").write_text(json.dumps({"activation_function": "torch.nn.modules.linear.Identity"}))
+        weights = {"linear.weight": np.ones((4, 16), np.float32), "linear.bias": np.arange(4, dtype=np.float32)}
+        safetensors.numpy.save_file(weights, folder / "2_Dense" / "model.safetensors")
+    (folder / "modules.json").write_text(json.dumps(modules))
+    return folder
+
+
+def test_pooling_and_dense_of_sentence_transformers_become_the_head(tmp_path):
+    model = read_huggingface(str(sentence_folder(tmp_path / "mean", {"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False})))
+    assert (model.config.pooling, model.config.embedding_size) == ("mean", 4)
+    assert model.params["embedding_head"]["kernel"].shape == (16, 4)
+    assert read_huggingface(str(sentence_folder(tmp_path / "cls", {"pooling_mode": "cls"}, dense=False))).config.pooling == "cls"
+    with pytest.raises(InputError, match="got the pooling max_tokens, expected cls or mean"):
+        read_huggingface(str(sentence_folder(tmp_path / "max", {"pooling_mode_max_tokens": True})))
+    folder = sentence_folder(tmp_path / "tanh", {"pooling_mode": "cls"})
+    (folder / "2_Dense" / "config.json").write_text(json.dumps({"activation_function": "torch.nn.modules.activation.Tanh"}))
+    with pytest.raises(InputError, match=r"activation_function: got .*Tanh, expected the identity"):
+        read_huggingface(str(folder))
+
+
+def test_pieces_that_no_text_makes_get_a_name_of_their_own(tmp_path):
+    folder = Path(write_folder(tmp_path / "bert", "bert"))
+    pieces = (folder / "vocab.txt").read_text().split("\n")
+    pieces[1], pieces[2] = "\u3000", pieces[3]
+    (folder / "vocab.txt").write_text("\n".join(pieces))
+    model = read_huggingface(str(folder))
+    assert model.vocabulary.decode().split("\n")[5:8] == ["[unusable5]", "c", "[unusable7]"]
+    assert "2 pieces with spaces, or that stand twice, are never made from text" in model.differences
+
+
+def test_what_the_tokenizers_do_differently_is_said(tmp_path):
+    folder = Path(write_folder(tmp_path / "bert", "bert"))
+    assert any("accents are kept" in line for line in read_huggingface(str(folder)).differences)
+    (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": True, "strip_accents": False}))
+    assert not any("accents" in line for line in read_huggingface(str(folder)).differences)
+    (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": False}))
+    with pytest.raises(InputError, match="do_lower_case: the vocabulary has upper case"):
+        read_huggingface(str(folder))
+
+
+def shorten(path):
+    path.write_bytes(path.read_bytes()[:100])
+
+
+@pytest.mark.parametrize(
+    ("break_it", "message"),
+    [
+        (lambda folder: (folder / "config.json").unlink(), r"config\.json: cannot be read"),
+        (lambda folder: (folder / "config.json").write_text("{"), r"config\.json: got no JSON"),
+        (lambda folder: (folder / "config.json").write_text('{"model_type": "gpt2"}'), r"config\.json: model_type: got 'gpt2'"),
+        (lambda folder: (folder / "model.safetensors").unlink(), r"model\.safetensors: there is no such file[\s\S]*safe_serialization"),
+        (lambda folder: shorten(folder / "model.safetensors"), r"model\.safetensors: no readable safetensors"),
+        (lambda folder: (folder / "vocab.txt").write_text("[PAD]\n"), r"vocab\.txt: got 1 pieces, config\.json has vocab_size = 30"),
+        (lambda folder: (folder / "vocab.txt").unlink(), r"tokenizer\.json: cannot be read"),
+        (
+            lambda folder: (folder / "vocab.txt").write_text((folder / "vocab.txt").read_text().replace("[MASK]", "[MASQUE]")),
+            r"vocab\.txt: the special tokens \[MASK\] are not in it",
+        ),
+    ],
+)
+def test_broken_folders_are_named(tmp_path, break_it, message):
+    folder = Path(write_folder(tmp_path / "bert", "bert"))
+    break_it(folder)
+    with pytest.raises(InputError, match=message):
+        read_huggingface(str(folder))
+
+
+def test_arrays_that_are_missing_or_misshapen_are_named(tmp_path):
+    arrays = random_arrays(CONFIGS["bert"])
+    name = "bert.encoder.layer.2.output.dense.weight"
+    folder = write_folder(tmp_path / "missing", "bert", arrays={key: array for key, array in arrays.items() if key != name})
+    with pytest.raises(InputError, match=r"model\.safetensors: encoder\.layer\.2\.output\.dense\.weight: the array is missing"):
+        read_huggingface(folder)
+    folder = write_folder(tmp_path / "shape", "bert", arrays=arrays | {name: arrays[name].T.copy()})
+    with pytest.raises(InputError, match=r"dense\.weight: got shape \[24, 16\], expected \[16, 24\]"):
+        read_huggingface(folder)
+    with pytest.raises(InputError, match=r"hidden_act: got 'relu', expected one of gelu"):
+        read_huggingface(write_folder(tmp_path / "relu", "bert", hidden_act="relu"))
+    folder = Path(write_folder(tmp_path / "shards", "bert", shards=2))
+    (folder / "model-00002-of-00002.safetensors").unlink()
+    with pytest.raises(InputError, match=r"model-00002-of-00002\.safetensors: there is no such file"):
+        read_huggingface(str(folder))
+
+
+def created(config):
+    """Parameters of a run, at random."""
+    shapes = jax.eval_shape(NewsEncoder(config).init, jax.random.key(0), np.ones((1, 2), np.int32))["params"]
+    shapes = jax.tree.map(lambda box: box.value, shapes, is_leaf=lambda leaf: hasattr(leaf, "names"))
+    return jax.tree.map(lambda spec: jax.numpy.full(spec.shape, 0.5), shapes)
+
+
+def test_a_run_starts_from_the_body_and_keeps_its_own_heads(tmp_path):
+    folder = write_folder(tmp_path / "bert", "bert")
+    model = read_huggingface(folder)
+    config = dataclasses.replace(model.config, embedding_size=5, num_topics=3, pooling="mean", dropout_rate=0.0, scan_layers=True)
+    params = initial_params(folder, config, wordpiece_vocabulary(model), created(config))
+    assert params["embedding_head"]["kernel"].shape == (16, 5)
+    assert float(params["topic_head"]["bias"][0]) == 0.5
+    jax.tree.map(np.testing.assert_array_equal, params["layers_1"], model.params["layers_1"])
+    with pytest.raises(InputError, match=r"EncoderConfig\.num_layers: the folder's model has 4, this run 5"):
+        initial_params(folder, dataclasses.replace(config, num_layers=5), wordpiece_vocabulary(model), {})
+    other = dataclasses.replace(wordpiece_vocabulary(model), content=b"[PAD]\n")
+    with pytest.raises(InputError, match="VOCABULARY_PATH: .*is not this model's vocabulary"):
+        initial_params(folder, config, other, {})
+
+
+def test_how_a_model_is_run_is_no_other_model(tmp_path):
+    """A checkpoint trained with scan and recomputation is gone on with without them, and back."""
+    model = read_huggingface(write_folder(tmp_path / "bert", "bert"))
+    vocabulary = wordpiece_vocabulary(model)
+    write_model_files(str(tmp_path), dataclasses.replace(model.config, scan_layers=True, remat="full"), vocabulary)
+    check_same_model(str(tmp_path), dataclasses.replace(model.config, attention="xla"), vocabulary)
+    with pytest.raises(InputError, match="layer_norm_epsilon: the checkpoint's model has 1e-12, this run 1e-05"):
+        check_same_model(str(tmp_path), dataclasses.replace(model.config, layer_norm_epsilon=1e-5), vocabulary)
+
+
+def test_training_starts_from_a_folder(tmp_path, monkeypatch):
+    values = CONFIGS["bert"] | {"vocab_size": VOCAB_SIZE, "num_hidden_layers": 1}
+    arrays = random_arrays(values)
+    monkeypatch.setitem(CONFIGS, "bert", values)
+    folder = tmp_path / "bert"
+    write_folder(folder, "bert", arrays=arrays)
+    pieces = [*(f"w{number}" for number in range(VOCAB_SIZE - 5)), *SPECIAL_TOKENS]
+    (folder / "vocab.txt").write_text("\n".join(pieces) + "\n")
+    vocabulary = tmp_path / "vocab.txt"
+    vocabulary.write_bytes(read_huggingface(str(folder)).vocabulary)
+    bindings = tiny_bindings(
+        tmp_path / "model",
+        write_corpus(tmp_path / "data"),
+        str(vocabulary),
+        TRAIN_STEPS=1,
+        LEARNING_RATE=0.0,
+        INITIAL_CHECKPOINT_PATH=str(folder),
+        **{f"EncoderConfig.{name}": value for name, value in {
+            "mlp_size": 24, "max_length": max(LENGTHS.values()), "num_layers": 1, "norm": "post", "embedding_init": "bert"}.items()},
+    )  # fmt: skip
+    result = run_training(["runs/train_demo.gin"], bindings)
+    assert result.origin == f"parameters imported from {folder}"
