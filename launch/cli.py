@@ -42,6 +42,7 @@ COMMANDS = {
     "topics": Command("Mine", "document-topic labels from hubs", "beam_pipelines.topics"),
     "examples": Command("Mine", "augmented triplet and topic TFRecords", "beam_pipelines.examples"),
     "train": Command("Train", "pretrain or train with gin files", "launch.train"),
+    "launch": Command("Train", "train on several machines: TPU slice, GPU hosts by ssh, Slurm", "launch.pod"),
     "evaluate": Command("Use", "benchmarks over any encoders, side by side", "launch.evaluate"),
     "export": Command("Use", "a trained model to SavedModel or safetensors", "serving.export"),
     "embed": Command("Use", "vectors of the articles in a file", "serving.embed"),

@@ -98,7 +98,7 @@ class Checkpoints:
       keeping: which to keep.
     """
 
-    def __init__(self, model_dir: str, keeping: Keeping = Keeping()) -> None:  # noqa: B008 - a frozen value
+    def __init__(self, model_dir: str, keeping: Keeping = Keeping()) -> None:
         self.path = os.path.join(os.path.abspath(model_dir), CHECKPOINTS)
         self._keeping = keeping
         self._saved: int | None = None
@@ -318,7 +318,9 @@ def start_state(
         with ocp.StandardCheckpointer() as checkpointer:
             params = checkpointer.restore(params_path, layout.abstract.params)
     except Exception as error:
-        raise _damaged(params_path, error, "Name another step of that run: INITIAL_CHECKPOINT_PATH may be one checkpoints/<step>.") from error
+        raise _damaged(
+            params_path, error, "Name another step of that run: INITIAL_CHECKPOINT_PATH may be one checkpoints/<step>."
+        ) from error
     return Start(state.replace(params=params), 0, None, f"parameters restored from {folder}")
 
 

@@ -156,10 +156,13 @@ class Evaluation:
         losses: dict[str, list[float]] = {}
         for data_set, (iterator, beginning, count) in self._iterators.items():
             iterator.set_state(beginning)
-            # All batches are on their way before the first result is waited for.
-            parts = [self._compute(data_set.task, params, shard_batch(next(iterator), self._mesh), number) for number in range(count)]
+            parts = []
+            for number in range(count):
+                part = self._compute(data_set.task, params, shard_batch(next(iterator), self._mesh), number)
+                # Waited for one by one: on CPUs, programs that do not depend on each other may meet their partners in another order.
+                parts.append({name: float(value) for name, value in part.items()})
             for name in parts[0]:
-                mean = math.fsum(float(part[name]) for part in parts) / count
+                mean = math.fsum(part[name] for part in parts) / count
                 by_set[f"{name}/{data_set}"] = mean
                 if name == "loss":
                     losses.setdefault(f"loss/{data_set.task}", []).append(mean)

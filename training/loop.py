@@ -29,8 +29,8 @@ from .metrics import Means, MetricWriter, Progress, StepCost, count_tokens, peak
 from .mixture import SMOOTHING, Draw, MixtureBatches, select_sets, smoothed_weights
 from .model_files import VocabularyFile, read_vocabulary, write_model_files
 from .partitioning import DataShare, Partitioner, check_batch_size, data_share, shard_batch
-from .processes import Totals, check_joined, wait_for_all
-from .steps import Losses, TaskLosses, TrainStep, make_train_step
+from .processes import check_joined, device_counts, wait_for_all
+from .steps import COUNTS, Losses, TaskLosses, TrainStep, make_train_step
 from .train_state import TrainState, plan_state
 from .whitening import whiten_embedding_head
 
@@ -175,7 +175,17 @@ def train(
 
             is_whitened = whitening_rows > 0 and tasks <= PACKED_TASKS
             loop = _Loop(
-                batches, compiled, flops, mesh, share, loop_key, checkpoints, checkpoint_period, evaluation, Watch(guards, model_dir), report
+                batches,
+                compiled,
+                flops,
+                mesh,
+                share,
+                loop_key,
+                checkpoints,
+                checkpoint_period,
+                evaluation,
+                Watch(guards, model_dir),
+                report,
             )
             step, interrupted = loop.run(start, train_steps, finish if is_whitened else lambda state: state)
             if interrupted:
@@ -200,7 +210,6 @@ class _Pending:
     step: int
     draw: Draw
     metrics: dict[str, jax.Array]
-    totals: np.ndarray | jax.Array
     wait_seconds: float
     is_first_of_task: bool
 
@@ -253,7 +262,6 @@ class _Loop:
     def run(self, start: Start, train_steps: int, finish: Callable[[TrainState], TrainState]) -> tuple[int, bool]:
         """Steps until `train_steps`, then `finish`, or until SIGTERM; returns the step reached and whether it was SIGTERM."""
         state, step, saved = start.state, start.step, start.step
-        totals = Totals(self.mesh)
         pending: _Pending | None = None
         self.last_time = time.monotonic()
         with _sigterm_noted() as asked_to_stop:
@@ -262,13 +270,13 @@ class _Loop:
                 draw = self.batches.draw(step)
                 wait_seconds = time.monotonic() - started
                 task = _step_of(draw.data_set.task)
-                state, metrics = self.steps[task](state, shard_batch(draw.batch, self.mesh), self.key)
-                counts = count_tokens(draw) if self.share.is_counted else (0, 0)
-                sums = totals.start((*counts, asked_to_stop.is_set()))
+                tokens = count_tokens(draw) if self.share.is_counted else (0, 0)
+                counts = device_counts((*tokens, asked_to_stop.is_set()), self.mesh)
+                state, metrics = self.steps[task](state, shard_batch(draw.batch, self.mesh) | {COUNTS: counts}, self.key)
                 # Only now wait for the step before: while a step runs, the batch of the next one is read, copied and queued behind it.
                 self._finish(pending)
                 step += 1
-                pending = _Pending(step, draw, metrics, sums, wait_seconds, task not in self.seen)
+                pending = _Pending(step, draw, metrics, wait_seconds, task not in self.seen)
                 self.seen.add(task)
                 # One process knows at once. Several must leave the loop at the same step: they do when the sum of one arrives.
                 self.is_stopping |= jax.process_count() == 1 and asked_to_stop.is_set()
@@ -291,10 +299,10 @@ class _Loop:
         """Waits for a step, checks its loss and logs it."""
         if pending is None:
             return
-        metrics = {name: float(value) for name, value in pending.metrics.items()}
+        tokens, positions, stop = map(int, np.asarray(pending.metrics[COUNTS]))
+        metrics = {name: float(value) for name, value in pending.metrics.items() if name != COUNTS}
         now = time.monotonic()
         seconds, self.last_time = now - self.last_time, now
-        tokens, positions, stop = map(int, np.asarray(pending.totals))
         self.is_stopping |= stop > 0
         cost = StepCost(
             tokens,
@@ -318,6 +326,7 @@ class _Loop:
         return results
 
     def _save(self, step: int, state: TrainState, results: dict[str, float] | None) -> int:
+        jax.block_until_ready(state)  # what follows talks to the other processes, too
         self.checkpoints.save(step, state, self.batches.get_state(), results)
         return step
 

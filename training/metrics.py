@@ -73,7 +73,7 @@ class Means:
 
     def _clear(self) -> None:
         self._values: dict[str, list[float]] = collections.defaultdict(list)
-        self._timed: list[StepCost] = []
+        self._costs: list[StepCost] = []
         self._skipped = 0
 
     def add(self, data_set: DataSet, metrics: Mapping[str, float], cost: StepCost) -> None:
@@ -89,23 +89,23 @@ class Means:
 
     def _add_cost(self, cost: StepCost) -> None:
         self._values["padding"].append(1 - cost.tokens / cost.positions)
-        if cost.seconds is not None:
-            self._timed.append(cost)
+        self._costs.append(cost)
 
     def take(self) -> dict[str, float]:
         """The means, sorted by name; starts anew."""
         record = {name: math.fsum(values) / len(values) for name, values in sorted(self._values.items())}
         if self._skipped:
             record["skipped_steps"] = float(self._skipped)
-        seconds = math.fsum(cost.seconds or 0.0 for cost in self._timed)
+        if self._costs:
+            record["model_flops_per_step"] = math.fsum(cost.flops for cost in self._costs) / len(self._costs)
+        timed = [cost for cost in self._costs if cost.seconds is not None]
+        seconds = math.fsum(cost.seconds or 0.0 for cost in timed)
         if seconds:
-            flops = math.fsum(cost.flops for cost in self._timed)
-            record["tokens_per_second"] = sum(cost.tokens for cost in self._timed) / seconds
-            record["seconds_per_step"] = seconds / len(self._timed)
-            record["input_wait"] = math.fsum(cost.wait_seconds for cost in self._timed) / seconds
-            record["model_flops_per_step"] = flops / len(self._timed)
+            record["tokens_per_second"] = sum(cost.tokens for cost in timed) / seconds
+            record["seconds_per_step"] = seconds / len(timed)
+            record["input_wait"] = math.fsum(cost.wait_seconds for cost in timed) / seconds
             if self._peak_flops:
-                record["mfu"] = flops / seconds / self._peak_flops
+                record["mfu"] = math.fsum(cost.flops for cost in timed) / seconds / self._peak_flops
         self._clear()
         return record
 

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import flax.linen as nn
 import gin
@@ -93,7 +93,8 @@ def check_batch_size(batch_size: int, mesh: Mesh) -> None:
         )
 
 
-class DataShare(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class DataShare:
     """The part of every global batch that one process feeds.
 
     Attributes:

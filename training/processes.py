@@ -11,7 +11,6 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from ..tasks.errors import InputError
 
-_ALL_DEVICES: Final = "all"
 # Set by the scheduler in every process of a job step; JAX finds the coordinator from the same variables.
 _SLURM_STEP: Final = ("SLURM_JOB_ID", "SLURM_STEP_NODELIST", "SLURM_NTASKS", "SLURM_PROCID", "SLURM_LOCALID")
 _TPU_HOSTS: Final = "TPU_WORKER_HOSTNAMES"
@@ -87,33 +86,18 @@ def check_joined() -> None:
         )
 
 
-class Totals:
-    """Sums small counts over all processes without waiting for them.
+def device_counts(counts: Sequence[int], mesh: Mesh) -> jax.Array:
+    """Small counts of each process, for a step to sum: int32 [devices, counts], this process's in the row of its first device.
 
-    The sum of a step is a tiny program of its own in the devices' queues, read together with the step's metrics. So every process sees
-    the same sum at the same place of its loop, which is how they agree: on tokens seen, and that one of them is asked to stop.
-
-    Args:
-      mesh: of the run.
+    They travel with the batch (`steps.COUNTS`), and their sums come back with the step's metrics. So every process sees the same sums at
+    the same place of its loop, which is how they agree: on tokens seen, and that one of them is asked to stop. It costs no program of its
+    own. (One beside the step would not do: on CPUs two that do not depend on each other may meet their partners in another order.)
     """
-
-    def __init__(self, mesh: Mesh) -> None:
-        self._sum = None
-        if jax.process_count() > 1:
-            devices = mesh.devices.reshape(-1)
-            flat = Mesh(devices, (_ALL_DEVICES,))
-            self._sharding = NamedSharding(flat, PartitionSpec(_ALL_DEVICES))
-            self._local = sum(device.process_index == jax.process_index() for device in devices)
-            self._sum = jax.jit(lambda counts: counts.sum(axis=0), out_shardings=NamedSharding(flat, PartitionSpec()))
-
-    def start(self, counts: Sequence[int]) -> np.ndarray | jax.Array:
-        """The sums over all processes, int32 of the same length; `np.asarray` waits for them. All processes call it equally often."""
-        mine = np.asarray(counts, np.int32)
-        if self._sum is None:
-            return mine
-        rows = np.zeros((self._local, mine.size), np.int32)
-        rows[0] = mine
-        return self._sum(jax.make_array_from_process_local_data(self._sharding, rows))
+    devices = mesh.devices.reshape(-1)
+    rows = np.zeros((sum(device.process_index == jax.process_index() for device in devices), len(counts)), np.int32)
+    rows[0] = counts
+    sharding = NamedSharding(mesh, PartitionSpec(mesh.axis_names))
+    return jax.make_array_from_process_local_data(sharding, rows, (devices.size, len(counts)))
 
 
 def gather_bytes(data: bytes) -> list[bytes]:

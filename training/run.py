@@ -41,7 +41,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--gin_search_paths", default="", metavar="DIRS", help="comma-separated folders of gin files; the package's own are always found"
     )
     processes = parser.add_argument_group("several processes", "the same command in every process; on Slurm and TPU they find each other")
-    processes.add_argument("--coordinator_address", metavar="HOST:PORT", help="where process 0 listens, for hosts that know nothing of each other")
+    processes.add_argument(
+        "--coordinator_address", metavar="HOST:PORT", help="where process 0 listens, for hosts that know nothing of each other"
+    )
     processes.add_argument("--num_processes", type=int, metavar="N", help="how many processes there are")
     processes.add_argument("--process_id", type=int, metavar="I", help="which one this is, from 0")
     processes.add_argument("--detect_processes", action="store_true", help="there are several, let JAX find them (TPU VMs)")

@@ -107,6 +107,7 @@ class TaskLosses:
 
 
 _DONATED_STATE: Final = 0
+COUNTS: Final = "counts"  # int32 [devices, …] in a batch, […] in the metrics: what the processes tell each other, see `processes`
 
 
 def make_train_step(
@@ -140,6 +141,8 @@ def make_train_step(
 
         (loss, metrics), gradients = jax.value_and_grad(loss_of, has_aux=True)(state.params)
         metrics |= {"loss": loss, "gradient_norm": _global_norm(gradients)}
+        if COUNTS in batch:
+            metrics[COUNTS] = jnp.sum(batch[COUNTS], axis=0)
         return state.apply_gradients(gradients, optimizer), metrics
 
     shardings = jax.tree.map(lambda array: array.sharding, abstract)

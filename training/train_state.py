@@ -1,5 +1,6 @@
 """What training changes from step to step, and how it comes into being: shapes first, memory after."""
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
@@ -43,6 +44,12 @@ class StateLayout(NamedTuple):
 
     abstract: TrainState
     create: Callable[[jax.Array], TrainState]
+
+
+def bytes_per_device(abstract: Any) -> int:
+    """What arrays take on each device, from their shapes, types and shardings alone."""
+    arrays = jax.tree.leaves(abstract)
+    return sum(math.prod(array.sharding.shard_shape(array.shape)) * array.dtype.itemsize for array in arrays)
 
 
 def plan_state(model: NewsEncoder, optimizer: optax.GradientTransformation, partitioner: Partitioner, mesh: Mesh) -> StateLayout:

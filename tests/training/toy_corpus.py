@@ -56,6 +56,17 @@ def packed_row(rng: np.random.Generator) -> dict:
     }
 
 
+def packed_row_of(rng: np.random.Generator, length: int) -> dict:
+    """A row of one piece of this length."""
+    tokens = document(rng, length - 2, length - 1)
+    return {
+        "tokens": tokens,
+        "segment_ids": [1] * length,
+        "positions": list(range(length)),
+        "word_ids": [0, *range(1, length - 1), 0],
+    }
+
+
 def triplet(rng: np.random.Generator, number: int) -> dict:
     ids = [list(doc_id_to_words(f"{number:08x}{role:08x}")) for role in range(3)]
     return {

@@ -1,0 +1,84 @@
+"""Trains a run that is killed again and again, in one process after the other; started by `test_kills.py` with the model folder and bindings.
+
+Nothing of TensorFlow can be imported here. Each try is a fork of this process, which has the libraries loaded but no device yet.
+"""
+
+import os
+import random
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+
+
+class Blocker:
+    """Finds no module of TensorFlow's or Beam's."""
+
+    def find_spec(self, name: str, path: Sequence[str] | None = None, target: object = None) -> None:
+        if name.partition(".")[0] in ("tensorflow", "tensorflow_text", "seqio", "apache_beam", "tf_keras"):
+            raise ModuleNotFoundError(f"{name} is blocked")
+
+
+sys.meta_path.insert(0, Blocker())
+
+from newsembed.training import checkpoints, gin_config, metrics, mixture, run  # noqa: E402, F401
+
+RUN = "runs/train_demo.gin"
+
+
+def die(*_: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def after(owner, name, should_die):
+    original = getattr(owner, name)
+
+    def wrapped(self, *arguments, **options):
+        result = original(self, *arguments, **options)
+        if should_die(*arguments):
+            die()
+        return result
+
+    setattr(owner, name, wrapped)
+
+
+def at_random(seed):
+    """At any moment within three seconds of the first step."""
+
+    def start(*_):
+        threading.Timer(random.Random(seed).uniform(0, 3), die).start()
+        return False
+
+    after(mixture.MixtureBatches, "draw", start)
+
+
+KILLS = {
+    "before the first checkpoint": lambda: after(mixture.MixtureBatches, "draw", lambda step: step == 1),
+    "while the first is written": lambda: after(checkpoints.Checkpoints, "save", lambda step, *_: step == 2),
+    "when step 4 is logged but not saved": lambda: after(metrics.MetricWriter, "write", lambda step, _: step == 4),
+    "at random": lambda: at_random(7),
+    "while the last is written": lambda: after(checkpoints.Checkpoints, "save", lambda step, *_: step == 8),
+}
+
+
+def attempt(prepare):
+    """Trains in a fork; how it ended."""
+    process = os.fork()
+    if process:
+        return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    code = 1
+    try:
+        prepare()
+        result = run.run_training([RUN], sys.argv[1:])
+        print(result.origin, flush=True)
+        code = 0
+    finally:
+        os._exit(code)
+
+
+for name, prepare in KILLS.items():
+    code = attempt(prepare)
+    print(f"{name}: {code}", flush=True)
+    # A random moment may come after the end.
+    assert code == -signal.SIGKILL or (name == "at random" and code == 0), name
+assert attempt(lambda: None) == 0
