@@ -55,6 +55,8 @@ def join_processes(
         )
     # SIGTERM is ours: the training loop lets all processes agree on the step to save. JAX's own service would swallow it before that.
     jax.config.update("jax_enable_preemption_service", False)
+    # On CPUs, programs in the background may run side by side, and their messages (gloo) then meet those of another program.
+    jax.config.update("jax_cpu_enable_async_dispatch", False)
     try:
         jax.distributed.initialize(coordinator_address, num_processes, process_id)
     except (RuntimeError, ValueError) as error:

@@ -38,7 +38,7 @@ def test_the_limit_of_a_spike_by_hand():
 
 
 def test_a_spike_stops_the_run_and_names_the_batch(tmp_path):
-    watch = Watch(Guards(spike_factor=20.0, spike_minimum=4), str(tmp_path))
+    watch = Watch(Guards(spike_factor=10.0, spike_minimum=4), str(tmp_path))
     for step in range(1, 7):
         assert check(watch, step, 2.0 + 0.1 * (step % 3))
         assert check(watch, step, 9.0 - 0.1 * step, DE)  # another set has losses of its own
