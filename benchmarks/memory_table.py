@@ -29,7 +29,9 @@ def batch_shapes(task, batch, length):
         return dict.fromkeys(("tokens", "segment_ids", "positions", "word_ids"), tokens)
     names = ("anchor", "positive", "negative")
     ids, one = jax.ShapeDtypeStruct((batch, 2), jnp.int32), jax.ShapeDtypeStruct((batch,), jnp.int32)
-    return {f"{name}_tokens": tokens for name in names} | {f"{name}_doc_id": ids for name in names} | {"augmentation": one, "translated": one}
+    return (
+        {f"{name}_tokens": tokens for name in names} | {f"{name}_doc_id": ids for name in names} | {"augmentation": one, "translated": one}
+    )
 
 
 def measure(task, config, batch, length, model_parallel):
@@ -39,7 +41,9 @@ def measure(task, config, batch, length, model_parallel):
     layout = plan_state(model, optimizer, partitioner, mesh)
     step = make_train_step(task, TaskLosses(model, Losses()), optimizer, layout.abstract, partitioner, mesh)
     started = time.monotonic()
-    compiled = partitioner.wrap(step.__wrapped__.lower, mesh)(layout.abstract, batch_shapes(task, batch, length), jax.random.key(0)).compile()
+    compiled = partitioner.wrap(step.__wrapped__.lower, mesh)(
+        layout.abstract, batch_shapes(task, batch, length), jax.random.key(0)
+    ).compile()
     memory = compiled.memory_analysis()
     return bytes_per_device(layout.abstract), memory.temp_size_in_bytes, time.monotonic() - started
 
@@ -64,7 +68,15 @@ def main():
                     for parallel in args.model_parallel:
                         state, step, seconds = measure(task, config, batch, length, parallel)
                         mesh = f"{jax.device_count() // parallel} x {parallel}"
-                        cells = (task, f"{vocabulary:,}", f"{batch} x {length}", mesh, f"{state / MIB:,.0f}", f"{step / MIB:,.0f}", f"{seconds:.0f}")
+                        cells = (
+                            task,
+                            f"{vocabulary:,}",
+                            f"{batch} x {length}",
+                            mesh,
+                            f"{state / MIB:,.0f}",
+                            f"{step / MIB:,.0f}",
+                            f"{seconds:.0f}",
+                        )
                         print("| " + " | ".join(cells) + " |", flush=True)
 
 

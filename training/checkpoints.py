@@ -77,7 +77,9 @@ class Keeping:
             policies.append(rules.EveryNSteps(self.period))
         if self.best is not None:
             # Orbax keeps the last ones in this order, so the least must come last.
-            policies.append(rules.BestN(get_metric_fn=self._metric, reverse=self.best_mode == "min", n=1, keep_checkpoints_without_metrics=False))
+            policies.append(
+                rules.BestN(get_metric_fn=self._metric, reverse=self.best_mode == "min", n=1, keep_checkpoints_without_metrics=False)
+            )
         return ocp.CheckpointManagerOptions(
             preservation_policy=rules.AnyPreservationPolicy(policies),
             best_fn=self._metric if self.best is not None else None,  # without it Orbax stores no metrics

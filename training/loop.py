@@ -210,8 +210,36 @@ class _Pending:
     step: int
     draw: Draw
     metrics: dict[str, jax.Array]
-    wait_seconds: float
-    is_first_of_task: bool
+
+
+class _Clock:
+    """The time from the end of one step to the end of the next, and how much of it the loop waited for batches."""
+
+    def __init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        """Forgets what was measured since the last lap."""
+        self._start, self._waited, self._is_spoilt = time.monotonic(), 0.0, False
+
+    def spoil(self) -> None:
+        """The lap that runs tells nothing."""
+        self._is_spoilt = True
+
+    @contextlib.contextmanager
+    def waiting(self) -> Iterator[None]:
+        """What happens meanwhile is waiting for a batch."""
+        started = time.monotonic()
+        yield
+        self._waited += time.monotonic() - started
+
+    def lap(self) -> tuple[float | None, float]:
+        """Seconds since the last lap, None if it was spoilt, and of them those spent waiting."""
+        now = time.monotonic()
+        result = None if self._is_spoilt else now - self._start, self._waited
+        self.restart()
+        self._start = now
+        return result
 
 
 @dataclasses.dataclass
@@ -256,28 +284,29 @@ class _Loop:
     watch: Watch
     report: _Report
     seen: set[TaskName] = dataclasses.field(default_factory=set)
-    last_time: float = 0.0
+    clock: _Clock = dataclasses.field(default_factory=_Clock)
     is_stopping: bool = False
 
     def run(self, start: Start, train_steps: int, finish: Callable[[TrainState], TrainState]) -> tuple[int, bool]:
         """Steps until `train_steps`, then `finish`, or until SIGTERM; returns the step reached and whether it was SIGTERM."""
         state, step, saved = start.state, start.step, start.step
         pending: _Pending | None = None
-        self.last_time = time.monotonic()
+        self.clock.restart()
         with _sigterm_noted() as asked_to_stop:
             while step < train_steps and not self.is_stopping:
-                started = time.monotonic()
-                draw = self.batches.draw(step)
-                wait_seconds = time.monotonic() - started
+                with self.clock.waiting():
+                    draw = self.batches.draw(step)
                 task = _step_of(draw.data_set.task)
                 tokens = count_tokens(draw) if self.share.is_counted else (0, 0)
                 counts = device_counts((*tokens, asked_to_stop.is_set()), self.mesh)
+                if task not in self.seen:
+                    self.seen.add(task)
+                    self.clock.spoil()  # the call compiles
                 state, metrics = self.steps[task](state, shard_batch(draw.batch, self.mesh) | {COUNTS: counts}, self.key)
                 # Only now wait for the step before: while a step runs, the batch of the next one is read, copied and queued behind it.
                 self._finish(pending)
                 step += 1
-                pending = _Pending(step, draw, metrics, wait_seconds, task not in self.seen)
-                self.seen.add(task)
+                pending = _Pending(step, draw, metrics)
                 # One process knows at once. Several must leave the loop at the same step: they do when the sum of one arrives.
                 self.is_stopping |= jax.process_count() == 1 and asked_to_stop.is_set()
                 if step < train_steps and (step % self.checkpoint_period == 0 or self.evaluation.is_due(step)):
@@ -286,7 +315,7 @@ class _Loop:
                     results = self._evaluate(step, state) if self.evaluation.is_due(step) else None
                     if step % self.checkpoint_period == 0:
                         saved = self._save(step, state, results)
-                    self.last_time = time.monotonic()
+                    self.clock.restart()
             self._finish(pending, last=True)
             if saved != step:
                 is_done = step == train_steps
@@ -301,16 +330,9 @@ class _Loop:
             return
         tokens, positions, stop = map(int, np.asarray(pending.metrics[COUNTS]))
         metrics = {name: float(value) for name, value in pending.metrics.items() if name != COUNTS}
-        now = time.monotonic()
-        seconds, self.last_time = now - self.last_time, now
+        seconds, wait_seconds = self.clock.lap()
         self.is_stopping |= stop > 0
-        cost = StepCost(
-            tokens,
-            positions,
-            self.flops[pending.draw.data_set.task],
-            None if pending.is_first_of_task else seconds,
-            pending.wait_seconds,
-        )
+        cost = StepCost(tokens, positions, self.flops[pending.draw.data_set.task], seconds, wait_seconds)
         if self.watch.check(pending.step, pending.draw, metrics):
             self.report.means.add(pending.draw.data_set, metrics, cost)
         else:

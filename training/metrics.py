@@ -50,7 +50,7 @@ class StepCost:
       positions: all input positions.
       flops: of the model, see `costs.step_flops`.
       seconds: from the end of the step before to its own end; None where that tells nothing (compilation).
-      wait_seconds: of these, how long the loop of this process waited for a batch.
+      wait_seconds: of these, how long the loop of this process waited for a batch, that of the next step.
     """
 
     tokens: int

@@ -71,6 +71,7 @@ class Partitioner:
     def wrap(self, function: Callable[..., Any], mesh: Mesh) -> Callable[..., Any]:
         """`function`, with the mesh and the axis rules in force while it is called (and traced)."""
 
+        @functools.wraps(function)
         def wrapped(*arguments: Any) -> Any:
             with jax.set_mesh(mesh), nn.logical_axis_rules(self.rules):
                 return function(*arguments)

@@ -55,7 +55,7 @@ def join_processes(
         )
     # SIGTERM is ours: the training loop lets all processes agree on the step to save. JAX's own service would swallow it before that.
     jax.config.update("jax_enable_preemption_service", False)
-    # On CPUs, programs in the background may run side by side, and their messages (gloo) then meet those of another program.
+    # On CPUs, programs in the background may run side by side, and a message (gloo) may then meet one of another program.
     jax.config.update("jax_cpu_enable_async_dispatch", False)
     try:
         jax.distributed.initialize(coordinator_address, num_processes, process_id)
@@ -65,6 +65,9 @@ def join_processes(
             field="--coordinator_address",
             remedy="Start all processes within five minutes, each with the address of process 0, on a port that its firewall lets through.",
         ) from error
+    if jax.default_backend() == "cpu":
+        # A program from JAX's cache on disk sends its messages in another order than the process that compiled it itself expects (JAX 0.10).
+        jax.config.update("jax_enable_compilation_cache", False)
     return jax.process_count() > 1
 
 

@@ -1,6 +1,7 @@
 """The command `newsembed train`: gin files and bindings in, a trained model folder out."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
@@ -55,13 +56,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not options.gin_file:
         parser.error("at least one --gin_file is needed, for example --gin_file=runs/pretrain_demo.gin")
     search_paths = [path for path in options.gin_search_paths.split(",") if path]
+    is_one_of_several = False
     try:
         from .processes import join_processes
 
-        join_processes(options.coordinator_address, options.num_processes, options.process_id, detect=options.detect_processes)
+        is_one_of_several = join_processes(
+            options.coordinator_address, options.num_processes, options.process_id, detect=options.detect_processes
+        )
         result = run_training(options.gin_file, bindings, search_paths)
     except InputError as error:
-        print(f"newsembed train: {error}", file=sys.stderr)
+        print(f"newsembed train: {error}", file=sys.stderr, flush=True)
+        if is_one_of_several:
+            # An orderly end waits minutes for the others, who wait for this one. Gone, it is noticed and they end, too.
+            os._exit(2)
         return 2
     print(f"{result.model_dir}: step {result.step}{' (interrupted)' if result.interrupted else ''}")
     return 0

@@ -34,7 +34,9 @@ def test_scores_are_those_of_the_benchmark_on_the_model_s_vectors(files):
 
     def embed(tokens):
         assert len(tokens) % 4 == 0
-        vectors = np.stack([np.bincount(row[row > 4], minlength=20) + 0.1 * (row == 4 + 1).sum() + 1e-3 for row in tokens]).astype(np.float32)
+        vectors = np.stack([np.bincount(row[row > 4], minlength=20) + 0.1 * (row == 4 + 1).sum() + 1e-3 for row in tokens]).astype(
+            np.float32
+        )
         seen.update({row[row > 0].tobytes(): vector for row, vector in zip(tokens, vectors, strict=True)})
         return vectors
 
