@@ -15,7 +15,10 @@ A model folder (MODEL_DIR) holds, and keeps holding in later versions::
 
 Whoever only needs the model reads `model.json`, `vocab.txt` and `params` of the largest step with orbax alone::
 
-    orbax.checkpoint.StandardCheckpointer().restore(f"{model_dir}/checkpoints/{step}/params")
+    path, checkpointer = f"{model_dir}/checkpoints/{step}/params", orbax.checkpoint.PyTreeCheckpointer()
+    as_numpy = orbax.checkpoint.RestoreArgs(restore_type=numpy.ndarray)  # the devices it was saved from may not be here
+    restore_args = jax.tree.map(lambda _: as_numpy, checkpointer.metadata(path).item_metadata.tree)
+    checkpointer.restore(path, orbax.checkpoint.args.PyTreeRestore(restore_args=restore_args))
 
 A step's folder appears under its final name only when it is complete. Arrays are stored whole, whatever the mesh: they restore onto
 another number of devices. With several processes MODEL_DIR is a folder that all of them see; each array is written once.

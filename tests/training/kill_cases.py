@@ -8,18 +8,10 @@ import random
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+import traceback
 
-
-class Blocker:
-    """Finds no module of TensorFlow's or Beam's."""
-
-    def find_spec(self, name: str, path: Sequence[str] | None = None, target: object = None) -> None:
-        if name.partition(".")[0] in ("tensorflow", "tensorflow_text", "seqio", "apache_beam", "tf_keras"):
-            raise ModuleNotFoundError(f"{name} is blocked")
-
-
-sys.meta_path.insert(0, Blocker())
+for name in ("tensorflow", "tensorflow_text", "seqio", "apache_beam", "tf_keras"):
+    sys.modules[name] = None  # importing it raises ModuleNotFoundError
 
 from newsembed.training import checkpoints, gin_config, metrics, mixture, run  # noqa: E402, F401
 
@@ -63,6 +55,7 @@ KILLS = {
 
 def attempt(prepare):
     """Trains in a fork; how it ended."""
+    sys.stdout.flush()
     process = os.fork()
     if process:
         return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
@@ -72,6 +65,8 @@ def attempt(prepare):
         result = run.run_training([RUN], sys.argv[1:])
         print(result.origin, flush=True)
         code = 0
+    except BaseException:
+        traceback.print_exc()
     finally:
         os._exit(code)
 

@@ -242,7 +242,8 @@ def evaluated(corpus, tmp_path_factory):
         snapshots.append((snapshot.step, vectors))
         return {"toy/score": float(snapshot.step == 4)}
 
-    gin.external_configurable(lambda: evaluator, name="ToyEvaluator", module="tests")
+    with gin.unlock_config():
+        gin.external_configurable(lambda: evaluator, name="ToyEvaluator", module="tests")
     options = {
         "TRAIN_STEPS": 7,
         "EVAL_PERIOD": 2,

@@ -10,20 +10,19 @@ from pathlib import Path
 
 import jax
 import numpy as np
-import orbax.checkpoint as ocp
 import pytest
 from newsembed.tasks.errors import InputError
 from newsembed.training import processes
 from newsembed.training.run import run_training
-from toy_corpus import packed_row_of, tiny_bindings, write_corpus, write_sets, write_vocabulary
+from toy_corpus import packed_row_of, saved_params, tiny_bindings, write_corpus, write_sets, write_vocabulary
 
 WEAK, PRETRAIN = "runs/train_demo.gin", "runs/pretrain_demo.gin"
-# Sums over two devices add in another order than over one; eight steps of Adam carry that on.
-TOLERANCE = {"rtol": 2e-3, "atol": 2e-4}
+# Sums over two devices add in another order than over one, which eight steps of Adam carry on. Seen: 2e-7 at most.
+TOLERANCE = {"rtol": 1e-4, "atol": 1e-5}
 
 
 def params(folder, step=8):
-    return ocp.StandardCheckpointer().restore(folder / "checkpoints" / str(step) / "params")
+    return saved_params(folder, step)
 
 
 def metrics(folder):
@@ -105,7 +104,7 @@ def test_two_processes_train_what_one_does(world, name):
         names = {name for name in right if name.startswith(("loss", "accuracy", "eval/", "padding", "gradient", "learning", "model_flops"))}
         assert names == names & left.keys()
         for key in names:
-            assert left[key] == pytest.approx(right[key], rel=1e-3, abs=1e-5), key
+            assert left[key] == pytest.approx(right[key], rel=1e-4, abs=1e-6), key
 
 
 def test_both_choose_the_same_sets_and_each_checkpoint_is_written_once(world):

@@ -4,7 +4,9 @@ import json
 import struct
 from pathlib import Path
 
+import jax
 import numpy as np
+import orbax.checkpoint as ocp
 from newsembed.tasks.features import CLS_ID, SEP_ID, SPECIAL_TOKENS, doc_id_to_words
 from newsembed.training.examples import encode_example
 from newsembed.training.tfrecord import masked_crc32c
@@ -129,3 +131,10 @@ def tiny_bindings(model_dir: Path, data_dir: str, vocabulary: str, **changes: ob
         "EncoderConfig.max_length": LENGTH,
     } | changes
     return [f"{name} = {value!r}" for name, value in values.items()]
+
+
+def saved_params(model_dir: Path, step: int) -> dict:
+    """The parameters of a checkpoint as NumPy arrays, whatever devices saved them."""
+    path, checkpointer = model_dir / "checkpoints" / str(step) / "params", ocp.PyTreeCheckpointer()
+    restore_args = jax.tree.map(lambda _: ocp.RestoreArgs(restore_type=np.ndarray), checkpointer.metadata(path).item_metadata.tree)
+    return checkpointer.restore(path, ocp.args.PyTreeRestore(restore_args=restore_args))
