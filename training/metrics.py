@@ -137,8 +137,11 @@ class MetricWriter:
 
         path = os.path.join(model_dir, METRICS_FILE)
         kept = [line for line in _lines(path) if json.loads(line)["step"] <= start_step]
-        self._file = open(path, "w", encoding="utf-8")  # noqa: SIM115 - closed by __exit__
-        self._file.writelines(kept)
+        # A kill at any moment leaves the old file or the new one, never an empty one.
+        with open(f"{path}.tmp", "w", encoding="utf-8") as file:
+            file.writelines(kept)
+        os.replace(f"{path}.tmp", path)
+        self._file = open(path, "a", encoding="utf-8")  # noqa: SIM115 - closed by __exit__
         self._events = tensorboardX.SummaryWriter(model_dir, purge_step=start_step + 1, flush_secs=30)
 
     def __enter__(self) -> Self:

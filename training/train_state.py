@@ -12,6 +12,7 @@ import optax
 from jax.sharding import Mesh
 
 from ..models.encoder import NewsEncoder
+from ..tasks.errors import InputError
 from .partitioning import Partitioner
 
 
@@ -52,8 +53,25 @@ def bytes_per_device(abstract: Any) -> int:
     return sum(math.prod(array.sharding.shard_shape(array.shape)) * array.dtype.itemsize for array in arrays)
 
 
+def _check_divisible(arrays: Any, shardings: Any) -> None:
+    """Raises InputError for the first array that its mesh axes do not divide."""
+    for (path, array), sharding in zip(jax.tree_util.tree_leaves_with_path(arrays), jax.tree.leaves(shardings), strict=True):
+        try:
+            sharding.shard_shape(array.shape)
+        except ValueError as error:
+            raise InputError(
+                f"{jax.tree_util.keystr(path)} of shape {list(array.shape)} cannot be laid out as {sharding.spec} over {dict(sharding.mesh.shape)}",
+                field="MODEL_PARALLEL",
+                remedy="Set a number that divides the attention heads, the width of the MLP and the vocabulary.",
+            ) from error
+
+
 def plan_state(model: NewsEncoder, optimizer: optax.GradientTransformation, partitioner: Partitioner, mesh: Mesh) -> StateLayout:
-    """Shapes, types and shardings of a run's state, without allocating any of it."""
+    """Shapes, types and shardings of a run's state, without allocating any of it.
+
+    Raises:
+      InputError: if the mesh's model axis does not divide what lies on it.
+    """
 
     def boxed(key: jax.Array) -> TrainState:
         params = model.init(key, jnp.zeros((1, 1), jnp.int32))["params"]
@@ -64,6 +82,7 @@ def plan_state(model: NewsEncoder, optimizer: optax.GradientTransformation, part
 
     with_axes = jax.eval_shape(boxed, jax.random.key(0))
     shardings = partitioner.state_shardings(with_axes, mesh)
+    _check_divisible(nn.unbox(with_axes), shardings)
     abstract = jax.tree.map(
         lambda array, sharding: jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=sharding), nn.unbox(with_axes), shardings
     )

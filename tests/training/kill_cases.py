@@ -65,7 +65,7 @@ def attempt(prepare):
         result = run.run_training([RUN], sys.argv[1:])
         print(result.origin, flush=True)
         code = 0
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - shown, and the code says so
         traceback.print_exc()
     finally:
         os._exit(code)

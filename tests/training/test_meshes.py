@@ -7,9 +7,11 @@ from pathlib import Path
 
 import gin
 import jax
+import optax
 import pytest
 from jax.sharding import AbstractMesh, AxisType
 from newsembed.models.encoder import NewsEncoder
+from newsembed.tasks.errors import InputError
 from newsembed.training.gin_config import load_gin
 from newsembed.training.partitioning import DATA_AXIS, MODEL_AXIS, Partitioner
 from newsembed.training.train_state import bytes_per_device, plan_state
@@ -29,7 +31,7 @@ def test_checkpoints_continue_on_another_mesh():
     assert "skipped" not in result.stdout
 
 
-@pytest.mark.parametrize("model_parallel", [1, 4, 16])
+@pytest.mark.parametrize("model_parallel", [1, 4])
 @pytest.mark.parametrize("run", ["pretrain_paper", "weak_supervision_paper"])
 def test_the_paper_s_state_on_256_chips(run, model_parallel):
     bindings = [*REQUIRED, f"MODEL_PARALLEL = {model_parallel}"]
@@ -46,5 +48,13 @@ def test_the_paper_s_state_on_256_chips(run, model_parallel):
     print(f"{run}, {256 // model_parallel} x {model_parallel}: parameters {params / MIB:.0f} MiB, Adam {moments / MIB:.0f} MiB a device")
     assert moments == pytest.approx(2 * params, rel=1e-3)
     # The vocabulary, the MLP and the heads are divided, positions and norms are not.
-    assert params == pytest.approx(4 * parameters / model_parallel, rel={1: 0, 4: 0.02, 16: 0.2}[model_parallel])
+    assert params == pytest.approx(4 * parameters / model_parallel, rel={1: 0, 4: 0.02}[model_parallel])
     assert bytes_per_device(state) < 8 * 2**30
+
+
+def test_a_model_axis_that_does_not_divide_the_heads_is_named():
+    load_gin(["runs/pretrain_paper.gin"], REQUIRED)
+    config = gin.get_configurable("EncoderConfig")(vocab_size=500_000)
+    mesh = AbstractMesh((16, 16), (DATA_AXIS, MODEL_AXIS), axis_types=(AxisType.Auto,) * 2)
+    with pytest.raises(InputError, match=r"MODEL_PARALLEL: .*'attention'.* of shape \[12, 64, 768\] cannot be laid out"):
+        plan_state(NewsEncoder(config), optax.sgd(0.1), Partitioner(model_parallel=16), mesh)
