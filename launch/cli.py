@@ -43,6 +43,7 @@ COMMANDS = {
     "examples": Command("Mine", "augmented triplet and topic TFRecords", "beam_pipelines.examples"),
     "train": Command("Train", "pretrain or train with gin files", "launch.train"),
     "import-hf": Command("Train", "a BERT-like model of Hugging Face to a model folder", "launch.import_hf"),
+    "launch": Command("Train", "train on several machines: TPU slice, GPU hosts by ssh, Slurm", "launch.pod"),
     "evaluate": Command("Use", "benchmarks over any encoders, side by side", "launch.evaluate"),
     "export": Command("Use", "a trained model to SavedModel, safetensors or Hugging Face", "serving.export"),
     "embed": Command("Use", "vectors of the articles in a file", "serving.embed"),

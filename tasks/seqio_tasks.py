@@ -127,9 +127,11 @@ class SeqioBatches:
         source = _source(options.directory, self._task, self._language)
         count = _example_counts(options.directory).get((self._task, self._language), 0)
         dataset = source.get_dataset(split=_SPLIT, shuffle=False)
-        # One pipeline for all processes, of which each takes every n-th row: the global batches do not depend on their number.
+        # One pipeline for all processes, of which each takes its block of every global batch: these do not depend on their number.
         dataset = dataset.shuffle(max(1, min(count, self._shuffle_buffer)), seed=options.seed, reshuffle_each_iteration=True).repeat()
-        dataset = dataset.shard(options.process_count, options.process_index)
+        if options.process_count > 1:
+            size, count, index = options.batch_size, options.process_count, options.process_index
+            dataset = dataset.enumerate().filter(lambda number, _: number // size % count == index).map(lambda _, example: example)
         return dataset.skip(batches_to_skip * options.batch_size).as_numpy_iterator()
 
     def _row(self, example: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

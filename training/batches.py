@@ -25,6 +25,7 @@ from .tfrecord import RecordFile
 Batch = dict[str, np.ndarray]
 
 MANIFEST: Final = "manifest.json"
+_RECORD: Final = "_record"  # rides along with a row inside the reader
 
 
 @runtime_checkable
@@ -40,7 +41,21 @@ class BatchIterator(Protocol):
         ...
 
     def set_state(self, state: bytes) -> None:
-        """Continues where `get_state` was called, on a fresh iterator with the same arguments."""
+        """Continues where `get_state` was called, on an iterator with the same arguments."""
+        ...
+
+
+@runtime_checkable
+class TracedBatches(Protocol):
+    """What an iterator offers beside `BatchIterator` if it can tell where a batch came from."""
+
+    @property
+    def last_records(self) -> np.ndarray:
+        """int64 [batch], the number in the set of each record of the batch that was returned last."""
+        ...
+
+    def place(self, record: int) -> str:
+        """Where the record with this number lies, as "file:number", both from 0."""
         ...
 
 
@@ -62,12 +77,12 @@ class BatchOptions:
     Attributes:
       directory: holds `task=…/language=…/part-*.tfrecord` and `manifest.json`.
       lengths: `TASK_FEATURE_LENGTHS`.
-      batch_size: examples of this process, the global batch size divided by `process_count`.
+      batch_size: examples of this process's share, the global batch size divided by `process_count`.
       vocab_size: token ids must lie below it.
       num_topics: topic ids must lie below it.
       seed: of the shuffle.
-      process_index: this process's share of each global batch.
-      process_count: number of processes that share a batch.
+      process_index: which share of each global batch is this process's, see `partitioning.data_share`.
+      process_count: number of shares.
     """
 
     directory: str
@@ -131,8 +146,9 @@ def record_paths(directory: str, data_set: DataSet) -> list[str]:
 class GrainBatches:
     """Batches of one set by grain, without TensorFlow.
 
-    Each epoch is a new seeded permutation of all records, epochs follow each other without end and batches run across their borders. Process
-    p of n takes every n-th record, so the union of the processes' batches does not depend on n.
+    Each epoch is a new seeded permutation of all records, epochs follow each other without end and batches run across their borders. Share
+    p of n is the p-th of n equal blocks of every global batch. So the global batch, row for row, does not depend on n, and neither does the
+    state: it continues with another number of processes.
 
     Args:
       data_set: what to read.
@@ -152,8 +168,10 @@ class GrainBatches:
             "seed": options.seed,
             "batch_size": options.batch_size * options.process_count,
         }
-        stream = grain.MapDataset.source(source).seed(options.seed).shuffle().repeat()
-        stream = stream[options.process_index :: options.process_count].batch(options.batch_size, drop_remainder=True)
+        self._source = source
+        self._records = np.zeros(0, np.int64)
+        stream = grain.MapDataset.source(_Numbered(source)).seed(options.seed).shuffle().repeat()
+        stream = stream.batch(options.batch_size, drop_remainder=True)[options.process_index :: options.process_count]
         reading = grain.ReadOptions(num_threads=num_threads, prefetch_buffer_size=prefetch_batches)
         self._iterator: Any = iter(stream.to_iter_dataset(reading))
 
@@ -162,7 +180,18 @@ class GrainBatches:
 
     def __next__(self) -> Batch:
         """The next batch."""
-        return dict(next(self._iterator))
+        batch = dict(next(self._iterator))
+        self._records = batch.pop(_RECORD)
+        return batch
+
+    @property
+    def last_records(self) -> np.ndarray:
+        """int64 [batch], the number in the set of each record of the last batch."""
+        return self._records
+
+    def place(self, record: int) -> str:
+        """Where a record lies, as "file:number", both from 0."""
+        return self._source.place(record)
 
     def get_state(self) -> bytes:
         """JSON: grain's position and what it is a position in."""
@@ -182,6 +211,19 @@ class GrainBatches:
                 remedy="Give back the data, seed and batch size of the run, or start another MODEL_DIR with INITIAL_CHECKPOINT_PATH.",
             )
         self._iterator.set_state(values["position"])
+
+
+class _Numbered:
+    """A source whose rows carry their number."""
+
+    def __init__(self, source: "RecordSource") -> None:
+        self._source = source
+
+    def __len__(self) -> int:
+        return len(self._source)
+
+    def __getitem__(self, index: int) -> Batch:
+        return self._source[index] | {_RECORD: np.asarray(index, np.int64)}
 
 
 class RecordSource:
@@ -208,14 +250,22 @@ class RecordSource:
         return self._ends[-1]
 
     def __getitem__(self, index: int) -> Batch:
-        number = bisect.bisect_right(self._ends, index)
-        file = self._files[number]
-        record = file[index - (self._ends[number] - len(file))]
-        example = decode_example(record, self._features, file.path)
+        file, number = self._locate(index)
+        example = decode_example(file[number], self._features, file.path)
         for name, bound in self._bounds.items():
             if name in example:
                 _check_ids(example[name], bound, name, file.path)
         return {name: self._row(name, values) for name, values in example.items()}
+
+    def place(self, index: int) -> str:
+        """Where a record lies, as "file:number", both from 0."""
+        file, number = self._locate(index)
+        return f"{file.path}:{number}"
+
+    def _locate(self, index: int) -> tuple[RecordFile, int]:
+        number = bisect.bisect_right(self._ends, index)
+        file = self._files[number]
+        return file, index - (self._ends[number] - len(file))
 
     def _row(self, name: str, values: np.ndarray) -> np.ndarray:
         length = self._lengths.get(name)

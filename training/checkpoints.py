@@ -8,18 +8,28 @@ A model folder (MODEL_DIR) holds, and keeps holding in later versions::
     metrics.jsonl, events.out.tfevents… see `metrics`
     checkpoints/<step>/params           Orbax PyTree: the encoder's parameters, nested dict of float32 arrays
     checkpoints/<step>/training         Orbax PyTree: {"step", "opt_state"}
-    checkpoints/<step>/iterators        Orbax JSON: {"state": str}, positions in the training data
+    checkpoints/<step>/iterators        Orbax JSON: positions in the training data, {"state": str} or, where the processes' differ,
+                                        {"states": [str, …]} in their order
+    checkpoints/<step>/metrics          Orbax JSON: what the evaluation of this step found; absent without one
+    damaged-checkpoints/<step>          a checkpoint that could not be read, set aside; delete it when you know why
 
 Whoever only needs the model reads `model.json`, `vocab.txt` and `params` of the largest step with orbax alone::
 
-    orbax.checkpoint.StandardCheckpointer().restore(f"{model_dir}/checkpoints/{step}/params")
+    path, checkpointer = f"{model_dir}/checkpoints/{step}/params", orbax.checkpoint.PyTreeCheckpointer()
+    as_numpy = orbax.checkpoint.RestoreArgs(restore_type=numpy.ndarray)  # the devices it was saved from may not be here
+    restore_args = jax.tree.map(lambda _: as_numpy, checkpointer.metadata(path).item_metadata.tree)
+    checkpointer.restore(path, orbax.checkpoint.args.PyTreeRestore(restore_args=restore_args))
 
-A step's folder appears under its final name only when it is complete.
+A step's folder appears under its final name only when it is complete. Arrays are stored whole, whatever the mesh: they restore onto
+another number of devices. With several processes MODEL_DIR is a folder that all of them see; each array is written once.
 """
 
+import contextlib
 import dataclasses
+import errno
 import os
-from typing import Any, Final, Self
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Literal, Self
 
 import jax
 import numpy as np
@@ -30,10 +40,61 @@ from ..models.encoder import EncoderConfig
 from ..tasks.errors import InputError
 from .huggingface import initial_params, is_huggingface
 from .model_files import VocabularyFile, check_same_model
+from .processes import gather_bytes, wait_for_all
 from .train_state import LOG_TEMPERATURE, StateLayout, TrainState
 
 CHECKPOINTS: Final = "checkpoints"
+DAMAGED: Final = "damaged-checkpoints"
 _PARAMS, _TRAINING, _ITERATORS = "params", "training", "iterators"
+_FULL_DISK: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_FULL_DISK_WORDS: Final = tuple(os.strerror(number) for number in _FULL_DISK)  # where a library passes on the words only
+
+
+@dataclasses.dataclass(frozen=True)
+class Keeping:
+    """Which checkpoints stay; one that any rule keeps stays.
+
+    Attributes:
+      newest: KEEP_CHECKPOINTS, how many of the newest.
+      period: KEEP_PERIOD, every checkpoint at a multiple of so many steps; None keeps none for that.
+      best: KEEP_BEST, a metric of the evaluation, such as "eval/loss": the checkpoint where it was best; None keeps none for that.
+      best_mode: whether the best is the least ("min") or the most ("max").
+    """
+
+    newest: int = 3
+    period: int | None = None
+    best: str | None = None
+    best_mode: Literal["min", "max"] = "min"
+
+    def __post_init__(self) -> None:
+        if self.newest < 1:
+            raise InputError(f"got {self.newest}, expected at least 1", field="KEEP_CHECKPOINTS", remedy="A run continues from the newest.")
+        if self.period is not None and self.period < 1:
+            raise InputError(f"got {self.period}, expected a number of steps or None", field="KEEP_PERIOD")
+        if self.best_mode not in ("min", "max"):
+            raise InputError(f"got {self.best_mode!r}, expected min or max", field="KEEP_BEST_MODE")
+
+    def options(self) -> ocp.CheckpointManagerOptions:
+        """The same in Orbax's terms."""
+        rules = ocp.checkpoint_managers
+        policies: list[Any] = [rules.LatestN(self.newest)]
+        if self.period is not None:
+            policies.append(rules.EveryNSteps(self.period))
+        if self.best is not None:
+            # Orbax keeps the last ones in this order, so the least must come last.
+            policies.append(
+                rules.BestN(get_metric_fn=self._metric, reverse=self.best_mode == "min", n=1, keep_checkpoints_without_metrics=False)
+            )
+        return ocp.CheckpointManagerOptions(
+            preservation_policy=rules.AnyPreservationPolicy(policies),
+            best_fn=self._metric if self.best is not None else None,  # without it Orbax stores no metrics
+            best_mode=self.best_mode,
+            cleanup_tmp_directories=True,
+            enable_async_checkpointing=True,
+        )
+
+    def _metric(self, metrics: Mapping[str, float]) -> float:
+        return float(metrics[self.best or ""])
 
 
 class Checkpoints:
@@ -41,46 +102,92 @@ class Checkpoints:
 
     Args:
       model_dir: the model folder.
-      keep: how many of the newest to keep.
+      keeping: which to keep.
     """
 
-    def __init__(self, model_dir: str, keep: int = 3) -> None:
+    def __init__(self, model_dir: str, keeping: Keeping = Keeping()) -> None:
         self.path = os.path.join(os.path.abspath(model_dir), CHECKPOINTS)
-        options = ocp.CheckpointManagerOptions(max_to_keep=keep, cleanup_tmp_directories=True, enable_async_checkpointing=True)
-        self._manager = ocp.CheckpointManager(self.path, options=options, item_names=(_PARAMS, _TRAINING, _ITERATORS))
+        self._keeping = keeping
+        self._saved: int | None = None
+        self._saving: int | None = None
+        with self._errors_named():
+            self._manager = ocp.CheckpointManager(self.path, options=keeping.options(), item_names=(_PARAMS, _TRAINING, _ITERATORS))
+        self._saved = self.latest_step()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._manager.wait_until_finished()
-        self._manager.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        # A run that ends with an error shows that one, not what follows from it.
+        with contextlib.suppress(Exception) if kind is not None else self._errors_named():
+            self._manager.wait_until_finished()
+            self._manager.close()
 
     def latest_step(self) -> int | None:
         """The newest complete checkpoint, None if there is none."""
         step: int | None = self._manager.latest_step()
         return step
 
-    def save(self, step: int, state: TrainState, iterators: bytes) -> None:
-        """Copies the state and writes it in the background; the arrays may be donated as soon as this returns."""
-        self._manager.save(
-            step,
-            args=ocp.args.Composite(
-                params=ocp.args.StandardSave(state.params),
-                training=ocp.args.StandardSave({"step": state.step, "opt_state": state.opt_state}),
-                iterators=ocp.args.JsonSave({"state": iterators.decode()}),
-            ),
-        )
+    def steps(self) -> list[int]:
+        """All complete checkpoints, the newest first."""
+        return sorted(self._manager.all_steps(), reverse=True)
 
-    def wait(self) -> None:
-        """Returns when everything is on disk."""
-        self._manager.wait_until_finished()
+    def save(self, step: int, state: TrainState, iterators: bytes, metrics: Mapping[str, float] | None = None) -> None:
+        """Copies the state and writes it in the background; the arrays may be donated as soon as this returns.
 
-    def restore(self, step: int, abstract: TrainState) -> tuple[TrainState, bytes]:
-        """A state in the shapes and shardings of `abstract`, with the iterators' state.
+        Args:
+          step: steps done.
+          state: on the devices.
+          iterators: this process's iterators.
+          metrics: what the evaluation of this step found.
 
         Raises:
-          InputError: if the checkpoint is of another architecture or optimizer.
+          InputError: if this save or the one before failed, for a disk that is full for example; if `metrics` lack the one to keep the best
+            of.
+        """
+        if self._keeping.best is not None and metrics is not None and self._keeping.best not in metrics:
+            raise InputError(
+                f"got {self._keeping.best!r}, expected one of {', '.join(metrics) or 'nothing: the evaluation gives no metric'}",
+                field="KEEP_BEST",
+                remedy="Name a metric that the evaluation gives.",
+            )
+        states = [state.decode() for state in gather_bytes(iterators)]
+        with self._errors_named():
+            self._manager.wait_until_finished()
+            self._saved, self._saving = self._saving or self._saved, step
+            self._manager.save(
+                step,
+                args=ocp.args.Composite(
+                    params=ocp.args.StandardSave(state.params),
+                    training=ocp.args.StandardSave({"step": state.step, "opt_state": state.opt_state}),
+                    iterators=ocp.args.JsonSave({"state": states[0]} if len(set(states)) == 1 else {"states": states}),
+                ),
+                metrics=dict(metrics) if metrics is not None and self._keeping.best is not None else None,
+            )
+
+    def check(self) -> None:
+        """Does not wait.
+
+        Raises:
+          InputError: if a save in the background has failed by now.
+        """
+        with self._errors_named():
+            self._manager.check_for_errors()
+
+    def wait(self) -> None:
+        """Returns when everything is on disk.
+
+        Raises:
+          InputError: if the save failed.
+        """
+        with self._errors_named():
+            self._manager.wait_until_finished()
+
+    def restore(self, step: int, abstract: TrainState) -> tuple[TrainState, bytes]:
+        """A state in the shapes and shardings of `abstract`, with the state of this process's iterators.
+
+        Raises:
+          InputError: if the checkpoint is of another architecture, optimizer or number of processes.
         """
         folder = os.path.join(self.path, str(step))
         training = {"step": abstract.step, "opt_state": abstract.opt_state}
@@ -94,7 +201,68 @@ class Checkpoints:
                 iterators=ocp.args.JsonRestore(),
             ),
         )
-        return TrainState(params=restored[_PARAMS], **restored[_TRAINING]), restored[_ITERATORS]["state"].encode()
+        iterators = _own_iterators(restored[_ITERATORS], folder)
+        return TrainState(params=restored[_PARAMS], **restored[_TRAINING]), iterators
+
+    def set_aside(self, step: int) -> str:
+        """Moves a checkpoint that cannot be read out of the way and returns where to."""
+        folder = os.path.join(os.path.dirname(self.path), DAMAGED)
+        target = os.path.join(folder, str(step))
+        if jax.process_index() == 0:
+            os.makedirs(folder, exist_ok=True)
+            number = 1
+            while os.path.exists(target):
+                target, number = os.path.join(folder, f"{step}-{number}"), number + 1
+            os.replace(os.path.join(self.path, str(step)), target)
+        wait_for_all(f"set aside {step}")
+        self._manager.reload()
+        return target
+
+    @contextlib.contextmanager
+    def _errors_named(self) -> Iterator[None]:
+        """Turns what the file system refuses into an error that says what is safe and what to do."""
+        try:
+            yield
+        except InputError:
+            raise
+        except Exception as error:
+            reason = _file_system_reason(error)
+            if reason is None:
+                raise
+            safe = f"step {self._saved} is safe" if self._saved is not None else "no earlier checkpoint exists"
+            raise InputError(
+                f"a checkpoint{'' if self._saving is None else f' of step {self._saving}'} cannot be written: {reason}; {safe}",
+                path=self.path,
+                field="MODEL_DIR",
+                remedy="Free or allow more space there (KEEP_CHECKPOINTS keeps fewer); the same command then continues.",
+            ) from error
+
+
+def _file_system_reason(error: BaseException) -> str | None:
+    """What the file system said, None if the error is not its fault. Orbax and TensorStore pass it on in several forms."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, OSError) and seen.errno is not None:
+            return seen.strerror or str(seen)
+        for words in _FULL_DISK_WORDS:
+            if words in str(seen):
+                return words
+        seen = seen.__cause__ or seen.__context__
+    return None
+
+
+def _own_iterators(saved: Mapping[str, Any], folder: str) -> bytes:
+    """This process's part of what `Checkpoints.save` wrote. A state that all processes shared fits any number of them."""
+    if "state" in saved:
+        return str(saved["state"]).encode()
+    states = saved["states"]
+    if len(states) != jax.process_count():
+        raise InputError(
+            f"the iterators' states are of {len(states)} processes and differ, now there are {jax.process_count()}",
+            path=os.path.join(folder, _ITERATORS),
+            remedy=f"Continue with {len(states)} processes, or start another MODEL_DIR with INITIAL_CHECKPOINT_PATH.",
+        )
+    return str(states[jax.process_index()]).encode()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,7 +273,7 @@ class Start:
       state: on the devices.
       step: steps already done.
       iterators: the iterators' state to continue with, None to start at the first batch.
-      origin: one line for people.
+      origin: a line or more for people.
     """
 
     state: TrainState
@@ -126,7 +294,8 @@ def start_state(
 
     The order of precedence:
 
-    1. resume: MODEL_DIR has a checkpoint: parameters, optimizer, step and data position of the newest one;
+    1. resume: MODEL_DIR has a checkpoint: parameters, optimizer, step and data position of the newest one. If that cannot be read,
+       a file of it is damaged, say, it is set aside and the one before it counts;
     2. restore: `initial_checkpoint_path` is given: its parameters only; optimizer, step and data start anew;
     3. init: random parameters from `key`.
 
@@ -140,13 +309,12 @@ def start_state(
       vocabulary: must be the checkpoint's, where it is known.
 
     Raises:
-      InputError: if the checkpoint is missing or of another architecture or vocabulary.
+      InputError: if the checkpoint is missing or of another architecture or vocabulary, or none of MODEL_DIR can be read.
     """
-    step = checkpoints.latest_step()
-    if step is not None:
-        state, iterators = checkpoints.restore(step, layout.abstract)
+    resumed = _resume(checkpoints, layout)
+    if resumed is not None:
         check_same_model(os.path.dirname(checkpoints.path), config, vocabulary)
-        return Start(state, step, iterators, f"resumed from step {step} of {checkpoints.path}")
+        return resumed
     state = layout.create(key)
     if initial_checkpoint_path is None:
         return Start(state, 0, None, "initialised at random")
@@ -158,10 +326,46 @@ def start_state(
     wanted = _as_saved(params_path, layout.abstract)
     _check_shapes(params_path, wanted)
     check_same_model(os.path.dirname(os.path.dirname(folder)), config, vocabulary)
-    with ocp.StandardCheckpointer() as checkpointer:
-        params = checkpointer.restore(params_path, wanted)
+    try:
+        with ocp.StandardCheckpointer() as checkpointer:
+            params = checkpointer.restore(params_path, wanted)
+    except Exception as error:
+        raise _damaged(
+            params_path, error, "Name another step of that run: INITIAL_CHECKPOINT_PATH may be one checkpoints/<step>."
+        ) from error
     kept = {name: params.get(name, fresh) for name, fresh in state.params.items()}
     return Start(state.replace(params=kept), 0, None, f"parameters restored from {folder}")
+
+
+def _resume(checkpoints: Checkpoints, layout: StateLayout) -> Start | None:
+    """The newest checkpoint that can be read; those that cannot are set aside. None if there never was one."""
+    steps, notes = checkpoints.steps(), []
+    for step in steps:
+        try:
+            state, iterators = checkpoints.restore(step, layout.abstract)
+        except InputError:
+            raise  # it can be read and is of another run: falling back would hide that
+        except Exception as error:
+            if step == steps[-1]:
+                raise _damaged(
+                    os.path.join(checkpoints.path, str(step)),
+                    error,
+                    "No checkpoint before it is left: restore the folder from a copy, or start another MODEL_DIR.",
+                ) from error
+            target = checkpoints.set_aside(step)
+            notes.append(f"step {step} cannot be read ({_first_line(error)}), set aside as {target}")
+        else:
+            return Start(state, step, iterators, "; ".join([f"resumed from step {step} of {checkpoints.path}", *notes]))
+    return None
+
+
+def _damaged(path: str, error: Exception, remedy: str) -> InputError:
+    return InputError(f"the checkpoint cannot be read ({_first_line(error)})", path=path, remedy=remedy)
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__
 
 
 def find_checkpoint(path: str) -> str:
@@ -194,7 +398,10 @@ def _as_saved(path: str, abstract: TrainState) -> dict[str, Any]:
 
 
 def _saved_shapes(path: str) -> dict[str, tuple[int, ...]]:
-    return _shapes(ocp.PyTreeCheckpointHandler().metadata(epath.Path(path)).tree)
+    tree = ocp.PyTreeCheckpointHandler().metadata(epath.Path(path)).tree
+    if not tree:
+        raise FileNotFoundError(errno.ENOENT, "no metadata of arrays", path)
+    return _shapes(tree)
 
 
 def _check_shapes(path: str, expected_tree: Any) -> None:

@@ -17,11 +17,21 @@ from ..models.encoder import EncoderConfig
 from ..tasks.errors import InputError
 
 # Imported for their registration with gin.
-from . import batches, loop, optimizers, partitioning, steps  # noqa: F401
+from . import batches, guards, held_out, loop, optimizers, partitioning, steps  # noqa: F401
 
 _INCLUDE: Final = re.compile(r"""^include\s+["'](.+?)["'].*$""", re.MULTILINE)
 _ROOT: Final = "train"
-_NAMES: Final = ("train", "EncoderConfig", "adam", "learning_rate_schedule", "Losses", "Partitioner", "GrainBatches")
+_NAMES: Final = (
+    "train",
+    "EncoderConfig",
+    "adam",
+    "learning_rate_schedule",
+    "Losses",
+    "Partitioner",
+    "GrainBatches",
+    "Guards",
+    "HeldOut",
+)
 GIN_FOLDER: Final = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "gin")
 
 gin.external_configurable(EncoderConfig, module="newsembed.models")

@@ -8,9 +8,11 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from typing import Literal
 
 import gin
 import jax
+import numpy as np
 import optax
 from jax.sharding import Mesh
 
@@ -20,12 +22,16 @@ from ..tasks.errors import InputError
 from ..tasks.features import TaskName
 from ..tasks.padding import PACKED_TASKS, row_lengths
 from .batches import Batch, BatchOpener, BatchOptions, DataSet, GrainBatches
-from .checkpoints import Checkpoints, Start, start_state
-from .metrics import Means, MetricWriter, Progress
+from .checkpoints import Checkpoints, Keeping, Start, start_state
+from .costs import peak_flops, step_flops
+from .guards import Guards, Watch
+from .held_out import Evaluation, HeldOut
+from .metrics import Means, MetricWriter, Progress, StepCost, count_tokens, peak_device_bytes
 from .mixture import SMOOTHING, Draw, MixtureBatches, select_sets, smoothed_weights
 from .model_files import VocabularyFile, read_vocabulary, write_model_files
-from .partitioning import Partitioner, check_batch_size, shard_batch
-from .steps import Losses, TaskLosses, TrainStep, continuation_pieces, make_train_step
+from .partitioning import DataShare, Partitioner, check_batch_size, data_share, shard_batch
+from .processes import check_joined, device_counts, wait_for_all
+from .steps import COUNTS, Losses, TaskLosses, TrainStep, continuation_pieces, make_train_step
 from .train_state import TrainState, plan_state
 from .whitening import whiten_embedding_head
 
@@ -38,7 +44,7 @@ class TrainResult:
 
     Attributes:
       step: steps done, all of them saved.
-      interrupted: True if SIGTERM ended it early.
+      interrupted: True if SIGTERM, to any of the processes, ended it early.
       model_dir: where the model lies.
       origin: what the run started from.
     """
@@ -67,15 +73,25 @@ def train(
     vocab_size: int | None = None,
     smoothing: float = SMOOTHING,
     task_weights: Mapping[str, float] | None = None,
+    learning_rate: optax.Schedule | float | None = None,
+    guards: Guards = Guards(),  # noqa: B008 - a frozen value
+    held_out: HeldOut = HeldOut(),  # noqa: B008 - a frozen value
     checkpoint_period: int = 1000,
     keep_checkpoints: int = 3,
+    keep_period: int | None = None,
+    keep_best: str | None = None,
+    keep_best_mode: Literal["min", "max"] = "min",
     log_period: int = 10,
+    peak_flops_per_device: float | None = None,
     whitening_rows: int = 0,
     seed: int = 0,
 ) -> TrainResult:
     """Trains until `train_steps` steps are done, from wherever the model folder stands (see `checkpoints.start_state`).
 
     A run that was killed and started again ends with the same parameters, bit for bit, as one that was not.
+
+    Several processes may train together (see `processes`): each calls this with the same arguments. The batches, their order and so the
+    losses are those of one process with the same devices in one mesh, up to the order in which floating-point numbers are added.
 
     Args:
       model_dir: MODEL_DIR, created if need be; see `checkpoints` for what it holds.
@@ -94,41 +110,56 @@ def train(
       vocab_size: VOCAB_SIZE; None takes the vocabulary file's.
       smoothing: alpha of the sampling of sets.
       task_weights: factor on the sampling weight of all sets of a task, 1 where absent.
+      learning_rate: the optimizer's, for the metrics only.
+      guards: when the run stops itself, see `guards.Guards`.
+      held_out: what is evaluated while it trains, see `held_out.HeldOut`.
       checkpoint_period: steps between checkpoints; the last step is always saved.
-      keep_checkpoints: how many to keep.
+      keep_checkpoints: how many of the newest to keep, see `checkpoints.Keeping` for this and the next three.
+      keep_period: checkpoints at multiples of it stay for good.
+      keep_best: metric of the evaluation whose best checkpoint stays.
+      keep_best_mode: "min" or "max".
       log_period: steps between metric records.
+      peak_flops_per_device: for the metric `mfu`; None takes the device's from `costs.PEAK_FLOPS`.
       whitening_rows: packed rows from which the embedding head is computed after the last step of a pretraining run, see `whitening`;
         0 leaves the head at random.
       seed: of the initialisation, the shuffle, the choice of sets, masks and dropout.
 
     Raises:
-      InputError: for data, a vocabulary, a checkpoint or an option that do not fit; and for a loss that is no finite number.
+      InputError: for data, a vocabulary, a checkpoint or an option that do not fit; where `guards` stops the run; and for checkpoints that
+        cannot be written.
     """
+    check_joined()
+    keeping = Keeping(keep_checkpoints, keep_period, keep_best, keep_best_mode)
+    _check_periods(checkpoint_period, log_period, keep_best, held_out)
     vocabulary = read_vocabulary(vocabulary_path)
     config = _encoder_config(architecture, vocab_size, vocabulary)
     weights = _weights(data_dir, mixture, smoothing, task_weights)
     _check_lengths(weights, feature_lengths, config)
     mesh = partitioner.make_mesh()
     check_batch_size(batch_size, mesh)
+    share = data_share(mesh)
     options = BatchOptions(
         directory=data_dir,
         lengths=feature_lengths,
-        batch_size=batch_size // jax.process_count(),
+        batch_size=batch_size // share.count,
         vocab_size=config.vocab_size,
         num_topics=config.num_topics,
         seed=seed,
-        process_index=jax.process_index(),
-        process_count=jax.process_count(),
+        process_index=share.index,
+        process_count=share.count,
     )
     batches = MixtureBatches(weights, open_set, options)
+    evaluation = Evaluation(held_out, mixture, open_set, options, NewsEncoder(config), losses, partitioner, mesh, vocabulary_path)
+    optimizer = guards.guarded(optimizer)
     task_losses = TaskLosses(NewsEncoder(config), losses, continuation_pieces(vocabulary))
     layout = plan_state(NewsEncoder(config), optimizer, partitioner, mesh, task_losses.initial_parameters())
     tasks = {data_set.task for data_set in weights}
     compiled = {task: make_train_step(task, task_losses, optimizer, layout.abstract, partitioner, mesh) for task in map(_step_of, tasks)}
+    flops = {task: step_flops(task, config, feature_lengths, batch_size, losses.masking_rate) for task in tasks}
     os.makedirs(model_dir, exist_ok=True)
     init_key, loop_key = jax.random.split(jax.random.key(seed))
     is_first_host = jax.process_index() == 0
-    with Checkpoints(model_dir, keep_checkpoints) as checkpoints:
+    with Checkpoints(model_dir, keeping) as checkpoints:
         start = start_state(checkpoints, initial_checkpoint_path, layout, init_key, config, vocabulary)
         if start.iterators is not None:
             batches.set_state(start.iterators)
@@ -137,17 +168,30 @@ def train(
         progress = Progress(train_steps, start.step, enabled=is_first_host)
         with MetricWriter(model_dir, start.step, enabled=is_first_host) as writer, progress.shown():
             progress.say(f"{start.origin}; {', '.join(map(str, batches.data_sets))}; {config.num_layers} layers x {config.hidden_size}")
+            report = _Report(writer, progress, Means(_peak(peak_flops_per_device)), learning_rate, log_period)
 
             def finish(state: TrainState) -> TrainState:
                 rows = _first_batches(MixtureBatches(weights, open_set, options), math.ceil(whitening_rows / batch_size))
                 return state.replace(params=whiten_embedding_head(NewsEncoder(config), state.params, rows, partitioner, mesh))
 
             is_whitened = whitening_rows > 0 and tasks <= PACKED_TASKS
-            loop = _Loop(batches, compiled, mesh, loop_key, checkpoints, checkpoint_period, writer, progress, log_period)
-
+            loop = _Loop(
+                batches,
+                compiled,
+                flops,
+                mesh,
+                share,
+                loop_key,
+                checkpoints,
+                checkpoint_period,
+                evaluation,
+                Watch(guards, model_dir),
+                report,
+            )
             step, interrupted = loop.run(start, train_steps, finish if is_whitened else lambda state: state)
             if interrupted:
                 progress.say(f"SIGTERM: saved step {step}; the same command continues")
+    wait_for_all("trained")
     return TrainResult(step, interrupted, model_dir, start.origin)
 
 
@@ -167,77 +211,165 @@ class _Pending:
     step: int
     draw: Draw
     metrics: dict[str, jax.Array]
-    is_first_of_task: bool
+
+
+class _Clock:
+    """The time from the end of one step to the end of the next, and how much of it the loop waited for batches."""
+
+    def __init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        """Forgets what was measured since the last lap."""
+        self._start, self._waited, self._is_spoilt = time.monotonic(), 0.0, False
+
+    def spoil(self) -> None:
+        """The lap that runs tells nothing."""
+        self._is_spoilt = True
+
+    @contextlib.contextmanager
+    def waiting(self) -> Iterator[None]:
+        """What happens meanwhile is waiting for a batch."""
+        started = time.monotonic()
+        yield
+        self._waited += time.monotonic() - started
+
+    def lap(self) -> tuple[float | None, float]:
+        """Seconds since the last lap, None if it was spoilt, and of them those spent waiting."""
+        now = time.monotonic()
+        result = None if self._is_spoilt else now - self._start, self._waited
+        self.restart()
+        self._start = now
+        return result
+
+
+@dataclasses.dataclass
+class _Report:
+    """Where the metrics of the steps go."""
+
+    writer: MetricWriter
+    progress: Progress
+    means: Means
+    learning_rate: optax.Schedule | float | None
+    period: int
+
+    def write(self, step: int) -> None:
+        """One record of the steps since the last one."""
+        record = self.means.take()
+        if self.learning_rate is not None:
+            # The rate of the step just done: the schedule counts from 0.
+            record["learning_rate"] = float(self.learning_rate(step - 1) if callable(self.learning_rate) else self.learning_rate)
+        peak = peak_device_bytes()
+        if peak is not None:
+            record["peak_device_bytes"] = peak
+        self.writer.write(step, record)
+        self.progress.record(step, record)
+
+    def evaluated(self, step: int, results: dict[str, float]) -> None:
+        """One record of an evaluation."""
+        self.writer.write(step, results)
+        self.progress.evaluated(step, results)
 
 
 @dataclasses.dataclass
 class _Loop:
     batches: MixtureBatches
     steps: Mapping[TaskName, TrainStep]
+    flops: Mapping[TaskName, float]
     mesh: Mesh
+    share: DataShare
     key: jax.Array
     checkpoints: Checkpoints
     checkpoint_period: int
-    writer: MetricWriter
-    progress: Progress
-    log_period: int
-    means: Means = dataclasses.field(default_factory=Means)
+    evaluation: Evaluation
+    watch: Watch
+    report: _Report
     seen: set[TaskName] = dataclasses.field(default_factory=set)
-    last_time: float = 0.0
+    clock: _Clock = dataclasses.field(default_factory=_Clock)
+    is_stopping: bool = False
 
     def run(self, start: Start, train_steps: int, finish: Callable[[TrainState], TrainState]) -> tuple[int, bool]:
         """Steps until `train_steps`, then `finish`, or until SIGTERM; returns the step reached and whether it was SIGTERM."""
         state, step, saved = start.state, start.step, start.step
         pending: _Pending | None = None
-        self.last_time = time.monotonic()
-        with _sigterm_noted() as stop:
-            while step < train_steps and not stop.is_set():
-                draw = self.batches.draw(step)
+        self.clock.restart()
+        with _sigterm_noted() as asked_to_stop:
+            while step < train_steps and not self.is_stopping:
+                with self.clock.waiting():
+                    draw = self.batches.draw(step)
                 task = _step_of(draw.data_set.task)
-                state, metrics = self.steps[task](state, shard_batch(draw.batch, self.mesh), self.key)
-                # Only now wait for the step before: the device always has the next one queued.
+                tokens = count_tokens(draw) if self.share.is_counted else (0, 0)
+                counts = device_counts((*tokens, asked_to_stop.is_set()), self.mesh)
+                if task not in self.seen:
+                    self.seen.add(task)
+                    self.clock.spoil()  # the call compiles
+                state, metrics = self.steps[task](state, shard_batch(draw.batch, self.mesh) | {COUNTS: counts}, self.key)
+                # Only now wait for the step before: while a step runs, the batch of the next one is read, copied and queued behind it.
                 self._finish(pending)
                 step += 1
-                pending = _Pending(step, draw, metrics, task not in self.seen)
-                self.seen.add(task)
-                if step % self.checkpoint_period == 0 and step < train_steps:
+                pending = _Pending(step, draw, metrics)
+                # One process knows at once. Several must leave the loop at the same step: they do when the sum of one arrives.
+                self.is_stopping |= jax.process_count() == 1 and asked_to_stop.is_set()
+                if step < train_steps and (step % self.checkpoint_period == 0 or self.evaluation.is_due(step)):
                     self._finish(pending)
-                    pending, saved = None, self._save(step, state)
+                    pending = None
+                    results = self._evaluate(step, state) if self.evaluation.is_due(step) else None
+                    if step % self.checkpoint_period == 0:
+                        saved = self._save(step, state, results)
+                    self.clock.restart()
             self._finish(pending, last=True)
             if saved != step:
-                self._save(step, state if step < train_steps else finish(state))
+                is_done = step == train_steps
+                state = finish(state) if is_done else state
+                self._save(step, state, self._evaluate(step, state) if is_done and self.evaluation.is_on else None)
             self.checkpoints.wait()
-            return step, stop.is_set()
+            return step, step < train_steps
 
     def _finish(self, pending: _Pending | None, *, last: bool = False) -> None:
         """Waits for a step, checks its loss and logs it."""
         if pending is None:
             return
-        metrics = {name: float(value) for name, value in pending.metrics.items()}
-        now = time.monotonic()
-        seconds, self.last_time = now - self.last_time, now
-        _check_finite(metrics, pending.step, pending.draw)
-        self.means.add(pending.draw, metrics, None if pending.is_first_of_task else seconds)
-        self.progress.advance(pending.step)
-        if last or pending.step % self.log_period == 0:
-            record = self.means.take()
-            self.writer.write(pending.step, record)
-            self.progress.record(pending.step, record)
+        tokens, positions, stop = map(int, np.asarray(pending.metrics[COUNTS]))
+        metrics = {name: float(value) for name, value in pending.metrics.items() if name != COUNTS}
+        seconds, wait_seconds = self.clock.lap()
+        self.is_stopping |= stop > 0
+        cost = StepCost(tokens, positions, self.flops[pending.draw.data_set.task], seconds, wait_seconds)
+        if self.watch.check(pending.step, pending.draw, metrics):
+            self.report.means.add(pending.draw.data_set, metrics, cost)
+        else:
+            self.report.means.add_skipped(cost)
+        self.report.progress.advance(pending.step)
+        if last or pending.step % self.report.period == 0:
+            self.checkpoints.check()
+            self.report.write(pending.step)
 
-    def _save(self, step: int, state: TrainState) -> int:
-        self.checkpoints.save(step, state, self.batches.get_state())
-        self.last_time = time.monotonic()
+    def _evaluate(self, step: int, state: TrainState) -> dict[str, float]:
+        results = self.evaluation.run(step, state.params)
+        self.report.evaluated(step, results)
+        return results
+
+    def _save(self, step: int, state: TrainState, results: dict[str, float] | None) -> int:
+        jax.block_until_ready(state)  # what follows talks to the other processes, too
+        self.checkpoints.save(step, state, self.batches.get_state(), results)
         return step
 
 
-def _check_finite(metrics: Mapping[str, float], step: int, draw: Draw) -> None:
-    for name in ("loss", "gradient_norm"):
-        if not math.isfinite(metrics[name]):
-            raise InputError(
-                f"the {name} is {metrics[name]} at step {step}, on a batch of {draw.data_set}; nothing after the last checkpoint is kept",
-                field=f"step {step}, {draw.data_set}",
-                remedy="Lower LEARNING_RATE, lengthen the warm-up or set adam.clip_norm, and run again; it continues from the last checkpoint.",
-            )
+def _peak(per_device: float | None) -> float | None:
+    """FLOP/s of all devices together."""
+    per_device = per_device or peak_flops(jax.devices()[0].device_kind)
+    return None if per_device is None else per_device * jax.device_count()
+
+
+def _check_periods(checkpoint_period: int, log_period: int, keep_best: str | None, held_out: HeldOut) -> None:
+    for name, period in (("CHECKPOINT_PERIOD", checkpoint_period), ("LOG_PERIOD", log_period)):
+        if period < 1:
+            raise InputError(f"got {period}, expected at least 1", field=name, remedy="Give a number of steps.")
+    if keep_best is not None and (not held_out.period or checkpoint_period % held_out.period):
+        raise InputError(
+            f"got {keep_best!r}, but checkpoints every {checkpoint_period} steps are not all evaluated (EVAL_PERIOD = {held_out.period})",
+            field="KEEP_BEST",
+            remedy="Set EVAL_PERIOD so that it divides CHECKPOINT_PERIOD.",
+        )
 
 
 @contextlib.contextmanager
@@ -251,7 +383,8 @@ def _sigterm_noted() -> Iterator[threading.Event]:
     try:
         yield stop
     finally:
-        signal.signal(signal.SIGTERM, before)
+        # None: not set from Python; then there is no way back to it.
+        signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)
 
 
 def _encoder_config(architecture: Callable[..., EncoderConfig], vocab_size: int | None, vocabulary: VocabularyFile) -> EncoderConfig:

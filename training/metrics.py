@@ -2,24 +2,33 @@
 
 One record per `period` steps, with means over the steps since the last record::
 
-    {"step": 100, "loss/triplets/en": 1.93, "accuracy/triplets/en": 0.61, "gradient_norm": 0.8, "padding": 0.12,
-     "tokens_per_second": 21000.0, "seconds_per_step": 0.4}
+    {"step": 100, "loss/triplets/en": 1.93, "accuracy/triplets/en": 0.61, "gradient_norm": 0.8, "learning_rate": 5e-5, "padding": 0.12,
+     "tokens_per_second": 21000.0, "seconds_per_step": 0.4, "input_wait": 0.001, "model_flops_per_step": 2.1e12, "mfu": 0.41,
+     "peak_device_bytes": 8.1e9}
 
 `loss`, `accuracy` and what a loss adds are per (task, language) set; a set that was not drawn since the last record is absent.
-`padding` is the share of input positions that hold no token. Times include the input pipeline and exclude compilation and checkpoints.
+`padding` is the share of input positions that hold no token; it and `tokens_per_second` count the whole batch, over all processes.
+Times include the input pipeline and exclude compilation, checkpoints and evaluations. `input_wait` is the share of the time that the loop of
+this process stood waiting for the next batch: near 0, the devices never starve. `mfu` is stated in `costs`; it is absent where the peak of
+the devices is not known, as `peak_device_bytes`, the most that one device of this process ever held, is where the platform does not tell.
+`skipped_steps` counts steps without update, see `guards.Guards`. Names that begin with `eval/` come from `held_out`.
 """
 
 import collections
 import contextlib
+import dataclasses
 import json
 import math
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, Self
 
+import jax
+
 from ..tasks.features import PAD_ID
+from .batches import DataSet
 from .mixture import Draw
 
 METRICS_FILE: Final = "metrics.jsonl"
@@ -27,41 +36,85 @@ _WHOLE_RUN: Final = ("gradient_norm",)  # not split by set
 
 
 def count_tokens(draw: Draw) -> tuple[int, int]:
-    """Input positions of a batch that hold a token, and all of them."""
+    """Input positions of this process's rows that hold a token, and all of them."""
     rows = [values for name, values in draw.batch.items() if name.endswith("tokens")]
     return sum(int((values != PAD_ID).sum()) for values in rows), sum(values.size for values in rows)
 
 
-class Means:
-    """Sums of what was logged since the last record."""
+@dataclasses.dataclass(frozen=True)
+class StepCost:
+    """What one step took and did, over all processes.
 
-    def __init__(self) -> None:
+    Attributes:
+      tokens: input positions that hold a token.
+      positions: all input positions.
+      flops: of the model, see `costs.step_flops`.
+      seconds: from the end of the step before to its own end; None where that tells nothing (compilation).
+      wait_seconds: of these, how long the loop of this process waited for a batch, that of the next step.
+    """
+
+    tokens: int
+    positions: int
+    flops: float = 0.0
+    seconds: float | None = None
+    wait_seconds: float = 0.0
+
+
+class Means:
+    """Sums of what was logged since the last record.
+
+    Args:
+      peak_flops: FLOP/s of all devices together, None if not known.
+    """
+
+    def __init__(self, peak_flops: float | None = None) -> None:
+        self._peak_flops = peak_flops
         self._clear()
 
     def _clear(self) -> None:
         self._values: dict[str, list[float]] = collections.defaultdict(list)
-        self._tokens = self._positions = self._steps = 0
-        self._seconds = 0.0
+        self._costs: list[StepCost] = []
+        self._skipped = 0
 
-    def add(self, draw: Draw, metrics: dict[str, float], seconds: float | None) -> None:
-        """One step; `seconds` is None where the time tells nothing (compilation)."""
+    def add(self, data_set: DataSet, metrics: Mapping[str, float], cost: StepCost) -> None:
+        """One step."""
         for name, value in metrics.items():
-            self._values[name if name in _WHOLE_RUN else f"{name}/{draw.data_set}"].append(value)
-        tokens, positions = count_tokens(draw)
-        self._values["padding"].append(1 - tokens / positions)
-        if seconds is not None:
-            self._tokens += tokens
-            self._seconds += seconds
-            self._steps += 1
+            self._values[name if name in _WHOLE_RUN else f"{name}/{data_set}"].append(value)
+        self._add_cost(cost)
+
+    def add_skipped(self, cost: StepCost) -> None:
+        """One step whose update was left out; its loss is no number."""
+        self._skipped += 1
+        self._add_cost(cost)
+
+    def _add_cost(self, cost: StepCost) -> None:
+        self._values["padding"].append(1 - cost.tokens / cost.positions)
+        self._costs.append(cost)
 
     def take(self) -> dict[str, float]:
         """The means, sorted by name; starts anew."""
         record = {name: math.fsum(values) / len(values) for name, values in sorted(self._values.items())}
-        if self._seconds:
-            record["tokens_per_second"] = self._tokens / self._seconds
-            record["seconds_per_step"] = self._seconds / self._steps
+        if self._skipped:
+            record["skipped_steps"] = float(self._skipped)
+        if self._costs:
+            record["model_flops_per_step"] = math.fsum(cost.flops for cost in self._costs) / len(self._costs)
+        timed = [cost for cost in self._costs if cost.seconds is not None]
+        seconds = math.fsum(cost.seconds or 0.0 for cost in timed)
+        if seconds:
+            record["tokens_per_second"] = sum(cost.tokens for cost in timed) / seconds
+            record["seconds_per_step"] = seconds / len(timed)
+            record["input_wait"] = math.fsum(cost.wait_seconds for cost in timed) / seconds
+            if self._peak_flops:
+                record["mfu"] = math.fsum(cost.flops for cost in timed) / seconds / self._peak_flops
         self._clear()
         return record
+
+
+def peak_device_bytes() -> float | None:
+    """The most that one device of this process has held since it started, None where the platform does not tell (CPU)."""
+    peaks = [(device.memory_stats() or {}).get("peak_bytes_in_use") for device in jax.local_devices()]
+    known = [float(peak) for peak in peaks if peak is not None]
+    return max(known) if known else None
 
 
 class MetricWriter:
@@ -84,8 +137,11 @@ class MetricWriter:
 
         path = os.path.join(model_dir, METRICS_FILE)
         kept = [line for line in _lines(path) if json.loads(line)["step"] <= start_step]
-        self._file = open(path, "w", encoding="utf-8")  # noqa: SIM115 - closed by __exit__
-        self._file.writelines(kept)
+        # A kill at any moment leaves the old file or the new one, never an empty one.
+        with open(f"{path}.tmp", "w", encoding="utf-8") as file:
+            file.writelines(kept)
+        os.replace(f"{path}.tmp", path)
+        self._file = open(path, "a", encoding="utf-8")  # noqa: SIM115 - closed by __exit__
         self._events = tensorboardX.SummaryWriter(model_dir, purge_step=start_step + 1, flush_secs=30)
 
     def __enter__(self) -> Self:
@@ -162,3 +218,7 @@ class Progress:
         elif self._enabled:
             left = (time.monotonic() - self._started) / max(1, step - self._start_step) * (self._total - step)
             print(f"step {step}/{self._total}  {losses}  {left:.0f} s left", file=sys.stderr, flush=True)
+
+    def evaluated(self, step: int, results: Mapping[str, float]) -> None:
+        """Shows what an evaluation found."""
+        self.say(f"step {step}  " + "  ".join(f"{name} {value:.4f}" for name, value in results.items()))

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..tasks.errors import InputError
 from ..tasks.features import TaskName
-from .batches import Batch, BatchIterator, BatchOpener, BatchOptions, DataSet, read_example_counts
+from .batches import Batch, BatchIterator, BatchOpener, BatchOptions, DataSet, TracedBatches, read_example_counts
 
 SMOOTHING: Final = 0.7
 MIXTURES: Final = {
@@ -69,10 +69,25 @@ def select_sets(directory: str, mixture: str) -> dict[DataSet, int]:
 
 @dataclasses.dataclass(frozen=True)
 class Draw:
-    """One global step's set and this process's share of its batch."""
+    """One global step's set and this process's share of its batch.
+
+    Attributes:
+      data_set: the set.
+      batch: the rows.
+      records: int64 [rows], their numbers in the set; None where the iterator does not tell.
+      source: the iterator.
+    """
 
     data_set: DataSet
     batch: Batch
+    records: np.ndarray | None = None
+    source: TracedBatches | None = None
+
+    def places(self) -> list[str]:
+        """Where the rows came from, as "file:number"; empty where the iterator does not tell."""
+        if self.records is None or self.source is None:
+            return []
+        return [self.source.place(int(record)) for record in self.records]
 
 
 class MixtureBatches:
@@ -103,7 +118,9 @@ class MixtureBatches:
     def draw(self, step: int) -> Draw:
         """The set of `step` and its next batch. Call it once for each step, in order."""
         data_set = self.choose(step)
-        return Draw(data_set, next(self._iterators[data_set]))
+        iterator = self._iterators[data_set]
+        batch = next(iterator)
+        return Draw(data_set, batch, iterator.last_records, iterator) if isinstance(iterator, TracedBatches) else Draw(data_set, batch)
 
     def get_state(self) -> bytes:
         """The states of all iterators as JSON."""

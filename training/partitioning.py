@@ -1,6 +1,7 @@
 """The (data, model) device mesh, and which mesh axis each logical axis of the model lies on."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -70,6 +71,7 @@ class Partitioner:
     def wrap(self, function: Callable[..., Any], mesh: Mesh) -> Callable[..., Any]:
         """`function`, with the mesh and the axis rules in force while it is called (and traced)."""
 
+        @functools.wraps(function)
         def wrapped(*arguments: Any) -> Any:
             with jax.set_mesh(mesh), nn.logical_axis_rules(self.rules):
                 return function(*arguments)
@@ -81,21 +83,68 @@ def check_batch_size(batch_size: int, mesh: Mesh) -> None:
     """Refuses a global batch that the mesh cannot share.
 
     Raises:
-      InputError: if the data axis or the processes do not divide it.
+      InputError: if the data axis does not divide it.
     """
-    parts = int(np.lcm(mesh.shape[DATA_AXIS], jax.process_count()))
+    parts = mesh.shape[DATA_AXIS]
     if batch_size < 1 or batch_size % parts:
         raise InputError(
-            f"got {batch_size}, expected a multiple of {parts}, the size of the mesh's data axis ({mesh.shape[DATA_AXIS]}) over all processes",
+            f"got {batch_size}, expected a multiple of {parts}, the size of the mesh's data axis over all processes",
             field="BATCH_SIZE",
             remedy=f"Set BATCH_SIZE = {max(1, round(batch_size / parts)) * parts}.",
         )
 
 
+@dataclasses.dataclass(frozen=True)
+class DataShare:
+    """The part of every global batch that one process feeds.
+
+    Attributes:
+      index: which part, in the order of the rows.
+      count: how many parts there are; fewer than processes where one copy of the model spans several of them.
+      is_counted: True for the first of the processes that feed the same part.
+    """
+
+    index: int
+    count: int
+    is_counted: bool
+
+
+@functools.lru_cache(maxsize=8)
+def data_share(mesh: Mesh, process_index: int | None = None) -> DataShare:
+    """The share of a process (this one by default) by the places of its devices on the data axis.
+
+    Processes that hold parts of one copy of the model must feed it the same rows; the others feed rows of their own.
+
+    Raises:
+      InputError: if the devices of two processes share some rows and not others.
+    """
+    places: dict[int, set[int]] = {}
+    for position, devices in enumerate(mesh.devices):
+        for device in devices.reshape(-1):
+            places.setdefault(device.process_index, set()).add(position)
+    shares = sorted({tuple(sorted(rows)) for rows in places.values()})
+    if sum(map(len, shares)) != len(mesh.devices) or len(set(map(len, shares))) > 1:
+        raise InputError(
+            f"the processes' devices overlap on the data axis as {shares}, expected equal parts that are the same or apart",
+            field="Partitioner.model_parallel",
+            remedy="Set a number that divides a process's devices, or a multiple of that number.",
+        )
+    process = jax.process_index() if process_index is None else process_index
+    rows = tuple(sorted(places[process]))
+    return DataShare(shares.index(rows), len(shares), min(p for p, held in places.items() if tuple(sorted(held)) == rows) == process)
+
+
 def shard_batch(batch: Mapping[str, np.ndarray], mesh: Mesh) -> dict[str, jax.Array]:
-    """Puts this process's rows on its devices as parts of global arrays."""
+    """Puts this process's rows, its `data_share` of the global batch, on its devices as parts of global arrays.
+
+    The copies run in the background: what computes with the arrays waits for them, the caller does not.
+    """
     sharding = NamedSharding(mesh, PartitionSpec(DATA_AXIS))
-    return {name: jax.make_array_from_process_local_data(sharding, values) for name, values in batch.items()}
+    shares = data_share(mesh).count
+    return {
+        name: jax.make_array_from_process_local_data(sharding, values, (values.shape[0] * shares, *values.shape[1:]))
+        for name, values in batch.items()
+    }
 
 
 def replicated(mesh: Mesh) -> NamedSharding:

@@ -1,6 +1,7 @@
 """The command `newsembed train`: gin files and bindings in, a trained model folder out."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
@@ -19,7 +20,10 @@ example:
   newsembed train --gin_file=runs/pretrain_demo.gin --gin.MODEL_DIR=\\"/tmp/pretrained\\" --gin.DATA_DIR=\\"/tmp/corpus/pack\\" \\
       --gin.VOCABULARY_PATH=\\"/tmp/corpus/vocab.txt\\" --gin.TRAIN_STEPS=200
 
-The same command continues a run that was stopped or killed. SIGTERM saves a checkpoint and ends with exit code 0.
+several processes, the same command in each (no options on Slurm; --detect_processes on TPU VMs):
+  newsembed train --gin_file=… --coordinator_address=host0:9000 --num_processes=2 --process_id=0
+
+The same command continues a run that was stopped or killed. SIGTERM, to any process, saves a checkpoint and ends with exit code 0.
 """
 
 
@@ -37,6 +41,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--gin_search_paths", default="", metavar="DIRS", help="comma-separated folders of gin files; the package's own are always found"
     )
+    processes = parser.add_argument_group("several processes", "the same command in every process; on Slurm and TPU they find each other")
+    processes.add_argument(
+        "--coordinator_address", metavar="HOST:PORT", help="where process 0 listens, for hosts that know nothing of each other"
+    )
+    processes.add_argument("--num_processes", type=int, metavar="N", help="how many processes there are")
+    processes.add_argument("--process_id", type=int, metavar="I", help="which one this is, from 0")
+    processes.add_argument("--detect_processes", action="store_true", help="there are several, let JAX find them (TPU VMs)")
     options, others = parser.parse_known_args(argv)
     bindings = [other.removeprefix(_BINDING) for other in others if other.startswith(_BINDING)]
     unknown = [other for other in others if not other.startswith(_BINDING)]
@@ -45,10 +56,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not options.gin_file:
         parser.error("at least one --gin_file is needed, for example --gin_file=runs/pretrain_demo.gin")
     search_paths = [path for path in options.gin_search_paths.split(",") if path]
+    is_one_of_several = False
     try:
+        from .processes import join_processes
+
+        is_one_of_several = join_processes(
+            options.coordinator_address, options.num_processes, options.process_id, detect=options.detect_processes
+        )
         result = run_training(options.gin_file, bindings, search_paths)
     except InputError as error:
-        print(f"newsembed train: {error}", file=sys.stderr)
+        print(f"newsembed train: {error}", file=sys.stderr, flush=True)
+        if is_one_of_several:
+            # An orderly end waits minutes for the others, who wait for this one. Gone, it is noticed and they end, too.
+            os._exit(2)
         return 2
     print(f"{result.model_dir}: step {result.step}{' (interrupted)' if result.interrupted else ''}")
     return 0

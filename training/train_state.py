@@ -1,5 +1,6 @@
 """What training changes from step to step, and how it comes into being: shapes first, memory after."""
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, Self
 
@@ -11,6 +12,7 @@ import optax
 from jax.sharding import Mesh
 
 from ..models.encoder import NewsEncoder
+from ..tasks.errors import InputError
 from .partitioning import Partitioner
 
 # A parameter of the loss that lies beside the encoder's where it is learned: float32 scalar, see `steps.Losses.learn_temperature`.
@@ -48,6 +50,25 @@ class StateLayout(NamedTuple):
     create: Callable[[jax.Array], TrainState]
 
 
+def bytes_per_device(abstract: Any) -> int:
+    """What arrays take on each device, from their shapes, types and shardings alone."""
+    arrays = jax.tree.leaves(abstract)
+    return sum(math.prod(array.sharding.shard_shape(array.shape)) * array.dtype.itemsize for array in arrays)
+
+
+def _check_divisible(arrays: Any, shardings: Any) -> None:
+    """Raises InputError for the first array that its mesh axes do not divide."""
+    for (path, array), sharding in zip(jax.tree_util.tree_leaves_with_path(arrays), jax.tree.leaves(shardings), strict=True):
+        try:
+            sharding.shard_shape(array.shape)
+        except ValueError as error:
+            raise InputError(
+                f"{jax.tree_util.keystr(path)} of shape {list(array.shape)} cannot be laid out as {sharding.spec} over {dict(sharding.mesh.shape)}",
+                field="MODEL_PARALLEL",
+                remedy="Set a number that divides the attention heads, the width of the MLP and the vocabulary.",
+            ) from error
+
+
 def plan_state(
     model: NewsEncoder,
     optimizer: optax.GradientTransformation,
@@ -55,7 +76,11 @@ def plan_state(
     mesh: Mesh,
     loss_parameters: Mapping[str, jax.Array] | None = None,
 ) -> StateLayout:
-    """Shapes, types and shardings of a run's state, without allocating any of it; `loss_parameters` go beside the model's."""
+    """Shapes, types and shardings of a run's state, without allocating any of it; `loss_parameters` go beside the model's.
+
+    Raises:
+      InputError: if the mesh's model axis does not divide what lies on it.
+    """
 
     def boxed(key: jax.Array) -> TrainState:
         params = {**model.init(key, jnp.zeros((1, 1), jnp.int32))["params"], **(loss_parameters or {})}
@@ -66,6 +91,7 @@ def plan_state(
 
     with_axes = jax.eval_shape(boxed, jax.random.key(0))
     shardings = partitioner.state_shardings(with_axes, mesh)
+    _check_divisible(nn.unbox(with_axes), shardings)
     abstract = jax.tree.map(
         lambda array, sharding: jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=sharding), nn.unbox(with_axes), shardings
     )

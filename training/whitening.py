@@ -66,8 +66,13 @@ def whiten_embedding_head(model: NewsEncoder, params: Any, batches: Iterator[Bat
     mean = total / count
     kernel, bias = _head(mean, products / count - np.outer(mean, mean), model.config.embedding_size)
     head = params["embedding_head"]
-    new = {name: jax.device_put(values.astype(np.float32), head[name].sharding) for name, values in (("kernel", kernel), ("bias", bias))}
+    new = {name: _placed(values.astype(np.float32), head[name].sharding) for name, values in (("kernel", kernel), ("bias", bias))}
     return {**params, "embedding_head": new}
+
+
+def _placed(values: np.ndarray, sharding: jax.sharding.Sharding) -> jax.Array:
+    """The same array of every process on the devices of all of them."""
+    return jax.make_array_from_callback(values.shape, sharding, lambda index: values[index])
 
 
 def _head(mean: np.ndarray, covariance: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:

@@ -7,13 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import gin
 import jax
 import numpy as np
 import orbax.checkpoint as ocp
 import pytest
 from newsembed.models.encoder import EncoderConfig
 from newsembed.tasks.errors import InputError
-from newsembed.training import mixture
+from newsembed.training import loop, mixture
 from newsembed.training.run import main, run_training
 from toy_corpus import NUM_TOPICS, tiny_bindings, topics, triplet, write_corpus, write_sets, write_vocabulary
 
@@ -77,6 +78,10 @@ def records(folder):
     return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
 
+def timeless(folder):
+    return [{k: v for k, v in record.items() if "second" not in k and k != "input_wait"} for record in records(folder)]
+
+
 def test_a_model_folder_holds_what_others_read(trained, corpus):
     description = json.loads((trained / "model.json").read_text())
     assert EncoderConfig.from_dict(description["encoder"]).num_topics == NUM_TOPICS
@@ -87,6 +92,9 @@ def test_a_model_folder_holds_what_others_read(trained, corpus):
     sets = {name for record in records(trained) for name in record if name.startswith("loss/")}
     assert sets <= {"loss/triplets/en", "loss/triplets/de", "loss/topics/en"}
     assert all(0 < record["padding"] < 1 and record["gradient_norm"] > 0 for record in records(trained))
+    assert all(0 <= record["input_wait"] < 1 for record in records(trained) if "seconds_per_step" in record)
+    # Two steps of warm-up to 1e-3, then linearly to 0 at the last step.
+    assert [record["learning_rate"] for record in records(trained)] == pytest.approx([1e-3, 5e-3 / 6, 3e-3 / 6, 1e-3 / 6])
 
 
 def test_a_killed_run_without_tensorflow_ends_bit_identical(trained, corpus, pretrained, tmp_path):
@@ -100,8 +108,7 @@ def test_a_killed_run_without_tensorflow_ends_bit_identical(trained, corpus, pre
     result = run_training(TRAIN, bindings)
     assert result.origin.startswith("resumed from step 4")
     assert_same(params(folder, 8), params(trained, 8))
-    timeless = [{k: v for k, v in record.items() if "second" not in k} for record in records(folder)]
-    assert timeless == [{k: v for k, v in record.items() if "second" not in k} for record in records(trained)]
+    assert timeless(folder) == timeless(trained)
 
 
 def test_sigterm_saves_and_the_same_command_continues(trained, corpus, pretrained, tmp_path, monkeypatch):
@@ -209,3 +216,112 @@ def test_a_batch_larger_than_its_set_trains(tmp_path):
         tmp_path / "model", data, write_vocabulary(tmp_path / "vocab.txt"), TRAIN_STEPS=1, INITIAL_CHECKPOINT_PATH=None
     )
     assert run_training(TRAIN, bindings).step == 1
+
+
+def test_the_next_batch_is_read_and_queued_while_a_step_runs(corpus, tmp_path, monkeypatch):
+    events = []
+
+    def note(owner, name, label):
+        original = getattr(owner, name)
+
+        def noted(*arguments, **options):
+            events.append(label(*arguments))
+            return original(*arguments, **options)
+
+        monkeypatch.setattr(owner, name, noted)
+
+    note(mixture.MixtureBatches, "draw", lambda _, step: f"read {step + 1}")
+    note(loop, "shard_batch", lambda *_: "copy and queue")
+    note(loop._Loop, "_finish", lambda _, pending, **__: f"wait for {pending.step}" if pending else "nothing to wait for")
+    bindings = tiny_bindings(tmp_path / "model", *corpus, TRAIN_STEPS=3, CHECKPOINT_PERIOD=9, MIXTURE_OR_TASK_NAME="mlm")
+    run_training(PRETRAIN, bindings)
+    assert events == [
+        *("read 1", "copy and queue", "nothing to wait for"),
+        *("read 2", "copy and queue", "wait for 1"),
+        *("read 3", "copy and queue", "wait for 2", "wait for 3"),
+    ]
+
+
+@pytest.fixture(scope="module")
+def evaluated(corpus, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("evaluated")
+    held_out = write_corpus(folder / "held_out", seed=1)
+    snapshots = []
+
+    def evaluator(snapshot):
+        vectors = snapshot.embed(np.full((snapshot.rows_multiple, 4), 5, np.int32))
+        snapshots.append((snapshot.step, vectors))
+        return {"toy/score": float(snapshot.step == 4)}
+
+    with gin.unlock_config():
+        gin.external_configurable(lambda: evaluator, name="ToyEvaluator", module="tests")
+    options = {
+        "TRAIN_STEPS": 7,
+        "EVAL_PERIOD": 2,
+        "EVAL_DATA_DIR": held_out,
+        "EVAL_BATCHES": 2,
+        "KEEP_CHECKPOINTS": 1,
+        "KEEP_BEST": "eval/toy/score",
+        "KEEP_BEST_MODE": "max",
+        "INITIAL_CHECKPOINT_PATH": None,
+    }
+    run_training(TRAIN, [*tiny_bindings(folder / "model", *corpus, **options), "EVALUATOR = @ToyEvaluator()"])
+    return folder / "model", held_out, snapshots
+
+
+def test_evaluations_are_recorded_and_the_best_checkpoint_stays(evaluated):
+    folder, _, snapshots = evaluated
+    found = {record["step"]: record for record in records(folder) if "eval/loss" in record}
+    assert list(found) == [2, 4, 6, 7]
+    sets = ("topics/en", "triplets/de", "triplets/en")
+    for record in found.values():
+        losses = [record[f"eval/loss/{name}"] for name in sets]
+        assert record["eval/loss"] == pytest.approx(np.mean(losses))
+        assert record["eval/loss/triplets"] == pytest.approx(np.mean(losses[1:]))
+        assert {f"eval/accuracy/{name}" for name in sets} <= record.keys()
+    assert [step for step, _ in snapshots] == [2, 4, 6, 7]
+    np.testing.assert_allclose(np.linalg.norm([vectors[0] for _, vectors in snapshots], axis=-1), 1, rtol=1e-5)
+    assert sorted(os.listdir(folder / "checkpoints")) == ["4", "7"]
+
+
+def test_an_evaluation_changes_nothing_of_the_training(evaluated, corpus, tmp_path):
+    folder, _, _ = evaluated
+    run_training(TRAIN, tiny_bindings(tmp_path / "plain", *corpus, TRAIN_STEPS=7, INITIAL_CHECKPOINT_PATH=None))
+    assert_same(params(tmp_path / "plain", 7), params(folder, 7))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"EVAL_PERIOD": 2}, "but nothing to evaluate"),
+        ({"EVAL_PERIOD": 2, "EVAL_DATA_DIR": "<DATA_DIR>"}, "EVAL_DATA_DIR: got DATA_DIR"),
+        ({"EVAL_PERIOD": 2, "EVAL_DATA_DIR": "/nowhere"}, "/nowhere/manifest.json: there is no such file"),
+        ({"KEEP_BEST": "eval/loss"}, "KEEP_BEST: got 'eval/loss', but checkpoints every 2 steps are not all evaluated"),
+        ({"CHECKPOINT_PERIOD": 0}, "CHECKPOINT_PERIOD: got 0"),
+    ],
+)
+def test_an_evaluation_that_cannot_be_is_named(corpus, tmp_path, changes, message):
+    changes = {name: corpus[0] if value == "<DATA_DIR>" else value for name, value in changes.items()}
+    with pytest.raises(InputError, match=message):
+        run_training(TRAIN, tiny_bindings(tmp_path / "model", *corpus, INITIAL_CHECKPOINT_PATH=None, **changes))
+
+
+def test_steps_without_a_finite_gradient_are_left_out(corpus, tmp_path, monkeypatch):
+    real = loop.make_train_step
+
+    def breaking(*arguments):
+        step = real(*arguments)
+
+        def broken(state, batch, key):
+            count = int(state.step)
+            state, metrics = step(state, batch, key)
+            return state, metrics | ({"loss": jax.numpy.float32("nan")} if count == 2 else {})
+
+        return broken
+
+    monkeypatch.setattr(loop, "make_train_step", breaking)
+    bindings = tiny_bindings(tmp_path / "model", *corpus, TRAIN_STEPS=4, LOG_PERIOD=4, SKIP_NONFINITE=True, INITIAL_CHECKPOINT_PATH=None)
+    assert run_training(TRAIN, bindings).step == 4
+    (record,) = records(tmp_path / "model")
+    assert record["skipped_steps"] == 1
+    assert all(np.isfinite(value) for value in record.values())

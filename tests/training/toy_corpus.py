@@ -4,7 +4,9 @@ import json
 import struct
 from pathlib import Path
 
+import jax
 import numpy as np
+import orbax.checkpoint as ocp
 from newsembed.tasks.features import CLS_ID, SEP_ID, SPECIAL_TOKENS, doc_id_to_words
 from newsembed.training.examples import encode_example
 from newsembed.training.tfrecord import masked_crc32c
@@ -53,6 +55,17 @@ def packed_row(rng: np.random.Generator) -> dict:
         "segment_ids": [number for number, row in enumerate(rows, 1) for _ in row],
         "positions": [place for row in rows for place in range(len(row))],
         "word_ids": [0 if token in (CLS_ID, SEP_ID) else next(words) for row in rows for token in row],
+    }
+
+
+def packed_row_of(rng: np.random.Generator, length: int) -> dict:
+    """A row of one piece of this length."""
+    tokens = document(rng, length - 2, length - 1)
+    return {
+        "tokens": tokens,
+        "segment_ids": [1] * length,
+        "positions": list(range(length)),
+        "word_ids": [0, *range(1, length - 1), 0],
     }
 
 
@@ -118,3 +131,10 @@ def tiny_bindings(model_dir: Path, data_dir: str, vocabulary: str, **changes: ob
         "EncoderConfig.max_length": LENGTH,
     } | changes
     return [f"{name} = {value!r}" for name, value in values.items()]
+
+
+def saved_params(model_dir: Path, step: int) -> dict:
+    """The parameters of a checkpoint as NumPy arrays, whatever devices saved them."""
+    path, checkpointer = model_dir / "checkpoints" / str(step) / "params", ocp.PyTreeCheckpointer()
+    restore_args = jax.tree.map(lambda _: ocp.RestoreArgs(restore_type=np.ndarray), checkpointer.metadata(path).item_metadata.tree)
+    return checkpointer.restore(path, ocp.args.PyTreeRestore(restore_args=restore_args))

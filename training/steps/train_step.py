@@ -15,6 +15,7 @@ from .task_losses import DeviceBatch, Metrics, TaskLosses
 
 TrainStep = Callable[[TrainState, DeviceBatch, jax.Array], tuple[TrainState, Metrics]]
 
+COUNTS: Final = "counts"  # int32 [devices, …] in a batch, […] in the metrics: what the processes tell each other, see `processes`
 _DONATED_STATE: Final = 0
 
 
@@ -44,11 +45,15 @@ def make_train_step(
     def step(state: TrainState, batch: DeviceBatch, key: jax.Array) -> tuple[TrainState, Metrics]:
         step_key = jax.random.fold_in(key, state.step)
 
+        examples = {name: array for name, array in batch.items() if name != COUNTS}
+
         def loss_of(params: Any) -> tuple[jax.Array, Metrics]:
-            return losses.loss(task, params, batch, step_key)
+            return losses.loss(task, params, examples, step_key)
 
         (loss, metrics), gradients = jax.value_and_grad(loss_of, has_aux=True)(state.params)
         metrics |= {"loss": loss, "gradient_norm": _global_norm(gradients)}
+        if COUNTS in batch:
+            metrics[COUNTS] = jnp.sum(batch[COUNTS], axis=0)
         after = state.apply_gradients(gradients, optimizer)
         return after.replace(params=losses.constrain(after.params)), metrics
 

@@ -1,0 +1,112 @@
+"""A checkpoint continues on another mesh; run by `test_meshes.py` in a process with eight devices."""
+
+import dataclasses
+
+import jax
+import numpy as np
+import optax
+import pytest
+from newsembed.models.encoder import EncoderConfig, NewsEncoder
+from newsembed.tasks.errors import InputError
+from newsembed.tasks.features import TaskName
+from newsembed.training.batches import BatchOptions, DataSet, GrainBatches
+from newsembed.training.checkpoints import Checkpoints
+from newsembed.training.partitioning import Partitioner, data_share, shard_batch
+from newsembed.training.steps import Losses, TaskLosses, make_train_step
+from newsembed.training.train_state import plan_state
+from toy_corpus import LENGTHS, NUM_TOPICS, VOCAB_SIZE, write_corpus
+
+MODEL = NewsEncoder(
+    EncoderConfig(
+        VOCAB_SIZE,
+        hidden_size=16,
+        num_layers=1,
+        num_heads=2,
+        mlp_size=32,
+        max_length=16,
+        embedding_size=8,
+        num_topics=NUM_TOPICS,
+        norm="pre",
+    )
+)
+OPTIMIZER = optax.sgd(0.1, momentum=0.9)  # Adam would divide rounding errors by their own size
+MESHES = {"8 x 1": (8, 1), "4 x 2": (8, 2), "1": (1, 1)}
+
+
+class Machine:
+    """One mesh with its compiled step."""
+
+    def __init__(self, devices, model_parallel):
+        partitioner = Partitioner(model_parallel=model_parallel)
+        self.mesh = partitioner.make_mesh(jax.devices()[:devices])
+        self.layout = plan_state(MODEL, OPTIMIZER, partitioner, self.mesh)
+        self._step = make_train_step(
+            TaskName.TRIPLETS, TaskLosses(MODEL, Losses()), OPTIMIZER, self.layout.abstract, partitioner, self.mesh
+        )
+
+    def train(self, state, batches, steps):
+        for _ in range(steps):
+            state, metrics = self._step(state, shard_batch(next(batches), self.mesh), jax.random.key(1))
+        return state, float(metrics["loss"])
+
+
+def test_a_run_moves_from_8_x_1_to_4_x_2_to_one_device(tmp_path):
+    corpus = write_corpus(tmp_path / "data")
+    options = BatchOptions(corpus, LENGTHS, 8, VOCAB_SIZE, NUM_TOPICS)
+    machines = {name: Machine(*shape) for name, shape in MESHES.items()}
+
+    def open_batches():
+        return GrainBatches(DataSet(TaskName.TRIPLETS, "en"), options)
+
+    batches = open_batches()
+    expected, loss = machines["8 x 1"].train(machines["8 x 1"].layout.create(jax.random.key(0)), batches, 6)
+
+    batches = open_batches()
+    state = machines["8 x 1"].layout.create(jax.random.key(0))
+    with Checkpoints(str(tmp_path / "model")) as checkpoints:
+        for step, name in ((2, "8 x 1"), (4, "4 x 2"), (6, "1")):
+            machine = machines[name]
+            if step > 2:
+                before = jax.tree.map(np.asarray, state)
+                state, position = checkpoints.restore(step - 2, machine.layout.abstract)
+                jax.tree.map(np.testing.assert_array_equal, before, jax.tree.map(np.asarray, state))
+                placed, planned = (jax.tree.map(lambda array: array.sharding, tree) for tree in (state, machine.layout.abstract))
+                assert placed == planned
+                batches = open_batches()
+                batches.set_state(position)
+            state, moved_loss = machine.train(state, batches, 2)
+            checkpoints.save(step, state, batches.get_state())
+            checkpoints.wait()
+    assert moved_loss == pytest.approx(loss, rel=1e-4)
+    jax.tree.map(lambda left, right: np.testing.assert_allclose(left, right, rtol=1e-4, atol=1e-5), expected, state)
+
+
+class Device:
+    def __init__(self, process_index):
+        self.process_index = process_index
+
+
+class Grid:
+    """As much of a mesh as `data_share` reads."""
+
+    def __init__(self, *rows):
+        self.devices = np.array([[Device(process) for process in row] for row in rows], dtype=object)
+
+
+@pytest.mark.parametrize(
+    ("grid", "expected"),
+    [
+        (Grid([0], [0], [1], [1]), [(0, 2, True), (1, 2, True)]),
+        (Grid([0, 1], [0, 1]), [(0, 1, True), (0, 1, False)]),
+        (Grid([0, 0, 1, 1], [2, 2, 3, 3]), [(0, 2, True), (0, 2, False), (1, 2, True), (1, 2, False)]),
+        (Grid([1], [0], [1], [0]), [(1, 2, True), (0, 2, True)]),
+    ],
+    ids=["data", "model", "both", "mixed"],
+)
+def test_processes_feed_the_rows_of_their_devices(grid, expected):
+    assert [dataclasses.astuple(data_share(grid, process)) for process in range(len(expected))] == expected
+
+
+def test_processes_whose_rows_overlap_in_part_are_refused():
+    with pytest.raises(InputError, match="overlap on the data axis"):
+        data_share(Grid([0, 0], [0, 1], [1, 1]), 0)

@@ -1,0 +1,38 @@
+"""One of two processes that train together; started by `test_processes.py` with its number, a port and a file of runs."""
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+from newsembed.training import mixture, run
+
+process, port, runs = int(sys.argv[1]), sys.argv[2], json.loads(Path(sys.argv[3]).read_text())
+
+draw = mixture.MixtureBatches.draw
+choices: list[str] = []
+stop_at: int | None = None
+
+
+def draw_and_note(self, step):
+    drawn = draw(self, step)
+    choices.append(f"{step} {drawn.data_set}")
+    if step == stop_at and process == 1:
+        os.kill(os.getpid(), signal.SIGTERM)  # to one process only
+    return drawn
+
+
+mixture.MixtureBatches.draw = draw_and_note
+results = []
+for number, job in enumerate(runs):
+    choices.clear()
+    stop_at = job.get("stop_at")
+    if number == 0:
+        processes = [f"--coordinator_address=127.0.0.1:{port}", "--num_processes=2", f"--process_id={process}"]
+        code = run.main([f"--gin_file={job['gin']}", *processes, *(f"--gin.{binding}" for binding in job["bindings"])])
+        results.append({"code": code, "choices": list(choices)})
+    else:
+        result = run.run_training([job["gin"]], job["bindings"])
+        results.append({"step": result.step, "interrupted": result.interrupted, "origin": result.origin, "choices": list(choices)})
+Path(sys.argv[3]).with_name(f"results-{process}.json").write_text(json.dumps(results))

@@ -1,0 +1,202 @@
+"""Checkpoints: which stay, what a damaged one does, a disk that is full, iterators of several processes."""
+
+import gc
+import json
+import os
+import resource
+import shutil
+import sys
+import warnings
+
+import jax
+import numpy as np
+import optax
+import pytest
+from newsembed.models.encoder import EncoderConfig, NewsEncoder
+from newsembed.tasks.errors import InputError
+from newsembed.training import checkpoints as module
+from newsembed.training.checkpoints import Checkpoints, Keeping, start_state
+from newsembed.training.model_files import read_vocabulary
+from newsembed.training.partitioning import Partitioner
+from newsembed.training.train_state import plan_state
+from toy_corpus import write_vocabulary
+
+CONFIG = EncoderConfig(64, hidden_size=16, num_layers=1, num_heads=2, mlp_size=32, max_length=16, embedding_size=8, num_topics=4)
+
+
+@pytest.fixture(scope="module")
+def layout():
+    partitioner = Partitioner()
+    return plan_state(NewsEncoder(CONFIG), optax.adam(0.1), partitioner, partitioner.make_mesh(jax.devices()[:1]))
+
+
+@pytest.fixture(scope="module")
+def states(layout):
+    return {step: layout.create(jax.random.key(step)).replace(step=jax.numpy.asarray(step, np.int32)) for step in (4, 8)}
+
+
+@pytest.fixture(scope="module")
+def saved(states, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("checkpoints") / "model"
+    with Checkpoints(str(folder)) as checkpoints:
+        for step, state in states.items():
+            checkpoints.save(step, state, b"at %d" % step)
+    return folder
+
+
+@pytest.fixture
+def copy(saved, tmp_path):
+    return shutil.copytree(saved, tmp_path / "model")
+
+
+@pytest.fixture(autouse=True)
+def no_late_noise():
+    """Collects what TensorStore's coroutines leave behind where a read fails, while nobody listens to it."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
+        gc.collect()
+        sys.unraisablehook = hook
+
+
+def start(folder, layout, tmp_path, initial=None):
+    vocabulary = read_vocabulary(write_vocabulary(tmp_path / "vocab.txt"))
+    with Checkpoints(str(folder)) as checkpoints:
+        return start_state(checkpoints, initial, layout, jax.random.key(0), CONFIG, vocabulary)
+
+
+def assert_is(state, expected):
+    jax.tree.map(np.testing.assert_array_equal, state, expected)
+
+
+def largest(folder):
+    return max((path for path in folder.rglob("*") if path.is_file()), key=lambda path: path.stat().st_size)
+
+
+def truncate(path):
+    os.truncate(path, path.stat().st_size // 2)
+
+
+DAMAGES = {
+    "parameters cut off": lambda step: truncate(largest(step / "params")),
+    "optimizer gone": lambda step: shutil.rmtree(step / "training"),
+    "parameters gone": lambda step: shutil.rmtree(step / "params"),
+    "metadata gone": lambda step: (step / "params" / "_METADATA").unlink(),
+    "index gone": lambda step: (step / "training" / "manifest.ocdbt").unlink(),
+    "position cut off": lambda step: truncate(step / "iterators" / "metadata"),
+}
+
+
+def test_the_newest_is_taken(saved, layout, states, tmp_path):
+    resumed = start(saved, layout, tmp_path)
+    assert (resumed.step, resumed.iterators) == (8, b"at 8")
+    assert_is(resumed.state, states[8])
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_newest_is_set_aside_and_the_one_before_counts(copy, layout, states, tmp_path, damage):
+    DAMAGES[damage](copy / "checkpoints" / "8")
+    resumed = start(copy, layout, tmp_path)
+    assert (resumed.step, resumed.iterators) == (4, b"at 4")
+    assert "step 8 cannot be read" in resumed.origin
+    assert f"set aside as {copy / 'damaged-checkpoints' / '8'}" in resumed.origin
+    assert_is(resumed.state, states[4])
+    assert os.listdir(copy / "checkpoints") == ["4"]
+    with Checkpoints(str(copy)) as checkpoints:
+        checkpoints.save(8, states[8], b"again")  # its number is free again
+    assert start(copy, layout, tmp_path).iterators == b"again"
+
+
+def test_without_one_before_it_the_run_ends(copy, layout, tmp_path):
+    shutil.rmtree(copy / "checkpoints" / "4")
+    truncate(largest(copy / "checkpoints" / "8" / "params"))
+    with pytest.raises(InputError, match=r"checkpoints/8: the checkpoint cannot be read .*\n.*No checkpoint before it is left"):
+        start(copy, layout, tmp_path)
+    assert os.listdir(copy / "checkpoints") == ["8"]
+
+
+def test_a_damaged_checkpoint_to_start_from_is_named(copy, layout, tmp_path):
+    truncate(largest(copy / "checkpoints" / "8" / "params"))
+    with pytest.raises(InputError, match="8/params: the checkpoint cannot be read") as raised:
+        start(tmp_path / "new", layout, tmp_path, initial=str(copy))
+    assert "Name another step" in raised.value.remedy
+
+
+def test_another_architecture_is_no_damage(copy, tmp_path):
+    partitioner = Partitioner()
+    wider = NewsEncoder(EncoderConfig(**(CONFIG.to_dict() | {"mlp_size": 48})))
+    other = plan_state(wider, optax.adam(0.1), partitioner, partitioner.make_mesh(jax.devices()[:1]))
+    with pytest.raises(InputError, match="another architecture"):
+        start(copy, other, tmp_path)
+    assert sorted(os.listdir(copy / "checkpoints")) == ["4", "8"]
+
+
+def save_on_a_full_disk(folder, step, state):
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with Checkpoints(str(folder)) as checkpoints:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1024, before[1]))  # writing more fails, as on a full disk
+        try:
+            checkpoints.save(step, state, b"")
+            checkpoints.wait()
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_is_named_and_the_checkpoint_before_is_safe(copy, layout, states, tmp_path):
+    shutil.rmtree(copy / "checkpoints" / "8")
+    with pytest.raises(InputError) as raised:
+        save_on_a_full_disk(copy, 8, states[8])
+    assert "a checkpoint of step 8 cannot be written" in raised.value.problem
+    assert "step 4 is safe" in raised.value.problem
+    assert raised.value.path == str(copy / "checkpoints")
+    assert "Free or allow more space" in raised.value.remedy
+    resumed = start(copy, layout, tmp_path)
+    assert resumed.step == 4
+    assert_is(resumed.state, states[4])
+
+
+def test_the_best_the_newest_and_each_period_stay(states, tmp_path):
+    keeping = Keeping(newest=1, period=6, best="eval/loss", best_mode="min")
+    with Checkpoints(str(tmp_path), keeping) as checkpoints:
+        for step, loss in ((2, 3.0), (4, 1.0), (6, 2.0), (8, 2.5), (10, 4.0), (11, None)):
+            checkpoints.save(step, states[8], b"", None if loss is None else {"eval/loss": loss})
+            checkpoints.wait()
+    assert sorted(map(int, os.listdir(tmp_path / "checkpoints"))) == [4, 6, 11]
+    with Checkpoints(str(tmp_path), keeping) as checkpoints:  # the numbers are known after a restart
+        checkpoints.save(12, states[8], b"", {"eval/loss": 0.5})
+    assert sorted(map(int, os.listdir(tmp_path / "checkpoints"))) == [6, 12]
+
+
+def test_the_greatest_can_be_the_best(states, tmp_path):
+    with Checkpoints(str(tmp_path), Keeping(newest=1, best="eval/events/mAP", best_mode="max")) as checkpoints:
+        for step, value in ((2, 0.1), (4, 0.9), (6, 0.3)):
+            checkpoints.save(step, states[8], b"", {"eval/events/mAP": value})
+    assert sorted(map(int, os.listdir(tmp_path / "checkpoints"))) == [4, 6]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [({"newest": 0}, "KEEP_CHECKPOINTS: got 0"), ({"period": 0}, "KEEP_PERIOD: got 0"), ({"best_mode": "most"}, "expected min or max")],
+)
+def test_rules_that_keep_nothing_are_named(values, message):
+    with pytest.raises(InputError, match=message):
+        Keeping(**values)
+
+
+def test_a_metric_that_no_evaluation_gives_is_named(states, tmp_path):
+    with (
+        Checkpoints(str(tmp_path), Keeping(best="eval/los")) as checkpoints,
+        pytest.raises(InputError, match="KEEP_BEST: got 'eval/los', expected one of eval/loss"),
+    ):
+        checkpoints.save(1, states[8], b"", {"eval/loss": 1.0})
+
+
+def test_iterators_that_differ_need_as_many_processes(copy, states, layout, tmp_path, monkeypatch):
+    with Checkpoints(str(copy)) as checkpoints, monkeypatch.context() as patch:
+        patch.setattr(module, "gather_bytes", lambda state: [state, b"of another process"])
+        checkpoints.save(9, states[8], b"mine")
+    with pytest.raises(InputError, match="states are of 2 processes and differ, now there are 1") as raised:
+        start(copy, layout, tmp_path)
+    assert "Continue with 2 processes" in raised.value.remedy
+    assert json.loads((copy / "checkpoints" / "9" / "iterators" / "metadata").read_text()) == {"states": ["mine", "of another process"]}

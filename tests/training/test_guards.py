@@ -1,0 +1,106 @@
+"""Guards: what a spike is, what the report names, and updates that are left out."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from newsembed.tasks.errors import InputError
+from newsembed.tasks.features import TaskName
+from newsembed.training.batches import DataSet
+from newsembed.training.guards import Guards, Watch, skip_nonfinite, spike_limit
+from newsembed.training.mixture import Draw
+
+EN, DE = DataSet(TaskName.TRIPLETS, "en"), DataSet(TaskName.TRIPLETS, "de")
+
+
+class Source:
+    last_records = np.array([5, 7])
+
+    def place(self, record):
+        return f"part-0.tfrecord:{record}"
+
+
+def draw(data_set=EN):
+    return Draw(data_set, {"anchor_doc_id": np.array([[1, -1], [2, 3]], np.int32)}, Source.last_records, Source())
+
+
+def check(watch, step, loss, data_set=EN, gradient_norm=1.0):
+    return watch.check(step, draw(data_set), {"loss": loss, "gradient_norm": gradient_norm})
+
+
+def test_the_limit_of_a_spike_by_hand():
+    # Median 3, absolute deviations 2 1 0 1 97 with the median 1: one outlier moves neither.
+    assert spike_limit(np.array([1.0, 2.0, 3.0, 4.0, 100.0]), 10) == pytest.approx(3 + 10 * 1.4826)
+    assert spike_limit(np.array([2.0, 2.0, 2.0]), 10) == pytest.approx(2 + 10 * 0.02)
+
+
+def test_a_spike_stops_the_run_and_names_the_batch(tmp_path):
+    watch = Watch(Guards(spike_factor=10.0, spike_minimum=4), str(tmp_path))
+    for step in range(1, 7):
+        assert check(watch, step, 2.0 + 0.1 * (step % 3))
+        assert check(watch, step, 9.0 - 0.1 * step, DE)  # another set has losses of its own
+    with pytest.raises(InputError) as raised:
+        check(watch, 7, 5.0)
+    assert "at step 7, on a batch of triplets/en (part-0.tfrecord:5, part-0.tfrecord:7)" in raised.value.problem
+    assert "the median of this set's last 6 is 2.1" in raised.value.problem
+    report = json.loads((tmp_path / "suspect-batch-7-0.json").read_text())
+    assert report["records"] == ["part-0.tfrecord:5", "part-0.tfrecord:7"]
+    assert report["doc_ids"] == {"anchor_doc_id": ["00000001ffffffff", "0000000200000003"]}
+    assert report["metrics"]["loss"] == 5.0
+
+
+def test_few_losses_a_falling_loss_and_no_guard_stop_nothing(tmp_path):
+    few, off = Watch(Guards(spike_factor=5.0, spike_minimum=4), str(tmp_path)), Watch(Guards(), str(tmp_path))
+    for step, loss in enumerate((8.0, 1.0, 99.0)):
+        assert check(few, step, loss)
+        assert check(off, step, loss)
+    falling = Watch(Guards(spike_factor=5.0, spike_minimum=2), str(tmp_path))
+    assert all(check(falling, step, 10.0 * 0.9**step) for step in range(50))
+
+
+@pytest.mark.parametrize("bad", [{"loss": float("nan")}, {"loss": 1.0, "gradient_norm": float("inf")}])
+def test_a_number_that_is_none_stops_the_run(tmp_path, bad):
+    with pytest.raises(InputError, match=f"the {list(bad)[-1]} is (nan|inf) at step 3"):
+        check(Watch(Guards(), str(tmp_path)), 3, **bad)
+    assert json.loads((tmp_path / "suspect-batch-3-0.json").read_text())["metrics"][list(bad)[-1]] in ("nan", "inf")
+
+
+def test_skipped_steps_are_told_apart_and_too_many_stop_the_run(tmp_path):
+    watch = Watch(Guards(skip_nonfinite=True, max_skipped=2), str(tmp_path))
+    assert [check(watch, 1, 1.0), check(watch, 2, float("nan")), check(watch, 3, float("nan")), check(watch, 4, 1.0)] == [
+        True,
+        False,
+        False,
+        True,
+    ]
+    assert not check(watch, 5, float("nan"))
+    assert not check(watch, 6, float("nan"))
+    with pytest.raises(InputError, match="the loss is nan, the 3th time in a row at step 7"):
+        check(watch, 7, float("nan"))
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), 1e30])
+def test_an_update_that_is_not_finite_changes_nothing(bad):
+    optimizer = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(optax.linear_schedule(0.1, 0.0, 10)))
+    guarded = skip_nonfinite(optimizer)
+    params = {"one": jnp.ones(3), "two": jnp.ones(2)}
+    good, broken = jax.tree.map(lambda array: array * 0.5, params), {"one": jnp.ones(3), "two": jnp.array([1.0, bad])}
+    update = jax.jit(guarded.update)
+    updates, state = update(good, guarded.init(params), params)
+    expected, plain = optimizer.update(good, optimizer.init(params), params)
+    jax.tree.map(lambda left, right: np.testing.assert_allclose(left, right, rtol=1e-6), (updates, state), (expected, plain))
+    updates, after = update(broken, state, params)
+    jax.tree.map(np.testing.assert_array_equal, (updates, after), (jax.tree.map(jnp.zeros_like, params), state))
+    assert jax.tree.structure(after) == jax.tree.structure(optimizer.init(params))
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [({"spike_factor": 0.0}, "expected a positive number"), ({"spike_minimum": 1}, "expected 2 to spike_window = 64")],
+)
+def test_values_without_sense_are_named(values, message):
+    with pytest.raises(InputError, match=message):
+        Guards(**values)

@@ -1,0 +1,176 @@
+"""What stops a run before it wastes days: losses that are no numbers, losses far above those before, gradients that must not be applied."""
+
+import collections
+import dataclasses
+import json
+import math
+import os
+from collections.abc import Mapping
+from typing import Any, Final
+
+import gin
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from ..tasks.errors import InputError
+from ..tasks.features import words_to_doc_id
+from .mixture import Draw
+
+_NORMAL_SCALE: Final = 1.4826  # times the median absolute deviation, the standard deviation of a normal distribution
+_LEAST_SPREAD: Final = 0.01  # of the median: losses that hardly vary make no spike of a ripple
+_SHOWN: Final = 4  # records in a message; the report has all
+
+
+@gin.register
+@dataclasses.dataclass(frozen=True)
+class Guards:
+    """When a run stops itself.
+
+    A loss or gradient that is no finite number always stops it, unless `skip_nonfinite` is set.
+
+    Attributes:
+      spike_factor: a loss above median + `spike_factor` x deviation of the same set's last losses stops the run; the deviation is 1.4826 x
+        the median absolute deviation, at least 1 % of the median. None switches the guard off. 20 tells a broken batch from a hard one.
+      spike_window: losses of a set that are looked back at.
+      spike_minimum: losses of a set that must be known before one can be a spike. They are counted anew after a restart.
+      skip_nonfinite: leave out the update of a step whose gradient is not finite, and go on. The step is counted, in the metric
+        `skipped_steps` too; parameters and optimizer stay as they were.
+      max_skipped: more such steps without a good one between them stop the run.
+    """
+
+    spike_factor: float | None = None
+    spike_window: int = 64
+    spike_minimum: int = 16
+    skip_nonfinite: bool = False
+    max_skipped: int = 10
+
+    def __post_init__(self) -> None:
+        if self.spike_factor is not None and not self.spike_factor > 0:
+            raise InputError(f"got {self.spike_factor}, expected a positive number or None", field="Guards.spike_factor")
+        if not 2 <= self.spike_minimum <= self.spike_window:
+            raise InputError(
+                f"got {self.spike_minimum}, expected 2 to spike_window = {self.spike_window}",
+                field="Guards.spike_minimum",
+                remedy="Lower it or raise Guards.spike_window.",
+            )
+
+    def guarded(self, optimizer: optax.GradientTransformation) -> optax.GradientTransformation:
+        """The optimizer, which leaves out updates that are not finite if this is asked for."""
+        return skip_nonfinite(optimizer) if self.skip_nonfinite else optimizer
+
+
+def skip_nonfinite(optimizer: optax.GradientTransformation) -> optax.GradientTransformation:
+    """An optimizer that changes nothing, not even its own state, where the gradient's global norm is not finite.
+
+    Its state has the same shape as before, so checkpoints fit both. (`optax.apply_if_finite` adds counters to it.)
+    """
+
+    def update(gradients: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
+        finite = jnp.isfinite(sum(jnp.sum(jnp.square(array)) for array in jax.tree.leaves(gradients)))
+        updates, new_state = optimizer.update(gradients, state, params)
+        updates = jax.tree.map(lambda array: jnp.where(finite, array, jnp.zeros_like(array)), updates)
+        return updates, jax.tree.map(lambda new, old: jnp.where(finite, new, old), new_state, state)
+
+    return optax.GradientTransformation(optimizer.init, update)
+
+
+class Watch:
+    """Looks at every step's metrics and stops the run where `Guards` says so.
+
+    Args:
+      guards: the rules.
+      model_dir: where the report on a batch goes.
+    """
+
+    def __init__(self, guards: Guards, model_dir: str) -> None:
+        self._guards = guards
+        self._model_dir = model_dir
+        self._losses: dict[str, collections.deque[float]] = collections.defaultdict(lambda: collections.deque(maxlen=guards.spike_window))
+        self._skipped = 0
+
+    def check(self, step: int, draw: Draw, metrics: Mapping[str, float]) -> bool:
+        """Whether the step counts: False if its update was skipped.
+
+        Raises:
+          InputError: for a loss or gradient that is not finite, too many skipped steps, or a spike. It names the step, the set, where
+            the batch came from and a file with all of that.
+        """
+        for name in ("loss", "gradient_norm"):
+            if math.isfinite(metrics[name]):
+                continue
+            self._skipped += 1
+            if self._guards.skip_nonfinite and self._skipped <= self._guards.max_skipped:
+                return False
+            times = f", the {self._skipped}th time in a row" if self._guards.skip_nonfinite else ""
+            raise self._stopped(
+                step,
+                draw,
+                metrics,
+                f"the {name} is {metrics[name]}{times}",
+                "Lower LEARNING_RATE, lengthen the warm-up or set adam.clip_norm, and run again; it continues from the last checkpoint. "
+                "Guards.skip_nonfinite=True leaves out such steps.",
+            )
+        self._skipped = 0
+        self._check_spike(step, draw, metrics)
+        return True
+
+    def _check_spike(self, step: int, draw: Draw, metrics: Mapping[str, float]) -> None:
+        factor = self._guards.spike_factor
+        if factor is None:
+            return
+        before, loss = self._losses[str(draw.data_set)], metrics["loss"]
+        if len(before) >= self._guards.spike_minimum:
+            limit = spike_limit(np.asarray(before), factor)
+            if loss > limit:
+                raise self._stopped(
+                    step,
+                    draw,
+                    metrics,
+                    f"the loss is {loss:.4g}, above {limit:.4g}; the median of this set's last {len(before)} is {np.median(before):.4g}",
+                    "Look at the records; then lower LEARNING_RATE or take them out, and run again: it continues from the last checkpoint. "
+                    "Raise Guards.spike_factor, or set it to None, if the batch is as it should be.",
+                )
+        before.append(loss)
+
+    def _stopped(self, step: int, draw: Draw, metrics: Mapping[str, float], problem: str, remedy: str) -> InputError:
+        path = write_batch_report(self._model_dir, step, draw, metrics)
+        records = draw.places()
+        some = f" ({', '.join(records[:_SHOWN])}{', …' if len(records) > _SHOWN else ''})" if records else ""
+        return InputError(
+            f"{problem} at step {step}, on a batch of {draw.data_set}{some}; nothing after the last checkpoint is kept; the batch is listed in {path}",
+            field=f"step {step}, {draw.data_set}",
+            remedy=remedy,
+        )
+
+
+def spike_limit(losses: np.ndarray, factor: float) -> float:
+    """The highest loss that is no spike after `losses` [N]: median + factor x max(1.4826 x median absolute deviation, 1 % of the median)."""
+    median = float(np.median(losses))
+    deviation = _NORMAL_SCALE * float(np.median(np.abs(losses - median)))
+    return median + factor * max(deviation, _LEAST_SPREAD * abs(median))
+
+
+def write_batch_report(model_dir: str, step: int, draw: Draw, metrics: Mapping[str, float]) -> str:
+    """Writes who was in a batch to `suspect-batch-<step>-<process>.json` and returns its path.
+
+    The file holds step, set, metrics, the records as "file:number" and, where the task has them, document ids by feature; all of this
+    process's share of the batch, row by row.
+    """
+    path = os.path.join(model_dir, f"suspect-batch-{step}-{jax.process_index()}.json")
+    doc_ids = {
+        name: [words_to_doc_id((int(high), int(low))) for high, low in values]
+        for name, values in draw.batch.items()
+        if name.endswith("doc_id")
+    }
+    report = {
+        "step": step,
+        "set": str(draw.data_set),
+        "metrics": {name: value if math.isfinite(value) else str(value) for name, value in metrics.items()},
+        "records": draw.places(),
+        "doc_ids": doc_ids,
+    }
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(report, file, indent=1)
+    return path
