@@ -323,16 +323,18 @@ def start_state(
         return Start(state.replace(params=params), 0, None, f"parameters imported from {initial_checkpoint_path}")
     folder = find_checkpoint(initial_checkpoint_path)
     params_path = os.path.join(folder, _PARAMS)
-    wanted = _as_saved(params_path, layout.abstract)
+    remedy = "Name another step of that run: INITIAL_CHECKPOINT_PATH may be one checkpoints/<step>."
+    try:
+        wanted = _as_saved(params_path, layout.abstract)
+    except OSError as error:
+        raise _damaged(params_path, error, remedy) from error
     _check_shapes(params_path, wanted)
     check_same_model(os.path.dirname(os.path.dirname(folder)), config, vocabulary)
     try:
         with ocp.StandardCheckpointer() as checkpointer:
             params = checkpointer.restore(params_path, wanted)
     except Exception as error:
-        raise _damaged(
-            params_path, error, "Name another step of that run: INITIAL_CHECKPOINT_PATH may be one checkpoints/<step>."
-        ) from error
+        raise _damaged(params_path, error, remedy) from error
     kept = {name: params.get(name, fresh) for name, fresh in state.params.items()}
     return Start(state.replace(params=kept), 0, None, f"parameters restored from {folder}")
 
