@@ -17,7 +17,7 @@ from ..entities.cooccurrence import unit_rows
 from ..entities.tables import Floats
 
 Rows = np.ndarray[Any, np.dtype[np.int64]]
-_QUERIES_AT_ONCE = 1_024
+_SCORES_AT_ONCE = 8_000_000  # 32 MB, and twice as much to sort them
 # Of ScaNN's search, so that recall@50 is at least 0.95 at 20,000 and at 200,000 rows; see benchmarks/neighbor_engines.py.
 _FEWEST_LEAVES = 16
 _FEWEST_RESCORED = 100
@@ -90,7 +90,7 @@ class ExactIndex(Index):
 
     def search(self, queries: Floats, count: int) -> tuple[Rows, Floats]:
         count = min(count, len(self._vectors))
-        found = [highest(unit_rows(part) @ self._vectors.T, count) for part in _parts(queries)]
+        found = [highest(unit_rows(part) @ self._vectors.T, count) for part in _parts(queries, len(self._vectors))]
         return np.concatenate([rows for rows, _ in found]), np.concatenate([values for _, values in found])
 
     def save(self, folder: str) -> None:
@@ -198,8 +198,9 @@ def load_index(folder: str) -> Index:
     return _CLASSES[Engine(json.loads(json.dumps(files.read_json(f"{folder}/engine.json")))["engine"])].load(folder)
 
 
-def _parts(queries: Floats) -> list[Floats]:
-    return [queries[start : start + _QUERIES_AT_ONCE] for start in range(0, max(1, len(queries)), _QUERIES_AT_ONCE)]
+def _parts(queries: Floats, rows: int) -> list[Floats]:
+    step = max(1, _SCORES_AT_ONCE // max(1, rows))
+    return [queries[start : start + step] for start in range(0, max(1, len(queries)), step)]
 
 
 def highest(scores: Floats, count: int) -> tuple[Rows, Floats]:
