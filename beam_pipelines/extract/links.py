@@ -1,0 +1,51 @@
+"""Links of a page: canonical targets with their texts."""
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+from urllib.parse import urlsplit
+
+from .urls import canonical_url
+
+_MAX_LINKS = 5_000  # of one page; more is a trap, or no page
+_MAX_TEXT = 300
+_GENERIC = re.compile(
+    r"^\W*(read|see|view|show|load|learn|find)?\s*(more|all|next|previous|back|here|full story|continue reading|comments?|share)\W*$",
+    re.IGNORECASE,
+)
+_NO_PAGE = ("#", "javascript:", "mailto:", "tel:", "data:", "whatsapp:", "sms:", "about:", "blob:")
+
+
+def links_of(tree: Any, url: str) -> Iterator[tuple[str, str]]:
+    """(canonical URL, link text) in order, each pair once, without links to the page itself; generic texts are emptied.
+
+    Args:
+      tree: a parsed page.
+      url: its address, canonical.
+    """
+    parts = urlsplit(url)
+    origin = f"{parts.scheme}://{parts.netloc}/"
+    seen: set[tuple[str, str]] = set()
+    for anchor in tree.iter("a"):
+        href = (anchor.get("href") or "").strip()
+        if not href or href.lower().startswith(_NO_PAGE):
+            continue
+        # The same links stand on every page of a site; only relative ones depend on where they stand.
+        rooted = href.startswith("/") or "://" in href[:10]
+        target = _canonical(href, origin) if rooted and len(href) < _MAX_TEXT * 2 else canonical_url(href, url)
+        if not target or target == url:
+            continue
+        text = " ".join("".join(anchor.itertext())[: 4 * _MAX_TEXT].split())[:_MAX_TEXT]
+        if _GENERIC.match(text):
+            text = ""
+        if (target, text) not in seen:
+            seen.add((target, text))
+            yield target, text
+            if len(seen) >= _MAX_LINKS:
+                return
+
+
+@lru_cache(maxsize=50_000)
+def _canonical(href: str, origin: str) -> str:
+    return canonical_url(href, origin)
