@@ -7,11 +7,11 @@ from typing import Any
 from ..parquet import ParquetShardWriter
 from ..records import Article, Failure, Hub, HubKind, Rejection, make_doc_id
 from ..shards import Shard
+from .decoding import decode
 from .feeds import Feed, parse_feed
 from .page import ArticlePage, as_mapping, extract_page
 from .rows import row_to_article
 from .sources import Response, Slice, read_rows, read_warc
-from .structured import day_in_url
 from .urls import canonical_url, registered_domain
 
 _HTML = ("text/html", "application/xhtml")
@@ -94,20 +94,6 @@ def _read_image(shard: Shard, outputs: Outputs, response: Response) -> None:
     shard.tally("images")
 
 
-def decode(payload: bytes, charset: str) -> str | None:
-    """Text of a page by its declared or detected charset; ``None`` for bytes that are no text."""
-    from resiliparse.parse.encoding import bytes_to_str, detect_encoding
-
-    head = payload[:4096]
-    if payload and sum(byte < 9 or 13 < byte < 32 for byte in head) > len(head) // 20:
-        return None
-    return str(
-        bytes_to_str(
-            payload, charset or detect_encoding(payload) or "utf-8", errors="replace", fallback_encodings=("utf-8", "windows-1252")
-        )
-    )
-
-
 def _read_page(shard: Shard, outputs: Outputs, response: Response) -> None:
     feed = parse_feed(response.payload)  # some servers send feeds as text/html
     if feed is not None:
@@ -135,9 +121,7 @@ def _read_page(shard: Shard, outputs: Outputs, response: Response) -> None:
 
 
 def _write_article(shard: Shard, outputs: Outputs, doc_id: str, page: ArticlePage, response: Response) -> None:
-    fields = dict(as_mapping(page))
-    if fields["date_source"] in ("", "text") and (day := day_in_url(page.url)) is not None:
-        fields |= {"byline_date": day, "date_source": "url"}
+    fields = as_mapping(page)
     outputs.articles.write(Article(doc_id=doc_id, publisher=registered_domain(page.url), fetched_at=response.fetched_at, **fields))
     shard.written()
     shard.tally("articles")
@@ -147,7 +131,7 @@ def _write_hub(shard: Shard, outputs: Outputs, url: str, title: str, kind: HubKi
     own = canonical_url(url)
     targets = (canonical_url(link, url) for link, _ in entries)
     members = tuple(sorted({make_doc_id(target) for target in targets if target and target != own}))[:_MAX_HUB_MEMBERS]
-    outputs.hubs.write(Hub(make_doc_id(own), own, registered_domain(url), " ".join(title.split()), kind.value, members))
+    outputs.hubs.write(Hub(make_doc_id(own), own, registered_domain(own), " ".join(title.split()), kind.value, members))
     if kind is HubKind.FEED:
         for link, words in entries:
             target = canonical_url(link, url)

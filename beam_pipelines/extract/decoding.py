@@ -1,0 +1,44 @@
+"""Bytes of a page to text, by what they are rather than by what is said of them."""
+
+import codecs
+import re
+
+_DECLARED = re.compile(rb"""<meta[^>]{1,200}?charset\s*=\s*["']?\s*([a-zA-Z0-9_:.-]{2,40})""", re.IGNORECASE)
+_XML = re.compile(rb"""^\s*<\?xml[^>]{1,100}?encoding\s*=\s*["']([a-zA-Z0-9_:.-]{2,40})""", re.IGNORECASE)
+_HEAD_BYTES = 4096
+
+
+def decode(payload: bytes, charset: str) -> str | None:
+    """Text of a page; ``None`` for bytes that are no text.
+
+    Valid UTF-8 is UTF-8 whatever a header says: no text in another charset passes for it by chance. Else the byte order mark,
+    the header, the page's own declaration and the detected charset are tried, in this order.
+
+    Args:
+      payload: as it was sent.
+      charset: of the HTTP header, or "".
+    """
+    from resiliparse.parse.encoding import bytes_to_str, detect_encoding
+
+    head = payload[:_HEAD_BYTES]
+    for mark, name in ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be")):
+        if head.startswith(mark):
+            return payload[len(mark) :].decode(name, "replace")
+    if payload and sum(byte < 9 or 13 < byte < 27 or 27 < byte < 32 for byte in head) > len(head) // 20:
+        return None
+    try:
+        if b"\x1b" not in head:  # ISO-2022-JP is ASCII too
+            return payload.decode("utf-8")
+    except UnicodeDecodeError:
+        pass
+    declared = _XML.search(head) or _DECLARED.search(head)
+    named = charset or (declared.group(1).decode("ascii") if declared else "")
+    # What is nearly UTF-8 is UTF-8 with a cut or foreign character in it.
+    if not named or named.lower().replace("-", "").replace("_", "") in ("utf8", "iso88591", "latin1", "windows1252", "usascii"):
+        text = payload.decode("utf-8", "replace")
+        broken = text.count("\ufffd")
+        if broken * 20 < sum(byte > 127 for byte in payload[: 64 * _HEAD_BYTES]):
+            return text
+    return str(
+        bytes_to_str(payload, named or detect_encoding(payload) or "utf-8", errors="replace", fallback_encodings=("utf-8", "windows-1252"))
+    )
