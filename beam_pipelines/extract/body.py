@@ -3,7 +3,6 @@
 import dataclasses
 import re
 from collections import Counter
-from typing import Any
 
 from .content import Layout, main_content
 
@@ -12,6 +11,7 @@ _MAX_BODY_CHARACTERS = 50_000
 _MIN_BODY_CHARACTERS = 250
 _MIN_STATED_CHARACTERS = 250
 _SURE = 0.5
+MAX_SLOW_CHARACTERS = 3_000_000  # beyond, the slow extractors take minutes
 _AGREE = 0.8
 _WORD = re.compile(r"\w+")
 
@@ -24,11 +24,11 @@ class Body:
     source: str
 
 
-def read_body(tree: Any, layout: Layout, url: str, title: str, stated: str) -> Body:
+def read_body(html: str, layout: Layout, url: str, title: str, stated: str) -> Body:
     """The text of a page's article, at most 50 000 characters.
 
     Args:
-      tree: the parsed page.
+      html: the page.
       layout: of the same page.
       url: where it was fetched.
       title: the article's.
@@ -45,7 +45,7 @@ def read_body(tree: Any, layout: Layout, url: str, title: str, stated: str) -> B
             return Body(stated[:_MAX_BODY_CHARACTERS], JSON_LD)
     elif fast.confidence >= _SURE and len(own) >= _MIN_BODY_CHARACTERS:
         return Body(own, MARKUP)
-    slow = slow_text(tree, url)[:_MAX_BODY_CHARACTERS]
+    slow = slow_text(html, url)[:_MAX_BODY_CHARACTERS]
     if len(stated) >= _MIN_STATED_CHARACTERS:
         options = [Body(own, MARKUP), Body(slow, TEXT), Body(stated[:_MAX_BODY_CHARACTERS], JSON_LD)]
         scores = [_f1(*_overlap(option.text, stated)) for option in options[:2]]
@@ -57,12 +57,14 @@ def read_body(tree: Any, layout: Layout, url: str, title: str, stated: str) -> B
     return Body(own, MARKUP) if recall >= _AGREE or (fast.confidence >= _SURE and recall >= 0.5) else Body(slow, TEXT)
 
 
-def slow_text(tree: Any, url: str) -> str:
-    """Trafilatura's text, set to precision, without comments and tables."""
+def slow_text(html: str, url: str) -> str:
+    """Trafilatura's text, set to precision, without comments and tables; "" for a page beyond its means."""
     import trafilatura
 
+    if len(html) > MAX_SLOW_CHARACTERS:
+        return ""
     document = trafilatura.bare_extraction(
-        tree, url=url, with_metadata=False, include_comments=False, include_tables=False, favor_precision=True
+        html, url=url, with_metadata=False, include_comments=False, include_tables=False, favor_precision=True
     )
     return ((document.text or "") if document is not None else "").strip()
 

@@ -32,9 +32,12 @@ _LISTS = frozenset(("ul", "ol", "dl", "table"))
 _PARAGRAPHS = frozenset(("p", "li", "dd", "dt", "blockquote", "pre", *_HEADINGS))
 _BREAK = "\x1e"
 _BREAKS = re.compile(f"{_BREAK}(?:[^\\S{_BREAK}]*{_BREAK})+")
+_MAX_LABEL = 500
+_MAX_MARKED = 1_000
 _MIN_PROSE = 60
 _MIN_RELEASED = 400
 _MAX_RELEASES = 5
+_MIN_RUNNING_PARAGRAPHS = 3
 _MAX_LINK_SHARE = 0.4
 _SENTENCE = re.compile(r"[.!?…;,][\s”\"'’»)]|[.!?…:”\"]$|[。！？։؟।၊。、，]")
 _SPACELESS = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
@@ -155,7 +158,7 @@ _UNNAMED = ("", Name.NEUTRAL, False)
 
 def _judge(element: Any, tag: str) -> tuple[str, Name, bool]:
     """Class and id of a block element, what they promise, and whether it is marked as an article's body."""
-    label = f"{element.get('class', '')} {element.get('id', '')}"
+    label = f"{element.get('class', '')} {element.get('id', '')}"[:_MAX_LABEL]
     name = judge_name(label) if label != " " and tag not in ("body", "html") else Name.NEUTRAL
     # Whole pages are hidden until a script shows them, so this too yields where most of the prose is.
     if name is Name.NEUTRAL and (element.get("hidden") is not None or _HIDDEN.search(element.get("style", ""))):
@@ -166,7 +169,7 @@ def _judge(element: Any, tag: str) -> tuple[str, Name, bool]:
 def _is_unseen(element: Any) -> bool:
     """Whether an inline element is hidden from the eye."""
     style = element.get("style", "")
-    return bool((style and _HIDDEN.search(style)) or is_unseen_name(element.get("class", "")))
+    return bool((style and _HIDDEN.search(style)) or is_unseen_name(element.get("class", "")[:_MAX_LABEL]))
 
 
 def _flush(blocks: list[Block], parts: list[str], linked: int, node: int) -> None:
@@ -207,6 +210,18 @@ def main_content(layout: Layout, title: str = "") -> Content:
     candidates = [block for block in layout.blocks if inside[block.node] and aside[block.node] < 0]
     kept = _trimmed(_without_lists(layout, root, candidates), layout, title)
     return Content("\n".join(block.text for block in kept), min(1.0, sum(block.prose for block in kept) / total))
+
+
+def running_text(layout: Layout) -> float:
+    """Characters of prose in the element with most of it directly or in its paragraphs, if these are three or more."""
+    characters: Counter[int] = Counter()
+    paragraphs: Counter[int] = Counter()
+    for block in layout.blocks:
+        if block.prose and layout.names[block.node] is not Name.NEVER:
+            holder = layout.parents[block.node] if layout.tags[block.node] in _PARAGRAPHS else block.node
+            characters[holder] += int(block.prose)
+            paragraphs[holder] += 1
+    return max((count for holder, count in characters.items() if paragraphs[holder] >= _MIN_RUNNING_PARAGRAPHS), default=0)
 
 
 def _weights(layout: Layout, aside: list[int] | None = None) -> list[float]:
@@ -283,8 +298,15 @@ def _joined(layout: Layout, first: int, holders: set[int]) -> int:
     around = next((node for node in above if layout.tags[node] == "article"), -1)
     if around < 0:
         return first
-    texts = {part for node in holders for part in (node, *_ancestors(layout, node))}
-    lines = [{part, *_ancestors(layout, part)} for part in texts if layout.bodies[part]]
+    texts: set[int] = set()
+    for node in holders:
+        texts.add(node)
+        for part in _ancestors(layout, node):
+            if part in texts:
+                break
+            texts.add(part)
+    marked = [part for part in texts if layout.bodies[part]][:_MAX_MARKED]
+    lines = [{part, *_ancestors(layout, part)} for part in marked]
     lines = [line for line in lines if around in line]
     return next((node for node in (first, *above) if all(node in line for line in lines)), first)
 

@@ -6,6 +6,8 @@ import re
 _DECLARED = re.compile(rb"""<meta[^>]{1,200}?charset\s*=\s*["']?\s*([a-zA-Z0-9_:.-]{2,40})""", re.IGNORECASE)
 _XML = re.compile(rb"""^\s*<\?xml[^>]{1,100}?encoding\s*=\s*["']([a-zA-Z0-9_:.-]{2,40})""", re.IGNORECASE)
 _HEAD_BYTES = 4096
+_CONTROL = bytes(code for code in range(32) if code not in b"\t\n\v\f\r\x1b")
+_HIGH = bytes(range(128, 256))
 
 
 def decode(payload: bytes, charset: str) -> str | None:
@@ -24,7 +26,7 @@ def decode(payload: bytes, charset: str) -> str | None:
     for mark, name in ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be")):
         if head.startswith(mark):
             return payload[len(mark) :].decode(name, "replace")
-    if payload and sum(byte < 9 or 13 < byte < 27 or 27 < byte < 32 for byte in head) > len(head) // 20:
+    if len(head) - len(head.translate(None, _CONTROL)) > len(head) // 20:
         return None
     try:
         if b"\x1b" not in head:  # ISO-2022-JP is ASCII too
@@ -37,7 +39,7 @@ def decode(payload: bytes, charset: str) -> str | None:
     if not named or named.lower().replace("-", "").replace("_", "") in ("utf8", "iso88591", "latin1", "windows1252", "usascii"):
         text = payload.decode("utf-8", "replace")
         broken = text.count("\ufffd")
-        if broken * 20 < sum(byte > 127 for byte in payload[: 64 * _HEAD_BYTES]):
+        if broken * 20 < len(payload) - len(payload.translate(None, _HIGH)):
             return text
     return str(
         bytes_to_str(payload, named or detect_encoding(payload) or "utf-8", errors="replace", fallback_encodings=("utf-8", "windows-1252"))

@@ -15,8 +15,9 @@ ARTICLE_TYPES = frozenset(
 HUB_TYPES = frozenset("collectionpage searchresultspage profilepage".split())
 _MAX_SCRIPT_CHARACTERS = 2_000_000
 _MAX_OBJECTS = 2_000
-_WRAPPER = re.compile(r"^\s*(?:<!--|//\s*<!\[CDATA\[|<!\[CDATA\[|/\*\s*<!\[CDATA\[\s*\*/)|(?:-->|//\s*\]\]>|\]\]>|/\*\s*\]\]>\s*\*/)?\s*;?\s*$")
-_TRAILING_COMMA = re.compile(r",\s*(?=[}\]])")
+_OPENING = re.compile(r"\s*(?:<!--|(?://|/\*)?\s*<!\[CDATA\[\s*(?:\*/)?)")
+_CLOSINGS = (";", "-->", "/*]]>*/", "/* ]]> */", "//]]>", "// ]]>", "]]>")
+_TRAILING_COMMA = re.compile(r",(?=\s{0,100}[}\]])")
 
 
 def read_items(scripts: Sequence[str]) -> list[dict[str, Any]]:
@@ -35,13 +36,19 @@ def read_items(scripts: Sequence[str]) -> list[dict[str, Any]]:
 def _parsed(script: str) -> Any:
     if len(script) > _MAX_SCRIPT_CHARACTERS:
         return None
-    text = _WRAPPER.sub("", script).strip()
-    for attempt in (text, _TRAILING_COMMA.sub("", text)):
-        try:
-            return load_json(attempt)
-        except ValueError:
-            continue  # broken JSON-LD is common; meta elements and text remain
-    return None
+    text = script.strip()
+    if found := _OPENING.match(text):
+        text = text[found.end() :]
+    for closing in _CLOSINGS:
+        text = text.removesuffix(closing).rstrip()
+    try:
+        return load_json(text)
+    except ValueError:
+        pass  # broken JSON-LD is common; meta elements and text remain
+    try:
+        return load_json(_TRAILING_COMMA.sub("", text))
+    except ValueError:
+        return None
 
 
 def _objects(value: Any, depth: int) -> Iterator[dict[str, Any]]:

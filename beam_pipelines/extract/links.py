@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
+from .nodes import text_of
 from .urls import canonical_url
 
 _MAX_LINKS = 5_000  # of one page; more is a trap, or no page
@@ -36,7 +37,7 @@ def links_of(tree: Any, url: str) -> Iterator[tuple[str, str]]:
         target = _canonical(href, origin) if rooted and len(href) < _MAX_TEXT * 2 else canonical_url(href, url)
         if not target or target == url:
             continue
-        text = " ".join("".join(anchor.itertext())[: 4 * _MAX_TEXT].split())[:_MAX_TEXT]
+        text = text_of(anchor, _MAX_TEXT)
         if _GENERIC.match(text):
             text = ""
         if (target, text) not in seen:
@@ -46,6 +47,6 @@ def links_of(tree: Any, url: str) -> Iterator[tuple[str, str]]:
                 return
 
 
-@lru_cache(maxsize=50_000)
+@lru_cache(maxsize=20_000)
 def _canonical(href: str, origin: str) -> str:
     return canonical_url(href, origin)

@@ -8,6 +8,7 @@ from typing import Any
 from .content import Layout
 from .dates import day_in_text, parse_day
 from .hints import Name, judge_name
+from .nodes import text_of
 
 _MAX_BYLINE = 200
 _MAX_CANDIDATES = 60
@@ -68,20 +69,12 @@ def _candidates(tree: Any, path: str) -> Iterator[Any]:
 
 
 def _byline_text(node: Any) -> str:
-    names = [name for name in node.iter() if name is not node and name.get("itemprop") == "name"]
-    texts = [_words(name) or name.get("content", "") for name in names] or [_words(node) or node.get("content", "")]
-    text = ", ".join(texts)
+    whole = text_of(node, _MAX_BYLINE + 1)
+    if len(whole) > _MAX_BYLINE:
+        return ""
+    names = node.xpath(".//*[@itemprop='name']")[:_MAX_CANDIDATES]
+    text = ", ".join(text_of(name, _MAX_BYLINE) or name.get("content", "") for name in names) or whole or node.get("content", "")
     return text if 3 < len(text) <= _MAX_BYLINE and any(letter.isalpha() for letter in text) else ""
-
-
-def _words(node: Any) -> str:
-    """Text of an element, pieces of different block elements apart."""
-    pieces: list[str] = []
-    for text in node.itertext():
-        pieces.append(text)
-        if sum(map(len, pieces)) > 4 * _MAX_BYLINE:
-            break
-    return " ".join("".join(pieces).split())
 
 
 def days(tree: Any, layout: Layout) -> tuple[datetime.date | None, datetime.date | None]:
@@ -91,7 +84,7 @@ def days(tree: Any, layout: Layout) -> tuple[datetime.date | None, datetime.date
     for path in _DATES:
         for node in _candidates(tree, path):
             name = " ".join(node.get(attribute, "") for attribute in ("itemprop", "class", "id", "data-testid"))
-            words = _words(node)[:_MAX_BYLINE]
+            words = text_of(node, _MAX_BYLINE)
             day = _day_of(node, words)
             if day is None:
                 continue

@@ -2,27 +2,37 @@
 
 import dataclasses
 import datetime
+import re
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from lxml import etree
+
 from ..records import Rejection
-from .body import Body, read_body
-from .content import Layout, lay_out
+from .body import MAX_SLOW_CHARACTERS, Body, read_body
+from .content import Layout, lay_out, running_text
 from .dates import day_in_url, parse_day
 from .decoding import decode
 from .links import links_of
 from .markup import bylines, days
-from .people import people
+from .people import names_person, people
 from .structured import Structured, read_structured
 from .title import clean_title, element_title, headings_of
 from .urls import canonical_url
 
 MAX_PAGE_CHARACTERS = 20_000_000
+MAX_PAGE_TAGS = 400_000
+_CLOSED_ROOT = re.compile(r"(<html\b[^<>]{0,1000}?)\s*/>", re.IGNORECASE)
 _MIN_BODY_CHARACTERS = 200
 _MIN_HUB_LINKS = 8
 _MIN_SMALL_HUB_LINKS = 3
 _MIN_LINK_WORDS = 3
+_MIN_RUNNING_CHARACTERS = 900  # teasers of a section page stand alone, paragraphs of an article side by side
+
+
+class PageTooLargeError(ValueError):
+    """A page beyond the bounds within which it can be read in reasonable time."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,6 +81,7 @@ def extract_page(html: str | bytes, url: str) -> ExtractedPage:
       url: where it was fetched; the page's own canonical link replaces it if it stays on the host.
 
     Raises:
+      PageTooLargeError: beyond ``MAX_PAGE_CHARACTERS`` or ``MAX_PAGE_TAGS``.
       ValueError, lxml errors and others of the libraries on pages they cannot read; the caller makes dead letters of them.
     """
     text = decode(html, "") if isinstance(html, bytes) else html
@@ -87,7 +98,7 @@ def extract_page(html: str | bytes, url: str) -> ExtractedPage:
     front = urlsplit(page_url).path == "/"
     if _is_hub(structured, layout, _unlinked(layout), said, front=front):
         return ExtractedPage(hub_title=title or page_url, links=links)
-    body = read_body(tree, layout, url, headings[0] if headings else title, structured.body)
+    body = read_body(text, layout, url, headings[0] if headings else title, structured.body)
     if _is_hub(structured, layout, len(body.text), said, front=front):
         return ExtractedPage(hub_title=title or page_url, links=links)
     if len(body.text) < _MIN_BODY_CHARACTERS and not structured.is_article:
@@ -98,27 +109,34 @@ def extract_page(html: str | bytes, url: str) -> ExtractedPage:
         )
     if not title:
         return ExtractedPage(rejection=Rejection.NO_TITLE, detail="no headline, og:title, heading or title element", links=links)
-    return ExtractedPage(article=_article(tree, layout, page_url, title, body, structured), links=links)
+    return ExtractedPage(article=_article(text, tree, layout, page_url, title, body, structured), links=links)
 
 
 def parse(text: str) -> Any:
-    """The parsed page, or ``None`` where there is no markup."""
-    import trafilatura
+    """The parsed page, or ``None`` where there is no markup. Nesting beyond the parser's own bound is cut off there.
 
-    if len(text) > MAX_PAGE_CHARACTERS:
-        raise ValueError(f"got {len(text)} characters, expected at most {MAX_PAGE_CHARACTERS}")
-    return trafilatura.load_html(text.replace("\x00", ""))
+    Raises:
+      PageTooLargeError: if the page is longer than ``MAX_PAGE_CHARACTERS`` or has more tags than ``MAX_PAGE_TAGS``.
+    """
+    tags = text.count("<") if len(text) > MAX_PAGE_TAGS else 0
+    for number, bound, unit in ((len(text), MAX_PAGE_CHARACTERS, "characters"), (tags, MAX_PAGE_TAGS, "tags")):
+        if number > bound:
+            raise PageTooLargeError(f"got {number} {unit}, expected at most {bound}")
+    # Plain elements: lxml.html's own classes cost as much again. "<html/>" would end the page.
+    text = _CLOSED_ROOT.sub(r"\1>", text.replace("\x00", ""), count=1) if "/>" in text[:2000] else text.replace("\x00", "")
+    parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, collect_ids=False, huge_tree=False)
+    return etree.fromstring(text.encode("utf-8", "replace"), parser) if text.strip() else None
 
 
-def _article(tree: Any, layout: Layout, url: str, title: str, body: Body, structured: Structured) -> ArticlePage:
+def _article(text: str, tree: Any, layout: Layout, url: str, title: str, body: Body, structured: Structured) -> ArticlePage:
     sources = {"title": "markup"} | dict(structured.sources) | {"body": body.source}
     site = structured.site_names[0] if structured.site_names else ""
     authors = people(structured.authors, site)
-    if not authors and (authors := people(bylines(tree, layout), site)):
-        sources["authors"] = "markup"
+    if not names_person(authors, site) and (shown := people(bylines(tree, layout), site)) and (not authors or names_person(shown, site)):
+        authors, sources["authors"] = shown, "markup"
     published, modified = structured.published, structured.modified
     if published is None:
-        published, seen_modified, sources["byline_date"] = _shown_day(tree, layout, url)
+        published, seen_modified, sources["byline_date"] = _shown_day(text, tree, layout, url)
         if modified is None and seen_modified is not None:
             modified, sources["modified_date"] = seen_modified, "markup"
     for field, value in (("authors", authors), ("byline_date", published), ("modified_date", modified)):
@@ -141,7 +159,7 @@ def _article(tree: Any, layout: Layout, url: str, title: str, body: Body, struct
     )
 
 
-def _shown_day(tree: Any, layout: Layout, url: str) -> tuple[datetime.date | None, datetime.date | None, str]:
+def _shown_day(text: str, tree: Any, layout: Layout, url: str) -> tuple[datetime.date | None, datetime.date | None, str]:
     """(first publication, last change, source of the first) of a page whose metadata do not say."""
     published, modified = days(tree, layout)
     in_url = day_in_url(url)
@@ -149,13 +167,15 @@ def _shown_day(tree: Any, layout: Layout, url: str) -> tuple[datetime.date | Non
         return in_url, modified, "url"  # a day in the text may be another story's
     if published is not None:
         return published, modified, "markup"
-    return _slow_day(tree, url), modified, "text"
+    return _slow_day(text, url), modified, "text"
 
 
-def _slow_day(tree: Any, url: str) -> datetime.date | None:
+def _slow_day(text: str, url: str) -> datetime.date | None:
     import htmldate
 
-    return parse_day(htmldate.find_date(tree, original_date=True, extensive_search=False, url=url))
+    if len(text) > MAX_SLOW_CHARACTERS:
+        return None
+    return parse_day(htmldate.find_date(text, original_date=True, extensive_search=False, url=url))
 
 
 def _title(tree: Any, structured: Structured, headings: list[str], url: str) -> str:
@@ -170,7 +190,7 @@ def _is_hub(structured: Structured, layout: Layout, characters: int, said: int, 
     """
     if said >= _MIN_HUB_LINKS and front:
         return True
-    if structured.is_article:
+    if structured.is_article or running_text(layout) >= _MIN_RUNNING_CHARACTERS:
         return False
     return (said >= _MIN_HUB_LINKS and characters < 60 * said) or (characters < _MIN_BODY_CHARACTERS and _headlines(layout) >= _MIN_SMALL_HUB_LINKS)
 

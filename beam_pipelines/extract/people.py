@@ -49,12 +49,20 @@ def people(text: str | tuple[str, ...], site: str = "") -> tuple[str, ...]:
       site: the site's own name, which is no person.
     """
     names = list(_names((text,) if isinstance(text, str) else text))
-    own = _letters(site)
-    persons = [name for name in names if not (_POST.search(name) or _AGENCY.match(name) or (own and _letters(name) == own))]
+    persons = [name for name in names if _is_person(name, site)]
     # One word is a pen name or a left-over; with full names beside it, a left-over.
     full = [name for name in persons if " " in name or not name.isascii()]
     chosen = full or persons or [name for name in names if not _NO_NAME.search(name)]
     return tuple({name.casefold(): name for name in reversed(chosen)}.values())[::-1][:_MAX_AUTHORS]
+
+
+def names_person(names: tuple[str, ...], site: str = "") -> bool:
+    """Whether one of the names is a person's, rather than an agency's, a paper's or a post's."""
+    return any(_is_person(name, site) for name in names)
+
+
+def _is_person(name: str, site: str) -> bool:
+    return not (_POST.search(name) or _AGENCY.match(name) or (site and _letters(name) == _letters(site)))
 
 
 def _names(bylines: tuple[str, ...]) -> Iterator[str]:
@@ -74,10 +82,10 @@ def _names(bylines: tuple[str, ...]) -> Iterator[str]:
 
 
 def _capitalised(name: str) -> str:
-    """SHANE O'NEILL as Shane O'Neill; anything else as it is."""
-    if not name.isupper() or " " not in name or not name.isascii() and any(letter.isalpha() and letter.lower() == letter.upper() for letter in name):
+    """SHANE O'NEILL and shane o'neill as Shane O'Neill; anything else as it is."""
+    if " " not in name or not (name.isupper() or name.islower()):
         return name
-    return re.sub(r"[^\W\d_]+", lambda word: word.group().capitalize() if len(word.group()) > 1 else word.group(), name)
+    return re.sub(r"(?<![’'])\b[^\W\d_]+|(?<=\b[OoDd][’'])[^\W\d_]+", lambda word: word.group().capitalize(), name.lower())
 
 
 def _letters(text: str) -> str:

@@ -1,9 +1,12 @@
 """An article's title without the name of its site."""
 
+import itertools
 import re
 from collections.abc import Iterable
 from typing import Any
 from urllib.parse import urlsplit
+
+from .nodes import text_of
 
 _MARKS = re.compile(r"\s+[|\-–—•·»«:/~]{1,2}\s+|\s*[|»]\s*|:\s+")
 _MAX_CHARACTERS = 500
@@ -48,19 +51,18 @@ def _without(title: str, names: set[str]) -> str:
 
 
 def headings_of(tree: Any) -> list[str]:
-    """Texts of the first-level headings, then of the title element."""
+    """Texts of the first-level headings, the first five."""
     found = []
-    for node in list(tree.iter("h1"))[:5]:
-        text = " ".join("".join(node.itertext())[: 4 * _MAX_CHARACTERS].split())
-        if text:
-            found.append(text[:_MAX_CHARACTERS])
+    for node in itertools.islice(tree.iter("h1"), 5):
+        if text := text_of(node, _MAX_CHARACTERS):
+            found.append(text)
     return found
 
 
 def element_title(tree: Any) -> str:
     """Text of the title element."""
     node = next(tree.iter("title"), None)
-    return " ".join("".join(node.itertext())[: 4 * _MAX_CHARACTERS].split())[:_MAX_CHARACTERS] if node is not None else ""
+    return text_of(node, _MAX_CHARACTERS) if node is not None else ""
 
 
 def _letters(text: str) -> str:
