@@ -171,7 +171,8 @@ def serve(seconds: float, megabytes: int) -> None:
     signal.signal(signal.SIGALRM, signal.SIG_DFL)  # the kernel's hand, not a handler that C code could keep waiting
     calls, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is no answer
-    _warm_up()
+    from . import payload  # noqa: F401 - imported before the clock and the memory limit are a page's
+
     _limit_memory(megabytes)
     _send(answers, ("ready", None))
     while header := calls.read(_HEADER.size):
@@ -192,14 +193,6 @@ def _answer(raw: bytes) -> tuple[str, Any]:
         return "memory", None
     except Exception as error:  # noqa: BLE001 - a page may break any of three parsers, and all of it is for the caller to count
         return "error", f"{type(error).__name__}: {error}"[:2_000]
-
-
-def _warm_up() -> None:
-    """Imports what pages need before the clock and the memory limit are theirs."""
-    import htmldate  # noqa: F401
-    import trafilatura  # noqa: F401
-
-    from . import page  # noqa: F401
 
 
 def _limit_memory(megabytes: int) -> None:

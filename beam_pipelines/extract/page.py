@@ -214,6 +214,7 @@ def _own_url(canonical: str, url: str) -> str:
     return fetched
 
 
-def as_mapping(page: ArticlePage) -> Mapping[str, Any]:
-    """Fields by name, for building a record."""
-    return {field.name: getattr(page, field.name) for field in dataclasses.fields(page)}
+def as_fields(page: ArticlePage) -> dict[str, Any]:
+    """Fields of :class:`~..records.Article` by name."""
+    fields = {field.name: getattr(page, field.name) for field in dataclasses.fields(page)}
+    return fields | {"sources": tuple(f"{field}: {source}" for field, source in sorted(page.sources.items()))}

@@ -53,7 +53,10 @@ def people(text: str | tuple[str, ...], site: str = "") -> tuple[str, ...]:
     # One word is a pen name or a left-over; with full names beside it, a left-over.
     full = [name for name in persons if " " in name or not name.isascii()]
     chosen = full or persons or [name for name in names if not _NO_NAME.search(name)]
-    return tuple({name.casefold(): name for name in reversed(chosen)}.values())[::-1][:_MAX_AUTHORS]
+    first: dict[str, str] = {}
+    for name in chosen:
+        first.setdefault(name.casefold(), name)
+    return tuple(first.values())[:_MAX_AUTHORS]
 
 
 def names_person(names: tuple[str, ...], site: str = "") -> bool:
