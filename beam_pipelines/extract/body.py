@@ -11,7 +11,7 @@ _MAX_BODY_CHARACTERS = 50_000
 _MIN_BODY_CHARACTERS = 250
 _MIN_STATED_CHARACTERS = 250
 _SURE = 0.5
-MAX_SLOW_CHARACTERS = 3_000_000  # beyond, the slow extractors take minutes
+_MAX_SLOW_CHARACTERS, _MAX_SLOW_TAGS = 3_000_000, 60_000
 _AGREE = 0.8
 _WORD = re.compile(r"\w+")
 
@@ -57,11 +57,16 @@ def read_body(html: str, layout: Layout, url: str, title: str, stated: str) -> B
     return Body(own, MARKUP) if recall >= _AGREE or (fast.confidence >= _SURE and recall >= 0.5) else Body(slow, TEXT)
 
 
+def suits_slow(html: str) -> bool:
+    """Whether a page is small enough for the slow extractors, which take minutes over what is larger than any article's page."""
+    return len(html) <= _MAX_SLOW_CHARACTERS and html.count("<") <= _MAX_SLOW_TAGS
+
+
 def slow_text(html: str, url: str) -> str:
     """Trafilatura's text, set to precision, without comments and tables; "" for a page beyond its means."""
     import trafilatura
 
-    if len(html) > MAX_SLOW_CHARACTERS:
+    if not suits_slow(html):
         return ""
     document = trafilatura.bare_extraction(
         html, url=url, with_metadata=False, include_comments=False, include_tables=False, favor_precision=True

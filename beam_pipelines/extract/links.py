@@ -1,5 +1,6 @@
 """Links of a page: canonical targets with their texts."""
 
+import itertools
 import re
 from collections.abc import Iterator
 from functools import lru_cache
@@ -28,7 +29,7 @@ def links_of(tree: Any, url: str) -> Iterator[tuple[str, str]]:
     parts = urlsplit(url)
     origin = f"{parts.scheme}://{parts.netloc}/"
     seen: set[tuple[str, str]] = set()
-    for anchor in tree.iter("a"):
+    for anchor in itertools.islice(tree.iter("a"), 4 * _MAX_LINKS):
         href = (anchor.get("href") or "").strip()
         if not href or href.lower().startswith(_NO_PAGE):
             continue

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from lxml import etree
 
 from ..records import Rejection
-from .body import MAX_SLOW_CHARACTERS, Body, read_body
+from .body import Body, read_body, suits_slow
 from .content import Layout, lay_out, running_text
 from .dates import day_in_url, parse_day
 from .decoding import decode
@@ -22,7 +22,9 @@ from .title import clean_title, element_title, headings_of
 from .urls import canonical_url
 
 MAX_PAGE_CHARACTERS = 20_000_000
-MAX_PAGE_TAGS = 400_000
+MAX_PAGE_TAGS = 300_000
+_LONG_TAG_CHARACTERS, _MAX_ATTRIBUTES = 50_000, 5_000
+_LONG_TAG = re.compile(rf"<[^<>]{{{_LONG_TAG_CHARACTERS},}}")
 _CLOSED_ROOT = re.compile(r"(<html\b[^<>]{0,1000}?)\s*/>", re.IGNORECASE)
 _MIN_BODY_CHARACTERS = 200
 _MIN_HUB_LINKS = 8
@@ -116,12 +118,16 @@ def parse(text: str) -> Any:
     """The parsed page, or ``None`` where there is no markup. Nesting beyond the parser's own bound is cut off there.
 
     Raises:
-      PageTooLargeError: if the page is longer than ``MAX_PAGE_CHARACTERS`` or has more tags than ``MAX_PAGE_TAGS``.
+      PageTooLargeError: if the page is longer than ``MAX_PAGE_CHARACTERS``, has more tags than ``MAX_PAGE_TAGS`` or thousands of
+        attributes in one.
     """
     tags = text.count("<") if len(text) > MAX_PAGE_TAGS else 0
     for number, bound, unit in ((len(text), MAX_PAGE_CHARACTERS, "characters"), (tags, MAX_PAGE_TAGS, "tags")):
         if number > bound:
             raise PageTooLargeError(f"got {number} {unit}, expected at most {bound}")
+    for tag in _LONG_TAG.finditer(text) if len(text) > _LONG_TAG_CHARACTERS else ():
+        if len(tag.group().split(None, _MAX_ATTRIBUTES)) > _MAX_ATTRIBUTES:  # the parser compares each with each
+            raise PageTooLargeError(f"got a tag of {len(tag.group())} characters, expected at most {_MAX_ATTRIBUTES} attributes")
     # Plain elements: lxml.html's own classes cost as much again. "<html/>" would end the page.
     text = _CLOSED_ROOT.sub(r"\1>", text.replace("\x00", ""), count=1) if "/>" in text[:2000] else text.replace("\x00", "")
     parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, collect_ids=False, huge_tree=False)
@@ -173,7 +179,7 @@ def _shown_day(text: str, tree: Any, layout: Layout, url: str) -> tuple[datetime
 def _slow_day(text: str, url: str) -> datetime.date | None:
     import htmldate
 
-    if len(text) > MAX_SLOW_CHARACTERS:
+    if not suits_slow(text):
         return None
     return parse_day(htmldate.find_date(text, original_date=True, extensive_search=False, url=url))
 

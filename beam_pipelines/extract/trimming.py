@@ -17,9 +17,8 @@ _BOILERPLATE = re.compile(
     | follow\ @?\w+(?:\ [A-Z]\w+)?\W*$
     | share(?:\ (?:this|on|via|with)\b.{0,60})?\W*$ | (?:tweet|email|print|comments?|copy\ link|whatsapp|facebook|twitter|pinterest|reddit|linkedin|save)\W*$
     | (?:post|leave|view|show|load|read|add)\ (?:a\ |all\ |the\ |your\ )?comments?\b.{0,60}$ | \d+\ comments?\W*$
-    | (?:©|\(c\)\ |copyright\b).{0,300}$ | .{0,120}\ball\ rights\ reserved\b.{0,120}$
+    | (?:©|\(c\)\ |copyright\b).{0,300}$
     | (?:photo(?:graph)?|image|picture|video|credit|foto|photos?\ by|source\ photo)s?\s?(?:credit)?\s?:.{0,160}$
-    | .{0,380}\((?:[^()/]{3,50}/[^()]{3,50}|[^()]{0,40}\b(?:photo(?:s|graph)?|courtesy|getty|ap\ photo|reuters|afp|illustration)\b[^()]{0,60})\)\W*$
     | (?:tags?|topics?|filed\ under|filed\ to|published\ under|in\ this\ article|keywords|categories|category|posted\ in)\s?:.{0,300}$
     | (?:last\ )?(?:updated|published|posted)(?:\ (?:on|at))?\s?:?\ .{0,60}\d{1,4}.{0,40}$
     | (?:our\ standards:|download\ (?:our|the)\ .{0,60}\bapp\b).{0,120}$
@@ -27,11 +26,15 @@ _BOILERPLATE = re.compile(
     | (?:want\ to\ bookmark|bookmark\ popover|already\ (?:a\ )?(?:subscrib|member)).{0,200}$
     | (?:support\ .{0,40}\bjournalism|make\ a\ (?:donation|contribution)|donate\ (?:now|today|here)).{0,200}$
     | (?:have\ a\ (?:tip|story|question)|got\ a\ (?:tip|story)|send\ (?:us\ )?(?:tips?|your\ tips?|letters)\b).{0,240}$
-    | 【?责任编辑.{0,40}$ | .{0,40}(?:版权(?:说明|保护|声明|所有)).{0,400}$
+    | 【?责任编辑.{0,40}$
     | (?:_{3,}|\*{3,}|-{3,}|•|\W{0,4})$
     )""",
     re.IGNORECASE | re.VERBOSE,
 )
+_CREDIT = re.compile(
+    r"\((?:[^()/]{3,50}/[^()/]{3,50}|[^()]{0,40}\b(?:photo(?:s|graph)?|courtesy|getty|reuters|afp|illustration)\b[^()]{0,60})\)\W{0,3}$", re.IGNORECASE
+)
+_RIGHTS = re.compile(r"\ball rights reserved\b|版权(?:说明|保护|声明|所有)", re.IGNORECASE)
 # Headings after which nothing of the article follows.
 _END = re.compile(
     r"^\W*(?:related\b.{0,40}|more\ (?:from|on|stories|news|in|about|to\ explore)\b.{0,60}|you\ (?:may|might)\ (?:also\ )?(?:like|be\ interested).{0,40}"
@@ -55,7 +58,11 @@ MAX_LINE = 400
 
 def is_boilerplate(line: str) -> bool:
     """Whether a line is a call, a label or a notice of the site."""
-    return len(line) <= MAX_LINE and _BOILERPLATE.match(line) is not None
+    if len(line) > MAX_LINE:
+        return False
+    if _BOILERPLATE.match(line) is not None:
+        return True
+    return (")" in line[-4:] and _CREDIT.search(line[-160:]) is not None) or _RIGHTS.search(line) is not None
 
 
 def ends_article(heading: str) -> bool:
