@@ -6,6 +6,7 @@ import re
 _DECLARED = re.compile(rb"""<meta[^>]{1,200}?charset\s*=\s*["']?\s*([a-zA-Z0-9_:.-]{2,40})""", re.IGNORECASE)
 _XML = re.compile(rb"""^\s*<\?xml[^>]{1,100}?encoding\s*=\s*["']([a-zA-Z0-9_:.-]{2,40})""", re.IGNORECASE)
 _HEAD_BYTES = 4096
+_NO_CHARSET = re.compile(r"escape|idna|punycode|mbcs|oem|undefined|utf-7")
 _CONTROL = bytes(code for code in range(32) if code not in b"\t\n\v\f\r\x1b")
 _HIGH = bytes(range(128, 256))
 
@@ -34,7 +35,7 @@ def decode(payload: bytes, charset: str) -> str | None:
     except UnicodeDecodeError:
         pass
     declared = _XML.search(head) or _DECLARED.search(head)
-    named = charset or (declared.group(1).decode("ascii") if declared else "")
+    named = next(filter(_is_charset, (charset, declared.group(1).decode("ascii") if declared else "")), "")
     # What is nearly UTF-8 is UTF-8 with a cut or foreign character in it.
     if not named or named.lower().replace("-", "").replace("_", "") in ("utf8", "iso88591", "latin1", "windows1252", "usascii"):
         text = payload.decode("utf-8", "replace")
@@ -44,3 +45,12 @@ def decode(payload: bytes, charset: str) -> str | None:
     return str(
         bytes_to_str(payload, named or detect_encoding(payload) or "utf-8", errors="replace", fallback_encodings=("utf-8", "windows-1252"))
     )
+
+
+def _is_charset(name: str) -> bool:
+    """Whether a name is that of a charset that pages are written in; templates and strangers name others."""
+    try:
+        known = codecs.lookup(name)
+    except (LookupError, ValueError):
+        return False
+    return known._is_text_encoding and not _NO_CHARSET.search(known.name)  # noqa: SLF001 - the only way to tell it from "zip" and "hex"

@@ -8,7 +8,7 @@ _MAX_NAME_CHARACTERS = 60
 _MAX_NAME_WORDS = 6
 _SPLIT = re.compile(r"\s*[;,|/•·\n\t‹›]\s*|\s+[-–—]\s+|\s+(?:and|with|und|y|et|и|&|&amp;)\s+", re.IGNORECASE)
 _BY = re.compile(
-    r"^\W*(?:(?:(?:updated|written|posted|published|reported|story|text|analysis|opinion|review|words|interview)\s+)?(?:by|von|por|par|di|door|автор)"
+    r"^\W*(?:(?:and|with|und|y|et)\b|(?:(?:updated|written|posted|published|reported|story|text|analysis|opinion|review|words|interview)\s+)?(?:by|von|por|par|di|door|автор)"
     r"|author|autor|auteur|reporter|writer|reported by)\b[\s:.]+",
     re.IGNORECASE,
 )
