@@ -37,13 +37,17 @@ _BOILERPLATE_PAIRS = frozenset(
     twitter-tweet instagram-media fb-post key-points call-to back-to jump-to about-author
     """.split()
 )
-_BODY = frozenset("articlebody storybody postbody entrycontent postcontent articlecontent storycontent articletext storytext bodytext".split())
+_BODY = frozenset(
+    "articlebody storybody postbody entrycontent postcontent articlecontent storycontent articletext storytext bodytext".split()
+)
 _BODY_HEADS = frozenset("article story post entry news content body main".split())
 _BODY_TAILS = frozenset("body content text copy contents paragraphs".split())
 # Names that a wrapper of the whole page carries too, with what they promise the page rather than the element.
 _FIRST = frozenset("widget widgets".split())  # as the first token only: "lb-widget-text" is a live blog's post
 _LEAD = frozenset("lead lede intro chapeau".split())
-_UNSEEN = frozenset("visually-hidden visuallyhidden sr-only screen-reader-text screen-reader visually-hidden-focusable u-visually-hidden".split())
+_UNSEEN = frozenset(
+    "visually-hidden visuallyhidden sr-only screen-reader-text screen-reader visually-hidden-focusable u-visually-hidden".split()
+)
 _PICTURE = frozenset("caption figcaption credit credits cutline".split())
 _STATE = re.compile(r"^(?:has|with|no|is|js|without|hide|show|not)$")
 _TOKEN = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
@@ -104,6 +108,4 @@ def is_lead_name(names: str) -> bool:
 @lru_cache(maxsize=50_000)
 def is_unseen_name(names: str) -> bool:
     """Whether a class of an inline element says that its text is for screen readers, or a picture's."""
-    return any(
-        name.lower() in _UNSEEN or any(token.lower() in _PICTURE for token in _TOKEN.findall(name)) for name in names[:1000].split()
-    )
+    return any(name.lower() in _UNSEEN or any(token.lower() in _PICTURE for token in _TOKEN.findall(name)) for name in names[:1000].split())

@@ -20,7 +20,9 @@ _HUB_SHARDS = 4
 class ExtractOptions:
     """What one page may cost. What counts as an article is decided by ``clean``, where each rule is an option."""
 
-    page_seconds: float = dataclasses.field(default=20.0, metadata={"help": "seconds that reading one page may take; then it fails as timeout"})
+    page_seconds: float = dataclasses.field(
+        default=20.0, metadata={"help": "seconds that reading one page may take; then it fails as timeout"}
+    )
     page_megabytes: int = dataclasses.field(
         default=1_024, metadata={"help": "megabytes of memory that reading one page may take; then it fails as too_large"}
     )

@@ -17,7 +17,9 @@ _BYLINES = (
     "//*[contains(@class, 'byline') or contains(@class, 'Byline') or contains(@data-testid, 'byline') or contains(@id, 'byline')]",
     "//*[contains(@class, 'author') or contains(@class, 'Author')]",
 )
-_BY_LINE = re.compile(r"^\W*(?:(?:written|posted|published|reported|story)\s+)?(?:by|von|por|par|di)[\s:]+(?=\S{2,}\s+\S{2,})", re.IGNORECASE)
+_BY_LINE = re.compile(
+    r"^\W*(?:(?:written|posted|published|reported|story)\s+)?(?:by|von|por|par|di)[\s:]+(?=\S{2,}\s+\S{2,})", re.IGNORECASE
+)
 _NAME_CASE = re.compile(r"^\W*\S+(?:\s+\S+)?[\s:]+(?:[^\W\d_][\w.’'-]*\s+)*?[A-ZÀ-Þ\u0400-\u042f]")
 _UPDATED = re.compile(r"updat|modif|edit|actuali|aktualis|mis à jour|обновл", re.IGNORECASE)
 _POSTED = re.compile(r"publi|post|creat|issued|entry-date|dateline|date_?time|timestamp|byline", re.IGNORECASE)

@@ -23,7 +23,8 @@ from .urls import canonical_url
 
 MAX_PAGE_CHARACTERS = 20_000_000
 MAX_PAGE_TAGS = 300_000
-_LONG_TAG_CHARACTERS, _MAX_ATTRIBUTES = 50_000, 5_000
+_LONG_TAG_CHARACTERS, _MAX_ATTRIBUTES = 5_000, 1_000
+_QUOTED = re.compile(r"""=\s*(?:"[^"]*"|'[^']*')""")
 _LONG_TAG = re.compile(rf"<[^<>]{{{_LONG_TAG_CHARACTERS},}}")
 _CLOSED_ROOT = re.compile(r"(<html\b[^<>]{0,1000}?)\s*/>", re.IGNORECASE)
 _MIN_BODY_CHARACTERS = 200
@@ -126,7 +127,7 @@ def parse(text: str) -> Any:
         if number > bound:
             raise PageTooLargeError(f"got {number} {unit}, expected at most {bound}")
     for tag in _LONG_TAG.finditer(text) if len(text) > _LONG_TAG_CHARACTERS else ():
-        if len(tag.group().split(None, _MAX_ATTRIBUTES)) > _MAX_ATTRIBUTES:  # the parser compares each with each
+        if len(_QUOTED.sub("= ", tag.group()).split(None, _MAX_ATTRIBUTES)) > _MAX_ATTRIBUTES:  # the parser compares each with each
             raise PageTooLargeError(f"got a tag of {len(tag.group())} characters, expected at most {_MAX_ATTRIBUTES} attributes")
     # Plain elements: lxml.html's own classes cost as much again. "<html/>" would end the page.
     text = _CLOSED_ROOT.sub(r"\1>", text.replace("\x00", ""), count=1) if "/>" in text[:2000] else text.replace("\x00", "")
@@ -198,7 +199,9 @@ def _is_hub(structured: Structured, layout: Layout, characters: int, said: int, 
         return True
     if structured.is_article or running_text(layout) >= _MIN_RUNNING_CHARACTERS:
         return False
-    return (said >= _MIN_HUB_LINKS and characters < 60 * said) or (characters < _MIN_BODY_CHARACTERS and _headlines(layout) >= _MIN_SMALL_HUB_LINKS)
+    return (said >= _MIN_HUB_LINKS and characters < 60 * said) or (
+        characters < _MIN_BODY_CHARACTERS and _headlines(layout) >= _MIN_SMALL_HUB_LINKS
+    )
 
 
 def _headlines(layout: Layout) -> int:

@@ -31,7 +31,10 @@ _AGENCY = re.compile(
     re.IGNORECASE,
 )
 _ROLES_END = re.compile(r"\s+(?:is\s+a|is\s+an|for\s+the|of\s+the|in\s+[A-Z]\w+$|at\s+the|contributed\b).*$")
-_NO_NAME = re.compile(r"\d{2}|[:!?]|^(?:the|about|more|share|follow|a|an|by|see|all|view|unknown|anonymous|none|null|undefined|n)$|^(?:follow|share|read)\b", re.IGNORECASE)
+_NO_NAME = re.compile(
+    r"\d{2}|[:!?]|^(?:the|about|more|share|follow|a|an|by|see|all|view|unknown|anonymous|none|null|undefined|n)$|^(?:follow|share|read)\b",
+    re.IGNORECASE,
+)
 
 
 def people(text: str | tuple[str, ...], site: str = "") -> tuple[str, ...]:

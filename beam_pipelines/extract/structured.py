@@ -29,7 +29,9 @@ _AUTHORS = (
     "cxenseparse:author", "dcsext.author", "citation_author", "authors", "article.author", "article-author", "article:author:name",
 )  # fmt: skip
 _LANGUAGE = re.compile(r"[a-zA-Z]{2,3}(?:[-_][a-zA-Z0-9]{2,8})*")
-_LIVE_URL = re.compile(r"/live(?:blog|-blog|-updates?|-coverage)?/|[-/]live-(?:blog|updates?|coverage|results)\b|[-/]liveblog\b", re.IGNORECASE)
+_LIVE_URL = re.compile(
+    r"/live(?:blog|-blog|-updates?|-coverage)?/|[-/]live-(?:blog|updates?|coverage|results)\b|[-/]liveblog\b", re.IGNORECASE
+)
 _MARKUP = re.compile(r"<[^<>]{1,300}>")
 
 
@@ -88,13 +90,19 @@ def read_structured(tree: Any, url: str = "") -> Structured:
     return Structured(
         is_article=bool(item) or kind.startswith(("article", "liveblog", "news")),
         is_hub=not item and bool(kinds & HUB_TYPES),
-        headline=choose("title", _text(item.get("headline")), _text(_first(meta, "og:title", "twitter:title", "parsely-title", "sailthru.title"))),
+        headline=choose(
+            "title", _text(item.get("headline")), _text(_first(meta, "og:title", "twitter:title", "parsely-title", "sailthru.title"))
+        ),
         site_names=tuple(_site_names(item, items, meta)),
-        authors=choose("authors", tuple(_names(resolved(item.get("author"), items))) or tuple(_names(item.get("creator"))), _meta_authors(meta)),
+        authors=choose(
+            "authors", tuple(_names(resolved(item.get("author"), items))) or tuple(_names(item.get("creator"))), _meta_authors(meta)
+        ),
         published=choose("byline_date", parse_day(item.get("datePublished")), _first_day(meta, _PUBLISHED)),
         modified=choose("modified_date", parse_day(item.get("dateModified")), _first_day(meta, _MODIFIED)),
         language=_language(tree, item, meta),
-        keywords=choose("keywords", _keywords(item.get("keywords")), _keywords(meta.get("article:tag") or _first(meta, "news_keywords", "keywords"))),
+        keywords=choose(
+            "keywords", _keywords(item.get("keywords")), _keywords(meta.get("article:tag") or _first(meta, "news_keywords", "keywords"))
+        ),
         image_url=_first(meta, "og:image", "og:image:url", "og:image:secure_url", "twitter:image", "twitter:image:src")
         or _image(resolved(item.get("image"), items)),
         body=_body(item),
@@ -175,7 +183,12 @@ def _site_names(item: Mapping[str, Any], items: Sequence[Mapping[str, Any]], met
 
 def _language(tree: Any, item: Mapping[str, Any], meta: Mapping[str, Sequence[str]]) -> str:
     root = tree if tree.tag == "html" else tree.getroottree().getroot()
-    for value in (root.get("lang"), root.get("xml:lang"), item.get("inLanguage"), _first(meta, "og:locale", "language", "dc.language", "content-language")):
+    for value in (
+        root.get("lang"),
+        root.get("xml:lang"),
+        item.get("inLanguage"),
+        _first(meta, "og:locale", "language", "dc.language", "content-language"),
+    ):
         if isinstance(value, str) and _LANGUAGE.fullmatch(value.strip()):
             return value.strip().replace("_", "-")
     return ""
@@ -208,5 +221,3 @@ def _body(item: Mapping[str, Any]) -> str:
     if "<" in text:
         text = _MARKUP.sub("\n", text)
     return "\n".join(line for raw in text.splitlines() if (line := " ".join(raw.split())))
-
-

@@ -32,7 +32,8 @@ _BOILERPLATE = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _CREDIT = re.compile(
-    r"\((?:[^()/]{3,50}/[^()/]{3,50}|[^()]{0,40}\b(?:photo(?:s|graph)?|courtesy|getty|reuters|afp|illustration)\b[^()]{0,60})\)\W{0,3}$", re.IGNORECASE
+    r"\((?:[^()/]{3,50}/[^()/]{3,50}|[^()]{0,40}\b(?:photo(?:s|graph)?|courtesy|getty|reuters|afp|illustration)\b[^()]{0,60})\)\W{0,3}$",
+    re.IGNORECASE,
 )
 _RIGHTS = re.compile(r"\ball rights reserved\b|版权(?:说明|保护|声明|所有)", re.IGNORECASE)
 # Headings after which nothing of the article follows.

@@ -39,7 +39,15 @@ def check(raw: bytes) -> None:
         if page.article is not None:
             article = page.article
             assert article.title
-            for text in (article.url, article.title, article.body, article.language, article.image_url, *article.authors, *article.keywords):
+            for text in (
+                article.url,
+                article.title,
+                article.body,
+                article.language,
+                article.image_url,
+                *article.authors,
+                *article.keywords,
+            ):
                 text.encode()
             assert len(article.body) <= 50_000
             assert set(article.sources) <= {"title", "body", "authors", "byline_date", "modified_date", "keywords"}
