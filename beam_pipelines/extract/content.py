@@ -4,6 +4,8 @@ In the line of Readability and jusText: blocks of text are prose or not by lengt
 holds the page's prose is the article's body; what templates call navigation, comments or related stories is left out.
 """
 
+# ruff: noqa: RUF001 - the marks that pages are written with
+
 import dataclasses
 import re
 from collections import Counter
@@ -12,20 +14,90 @@ from typing import Any
 
 from lxml import etree
 
-from .hints import Name, is_body_name, is_lead_name, is_unseen_name, judge_name
+from .hints import Name, is_body_name, is_unseen_name, judge_name
 from .trimming import ends_article, is_boilerplate, is_portrait
 
 _SKIPPED = frozenset(
-    """
-    script style noscript template svg canvas iframe object embed applet audio video picture img map area input button select textarea
-    option datalist form nav aside footer figure figcaption head link meta math dialog menu progress meter title
-    """.split()
+    [
+        "script",
+        "style",
+        "noscript",
+        "template",
+        "svg",
+        "canvas",
+        "iframe",
+        "object",
+        "embed",
+        "applet",
+        "audio",
+        "video",
+        "picture",
+        "img",
+        "map",
+        "area",
+        "input",
+        "button",
+        "select",
+        "textarea",
+        "option",
+        "datalist",
+        "form",
+        "nav",
+        "aside",
+        "footer",
+        "figure",
+        "figcaption",
+        "head",
+        "link",
+        "meta",
+        "math",
+        "dialog",
+        "menu",
+        "progress",
+        "meter",
+        "title",
+    ]
 )
 _INLINE = frozenset(
-    """
-    a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr q rp rt ruby s samp small span strike strong
-    sub sup time tt u var wbr
-    """.split()
+    [
+        "a",
+        "abbr",
+        "acronym",
+        "b",
+        "bdi",
+        "bdo",
+        "big",
+        "cite",
+        "code",
+        "data",
+        "del",
+        "dfn",
+        "em",
+        "font",
+        "i",
+        "ins",
+        "kbd",
+        "label",
+        "mark",
+        "nobr",
+        "q",
+        "rp",
+        "rt",
+        "ruby",
+        "s",
+        "samp",
+        "small",
+        "span",
+        "strike",
+        "strong",
+        "sub",
+        "sup",
+        "time",
+        "tt",
+        "u",
+        "var",
+        "wbr",
+    ]
 )
 _HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
 _LISTS = frozenset(("ul", "ol", "dl", "table"))
@@ -94,7 +166,7 @@ class Content:
     confidence: float
 
 
-def lay_out(tree: Any) -> Layout:
+def lay_out(tree: Any) -> Layout:  # noqa: C901, PLR0912, PLR0915 - every element of every page: calls would cost as much as the work
     """Walks a parsed page once."""
     root = tree if tree.tag == "body" else next(tree.iter("body"), tree)
     layout = Layout([], [], [], [], [], [])
@@ -178,16 +250,16 @@ def _flush(blocks: list[Block], parts: list[str], linked: int, node: int) -> Non
     if whole.isspace():
         return
     share = min(1.0, linked / len(whole))
-    for piece in _BREAKS.split(whole) if _BREAK in whole else (whole,):
-        if text := " ".join(piece.split()):
-            blocks.append(Block(text, share, node, _prose_weight(text, share)))
+    pieces = _BREAKS.split(whole) if _BREAK in whole else (whole,)
+    texts = (" ".join(piece.split()) for piece in pieces)
+    blocks.extend(Block(text, share, node, _prose_weight(text, share)) for text in texts if text)
 
 
 def _prose_weight(text: str, link_share: float) -> float:
     length = len(text)
-    if length < _MIN_PROSE:  # scripts without spaces say more in a character
-        if length < _MIN_PROSE // 3 or not _SPACELESS.search(text):
-            return 0.0
+    # Scripts without spaces say more in a character.
+    if length < _MIN_PROSE and (length < _MIN_PROSE // 3 or not _SPACELESS.search(text)):
+        return 0.0
     if link_share > _MAX_LINK_SHARE or not _SENTENCE.search(text):
         return 0.0
     return length * (1.0 - link_share)
@@ -214,14 +286,14 @@ def main_content(layout: Layout, title: str = "") -> Content:
 
 def running_text(layout: Layout) -> float:
     """Characters of prose in the element with most of it directly or in its paragraphs, if these are three or more."""
-    characters: Counter[int] = Counter()
+    characters: dict[int, float] = {}
     paragraphs: Counter[int] = Counter()
     for block in layout.blocks:
         if block.prose and layout.names[block.node] is not Name.NEVER:
             holder = layout.parents[block.node] if layout.tags[block.node] in _PARAGRAPHS else block.node
-            characters[holder] += int(block.prose)
+            characters[holder] = characters.get(holder, 0.0) + block.prose
             paragraphs[holder] += 1
-    return max((count for holder, count in characters.items() if paragraphs[holder] >= _MIN_RUNNING_PARAGRAPHS), default=0)
+    return max((count for holder, count in characters.items() if paragraphs[holder] >= _MIN_RUNNING_PARAGRAPHS), default=0.0)
 
 
 def _weights(layout: Layout, aside: list[int] | None = None) -> list[float]:
@@ -252,10 +324,10 @@ def _set_aside(layout: Layout) -> list[int]:
         aside = _under(layout, elements)
         if _total([block for block in layout.blocks if aside[block.node] < 0]) >= max(_MIN_RELEASED, 0.2 * total):
             break
-        of_label: Counter[str] = Counter()
+        of_label: dict[str, float] = {}
         for node in elements:
             if aside[node] == node and layout.names[node] is Name.BOILERPLATE:  # the outermost first: others within may be what they say
-                of_label[layout.labels[node]] += weights[node]
+                of_label[layout.labels[node]] = of_label.get(layout.labels[node], 0.0) + weights[node]
         label, weight = max(of_label.items(), key=lambda item: item[1], default=("", 0.0))
         if weight < 0.4 * total or not weight:
             break
@@ -318,7 +390,7 @@ def _ancestors(layout: Layout, node: int) -> Iterator[int]:
 
 
 def _descend(layout: Layout, weights: list[float], node: int, share: float) -> int:
-    heaviest = {}
+    heaviest: dict[int, int] = {}
     for child in range(1, len(weights)):
         parent = layout.parents[child]
         if weights[child] > 0 and weights[child] > weights[heaviest.get(parent, 0)] * (parent in heaviest):

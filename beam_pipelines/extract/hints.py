@@ -1,54 +1,232 @@
 """What the names that templates give to elements say: class and id tokens of boilerplate, and of an article's body."""
 
 import enum
+import itertools
 import re
 from functools import lru_cache
 
 # Whole tokens of class and id, after splitting at anything but letters and at camelCase. A block element with one of
 # them is set aside with all that is in it, unless most of the page's prose is there (see ``content``).
 _BOILERPLATE = frozenset(
-    """
-    ad ads advert advertisement advertorial adslot affiliate sponsor sponsored outbrain taboola promo promos promotion promotional
-    respond
-    related recirc recirculation recommend recommended recommendations popular trending mostpopular mostread readnext upnext
-    morestories relatedcontent relatedlinks relatedarticles readmore seealso furthermore
-    share shares sharing sharebar social socials facebook whatsapp addthis sharedaddy tweet
-    newsletter newsletters signup subscribe subscription optin mailchimp donate donation membership
-    sidebar rail nav navbar navigation menu breadcrumb breadcrumbs pagination pager toolbar ticker masthead
-    footer colophon copyright legal disclaimer
-    caption captions figcaption credit credits wp-caption cutline
-    byline author authors bio authorbox contributor contributors
-    timestamp dateline pubdate postmeta entrymeta meta
-    tags taglist keywords topics
-    gallery slideshow carousel player
-    cookie cookies consent gdpr modal popup overlay lightbox tooltip banner interstitial
-    hidden invisible screenreader noprint printonly
-    login register poll quiz survey
-    teaser teasers pullquote standfirst
-    """.split()
+    [
+        "ad",
+        "ads",
+        "advert",
+        "advertisement",
+        "advertorial",
+        "adslot",
+        "affiliate",
+        "sponsor",
+        "sponsored",
+        "outbrain",
+        "taboola",
+        "promo",
+        "promos",
+        "promotion",
+        "promotional",
+        "respond",
+        "related",
+        "recirc",
+        "recirculation",
+        "recommend",
+        "recommended",
+        "recommendations",
+        "popular",
+        "trending",
+        "mostpopular",
+        "mostread",
+        "readnext",
+        "upnext",
+        "morestories",
+        "relatedcontent",
+        "relatedlinks",
+        "relatedarticles",
+        "readmore",
+        "seealso",
+        "furthermore",
+        "share",
+        "shares",
+        "sharing",
+        "sharebar",
+        "social",
+        "socials",
+        "facebook",
+        "whatsapp",
+        "addthis",
+        "sharedaddy",
+        "tweet",
+        "newsletter",
+        "newsletters",
+        "signup",
+        "subscribe",
+        "subscription",
+        "optin",
+        "mailchimp",
+        "donate",
+        "donation",
+        "membership",
+        "sidebar",
+        "rail",
+        "nav",
+        "navbar",
+        "navigation",
+        "menu",
+        "breadcrumb",
+        "breadcrumbs",
+        "pagination",
+        "pager",
+        "toolbar",
+        "ticker",
+        "masthead",
+        "footer",
+        "colophon",
+        "copyright",
+        "legal",
+        "disclaimer",
+        "caption",
+        "captions",
+        "figcaption",
+        "credit",
+        "credits",
+        "wp-caption",
+        "cutline",
+        "byline",
+        "author",
+        "authors",
+        "bio",
+        "authorbox",
+        "contributor",
+        "contributors",
+        "timestamp",
+        "dateline",
+        "pubdate",
+        "postmeta",
+        "entrymeta",
+        "meta",
+        "tags",
+        "taglist",
+        "keywords",
+        "topics",
+        "gallery",
+        "slideshow",
+        "carousel",
+        "player",
+        "cookie",
+        "cookies",
+        "consent",
+        "gdpr",
+        "modal",
+        "popup",
+        "overlay",
+        "lightbox",
+        "tooltip",
+        "banner",
+        "interstitial",
+        "hidden",
+        "invisible",
+        "screenreader",
+        "noprint",
+        "printonly",
+        "login",
+        "register",
+        "poll",
+        "quiz",
+        "survey",
+        "teaser",
+        "teasers",
+        "pullquote",
+        "standfirst",
+    ]
 )
-_NEVER = frozenset("comment comments commenting disqus livefyre replies reply".split())
+_NEVER = frozenset(["comment", "comments", "commenting", "disqus", "livefyre", "replies", "reply"])
 _BOILERPLATE_PAIRS = frozenset(
-    """
-    read-more more-on more-from more-stories more-news see-also up-next read-next most-read most-popular most-viewed you-may also-like
-    pull-quote screen-reader sr-only visually-hidden sign-up skip-link skip-to right-rail left-rail right-column side-bar
-    inline-related inline-photo inline-image entry-meta post-meta article-meta story-meta article-tags post-tags article-header story-header article-footer
-    post-footer entry-footer story-footer video-player photo-credit image-credit media-caption image-caption photo-caption
-    twitter-tweet instagram-media fb-post key-points call-to back-to jump-to about-author
-    """.split()
+    [
+        "read-more",
+        "more-on",
+        "more-from",
+        "more-stories",
+        "more-news",
+        "see-also",
+        "up-next",
+        "read-next",
+        "most-read",
+        "most-popular",
+        "most-viewed",
+        "you-may",
+        "also-like",
+        "pull-quote",
+        "screen-reader",
+        "sr-only",
+        "visually-hidden",
+        "sign-up",
+        "skip-link",
+        "skip-to",
+        "right-rail",
+        "left-rail",
+        "right-column",
+        "side-bar",
+        "inline-related",
+        "inline-photo",
+        "inline-image",
+        "entry-meta",
+        "post-meta",
+        "article-meta",
+        "story-meta",
+        "article-tags",
+        "post-tags",
+        "article-header",
+        "story-header",
+        "article-footer",
+        "post-footer",
+        "entry-footer",
+        "story-footer",
+        "video-player",
+        "photo-credit",
+        "image-credit",
+        "media-caption",
+        "image-caption",
+        "photo-caption",
+        "twitter-tweet",
+        "instagram-media",
+        "fb-post",
+        "key-points",
+        "call-to",
+        "back-to",
+        "jump-to",
+        "about-author",
+    ]
 )
 _BODY = frozenset(
-    "articlebody storybody postbody entrycontent postcontent articlecontent storycontent articletext storytext bodytext".split()
+    [
+        "articlebody",
+        "storybody",
+        "postbody",
+        "entrycontent",
+        "postcontent",
+        "articlecontent",
+        "storycontent",
+        "articletext",
+        "storytext",
+        "bodytext",
+    ]
 )
-_BODY_HEADS = frozenset("article story post entry news content body main".split())
-_BODY_TAILS = frozenset("body content text copy contents paragraphs".split())
+_BODY_HEADS = frozenset(["article", "story", "post", "entry", "news", "content", "body", "main"])
+_BODY_TAILS = frozenset(["body", "content", "text", "copy", "contents", "paragraphs"])
 # Names that a wrapper of the whole page carries too, with what they promise the page rather than the element.
-_FIRST = frozenset("widget widgets".split())  # as the first token only: "lb-widget-text" is a live blog's post
-_LEAD = frozenset("lead lede intro chapeau".split())
+_FIRST = frozenset(["widget", "widgets"])  # as the first token only: "lb-widget-text" is a live blog's post
+_LEAD = frozenset(["lead", "lede", "intro", "chapeau"])
 _UNSEEN = frozenset(
-    "visually-hidden visuallyhidden sr-only screen-reader-text screen-reader visually-hidden-focusable u-visually-hidden".split()
+    [
+        "visually-hidden",
+        "visuallyhidden",
+        "sr-only",
+        "screen-reader-text",
+        "screen-reader",
+        "visually-hidden-focusable",
+        "u-visually-hidden",
+    ]
 )
-_PICTURE = frozenset("caption figcaption credit credits cutline".split())
+_PICTURE = frozenset(["caption", "figcaption", "credit", "credits", "cutline"])
 _STATE = re.compile(r"^(?:has|with|no|is|js|without|hide|show|not)$")
 _TOKEN = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
@@ -79,7 +257,7 @@ def _judge(name: str) -> Name:
         return Name.NEVER
     if tokens[0] in _FIRST or any(token in _BOILERPLATE for token in tokens):
         return Name.BOILERPLATE
-    pairs = (f"{first}-{second}" for first, second in zip(tokens, tokens[1:], strict=False))
+    pairs = (f"{first}-{second}" for first, second in itertools.pairwise(tokens))
     return Name.BOILERPLATE if any(pair in _BOILERPLATE_PAIRS for pair in pairs) else Name.NEUTRAL
 
 
@@ -94,7 +272,7 @@ def is_body_name(names: str) -> bool:
         tokens = [token.lower() for token in _TOKEN.findall(name)]
         if any(token in _BODY for token in tokens):
             return True
-        if any(first in _BODY_HEADS and second in _BODY_TAILS for first, second in zip(tokens, tokens[1:], strict=False)):
+        if any(first in _BODY_HEADS and second in _BODY_TAILS for first, second in itertools.pairwise(tokens)):
             return True
     return False
 

@@ -7,12 +7,26 @@ from typing import Any
 from .loose_json import load_json
 
 ARTICLE_TYPES = frozenset(
-    """
-    article newsarticle reportagenewsarticle analysisnewsarticle blogposting liveblogposting opinionnewsarticle backgroundnewsarticle
-    askpublicnewsarticle reviewnewsarticle advertisercontentarticle satiricalarticle scholarlyarticle socialmediaposting techarticle report
-    """.split()
+    [
+        "article",
+        "newsarticle",
+        "reportagenewsarticle",
+        "analysisnewsarticle",
+        "blogposting",
+        "liveblogposting",
+        "opinionnewsarticle",
+        "backgroundnewsarticle",
+        "askpublicnewsarticle",
+        "reviewnewsarticle",
+        "advertisercontentarticle",
+        "satiricalarticle",
+        "scholarlyarticle",
+        "socialmediaposting",
+        "techarticle",
+        "report",
+    ]
 )
-HUB_TYPES = frozenset("collectionpage searchresultspage profilepage".split())
+HUB_TYPES = frozenset(["collectionpage", "searchresultspage", "profilepage"])
 _MAX_SCRIPT_CHARACTERS = 2_000_000
 _MAX_OBJECTS = 2_000
 _OPENING = re.compile(r"\s*(?:<!--|(?://|/\*)?\s*<!\[CDATA\[\s*(?:\*/)?)")
@@ -72,6 +86,7 @@ def article_item(items: Sequence[dict[str, Any]], is_page: Any) -> dict[str, Any
     """The item of the page's own article: the one whose address is the page's, else the first; {} if there is none.
 
     Args:
+      items: of :func:`read_items`.
       is_page: address → whether it is the page's.
     """
     articles = [item for item in items if types(item) & ARTICLE_TYPES]

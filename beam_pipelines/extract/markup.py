@@ -1,5 +1,7 @@
 """Bylines and dates that a page shows to its readers, for pages whose machine-readable statements lack them."""
 
+# ruff: noqa: RUF001 - the marks that pages are written with
+
 import datetime
 import re
 from collections.abc import Iterator
@@ -26,8 +28,8 @@ _POSTED = re.compile(r"publi|post|creat|issued|entry-date|dateline|date_?time|ti
 _DATES = (
     "//*[contains(@itemprop, 'date')]",
     "//time | //abbr[@title]",
-    "//*[contains(@class, 'date') or contains(@class, 'Date') or contains(@class, 'timestamp') or contains(@class, 'published') or contains(@class, 'posted')"
-    " or contains(@class, 'pubtime') or contains(@id, 'date')]",
+    "//*[contains(@class, 'date') or contains(@class, 'Date') or contains(@class, 'timestamp') or contains(@class, 'published')]",
+    "//*[contains(@class, 'posted') or contains(@class, 'pubtime') or contains(@id, 'date')]",
 )
 
 

@@ -87,8 +87,8 @@ def extract_page(html: str | bytes, url: str) -> ExtractedPage:
       PageTooLargeError: beyond ``MAX_PAGE_CHARACTERS`` or ``MAX_PAGE_TAGS``.
       ValueError, lxml errors and others of the libraries on pages they cannot read; the caller makes dead letters of them.
     """
-    text = decode(html, "") if isinstance(html, bytes) else html
-    tree = parse(text) if text else None
+    text = (decode(html, "") or "") if isinstance(html, bytes) else html
+    tree = parse(text)
     if tree is None:
         return ExtractedPage(rejection=Rejection.NO_CONTENT, detail="no markup to parse")
     structured = read_structured(tree, url)

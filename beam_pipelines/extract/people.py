@@ -1,5 +1,7 @@
 """Names of people from bylines: split, cleaned, without their papers, agencies, posts and addresses."""
 
+# ruff: noqa: RUF001 - the marks that pages are written with
+
 import re
 from collections.abc import Iterator
 

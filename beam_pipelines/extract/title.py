@@ -1,5 +1,7 @@
 """An article's title without the name of its site."""
 
+# ruff: noqa: RUF001 - the marks that pages are written with
+
 import itertools
 import re
 from collections.abc import Iterable
@@ -52,11 +54,7 @@ def _without(title: str, names: set[str]) -> str:
 
 def headings_of(tree: Any) -> list[str]:
     """Texts of the first-level headings, the first five."""
-    found = []
-    for node in itertools.islice(tree.iter("h1"), 5):
-        if text := text_of(node, _MAX_CHARACTERS):
-            found.append(text)
-    return found
+    return [text for node in itertools.islice(tree.iter("h1"), 5) if (text := text_of(node, _MAX_CHARACTERS))]
 
 
 def element_title(tree: Any) -> str:

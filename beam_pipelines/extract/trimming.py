@@ -1,5 +1,7 @@
 """Lines inside an article's element that are not of the article: calls to subscribe, related stories, authors' portraits."""
 
+# ruff: noqa: RUF001 - the marks that pages are written with
+
 import re
 
 # Whole lines, or their starts, that no article's text has; in the languages of most of the news on the web.

@@ -12,8 +12,8 @@ from newsembed.beam_pipelines import jobs, parquet
 from newsembed.beam_pipelines.crawl.fetch import Fetched
 from newsembed.beam_pipelines.crawl.warc import WarcWriter
 from newsembed.beam_pipelines.extract import JOB
-from newsembed.beam_pipelines.extract.feeds import parse_feed
 from newsembed.beam_pipelines.extract.dates import day_in_url, parse_day
+from newsembed.beam_pipelines.extract.feeds import parse_feed
 from newsembed.beam_pipelines.extract.page import extract_page
 from newsembed.beam_pipelines.extract.people import people
 from newsembed.beam_pipelines.extract.urls import canonical_url, registered_domain
