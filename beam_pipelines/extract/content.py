@@ -14,93 +14,23 @@ from typing import Any
 
 from lxml import etree
 
-from .hints import Name, is_body_name, is_unseen_name, judge_name
+from .hints import Name, is_body_name, is_unseen_name, judge_name, words
 from .trimming import ends_article, is_boilerplate, is_portrait
 
-_SKIPPED = frozenset(
-    [
-        "script",
-        "style",
-        "noscript",
-        "template",
-        "svg",
-        "canvas",
-        "iframe",
-        "object",
-        "embed",
-        "applet",
-        "audio",
-        "video",
-        "picture",
-        "img",
-        "map",
-        "area",
-        "input",
-        "button",
-        "select",
-        "textarea",
-        "option",
-        "datalist",
-        "form",
-        "nav",
-        "aside",
-        "footer",
-        "figure",
-        "figcaption",
-        "head",
-        "link",
-        "meta",
-        "math",
-        "dialog",
-        "menu",
-        "progress",
-        "meter",
-        "title",
-    ]
+_SKIPPED = words(
+    """
+    script style noscript template svg canvas iframe object embed applet audio video picture img map area input button select
+    textarea option datalist form nav aside footer figure figcaption head link meta math dialog menu progress meter title
+    """
 )
-_INLINE = frozenset(
-    [
-        "a",
-        "abbr",
-        "acronym",
-        "b",
-        "bdi",
-        "bdo",
-        "big",
-        "cite",
-        "code",
-        "data",
-        "del",
-        "dfn",
-        "em",
-        "font",
-        "i",
-        "ins",
-        "kbd",
-        "label",
-        "mark",
-        "nobr",
-        "q",
-        "rp",
-        "rt",
-        "ruby",
-        "s",
-        "samp",
-        "small",
-        "span",
-        "strike",
-        "strong",
-        "sub",
-        "sup",
-        "time",
-        "tt",
-        "u",
-        "var",
-        "wbr",
-    ]
+_INLINE = words(
+    """
+    a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr q rp rt ruby s samp small span strike
+    strong sub sup time tt u var wbr
+    """
 )
-_HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
-_LISTS = frozenset(("ul", "ol", "dl", "table"))
+_HEADINGS = words("h1 h2 h3 h4 h5 h6")
+_LISTS = words("ul ol dl table")
 _PARAGRAPHS = frozenset(("p", "li", "dd", "dt", "blockquote", "pre", *_HEADINGS))
 _BREAK = "\x1e"
 _BREAKS = re.compile(f"{_BREAK}(?:[^\\S{_BREAK}]*{_BREAK})+")

@@ -5,228 +5,53 @@ import itertools
 import re
 from functools import lru_cache
 
+
+def words(text: str) -> frozenset[str]:
+    """The words of a text, for constants that stay readable."""
+    return frozenset(text.split())
+
+
 # Whole tokens of class and id, after splitting at anything but letters and at camelCase. A block element with one of
 # them is set aside with all that is in it, unless most of the page's prose is there (see ``content``).
-_BOILERPLATE = frozenset(
-    [
-        "ad",
-        "ads",
-        "advert",
-        "advertisement",
-        "advertorial",
-        "adslot",
-        "affiliate",
-        "sponsor",
-        "sponsored",
-        "outbrain",
-        "taboola",
-        "promo",
-        "promos",
-        "promotion",
-        "promotional",
-        "respond",
-        "related",
-        "recirc",
-        "recirculation",
-        "recommend",
-        "recommended",
-        "recommendations",
-        "popular",
-        "trending",
-        "mostpopular",
-        "mostread",
-        "readnext",
-        "upnext",
-        "morestories",
-        "relatedcontent",
-        "relatedlinks",
-        "relatedarticles",
-        "readmore",
-        "seealso",
-        "furthermore",
-        "share",
-        "shares",
-        "sharing",
-        "sharebar",
-        "social",
-        "socials",
-        "facebook",
-        "whatsapp",
-        "addthis",
-        "sharedaddy",
-        "tweet",
-        "newsletter",
-        "newsletters",
-        "signup",
-        "subscribe",
-        "subscription",
-        "optin",
-        "mailchimp",
-        "donate",
-        "donation",
-        "membership",
-        "sidebar",
-        "rail",
-        "nav",
-        "navbar",
-        "navigation",
-        "menu",
-        "breadcrumb",
-        "breadcrumbs",
-        "pagination",
-        "pager",
-        "toolbar",
-        "ticker",
-        "masthead",
-        "footer",
-        "colophon",
-        "copyright",
-        "legal",
-        "disclaimer",
-        "caption",
-        "captions",
-        "figcaption",
-        "credit",
-        "credits",
-        "wp-caption",
-        "cutline",
-        "byline",
-        "author",
-        "authors",
-        "bio",
-        "authorbox",
-        "contributor",
-        "contributors",
-        "timestamp",
-        "dateline",
-        "pubdate",
-        "postmeta",
-        "entrymeta",
-        "meta",
-        "tags",
-        "taglist",
-        "keywords",
-        "topics",
-        "gallery",
-        "slideshow",
-        "carousel",
-        "player",
-        "cookie",
-        "cookies",
-        "consent",
-        "gdpr",
-        "modal",
-        "popup",
-        "overlay",
-        "lightbox",
-        "tooltip",
-        "banner",
-        "interstitial",
-        "hidden",
-        "invisible",
-        "screenreader",
-        "noprint",
-        "printonly",
-        "login",
-        "register",
-        "poll",
-        "quiz",
-        "survey",
-        "teaser",
-        "teasers",
-        "pullquote",
-        "standfirst",
-    ]
+_BOILERPLATE = words(
+    """
+    ad ads advert advertisement advertorial adslot affiliate sponsor sponsored outbrain taboola promo promos promotion promotional
+    respond related recirc recirculation recommend recommended recommendations popular trending mostpopular mostread readnext
+    upnext morestories relatedcontent relatedlinks relatedarticles readmore seealso furthermore share shares sharing sharebar
+    social socials facebook whatsapp addthis sharedaddy tweet newsletter newsletters signup subscribe subscription optin mailchimp
+    donate donation membership sidebar rail nav navbar navigation menu breadcrumb breadcrumbs pagination pager toolbar ticker
+    masthead footer colophon copyright legal disclaimer caption captions figcaption credit credits wp-caption cutline byline
+    author authors bio authorbox contributor contributors timestamp dateline pubdate postmeta entrymeta meta tags taglist keywords
+    topics gallery slideshow carousel player cookie cookies consent gdpr modal popup overlay lightbox tooltip banner interstitial
+    hidden invisible screenreader noprint printonly login register poll quiz survey teaser teasers pullquote standfirst
+    """
 )
-_NEVER = frozenset(["comment", "comments", "commenting", "disqus", "livefyre", "replies", "reply"])
-_BOILERPLATE_PAIRS = frozenset(
-    [
-        "read-more",
-        "more-on",
-        "more-from",
-        "more-stories",
-        "more-news",
-        "see-also",
-        "up-next",
-        "read-next",
-        "most-read",
-        "most-popular",
-        "most-viewed",
-        "you-may",
-        "also-like",
-        "pull-quote",
-        "screen-reader",
-        "sr-only",
-        "visually-hidden",
-        "sign-up",
-        "skip-link",
-        "skip-to",
-        "right-rail",
-        "left-rail",
-        "right-column",
-        "side-bar",
-        "inline-related",
-        "inline-photo",
-        "inline-image",
-        "entry-meta",
-        "post-meta",
-        "article-meta",
-        "story-meta",
-        "article-tags",
-        "post-tags",
-        "article-header",
-        "story-header",
-        "article-footer",
-        "post-footer",
-        "entry-footer",
-        "story-footer",
-        "video-player",
-        "photo-credit",
-        "image-credit",
-        "media-caption",
-        "image-caption",
-        "photo-caption",
-        "twitter-tweet",
-        "instagram-media",
-        "fb-post",
-        "key-points",
-        "call-to",
-        "back-to",
-        "jump-to",
-        "about-author",
-    ]
+_NEVER = words("comment comments commenting disqus livefyre replies reply")
+_BOILERPLATE_PAIRS = words(
+    """
+    read-more more-on more-from more-stories more-news see-also up-next read-next most-read most-popular most-viewed you-may
+    also-like pull-quote screen-reader sr-only visually-hidden sign-up skip-link skip-to right-rail left-rail right-column
+    side-bar inline-related inline-photo inline-image entry-meta post-meta article-meta story-meta article-tags post-tags
+    article-header story-header article-footer post-footer entry-footer story-footer video-player photo-credit image-credit
+    media-caption image-caption photo-caption twitter-tweet instagram-media fb-post key-points call-to back-to jump-to
+    about-author
+    """
 )
-_BODY = frozenset(
-    [
-        "articlebody",
-        "storybody",
-        "postbody",
-        "entrycontent",
-        "postcontent",
-        "articlecontent",
-        "storycontent",
-        "articletext",
-        "storytext",
-        "bodytext",
-    ]
+_BODY = words(
+    """
+    articlebody storybody postbody entrycontent postcontent articlecontent storycontent articletext storytext bodytext
+    """
 )
-_BODY_HEADS = frozenset(["article", "story", "post", "entry", "news", "content", "body", "main"])
-_BODY_TAILS = frozenset(["body", "content", "text", "copy", "contents", "paragraphs"])
+_BODY_HEADS = words("article story post entry news content body main")
+_BODY_TAILS = words("body content text copy contents paragraphs")
 # Names that a wrapper of the whole page carries too, with what they promise the page rather than the element.
-_FIRST = frozenset(["widget", "widgets"])  # as the first token only: "lb-widget-text" is a live blog's post
-_LEAD = frozenset(["lead", "lede", "intro", "chapeau"])
-_UNSEEN = frozenset(
-    [
-        "visually-hidden",
-        "visuallyhidden",
-        "sr-only",
-        "screen-reader-text",
-        "screen-reader",
-        "visually-hidden-focusable",
-        "u-visually-hidden",
-    ]
+_FIRST = words("widget widgets")  # as the first token only: "lb-widget-text" is a live blog's post
+_UNSEEN = words(
+    """
+    visually-hidden visuallyhidden sr-only screen-reader-text screen-reader visually-hidden-focusable u-visually-hidden
+    """
 )
-_PICTURE = frozenset(["caption", "figcaption", "credit", "credits", "cutline"])
+_PICTURE = words("caption figcaption credit credits cutline")
 _STATE = re.compile(r"^(?:has|with|no|is|js|without|hide|show|not)$")
 _TOKEN = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
@@ -239,7 +64,7 @@ class Name(enum.IntEnum):
     NEVER = 2  # readers' comments and the like: never, however much text there is
 
 
-@lru_cache(maxsize=50_000)
+@lru_cache(maxsize=20_000)
 def judge_name(names: str) -> Name:
     """What class and id names say of an element.
 
@@ -261,7 +86,7 @@ def _judge(name: str) -> Name:
     return Name.BOILERPLATE if any(pair in _BOILERPLATE_PAIRS for pair in pairs) else Name.NEUTRAL
 
 
-@lru_cache(maxsize=50_000)
+@lru_cache(maxsize=20_000)
 def is_body_name(names: str) -> bool:
     """Whether class and id names are those of an article's body: "story-body", "entry-content", "articleText".
 
@@ -277,13 +102,7 @@ def is_body_name(names: str) -> bool:
     return False
 
 
-@lru_cache(maxsize=50_000)
-def is_lead_name(names: str) -> bool:
-    """Whether class names are those of an article's first paragraph, set apart by its size: "article__lead"."""
-    return any(token in _LEAD for name in names[:1000].split() for token in map(str.lower, _TOKEN.findall(name)))
-
-
-@lru_cache(maxsize=50_000)
+@lru_cache(maxsize=20_000)
 def is_unseen_name(names: str) -> bool:
     """Whether a class of an inline element says that its text is for screen readers, or a picture's."""
     return any(name.lower() in _UNSEEN or any(token.lower() in _PICTURE for token in _TOKEN.findall(name)) for name in names[:1000].split())

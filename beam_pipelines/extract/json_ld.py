@@ -4,29 +4,17 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from .hints import words
 from .loose_json import load_json
 
-ARTICLE_TYPES = frozenset(
-    [
-        "article",
-        "newsarticle",
-        "reportagenewsarticle",
-        "analysisnewsarticle",
-        "blogposting",
-        "liveblogposting",
-        "opinionnewsarticle",
-        "backgroundnewsarticle",
-        "askpublicnewsarticle",
-        "reviewnewsarticle",
-        "advertisercontentarticle",
-        "satiricalarticle",
-        "scholarlyarticle",
-        "socialmediaposting",
-        "techarticle",
-        "report",
-    ]
+ARTICLE_TYPES = words(
+    """
+    article newsarticle reportagenewsarticle analysisnewsarticle blogposting liveblogposting opinionnewsarticle
+    backgroundnewsarticle askpublicnewsarticle reviewnewsarticle advertisercontentarticle satiricalarticle scholarlyarticle
+    socialmediaposting techarticle report
+    """
 )
-HUB_TYPES = frozenset(["collectionpage", "searchresultspage", "profilepage"])
+HUB_TYPES = words("collectionpage searchresultspage profilepage")
 _MAX_SCRIPT_CHARACTERS = 2_000_000
 _MAX_OBJECTS = 2_000
 _OPENING = re.compile(r"\s*(?:<!--|(?://|/\*)?\s*<!\[CDATA\[\s*(?:\*/)?)")
