@@ -24,7 +24,7 @@ class Body:
     source: str
 
 
-def read_body(html: str, layout: Layout, url: str, title: str, stated: str) -> Body:
+def read_body(html: str, layout: Layout, url: str, title: str, stated: str, *, live_blog: bool) -> Body:
     """The text of a page's article, at most 50 000 characters.
 
     Args:
@@ -32,9 +32,10 @@ def read_body(html: str, layout: Layout, url: str, title: str, stated: str) -> B
       layout: of the same page.
       url: where it was fetched.
       title: the article's.
+      live_blog: see :func:`~.content.main_content`.
       stated: the text that the page's JSON-LD carries, or "".
     """
-    fast = main_content(layout, title)
+    fast = main_content(layout, title, live_blog=live_blog)
     own = fast.text[:_MAX_BODY_CHARACTERS]
     if len(stated) >= _MIN_STATED_CHARACTERS:
         precision, recall = _overlap(own, stated)

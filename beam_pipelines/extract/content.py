@@ -38,6 +38,10 @@ _MAX_LABEL = 500
 _MAX_MARKED = 1_000
 _MIN_PROSE = 60
 _MIN_RELEASED = 400
+_MIN_STORY = 300
+_MIN_POSTS = 0.7
+_MAX_LABEL_TEXT = 100
+_MAX_AFTER_END = 0.5
 _MAX_RELEASES = 5
 _MIN_RUNNING_PARAGRAPHS = 3
 _MAX_LINK_SHARE = 0.4
@@ -195,19 +199,22 @@ def _prose_weight(text: str, link_share: float) -> float:
     return length * (1.0 - link_share)
 
 
-def main_content(layout: Layout, title: str = "") -> Content:
+def main_content(layout: Layout, title: str = "", *, live_blog: bool = False) -> Content:
     """The article's text on a page.
 
     Args:
       layout: of :func:`lay_out`.
       title: the article's title, which is no part of the body.
+      live_blog: the page is a report in posts, all of which are its text.
     """
     aside = _set_aside(layout)
     weights = _weights(layout, aside)
     total = weights[0] if weights else 0.0
     if not total:
         return Content("", 0.0)
-    root = _body_element(layout, weights, {block.node for block in layout.blocks if aside[block.node] < 0})
+    root, total = _body_element(layout, weights, {block.node for block in layout.blocks if aside[block.node] < 0})
+    if live_blog and weights[root] < _MIN_POSTS * weights[0]:
+        root, total = _descend(layout, weights, 0, 0.85), weights[0]
     inside = _inside(layout, root)
     candidates = [block for block in layout.blocks if inside[block.node] and aside[block.node] < 0]
     kept = _trimmed(_without_lists(layout, root, candidates), layout, title)
@@ -278,11 +285,12 @@ def _total(blocks: list[Block]) -> float:
     return sum(block.prose for block in blocks)
 
 
-def _body_element(layout: Layout, weights: list[float], holders: set[int]) -> int:
-    """The element that holds the article: one that is marked so, or the deepest with nearly all of the prose."""
-    total = weights[0]
-    marked = [node for node, body in enumerate(layout.bodies) if body and weights[node] >= 0.1 * total]
-    articles = [node for node, tag in enumerate(layout.tags) if tag == "article" and weights[node] >= 0.25 * total]
+def _body_element(layout: Layout, weights: list[float], holders: set[int]) -> tuple[int, float]:
+    """(the element that holds the article, the prose of its page): one that is marked so, or the deepest with nearly all of the prose."""
+    page, total = _first_story(layout, weights)
+    inside = _inside(layout, page)
+    marked = [node for node, body in enumerate(layout.bodies) if body and inside[node] and weights[node] >= 0.1 * total]
+    articles = [node for node, tag in enumerate(layout.tags) if tag == "article" and inside[node] and weights[node] >= 0.25 * total]
     for nodes in (marked, articles):
         if nodes:
             top = max(weights[node] for node in nodes)
@@ -290,8 +298,25 @@ def _body_element(layout: Layout, weights: list[float], holders: set[int]) -> in
             first = next(node for node in nodes if weights[node] >= 0.5 * top)
             whole = _joined(layout, first, holders)
             if weights[whole] >= 0.4 * total or len(nodes) > 1:
-                return _descend(layout, weights, whole, 0.95)
-    return _descend(layout, weights, 0, 0.85)
+                others = [node for node in nodes if nodes is marked and not _nested(layout, node, whole)]
+                outermost = [node for node in others if not any(node != other and other in _ancestors(layout, node) for other in others)]
+                return _descend(layout, weights, whole, 0.95), total - sum(weights[node] for node in outermost)
+    return _descend(layout, weights, page, 0.85), total
+
+
+def _first_story(layout: Layout, weights: list[float]) -> tuple[int, float]:
+    """(element, prose) of the first of several whole stories on a page, each an ``article`` with a first heading; else of all of it."""
+    stories: list[int] = []
+    for node, tag in enumerate(layout.tags):
+        if tag == "h1":
+            story = next((above for above in _ancestors(layout, node) if layout.tags[above] == "article"), -1)
+            if story >= 0 and story not in stories and weights[story] >= _MIN_STORY:
+                stories.append(story)
+                if len(stories) > 1:
+                    break
+    if len(stories) < 2 or stories[0] in _ancestors(layout, stories[1]) or stories[1] in _ancestors(layout, stories[0]):
+        return 0, weights[0]
+    return stories[0], weights[stories[0]]
 
 
 def _joined(layout: Layout, first: int, holders: set[int]) -> int:
@@ -311,6 +336,10 @@ def _joined(layout: Layout, first: int, holders: set[int]) -> int:
     lines = [{part, *_ancestors(layout, part)} for part in marked]
     lines = [line for line in lines if around in line]
     return next((node for node in (first, *above) if all(node in line for line in lines)), first)
+
+
+def _nested(layout: Layout, node: int, other: int) -> bool:
+    return node == other or node in _ancestors(layout, other) or other in _ancestors(layout, node)
 
 
 def _ancestors(layout: Layout, node: int) -> Iterator[int]:
@@ -370,14 +399,19 @@ def _stands(block: Block, tag: str, holders: frozenset[str]) -> bool:
 
 
 def _trimmed(blocks: list[Block], layout: Layout, title: str) -> list[Block]:
+    """Leaves out calls and labels, and what follows the article."""
     kept: list[Block] = []
     wanted = title.casefold().strip()
+    before, after = 0.0, _total(blocks)
     for block in blocks:
         heading = layout.tags[block.node] in _HEADINGS
-        short = len(block.text) < 100
-        if short and (heading or block.text.endswith(":") or not block.prose) and kept and ends_article(block.text):
-            break
-        if is_boilerplate(block.text) or (block.text.casefold() == wanted) or layout.tags[block.node] == "h1":
+        if len(block.text) < _MAX_LABEL_TEXT and (heading or not block.prose) and ends_article(block.text):
+            # Between paragraphs it is a box that the template put there.
+            if after <= _MAX_AFTER_END * before:
+                break
+            continue
+        before, after = before + block.prose, after - block.prose
+        if is_boilerplate(block.text) or block.text.casefold() == wanted or layout.tags[block.node] == "h1":
             continue
         kept.append(block)
     while kept and (layout.tags[kept[-1].node] in _HEADINGS or is_portrait(kept[-1].text)):

@@ -14,7 +14,6 @@ ARTICLE_TYPES = words(
     socialmediaposting techarticle report
     """
 )
-HUB_TYPES = words("collectionpage searchresultspage profilepage")
 _MAX_SCRIPT_CHARACTERS = 2_000_000
 _MAX_OBJECTS = 2_000
 _OPENING = re.compile(r"\s*(?:<!--|(?://|/\*)?\s*<!\[CDATA\[\s*(?:\*/)?)")

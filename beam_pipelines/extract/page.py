@@ -23,9 +23,14 @@ from .urls import canonical_url
 
 MAX_PAGE_CHARACTERS = 20_000_000
 MAX_PAGE_TAGS = 300_000
+# The last part of an address that names one thing: many words, a number, a file.
+_ITEM = re.compile(r"(?:[^/-]+-){4}[^/]*/?$|\d{5}[^/]*/?$")
 _LONG_TAG_CHARACTERS, _MAX_ATTRIBUTES = 5_000, 1_000
-_QUOTED = re.compile(r"""=\s*(?:"[^"]*"|'[^']*')""")
-_LONG_TAG = re.compile(rf"<[^<>]{{{_LONG_TAG_CHARACTERS},}}")
+_LONG_TAG = re.compile(rf"<[a-zA-Z][^<>]{{{_LONG_TAG_CHARACTERS},}}")
+# Script after a "<" is no tag: its quotes and brackets do not follow a name and a "=".
+_MANY_ATTRIBUTES = re.compile(
+    r"<[a-zA-Z][\w:-]{0,40}(?>\s+[^\s=<>\"'/]+(?>\s*=\s*(?>\"[^\"]*\"|'[^']*'|[^\s\"'<>]+))?){" + str(_MAX_ATTRIBUTES) + "}"
+)
 _CLOSED_ROOT = re.compile(r"(<html\b[^<>]{0,1000}?)\s*/>", re.IGNORECASE)
 _MIN_BODY_CHARACTERS = 200
 _MIN_HUB_LINKS = 8
@@ -98,11 +103,10 @@ def extract_page(html: str | bytes, url: str) -> ExtractedPage:
     headings = headings_of(tree)
     title = _title(tree, structured, headings, page_url)
     said = sum(1 for _, words in links if len(words.split()) >= _MIN_LINK_WORDS)
-    front = urlsplit(page_url).path == "/"
-    if _is_hub(structured, layout, _unlinked(layout), said, front=front):
+    if _is_hub(structured, layout, page_url, _unlinked(layout), said):
         return ExtractedPage(hub_title=title or page_url, links=links)
-    body = read_body(text, layout, url, headings[0] if headings else title, structured.body)
-    if _is_hub(structured, layout, len(body.text), said, front=front):
+    body = read_body(text, layout, url, headings[0] if headings else title, structured.body, live_blog=structured.live_blog)
+    if _is_hub(structured, layout, page_url, len(body.text), said):
         return ExtractedPage(hub_title=title or page_url, links=links)
     if len(body.text) < _MIN_BODY_CHARACTERS and not structured.is_article:
         return ExtractedPage(
@@ -127,7 +131,7 @@ def parse(text: str) -> Any:
         if number > bound:
             raise PageTooLargeError(f"got {number} {unit}, expected at most {bound}")
     for tag in _LONG_TAG.finditer(text) if len(text) > _LONG_TAG_CHARACTERS else ():
-        if len(_QUOTED.sub("= ", tag.group()).split(None, _MAX_ATTRIBUTES)) > _MAX_ATTRIBUTES:  # the parser compares each with each
+        if _MANY_ATTRIBUTES.match(tag.group()):  # the parser compares each with each
             raise PageTooLargeError(f"got a tag of {len(tag.group())} characters, expected at most {_MAX_ATTRIBUTES} attributes")
     # Plain elements: lxml.html's own classes cost as much again. "<html/>" would end the page.
     text = _CLOSED_ROOT.sub(r"\1>", text.replace("\x00", ""), count=1) if "/>" in text[:2000] else text.replace("\x00", "")
@@ -190,18 +194,18 @@ def _title(tree: Any, structured: Structured, headings: list[str], url: str) -> 
     return clean_title(title, structured.site_names, url, headings)
 
 
-def _is_hub(structured: Structured, layout: Layout, characters: int, said: int, *, front: bool) -> bool:
+def _is_hub(structured: Structured, layout: Layout, url: str, characters: int, said: int) -> bool:
     """Many headlines as links and no text that outweighs them, on a page that does not call itself an article.
 
     A site's front page needs the headlines only: some call themselves articles (NPR, NBC), some print whole teasers.
     """
-    if said >= _MIN_HUB_LINKS and front:
+    if said >= _MIN_HUB_LINKS and urlsplit(url).path == "/":
         return True
-    if structured.is_article or running_text(layout) >= _MIN_RUNNING_CHARACTERS:
+    if structured.is_article or structured.is_video or running_text(layout) >= _MIN_RUNNING_CHARACTERS:
         return False
-    return (said >= _MIN_HUB_LINKS and characters < 60 * said) or (
-        characters < _MIN_BODY_CHARACTERS and _headlines(layout) >= _MIN_SMALL_HUB_LINKS
-    )
+    if said >= _MIN_HUB_LINKS and characters < 60 * said:
+        return True
+    return not _ITEM.search(urlsplit(url).path) and (characters < _MIN_BODY_CHARACTERS and _headlines(layout) >= _MIN_SMALL_HUB_LINKS)
 
 
 def _headlines(layout: Layout) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from .dates import parse_day
-from .json_ld import HUB_TYPES, article_item, read_items, resolved, types
+from .json_ld import article_item, read_items, resolved, types
 from .urls import canonical_url
 
 JSON_LD, META = "json-ld", "meta"
@@ -41,7 +41,7 @@ class Structured:
 
     Attributes:
       is_article: the page calls itself one.
-      is_hub: it calls itself a collection.
+      is_video: it calls itself a film.
       site_names: what the site is called, for taking it off titles and bylines.
       body: the article's text, where JSON-LD carries it.
       paywalled: readers without a subscription do not get the whole text.
@@ -50,7 +50,7 @@ class Structured:
     """
 
     is_article: bool = False
-    is_hub: bool = False
+    is_video: bool = False
     headline: str = ""
     site_names: tuple[str, ...] = ()
     authors: tuple[str, ...] = ()
@@ -84,12 +84,11 @@ def read_structured(tree: Any, url: str = "") -> Structured:
             sources[field] = JSON_LD if from_json_ld else META
         return from_json_ld or from_meta
 
-    kinds = set().union(*(types(one) for one in items)) if items else set()
     kind = _first(meta, "og:type").lower()
     live_blog = "liveblogposting" in types(item) or "live" in kind or bool(_LIVE_URL.search(url))
     return Structured(
         is_article=bool(item) or kind.startswith(("article", "liveblog", "news")),
-        is_hub=not item and bool(kinds & HUB_TYPES),
+        is_video=kind.startswith("video"),
         headline=choose(
             "title", _text(item.get("headline")), _text(_first(meta, "og:title", "twitter:title", "parsely-title", "sailthru.title"))
         ),
