@@ -79,7 +79,7 @@ class Article:
       url: canonical URL.
       publisher: registered domain of ``url``, or the source's name in pre-extracted input.
       byline_date: UTC day of first publication; ``None`` until known.
-      date_source: where ``byline_date`` was read (json-ld, meta, markup, text, url, given).
+      date_source: where ``byline_date`` was read (json-ld, meta, markup, text, url, feed, given).
       language: BCP-47 tag, "" if unknown.
       anchor_texts: texts of links on other pages that point here.
       image_hash: 8 bytes, wavelet hash of the thumbnail.

@@ -1,6 +1,7 @@
 """First phase of ``extract``: every record of a slice becomes an article, a hub, an image hash or a dead letter."""
 
 import dataclasses
+import datetime
 from typing import Any
 
 from ..parquet import ParquetShardWriter
@@ -11,6 +12,7 @@ from .feeds import Feed
 from .isolation import Limits, PageMemoryError, PageReadError, PageTimeoutError, reader
 from .page import ArticlePage, ExtractedPage, PageTooLargeError, as_fields
 from .payload import read_payload
+from .people import people
 from .rows import row_to_article
 from .sources import Response, Slice, read_rows, read_warc
 from .urls import canonical_url, registered_domain
@@ -29,6 +31,15 @@ class Link:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class FeedStatement:
+    """What a feed states of one of its entries: the target's doc_id, its day of publication, its authors as names."""
+
+    target: str
+    byline_date: datetime.date | None
+    authors: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class ImageHash:
     """The wavelet hash of a fetched image, by its canonical URL."""
 
@@ -38,18 +49,23 @@ class ImageHash:
 
 @dataclasses.dataclass
 class Outputs:
-    """The four intermediate streams of a slice."""
+    """The five intermediate streams of a slice."""
 
     articles: ParquetShardWriter[Article]
     hubs: ParquetShardWriter[Hub]
     links: ParquetShardWriter[Link]
     images: ParquetShardWriter[ImageHash]
+    statements: ParquetShardWriter[FeedStatement]
 
 
 def read_slice(shard: Shard, piece: Slice, limits: Limits) -> None:
     """Shard function: reads one slice of input; what a response holds is read within ``limits``, by a process of its own."""
     outputs = Outputs(
-        shard.records("_articles", Article), shard.records("_hubs", Hub), shard.records("_links", Link), shard.records("_images", ImageHash)
+        shard.records("_articles", Article),
+        shard.records("_hubs", Hub),
+        shard.records("_links", Link),
+        shard.records("_images", ImageHash),
+        shard.records("_statements", FeedStatement),
     )
     if piece.kind == "warc":
         for response in read_warc(piece):
@@ -97,6 +113,9 @@ def _read_payload(shard: Shard, outputs: Outputs, response: Response, kind: str,
         return
     if isinstance(found, Feed):
         _write_hub(shard, outputs, response.url, found.title, HubKind.FEED, found.entries)
+        for link, day, authors in found.stated:
+            if target := canonical_url(link, response.url):
+                outputs.statements.write(FeedStatement(make_doc_id(target), day, people(authors)))
     elif isinstance(found, bytes):
         outputs.images.write(ImageHash(canonical_url(response.url), found))
         shard.written()
@@ -173,4 +192,4 @@ def _read_rows(shard: Shard, outputs: Outputs, piece: Slice) -> None:
         outputs.hubs.write(Hub(make_doc_id(url), url, publisher, feed, HubKind.FEED.value, tuple(sorted(members))))
 
 
-__all__ = ["Feed", "ImageHash", "Link", "decode", "read_slice"]
+__all__ = ["Feed", "FeedStatement", "ImageHash", "Link", "decode", "read_slice"]

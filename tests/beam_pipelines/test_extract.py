@@ -132,6 +132,45 @@ def test_every_broken_response_gets_a_reason_and_nothing_else_is_lost(tmp_path):
     assert {letter.key for letter in letters(tmp_path)} >= {"http://s.example/junk", "http://s.example/gone"}
 
 
+def test_a_feed_says_what_its_pages_do_not(tmp_path):
+    bare = f"<html><head><title>Council raises embankment</title></head><body><article>{BODY}</article></body></html>"
+    feed = """<rss xmlns:dc="http://purl.org/dc/elements/1.1/"><channel><title>Floods</title>
+      <item><title>One</title><link>http://s.example/a/1</link><pubDate>Mon, 01 Mar 2021 23:30:00 -0500</pubDate><dc:creator>By Ann Lee and Bo Chen</dc:creator></item>
+      <item><title>Two</title><link>http://s.example/a/2</link><pubDate>Tue, 09 Mar 2021 10:00:00 GMT</pubDate></item></channel></rss>"""
+    path = warc(
+        tmp_path / "a.warc.gz",
+        [
+            ("http://s.example/a/1", "text/html", bare),
+            ("http://s.example/a/2", "text/html", article_page()),
+            ("http://s.example/f", "text/xml", feed),
+        ],
+    )
+    assert run(tmp_path, warc=[path])["out"] == 3
+    one, two = sorted(parquet.read_stream(str(tmp_path / "out/articles"), Article), key=lambda article: article.url)
+    assert (one.byline_date, one.date_source, one.authors) == (datetime.date(2021, 3, 2), "feed", ("Ann Lee", "Bo Chen"))
+    assert one.sources == ("authors: feed", "body: markup", "byline_date: feed", "title: markup")
+    assert (two.byline_date, two.date_source) == (datetime.date(2021, 3, 2), "json-ld"), "the page's own word goes first"
+
+
+def test_link_texts_that_most_pages_use_come_first_and_are_capped(tmp_path):
+    pages = [("http://s.example/a/1", "text/html", article_page())]
+    for number in range(30):
+        texts = [f"A text of hub {number} only", "The text of every hub"]
+        links = "".join(f'<li><a href="http://s.example/a/1">{text}</a></li>' for text in texts)
+        others = "".join(f'<li><a href="http://s.example/b/{n}">Another headline, number {n}</a></li>' for n in range(9))
+        pages.append(
+            (
+                f"http://s.example/hub-{number}",
+                "text/html",
+                f"<html><title>Hub {number}</title><body><ul>{links}{others}</ul></body></html>",
+            )
+        )
+    run(tmp_path, warc=[warc(tmp_path / "a.warc.gz", pages)])
+    (article,) = parquet.read_stream(str(tmp_path / "out/articles"), Article)
+    assert len(article.anchor_texts) == 20
+    assert article.anchor_texts[0] == "The text of every hub"
+
+
 def test_rows_of_jsonl_and_parquet(tmp_path):
     import zstandard
 
