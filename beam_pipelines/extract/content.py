@@ -259,7 +259,7 @@ def _set_aside(layout: Layout) -> list[int]:
             if name is Name.NEVER or (name is Name.BOILERPLATE and layout.labels[node] not in released)
         }
         aside = _under(layout, elements)
-        if _total([block for block in layout.blocks if aside[block.node] < 0]) >= max(_MIN_RELEASED, 0.2 * total):
+        if _total([block for block in layout.blocks if aside[block.node] < 0]) >= max(_MIN_RELEASED, (0.1 if released else 0.2) * total):
             break
         of_label: dict[str, float] = {}
         for node in elements:
