@@ -14,7 +14,7 @@ from typing import Any
 
 from lxml import etree
 
-from .hints import Name, is_body_name, is_unseen_name, judge_name, words
+from .hints import Name, is_unseen_name, judged, words
 from .trimming import ends_article, is_boilerplate, is_portrait
 
 _SKIPPED = words(
@@ -165,11 +165,13 @@ _UNNAMED = ("", Name.NEUTRAL, False)
 def _judge(element: Any, tag: str) -> tuple[str, Name, bool]:
     """Class and id of a block element, what they promise, and whether it is marked as an article's body."""
     label = f"{element.get('class', '')} {element.get('id', '')}"[:_MAX_LABEL]
-    name = judge_name(label) if label != " " and tag not in ("body", "html") else Name.NEUTRAL
+    name, body = judged(label) if label != " " else (Name.NEUTRAL, False)
+    if tag in ("body", "html"):
+        name = Name.NEUTRAL
     # Whole pages are hidden until a script shows them, so this too yields where most of the prose is.
     if name is Name.NEUTRAL and (element.get("hidden") is not None or _HIDDEN.search(element.get("style", ""))):
         label, name = "hidden", Name.BOILERPLATE
-    return label, name, "articlebody" in element.get("itemprop", "").lower() or (label != " " and is_body_name(label))
+    return label, name, body or "articlebody" in element.get("itemprop", "").lower()
 
 
 def _is_unseen(element: Any) -> bool:
@@ -219,6 +221,11 @@ def main_content(layout: Layout, title: str = "", *, live_blog: bool = False) ->
     candidates = [block for block in layout.blocks if inside[block.node] and aside[block.node] < 0]
     kept = _trimmed(_without_lists(layout, root, candidates), layout, title)
     return Content("\n".join(block.text for block in kept), min(1.0, sum(block.prose for block in kept) / total))
+
+
+def all_prose(layout: Layout) -> float:
+    """Characters of prose on the page, set aside or not."""
+    return _total(layout.blocks)
 
 
 def running_text(layout: Layout) -> float:

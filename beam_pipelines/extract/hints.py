@@ -87,6 +87,11 @@ def _judge(name: str) -> Name:
 
 
 @lru_cache(maxsize=20_000)
+def judged(names: str) -> tuple[Name, bool]:
+    """Both of :func:`judge_name` and :func:`is_body_name`, remembered: templates repeat themselves."""
+    return judge_name(names), is_body_name(names)
+
+
 def is_body_name(names: str) -> bool:
     """Whether class and id names are those of an article's body: "story-body", "entry-content", "articleText".
 

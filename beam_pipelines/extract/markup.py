@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from lxml import etree
+
 from .content import Layout
 from .dates import day_in_text, parse_day
 from .hints import Name, judge_name
@@ -14,10 +16,13 @@ from .nodes import text_of
 
 _MAX_BYLINE = 200
 _MAX_CANDIDATES = 60
-_BYLINES = (
-    "//*[contains(@itemprop, 'author') or contains(@rel, 'author')]",
-    "//*[contains(@class, 'byline') or contains(@class, 'Byline') or contains(@data-testid, 'byline') or contains(@id, 'byline')]",
-    "//*[contains(@class, 'author') or contains(@class, 'Author')]",
+_BYLINES = tuple(
+    etree.XPath(path)
+    for path in (
+        "//*[contains(@itemprop, 'author') or contains(@rel, 'author')]",
+        "//*[contains(@class, 'byline') or contains(@class, 'Byline') or contains(@data-testid, 'byline') or contains(@id, 'byline')]",
+        "//*[contains(@class, 'author') or contains(@class, 'Author')]",
+    )
 )
 _BY_LINE = re.compile(
     r"^\W*(?:(?:written|posted|published|reported|story)\s+)?(?:by|von|por|par|di)[\s:]+(?=\S{2,}\s+\S{2,})", re.IGNORECASE
@@ -25,11 +30,14 @@ _BY_LINE = re.compile(
 _NAME_CASE = re.compile(r"^\W*\S+(?:\s+\S+)?[\s:]+(?:[^\W\d_][\w.’'-]*\s+)*?[A-ZÀ-Þ\u0400-\u042f]")
 _UPDATED = re.compile(r"updat|modif|edit|actuali|aktualis|mis à jour|обновл", re.IGNORECASE)
 _POSTED = re.compile(r"publi|post|creat|issued|entry-date|dateline|date_?time|timestamp|byline", re.IGNORECASE)
-_DATES = (
-    "//*[contains(@itemprop, 'date')]",
-    "//time | //abbr[@title]",
-    "//*[contains(@class, 'date') or contains(@class, 'Date') or contains(@class, 'timestamp') or contains(@class, 'published')]",
-    "//*[contains(@class, 'posted') or contains(@class, 'pubtime') or contains(@id, 'date')]",
+_DATES = tuple(
+    etree.XPath(path)
+    for path in (
+        "//*[contains(@itemprop, 'date')]",
+        "//time | //abbr[@title]",
+        "//*[contains(@class, 'date') or contains(@class, 'Date') or contains(@class, 'timestamp') or contains(@class, 'published')]",
+        "//*[contains(@class, 'posted') or contains(@class, 'pubtime') or contains(@id, 'date')]",
+    )
 )
 
 
@@ -59,9 +67,9 @@ def bylines(tree: Any, layout: Layout) -> tuple[str, ...]:
     return ()
 
 
-def _candidates(tree: Any, path: str) -> Iterator[Any]:
+def _candidates(tree: Any, path: etree.XPath) -> Iterator[Any]:
     """The first elements of a path that stand in no comment, list of other stories or foot."""
-    for node in tree.xpath(path)[:_MAX_CANDIDATES]:
+    for node in path(tree)[:_MAX_CANDIDATES]:
         if node.tag in ("meta", "link", "script", "html", "body", "article", "main"):
             continue
         for above in node.iterancestors():
