@@ -8,6 +8,7 @@ ends it when a page takes too long, and its address space is limited. The next p
 
 import contextlib
 import dataclasses
+import gc
 import os
 import pickle
 import select
@@ -173,6 +174,7 @@ def serve(seconds: float, megabytes: int) -> None:
     os.dup2(2, 1)  # what a library prints is no answer
     from . import payload  # noqa: F401 - imported before the clock and the memory limit are a page's
 
+    gc.freeze()  # what is imported stays
     _limit_memory(megabytes)
     _send(answers, ("ready", None))
     while header := calls.read(_HEADER.size):
