@@ -13,7 +13,7 @@ _MIN_STATED_CHARACTERS = 250
 _SURE = 0.5
 _MAX_SLOW_CHARACTERS, _MAX_SLOW_TAGS = 3_000_000, 30_000
 _AGREE = 0.8
-_ALL = 0.5  # of the prose on the page, wherever it is: a short text of a film or a picture, to which the slow extractor adds labels only
+_ALL = 0.3  # of the prose on the page, wherever it is: to the few lines of a film or a picture the slow extractor adds labels only
 _WORD = re.compile(r"\w+")
 
 
@@ -45,7 +45,7 @@ def read_body(html: str, layout: Layout, url: str, title: str, stated: str, *, l
             return Body(own, MARKUP)
         if precision >= _AGREE and len(stated) > len(own):
             return Body(stated[:_MAX_BODY_CHARACTERS], JSON_LD)
-    elif fast.confidence >= _SURE and (len(own) >= _MIN_BODY_CHARACTERS or len(own) >= _ALL * all_prose(layout)):
+    elif fast.confidence >= _SURE and len(own) >= min(_MIN_BODY_CHARACTERS, max(1.0, _ALL * all_prose(layout))):
         return Body(own, MARKUP)
     slow = slow_text(html, url)[:_MAX_BODY_CHARACTERS]
     if len(stated) >= _MIN_STATED_CHARACTERS:

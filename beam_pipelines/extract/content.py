@@ -38,6 +38,7 @@ _MAX_LABEL = 500
 _MAX_MARKED = 1_000
 _MIN_PROSE = 60
 _MIN_RELEASED = 400
+_MIN_REMAINING = 0.05
 _MIN_STORY = 300
 _MIN_POSTS = 0.7
 _MAX_LABEL_TEXT = 100
@@ -256,8 +257,9 @@ def _set_aside(layout: Layout) -> list[int]:
 
     A name that would set most of the page's prose aside means something else there ("has-sidebar", "widget-content").
     """
-    total = _total(layout.blocks)
-    weights = _weights(layout)
+    never = _under(layout, {node for node, name in enumerate(layout.names) if name is Name.NEVER})
+    total = _total([block for block in layout.blocks if never[block.node] < 0])
+    weights = _weights(layout, never)
     released: set[str] = set()
     for _ in range(_MAX_RELEASES):
         elements = {
@@ -266,15 +268,16 @@ def _set_aside(layout: Layout) -> list[int]:
             if name is Name.NEVER or (name is Name.BOILERPLATE and layout.labels[node] not in released)
         }
         aside = _under(layout, elements)
-        if _total([block for block in layout.blocks if aside[block.node] < 0]) >= max(_MIN_RELEASED, (0.1 if released else 0.2) * total):
-            break
+        remaining = _total([block for block in layout.blocks if aside[block.node] < 0])
+        if remaining >= max(_MIN_RELEASED, (0.1 if released else 0.2) * total):
+            return aside
         of_label: dict[str, float] = {}
         for node in elements:
             if aside[node] == node and layout.names[node] is Name.BOILERPLATE:  # the outermost first: others within may be what they say
                 of_label[layout.labels[node]] = of_label.get(layout.labels[node], 0.0) + weights[node]
         label, weight = max(of_label.items(), key=lambda item: item[1], default=("", 0.0))
         if weight < 0.4 * total or not weight:
-            break
+            return aside if remaining >= _MIN_REMAINING * total else never
         released.add(label)
     return aside
 
