@@ -96,7 +96,9 @@ def read_structured(tree: Any, url: str = "") -> Structured:
         authors=choose(
             "authors", tuple(_names(resolved(item.get("author"), items))) or tuple(_names(item.get("creator"))), _meta_authors(meta)
         ),
-        published=choose("byline_date", parse_day(item.get("datePublished")), _first_day(meta, _PUBLISHED)),
+        published=choose(
+            "byline_date", parse_day(item.get("datePublished")) or parse_day(item.get("dateCreated")), _first_day(meta, _PUBLISHED)
+        ),
         modified=choose("modified_date", parse_day(item.get("dateModified")), _first_day(meta, _MODIFIED)),
         language=_language(tree, item, meta),
         keywords=choose(

@@ -152,6 +152,16 @@ def test_a_feed_says_what_its_pages_do_not(tmp_path):
     assert (two.byline_date, two.date_source) == (datetime.date(2021, 3, 2), "json-ld"), "the page's own word goes first"
 
 
+def test_a_hub_whose_address_lost_a_slash_has_its_publisher(tmp_path):
+    path = warc(
+        tmp_path / "a.warc.gz",
+        [("http:/www.s.example/weather", "text/html", hub_page()), ("http://s.example/a/1", "text/html", article_page())],
+    )
+    run(tmp_path, warc=[path])
+    (hub,) = parquet.read_stream(str(tmp_path / "out/hubs"), Hub)
+    assert (hub.url, hub.publisher) == ("http://s.example/weather", "s.example")
+
+
 def test_link_texts_that_most_pages_use_come_first_and_are_capped(tmp_path):
     pages = [("http://s.example/a/1", "text/html", article_page())]
     for number in range(30):
