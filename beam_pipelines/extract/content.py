@@ -20,7 +20,7 @@ from .trimming import ends_article, is_boilerplate, is_portrait
 _SKIPPED = words(
     """
     script style noscript template svg canvas iframe object embed applet audio video picture img map area input button select
-    textarea option datalist form nav aside footer figure figcaption head link meta math dialog menu progress meter title
+    textarea option datalist nav aside footer figure figcaption head link meta math dialog menu progress meter title
     """
 )
 _INLINE = words(
@@ -135,7 +135,7 @@ def lay_out(tree: Any) -> Layout:  # noqa: C901, PLR0912, PLR0915 - every elemen
                 parents.append(current)
                 current = len(tags)
                 tags.append(tag)
-                label, name, body = _judge(element, tag) if element.attrib else _UNNAMED
+                label, name, body = _judge(element, tag) if element.attrib else _FORM if tag == "form" else _UNNAMED
                 labels.append(label)
                 names.append(name)
                 bodies.append(body)
@@ -161,6 +161,7 @@ def lay_out(tree: Any) -> Layout:  # noqa: C901, PLR0912, PLR0915 - every elemen
 
 
 _UNNAMED = ("", Name.NEUTRAL, False)
+_FORM = ("form", Name.BOILERPLATE, False)
 
 
 def _judge(element: Any, tag: str) -> tuple[str, Name, bool]:
@@ -169,9 +170,11 @@ def _judge(element: Any, tag: str) -> tuple[str, Name, bool]:
     name, body = judged(label) if label != " " else (Name.NEUTRAL, False)
     if tag in ("body", "html"):
         name = Name.NEUTRAL
-    # Whole pages are hidden until a script shows them, so this too yields where most of the prose is.
+    # Whole pages are hidden until a script shows them, and stand in a form, so these too yield where most of the prose is.
     if name is Name.NEUTRAL and (element.get("hidden") is not None or _HIDDEN.search(element.get("style", ""))):
         label, name = "hidden", Name.BOILERPLATE
+    elif tag == "form":
+        label, name = "form", Name.BOILERPLATE
     return label, name, body or "articlebody" in element.get("itemprop", "").lower()
 
 
@@ -257,23 +260,22 @@ def _set_aside(layout: Layout) -> list[int]:
 
     A name that would set most of the page's prose aside means something else there ("has-sidebar", "widget-content").
     """
-    never = _under(layout, {node for node, name in enumerate(layout.names) if name is Name.NEVER})
+    # "comments-open" may be the name of the whole page: what holds the first heading is no box of comments.
+    headed = {above for node, tag in enumerate(layout.tags) if tag == "h1" for above in _ancestors(layout, node)}
+    refused = {node for node, name in enumerate(layout.names) if name is Name.NEVER and node not in headed}
+    never = _under(layout, refused)
     total = _total([block for block in layout.blocks if never[block.node] < 0])
     weights = _weights(layout, never)
     released: set[str] = set()
     for _ in range(_MAX_RELEASES):
-        elements = {
-            node
-            for node, name in enumerate(layout.names)
-            if name is Name.NEVER or (name is Name.BOILERPLATE and layout.labels[node] not in released)
-        }
+        elements = {node for node, name in enumerate(layout.names) if node in refused or (name and layout.labels[node] not in released)}
         aside = _under(layout, elements)
         remaining = _total([block for block in layout.blocks if aside[block.node] < 0])
         if remaining >= max(_MIN_RELEASED, (0.1 if released else 0.2) * total):
             return aside
         of_label: dict[str, float] = {}
         for node in elements:
-            if aside[node] == node and layout.names[node] is Name.BOILERPLATE:  # the outermost first: others within may be what they say
+            if aside[node] == node and node not in refused:  # the outermost first: others within may be what they say
                 of_label[layout.labels[node]] = of_label.get(layout.labels[node], 0.0) + weights[node]
         label, weight = max(of_label.items(), key=lambda item: item[1], default=("", 0.0))
         if weight < 0.4 * total or not weight:

@@ -23,7 +23,7 @@ _BOILERPLATE = words(
     masthead footer colophon copyright legal disclaimer caption captions figcaption credit credits wp-caption cutline byline
     author authors bio authorbox contributor contributors timestamp dateline pubdate postmeta entrymeta meta tags taglist keywords
     topics gallery slideshow carousel player cookie cookies consent gdpr modal popup overlay lightbox tooltip banner interstitial
-    hidden invisible screenreader noprint printonly login register poll quiz survey teaser teasers pullquote standfirst
+    screenreader noprint printonly login register poll quiz survey teaser teasers pullquote standfirst
     """
 )
 _NEVER = words("comment comments commenting disqus livefyre replies reply")
@@ -44,7 +44,6 @@ _BODY = words(
 )
 _BODY_HEADS = words("article story post entry news content body main")
 _BODY_TAILS = words("body content text copy contents paragraphs")
-# Names that a wrapper of the whole page carries too, with what they promise the page rather than the element.
 _FIRST = words("widget widgets")  # as the first token only: "lb-widget-text" is a live blog's post
 _UNSEEN = words(
     """
@@ -52,7 +51,8 @@ _UNSEEN = words(
     """
 )
 _PICTURE = words("caption figcaption credit credits cutline")
-_STATE = re.compile(r"^(?:has|with|no|is|js|without|hide|show|not)$")
+# The first token of what says how an element is, or is filed, rather than what it is: "has-sidebar", "category-video".
+_STATE = words("has with no is js without hide show not category cat tag term tax format type status postid")
 _TOKEN = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
@@ -76,7 +76,7 @@ def judge_name(names: str) -> Name:
 
 def _judge(name: str) -> Name:
     tokens = [token.lower() for token in _TOKEN.findall(name)]
-    if not tokens or _STATE.match(tokens[0]):
+    if not tokens or tokens[0] in _STATE:
         return Name.NEUTRAL
     if any(token in _NEVER for token in tokens):
         return Name.NEVER

@@ -33,6 +33,8 @@ LAYOUTS = {
     "paragraphs in an article": f"<nav><a href=/>Home</a></nav><article><h1>Council raises embankment</h1>{BODY}</article>",
     "a wrapper whose name is of boilerplate": f'<div class="content-sidebar-wrap"><div id="overlay">{BODY}</div></div>',
     "a page hidden until a script shows it": f'<div hidden><main style="display: none">{BODY}</main></div>',
+    "a form around the page": f'<form id="aspnetForm"><div>{BODY}</div><form><input>Search</form></form>',
+    "a page named for its comments": f'<div class="post comments-open overflow-hidden category-video"><h1>Council raises embankment</h1>{BODY}</div>',
     "lines with breaks": "<div>" + "<br><br>".join(PARAGRAPHS) + "</div>",
     "tables for layout": f"<table><tr><td><a href=/>Home</a><td>{BODY}</td></tr></table>",
     "each paragraph in a box": "".join(f"<div class=p><div>{text}</div></div>" for text in PARAGRAPHS),
