@@ -58,6 +58,8 @@ DEV = [
     "pytest>=8",
     "pytest-xdist>=3.6",
     "hypothesis>=6.100",
+    # Wheels for Linux on x86-64; elsewhere hypothesis alone draws the fuzzed pages.
+    "atheris>=3; sys_platform == 'linux' and platform_machine == 'x86_64'",
     "ruff>=0.9",
     "mypy>=1.14",
     "httpx>=0.27",

@@ -82,11 +82,14 @@ class Article:
       url: canonical URL.
       publisher: registered domain of ``url``, or the source's name in pre-extracted input.
       byline_date: UTC day of first publication; ``None`` until known.
-      date_source: where ``byline_date`` was read (json-ld, meta, text, url, feed, given).
+      date_source: where ``byline_date`` was read (json-ld, meta, markup, text, url, feed, given).
       language: BCP-47 tag, "" if unknown.
       anchor_texts: texts of links on other pages that point here.
       image_hash: 8 bytes, wavelet hash of the thumbnail.
       hubs: ids of the hubs that list this article.
+      sources: "field: where it was read" for each field that a page states (json-ld, meta, markup, url, text); empty for pre-extracted input.
+      paywalled: the page says that not all may read it.
+      live_blog: a running report in posts, not one article.
     """
 
     doc_id: str
@@ -105,6 +108,9 @@ class Article:
     image_hash: bytes | None = None
     hubs: tuple[str, ...] = ()
     fetched_at: datetime.datetime | None = None
+    sources: tuple[str, ...] = ()
+    paywalled: bool = False
+    live_blog: bool = False
 
 
 class HubKind(enum.StrEnum):

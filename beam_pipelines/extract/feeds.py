@@ -1,20 +1,31 @@
 """RSS, Atom, RDF and JSON feeds: their title and the links of their entries."""
 
 import dataclasses
+import datetime
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from lxml import etree
 
+from .dates import parse_day
 from .loose_json import load_json
 
 _MAX_ENTRIES = 5_000
+_MAX_AUTHORS = 10
 
 
 @dataclasses.dataclass(frozen=True)
 class Feed:
-    """A feed's title and its entries as (link, entry title), in order."""
+    """A feed's title and its entries.
+
+    Attributes:
+      entries: (link, entry title), in order.
+      stated: (link, day of publication, authors as written) of the entries that state one of the two.
+    """
 
     title: str
     entries: tuple[tuple[str, str], ...]
+    stated: tuple[tuple[str, datetime.date | None, tuple[str, ...]], ...] = ()
 
 
 def parse_feed(raw: bytes) -> Feed | None:
@@ -33,8 +44,25 @@ def parse_feed(raw: bytes) -> Feed | None:
         return None
     channel = next((child for child in root if _name(child) == "channel"), root)
     entries = [node for node in root.iter() if _name(node) in {"item", "entry"}][:_MAX_ENTRIES]
-    found = ((_link(entry), _child_text(entry, "title")) for entry in entries)
-    return Feed(_child_text(channel, "title"), tuple((link, title) for link, title in found if link))
+    found = [(_link(entry), _child_text(entry, "title"), _first_day(entry), _authors(entry)) for entry in entries]
+    return _feed(_child_text(channel, "title"), found)
+
+
+def _feed(title: str, found: Iterable[tuple[str, str, datetime.date | None, tuple[str, ...]]]) -> Feed:
+    linked = [entry for entry in found if entry[0]]
+    stated = tuple((link, day, authors) for link, _, day, authors in linked if day or authors)
+    return Feed(title, tuple((link, text) for link, text, _, _ in linked), stated)
+
+
+def _first_day(entry: etree._Element) -> datetime.date | None:
+    days = (parse_day(_child_text(entry, name)) for name in ("pubdate", "published", "date", "issued", "created"))
+    return next((day for day in days if day is not None), None)
+
+
+def _authors(entry: etree._Element) -> tuple[str, ...]:
+    named = (child for child in entry if _name(child) in ("creator", "author"))
+    texts = (_child_text(child, "name") or " ".join("".join(child.itertext()).split()) for child in named)
+    return tuple(text for text in texts if text)[:_MAX_AUTHORS]
 
 
 def _looks_like_feed(head: bytes) -> bool:
@@ -74,5 +102,21 @@ def _json_feed(raw: bytes) -> Feed | None:
     if not isinstance(value, dict) or "jsonfeed.org" not in str(value.get("version", "")):
         return None
     items = [item for item in value.get("items") or [] if isinstance(item, dict)][:_MAX_ENTRIES]
-    found = ((str(item.get("url") or item.get("external_url") or ""), str(item.get("title") or "")) for item in items)
-    return Feed(str(value.get("title") or ""), tuple((link, title) for link, title in found if link))
+    found = [
+        (
+            str(item.get("url") or item.get("external_url") or ""),
+            str(item.get("title") or ""),
+            parse_day(item.get("date_published")),
+            tuple(_json_authors(item)),
+        )
+        for item in items
+    ]
+    return _feed(str(value.get("title") or ""), found)
+
+
+def _json_authors(item: dict[str, Any]) -> Iterator[str]:
+    given = item.get("authors") or [item.get("author")]
+    for author in given if isinstance(given, list) else []:
+        name = author.get("name") if isinstance(author, dict) else None
+        if isinstance(name, str) and name.strip():
+            yield name.strip()

@@ -4,6 +4,8 @@ Only ids, link texts and hashes pass the joins; each article shard is then read 
 """
 
 import dataclasses
+import datetime
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -12,10 +14,10 @@ import apache_beam as beam
 from ..parquet import read_records
 from ..records import Article, Hub
 from ..shards import Shard, shard_of
-from .read import ImageHash, Link
+from .read import FeedStatement, ImageHash, Link
 
 MAX_ANCHOR_TEXTS = 20
-_MAX_EVIDENCE = 1_000  # of one article: a page linked from everywhere needs no more
+_MAX_EVIDENCE = {"anchor": 2 * MAX_ANCHOR_TEXTS, "day": 1, "author": 1, "hub": 1_000}  # of one article
 DERIVED = "feed:"  # URL scheme of hubs made from the rows' own lists of feeds
 
 Evidence = tuple[str, Any]
@@ -23,7 +25,7 @@ Evidence = tuple[str, Any]
 
 @dataclasses.dataclass
 class JoinEvidence(beam.PTransform):
-    """Shard paths of the first phase → (shard of the article, (doc_id, kind, value)) for every piece of evidence.
+    """Shard paths of the first phase → (shard of the article, (doc_id, kind, rank, value)) for every piece of evidence.
 
     Attributes:
       workspace: the job's temporary folder.
@@ -53,6 +55,11 @@ def _keyed_by_id(index_of: tuple[int, int], workspace: str) -> Iterator[tuple[st
     for hub in _stream(workspace, "_hubs", index_of, Hub):
         for member in hub.doc_ids:
             yield member, ("hub", hub.hub_id)
+    for stated in _stream(workspace, "_statements", index_of, FeedStatement):
+        if stated.byline_date:
+            yield stated.target, ("day", stated.byline_date.isoformat())
+        if stated.authors:
+            yield stated.target, ("author", "; ".join(stated.authors))
 
 
 def _keyed_by_image(index_of: tuple[int, int], workspace: str) -> Iterator[tuple[str, Evidence]]:
@@ -63,30 +70,32 @@ def _keyed_by_image(index_of: tuple[int, int], workspace: str) -> Iterator[tuple
         yield image.url, ("hash", image.image_hash.hex())
 
 
-def _join_id(grouped: tuple[str, Iterable[Evidence]]) -> Iterator[tuple[int, tuple[str, str, str]]]:
+def _join_id(grouped: tuple[str, Iterable[Evidence]]) -> Iterator[tuple[int, tuple[str, str, int, str]]]:
+    """(shard, (doc_id, kind, rank, value)): link texts that many pages use come first, of days the earliest."""
     doc_id, found = grouped
-    evidence = sorted(set(found))
-    shards = [value for kind, value in evidence if kind == "article"]
-    pieces = [(kind, value) for kind, value in evidence if kind != "article"] if shards else []
-    for kind in ("anchor", "hub"):
-        for _, value in [piece for piece in pieces if piece[0] == kind][:_MAX_EVIDENCE]:
+    counted = Counter(found)
+    shards = sorted(value for kind, value in counted if kind == "article")
+    for kind, most in _MAX_EVIDENCE.items() if shards else ():
+        values = ((-times, value) for (known, value), times in counted.items() if known == kind)
+        chosen = sorted(values) if kind in ("anchor", "author") else sorted((0, value) for _, value in values)
+        for rank, (_, value) in enumerate(chosen[:most]):
             for shard in shards:
-                yield shard, (doc_id, kind, value)
+                yield shard, (doc_id, kind, rank, value)
 
 
-def _join_image(grouped: tuple[str, Iterable[Evidence]]) -> Iterator[tuple[int, tuple[str, str, str]]]:
+def _join_image(grouped: tuple[str, Iterable[Evidence]]) -> Iterator[tuple[int, tuple[str, str, int, str]]]:
     evidence = sorted(grouped[1])
     hashes = [value for kind, value in evidence if kind == "hash"]
     for kind, value in evidence:
         if kind == "article" and hashes:
-            yield value[0], (value[1], "image", hashes[0])
+            yield value[0], (value[1], "image", 0, hashes[0])
 
 
-def write_joined(shard: Shard, evidence: Sequence[tuple[str, str, str]], shard_count: int) -> None:
+def write_joined(shard: Shard, evidence: Sequence[tuple[str, str, int, str]], shard_count: int) -> None:
     """Shard function: rewrites one shard of articles with the evidence for it; passes hubs and images on in number."""
     place = (shard.index, shard_count)
     found: dict[str, dict[str, list[str]]] = {}
-    for doc_id, kind, value in evidence:
+    for doc_id, kind, _, value in evidence:
         found.setdefault(doc_id, {}).setdefault(kind, []).append(value)
     output = shard.records("articles", Article)
     for article in _stream(shard.workspace, "_articles", place, Article):
@@ -104,11 +113,29 @@ def _with_evidence(article: Article, found: dict[str, list[str]]) -> Article:
     texts = [text for text in found.get("anchor", []) if text.casefold() != title]
     images = found.get("image", [])
     return dataclasses.replace(
-        article,
+        _with_feed(article, found),
         anchor_texts=(*article.anchor_texts, *texts)[:MAX_ANCHOR_TEXTS],
         hubs=tuple(found.get("hub", [])),
         image_hash=bytes.fromhex(images[0]) if images else None,
     )
+
+
+def _with_feed(article: Article, found: dict[str, list[str]]) -> Article:
+    """What a page does not state, or only a guess from its text does, is taken from the feeds that list it."""
+    if "day" in found and article.date_source in ("", "text"):
+        article = dataclasses.replace(
+            article,
+            byline_date=datetime.date.fromisoformat(found["day"][0]),
+            date_source="feed",
+            sources=_restated(article.sources, "byline_date"),
+        )
+    if "author" in found and not article.authors:
+        article = dataclasses.replace(article, authors=tuple(found["author"][0].split("; ")), sources=_restated(article.sources, "authors"))
+    return article
+
+
+def _restated(sources: tuple[str, ...], field: str) -> tuple[str, ...]:
+    return tuple(sorted([*(source for source in sources if not source.startswith(f"{field}: ")), f"{field}: feed"]))
 
 
 @dataclasses.dataclass

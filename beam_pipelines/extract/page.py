@@ -1,32 +1,54 @@
-"""One HTML page to an article, a hub, or a reason why it is neither: the one door to trafilatura and htmldate."""
+"""One HTML page to an article, a hub, or a reason why it is neither; every field with the place it was read at."""
 
 import dataclasses
 import datetime
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from lxml import etree
+
 from ..records import Rejection
-from .structured import Structured, parse_day, read_structured
+from .body import Body, read_body, suits_slow
+from .content import Layout, lay_out, running_text
+from .dates import day_in_url, parse_day
+from .decoding import decode
+from .links import links_of
+from .markup import bylines, days
+from .people import names_person, people
+from .structured import Structured, read_structured
+from .title import clean_title, element_title, headings_of
 from .urls import canonical_url
 
-_MAX_BODY_CHARACTERS = 50_000
+MAX_PAGE_CHARACTERS = 20_000_000
+MAX_PAGE_TAGS = 300_000
+# The last part of an address that names one thing: many words, a number, a file.
+_ITEM = re.compile(r"(?:[^/-]+-){4}[^/]*/?$|\d{5}[^/]*/?$")
+_LONG_TAG_CHARACTERS, _MAX_ATTRIBUTES = 5_000, 1_000
+# Script after a "<" is no tag: its quotes and brackets do not follow a name and a "=".
+_MANY_ATTRIBUTES = re.compile(
+    r"[a-zA-Z][\w:-]{0,40}(?>\s+[^\s=<>\"'/]+(?>\s*=\s*(?>\"[^\"]*\"|'[^']*'|[^\s\"'<>]+))?){" + str(_MAX_ATTRIBUTES) + "}"
+)
+_CLOSED_ROOT = re.compile(r"(<html\b[^<>]{0,1000}?)\s*/>", re.IGNORECASE)
 _MIN_BODY_CHARACTERS = 200
 _MIN_HUB_LINKS = 8
+_MIN_SMALL_HUB_LINKS = 3
 _MIN_LINK_WORDS = 3
-_MAX_AUTHORS = 10
-_GENERIC_LINK = re.compile(
-    r"^\W*(read|see|view|show|load|learn|find)?\s*(more|all|next|previous|back|here|full story|continue reading|comments?|share)\W*$",
-    re.IGNORECASE,
-)
-_AUTHOR_SPLIT = re.compile(r"\s*[;,|]\s*|\s+(?:and|und|y|et|&)\s+", re.IGNORECASE)
-_BY = re.compile(r"^(?:written\s+)?(?:by|von|por|par|di)[\s:]+", re.IGNORECASE)
+_MIN_RUNNING_CHARACTERS = 900  # teasers of a section page stand alone, paragraphs of an article side by side
+
+
+class PageTooLargeError(ValueError):
+    """A page beyond the bounds within which it can be read in reasonable time."""
 
 
 @dataclasses.dataclass(frozen=True)
 class ArticlePage:
-    """What an article page says of itself; fields as in :class:`~..records.Article`."""
+    """What an article page says of itself; fields as in :class:`~..records.Article`.
+
+    Attributes:
+      sources: by field, where it was read: "json-ld", "meta", "markup", "url" or "text" (the slow extractors).
+    """
 
     url: str
     title: str
@@ -38,6 +60,9 @@ class ArticlePage:
     language: str
     keywords: tuple[str, ...]
     image_url: str
+    paywalled: bool = False
+    live_blog: bool = False
+    sources: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,139 +80,153 @@ class ExtractedPage:
     links: tuple[tuple[str, str], ...] = ()
 
 
-def extract_page(html: str, url: str) -> ExtractedPage:
+def extract_page(html: str | bytes, url: str) -> ExtractedPage:
     """Extracts one page.
 
     Args:
-      html: decoded markup.
+      html: markup, decoded or as it was sent.
       url: where it was fetched; the page's own canonical link replaces it if it stays on the host.
 
     Raises:
+      PageTooLargeError: beyond ``MAX_PAGE_CHARACTERS`` or ``MAX_PAGE_TAGS``.
       ValueError, lxml errors and others of the libraries on pages they cannot read; the caller makes dead letters of them.
     """
-    import trafilatura
-
-    tree = trafilatura.load_html(html)
+    text = (decode(html, "") or "") if isinstance(html, bytes) else html
+    tree = parse(text)
     if tree is None:
         return ExtractedPage(rejection=Rejection.NO_CONTENT, detail="no markup to parse")
-    page_url = _own_url(tree, url)
-    links = tuple(_links(tree, page_url))
-    structured = read_structured(tree)
-    said = sum(1 for _, text in links if len(text.split()) >= _MIN_LINK_WORDS)
-    front = urlsplit(page_url).path == "/"
-    if _is_hub(structured, _text_outside_links(tree), said, front=front):  # surely one, and spares the slow extractor
-        return ExtractedPage(hub_title=_title(structured, None) or _element_title(tree) or page_url, links=links)
-    document = trafilatura.bare_extraction(
-        tree,
-        url=url,
-        with_metadata=True,
-        include_comments=False,
-        include_tables=False,
-        favor_precision=True,
-        date_extraction_params={"original_date": True, "extensive_search": False},
-    )
-    body = (document.text or "")[:_MAX_BODY_CHARACTERS].strip() if document is not None else ""
-    if _is_hub(structured, len(body), said, front=front):
-        return ExtractedPage(hub_title=_title(structured, document) or page_url, links=links)
-    if len(body) < _MIN_BODY_CHARACTERS and not structured.is_article:
+    structured = read_structured(tree, url)
+    page_url = _own_url(structured.canonical, url)
+    links = tuple(links_of(tree, page_url))
+    layout = lay_out(tree)
+    headings = headings_of(tree)
+    title = _title(tree, structured, headings, page_url)
+    said = sum(1 for _, words in links if len(words.split()) >= _MIN_LINK_WORDS)
+    if _is_hub(structured, layout, page_url, _unlinked(layout), said):
+        return ExtractedPage(hub_title=title or page_url, links=links)
+    body = read_body(text, layout, url, headings[0] if headings else title, structured.body, live_blog=structured.live_blog)
+    if _is_hub(structured, layout, page_url, len(body.text), said):
+        return ExtractedPage(hub_title=title or page_url, links=links)
+    if len(body.text) < _MIN_BODY_CHARACTERS and not structured.is_article:
         return ExtractedPage(
-            rejection=Rejection.NOT_AN_ARTICLE if body else Rejection.NO_CONTENT,
-            detail=f"{len(body)} characters of text, {said} links",
+            rejection=Rejection.NOT_AN_ARTICLE if body.text else Rejection.NO_CONTENT,
+            detail=f"{len(body.text)} characters of text, {said} links",
             links=links,
         )
-    title = _title(structured, document)
     if not title:
         return ExtractedPage(rejection=Rejection.NO_TITLE, detail="no headline, og:title, heading or title element", links=links)
-    return ExtractedPage(article=_article(page_url, title, body, structured, document), links=links)
+    return ExtractedPage(article=_article(text, tree, layout, page_url, title, body, structured), links=links)
 
 
-def _article(url: str, title: str, body: str, structured: Structured, document: Any) -> ArticlePage:
-    byline_date, source = structured.published, structured.published_source
-    if byline_date is None and document is not None and document.date:
-        byline_date, source = parse_day(document.date), "text"
+def parse(text: str) -> Any:
+    """The parsed page, or ``None`` where there is no markup. Nesting beyond the parser's own bound is cut off there.
+
+    Raises:
+      PageTooLargeError: if the page is longer than ``MAX_PAGE_CHARACTERS``, has more tags than ``MAX_PAGE_TAGS`` or thousands of
+        attributes in one.
+    """
+    tags = text.count("<") if len(text) > MAX_PAGE_TAGS else 0
+    for number, bound, unit in ((len(text), MAX_PAGE_CHARACTERS, "characters"), (tags, MAX_PAGE_TAGS, "tags")):
+        if number > bound:
+            raise PageTooLargeError(f"got {number} {unit}, expected at most {bound}")
+    for piece in text.split("<") if len(text) > _LONG_TAG_CHARACTERS else ():
+        if len(piece) > _LONG_TAG_CHARACTERS and _MANY_ATTRIBUTES.match(piece):  # the parser compares each with each
+            raise PageTooLargeError(f"got a tag of {len(piece)} characters, expected at most {_MAX_ATTRIBUTES} attributes")
+    # Plain elements: lxml.html's own classes cost as much again. "<html/>" would end the page.
+    text = _CLOSED_ROOT.sub(r"\1>", text.replace("\x00", ""), count=1) if "/>" in text[:2000] else text.replace("\x00", "")
+    parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, collect_ids=False, huge_tree=False)
+    return etree.fromstring(text.encode("utf-8", "replace"), parser) if text.strip() else None
+
+
+def _article(text: str, tree: Any, layout: Layout, url: str, title: str, body: Body, structured: Structured) -> ArticlePage:
+    sources = {"title": "markup"} | dict(structured.sources) | {"body": body.source}
+    site = structured.site_names[0] if structured.site_names else ""
+    authors = people(structured.authors, site)
+    if not names_person(authors, site) and (shown := people(bylines(tree, layout), site)) and (not authors or names_person(shown, site)):
+        authors, sources["authors"] = shown, "markup"
+    published, modified = structured.published, structured.modified
+    if published is None:
+        published, seen_modified, sources["byline_date"] = _shown_day(text, tree, layout, url)
+        if modified is None and seen_modified is not None:
+            modified, sources["modified_date"] = seen_modified, "markup"
+    for field, value in (("authors", authors), ("byline_date", published), ("modified_date", modified)):
+        if not value:
+            sources.pop(field, None)
     return ArticlePage(
         url=url,
         title=title,
-        body=body,
-        authors=people(structured.authors or ((document.author or "") if document is not None else "")),
-        byline_date=byline_date,
-        modified_date=structured.modified,
-        date_source=source if byline_date else "",
+        body=body.text,
+        authors=authors,
+        byline_date=published,
+        modified_date=modified,
+        date_source=sources.get("byline_date", ""),
         language=structured.language,
         keywords=structured.keywords,
         image_url=canonical_url(structured.image_url, url) if structured.image_url else "",
+        paywalled=structured.paywalled,
+        live_blog=structured.live_blog,
+        sources=sources,
     )
 
 
-def people(text: str | tuple[str, ...]) -> tuple[str, ...]:
-    """Names of people from a byline: split, "By" and e-mail addresses dropped, each once, in order.
+def _shown_day(text: str, tree: Any, layout: Layout, url: str) -> tuple[datetime.date | None, datetime.date | None, str]:
+    """(first publication, last change, source of the first) of a page whose metadata do not say."""
+    published, modified = days(tree, layout)
+    in_url = day_in_url(url)
+    if in_url is not None and (published is None or abs((published - in_url).days) > 1):
+        return in_url, modified, "url"  # a day in the text may be another story's
+    if published is not None:
+        return published, modified, "markup"
+    return _slow_day(text, url), modified, "text"
 
-    >>> people("By Ann Lee and Bo Chen, bo@x.org; Ann Lee")
-    ('Ann Lee', 'Bo Chen')
-    """
-    parts = _AUTHOR_SPLIT.split(text) if isinstance(text, str) else [part for name in text for part in _AUTHOR_SPLIT.split(name)]
-    names = (_BY.sub("", " ".join(part.split())).strip(" .,") for part in parts)
-    kept = (name for name in names if 1 < len(name) <= 80 and "@" not in name and "://" not in name)
-    return tuple(dict.fromkeys(kept))[:_MAX_AUTHORS]
+
+def _slow_day(text: str, url: str) -> datetime.date | None:
+    import htmldate
+
+    if not suits_slow(text):
+        return None
+    return parse_day(htmldate.find_date(text, original_date=True, extensive_search=False, url=url))
 
 
-def _is_hub(structured: Structured, characters: int, said: int, *, front: bool) -> bool:
+def _title(tree: Any, structured: Structured, headings: list[str], url: str) -> str:
+    title = structured.headline or (headings[0] if headings else "") or element_title(tree)
+    return clean_title(title, structured.site_names, url, headings)
+
+
+def _is_hub(structured: Structured, layout: Layout, url: str, characters: int, said: int) -> bool:
     """Many headlines as links and no text that outweighs them, on a page that does not call itself an article.
 
     A site's front page needs the headlines only: some call themselves articles (NPR, NBC), some print whole teasers.
     """
-    return said >= _MIN_HUB_LINKS and (front or (not structured.is_article and characters < 60 * said))
+    if said >= _MIN_HUB_LINKS and urlsplit(url).path == "/":
+        return True
+    if structured.is_article or structured.is_video or running_text(layout) >= _MIN_RUNNING_CHARACTERS:
+        return False
+    if said >= _MIN_HUB_LINKS and characters < 60 * said:
+        return True
+    return not _ITEM.search(urlsplit(url).path) and (characters < _MIN_BODY_CHARACTERS and _headlines(layout) >= _MIN_SMALL_HUB_LINKS)
 
 
-def _text_outside_links(tree: Any) -> int:
+def _headlines(layout: Layout) -> int:
+    """Lines of the page's main part that are a link of some words: the entries of a small section page."""
+    return sum(1 for block in layout.blocks if block.link_share > 0.7 and len(block.text.split()) > _MIN_LINK_WORDS)
+
+
+def _unlinked(layout: Layout) -> int:
     """Characters of visible text that is in no link."""
-    texts = tree.xpath(
-        "//body//text()[not(ancestor::a or ancestor::script or ancestor::style or ancestor::noscript or ancestor::template)]"
-    )
-    return sum(len(text.strip()) for text in texts)
+    return int(sum(len(block.text) * (1.0 - block.link_share) for block in layout.blocks))
 
 
-def _element_title(tree: Any) -> str:
-    for path in ("//h1", "//title"):
-        for node in tree.xpath(path)[:1]:
-            if text := " ".join("".join(node.itertext()).split()):
-                return text
-    return ""
-
-
-def _title(structured: Structured, document: Any) -> str:
-    title = structured.headline or ((document.title or "") if document is not None else "")
-    site = structured.site_name or ((document.sitename or "") if document is not None else "")
-    title = " ".join(title.split())
-    for mark in (" | ", " - ", " \u2013 ", " \u2014 ", " :: "):
-        head, found, tail = title.rpartition(mark)
-        if found and head and site and tail.strip().casefold() == site.strip().casefold():
-            return head.strip()
-    return title
-
-
-def _own_url(tree: Any, url: str) -> str:
+def _own_url(canonical: str, url: str) -> str:
     fetched = canonical_url(url)
-    for link in tree.xpath('//link[@rel="canonical"]/@href')[:1]:
-        own = canonical_url(link, url)
-        # A canonical link to the front page is a common mistake of templates and would merge the whole site.
-        if own and own.split("/")[2] == fetched.split("/")[2] and own.count("/") >= 3 and own.rpartition("/")[2]:
-            return own
+    own = canonical_url(canonical, url) if canonical else ""
+    # A canonical link to the front page is a common mistake of templates and would merge the whole site.
+    if own and fetched and own.split("/")[2] == fetched.split("/")[2] and urlsplit(own).path != "/":
+        return own
     return fetched
 
 
-def _links(tree: Any, url: str) -> Iterator[tuple[str, str]]:
-    seen: set[tuple[str, str]] = set()
-    for anchor in tree.iter("a"):
-        target = canonical_url(anchor.get("href") or "", url)
-        text = " ".join("".join(anchor.itertext()).split())[:300]
-        if _GENERIC_LINK.match(text):
-            text = ""
-        if target and target != url and (target, text) not in seen:
-            seen.add((target, text))
-            yield target, text
-
-
-def as_mapping(page: ArticlePage) -> Mapping[str, Any]:
-    """Fields by name, for building a record."""
-    return {field.name: getattr(page, field.name) for field in dataclasses.fields(page)}
+def as_fields(page: ArticlePage) -> dict[str, Any]:
+    """Fields of :class:`~..records.Article` by name."""
+    fields = {field.name: getattr(page, field.name) for field in dataclasses.fields(page)}
+    return fields | {"sources": tuple(f"{field}: {source}" for field, source in sorted(page.sources.items()))}

@@ -1,17 +1,20 @@
 """First phase of ``extract``: every record of a slice becomes an article, a hub, an image hash or a dead letter."""
 
 import dataclasses
-import io
+import datetime
 from typing import Any
 
 from ..parquet import ParquetShardWriter
 from ..records import Article, Failure, Hub, HubKind, Rejection, make_doc_id
 from ..shards import Shard
-from .feeds import Feed, parse_feed
-from .page import ArticlePage, as_mapping, extract_page
+from .decoding import decode
+from .feeds import Feed
+from .isolation import Limits, PageMemoryError, PageReadError, PageTimeoutError, reader
+from .page import ArticlePage, ExtractedPage, PageTooLargeError, as_fields
+from .payload import read_payload
+from .people import people
 from .rows import row_to_article
 from .sources import Response, Slice, read_rows, read_warc
-from .structured import day_in_url
 from .urls import canonical_url, registered_domain
 
 _HTML = ("text/html", "application/xhtml")
@@ -28,6 +31,15 @@ class Link:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class FeedStatement:
+    """What a feed states of one of its entries: the target's doc_id, its day of publication, its authors as names."""
+
+    target: str
+    byline_date: datetime.date | None
+    authors: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class ImageHash:
     """The wavelet hash of a fetched image, by its canonical URL."""
 
@@ -37,27 +49,32 @@ class ImageHash:
 
 @dataclasses.dataclass
 class Outputs:
-    """The four intermediate streams of a slice."""
+    """The five intermediate streams of a slice."""
 
     articles: ParquetShardWriter[Article]
     hubs: ParquetShardWriter[Hub]
     links: ParquetShardWriter[Link]
     images: ParquetShardWriter[ImageHash]
+    statements: ParquetShardWriter[FeedStatement]
 
 
-def read_slice(shard: Shard, piece: Slice) -> None:
-    """Shard function: reads one slice of input."""
+def read_slice(shard: Shard, piece: Slice, limits: Limits) -> None:
+    """Shard function: reads one slice of input; what a response holds is read within ``limits``, by a process of its own."""
     outputs = Outputs(
-        shard.records("_articles", Article), shard.records("_hubs", Hub), shard.records("_links", Link), shard.records("_images", ImageHash)
+        shard.records("_articles", Article),
+        shard.records("_hubs", Hub),
+        shard.records("_links", Link),
+        shard.records("_images", ImageHash),
+        shard.records("_statements", FeedStatement),
     )
     if piece.kind == "warc":
         for response in read_warc(piece):
-            _read_response(shard, outputs, piece, response)
+            _read_response(shard, outputs, piece, response, limits)
     else:
         _read_rows(shard, outputs, piece)
 
 
-def _read_response(shard: Shard, outputs: Outputs, piece: Slice, response: Response | Exception) -> None:
+def _read_response(shard: Shard, outputs: Outputs, piece: Slice, response: Response | Exception, limits: Limits) -> None:
     shard.read()
     if isinstance(response, Exception):
         shard.fail(piece.path, Failure.BROKEN_RECORD, f"{type(response).__name__}: {response}")
@@ -65,63 +82,58 @@ def _read_response(shard: Shard, outputs: Outputs, piece: Slice, response: Respo
         shard.fail(response.url, Failure.TRUNCATED, f"{piece.path} ends after {len(response.payload)} bytes of this record")
     elif response.status != 200:
         shard.reject(response.url, Rejection.NOT_OK_STATUS, str(response.status))
-    elif response.content_type.startswith("image/"):
-        _read_image(shard, outputs, response)
-    elif response.content_type.startswith(_HTML):
-        _read_page(shard, outputs, response)
-    elif any(sign in response.content_type for sign in _FEED) and (feed := parse_feed(response.payload)) is not None:
-        _write_hub(shard, outputs, response.url, feed.title, HubKind.FEED, feed.entries)
+    elif (kind := _kind_of(response.content_type)) is None:
+        shard.reject(response.url, Rejection.NOT_HTML, response.content_type)
+    elif response.oversized:
+        shard.fail(response.url, Failure.TOO_LARGE, f"{len(response.payload)} bytes or more")
+    else:
+        _read_payload(shard, outputs, response, kind, limits)
+
+
+def _kind_of(content_type: str) -> str | None:
+    if content_type.startswith("image/"):
+        return "image"
+    if content_type.startswith(_HTML):
+        return "page"
+    return "feed" if any(sign in content_type for sign in _FEED) else None
+
+
+def _read_payload(shard: Shard, outputs: Outputs, response: Response, kind: str, limits: Limits) -> None:
+    try:
+        found = reader(limits).call(read_payload, kind, response.payload, response.charset, response.url)
+    except PageTimeoutError as error:
+        shard.fail(response.url, Failure.TIMEOUT, str(error), _sample(response))
+        return
+    except PageMemoryError as error:
+        shard.fail(response.url, Failure.TOO_LARGE, str(error), _sample(response))
+        return
+    except PageReadError as error:
+        reason = Failure.TOO_LARGE if str(error).startswith(PageTooLargeError.__name__) else Failure.PARSER_ERROR
+        shard.fail(response.url, reason, str(error), _sample(response))
+        return
+    if isinstance(found, Feed):
+        _write_hub(shard, outputs, response.url, found.title, HubKind.FEED, found.entries)
+        for link, day, authors in found.stated:
+            if target := canonical_url(link, response.url):
+                outputs.statements.write(FeedStatement(make_doc_id(target), day, people(authors)))
+    elif isinstance(found, bytes):
+        outputs.images.write(ImageHash(canonical_url(response.url), found))
+        shard.written()
+        shard.tally("images")
+    elif isinstance(found, ExtractedPage):
+        _write_page(shard, outputs, response, found)
+    elif kind == "page":
+        detail = f"{len(response.payload)} bytes that are no text, sent as {response.content_type}"
+        shard.fail(response.url, Failure.UNDECODABLE, detail)
     else:
         shard.reject(response.url, Rejection.NOT_HTML, response.content_type)
 
 
-def _read_image(shard: Shard, outputs: Outputs, response: Response) -> None:
-    import warnings
-
-    import imagehash
-    from PIL import Image
-
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", Image.DecompressionBombWarning)
-            picture = Image.open(io.BytesIO(response.payload)).convert("L")
-            wavelet = imagehash.whash(picture)
-    except Exception as error:  # noqa: BLE001 - Pillow's decoders raise anything on broken images
-        shard.fail(response.url, Failure.PARSER_ERROR, f"no readable image: {type(error).__name__}: {error}")
-        return
-    outputs.images.write(ImageHash(canonical_url(response.url), int(str(wavelet), 16).to_bytes(8, "big")))
-    shard.written()
-    shard.tally("images")
+def _sample(response: Response) -> str:
+    return response.payload[:2_000].decode("utf-8", "replace")
 
 
-def decode(payload: bytes, charset: str) -> str | None:
-    """Text of a page by its declared or detected charset; ``None`` for bytes that are no text."""
-    from resiliparse.parse.encoding import bytes_to_str, detect_encoding
-
-    head = payload[:4096]
-    if payload and sum(byte < 9 or 13 < byte < 32 for byte in head) > len(head) // 20:
-        return None
-    return str(
-        bytes_to_str(
-            payload, charset or detect_encoding(payload) or "utf-8", errors="replace", fallback_encodings=("utf-8", "windows-1252")
-        )
-    )
-
-
-def _read_page(shard: Shard, outputs: Outputs, response: Response) -> None:
-    feed = parse_feed(response.payload)  # some servers send feeds as text/html
-    if feed is not None:
-        _write_hub(shard, outputs, response.url, feed.title, HubKind.FEED, feed.entries)
-        return
-    text = decode(response.payload, response.charset)
-    if text is None:
-        shard.fail(response.url, Failure.UNDECODABLE, f"{len(response.payload)} bytes that are no text, sent as {response.content_type}")
-        return
-    try:
-        page = extract_page(text, response.url)
-    except Exception as error:  # noqa: BLE001 - a page may break any of three parsers; it must not stop the shard
-        shard.fail(response.url, Failure.PARSER_ERROR, f"{type(error).__name__}: {error}", text)
-        return
+def _write_page(shard: Shard, outputs: Outputs, response: Response, page: ExtractedPage) -> None:
     source = make_doc_id(page.article.url if page.article else canonical_url(response.url))
     for target, words in page.links:
         if words:
@@ -131,13 +143,11 @@ def _read_page(shard: Shard, outputs: Outputs, response: Response) -> None:
     elif page.hub_title is not None:
         _write_hub(shard, outputs, response.url, page.hub_title, HubKind.DIRECTORY, page.links)
     else:
-        shard.reject(response.url, page.rejection or Rejection.NO_CONTENT, page.detail, text)
+        shard.reject(response.url, page.rejection or Rejection.NO_CONTENT, page.detail, _sample(response))
 
 
 def _write_article(shard: Shard, outputs: Outputs, doc_id: str, page: ArticlePage, response: Response) -> None:
-    fields = dict(as_mapping(page))
-    if fields["date_source"] in ("", "text") and (day := day_in_url(page.url)) is not None:
-        fields |= {"byline_date": day, "date_source": "url"}
+    fields = as_fields(page)
     outputs.articles.write(Article(doc_id=doc_id, publisher=registered_domain(page.url), fetched_at=response.fetched_at, **fields))
     shard.written()
     shard.tally("articles")
@@ -147,7 +157,7 @@ def _write_hub(shard: Shard, outputs: Outputs, url: str, title: str, kind: HubKi
     own = canonical_url(url)
     targets = (canonical_url(link, url) for link, _ in entries)
     members = tuple(sorted({make_doc_id(target) for target in targets if target and target != own}))[:_MAX_HUB_MEMBERS]
-    outputs.hubs.write(Hub(make_doc_id(own), own, registered_domain(url), " ".join(title.split()), kind.value, members))
+    outputs.hubs.write(Hub(make_doc_id(own), own, registered_domain(own), " ".join(title.split()), kind.value, members))
     if kind is HubKind.FEED:
         for link, words in entries:
             target = canonical_url(link, url)
@@ -182,4 +192,4 @@ def _read_rows(shard: Shard, outputs: Outputs, piece: Slice) -> None:
         outputs.hubs.write(Hub(make_doc_id(url), url, publisher, feed, HubKind.FEED.value, tuple(sorted(members))))
 
 
-__all__ = ["Feed", "ImageHash", "Link", "decode", "read_slice"]
+__all__ = ["Feed", "FeedStatement", "ImageHash", "Link", "decode", "read_slice"]

@@ -4,8 +4,8 @@ import datetime
 from typing import Any
 
 from ..records import Article, make_doc_id
-from .page import people
-from .structured import parse_day
+from .dates import parse_day
+from .people import people
 from .urls import canonical_url, registered_domain
 
 _MAX_BODY_CHARACTERS = 50_000

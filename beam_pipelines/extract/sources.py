@@ -38,7 +38,7 @@ class Slice:
 
 @dataclasses.dataclass(frozen=True)
 class Response:
-    """One captured HTTP response. ``truncated`` if the file ends, or breaks, inside it."""
+    """One captured HTTP response. ``truncated`` if the file ends, or breaks, inside it; ``oversized`` if it is larger than we read."""
 
     url: str
     status: int
@@ -47,6 +47,7 @@ class Response:
     payload: bytes
     fetched_at: datetime.datetime | None
     truncated: bool
+    oversized: bool = False
 
 
 def slices_of(paths: tuple[str, ...], kind: str) -> list[Slice]:
@@ -114,6 +115,7 @@ def _response(record: Any) -> Response:
     payload = record.reader.read(_MAX_PAYLOAD_BYTES)
     date = record.record_date
     status = int(headers.status_code or 0) if headers is not None else 200
+    decoded = _decoded(payload, (headers.get("Content-Encoding") or "") if headers is not None else "")
     return Response(
         url=(record.headers.get("WARC-Target-URI") or "").strip("<>"),
         status=status,
@@ -121,9 +123,10 @@ def _response(record: Any) -> Response:
         if headers is not None
         else (record.headers.get("Content-Type") or "").lower(),
         charset=(record.http_charset or "") if headers is not None else "",
-        payload=_decoded(payload, (headers.get("Content-Encoding") or "") if headers is not None else ""),
+        payload=decoded,
         fetched_at=date.astimezone(datetime.UTC) if date is not None else None,
         truncated=len(payload) < min(expected, _MAX_PAYLOAD_BYTES),
+        oversized=expected > _MAX_PAYLOAD_BYTES or len(decoded) >= _MAX_PAYLOAD_BYTES,
     )
 
 

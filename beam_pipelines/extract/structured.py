@@ -2,176 +2,223 @@
 
 import dataclasses
 import datetime
+import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from .loose_json import load_json
+from .dates import parse_day
+from .json_ld import article_item, read_items, resolved, types
+from .urls import canonical_url
 
-_ARTICLE_TYPES = {
-    "article",
-    "newsarticle",
-    "reportagenewsarticle",
-    "analysisnewsarticle",
-    "blogposting",
-    "liveblogposting",
-    "opinionnewsarticle",
-    "backgroundnewsarticle",
-}
-_DAY = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
-_URL_DAY = re.compile(r"/(20\d\d|19\d\d)[/-](0?[1-9]|1[0-2])[/-](0?[1-9]|[12]\d|3[01])(?=[/-])")
+JSON_LD, META = "json-ld", "meta"
 _MAX_KEYWORDS = 20
+_MAX_TEXT = 1_000
+_PUBLISHED = (
+    "article:published_time", "og:published_time", "og:article:published_time", "datepublished", "date", "dc.date.issued", "dc.date", "dcterms.created",
+    "dc.date.created", "parsely-pub-date", "sailthru.date", "pubdate", "pdate", "publishdate", "publish-date", "publish_date", "publication_date", "rnews:datepublished",
+    "article_date_original", "article.published", "published-date", "published_time", "datecreated", "cxenseparse:recs:publishtime", "bt:pubdate",
+    "epoch-publish-date", "dcterms.date", "displaydate", "creation_date", "timestamp",
+)  # fmt: skip
+_MODIFIED = (
+    "article:modified_time", "og:updated_time", "og:article:modified_time", "datemodified", "last-modified", "lastmod", "article_date_updated", "dcterms.modified",
+    "dc.date.modified", "article.updated", "utime", "modified_time",
+)  # fmt: skip
+_AUTHORS = (
+    "author", "article:author", "byl", "dc.creator", "dcterms.creator", "parsely-author", "sailthru.author", "article_author", "article:author_name", "og:article:author",
+    "cxenseparse:author", "dcsext.author", "citation_author", "authors", "article.author", "article-author", "article:author:name",
+)  # fmt: skip
+_LANGUAGE = re.compile(r"[a-zA-Z]{2,3}(?:[-_][a-zA-Z0-9]{2,8})*")
+_LIVE_URL = re.compile(
+    r"/live(?:blog|-blog|-updates?|-coverage)?/|[-/]live-(?:blog|updates?|coverage|results)\b|[-/]liveblog\b", re.IGNORECASE
+)
+_MARKUP = re.compile(r"<[^<>]{1,300}>")
 
 
 @dataclasses.dataclass(frozen=True)
 class Structured:
-    """Machine-readable statements of a page, "" or ``None`` where it makes none."""
+    """Machine-readable statements of a page, "" or ``None`` where it makes none.
 
-    is_article: bool
-    headline: str
-    site_name: str
-    authors: tuple[str, ...]
-    published: datetime.date | None
-    published_source: str
-    modified: datetime.date | None
-    language: str
-    keywords: tuple[str, ...]
-    image_url: str
+    Attributes:
+      is_article: the page calls itself one.
+      is_video: it calls itself a film.
+      site_names: what the site is called, for taking it off titles and bylines.
+      body: the article's text, where JSON-LD carries it.
+      paywalled: readers without a subscription do not get the whole text.
+      live_blog: the page is a running report in posts.
+      sources: by field, "json-ld" or "meta".
+    """
+
+    is_article: bool = False
+    is_video: bool = False
+    headline: str = ""
+    site_names: tuple[str, ...] = ()
+    authors: tuple[str, ...] = ()
+    published: datetime.date | None = None
+    modified: datetime.date | None = None
+    language: str = ""
+    keywords: tuple[str, ...] = ()
+    image_url: str = ""
+    body: str = ""
+    canonical: str = ""
+    paywalled: bool = False
+    live_blog: bool = False
+    sources: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
-def read_structured(tree: Any) -> Structured:
-    """Reads JSON-LD first, then OpenGraph and meta elements; what JSON-LD lacks is filled from the others."""
-    items = [item for item in _json_ld(tree) if _types(item) & _ARTICLE_TYPES]
-    item = items[0] if items else {}
-    meta = _meta(tree)
-    published, source = parse_day(item.get("datePublished")), "json-ld"
-    if published is None:
-        found = _first(
-            meta,
-            "article:published_time",
-            "og:published_time",
-            "datepublished",
-            "date",
-            "dc.date",
-            "dc.date.issued",
-            "parsely-pub-date",
-            "sailthru.date",
-            "pubdate",
-            "publishdate",
-        )
-        published, source = parse_day(found), "meta"
+def read_structured(tree: Any, url: str = "") -> Structured:
+    """Reads JSON-LD first, then OpenGraph and meta elements; what JSON-LD lacks is filled from the others.
+
+    Args:
+      tree: a parsed page.
+      url: where it was fetched; tells its own article from others that it describes.
+    """
+    meta, scripts, canonical = _head(tree)
+    own = {canonical_url(address, url) for address in (url, canonical, _first(meta, "og:url")) if address}
+    items = read_items(scripts)
+    item = article_item(items, lambda address: canonical_url(address, url) in own)
+    sources: dict[str, str] = {}
+
+    def choose(field: str, from_json_ld: Any, from_meta: Any) -> Any:
+        if from_json_ld or from_meta:
+            sources[field] = JSON_LD if from_json_ld else META
+        return from_json_ld or from_meta
+
+    kind = _first(meta, "og:type").lower()
+    live_blog = "liveblogposting" in types(item) or "live" in kind or bool(_LIVE_URL.search(url))
     return Structured(
-        is_article=bool(items) or meta.get("og:type", "").lower() == "article",
-        headline=_text(item.get("headline")) or _first(meta, "og:title", "twitter:title"),
-        site_name=_first(meta, "og:site_name", "application-name"),
-        authors=tuple(_authors(item.get("author")))
-        or tuple(filter(None, [_not_url(_first(meta, "author", "article:author", "byl", "dc.creator", "parsely-author"))])),
-        published=published,
-        published_source=source if published else "",
-        modified=parse_day(item.get("dateModified"))
-        or parse_day(_first(meta, "article:modified_time", "og:updated_time", "last-modified")),
-        language=(tree.get("lang") or "").strip().replace("_", "-"),
-        keywords=_keywords(item.get("keywords") or _first(meta, "news_keywords", "keywords")),
-        image_url=_first(meta, "og:image", "og:image:url", "twitter:image") or _image(item.get("image")),
+        is_article=bool(item) or kind.startswith(("article", "liveblog", "news")),
+        is_video=kind.startswith("video"),
+        headline=choose(
+            "title", _text(item.get("headline")), _text(_first(meta, "og:title", "twitter:title", "parsely-title", "sailthru.title"))
+        ),
+        site_names=tuple(_site_names(item, items, meta)),
+        authors=choose(
+            "authors", tuple(_names(resolved(item.get("author"), items))) or tuple(_names(item.get("creator"))), _meta_authors(meta)
+        ),
+        published=choose(
+            "byline_date", parse_day(item.get("datePublished")) or parse_day(item.get("dateCreated")), _first_day(meta, _PUBLISHED)
+        ),
+        modified=choose("modified_date", parse_day(item.get("dateModified")), _first_day(meta, _MODIFIED)),
+        language=_language(tree, item, meta),
+        keywords=choose(
+            "keywords", _keywords(item.get("keywords")), _keywords(meta.get("article:tag") or _first(meta, "news_keywords", "keywords"))
+        ),
+        image_url=_first(meta, "og:image", "og:image:url", "og:image:secure_url", "twitter:image", "twitter:image:src")
+        or _image(resolved(item.get("image"), items)),
+        body=_body(item),
+        canonical=canonical or _first(meta, "og:url"),
+        paywalled=_is_false(item.get("isAccessibleForFree")) or _first(meta, "article:content_tier").lower() == "locked",
+        live_blog=live_blog,
+        sources=sources,
     )
 
 
-def parse_day(value: Any) -> datetime.date | None:
-    """The UTC day of an ISO 8601 date or time; ``None`` if there is none.
-
-    >>> parse_day("2021-03-01T23:30:00-05:00")
-    datetime.date(2021, 3, 2)
-    """
-    if not isinstance(value, str):
-        return None
-    text = value.strip()
-    try:
-        moment = datetime.datetime.fromisoformat(text)
-    except ValueError:
-        found = _DAY.match(text)
-        return _day(*map(int, found.groups())) if found else None
-    try:
-        return moment.astimezone(datetime.UTC).date() if moment.tzinfo else moment.date()
-    except OverflowError:  # year 1 or 9999, shifted over the edge
-        return moment.date()
-
-
-def day_in_url(url: str) -> datetime.date | None:
-    """The day that a URL names, as in ``/2016/11/08/``."""
-    found = _URL_DAY.search(url)
-    return _day(*map(int, found.groups())) if found else None
+def _head(tree: Any) -> tuple[dict[str, list[str]], list[str], str]:
+    """Meta elements by lower-case name, JSON-LD scripts, and the canonical link: one pass."""
+    meta: dict[str, list[str]] = {}
+    scripts: list[str] = []
+    canonical = ""
+    for node in tree.iter("meta", "script", "link"):
+        if node.tag == "meta":
+            name = (node.get("property") or node.get("name") or node.get("itemprop") or "").strip().lower()
+            content = (node.get("content") or "").strip()
+            if name and content:
+                meta.setdefault(name, []).append(content)
+        elif node.tag == "script":
+            if "ld+json" in (node.get("type") or "").lower() and node.text:
+                scripts.append(node.text)
+        elif not canonical and (node.get("rel") or "").strip().lower() == "canonical":
+            canonical = (node.get("href") or "").strip()
+    return meta, scripts, canonical
 
 
-def _day(year: int, month: int, day: int) -> datetime.date | None:
-    try:
-        return datetime.date(year, month, day)
-    except ValueError:
-        return None
+def _first(meta: Mapping[str, Sequence[str]], *names: str) -> str:
+    return next((meta[name][0] for name in names if name in meta), "")
 
 
-def _json_ld(tree: Any) -> Iterator[dict[str, Any]]:
-    for script in tree.iter("script"):
-        if (script.get("type") or "").strip().lower() == "application/ld+json" and script.text:
-            try:
-                value = load_json(script.text.strip().rstrip(";"))
-            except ValueError:
-                continue  # broken JSON-LD is common; meta elements and text remain
-            yield from _objects(value, depth=4)
-
-
-def _objects(value: Any, depth: int) -> Iterator[dict[str, Any]]:
-    if isinstance(value, dict):
-        yield value
-        if depth:
-            for name in ("@graph", "mainEntity", "mainEntityOfPage"):
-                yield from _objects(value.get(name), depth - 1)
-    elif isinstance(value, list) and depth:
-        for item in value:
-            yield from _objects(item, depth - 1)
-
-
-def _types(item: dict[str, Any]) -> set[str]:
-    value = item.get("@type")
-    return {str(name).lower() for name in (value if isinstance(value, list) else [value])}
-
-
-def _meta(tree: Any) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for node in tree.iter("meta"):
-        name = (node.get("property") or node.get("name") or node.get("itemprop") or "").strip().lower()
-        content = (node.get("content") or "").strip()
-        if name and content:
-            found.setdefault(name, content)
-    return found
-
-
-def _first(meta: dict[str, str], *names: str) -> str:
-    return next((meta[name] for name in names if name in meta), "")
+def _first_day(meta: Mapping[str, Sequence[str]], names: Sequence[str]) -> datetime.date | None:
+    return next((day for name in names if name in meta and (day := parse_day(meta[name][0])) is not None), None)
 
 
 def _text(value: Any) -> str:
-    return " ".join(value.split()) if isinstance(value, str) else ""
+    """One line of text; markup and entities, which some templates leave in JSON, undone."""
+    if not isinstance(value, str):
+        return ""
+    text = value[: 10 * _MAX_TEXT]
+    if "&" in text:
+        text = html.unescape(html.unescape(text))
+    if "<" in text:
+        text = _MARKUP.sub("", text)
+    return " ".join(text.split())[:_MAX_TEXT]
 
 
-def _not_url(text: str) -> str:
-    return "" if "://" in text else text
-
-
-def _authors(value: Any) -> Iterator[str]:
+def _names(value: Any) -> Iterator[str]:
     for item in value if isinstance(value, list) else [value]:
         name = item.get("name") if isinstance(item, dict) else item
         for one in name if isinstance(name, list) else [name]:
-            if _not_url(_text(one)):
-                yield _text(one)
+            text = _text(one)
+            if text and "://" not in text:
+                yield text
+
+
+def _meta_authors(meta: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    for name in _AUTHORS:
+        found = tuple(text for value in meta.get(name, ()) if (text := _text(value)) and "://" not in text and not text.startswith("@"))
+        if found:
+            return found
+    return ()
+
+
+def _site_names(item: Mapping[str, Any], items: Sequence[Mapping[str, Any]], meta: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    for name in ("og:site_name", "application-name", "apple-mobile-web-app-title", "twitter:app:name:iphone", "dc.publisher", "cre"):
+        if text := _text(_first(meta, name)):
+            yield text
+    if handle := _first(meta, "twitter:site").lstrip("@"):
+        yield handle
+    yield from _names(item.get("publisher"))
+    for one in items:
+        if types(dict(one)) & {"website", "newsmediaorganization", "organization"}:
+            yield from _names(one.get("name"))
+
+
+def _language(tree: Any, item: Mapping[str, Any], meta: Mapping[str, Sequence[str]]) -> str:
+    root = tree if tree.tag == "html" else tree.getroottree().getroot()
+    for value in (
+        root.get("lang"),
+        root.get("xml:lang"),
+        item.get("inLanguage"),
+        _first(meta, "og:locale", "language", "dc.language", "content-language"),
+    ):
+        if isinstance(value, str) and _LANGUAGE.fullmatch(value.strip()):
+            return value.strip().replace("_", "-")
+    return ""
 
 
 def _keywords(value: Any) -> tuple[str, ...]:
-    parts = (
-        value.split(",") if isinstance(value, str) else [part for part in value if isinstance(part, str)] if isinstance(value, list) else []
-    )
-    return tuple(dict.fromkeys(_text(part) for part in parts if _text(part)))[:_MAX_KEYWORDS]
+    parts = value if isinstance(value, list) else [value]
+    words = [_text(word) for part in parts if isinstance(part, str) for word in (part.split(",") if len(parts) == 1 else [part])]
+    return tuple(dict.fromkeys(word for word in words if word and len(word) <= 100))[:_MAX_KEYWORDS]
 
 
 def _image(value: Any) -> str:
     first = value[0] if isinstance(value, list) and value else value
-    return str(first.get("url") or "") if isinstance(first, dict) else first if isinstance(first, str) else ""
+    found = first.get("url") or first.get("contentUrl") if isinstance(first, dict) else first
+    return found if isinstance(found, str) else ""
+
+
+def _is_false(value: Any) -> bool:
+    return value is False or (isinstance(value, str) and value.strip().lower() in ("false", "no", "0"))
+
+
+def _body(item: Mapping[str, Any]) -> str:
+    """The text that JSON-LD carries, paragraphs one a line; the posts of a live blog in order."""
+    pieces = [item.get("articleBody")]
+    updates = item.get("liveBlogUpdate")
+    pieces += [one.get("articleBody") for one in (updates if isinstance(updates, list) else [updates]) if isinstance(one, dict)]
+    text = "\n".join(piece for piece in pieces if isinstance(piece, str))
+    if "&" in text:
+        text = html.unescape(html.unescape(text))
+    if "<" in text:
+        text = _MARKUP.sub("\n", text)
+    return "\n".join(line for raw in text.splitlines() if (line := " ".join(raw.split())))

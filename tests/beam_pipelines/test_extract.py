@@ -12,9 +12,10 @@ from newsembed.beam_pipelines import jobs, parquet
 from newsembed.beam_pipelines.crawl.fetch import Fetched
 from newsembed.beam_pipelines.crawl.warc import WarcWriter
 from newsembed.beam_pipelines.extract import JOB
+from newsembed.beam_pipelines.extract.dates import day_in_url, parse_day
 from newsembed.beam_pipelines.extract.feeds import parse_feed
-from newsembed.beam_pipelines.extract.page import extract_page, people
-from newsembed.beam_pipelines.extract.structured import day_in_url, parse_day
+from newsembed.beam_pipelines.extract.page import extract_page
+from newsembed.beam_pipelines.extract.people import people
 from newsembed.beam_pipelines.extract.urls import canonical_url, registered_domain
 from newsembed.beam_pipelines.records import Article, DeadLetter, Hub, Rejection, make_doc_id
 from newsembed.tasks.errors import InputError
@@ -129,6 +130,55 @@ def test_every_broken_response_gets_a_reason_and_nothing_else_is_lost(tmp_path):
     assert counts["failed"]["undecodable"] == 1
     assert counts["failed"]["parser_error"] == 1
     assert {letter.key for letter in letters(tmp_path)} >= {"http://s.example/junk", "http://s.example/gone"}
+
+
+def test_a_feed_says_what_its_pages_do_not(tmp_path):
+    bare = f"<html><head><title>Council raises embankment</title></head><body><article>{BODY}</article></body></html>"
+    feed = """<rss xmlns:dc="http://purl.org/dc/elements/1.1/"><channel><title>Floods</title>
+      <item><title>One</title><link>http://s.example/a/1</link><pubDate>Mon, 01 Mar 2021 23:30:00 -0500</pubDate><dc:creator>By Ann Lee and Bo Chen</dc:creator></item>
+      <item><title>Two</title><link>http://s.example/a/2</link><pubDate>Tue, 09 Mar 2021 10:00:00 GMT</pubDate></item></channel></rss>"""
+    path = warc(
+        tmp_path / "a.warc.gz",
+        [
+            ("http://s.example/a/1", "text/html", bare),
+            ("http://s.example/a/2", "text/html", article_page()),
+            ("http://s.example/f", "text/xml", feed),
+        ],
+    )
+    assert run(tmp_path, warc=[path])["out"] == 3
+    one, two = sorted(parquet.read_stream(str(tmp_path / "out/articles"), Article), key=lambda article: article.url)
+    assert (one.byline_date, one.date_source, one.authors) == (datetime.date(2021, 3, 2), "feed", ("Ann Lee", "Bo Chen"))
+    assert one.sources == ("authors: feed", "body: markup", "byline_date: feed", "title: markup")
+    assert (two.byline_date, two.date_source) == (datetime.date(2021, 3, 2), "json-ld"), "the page's own word goes first"
+
+
+def test_a_hub_whose_address_lost_a_slash_has_its_publisher(tmp_path):
+    path = warc(
+        tmp_path / "a.warc.gz",
+        [("http:/www.s.example/weather", "text/html", hub_page()), ("http://s.example/a/1", "text/html", article_page())],
+    )
+    run(tmp_path, warc=[path])
+    (hub,) = parquet.read_stream(str(tmp_path / "out/hubs"), Hub)
+    assert (hub.url, hub.publisher) == ("http://s.example/weather", "s.example")
+
+
+def test_link_texts_that_most_pages_use_come_first_and_are_capped(tmp_path):
+    pages = [("http://s.example/a/1", "text/html", article_page())]
+    for number in range(30):
+        texts = [f"A text of hub {number} only", "The text of every hub"]
+        links = "".join(f'<li><a href="http://s.example/a/1">{text}</a></li>' for text in texts)
+        others = "".join(f'<li><a href="http://s.example/b/{n}">Another headline, number {n}</a></li>' for n in range(9))
+        pages.append(
+            (
+                f"http://s.example/hub-{number}",
+                "text/html",
+                f"<html><title>Hub {number}</title><body><ul>{links}{others}</ul></body></html>",
+            )
+        )
+    run(tmp_path, warc=[warc(tmp_path / "a.warc.gz", pages)])
+    (article,) = parquet.read_stream(str(tmp_path / "out/articles"), Article)
+    assert len(article.anchor_texts) == 20
+    assert article.anchor_texts[0] == "The text of every hub"
 
 
 def test_rows_of_jsonl_and_parquet(tmp_path):

@@ -1,0 +1,107 @@
+"""Days as pages write them: ISO 8601, RFC 2822, digits, and names of months in the languages of most news."""
+
+import datetime
+import email.utils
+import re
+from typing import Any
+
+_ISO_DAY = re.compile(r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)")
+_DIGITS = re.compile(r"(19\d\d|20\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(?:\d{4}|\d{6})?")
+_EPOCH = re.compile(r"(1\d{9})(?:\d{3})?")
+_CJK_DAY = re.compile(r"(\d{4})\s*[年년]\s*(\d{1,2})\s*[月월]\s*(\d{1,2})\s*[日일]")
+_URL_DAY = re.compile(r"/(20\d\d|19\d\d)[/-](0?[1-9]|1[0-2])[/-](0?[1-9]|[12]\d|3[01])(?=[/-])")
+_MONTHS = {
+    name: number
+    for number, names in enumerate(
+        (
+            "jan january januar enero janvier gennaio janeiro января ene janv gen",
+            "feb february februar febrero février fevrier febbraio fevereiro февраля févr",
+            "mar march märz maerz marzo mars março marco марта mär",
+            "apr april abril avril aprile апреля abr avr",
+            "may mai mayo maggio maio мая mag",
+            "jun june juni junio juin giugno junho июня giu",
+            "jul july juli julio juillet luglio julho июля juil lug",
+            "aug august agosto août aout августа ago",
+            "sep sept september septiembre septembre settembre setembro сентября set",
+            "oct october oktober octubre octobre ottobre outubro октября okt ott out",
+            "nov november noviembre novembre novembro ноября",
+            "dec december dezember diciembre décembre decembre dicembre dezembro декабря dez dic déc",
+        ),
+        1,
+    )
+    for name in names.split()
+}
+_NAMED = "|".join(sorted(_MONTHS, key=len, reverse=True))
+_MONTH_FIRST = re.compile(rf"\b({_NAMED})\.?\s+(\d{{1,2}})(?:st|nd|rd|th)?,?\s+(\d{{4}})\b", re.IGNORECASE)
+_DAY_FIRST = re.compile(
+    rf"\b(\d{{1,2}})(?:st|nd|rd|th|er|\.|º)?[\s-]+(?:de\s+)?({_NAMED})\.?,?[\s-]+(?:de\s+|del\s+)?(\d{{4}})\b", re.IGNORECASE
+)
+_MAX_TEXT = 200
+
+
+def parse_day(value: Any) -> datetime.date | None:
+    """The UTC day of a date or time; ``None`` if there is none.
+
+    A time without a zone, and a date, name their day as it stands. Days whose order of day and month is a guess ("3/4/2016") are none.
+
+    >>> parse_day("2021-03-01T23:30:00-05:00"), parse_day("Saturday, December 27, 2014, 12:06 PM")
+    (datetime.date(2021, 3, 2), datetime.date(2014, 12, 27))
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    if not isinstance(value, str):
+        return None
+    text = value.strip()[:_MAX_TEXT]
+    moment = _moment(text)
+    if moment is not None:
+        try:
+            return moment.astimezone(datetime.UTC).date() if moment.tzinfo else moment.date()
+        except OverflowError:  # year 1 or 9999, shifted over the edge
+            return moment.date()
+    if found := _ISO_DAY.match(text) or _DIGITS.fullmatch(text):
+        return _day(*map(int, found.groups()))
+    return day_in_text(text)
+
+
+def _moment(text: str) -> datetime.datetime | None:
+    if found := _EPOCH.fullmatch(text):
+        return datetime.datetime.fromtimestamp(int(found.group(1)), datetime.UTC)
+    try:
+        return datetime.datetime.fromisoformat(text)
+    except ValueError:
+        pass
+    if "," in text[:5]:  # "Tue, 08 Nov 2016 23:00:00 -0500"
+        try:
+            return email.utils.parsedate_to_datetime(text)
+        except (ValueError, IndexError, TypeError):
+            pass
+    return None
+
+
+def day_in_text(text: str) -> datetime.date | None:
+    """The first day that a short text names with its year and month unmistakable.
+
+    >>> day_in_text("Published 10:41, 6 de diciembre de 2012")
+    datetime.date(2012, 12, 6)
+    """
+    text = text[:_MAX_TEXT]
+    if found := _ISO_DAY.search(text) or _CJK_DAY.search(text):
+        return _day(*map(int, found.groups()))
+    if found := _MONTH_FIRST.search(text):
+        return _day(int(found.group(3)), _MONTHS[found.group(1).lower()], int(found.group(2)))
+    if found := _DAY_FIRST.search(text):
+        return _day(int(found.group(3)), _MONTHS[found.group(2).lower()], int(found.group(1)))
+    return None
+
+
+def day_in_url(url: str) -> datetime.date | None:
+    """The day that a URL names, as in ``/2016/11/08/``."""
+    found = _URL_DAY.search(url)
+    return _day(*map(int, found.groups())) if found else None
+
+
+def _day(year: int, month: int, day: int) -> datetime.date | None:
+    try:
+        return datetime.date(year, month, day)
+    except ValueError:
+        return None

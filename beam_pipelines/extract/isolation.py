@@ -1,0 +1,208 @@
+"""Reading what strangers wrote in a process of its own, so that no page can stop a shard.
+
+A page can make a parser loop, recurse or swallow memory inside C code, where no exception and no signal handler reaches it,
+and Beam runs bundles in threads, where signals do not arrive at all. So one child process for each thread reads the pages
+(the same one from page to page, a pipe's cost each). The kernel bounds it: its own alarm clock, which nothing in it catches,
+ends it when a page takes too long, and its address space is limited. The next page gets a new child.
+"""
+
+import contextlib
+import dataclasses
+import gc
+import os
+import pickle
+import select
+import signal
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import IO, Any
+
+_HEADER = struct.Struct("<Q")
+_GRACE_SECONDS = 5.0  # for starting, and for the pipe, beyond the child's own clock
+_START_SECONDS = 120.0
+_MEGABYTE = 1 << 20
+
+
+class PageTimeoutError(Exception):
+    """A page took longer than it may."""
+
+
+class PageMemoryError(Exception):
+    """A page took more memory than it may, or its process ended otherwise."""
+
+
+class PageReadError(Exception):
+    """The function raised; the message is "Type: text" of what it raised."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """Bounds of one page.
+
+    Attributes:
+      seconds: of wall time.
+      megabytes: of address space beyond what the reading process has when it starts (Linux; other systems may not hold it).
+    """
+
+    seconds: float = 20.0
+    megabytes: int = 1_024
+
+
+class Reader:
+    """Calls functions of modules in a child process within limits. Not for use by several threads at once.
+
+    Args:
+      limits: of each call.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """``function(*arguments)``, run by the child; function, arguments and result are pickled.
+
+        Raises:
+          PageTimeoutError: after ``limits.seconds``.
+          PageMemoryError: if the child ran out of memory or died.
+          PageReadError: if the function raised.
+        """
+        child = self._child if self._child is not None and self._child.poll() is None else self._start()
+        assert child.stdin is not None
+        deadline = time.monotonic() + self.limits.seconds + _GRACE_SECONDS
+        try:
+            _send(child.stdin, (function, arguments))
+            kind, value = self._receive(child, deadline)
+        except (BrokenPipeError, EOFError, TimeoutError) as error:
+            self.close()
+            if child.returncode == -signal.SIGALRM or isinstance(error, TimeoutError):
+                raise PageTimeoutError(f"took longer than {self.limits.seconds:g} seconds") from None
+            raise PageMemoryError(f"the reading process ended with {child.returncode} within {self.limits.megabytes} MB") from None
+        except BaseException:
+            self.close()  # half a message is in the pipe
+            raise
+        if kind == "memory":
+            self.close()  # what it holds is in pieces
+            raise PageMemoryError(f"took more than {self.limits.megabytes} MB")
+        if kind == "error":
+            raise PageReadError(value)
+        return value
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        program = f"from {__name__} import serve; serve({self.limits.seconds!r}, {self.limits.megabytes!r})"
+        environment = dict(os.environ, PYTHONPATH=os.pathsep.join(path for path in sys.path if path))
+        self._child = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+            [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, start_new_session=True
+        )
+        try:
+            self._receive(self._child, time.monotonic() + _START_SECONDS)
+        except (EOFError, TimeoutError) as error:
+            code = self._child.poll()
+            self.close()
+            raise RuntimeError(f"the reading process did not start (exit {code}); its message is above") from error
+        return self._child
+
+    def _receive(self, child: subprocess.Popen[bytes], deadline: float) -> tuple[str, Any]:
+        assert child.stdout is not None
+        size = _HEADER.unpack(_read(child.stdout, _HEADER.size, deadline))[0]
+        return pickle.loads(_read(child.stdout, size, deadline))  # noqa: S301 - both ends are ours
+
+    def close(self) -> None:
+        """Ends the child."""
+        if self._child is not None:
+            self._child.kill()
+            for stream in (self._child.stdin, self._child.stdout):
+                if stream is not None:
+                    with contextlib.suppress(OSError):
+                        stream.close()
+            self._child.wait()
+            self._child = None
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):
+            self.close()
+
+
+_readers = threading.local()
+
+
+def reader(limits: Limits) -> Reader:
+    """This thread's reader with these limits, started once."""
+    found: Reader | None = getattr(_readers, "reader", None)
+    if found is None or found.limits != limits:
+        if found is not None:
+            found.close()
+        found = _readers.reader = Reader(limits)
+    return found
+
+
+def _read(stream: IO[bytes], size: int, deadline: float) -> bytes:
+    """Exactly ``size`` bytes of a pipe.
+
+    Raises:
+      EOFError: if it ends before.
+      TimeoutError: at the deadline.
+    """
+    pieces: list[bytes] = []
+    poll = select.poll()
+    poll.register(stream, select.POLLIN)
+    while size:
+        if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
+            raise TimeoutError
+        piece = os.read(stream.fileno(), min(size, _MEGABYTE))
+        if not piece:
+            raise EOFError
+        pieces.append(piece)
+        size -= len(piece)
+    return b"".join(pieces)
+
+
+def _send(stream: IO[bytes], message: Any) -> None:
+    raw = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
+    stream.write(_HEADER.pack(len(raw)) + raw)
+    stream.flush()
+
+
+def serve(seconds: float, megabytes: int) -> None:
+    """The child: answers calls from its standard input until that ends."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # the kernel's hand, not a handler that C code could keep waiting
+    calls, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints is no answer
+    from . import payload  # noqa: F401 - imported before the clock and the memory limit are a page's
+
+    gc.freeze()  # what is imported stays
+    _limit_memory(megabytes)
+    _send(answers, ("ready", None))
+    while header := calls.read(_HEADER.size):
+        raw = calls.read(_HEADER.unpack(header)[0])
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        try:
+            answer = _answer(raw)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        _send(answers, answer)
+
+
+def _answer(raw: bytes) -> tuple[str, Any]:
+    try:
+        function, arguments = pickle.loads(raw)  # noqa: S301 - both ends are ours
+        return "value", function(*arguments)
+    except MemoryError:
+        return "memory", None
+    except Exception as error:  # noqa: BLE001 - a page may break any of three parsers, and all of it is for the caller to count
+        return "error", f"{type(error).__name__}: {error}"[:2_000]
+
+
+def _limit_memory(megabytes: int) -> None:
+    import resource
+
+    with open("/proc/self/statm", "rb") if os.path.exists("/proc/self/statm") else contextlib.nullcontext() as statm:
+        own = int(statm.read().split()[0]) * resource.getpagesize() if statm is not None else _MEGABYTE * 512
+    limit = own + megabytes * _MEGABYTE
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_AS, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))

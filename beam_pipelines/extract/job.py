@@ -1,0 +1,76 @@
+"""The job: its options, phases and streams."""
+
+import dataclasses
+from functools import partial
+
+import apache_beam as beam
+
+from ...tasks.errors import InputError
+from ..jobs import InputSpec, Job, JobRun
+from ..shards import GroupByShard, ProcessShards
+from .isolation import Limits
+from .join import JoinEvidence, MergeHubs, write_hubs, write_joined
+from .read import read_slice
+from .sources import slices_of
+
+_HUB_SHARDS = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class ExtractOptions:
+    """What one page may cost. What counts as an article is decided by ``clean``, where each rule is an option."""
+
+    page_seconds: float = dataclasses.field(
+        default=20.0, metadata={"help": "seconds that reading one page may take; then it fails as timeout"}
+    )
+    page_megabytes: int = dataclasses.field(
+        default=1_024, metadata={"help": "megabytes of memory that reading one page may take; then it fails as too_large"}
+    )
+
+    def __post_init__(self) -> None:
+        for field, least in (("page_seconds", 0.1), ("page_megabytes", 64)):
+            if not getattr(self, field) >= least:
+                raise InputError(
+                    f"got {getattr(self, field)}, expected at least {least}", field=f"--{field}", remedy="leave it out for the default"
+                )
+
+
+def run(job: JobRun) -> None:
+    """Reads slices, then joins what pages say of one another.
+
+    A record is a captured response, a line or a row; it is written as an article, a hub or an image hash. Streams:
+    ``articles`` (with anchor texts, hubs and image hashes joined) and ``hubs`` (captures of one hub united).
+    """
+    pieces = [*slices_of(job.inputs["warc"], "warc"), *slices_of(job.inputs["articles"], "articles")]
+    if not pieces:
+        raise InputError("no input", field="--warc, --articles", remedy="give WARC files, article files or both")
+    limits = Limits(job.options.page_seconds, job.options.page_megabytes)
+    job.map_shards("read", partial(read_slice, limits=limits), pieces)
+    places = [(index, len(pieces)) for index in range(len(pieces))]
+    joined = job.phase("join", len(pieces))
+    with job.pipeline(joined) as pipeline:
+        evidence = pipeline | beam.Create(places) | beam.Reshuffle() | JoinEvidence(job.workspace)
+        _ = evidence | GroupByShard(len(pieces)) | ProcessShards(partial(write_joined, shard_count=len(pieces)), joined)
+    hubs = job.phase("hubs", _HUB_SHARDS, accounted=False)
+    with job.pipeline(hubs) as pipeline:
+        _ = (
+            pipeline
+            | beam.Create(places)
+            | beam.Reshuffle()
+            | MergeHubs(job.workspace, _HUB_SHARDS)
+            | GroupByShard(_HUB_SHARDS)
+            | ProcessShards(write_hubs, hubs)
+        )
+
+
+JOB = Job(
+    name="extract",
+    summary="WARC files and pre-extracted articles to articles and hubs",
+    example="newsembed extract --warc 'crawl/warc/*.warc.gz' --articles archive.jsonl.zst --output work/extract",
+    inputs=(
+        InputSpec("warc", "WARC files or patterns", required=False, many=True),
+        InputSpec("articles", "pre-extracted articles: .jsonl, .jsonl.zst, .jsonl.gz, .parquet", required=False, many=True),
+    ),
+    options=ExtractOptions,
+    run=run,
+)

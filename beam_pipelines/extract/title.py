@@ -1,0 +1,67 @@
+"""An article's title without the name of its site."""
+
+# ruff: noqa: RUF001 - the marks that pages are written with
+
+import itertools
+import re
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import urlsplit
+
+from .nodes import text_of
+
+_MARKS = re.compile(r"\s+[|\-–—•·»«:/~]{1,2}\s+|\s*[|»]\s*|:\s+")
+_MAX_CHARACTERS = 500
+
+
+def clean_title(title: str, site_names: Iterable[str], url: str, headings: Iterable[str] = ()) -> str:
+    """Takes the site's name off either end of a title, with the mark between them.
+
+    >>> clean_title("Council raises embankment - The River News", ["The River News"], "http://rivernews.example/1")
+    'Council raises embankment'
+
+    Args:
+      title: one line.
+      site_names: what the site calls itself.
+      url: whose host may name the site too ("rivernews").
+      headings: of the page; a title that starts with one and goes on after a mark is that heading.
+    """
+    title = " ".join(title.split())[:_MAX_CHARACTERS]
+    names = {_letters(name) for name in site_names}
+    host = (urlsplit(url).hostname or "").removeprefix("www.")
+    names |= {_letters(host), _letters(host.split(".")[0]), *(_letters(".".join(host.split(".")[-n:-1])) for n in (2, 3))}
+    names = {name for name in names if len(name) > 1} | {f"the{name}" for name in names if len(name) > 1}
+    for _ in range(3):  # "Headline | Section - Site" loses the site, and the site's name twice
+        shorter = _without(title, names)
+        if shorter == title:
+            break
+        title = shorter
+    for heading in headings:
+        if len(heading) >= 15 and title != heading and title.startswith(heading) and _MARKS.match(title, len(heading)):
+            return heading
+    return title
+
+
+def _without(title: str, names: set[str]) -> str:
+    for mark in _MARKS.finditer(title):
+        head, tail = title[: mark.start()].strip(), title[mark.end() :].strip()
+        if head and tail and _letters(tail) in names:
+            return head
+        if head and tail and _letters(head) in names and len(tail.split()) > 2:
+            return tail
+    return title
+
+
+def headings_of(tree: Any) -> list[str]:
+    """Texts of the first-level headings, the first five."""
+    return [text for node in itertools.islice(tree.iter("h1"), 5) if (text := text_of(node, _MAX_CHARACTERS))]
+
+
+def element_title(tree: Any) -> str:
+    """Text of the title element."""
+    node = next(tree.iter("title"), None)
+    return text_of(node, _MAX_CHARACTERS) if node is not None else ""
+
+
+def _letters(text: str) -> str:
+    return "".join(letter for letter in text.casefold() if letter.isalnum())

@@ -1,0 +1,119 @@
+"""Extraction beside its peers, in one run: body F1, days and authors on pages with a known truth, and pages a second on a WARC.
+
+    python benchmarks/extraction.py ../shared/data --pages 300
+
+Quality: `gold_pages.py` says what is measured. "slow path" is what `extract_page` falls back on, over every page: trafilatura set to precision.
+Speed: CPU seconds of one process over the same decoded pages, every reader in turn on each page, so that what else runs on the machine hits
+all alike. Ours is the whole of `extract_page` (text, title, authors, days, links, hub or article); trafilatura's default is text only.
+"""
+
+import argparse
+import importlib.metadata
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from newsembed.beam_pipelines.extract.body import slow_text
+from newsembed.beam_pipelines.extract.dates import parse_day
+from newsembed.beam_pipelines.extract.decoding import decode
+from newsembed.beam_pipelines.extract.page import extract_page
+from newsembed.benchmarks import gold_pages
+
+
+def ours(html: str, url: str) -> tuple:
+    article = extract_page(html, url).article
+    return (article.body, article.authors, article.byline_date) if article else ("", (), None)
+
+
+def trafilatura(html: str, url: str, **options) -> tuple:
+    import trafilatura
+
+    document = trafilatura.bare_extraction(html, url=url, with_metadata=True, include_comments=False, **options)
+    if document is None:
+        return "", (), None
+    return document.text or "", tuple(name.strip() for name in (document.author or "").split(";") if name.strip()), parse_day(document.date)
+
+
+def resiliparse(html: str, _url: str) -> tuple:
+    from resiliparse.extract.html2text import extract_plain_text
+
+    return extract_plain_text(html, main_content=True, alt_texts=False, links=False, noscript=False), (), None
+
+
+def text_only(html: str, _url: str, **options) -> tuple:
+    import trafilatura
+
+    return trafilatura.extract(html, **options) or "", (), None
+
+
+READERS: dict[str, Callable[[str, str], tuple]] = {
+    "ours": ours,
+    "trafilatura": trafilatura,
+    "trafilatura fast": lambda html, url: trafilatura(html, url, fast=True),
+    "slow path": lambda html, url: (slow_text(html, url), *trafilatura(html, url)[1:]),
+    "Resiliparse": resiliparse,
+}
+TIMED: dict[str, Callable[[str, str], tuple]] = {
+    "ours": ours,
+    "trafilatura default": text_only,
+    "trafilatura with metadata": trafilatura,
+    "trafilatura fast": lambda html, url: text_only(html, url, fast=True),
+    "Resiliparse": resiliparse,
+}
+
+
+def quality(folder: Path) -> None:
+    for name, read_pages in gold_pages.SETS.items():
+        pages = [(page, decode(page.html, "") or "") for page in read_pages(folder / name)]
+        print(f"\n{name}, {len(pages)} pages\n\n| reader | F1 | precision | recall | days | author F1 |\n|---|---|---|---|---|---|")
+        for reader, read in READERS.items():
+            found = [(page, read(html, page.url)) for page, html in pages]
+            f1, precision, recall = gold_pages.body_scores(gold_pages.match(page, text) for page, (text, _, _) in found)
+            days = [day == page.day for page, (_, _, day) in found if page.day]
+            names = [(authors, page.authors) for page, (_, authors, _) in found if page.authors is not None]
+            metadata = reader != "Resiliparse"
+            right = f"{sum(days)} of {len(days)}" if days and metadata else "-"
+            author_f1 = f"{gold_pages.author_f1(names):.3f}" if names and metadata else "-"
+            print(f"| {reader} | {f1:.4f} | {precision:.4f} | {recall:.4f} | {right} | {author_f1} |", flush=True)
+
+
+def speed(path: Path, pages: int) -> None:
+    from fastwarc.warc import ArchiveIterator, WarcRecordType
+
+    with path.open("rb") as source:
+        records = [
+            (record.headers["WARC-Target-URI"], record.http_charset or "", record.reader.read())
+            for record in ArchiveIterator(source, parse_http=True, record_types=WarcRecordType.response)
+        ]
+    chosen = records[:: max(1, len(records) // pages)]
+    decoded = [(url, html) for url, charset, raw in chosen if (html := decode(raw, charset))]
+    seconds = dict.fromkeys(TIMED, 0.0)
+    for url, html in decoded[:5]:  # imports and first compilations
+        for read in TIMED.values():
+            read(html, url)
+    for url, html in decoded:
+        for reader, read in TIMED.items():
+            started = time.process_time()
+            read(html, url)
+            seconds[reader] += time.process_time() - started
+    print(
+        f"\n{path.name}, {len(decoded)} of {len(records)} pages, {sum(len(html) for _, html in decoded) / len(decoded) / 1000:.0f} thousand characters each"
+    )
+    print("\n| reader | pages a second and core | times trafilatura's default |\n|---|---|---|")
+    for reader, spent in seconds.items():
+        print(f"| {reader} | {len(decoded) / spent:.1f} | {seconds['trafilatura default'] / spent:.2f} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path, help="folder with html-gold/ and us-news/")
+    parser.add_argument("--pages", type=int, default=300, help="pages of the WARC that are timed")
+    args = parser.parse_args()
+    for package in ("trafilatura", "Resiliparse", "lxml", "htmldate"):
+        print(package, importlib.metadata.version(package))
+    quality(args.data / "html-gold")
+    speed(args.data / "us-news/stories-2016-11.warc.gz", args.pages)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""Pages with a known truth, and the scores of what an extractor makes of them.
+
+Body: the metric of Scrapinghub's article-extraction-benchmark (`evaluate.py` there): multisets of 4-grams of words, precision and recall
+averaged over pages, F1 of the two averages. Authors: pooled precision and recall of names. Dates: share of pages with the right day.
+"""
+
+import collections
+import dataclasses
+import datetime
+import gzip
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+_WORD = re.compile(r"\w+")
+_SHINGLE = 4
+# Of these newspaper4k's metadata are what its own extractor made of the page ("Print", "www.facebook.com", authors of other stories).
+_NO_AUTHORS = frozenset({"video_article_01", "cleveland.com1", "wired_001", "yna_co_kr"})
+
+
+@dataclasses.dataclass(frozen=True)
+class GoldPage:
+    """A page and its truth.
+
+    Attributes:
+      optional: paragraphs that an extractor may give or leave out (subtitles, editors' notes).
+      authors, day: ``None`` where the truth is not given.
+    """
+
+    name: str
+    url: str
+    html: bytes
+    body: str
+    optional: tuple[str, ...] = ()
+    authors: tuple[str, ...] | None = None
+    day: datetime.date | None = None
+
+
+def fundus(folder: Path) -> Iterator[GoldPage]:
+    """The 80 pages of fundus-evaluation; paragraphs in brackets are optional."""
+    for name, truth in json.loads((folder / "ground_truth.json").read_text()).items():
+        optional = [text for text in truth["body"] if text.startswith("[") and text.endswith("]")]
+        body = "\n".join(text for text in truth["body"] if text not in optional)
+        yield GoldPage(
+            name, truth["url"], gzip.decompress((folder / "html" / name).read_bytes()), body, tuple(text[1:-1] for text in optional)
+        )
+
+
+def newspaper4k(folder: Path) -> Iterator[GoldPage]:
+    """The pages of newspaper4k's tests that have a text; authors and day where its metadata name them."""
+    for path in sorted((folder / "txt").glob("*.txt")):
+        page = folder / "html" / f"{path.stem}.html"
+        if not page.exists() or path.stem == "cnn_test_nlp":  # its text is a test of keywords, not the page's
+            continue
+        stated = folder / "metadata" / f"{path.stem}.json"
+        truth = json.loads(stated.read_text()) if stated.exists() else {}
+        day = datetime.date.fromisoformat(truth["publish_date"][:10]) if truth.get("publish_date") else None
+        authors = tuple(truth["authors"]) if truth.get("authors") and path.stem not in _NO_AUTHORS else None
+        url = truth.get("url") or f"http://{path.stem.replace('_', '-')}.example/story"
+        yield GoldPage(path.stem, url, page.read_bytes(), path.read_text(), authors=authors, day=day)
+
+
+SETS = {"fundus-evaluation": fundus, "newspaper4k": newspaper4k}
+
+
+@dataclasses.dataclass(frozen=True)
+class Match:
+    """Shares of the shingles of two texts: in both, in the extracted one only, in the true one only; they add up to 1, or to 0."""
+
+    both: float
+    extra: float
+    missed: float
+
+    @property
+    def precision(self) -> float:
+        return 1.0 if self.extra == self.missed == 0 else self.both / (self.both + self.extra) if self.both or self.extra else 0.0
+
+    @property
+    def recall(self) -> float:
+        return 1.0 if self.extra == self.missed == 0 else self.both / (self.both + self.missed) if self.both or self.missed else 0.0
+
+
+def match(page: GoldPage, text: str) -> Match:
+    """Compares a text with a page's body; an optional paragraph counts as true if most of it is there."""
+    found = shingles(text)
+    paragraphs = [shingles(paragraph) for paragraph in page.optional]
+    given = [text for text, own in zip(page.optional, paragraphs, strict=True) if 2 * (own & found).total() >= own.total()]
+    true = shingles("\n".join([page.body, *given])) if given else shingles(page.body)
+    both, extra, missed = (found & true).total(), (found - true).total(), (true - found).total()
+    total = both + extra + missed
+    return Match(both / total, extra / total, missed / total) if total else Match(0.0, 0.0, 0.0)
+
+
+def shingles(text: str) -> collections.Counter[tuple[str, ...]]:
+    """Every run of four words of a text, or all of a shorter one."""
+    words = _WORD.findall(text)
+    return collections.Counter(tuple(words[start : start + _SHINGLE]) for start in range(max(1, len(words) - _SHINGLE + 1)) if words)
+
+
+def body_scores(matches: Iterable[Match]) -> tuple[float, float, float]:
+    """(F1, precision, recall) as the benchmark has them."""
+    matches = list(matches)
+    precisions = [one.precision for one in matches if one.both + one.extra > 0]
+    recalls = [one.recall for one in matches if one.both + one.missed > 0]
+    precision, recall = sum(precisions) / max(1, len(precisions)), sum(recalls) / max(1, len(recalls))
+    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0, precision, recall
+
+
+def author_f1(pairs: Iterable[tuple[Sequence[str], Sequence[str]]]) -> float:
+    """F1 of (extracted, true) names pooled over pages; case and accents of punctuation do not count."""
+    both = extra = missed = 0
+    for extracted, true in pairs:
+        ours, theirs = ({_letters(name) for name in names} for names in (extracted, true))
+        both, extra, missed = both + len(ours & theirs), extra + len(ours - theirs), missed + len(theirs - ours)
+    return 2 * both / max(1, 2 * both + extra + missed)
+
+
+def _letters(name: str) -> str:
+    return "".join(letter for letter in name.casefold() if letter.isalnum())

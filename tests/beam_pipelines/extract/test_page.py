@@ -1,0 +1,277 @@
+"""One page: what is its text, title, people, days, and what it is at all."""
+
+import datetime
+import json
+
+import pytest
+from newsembed.beam_pipelines.extract.content import lay_out, main_content
+from newsembed.beam_pipelines.extract.dates import parse_day
+from newsembed.beam_pipelines.extract.hints import Name, is_body_name, judge_name
+from newsembed.beam_pipelines.extract.page import extract_page, parse
+from newsembed.beam_pipelines.extract.people import people
+from newsembed.beam_pipelines.extract.structured import read_structured
+from newsembed.beam_pipelines.extract.title import clean_title
+from newsembed.beam_pipelines.extract.trimming import ends_article, is_boilerplate, is_portrait
+from newsembed.beam_pipelines.records import Rejection
+
+URL = "http://rivernews.example/town/1"
+SENTENCE = "The council of the river town voted late on Tuesday to raise the embankment before the autumn rains arrive, it said. "
+PARAGRAPHS = [f"{SENTENCE}Paragraph {number}." for number in range(6)]
+BODY = "".join(f"<p>{text}</p>" for text in PARAGRAPHS)
+OTHER = "<p>A reader thinks that the whole affair is a scandal of the first order, and says so at great length, again and again. </p>"
+
+
+def page(body, head=""):
+    return f"<html><head><title>Council raises embankment</title>{head}</head><body>{body}</body></html>"
+
+
+def text_of(body, **options):
+    return main_content(lay_out(parse(page(body))), "Council raises embankment", **options)
+
+
+LAYOUTS = {
+    "paragraphs in an article": f"<nav><a href=/>Home</a></nav><article><h1>Council raises embankment</h1>{BODY}</article>",
+    "a wrapper whose name is of boilerplate": f'<div class="content-sidebar-wrap"><div id="overlay">{BODY}</div></div>',
+    "a page hidden until a script shows it": f'<div hidden><main style="display: none">{BODY}</main></div>',
+    "a form around the page": f'<form id="aspnetForm"><div>{BODY}</div><form><input>Search</form></form>',
+    "a page named for its comments": f'<div class="post comments-open overflow-hidden category-video"><h1>Council raises embankment</h1>{BODY}</div>',
+    "lines with breaks": "<div>" + "<br><br>".join(PARAGRAPHS) + "</div>",
+    "tables for layout": f"<table><tr><td><a href=/>Home</a><td>{BODY}</td></tr></table>",
+    "each paragraph in a box": "".join(f"<div class=p><div>{text}</div></div>" for text in PARAGRAPHS),
+    "parts that advertisements cut": f'<article><div><div class="article-body">{BODY[: len(BODY) // 2]}</div></div><div class=ad>Buy</div><div><div class="article-body">{BODY[len(BODY) // 2 :]}</div></div></article>',
+    "readers' comments longer than the article": f'<article>{BODY}</article><div class="comments">{OTHER * 30}</div>',
+    "a gallery longer than the article": f'<div id=overlay><article>{BODY}<div class="story-gallery">{OTHER * 30}</div></article></div>',
+    "the next story below": f"<article><h1>Council raises embankment</h1>{BODY}</article><article><h1>Another</h1>{OTHER * 9}</article>",
+    "boxes between paragraphs": f'<article>{BODY}<aside>{OTHER}</aside><figure><figcaption>{OTHER}</figcaption></figure><p class="wp-caption-text">{OTHER[3:-4]}</p><blockquote class="twitter-tweet"><p>{OTHER}</blockquote></article>',
+    "other stories at the end": f"<div>{BODY}<h3>More from the river</h3>{OTHER}</div>",
+    "lists of links": f"<article>{BODY}<ul>" + "<li><a href=/b>Another headline of some length</a>" * 5 + "</ul></article>",
+    "calls between paragraphs": f"<article>{BODY}<p>Read more: <a href=/b>Another headline</a></p><p>Sign up for our newsletter</p><p>Ann Lee is a reporter at the River News.</p></article>",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_the_text_is_all_of_the_article_and_nothing_else(name):
+    found = text_of(LAYOUTS[name])
+    assert found.text.split("\n") == PARAGRAPHS
+    assert found.confidence > 0.5
+
+
+def test_headings_lists_and_short_paragraphs_stay():
+    found = text_of(
+        f"<article>{BODY}<h2>What comes next</h2><p>Nobody knows.</p><ul><li>First the walls,</li><li>then the gates</li></ul>{BODY}</article>"
+    )
+    assert "\nWhat comes next\nNobody knows.\nFirst the walls,\nthen the gates\n" in found.text
+
+
+def test_scripts_without_spaces_are_prose_too():
+    line = "梁振英在接受质询前的发言中说，回顾事件，我虽然从无任何存心隐瞒的意图，但必须承认自己有处理疏忽。"
+    assert text_of("".join(f"<p>{line}{number}</p>" for number in range(4))).text.count(line) == 4
+
+
+def test_posts_of_a_live_blog_are_all_its_text():
+    posts = "".join(f'<div class="post"><div class="story-body"><p>{text}</p></div></div>' for text in PARAGRAPHS)
+    assert text_of(posts, live_blog=True).text.split("\n") == PARAGRAPHS
+
+
+def test_names_of_elements():
+    assert judge_name("lb-widget-text") is judge_name("article-body has-comments") is judge_name("is-sponsored") is Name.NEUTRAL
+    assert judge_name("widget_text") is judge_name("relatedStories") is judge_name("c-article__share") is Name.BOILERPLATE
+    assert judge_name("comments-area") is Name.NEVER
+    assert is_body_name("story-body__inner")
+    assert is_body_name("js-x articleText")
+    assert not is_body_name("body-menu")
+
+
+@pytest.mark.parametrize(
+    ("line", "verdict"),
+    [
+        ("Advertisement", True),
+        ("Read more: Another story of the day", True),
+        ("Follow us on Twitter and Facebook", True),
+        ("The bank, seen in 2016. (Ann Lee/The River News)", True),
+        ("© 2016 The River News. All rights reserved.", True),
+        ("Read the letter that he sent, and you will see what the town fears.", False),
+        ("He said it was over (for now).", False),
+        ("Share prices fell on Tuesday.", False),
+        ("Watch what they do, not what they say.", False),
+    ],
+)
+def test_lines_that_are_no_part_of_an_article(line, verdict):
+    assert is_boilerplate(line) is verdict
+
+
+def test_ends_and_portraits():
+    assert ends_article("Related stories")
+    assert not ends_article("Related costs rise as the town pays for its walls, the mayor says")
+    assert is_portrait("Ann Lee is a senior political reporter at the River News. Follow her on Twitter @annlee")
+    assert not is_portrait("The mayor is a man of few words.")
+
+
+@pytest.mark.parametrize(
+    ("byline", "names"),
+    [
+        ("By Ann Lee and Bo Chen, bo@x.org; Ann Lee", ("Ann Lee", "Bo Chen")),
+        ("By ANN O’NEILL, Staff Writer", ("Ann O’Neill",)),
+        ("Von Jürgen Groß und Ute Bär", ("Jürgen Groß", "Ute Bär")),
+        ("By Ann Lee, The Associated Press", ("Ann Lee",)),
+        ("The Associated Press", ("The Associated Press",)),
+        ("By Ann Lee (AP) | Updated 3:04 PM", ("Ann Lee",)),
+        ("Ann Lee, Bo Chen, and Martin King, Jr.", ("Ann Lee", "Bo Chen", "Martin King Jr.")),
+        ("maggie michael", ("Maggie Michael",)),
+        ("https://www.facebook.com/annlee", ()),
+        ("By", ()),
+        ("", ()),
+    ],
+)
+def test_people(byline, names):
+    assert people(byline) == names
+
+
+def test_the_site_is_no_person():
+    assert people(("River News", "Ann Lee"), site="River News") == ("Ann Lee",)
+
+
+@pytest.mark.parametrize(
+    ("written", "day"),
+    [
+        ("2021-03-01T23:30:00-05:00", (2021, 3, 2)),
+        ("Tue, 08 Nov 2016 23:00:00 -0500", (2016, 11, 9)),
+        ("Saturday, December 27, 2014, 12:06 PM", (2014, 12, 27)),
+        ("27 de diciembre de 2014", (2014, 12, 27)),
+        ("1. März 2021", (2021, 3, 1)),
+        ("2021年3月1日", (2021, 3, 1)),
+        ("2018/06/18 10:01", (2018, 6, 18)),
+        ("20161110", (2016, 11, 10)),
+        ("1529283660000", (2018, 6, 18)),
+        ("3/4/2016", None),
+        ("11/10/16", None),
+        ("2021-02-30", None),
+        ("yesterday", None),
+        (None, None),
+    ],
+)
+def test_days(written, day):
+    assert parse_day(written) == (datetime.date(*day) if day else None)
+
+
+@pytest.mark.parametrize(
+    ("title", "clean"),
+    [
+        ("Council raises embankment - The River News", "Council raises embankment"),
+        ("Council raises embankment | Town | River News", "Council raises embankment | Town"),
+        ("River News: Council raises embankment", "Council raises embankment"),
+        ("Council raises embankment – rivernews.example", "Council raises embankment"),
+        ("Trump - Clinton: the last debate", "Trump - Clinton: the last debate"),
+        ("River News", "River News"),
+    ],
+)
+def test_the_title_has_no_name_of_the_site(title, clean):
+    assert clean_title(title, ["River News"], URL) == clean
+
+
+def test_a_title_that_goes_on_after_its_heading_is_the_heading():
+    assert clean_title("Council raises embankment | Town", [], URL, ["Council raises embankment"]) == "Council raises embankment"
+
+
+def ld(**fields):
+    return f'<script type="application/ld+json">{json.dumps({"@type": "NewsArticle", **fields})}</script>'
+
+
+def test_each_field_says_where_it_was_read():
+    head = ld(headline="Council raises embankment", datePublished="2021-03-01", author={"@type": "Organization", "name": "River News"}) + (
+        '<meta property="og:site_name" content="River News"><meta property="article:modified_time" content="2021-03-04T10:00:00Z">'
+        '<meta name="news_keywords" content="flood, council">'
+    )
+    article = extract_page(page(f'<p class="byline">By Ann Lee and <b>Bo Chen</b></p><article>{BODY}</article>', head), URL).article
+    assert article.authors == ("Ann Lee", "Bo Chen"), "the page names people where its metadata name the paper"
+    assert (article.byline_date, article.modified_date) == (datetime.date(2021, 3, 1), datetime.date(2021, 3, 4))
+    assert article.sources == {
+        "title": "json-ld", "authors": "markup", "byline_date": "json-ld", "modified_date": "meta", "keywords": "meta", "body": "markup",
+    }  # fmt: skip
+
+
+def test_days_that_only_the_reader_sees():
+    shown = (
+        '<time class="updated" datetime="2021-03-09">9 March</time><time class="entry-date" datetime="2021-03-01T09:00:00Z">1 March</time>'
+    )
+    article = extract_page(
+        page(f"<article><header>{shown}</header>{BODY}</article><aside><time datetime='2020-01-01'>old</time></aside>"), URL
+    ).article
+    assert (article.byline_date, article.modified_date, article.date_source) == (
+        datetime.date(2021, 3, 1),
+        datetime.date(2021, 3, 9),
+        "markup",
+    )
+
+
+def test_the_day_of_the_address_outweighs_one_of_another_story():
+    html = page(f"<article>{BODY}</article><div class=more><span class=date>May 5, 2015</span></div>")
+    article = extract_page(html, "http://rivernews.example/2021/03/01/embankment").article
+    assert (article.byline_date, article.date_source) == (datetime.date(2021, 3, 1), "url")
+
+
+def test_of_several_articles_in_json_ld_the_page_s_own_is_read():
+    scripts = ld(headline="Another", url="http://rivernews.example/town/2") + ld(
+        headline="Council raises embankment", mainEntityOfPage={"@id": URL}
+    )
+    assert read_structured(parse(page(BODY, scripts)), URL).headline == "Council raises embankment"
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        '{"@type": "NewsArticle", "headline": "A title",}',
+        '<!-- {"@type": "NewsArticle", "headline": "A title"} -->',
+        '//<![CDATA[\n{"@type": ["Thing", "schema:NewsArticle"], "headline": "A &amp;quot;title&amp;quot;"}\n//]]>',
+    ],
+)
+def test_json_ld_as_templates_write_it(broken):
+    found = read_structured(parse(page(BODY, f'<script type="application/ld+json">{broken}</script>')), URL)
+    assert found.is_article
+    assert found.headline.replace('"', "") in ("A title",)
+
+
+def test_authors_by_reference():
+    graph = json.dumps({"@graph": [{"@type": "NewsArticle", "author": {"@id": "#a"}}, {"@type": "Person", "@id": "#a", "name": "Ann Lee"}]})
+    assert read_structured(parse(page(BODY, f'<script type="application/ld+json">{graph}</script>')), URL).authors == ("Ann Lee",)
+
+
+def test_marks_of_paywalls_and_live_blogs():
+    article = extract_page(page(BODY, ld(headline="A title", isAccessibleForFree="False")), URL).article
+    assert (article.paywalled, article.live_blog) == (True, False)
+    posts = [{"@type": "BlogPosting", "articleBody": text} for text in PARAGRAPHS]
+    script = ld(**{"@type": "LiveBlogPosting", "headline": "The count, live", "liveBlogUpdate": posts})
+    article = extract_page(page("<div id=app></div>", script), URL).article
+    assert (article.live_blog, article.sources["body"], article.body.split("\n")) == (True, "json-ld", PARAGRAPHS)
+
+
+def test_the_text_that_is_stated_is_taken_where_the_page_shows_only_its_start():
+    article = extract_page(
+        page(f"<article><p>{PARAGRAPHS[0]}</p></article>", ld(headline="A title", articleBody="\n".join(PARAGRAPHS))), URL
+    ).article
+    assert (article.body.split("\n"), article.sources["body"]) == (PARAGRAPHS, "json-ld")
+
+
+def test_section_pages_large_and_small():
+    entries = "".join(f'<li><a href="/town/{number}">A headline about something, number {number}</a></li>' for number in range(4))
+    assert extract_page(page(f"<h1>Town</h1><ul>{entries}</ul>"), "http://rivernews.example/town").hub_title == "Town"
+    item = "http://rivernews.example/a-film-of-the-great-flood-12345"
+    assert extract_page(page(f"<h1>A film</h1><p>Nothing much.</p><ul>{entries}</ul>"), item).rejection is Rejection.NOT_AN_ARTICLE
+    film = '<meta property="og:type" content="video.other">'
+    assert (
+        extract_page(page(f"<p>Nothing much.</p><ul>{entries}</ul>", film), "http://rivernews.example/films").rejection
+        is Rejection.NOT_AN_ARTICLE
+    )
+
+
+def test_a_page_of_running_text_with_many_links_is_an_article():
+    links = "".join(f'<li><a href="/b/{number}">A headline about something, number {number}</a></li>' for number in range(300))
+    found = extract_page(page(f"<ul>{links}</ul><div>{BODY * 2}</div>"), URL)
+    assert found.article is not None
+    assert len(found.links) == 300
+
+
+def test_the_canonical_address_of_the_page_is_its_own():
+    for link, own in (("/town/1?b=2&a=1", f"{URL}?a=1&b=2"), ("http://rivernews.example/", URL), ("http://elsewhere.example/1", URL)):
+        article = extract_page(page(BODY, f'<link rel="canonical" href="{link}">'), f"{URL}?utm_source=x").article
+        assert article.url == own
