@@ -27,6 +27,7 @@ FOUND = np.dtype(
     [("query", "<u8"), ("neighbor", "<u8"), ("side", "u1"), ("space", "u1"), ("gap", "<i4"), ("similarity", "<f4", (len(SPACES),))]
 )
 Found = np.ndarray[Any, np.dtype[Any]]
+_PAIRS_AT_ONCE = 1_024
 
 
 def make_found(queries: Rows, candidates: Rows, query_numbers: Any, candidate_numbers: Any, side: Side, space: Space) -> Found:
@@ -45,17 +46,18 @@ def make_found(queries: Rows, candidates: Rows, query_numbers: Any, candidate_nu
     found["side"], found["space"] = side, SPACES.index(space)
     found["gap"] = candidates.days[candidate_numbers] - queries.days[query_numbers]
     for column, other in enumerate(SPACES):
-        left, right = queries.vectors[other], candidates.vectors[other]
-        found["similarity"][:, column] = _cosines(left, right, query_numbers, candidate_numbers)
+        found["similarity"][:, column] = _cosines(queries, candidates, query_numbers, candidate_numbers, other)
     return found[found["query"] != found["neighbor"]]
 
 
-def _cosines(left: Floats, right: Floats, left_rows: Any, right_rows: Any) -> Floats:
-    if not left.shape[1] or not right.shape[1]:
-        return np.full(len(left_rows), np.nan, np.float32)
-    cosines = np.einsum("pd,pd->p", left[left_rows], right[right_rows])
-    cosines[np.logical_not(left[left_rows].any(axis=1) & right[right_rows].any(axis=1))] = np.nan
-    return np.asarray(np.clip(cosines, -1, 1), np.float32)
+def _cosines(queries: Rows, candidates: Rows, query_numbers: Any, candidate_numbers: Any, space: Space) -> Floats:
+    cosines = np.full(len(query_numbers), np.nan, np.float32)
+    known = np.flatnonzero(queries.present[space][query_numbers] & candidates.present[space][candidate_numbers])
+    for start in range(0, len(known), _PAIRS_AT_ONCE):  # what fits into a processor's cache
+        part = known[start : start + _PAIRS_AT_ONCE]
+        left, right = queries.vectors[space][query_numbers[part]], candidates.vectors[space][candidate_numbers[part]]
+        cosines[part] = np.clip(np.einsum("pd,pd->p", left, right), -1, 1)
+    return cosines
 
 
 def keep_best(found: Found, counts: Mapping[Side, int]) -> Found:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import datetime
+import functools
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
@@ -41,9 +42,14 @@ class Rows:
         vectors = {space: values[chosen] for space, values in self.vectors.items()}
         return dataclasses.replace(self, ids=self.ids[chosen], days=self.days[chosen], vectors=vectors)
 
+    @functools.cached_property
+    def present(self) -> Mapping[Space, Flags]:
+        """Which documents have a vector, by space: bool ``[N]``."""
+        return {space: np.asarray(values.any(axis=1)) for space, values in self.vectors.items()}
+
     def having(self, space: Space) -> Any:
         """Numbers of the documents with a vector in a space."""
-        return np.flatnonzero(self.vectors[space].any(axis=1))
+        return np.flatnonzero(self.present[space])
 
 
 def read_vectors(paths: Mapping[Space, str]) -> Rows:

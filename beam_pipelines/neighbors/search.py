@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..entities.tables import Floats
 from ..records import Space
 from .found import FOUND, Found, Side, keep_best, make_found
 from .index import Engine, Index, build_index, choose_engine, highest
@@ -71,15 +72,10 @@ def _search_all(queries: Rows, candidates: Rows, space: Space, side: Side, plan:
     if not len(asked) or not len(there):
         return np.zeros(0, FOUND)
     index = build_index(candidates.vectors[space][there], plan.engine, plan.exact_below)
-    return _pairs(index, queries, candidates, asked, there, space, side, plan)
-
-
-def _pairs(index: Index, queries: Rows, candidates: Rows, asked: Any, there: Any, space: Space, side: Side, plan: Plan) -> Found:
     # One more than wanted, since a document finds itself.
     hits, _ = index.search(queries.vectors[space][asked], plan.counts[side] + 1)
-    query_numbers = np.repeat(asked, hits.shape[1])
     valid = hits.ravel() >= 0
-    return make_found(queries, candidates, query_numbers[valid], there[hits.ravel()[valid]], side, space)
+    return make_found(queries, candidates, np.repeat(asked, hits.shape[1])[valid], there[hits.ravel()[valid]], side, space)
 
 
 class FarSearch:
@@ -92,7 +88,7 @@ class FarSearch:
     """
 
     def __init__(self, candidates: Rows, plan: Plan, side: Side) -> None:
-        self._candidates = candidates
+        self.candidates = candidates
         self._plan = plan
         self._side = side
         self._there = {space: there for space in Space if len(there := candidates.having(space))}
@@ -103,43 +99,68 @@ class FarSearch:
         for there in self._there.values():
             yield choose_engine(self._plan.engine, len(there), self._plan.exact_below)
 
-    def search(self, queries: Rows) -> Found:
-        """The best pairs of all spaces, not merged with those of other candidates yet."""
-        if not len(queries) or not len(self._candidates):
-            return np.zeros(0, FOUND)
-        nearest, farthest = _gap_range(queries.days, self._candidates.days)
+    def search(self, queries: Rows, asked: Any, space: Space) -> tuple[Any, Floats]:
+        """The nearest candidates in one space.
+
+        Args:
+          queries: any documents.
+          asked: numbers of those to search for, int ``[A]``; all have a vector in the space.
+          space: which one.
+
+        Returns:
+          Numbers of candidates, int ``[A, K]``, and their cosines, float32 ``[A, K]``, -inf where there are fewer.
+        """
+        if space not in self._there or not len(asked):
+            return _nothing(len(asked))
+        nearest, farthest = _gap_range(queries.days, self.candidates.days)
         if self._side is Side.NEGATIVE and farthest < self._plan.negative_days:
-            return np.zeros(0, FOUND)
-        whole = self._side is Side.GLOBAL or nearest >= self._plan.negative_days
-        find: Callable[[Rows, Space], Found] = self._by_index if whole else self._by_mask
-        return np.concatenate([np.zeros(0, FOUND), *(find(queries, space) for space in self._there)])
+            return _nothing(len(asked))
+        if self._side is Side.GLOBAL or nearest >= self._plan.negative_days:
+            return self._by_index(queries, asked, space)
+        return self._by_mask(queries, asked, space)
 
-    def _by_index(self, queries: Rows, space: Space) -> Found:
-        there, asked = self._there[space], queries.having(space)
-        if not len(asked):
-            return np.zeros(0, FOUND)
+    def _by_index(self, queries: Rows, asked: Any, space: Space) -> tuple[Any, Floats]:
+        there = self._there[space]
         if space not in self._indexes:
-            self._indexes[space] = build_index(self._candidates.vectors[space][there], self._plan.engine, self._plan.exact_below)
-        return _pairs(self._indexes[space], queries, self._candidates, asked, there, space, self._side, self._plan)
+            self._indexes[space] = build_index(self.candidates.vectors[space][there], self._plan.engine, self._plan.exact_below)
+        # One more than wanted, since in a search of all days a document finds itself.
+        hits, similarities = self._indexes[space].search(queries.vectors[space][asked], self._plan.counts[self._side] + 1)
+        return there[hits], np.where(hits >= 0, similarities, -np.inf)
 
-    def _by_mask(self, queries: Rows, space: Space) -> Found:
+    def _by_mask(self, queries: Rows, asked: Any, space: Space) -> tuple[Any, Floats]:
         """Exact search for queries that are far from some candidates only."""
-        there, asked = self._there[space], queries.having(space)
+        there = self._there[space]
         count = min(self._plan.counts[self._side], len(there))
         step = max(1, _PAIRS_AT_ONCE // len(there))
-        found = [np.zeros(0, FOUND)]
+        found = []
         for part in (asked[start : start + step] for start in range(0, len(asked), step)):
-            scores = queries.vectors[space][part] @ self._candidates.vectors[space][there].T
-            gaps = np.abs(queries.days[part][:, None] - self._candidates.days[there][None, :])
+            scores = queries.vectors[space][part] @ self.candidates.vectors[space][there].T
+            gaps = np.abs(queries.days[part][:, None] - self.candidates.days[there][None, :])
             scores[gaps < self._plan.negative_days] = -np.inf
-            hits, similarities = highest(scores, count)
-            valid = np.isfinite(similarities).ravel()
-            found.append(
-                make_found(
-                    queries, self._candidates, np.repeat(part, count)[valid], there[hits.ravel()[valid]], self._side, space
-                )
-            )  # fmt: skip
-        return np.concatenate(found)
+            found.append(highest(scores, count))
+        return there[np.concatenate([rows for rows, _ in found])], np.concatenate([values for _, values in found])
+
+
+def _nothing(queries: int) -> tuple[Any, Floats]:
+    return np.zeros((queries, 0), np.int64), np.zeros((queries, 0), np.float32)
+
+
+def search_far(searches: Sequence[FarSearch], queries: Rows, side: Side, plan: Plan) -> Found:
+    """The best pairs of all spaces over several sets of candidates. Only these get their similarities in the other spaces."""
+    found = [np.zeros(0, FOUND)]
+    for space in Space:
+        asked = queries.having(space)
+        parts = [search.search(queries, asked, space) for search in searches]
+        similarities = np.concatenate([values for _, values in parts], axis=1)
+        if not similarities.size:
+            continue
+        columns, best = highest(similarities, min(plan.counts[side] + 1, similarities.shape[1]))
+        numbers = np.take_along_axis(np.concatenate([rows for rows, _ in parts], axis=1), columns, axis=1)
+        owners = np.repeat(np.arange(len(searches)), [rows.shape[1] for rows, _ in parts])[columns]
+        for owner, search in enumerate(searches):
+            places, slots = np.nonzero((owners == owner) & np.isfinite(best))
+            found.append(make_found(queries, search.candidates, asked[places], numbers[places, slots], side, space))
+    return keep_best(np.concatenate(found), plan.counts)
 
 
 def _gap_range(left: Any, right: Any) -> tuple[int, int]:
@@ -170,7 +191,7 @@ def run_task(task: Task, plan: Plan, workspace: str, block_days: int, note: Call
         queries = read_blocks(workspace, [query_block])
         for start in range(0, len(queries), _QUERIES_AT_ONCE):
             part = queries.take(slice(start, start + _QUERIES_AT_ONCE))
-            yield keep_best(np.concatenate([search.search(part) for search in searches]), plan.counts)
+            yield search_far(searches, part, task.side, plan)
 
 
 def plan_tasks(documents: Mapping[int, int], sides: Sequence[Side], blocks_together: int, most_rows: int) -> list[Task]:
