@@ -4,6 +4,7 @@ import collections
 import dataclasses
 import datetime
 import itertools
+import re
 from collections.abc import Sequence
 from functools import partial
 
@@ -21,7 +22,7 @@ from ..shards import Shard
 from .duplicates import ENTRY, KEPT, REASONS, SKETCH_BOUNDS, SKETCH_VALUES, find_clusters, find_edges, sign
 from .lines import rejection_of_lines
 from .options import CleanOptions
-from .rules import bad_word, cleaned, rejection_of
+from .rules import bad_word, cleaned, read_bad_words, rejection_of
 from .yields import TABLE, YieldCounter, add_up, alarm_to_json, find_alarms, pool, read_yields, write_yields
 
 
@@ -60,6 +61,7 @@ def _with_latest_date(options: CleanOptions) -> CleanOptions:
 
 
 def _apply_rules(shard: Shard, path: str, options: CleanOptions, bad_words: Sequence[str], shard_count: int) -> None:
+    words = read_bad_words(bad_words)
     kept, yields = shard.records("_kept", Article), YieldCounter()
     entries: list[Array] = [np.zeros(0, ENTRY)]
     sketches: list[npt.NDArray[np.uint32]] = []
@@ -68,7 +70,7 @@ def _apply_rules(shard: Shard, path: str, options: CleanOptions, bad_words: Sequ
         article, dropped = cleaned(raw, options)
         for rule, lines in dropped.items():
             shard.tally(rule, lines)
-        broken = _broken(article, dropped, options, bad_words)
+        broken = _broken(article, dropped, options, words)
         if broken is not None:
             shard.reject(raw.url, *broken, f"{raw.title}\n{raw.body}")
             yields.reject(raw.publisher, broken[0])
@@ -85,16 +87,14 @@ def _apply_rules(shard: Shard, path: str, options: CleanOptions, bad_words: Sequ
 
 
 def _broken(
-    article: Article, dropped: collections.Counter[str], options: CleanOptions, bad_words: Sequence[str]
+    article: Article, dropped: collections.Counter[str], options: CleanOptions, words: re.Pattern[str] | None
 ) -> tuple[Rejection, str] | None:
     """Why a cleaned article is turned down, if it is."""
     if not article.body and article.title:
         return rejection_of_lines(dropped)
-    broken = rejection_of(article, options)
-    if broken is None:
-        word = next(filter(None, (bad_word(article, path) for path in bad_words)), "")
-        broken = (Rejection.BAD_WORDS, word) if word else None
-    return broken
+    if (broken := rejection_of(article, options)) is not None:
+        return broken
+    return (Rejection.BAD_WORDS, word) if (word := bad_word(article, words)) else None
 
 
 def _write_sketches(shard: Shard, sketches: Sequence[npt.NDArray[np.uint32]]) -> None:

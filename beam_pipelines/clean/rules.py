@@ -6,8 +6,7 @@ Most come from C4 (Raffel et al. 2020, section 2.2), adapted to news; the word, 
 import collections
 import dataclasses
 import re
-from collections.abc import Callable
-from functools import lru_cache
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from ...tasks.errors import InputError
@@ -156,21 +155,28 @@ def repeated_span_share(body: str) -> float:
     return sum(len(sentences[number]) for number in repeated) / max(1, sum(map(len, sentences)))
 
 
-def bad_word(article: Article, path: str) -> str:
+def read_bad_words(paths: Sequence[str]) -> re.Pattern[str] | None:
+    """The user's words as one pattern, of whole words in any case; ``None`` without a list.
+
+    Raises:
+      InputError: if a list is empty or no UTF-8.
+    """
+    words: set[str] = set()
+    for path in paths:
+        with files.open_read(path) as source:
+            try:
+                found = {line.strip() for line in source.read().decode("utf-8").splitlines()} - {""}
+            except UnicodeDecodeError as error:
+                raise InputError(
+                    f"no UTF-8: {error}", path=path, field="--bad_words", remedy="write the list as UTF-8, one word a line"
+                ) from error
+        if not found:
+            raise InputError("holds no words", path=path, field="--bad_words", remedy="write one word a line")
+        words |= found
+    return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, sorted(words)))})(?!\w)", re.IGNORECASE) if words else None
+
+
+def bad_word(article: Article, words: re.Pattern[str] | None) -> str:
     """The first word of the user's list that stands in the article, "" if none."""
-    found = _bad_words(path).search(f"{article.title}\n{article.body}")
+    found = words.search(f"{article.title}\n{article.body}") if words else None
     return found.group(0) if found else ""
-
-
-@lru_cache(maxsize=4)
-def _bad_words(path: str) -> re.Pattern[str]:
-    with files.open_read(path) as source:
-        try:
-            words = [line.strip() for line in source.read().decode("utf-8").splitlines() if line.strip()]
-        except UnicodeDecodeError as error:
-            raise InputError(
-                f"no UTF-8: {error}", path=path, field="--bad_words", remedy="write the list as UTF-8, one word a line"
-            ) from error
-    if not words:
-        raise InputError("holds no words", path=path, field="--bad_words", remedy="write one word a line")
-    return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, sorted(words)))})(?!\w)", re.IGNORECASE)

@@ -11,7 +11,7 @@ from newsembed.beam_pipelines.clean import CleanOptions
 from newsembed.beam_pipelines.clean.counting import count_sentences, count_words, ends_sentence
 from newsembed.beam_pipelines.clean.languages import _RANGES, _SCRIPTS, script_share
 from newsembed.beam_pipelines.clean.lines import LINE_RULES, clean_lines, rejection_of_lines
-from newsembed.beam_pipelines.clean.rules import RULES, bad_word, cleaned, rejection_of, repeated_share, repeated_span_share
+from newsembed.beam_pipelines.clean.rules import RULES, bad_word, cleaned, read_bad_words, rejection_of, repeated_share, repeated_span_share
 from newsembed.beam_pipelines.records import Article, Rejection
 from newsembed.tasks.errors import InputError
 
@@ -278,15 +278,17 @@ def test_every_language_of_the_detector_has_a_script():
 def test_bad_words_are_whole_words_of_any_case(tmp_path):
     path = tmp_path / "words.txt"
     path.write_text("bridge\nc++\n\n")
-    assert bad_word(article(body="The Bridge."), str(path)) == "Bridge"
-    assert bad_word(article(body="The bridges."), str(path)) == ""
-    assert bad_word(article(body="Written in C++ at last."), str(path)) == "C++"
+    words = read_bad_words([str(path)])
+    assert bad_word(article(body="The Bridge."), words) == "Bridge"
+    assert bad_word(article(body="The bridges."), words) == ""
+    assert bad_word(article(body="Written in C++ at last."), words) == "C++"
+    assert bad_word(article(body="The Bridge."), read_bad_words([])) == ""
     (tmp_path / "empty.txt").write_text("\n")
     with pytest.raises(InputError, match="holds no words"):
-        bad_word(article(), str(tmp_path / "empty.txt"))
+        read_bad_words([str(path), str(tmp_path / "empty.txt")])
     (tmp_path / "latin.txt").write_bytes("caf\xe9".encode("latin-1"))
     with pytest.raises(InputError, match="UTF-8"):
-        bad_word(article(), str(tmp_path / "latin.txt"))
+        read_bad_words([str(tmp_path / "latin.txt")])
 
 
 def test_repeats_by_hand():
