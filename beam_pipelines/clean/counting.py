@@ -1,5 +1,6 @@
 """Words and sentences of a text in any of the 101 languages, also where the script has no spaces or no full stop."""
 
+import itertools
 import re
 from typing import Final
 
@@ -10,9 +11,10 @@ _UNSPACED: Final = (
     (re.compile("[\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9d]"), 2.0),  # kana
     (re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]"), 4.0),  # Thai, Lao, Burmese, Khmer: vowels and tones count as characters
 )
-_ANY_UNSPACED: Final = re.compile("|".join(pattern.pattern for pattern, _ in _UNSPACED))
+_ANY_UNSPACED: Final = re.compile(f"[{''.join(pattern.pattern[1:-1] for pattern, _ in _UNSPACED)}]")
 _TIBETAN_SYLLABLE: Final = re.compile("[\u0f40-\u0fbc]+")
 _SYLLABLES_PER_WORD: Final = 2
+_FIRST_UNSPACED: Final = "\u0e00"  # of all these scripts
 
 # Every mark that ends a sentence, then those of other scripts that no space need follow.
 _SPACED_MARKS: Final = ".!?\u2026\u061f\u06d4\u0589"
@@ -33,6 +35,8 @@ def count_words(text: str) -> int:
     >>> count_words("two words"), count_words("\u65b0\u805e\u8a18\u4e8b")
     (2, 2)
     """
+    if max(text, default="") < _FIRST_UNSPACED:
+        return len(text.split())
     syllables = len(_TIBETAN_SYLLABLE.findall(text))
     if not syllables and not _ANY_UNSPACED.search(text):
         return len(text.split())
@@ -41,13 +45,13 @@ def count_words(text: str) -> int:
     return sum(any(map(str.isalnum, word)) for word in spaced.split()) + int(unspaced) + syllables // _SYLLABLES_PER_WORD
 
 
-def count_sentences(text: str) -> int:
-    """Ends of sentences in a text.
+def count_sentences(text: str, most: int | None = None) -> int:
+    """Ends of sentences in a text, counted up to ``most``.
 
     >>> count_sentences("One. Two? No"), count_sentences("\u4eca\u65e5\u3002\u660e\u65e5\u3002")
     (2, 2)
     """
-    return sum(1 for _ in _SENTENCE_END.finditer(text))
+    return sum(1 for _ in itertools.islice(_SENTENCE_END.finditer(text), most))
 
 
 def ends_sentence(line: str) -> bool:

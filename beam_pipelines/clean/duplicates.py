@@ -49,7 +49,7 @@ def shingles(text: str) -> list[str]:
     words = re.findall(r"\w+", text.casefold())
     if len(words) <= _SHINGLE_WORDS:
         return [" ".join(words)]
-    return [" ".join(words[start : start + _SHINGLE_WORDS]) for start in range(len(words) - _SHINGLE_WORDS + 1)]
+    return list(map(" ".join, zip(*(words[start:] for start in range(_SHINGLE_WORDS)), strict=False)))
 
 
 def minhash(spans: Sequence[str], permutations: int) -> npt.NDArray[np.uint32]:
@@ -63,7 +63,7 @@ def minhash(spans: Sequence[str], permutations: int) -> npt.NDArray[np.uint32]:
 
 def bottom_sketch(spans: Sequence[str]) -> npt.NDArray[np.uint32]:
     """The :data:`SKETCH_SIZE` smallest of the shingles' hashes, or all where there are fewer: uint32 ``[<= SKETCH_SIZE]``, sorted, unique."""
-    mixed = np.fromiter((zlib.crc32(span.encode()) for span in spans), np.uint32, len(spans))
+    mixed = np.fromiter(map(zlib.crc32, map(str.encode, spans)), np.uint32, len(spans))
     for shift, factor in (
         (16, 0x85EBCA6B),
         (13, 0xC2B2AE35),

@@ -72,7 +72,7 @@ _SCRIPTS: Final[dict[str, tuple[str, ...]]] = {
     "th": ("Thai",),
     "zh": ("Han",),
 }
-_LETTER: Final = re.compile(r"[^\W\d_]")
+_NO_LETTERS: Final = re.compile(r"[\W\d_]+")
 
 
 def text_of(article: Article) -> str:
@@ -102,11 +102,10 @@ def script_share(text: str, language: str) -> float:
     >>> script_share("Москва, Moscow", "ru")
     0.5
     """
-    letters = len(_LETTER.findall(text))
-    own = sum(map(str.isalpha, "".join(_script_pattern(language).findall(text))))
-    return own / letters if letters else 1.0
+    letters = _NO_LETTERS.sub("", text)
+    return len(_other_letters(language).sub("", letters)) / len(letters) if letters else 1.0
 
 
 @cache
-def _script_pattern(language: str) -> re.Pattern[str]:
-    return re.compile(f"[{''.join(_RANGES[script] for script in _SCRIPTS.get(language, ('Latin',)))}]+")
+def _other_letters(language: str) -> re.Pattern[str]:
+    return re.compile(f"[^{''.join(_RANGES[script] for script in _SCRIPTS.get(language, ('Latin',)))}]+")

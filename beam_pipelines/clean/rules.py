@@ -20,7 +20,7 @@ from .options import CleanOptions
 
 Rule = Callable[[Article, CleanOptions], str | None]
 _SPAN_SENTENCES: Final = 3
-_SENTENCE_BREAK: Final = re.compile(r"\n+|(?<=[.!?\u2026\u061f\u06d4])\s+|(?<=[\u3002\uff01\uff1f\u0964])\s*")
+_SENTENCE_BREAK: Final = re.compile(r"(?:[.!?\u2026\u061f\u06d4](?=\s|$)|[\n\u3002\uff01\uff1f\u0964])\s*")
 _ERROR_PAGE: Final = re.compile(
     r"page not found|404 not found|seite nicht gefunden|p\u00e1gina no encontrada|page introuvable|page (?:you requested|cannot be found)|accept (?:all )?cookies to continue|enable javascript",
     re.IGNORECASE,
@@ -49,7 +49,7 @@ def too_few_words(article: Article, options: CleanOptions) -> str | None:
 
 def too_few_sentences(article: Article, options: CleanOptions) -> str | None:
     """Words, but no prose."""
-    sentences = count_sentences(article.body)
+    sentences = count_sentences(article.body, options.min_sentences)
     return f"{sentences} sentences" if sentences < options.min_sentences else None
 
 
@@ -141,10 +141,12 @@ def repeated_share(body: str) -> float:
 def repeated_span_share(body: str) -> float:
     """Share of sentences, by characters, that lie in a span of three which stands in the text before, in [0, 1].
 
-    >>> repeated_span_share("A. B. C. D. A. B. C.")
-    0.42857142857142855
+    >>> repeated_span_share("A. B. C. D. E. A. B. C.")
+    0.375
     """
     sentences = [sentence for sentence in _SENTENCE_BREAK.split(body) if sentence]
+    if len(set(sentences)) == len(sentences):
+        return 0.0
     seen: set[tuple[str, ...]] = set()
     repeated: set[int] = set()
     for start in range(len(sentences) - _SPAN_SENTENCES + 1):
