@@ -11,10 +11,9 @@ _UNSPACED: Final = (
     (re.compile("[\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9d]"), 2.0),  # kana
     (re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]"), 4.0),  # Thai, Lao, Burmese, Khmer: vowels and tones count as characters
 )
-_ANY_UNSPACED: Final = re.compile(f"[{''.join(pattern.pattern[1:-1] for pattern, _ in _UNSPACED)}]")
 _TIBETAN_SYLLABLE: Final = re.compile("[\u0f40-\u0fbc]+")
 _SYLLABLES_PER_WORD: Final = 2
-_FIRST_UNSPACED: Final = "\u0e00"  # of all these scripts
+_ANY_UNSPACED: Final = re.compile(f"[{''.join(pattern.pattern[1:-1] for pattern, _ in _UNSPACED)}\u0f40-\u0fbc]")
 
 # Every mark that ends a sentence, then those of other scripts that no space need follow.
 _SPACED_MARKS: Final = ".!?\u2026\u061f\u06d4\u0589"
@@ -35,13 +34,11 @@ def count_words(text: str) -> int:
     >>> count_words("two words"), count_words("\u65b0\u805e\u8a18\u4e8b")
     (2, 2)
     """
-    if max(text, default="") < _FIRST_UNSPACED:
+    if text.isascii() or not _ANY_UNSPACED.search(text):
         return len(text.split())
     syllables = len(_TIBETAN_SYLLABLE.findall(text))
-    if not syllables and not _ANY_UNSPACED.search(text):
-        return len(text.split())
     unspaced = sum(len(pattern.findall(text)) / characters for pattern, characters in _UNSPACED)
-    spaced = _TIBETAN_SYLLABLE.sub(" ", _ANY_UNSPACED.sub(" ", text))
+    spaced = _ANY_UNSPACED.sub(" ", text)
     return sum(any(map(str.isalnum, word)) for word in spaced.split()) + int(unspaced) + syllables // _SYLLABLES_PER_WORD
 
 
