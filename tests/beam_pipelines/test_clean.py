@@ -7,6 +7,8 @@ import random
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from newsembed.beam_pipelines import jobs, parquet
 from newsembed.beam_pipelines.clean import JOB, CleanOptions
 from newsembed.beam_pipelines.clean.duplicates import (
@@ -150,6 +152,27 @@ def test_sketches_of_reports_are_exact_and_of_books_near():
         assert similarity(first, second) == similarity(second, first) == pytest.approx(exact, abs=error + 1e-9)
         assert similarity(first, first) == 1
     assert similarity(bottom_sketch([]), bottom_sketch(["a"])) == 0
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.sets(st.text(max_size=3), max_size=30), st.sets(st.text(max_size=3), max_size=30))
+def test_small_sets_have_their_exact_similarity(one, two):
+    sketches = [bottom_sketch([repr(item) for item in part]) for part in (one, two)]
+    assert similarity(*sketches) == pytest.approx(len(one & two) / max(1, len(one | two)))
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20), st.sampled_from(REASONS)), max_size=30))
+def test_clusters_are_connected_components_with_the_earliest_kept(pairs):
+    member = [(number // 3, number + 100, number % 3, number) for number in range(21)]  # ordinal, doc_id, shard, row
+    found = find_clusters([edges_of(*((member[one], member[two], reason) for one, two, reason in pairs if one != two))])
+    cluster = {row: number - 100 for row, number in found[["row", "cluster"]].tolist()}
+    parent = list(range(21))
+    for _ in parent:  # as many rounds as the longest chain needs
+        for one, two, _reason in pairs:
+            parent[one] = parent[two] = min(parent[one], parent[two])
+    assert cluster == {number: parent[number] for one, two, _ in pairs for number in (one, two) if one != two}
+    assert {row for row, reason in found[["row", "reason"]].tolist() if reason == KEPT} == set(cluster.values())
 
 
 def edges_of(*pairs):
