@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol
 
 from ..tasks.errors import InputError
 from . import files
-from .clean.rules import count_words
+from .clean.counting import count_words
 from .texts import language_key
 
 ENGLISH: Final = "en"

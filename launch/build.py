@@ -29,7 +29,7 @@ class Step:
 
 STEPS = (
     Step("extract", {"warc": "@warc", "articles": "@articles"}),
-    Step("clean", {"articles": "extract"}),
+    Step("clean", {"articles": "extract", "bad_words": "@bad_words", "history": "@history"}),
     Step("vocabulary", {"articles": "clean"}),
     Step("pack", {"articles": "clean", "vocabulary": "vocabulary", "bitext": "@bitext"}),
     Step("entities", {"articles": "clean"}),
@@ -58,6 +58,8 @@ STEPS = (
 USER_INPUTS = {
     "warc": "WARC files or patterns, as `newsembed crawl` or CC-NEWS writes them",
     "articles": "pre-extracted articles: JSONL (plain, .gz, .zst) or Parquet",
+    "bad_words": "files of words, one a line; an article with one of them is rejected by the clean job",
+    "history": "clean folders of earlier builds, to warn of publishers whose yield dropped since",
     "bitext": "translation pairs: TSV, TMX, or two aligned files joined by a comma (x.de,x.en), see `newsembed pack --help`",
     "alias_file": "your own alias table for entity linking: TSV of alias, entity id, prior; with --entity_embeddings",
     "entity_embeddings": "embeddings of its entities: X.npy with keys in X.tsv, or word2vec text",

@@ -43,12 +43,14 @@ class JobProgress:
 def job_row(name: str, outcome: Outcome) -> dict[str, Any]:
     """One job's numbers, as in the table and in ``report.json``."""
     counts = outcome.manifest["counts"]
+    alarms = outcome.manifest.get("yield_alarms")
     return {
         "job": name,
         **counts,
         "seconds": round(outcome.seconds, 1),
         "documents_per_second": round(counts["in"] / outcome.seconds, 1) if outcome.seconds else None,
         "skipped": outcome.skipped,
+        **({"yield_alarms": alarms} if alarms else {}),
     }
 
 
@@ -65,8 +67,18 @@ def print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
         table.add_row(row["job"], f"{row['in']:,}", f"{row['out']:,}", reasons or "-", seconds, rate)
     console = Console()
     console.print(table)
+    for alarm in [alarm for row in rows for alarm in row.get("yield_alarms", ())]:
+        console.print(_alarm(alarm), style="bold red", markup=False, soft_wrap=True)
     if any(row["skipped"] for row in rows):
         console.print("(seconds) in brackets: finished earlier with the same options and inputs, skipped now")
+
+
+def _alarm(alarm: Mapping[str, Any]) -> str:
+    before = f"{alarm['before']:.0%} of {alarm['judged_before']:,} articles before"
+    if alarm["kind"] == "lost":
+        return f"{alarm['publisher']}: no articles now; kept {before}"
+    now = f"{alarm['now']:.0%} of {alarm['judged_now']:,} now"
+    return f"{alarm['publisher']}: yield dropped: kept {before}, {now}; what grew most: {alarm['reason']}"
 
 
 def print_outcomes(outcomes: Sequence[tuple[str, Outcome]]) -> None:

@@ -1,10 +1,17 @@
 """``newsembed clean``: rules, language, exact and near duplicates; every rejection named and counted."""
 
+import collections
+import dataclasses
+import datetime
+import itertools
+import re
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
+from ...tasks.errors import InputError
 from .. import files
 from ..arrays import Array, doc_id_of, read_array, write_array
 from ..exchange import receive, send
@@ -12,55 +19,96 @@ from ..jobs import InputSpec, Job, JobRun
 from ..parquet import read_records, shard_paths
 from ..records import Article, Cluster, Rejection
 from ..shards import Shard
-from .duplicates import ENTRY, KEPT, REASONS, find_clusters, find_edges, sign
+from .duplicates import ENTRY, KEPT, REASONS, SKETCH_BOUNDS, SKETCH_VALUES, find_clusters, find_edges, sign
+from .lines import rejection_of_lines
 from .options import CleanOptions
-from .rules import bad_word, cleaned, rejection_of
+from .rules import bad_word, cleaned, read_bad_words, rejection_of
+from .yields import TABLE, YieldCounter, add_up, alarm_to_json, find_alarms, pool, read_yields, write_yields
 
 
 def run(job: JobRun) -> None:
     """Applies the rules shard by shard, then finds duplicates across shards and keeps the earliest of each cluster.
 
-    Streams: ``articles`` and ``clusters`` (every member of a duplicate cluster, and whether it was kept).
+    Streams: ``articles`` and ``clusters`` (every member of a duplicate cluster, and whether it was kept). ``yields.tsv`` says what became of
+    each publisher's articles; the manifest's ``yield_alarms`` are the publishers that do worse than in the runs of ``--history``.
     """
     options: CleanOptions = job.options
+    history = [read_yields(folder) for folder in job.inputs["history"]]
     paths = shard_paths(f"{job.input('articles')}/articles")
     count = len(paths)
-    job.map_shards("rules", partial(_apply_rules, options=options, shard_count=count), paths)
+    rules = partial(_apply_rules, options=_with_latest_date(options), bad_words=job.inputs["bad_words"], shard_count=count)
+    job.map_shards("rules", rules, paths)
     job.map_shards("buckets", partial(_find_edges, threshold=options.near_duplicate_threshold), range(count), accounted=False)
     # Edges are few and small: duplicates only. One worker unites them.
     job.map_shards("clusters", _unite, [count], accounted=False)
     job.map_shards("duplicates", _drop_duplicates, range(count))
+    table = add_up(files.read_json(path) for path in files.list_files(f"{job.workspace}/_yields_*/*.json"))
+    write_yields(f"{job.workspace}/{TABLE}", table)
+    alarms = find_alarms(table, pool(history), options.min_yield_drop, options.yield_false_discovery_rate) if history else []
+    job.extra["yield_alarms"] = [alarm_to_json(alarm) for alarm in alarms]
+    if alarms and options.fail_on_yield_alarm:
+        raise InputError(
+            f"the yield of {len(alarms)} publishers dropped: {', '.join(alarm.publisher for alarm in alarms[:10])}",
+            field="--fail_on_yield_alarm",
+            remedy=f"see {job.workspace}/{TABLE}; mend the extraction of their pages, or run without this option",
+        )
 
 
-def _apply_rules(shard: Shard, path: str, options: CleanOptions, shard_count: int) -> None:
-    kept = shard.records("_kept", Article)
+def _with_latest_date(options: CleanOptions) -> CleanOptions:
+    """With the day after this one as the last: what was never fetched, but given, can be dated in the future too."""
+    tomorrow = datetime.datetime.now(datetime.UTC).date() + datetime.timedelta(days=1)
+    return options if options.latest_date is not None else dataclasses.replace(options, latest_date=tomorrow)
+
+
+def _apply_rules(shard: Shard, path: str, options: CleanOptions, bad_words: Sequence[str], shard_count: int) -> None:
+    words = read_bad_words(bad_words)
+    kept, yields = shard.records("_kept", Article), YieldCounter()
     entries: list[Array] = [np.zeros(0, ENTRY)]
     sketches: list[npt.NDArray[np.uint32]] = []
     for raw in read_records(path, Article):
         shard.read()
-        article = cleaned(raw, options)
-        broken = rejection_of(article, options)
-        if broken is None and options.require_language and not article.language:
-            broken = (Rejection.UNKNOWN_LANGUAGE, raw.language)
-        if broken is None and options.bad_words and (word := bad_word(article, options.bad_words)):
-            broken = (Rejection.BAD_WORDS, word)
+        article, dropped = cleaned(raw, options)
+        for rule, lines in dropped.items():
+            shard.tally(rule, lines)
+        broken = _broken(article, dropped, options, words)
         if broken is not None:
             shard.reject(raw.url, *broken, f"{raw.title}\n{raw.body}")
+            yields.reject(raw.publisher, broken[0])
             continue
         found, sketch = sign(article, shard.index, len(sketches), options)
         kept.write(article)
         entries.append(found)
         sketches.append(sketch)
         shard.written()
-    with files.open_write(shard.path("_minhash", "npy")) as sink:
-        np.save(sink, np.array(sketches, dtype=np.uint32).reshape(len(sketches), options.permutations))
+    _write_sketches(shard, sketches)
+    files.write_json(shard.path("_yields_rules", "json"), yields.to_json())
     rows = np.concatenate(entries)
     send(shard, "_buckets", rows, rows["digest"] % np.uint64(shard_count), shard_count)
 
 
+def _broken(
+    article: Article, dropped: collections.Counter[str], options: CleanOptions, words: re.Pattern[str] | None
+) -> tuple[Rejection, str] | None:
+    """Why a cleaned article is turned down, if it is."""
+    if not article.body and article.title:
+        return rejection_of_lines(dropped)
+    if (broken := rejection_of(article, options)) is not None:
+        return broken
+    return (Rejection.BAD_WORDS, word) if (word := bad_word(article, words)) else None
+
+
+def _write_sketches(shard: Shard, sketches: Sequence[npt.NDArray[np.uint32]]) -> None:
+    with files.open_write(shard.path("_sketches", SKETCH_VALUES)) as sink:
+        for sketch in sketches:
+            sink.write(sketch.astype("<u4").tobytes())
+    bounds = np.array([0, *itertools.accumulate(map(len, sketches))], np.int64)
+    write_array(shard.path("_sketches", SKETCH_BOUNDS), bounds)
+
+
 def _find_edges(shard: Shard, bucket: int, threshold: float) -> None:
     entries = receive(shard.workspace, "_buckets", bucket)
-    write_array(shard.path("_edges", "npy"), find_edges(entries, files.list_files(f"{shard.workspace}/_minhash/*.npy"), threshold))
+    sketches = [path.removesuffix(SKETCH_BOUNDS) for path in files.list_files(f"{shard.workspace}/_sketches/*.{SKETCH_BOUNDS}")]
+    write_array(shard.path("_edges", "npy"), find_edges(entries, sketches, threshold))
 
 
 def _unite(shard: Shard, shard_count: int) -> None:
@@ -72,7 +120,7 @@ def _drop_duplicates(shard: Shard, number: int) -> None:
     decisions = receive(shard.workspace, "_decisions", number)
     clustered = {row: (reason, doc_id_of(cluster)) for _, row, reason, cluster in decisions.tolist()}
     (kept_path,) = files.list_files(f"{shard.workspace}/_kept/part-{number:05d}-of-*.parquet")
-    articles, clusters = shard.records("articles", Article), shard.records("clusters", Cluster)
+    articles, clusters, yields = shard.records("articles", Article), shard.records("clusters", Cluster), YieldCounter()
     for row, article in enumerate(read_records(kept_path, Article)):
         shard.read()
         reason, cluster = clustered.get(row, (KEPT, ""))
@@ -80,16 +128,23 @@ def _drop_duplicates(shard: Shard, number: int) -> None:
             clusters.write(Cluster(article.doc_id, cluster, reason == KEPT))
         if reason != KEPT:
             shard.reject(article.url, REASONS[reason], f"cluster {cluster}", f"{article.title}\n{article.body}")
+            yields.reject(article.publisher, REASONS[reason])
         else:
             articles.write(article)
+            yields.keep(article.publisher)
             shard.written()
+    files.write_json(shard.path("_yields_duplicates", "json"), yields.to_json())
 
 
 JOB = Job(
     name="clean",
     summary="rules, language, exact and near duplicates; every rejection named and counted",
     example="newsembed clean --articles work/extract --output work/clean --min_words=100 --require_author=false",
-    inputs=(InputSpec("articles", "folder that `newsembed extract` wrote"),),
+    inputs=(
+        InputSpec("articles", "folder that `newsembed extract` wrote"),
+        InputSpec("bad_words", "files of words, one a line; an article with one of them is rejected", required=False, many=True),
+        InputSpec("history", "folders of earlier runs, to warn of publishers whose yield dropped since", required=False, many=True),
+    ),
     options=CleanOptions,
     run=run,
 )

@@ -17,27 +17,54 @@ class CleanOptions:
         default=datetime.date(1990, 1, 1), metadata={"help": "byline dates before this are implausible"}
     )
     latest_date: datetime.date | None = dataclasses.field(
-        default=None, metadata={"help": "byline dates after this are implausible; without it, those after the fetch"}
+        default=None, metadata={"help": "byline dates after this are turned down, as are those after the fetch"}
+    )
+    max_date_disagreement_days: int = dataclasses.field(
+        default=7,
+        metadata={
+            "help": "byline dates farther than this from the day in the URL, or after the last change, are turned down; -1 turns the rule off"
+        },
     )
     min_sentences: int = dataclasses.field(default=3, metadata={"help": "articles with fewer sentences are rejected"})
     require_terminal_punctuation: bool = dataclasses.field(
         default=True, metadata={"help": "drop lines that end in no sentence (captions, menus)"}
     )
+    min_words_per_line: int = dataclasses.field(default=3, metadata={"help": "drop lines with fewer words"})
+    drop_javascript_lines: bool = dataclasses.field(default=True, metadata={"help": "drop lines that ask for JavaScript"})
+    drop_cookie_lines: bool = dataclasses.field(default=True, metadata={"help": "drop lines that tell of cookies"})
+    drop_policy_lines: bool = dataclasses.field(default=True, metadata={"help": "drop lines on terms, privacy, rights and newsletters"})
+    refuse_error_pages: bool = dataclasses.field(default=True, metadata={"help": "reject pages that say there is no page"})
     refuse_placeholder_text: bool = dataclasses.field(default=True, metadata={"help": "reject texts with lorem ipsum"})
     refuse_curly_braces: bool = dataclasses.field(
         default=False, metadata={"help": "reject texts with a curly brace, as C4 does; news quotes code too rarely to need it"}
     )
-    max_repeated_share: float = dataclasses.field(default=0.3, metadata={"help": "reject texts of which a larger share is repeated lines"})
-    bad_words: str = dataclasses.field(default="", metadata={"help": "file of words, one a line; an article with one of them is rejected"})
+    max_repeated_share: float = dataclasses.field(
+        default=0.3, metadata={"help": "reject texts of which a larger share is repeated lines; 1 turns it off"}
+    )
+    max_repeated_span_share: float = dataclasses.field(
+        default=0.3, metadata={"help": "reject texts of which a larger share lies in repeated spans of three sentences; 1 turns it off"}
+    )
     max_language_distance: int = dataclasses.field(
         default=1200, metadata={"help": "largest distance of the language detector that counts as known"}
     )
     require_language: bool = dataclasses.field(default=True, metadata={"help": "reject articles whose language is not recognised"})
+    min_script_share: float = dataclasses.field(
+        default=0.5, metadata={"help": "reject articles with a smaller share of letters in a script of their language; 0 turns it off"}
+    )
     near_duplicate_threshold: float = dataclasses.field(
-        default=0.8, metadata={"help": "estimated Jaccard similarity of word 5-grams that makes near duplicates; above 1 turns it off"}
+        default=0.8, metadata={"help": "Jaccard similarity of word 5-grams that makes near duplicates; above 1 turns it off"}
     )
     permutations: int = dataclasses.field(default=112, metadata={"help": "MinHash permutations"})
     bands: int = dataclasses.field(default=16, metadata={"help": "LSH bands; must divide the permutations"})
+
+    min_yield_drop: float = dataclasses.field(
+        default=0.1, metadata={"help": "with --history: warn of publishers whose yield, a share of 1, dropped by so much"}
+    )
+    yield_false_discovery_rate: float = dataclasses.field(
+        default=0.01,
+        metadata={"help": "with --history: false alarms expected among these warnings (Fisher's exact test, Benjamini-Hochberg)"},
+    )
+    fail_on_yield_alarm: bool = dataclasses.field(default=False, metadata={"help": "with --history: publish nothing if there is a warning"})
 
     def __post_init__(self) -> None:
         if self.bands < 1 or self.permutations % self.bands:
@@ -50,3 +77,6 @@ class CleanOptions:
             )
         if self.min_words < 0 or self.min_sentences < 0:
             raise InputError("got a negative number", field="--min_words, --min_sentences", remedy="give 0 to turn the rule off")
+        for name in ("min_script_share", "max_repeated_share", "max_repeated_span_share", "min_yield_drop", "yield_false_discovery_rate"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise InputError(f"got {getattr(self, name)}", field=f"--{name}", remedy="give a share from 0 to 1")

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...beam_pipelines import files
-from . import page, plots, samples
+from . import page, plots, samples, yields
 
 
 def write_report(output: str, rows: Sequence[Mapping[str, Any]], sections: Mapping[str, Any] | None = None) -> None:
@@ -17,6 +17,6 @@ def write_report(output: str, rows: Sequence[Mapping[str, Any]], sections: Mappi
     """
     report = {"jobs": [dict(row) for row in rows], **(sections or {})}
     files.write_json(f"{output}/report.json", report)
-    text = page.render(report, plots.all_plots(output, rows), samples.rejected(output), samples.triplets(output))
+    text = page.render(report, plots.all_plots(output, rows), samples.rejected(output), samples.triplets(output), yields.of_build(output))
     with files.open_write(f"{output}/report.html") as sink:
         sink.write(text.encode("utf-8"))

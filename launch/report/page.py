@@ -4,8 +4,10 @@ import html
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...beam_pipelines.records import DeadLetter
+from .samples import Rejected
+from .yields import Yields, top_reasons
 
+_SHOWN_PUBLISHERS = 40
 _STYLE = """
 body{font:15px/1.45 system-ui,sans-serif;max-width:1080px;margin:2rem auto;padding:0 1rem;color:#1f2933}
 table{border-collapse:collapse;margin:.6rem 0;font-size:13px}td,th{padding:.25rem .6rem;border-bottom:1px solid #d9dee4;text-align:left;vertical-align:top}
@@ -17,8 +19,9 @@ td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}h2{margin-top:2.2re
 def render(
     report: Mapping[str, Any],
     plots: Sequence[tuple[str, str]],
-    rejected: Mapping[str, Sequence[DeadLetter]],
+    rejected: Sequence[Rejected],
     triplets: Sequence[Mapping[str, Any]],
+    yields: Yields | None = None,
 ) -> str:
     """The whole page as text."""
     parts = [
@@ -29,7 +32,7 @@ def render(
         if name != "jobs":
             parts.append(f"<h2>{_text(name.replace('_', ' ').capitalize())}</h2>{_value(section)}")
     parts += [f"<h2>{_text(title)}</h2>{svg}" for title, svg in plots]
-    parts += [_rejected(rejected), _triplets(triplets), "</html>"]
+    parts += [_yields(yields), _rejected(rejected), _triplets(triplets), "</html>"]
     return "\n".join(part for part in parts if part)
 
 
@@ -75,15 +78,53 @@ def _value(value: Any) -> str:
     return ", ".join(_value(item) for item in value) if isinstance(value, list) else _text(value)
 
 
-def _rejected(groups: Mapping[str, Sequence[DeadLetter]]) -> str:
+def _yields(yields: Yields | None) -> str:
+    """Alarms, then the publishers with most articles."""
+    if yields is None:
+        return ""
+    alarms = [
+        [
+            _text(alarm["publisher"]),
+            f"<span class=miss>{_text(alarm['kind'])}</span>",
+            f"{alarm['before']:.0%} of {alarm['judged_before']:,}",
+            f"{alarm['now']:.0%} of {alarm['judged_now']:,}",
+            _text(alarm["reason"]),
+            _text(alarm["p_value"]),
+        ]
+        for alarm in yields.alarms
+    ]
+    rows = [
+        [_text(row.publisher), f"{row.read:,}", f"{row.kept:,}", f"{row.duplicates:,}", f"{row.rate:.0%}", _text(top_reasons(row))]
+        for row in yields.publishers[:_SHOWN_PUBLISHERS]
+    ]
+    left = len(yields.publishers) - len(rows)
+    return "\n".join(
+        [
+            "<h2>Clean articles by publisher</h2>",
+            "<p class=dim>Yield: kept articles as a share of those that are no duplicates.</p>",
+            *(["<h3>Yield dropped</h3>", _table(["publisher", "", "before", "now", "reason that grew", "p"], alarms)] if alarms else []),
+            _table(["publisher", "in", "kept", "duplicates", "yield", "rejected"], rows),
+            *([f"<p class=dim>and {left:,} more in clean/yields.tsv</p>"] if left else []),
+        ]
+    )
+
+
+def _rejected(groups: Sequence[Rejected]) -> str:
+    """Samples behind each reason, with its count and its share of all records of the job that were turned down."""
     if not groups:
         return ""
-    parts = [
-        f"<details><summary>{_text(name)}</summary>"
-        + _table(["key", "detail", "sample"], [[_text(letter.key), _text(letter.detail), _text(letter.sample)] for letter in letters])
-        + "</details>"
-        for name, letters in groups.items()
-    ]
+    parts = []
+    for group in groups:
+        total = sum(other.count for other in groups if other.job == group.job)
+        parts.append(
+            f"<details id={_text(f'{group.job}-{group.reason}')}><summary>{_text(f'{group.job}: {group.reason}')} "
+            f"<span class=dim>{group.count:,} {_text(group.outcome)}, {group.count / total:.1%} of the job's; {len(group.letters)} drawn at random</span>"
+            "</summary>"
+            + _table(
+                ["key", "detail", "sample"], [[_text(letter.key), _text(letter.detail), _text(letter.sample)] for letter in group.letters]
+            )
+            + "</details>"
+        )
     return "<h2>Rejected and failed records, by reason</h2>" + "".join(parts)
 
 

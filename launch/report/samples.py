@@ -1,29 +1,64 @@
 """Samples for people's eyes: rejected records by reason, random triplets."""
 
 import collections
+import dataclasses
 import random
 from typing import Any
 
 from ...beam_pipelines import files
-from ...beam_pipelines.parquet import read_batches, read_records, read_stream, shard_paths
+from ...beam_pipelines.parquet import read_batches, read_stream, shard_paths
 from ...beam_pipelines.records import DeadLetter, Triplet
 
-_PER_REASON = 5
+_PER_REASON = 10
+_LETTER = [field.name for field in dataclasses.fields(DeadLetter)]
 _TRIPLETS = 100
 
 
-def rejected(output: str) -> dict[str, list[DeadLetter]]:
-    """Up to five dead letters of each (job, reason), the first in order of shards."""
-    found: dict[str, list[DeadLetter]] = collections.defaultdict(list)
+@dataclasses.dataclass(frozen=True)
+class Rejected:
+    """The records of one job that one rule turned down, or one failure took.
+
+    Attributes:
+      job: its name.
+      reason: a :class:`~...beam_pipelines.records.Rejection` or ``Failure`` value.
+      outcome: "rejected" or "failed".
+      count: how many there are.
+      letters: some of them, drawn at random.
+    """
+
+    job: str
+    reason: str
+    outcome: str
+    count: int
+    letters: list[DeadLetter]
+
+
+def rejected(output: str) -> list[Rejected]:
+    """Every reason of every job with its count and up to ten records, by reservoir sampling; the jobs by name, their most frequent reason first."""
+    draw = random.Random(0)
+    counts: collections.Counter[tuple[str, str, str]] = collections.Counter()
+    chosen: dict[tuple[str, str, str], list[DeadLetter]] = collections.defaultdict(list)
     for path in files.list_files(f"{output}/*/dead_letters/**"):
         if not path.endswith(".parquet"):
             continue
         job = path[len(output) :].strip("/").partition("/")[0]
-        for letter in read_records(path, DeadLetter):
-            kept = found[f"{job}: {letter.reason}"]
-            if len(kept) < _PER_REASON:
-                kept.append(letter)
-    return dict(sorted(found.items()))
+        for batch in read_batches(path, _LETTER):
+            for row, (reason, outcome) in enumerate(
+                zip(batch.column("reason").to_pylist(), batch.column("outcome").to_pylist(), strict=True)
+            ):
+                key = (job, reason, outcome)
+                place = draw.randrange(counts[key] + 1)
+                counts[key] += 1
+                if counts[key] <= _PER_REASON:
+                    chosen[key].append(_letter(batch, row))
+                elif place < _PER_REASON:
+                    chosen[key][place] = _letter(batch, row)
+    ordered = sorted(counts.items(), key=lambda item: (item[0][0], -item[1], item[0]))
+    return [Rejected(*key, count=count, letters=chosen[key]) for key, count in ordered]
+
+
+def _letter(batch: Any, row: int) -> DeadLetter:
+    return DeadLetter(*(batch.column(name)[row].as_py() for name in _LETTER))
 
 
 def triplets(output: str) -> list[dict[str, Any]]:

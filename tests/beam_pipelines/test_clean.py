@@ -1,15 +1,31 @@
-"""clean: each rule, the counters, duplicates against exact similarity."""
+"""clean: the job, its counters, duplicates against exact similarity."""
 
 import dataclasses
 import datetime
+import json
 import random
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from newsembed.beam_pipelines import jobs, parquet
 from newsembed.beam_pipelines.clean import JOB, CleanOptions
-from newsembed.beam_pipelines.clean.duplicates import EDGE, KEPT, REASONS, find_clusters, find_edges, minhash, shingles, sign
-from newsembed.beam_pipelines.clean.rules import clean_lines, cleaned, count_words, rejection_of
+from newsembed.beam_pipelines.clean.duplicates import (
+    EDGE,
+    KEPT,
+    REASONS,
+    SKETCH_BOUNDS,
+    SKETCH_SIZE,
+    SKETCH_VALUES,
+    bottom_sketch,
+    find_clusters,
+    find_edges,
+    minhash,
+    shingles,
+    sign,
+    similarity,
+)
 from newsembed.beam_pipelines.records import Article, Cluster, Rejection, make_doc_id
 from newsembed.tasks.errors import InputError
 
@@ -64,78 +80,14 @@ def article(number, **changes):
     return dataclasses.replace(base, **changes)
 
 
-def run(tmp_path, articles, options=None, name="out", shards=2, args=ONE):
+def run(tmp_path, articles, options=None, name="out", shards=2, args=ONE, **inputs):
     source = tmp_path / f"in-{name}"
     for index in range(shards):
         parquet.write_shard(str(source / f"articles/part-{index:05d}-of-{shards:05d}.parquet"), articles[index::shards], Article)
     (source / "manifest.json").write_text('{"digest": "x"}')
     out = str(tmp_path / name)
-    counts = jobs.execute(JOB, {"articles": [str(source)]}, out, options or CleanOptions(), args).manifest["counts"]
+    counts = jobs.execute(JOB, {"articles": [str(source)], **inputs}, out, options or CleanOptions(), args).manifest["counts"]
     return counts, list(parquet.read_stream(f"{out}/articles", Article)), list(parquet.read_stream(f"{out}/clusters", Cluster))
-
-
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({}, None),
-        ({"title": ""}, Rejection.NO_TITLE),
-        ({"authors": ()}, Rejection.NO_AUTHOR),
-        ({"byline_date": None}, Rejection.NO_BYLINE_DATE),
-        ({"byline_date": datetime.date(1900, 1, 1)}, Rejection.IMPLAUSIBLE_DATE),
-        (
-            {"byline_date": datetime.date(2021, 1, 3), "fetched_at": datetime.datetime(2021, 1, 1, tzinfo=datetime.UTC)},
-            Rejection.IMPLAUSIBLE_DATE,
-        ),
-        ({"byline_date": datetime.date(2021, 1, 2), "fetched_at": datetime.datetime(2021, 1, 1, tzinfo=datetime.UTC)}, None),
-        ({"body": "Too short. Really. It is."}, Rejection.TOO_FEW_WORDS),
-        ({"body": "menu item\n" * 50}, Rejection.NO_TERMINAL_PUNCTUATION),
-        ({"body": "word " * 150 + "."}, Rejection.TOO_FEW_SENTENCES),
-        ({"body": text(1) + "\nLorem ipsum dolor sit amet."}, Rejection.PLACEHOLDER_TEXT),
-        ({"body": (text(1, 6) + "\n") * 3}, Rejection.REPEATED_TEXT),
-        ({"title": "404 Not Found"}, Rejection.COOKIE_OR_ERROR_PAGE),
-    ],
-)
-def test_each_rule_turns_down_what_it_names(changes, reason):
-    options = CleanOptions()
-    broken = rejection_of(cleaned(article(1, **changes), options), options)
-    assert (broken[0] if broken else None) == reason
-
-
-def test_rules_are_options():
-    loose = CleanOptions(min_words=2, require_author=False, require_byline_date=False, min_sentences=0, require_terminal_punctuation=False)
-    assert rejection_of(cleaned(article(1, authors=(), byline_date=None, body="Two words"), loose), loose) is None
-    strict = CleanOptions(refuse_curly_braces=True)
-    assert rejection_of(cleaned(article(1, body=text(1) + "\nA {brace}."), strict), strict)[0] is Rejection.CURLY_BRACE
-    with pytest.raises(InputError, match="--bands"):
-        CleanOptions(bands=13)
-
-
-def test_words_and_lines():
-    assert count_words("two words") == 2
-    assert count_words("新聞記事") == 2
-    assert (
-        clean_lines("A sentence.\nmenu\nWe use cookies to improve. Read our privacy policy.\n Second one! ", CleanOptions())
-        == "A sentence.\nSecond one!"
-    )
-
-
-SPANISH = (
-    "El alcalde de la ciudad presento ayer el plan para ampliar el puerto. Los vecinos del barrio piden que se respete el parque. "
-    "La obra costara doce millones y empezara en otono, segun el ayuntamiento. "
-)
-
-
-@pytest.mark.parametrize(("declared", "language"), [("", "es"), ("es-MX", "es"), ("en", "es"), ("de", "es"), ("xx", "es")])
-def test_a_declared_language_does_not_overrule_a_clear_text(declared, language):
-    assert cleaned(article(1, title="Plan del puerto", body=SPANISH * 3, language=declared), CleanOptions()).language == language
-
-
-def test_a_declared_language_decides_between_near_ones(monkeypatch):
-    import resiliparse.parse.lang
-
-    monkeypatch.setattr(resiliparse.parse.lang, "detect_fast", lambda *_, **__: [("gl", 256), ("es", 260), ("pt", 285)])
-    found = {declared: cleaned(article(1, language=declared), CleanOptions()).language for declared in ("", "es-ES", "ES", "pt", "en")}
-    assert found == {"": "gl", "es-ES": "es", "ES": "es", "pt": "gl", "en": "gl"}
 
 
 def test_a_text_of_no_language_is_rejected(tmp_path):
@@ -185,9 +137,42 @@ def test_signatures_estimate_exact_jaccard():
         lines = first.splitlines()
         second = "\n".join(lines[: 30 - number] + text(number + 100, number + 1).splitlines())
         a, b = set(shingles(first)), set(shingles(second))
-        errors.append(np.mean(minhash(first, 112) == minhash(second, 112)) - len(a & b) / len(a | b))
+        errors.append(np.mean(minhash(shingles(first), 112) == minhash(shingles(second), 112)) - len(a & b) / len(a | b))
     assert abs(np.mean(errors)) < 0.03
     assert np.max(np.abs(errors)) < 0.2
+
+
+def test_sketches_of_reports_are_exact_and_of_books_near():
+    for length, shift, error in [(60, 5, 0), (60, 40, 0), (300, 30, 0.04), (300, 150, 0.04)]:
+        lines = text(5, length + shift).splitlines()
+        one, two = (shingles("\n".join(part)) for part in (lines[:length], lines[shift:]))
+        exact = len(set(one) & set(two)) / len(set(one) | set(two))
+        first, second = bottom_sketch(one), bottom_sketch(two)
+        assert (len(set(one)) > SKETCH_SIZE) == (len(first) == SKETCH_SIZE) == (length == 300)
+        assert similarity(first, second) == similarity(second, first) == pytest.approx(exact, abs=error + 1e-9)
+        assert similarity(first, first) == 1
+    assert similarity(bottom_sketch([]), bottom_sketch(["a"])) == 0
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.sets(st.text(max_size=3), max_size=30), st.sets(st.text(max_size=3), max_size=30))
+def test_small_sets_have_their_exact_similarity(one, two):
+    sketches = [bottom_sketch([repr(item) for item in part]) for part in (one, two)]
+    assert similarity(*sketches) == pytest.approx(len(one & two) / max(1, len(one | two)))
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20), st.sampled_from(REASONS)), max_size=30))
+def test_clusters_are_connected_components_with_the_earliest_kept(pairs):
+    member = [(number // 3, number + 100, number % 3, number) for number in range(21)]  # ordinal, doc_id, shard, row
+    found = find_clusters([edges_of(*((member[one], member[two], reason) for one, two, reason in pairs if one != two))])
+    cluster = {row: number - 100 for row, number in found[["row", "cluster"]].tolist()}
+    parent = list(range(21))
+    for _ in parent:  # as many rounds as the longest chain needs
+        for one, two, _reason in pairs:
+            parent[one] = parent[two] = min(parent[one], parent[two])
+    assert cluster == {number: parent[number] for one, two, _ in pairs for number in (one, two) if one != two}
+    assert {row for row, reason in found[["row", "reason"]].tolist() if reason == KEPT} == set(cluster.values())
 
 
 def edges_of(*pairs):
@@ -214,8 +199,9 @@ def test_the_members_of_a_bucket_are_connected_whatever_its_size(tmp_path, copie
     entries, sketches = zip(*(sign(article(1, doc_id=f"{n:016x}"), n % 2, n // 2, CleanOptions()) for n in range(copies)), strict=True)
     paths = []
     for shard in range(2):
-        paths.append(str(tmp_path / f"{shard}.npy"))
-        np.save(paths[-1], np.array(sketches[shard::2]))
+        paths.append(f"{tmp_path}/{shard}.")
+        np.save(f"{paths[-1]}{SKETCH_BOUNDS}", np.cumsum([0, *map(len, sketches[shard::2])]))
+        np.concatenate([np.zeros(0, np.uint32), *sketches[shard::2]]).tofile(f"{paths[-1]}{SKETCH_VALUES}")
     edges = find_edges(np.concatenate(entries), paths, 0.8)
     assert set(edges["reason"].tolist()) == {1, 2}
     for reason in (1, 2):
@@ -223,11 +209,61 @@ def test_the_members_of_a_bucket_are_connected_whatever_its_size(tmp_path, copie
     assert len(find_edges(np.concatenate(entries)[:0], paths, 0.8)) == 0
 
 
-def test_bad_words_are_a_file(tmp_path):
+def test_bad_words_are_an_input_whose_content_counts(tmp_path):
     words = tmp_path / "words.txt"
     words.write_text("bridge\n")
-    counts, _, _ = run(tmp_path, [article(1)], CleanOptions(bad_words=str(words)))
+    counts, _, _ = run(tmp_path, [article(1)], bad_words=[str(words)])
     assert counts["rejected"] == {"bad_words": 1}
+    words.write_text("aqueduct\n")
+    counts, kept, _ = run(tmp_path, [article(1)], bad_words=[str(words)])
+    assert counts["rejected"] == {}
+    assert len(kept) == 1
+
+
+def test_lines_dropped_are_tallied_and_empty_bodies_named(tmp_path):
+    body = text(1) + "\nmenu\nWe use cookies on this site."
+    counts, kept, _ = run(tmp_path, [article(1, body=body), article(2, body="menu\nhome"), article(3, body="")])
+    assert counts["tallies"] == {"cookie_lines": 1, "lines_without_terminal_punctuation": 3}
+    assert counts["rejected"] == {"no_terminal_punctuation": 1, "too_few_words": 1}
+    assert kept[0].body == text(1)
+
+
+def test_a_given_article_of_the_future_is_rejected(tmp_path):
+    future = datetime.datetime.now(datetime.UTC).date() + datetime.timedelta(days=9)
+    counts, _, _ = run(tmp_path, [article(1), article(2, byline_date=future)])
+    assert counts["rejected"] == {"date_in_future": 1}
+
+
+def test_near_duplicates_can_be_kept(tmp_path):
+    articles = [article(1), article(4, body=text(1) + "\nAn ending of its own stands here.")]
+    assert run(tmp_path, articles)[0]["rejected"] == {"near_duplicate": 1}
+    assert run(tmp_path, articles, CleanOptions(near_duplicate_threshold=1.1))[0]["rejected"] == {}
+
+
+def test_yields_and_their_alarm(tmp_path):
+    good = [article(n) for n in range(60)]
+    run(tmp_path, good, name="before")
+    before = str(tmp_path / "before")
+    broken = [dataclasses.replace(one, authors=()) if one.publisher == "p1.example" else one for one in good]
+    run(tmp_path, broken, name="after", history=[before])
+    table = [line.split("\t") for line in (tmp_path / "after/yields.tsv").read_text().splitlines()]
+    assert table[0] == ["publisher", "in", "kept", "duplicates", "yield", "reasons"]
+    assert table[1:] == [
+        [f"p{n}.example", "20", *(("20", "0", "1.0000", "") if n != 1 else ("0", "0", "0.0000", "no_author:20"))] for n in range(3)
+    ]
+    manifest = json.loads((tmp_path / "after/manifest.json").read_text())
+    (alarm,) = manifest["yield_alarms"]
+    assert (alarm["publisher"], alarm["kind"], alarm["before"], alarm["now"], alarm["reason"]) == (
+        "p1.example",
+        "dropped",
+        1,
+        0,
+        "no_author",
+    )
+    assert json.loads((tmp_path / "before/manifest.json").read_text())["yield_alarms"] == []
+    with pytest.raises(InputError, match=r"1 publishers dropped: p1\.example"):
+        run(tmp_path, broken, CleanOptions(fail_on_yield_alarm=True), name="strict", history=[before])
+    assert not (tmp_path / "strict/manifest.json").exists()
 
 
 def test_an_empty_corpus_is_named(tmp_path):

@@ -6,8 +6,10 @@ import re
 
 import pytest
 from newsembed.beam_pipelines import parquet
+from newsembed.beam_pipelines.clean.yields import PublisherYield, alarm_to_json, find_alarms, write_yields
 from newsembed.beam_pipelines.records import Article, DeadLetter, Triplet
 from newsembed.launch.demo import checks
+from newsembed.launch.progress import print_rows
 from newsembed.launch.report import samples, write_report
 
 ROWS = [
@@ -60,7 +62,8 @@ def work(tmp_path):
         [triplet(n % 30, (n + 1) % 30, (n + 2) % 30) for n in range(150)],
         Triplet,
     )
-    letters = [DeadLetter(f"key{n}", "rejected", "no_title", "detail", "<script>alert(1)</script>") for n in range(9)]
+    letters = [DeadLetter(f"key{n}", "rejected", "no_title", "detail", "<script>alert(1)</script>") for n in range(29)]
+    letters.append(DeadLetter("file:3", "failed", "truncated", "ends early", ""))
     parquet.write_shard(str(tmp_path / "extract/dead_letters/pages/part-00000-of-00001.parquet"), letters, DeadLetter)
     (tmp_path / "trained").mkdir()
     (tmp_path / "trained/metrics.jsonl").write_text("".join(json.dumps({"step": step, "loss": 1 / (step + 1)}) + "\n" for step in range(5)))
@@ -83,15 +86,53 @@ def test_report_holds_every_number_and_stands_alone(work):
 
 
 def test_samples_are_capped_and_repeat(work):
-    assert {name: len(letters) for name, letters in samples.rejected(str(work)).items()} == {"extract: no_title": 5}
+    found = samples.rejected(str(work))
+    assert [(group.job, group.reason, group.outcome, group.count, len(group.letters)) for group in found] == [
+        ("extract", "no_title", "rejected", 29, 10),
+        ("extract", "truncated", "failed", 1, 1),
+    ]
+    assert found == samples.rejected(str(work))
+    keys = [letter.key for letter in found[0].letters]
+    assert len(set(keys)) == 10
+    assert keys != [f"key{n}" for n in range(10)]  # drawn, not the first
     first, second = samples.triplets(str(work)), samples.triplets(str(work))
     assert first == second
     assert len(first) == 100
     assert all(row[role]["title"].startswith("Title <") for row in first for role in ("anchor", "positive", "negative"))
 
 
+def test_yields_and_their_alarms_are_shown(work):
+    rows = [PublisherYield(f"p{n}.example", 20, 10, {"no_author": 8, "near_duplicate": 2}) for n in range(45)]
+    write_yields(f"{work}/clean/yields.tsv", rows)
+    (alarm,) = find_alarms(rows[:1], {"p0.example": PublisherYield("p0.example", 50, 50, {})}, 0.1, 0.01)
+    (work / "clean/manifest.json").write_text(json.dumps({"yield_alarms": [alarm_to_json(alarm)]}))
+    write_report(str(work), ROWS)
+    page = (work / "report.html").read_text()
+    assert "100% of 50" in page
+    assert "56% of 18" in page
+    assert "no_author 8, near_duplicate 2" in page
+    assert "and 5 more in clean/yields.tsv" in page
+
+
+def test_alarms_are_printed(capsys):
+    alarm = {
+        "publisher": "[a].example",
+        "before": 0.9,
+        "now": 0.1,
+        "judged_before": 1000,
+        "judged_now": 50,
+        "p_value": 0,
+        "reason": "no_author",
+    }
+    print_rows([{**ROWS[0], "yield_alarms": [{**alarm, "kind": "dropped"}, {**alarm, "kind": "lost"}]}])
+    printed = capsys.readouterr().out
+    assert "[a].example: yield dropped: kept 90% of 1,000 articles before, 10% of 50 now; what grew most: no_author" in printed
+    assert "[a].example: no articles now; kept 90% of 1,000 articles before" in printed
+
+
 def test_a_build_without_triplets_still_has_a_report(tmp_path):
     write_report(str(tmp_path), ROWS)
+    assert "by publisher" not in (tmp_path / "report.html").read_text()
     assert "random triplets" not in (tmp_path / "report.html").read_text()
 
 

@@ -1,0 +1,111 @@
+"""The language of an article, and whether its letters are of the script that the language is written in."""
+
+import math
+import re
+from functools import cache
+from typing import Any, Final
+
+from ..records import Article
+from .options import CleanOptions
+
+_NEAREST_LANGUAGES: Final = 5
+_HARDLY_FARTHER: Final = 1.05  # English templates around Spanish or German news are 1.27 times as far or more
+_CHARACTERS: Final = 4_000  # of the text, from its start
+
+_RANGES: Final = {
+    "Latin": "A-Za-z\u00aa\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u0250-\u02af\u1e00-\u1eff\uff21-\uff3a\uff41-\uff5a",
+    "Greek": "\u0370-\u03ff\u1f00-\u1fff",
+    "Cyrillic": "\u0400-\u052f\u1c80-\u1c8f\u2de0-\u2dff\ua640-\ua69f",
+    "Armenian": "\u0531-\u058f",
+    "Hebrew": "\u0590-\u05ff\ufb1d-\ufb4f",
+    "Arabic": "\u0600-\u06ff\u0750-\u077f\u08a0-\u08ff\ufb50-\ufdff\ufe70-\ufeff",
+    "Thaana": "\u0780-\u07bf",
+    "Devanagari": "\u0900-\u0963\u0966-\u097f\ua8e0-\ua8ff",  # without the danda, which other scripts use
+    "Bengali": "\u0980-\u09ff",
+    "Gurmukhi": "\u0a00-\u0a7f",
+    "Gujarati": "\u0a80-\u0aff",
+    "Odia": "\u0b00-\u0b7f",
+    "Tamil": "\u0b80-\u0bff",
+    "Telugu": "\u0c00-\u0c7f",
+    "Kannada": "\u0c80-\u0cff",
+    "Malayalam": "\u0d00-\u0d7f",
+    "Sinhala": "\u0d80-\u0dff",
+    "Thai": "\u0e00-\u0e7f",
+    "Tibetan": "\u0f00-\u0fff",
+    "Myanmar": "\u1000-\u109f\uaa60-\uaa7f",
+    "Georgian": "\u10a0-\u10ff\u1c90-\u1cbf\u2d00-\u2d2f",
+    "Khmer": "\u1780-\u17ff",
+    "Mongolian": "\u1800-\u18af",
+    "Kana": "\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9d",
+    "Hangul": "\u1100-\u11ff\u3130-\u318f\uac00-\ud7af",
+    "Han": "\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff",
+}
+# Scripts of the detector's languages; those that are not here are written in Latin letters.
+_SCRIPTS: Final[dict[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("ar", "fa", "ps", "sd", "ug", "ur"), ("Arabic",)),
+    **dict.fromkeys(("as", "bn"), ("Bengali",)),
+    **dict.fromkeys(("ba", "be", "bg", "ce", "cv", "ky", "mk", "ru", "tg", "uk"), ("Cyrillic",)),
+    **dict.fromkeys(("hi", "mr", "ne", "sa"), ("Devanagari",)),
+    **dict.fromkeys(("he", "yi"), ("Hebrew",)),
+    **dict.fromkeys(("tk", "tt", "uz", "sr"), ("Cyrillic", "Latin")),
+    "az": ("Latin", "Cyrillic", "Arabic"),
+    "bo": ("Tibetan",),
+    "dv": ("Thaana",),
+    "el": ("Greek",),
+    "gu": ("Gujarati",),
+    "hy": ("Armenian",),
+    "ja": ("Kana", "Han"),
+    "ka": ("Georgian",),
+    "kk": ("Cyrillic", "Latin", "Arabic"),
+    "km": ("Khmer",),
+    "kn": ("Kannada",),
+    "ko": ("Hangul", "Han"),
+    "ku": ("Latin", "Arabic"),
+    "ml": ("Malayalam",),
+    "mn": ("Cyrillic", "Mongolian"),
+    "my": ("Myanmar",),
+    "or": ("Odia",),
+    "pa": ("Gurmukhi", "Arabic"),
+    "si": ("Sinhala",),
+    "ta": ("Tamil",),
+    "te": ("Telugu",),
+    "th": ("Thai",),
+    "zh": ("Han",),
+}
+_NO_LETTERS: Final = re.compile(r"[\W\d_]+")
+
+
+def text_of(article: Article) -> str:
+    """The part of an article that its language is read from."""
+    return f"{article.title}\n{article.body}"[:_CHARACTERS]
+
+
+def detect_language(article: Article, options: CleanOptions) -> str:
+    """BCP-47 language of the text by Resiliparse's detector (101 languages), "" if it is unsure.
+
+    The detector's score is an out-of-place distance: smaller is surer. Between languages that it can hardly tell apart
+    (Spanish and Galician, Czech and Slovak) the page's own declaration decides; farther off, pages are often wrong.
+    """
+    from resiliparse.parse.lang import detect_fast
+
+    found: Any = detect_fast(text_of(article), cutoff=options.max_language_distance, n_results=_NEAREST_LANGUAGES)
+    if not found:
+        return ""
+    declared = article.language.partition("-")[0].lower()
+    best, distance = found[0]
+    return declared if dict(found).get(declared, math.inf) <= _HARDLY_FARTHER * distance else str(best)
+
+
+def script_share(text: str, language: str) -> float:
+    """Share of a text's letters that are of a script its language is written in, in [0, 1]; 1 for a text without letters.
+
+    >>> script_share("Москва, Moscow", "ru")
+    0.5
+    """
+    letters = _NO_LETTERS.sub("", text)
+    return len(_other_letters(language).sub("", letters)) / len(letters) if letters else 1.0
+
+
+@cache
+def _other_letters(language: str) -> re.Pattern[str]:
+    return re.compile(f"[^{''.join(_RANGES[script] for script in _SCRIPTS.get(language, ('Latin',)))}]+")

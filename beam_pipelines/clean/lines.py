@@ -1,0 +1,102 @@
+"""The rules for one line of a body, each a small function: a line that breaks one is dropped.
+
+They are C4's (Raffel et al. 2020, section 2.2). A body of which no line is left is rejected in the name of the rule that took most of it.
+"""
+
+import collections
+from collections.abc import Callable
+from typing import Final
+
+from ..records import Rejection
+from .counting import count_words, ends_sentence
+from .options import CleanOptions
+
+LineRule = Callable[[str, CleanOptions], bool]
+_NOTICE_CHARACTERS: Final = 300  # longer paragraphs that name cookies or policies report on them
+
+# Phrases in lower case. Plain ones: a pattern of them all takes ten times as long, and this is run on every line.
+_JAVASCRIPT: Final = ("javascript", "java script")
+_COOKIES: Final = (
+    *("cookie policy", "uses cookies", "use of cookies", "use cookies", "our cookies", "accept cookies", "accept all cookies"),
+    *("verwendet cookies", "verwenden cookies", "utiliza cookies", "utilizamos cookies", "utilise des cookies", "utilise les cookies"),
+    *(
+        "utilizza cookie",
+        "utilizza i cookie",
+        "gebruikt cookies",
+        "использует cookie",
+        "использует файлы cookie",
+        "используем файлы cookie",
+    ),
+)
+_POLICIES: Final = (
+    *("terms of use", "terms of service", "privacy policy", "privacy notice", "sign up for our newsletter", "all rights reserved"),
+    *("datenschutzerklärung", "nutzungsbedingungen", "alle rechte vorbehalten", "privacybeleid", "alle rechten voorbehouden"),
+    *("política de privacidad", "términos y condiciones", "todos los derechos reservados", "todos os direitos reservados"),
+    *("politique de confidentialité", "conditions d'utilisation", "conditions d\u2019utilisation", "tous droits réservés"),
+    *("politica sulla privacy", "tutti i diritti riservati"),
+    *("политика конфиденциальности", "политики конфиденциальности", "все права защищены"),
+)
+
+
+def is_javascript_notice(line: str, options: CleanOptions) -> bool:
+    """Asks for JavaScript to be turned on."""
+    return options.drop_javascript_lines and len(line) < _NOTICE_CHARACTERS and _names(line, _JAVASCRIPT)
+
+
+def is_cookie_notice(line: str, options: CleanOptions) -> bool:
+    """Tells of cookies."""
+    return options.drop_cookie_lines and len(line) < _NOTICE_CHARACTERS and _names(line, _COOKIES)
+
+
+def is_policy_notice(line: str, options: CleanOptions) -> bool:
+    """Tells of terms, privacy, rights or a newsletter."""
+    return options.drop_policy_lines and len(line) < _NOTICE_CHARACTERS and _names(line, _POLICIES)
+
+
+def lacks_terminal_punctuation(line: str, options: CleanOptions) -> bool:
+    """Ends in no sentence: captions, menus, headings."""
+    return options.require_terminal_punctuation and not ends_sentence(line)
+
+
+def has_too_few_words(line: str, options: CleanOptions) -> bool:
+    """Has fewer words than a line of text."""
+    # Only lines of few parts can have few words: those of scripts without spaces are counted further.
+    return len(line.split()) < options.min_words_per_line and count_words(line) < options.min_words_per_line
+
+
+def _names(line: str, phrases: tuple[str, ...]) -> bool:
+    lowered = line.lower()
+    return any(phrase in lowered for phrase in phrases)
+
+
+# In order of application; the name of a rule counts the lines it drops.
+LINE_RULES: Final[tuple[tuple[LineRule, str, Rejection], ...]] = (
+    (is_javascript_notice, "javascript_lines", Rejection.ONLY_JAVASCRIPT_LINES),
+    (is_cookie_notice, "cookie_lines", Rejection.ONLY_COOKIE_LINES),
+    (is_policy_notice, "policy_lines", Rejection.ONLY_POLICY_LINES),
+    (lacks_terminal_punctuation, "lines_without_terminal_punctuation", Rejection.NO_TERMINAL_PUNCTUATION),
+    (has_too_few_words, "lines_with_too_few_words", Rejection.TOO_FEW_WORDS_PER_LINE),
+)
+_REJECTIONS: Final = {name: rejection for _, name, rejection in LINE_RULES}
+
+
+def clean_lines(body: str, options: CleanOptions) -> tuple[str, collections.Counter[str]]:
+    """The body without the lines that break a rule, and the number of lines that each rule dropped."""
+    kept = []
+    dropped: collections.Counter[str] = collections.Counter()
+    for line in body.splitlines():
+        text = " ".join(line.split())
+        broken = next((name for rule, name, _ in LINE_RULES if rule(text, options)), "") if text else ""
+        if broken:
+            dropped[broken] += 1
+        elif text:
+            kept.append(text)
+    return "\n".join(kept), dropped
+
+
+def rejection_of_lines(dropped: collections.Counter[str]) -> tuple[Rejection, str]:
+    """Why nothing is left of a body: the rule that dropped most of its lines."""
+    if not dropped:
+        return Rejection.TOO_FEW_WORDS, "no text"
+    (name, count), *_ = dropped.most_common(1)
+    return _REJECTIONS[name], f"{count} of {dropped.total()} lines"

@@ -1,0 +1,129 @@
+"""Time and memory of the clean job as its input grows: peak over all its processes, and bytes for each document added.
+
+    python benchmarks/clean_memory.py newsapi-headlines.jsonl.zst --articles 8000 --times 1 4 16
+
+The input of size n is n copies of the first articles of the file: the first as they are, in the others two words of three are exchanged for words
+of other articles, so that they are no duplicates. Memory is the sum of the proportional set sizes (PSS) of the job's process and its children,
+sampled four times a second. The rules are set for headlines with leads: no least length, no authors. Bytes for each added document compare a
+size with the one before it.
+"""
+
+import argparse
+import datetime
+import io
+import itertools
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import zstandard
+from newsembed.beam_pipelines import files
+from newsembed.beam_pipelines.parquet import write_shard
+from newsembed.beam_pipelines.records import Article, make_doc_id
+
+SHARD_ARTICLES = 4_000  # as the extract job cuts its input
+OPTIONS = ("--require_author=false", "--min_words=0", "--min_sentences=0", "--require_terminal_punctuation=false")
+
+
+def read_rows(path: str, most: int) -> list[dict[str, str]]:
+    """The first rows of a file that have a title and a body."""
+    rows: list[dict[str, str]] = []
+    with open(path, "rb") as source, zstandard.ZstdDecompressor().stream_reader(source) as plain:
+        for line in io.TextIOWrapper(plain, "utf-8"):
+            row = json.loads(line)
+            if row.get("title") and row.get("body"):
+                rows.append({name: row.get(name) or "" for name in ("url", "publisher", "title", "body", "published_at")})
+            if len(rows) == most:
+                break
+    return rows
+
+
+def copies(rows: list[dict[str, str]], times: int) -> Iterator[Article]:
+    """The articles once as they are, then with other words."""
+    draw = random.Random(3)
+    words = [word for row in rows for word in row["body"].split()]
+    for copy in range(times):
+        for row in rows:
+            url = f"{row['url']}{'?' * bool(copy)}{copy or ''}"
+            said = (
+                row["body"] if not copy else " ".join(draw.choice(words) if draw.random() < 2 / 3 else word for word in row["body"].split())
+            )
+            date = datetime.date.fromisoformat(row["published_at"][:10])
+            yield Article(make_doc_id(url), url, row["publisher"], row["title"], said, byline_date=date, date_source="given")
+
+
+def write_input(folder: str, rows: list[dict[str, str]], times: int) -> int:
+    """Writes what the extract job would have written; returns the number of articles."""
+    total = len(rows) * times
+    shards = -(-total // SHARD_ARTICLES)
+    articles = copies(rows, times)
+    for index in range(shards):
+        write_shard(f"{folder}/articles/part-{index:05d}-of-{shards:05d}.parquet", itertools.islice(articles, SHARD_ARTICLES), Article)
+    files.write_json(f"{folder}/manifest.json", {"digest": str(times)})
+    return total
+
+
+def tree_pss(root: int) -> int:
+    """Bytes of proportional set size of a process and all that it started."""
+    parents = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
+        except (OSError, IndexError):
+            continue  # ended meanwhile
+    tree = {root}
+    while more := {child for child, parent in parents.items() if parent in tree} - tree:
+        tree |= more
+    total = 0
+    for process in tree:
+        try:
+            lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+        except OSError:
+            continue
+        total += sum(int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:"))
+    return total
+
+
+def measure(source: str, output: str) -> tuple[float, int, dict[str, int]]:
+    """Seconds, peak bytes and counts of a run of the job."""
+    started = time.monotonic()
+    command = [sys.executable, "-m", "newsembed", "clean", "--articles", source, "--output", output, *OPTIONS]
+    with tempfile.TemporaryFile() as log, subprocess.Popen(command, stdout=log, stderr=log) as job:
+        peak = 0
+        while job.poll() is None:
+            peak = max(peak, tree_pss(job.pid))
+            time.sleep(0.25)
+        seconds = time.monotonic() - started
+        if job.returncode:
+            log.seek(0)
+            raise SystemExit(log.read().decode()[-3000:])
+    counts = files.read_json(f"{output}/manifest.json")["counts"]
+    return seconds, peak, {"kept": counts["out"], **counts["rejected"]}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("articles_file", type=Path, help="JSONL of articles, zstd")
+    parser.add_argument("--articles", type=int, default=8_000, help="size of the input once")
+    parser.add_argument("--times", type=int, nargs="+", default=[1, 4, 16])
+    args = parser.parse_args()
+    rows = read_rows(str(args.articles_file), args.articles)
+    print("| input | articles | seconds | peak MiB (PSS) | bytes for each added article | counts |\n|---|---|---|---|---|---|", flush=True)
+    before: tuple[int, int] | None = None
+    for times in args.times:
+        with tempfile.TemporaryDirectory() as folder:
+            total = write_input(f"{folder}/in", rows, times)
+            seconds, peak, counts = measure(f"{folder}/in", f"{folder}/out")
+        added = f"{(peak - before[1]) / (total - before[0]):,.0f}" if before else "-"
+        shown = ", ".join(f"{name} {count:,}" for name, count in counts.items())
+        print(f"| {times}x | {total:,} | {seconds:.0f} | {peak / 2**20:,.0f} | {added} | {shown} |", flush=True)
+        before = (total, peak)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""From a WARC file to clean articles: newsembed against datatrove, in documents per CPU-second.
+
+    python benchmarks/clean_speed.py stories.warc.gz --datatrove_python /tmp/datatrove/bin/python
+
+Both take the same road in one process: read the WARC, extract with trafilatura, apply C4's rules, drop near duplicates by MinHash. newsembed also
+detects languages, drops exact duplicates, and keeps dates, authors and links. datatrove detects languages with a model that it fetches from the
+network: `--language_model` names a copy of lid.176.bin; without it that step is left out of its road, which is in its favour.
+Set the peer up with `pip install 'datatrove[io,processing]' spacy lxml_html_clean` in an environment of its own. CPU seconds are those of the process and its
+children, start included. Both also run on the first pages alone, so that the speed without the start can be told.
+"""
+
+import argparse
+import itertools
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+START_PAGES = 20
+
+
+def run_datatrove(warc: str, output: str, language_model: str) -> None:
+    """The peer's road. Runs under ``--datatrove_python``, where newsembed cannot be imported."""
+    from datatrove.executor import LocalPipelineExecutor
+    from datatrove.pipeline.dedup import MinhashDedupBuckets, MinhashDedupCluster, MinhashDedupFilter, MinhashDedupSignature
+    from datatrove.pipeline.dedup.minhash import MinhashConfig
+    from datatrove.pipeline.extractors import Trafilatura
+    from datatrove.pipeline.filters import C4QualityFilter, LanguageFilter
+    from datatrove.pipeline.readers import JsonlReader, WarcReader
+    from datatrove.pipeline.writers import JsonlWriter
+    from datatrove.utils.lid import FT176LID
+
+    config = MinhashConfig(n_grams=5, num_buckets=16, hashes_per_bucket=7)
+    language = []
+    if language_model:
+        FT176LID.MODEL_URL = f"file://{language_model}"
+        language = [LanguageFilter(language_threshold=0.65)]
+    folder, name = os.path.split(os.path.abspath(warc))
+    stages = (
+        [
+            WarcReader(folder, glob_pattern=name),
+            Trafilatura(timeout=10),
+            *language,
+            C4QualityFilter(filter_no_terminal_punct=True, min_num_sentences=3),
+            JsonlWriter(f"{output}/filtered"),
+        ],
+        [JsonlReader(f"{output}/filtered"), MinhashDedupSignature(f"{output}/signatures", config)],
+        [MinhashDedupBuckets(f"{output}/signatures", f"{output}/buckets", config=config)],
+        [MinhashDedupCluster(f"{output}/buckets", f"{output}/remove", config=config)],
+        [JsonlReader(f"{output}/filtered"), MinhashDedupFilter(f"{output}/remove"), JsonlWriter(f"{output}/clean")],
+    )
+    for number, pipeline in enumerate(stages):
+        # The second stage of MinHash wants one task a bucket.
+        tasks = config.num_buckets if number == 2 else 1
+        LocalPipelineExecutor(pipeline, tasks=tasks, workers=1, logging_dir=f"{output}/logs/{number}").run()
+    reads = json.loads(Path(f"{output}/logs/0/stats.json").read_text())[0]["stats"]["documents"]["total"]
+    kept = json.loads(Path(f"{output}/logs/4/stats.json").read_text())[-1]["stats"]["total"]
+    print(json.dumps({"in": reads, "out": kept["total"] if isinstance(kept, dict) else kept}))
+
+
+def run_newsembed(warc: str, output: str) -> None:
+    """Our road."""
+    from newsembed.beam_pipelines import clean, extract, jobs
+
+    one = ["--direct_num_workers=1"]
+    # datatrove has no rule on authors and dates.
+    options = clean.CleanOptions(require_author=False, require_byline_date=False, min_words=0)
+    read = jobs.execute(extract.JOB, {"warc": [warc]}, f"{output}/extract", beam_args=one).manifest["counts"]
+    kept = jobs.execute(clean.JOB, {"articles": [f"{output}/extract"]}, f"{output}/clean", options, one).manifest["counts"]
+    print(json.dumps({"in": read["in"], "out": kept["out"]}))
+
+
+def measure(python: str, road: str, arguments: Sequence[str]) -> dict[str, float]:
+    """Counts of a road, and the CPU seconds of its process."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with tempfile.TemporaryDirectory() as folder:
+        command = [python, __file__, *arguments, "--road", road, "--output", folder]
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{road} failed:\n{done.stderr[-3000:]}")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {**json.loads(done.stdout.splitlines()[-1]), "cpu_seconds": seconds}
+
+
+def write_first_pages(warc: str, target: str) -> None:
+    """A WARC file of the first responses alone."""
+    from fastwarc.warc import ArchiveIterator, WarcRecordType
+
+    with open(warc, "rb") as source, open(target, "wb") as sink:
+        for record in itertools.islice(ArchiveIterator(source, record_types=WarcRecordType.response, parse_http=False), START_PAGES):
+            record.write(sink)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("warc")
+    parser.add_argument("--datatrove_python", help="python of an environment with datatrove")
+    parser.add_argument("--language_model", default="", help="lid.176.bin, for datatrove's language filter")
+    parser.add_argument("--road", choices=["newsembed", "datatrove"], help=argparse.SUPPRESS)
+    parser.add_argument("--output", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.road == "datatrove":
+        run_datatrove(args.warc, args.output, args.language_model)
+        return
+    if args.road == "newsembed":
+        run_newsembed(args.warc, args.output)
+        return
+    if not args.datatrove_python:
+        parser.error("--datatrove_python: not given; see above for how to set the peer up")
+    print(
+        "| road | in | out | CPU s | of the first pages | documents per CPU-second | without the start |\n|---|---|---|---|---|---|---|",
+        flush=True,
+    )
+    speeds = []
+    with tempfile.TemporaryDirectory() as folder:
+        first = f"{folder}/first.warc"
+        write_first_pages(args.warc, first)
+        model = ["--language_model", args.language_model] if args.language_model else []
+        for road, python in (("newsembed", sys.executable), ("datatrove", args.datatrove_python)):
+            start = measure(python, road, [first, *model])
+            found = measure(python, road, [args.warc, *model])
+            seconds, before = found["cpu_seconds"], start["cpu_seconds"]
+            speeds.append((found["in"] / seconds, (found["in"] - start["in"]) / (seconds - before)))
+            print(
+                f"| {road} | {found['in']:,} | {found['out']:,} | {seconds:.1f} | {before:.1f} | {speeds[-1][0]:.2f} | {speeds[-1][1]:.2f} |",
+                flush=True,
+            )
+    (ours, ours_later), (peer, peer_later) = speeds
+    print(f"newsembed / datatrove: {ours / peer:.2f} (without the start {ours_later / peer_later:.2f})")
+
+
+if __name__ == "__main__":
+    main()
