@@ -13,8 +13,10 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from ..tasks.errors import InputError
+from .baselines import FunctionEncoder, LsaEncoder, SentenceTransformerEncoder, WordVectorEncoder, is_function_spec
 from .benchmark import Benchmark
 from .clustering import Clustering
 from .encoders import Encoder, TfidfEncoder
@@ -73,13 +75,30 @@ def encoder_factory(spec: str, factories: Factories) -> EncoderFactory:
       InputError: on an unknown kind or a missing folder name.
     """
     kind, _, rest = spec.partition(":")
-    if kind == "tfidf" and not rest:
-        return TfidfEncoder
-    if kind not in factories or not rest:
-        known = ", ".join(["tfidf", *(f"{name}:DIR" for name in sorted(factories))])
-        raise InputError(f"got the encoder {spec!r}", field="--encoder", remedy=f"choose one of {known}")
-    make = factories[kind]
-    return lambda: make(rest)
+    if spec in _BASELINES:
+        return _BASELINES[spec]
+    makers = {**_BASELINES_OF, **factories}
+    if kind in makers and rest:
+        make = makers[kind]
+        return lambda: make(rest)
+    if is_function_spec(spec):
+        return lambda: FunctionEncoder(spec, progress=True)
+    known = ", ".join([*_BASELINES, "lsa:DIMENSIONS", "wordvectors:FILE", "st:DIR", *(f"{name}:DIR" for name in sorted(factories))])
+    raise InputError(f"got the encoder {spec!r}", field="--encoder", remedy=f"choose one of {known}, or module:function of a module on disk")
+
+
+def _lsa(dimensions: str) -> Encoder:
+    if not dimensions.isdigit():
+        raise InputError(f"got {dimensions!r}", field="lsa", remedy="give a number of dimensions: lsa:256")
+    return LsaEncoder(int(dimensions))
+
+
+_BASELINES: Final[Mapping[str, EncoderFactory]] = {"tfidf": TfidfEncoder, "lsa": LsaEncoder}
+_BASELINES_OF: Final[Factories] = {
+    "lsa": _lsa,
+    "wordvectors": WordVectorEncoder,
+    "st": lambda folder: SentenceTransformerEncoder(folder, progress=True),
+}
 
 
 def _split_encoder(text: str) -> tuple[str, str]:

@@ -6,7 +6,6 @@ score; ``results.md`` the same as tables. A benchmark or an encoder that fails i
 
 import dataclasses
 import datetime
-import hashlib
 import importlib.metadata
 import json
 import logging
@@ -19,10 +18,11 @@ from typing import Any, Final, Literal
 from ..tasks.errors import InputError
 from .benchmark import Benchmark, Score
 from .encoders import Encoder, encode_checked
+from .files import digest
 
 RESULTS_FILE: Final = "results.json"
 TABLE_FILE: Final = "results.md"
-_PACKAGES: Final = ("newsembed", "numpy", "scipy", "scikit-learn", "jax", "jaxlib", "flax", "tensorflow", "tensorflow-text")
+_PACKAGES: Final = ("newsembed", "numpy", "scipy", "scikit-learn", "jax", "jaxlib", "flax", "tensorflow", "tensorflow-text", "sentence-transformers")
 
 _logger = logging.getLogger(__name__)
 
@@ -221,7 +221,6 @@ def _version(package: str) -> str | None:
 
 def _file_digest(path: str) -> str | None:
     try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return digest(path)
     except OSError:
         return None
