@@ -48,9 +48,10 @@ class LsaEncoder:
         """
         from sklearn.decomposition import TruncatedSVD
         from sklearn.exceptions import ConvergenceWarning
+        from threadpoolctl import threadpool_limits
 
         words = self._tfidf.encode(documents)
-        with _ignored(RuntimeWarning, ConvergenceWarning):  # one document alone has no variance to divide by
+        with threadpool_limits(1), _ignored(RuntimeWarning, ConvergenceWarning):  # one document alone has no variance to divide by
             return TruncatedSVD(min(self._dimensions, *words.shape), random_state=0).fit_transform(words).astype(np.float32)
 
 

@@ -5,8 +5,10 @@ Example::
     newsembed evaluate --encoder tfidf=tfidf --encoder random=random:work/model --encoder trained=model:work/model \
         --suite events --data work/heldout.jsonl --suite sts --data sts-test.csv --output work/evaluation
 
-An encoder is ``NAME=SPEC`` with SPEC one of ``tfidf``, ``model:DIR[@step]`` (a training folder), ``random:DIR[@seed]`` (its architecture and
-vocabulary with fresh parameters) and ``savedmodel:DIR``. The k-th ``--suite`` reads the k-th ``--data``; a single ``--data`` serves all.
+An encoder is ``NAME=SPEC`` with SPEC one of ``tfidf``, ``lsa[:DIMENSIONS]``, ``wordvectors:FILE`` (word2vec or GloVe text), ``st:DIR`` (a
+sentence-transformers folder), ``model:DIR[@step]`` (a training folder), ``random:DIR[@seed]`` (its architecture and vocabulary with fresh
+parameters), ``savedmodel:DIR``, and any ``module:function`` or ``file.py:function`` that maps a list of texts to a matrix. The k-th
+``--suite`` reads the k-th ``--data``; a single ``--data`` serves all. ``--suite all`` runs every benchmark found under its ``--data``.
 """
 
 import argparse
@@ -18,21 +20,18 @@ from typing import Final
 from ..tasks.errors import InputError
 from .baselines import FunctionEncoder, LsaEncoder, SentenceTransformerEncoder, WordVectorEncoder, is_function_spec
 from .benchmark import Benchmark
-from .clustering import Clustering
 from .encoders import Encoder, TfidfEncoder
-from .retrieval import SameEventRetrieval
-from .sts import Sts
+from .registry import ALL_SUITES, SUITES, Options, discover
 from .suites import EncoderFactory, Result, run_suites, write_results
 
-SUITES = ("events", "clustering", "sts")
 Factories = Mapping[str, Callable[[str], Encoder]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``newsembed evaluate``."""
     parser.add_argument("--encoder", action="append", required=True, metavar="NAME=SPEC", help="an encoder; repeat for more rows")
-    parser.add_argument("--suite", action="append", required=True, choices=SUITES, help="a benchmark; repeat for more tables")
-    parser.add_argument("--data", action="append", required=True, metavar="FILE", help="its file; one for all or one per --suite")
+    parser.add_argument("--suite", action="append", required=True, choices=[*SUITES, ALL_SUITES], help="a benchmark, or all that lie under --data; repeat for more tables")
+    parser.add_argument("--data", action="append", required=True, metavar="PATH", help="its file or folder, as distributed; one for all or one per --suite")
     parser.add_argument("--output", required=True, metavar="DIR", help="folder for results.json and results.md")
     parser.add_argument("--cache", metavar="DIR", help="keep embeddings here by content, so that a second run only scores")
     parser.add_argument("--cross_publisher", action="store_true", help="events: leave out candidates of the query's publisher")
@@ -112,21 +111,27 @@ def _benchmarks(args: argparse.Namespace) -> list[Benchmark]:
     files = args.data * len(args.suite) if len(args.data) == 1 else args.data
     if len(files) != len(args.suite):
         raise InputError(
-            f"{len(args.suite)} suites with {len(files)} data files", field="--data", remedy="give one file for all suites or one for each"
+            f"{len(args.suite)} suites with {len(args.data)} data paths", field="--data", remedy="give one for all suites or one for each"
         )
     if args.seeds < 1:
         raise InputError(f"got {args.seeds}, expected at least 1", field="--seeds", remedy="give a positive number")
+    options = Options(
+        args.cross_publisher,
+        args.cross_language,
+        args.exclude_near_copies,
+        args.max_day_gap,
+        args.label,
+        args.min_cluster_size,
+        tuple(range(args.seeds)),
+    )
     repeated = {suite for suite in args.suite if args.suite.count(suite) > 1}
-    names = [f"{suite} {os.path.basename(file)}" if suite in repeated else suite for suite, file in zip(args.suite, files, strict=True)]
-    return [_benchmark(suite, file, name, args) for suite, file, name in zip(args.suite, files, names, strict=True)]
-
-
-def _benchmark(suite: str, path: str, name: str, args: argparse.Namespace) -> Benchmark:
-    if suite == "events":
-        return SameEventRetrieval(path, name, args.cross_publisher, args.cross_language, args.exclude_near_copies, args.max_day_gap)
-    if suite == "clustering":
-        return Clustering(path, name, args.label, tuple(range(args.seeds)), args.min_cluster_size)
-    return Sts(path, name)
+    benchmarks: list[Benchmark] = []
+    for suite, file in zip(args.suite, files, strict=True):
+        if suite == ALL_SUITES:
+            benchmarks += discover(file, options)
+        else:
+            benchmarks.append(SUITES[suite](file, f"{suite} {os.path.basename(file)}" if suite in repeated else suite, options))
+    return benchmarks
 
 
 def _print_progress(result: Result) -> None:

@@ -77,7 +77,7 @@ def _grid(name: str, results: list[Result]) -> Grid:
 def _number(score: Score | None) -> str:
     if score is None:
         return _ABSENT
-    return f"{score.value:.4f}" if score.std is None else f"{score.value:.4f} ± {score.std:.4f}"
+    return f"{score.value:.4f}" if score.confidence is None else f"{score.value:.4f} ± {score.confidence:.4f}"
 
 
 def _rate(result: Result) -> str:
