@@ -128,10 +128,10 @@ def test_command(events, tmp_path, capsys):
     [
         (("--encoder", "tfidf"), "expected NAME=SPEC"),
         (("--encoder", "a=bert:x"), "choose one of tfidf"),
-        (("--encoder", "a=model:"), "choose one of tfidf, model:DIR"),
+        (("--encoder", "a=model:"), "choose one of tfidf, lsa.*model:DIR.*module:function"),
         (("--encoder", "a=tfidf", "--encoder", "a=tfidf"), "share a name"),
         (("--encoder", "a=tfidf", "--seeds", "0"), "--seeds"),
-        (("--encoder", "a=tfidf", "--data", "b", "--data", "c"), "1 suites with 3 data files"),
+        (("--encoder", "a=tfidf", "--data", "b", "--data", "c"), "1 suites with 3 data paths"),
     ],
 )
 def test_command_refuses(events, tmp_path, arguments, message):
