@@ -48,7 +48,7 @@ def over_runs(metric: str, values: Sequence[float], part: str, count: int) -> Sc
 
 
 class Benchmark(Protocol):
-    """Documents to embed and a function from their embeddings to scores.
+    """Documents to embed and a function from their embeddings to scores: a frozen dataclass with the field ``excluded``, documents to leave out.
 
     Reading is lazy: a missing or broken file raises InputError from ``documents``, and fails this benchmark alone.
     """

@@ -29,6 +29,7 @@ class Clustering:
       label: "event" or "topic".
       seeds: one k-means run each.
       min_cluster_size: labels with fewer documents are left out.
+      excluded: documents to leave out, see ``leakage.py``.
     """
 
     path: str
@@ -36,6 +37,7 @@ class Clustering:
     label: str = "event"
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
     min_cluster_size: int = 1
+    excluded: frozenset[Document] = frozenset()
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -43,7 +45,7 @@ class Clustering:
 
     @property
     def protocol(self) -> Mapping[str, Any]:
-        return {"suite": "clustering", "label": self.label, "seeds": list(self.seeds), "min_cluster_size": self.min_cluster_size}
+        return {"suite": "clustering", "label": self.label, "seeds": list(self.seeds), "min_cluster_size": self.min_cluster_size, "excluded": len(self.excluded)}
 
     @functools.cached_property
     def _rows(self) -> list[EventDocument]:
@@ -51,7 +53,7 @@ class Clustering:
             raise InputError(f"got the label {self.label!r}, expected event or topic", field="label", remedy="choose one of them")
         if not self.seeds:
             raise InputError("no seeds", field="seeds", remedy="give at least one")
-        rows = read_events(self.path, self.label)
+        rows = [row for row in read_events(self.path, self.label) if row.document not in self.excluded]
         labels = [getattr(row, self.label) for row in rows]
         sizes = collections.Counter(labels)
         kept = [row for row, label in zip(rows, labels, strict=True) if label and sizes[label] >= self.min_cluster_size]

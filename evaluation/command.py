@@ -21,6 +21,7 @@ from ..tasks.errors import InputError
 from .baselines import FunctionEncoder, LsaEncoder, SentenceTransformerEncoder, WordVectorEncoder, is_function_spec
 from .benchmark import Benchmark
 from .encoders import Encoder, TfidfEncoder
+from .leakage import check_leakage
 from .registry import ALL_SUITES, SUITES, Options, discover
 from .suites import EncoderFactory, Result, run_suites, write_results
 
@@ -38,9 +39,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cross_language", action="store_true", help="events: leave out candidates in the query's language")
     parser.add_argument("--exclude_near_copies", action="store_true", help="events: leave out candidates of the query's duplicate_group")
     parser.add_argument("--max_day_gap", type=int, metavar="DAYS", help="events: leave out candidates further away in byline date")
+    parser.add_argument("--at_k", type=int, metavar="K", help="events: also give mAP@K, R-precision and nDCG@K")
+    parser.add_argument("--leakage", metavar="PATH", help="training articles (JSONL or Parquet): report benchmark texts that are among them")
+    parser.add_argument("--drop_leaked", action="store_true", help="with --leakage: leave those texts out of the benchmarks")
     parser.add_argument("--label", choices=("event", "topic"), default="event", help="clustering: the true classes (default: event)")
     parser.add_argument("--min_cluster_size", type=int, default=1, metavar="N", help="clustering: leave out smaller classes")
-    parser.add_argument("--seeds", type=int, default=5, metavar="N", help="clustering: k-means runs, seeds 0 to N-1 (default: 5)")
+    parser.add_argument("--seeds", type=int, default=5, metavar="N", help="k-means runs, seeds 0 to N-1 (default: 5)")
 
 
 def run(args: argparse.Namespace, factories: Factories) -> int:
@@ -58,9 +62,11 @@ def run(args: argparse.Namespace, factories: Factories) -> int:
     if len(specs) < len(args.encoder):
         raise InputError("two encoders share a name", field="--encoder", remedy="give each its own NAME=")
     encoders = {name: encoder_factory(spec, factories) for name, spec in specs.items()}
-    results = run_suites(
-        encoders, _benchmarks(args), cache=args.cache, command=["newsembed", *sys.argv[1:]], specs=specs, on_result=_print_progress
-    )
+    benchmarks, facts = _benchmarks(args), {}
+    if args.leakage:
+        benchmarks, facts["leakage"] = check_leakage(benchmarks, args.leakage, drop=args.drop_leaked)
+    command = ["newsembed", *sys.argv[1:]]
+    results = run_suites(encoders, benchmarks, cache=args.cache, command=command, specs=specs, on_result=_print_progress, facts=facts)
     write_results(results, args.output)
     for table in console(results):
         rich.print(table)
@@ -113,6 +119,8 @@ def _benchmarks(args: argparse.Namespace) -> list[Benchmark]:
         raise InputError(
             f"{len(args.suite)} suites with {len(args.data)} data paths", field="--data", remedy="give one for all suites or one for each"
         )
+    if args.drop_leaked and not args.leakage:
+        raise InputError("given without --leakage", field="--drop_leaked", remedy="name the training articles with --leakage")
     if args.seeds < 1:
         raise InputError(f"got {args.seeds}, expected at least 1", field="--seeds", remedy="give a positive number")
     options = Options(
@@ -123,6 +131,7 @@ def _benchmarks(args: argparse.Namespace) -> list[Benchmark]:
         args.label,
         args.min_cluster_size,
         tuple(range(args.seeds)),
+        args.at_k,
     )
     repeated = {suite for suite in args.suite if args.suite.count(suite) > 1}
     benchmarks: list[Benchmark] = []

@@ -4,7 +4,7 @@ import dataclasses
 import itertools
 from collections.abc import Sequence
 
-from .crosslingual import ARROW
+from .crosslingual import ARROW, AVERAGES
 from .suites import Result
 
 
@@ -36,7 +36,7 @@ def compare(results: Sequence[Result]) -> list[Comparison]:
         if one.benchmark == two.benchmark and one.status == two.status == "ok":
             left, right = _cells(one), _cells(two)
             shared = [part for part in left if part in right]
-            for group in ("Same", "Cross", "All"):
+            for group in AVERAGES:
                 parts = [part for part in shared if group in {"All", "Same" if len(set(part.split(ARROW))) == 1 else "Cross"}]
                 if len(parts) >= 2:
                     found.append(_test(one, two, group, [left[part] for part in parts], [right[part] for part in parts]))

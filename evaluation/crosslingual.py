@@ -23,6 +23,7 @@ from .labelled import FORMATS, Labelled, Split
 
 _MARKERS: Final = {"masakhanews": "test.tsv", "mldoc": ".test"}
 ARROW: Final = "→"
+AVERAGES: Final = ("Same", "Cross", "All")
 
 
 @dataclasses.dataclass(frozen=True)

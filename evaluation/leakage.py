@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from ..tasks.errors import InputError
 from ..tasks.jsonl import read_jsonl
+from .benchmark import Benchmark
 from .encoders import Document
 
 _WORD: Final = re.compile(r"\w+")
@@ -80,6 +81,39 @@ def find_leakage(benchmarks: Sequence[Sequence[Document]], articles: Iterable[Do
         )
         for benchmark in benchmarks
     ]
+
+
+def check_leakage(benchmarks: Sequence[Benchmark], path: str, *, drop: bool) -> tuple[list[Benchmark], dict[str, Any]]:
+    """Leakage of every benchmark from the articles at ``path``.
+
+    A benchmark that cannot be read is passed on as it is: its row will say why.
+
+    Args:
+      benchmarks: frozen dataclasses with the field ``excluded``.
+      path: see :func:`read_articles`.
+      drop: return benchmarks without their leaked texts.
+
+    Returns:
+      The benchmarks, and for the manifest the counts by benchmark.
+    """
+    readable: list[Any] = []
+    documents = []
+    for benchmark in benchmarks:
+        try:
+            documents.append(benchmark.documents())
+            readable.append(benchmark)
+        except InputError:
+            continue
+    found = {
+        benchmark.name: leakage for benchmark, leakage in zip(readable, find_leakage(documents, read_articles(path)), strict=True)
+    }
+    kept = {
+        benchmark.name: dataclasses.replace(benchmark, excluded=found[benchmark.name].leaked)
+        for benchmark in readable
+        if drop and found[benchmark.name].leaked
+    }
+    facts = {"articles": path, "dropped": drop, "benchmarks": {name: leakage.to_dict() for name, leakage in found.items()}}
+    return [kept.get(benchmark.name, benchmark) for benchmark in benchmarks], facts
 
 
 def read_articles(path: str) -> Iterator[Document]:

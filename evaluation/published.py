@@ -14,14 +14,14 @@ class Published:
 
     Attributes:
       suite: the benchmark's ``protocol["suite"]``.
-      set: the name of the folder or file that the benchmark reads, or a part of it; "" for any.
+      sets: names of the folder or file that the benchmark reads.
       metric, part: the score's.
       values: by the encoder's name in the source, in the metric's own range.
       source: where they were published.
     """
 
     suite: str
-    set: str
+    sets: Sequence[str]
     metric: str
     part: str
     source: str
@@ -46,10 +46,10 @@ def beside(benchmark: Mapping[str, Any], columns: Sequence[tuple[str, str]]) -> 
       (encoder, (metric, part), value, source) of every published number that belongs into the table.
     """
     suite = benchmark.get("protocol", {}).get("suite")
-    places = [os.path.abspath(row["path"]).split(os.sep) for row in benchmark.get("data", ())]
+    names = {os.path.basename(os.path.abspath(row["path"])) for row in benchmark.get("data", ())}
     found = []
     for row in published():
-        fits = row.suite == suite and (not row.set or any(row.set in place for place in places))
+        fits = row.suite == suite and bool(names & set(row.sets))
         if fits and not benchmark["protocol"].get("excluded") and (row.metric, row.part) in columns:
             found += [(name, (row.metric, row.part), value, row.source) for name, value in row.values.items()]
     return found

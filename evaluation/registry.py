@@ -38,6 +38,44 @@ class Options:
     label: str = "event"
     min_cluster_size: int = 1
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
+    at_k: int | None = None
+
+
+Builder = Callable[[str, str, Options], Benchmark]
+
+
+def _classification(form: str) -> Builder:
+    return lambda path, name, options: NewsClassification(path, form, name, seeds=options.seeds)
+
+
+def _events(path: str, name: str, options: Options) -> Benchmark:
+    return SameEventRetrieval(
+        path,
+        name,
+        cross_publisher=options.cross_publisher,
+        cross_language=options.cross_language,
+        exclude_near_copies=options.exclude_near_copies,
+        max_day_gap=options.max_day_gap,
+        at_k=options.at_k,
+    )
+
+
+SUITES: Final = "all"
+_DEPTH: Final = 3  # benchmarks/sts/semeval/2014
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line may change of protocols; see the benchmarks' own attributes."""
+
+    cross_publisher: bool = False
+    cross_language: bool = False
+    exclude_near_copies: bool = False
+    max_day_gap: int | None = None
+    label: str = "event"
+    min_cluster_size: int = 1
+    seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
+    at_k: int | None = None
 
 
 Builder = Callable[[str, str, Options], Benchmark]
