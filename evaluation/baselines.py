@@ -112,9 +112,9 @@ class WordVectorEncoder:
 
 
 class FunctionEncoder:
-    """Any ``module:function`` (or ``file.py:function``) that maps a list of texts to a matrix with one row each.
+    r"""Any ``module:function`` (or ``file.py:function``) that maps a list of texts to a matrix with one row each.
 
-    It is called on batches of texts of similar length, so it must map each text by itself; a text is ``title\\nbody``. The digest, and
+    It is called on batches of texts of similar length, so it must map each text by itself; a text is ``title\nbody``. The digest, and
     with it the cache, covers the source of its module; a function whose vectors depend on more (weights on disk) has to say so in an
     attribute ``digest``, a string.
     """
@@ -148,7 +148,8 @@ class FunctionEncoder:
                 rows = np.empty((len(texts), batch.shape[1]), np.float32)
             if batch.shape[1] != rows.shape[1]:
                 raise InputError(
-                    f"{self._spec} returned {batch.shape[1]} columns after {rows.shape[1]}", remedy="mend the function: the same width always"
+                    f"{self._spec} returned {batch.shape[1]} columns after {rows.shape[1]}",
+                    remedy="mend the function: the same width always",
                 )
             rows[numbers] = batch
         return rows
@@ -164,11 +165,10 @@ class SentenceTransformerEncoder:
             raise InputError(
                 "sentence-transformers is not installed", field="st", remedy="pip install sentence-transformers, or choose another encoder"
             )
-        from sentence_transformers import SentenceTransformer
-
+        library: Any = importlib.import_module("sentence_transformers")
         self._folder = folder
         self._progress = progress
-        self._model: Any = SentenceTransformer(folder, local_files_only=True)
+        self._model = library.SentenceTransformer(folder, local_files_only=True)
 
     @functools.cached_property
     def digest(self) -> str:

@@ -20,7 +20,9 @@ from .benchmark import ALL, Score
 from .encoders import Document, Embeddings, cosine_similarities
 from .files import folder_entries, read_text
 
-_REMEDY: Final = "get it from https://github.com/facebookresearch/LASER (data/tatoeba/v1); expected: tatoeba.XXX-eng.XXX and tatoeba.XXX-eng.eng"
+_REMEDY: Final = (
+    "get it from https://github.com/facebookresearch/LASER (data/tatoeba/v1); expected: tatoeba.XXX-eng.XXX and tatoeba.XXX-eng.eng"
+)
 _NAME: Final = re.compile(r"(?P<stem>.+\.(?P<first>\w+)-(?P<second>\w+))\.(?P=first)$")
 _BLOCK: Final = 1024
 

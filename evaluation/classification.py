@@ -174,7 +174,9 @@ def logistic_regression(embeddings: Embeddings, labels: Labels, train: Rows, tes
         raise InputError("the training documents are of one class only", field="label", remedy="give documents of at least two classes")
     with quiet_threads():
         known, asked = small_features(embeddings[train], embeddings[test])
-        model = GridSearchCV(LogisticRegression(max_iter=2000), {"C": list(_REGULARISATION)}, cv=_stratified(_INNER_FOLDS), scoring="accuracy")
+        model = GridSearchCV(
+            LogisticRegression(max_iter=2000), {"C": list(_REGULARISATION)}, cv=_stratified(_INNER_FOLDS), scoring="accuracy"
+        )
         model.fit(known, labels[train])
         return np.asarray(model.predict(asked))
 
@@ -208,8 +210,9 @@ def macro_f1(truth: Labels, found: Labels) -> float:
 
 @contextlib.contextmanager
 def quiet_threads() -> Iterator[None]:
-    """One thread for BLAS and OpenMP: problems this small lose more to waiting threads than they gain. Silences scikit-learn's
-    warnings on rare classes and slow convergence, which the scores show.
+    """One thread for BLAS and OpenMP: problems this small lose more to waiting threads than they gain.
+
+    Silences scikit-learn's warnings on rare classes and slow convergence, which the scores show.
     """
     from sklearn.exceptions import ConvergenceWarning
     from threadpoolctl import threadpool_limits

@@ -45,7 +45,13 @@ class Clustering:
 
     @property
     def protocol(self) -> Mapping[str, Any]:
-        return {"suite": "clustering", "label": self.label, "seeds": list(self.seeds), "min_cluster_size": self.min_cluster_size, "excluded": len(self.excluded)}
+        return {
+            "suite": "clustering",
+            "label": self.label,
+            "seeds": list(self.seeds),
+            "min_cluster_size": self.min_cluster_size,
+            "excluded": len(self.excluded),
+        }
 
     @functools.cached_property
     def _rows(self) -> list[EventDocument]:

@@ -31,8 +31,16 @@ Factories = Mapping[str, Callable[[str], Encoder]]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``newsembed evaluate``."""
     parser.add_argument("--encoder", action="append", required=True, metavar="NAME=SPEC", help="an encoder; repeat for more rows")
-    parser.add_argument("--suite", action="append", required=True, choices=[*SUITES, ALL_SUITES], help="a benchmark, or all that lie under --data; repeat for more tables")
-    parser.add_argument("--data", action="append", required=True, metavar="PATH", help="its file or folder, as distributed; one for all or one per --suite")
+    parser.add_argument(
+        "--suite",
+        action="append",
+        required=True,
+        choices=[*SUITES, ALL_SUITES],
+        help="a benchmark, or all that lie under --data; repeat for more tables",
+    )
+    parser.add_argument(
+        "--data", action="append", required=True, metavar="PATH", help="its file or folder, as distributed; one for all or one per --suite"
+    )
     parser.add_argument("--output", required=True, metavar="DIR", help="folder for results.json and results.md")
     parser.add_argument("--cache", metavar="DIR", help="keep embeddings here by content, so that a second run only scores")
     parser.add_argument("--cross_publisher", action="store_true", help="events: leave out candidates of the query's publisher")
@@ -40,7 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--exclude_near_copies", action="store_true", help="events: leave out candidates of the query's duplicate_group")
     parser.add_argument("--max_day_gap", type=int, metavar="DAYS", help="events: leave out candidates further away in byline date")
     parser.add_argument("--at_k", type=int, metavar="K", help="events: also give mAP@K, R-precision and nDCG@K")
-    parser.add_argument("--leakage", metavar="PATH", help="training articles (JSONL or Parquet): report benchmark texts that are among them")
+    parser.add_argument(
+        "--leakage", metavar="PATH", help="training articles (JSONL or Parquet): report benchmark texts that are among them"
+    )
     parser.add_argument("--drop_leaked", action="store_true", help="with --leakage: leave those texts out of the benchmarks")
     parser.add_argument("--label", choices=("event", "topic"), default="event", help="clustering: the true classes (default: event)")
     parser.add_argument("--min_cluster_size", type=int, default=1, metavar="N", help="clustering: leave out smaller classes")
@@ -89,7 +99,9 @@ def encoder_factory(spec: str, factories: Factories) -> EncoderFactory:
     if is_function_spec(spec):
         return lambda: FunctionEncoder(spec, progress=True)
     known = ", ".join([*_BASELINES, "lsa:DIMENSIONS", "wordvectors:FILE", "st:DIR", *(f"{name}:DIR" for name in sorted(factories))])
-    raise InputError(f"got the encoder {spec!r}", field="--encoder", remedy=f"choose one of {known}, or module:function of a module on disk")
+    raise InputError(
+        f"got the encoder {spec!r}", field="--encoder", remedy=f"choose one of {known}, or module:function of a module on disk"
+    )
 
 
 def _lsa(dimensions: str) -> Encoder:

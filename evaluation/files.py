@@ -7,7 +7,7 @@ import hashlib
 import os
 import sys
 from collections.abc import Iterator
-from typing import IO
+from typing import IO, cast
 
 from ..tasks.errors import InputError
 
@@ -21,7 +21,7 @@ def opened(path: str, remedy: str) -> Iterator[IO[bytes]]:
     """
     try:
         with gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb") as file:
-            yield file
+            yield cast("IO[bytes]", file)
     except (OSError, EOFError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"cannot be read: {reason}", path=path, remedy=remedy) from error

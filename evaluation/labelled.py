@@ -174,7 +174,9 @@ def read_jsonl_labels(path: str) -> Split:
 
 
 FORMATS: Final[Mapping[str, Format]] = {
-    "bbc": Format(read_bbc, "one folder a class, NUMBER.txt in each, first line = title", "http://mlg.ucd.ie/datasets/bbc.html (full text)"),
+    "bbc": Format(
+        read_bbc, "one folder a class, NUMBER.txt in each, first line = title", "http://mlg.ucd.ie/datasets/bbc.html (full text)"
+    ),
     "newsgroups": Format(
         read_newsgroups, "20news-bydate-train/GROUP/NUMBER and 20news-bydate-test/GROUP/NUMBER", "http://qwone.com/~jason/20Newsgroups"
     ),

@@ -104,9 +104,7 @@ def check_leakage(benchmarks: Sequence[Benchmark], path: str, *, drop: bool) -> 
             readable.append(benchmark)
         except InputError:
             continue
-    found = {
-        benchmark.name: leakage for benchmark, leakage in zip(readable, find_leakage(documents, read_articles(path)), strict=True)
-    }
+    found = {benchmark.name: leakage for benchmark, leakage in zip(readable, find_leakage(documents, read_articles(path)), strict=True)}
     kept = {
         benchmark.name: dataclasses.replace(benchmark, excluded=found[benchmark.name].leaked)
         for benchmark in readable

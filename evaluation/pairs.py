@@ -89,7 +89,9 @@ class PairClassification:
 
 
 def _read(path: str, layout: _Layout) -> list[tuple[str, str, str]]:
-    remedy = f"get it from {layout.source}; expected: {' and '.join(layout.files)}, tab-separated with the columns {', '.join(layout.columns)}"
+    remedy = (
+        f"get it from {layout.source}; expected: {' and '.join(layout.files)}, tab-separated with the columns {', '.join(layout.columns)}"
+    )
     rows = list(read_rows(path, remedy, delimiter="\t", quoted=False))
     header = rows[0][1] if rows else []
     if missing := set(layout.columns) - set(header):

@@ -5,7 +5,6 @@ Each suite's protocol stands in the docstring of its module: ``sts``, ``pairs``,
 """
 
 import dataclasses
-import functools
 import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
@@ -48,6 +47,10 @@ def _classification(form: str) -> Builder:
     return lambda path, name, options: NewsClassification(path, form, name, seeds=options.seeds)
 
 
+def _pairs(form: str) -> Builder:
+    return lambda path, name, _: PairClassification(path, form, name)
+
+
 def _events(path: str, name: str, options: Options) -> Benchmark:
     return SameEventRetrieval(
         path,
@@ -60,43 +63,12 @@ def _events(path: str, name: str, options: Options) -> Benchmark:
     )
 
 
-SUITES: Final = "all"
-_DEPTH: Final = 3  # benchmarks/sts/semeval/2014
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Options:
-    """What the command line may change of protocols; see the benchmarks' own attributes."""
-
-    cross_publisher: bool = False
-    cross_language: bool = False
-    exclude_near_copies: bool = False
-    max_day_gap: int | None = None
-    label: str = "event"
-    min_cluster_size: int = 1
-    seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
-    at_k: int | None = None
-
-
-Builder = Callable[[str, str, Options], Benchmark]
-
-
-def _classification(form: str) -> Builder:
-    return lambda path, name, options: NewsClassification(path, form, name, seeds=options.seeds)
-
-
-def _events(path: str, name: str, options: Options) -> Benchmark:
-    return SameEventRetrieval(
-        path, name, options.cross_publisher, options.cross_language, options.exclude_near_copies, options.max_day_gap
-    )
-
-
 SUITES: Final[Mapping[str, Builder]] = {
     "events": _events,
     "clustering": lambda path, name, options: Clustering(path, name, options.label, options.seeds, options.min_cluster_size),
     "sts": lambda path, name, _: Sts(path, name),
     **{form: _classification(form) for form in FORMATS},
-    **{form: (lambda path, name, _, form=form: PairClassification(path, form, name)) for form in LAYOUTS},
+    **{form: _pairs(form) for form in LAYOUTS},
     "masakhanews_xy": lambda path, name, _: CrossLingual(path, "masakhanews", name),
     "mldoc_xy": lambda path, name, _: CrossLingual(path, "mldoc", name),
     "tatoeba": lambda path, name, _: BitextRetrieval(path, name),
@@ -134,34 +106,41 @@ def _folders(root: str, depth: int) -> Iterator[str]:
 def _suites_in(folder: str) -> Iterator[tuple[str, str]]:
     """(suite, path) of what lies in this very folder."""
     names = set(os.listdir(folder))
-    has = functools.partial(_has, names)
-    if {"business", "sport", "tech"} <= names:
-        yield "bbc", folder
-    if "20news-bydate-train" in names:
-        yield "newsgroups", folder
-        yield "newsgroups_stripped", folder
-    if "test.csv" in names and "ag_news" in os.path.abspath(folder):
-        yield "agnews", folder
-    if any(os.path.exists(os.path.join(folder, name, "news.tsv")) for name in ("train", "MINDsmall_train", "MINDlarge_train")):
-        yield "mind", folder
-    if "masakha" in os.path.basename(folder).lower():
-        for name in languages(folder, "masakhanews"):
-            yield "masakhanews", os.path.join(folder, name)
-        yield "masakhanews_xy", folder
-    if has("", ".train.1000"):
-        for name in languages(folder, "mldoc"):
-            yield "mldoc", os.path.join(folder, name)
-        yield "mldoc_xy", folder
-    if {"sts-test.csv", "SICK_test_annotated.txt"} & names or has("STS.gs.", ".txt"):
-        yield "sts", folder
-    elif os.path.basename(folder).isdigit() and has("", ".test.tsv"):
-        yield "sts", folder
-    for suite, layout in LAYOUTS.items():
-        if set(layout.files) <= names:
-            yield suite, folder
-    if has("tatoeba.", ".eng"):
-        yield "tatoeba", folder
+    for suites, is_here in _SIGNATURES:
+        if is_here(folder, names):
+            yield from ((suite, folder) for suite in suites)
+    for form, is_here in _LANGUAGE_SIGNATURES.items():
+        if is_here(folder, names):
+            yield from ((form, os.path.join(folder, name)) for name in languages(folder, form))
+            yield f"{form}_xy", folder
+    yield from ((suite, folder) for suite, layout in LAYOUTS.items() if set(layout.files) <= names)
+
+
+Signature = Callable[[str, set[str]], bool]
+
+
+def _is_sts(folder: str, names: set[str]) -> bool:
+    year = os.path.basename(folder).isdigit() and _has(names, "", ".test.tsv")
+    return bool({"sts-test.csv", "SICK_test_annotated.txt"} & names) or _has(names, "STS.gs.", ".txt") or year
+
+
+def _is_mind(folder: str, _: set[str]) -> bool:
+    return any(os.path.exists(os.path.join(folder, name, "news.tsv")) for name in ("train", "MINDsmall_train", "MINDlarge_train"))
 
 
 def _has(names: set[str], prefix: str, suffix: str) -> bool:
     return any(name.startswith(prefix) and name.endswith(suffix) for name in names)
+
+
+_SIGNATURES: Final[tuple[tuple[tuple[str, ...], Signature], ...]] = (
+    (("bbc",), lambda _, names: {"business", "sport", "tech"} <= names),
+    (("newsgroups", "newsgroups_stripped"), lambda _, names: "20news-bydate-train" in names),
+    (("agnews",), lambda folder, names: "test.csv" in names and "ag_news" in os.path.abspath(folder)),
+    (("mind",), _is_mind),
+    (("sts",), _is_sts),
+    (("tatoeba",), lambda _, names: _has(names, "tatoeba.", ".eng")),
+)
+_LANGUAGE_SIGNATURES: Final[Mapping[str, Signature]] = {
+    "masakhanews": lambda folder, _: "masakha" in os.path.basename(folder).lower(),
+    "mldoc": lambda _, names: _has(names, "", ".train.1000"),
+}

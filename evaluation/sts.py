@@ -78,7 +78,13 @@ class Sts:
 
     @property
     def protocol(self) -> Mapping[str, Any]:
-        return {"suite": "sts", "similarity": "cosine", "correlation": "spearman", "aggregation": "concatenation; SentEval's means", "excluded": len(self.excluded)}
+        return {
+            "suite": "sts",
+            "similarity": "cosine",
+            "correlation": "spearman",
+            "aggregation": "concatenation; SentEval's means",
+            "excluded": len(self.excluded),
+        }
 
     @functools.cached_property
     def _pairs(self) -> list[Pair]:
@@ -144,8 +150,10 @@ def _read_halves(folder: str, name: str) -> list[Pair]:
     gold = os.path.join(folder, f"STS.gs.{name.removeprefix('STS.input.')}")
     sentences, scores = (_lines(file) for file in (path, gold))
     count = len([line for line in sentences if line.strip()])
-    if len([line for line in sentences[count:] if line.strip()]) or len(scores) < count or any(line.strip() for line in scores[count:]):
-        raise InputError(f"{count} pairs beside {len(scores)} lines of scores", path=gold, remedy="give both files of the same source, whole")
+    if [line for line in sentences[count:] if line.strip()] or len(scores) < count or any(line.strip() for line in scores[count:]):
+        raise InputError(
+            f"{count} pairs beside {len(scores)} lines of scores", path=gold, remedy="give both files of the same source, whole"
+        )
     lines = [f"{score.strip()}\t{pair}" for score, pair in zip(scores[:count], sentences[:count], strict=True)]
     found = [_pair(line.split("\t"), _SEMEVAL, f"{path}:{number}") for number, line in enumerate(lines, 1)]
     return [pair for pair in found if pair is not None]

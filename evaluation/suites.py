@@ -22,7 +22,18 @@ from .files import digest
 
 RESULTS_FILE: Final = "results.json"
 TABLE_FILE: Final = "results.md"
-_PACKAGES: Final = ("newsembed", "numpy", "scipy", "scikit-learn", "jax", "jaxlib", "flax", "tensorflow", "tensorflow-text", "sentence-transformers")
+_PACKAGES: Final = (
+    "newsembed",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "jax",
+    "jaxlib",
+    "flax",
+    "tensorflow",
+    "tensorflow-text",
+    "sentence-transformers",
+)
 
 _logger = logging.getLogger(__name__)
 

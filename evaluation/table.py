@@ -68,7 +68,9 @@ def summary(results: Results) -> Grid:
         keys = dict.fromkeys((score.metric, score.part) for result in here for score in result.scores if score.part in _OVERALL)
         for metric, part in keys or {("score", ALL): None}:
             shown = [
-                FAILED if result.status == FAILED else _number(next((s for s in result.scores if (s.metric, s.part) == (metric, part)), None))
+                FAILED
+                if result.status == FAILED
+                else _number(next((s for s in result.scores if (s.metric, s.part) == (metric, part)), None))
                 for result in here
             ]
             rows.append((benchmark, metric if part == ALL else f"{metric} {part}", *shown))

@@ -5,7 +5,14 @@ import json
 import pytest
 from newsembed.evaluation.encoders import Document
 from newsembed.evaluation.labelled import (
-    read_ag_news, read_bbc, read_jsonl_labels, read_masakhanews, read_mind, read_mldoc, read_newsgroups, sample_per_class,
+    read_ag_news,
+    read_bbc,
+    read_jsonl_labels,
+    read_masakhanews,
+    read_mind,
+    read_mldoc,
+    read_newsgroups,
+    sample_per_class,
 )  # fmt: skip
 from newsembed.tasks.errors import InputError
 
@@ -51,7 +58,10 @@ def test_ag_news_in_both_layouts(tmp_path):
 def test_mind_tests_on_news_it_did_not_train_on(tmp_path):
     line = "{}\t{}\tsub\tTitle {}\tAbstract\thttp://x\t[]\t[]\n"
     train = line.format("N1", "sports", 1) + line.format("N2", "news", 2)
-    path = fill(tmp_path, {"MINDsmall_train/news.tsv": train, "MINDsmall_dev/news.tsv": train + line.format("N3", "news", 3) + line.format("N4", "tv", 4)})
+    path = fill(
+        tmp_path,
+        {"MINDsmall_train/news.tsv": train, "MINDsmall_dev/news.tsv": train + line.format("N3", "news", 3) + line.format("N4", "tv", 4)},
+    )
     split = read_mind(path)
     assert [row.document.title for row in split.train] == ["Title 1", "Title 2"]
     assert [row.label for row in split.test] == ["news", "tv"]

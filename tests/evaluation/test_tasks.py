@@ -239,7 +239,9 @@ def test_bad_bitext(tmp_path):
 
 def test_near_duplicate_auc_by_hand(tmp_path):
     levels = [2, 1, 1, 0]
-    lines = [{"first": {"title": f"a{n}", "body": "x"}, "second": {"title": f"b{n}", "body": "x"}, "level": v} for n, v in enumerate(levels)]
+    lines = [
+        {"first": {"title": f"a{n}", "body": "x"}, "second": {"title": f"b{n}", "body": "x"}, "level": v} for n, v in enumerate(levels)
+    ]
     (tmp_path / "p.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     benchmark = NearDuplicates(str(tmp_path / "p.jsonl"))
     benchmark.documents()

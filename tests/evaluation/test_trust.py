@@ -20,7 +20,12 @@ STS = "5\tstorm hits coast\tstorm at coast\n3\tvote on budget\tbudget storm\n1\t
 
 
 def test_exact_and_near_copies():
-    benchmark = [Document("Storm hits coast", ""), Document("", LONG), Document("Other", "words"), Document("T", LONG.replace("word5 ", "x "))]
+    benchmark = [
+        Document("Storm hits coast", ""),
+        Document("", LONG),
+        Document("Other", "words"),
+        Document("T", LONG.replace("word5 ", "x ")),
+    ]
     articles = [Document("storm HITS, coast!", "more"), Document("New title", f"{LONG} and an end"), Document("", "")]
     (found,) = find_leakage([benchmark], articles)
     assert found.exact == {benchmark[0]}
@@ -34,7 +39,11 @@ def test_articles_from_parquet_and_jsonl(tmp_path):
     (tmp_path / "p").mkdir()
     pa.parquet.write_table(pa.table({"title": ["a", None], "body": ["b", "c"], "n": [1, 2]}), tmp_path / "p/x.parquet")
     (tmp_path / "j.jsonl").write_text('{"title": "a", "body": "b"}\n{"body": "c"}\n')
-    assert list(read_articles(str(tmp_path / "p"))) == list(read_articles(str(tmp_path / "j.jsonl"))) == [Document("a", "b"), Document("", "c")]
+    assert (
+        list(read_articles(str(tmp_path / "p")))
+        == list(read_articles(str(tmp_path / "j.jsonl")))
+        == [Document("a", "b"), Document("", "c")]
+    )
     pa.parquet.write_table(pa.table({"title": ["a"]}), tmp_path / "p/x.parquet")
     with pytest.raises(InputError, match="not readable"):
         list(read_articles(str(tmp_path / "p")))
@@ -46,7 +55,18 @@ def test_articles_from_parquet_and_jsonl(tmp_path):
 def run(tmp_path, *arguments):
     parser = argparse.ArgumentParser()
     command.add_arguments(parser)
-    basis = ["--encoder", "tfidf=tfidf", "--encoder", "lsa=lsa:2", "--suite", "sts", "--data", str(tmp_path / "s.tsv"), "--output", str(tmp_path / "o")]
+    basis = [
+        "--encoder",
+        "tfidf=tfidf",
+        "--encoder",
+        "lsa=lsa:2",
+        "--suite",
+        "sts",
+        "--data",
+        str(tmp_path / "s.tsv"),
+        "--output",
+        str(tmp_path / "o"),
+    ]
     code = command.run(parser.parse_args([*basis, *arguments]), {})
     return code, read_results(str(tmp_path / "o")), (tmp_path / "o/results.md").read_text()
 
