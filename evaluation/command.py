@@ -12,6 +12,7 @@ parameters), ``savedmodel:DIR``, and any ``module:function`` or ``file.py:functi
 """
 
 import argparse
+import dataclasses
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -20,6 +21,7 @@ from typing import Final
 from ..tasks.errors import InputError
 from .baselines import FunctionEncoder, LsaEncoder, SentenceTransformerEncoder, WordVectorEncoder, is_function_spec
 from .benchmark import Benchmark
+from .compare import compare
 from .encoders import Encoder, TfidfEncoder
 from .leakage import check_leakage
 from .registry import ALL_SUITES, SUITES, Options, discover
@@ -77,6 +79,8 @@ def run(args: argparse.Namespace, factories: Factories) -> int:
         benchmarks, facts["leakage"] = check_leakage(benchmarks, args.leakage, drop=args.drop_leaked)
     command = ["newsembed", *sys.argv[1:]]
     results = run_suites(encoders, benchmarks, cache=args.cache, command=command, specs=specs, on_result=_print_progress, facts=facts)
+    if comparisons := compare(results.results):
+        results = dataclasses.replace(results, manifest={**results.manifest, "comparisons": [row.to_dict() for row in comparisons]})
     write_results(results, args.output)
     for table in console(results):
         rich.print(table)
@@ -157,7 +161,7 @@ def _benchmarks(args: argparse.Namespace) -> list[Benchmark]:
 
 def _print_progress(result: Result) -> None:
     note = (
-        f"{result.texts} texts in {result.seconds:.1f} s{' (cached)' if result.from_cache else ''}"
+        f"{result.texts} texts in {result.seconds:.1f} s, {result.texts_per_second or 0:.0f} texts/s{' (cached)' if result.from_cache else ''}"
         if result.status == "ok"
         else result.error
     )

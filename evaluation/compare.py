@@ -2,7 +2,9 @@
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Sequence
+from typing import Any
 
 from .crosslingual import ARROW, AVERAGES
 from .suites import Result
@@ -27,6 +29,10 @@ class Comparison:
     t: float
     p: float
     cells: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values: NaN, which JSON lacks, becomes null."""
+        return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in dataclasses.asdict(self).items()}
 
 
 def compare(results: Sequence[Result]) -> list[Comparison]:

@@ -190,6 +190,9 @@ def test_paired_t_test_by_hand():
     assert by_group["All"].t == pytest.approx(differences.mean() / (differences.std(ddof=1) / 2))
     assert by_group["All"].cells == 4
     assert by_group["Cross"].difference == pytest.approx(0.25)
+    assert by_group["All"].to_dict()["cells"] == 4
+    same = compare([cells("a", [0.5] * 4), cells("b", [0.5] * 4)])[0].to_dict()
+    assert (same["difference"], same["t"], same["p"]) == (0, None, None)
     assert by_group["Cross"].p == pytest.approx(2 * 0.0628, abs=1e-3)  # t = 5 with one degree of freedom
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -10,11 +11,13 @@ from newsembed.evaluation import command
 from newsembed.evaluation.encoders import Document, TfidfEncoder
 from newsembed.evaluation.leakage import find_leakage, read_articles
 from newsembed.evaluation.published import beside, published
+from newsembed.evaluation.registry import Options, discover
 from newsembed.evaluation.sts import Sts
 from newsembed.evaluation.suites import read_results, run_suites
 from newsembed.evaluation.table import grids, report, summary
 from newsembed.tasks.errors import InputError
 
+BENCHMARKS = Path(__file__).parents[2] / "../shared/data/benchmarks"
 LONG = " ".join(f"word{number}" for number in range(100))
 STS = "5\tstorm hits coast\tstorm at coast\n3\tvote on budget\tbudget storm\n1\tcup final\train\n"
 
@@ -118,3 +121,17 @@ def test_one_table_over_all_benchmarks(tmp_path):
     assert grid.rows[2] == ("absent", "score", "failed", "failed")
     assert grid.rows[3][2:] == ("-", "-")
     assert report(results).startswith("## All benchmarks")
+
+
+@pytest.mark.real_data
+def test_the_benchmarks_on_disk_have_the_sizes_of_their_papers():
+    if not BENCHMARKS.exists():
+        pytest.skip("../shared/data/benchmarks is absent")
+    sizes = {benchmark.name: len(benchmark.documents()) for benchmark in discover(str(BENCHMARKS), Options())}
+    assert sizes["bbc (bbc/bbc)"] == 2225
+    assert sizes["agnews (ag_news)"] == 7600
+    assert sizes["sts (sts/semeval/2014)"] == 2 * 3750
+    assert sizes["sts (sts/sick2014)"] == 2 * 4927
+    assert sizes["sts (sts/stsbenchmark)"] == 2 * 1379
+    assert sizes["tatoeba (tatoeba/v1)"] == 2 * 7390
+    assert sizes["masakhanews_xy (masakhanews)"] == sum(sizes[f"masakhanews (masakhanews/{name})"] for name in ("eng", "fra", "swa", "yor"))
