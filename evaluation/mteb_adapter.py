@@ -77,7 +77,7 @@ class MtebModel:
 
     @property
     def mteb_model_meta(self) -> Any:
-        """mteb's ``ModelMeta`` with the name and, as revision, the encoder's digest.
+        """The ``ModelMeta`` with the name and, as revision, the encoder's digest.
 
         Raises:
           InputError: if mteb is not installed.
