@@ -13,6 +13,7 @@ have no common space there and are refused.
 """
 
 import dataclasses
+import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -83,10 +84,10 @@ class MtebModel:
           InputError: if mteb is not installed.
         """
         try:
-            from mteb.models.model_meta import ModelMeta
+            meta: Any = importlib.import_module("mteb.models.model_meta")
         except ImportError as error:
             raise InputError(f"mteb cannot be imported: {error}", field="mteb", remedy="pip install mteb") from error
-        return ModelMeta.create_empty(overwrites={"name": self.name, "revision": self.encoder.digest})
+        return meta.ModelMeta.create_empty(overwrites={"name": self.name, "revision": self.encoder.digest})
 
 
 def batch_documents(batch: Any) -> Sequence[Document]:
