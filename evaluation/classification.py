@@ -7,7 +7,8 @@ Protocol (NewsEmbed, news classification; SimLTE, Table 2, for few-shot). Docume
   10 % for AG News), tested on the whole test part. Without one: 5 stratified folds, mean over folds; with a ``train_share`` below 1, that
   share of each class trains and the rest tests.
 - ``few-shot macro-F1``: k documents of each class (5 and 10), drawn anew for each of 10 repeats from the training documents, train an MLP of
-  one hidden layer of 100; tested on the test part, or on what was not drawn. Left out where a class has fewer than k documents.
+  one hidden layer of 100 on their coordinates in the span of those documents (for every encoder alike: in other directions its
+  weights would stay as they were drawn, and wide vectors would suffer from that noise most); tested on the test part, or on what was not drawn. Left out where a class has fewer than k documents.
 - ``ARI`` and ``V``: k-means with k = number of classes over all documents that are tested, one start a seed (the paper's clustering).
 
 Means over folds, repeats and seeds carry their standard deviation.
@@ -191,14 +192,23 @@ def small_features(train: Embeddings, test: Embeddings) -> tuple[Any, Any]:
 
     if not sparse.issparse(train):
         return np.asarray(train, np.float64), np.asarray(test, np.float64)
-    train, test = train.astype(np.float64), test.astype(np.float64)
     if train.shape[0] > min(_DENSE_ROWS, train.shape[1]):
-        return train, test
-    gram = (train @ train.T).toarray()
+        return train.astype(np.float64), test.astype(np.float64)
+    return span_features(train, test)
+
+
+def span_features(train: Embeddings, test: Embeddings) -> tuple[Any, Any]:
+    """Float64 coordinates in an orthonormal basis of the span of the training rows, dense, for dense and CSR rows alike."""
+    from scipy import sparse
+
+    train, test = train.astype(np.float64), test.astype(np.float64)
+    gram, across = train @ train.T, test @ train.T
+    if sparse.issparse(gram):
+        gram, across = gram.toarray(), across.toarray()
     values, vectors = np.linalg.eigh(gram)
     kept = values > values.max() * 1e-10
     basis = vectors[:, kept] / np.sqrt(values[kept])
-    return gram @ basis, (test @ train.T).toarray() @ basis
+    return gram @ basis, across @ basis
 
 
 def macro_f1(truth: Labels, found: Labels) -> float:
@@ -227,7 +237,7 @@ def _mlp(embeddings: Embeddings, labels: Labels, train: Rows, test: Rows, seed: 
     from sklearn.neural_network import MLPClassifier
 
     with quiet_threads():
-        known, asked = small_features(embeddings[train], embeddings[test])
+        known, asked = span_features(embeddings[train], embeddings[test])
         return np.asarray(MLPClassifier(max_iter=500, random_state=seed).fit(known, labels[train]).predict(asked))
 
 

@@ -74,6 +74,18 @@ def test_the_span_of_the_training_rows_changes_no_prediction():
     assert np.allclose(test @ train.T, whole[40:] @ whole[:40].T, atol=1e-6)
 
 
+def test_few_shot_scores_do_not_depend_on_the_form_or_rotation_of_the_embeddings():
+    embeddings, labels = blobs(20, noise=0.8)
+    rotation = np.linalg.qr(np.random.default_rng(0).normal(size=(9, 3)))[0].T
+    rows = np.arange(60)
+    dense, wide, csr = (
+        few_shot_scores(form, labels, rows, rows, 5, 3)[0].value
+        for form in (embeddings, embeddings @ rotation, sparse.csr_matrix(embeddings))
+    )
+    assert dense == pytest.approx(csr, abs=1e-9)
+    assert dense == pytest.approx(wide, abs=0.1)  # the basis may differ in signs, and so what the drawn weights meet
+
+
 def test_macro_f1_by_hand():
     # a: precision 1/2, recall 1: 2/3; b: precision 1, recall 1/2: 2/3; c never found: 0.
     assert macro_f1(np.array(list("aabbc")), np.array(list("aaabd"))) == pytest.approx((4 / 5 + 2 / 3 + 0) / 3)
