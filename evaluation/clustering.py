@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..tasks.errors import InputError
-from .benchmark import ALL, Score
+from .benchmark import ALL, Score, over_runs
 from .encoders import Document, Embeddings
 from .events import EventDocument, read_events
 
@@ -29,6 +29,7 @@ class Clustering:
       label: "event" or "topic".
       seeds: one k-means run each.
       min_cluster_size: labels with fewer documents are left out.
+      excluded: documents to leave out, see ``leakage.py``.
     """
 
     path: str
@@ -36,6 +37,7 @@ class Clustering:
     label: str = "event"
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
     min_cluster_size: int = 1
+    excluded: frozenset[Document] = frozenset()
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -43,7 +45,13 @@ class Clustering:
 
     @property
     def protocol(self) -> Mapping[str, Any]:
-        return {"suite": "clustering", "label": self.label, "seeds": list(self.seeds), "min_cluster_size": self.min_cluster_size}
+        return {
+            "suite": "clustering",
+            "label": self.label,
+            "seeds": list(self.seeds),
+            "min_cluster_size": self.min_cluster_size,
+            "excluded": len(self.excluded),
+        }
 
     @functools.cached_property
     def _rows(self) -> list[EventDocument]:
@@ -51,7 +59,7 @@ class Clustering:
             raise InputError(f"got the label {self.label!r}, expected event or topic", field="label", remedy="choose one of them")
         if not self.seeds:
             raise InputError("no seeds", field="seeds", remedy="give at least one")
-        rows = read_events(self.path, self.label)
+        rows = [row for row in read_events(self.path, self.label) if row.document not in self.excluded]
         labels = [getattr(row, self.label) for row in rows]
         sizes = collections.Counter(labels)
         kept = [row for row, label in zip(rows, labels, strict=True) if label and sizes[label] >= self.min_cluster_size]
@@ -71,22 +79,24 @@ class Clustering:
         """``ARI`` and ``V`` with their deviation over seeds, for all documents and by language."""
         labels = np.array([getattr(row, self.label) for row in self._rows])
         languages = np.array([row.language for row in self._rows])
-        scores = self._part(ALL, embeddings, labels)
+        scores = cluster_scores(ALL, embeddings, labels, self.seeds)
         if len(set(languages)) > 1:
             for language in sorted(set(languages)):
                 members = np.flatnonzero(languages == language)
                 if len(set(labels[members])) > 1:
-                    scores += self._part(language or "unknown", embeddings[members], labels[members])
+                    scores += cluster_scores(language or "unknown", embeddings[members], labels[members], self.seeds)
         return scores
 
-    def _part(self, part: str, embeddings: Embeddings, labels: Any) -> list[Score]:
-        from sklearn.metrics import adjusted_rand_score, v_measure_score
 
-        runs = [kmeans(embeddings, len(set(labels)), seed) for seed in self.seeds]
-        return [
-            _over_seeds("ARI", [adjusted_rand_score(labels, run) for run in runs], part, len(labels)),
-            _over_seeds("V", [v_measure_score(labels, run) for run in runs], part, len(labels)),
-        ]
+def cluster_scores(part: str, embeddings: Embeddings, labels: Any, seeds: Sequence[int]) -> list[Score]:
+    """``ARI`` and ``V`` of k-means with the true number of clusters, mean and deviation over seeds."""
+    from sklearn.metrics import adjusted_rand_score, v_measure_score
+
+    runs = [kmeans(embeddings, len(set(labels)), seed) for seed in seeds]
+    return [
+        over_runs("ARI", [float(adjusted_rand_score(labels, run)) for run in runs], part, len(labels)),
+        over_runs("V", [float(v_measure_score(labels, run)) for run in runs], part, len(labels)),
+    ]
 
 
 def kmeans(embeddings: Embeddings, clusters: int, seed: int) -> Any:
@@ -98,12 +108,9 @@ def kmeans(embeddings: Embeddings, clusters: int, seed: int) -> Any:
 
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
+    from threadpoolctl import threadpool_limits
 
-    with warnings.catch_warnings():
+    # On a busy machine OpenMP threads wait for one another many times longer than they work.
+    with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return KMeans(clusters, n_init=1, random_state=seed).fit_predict(embeddings)
-
-
-def _over_seeds(metric: str, values: list[float], part: str, count: int) -> Score:
-    std = float(np.std(values, ddof=1)) if len(values) > 1 else None
-    return Score(metric, float(np.mean(values)), part, count, std)

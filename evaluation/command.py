@@ -5,41 +5,58 @@ Example::
     newsembed evaluate --encoder tfidf=tfidf --encoder random=random:work/model --encoder trained=model:work/model \
         --suite events --data work/heldout.jsonl --suite sts --data sts-test.csv --output work/evaluation
 
-An encoder is ``NAME=SPEC`` with SPEC one of ``tfidf``, ``model:DIR[@step]`` (a training folder), ``random:DIR[@seed]`` (its architecture and
-vocabulary with fresh parameters) and ``savedmodel:DIR``. The k-th ``--suite`` reads the k-th ``--data``; a single ``--data`` serves all.
+An encoder is ``NAME=SPEC`` with SPEC one of ``tfidf``, ``lsa[:DIMENSIONS]``, ``wordvectors:FILE`` (word2vec or GloVe text), ``st:DIR`` (a
+sentence-transformers folder), ``model:DIR[@step]`` (a training folder), ``random:DIR[@seed]`` (its architecture and vocabulary with fresh
+parameters), ``savedmodel:DIR``, and any ``module:function`` or ``file.py:function`` that maps a list of texts to a matrix. The k-th
+``--suite`` reads the k-th ``--data``; a single ``--data`` serves all. ``--suite all`` runs every benchmark found under its ``--data``.
 """
 
 import argparse
+import dataclasses
 import os
 import sys
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from ..tasks.errors import InputError
+from .baselines import FunctionEncoder, LsaEncoder, SentenceTransformerEncoder, WordVectorEncoder, is_function_spec
 from .benchmark import Benchmark
-from .clustering import Clustering
+from .compare import compare
 from .encoders import Encoder, TfidfEncoder
-from .retrieval import SameEventRetrieval
-from .sts import Sts
+from .leakage import check_leakage
+from .registry import ALL_SUITES, SUITES, Options, discover
 from .suites import EncoderFactory, Result, run_suites, write_results
 
-SUITES = ("events", "clustering", "sts")
 Factories = Mapping[str, Callable[[str], Encoder]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``newsembed evaluate``."""
     parser.add_argument("--encoder", action="append", required=True, metavar="NAME=SPEC", help="an encoder; repeat for more rows")
-    parser.add_argument("--suite", action="append", required=True, choices=SUITES, help="a benchmark; repeat for more tables")
-    parser.add_argument("--data", action="append", required=True, metavar="FILE", help="its file; one for all or one per --suite")
+    parser.add_argument(
+        "--suite",
+        action="append",
+        required=True,
+        choices=[*SUITES, ALL_SUITES],
+        help="a benchmark, or all that lie under --data; repeat for more tables",
+    )
+    parser.add_argument(
+        "--data", action="append", required=True, metavar="PATH", help="its file or folder, as distributed; one for all or one per --suite"
+    )
     parser.add_argument("--output", required=True, metavar="DIR", help="folder for results.json and results.md")
     parser.add_argument("--cache", metavar="DIR", help="keep embeddings here by content, so that a second run only scores")
     parser.add_argument("--cross_publisher", action="store_true", help="events: leave out candidates of the query's publisher")
     parser.add_argument("--cross_language", action="store_true", help="events: leave out candidates in the query's language")
     parser.add_argument("--exclude_near_copies", action="store_true", help="events: leave out candidates of the query's duplicate_group")
     parser.add_argument("--max_day_gap", type=int, metavar="DAYS", help="events: leave out candidates further away in byline date")
+    parser.add_argument("--at_k", type=int, metavar="K", help="events: also give mAP@K, R-precision and nDCG@K")
+    parser.add_argument(
+        "--leakage", metavar="PATH", help="training articles (JSONL or Parquet): report benchmark texts that are among them"
+    )
+    parser.add_argument("--drop_leaked", action="store_true", help="with --leakage: leave those texts out of the benchmarks")
     parser.add_argument("--label", choices=("event", "topic"), default="event", help="clustering: the true classes (default: event)")
     parser.add_argument("--min_cluster_size", type=int, default=1, metavar="N", help="clustering: leave out smaller classes")
-    parser.add_argument("--seeds", type=int, default=5, metavar="N", help="clustering: k-means runs, seeds 0 to N-1 (default: 5)")
+    parser.add_argument("--seeds", type=int, default=5, metavar="N", help="k-means runs, seeds 0 to N-1 (default: 5)")
 
 
 def run(args: argparse.Namespace, factories: Factories) -> int:
@@ -57,9 +74,13 @@ def run(args: argparse.Namespace, factories: Factories) -> int:
     if len(specs) < len(args.encoder):
         raise InputError("two encoders share a name", field="--encoder", remedy="give each its own NAME=")
     encoders = {name: encoder_factory(spec, factories) for name, spec in specs.items()}
-    results = run_suites(
-        encoders, _benchmarks(args), cache=args.cache, command=["newsembed", *sys.argv[1:]], specs=specs, on_result=_print_progress
-    )
+    benchmarks, facts = _benchmarks(args), {}
+    if args.leakage:
+        benchmarks, facts["leakage"] = check_leakage(benchmarks, args.leakage, drop=args.drop_leaked)
+    command = ["newsembed", *sys.argv[1:]]
+    results = run_suites(encoders, benchmarks, cache=args.cache, command=command, specs=specs, on_result=_print_progress, facts=facts)
+    if comparisons := compare(results.results):
+        results = dataclasses.replace(results, manifest={**results.manifest, "comparisons": [row.to_dict() for row in comparisons]})
     write_results(results, args.output)
     for table in console(results):
         rich.print(table)
@@ -73,13 +94,32 @@ def encoder_factory(spec: str, factories: Factories) -> EncoderFactory:
       InputError: on an unknown kind or a missing folder name.
     """
     kind, _, rest = spec.partition(":")
-    if kind == "tfidf" and not rest:
-        return TfidfEncoder
-    if kind not in factories or not rest:
-        known = ", ".join(["tfidf", *(f"{name}:DIR" for name in sorted(factories))])
-        raise InputError(f"got the encoder {spec!r}", field="--encoder", remedy=f"choose one of {known}")
-    make = factories[kind]
-    return lambda: make(rest)
+    if spec in _BASELINES:
+        return _BASELINES[spec]
+    makers = {**_BASELINES_OF, **factories}
+    if kind in makers and rest:
+        make = makers[kind]
+        return lambda: make(rest)
+    if is_function_spec(spec):
+        return lambda: FunctionEncoder(spec, progress=True)
+    known = ", ".join([*_BASELINES, "lsa:DIMENSIONS", "wordvectors:FILE", "st:DIR", *(f"{name}:DIR" for name in sorted(factories))])
+    raise InputError(
+        f"got the encoder {spec!r}", field="--encoder", remedy=f"choose one of {known}, or module:function of a module on disk"
+    )
+
+
+def _lsa(dimensions: str) -> Encoder:
+    if not dimensions.isdigit():
+        raise InputError(f"got {dimensions!r}", field="lsa", remedy="give a number of dimensions: lsa:256")
+    return LsaEncoder(int(dimensions))
+
+
+_BASELINES: Final[Mapping[str, EncoderFactory]] = {"tfidf": TfidfEncoder, "lsa": LsaEncoder}
+_BASELINES_OF: Final[Factories] = {
+    "lsa": _lsa,
+    "wordvectors": WordVectorEncoder,
+    "st": lambda folder: SentenceTransformerEncoder(folder, progress=True),
+}
 
 
 def _split_encoder(text: str) -> tuple[str, str]:
@@ -93,26 +133,35 @@ def _benchmarks(args: argparse.Namespace) -> list[Benchmark]:
     files = args.data * len(args.suite) if len(args.data) == 1 else args.data
     if len(files) != len(args.suite):
         raise InputError(
-            f"{len(args.suite)} suites with {len(files)} data files", field="--data", remedy="give one file for all suites or one for each"
+            f"{len(args.suite)} suites with {len(args.data)} data paths", field="--data", remedy="give one for all suites or one for each"
         )
+    if args.drop_leaked and not args.leakage:
+        raise InputError("given without --leakage", field="--drop_leaked", remedy="name the training articles with --leakage")
     if args.seeds < 1:
         raise InputError(f"got {args.seeds}, expected at least 1", field="--seeds", remedy="give a positive number")
+    options = Options(
+        args.cross_publisher,
+        args.cross_language,
+        args.exclude_near_copies,
+        args.max_day_gap,
+        args.label,
+        args.min_cluster_size,
+        tuple(range(args.seeds)),
+        args.at_k,
+    )
     repeated = {suite for suite in args.suite if args.suite.count(suite) > 1}
-    names = [f"{suite} {os.path.basename(file)}" if suite in repeated else suite for suite, file in zip(args.suite, files, strict=True)]
-    return [_benchmark(suite, file, name, args) for suite, file, name in zip(args.suite, files, names, strict=True)]
-
-
-def _benchmark(suite: str, path: str, name: str, args: argparse.Namespace) -> Benchmark:
-    if suite == "events":
-        return SameEventRetrieval(path, name, args.cross_publisher, args.cross_language, args.exclude_near_copies, args.max_day_gap)
-    if suite == "clustering":
-        return Clustering(path, name, args.label, tuple(range(args.seeds)), args.min_cluster_size)
-    return Sts(path, name)
+    benchmarks: list[Benchmark] = []
+    for suite, file in zip(args.suite, files, strict=True):
+        if suite == ALL_SUITES:
+            benchmarks += discover(file, options)
+        else:
+            benchmarks.append(SUITES[suite](file, f"{suite} {os.path.basename(file)}" if suite in repeated else suite, options))
+    return benchmarks
 
 
 def _print_progress(result: Result) -> None:
     note = (
-        f"{result.texts} texts in {result.seconds:.1f} s{' (cached)' if result.from_cache else ''}"
+        f"{result.texts} texts in {result.seconds:.1f} s, {result.texts_per_second or 0:.0f} texts/s{' (cached)' if result.from_cache else ''}"
         if result.status == "ok"
         else result.error
     )

@@ -30,6 +30,11 @@ class Document:
     title: str
     body: str
 
+    @property
+    def text(self) -> str:
+        """Both parts as one text, the title on a line of its own."""
+        return f"{self.title}\n{self.body}".strip()
+
 
 class Encoder(Protocol):
     """Anything that maps documents to vectors."""
@@ -86,7 +91,7 @@ class TfidfEncoder:
 
         vectorizer = TfidfVectorizer(sublinear_tf=True, max_features=self._max_features, token_pattern=_WORD_PATTERN, dtype=np.float32)
         try:
-            return vectorizer.fit_transform(f"{document.title}\n{document.body}" for document in documents)
+            return vectorizer.fit_transform(document.text for document in documents)
         except ValueError as error:
             raise InputError(f"TF-IDF found no words: {error}", remedy="give documents with text") from error
 

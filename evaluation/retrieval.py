@@ -3,7 +3,9 @@
 Protocol. Queries and candidates come from one JSONL file (``events.py``). A candidate of query q is every other document that the options
 admit; it is relevant if it carries q's event. Queries without a relevant candidate are left out and their number shows in ``count``.
 Average precision is scikit-learn's, without interpolation; hit@1 is the share of relevant ones among the candidates tied for the highest
-cosine, so that an encoder which maps everything to one point gets no luck. Means are taken over queries, for all and by the query's language.
+cosine, so that an encoder which maps everything to one point gets no luck. With ``at_k``: mAP@k = sum of the precisions at the relevant ranks up to k over
+min(k, R) with R relevant candidates, R-precision = the share of relevant ones among the first R, and scikit-learn's nDCG@k; among tied candidates the
+irrelevant ones come first for mAP@k, R-precision and nDCG share evenly. Means are taken over queries, for all and by the query's language.
 """
 
 import dataclasses
@@ -36,6 +38,8 @@ class SameEventRetrieval:
       cross_language: candidates in the query's own language are left out.
       exclude_near_copies: candidates that share the query's ``duplicate_group`` are left out, so that only paraphrases count.
       max_day_gap: candidates whose byline date is further away are left out; ``None`` admits all.
+      at_k: also give mAP@k, R-precision and nDCG@k.
+      excluded: documents to leave out, see ``leakage.py``.
     """
 
     path: str
@@ -44,6 +48,8 @@ class SameEventRetrieval:
     cross_language: bool = False
     exclude_near_copies: bool = False
     max_day_gap: int | None = None
+    at_k: int | None = None
+    excluded: frozenset[Document] = frozenset()
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -52,11 +58,14 @@ class SameEventRetrieval:
     @property
     def protocol(self) -> Mapping[str, Any]:
         options = dataclasses.asdict(self)
-        return {"suite": "events"} | {key: options[key] for key in options if key not in {"path", "name"}}
+        shown = {key: options[key] for key in options if key not in {"path", "name", "excluded"}}
+        return {"suite": "events"} | shown | {"excluded": len(self.excluded)}
 
     @functools.cached_property
     def _rows(self) -> list[EventDocument]:
-        rows = read_events(self.path)
+        rows = [row for row in read_events(self.path) if row.document not in self.excluded]
+        if self.at_k is not None and self.at_k < 1:
+            raise InputError(f"got {self.at_k}, expected at least 1", field="at_k", remedy="give a positive number")
         self._require("publisher", self.cross_publisher, [row.publisher for row in rows])
         self._require("language", self.cross_language, [row.language for row in rows])
         self._require("byline_date", self.max_day_gap is not None, [row.byline_date for row in rows])
@@ -74,11 +83,12 @@ class SameEventRetrieval:
           InputError: if no query has a relevant candidate under the options.
         """
         rows = self._rows
-        precision, hit = np.full(len(rows), np.nan), np.full(len(rows), np.nan)
+        metrics: dict[str, npt.NDArray[np.float64]] = {}
         for queries, relevant, candidate in self._blocks():
             similarities = cosine_similarities(embeddings[queries], embeddings)
-            precision[queries], hit[queries] = ranking_scores(similarities, relevant, candidate)
-        if np.isnan(precision).all():
+            for metric, values in ranking_scores(similarities, relevant, candidate, self.at_k).items():
+                metrics.setdefault(metric, np.full(len(rows), np.nan))[queries] = values
+        if np.isnan(metrics["mAP"]).all():
             raise InputError(
                 "no document has another one of its event among its candidates",
                 path=self.path,
@@ -89,7 +99,7 @@ class SameEventRetrieval:
         parts = [(ALL, np.ones(len(rows), bool))]
         if len(set(languages)) > 1:
             parts += [(language or "unknown", languages == language) for language in sorted(set(languages))]
-        return [score for part, members in parts for score in _means(part, precision[members], hit[members])]
+        return [score for part, members in parts for score in _means(part, {name: values[members] for name, values in metrics.items()})]
 
     def _require(self, field: str, needed: bool, values: list[Any]) -> None:
         missing = sum(not value for value in values)
@@ -125,33 +135,60 @@ class SameEventRetrieval:
 
 
 def ranking_scores(
-    similarities: npt.NDArray[np.float32], relevant: BoolArray, candidate: BoolArray
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Average precision and hit@1 of each query.
+    similarities: npt.NDArray[np.float32], relevant: BoolArray, candidate: BoolArray, at_k: int | None = None
+) -> dict[str, npt.NDArray[np.float64]]:
+    """The metrics of each query.
 
     Args:
       similarities: ``[Q, N]``.
       relevant: ``[Q, N]``, only read where ``candidate`` holds.
       candidate: ``[Q, N]``.
+      at_k: k of mAP@k and nDCG@k; ``None`` gives mAP and hit@1 alone.
 
     Returns:
-      Two ``[Q]`` arrays, NaN for queries without a relevant candidate.
+      ``[Q]`` arrays by metric, NaN for queries without a relevant candidate.
     """
     from sklearn.metrics import average_precision_score
 
-    precision, hit = np.full(len(similarities), np.nan), np.full(len(similarities), np.nan)
+    names = ["mAP", "hit@1", *([] if at_k is None else [f"mAP@{at_k}", "R-precision", f"nDCG@{at_k}"])]
+    found = {name: np.full(len(similarities), np.nan) for name in names}
     for query in np.flatnonzero((relevant & candidate).any(axis=1)):
         scores, labels = similarities[query, candidate[query]], relevant[query, candidate[query]]
-        precision[query] = average_precision_score(labels, scores)
-        hit[query] = labels[scores == scores.max()].mean()
-    return precision, hit
+        values = [average_precision_score(labels, scores), labels[scores == scores.max()].mean()]
+        if at_k is not None:
+            values += [precision_at(scores, labels, at_k), r_precision(scores, labels), _ndcg(scores, labels, at_k)]
+        for name, value in zip(names, values, strict=True):
+            found[name][query] = value
+    return found
 
 
-def _means(part: str, precision: npt.NDArray[np.float64], hit: npt.NDArray[np.float64]) -> list[Score]:
-    count = int((~np.isnan(precision)).sum())
-    if not count:
-        return []
-    return [Score("mAP", float(np.nanmean(precision)), part, count), Score("hit@1", float(np.nanmean(hit)), part, count)]
+def precision_at(scores: npt.NDArray[np.float32], labels: BoolArray, k: int) -> float:
+    """Average precision cut off at rank k; among ties the irrelevant ones come first."""
+    order = np.lexsort((labels, -scores))[:k]
+    hits = labels[order]
+    precisions = np.cumsum(hits) / np.arange(1, len(hits) + 1)
+    return float((precisions * hits).sum() / min(k, labels.sum()))
+
+
+def r_precision(scores: npt.NDArray[np.float32], labels: BoolArray) -> float:
+    """The share of relevant ones among the first R, with R how many there are; those tied at rank R share what is left of it."""
+    total = int(labels.sum())
+    threshold = np.sort(scores)[-total]
+    above, tied = scores > threshold, scores == threshold
+    return float((labels[above].sum() + labels[tied].mean() * (total - above.sum())) / total)
+
+
+def _ndcg(scores: npt.NDArray[np.float32], labels: BoolArray, k: int) -> float:
+    from sklearn.metrics import ndcg_score
+
+    if len(labels) == 1:
+        return 1.0  # scikit-learn refuses to rank one candidate; it is relevant, or there would be no query
+    return float(ndcg_score(labels[None].astype(float), scores[None], k=k))
+
+
+def _means(part: str, metrics: Mapping[str, npt.NDArray[np.float64]]) -> list[Score]:
+    count = int((~np.isnan(metrics["mAP"])).sum())
+    return [Score(name, float(np.nanmean(values)), part, count) for name, values in metrics.items()] if count else []
 
 
 def _codes(values: list[str]) -> npt.NDArray[np.int64]:

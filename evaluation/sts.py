@@ -1,14 +1,19 @@
 """Semantic textual similarity: Spearman's rank correlation between people's scores and cosines.
 
-Protocol. Each pair's two sentences are embedded as documents without a title; the predicted score is their cosine; SciPy's Spearman
-correlation (ties share their mean rank) over all pairs of the file, as MTEB does. STS-B is also scored by genre (the paper's Table 4).
-Layouts are told apart by their first lines, each as it is distributed: SemEval's ``score<TAB>sentence1<TAB>sentence2``, a fourth column
-naming the part (a language, a genre) that is scored by itself too; STS-B's ``sts-*.csv``
-(tab-separated, no header, no quoting: genre, file, year, number, score, sentence1, sentence2, …); SICK's with its header line.
+Protocol. Each pair's two sentences are embedded as documents without a title; the predicted score is their cosine; the measure is SciPy's
+Spearman correlation (ties share their mean rank). Published tables aggregate in two ways, and both are given where a set has several
+sources: over the concatenation of all pairs (``Spearman``; MTEB, SBERT, SimCSE) and SentEval's means of the sources' correlations, plain
+(``Spearman mean``) and weighted by their number of pairs (``Spearman weighted``). STS-B is also scored by genre (NewsEmbed, Table 4).
+
+Layouts are told apart by their names and first lines, each as it is distributed: SemEval's ``score<TAB>sentence1<TAB>sentence2``, a fourth
+column naming the part (a language, a genre) that is scored by itself too; a folder of a SemEval year, with such ``.tsv`` files or with
+``STS.input.SOURCE.txt`` beside ``STS.gs.SOURCE.txt``; STS-B's ``sts-*.csv`` (tab-separated, no header, no quoting: genre, file, year,
+number, score, sentence1, sentence2, …), a folder of it standing for its test part; SICK's with its header line, likewise.
 """
 
 import dataclasses
 import functools
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -17,8 +22,11 @@ import numpy as np
 from ..tasks.errors import InputError
 from .benchmark import ALL, Score
 from .encoders import Document, Embeddings, paired_cosines
+from .files import folder_entries
 
-_LAYOUTS: Final = "score<TAB>sentence1<TAB>sentence2[<TAB>part], STS-B's sts-*.csv, or SICK's annotated .txt"
+_LAYOUTS: Final = "score<TAB>sentence1<TAB>sentence2[<TAB>part], STS-B's sts-*.csv, SICK's annotated .txt, or a folder of them (SemEval: *.tsv or STS.input.*.txt with STS.gs.*.txt)"
+_SOURCE: Final = "SemEval STS and STS-B: https://ixa2.si.ehu.eus/stswiki; SICK: https://zenodo.org/records/2787612"
+_TEST_FILES: Final = ("sts-test.csv", "SICK_test_annotated.txt")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -52,10 +60,17 @@ _STSB: Final = _Layout("STS-B", 4, 5, 6, genre=0)
 
 @dataclasses.dataclass(frozen=True)
 class Sts:
-    """An STS benchmark over one file; ``name`` is shown in tables."""
+    """An STS benchmark.
+
+    Attributes:
+      path: a file, or the folder of STS-B, SICK or one SemEval year.
+      name: shown in tables.
+      excluded: sentences to leave out with their pairs, see ``leakage.py``.
+    """
 
     path: str
     name: str = "sts"
+    excluded: frozenset[Document] = frozenset()
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -63,17 +78,24 @@ class Sts:
 
     @property
     def protocol(self) -> Mapping[str, Any]:
-        return {"suite": "sts", "similarity": "cosine", "correlation": "spearman", "aggregation": "concatenation"}
+        return {
+            "suite": "sts",
+            "similarity": "cosine",
+            "correlation": "spearman",
+            "aggregation": "concatenation; SentEval's means",
+            "excluded": len(self.excluded),
+        }
 
     @functools.cached_property
     def _pairs(self) -> list[Pair]:
-        return read_pairs(self.path)
+        pairs = read_source(self.path)
+        return [pair for pair in pairs if not {Document("", pair.first), Document("", pair.second)} & self.excluded]
 
     def documents(self) -> Sequence[Document]:
         return [Document("", pair.first) for pair in self._pairs] + [Document("", pair.second) for pair in self._pairs]
 
     def score(self, embeddings: Embeddings) -> list[Score]:
-        """``Spearman`` over all pairs and by genre.
+        """``Spearman`` over all pairs and by genre or source, and SentEval's means over sources.
 
         Raises:
           InputError: if all cosines are equal, which has no correlation.
@@ -82,12 +104,59 @@ class Sts:
         predicted = paired_cosines(embeddings[:count], embeddings[count:])
         gold = np.array([pair.score for pair in self._pairs])
         genres = np.array([pair.genre for pair in self._pairs])
-        scores = [_spearman(gold, predicted, ALL)]
+        parts = []
         for genre in sorted(set(genres) - {""}):
             members = genres == genre
             if len(set(gold[members])) > 1:
-                scores.append(_spearman(gold[members], predicted[members], str(genre)))
-        return scores
+                parts.append(_spearman(gold[members], predicted[members], str(genre)))
+        return [_spearman(gold, predicted, ALL), *_source_means(parts), *parts]
+
+
+def _source_means(parts: Sequence[Score]) -> list[Score]:
+    """SentEval's ``all.spearman.mean`` and ``wmean``."""
+    if len(parts) < 2:
+        return []
+    values, counts = [part.value for part in parts], [part.count for part in parts]
+    return [
+        Score("Spearman mean", float(np.mean(values)), ALL, sum(counts)),
+        Score("Spearman weighted", float(np.average(values, weights=counts)), ALL, sum(counts)),
+    ]
+
+
+def read_source(path: str) -> list[Pair]:
+    """The pairs of a file or of a folder as distributed; a folder's files become the pairs' genres.
+
+    Raises:
+      InputError: as :func:`read_pairs`, and on a folder without STS files.
+    """
+    if not os.path.isdir(path):
+        return read_pairs(path)
+    remedy = f"get it from {_SOURCE}; expected {_LAYOUTS}"
+    names = folder_entries(path, remedy)
+    for name in _TEST_FILES:
+        if name in names:
+            return read_pairs(os.path.join(path, name))
+    tables = {name.split(".")[0]: read_pairs(os.path.join(path, name)) for name in names if name.endswith(".tsv")}
+    inputs = [name for name in names if name.startswith("STS.input.") and f"STS.gs.{name.removeprefix('STS.input.')}" in names]
+    tables |= {name.removeprefix("STS.input.").removesuffix(".txt"): _read_halves(path, name) for name in inputs}
+    if not tables:
+        raise InputError("no STS files in the folder", path=path, remedy=remedy)
+    return [dataclasses.replace(pair, genre=source) for source, pairs in tables.items() for pair in pairs]
+
+
+def _read_halves(folder: str, name: str) -> list[Pair]:
+    """SemEval's two files: sentences in one, the score of the same line in the other, blank where there is none."""
+    path = os.path.join(folder, name)
+    gold = os.path.join(folder, f"STS.gs.{name.removeprefix('STS.input.')}")
+    sentences, scores = (_lines(file) for file in (path, gold))
+    count = len([line for line in sentences if line.strip()])
+    if [line for line in sentences[count:] if line.strip()] or len(scores) < count or any(line.strip() for line in scores[count:]):
+        raise InputError(
+            f"{count} pairs beside {len(scores)} lines of scores", path=gold, remedy="give both files of the same source, whole"
+        )
+    lines = [f"{score.strip()}\t{pair}" for score, pair in zip(scores[:count], sentences[:count], strict=True)]
+    found = [_pair(line.split("\t"), _SEMEVAL, f"{path}:{number}") for number, line in enumerate(lines, 1)]
+    return [pair for pair in found if pair is not None]
 
 
 def read_pairs(path: str) -> list[Pair]:
@@ -113,7 +182,7 @@ def _lines(path: str) -> list[str]:
         with open(path, encoding="utf-8-sig") as file:
             return file.read().split("\n")
     except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", path=path, remedy=f"give a file as distributed: {_LAYOUTS}") from error
+        raise InputError(f"cannot be read: {error.strerror}", path=path, remedy=f"get it from {_SOURCE}; expected {_LAYOUTS}") from error
     except UnicodeDecodeError as error:
         raise InputError(f"not UTF-8: {error}", path=path, remedy="convert it to UTF-8") from error
 

@@ -6,7 +6,6 @@ score; ``results.md`` the same as tables. A benchmark or an encoder that fails i
 
 import dataclasses
 import datetime
-import hashlib
 import importlib.metadata
 import json
 import logging
@@ -19,10 +18,22 @@ from typing import Any, Final, Literal
 from ..tasks.errors import InputError
 from .benchmark import Benchmark, Score
 from .encoders import Encoder, encode_checked
+from .files import digest
 
 RESULTS_FILE: Final = "results.json"
 TABLE_FILE: Final = "results.md"
-_PACKAGES: Final = ("newsembed", "numpy", "scipy", "scikit-learn", "jax", "jaxlib", "flax", "tensorflow", "tensorflow-text")
+_PACKAGES: Final = (
+    "newsembed",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "jax",
+    "jaxlib",
+    "flax",
+    "tensorflow",
+    "tensorflow-text",
+    "sentence-transformers",
+)
 
 _logger = logging.getLogger(__name__)
 
@@ -93,6 +104,7 @@ def run_suites(
     command: Sequence[str] = (),
     specs: Mapping[str, str] | None = None,
     on_result: Callable[[Result], None] | None = None,
+    facts: Mapping[str, Any] | None = None,
 ) -> Results:
     """Runs every encoder on every benchmark; one encoder is in memory at a time.
 
@@ -103,6 +115,7 @@ def run_suites(
       command: the command line, for the manifest.
       specs: how each encoder was asked for, for the manifest.
       on_result: called after each result, for progress.
+      facts: further entries of the manifest, JSON values.
 
     Raises:
       InputError: if there is nothing to run or two benchmarks share a name.
@@ -123,7 +136,7 @@ def run_suites(
             results.append(failed if encoder is None else run_one(name, encoder, benchmark, cache))
             if on_result is not None:
                 on_result(results[-1])
-    return Results(tuple(results), _manifest(benchmarks, digests, command))
+    return Results(tuple(results), {**_manifest(benchmarks, digests, command), **(facts or {})})
 
 
 def run_one(name: str, encoder: Encoder, benchmark: Benchmark, cache: str | None = None) -> Result:
@@ -149,11 +162,11 @@ def run_one(name: str, encoder: Encoder, benchmark: Benchmark, cache: str | None
 
 def write_results(results: Results, output: str) -> None:
     """Writes ``results.json`` and ``results.md`` into ``output``, each complete or not at all."""
-    from .table import markdown
+    from .table import report
 
     os.makedirs(output, exist_ok=True)
     text = json.dumps(results.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-    for name, content in ((RESULTS_FILE, text), (TABLE_FILE, markdown(results))):
+    for name, content in ((RESULTS_FILE, text), (TABLE_FILE, report(results))):
         path = os.path.join(output, name)
         with open(f"{path}.tmp", "w", encoding="utf-8") as file:
             file.write(content + "\n")
@@ -221,7 +234,6 @@ def _version(package: str) -> str | None:
 
 def _file_digest(path: str) -> str | None:
     try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return digest(path)
     except OSError:
         return None

@@ -1,9 +1,13 @@
 """Results as tables: Markdown for files, rich for the terminal. One table a benchmark, one row an encoder."""
 
 import dataclasses
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from .benchmark import ALL, Score
+from .compare import compare
+from .crosslingual import AVERAGES
+from .published import beside
 from .suites import Result, Results
 
 if TYPE_CHECKING:
@@ -11,33 +15,68 @@ if TYPE_CHECKING:
 
 FAILED: Final = "failed"
 _ABSENT: Final = "-"
+_OVERALL: Final = {ALL, *AVERAGES}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Grid:
-    """One benchmark's table as text: ``rows[i][j]`` under ``columns[j]``, and the errors of failed rows by encoder."""
+    """One benchmark's table as text: ``rows[i][j]`` under ``columns[j]``, the errors of failed rows by encoder, and notes on sources."""
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     errors: tuple[tuple[str, str], ...]
+    notes: tuple[str, ...] = ()
 
 
 def grids(results: Results) -> list[Grid]:
     """The tables of all benchmarks, in the order they ran."""
     names = dict.fromkeys(result.benchmark for result in results.results)
-    return [_grid(name, [result for result in results.results if result.benchmark == name]) for name in names]
+    facts = results.manifest.get("benchmarks", {})
+    return [_grid(name, [result for result in results.results if result.benchmark == name], facts.get(name, {})) for name in names]
 
 
 def markdown(results: Results) -> str:
     """GitHub-flavoured Markdown of all benchmarks."""
-    blocks: list[str] = []
-    for grid in grids(results):
-        lines = [f"## {grid.title}", "", _line(grid.columns), _line(["---"] + ["---:"] * (len(grid.columns) - 1))]
-        lines += [_line(row) for row in grid.rows]
-        lines += ["", *(f"- {encoder} {FAILED}: {_escape(' '.join(error.split()))}" for encoder, error in grid.errors)]
-        blocks.append("\n".join(lines).rstrip())
+    return "\n\n".join(_block(grid) for grid in grids(results))
+
+
+def _block(grid: Grid) -> str:
+    lines = [f"## {grid.title}", "", _line(grid.columns), _line(["---"] + ["---:"] * (len(grid.columns) - 1))]
+    lines += [_line(row) for row in grid.rows]
+    lines += ["", *(f"- {encoder} {FAILED}: {_escape(' '.join(error.split()))}" for encoder, error in grid.errors)]
+    lines += [f"- {note}" for note in grid.notes]
+    return "\n".join(lines).rstrip()
+
+
+def report(results: Results) -> str:
+    """What ``results.md`` holds: one table over all benchmarks, then each benchmark's own, t-tests and leakage."""
+    blocks = [_block(summary(results)), markdown(results)] if len(grids(results)) > 1 else [markdown(results)]
+    blocks += [_block(grid) for grid in (_comparisons(results), _leakage(results)) if grid.rows]
+    if any(score.confidence is not None for result in results.results for score in result.scores):
+        blocks.append("± is half the width of the 95 % confidence interval of the mean over seeds, folds or repeats (Student's t).")
     return "\n\n".join(blocks)
+
+
+def summary(results: Results) -> Grid:
+    """Encoders side by side over all benchmarks: their overall scores, and the time and rate of embedding."""
+    encoders = list(dict.fromkeys(result.encoder for result in results.results))
+    cells = {(result.encoder, result.benchmark): result for result in results.results}
+    rows: list[tuple[str, ...]] = []
+    for benchmark in dict.fromkeys(result.benchmark for result in results.results):
+        here = [cells[encoder, benchmark] for encoder in encoders]
+        keys = dict.fromkeys((score.metric, score.part) for result in here for score in result.scores if score.part in _OVERALL)
+        for metric, part in keys or {("score", ALL): None}:
+            shown = [
+                FAILED
+                if result.status == FAILED
+                else _number(next((s for s in result.scores if (s.metric, s.part) == (metric, part)), None))
+                for result in here
+            ]
+            rows.append((benchmark, metric if part == ALL else f"{metric} {part}", *shown))
+        rates = [_ABSENT if result.status == FAILED else f"{result.seconds:.1f} s, {_rate(result)}/s" for result in here]
+        rows.append((benchmark, "time, texts/s", *rates))
+    return Grid("All benchmarks", ("benchmark", "metric", *encoders), tuple(rows), ())
 
 
 def console(results: Results) -> "list[Table]":
@@ -58,7 +97,7 @@ def console(results: Results) -> "list[Table]":
     return tables
 
 
-def _grid(name: str, results: list[Result]) -> Grid:
+def _grid(name: str, results: list[Result], facts: Mapping[str, Any]) -> Grid:
     keys = list(dict.fromkeys((score.metric, score.part) for result in results for score in result.scores))
     headings = tuple(metric if part == ALL else f"{metric} {part}" for metric, part in keys) or ("score",)
     rows = []
@@ -71,13 +110,36 @@ def _grid(name: str, results: list[Result]) -> Grid:
             cells += [str(result.dimensions), f"{result.seconds:.1f}", _rate(result)]
         rows.append((result.encoder, *cells))
     errors = tuple((result.encoder, result.error) for result in results if result.status == FAILED)
-    return Grid(name, ("encoder", *headings, "width", "seconds", "texts/s"), tuple(rows), errors)
+    theirs: dict[str, dict[tuple[str, str], float]] = {}
+    sources = []
+    for encoder, key, value, source in beside(facts, keys) if facts else ():
+        theirs.setdefault(f"{encoder} (published)", {})[key] = value
+        sources.append(source)
+    for encoder, values in theirs.items():
+        rows.append((encoder, *(f"{values[key]:.4f}" if key in values else _ABSENT for key in keys), *[_ABSENT] * 3))
+    notes = tuple(f"published: {source}" for source in dict.fromkeys(sources))
+    return Grid(name, ("encoder", *headings, "width", "seconds", "texts/s"), tuple(rows), errors, notes)
+
+
+def _comparisons(results: Results) -> Grid:
+    rows = tuple(
+        (row.benchmark, row.group, f"{row.first} - {row.second}", f"{row.difference:+.4f}", f"{row.t:.2f}", f"{row.p:.4f}", str(row.cells))
+        for row in compare(results.results)
+    )
+    return Grid("Paired t-tests over X→Y cells", ("benchmark", "cells", "encoders", "difference", "t", "p", "count"), rows, ())
+
+
+def _leakage(results: Results) -> Grid:
+    facts = results.manifest.get("leakage", {})
+    rows = tuple((name, *(str(row[key]) for key in ("texts", "exact", "near"))) for name, row in facts.get("benchmarks", {}).items())
+    left_out = "left out" if facts.get("dropped") else "kept"
+    return Grid(f"Texts among the training articles ({left_out})", ("benchmark", "texts", "exact", "near"), rows, ())
 
 
 def _number(score: Score | None) -> str:
     if score is None:
         return _ABSENT
-    return f"{score.value:.4f}" if score.std is None else f"{score.value:.4f} ± {score.std:.4f}"
+    return f"{score.value:.4f}" if score.confidence is None else f"{score.value:.4f} ± {score.confidence:.4f}"
 
 
 def _rate(result: Result) -> str:

@@ -98,12 +98,35 @@ def test_a_collapsed_encoder_has_no_luck(tmp_path):
     assert found["mAP", "all"].value == pytest.approx(1 / 3)
 
 
+def test_metrics_at_k_by_hand():
+    # Ranked: yes, no, yes, no, yes. R = 3.
+    similarities = np.array([[0.9, 0.8, 0.7, 0.6, 0.5]], np.float32)
+    relevant = np.array([[True, False, True, False, True]])
+    found = ranking_scores(similarities, relevant, np.ones((1, 5), bool), 3)
+    assert found["mAP@3"][0] == pytest.approx((1 + 2 / 3) / 3)
+    assert found["R-precision"][0] == pytest.approx(2 / 3)
+    ideal = 1 + 1 / np.log2(3) + 1 / 2
+    assert found["nDCG@3"][0] == pytest.approx((1 + 1 / 2) / ideal)
+    tied = ranking_scores(np.ones((1, 5), np.float32), relevant, np.ones((1, 5), bool), 3)
+    assert tied["R-precision"][0] == pytest.approx(3 / 5)
+    assert tied["mAP@3"][0] == pytest.approx(1 / 3 / 3)  # irrelevant ones first: only rank 3 is relevant
+
+
+def test_metrics_at_k_are_asked_for(tmp_path):
+    path = write(tmp_path / "e.jsonl", [row(0, "A"), row(1, "B"), row(2, "A"), row(3, "B")])
+    found = scores(SameEventRetrieval(path, at_k=2), angles(0, 10, 25, 90))
+    assert {metric for metric, _ in found} == {"mAP", "hit@1", "mAP@2", "R-precision", "nDCG@2"}
+    with pytest.raises(InputError, match="at_k"):
+        SameEventRetrieval(path, at_k=0).documents()
+
+
 @given(st.integers(0, 2**31), st.integers(2, 12))
 def test_average_precision_equals_its_definition(seed, size):
     rng = np.random.default_rng(seed)
     similarities = rng.permutation(size).astype(np.float32)[None]  # no ties
     relevant, candidate = rng.random((2, size)) < 0.5
-    precision, hit = ranking_scores(similarities, relevant[None], candidate[None])
+    metrics = ranking_scores(similarities, relevant[None], candidate[None])
+    precision, hit = metrics["mAP"], metrics["hit@1"]
     order = [i for i in np.argsort(-similarities[0]) if candidate[i]]
     hits = [bool(relevant[i]) for i in order]
     if not any(hits):

@@ -123,15 +123,31 @@ def test_command(events, tmp_path, capsys):
     assert len(read_results(output).failed) == 2
 
 
+def test_a_broken_function_fails_its_own_row(events, tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text("def good(texts): return [[len(t), 1.0] for t in texts]\ndef short(texts): return [[1.0]]\n")
+    monkeypatch.chdir(tmp_path)
+    output = str(tmp_path / "out")
+    basis = ("--suite", "events", "--data", events, "--output", output, "--cache", str(tmp_path / "cache"))
+    assert command.run(parse("--encoder", "good=mine.py:good", "--encoder", "short=mine.py:short", *basis), {}) == 1
+    good, short = read_results(output).results
+    assert good.status == "ok"
+    assert good.scores
+    assert "returned an array of shape (1, 1) for 9 texts" in short.error
+    assert not short.scores
+    assert "| short | failed |" in (tmp_path / "out/results.md").read_text()
+    command.run(parse("--encoder", "good=mine.py:good", *basis), {})
+    assert read_results(output).results[0].from_cache
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("--encoder", "tfidf"), "expected NAME=SPEC"),
         (("--encoder", "a=bert:x"), "choose one of tfidf"),
-        (("--encoder", "a=model:"), "choose one of tfidf, model:DIR"),
+        (("--encoder", "a=model:"), "choose one of tfidf, lsa.*model:DIR.*module:function"),
         (("--encoder", "a=tfidf", "--encoder", "a=tfidf"), "share a name"),
         (("--encoder", "a=tfidf", "--seeds", "0"), "--seeds"),
-        (("--encoder", "a=tfidf", "--data", "b", "--data", "c"), "1 suites with 3 data files"),
+        (("--encoder", "a=tfidf", "--data", "b", "--data", "c"), "1 suites with 3 data paths"),
     ],
 )
 def test_command_refuses(events, tmp_path, arguments, message):

@@ -1,0 +1,290 @@
+"""Encoders to compare with: LSA, mean word vectors, a sentence-transformers folder, and any function from texts to vectors."""
+
+import functools
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ..tasks.errors import InputError
+from .encoders import Document, Embeddings, TfidfEncoder
+from .files import digest, opened
+
+_WORD: Final = re.compile(r"\w+")
+_BATCH: Final = 64
+_DIMENSIONS: Final = 256
+
+
+class LsaEncoder:
+    """Latent semantic analysis: the truncated SVD of the TF-IDF matrix of the very documents it is asked to embed.
+
+    Deerwester et al. (1990). The signs and the randomised SVD are fixed by seed 0. A collection with fewer documents or words than
+    ``dimensions`` gets as many dimensions as its matrix has.
+    """
+
+    def __init__(self, dimensions: int = _DIMENSIONS) -> None:
+        if dimensions < 1:
+            raise InputError(f"got {dimensions} dimensions", field="lsa", remedy="give a positive number: lsa:256")
+        self._dimensions = dimensions
+        self._tfidf = TfidfEncoder()
+
+    @property
+    def digest(self) -> str:
+        return f"lsa-{self._dimensions}-{self._tfidf.digest}"
+
+    def encode(self, documents: Sequence[Document]) -> Embeddings:
+        """Float32 ``[N, min(dimensions, N, words)]``.
+
+        Raises:
+          InputError: if no document holds a word.
+        """
+        from sklearn.decomposition import TruncatedSVD
+        from sklearn.exceptions import ConvergenceWarning
+        from threadpoolctl import threadpool_limits
+
+        words = self._tfidf.encode(documents)
+        with threadpool_limits(1), _ignored(RuntimeWarning, ConvergenceWarning):  # one document alone has no variance to divide by
+            return TruncatedSVD(min(self._dimensions, *words.shape), random_state=0).fit_transform(words).astype(np.float32)
+
+
+class WordVectorEncoder:
+    """The mean of the vectors of a document's words, from a word2vec or GloVe text file (``.gz`` too).
+
+    Words are runs of letters and digits; a word is looked up as it stands, then in lower case. Words that the file lacks are left out; a
+    document without any known word gets zeros. The file is streamed and only the vectors of words that occur are held.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        with opened(path, _VECTORS) as file:
+            self._header, self._dimensions = _vector_width(path, file.readline(), file.readline())
+
+    @functools.cached_property
+    def digest(self) -> str:
+        return f"wordvectors-{digest(self._path)}"
+
+    def encode(self, documents: Sequence[Document]) -> Embeddings:
+        """Float32 ``[N, D]``.
+
+        Raises:
+          InputError: on a broken line, or if no document has a word of the file.
+        """
+        words = [_WORD.findall(document.text) for document in documents]
+        wanted = {form for row in words for word in row for form in (word, word.lower())}
+        table = self._read(wanted)
+        embeddings = np.zeros((len(documents), self._dimensions), np.float32)
+        for number, row in enumerate(words):
+            found = [vector for word in row if (vector := table.get(word, table.get(word.lower()))) is not None]
+            if found:
+                embeddings[number] = np.mean(found, axis=0)
+        if not embeddings.any():
+            raise InputError("no word of the documents is in the file", path=self._path, remedy="give vectors of the documents' language")
+        return embeddings
+
+    def _read(self, wanted: set[str]) -> dict[str, npt.NDArray[np.float32]]:
+        table: dict[str, npt.NDArray[np.float32]] = {}
+        keys = {word.encode("utf-8", "surrogatepass"): word for word in wanted}
+        with opened(self._path, _VECTORS) as file:
+            for number, line in enumerate(file, 1):
+                # GloVe's largest file has tokens with spaces; cut from the right they match no word of ours.
+                if (number == 1 and self._header) or line.partition(b" ")[0] not in keys:
+                    continue
+                word, *values = line.rstrip().rsplit(b" ", self._dimensions)
+                if word not in keys:
+                    if b" " not in word and len(values) < self._dimensions:
+                        raise _broken_vector(self._path, number, len(values), self._dimensions)
+                    continue
+                try:
+                    table[keys[word]] = np.array(values, np.float32)
+                except ValueError as error:
+                    raise InputError(f"not a vector: {error}", path=f"{self._path}:{number}", remedy="give the text format") from error
+                if len(values) != self._dimensions:
+                    raise _broken_vector(self._path, number, len(values), self._dimensions)
+        return table
+
+
+class FunctionEncoder:
+    r"""Any ``module:function`` (or ``file.py:function``) that maps a list of texts to a matrix with one row each.
+
+    It is called on batches of texts of similar length, so it must map each text by itself; a text is ``title\nbody``. The digest, and
+    with it the cache, covers the source of its module; a function whose vectors depend on more (weights on disk) has to say so in an
+    attribute ``digest``, a string.
+    """
+
+    def __init__(self, spec: str, *, progress: bool = False) -> None:
+        self._spec = spec
+        self._function = _load_function(spec)
+        self._progress = progress
+
+    @property
+    def digest(self) -> str:
+        own = getattr(self._function, "digest", None)
+        return f"function-{self._spec}-{own if isinstance(own, str) else _source_digest(self._function)}"
+
+    def encode(self, documents: Sequence[Document]) -> Embeddings:
+        """``[N, D]`` as the function returns it, rows in the order of the documents.
+
+        Raises:
+          InputError: on a wrong number of rows, a wrong rank, or rows of different widths.
+        """
+        texts = [document.text for document in documents]
+        rows: Any = None
+        for numbers in _length_batches(texts, self._progress):
+            batch = np.asarray(self._function([texts[number] for number in numbers]))
+            if batch.ndim != 2 or len(batch) != len(numbers):
+                raise InputError(
+                    f"{self._spec} returned an array of shape {batch.shape} for {len(numbers)} texts, expected [{len(numbers)}, D]",
+                    remedy="mend the function: one row each, in order",
+                )
+            if rows is None:
+                rows = np.empty((len(texts), batch.shape[1]), np.float32)
+            if batch.shape[1] != rows.shape[1]:
+                raise InputError(
+                    f"{self._spec} returned {batch.shape[1]} columns after {rows.shape[1]}",
+                    remedy="mend the function: the same width always",
+                )
+            rows[numbers] = batch
+        return rows
+
+
+class SentenceTransformerEncoder:
+    """A sentence-transformers or Hugging Face model folder, run by the sentence-transformers library; nothing is downloaded."""
+
+    def __init__(self, folder: str, *, progress: bool = False) -> None:
+        if not os.path.isdir(folder):
+            raise InputError("no such folder", path=folder, remedy="give a folder with config.json, as saved by sentence-transformers")
+        if importlib.util.find_spec("sentence_transformers") is None:
+            raise InputError(
+                "sentence-transformers is not installed", field="st", remedy="pip install sentence-transformers, or choose another encoder"
+            )
+        library: Any = importlib.import_module("sentence_transformers")
+        self._folder = folder
+        self._progress = progress
+        self._model = library.SentenceTransformer(folder, local_files_only=True)
+
+    @functools.cached_property
+    def digest(self) -> str:
+        return f"st-{digest(self._folder)}"
+
+    def encode(self, documents: Sequence[Document]) -> Embeddings:
+        """Float32 ``[N, D]``; the library sorts by length itself and cuts at the model's own maximum."""
+        texts = [document.text for document in documents]
+        return self._model.encode(texts, batch_size=_BATCH, show_progress_bar=self._progress, convert_to_numpy=True)
+
+
+def is_function_spec(spec: str) -> bool:
+    """Whether ``spec`` reads ``module:function`` or ``file.py:function`` and there is such a module or file.
+
+    >>> is_function_spec("os.path:join"), is_function_spec("no_such_module_here:f"), is_function_spec("tfidf")
+    (True, False, False)
+    """
+    module, colon, function = spec.rpartition(":")
+    if not colon or not function.isidentifier():
+        return False
+    if module.endswith(".py"):
+        return os.path.isfile(module)
+    if not all(part.isidentifier() for part in module.split(".")):
+        return False
+    with _working_folder_on_path():
+        try:
+            return importlib.util.find_spec(module) is not None
+        except (ImportError, ValueError):
+            return False
+
+
+_VECTORS: Final = "give a text file of word vectors: `word v1 v2 … vD` on each line, as GloVe and word2vec distribute them"
+
+
+def _vector_width(path: str, first: bytes, second: bytes) -> tuple[bool, int]:
+    """(whether the first line is word2vec's ``words D``, D)."""
+    fields = first.split()
+    header = len(fields) == 2 and all(field.isdigit() for field in fields)
+    width = int(fields[1]) if header else len(fields) - 1
+    sample = (second if header else first).split()
+    try:
+        np.array(sample[-width:], np.float32)
+    except ValueError:
+        width = 0
+    if width < 1 or len(sample) <= width:
+        raise InputError("the first lines hold no word vector", path=path, remedy=f"{_VECTORS}; binary word2vec files are not read")
+    return header, width
+
+
+def _broken_vector(path: str, line: int, found: int, expected: int) -> InputError:
+    return InputError(f"got {found} numbers, expected {expected}", path=f"{path}:{line}", remedy="the file is cut short: fetch it again")
+
+
+def _length_batches(texts: Sequence[str], progress: bool) -> Iterator[npt.NDArray[np.int64]]:
+    from tqdm import tqdm
+
+    order = np.argsort([-len(text) for text in texts], kind="stable")
+    with tqdm(total=len(texts), unit="text", desc="embed", disable=None if progress else True) as bar:
+        for start in range(0, len(order), _BATCH):
+            yield order[start : start + _BATCH]
+            bar.update(len(order[start : start + _BATCH]))
+
+
+def _load_function(spec: str) -> Callable[[list[str]], Any]:
+    name, _, attribute = spec.rpartition(":")
+    with _working_folder_on_path():
+        if name.endswith(".py"):
+            found = importlib.util.spec_from_file_location(os.path.basename(name)[:-3], name)
+            if found is None or found.loader is None or not os.path.isfile(name):
+                raise InputError("no such Python file", path=name, remedy="give file.py:function")
+            module = importlib.util.module_from_spec(found)
+            found.loader.exec_module(module)
+        else:
+            try:
+                module = importlib.import_module(name)
+            except ImportError as error:
+                raise InputError(f"cannot be imported: {error}", field=spec, remedy="give module:function on PYTHONPATH") from error
+    function = getattr(module, attribute, None)
+    if not callable(function):
+        raise InputError(f"{name} has no function {attribute!r}", field=spec, remedy="give the name of a function of the module")
+    return function
+
+
+def _source_digest(function: Any) -> str:
+    try:
+        source = inspect.getsourcefile(inspect.unwrap(function))
+    except TypeError:
+        source = None
+    if source is None:
+        raise InputError(
+            "its source cannot be read, so nothing tells one state of it from another",
+            field=str(function),
+            remedy="give the function an attribute `digest`, a string",
+        )
+    with open(source, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class _working_folder_on_path:  # noqa: N801 - reads as a statement
+    def __enter__(self) -> None:
+        self._entry = os.getcwd()
+        sys.path.insert(0, self._entry)
+
+    def __exit__(self, *_: object) -> None:
+        sys.path.remove(self._entry)
+
+
+def _ignored(*categories: type[Warning]) -> Any:
+    import contextlib
+    import warnings
+
+    @contextlib.contextmanager
+    def context() -> Iterator[None]:
+        with warnings.catch_warnings():
+            for category in categories:
+                warnings.simplefilter("ignore", category)
+            yield
+
+    return context()

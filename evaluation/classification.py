@@ -1,0 +1,251 @@
+"""Classification of frozen embeddings: logistic regression, few-shot MLP, and clustering of the same documents.
+
+Protocol (NewsEmbed, news classification; SimLTE, Table 2, for few-shot). Documents are embedded once.
+
+- ``accuracy`` and ``macro-F1``: multinomial logistic regression with L2 on unit vectors; C is chosen among 0.1 to 1000 by stratified
+  3-fold cross-validation over training documents alone. With an official split: trained on it (or on ``train_share`` of each class of it,
+  10 % for AG News), tested on the whole test part. Without one: 5 stratified folds, mean over folds; with a ``train_share`` below 1, that
+  share of each class trains and the rest tests.
+- ``few-shot macro-F1``: k documents of each class (5 and 10), drawn anew for each of 10 repeats from the training documents, train an MLP of
+  one hidden layer of 100 on their coordinates in the span of those documents (for every encoder alike: in other directions its
+  weights would stay as they were drawn, and wide vectors would suffer from that noise most); tested on the test part, or on what was not drawn. Left out where a class has fewer than k documents.
+- ``ARI`` and ``V``: k-means with k = number of classes over all documents that are tested, one start a seed (the paper's clustering).
+
+Means over folds, repeats and seeds carry their standard deviation.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ..tasks.errors import InputError
+from .benchmark import ALL, Score, over_runs
+from .clustering import cluster_scores
+from .encoders import Document, Embeddings
+from .labelled import FORMATS, Labelled, Split, sample_per_class
+
+TASKS: Final = ("classification", "few_shot", "clustering")
+SHOTS: Final = (5, 10)
+_REGULARISATION: Final = (0.1, 1.0, 10.0, 100.0, 1000.0)
+_INNER_FOLDS: Final = 3
+_OUTER_FOLDS: Final = 5
+_DENSE_ROWS: Final = 3000  # 3000 x 3000 float64 are 72 MB, and their eigenvectors take seconds
+
+Labels = npt.NDArray[np.str_]
+Rows = npt.NDArray[np.int64]
+
+
+@dataclasses.dataclass(frozen=True)
+class NewsClassification:
+    """The three tasks over one labelled collection.
+
+    Attributes:
+      path: folder or file as distributed.
+      format: a key of ``labelled.FORMATS``.
+      name: shown in tables.
+      tasks: which of ``TASKS`` to score.
+      repeats: few-shot draws.
+      seeds: k-means starts.
+      train_share: of each class of the training part; ``None`` takes the format's own.
+      excluded: documents to leave out, see ``leakage.py``.
+    """
+
+    path: str
+    format: str
+    name: str
+    tasks: tuple[str, ...] = TASKS
+    repeats: int = 10
+    seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
+    train_share: float | None = None
+    excluded: frozenset[Document] = frozenset()
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return (self.path,)
+
+    @property
+    def protocol(self) -> Mapping[str, Any]:
+        return {
+            "suite": self.format,
+            "tasks": list(self.tasks),
+            "train_share": self._share,
+            "C": list(_REGULARISATION),
+            "folds": [_OUTER_FOLDS, _INNER_FOLDS],
+            "shots": list(SHOTS),
+            "repeats": self.repeats,
+            "seeds": list(self.seeds),
+            "excluded": len(self.excluded),
+        }
+
+    @property
+    def _share(self) -> float:
+        return FORMATS[self.format].train_share if self.train_share is None else self.train_share
+
+    @functools.cached_property
+    def _split(self) -> Split:
+        split = FORMATS[self.format].read(self.path)
+        train = split.train
+        if split.test and self._share < 1:  # what does not train and is not tested need not be embedded
+            train = tuple(train[number] for number in sample_per_class([row.label for row in train], self._share, 0))
+        kept = Split(_without(train, self.excluded), _without(split.test, self.excluded))
+        if len({row.label for row in kept.train}) < 2:
+            raise InputError("fewer than two classes to train on", path=self.path, field="label", remedy="give documents of two classes")
+        return kept
+
+    def documents(self) -> Sequence[Document]:
+        return [row.document for row in self._split.all]
+
+    def score(self, embeddings: Embeddings) -> list[Score]:
+        labels = np.array([row.label for row in self._split.all])
+        fixed = bool(self._split.test)
+        train = np.arange(len(self._split.train) if fixed else len(labels))
+        test = np.arange(len(train), len(labels)) if fixed else train
+        scores: list[Score] = []
+        if "classification" in self.tasks:
+            splits = [(train, test)] if fixed else list(self._own_splits(labels))
+            scores += classification_scores(embeddings, labels, splits)
+        if "few_shot" in self.tasks:
+            # Some collections have a class of a few documents; their other scores stand, and the table shows a dash here.
+            smallest = int(np.unique(labels[train], return_counts=True)[1].min())
+            for shots in (shots for shots in SHOTS if shots <= smallest or len(self.tasks) == 1):
+                scores += few_shot_scores(embeddings, labels, train, test, shots, self.repeats)
+        if "clustering" in self.tasks:
+            scores += cluster_scores(ALL, embeddings[test], labels[test], self.seeds)
+        return scores
+
+    def _own_splits(self, labels: Labels) -> Iterator[tuple[Rows, Rows]]:
+        if self._share < 1:
+            train = np.array(sample_per_class(labels, self._share, 0))
+            yield train, np.setdiff1d(np.arange(len(labels)), train)
+            return
+        yield from _stratified(_OUTER_FOLDS).split(np.zeros(len(labels)), labels)
+
+
+def classification_scores(embeddings: Embeddings, labels: Labels, splits: Sequence[tuple[Rows, Rows]]) -> list[Score]:
+    """``accuracy`` and ``macro-F1`` of logistic regression, over (training rows, test rows)."""
+    from sklearn.metrics import accuracy_score
+
+    runs = [(labels[test], logistic_regression(embeddings, labels, train, test)) for train, test in splits]
+    count = sum(len(truth) for truth, _ in runs)
+    return [
+        over_runs("accuracy", [float(accuracy_score(truth, found)) for truth, found in runs], ALL, count),
+        over_runs("macro-F1", [macro_f1(truth, found) for truth, found in runs], ALL, count),
+    ]
+
+
+def few_shot_scores(embeddings: Embeddings, labels: Labels, train: Rows, test: Rows, shots: int, repeats: int) -> list[Score]:
+    """Macro-F1 of an MLP trained on ``shots`` documents of each class, mean over ``repeats`` draws.
+
+    Raises:
+      InputError: if a class has no ``shots`` documents to draw, or none is left to test.
+    """
+    names, sizes = np.unique(labels[train], return_counts=True)
+    if sizes.min() < shots:
+        raise InputError(
+            f"the class {str(names[sizes.argmin()])!r} has {sizes.min()} documents, expected at least {shots} for few-shot training",
+            remedy="give more documents or leave out the few_shot task",
+        )
+    values = []
+    for seed in range(repeats):
+        random = np.random.default_rng(seed)
+        drawn = np.concatenate([random.choice(train[labels[train] == name], shots, replace=False) for name in names])
+        rest = np.setdiff1d(test, drawn)
+        if not len(rest):
+            raise InputError("no document is left to test on", field="few_shot", remedy="give more documents")
+        values.append(macro_f1(labels[rest], _mlp(embeddings, labels, drawn, rest, seed)))
+    return [over_runs(f"{shots}-shot macro-F1", values, ALL, len(test))]
+
+
+def logistic_regression(embeddings: Embeddings, labels: Labels, train: Rows, test: Rows) -> Labels:
+    """Predicted classes of the rows ``test``.
+
+    Raises:
+      InputError: if the training rows are of one class.
+    """
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import GridSearchCV
+
+    if len(set(labels[train])) < 2:
+        raise InputError("the training documents are of one class only", field="label", remedy="give documents of at least two classes")
+    with quiet_threads():
+        known, asked = small_features(embeddings[train], embeddings[test])
+        model = GridSearchCV(
+            LogisticRegression(max_iter=2000), {"C": list(_REGULARISATION)}, cv=_stratified(_INNER_FOLDS), scoring="accuracy"
+        )
+        model.fit(known, labels[train])
+        return np.asarray(model.predict(asked))
+
+
+def small_features(train: Embeddings, test: Embeddings) -> tuple[Any, Any]:
+    """Coordinates in the span of the training rows, where those are sparse and few: the same classifier, many times faster.
+
+    A classifier with an L2 penalty has its weights in the span of the training rows (the representer theorem), so only the projection
+    onto that span matters: ``K = X X^T = U S U^T`` gives the basis ``X^T U S^{-1/2}``. Everything else comes back as float64.
+    """
+    from scipy import sparse
+
+    if not sparse.issparse(train):
+        return np.asarray(train, np.float64), np.asarray(test, np.float64)
+    if train.shape[0] > min(_DENSE_ROWS, train.shape[1]):
+        return train.astype(np.float64), test.astype(np.float64)
+    return span_features(train, test)
+
+
+def span_features(train: Embeddings, test: Embeddings) -> tuple[Any, Any]:
+    """Float64 coordinates in an orthonormal basis of the span of the training rows, dense, for dense and CSR rows alike."""
+    from scipy import sparse
+
+    train, test = train.astype(np.float64), test.astype(np.float64)
+    gram, across = train @ train.T, test @ train.T
+    if sparse.issparse(gram):
+        gram, across = gram.toarray(), across.toarray()
+    values, vectors = np.linalg.eigh(gram)
+    kept = values > values.max() * 1e-10
+    basis = vectors[:, kept] / np.sqrt(values[kept])
+    return gram @ basis, across @ basis
+
+
+def macro_f1(truth: Labels, found: Labels) -> float:
+    """The mean over the classes of ``truth`` of F1; a class that is never predicted has 0."""
+    from sklearn.metrics import f1_score
+
+    return float(f1_score(truth, found, labels=np.unique(truth), average="macro", zero_division=0))
+
+
+@contextlib.contextmanager
+def quiet_threads() -> Iterator[None]:
+    """One thread for BLAS and OpenMP: problems this small lose more to waiting threads than they gain.
+
+    Silences scikit-learn's warnings on rare classes and slow convergence, which the scores show.
+    """
+    from sklearn.exceptions import ConvergenceWarning
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        yield
+
+
+def _mlp(embeddings: Embeddings, labels: Labels, train: Rows, test: Rows, seed: int) -> Labels:
+    from sklearn.neural_network import MLPClassifier
+
+    with quiet_threads():
+        known, asked = span_features(embeddings[train], embeddings[test])
+        return np.asarray(MLPClassifier(max_iter=500, random_state=seed).fit(known, labels[train]).predict(asked))
+
+
+def _stratified(folds: int) -> Any:
+    from sklearn.model_selection import StratifiedKFold
+
+    return StratifiedKFold(folds, shuffle=True, random_state=0)
+
+
+def _without(rows: tuple[Labelled, ...], excluded: frozenset[Document]) -> tuple[Labelled, ...]:
+    return tuple(row for row in rows if row.document not in excluded)

@@ -1,0 +1,168 @@
+"""Leakage: texts of a benchmark that the encoder was trained on.
+
+A benchmark's text leaks if a training article has it exactly (as its title, its body or both; compared in lower case, words only) or
+nearly: MinHash over shingles of five words, 128 permutations, estimated Jaccard similarity of at least 0.8 with the article's body or whole
+text, among candidates of 16 bands of 8 rows. Texts of fewer than 20 words are compared exactly only: their shingles are too few to
+estimate anything. Benchmark texts are held in memory and training articles streamed past them.
+"""
+
+import dataclasses
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from ..tasks.errors import InputError
+from ..tasks.jsonl import read_jsonl
+from .benchmark import Benchmark
+from .encoders import Document
+
+_WORD: Final = re.compile(r"\w+")
+_SHINGLE_WORDS: Final = 5
+_MIN_WORDS: Final = 20
+_PERMUTATIONS: Final = 128
+_BANDS: Final = 16
+_SIMILARITY: Final = 0.8
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Leakage:
+    """What of one benchmark's distinct texts lies in the training articles.
+
+    Attributes:
+      exact, near: the leaked documents; a document in ``exact`` is not in ``near``.
+      texts: how many distinct documents the benchmark has.
+      articles: how many training articles were read.
+    """
+
+    exact: frozenset[Document]
+    near: frozenset[Document]
+    texts: int
+    articles: int
+
+    @property
+    def leaked(self) -> frozenset[Document]:
+        return self.exact | self.near
+
+    def to_dict(self) -> dict[str, int]:
+        """Counts for the results manifest."""
+        return {"texts": self.texts, "exact": len(self.exact), "near": len(self.near), "training_articles": self.articles}
+
+
+def find_leakage(benchmarks: Sequence[Sequence[Document]], articles: Iterable[Document]) -> list[Leakage]:
+    """Leakage of each benchmark's documents, in one pass over the training articles."""
+    documents = list(dict.fromkeys(document for benchmark in benchmarks for document in benchmark))
+    by_text: dict[str, list[int]] = {}
+    by_band: dict[tuple[int, ...], list[int]] = {}
+    signatures: dict[int, list[int]] = {}
+    for number, document in enumerate(documents):
+        words = _words(document.text)
+        by_text.setdefault(" ".join(words), []).append(number)
+        if len(words) >= _MIN_WORDS:
+            signatures[number] = _signature(words)
+            for band in _bands(signatures[number]):
+                by_band.setdefault(band, []).append(number)
+    exact, near, count = set[int](), set[int](), 0
+    for article in articles:
+        count += 1
+        texts = [_words(text) for text in dict.fromkeys((article.title, article.body, article.text))]
+        for words in texts:
+            exact.update(by_text.get(" ".join(words), ()))
+        for words in texts:
+            if len(words) >= _MIN_WORDS:
+                near.update(_near(_signature(words), by_band, signatures))
+    numbers = {document: number for number, document in enumerate(documents)}
+    return [
+        Leakage(
+            frozenset(document for document in set(benchmark) if numbers[document] in exact),
+            frozenset(document for document in set(benchmark) if numbers[document] in near - exact),
+            len(set(benchmark)),
+            count,
+        )
+        for benchmark in benchmarks
+    ]
+
+
+def check_leakage(benchmarks: Sequence[Benchmark], path: str, *, drop: bool) -> tuple[list[Benchmark], dict[str, Any]]:
+    """Leakage of every benchmark from the articles at ``path``.
+
+    A benchmark that cannot be read is passed on as it is: its row will say why.
+
+    Args:
+      benchmarks: frozen dataclasses with the field ``excluded``.
+      path: see :func:`read_articles`.
+      drop: return benchmarks without their leaked texts.
+
+    Returns:
+      The benchmarks, and for the manifest the counts by benchmark.
+    """
+    readable: list[Any] = []
+    documents = []
+    for benchmark in benchmarks:
+        try:
+            documents.append(benchmark.documents())
+            readable.append(benchmark)
+        except InputError:
+            continue
+    found = {benchmark.name: leakage for benchmark, leakage in zip(readable, find_leakage(documents, read_articles(path)), strict=True)}
+    kept = {
+        benchmark.name: dataclasses.replace(benchmark, excluded=found[benchmark.name].leaked)
+        for benchmark in readable
+        if drop and found[benchmark.name].leaked
+    }
+    facts = {"articles": path, "dropped": drop, "benchmarks": {name: leakage.to_dict() for name, leakage in found.items()}}
+    return [kept.get(benchmark.name, benchmark) for benchmark in benchmarks], facts
+
+
+def read_articles(path: str) -> Iterator[Document]:
+    """Training articles with ``title`` and ``body``: JSONL (plain, ``.gz``, ``.zst``), a Parquet file, or a folder of Parquet shards.
+
+    Raises:
+      InputError: if nothing readable is there or a column is missing.
+    """
+    if not os.path.isdir(path) and not path.endswith(".parquet"):
+        for _, row in read_jsonl(path):
+            yield Document(str(row.get("title") or ""), str(row.get("body") or ""))
+        return
+    import pyarrow.dataset
+
+    try:
+        table = pyarrow.dataset.dataset(_parquet_files(path), format="parquet")
+        for batch in table.to_batches(columns=["title", "body"]):
+            for row in batch.to_pylist():
+                yield Document(row["title"] or "", row["body"] or "")
+    except (OSError, ValueError) as error:  # ArrowInvalid is a ValueError
+        raise InputError(f"not readable articles: {error}", path=path, remedy="give JSONL or Parquet with title and body") from error
+
+
+def _parquet_files(path: str) -> list[str]:
+    if not os.path.isdir(path):
+        return [path]
+    files = sorted(os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names if name.endswith(".parquet"))
+    if not files:
+        raise InputError("no .parquet files in the folder", path=path, remedy="give the articles that the encoder was trained on")
+    return files
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.lower())
+
+
+def _signature(words: list[str]) -> list[int]:
+    from rensa import RMinHash
+
+    minhash = RMinHash(num_perm=_PERMUTATIONS, seed=0)
+    minhash.update([" ".join(words[start : start + _SHINGLE_WORDS]) for start in range(len(words) - _SHINGLE_WORDS + 1)])
+    return list(minhash.digest())
+
+
+def _bands(signature: list[int]) -> Iterator[tuple[int, ...]]:
+    rows = _PERMUTATIONS // _BANDS
+    for band in range(_BANDS):
+        yield (band, *signature[band * rows : (band + 1) * rows])
+
+
+def _near(signature: list[int], by_band: dict[Any, list[int]], signatures: dict[int, list[int]]) -> set[int]:
+    candidates = {number for band in _bands(signature) for number in by_band.get(band, ())}
+    least = _SIMILARITY * _PERMUTATIONS
+    return {number for number in candidates if sum(map(int.__eq__, signature, signatures[number])) >= least}

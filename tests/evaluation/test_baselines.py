@@ -1,0 +1,159 @@
+"""LSA, word vectors, functions and sentence-transformers folders: vectors by hand, digests that follow the state, clear refusals."""
+
+import gzip
+import sys
+import types
+
+import numpy as np
+import pytest
+from newsembed.evaluation.baselines import FunctionEncoder, LsaEncoder, SentenceTransformerEncoder, WordVectorEncoder, is_function_spec
+from newsembed.evaluation.encoders import Document, TfidfEncoder, encode_checked
+from newsembed.tasks.errors import InputError
+
+DOCUMENTS = [Document("Storm hits coast", "Wind and rain."), Document("", "Storm: Rain on the coast"), Document("Budget vote", "Met.")]
+GLOVE = "storm 1 0\ncoast 0 1\nStorm 3 0\n. . 5 5\nrain 0 3\n"
+
+
+def test_lsa_with_all_dimensions_keeps_the_cosines_of_tfidf():
+    words = TfidfEncoder().encode(DOCUMENTS).toarray()
+    lsa = LsaEncoder(256).encode(DOCUMENTS)
+    assert lsa.shape == (3, 3)
+    assert lsa.dtype == np.float32
+    assert np.allclose(lsa @ lsa.T, words @ words.T, atol=1e-5)
+    assert LsaEncoder(2).encode(DOCUMENTS).shape == (3, 2)
+    assert np.array_equal(LsaEncoder(2).encode(DOCUMENTS), LsaEncoder(2).encode(DOCUMENTS))
+    assert LsaEncoder(2).digest != LsaEncoder(3).digest
+    with pytest.raises(InputError, match="positive"):
+        LsaEncoder(0)
+
+
+@pytest.mark.parametrize("header", ["", "5 2\n"])
+@pytest.mark.parametrize("suffix", ["txt", "txt.gz"])
+def test_word_vectors_are_averaged_by_hand(tmp_path, header, suffix):
+    path = tmp_path / f"v.{suffix}"
+    raw = (header + GLOVE).encode()
+    path.write_bytes(gzip.compress(raw) if suffix.endswith("gz") else raw)
+    rows = WordVectorEncoder(str(path)).encode(DOCUMENTS)
+    # "Storm" stands in the file as it is, "Rain" only in lower case; unknown words do not count.
+    assert rows.tolist() == [pytest.approx([1, 4 / 3]), pytest.approx([1, 4 / 3]), [0, 0]]
+
+
+def test_word_vectors_digest_follows_the_file(tmp_path):
+    (tmp_path / "a").write_text(GLOVE)
+    (tmp_path / "b").write_text(GLOVE.replace("3", "4"))
+    assert WordVectorEncoder(str(tmp_path / "a")).digest != WordVectorEncoder(str(tmp_path / "b")).digest
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "cannot be read"),
+        ("", "no word vector"),
+        ("3 2\n\x00\x01\x02 binary\n", "no word vector"),
+        ("storm 1 0\nrain 0\n", ":2: got 1 numbers, expected 2"),
+        ("storm 1 0\nrain 0 x\n", ":2: not a vector"),
+        ("foo 1 0\nbar 0 1\n", "no word of the documents"),
+    ],
+)
+def test_bad_word_vectors(tmp_path, text, message):
+    path = tmp_path / "v.txt"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(InputError, match=message):
+        WordVectorEncoder(str(path)).encode(DOCUMENTS)
+
+
+MODULE = """
+CALLS = []
+def encode(texts):
+    CALLS.append([len(text) for text in texts])
+    return [[len(text), text.count("a")] for text in texts]
+def short(texts):
+    return [[1.0]] * (len(texts) - 1)
+def flat(texts):
+    return [1.0] * len(texts)
+def nan(texts):
+    return [[float("nan")]] * len(texts)
+def ragged(texts):
+    return [[1.0] * (1 + (len(texts) > 5))] * len(texts)
+encode_v2 = lambda texts: encode(texts)
+encode_v2.digest = "weights-2"
+number = 3
+"""
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    (tmp_path / "my_encoders.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    yield "my_encoders"
+    sys.modules.pop("my_encoders", None)
+
+
+@pytest.mark.parametrize("name", ["my_encoders", "my_encoders.py"])
+def test_a_function_gets_batches_by_length_and_rows_come_back_in_order(module, name):
+    documents = [Document("a" * (1 + number * 7 % 100), "b") for number in range(150)]
+    encoder = FunctionEncoder(f"{name}:encode")
+    assert encoder.encode(documents).tolist() == [[len(d.text), d.text.count("a")] for d in documents]
+    calls = encoder._function.__globals__["CALLS"]
+    assert [len(call) for call in calls] == [64, 64, 22]
+    lengths = [length for call in calls for length in call]
+    assert lengths == sorted(lengths, reverse=True)
+
+
+def test_function_digest_follows_source_or_attribute(module, tmp_path):
+    first = FunctionEncoder("my_encoders.py:encode").digest
+    assert FunctionEncoder("my_encoders.py:encode_v2").digest.endswith("weights-2")
+    (tmp_path / "my_encoders.py").write_text(MODULE + "# changed\n")
+    assert FunctionEncoder("my_encoders.py:encode").digest != first
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("short", "for 3 texts"), ("flat", "expected \\[3, D\\]"), ("nan", "NaN"), ("absent", "no function"), ("number", "no function")],
+)
+def test_bad_functions(module, name, message):
+    with pytest.raises(InputError, match=message):
+        encode_checked(FunctionEncoder(f"my_encoders:{name}"), DOCUMENTS)
+
+
+def test_a_function_with_changing_width(module):
+    with pytest.raises(InputError, match="1 columns after 2"):
+        FunctionEncoder("my_encoders:ragged").encode(DOCUMENTS * 22)
+
+
+def test_function_specs(module, tmp_path):
+    assert is_function_spec("my_encoders:encode")
+    assert is_function_spec("my_encoders.py:encode")
+    assert not is_function_spec("model:work/model")
+    assert not is_function_spec("absent_module:encode")
+    with pytest.raises(InputError, match="cannot be imported"):
+        FunctionEncoder("absent_module:encode")
+
+
+def test_sentence_transformers_folder(tmp_path, monkeypatch):
+    class SentenceTransformer:
+        def __init__(self, folder, *, local_files_only):
+            assert local_files_only
+
+        def encode(self, texts, **_):
+            return np.array([[len(text), 1] for text in texts], np.float32)
+
+    fake = types.ModuleType("sentence_transformers")
+    fake.SentenceTransformer = SentenceTransformer
+    fake.__spec__ = object()
+    monkeypatch.setitem(sys.modules, "sentence_transformers", fake)
+    (tmp_path / "config.json").write_text("{}")
+    encoder = SentenceTransformerEncoder(str(tmp_path))
+    assert encoder.encode(DOCUMENTS)[:, 0].tolist() == [len(d.text) for d in DOCUMENTS]
+    before = encoder.digest
+    (tmp_path / "config.json").write_text("{ }")
+    assert SentenceTransformerEncoder(str(tmp_path)).digest != before
+
+
+def test_sentence_transformers_refuses_without_folder_or_library(tmp_path, monkeypatch):
+    with pytest.raises(InputError, match="no such folder"):
+        SentenceTransformerEncoder(str(tmp_path / "none"))
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(InputError, match="pip install sentence-transformers"):
+        SentenceTransformerEncoder(str(tmp_path))
