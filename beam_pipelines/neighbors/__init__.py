@@ -73,7 +73,7 @@ class NeighborsOptions:
         return Plan(counts, self.positive_days, self.negative_days, self.engine, self.exact_below)
 
 
-_BLOCKS_TOGETHER = 4
+_BLOCKS_TOGETHER = 2
 _PAIRS_WRITTEN_TOGETHER = 20_000
 
 

@@ -132,11 +132,13 @@ class FarSearch:
         there = self._there[space]
         count = min(self._plan.counts[self._side], len(there))
         step = max(1, _PAIRS_AT_ONCE // len(there))
+        days, day_of = np.unique(queries.days[asked], return_inverse=True)
+        is_far = np.abs(days[:, None] - self.candidates.days[there]) >= self._plan.negative_days
+        penalties = np.where(is_far, 0, -np.inf).astype(np.float32)
         found = []
-        for part in (asked[start : start + step] for start in range(0, len(asked), step)):
-            scores = queries.vectors[space][part] @ self.candidates.vectors[space][there].T
-            gaps = np.abs(queries.days[part][:, None] - self.candidates.days[there][None, :])
-            scores[gaps < self._plan.negative_days] = -np.inf
+        for start in range(0, len(asked), step):
+            scores = queries.vectors[space][asked[start : start + step]] @ self.candidates.vectors[space][there].T
+            scores += penalties[day_of[start : start + step]]
             found.append(highest(scores, count))
         return there[np.concatenate([rows for rows, _ in found])], np.concatenate([values for _, values in found])
 
