@@ -326,9 +326,11 @@ def start_state(
     remedy = "Name another step of that run: INITIAL_CHECKPOINT_PATH may be one checkpoints/<step>."
     try:
         wanted = _as_saved(params_path, layout.abstract)
-    except OSError as error:
+        _check_shapes(params_path, wanted)
+    except InputError:
+        raise  # it can be read and is of another model
+    except Exception as error:
         raise _damaged(params_path, error, remedy) from error
-    _check_shapes(params_path, wanted)
     check_same_model(os.path.dirname(os.path.dirname(folder)), config, vocabulary)
     try:
         with ocp.StandardCheckpointer() as checkpointer:
