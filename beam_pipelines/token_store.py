@@ -11,7 +11,6 @@ For each shard of articles four arrays lie side by side, mapped into memory and 
 The parts of a document are its title, its body, then its usable anchor texts.
 """
 
-import bisect
 import dataclasses
 import functools
 import itertools
@@ -24,7 +23,7 @@ from typing import Final
 import numpy as np
 
 from . import files
-from .shards import shard_of
+from .arrays import doc_id_of, read_array
 
 ARRAYS: Final = ("doc_ids", "languages", "first", "offsets", "ids")
 
@@ -81,16 +80,23 @@ class TokenStore:
         self._copies = tempfile.TemporaryDirectory(prefix="newsembed-tokens-") if "://" in folder else None
 
     def get(self, doc_id: str) -> DocumentTokens | None:
-        """The document, or ``None`` if no shard has it. Looks first where `shards.shard_of` would have put it."""
-        count = len(self._prefixes)
-        if not count:
+        """The document, or ``None`` if no shard has it."""
+        doc_ids, places, starts = self._index
+        wanted = np.uint64(int(doc_id, 16))
+        number = int(np.searchsorted(doc_ids, wanted))
+        if number == len(doc_ids) or doc_ids[number] != wanted:
             return None
-        likely = shard_of(doc_id, count)
-        for step in range(count):
-            found = self._shard((likely + step) % count).get(doc_id)
-            if found is not None:
-                return found
-        return None
+        place = int(places[number])
+        shard = int(np.searchsorted(starts, place, side="right")) - 1
+        return self._shard(shard).document(place - int(starts[shard]))
+
+    @functools.cached_property
+    def _index(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """All ids, sorted; the number of each over all shards; the first number of each shard. 16 bytes a document."""
+        parts = [read_array(f"{prefix}.doc_ids.npy") for prefix in self._prefixes]
+        doc_ids = np.concatenate([np.zeros(0, np.uint64), *parts])
+        places = np.argsort(doc_ids, kind="stable")
+        return doc_ids[places], places, np.cumsum([0, *map(len, parts[:-1])])
 
     def _shard(self, index: int) -> "_Shard":
         if index not in self._shards:
@@ -113,14 +119,11 @@ class _Shard:
         self._doc_ids, self._languages = arrays["doc_ids"], arrays["languages"]
         self._first, self._offsets, self._ids = arrays["first"], arrays["offsets"], arrays["ids"]
 
-    def get(self, doc_id: str) -> DocumentTokens | None:
-        wanted = int(doc_id, 16)
-        row = bisect.bisect_left(self._doc_ids, wanted)
-        if row == len(self._doc_ids) or int(self._doc_ids[row]) != wanted:
-            return None
+    def document(self, row: int) -> DocumentTokens:
         first, end = int(self._first[row]), int(self._first[row + 1])
         bounds = self._offsets[first : end + 1].tolist()
         parts = [np.array(self._ids[start:stop]) for start, stop in itertools.pairwise(bounds)]
+        doc_id = doc_id_of(int(self._doc_ids[row]))
         return DocumentTokens(doc_id, self._languages[row].decode("ascii"), parts[0], parts[1], tuple(parts[2:]))
 
 
