@@ -72,9 +72,8 @@ def join_processes(
 
 
 def _is_announced() -> bool:
-    if all(name in os.environ for name in _SLURM_STEP):
-        return int(os.environ["SLURM_NTASKS"]) > 1
-    return "," in os.environ.get(_TPU_HOSTS, "")
+    in_step = all(name in os.environ for name in _SLURM_STEP)
+    return (in_step and int(os.environ["SLURM_NTASKS"]) > 1) or "," in os.environ.get(_TPU_HOSTS, "")
 
 
 def check_joined() -> None:

@@ -3,8 +3,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import gin
@@ -19,28 +17,6 @@ from newsembed.training.run import main, run_training
 from toy_corpus import NUM_TOPICS, tiny_bindings, topics, triplet, write_corpus, write_sets, write_vocabulary
 
 PRETRAIN, TRAIN = ["runs/pretrain_demo.gin"], ["runs/train_demo.gin"]
-
-# Trains where TensorFlow cannot be imported and dies at step 5, as soon as the checkpoint of step 4 is complete.
-KILLED_RUN = """
-import os, signal, sys, time
-
-for name in ("tensorflow", "tensorflow_text", "seqio", "apache_beam"):
-    sys.modules[name] = None  # importing it raises ModuleNotFoundError
-from newsembed.training import mixture, run
-
-draw = mixture.MixtureBatches.draw
-
-def draw_or_die(self, step):
-    if step == 5:
-        for _ in range(600):
-            if os.path.isdir(sys.argv[1] + "/checkpoints/4"):
-                os.kill(os.getpid(), signal.SIGKILL)
-            time.sleep(0.1)
-    return draw(self, step)
-
-mixture.MixtureBatches.draw = draw_or_die
-run.run_training(["runs/train_demo.gin"], sys.argv[2:])
-"""
 
 
 @pytest.fixture(scope="module")
@@ -95,20 +71,6 @@ def test_a_model_folder_holds_what_others_read(trained, corpus):
     assert all(0 <= record["input_wait"] < 1 for record in records(trained) if "seconds_per_step" in record)
     # Two steps of warm-up to 1e-3, then linearly to 0 at the last step.
     assert [record["learning_rate"] for record in records(trained)] == pytest.approx([1e-3, 5e-3 / 6, 3e-3 / 6, 1e-3 / 6])
-
-
-def test_a_killed_run_without_tensorflow_ends_bit_identical(trained, corpus, pretrained, tmp_path):
-    folder = tmp_path / "killed"
-    bindings = tiny_bindings(folder, *corpus, TRAIN_STEPS=8, CHECKPOINT_PERIOD=4, INITIAL_CHECKPOINT_PATH=str(pretrained))
-    process = subprocess.run(
-        [sys.executable, "-c", KILLED_RUN, str(folder), *bindings], check=False, capture_output=True, text=True, timeout=300
-    )
-    assert process.returncode == -signal.SIGKILL, process.stderr
-    assert sorted(os.listdir(folder / "checkpoints")) == ["4"]
-    result = run_training(TRAIN, bindings)
-    assert result.origin.startswith("resumed from step 4")
-    assert_same(params(folder, 8), params(trained, 8))
-    assert timeless(folder) == timeless(trained)
 
 
 def test_sigterm_saves_and_the_same_command_continues(trained, corpus, pretrained, tmp_path, monkeypatch):

@@ -46,7 +46,7 @@ def run_together(folder, jobs):
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment) for command in commands
     ]
     try:
-        outputs = [process.communicate(timeout=400)[0] for process in started]
+        outputs = [process.communicate(timeout=900)[0] for process in started]
     finally:
         for process in started:
             process.kill()
