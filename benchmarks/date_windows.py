@@ -1,14 +1,17 @@
 """What searching where the answer can be gains: ``windowed`` against ``global`` neighbors at equal K, on growing parts of a corpus.
 
-    python benchmarks/date_windows.py work/vectors --documents 10000 50000 270000 --neighbors 10
+    python benchmarks/date_windows.py work/vectors work/clean/articles --documents 10000 50000 270000 --neighbors 10
 
 Both modes run the code of the neighbors job. Positives are pairs of different publishers within a day that pass the bars of ``triplets``, negatives
-pairs a year and more apart. ``windowed`` finds K of each, ``global`` K in all, of which those of fitting dates are left. The quality of positives
-is their evidence (how far they are above the bars) and the share that is above a bar by itself; negatives should be as hard: their mean
-similarity in the space searched best.
+pairs a year and more apart. ``windowed`` finds K of each, ``global`` K in all, of which those of fitting dates are left.
+
+Precision is judged by what no space of the search has seen, the TF-IDF similarity of the texts: the share of positives above the value that one in
+a thousand pairs of other publishers and the same days exceeds by chance. Beside it, the positives' evidence (how far they are above the bars).
+Negatives should be as hard: their mean similarity in the space searched best.
 """
 
 import argparse
+import itertools
 import tempfile
 import time
 from collections.abc import Iterator
@@ -21,6 +24,8 @@ from newsembed.beam_pipelines.neighbors.found import SPACES, keep_best
 from newsembed.beam_pipelines.neighbors.rows import Rows, concatenate, read_vectors, write_blocks
 from newsembed.beam_pipelines.neighbors.search import plan_tasks, run_task
 from newsembed.beam_pipelines.triplets.mine import TripletsOptions, evidence
+from scipy.sparse import csr_matrix
+from sklearn.feature_extraction.text import TfidfVectorizer
 
 
 def load(folder: str) -> tuple[Rows, dict[int, str]]:
@@ -47,39 +52,76 @@ def search(rows: Rows, options: NeighborsOptions) -> tuple[np.ndarray, float]:
     return keep_best(np.concatenate(found), options.plan().counts), time.process_time() - start
 
 
-def describe(pairs: np.ndarray, publishers: dict[int, str]) -> Iterator[float]:
-    """Positives, their mean evidence, the share above a bar by itself; negatives, their mean best similarity."""
+class Judge:
+    """Tells by their words whether two documents are about the same."""
+
+    def __init__(self, articles: str, rows: Rows, publishers: dict[int, str]) -> None:
+        columns = [pq.read_table(path, columns=["doc_id", "title", "body"]) for path in parquet.shard_paths(articles)]
+        texts = {
+            int(doc_id, 16): f"{title}\n{body[:1000]}"
+            for table in columns
+            for doc_id, title, body in zip(*(table.column(name).to_pylist() for name in ("doc_id", "title", "body")), strict=True)
+        }
+        ids = rows.ids.tolist()
+        self._row = {doc_id: row for row, doc_id in enumerate(ids)}
+        self._vectors: csr_matrix = TfidfVectorizer(sublinear_tf=True, min_df=2, max_df=0.1, dtype=np.float32).fit_transform(
+            [texts[doc_id] for doc_id in ids]
+        )
+        # Documents beside each other in the order of days are at most a day apart, or the corpus has no such pairs.
+        by_day = np.random.default_rng(0).permutation(len(ids))
+        by_day = by_day[np.argsort(rows.days[by_day], kind="stable")]
+        pairs = [
+            (ids[one], ids[other])
+            for one, other in itertools.pairwise(by_day)
+            if rows.days[other] - rows.days[one] <= 1 and publishers[ids[one]] != publishers[ids[other]]
+        ]
+        self._bar = float(np.quantile(self._similarity(pairs), 0.999))
+
+    def _similarity(self, pairs: list[tuple[int, int]]) -> np.ndarray:
+        ones, others = np.array([[self._row[one], self._row[other]] for one, other in pairs]).T
+        return np.asarray(self._vectors[ones].multiply(self._vectors[others]).sum(1)).ravel()
+
+    def share(self, pairs: list[tuple[int, int]]) -> float:
+        """The share of pairs that are more similar than all but one in a thousand of the same days."""
+        return float((self._similarity(pairs) > self._bar).mean())
+
+
+def describe(pairs: np.ndarray, publishers: dict[int, str], judge: Judge) -> Iterator[float]:
+    """Positives, the share judged right, their mean evidence; negatives, their mean best similarity."""
     _, first = np.unique(pairs[["query", "neighbor"]], return_index=True)
     pairs = pairs[first]
     near = pairs[np.abs(pairs["gap"]) <= 1]
     near = near[[publishers[one] != publishers[other] for one, other in near[["query", "neighbor"]].tolist()]]
     strengths = evidence(near["similarity"], TripletsOptions())
-    strengths = strengths[~np.isnan(strengths)]
+    near, strengths = near[~np.isnan(strengths)], strengths[~np.isnan(strengths)]
     far = pairs[np.abs(pairs["gap"]) >= 365]
-    yield from (len(strengths), strengths.mean(), (strengths >= 0).mean(), len(far), np.fmax.reduce(far["similarity"], axis=1).mean())
+    yield from (len(near), judge.share(near[["query", "neighbor"]].tolist()), strengths.mean())
+    yield from (len(far), np.fmax.reduce(far["similarity"], axis=1).mean())
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("vectors", help="folder of the vectors job")
+    parser.add_argument("articles", help="folder of clean articles")
     parser.add_argument("--documents", type=int, nargs="+", default=[10_000, 50_000])
     parser.add_argument("--neighbors", type=int, default=10, help="K")
     args = parser.parse_args()
     rows, publishers = load(args.vectors)
     order = np.random.default_rng(0).permutation(len(rows))
     print(
-        "| documents | mode | positives | evidence | alone above a bar | negatives | their similarity | CPU s |\n|---|---|---|---|---|---|---|---|"
+        "| documents | mode | positives | judged right | evidence | negatives | their similarity | CPU s |\n|---|---|---|---|---|---|---|---|"
     )
     for documents in sorted({min(count, len(rows)) for count in args.documents}):
         part = rows.take(np.sort(order[:documents]))
+        judge = Judge(args.articles, part, publishers)
         counts = []
         for mode in (DateMode.GLOBAL, DateMode.WINDOWED):
             options = NeighborsOptions(dates=mode, positives=args.neighbors, negatives=args.neighbors, neighbors=args.neighbors)
             pairs, seconds = search(part, options)
-            positives, strength, alone, negatives, similarity = describe(pairs, publishers)
+            positives, right, strength, negatives, similarity = describe(pairs, publishers, judge)
             counts.append((positives, negatives))
             print(
-                f"| {documents:,} | {mode.value} | {positives:,.0f} | {strength:.3f} | {alone:.3f} | {negatives:,.0f} | {similarity:.3f} | {seconds:.0f} |",
+                f"| {documents:,} | {mode.value} | {positives:,.0f} | {right:.3f} | {strength:.3f} | {negatives:,.0f} | {similarity:.3f} | {seconds:.0f} |",
                 flush=True,
             )
         (positives, negatives), (more_positives, more_negatives) = counts

@@ -43,7 +43,10 @@ STEPS = (
     ),
     Step("neighbors", {"vectors": "vectors"}),
     Step("triplets", {"articles": "clean", "neighbors": "neighbors"}),
-    Step("topics", {"articles": "clean", "hubs": "extract", "topics_file": "@topics_file"}),
+    Step(
+        "topics",
+        {"articles": "clean", "hubs": "extract", "entities": "entities", **{name: f"@{name}" for name in ("alias_file", "topics_file")}},
+    ),
     Step(
         "examples",
         {

@@ -3,11 +3,13 @@
 import collections
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from .tables import Alias
 from .tokens import words_of
 
-_LEAST_PRIOR = 0.5
+# An alias that means its likeliest entity less often than this means nothing by itself.
+LEAST_PRIOR: Final = 0.5
 
 
 class Linker:
@@ -70,7 +72,7 @@ class Linker:
                 if row in certain:
                     return row
         prior, row = meanings[0]
-        return row if prior >= _LEAST_PRIOR else None
+        return row if prior >= LEAST_PRIOR else None
 
 
 def _spaced(words: Sequence[str]) -> str:

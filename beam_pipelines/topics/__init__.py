@@ -9,12 +9,13 @@ from functools import partial
 
 from ...tasks.errors import InputError
 from .. import files
+from ..entities.tables import read_aliases
 from ..jobs import InputSpec, Job, JobRun
 from ..parquet import read_batches, read_records, read_stream, shard_paths
 from ..records import Hub, Rejection, TopicLabels
 from ..shards import Shard
 from ..texts import UNDETERMINED
-from .choose import Decision, Evidence, Verdict, choose, gather, hub_title, obey, rank_topics
+from .choose import Decision, Evidence, Verdict, choose, gather, hub_title, link_titles, obey, rank_topics
 from .review import TOPICS_FILE, read_review, write_review, write_tsv
 from .skew import LabelCount, LabelCounter, skew_rows, topic_totals
 
@@ -85,9 +86,13 @@ def run(job: JobRun) -> None:
     with the labels of each topic before and after sampling.
     """
     review = read_review(job.input("topics_file"), job.options.max_topics) if job.inputs["topics_file"] else None
+    entities, alias_file = job.inputs["entities"], job.inputs["alias_file"]
+    aliases = job.input("alias_file") if alias_file else f"{job.input('entities')}/aliases.tsv" if entities else ""
     paths = shard_paths(f"{job.input('articles')}/articles")
     hubs = files.list_files(f"{job.input('hubs')}/hubs/part-*.parquet")
-    job.map_shards("choose", partial(_choose_topics, paths=paths, review=review, options=job.options), [hubs], accounted=False)
+    job.map_shards(
+        "choose", partial(_choose_topics, paths=paths, aliases=aliases, review=review, options=job.options), [hubs], accounted=False
+    )
     job.map_shards("count", _count_labels, paths, accounted=False)
     job.map_shards("balance", partial(_balance, ratio=job.options.positive_ratio), [None], accounted=False)
     job.map_shards("label", _write_labels, paths)
@@ -118,14 +123,23 @@ def draw(doc_id: str, topic: str) -> float:
 
 
 def _choose_topics(
-    shard: Shard, hub_paths: Sequence[str], paths: Sequence[str], review: Mapping[str, Decision] | None, options: TopicsOptions
+    shard: Shard,
+    hub_paths: Sequence[str],
+    paths: Sequence[str],
+    aliases: str,
+    review: Mapping[str, Decision] | None,
+    options: TopicsOptions,
 ) -> None:
     hubs = sorted((hub for path in hub_paths for hub in read_records(path, Hub)), key=lambda hub: hub.hub_id)
     titles = {hub.hub_id: hub_title(hub) for hub in hubs}
     present, authored = _read_articles(paths, set(titles.values()))
     evidence = gather(hubs, titles, present)
     if review is None:
-        decisions = choose(evidence, authored, options.min_publishers, options.min_documents, options.max_topics)
+        entities = link_titles(evidence, read_aliases(aliases)) if aliases else {}
+        limits = {name: getattr(options, name) for name in ("min_publishers", "min_documents", "max_topics")}
+        decisions = choose(evidence, authored, entities, **limits)
+        if entities:
+            shard.tally("titles/of an entity", len(entities))
     else:
         decisions = obey(review, evidence)
     topics, names = shard.records(_TOPICS, Topic), rank_topics(decisions, evidence)
@@ -228,10 +242,14 @@ def _write_skew(shard: Shard, _: None) -> None:
 JOB = Job(
     name="topics",
     summary="document-topic labels from the hubs that list an article",
-    example="newsembed topics --articles work/clean --hubs work/extract --output work/topics",
+    example="newsembed topics --articles work/clean --hubs work/extract --entities work/entities --output work/topics",
     inputs=(
         InputSpec("articles", "folder that `newsembed clean` wrote"),
         InputSpec("hubs", "folder that `newsembed extract` wrote"),
+        InputSpec(
+            "entities", "folder that `newsembed entities` wrote: hubs whose titles name the same entity are of one topic", required=False
+        ),
+        InputSpec("alias_file", "your own alias table instead: TSV of alias, entity id, prior", required=False),
         InputSpec("topics_file", "copy of a topics.tsv that an earlier run wrote, edited by a person, to be obeyed", required=False),
     ),
     options=TopicsOptions,

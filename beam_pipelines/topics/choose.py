@@ -6,6 +6,8 @@ import enum
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from ..entities.linking import LEAST_PRIOR
+from ..entities.tables import Alias
 from ..records import Hub
 
 # Titles made of nothing but these words say where on a site one is, not what the articles are about.
@@ -150,28 +152,55 @@ def gather(hubs: Iterable[Hub], titles: Mapping[str, str], present: Collection[s
     return dict(found)
 
 
+def link_titles(titles: Iterable[str], aliases: Iterable[Alias]) -> dict[str, str]:
+    """The entity that each title names, of those that are as a whole an alias, in any case; what is likelier to mean another is left out."""
+    meanings: dict[str, list[tuple[float, str]]] = collections.defaultdict(list)
+    for alias in aliases:
+        meanings[_plain(alias.alias)].append((alias.prior, alias.entity))
+    # Of equal priors the first by name, whatever the order of the table.
+    best = {title: min(meanings[title], key=lambda meaning: (-meaning[0], meaning[1])) for title in titles if title in meanings}
+    return {title: entity for title, (prior, entity) in best.items() if prior >= LEAST_PRIOR}
+
+
 def choose(
-    evidence: Mapping[str, Evidence], authored: Mapping[str, Collection[str]], min_publishers: int, min_documents: int, max_topics: int
+    evidence: Mapping[str, Evidence],
+    authored: Mapping[str, Collection[str]],
+    entities: Mapping[str, str],
+    *,
+    min_publishers: int,
+    min_documents: int,
+    max_topics: int,
 ) -> dict[str, Decision]:
-    """Decides on every title, by rules; each kept title is a topic of its own.
+    """Decides on every title, by rules; titles of one entity are one topic, every other kept title is a topic of its own.
+
+    A topic bears the most documented of its titles.
 
     Args:
       evidence: by title.
       authored: ids of the articles that an author of this name wrote, by title.
-      min_publishers: publishers that must have a hub of the title.
+      entities: entity by title, see :func:`link_titles`.
+      min_publishers: publishers that must have a hub of the topic.
       min_documents: articles that its hubs must list.
       max_topics: the most documented are kept (the paper has 600).
     """
-    decided = {}
-    for title, one in evidence.items():
-        verdict = _verdict(title, one, authored.get(title, ()))
-        if verdict is Verdict.KEPT and len(one.publishers) < min_publishers:
+    verdicts = {title: _verdict(title, one, authored.get(title, ())) for title, one in evidence.items()}
+    groups: dict[tuple[bool, str], list[str]] = collections.defaultdict(list)
+    for title, verdict in verdicts.items():
+        if verdict is Verdict.KEPT:
+            groups[title in entities, entities.get(title, title)].append(title)
+    decided = {title: Decision(title, verdict) for title, verdict in verdicts.items()}
+    for titles in groups.values():
+        topic = min(titles, key=lambda title: (-len(evidence[title].documents), title))
+        verdict = Verdict.KEPT
+        if len(set().union(*(evidence[title].publishers for title in titles))) < min_publishers:
             verdict = Verdict.FEW_PUBLISHERS
-        if verdict is Verdict.KEPT and len(one.documents) < min_documents:
+        elif len(set().union(*(evidence[title].documents for title in titles))) < min_documents:
             verdict = Verdict.FEW_DOCUMENTS
-        decided[title] = Decision(title, verdict)
-    for title in rank_topics(decided, evidence)[max_topics:]:
-        decided[title] = Decision(title, Verdict.OVER_LIMIT)
+        decided.update((title, Decision(topic, verdict)) for title in titles)
+    over = set(rank_topics(decided, evidence)[max_topics:])
+    for title, decision in decided.items():
+        if decision.verdict is Verdict.KEPT and decision.topic in over:
+            decided[title] = dataclasses.replace(decision, verdict=Verdict.OVER_LIMIT)
     return decided
 
 

@@ -9,9 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from newsembed.beam_pipelines import jobs, parquet
+from newsembed.beam_pipelines.entities.tables import Alias
 from newsembed.beam_pipelines.records import Article, Hub, TopicLabels, make_doc_id
 from newsembed.beam_pipelines.topics import JOB, TopicsOptions, draw, keep_shares, labels_of
-from newsembed.beam_pipelines.topics.choose import Decision, Evidence, Verdict, choose, gather, hub_title, normalize_title, obey
+from newsembed.beam_pipelines.topics.choose import (
+    Decision,
+    Evidence,
+    Verdict,
+    choose,
+    gather,
+    hub_title,
+    link_titles,
+    normalize_title,
+    obey,
+)
 from newsembed.beam_pipelines.topics.review import read_review, write_review
 from newsembed.beam_pipelines.topics.skew import LabelCount, skew_rows
 from newsembed.tasks.errors import InputError
@@ -61,14 +72,18 @@ HUBS = [
 ]
 
 
-def decide(hubs, authored=None, min_publishers=2, min_documents=4, max_topics=600):
+def decide(hubs, authored=None, entities=None, **limits):
     titles = {one.hub_id: hub_title(one) for one in hubs}
-    decisions = choose(gather(hubs, titles, set(ids(*range(20)))), authored or {}, min_publishers, min_documents, max_topics)
-    return {title: decision.verdict for title, decision in decisions.items()}
+    limits = {"min_publishers": 2, "min_documents": 4, "max_topics": 600} | limits
+    return choose(gather(hubs, titles, set(ids(*range(20)))), authored or {}, entities or {}, **limits)
+
+
+def verdicts(hubs, authored=None, **limits):
+    return {title: decision.verdict for title, decision in decide(hubs, authored, **limits).items()}
 
 
 def test_every_title_has_a_verdict():
-    assert decide(HUBS, {"ann lee": ids(0, 10)}, max_topics=1) == {
+    assert verdicts(HUBS, {"ann lee": ids(0, 10)}, max_topics=1) == {
         "sports": Verdict.KEPT,
         "politics": Verdict.OVER_LIMIT,
         "archive 2021/07": Verdict.DATE,
@@ -77,7 +92,7 @@ def test_every_title_has_a_verdict():
         "chess": Verdict.FEW_PUBLISHERS,
         "": Verdict.EMPTY,
     }
-    assert decide(HUBS, min_documents=7)["politics"] is Verdict.FEW_DOCUMENTS
+    assert verdicts(HUBS, min_documents=7)["politics"] is Verdict.FEW_DOCUMENTS
 
 
 @pytest.mark.parametrize(
@@ -100,21 +115,45 @@ def test_every_title_has_a_verdict():
     ],
 )
 def test_dates_furniture_and_bylines_are_told_by_their_words(title, verdict):
-    assert set(decide([hub(1, "a.example", title, ids(*range(9))), hub(2, "b.example", title, ())]).values()) == {verdict}
+    assert set(verdicts([hub(1, "a.example", title, ids(*range(9))), hub(2, "b.example", title, ())]).values()) == {verdict}
 
 
 def test_authors_are_told_by_their_articles_or_their_pages():
     page = [hub(1, "a.example", "Bo Chen", ids(1, 2, 3, 4), "http://a.example/author/bo-chen"), hub(2, "b.example", "Bo Chen", ())]
-    assert decide(page) == {"bo chen": Verdict.KEPT}  # half of the pages only
-    assert decide(page[:1], min_publishers=1) == {"bo chen": Verdict.AUTHOR}
-    assert decide(page, {"bo chen": ids(1, 2)}) == {"bo chen": Verdict.AUTHOR}
-    assert decide(page, {"bo chen": ids(1, 9)}) == {"bo chen": Verdict.KEPT}  # a desk that signs an article here and there
+    assert verdicts(page) == {"bo chen": Verdict.KEPT}  # half of the pages only
+    assert verdicts(page[:1], min_publishers=1) == {"bo chen": Verdict.AUTHOR}
+    assert verdicts(page, {"bo chen": ids(1, 2)}) == {"bo chen": Verdict.AUTHOR}
+    assert verdicts(page, {"bo chen": ids(1, 9)}) == {"bo chen": Verdict.KEPT}  # a desk that signs an article here and there
 
 
 def test_a_front_page_is_named_after_its_site():
     front = hub(1, "a.example", "Six dead in crash", ids(*range(9)), "https://www.a.example/")
     assert hub_title(front) == "a.example"
-    assert decide([front], min_publishers=1) == {"a.example": Verdict.SITE_NAME}
+    assert verdicts([front], min_publishers=1) == {"a.example": Verdict.SITE_NAME}
+
+
+def test_titles_that_name_one_entity_are_one_topic():
+    aliases = [
+        Alias("Donald Trump", "Q1", 1.0, "Donald Trump"),
+        Alias("TRUMP", "Q1", 0.9, ""),
+        Alias("Trump", "Q2", 0.1, ""),
+        Alias("Paris", "Q3", 0.4, ""),
+    ]
+    entities = link_titles(["donald trump", "trump", "trump tower", "paris"], aliases)
+    assert entities == {"donald trump": "Q1", "trump": "Q1"}
+    page = [
+        hub(21, "a.example", "Donald Trump", ids(0, 1)),
+        hub(22, "b.example", "Trump", ids(10, 11, 12)),
+        hub(23, "b.example", "Trump Tower", ids(10)),
+    ]
+    assert set(verdicts(page).values()) == {Verdict.FEW_PUBLISHERS}
+    found = decide(page, entities=entities)
+    assert found["donald trump"] == found["trump"] == Decision("trump", Verdict.KEPT)
+    assert found["trump tower"] == Decision("trump tower", Verdict.FEW_PUBLISHERS)
+    # A verdict is the title's own: an author of that name takes nothing from the topic but the page.
+    assert decide(page, {"donald trump": ids(0, 1)}, entities)["trump"].verdict is Verdict.FEW_PUBLISHERS
+    over = decide([*page, *HUBS[:2]], entities=entities, max_topics=1)
+    assert over["trump"].verdict is over["donald trump"].verdict is Verdict.OVER_LIMIT
 
 
 def test_negatives_need_a_hub_of_the_same_publisher():
@@ -139,7 +178,7 @@ def test_skew_is_by_topic_and_language():
     ]
 
 
-def run(tmp_path, options, hubs=HUBS, *, topics_file=None, output="out", shards=1):
+def run(tmp_path, options, hubs=HUBS, *, topics_file=None, alias_file=None, output="out", shards=1):
     hubs_of = {number: tuple(one.hub_id for one in hubs if ids(number)[0] in one.doc_ids) for number in range(20)}
     articles = [
         Article(
@@ -166,6 +205,8 @@ def run(tmp_path, options, hubs=HUBS, *, topics_file=None, output="out", shards=
     inputs = {"articles": [str(tmp_path / f"clean{shards}")], "hubs": [str(tmp_path / "extract")]}
     if topics_file:
         inputs["topics_file"] = [str(topics_file)]
+    if alias_file:
+        inputs["alias_file"] = [str(alias_file)]
     manifest = jobs.execute(JOB, inputs, str(tmp_path / output), options, ONE).manifest
     assert manifest["counts"]["in"] == manifest["counts"]["out"] + sum(manifest["counts"]["rejected"].values())
     return manifest, list(parquet.read_stream(str(tmp_path / output / "labels"), TopicLabels))
@@ -287,6 +328,23 @@ def test_titles_with_one_topic_are_one_topic(tmp_path):
     ]
 
 
+def test_hubs_of_one_entity_are_united_and_the_review_says_so(tmp_path):
+    table = tmp_path / "aliases.tsv"
+    table.write_text("Sport\tQ1\t1\tSport\nSports\tQ1\t1\tSport\n")
+    hubs = [hub(1, "a.example", "Sport", ids(*range(6))), hub(2, "b.example", "Sports", ids(*range(10, 16)))]
+    options = TopicsOptions(min_documents=4)
+    _, apart = run(tmp_path, options, hubs, output="apart")
+    manifest, united = run(tmp_path, options, hubs, alias_file=table, output="united")
+    assert apart == []
+    assert {topic for labels in united for topic in labels.topics} == {0}
+    assert manifest["counts"]["tallies"]["titles/of an entity"] == 2
+    rows = rows_of(tmp_path / "united/topics.tsv")
+    assert [(row["topic_id"], row["topic"], row["title"]) for row in rows] == [("0", "sport", "sport"), ("0", "sport", "sports")]
+    table.write_text("Sport\tQ1\ttwice\n")
+    with pytest.raises(InputError, match=r"aliases.tsv.*line 1.*prior"):
+        run(tmp_path, options, hubs, alias_file=table, output="broken")
+
+
 def test_another_corpus_than_the_reviewed_one():
     review = {"sports": Decision("sports", Verdict.KEPT), "old": Decision("old", Verdict.KEPT), "dull": Decision("dull", Verdict.DROPPED)}
     assert obey(review, {"sports": Evidence(), "new": Evidence()}) == {
@@ -361,12 +419,15 @@ TITLES = st.one_of(
 )
 
 
-@given(st.lists(st.tuples(TITLES, st.sampled_from(["a.example", "b.example", "Süd Post", ""])), max_size=12))
-def test_every_hub_is_counted_once_and_every_table_is_read_back(found):
+@given(
+    st.lists(st.tuples(TITLES, st.sampled_from(["a.example", "b.example", "Süd Post", ""])), max_size=12),
+    st.dictionaries(st.sampled_from(["sports", "us", "# tag", "home"]), st.sampled_from(["sports", "Q1"])),
+)
+def test_every_hub_is_counted_once_and_every_table_is_read_back(found, entities):
     hubs = [hub(number, publisher, title, ids(number)) for number, (title, publisher) in enumerate(found)]
     titles = {one.hub_id: hub_title(one) for one in hubs}
     evidence = gather(hubs, titles, set(ids(*range(12))))
-    decisions = choose(evidence, {}, 1, 1, 3)
+    decisions = choose(evidence, {}, entities, min_publishers=1, min_documents=1, max_topics=3)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "topics.tsv")
         write_review(str(path), decisions, evidence)

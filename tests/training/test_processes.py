@@ -80,9 +80,9 @@ def world(tmp_path_factory):
         folder,
         [
             weak("together"),
-            weak("stopped") | {"stop_at": 4},
-            weak("stopped"),
-            weak("handed_over"),
+            weak("stopped", EVAL_PERIOD=0) | {"stop_at": 4},
+            weak("stopped", EVAL_PERIOD=0),
+            weak("handed_over", EVAL_PERIOD=0),
             weak("model_parallel", MODEL_PARALLEL=2),
             pretrain("together_pretrained"),
         ],

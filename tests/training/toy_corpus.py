@@ -125,6 +125,7 @@ def tiny_bindings(model_dir: Path, data_dir: str, vocabulary: str, **changes: ob
         "WHITENING_ROWS": 0,
         "NUM_TOPICS": NUM_TOPICS,
         "DROPOUT_RATE": 0.1,
+        "EncoderConfig.num_layers": 1,
         "EncoderConfig.hidden_size": 16,
         "EncoderConfig.mlp_size": 32,
         "EncoderConfig.embedding_size": 16,
