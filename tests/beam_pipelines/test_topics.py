@@ -331,15 +331,19 @@ def test_titles_with_one_topic_are_one_topic(tmp_path):
 def test_hubs_of_one_entity_are_united_and_the_review_says_so(tmp_path):
     table = tmp_path / "aliases.tsv"
     table.write_text("Sport\tQ1\t1\tSport\nSports\tQ1\t1\tSport\n")
-    hubs = [hub(1, "a.example", "Sport", ids(*range(6))), hub(2, "b.example", "Sports", ids(*range(10, 16)))]
+    hubs = [hub(1, "a.example", "Sport", ids(*range(6))), hub(2, "b.example", "Sports", ids(*range(10, 16))), *HUBS[2:4]]
     options = TopicsOptions(min_documents=4)
     _, apart = run(tmp_path, options, hubs, output="apart")
     manifest, united = run(tmp_path, options, hubs, alias_file=table, output="united")
-    assert apart == []
-    assert {topic for labels in united for topic in labels.topics} == {0}
+    assert apart == []  # one topic, and so no negatives
+    assert {topic for labels in united for topic in labels.topics} == {0, 1}
     assert manifest["counts"]["tallies"]["titles/of an entity"] == 2
     rows = rows_of(tmp_path / "united/topics.tsv")
-    assert [(row["topic_id"], row["topic"], row["title"]) for row in rows] == [("0", "sport", "sport"), ("0", "sport", "sports")]
+    assert [(row["topic_id"], row["topic"], row["title"]) for row in rows] == [
+        ("0", "sport", "sport"),
+        ("0", "sport", "sports"),
+        ("1", "politics", "politics"),
+    ]
     table.write_text("Sport\tQ1\ttwice\n")
     with pytest.raises(InputError, match=r"aliases.tsv.*line 1.*prior"):
         run(tmp_path, options, hubs, alias_file=table, output="broken")
