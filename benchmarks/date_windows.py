@@ -19,10 +19,10 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow.parquet as pq
 from newsembed.beam_pipelines import parquet
-from newsembed.beam_pipelines.neighbors import _BLOCKS_TOGETHER, _SIDES, DateMode, NeighborsOptions
+from newsembed.beam_pipelines.neighbors import DateMode, NeighborsOptions
 from newsembed.beam_pipelines.neighbors.found import SPACES, keep_best
 from newsembed.beam_pipelines.neighbors.rows import Rows, concatenate, read_vectors, write_blocks
-from newsembed.beam_pipelines.neighbors.search import plan_tasks, run_task
+from newsembed.beam_pipelines.neighbors.search import run_task
 from newsembed.beam_pipelines.triplets.mine import TripletsOptions, evidence
 from scipy.sparse import csr_matrix
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -47,7 +47,7 @@ def search(rows: Rows, options: NeighborsOptions) -> tuple[np.ndarray, float]:
         write_blocks(workspace, 0, rows, options.block_days)
         documents = dict(zip(*(part.tolist() for part in np.unique(rows.days // options.block_days, return_counts=True)), strict=True))
         found = []
-        for task in plan_tasks(documents, _SIDES[options.dates], _BLOCKS_TOGETHER, options.max_index_rows):
+        for task in options.tasks(documents):
             found += list(run_task(task, options.plan(), workspace, options.block_days, lambda _: None))
     return keep_best(np.concatenate(found), options.plan().counts), time.process_time() - start
 

@@ -46,7 +46,7 @@ def measure(engine: Engine, path: str, count: int) -> dict[str, object]:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with threadpool_limits(1):
         start = time.process_time()
-        index = build_index(vectors, engine, exact_below=0)
+        index = build_index(vectors, engine, 0, len(queries))
         built = time.process_time()
         index.search(queries[:10], count)
         begin = time.process_time()

@@ -9,6 +9,7 @@ import collections
 import dataclasses
 import enum
 import functools
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -39,6 +40,9 @@ _SIDES = {
     DateMode.GLOBAL: (Side.GLOBAL,),
     DateMode.BOTH: (Side.POSITIVE, Side.NEGATIVE, Side.GLOBAL),
 }
+
+
+_BLOCKS_TOGETHER = 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,8 +76,11 @@ class NeighborsOptions:
         counts = {Side.POSITIVE: self.positives, Side.NEGATIVE: self.negatives, Side.GLOBAL: self.neighbors}
         return Plan(counts, self.positive_days, self.negative_days, self.engine, self.exact_below)
 
+    def tasks(self, documents: Mapping[int, int]) -> list[Task]:
+        """The searches for a corpus of so many documents by block."""
+        return plan_tasks(documents, _SIDES[self.dates], _BLOCKS_TOGETHER, self.max_index_rows, self.block_days, self.negative_days)
 
-_BLOCKS_TOGETHER = 2
+
 _PAIRS_WRITTEN_TOGETHER = 20_000
 
 
@@ -83,7 +90,7 @@ def run(job: JobRun) -> None:
     shards = list(zip(*(parquet.shard_paths(f"{job.input('vectors')}/{space.value}") for space in SPACES), strict=True))
     count = len(shards)
     job.map_shards("partition", functools.partial(_partition, options.block_days, count), shards)
-    tasks = plan_tasks(_documents_by_block(job.workspace), _SIDES[options.dates], _BLOCKS_TOGETHER, options.max_index_rows)
+    tasks = options.tasks(_documents_by_block(job.workspace))
     job.map_shards("search", functools.partial(_search, options, count), tasks, accounted=False)
     job.map_shards("merge", functools.partial(_merge, options), range(count))
 

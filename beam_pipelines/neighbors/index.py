@@ -18,6 +18,8 @@ from ..entities.tables import Floats
 
 Rows = np.ndarray[Any, np.dtype[np.int64]]
 _SCORES_AT_ONCE = 8_000_000  # 32 MB, and twice as much to sort them
+# ScaNN builds at 180 us a row; exact search takes 20 ns for a row and query (192 dimensions, one core).
+_QUERIES_WORTH_BUILDING = 9_000
 # Of ScaNN's search, so that recall@50 is at least 0.95 at 20,000 and at 200,000 rows; see benchmarks/neighbor_engines.py.
 _FEWEST_LEAVES = 16
 _FEWEST_RESCORED = 100
@@ -32,13 +34,19 @@ class Engine(enum.StrEnum):
     FAISS = "faiss"
 
 
-def choose_engine(engine: Engine, rows: int, exact_below: int) -> Engine:
+def choose_engine(engine: Engine, rows: int, exact_below: int, queries: int) -> Engine:
     """The engine for an index of so many rows: exact for few, else ScaNN, or faiss on platforms without a ScaNN wheel.
+
+    Args:
+      engine: who is asked for; ``auto`` is exact also where there are too few queries to win back the building of an index.
+      rows: of the index.
+      exact_below: rows below which search is exact.
+      queries: that will be searched for.
 
     Raises:
       InputError: if the named engine is not installed, or none is that could take so many rows.
     """
-    if engine is Engine.EXACT or rows < exact_below:
+    if engine is Engine.EXACT or rows < exact_below or (engine is Engine.AUTO and queries < _QUERIES_WORTH_BUILDING):
         return Engine.EXACT
     wanted = (Engine.SCANN, Engine.FAISS) if engine is Engine.AUTO else (engine,)
     for candidate in wanted:
@@ -180,9 +188,9 @@ class FaissIndex(Index):
 _CLASSES: dict[Engine, type[Index]] = {Engine.EXACT: ExactIndex, Engine.SCANN: ScannIndex, Engine.FAISS: FaissIndex}
 
 
-def build_index(vectors: Floats, engine: Engine = Engine.AUTO, exact_below: int = 4_000) -> Index:
+def build_index(vectors: Floats, engine: Engine, exact_below: int, queries: int) -> Index:
     """Builds an index of float32 ``[N, D]`` with the engine that fits, see :func:`choose_engine`."""
-    return _CLASSES[choose_engine(engine, len(vectors), exact_below)].build(vectors)
+    return _CLASSES[choose_engine(engine, len(vectors), exact_below, queries)].build(vectors)
 
 
 def save_index(index: Index, folder: str) -> None:
@@ -205,17 +213,22 @@ def _parts(queries: Floats, rows: int) -> list[Floats]:
 
 def highest(scores: Floats, count: int) -> tuple[Rows, Floats]:
     """The ``count`` highest scores of each row; of equal ones the lower column first."""
-    if count == scores.shape[1]:
-        columns = np.argsort(-scores, axis=1, kind="stable")
+    queries, width = scores.shape
+    if count < width:
+        lowest = np.partition(scores, width - count, axis=1)[:, width - count, None]
+        chosen = scores >= lowest
+        # Many scores may equal the lowest that is wanted; image vectors have few values.
+        tied = np.flatnonzero(np.count_nonzero(chosen, axis=1) > count)
+        if len(tied):
+            higher, equal = scores[tied] > lowest[tied], scores[tied] == lowest[tied]
+            missing = count - np.count_nonzero(higher, axis=1, keepdims=True)
+            chosen[tied] = higher | (equal & (np.cumsum(equal, axis=1) <= missing))
+        columns = np.nonzero(chosen)[1].reshape(queries, count)
     else:
-        columns = np.argpartition(-scores, count - 1, axis=1)[:, :count]
-        lowest = np.take_along_axis(scores, columns, axis=1).min(axis=1, keepdims=True)
-        # A partition takes any of the equal scores at its edge; image vectors have many.
-        for row in np.flatnonzero((scores >= lowest).sum(axis=1) > count):
-            columns[row] = np.argsort(-scores[row], kind="stable")[:count]
-        columns = np.sort(columns, axis=1)
-        columns = np.take_along_axis(columns, np.argsort(-np.take_along_axis(scores, columns, axis=1), axis=1, kind="stable"), axis=1)
-    return columns.astype(np.int64), np.take_along_axis(scores, columns, axis=1)
+        columns = np.tile(np.arange(width), (queries, 1))
+    values = np.take_along_axis(scores, columns, axis=1)
+    order = np.argsort(-values, axis=1, kind="stable")
+    return np.take_along_axis(columns, order, axis=1), np.take_along_axis(values, order, axis=1)
 
 
 def _padded(values: np.ndarray[Any, Any], count: int, filler: float) -> np.ndarray[Any, Any]:

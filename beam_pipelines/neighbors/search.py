@@ -44,12 +44,14 @@ class Task:
       side: what to search for.
       blocks: blocks of the candidates.
       query_blocks: blocks of the queries.
+      queries: number of documents in ``query_blocks``.
       part: of ``parts`` hash shards, the candidates with ``id % parts == part``.
     """
 
     side: Side
     blocks: tuple[int, ...]
     query_blocks: tuple[int, ...]
+    queries: int
     part: int = 0
     parts: int = 1
 
@@ -71,7 +73,7 @@ def _search_all(queries: Rows, candidates: Rows, space: Space, side: Side, plan:
     asked, there = queries.having(space), candidates.having(space)
     if not len(asked) or not len(there):
         return np.zeros(0, FOUND)
-    index = build_index(candidates.vectors[space][there], plan.engine, plan.exact_below)
+    index = build_index(candidates.vectors[space][there], plan.engine, plan.exact_below, len(asked))
     # One more than wanted, since a document finds itself.
     hits, _ = index.search(queries.vectors[space][asked], plan.counts[side] + 1)
     valid = hits.ravel() >= 0
@@ -85,10 +87,12 @@ class FarSearch:
       candidates: documents of one block.
       plan: what to search.
       side: NEGATIVE for documents far from the query's day only, GLOBAL for all.
+      queries: how many there will be, for the choice of the engine.
     """
 
-    def __init__(self, candidates: Rows, plan: Plan, side: Side) -> None:
+    def __init__(self, candidates: Rows, plan: Plan, side: Side, queries: int) -> None:
         self.candidates = candidates
+        self._queries = queries
         self._plan = plan
         self._side = side
         self._there = {space: there for space in Space if len(there := candidates.having(space))}
@@ -97,7 +101,7 @@ class FarSearch:
     def engines(self) -> Iterator[Engine]:
         """The engine of every index."""
         for there in self._there.values():
-            yield choose_engine(self._plan.engine, len(there), self._plan.exact_below)
+            yield choose_engine(self._plan.engine, len(there), self._plan.exact_below, self._queries)
 
     def search(self, queries: Rows, asked: Any, space: Space) -> tuple[Any, Floats]:
         """The nearest candidates in one space.
@@ -122,7 +126,8 @@ class FarSearch:
     def _by_index(self, queries: Rows, asked: Any, space: Space) -> tuple[Any, Floats]:
         there = self._there[space]
         if space not in self._indexes:
-            self._indexes[space] = build_index(self.candidates.vectors[space][there], self._plan.engine, self._plan.exact_below)
+            vectors = self.candidates.vectors[space][there]
+            self._indexes[space] = build_index(vectors, self._plan.engine, self._plan.exact_below, self._queries)
         # One more than wanted, since in a search of all days a document finds itself.
         hits, similarities = self._indexes[space].search(queries.vectors[space][asked], self._plan.counts[self._side] + 1)
         return there[hits], np.where(hits >= 0, similarities, -np.inf)
@@ -186,7 +191,7 @@ def run_task(task: Task, plan: Plan, workspace: str, block_days: int, note: Call
     searches = []
     for block in task.blocks if task.side is Side.NEGATIVE else [None]:
         candidates = read_blocks(workspace, task.blocks if block is None else [block])
-        searches.append(FarSearch(candidates.take(candidates.ids % np.uint64(task.parts) == task.part), plan, task.side))
+        searches.append(FarSearch(candidates.take(candidates.ids % np.uint64(task.parts) == task.part), plan, task.side, task.queries))
         for engine in searches[-1].engines():
             note(engine.value)
     for query_block in task.query_blocks:
@@ -196,25 +201,38 @@ def run_task(task: Task, plan: Plan, workspace: str, block_days: int, note: Call
             yield search_far(searches, part, task.side, plan)
 
 
-def plan_tasks(documents: Mapping[int, int], sides: Sequence[Side], blocks_together: int, most_rows: int) -> list[Task]:
-    """Cuts the work into tasks.
+def plan_tasks(
+    documents: Mapping[int, int], sides: Sequence[Side], blocks_together: int, most_rows: int, block_days: int, negative_days: int
+) -> list[Task]:
+    """Cuts the work into tasks, the longest first, so that workers end at about the same time.
 
     Args:
       documents: number of documents by block.
       sides: what to search for.
       blocks_together: blocks of one task, whose results are merged at once.
       most_rows: rows of one index; larger sets are split by hash.
+      block_days: days of a block.
+      negative_days: smallest day gap of a negative.
     """
     blocks = sorted(documents)
     groups: dict[int, list[int]] = {}
     for block in blocks:
         groups.setdefault(block // blocks_together, []).append(block)
-    tasks = [Task(Side.POSITIVE, (block,), (block,)) for block in blocks if Side.POSITIVE in sides]
+    tasks = [Task(Side.POSITIVE, (block,), (block,), documents[block]) for block in blocks if Side.POSITIVE in sides]
     if Side.NEGATIVE in sides:
         for group in groups.values():
+            far = tuple(block for block in blocks if any((abs(block - other) + 1) * block_days > negative_days for other in group))
             parts = -(-max(documents[block] for block in group) // most_rows)
-            tasks += [Task(Side.NEGATIVE, tuple(group), tuple(blocks), part, parts) for part in range(parts)]
+            queries = sum(documents[block] for block in far)
+            tasks += [Task(Side.NEGATIVE, tuple(group), far, queries, part, parts) for part in range(parts) if far]
     if Side.GLOBAL in sides and blocks:
-        parts = -(-sum(documents.values()) // most_rows)
-        tasks += [Task(Side.GLOBAL, tuple(blocks), tuple(blocks), part, parts) for part in range(parts)]
-    return tasks
+        rows = sum(documents.values())
+        parts = -(-rows // most_rows)
+        tasks += [Task(Side.GLOBAL, tuple(blocks), tuple(blocks), rows, part, parts) for part in range(parts)]
+    return sorted(tasks, key=lambda task: -_scores(task, documents, block_days))
+
+
+def _scores(task: Task, documents: Mapping[int, int], block_days: int) -> float:
+    """Pairs of documents that a task looks at: roughly its time."""
+    candidates = sum(documents[block] for block in task.blocks) / task.parts
+    return task.queries * candidates / (block_days if task.side is Side.POSITIVE else 1)

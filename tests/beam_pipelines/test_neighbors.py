@@ -7,10 +7,21 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from newsembed.beam_pipelines import jobs, parquet
 from newsembed.beam_pipelines.neighbors import JOB, DateMode, NeighborsOptions
 from newsembed.beam_pipelines.neighbors.found import FOUND, Side, keep_best
-from newsembed.beam_pipelines.neighbors.index import Engine, ExactIndex, FaissIndex, build_index, choose_engine, load_index, save_index
+from newsembed.beam_pipelines.neighbors.index import (
+    Engine,
+    ExactIndex,
+    FaissIndex,
+    build_index,
+    choose_engine,
+    highest,
+    load_index,
+    save_index,
+)
+from newsembed.beam_pipelines.neighbors.search import plan_tasks
 from newsembed.beam_pipelines.records import Neighbor, Space, Vector, make_doc_id
 from newsembed.tasks.errors import InputError
 
@@ -48,13 +59,38 @@ def test_faiss_recall_and_disk(tmp_path):
 
 
 def test_choice_of_engine(monkeypatch):
-    assert choose_engine(Engine.SCANN, 10, 100) is Engine.EXACT
-    assert choose_engine(Engine.EXACT, 1_000, 100) is Engine.EXACT
+    many = 100_000
+    assert choose_engine(Engine.SCANN, 10, 100, many) is Engine.EXACT
+    assert choose_engine(Engine.EXACT, 1_000, 100, many) is Engine.EXACT
+    assert choose_engine(Engine.AUTO, 1_000, 100, 1_000) is Engine.EXACT  # an index takes longer to build than it saves
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "scann" else object())
-    assert choose_engine(Engine.AUTO, 1_000, 100) is Engine.FAISS
+    assert choose_engine(Engine.AUTO, 1_000, 100, many) is Engine.FAISS
     with pytest.raises(InputError, match="scann is not installed"):
-        choose_engine(Engine.SCANN, 1_000, 100)
-    assert isinstance(build_index(clustered(50), Engine.AUTO, 100), ExactIndex)
+        choose_engine(Engine.SCANN, 1_000, 100, 1_000)
+    assert isinstance(build_index(clustered(50), Engine.AUTO, 100, many), ExactIndex)
+
+
+@given(
+    arrays(np.float32, st.tuples(st.integers(0, 5), st.integers(1, 30)), elements=st.sampled_from([-math.inf, 0, 1, 2.5])),
+    st.integers(1, 30),
+)
+def test_the_highest_are_those_of_a_stable_sort(scores, count):
+    count = min(count, scores.shape[1])
+    columns, values = highest(scores, count)
+    expected = np.argsort(-scores, axis=1, kind="stable")[:, :count]
+    np.testing.assert_array_equal(columns, expected)
+    np.testing.assert_array_equal(values, np.take_along_axis(scores, expected, axis=1))
+
+
+def test_tasks_cover_every_pair_of_days_that_can_be_far_the_longest_first():
+    documents = {0: 10, 1: 200, 2: 5, 5: 1_000, 40: 30}
+    tasks = plan_tasks(documents, (Side.POSITIVE, Side.NEGATIVE), 2, 300, 91, 365)
+    far = {task.blocks: task.query_blocks for task in tasks if task.side is Side.NEGATIVE}
+    # Blocks 1 and 5 are 273 to 455 days apart; 2 and 5 are 364 days apart at most.
+    assert far == {(0, 1): (5, 40), (2,): (40,), (5,): (0, 1, 40), (40,): (0, 1, 2, 5)}
+    assert sorted(task.part for task in tasks if task.blocks == (5,) and task.side is Side.NEGATIVE) == [0, 1, 2, 3]
+    assert [task.blocks for task in tasks if task.side is Side.POSITIVE] == [(5,), (1,), (40,), (0,), (2,)]
+    assert (tasks[0].side, tasks[0].blocks) == (Side.NEGATIVE, (0, 1))
 
 
 @st.composite
