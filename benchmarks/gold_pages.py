@@ -55,10 +55,16 @@ def newspaper4k(folder: Path) -> Iterator[GoldPage]:
             continue
         stated = folder / "metadata" / f"{path.stem}.json"
         truth = json.loads(stated.read_text()) if stated.exists() else {}
-        day = datetime.date.fromisoformat(truth["publish_date"][:10]) if truth.get("publish_date") else None
+        day = _utc_day(truth["publish_date"]) if truth.get("publish_date") else None
         authors = tuple(truth["authors"]) if truth.get("authors") and path.stem not in _NO_AUTHORS else None
         url = truth.get("url") or f"http://{path.stem.replace('_', '-')}.example/story"
         yield GoldPage(path.stem, url, page.read_bytes(), path.read_text(), authors=authors, day=day)
+
+
+def _utc_day(stamp: str) -> datetime.date:
+    """A byline date is a day in UTC: 05:50 in Tokyo is the day before."""
+    moment = datetime.datetime.fromisoformat(stamp)
+    return moment.astimezone(datetime.UTC).date() if moment.tzinfo else moment.date()
 
 
 SETS = {"fundus-evaluation": fundus, "newspaper4k": newspaper4k}

@@ -27,6 +27,6 @@ def test_bodies_authors_and_days(gold):
     score, precision, recall = gold_pages.body_scores(gold_pages.match(page, article.body if article else "") for page, article in found)
     assert score >= FLOORS[name], f"precision {precision:.4f}, recall {recall:.4f}"
     dated = [(article.byline_date if article else None, page.day) for page, article in found if page.day]
-    assert sum(ours == true for ours, true in dated) >= 0.93 * len(dated), dated  # one Japanese page is of the next day by its own clock
+    assert sum(ours == true for ours, true in dated) >= 0.95 * len(dated), dated
     named = [(article.authors if article else (), page.authors) for page, article in found if page.authors is not None]
     assert not named or gold_pages.author_f1(named) >= 0.95, named
