@@ -2,10 +2,10 @@
 
 import collections
 import dataclasses
+import functools
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from functools import partial
 
 from ...tasks.errors import InputError
 from .. import files
@@ -91,10 +91,10 @@ def run(job: JobRun) -> None:
     paths = shard_paths(f"{job.input('articles')}/articles")
     hubs = files.list_files(f"{job.input('hubs')}/hubs/part-*.parquet")
     job.map_shards(
-        "choose", partial(_choose_topics, paths=paths, aliases=aliases, review=review, options=job.options), [hubs], accounted=False
+        "choose", functools.partial(_choose_topics, paths=paths, aliases=aliases, review=review, options=job.options), [hubs], accounted=False
     )
     job.map_shards("count", _count_labels, paths, accounted=False)
-    job.map_shards("balance", partial(_balance, ratio=job.options.positive_ratio), [None], accounted=False)
+    job.map_shards("balance", functools.partial(_balance, ratio=job.options.positive_ratio), [None], accounted=False)
     job.map_shards("label", _write_labels, paths)
     job.map_shards("skew", _write_skew, [None], accounted=False)
     job.extra["topics"] = job.counts_of("skew").tallies.get("topics", 0)
@@ -170,6 +170,7 @@ def _read_articles(paths: Sequence[str], titles: AbstractSet[str]) -> tuple[set[
     return present, authored
 
 
+@functools.lru_cache(maxsize=1)  # every shard of a process asks for it
 def _hub_topics(workspace: str) -> tuple[dict[str, int], dict[str, frozenset[int]]]:
     """(topic by hub_id, topics that a publisher has hubs of)."""
     topics, offered = {}, collections.defaultdict(set)
