@@ -337,7 +337,7 @@ def test_hubs_of_one_entity_are_united_and_the_review_says_so(tmp_path):
     manifest, united = run(tmp_path, options, hubs, alias_file=table, output="united")
     assert apart == []  # one topic, and so no negatives
     assert {topic for labels in united for topic in labels.topic_ids} == {0, 1}
-    assert manifest["counts"]["tallies"]["titles/of an entity"] == 2
+    assert manifest["phases"]["choose"]["tallies"]["titles/of an entity"] == 2
     rows = rows_of(tmp_path / "united/topics.tsv")
     assert [(row["topic_id"], row["topic"], row["title"]) for row in rows] == [
         ("0", "sport", "sport"),
