@@ -9,7 +9,7 @@ import collections
 import dataclasses
 import enum
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from ..exchange import receive, send
 from ..jobs import InputSpec, Job, JobRun
 from ..records import Neighbor, Rejection
 from ..shards import Shard, shard_numbers
-from .found import SPACES, Side, keep_best
+from .found import SPACES, Found, Side, keep_best
 from .index import Engine
 from .rows import read_vectors, write_blocks
 from .search import Plan, Task, plan_tasks, run_task
@@ -81,6 +81,7 @@ class NeighborsOptions:
         return plan_tasks(documents, _SIDES[self.dates], _BLOCKS_TOGETHER, self.max_index_rows, self.block_days, self.negative_days)
 
 
+_PAIRS_SENT_TOGETHER = 1_000_000  # about 40 MB
 _PAIRS_WRITTEN_TOGETHER = 20_000
 
 
@@ -117,9 +118,21 @@ def _documents_by_block(workspace: str) -> dict[int, int]:
 def _search(options: NeighborsOptions, shard_count: int, shard: Shard, task: Task) -> None:
     """Sends the best pairs of one task to the shards of their queries."""
     parts = run_task(task, options.plan(), shard.workspace, options.block_days, lambda engine: shard.tally(f"{engine}_indexes"))
-    for chunk, found in enumerate(parts):
+    for chunk, found in enumerate(_gathered(parts)):
         shard.tally(f"{task.side.name.lower()}_pairs_found", len(found))
         send(shard, "_found", found, shard_numbers(found["query"], shard_count), shard_count, chunk)
+
+
+def _gathered(parts: Iterable[Found]) -> Iterator[Found]:
+    """The same pairs in fewer parts: every receiver opens every part that is sent."""
+    waiting: list[Found] = []
+    for part in parts:
+        waiting.append(part)
+        if sum(map(len, waiting)) >= _PAIRS_SENT_TOGETHER:
+            yield np.concatenate(waiting)
+            waiting = []
+    if waiting:
+        yield np.concatenate(waiting)
 
 
 def _merge(options: NeighborsOptions, shard: Shard, number: int) -> None:

@@ -13,7 +13,7 @@ from .index import Engine, Index, build_index, choose_engine, highest
 from .rows import Rows, read_blocks
 
 _QUERIES_AT_ONCE = 8_192  # whose pairs are in memory at a time
-_PAIRS_SENT_TOGETHER = 200_000
+_PAIRS_FOUND_TOGETHER = 200_000
 _PAIRS_AT_ONCE = 8_000_000  # scores in memory at a time, 32 MB
 
 
@@ -63,7 +63,7 @@ def search_near(rows: Rows, first_day: int, last_day: int, plan: Plan) -> Iterat
         queries = rows.take(rows.days == day)
         candidates = rows.take(np.abs(rows.days - day) <= plan.positive_days)
         found += [_search_all(queries, candidates, space, Side.POSITIVE, plan) for space in Space]
-        if sum(map(len, found)) >= _PAIRS_SENT_TOGETHER:
+        if sum(map(len, found)) >= _PAIRS_FOUND_TOGETHER:
             yield keep_best(np.concatenate(found), plan.counts)
             found = []
     yield keep_best(np.concatenate([np.zeros(0, FOUND), *found]), plan.counts)
