@@ -1,9 +1,10 @@
 """Files through Beam's filesystems, so that every path may be local, gs:// or s3://."""
 
+import contextlib
 import hashlib
 import io
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO, cast
 
 from apache_beam.io.filesystem import CompressionTypes
@@ -32,12 +33,18 @@ def open_write(path: str) -> BinaryIO:
 
 
 def exists(path: str) -> bool:
-    return bool(FileSystems.exists(path))
+    """Whether a file or folder is there.
+
+    Raises:
+      InputError: if no filesystem is installed for paths like this.
+    """
+    with _known_filesystem(path):
+        return bool(FileSystems.exists(path))
 
 
 def make_folder(path: str) -> None:
     """Creates a folder and its parents; one that is there already is fine (object stores have none)."""
-    if path and not FileSystems.exists(path):
+    if path and not exists(path):
         try:
             FileSystems.mkdirs(path)
         except OSError:
@@ -47,7 +54,8 @@ def make_folder(path: str) -> None:
 
 def list_files(pattern: str) -> list[str]:
     """All files that match a glob pattern, sorted by path (``**`` crosses folders)."""
-    return sorted(metadata.path for metadata in FileSystems.match([pattern])[0].metadata_list)
+    with _known_filesystem(pattern):
+        return sorted(metadata.path for metadata in FileSystems.match([pattern])[0].metadata_list)
 
 
 def move(source: str, target: str) -> None:
@@ -109,6 +117,20 @@ def file_digest(path: str) -> str:
             source.seek(size - _DIGEST_BYTES, io.SEEK_SET)
         digest.update(source.read(_DIGEST_BYTES))
     return digest.hexdigest()[:16]
+
+
+@contextlib.contextmanager
+def _known_filesystem(path: str) -> Iterator[None]:
+    try:
+        yield
+    except ValueError as error:  # Beam's word for a scheme it has no filesystem for
+        if "Unable to get filesystem" not in str(error):
+            raise
+        raise InputError(
+            "no filesystem is installed for paths like this",
+            path=path,
+            remedy="gs:// needs `pip install newsembed[gcp]`, s3:// needs `pip install newsembed[aws]`; https:// files are downloaded first",
+        ) from error
 
 
 def _missing(path: str) -> InputError:
