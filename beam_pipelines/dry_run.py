@@ -12,7 +12,7 @@ from apache_beam.runners.pipeline_utils import group_by_key_input_visitor
 from apache_beam.transforms import environments
 
 from ..tasks.errors import InputError
-from . import dataflow
+from . import dataflow, files
 from .accounting import Counts
 from .jobs import Job, JobRun, resolve_inputs
 from .shards import Phase
@@ -52,6 +52,7 @@ def plan(job: Job, inputs: Mapping[str, Sequence[str]], output: str, options: An
       InputError: on options that the runner would refuse, inputs that are missing, and data that the job refuses.
     """
     beam_options = PipelineOptions(list(beam_args))
+    files.use_options(beam_args)
     resolved = resolve_inputs(job, inputs)
     remarks: list[str] = []
     if dataflow.names_dataflow(beam_options):

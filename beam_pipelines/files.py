@@ -4,15 +4,21 @@ import contextlib
 import hashlib
 import io
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, BinaryIO, cast
 
-from apache_beam.io.filesystem import CompressionTypes
+from apache_beam.io.filesystem import BeamIOError, CompressionTypes
 from apache_beam.io.filesystems import FileSystems
+from apache_beam.options.pipeline_options import PipelineOptions
 
 from ..tasks.errors import InputError
 
 _DIGEST_BYTES = 1 << 20  # of each end of a file: enough to notice another file without reading terabytes
+
+
+def use_options(beam_args: Sequence[str]) -> None:
+    """Gives Beam's filesystems their options (``--s3_region_name``, …); without any, s3:// paths do not open outside a pipeline."""
+    FileSystems.set_options(PipelineOptions(list(beam_args)))
 
 
 def open_read(path: str) -> BinaryIO:
@@ -123,14 +129,16 @@ def file_digest(path: str) -> str:
 def _known_filesystem(path: str) -> Iterator[None]:
     try:
         yield
-    except ValueError as error:  # Beam's word for a scheme it has no filesystem for
-        if "Unable to get filesystem" not in str(error):
-            raise
-        raise InputError(
-            "no filesystem is installed for paths like this",
-            path=path,
-            remedy="gs:// needs `pip install newsembed[gcp]`, s3:// needs `pip install newsembed[aws]`; https:// files are downloaded first",
-        ) from error
+    except (ValueError, BeamIOError) as error:
+        if "Unable to get filesystem" in str(error) or "Missing boto3" in str(error):  # Beam's words for what is not installed
+            raise InputError(
+                "no filesystem is installed for paths like this",
+                path=path,
+                remedy="gs:// needs `pip install 'newsembed[gcp]'`, s3:// needs 'newsembed[aws]'; https:// files are downloaded first",
+            ) from error
+        if isinstance(error, BeamIOError):
+            raise InputError(f"cannot be reached: {error}", path=path, remedy="check the path and your credentials for it") from error
+        raise
 
 
 def _missing(path: str) -> InputError:

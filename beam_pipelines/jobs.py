@@ -55,7 +55,8 @@ class Job:
       summary: one line for ``--help``.
       example: a command that works.
       inputs: what it reads.
-      options: frozen dataclass of options; each field carries ``metadata={"help": …}`` and a default.
+      options: frozen dataclass of options; each field carries ``metadata={"help": …}`` and a default; ``"lasting_folder": True`` beside the help
+        marks a folder that outlives the output, which must not lie in it.
       run: the pipeline; gets a :class:`JobRun`.
     """
 
@@ -224,6 +225,7 @@ def execute(
     """
     started = time.monotonic()
     options = job.options() if options is None else options
+    files.use_options(beam_args)
     resolved = resolve_inputs(job, inputs)
     identity = {
         "job": job.name,
@@ -236,6 +238,9 @@ def execute(
     for name, paths in resolved.items():
         if any(f"{path}/".startswith(f"{output}/") for path in paths):  # _clear would delete it before it is read
             raise InputError("lies in the output folder", path=output, field=f"--{name}", remedy="copy it elsewhere, or publish elsewhere")
+    for field in dataclasses.fields(options):
+        if field.metadata.get("lasting_folder") and f"{getattr(options, field.name)}/".startswith(f"{output}/"):
+            raise InputError("lies in the output folder", path=output, field=f"--{field.name}", remedy="name a folder beside it")
     manifest_path = f"{output}/{MANIFEST}"
     if files.exists(manifest_path) and files.read_json(manifest_path).get("digest") == digest:
         return Outcome(files.read_json(manifest_path), skipped=True, seconds=read_seconds(output))

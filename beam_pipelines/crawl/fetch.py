@@ -27,7 +27,7 @@ _REDIRECTS = {301, 302, 303, 307, 308}
 _NO_RETRY = {501, 505, 511}
 PAGE_TYPES = ("text/html", "application/xhtml", "xml", "rss", "atom", "json", "text/plain")
 IMAGE_TYPES = ("image/",)
-SITEMAP_TYPES = ("xml", "text/", "gzip", "octet-stream")
+SITEMAP_TYPES = (*PAGE_TYPES, "text/", "gzip", "octet-stream")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -157,9 +157,7 @@ class Fetcher:
         connection = self._connections.get((parts.scheme, parts.netloc)) or self._connect(parts, deadline)
         bounded: Any = connection.sock
         bounded.deadline = deadline
-        target = quote(parts.path or "/", safe=_SAFE)
-        if parts.query:
-            target += "?" + quote(parts.query, safe=f"{_SAFE}?")
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         headers = {
             "Host": _host_header(parts),
             "User-Agent": self._options.user_agent,
@@ -265,7 +263,7 @@ def _split(url: str) -> SplitResult:
         raise FetchError(Failure.FETCH_ERROR, f"{url!r} is no URL: {error}") from error
     if not known:
         raise FetchError(Rejection.OUT_OF_SCOPE, f"got the URL {url!r}, expected http or https")
-    return parts
+    return parts._replace(path=quote(parts.path, safe=_SAFE), query=quote(parts.query, safe=f"{_SAFE}?"), fragment="")
 
 
 def _ascii_host(parts: SplitResult) -> str:

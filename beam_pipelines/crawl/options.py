@@ -58,7 +58,8 @@ class CrawlOptions:
         default="",
         metadata={
             "help": "folder that remembers ETag, Last-Modified and digest of what was fetched: the next crawl with it stores only what changed; "
-            "give each crawl an --output of its own"
+            "give each crawl an --output of its own",
+            "lasting_folder": True,
         },
     )
     user_agent: str = dataclasses.field(default="newsembed/0.1", metadata={"help": "name sent to servers and looked up in robots.txt"})

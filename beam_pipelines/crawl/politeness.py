@@ -6,6 +6,7 @@ import random
 import threading
 import time
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 
 class Gate:
@@ -63,3 +64,11 @@ def backoff(attempt: int, base_seconds: float, longest_seconds: float, asked_sec
     """
     own = min(longest_seconds, base_seconds * 2 ** (attempt - 1)) * random.uniform(0.5, 1.0)
     return max(own, asked_seconds or 0.0)
+
+
+def host_of(url: str) -> str:
+    """The host, and port where it has one, that a URL's requests go to; "" for what has none."""
+    try:
+        return urlsplit(url).netloc.rpartition("@")[2].lower()
+    except ValueError:
+        return ""

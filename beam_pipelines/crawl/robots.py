@@ -34,7 +34,8 @@ class Rules:
 def parse_rules(body: bytes, user_agent: str) -> Rules:
     """Rules of a robots.txt; lines that are none are skipped, and what lies beyond 512 KiB is."""
     parsed = Protego.parse(body[:_MAX_BYTES].decode("utf-8", "replace").removeprefix("\ufeff"))
-    return Rules(float(parsed.crawl_delay(user_agent) or 0), tuple(parsed.sitemaps), parsed, user_agent)
+    delay = float(parsed.crawl_delay(user_agent) or 0)
+    return Rules(delay if delay > 0 else 0.0, tuple(parsed.sitemaps), parsed, user_agent)  # "nan" is no delay
 
 
 class Robots:

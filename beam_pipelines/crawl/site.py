@@ -18,7 +18,8 @@ from . import sitemaps
 from .fetch import IMAGE_TYPES, PAGE_TYPES, SITEMAP_TYPES, Fetched, Fetcher, FetchError
 from .links import Leads, leads_of
 from .options import CrawlOptions, Scope, Sitemaps
-from .politeness import Gate, backoff
+from .patience import Patience
+from .politeness import Gate, host_of
 from .robots import Robots
 from .seeds import site_of
 from .sitemaps import Entry
@@ -45,7 +46,6 @@ _SKIPPED_ENDINGS = (
     ".svg",
 )
 _MAX_URL_CHARACTERS = 2_000
-_FAILURES_BEFORE_GIVING_UP = 10  # in a row, of one host
 _LISTS = ("feed", "sitemap")  # kinds of responses whose entries may lie on other domains
 
 
@@ -99,11 +99,10 @@ class SiteCrawler:
         self._options = options
         self._gate = gate
         self._domain = site_of(starts[0].url)
-        self._hosts = {_host(start.url).removeprefix("www.") for start in starts}
+        self._hosts = {host_of(start.url).removeprefix("www.") for start in starts}
         self._fetcher = Fetcher(options)
         self._robots = Robots(self._fetch_robots, options.user_agent)
-        self._given_up: dict[str, str] = {}
-        self._failures: collections.Counter[str] = collections.Counter()
+        self._patience = Patience(options, self.tallies)
         self._pages: deque[Visit] = deque()
         self._sitemaps: deque[Visit] = deque()
         self._later: list[tuple[float, int, Visit]] = []
@@ -187,8 +186,7 @@ class SiteCrawler:
             return Leads("page")
 
     def _fetch(self, visit: Visit, conditions: Mapping[str, str]) -> Fetched:
-        if reason := self._given_up.get(_host(visit.url)):
-            raise FetchError(Failure.HOST_DOWN, reason)
+        self._patience.check(host_of(visit.url))
         self._name_sitemaps(visit)
         is_image, is_sitemap = visit.kind == "image", visit.kind == "sitemap"
         fetched = self._fetcher.fetch(
@@ -198,7 +196,7 @@ class SiteCrawler:
             conditions=conditions,
             max_bytes=max(sitemaps.MAX_BYTES, self._options.max_bytes) if is_sitemap else None,
         )
-        self._failures[_host(visit.url)] = 0
+        self._patience.answered(host_of(visit.url))
         if fetched.status == 200 and is_image and not fetched.content_type:
             raise FetchError(Rejection.UNSUPPORTED_CONTENT_TYPE, "nothing, expected an image")
         return fetched
@@ -211,46 +209,31 @@ class SiteCrawler:
         rules = self._robots.of(url)
         if not rules.allow(url):
             raise FetchError(Rejection.ROBOTS_DISALLOWED, "robots.txt" if url == visit.url else f"robots.txt, redirected to {url}")
-        with self._gate.request(_host(url), max(self._options.delay_seconds, rules.crawl_delay)):
+        self._patience.check_delay(rules.crawl_delay)
+        with self._gate.request(host_of(url), max(self._options.delay_seconds, rules.crawl_delay)):
             yield
 
     def _fetch_robots(self, url: str) -> Fetched:
-        host = _host(url)
         for attempt in itertools.count(1):
             try:
-                return self._fetcher.fetch(url, lambda hop: self._gate.request(_host(hop), self._options.delay_seconds), types=())
+                return self._fetcher.fetch(url, lambda hop: self._gate.request(host_of(hop), self._options.delay_seconds), types=())
             except FetchError as error:
-                wait = self._wait_before(error, host, attempt)
+                wait = self._patience.wait_before(error, host_of(url), attempt)
                 if wait is None:
                     raise
                 time.sleep(wait)
         raise AssertionError("unreachable")
 
     def _try_later(self, visit: Visit, error: FetchError) -> bool:
-        host = _host(visit.url)
-        self._failures[host] = self._failures[host] + 1 if error.retry else 0
-        wait = self._wait_before(error, host, visit.attempt)
-        if self._failures[host] >= _FAILURES_BEFORE_GIVING_UP:
-            self._given_up.setdefault(host, f"{self._failures[host]} requests in a row failed, the last with {error}")
-        if wait is None or host in self._given_up:
+        host = host_of(visit.url)
+        self._patience.note(error, host)
+        wait = self._patience.wait_before(error, host, visit.attempt)
+        if wait is None:
             return False
         if error.status in (429, 503):
             self._gate.pause(host, wait)  # the server is busy, not the page
         heapq.heappush(self._later, (time.monotonic() + wait, next(self._numbers), dataclasses.replace(visit, attempt=visit.attempt + 1)))
         return True
-
-    def _wait_before(self, error: FetchError, host: str, attempt: int) -> float | None:
-        """Seconds to wait before another attempt; ``None`` if there is none."""
-        if not error.retry:
-            return None
-        longest = self._options.max_wait_seconds
-        if error.retry_after is not None and error.retry_after > longest:
-            self._given_up[host] = f"asks with {error.status} to wait {error.retry_after:.0f} s, more than --max_wait_seconds={longest:g}"
-            return None
-        if attempt >= self._options.max_attempts:
-            return None
-        self.tallies["retries"] += 1
-        return backoff(attempt, self._options.backoff_seconds, longest, error.retry_after)
 
     def _name_sitemaps(self, visit: Visit) -> None:
         """Schedules the sitemaps that robots.txt of a seed's host names; the site's owner vouches for those on other hosts."""
@@ -290,7 +273,7 @@ class SiteCrawler:
 
     def _in_scope(self, url: str) -> bool:
         if self._options.scope is Scope.HOST:
-            return _host(url).removeprefix("www.") in self._hosts
+            return host_of(url).removeprefix("www.") in self._hosts
         return site_of(url) == self._domain
 
     def _schedule(self, visit: Visit, key: str) -> bool:
@@ -322,10 +305,3 @@ def _worth_a_request(visit: Visit) -> str:
     """The canonical URL of a visit, or "" if it leads to nothing that is kept."""
     key = canonical_url(visit.url)
     return "" if len(visit.url) > _MAX_URL_CHARACTERS or key.endswith(_SKIPPED_ENDINGS) else key
-
-
-def _host(url: str) -> str:
-    try:
-        return urlsplit(url).netloc.rpartition("@")[2].lower()
-    except ValueError:
-        return ""
