@@ -3,11 +3,13 @@
 import contextlib
 import dataclasses
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions, SetupOptions, WorkerOptions
+from apache_beam.portability.api import beam_runner_api_pb2
 from apache_beam.runners.pipeline_utils import group_by_key_input_visitor
 from apache_beam.transforms import environments
 
@@ -69,8 +71,9 @@ def plan(job: Job, inputs: Mapping[str, Sequence[str]], output: str, options: An
         if not run.planned or not (error.path or "").startswith(run.workspace):
             raise
         remarks.append(f"what follows {run.planned[-1][0]} is built from its results, so it is not shown")
-    staged = tuple(artifact.role_payload.decode("utf-8", "replace").strip() for artifact in artifacts)
-    return Plan(tuple(run.planned), tuple(_printable(name) for name in staged), tuple(_files(folder)), tuple(remarks))
+    written = [f"{folder}/{name}.{ending}" for name, _, _ in run.planned for ending in ("pb", "txt")]
+    written += sorted(os.path.join(f"{folder}/staged", name) for name in os.listdir(f"{folder}/staged"))
+    return Plan(tuple(run.planned), tuple(map(_staged_name, artifacts)), tuple(written), tuple(remarks))
 
 
 class _DryRun(JobRun):
@@ -96,9 +99,7 @@ class _DryRun(JobRun):
         yield pipeline
         pipeline.visit(group_by_key_input_visitor(True))  # as Dataflow asks of a GroupByKey: pairs, with keys whose bytes are stable
         proto = pipeline.to_runner_api(default_environment=self._environment)
-        # Composite transforms have others inside them.
-        leaves = [one for one in proto.components.transforms.values() if not one.subtransforms and one.spec.urn]
-        transforms = tuple(f"{one.unique_name}  {one.spec.urn}" for one in leaves)
+        transforms = tuple(f"{one.unique_name}  {one.spec.urn}" for one in _leaves(proto, proto.root_transform_ids))
         with open(f"{self._folder}/{phase.name}.pb", "wb") as sink:
             sink.write(proto.SerializeToString())
         with open(f"{self._folder}/{phase.name}.txt", "w", encoding="utf-8") as sink:
@@ -128,17 +129,23 @@ def _stage(options: PipelineOptions, folder: str) -> list[Any]:
 
 
 def _environment(options: PipelineOptions, artifacts: list[Any]) -> environments.Environment:
-    import sys
-
     image = options.view_as(WorkerOptions).sdk_container_image or _IMAGE.format(
         major=sys.version_info.major, minor=sys.version_info.minor, version=beam.version.__version__
     )
     return environments.DockerEnvironment.from_container_image(image, artifacts=tuple(artifacts))
 
 
-def _printable(name: str) -> str:
-    return "".join(sign for sign in name if sign.isprintable())
+def _leaves(proto: beam_runner_api_pb2.Pipeline, names: Iterable[str]) -> Iterator[Any]:
+    """The transforms that do something, in the order in which the job applied them; composite ones hold others."""
+    for name in names:
+        transform = proto.components.transforms[name]
+        if transform.subtransforms:
+            yield from _leaves(proto, transform.subtransforms)
+        elif transform.spec.urn:
+            yield transform
 
 
-def _files(folder: str) -> list[str]:
-    return sorted(os.path.join(place, name) for place, _, names in os.walk(folder) for name in names)
+def _staged_name(artifact: Any) -> str:
+    role = beam_runner_api_pb2.ArtifactStagingToRolePayload()
+    role.ParseFromString(artifact.role_payload)
+    return str(role.staged_name)

@@ -67,7 +67,7 @@ def _of_page(fetched: Fetched) -> Leads:
     if tree is None:
         return Leads("page")
     base = _joined(fetched.url, next(iter(tree.xpath("//base/@href")), "")) or fetched.url
-    links = [_joined(base, anchor.get("href") or "") for anchor in tree.iter("a")]
+    links = [_joined(base, anchor.get("href")) for anchor in tree.iter("a") if anchor.get("href")]
     links += [
         _joined(base, node.get("href") or "")
         for node in tree.xpath(

@@ -49,6 +49,7 @@ def test_a_job_is_built_as_dataflow_would_get_it(tmp_path, seeds, setup_file):
     plan = dry_run.plan(JOB, {"seeds": [seeds]}, "gs://bucket/crawl", CrawlOptions(), beam_args, folder)
     assert [(name, shards) for name, shards, _ in plan.phases] == [("fetch", 2), ("images", 2)]
     assert any("Process(fetch)" in transform for transform in plan.phases[0][2])
+    assert plan.phases[0][2][0].startswith("Create/Impulse"), "in the order of the job"
     assert any("group_by_key" in transform for transform in plan.phases[1][2])
     proto = beam_runner_api_pb2.Pipeline()
     proto.ParseFromString((tmp_path / "dry/fetch.pb").read_bytes())
@@ -57,7 +58,7 @@ def test_a_job_is_built_as_dataflow_would_get_it(tmp_path, seeds, setup_file):
     assert b"apache/beam_python3" in environment.payload
     assert environment.dependencies
     assert "Process(fetch)" in (tmp_path / "dry/fetch.txt").read_text()
-    assert any("workflow.tar.gz" in name for name in plan.staged)
+    assert "workflow.tar.gz" in plan.staged
     (sdist,) = (tmp_path / "dry/staged").glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
         assert any(name.endswith("toy.py") for name in archive.getnames())
