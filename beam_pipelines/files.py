@@ -13,6 +13,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from ..tasks.errors import InputError
 
+_OBJECT_STORES = ("gs://", "s3://")  # without folders; to ask one for its bucket's name is an error, and each question takes its time
 _DIGEST_BYTES = 1 << 20  # of each end of a file: enough to notice another file without reading terabytes
 
 
@@ -50,7 +51,7 @@ def exists(path: str) -> bool:
 
 def make_folder(path: str) -> None:
     """Creates a folder and its parents; one that is there already is fine (object stores have none)."""
-    if path and not exists(path):
+    if path and not path.startswith(_OBJECT_STORES) and not exists(path):
         try:
             FileSystems.mkdirs(path)
         except OSError:
@@ -67,9 +68,29 @@ def list_files(pattern: str) -> list[str]:
 def move(source: str, target: str) -> None:
     """Renames a file, replacing the target."""
     make_folder(target.rpartition("/")[0])
-    if exists(target):
+    if not target.startswith(_OBJECT_STORES) and exists(target):  # there a copy replaces what it meets
         FileSystems.delete([target])
     FileSystems.rename([source], [target])
+
+
+def write_whole(path: str, raw: bytes) -> None:
+    """Writes a file so that nobody ever sees a part of it: beside the target, then moved in; an object store does so by itself."""
+    temporary = path if path.startswith(_OBJECT_STORES) else f"{path}.tmp"
+    with open_write(temporary) as sink:
+        sink.write(raw)
+    if temporary != path:
+        move(temporary, path)
+
+
+def copy(sources: Sequence[str], folder: str) -> None:
+    """Copies files into a folder, each whole; within one object store in a few requests."""
+    targets = [f"{folder}/{path.rpartition('/')[2]}" for path in sources]
+    if sources and any(sources[0].startswith(store) and folder.startswith(store) for store in _OBJECT_STORES):
+        FileSystems.copy(list(sources), targets)
+        return
+    for source, target in zip(sources, targets, strict=True):
+        with open_read(source) as opened:
+            write_whole(target, opened.read())
 
 
 def delete(paths: Iterable[str]) -> None:

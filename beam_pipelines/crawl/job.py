@@ -45,7 +45,7 @@ def run(job: JobRun) -> None:
     options: CrawlOptions = job.options
     sites = group_by_site(read_seeds(job.input("seeds")))
     if options.state:
-        check_states(_state_path(options, phase, name) for name, _ in sites for phase in (_SEEDS, _ENTRIES, _IMAGES))
+        check_states(options.state.rstrip("/"))
     groups = _groups([(name, [Visit(seed) for seed in seeds]) for name, seeds in sites], options.concurrent_sites)
     parts = (f"{job.workspace}/_sites/{_SEEDS}/*.json", len(sites))
     job.map_shards(_SEEDS, partial(_crawl_sites, options=options, phase=_SEEDS), groups, parts=parts)

@@ -109,7 +109,7 @@ class SiteCrawler:
         self._numbers = itertools.count()
         self._seen = set(already)
         self._begun: collections.Counter[str] = collections.Counter()
-        self._stored: set[str] = set()
+        self._landed: set[str] = set()
         for start in starts:
             is_sitemap = start.kind == "page" and start.depth == 0 and looks_like_sitemap(start.url)
             if not self._schedule(dataclasses.replace(start, kind="sitemap") if is_sitemap else start, canonical_url(start.url)):
@@ -153,21 +153,19 @@ class SiteCrawler:
 
     def _visit(self, visit: Visit) -> Fetched:
         key = canonical_url(visit.url)
-        if key in self._stored:
-            raise FetchError(Rejection.DUPLICATE_URL, "stored already: a redirect led here")
+        if key in self._landed:
+            raise FetchError(Rejection.DUPLICATE_URL, "a redirect led here before")
         known = self.known.get(key)
-        comparable = known is not None and (visit.kind == "image" or known.links is not None or visit.depth >= self._options.max_depth)
-        fetched = self._fetch(visit, known.conditions() if known is not None and comparable else {})
-        today = fetched.date.date()
+        fetched = self._fetch(visit, self._conditions(visit, known))
+        landed = canonical_url(fetched.url)
+        if landed in self._landed:
+            raise FetchError(Rejection.DUPLICATE_URL, f"redirected to {fetched.url}, which was fetched before")
+        self._seen.add(landed)
+        self._landed.add(landed)
         if fetched.status == 304 and known is not None:
-            self.known[key] = dataclasses.replace(known, asked=today)
+            self.known[key] = dataclasses.replace(known, asked=fetched.date.date())
             self._follow(visit, Leads(known.kind, known.links or (), known.image))
             raise FetchError(Rejection.NOT_MODIFIED, f"304, as of {known.asked}")
-        landed = canonical_url(fetched.url)
-        if landed in self._stored:
-            raise FetchError(Rejection.DUPLICATE_URL, f"redirected to {fetched.url}, which is stored already")
-        self._seen.add(landed)
-        self._stored.add(landed)
         leads = self._leads(visit, fetched)
         follows = leads.kind == "index" or visit.depth < self._options.max_depth
         self.known[key] = known_of(fetched, leads.kind, leads.entries if follows else None, leads.image)
@@ -175,6 +173,12 @@ class SiteCrawler:
         if known is not None and known.digest == digest_of(fetched):
             raise FetchError(Rejection.NOT_MODIFIED, f"the same bytes as of {known.asked}")
         return fetched
+
+    def _conditions(self, visit: Visit, known: Known | None) -> dict[str, str]:
+        """Headers of a conditional request, where a 304 would leave nothing open: the links of a page that is followed must be known."""
+        if known is None or (visit.kind != "image" and known.links is None and visit.depth < self._options.max_depth):
+            return {}
+        return known.conditions()
 
     def _leads(self, visit: Visit, fetched: Fetched) -> Leads:
         if visit.kind == "image":

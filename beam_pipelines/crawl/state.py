@@ -6,7 +6,7 @@ import gzip
 import hashlib
 import json
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -18,7 +18,7 @@ from .sitemaps import Entry
 _FORMAT = "newsembed crawl state 1"
 _MAX_LINKS = 5_000  # of one response; what lists more is asked for whole each time
 _FORGET_AFTER = datetime.timedelta(days=400)  # without a request
-_PARALLEL = 16  # state files read or copied at a time
+_PARALLEL = 16  # state files read at a time
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,7 +59,7 @@ def digest_of(fetched: Fetched) -> str:
 
 
 def write_state(path: str, known: Mapping[str, Known], today: datetime.date) -> None:
-    """Writes a site's state beside the target and moves it in. URLs that no crawl asked for in 400 days are left out.
+    """Writes a site's state, whole. URLs that no crawl asked for in 400 days are left out.
 
     Args:
       path: ends in .json.gz.
@@ -72,9 +72,7 @@ def write_state(path: str, known: Mapping[str, Known], today: datetime.date) -> 
     numbers = {url: number for number, url in enumerate(urls)}
     pages = {url: _as_json(entry, numbers) for url, entry in kept.items()}
     raw = json.dumps({"format": _FORMAT, "urls": urls, "pages": pages}, sort_keys=True).encode("ascii")
-    with files.open_write(f"{path}.tmp") as sink:
-        sink.write(gzip.compress(raw, mtime=0))
-    files.move(f"{path}.tmp", path)
+    files.write_whole(path, gzip.compress(raw, mtime=0))
 
 
 def read_state(path: str) -> dict[str, Known]:
@@ -101,31 +99,20 @@ def read_state(path: str) -> dict[str, Known]:
         ) from error
 
 
-def check_states(paths: Iterable[str]) -> None:
-    """Reads state files that a crawl is about to use.
+def check_states(folder: str) -> None:
+    """Reads every state file of a folder: which hosts a crawl will meet shows only while it runs.
 
     Raises:
       InputError: naming the first that is damaged.
     """
     with ThreadPoolExecutor(_PARALLEL) as pool:
-        for _ in pool.map(read_state, paths):
+        for _ in pool.map(read_state, files.list_files(f"{folder}/*.json.gz")):
             pass
 
 
 def publish_states(source: str, target: str) -> None:
-    """Copies the state files of a folder to another, each moved in whole; may run again."""
-
-    def copy(path: str) -> None:
-        with files.open_read(path) as opened:
-            raw = opened.read()
-        place = f"{target}/{path.rpartition('/')[2]}"
-        with files.open_write(f"{place}.tmp") as sink:
-            sink.write(raw)
-        files.move(f"{place}.tmp", place)
-
-    with ThreadPoolExecutor(_PARALLEL) as pool:
-        for _ in pool.map(copy, files.list_files(f"{source}/*.json.gz")):
-            pass
+    """Copies the state files of a folder to another, each whole; may run again."""
+    files.copy(files.list_files(f"{source}/*.json.gz"), target)
 
 
 def _as_json(entry: Known, numbers: Mapping[str, int]) -> list[Any]:

@@ -116,3 +116,15 @@ def test_state_holds_for_each_site_alone(tmp_path, site):
 def test_state_lies_outside_the_output(tmp_path, site):
     with pytest.raises(InputError, match="--state: lies in the output folder"):
         crawl(tmp_path, site, f"{HOME}/", state=str(tmp_path / "out/state"))
+
+
+def test_what_redirects_lead_to_is_compared_too(tmp_path, site):
+    state = str(tmp_path / "state")
+    site.add(f"{HOME}/", page("/1", "/alias", "/early", "/late"), ETag='"front"')
+    site.add(f"{HOME}/alias", "", status=301, Location="/1")
+    site.add(f"{HOME}/early", "", status=301, Location="/late")
+    site.add(f"{HOME}/late", page(), ETag='"late"')
+    first = crawl(tmp_path, site, f"{HOME}/", state=state, out="first")
+    assert (first["out"], first["rejected"]) == (4, {"duplicate_url": 2})
+    second = crawl(tmp_path, site, f"{HOME}/", state=state, out="second")
+    assert (second["out"], second["rejected"]) == (0, {"duplicate_url": 2, "not_modified": 4})
