@@ -176,7 +176,8 @@ class SiteCrawler:
 
     def _conditions(self, visit: Visit, known: Known | None) -> dict[str, str]:
         """Headers of a conditional request, where a 304 would leave nothing open: the links of a page that is followed must be known."""
-        if known is None or (visit.kind != "image" and known.links is None and visit.depth < self._options.max_depth):
+        follows = known is not None and (known.kind == "index" or visit.depth < self._options.max_depth)
+        if known is None or (visit.kind != "image" and follows and known.links is None):
             return {}
         return known.conditions()
 
