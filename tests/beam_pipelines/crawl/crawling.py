@@ -122,7 +122,7 @@ def serving():
 
 
 def options(web, **changes):
-    quick = {"delay_seconds": 0.0, "timeout_seconds": 5.0, "backoff_seconds": 0.01, "max_attempts": 1}
+    quick = {"delay_seconds": 0.0, "timeout_seconds": 5.0, "backoff_seconds": 0.01, "max_attempts": 1, "fetch_images": False}
     return CrawlOptions(**quick | {"allow_private_addresses": True, "resolve": (f"*.example=127.0.0.1:{web.port}",)} | changes)
 
 

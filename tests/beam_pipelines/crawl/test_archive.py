@@ -119,9 +119,8 @@ def test_very_long_sitemaps_are_cut_and_counted(tmp_path, web, monkeypatch):
     assert counts["failed"] == {"http_error": 3}
 
 
-@pytest.mark.parametrize(
-    ("body", "kind"),
-    [
+def test_broken_lists_are_stored_and_lead_nowhere(tmp_path, web):
+    broken = [
         ("<rss><channel><item><link>", "application/rss+xml"),
         ("<urlset><url><loc>http://[", XML),
         (b"\x1f\x8b\x08 no gzip", "application/gzip"),
@@ -129,12 +128,12 @@ def test_very_long_sitemaps_are_cut_and_counted(tmp_path, web, monkeypatch):
         ('{"version": "https://jsonfeed.org/version/1", "items": [{"title": "x"}, null, {"url": "http://[::1"}]}', "application/json"),
         ("<html>" * 3_000, "text/html"),
         (b"\0\0\0", "text/html"),
-    ],
-)
-def test_broken_lists_are_stored_and_lead_nowhere(tmp_path, web, body, kind):
-    web.add(f"{HOME}/sitemap.xml", body, kind)
-    counts = crawl(tmp_path, web, f"{HOME}/sitemap.xml")
-    assert (counts["in"], counts["out"]) == (1, 1)
+    ]
+    seeds = [f"http://h{number}.example/sitemap.xml" for number in range(len(broken))]
+    for seed, (body, kind) in zip(seeds, broken, strict=True):
+        web.add(seed, body, kind)
+    counts = crawl(tmp_path, web, *seeds)
+    assert (counts["in"], counts["out"]) == (7, 7)
 
 
 def feed(*links):
@@ -151,7 +150,7 @@ def test_entries_on_other_domains_are_counted_and_followed_when_asked_for(tmp_pa
     web.add("http://img.d.example/i.png", b"png", "image/png")
     counts = crawl(tmp_path, web, "http://feeds.b.example/rss")
     assert counts["tallies"] == {"pages": 2, "entries_elsewhere": 2}
-    counts = crawl(tmp_path, web, "http://feeds.b.example/rss", scope=Scope.FEEDS, out="wide")
+    counts = crawl(tmp_path, web, "http://feeds.b.example/rss", scope=Scope.FEEDS, fetch_images=True, out="wide")
     assert set(stored(tmp_path, "wide")) == {
         "http://feeds.b.example/rss",
         "http://feeds.b.example/3",
@@ -183,7 +182,7 @@ def test_an_image_is_fetched_once_in_the_whole_crawl(tmp_path, web):
     for host in ("a", "b", "c"):
         web.add(f"http://{host}.example/", page(image="http://img.d.example/i.png"))
     web.add("http://img.d.example/i.png", b"png", "image/png")
-    counts = crawl(tmp_path, web, "http://a.example/", "http://b.example/", "http://c.example/")
+    counts = crawl(tmp_path, web, "http://a.example/", "http://b.example/", "http://c.example/", fetch_images=True)
     assert counts["tallies"] == {"pages": 3, "images": 1, "listed_images": 3, "listed_again": 2}
     assert web.count("http://img.d.example/i.png") == 1
 

@@ -2,16 +2,12 @@
 
 import collections
 import contextlib
-import gzip
 import time
 
 import pytest
-from crawling import ONE, crawl, letters, options, page, stored
-from fastwarc.warc import ArchiveIterator
-from newsembed.beam_pipelines import jobs
+from crawling import crawl, letters, options, page, stored
 from newsembed.beam_pipelines.crawl import CrawlOptions, group_by_site, read_seeds
 from newsembed.beam_pipelines.crawl.fetch import Fetcher, FetchError
-from newsembed.beam_pipelines.extract import JOB as EXTRACT
 from newsembed.beam_pipelines.records import Failure, Rejection
 from newsembed.tasks.errors import InputError
 
@@ -27,7 +23,7 @@ def test_a_site_is_walked_to_its_depth_and_stored(tmp_path, web):
     web.add("http://www.a.example/2", page("/3", image="http://img.example/i.png"))
     web.add("http://www.a.example/3", page())
     web.add("http://img.example/i.png", b"image", "image/png")
-    counts = crawl(tmp_path, web, "http://www.a.example/feed", max_depth=2)
+    counts = crawl(tmp_path, web, "http://www.a.example/feed", max_depth=2, fetch_images=True)
     assert counts["tallies"] == {"pages": 3, "images": 1, "listed_images": 1}
     assert counts["rejected"] == {} == counts["failed"]
     assert stored(tmp_path) == {
@@ -36,23 +32,6 @@ def test_a_site_is_walked_to_its_depth_and_stored(tmp_path, web):
     }
     assert web.count("http://img.example/i.png") == 1, "a thumbnail is fetched once"
     assert not any("other.example" in url or "/3" in url or "pdf" in url for url in web.requests)
-
-
-def test_the_files_are_warc_1_1_that_extract_reads(tmp_path, web):
-    web.add("http://a.example/1", page(text="Ein Gruß."), "text/html; charset=utf-8")
-    crawl(tmp_path, web, "http://a.example/1")
-    path = tmp_path / "out/warc/a.example.warc.gz"
-    raw = gzip.decompress(path.read_bytes())
-    assert raw.startswith(b"WARC/1.1\r\n")
-    assert raw.count(b"WARC/1.1\r\n") == 3, "warcinfo, request, response"
-    with path.open("rb") as source:
-        offsets = [record.stream_pos for record in ArchiveIterator(source)]
-        source.seek(offsets[2])
-        record = next(iter(ArchiveIterator(source)))
-        assert record.headers["WARC-Target-URI"] == "http://a.example/1"
-        assert record.record_date is not None
-    counts = jobs.execute(EXTRACT, {"warc": [str(path)]}, str(tmp_path / "extracted"), beam_args=ONE).manifest["counts"]
-    assert counts["in"] == 1
 
 
 def test_robots_are_obeyed_also_after_a_redirect(tmp_path, web):
@@ -104,7 +83,7 @@ def test_what_cannot_be_kept_has_a_reason(tmp_path, web):
     web.add("http://a.example/huge", "x" * 5000)
     web.add("http://a.example/cut", lambda out: out.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 99\r\n\r\nhalf"))
     web.add("http://a.example/no-image", page())
-    counts = crawl(tmp_path, web, "http://a.example/", max_bytes=4000)
+    counts = crawl(tmp_path, web, "http://a.example/", max_bytes=4000, fetch_images=True)
     assert counts["out"] == 1
     assert letters(tmp_path) == {
         "http://a.example/gone": "http_error",

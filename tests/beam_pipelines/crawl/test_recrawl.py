@@ -3,11 +3,16 @@
 import shutil
 
 import pytest
-from crawling import all_letters, crawl, letters, page, stored
+from crawling import all_letters, letters, page, stored
+from crawling import crawl as crawl_pages
 from newsembed.tasks.errors import InputError
 
 HOME = "http://www.a.example"
 FEED = f"<rss><channel><title>F</title><item><title>One</title><link>{HOME}/1</link></item></channel></rss>"
+
+
+def crawl(*arguments, **changes):
+    return crawl_pages(*arguments, fetch_images=True, **changes)
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import socket
 import time
 
-import pytest
 from crawling import all_letters, crawl, letters, page, stored
 
 HOME = "http://www.a.example"
@@ -68,22 +67,18 @@ def test_a_host_that_fails_again_and_again_is_given_up(tmp_path, web):
     assert len(web.requests) <= 2 + 10
 
 
-@pytest.mark.parametrize("status", [404, 403, 410])
-def test_a_host_without_robots_allows_everything(tmp_path, web, status):
-    web.add(f"{HOME}/robots.txt", "x", "text/plain", status=status)
-    web.add(f"{HOME}/", page())
-    assert crawl(tmp_path, web, f"{HOME}/")["out"] == 1
-
-
-@pytest.mark.parametrize("status", [500, 503, 429])
-def test_a_host_that_cannot_answer_for_its_robots_is_left_alone(tmp_path, web, status):
-    web.add(f"{HOME}/robots.txt", "x", "text/plain", status=status)
-    web.add(f"{HOME}/", page())
-    web.add(f"{HOME}/1", page())
-    counts = crawl(tmp_path, web, f"{HOME}/", f"{HOME}/1", max_attempts=3)
-    assert counts["failed"] == {"robots_unavailable": 2}
-    assert web.requests == [f"{HOME}/robots.txt"] * 3
-    assert str(status) in all_letters(tmp_path)[0].detail
+def test_a_host_without_robots_allows_everything_and_one_that_cannot_answer_nothing(tmp_path, web):
+    statuses = (404, 403, 410, 500, 503, 429)
+    for status in statuses:
+        web.add(f"http://h{status}.example/robots.txt", "x", "text/plain", status=status)
+        web.add(f"http://h{status}.example/", page())
+    counts = crawl(tmp_path, web, *(f"http://h{status}.example/" for status in statuses), max_attempts=3)
+    assert {url[8:11] for url in stored(tmp_path)} == {"404", "403", "410"}
+    assert counts["failed"] == {"robots_unavailable": 3}
+    assert [web.count(f"http://h{status}.example/robots.txt") for status in statuses] == [1, 1, 1, 3, 3, 3]
+    for letter in all_letters(tmp_path):
+        assert letter.key[8:11] in letter.detail
+        assert web.count(letter.key) == 0
 
 
 def test_robots_that_come_at_the_second_attempt_are_obeyed(tmp_path, web):
@@ -134,9 +129,10 @@ def test_a_redirect_to_what_is_stored_already_is_no_second_record(tmp_path, web)
     assert len(stored(tmp_path)) == 3
 
 
-@pytest.mark.parametrize(("delay", "counts"), [("86400", (0, {"host_down": 1})), ("inf", (1, {})), ("nan", (1, {})), ("-1", (1, {}))])
-def test_a_crawl_delay_beyond_the_bound_leaves_the_host_alone(tmp_path, web, delay, counts):
-    web.add(f"{HOME}/robots.txt", f"User-agent: *\nCrawl-delay: {delay}\n", "text/plain")
-    web.add(f"{HOME}/", page())
-    found = crawl(tmp_path, web, f"{HOME}/")
-    assert (found["out"], found["failed"]) == counts
+def test_a_crawl_delay_beyond_the_bound_leaves_the_host_alone(tmp_path, web):
+    delays = {"long": "86400", "infinite": "inf", "none": "nan", "negative": "-1"}
+    for name, delay in delays.items():
+        web.add(f"http://{name}.example/robots.txt", f"User-agent: *\nCrawl-delay: {delay}\n", "text/plain")
+        web.add(f"http://{name}.example/", page())
+    crawl(tmp_path, web, *(f"http://{name}.example/" for name in delays))
+    assert letters(tmp_path) == {"http://long.example/": "host_down"}

@@ -41,6 +41,15 @@ def test_records_name_one_another(path):
     assert request["Content-Type"] == "application/http; msgtype=request"
 
 
+def test_readers_may_enter_at_any_record(path):
+    with path.open("rb") as source:
+        offsets = [record.stream_pos for record in ArchiveIterator(source)]
+        source.seek(offsets[2])
+        record = next(iter(ArchiveIterator(source)))
+        assert record.headers["WARC-Target-URI"] == URL
+        assert record.record_date is not None
+
+
 def test_the_body_is_decoded_and_its_headers_say_so(path):
     raw = gzip.decompress(path.read_bytes())
     assert raw.startswith(b"WARC/1.1\r\n")
