@@ -62,6 +62,7 @@ def plan(job: Job, inputs: Mapping[str, Sequence[str]], output: str, options: An
         remarks += dataflow.check_paths(output, [path for paths in resolved.values() for path in paths])
         if not dataflow.is_installed():
             remarks.append("Beam's part for Google Cloud is not installed here: `pip install 'newsembed[gcp]'` before you submit")
+    folder = os.path.abspath(folder)  # Beam builds the package from within its folder
     os.makedirs(folder, exist_ok=True)
     artifacts = _stage(beam_options, f"{folder}/staged")
     run = _DryRun(job, options, resolved, f"{output.rstrip('/')}/.work-dry-run", _environment(beam_options, artifacts), folder)

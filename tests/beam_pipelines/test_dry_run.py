@@ -66,7 +66,8 @@ def test_a_job_is_built_as_dataflow_would_get_it(tmp_path, seeds, setup_file):
     assert (tmp_path / "dry/images.pb").stat().st_size > 0
 
 
-def test_the_command_line_shows_the_plan(tmp_path, seeds, setup_file, capsys):
+def test_the_command_line_shows_the_plan(tmp_path, seeds, setup_file, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     arguments = [
         "crawl",
         "--seeds",
@@ -76,13 +77,14 @@ def test_the_command_line_shows_the_plan(tmp_path, seeds, setup_file, capsys):
         *GOOD,
         f"--setup_file={setup_file}",
         "--dry_run",
-        str(tmp_path / "dry"),
     ]
     assert cli.main(arguments) == 0
     shown = capsys.readouterr().out
     assert "phase fetch: 2 shards" in shown
     assert "workflow.tar.gz" in shown
     assert "nothing was run" in shown
+    assert f"{tmp_path}/dry-run/staged/" in shown
+    assert list((tmp_path / "dry-run/staged").glob("*.tar.gz"))
 
 
 def test_phases_that_depend_on_results_are_said_to(tmp_path):
