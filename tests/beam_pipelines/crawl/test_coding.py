@@ -4,7 +4,7 @@ import gzip
 import zlib
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from newsembed.beam_pipelines.crawl.coding import BrokenCodingError, TooLargeError, decode, gunzip
 
@@ -67,6 +67,7 @@ def test_broken_and_unknown_codings_are_refused(body, coding):
         decode(body, coding, 10_000_000)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # of a machine that has other work
 @given(st.binary(max_size=3_000), st.integers(1, 9))
 def test_gunzip_is_the_inverse_of_gzip(body, level):
     assert gunzip(gzip.compress(body, level), len(body)) == body
