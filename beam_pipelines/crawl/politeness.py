@@ -1,7 +1,6 @@
 """When a request may start: hosts' pauses, and a cap on the requests of one worker process."""
 
 import contextlib
-import functools
 import random
 import threading
 import time
@@ -47,10 +46,14 @@ class Gate:
             time.sleep(start - now)
 
 
-@functools.cache
+_gates: dict[int, Gate] = {}
+_gates_lock = threading.Lock()
+
+
 def gate_of(concurrent: int) -> Gate:
     """The gate of this process: all sites that its threads crawl share one."""
-    return Gate(concurrent)
+    with _gates_lock:  # functools.cache would let two threads that come at once have one each
+        return _gates.setdefault(concurrent, Gate(concurrent))
 
 
 def backoff(attempt: int, base_seconds: float, longest_seconds: float, asked_seconds: float | None = None) -> float:
