@@ -180,7 +180,7 @@ def _state_path(options: CrawlOptions, phase: str, name: str) -> str:
 JOB = Job(
     name="crawl",
     summary="feeds, sitemaps, hubs and pages of sites to WARC, politely",
-    example="newsembed crawl --seeds seeds.txt --output crawl/2024-03-01 --state crawl/state --sitemaps=auto --since=2024-01-01",
+    example="newsembed crawl --seeds seeds.txt --output crawls/2024-03-01 --state crawl-state --sitemaps=auto --since=2024-01-01",
     inputs=(InputSpec("seeds", "text file of URLs, one a line: feeds, sitemaps, section pages, articles"),),
     options=CrawlOptions,
     run=run,
