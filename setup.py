@@ -58,6 +58,7 @@ DEV = [
     "pytest>=8",
     "pytest-xdist>=3.6",
     "hypothesis>=6.100",
+    "warcio>=1.7.5",  # a second reader of the WARC files that we write
     # Wheels for Linux on x86-64; elsewhere hypothesis alone draws the fuzzed pages.
     "atheris>=3; sys_platform == 'linux' and platform_machine == 'x86_64'",
     "ruff>=0.9",
@@ -90,6 +91,7 @@ setup(
         "gpu": ["jax[cuda13]>=0.10,<0.13"],
         "tpu": ["jax[tpu]>=0.10,<0.13"],
         "gcp": ["apache-beam[gcp]==2.77.*"],
+        "aws": ["apache-beam[aws]==2.77.*"],
         "translate": TRANSLATE,
         "dev": DEV,
     },

@@ -55,7 +55,8 @@ class Job:
       summary: one line for ``--help``.
       example: a command that works.
       inputs: what it reads.
-      options: frozen dataclass of options; each field carries ``metadata={"help": …}`` and a default.
+      options: frozen dataclass of options; each field carries ``metadata={"help": …}`` and a default; ``"lasting_folder": True`` beside the help
+        marks a folder that outlives the output, which must not lie in it.
       run: the pipeline; gets a :class:`JobRun`.
     """
 
@@ -113,26 +114,34 @@ class JobRun:
         self.extra: dict[str, Any] = {}
         self._beam_args = beam_args
         self._progress = progress
-        self._phases: dict[str, tuple[Phase, bool]] = {}
+        self._phases: dict[str, tuple[Phase, str]] = {}
 
     def input(self, name: str) -> str:
         """The one path of a required input."""
         return self.inputs[name][0]
 
-    def phase(self, name: str, shard_count: int, *, accounted: bool = True) -> Phase:
-        """Declares a phase. Accounted phases form a chain: the records one passes on are those the next takes in."""
+    def phase(self, name: str, shard_count: int, *, accounted: bool = True, beside: bool = False) -> Phase:
+        """Declares a phase. Accounted phases form a chain: the records one passes on are those the next takes in.
+
+        A phase ``beside`` the chain has records of its own, which are added to the job's.
+        """
         phase = Phase(self.workspace, name, shard_count)
-        self._phases[name] = (phase, accounted)
+        self._phases[name] = (phase, "beside" if beside else "chained" if accounted else "")
         return phase
 
-    def map_shards(self, name: str, function: ShardFunction, payloads: Sequence[Any], *, accounted: bool = True) -> None:
-        """Runs a phase of independent shards: ``function(shard, payloads[shard.index])``."""
+    def map_shards(
+        self, name: str, function: ShardFunction, payloads: Sequence[Any], *, accounted: bool = True, parts: tuple[str, int] | None = None
+    ) -> None:
+        """Runs a phase of independent shards: ``function(shard, payloads[shard.index])``.
+
+        ``parts`` names the files that a long shard leaves one after another, as a pattern, and their number: progress then counts them.
+        """
         phase = self.phase(name, len(payloads), accounted=accounted)
-        with self.pipeline(phase) as pipeline:
+        with self.pipeline(phase, parts) as pipeline:
             _ = pipeline | beam.Create(list(enumerate(payloads))) | beam.Reshuffle() | ProcessShards(function, phase)
 
     @contextlib.contextmanager
-    def pipeline(self, phase: Phase) -> Iterator[beam.Pipeline]:
+    def pipeline(self, phase: Phase, parts: tuple[str, int] | None = None) -> Iterator[beam.Pipeline]:
         """A Beam pipeline for one phase, run on leaving the context, skipped if all of its shards are complete.
 
         Yields a pipeline to which the job attaches its transforms; the last is a :class:`ProcessShards` of ``phase``.
@@ -140,9 +149,10 @@ class JobRun:
         pipeline = make_pipeline(self._beam_args, phase.shard_count)
         yield pipeline
         if self._completed(phase) < phase.shard_count:
-            with self._watching(phase), noticing_dead_workers():
+            with self._watching(phase, parts), noticing_dead_workers():
                 pipeline.run().wait_until_finish()
-        self._progress(phase.name, phase.shard_count, phase.shard_count)
+        total = parts[1] if parts else phase.shard_count
+        self._progress(phase.name, total, total)
 
     def counts_of(self, name: str) -> Counts:
         """Counts of a phase that has run."""
@@ -152,23 +162,27 @@ class JobRun:
     def all_counts(self) -> tuple[Counts, dict[str, Counts]]:
         """Counts of the job (its accounted phases chained) and of every phase."""
         every = {name: self.counts_of(name) for name in self._phases}
-        chain = [every[name] for name, (_, accounted) in self._phases.items() if accounted]
+        chain = [every[name] for name, (_, accounting) in self._phases.items() if accounting == "chained"]
+        beside = [every[name] for name, (_, accounting) in self._phases.items() if accounting == "beside"]
         for earlier, later in itertools.pairwise(chain):
             if earlier.written != later.read:
                 raise RuntimeError(f"{self.job.name}: a phase passed on {earlier.written} records, the next read {later.read}")
-        return chain_counts(chain), every
+        return add_counts([chain_counts(chain), *beside]), every
 
     def _completed(self, phase: Phase) -> int:
         return len(files.list_files(f"{phase.workspace}/_reports/{phase.name}/*.json"))
 
     @contextlib.contextmanager
-    def _watching(self, phase: Phase) -> Iterator[None]:
-        """Reports progress by the shard reports that appear, from a thread: the runner says nothing until it is done."""
+    def _watching(self, phase: Phase, parts: tuple[str, int] | None = None) -> Iterator[None]:
+        """Reports progress by the shard reports (or other parts) that appear, from a thread: the runner says nothing until it is done."""
         stop = threading.Event()
 
         def watch() -> None:
             while not stop.wait(0.5):
-                self._progress(phase.name, self._completed(phase), phase.shard_count)
+                if parts:
+                    self._progress(phase.name, len(files.list_files(parts[0])), parts[1])
+                else:
+                    self._progress(phase.name, self._completed(phase), phase.shard_count)
 
         watcher = threading.Thread(target=watch, daemon=True)
         watcher.start()
@@ -211,7 +225,8 @@ def execute(
     """
     started = time.monotonic()
     options = job.options() if options is None else options
-    resolved = {spec.name: _resolve(job, spec, inputs.get(spec.name, ())) for spec in job.inputs}
+    files.use_options(beam_args)
+    resolved = resolve_inputs(job, inputs)
     identity = {
         "job": job.name,
         "code_version": __version__,
@@ -223,6 +238,9 @@ def execute(
     for name, paths in resolved.items():
         if any(f"{path}/".startswith(f"{output}/") for path in paths):  # _clear would delete it before it is read
             raise InputError("lies in the output folder", path=output, field=f"--{name}", remedy="copy it elsewhere, or publish elsewhere")
+    for field in dataclasses.fields(options):
+        if field.metadata.get("lasting_folder") and f"{getattr(options, field.name)}/".startswith(f"{output}/"):
+            raise InputError("lies in the output folder", path=output, field=f"--{field.name}", remedy="name a folder beside it")
     manifest_path = f"{output}/{MANIFEST}"
     if files.exists(manifest_path) and files.read_json(manifest_path).get("digest") == digest:
         return Outcome(files.read_json(manifest_path), skipped=True, seconds=read_seconds(output))
@@ -262,6 +280,15 @@ def input_digest(path: str) -> str:
     if path.endswith(".npy") and files.exists(keys):
         return f"{files.file_digest(path)} {files.file_digest(keys)}"
     return files.file_digest(path)
+
+
+def resolve_inputs(job: Job, inputs: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    """Paths by input name, patterns expanded; ``()`` where an optional input is not given.
+
+    Raises:
+      InputError: if a required input is not given, a pattern matches nothing, or there are several where one is taken.
+    """
+    return {spec.name: _resolve(job, spec, inputs.get(spec.name, ())) for spec in job.inputs}
 
 
 def _resolve(job: Job, spec: InputSpec, given: Sequence[str]) -> tuple[str, ...]:

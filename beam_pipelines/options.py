@@ -13,6 +13,7 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from ..tasks.errors import InputError
+from . import dataflow
 from .shards import available_cores
 
 _LOCAL = "FnApiRunner"
@@ -26,8 +27,14 @@ def make_pipeline(beam_args: Sequence[str], shard_count: int) -> beam.Pipeline:
     Without ``--runner`` the work runs on this machine: on the FnApiRunner, since DirectRunner first tries to download
     another runner, and in one process per core (``--direct_num_workers``), since its threaded mode loses records. A phase of
     one shard runs in this process: starting the others takes seconds.
+
+    Raises:
+      InputError: on options that Dataflow would refuse.
     """
     options = PipelineOptions([*beam_args, *([] if _names_runner(beam_args) else [f"--runner={_LOCAL}"])])
+    if dataflow.names_dataflow(options):
+        dataflow.check_options(options)
+        dataflow.check_installed()
     direct = options.view_as(DirectOptions)
     if options.view_as(StandardOptions).runner != _LOCAL or direct.direct_running_mode != "in_memory":
         return beam.Pipeline(options=options)  # another runner, or a mode the user asked for

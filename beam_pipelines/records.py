@@ -18,6 +18,7 @@ class Rejection(enum.StrEnum):
     OUT_OF_SCOPE = "out_of_scope"
     PAGE_LIMIT = "page_limit"
     UNSUPPORTED_CONTENT_TYPE = "unsupported_content_type"
+    NOT_MODIFIED = "not_modified"  # an earlier crawl with the same --state has it
     # extract
     NOT_HTML = "not_html"
     NOT_OK_STATUS = "not_ok_status"
@@ -76,6 +77,8 @@ class Failure(enum.StrEnum):
     FETCH_ERROR = "fetch_error"  # DNS, connect, TLS, protocol
     TIMEOUT = "timeout"
     HTTP_ERROR = "http_error"  # the server answered 4xx or 5xx
+    ROBOTS_UNAVAILABLE = "robots_unavailable"  # robots.txt could not be read, so nothing is allowed now
+    HOST_DOWN = "host_down"  # not asked for: the host failed too often, or asks to be left alone
     TOO_LARGE = "too_large"
     PARSER_ERROR = "parser_error"  # a library raised on this input; the detail says what
     TRANSLATION_ERROR = "translation_error"  # the translator raised, or returned nothing; the detail says what

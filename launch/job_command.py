@@ -10,6 +10,7 @@ import typing
 from collections.abc import Sequence
 from typing import Any
 
+from ..beam_pipelines import dry_run
 from ..beam_pipelines.jobs import Job, execute
 from ..tasks.errors import InputError
 from .progress import JobProgress, print_outcomes
@@ -22,10 +23,24 @@ def run(job: Job, argv: Sequence[str]) -> int:
     check_beam_args(beam_args)
     inputs = {spec.name: tuple(getattr(args, spec.name) or ()) for spec in job.inputs}
     options = options_from(job.options, vars(args))
+    if args.dry_run:
+        _show_plan(dry_run.plan(job, inputs, args.output, options, beam_args, args.dry_run))
+        return 0
     with JobProgress(job.name) as progress:
         outcome = execute(job, inputs, args.output, options, beam_args, progress)
     print_outcomes([(job.name, outcome)])
     return 0
+
+
+def _show_plan(planned: dry_run.Plan) -> None:
+    for name, shard_count, transforms in planned.phases:
+        print(f"phase {name}: {shard_count} shards, {len(transforms)} transforms")
+        for transform in transforms:
+            print(f"    {transform}")
+    print("sent to workers: " + (", ".join(planned.staged) or "nothing"))
+    for remark in planned.remarks:
+        print(f"note: {remark}")
+    print("nothing was run; written:\n  " + "\n  ".join(planned.files))
 
 
 def make_parser(job: Job) -> argparse.ArgumentParser:
@@ -40,6 +55,13 @@ def make_parser(job: Job) -> argparse.ArgumentParser:
     for spec in job.inputs:
         parser.add_argument(f"--{spec.name}", nargs="+", required=spec.required, metavar="PATH", help=spec.help)
     parser.add_argument("--output", required=True, metavar="DIR", help="folder to publish the result in")
+    parser.add_argument(
+        "--dry_run",
+        nargs="?",
+        const="dry-run",
+        metavar="DIR",
+        help="run nothing: check the runner's options, build the pipelines and the package for its workers, write them to DIR (default: dry-run)",
+    )
     add_options(parser, job.options)
     return parser
 

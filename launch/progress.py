@@ -13,7 +13,7 @@ from ..beam_pipelines.jobs import Outcome
 
 
 class JobProgress:
-    """A progress bar for each phase of a job, counting shards. Call it with (phase, shards complete, shards in all)."""
+    """A progress bar for each phase of a job, counting shards or sites. Call it with (phase, parts complete, parts in all)."""
 
     def __init__(self, job: str) -> None:
         self._job = job
@@ -22,7 +22,7 @@ class JobProgress:
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("shards"),
+            TextColumn("parts"),
             TimeElapsedColumn(),
             console=Console(stderr=True),
         )

@@ -1,48 +1,81 @@
 """One HTTP request with every bound that a crawler needs: the peer's address vetted after connecting, time, bytes, redirects."""
 
 import dataclasses
+import datetime
+import email.utils
 import fnmatch
 import http.client
-import io
-import ipaddress
+import re
 import socket
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
-from urllib.parse import quote, urljoin, urlsplit
+from urllib.parse import SplitResult, quote, urljoin, urlsplit
 
 from ..records import Failure, Rejection
+from .addresses import is_public
+from .coding import ACCEPTED, BrokenCodingError, TooLargeError, decode
 from .options import CrawlOptions
+from .sockets import connect
 
 _CHUNK_BYTES = 1 << 16
+_MAX_CONNECTIONS = 8  # kept alive at a time: a site's own hosts
 _SAFE = "/:@!$&'()*+,;=~-._%"
 _REDIRECTS = {301, 302, 303, 307, 308}
-_KEPT_TYPES = ("text/html", "application/xhtml", "xml", "rss", "atom", "json", "image/", "text/plain")
+_NO_RETRY = {501, 505, 511}
+PAGE_TYPES = ("text/html", "application/xhtml", "xml", "rss", "atom", "json", "text/plain")
+IMAGE_TYPES = ("image/",)
+SITEMAP_TYPES = (*PAGE_TYPES, "text/", "gzip", "octet-stream")
 
 
 @dataclasses.dataclass(frozen=True)
 class Fetched:
-    """A response as it came: final URL, status line and headers, and the body."""
+    """A response: final URL, status line and headers as they came, and the body without its codings.
+
+    Attributes:
+      request: request line and headers as sent; empty if not known.
+      peer: IP address that answered.
+      date: when the answer was complete, UTC.
+    """
 
     url: str
     status: int
     reason: str
     headers: tuple[tuple[str, str], ...]
     body: bytes
+    request: bytes = b""
+    peer: str = ""
+    date: datetime.datetime = dataclasses.field(default_factory=lambda: datetime.datetime.now(datetime.UTC))
+
+    def header(self, name: str) -> str:
+        """The first value of a header, or ""."""
+        return next((value for key, value in self.headers if key.lower() == name), "")
 
     @property
     def content_type(self) -> str:
-        return next((value for name, value in self.headers if name.lower() == "content-type"), "").lower()
+        return self.header("content-type").lower()
 
 
 class FetchError(Exception):
-    """A request that brought nothing to keep, and why."""
+    """A request that brought nothing to keep, and why.
 
-    def __init__(self, reason: Rejection | Failure, detail: str) -> None:
+    Attributes:
+      retry: whether another attempt may bring more.
+      status: of the server's answer; 0 without one.
+      retry_after: seconds that the server asks us to wait, if it does.
+    """
+
+    def __init__(
+        self, reason: Rejection | Failure, detail: str, *, retry: bool = False, status: int = 0, retry_after: float | None = None
+    ) -> None:
         super().__init__(f"{reason.value}: {detail}")
         self.reason = reason
         self.detail = detail
+        self.retry = retry
+        self.status = status
+        self.retry_after = retry_after
 
 
 class Fetcher:
@@ -61,110 +94,99 @@ class Fetcher:
             connection.close()
         self._connections.clear()
 
-    def fetch(self, url: str, vet_redirect: Callable[[str], None] = lambda _url: None) -> Fetched:
-        """Fetches a URL, following redirects.
+    def fetch(
+        self,
+        url: str,
+        around: Callable[[str], AbstractContextManager[Any]] = nullcontext,
+        *,
+        types: tuple[str, ...] = (*PAGE_TYPES, *IMAGE_TYPES),
+        conditions: Mapping[str, str] | None = None,
+        max_bytes: int | None = None,
+    ) -> Fetched:
+        """Fetches a URL, following redirects; each hop has the time of a request.
 
         Args:
           url: what to fetch.
-          vet_redirect: called with the target of each redirect before it is requested; raises to stop there.
+          around: called with the URL of each hop, the first too; its context holds while the hop is requested. Raises to stop there, may wait.
+          types: parts of content types that are kept; with ``()`` any is.
+          conditions: headers of a conditional request; the answer may then be a 304.
+          max_bytes: bound on the body; that of the options if absent.
 
         Raises:
-          FetchError: on anything that is not a 200 of a kind that is kept, within the bounds.
+          FetchError: on anything that is neither a 200 of a kind that is kept, within the bounds, nor a 304 that was asked for.
         """
-        deadline = time.monotonic() + self._options.timeout_seconds
+        bound = max_bytes or self._options.max_bytes
         for _ in range(self._options.max_redirects + 1):
-            fetched = self._request(url, deadline)
-            target = next((value for name, value in fetched.headers if name.lower() == "location"), "")
+            with around(url):
+                fetched = self._request(url, conditions or {}, bound)
+            target = fetched.header("location")
             if fetched.status not in _REDIRECTS or not target:
-                return self._kept(fetched)
+                return _kept(fetched, types, conditional=bool(conditions))
             url = _joined(url, target)
-            vet_redirect(url)
         raise FetchError(Failure.FETCH_ERROR, f"more than {self._options.max_redirects} redirects")
 
-    def _kept(self, fetched: Fetched) -> Fetched:
-        if fetched.status != 200:
-            raise FetchError(Failure.HTTP_ERROR, f"{fetched.status} {fetched.reason}")
-        if fetched.content_type and not any(kind in fetched.content_type for kind in _KEPT_TYPES):
-            raise FetchError(Rejection.UNSUPPORTED_CONTENT_TYPE, fetched.content_type)
-        return fetched
-
-    def _request(self, url: str, deadline: float) -> Fetched:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise FetchError(Rejection.OUT_OF_SCOPE, f"got the URL {url!r}, expected http or https")
+    def _request(self, url: str, conditions: Mapping[str, str], max_bytes: int) -> Fetched:
+        deadline = time.monotonic() + self._options.timeout_seconds
+        parts = _split(url)
         # A kept-alive connection may have been closed by the server meanwhile: one more try on a fresh one.
         for attempt in (1, 2):
             try:
-                return self._exchange(url, deadline)
+                return self._exchange(parts, conditions, deadline, max_bytes)
             except FetchError:
-                self._drop(parts.scheme, parts.netloc)
+                self._drop(parts)
                 raise
             except TimeoutError as error:
-                self._drop(parts.scheme, parts.netloc)
-                raise FetchError(Failure.TIMEOUT, f"no answer within {self._options.timeout_seconds} s") from error
-            except (OSError, http.client.HTTPException, UnicodeError, ValueError) as error:
-                reused = self._drop(parts.scheme, parts.netloc)
+                self._drop(parts)
+                raise FetchError(Failure.TIMEOUT, f"no whole answer within {self._options.timeout_seconds} s", retry=True) from error
+            except TooLargeError as error:
+                self._drop(parts)
+                raise FetchError(Failure.TOO_LARGE, f"more than {max_bytes} bytes") from error
+            except (OSError, http.client.HTTPException, BrokenCodingError, ValueError) as error:
+                reused = self._drop(parts)
                 if attempt == 2 or not reused:
-                    raise FetchError(Failure.FETCH_ERROR, f"{type(error).__name__}: {error}") from error
+                    raise FetchError(Failure.FETCH_ERROR, f"{type(error).__name__}: {error}", retry=_may_pass(error)) from error
         raise AssertionError("unreachable")
 
-    def _drop(self, scheme: str, netloc: str) -> bool:
-        connection = self._connections.pop((scheme, netloc), None)
+    def _drop(self, parts: SplitResult) -> bool:
+        connection = self._connections.pop((parts.scheme, parts.netloc), None)
         if connection is not None:
             connection.close()
         return connection is not None
 
-    def _exchange(self, url: str, deadline: float) -> Fetched:
-        parts = urlsplit(url)
-        connection = self._connections.get((parts.scheme, parts.netloc)) or self._connect(parts.scheme, parts.netloc, deadline)
+    def _exchange(self, parts: SplitResult, conditions: Mapping[str, str], deadline: float, max_bytes: int) -> Fetched:
+        connection = self._connections.get((parts.scheme, parts.netloc)) or self._connect(parts, deadline)
         bounded: Any = connection.sock
         bounded.deadline = deadline
-        target = quote(parts.path or "/", safe=_SAFE)
-        if parts.query:
-            target += "?" + quote(parts.query, safe=f"{_SAFE}?")
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        headers = {
+            "Host": _host_header(parts),
+            "User-Agent": self._options.user_agent,
+            "Accept": "*/*",
+            "Accept-Encoding": ACCEPTED,
+            **conditions,
+        }
         connection.putrequest("GET", target, skip_host=True, skip_accept_encoding=True)
-        for name, value in (
-            ("Host", parts.netloc.rpartition("@")[2]),
-            ("User-Agent", self._options.user_agent),
-            ("Accept", "*/*"),
-            ("Accept-Encoding", "identity"),
-        ):
+        for name, value in headers.items():
             connection.putheader(name, value)
         connection.endheaders()
         response = connection.getresponse()
-        body = self._read(response)
+        body = _read(response, max_bytes)
         if response.will_close:
-            self._drop(parts.scheme, parts.netloc)
-        return Fetched(url, response.status, response.reason, tuple(response.getheaders()), body)
+            self._drop(parts)
+        sent = "\r\n".join([f"GET {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), "", ""])
+        # Folded and padded header lines are brought on one line: elsewhere they would break the record they are written in.
+        received = tuple((name, " ".join(value.split())) for name, value in response.getheaders())
+        fetched = Fetched(parts.geturl(), response.status, response.reason, received, body, sent.encode("ascii", "replace"), bounded.peer)
+        return dataclasses.replace(fetched, body=decode(body, fetched.header("content-encoding"), max_bytes))
 
-    def _read(self, response: http.client.HTTPResponse) -> bytes:
-        chunks, size = [], 0
-        while chunk := response.read1(_CHUNK_BYTES):
-            chunks.append(chunk)
-            size += len(chunk)
-            if size > self._options.max_bytes:
-                raise FetchError(Failure.TOO_LARGE, f"more than {self._options.max_bytes} bytes")
-        if response.length:  # read1 takes the end of the connection for the end of the body
-            raise http.client.IncompleteRead(b"", response.length)
-        # read1 leaves a whole response open, and the connection then answers no further request.
-        response.close()
-        return b"".join(chunks)
-
-    def _connect(self, scheme: str, netloc: str, deadline: float) -> http.client.HTTPConnection:
-        parts = urlsplit(f"{scheme}://{netloc}")
-        host, port = parts.hostname or "", parts.port or (443 if scheme == "https" else 80)
-        address = self._resolved(host, port)
-        raw = socket.create_connection(address, timeout=max(0.01, deadline - time.monotonic()))
-        try:
-            self._vet(raw.getpeername()[0])
-            if scheme == "https":
-                raw = ssl.create_default_context().wrap_socket(raw, server_hostname=host)
-        except BaseException:
-            raw.close()
-            raise
+    def _connect(self, parts: SplitResult, deadline: float) -> http.client.HTTPConnection:
+        host, port = _ascii_host(parts), parts.port or (443 if parts.scheme == "https" else 80)
+        sock = connect(self._resolved(host, port), host if parts.scheme == "https" else None, deadline, self._vet)
+        while len(self._connections) >= _MAX_CONNECTIONS:
+            self._connections.pop(next(iter(self._connections))).close()
         connection = http.client.HTTPConnection(host, port)
-        connection.sock = _BoundedSocket(raw, deadline)
-        self._connections[scheme, netloc] = connection
+        connection.sock = sock
+        self._connections[parts.scheme, parts.netloc] = connection
         return connection
 
     def _resolved(self, host: str, port: int) -> tuple[str, int]:
@@ -177,10 +199,81 @@ class Fetcher:
 
     def _vet(self, peer: str) -> None:
         """Refuses addresses inside our own network, by the address that was really connected to, so that no DNS answer or redirect gets by."""
-        address = ipaddress.ip_address(peer.partition("%")[0])
-        mapped = getattr(address, "ipv4_mapped", None) or address
-        if not self._options.allow_private_addresses and (not mapped.is_global or mapped.is_multicast):
+        if not self._options.allow_private_addresses and not is_public(peer):
             raise FetchError(Rejection.PRIVATE_ADDRESS, f"{peer}; allow with --allow_private_addresses=true")
+
+
+def retry_after(value: str, now: datetime.datetime) -> float | None:
+    """Seconds that a Retry-After header asks for, as a number or a date (RFC 9110, 10.2.3); ``None`` for anything else.
+
+    >>> retry_after("120", datetime.datetime.now(datetime.UTC))
+    120.0
+    """
+    if re.fullmatch(r"[0-9]{1,9}", value.strip()):
+        return float(value)
+    try:
+        moment = email.utils.parsedate_to_datetime(value)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=datetime.UTC)
+    return max(0.0, (moment - now).total_seconds())
+
+
+def _kept(fetched: Fetched, types: tuple[str, ...], *, conditional: bool) -> Fetched:
+    if fetched.status == 304 and conditional:
+        return fetched
+    if fetched.status != 200:
+        retry = fetched.status == 429 or (fetched.status >= 500 and fetched.status not in _NO_RETRY)
+        wait = retry_after(fetched.header("retry-after"), fetched.date) if retry else None
+        raise FetchError(Failure.HTTP_ERROR, f"{fetched.status} {fetched.reason}", retry=retry, status=fetched.status, retry_after=wait)
+    if types and fetched.content_type and not any(kind in fetched.content_type for kind in types):
+        raise FetchError(Rejection.UNSUPPORTED_CONTENT_TYPE, fetched.content_type)
+    return fetched
+
+
+def _may_pass(error: Exception) -> bool:
+    """Whether another attempt can end otherwise: not for a name that does not exist, a wrong certificate, or a URL that cannot be sent."""
+    if isinstance(error, socket.gaierror):
+        return error.errno == socket.EAI_AGAIN
+    return isinstance(error, (OSError, http.client.HTTPException, BrokenCodingError)) and not isinstance(
+        error, (ssl.SSLCertVerificationError, http.client.InvalidURL)
+    )
+
+
+def _read(response: http.client.HTTPResponse, max_bytes: int) -> bytes:
+    chunks, size = [], 0
+    while chunk := response.read1(_CHUNK_BYTES):
+        chunks.append(chunk)
+        size += len(chunk)
+        if size > max_bytes:
+            raise TooLargeError
+    if response.length:  # read1 takes the end of the connection for the end of the body
+        raise http.client.IncompleteRead(b"", response.length)
+    # read1 leaves a whole response open, and the connection then answers no further request.
+    response.close()
+    return b"".join(chunks)
+
+
+def _split(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme in ("http", "https") and bool(_ascii_host(parts)) and parts.port != 0
+    except ValueError as error:
+        raise FetchError(Failure.FETCH_ERROR, f"{url!r} is no URL: {error}") from error
+    if not known:
+        raise FetchError(Rejection.OUT_OF_SCOPE, f"got the URL {url!r}, expected http or https")
+    return parts._replace(path=quote(parts.path, safe=_SAFE), query=quote(parts.query, safe=f"{_SAFE}?"), fragment="")
+
+
+def _ascii_host(parts: SplitResult) -> str:
+    host = parts.hostname or ""
+    return host if host.isascii() else host.encode("idna").decode("ascii")
+
+
+def _host_header(parts: SplitResult) -> str:
+    host = _ascii_host(parts)
+    return f"{f'[{host}]' if ':' in host else host}{f':{parts.port}' if parts.port else ''}"
 
 
 def _joined(base: str, target: str) -> str:
@@ -188,49 +281,3 @@ def _joined(base: str, target: str) -> str:
         return urljoin(base, target)
     except ValueError as error:
         raise FetchError(Failure.FETCH_ERROR, f"redirected to {target!r}, which is no URL") from error
-
-
-class _BoundedSocket:
-    """What ``http.client`` uses of a socket, with one deadline for all of its waits.
-
-    A timeout of the socket itself starts anew with every packet: a server that drips bytes would never hit it.
-    """
-
-    def __init__(self, sock: socket.socket, deadline: float) -> None:
-        self._sock = sock
-        self.deadline = deadline
-
-    def bound(self) -> None:
-        """Gives the next wait what is left of the request's time."""
-        left = self.deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        self._sock.settimeout(left)
-
-    def sendall(self, data: Any) -> None:
-        self.bound()
-        self._sock.sendall(data)
-
-    def makefile(self, _mode: str) -> io.BufferedReader:
-        return io.BufferedReader(_BoundedReader(self, self._sock.makefile("rb", buffering=0)))
-
-    def close(self) -> None:
-        self._sock.close()
-
-
-class _BoundedReader(io.RawIOBase):
-    def __init__(self, bounded: _BoundedSocket, raw: io.RawIOBase) -> None:
-        super().__init__()
-        self._bounded = bounded
-        self._raw = raw
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int | None:
-        self._bounded.bound()
-        return self._raw.readinto(buffer)
-
-    def close(self) -> None:
-        self._raw.close()
-        super().close()

@@ -6,10 +6,11 @@ from functools import partial
 import apache_beam as beam
 
 from ...tasks.errors import InputError
-from ..jobs import InputSpec, Job, JobRun
+from ..jobs import InputSpec, Job, JobRun, input_digest
 from ..shards import GroupByShard, ProcessShards
 from .isolation import Limits
 from .join import JoinEvidence, MergeHubs, write_hubs, write_joined
+from .path_lists import is_path_list, list_path
 from .read import read_slice
 from .sources import slices_of
 
@@ -27,6 +28,11 @@ class ExtractOptions:
         default=1_024, metadata={"help": "megabytes of memory that reading one page may take; then it fails as too_large"}
     )
 
+    warc_base: str = dataclasses.field(
+        default="",
+        metadata={"help": "what relative paths in a list of WARC files begin with, such as s3://commoncrawl/; else the list's folder"},
+    )
+
     def __post_init__(self) -> None:
         for field, least in (("page_seconds", 0.1), ("page_megabytes", 64)):
             if not getattr(self, field) >= least:
@@ -41,7 +47,7 @@ def run(job: JobRun) -> None:
     A record is a captured response, a line or a row; it is written as an article, a hub or an image hash. Streams:
     ``articles`` (with anchor texts, hubs and image hashes joined) and ``hubs`` (captures of one hub united).
     """
-    pieces = [*slices_of(job.inputs["warc"], "warc"), *slices_of(job.inputs["articles"], "articles")]
+    pieces = [*slices_of(job.inputs["warc"], "warc", job.options.warc_base), *slices_of(job.inputs["articles"], "articles")]
     if not pieces:
         raise InputError("no input", field="--warc, --articles", remedy="give WARC files, article files or both")
     limits = Limits(job.options.page_seconds, job.options.page_megabytes)
@@ -63,12 +69,24 @@ def run(job: JobRun) -> None:
         )
 
 
+def warc_digest(path: str) -> str:
+    """Digest of a WARC file, or of a list: the files of a published list do not change, and to ask for each of them takes minutes."""
+    return input_digest(list_path(path)) if is_path_list(path) else input_digest(path)
+
+
 JOB = Job(
     name="extract",
     summary="WARC files and pre-extracted articles to articles and hubs",
     example="newsembed extract --warc 'crawl/warc/*.warc.gz' --articles archive.jsonl.zst --output work/extract",
     inputs=(
-        InputSpec("warc", "WARC files or patterns", required=False, many=True),
+        InputSpec(
+            "warc",
+            "WARC files or patterns; or lists of them, one path a line, as @LIST or named .txt, .paths or either with .gz (CC-NEWS's warc.paths.gz): "
+            "one shard a file",
+            required=False,
+            many=True,
+            digest=warc_digest,
+        ),
         InputSpec("articles", "pre-extracted articles: .jsonl, .jsonl.zst, .jsonl.gz, .parquet", required=False, many=True),
     ),
     options=ExtractOptions,

@@ -13,6 +13,7 @@ import zstandard
 from ...tasks.errors import InputError
 from .. import files
 from .loose_json import load_json
+from .path_lists import is_path_list, read_path_list
 
 RECORDS_PER_WARC_SLICE = 200
 LINES_PER_SLICE = 4_000
@@ -50,17 +51,25 @@ class Response:
     oversized: bool = False
 
 
-def slices_of(paths: tuple[str, ...], kind: str) -> list[Slice]:
+def slices_of(paths: tuple[str, ...], kind: str, base: str = "") -> list[Slice]:
     """Cuts input files into slices.
 
     Args:
-      paths: WARC files, or article files of any supported ending.
+      paths: WARC files and lists of them, or article files of any supported ending.
       kind: "warc" or "articles".
+      base: what the relative paths of a list begin with.
 
     Raises:
-      InputError: on a file of an unknown kind, or one that is no WARC file at all.
+      InputError: on a file of an unknown kind, one that is no WARC file at all, or one that a list names and that is not there.
     """
-    return [piece for path in paths for piece in (_warc_slices(path) if kind == "warc" else _article_slices(path))]
+    return [piece for path in paths for piece in (_warc_pieces(path, base) if kind == "warc" else _article_slices(path))]
+
+
+def _warc_pieces(path: str, base: str) -> list[Slice]:
+    """A file that is given by itself is cut, so that every core has some of it; a list has files enough, and each is read once."""
+    if is_path_list(path):
+        return [Slice(named, "warc", 0, -1) for named in read_path_list(path, base)]
+    return _warc_slices(path)
 
 
 def _warc_slices(path: str) -> list[Slice]:

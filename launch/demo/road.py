@@ -156,6 +156,7 @@ def _crawl(places: Places) -> list[str]:
         "--output",
         places.crawl,
         "--delay_seconds=0",
+        "--backoff_seconds=0.1",
         "--allow_private_addresses=true",
     ]
 

@@ -191,6 +191,32 @@ def test_phases_that_do_not_meet_fail_the_job(tmp_path):
         jobs.execute(jobs.Job("gap", "", "", (), Options, run), {}, str(tmp_path / "out"), beam_args=ONE)
 
 
+def test_a_phase_beside_the_chain_adds_records_of_its_own(tmp_path):
+    def run(run_):
+        run_.map_shards("first", first, [(0, 20, "")])
+        beside = run_.phase("found", 1, beside=True)
+        with run_.pipeline(beside) as pipeline:
+            _ = pipeline | beam.Create([(0, (20, 30, ""))]) | ProcessShards(first, beside)
+        run_.map_shards("second", second, [[f"{number:016x}" for number in range(16)]])
+
+    seen = []
+    job = jobs.Job("toy", "", "", (), Options, run)
+    counts = jobs.execute(job, {}, str(tmp_path / "out"), beam_args=ONE, progress=lambda *step: seen.append(step)).manifest["counts"]
+    assert (counts["in"], counts["out"], counts["rejected"], counts["failed"]) == (30, 24, {"no_title": 3}, {"broken_record": 3})
+    assert seen[-1] == ("second", 1, 1)
+
+
+def test_progress_may_count_the_parts_of_shards(tmp_path):
+    def run(run_):
+        run_.map_shards("first", first, [(0, 20, "")], parts=(f"{run_.workspace}/parts/*", 7))
+
+    seen = []
+    jobs.execute(
+        jobs.Job("toy", "", "", (), Options, run), {}, str(tmp_path / "out"), beam_args=ONE, progress=lambda *step: seen.append(step)
+    )
+    assert {total for _, _, total in seen} == {7}
+
+
 def test_inputs_are_checked_before_anything_runs(tmp_path):
     job = dataclasses.replace(make_job(), inputs=(jobs.InputSpec("articles", ""),))
     with pytest.raises(InputError, match="--articles: not given"):

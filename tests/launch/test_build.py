@@ -30,7 +30,15 @@ def crawl(tmp_path_factory):
     folder = tmp_path_factory.mktemp("build")
     generate_newsroom(str(folder / "newsroom"), NewsroomOptions(scale=0.05))
     with NewsroomServer(str(folder / "newsroom")) as server:
-        command = ["crawl", "--seeds", str(folder / "newsroom/seeds.txt"), "--output", str(folder / "crawl"), "--delay_seconds=0"]
+        command = [
+            "crawl",
+            "--seeds",
+            str(folder / "newsroom/seeds.txt"),
+            "--output",
+            str(folder / "crawl"),
+            "--delay_seconds=0",
+            "--backoff_seconds=0",
+        ]
         private = ["--allow_private_addresses=true", f"--resolve=*.example=127.0.0.1:{server.port}", "--direct_num_workers=1"]
         assert cli.main([*command, *private]) == 0
     return folder

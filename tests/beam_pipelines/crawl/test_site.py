@@ -60,7 +60,9 @@ def server():
 
 def options(server, **changes):
     port = server.server_address[1]
-    return CrawlOptions(**{"delay_seconds": 0.0, "resolve": (f"*.example=127.0.0.1:{port}",), "allow_private_addresses": True, **changes})
+    return CrawlOptions(
+        **{"delay_seconds": 0.0, "max_attempts": 1, "resolve": (f"*.example=127.0.0.1:{port}",), "allow_private_addresses": True, **changes}
+    )
 
 
 def crawl(tmp_path, server, seeds="http://www.site.example/\n", **changes):
@@ -80,7 +82,7 @@ def test_a_site_is_walked_within_its_rules(tmp_path, server):
     counts, stored = crawl(tmp_path, server)
     assert set(stored) == {"/", "/a", "/b", "/i.png", "/b2"}
     assert stored["/b2"] == "moved here"
-    assert counts["tallies"] == {"images": 1, "pages": 4}
+    assert counts["tallies"] == {"images": 1, "pages": 4, "listed_images": 1}
     assert counts["rejected"] == {"robots_disallowed": 1, "unsupported_content_type": 1}
     assert counts["failed"] == {"http_error": 1}
     assert counts["in"] == counts["out"] + 3

@@ -1,0 +1,95 @@
+"""What a response leads to: the entries of a feed or sitemap, the links and the thumbnail of a page."""
+
+import dataclasses
+from typing import Any
+from urllib.parse import urljoin
+
+from lxml import etree
+
+from ..extract.feeds import Feed, parse_feed
+from ..extract.read import decode
+from .fetch import Fetched
+from .sitemaps import Entry, Sitemap, parse_sitemap
+
+
+@dataclasses.dataclass(frozen=True)
+class Leads:
+    """Where a response leads.
+
+    Attributes:
+      kind: "page", "feed", "sitemap" or "index" (of sitemaps).
+      entries: absolute URLs in order, each with the day that a feed or sitemap states.
+      image: the page's thumbnail, or "".
+      dropped: entries of a sitemap beyond the protocol's bound.
+    """
+
+    kind: str
+    entries: tuple[Entry, ...] = ()
+    image: str = ""
+    dropped: int = 0
+
+
+def leads_of(fetched: Fetched, *, text_sitemap: bool = False) -> Leads:
+    """Reads a page, feed or sitemap, however broken; nothing follows from bytes that are none of them.
+
+    Args:
+      fetched: the response.
+      text_sitemap: whether a plain list of URLs counts as a sitemap.
+    """
+    sitemap = parse_sitemap(fetched.body, text=text_sitemap)
+    if sitemap is not None:
+        return _of_sitemap(fetched.url, sitemap)
+    feed = _feed(fetched.body)
+    if feed is not None:
+        return _of_feed(fetched.url, feed)
+    return _of_page(fetched) if "html" in fetched.content_type else Leads("page")
+
+
+def _of_sitemap(base: str, sitemap: Sitemap) -> Leads:
+    entries = tuple(Entry(url, entry.day) for entry in sitemap.entries if (url := _joined(base, entry.url)))
+    return Leads("index" if sitemap.is_index else "sitemap", entries, dropped=sitemap.dropped)
+
+
+def _feed(body: bytes) -> Feed | None:
+    try:
+        return parse_feed(body)
+    except (ValueError, etree.LxmlError):
+        return None
+
+
+def _of_feed(base: str, feed: Feed) -> Leads:
+    days = {link: day for link, day, _ in feed.stated}
+    return Leads("feed", tuple(Entry(url, days.get(link)) for link, _ in feed.entries if (url := _joined(base, link))))
+
+
+def _of_page(fetched: Fetched) -> Leads:
+    tree = _tree(fetched.body)
+    if tree is None:
+        return Leads("page")
+    base = _joined(fetched.url, next(iter(tree.xpath("//base/@href")), "")) or fetched.url
+    links = [_joined(base, anchor.get("href")) for anchor in tree.iter("a") if anchor.get("href")]
+    links += [
+        _joined(base, node.get("href") or "")
+        for node in tree.xpath(
+            '//link[@rel="alternate"][contains(@type, "rss") or contains(@type, "atom") or contains(@type, "feed+json")]'
+        )
+    ]
+    images = tree.xpath('//meta[@property="og:image" or @name="twitter:image"]/@content')
+    return Leads("page", tuple(Entry(link, None) for link in links if link), _joined(base, str(images[0])) if images else "")
+
+
+def _tree(body: bytes) -> Any:
+    import lxml.html
+
+    text = decode(body, "")
+    try:
+        return lxml.html.document_fromstring(text) if text and text.strip() else None
+    except (ValueError, etree.LxmlError):
+        return None
+
+
+def _joined(base: str, link: str) -> str:
+    try:
+        return urljoin(base, link.strip())
+    except ValueError:
+        return ""

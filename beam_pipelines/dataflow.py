@@ -1,0 +1,88 @@
+"""What Dataflow needs of Beam's options, said before a job is built: its own answers come late, one by one, or as tracebacks."""
+
+import os
+from collections.abc import Sequence
+
+from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions, SetupOptions, StandardOptions, WorkerOptions
+from apache_beam.options.pipeline_options_validator import PipelineOptionsValidator
+
+from ..tasks.errors import InputError
+
+RUNNER = "DataflowRunner"
+
+
+def names_dataflow(options: PipelineOptions) -> bool:
+    """Whether the options choose Dataflow."""
+    return (options.view_as(StandardOptions).runner or "").rpartition(".")[2] == RUNNER
+
+
+def check_options(options: PipelineOptions) -> None:
+    """Checks project, region, paths, names and how workers get this package, without the network.
+
+    Raises:
+      InputError: listing all that is wrong.
+    """
+    from apache_beam.runners.dataflow.dataflow_runner import DataflowRunner
+
+    validator = PipelineOptionsValidator(options, DataflowRunner())
+    cloud = options.view_as(GoogleCloudOptions)
+    problems = [
+        *validator.validate_cloud_options(cloud),
+        *validator.validate_gcs_path(cloud, "temp_location"),
+        *(validator.validate_gcs_path(cloud, "staging_location") if cloud.staging_location else ()),
+        *validator.validate_num_workers(options.view_as(WorkerOptions)),
+        *_package_problems(options),
+    ]
+    if problems:
+        raise InputError(
+            "Dataflow cannot run this: " + " ".join(problems),
+            field=f"--runner={RUNNER}",
+            remedy="--project=P --region=R --temp_location=gs://BUCKET/tmp --setup_file=./setup.py are what a job needs at least",
+        )
+
+
+def check_installed() -> None:
+    """Checks that jobs can be submitted from here.
+
+    Raises:
+      InputError: if Beam's part for Google Cloud is not installed.
+    """
+    if not is_installed():
+        raise InputError(
+            "Beam's part for Google Cloud is not installed",
+            field=f"--runner={RUNNER}",
+            remedy="pip install 'newsembed[gcp]'; --dry_run checks the options and builds the job without it",
+        )
+
+
+def is_installed() -> bool:
+    """Whether Beam's client of Dataflow can be imported."""
+    try:
+        from apache_beam.runners.dataflow.internal import apiclient  # noqa: F401 - its import is the question
+    except ImportError:
+        return False
+    return True
+
+
+def check_paths(output: str, inputs: Sequence[str]) -> list[str]:
+    """Checks where a job on Dataflow writes; returns remarks on inputs that its workers could not read.
+
+    Raises:
+      InputError: if the output folder is not on Google Cloud Storage.
+    """
+    if not output.startswith("gs://"):
+        raise InputError(
+            "got a path of this machine, where workers cannot write", path=output, field="--output", remedy="name a folder on gs://"
+        )
+    return [f"{path} lies on this machine: only the launching process can read it" for path in inputs if "://" not in path]
+
+
+def _package_problems(options: PipelineOptions) -> list[str]:
+    setup = options.view_as(SetupOptions)
+    if setup.setup_file:
+        if os.path.basename(setup.setup_file) != "setup.py" or not os.path.isfile(setup.setup_file):
+            return [f"--setup_file: no setup.py at {setup.setup_file!r}."]
+        return []
+    if options.view_as(WorkerOptions).sdk_container_image or setup.extra_packages:
+        return []
+    return ["Workers would not have this package: give --setup_file=./setup.py, --extra_package or --sdk_container_image."]

@@ -1,0 +1,152 @@
+"""A job as a cluster would get it, without running it: options checked, inputs resolved, pipelines built, packages built. No network is used."""
+
+import contextlib
+import dataclasses
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import apache_beam as beam
+from apache_beam.options.pipeline_options import PipelineOptions, SetupOptions, WorkerOptions
+from apache_beam.portability.api import beam_runner_api_pb2
+from apache_beam.runners.pipeline_utils import group_by_key_input_visitor
+from apache_beam.transforms import environments
+
+from ..tasks.errors import InputError
+from . import dataflow, files
+from .accounting import Counts
+from .jobs import Job, JobRun, resolve_inputs
+from .shards import Phase
+
+_IMAGE = "apache/beam_python{major}.{minor}_sdk:{version}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What a job would do.
+
+    Attributes:
+      phases: (name, number of shards, its transforms in order as "name  urn").
+      staged: file names that workers would be sent.
+      files: what was written: a pipeline proto (.pb) and its graph (.txt) for each phase, and the staged files.
+      remarks: what cannot be known or done from here.
+    """
+
+    phases: tuple[tuple[str, int, tuple[str, ...]], ...]
+    staged: tuple[str, ...]
+    files: tuple[str, ...]
+    remarks: tuple[str, ...]
+
+
+def plan(job: Job, inputs: Mapping[str, Sequence[str]], output: str, options: Any, beam_args: Sequence[str], folder: str) -> Plan:
+    """Builds the pipelines of a job as far as they can be built before any of them has run, and writes them to a local folder.
+
+    Args:
+      job: what would run.
+      inputs: paths or glob patterns by input name; they are resolved.
+      output: the folder that would be published; nothing is read or written there.
+      options: an instance of ``job.options``.
+      beam_args: Beam's own options.
+      folder: local folder for protos, graphs and packages.
+
+    Raises:
+      InputError: on options that the runner would refuse, inputs that are missing, and data that the job refuses.
+    """
+    beam_options = PipelineOptions(list(beam_args))
+    files.use_options(beam_args)
+    resolved = resolve_inputs(job, inputs)
+    remarks: list[str] = []
+    if dataflow.names_dataflow(beam_options):
+        dataflow.check_options(beam_options)
+        remarks += dataflow.check_paths(output, [path for paths in resolved.values() for path in paths])
+        if not dataflow.is_installed():
+            remarks.append("Beam's part for Google Cloud is not installed here: `pip install 'newsembed[gcp]'` before you submit")
+    folder = os.path.abspath(folder)  # Beam builds the package from within its folder
+    os.makedirs(folder, exist_ok=True)
+    artifacts = _stage(beam_options, f"{folder}/staged")
+    run = _DryRun(job, options, resolved, f"{output.rstrip('/')}/.work-dry-run", _environment(beam_options, artifacts), folder)
+    try:
+        job.run(run)
+    except InputError as error:
+        if not run.planned or not (error.path or "").startswith(run.workspace):
+            raise
+        remarks.append(f"what follows {run.planned[-1][0]} is built from its results, so it is not shown")
+    written = [f"{folder}/{name}.{ending}" for name, _, _ in run.planned for ending in ("pb", "txt")]
+    written += sorted(os.path.join(f"{folder}/staged", name) for name in os.listdir(f"{folder}/staged"))
+    return Plan(tuple(run.planned), tuple(map(_staged_name, artifacts)), tuple(written), tuple(remarks))
+
+
+class _DryRun(JobRun):
+    """A run whose pipelines are written down in place of being run, and whose phases have counted nothing."""
+
+    def __init__(
+        self,
+        job: Job,
+        options: Any,
+        inputs: Mapping[str, tuple[str, ...]],
+        workspace: str,
+        environment: environments.Environment,
+        folder: str,
+    ) -> None:
+        super().__init__(job, options, inputs, workspace, (), lambda _name, _done, _all: None)
+        self.planned: list[tuple[str, int, tuple[str, ...]]] = []
+        self._environment = environment
+        self._folder = folder
+
+    @contextlib.contextmanager
+    def pipeline(self, phase: Phase, parts: tuple[str, int] | None = None) -> Iterator[beam.Pipeline]:  # noqa: ARG002 - there is no progress
+        pipeline = beam.Pipeline(options=PipelineOptions(["--pickle_library=cloudpickle"]))  # Dataflow's own choice
+        yield pipeline
+        pipeline.visit(group_by_key_input_visitor(True))  # as Dataflow asks of a GroupByKey: pairs, with keys whose bytes are stable
+        proto = pipeline.to_runner_api(default_environment=self._environment)
+        transforms = tuple(f"{one.unique_name}  {one.spec.urn}" for one in _leaves(proto, proto.root_transform_ids))
+        with open(f"{self._folder}/{phase.name}.pb", "wb") as sink:
+            sink.write(proto.SerializeToString())
+        with open(f"{self._folder}/{phase.name}.txt", "w", encoding="utf-8") as sink:
+            sink.write("\n".join(transforms) + "\n")
+        self.planned.append((phase.name, phase.shard_count, transforms))
+
+    def counts_of(self, name: str) -> Counts:  # noqa: ARG002 - nothing has been counted
+        return Counts()
+
+
+def _stage(options: PipelineOptions, folder: str) -> list[Any]:
+    """Builds what workers would be sent, as Beam does it: the sdist of ``--setup_file``, extra packages."""
+    os.makedirs(folder, exist_ok=True)
+    setup = options.view_as(SetupOptions)
+    if setup.requirements_file:
+        raise InputError(
+            "would be downloaded package by package",
+            field="--requirements_file",
+            remedy="give --setup_file=./setup.py, which names them too",
+        )
+    try:
+        return list(environments.python_sdk_dependencies(options, tmp_dir=folder))
+    except (RuntimeError, OSError) as error:
+        raise InputError(
+            f"the package that workers need was not built: {error}", path=setup.setup_file, field="--setup_file", remedy="run `make wheel`"
+        ) from error
+
+
+def _environment(options: PipelineOptions, artifacts: list[Any]) -> environments.Environment:
+    image = options.view_as(WorkerOptions).sdk_container_image or _IMAGE.format(
+        major=sys.version_info.major, minor=sys.version_info.minor, version=beam.version.__version__
+    )
+    return environments.DockerEnvironment.from_container_image(image, artifacts=tuple(artifacts))
+
+
+def _leaves(proto: beam_runner_api_pb2.Pipeline, names: Iterable[str]) -> Iterator[Any]:
+    """The transforms that do something, in the order in which the job applied them; composite ones hold others."""
+    for name in names:
+        transform = proto.components.transforms[name]
+        if transform.subtransforms:
+            yield from _leaves(proto, transform.subtransforms)
+        elif transform.spec.urn:
+            yield transform
+
+
+def _staged_name(artifact: Any) -> str:
+    role = beam_runner_api_pb2.ArtifactStagingToRolePayload()
+    role.ParseFromString(artifact.role_payload)
+    return str(role.staged_name)

@@ -1,0 +1,192 @@
+"""Sitemaps in a crawl: found in robots.txt or given as seeds, nested, dated, broken, endless; and feeds whose entries lie elsewhere."""
+
+import datetime
+import gzip
+
+import pytest
+from crawling import all_letters, crawl, letters, page, stored
+from newsembed.beam_pipelines.crawl import CrawlOptions, Scope, Sitemaps
+from newsembed.beam_pipelines.crawl import sitemaps as sitemap_module
+from newsembed.tasks.errors import InputError
+
+XML = "application/xml"
+HOME = "http://www.a.example"
+
+
+def urlset(*entries):
+    listed = "".join(f"<url><loc>{HOME}{path}</loc>{f'<lastmod>{day}</lastmod>' if day else ''}</url>" for path, day in entries)
+    return f'<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{listed}</urlset>'
+
+
+def index(*entries):
+    listed = "".join(f"<sitemap><loc>{HOME}{path}</loc>{f'<lastmod>{day}</lastmod>' if day else ''}</sitemap>" for path, day in entries)
+    return f'<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{listed}</sitemapindex>'
+
+
+@pytest.fixture
+def archive(web):
+    """A site whose front page shows nothing and whose sitemaps lead to three months, one of them gzipped."""
+    web.add(f"{HOME}/robots.txt", f"User-agent: *\nDisallow: /no\nSitemap: {HOME}/sitemap.xml\n", "text/plain")
+    web.add(f"{HOME}/", page())
+    web.add(
+        f"{HOME}/sitemap.xml", index(("/2020-01.xml.gz", "2020-02-01"), ("/2023-05.xml", "2023-06-01"), ("/2024-01.xml", "2024-02-01")), XML
+    )
+    web.add(f"{HOME}/2020-01.xml.gz", gzip.compress(urlset(("/old", "2020-01-05"), ("/no", "2020-01-06")).encode()), "application/x-gzip")
+    web.add(f"{HOME}/2023-05.xml", urlset(("/may", "2023-05-05"), ("/2023/05/30/late", "")), XML)
+    web.add(f"{HOME}/2024-01.xml", urlset(("/new", "2024-01-05"), ("/undated", "")), "text/xml")
+    for path in ("old", "no", "may", "2023/05/30/late", "new", "undated"):
+        web.add(f"{HOME}/{path}", page())
+    return web
+
+
+def paths(tmp_path):
+    return {url.removeprefix(HOME) for url in stored(tmp_path)}
+
+
+def test_sitemaps_are_left_alone_unless_asked_for(tmp_path, archive):
+    crawl(tmp_path, archive, f"{HOME}/")
+    assert paths(tmp_path) == {"/"}
+    assert archive.count(f"{HOME}/sitemap.xml") == 0
+
+
+def test_an_archive_is_reached_by_robots_txt(tmp_path, archive):
+    counts = crawl(tmp_path, archive, f"{HOME}/", sitemaps=Sitemaps.AUTO)
+    articles = {"/", "/old", "/may", "/2023/05/30/late", "/new", "/undated"}
+    assert paths(tmp_path) == articles | {"/sitemap.xml", "/2020-01.xml.gz", "/2023-05.xml", "/2024-01.xml"}
+    assert counts["tallies"] == {"pages": 6, "sitemaps": 4}
+    assert letters(tmp_path) == {f"{HOME}/no": "robots_disallowed"}
+    assert archive.requests.index(f"{HOME}/new") < archive.requests.index(f"{HOME}/old"), "the newest first"
+    assert archive.requests.index(f"{HOME}/new") < archive.requests.index(f"{HOME}/2023-05.xml"), "one sitemap at a time"
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "expected", "outside"),
+    [
+        ("2024-01-01", None, {"/new", "/undated"}, 2),  # both older sitemaps, unread
+        ("2023-01-01", "2023-12-31", {"/may", "/2023/05/30/late", "/undated"}, 2),
+        (None, "2020-12-31", {"/old", "/undated"}, 3),
+        ("2023-05-10", "2023-06-10", {"/2023/05/30/late", "/undated"}, 3),
+    ],
+)
+def test_dates_choose_from_an_archive(tmp_path, archive, since, until, expected, outside):
+    days = {name: datetime.date.fromisoformat(text) for name, text in (("since", since), ("until", until)) if text}
+    counts = crawl(tmp_path, archive, f"{HOME}/", sitemaps=Sitemaps.AUTO, **days)
+    assert {path for path in paths(tmp_path) if "xml" not in path} == {"/"} | expected
+    assert counts["tallies"]["entries_outside_dates"] == outside
+
+
+def test_a_sitemap_may_be_a_seed_gzipped_too(tmp_path, archive):
+    crawl(tmp_path, archive, f"{HOME}/2020-01.xml.gz", max_depth=1)
+    assert paths(tmp_path) == {"/2020-01.xml.gz", "/old"}
+
+
+def test_a_text_sitemap_may_be_a_seed(tmp_path, web):
+    web.add(f"{HOME}/sitemap.txt", f"{HOME}/1\n{HOME}/2\n", "text/plain")
+    for number in (1, 2):
+        web.add(f"{HOME}/{number}", page())
+    crawl(tmp_path, web, f"{HOME}/sitemap.txt")
+    assert paths(tmp_path) == {"/sitemap.txt", "/1", "/2"}
+
+
+def test_indexes_that_name_themselves_end(tmp_path, web):
+    web.add(f"{HOME}/sitemap.xml", index(("/sitemap.xml", ""), ("/other.xml", "")), XML)
+    web.add(f"{HOME}/other.xml", index(("/sitemap.xml", ""), ("/other.xml?", "")), XML)
+    counts = crawl(tmp_path, web, f"{HOME}/sitemap.xml")
+    assert counts["tallies"] == {"sitemaps": 2}
+    assert len(set(web.requests)) == len(web.requests)
+
+
+def test_indexes_without_end_are_limited(tmp_path, web):
+    for number in range(9):
+        web.add(f"{HOME}/sitemap{number}.xml", index((f"/sitemap{number + 1}.xml", "")), XML)
+    counts = crawl(tmp_path, web, f"{HOME}/sitemap0.xml", max_sitemaps_per_site=4)
+    assert (counts["out"], counts["rejected"]) == (4, {"page_limit": 1})
+
+
+def test_pages_are_limited_and_the_rest_is_named(tmp_path, archive):
+    counts = crawl(tmp_path, archive, f"{HOME}/", sitemaps=Sitemaps.AUTO, max_pages_per_site=2)
+    assert counts["tallies"] == {"pages": 2, "sitemaps": 2}
+    named = {letter.key.removeprefix(HOME) for letter in all_letters(tmp_path)}
+    assert named == {"/undated", "/2023-05.xml", "/2020-01.xml.gz"}
+    assert counts["rejected"] == {"page_limit": 3}
+
+
+def test_very_long_sitemaps_are_cut_and_counted(tmp_path, web, monkeypatch):
+    monkeypatch.setattr(sitemap_module, "MAX_ENTRIES", 3)
+    web.add(f"{HOME}/sitemap.xml", urlset(*((f"/{number}", "") for number in range(5))), XML)
+    counts = crawl(tmp_path, web, f"{HOME}/sitemap.xml")
+    assert counts["tallies"] == {"sitemaps": 1, "sitemap_entries_beyond_50000": 2}
+    assert counts["failed"] == {"http_error": 3}
+
+
+def test_broken_lists_are_stored_and_lead_nowhere(tmp_path, web):
+    broken = [
+        ("<rss><channel><item><link>", "application/rss+xml"),
+        ("<urlset><url><loc>http://[", XML),
+        (b"\x1f\x8b\x08 no gzip", "application/gzip"),
+        (b"\xff\xfe\x00<\x00", XML),
+        ('{"version": "https://jsonfeed.org/version/1", "items": [{"title": "x"}, null, {"url": "http://[::1"}]}', "application/json"),
+        ("<html>" * 3_000, "text/html"),
+        (b"\0\0\0", "text/html"),
+    ]
+    seeds = [f"http://h{number}.example/sitemap.xml" for number in range(len(broken))]
+    for seed, (body, kind) in zip(seeds, broken, strict=True):
+        web.add(seed, body, kind)
+    counts = crawl(tmp_path, web, *seeds)
+    assert (counts["in"], counts["out"]) == (7, 7)
+
+
+def feed(*links):
+    items = "".join(f"<item><title>T</title><link>{link}</link></item>" for link in links)
+    return f"<rss><channel><title>Feed</title>{items}</channel></rss>"
+
+
+def test_entries_on_other_domains_are_counted_and_followed_when_asked_for(tmp_path, web):
+    web.add("http://feeds.b.example/rss", feed(f"{HOME}/1", "http://c.example/2", "http://feeds.b.example/3"), "application/rss+xml")
+    web.add(f"{HOME}/1", page("/deeper", "http://c.example/9", image="http://img.d.example/i.png"))
+    web.add("http://c.example/2", page(image="http://img.d.example/i.png"))
+    web.add("http://c.example/robots.txt", "User-agent: *\nDisallow: /2\n", "text/plain")
+    web.add("http://feeds.b.example/3", page())
+    web.add("http://img.d.example/i.png", b"png", "image/png")
+    counts = crawl(tmp_path, web, "http://feeds.b.example/rss")
+    assert counts["tallies"] == {"pages": 2, "entries_elsewhere": 2}
+    counts = crawl(tmp_path, web, "http://feeds.b.example/rss", scope=Scope.FEEDS, fetch_images=True, out="wide")
+    assert set(stored(tmp_path, "wide")) == {
+        "http://feeds.b.example/rss",
+        "http://feeds.b.example/3",
+        f"{HOME}/1",
+        "http://img.d.example/i.png",
+    }
+    assert letters(tmp_path, "wide") == {"http://c.example/2": "robots_disallowed"}
+    assert counts["tallies"] == {"pages": 3, "images": 1, "listed_entries": 2, "listed_images": 1}
+
+
+def test_entries_of_a_site_that_is_crawled_itself_are_fetched_once(tmp_path, web):
+    web.add("http://feeds.b.example/rss", feed(f"{HOME}/1"), "application/rss+xml")
+    web.add(f"{HOME}/", page("/1"))
+    web.add(f"{HOME}/1", page())
+    counts = crawl(tmp_path, web, "http://feeds.b.example/rss", f"{HOME}/", scope=Scope.FEEDS)
+    assert counts["tallies"] == {"pages": 3, "listed_entries": 1, "listed_again": 1}
+    assert web.count(f"{HOME}/1") == 1
+
+
+def test_the_scope_may_be_the_host(tmp_path, web):
+    web.add(f"{HOME}/", page("http://blog.a.example/1", "http://a.example/2", "/3"))
+    for url in ("http://blog.a.example/1", "http://a.example/2", f"{HOME}/3"):
+        web.add(url, page())
+    crawl(tmp_path, web, f"{HOME}/", scope=Scope.HOST)
+    assert set(stored(tmp_path)) == {f"{HOME}/", "http://a.example/2", f"{HOME}/3"}
+
+
+def test_an_image_is_fetched_once_in_the_whole_crawl(tmp_path, web):
+    for host in ("a", "b", "c"):
+        web.add(f"http://{host}.example/", page(image="http://img.d.example/i.png"))
+    web.add("http://img.d.example/i.png", b"png", "image/png")
+    counts = crawl(tmp_path, web, "http://a.example/", "http://b.example/", "http://c.example/", fetch_images=True)
+    assert counts["tallies"] == {"pages": 3, "images": 1, "listed_images": 3, "listed_again": 2}
+    assert web.count("http://img.d.example/i.png") == 1
+
+
+def test_dates_are_in_order():
+    with pytest.raises(InputError, match="--since"):
+        CrawlOptions(since=datetime.date(2024, 1, 2), until=datetime.date(2024, 1, 1))

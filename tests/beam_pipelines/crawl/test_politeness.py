@@ -1,0 +1,73 @@
+"""Turns of hosts, the cap of a process, and pauses between attempts."""
+
+import random
+import threading
+import time
+
+import pytest
+from newsembed.beam_pipelines.crawl.politeness import Gate, backoff, gate_of
+
+
+def test_requests_to_a_host_are_a_pause_apart_whoever_asks():
+    gate, starts = Gate(9), []
+
+    def ask():
+        with gate.request("a.example", 0.05):
+            starts.append(time.monotonic())
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    starts.sort()
+    assert min(later - earlier for earlier, later in zip(starts, starts[1:], strict=False)) >= 0.045
+
+
+def test_no_more_than_the_cap_are_under_way():
+    gate, lock, now, most = Gate(2), threading.Lock(), 0, 0
+
+    def ask(host):
+        nonlocal now, most
+        with gate.request(host, 0.0):
+            with lock:
+                now += 1
+                most = max(most, now)
+            time.sleep(0.02)
+            with lock:
+                now -= 1
+
+    threads = [threading.Thread(target=ask, args=(f"h{number}.example",)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == 2
+
+
+def test_a_paused_host_waits():
+    gate = Gate(1)
+    began = time.monotonic()
+    gate.pause("busy.example", 0.1)
+    with gate.request("busy.example", 0.0):
+        assert time.monotonic() - began >= 0.1
+
+
+def test_a_place_is_given_back_after_an_error():
+    gate = Gate(1)
+    for _ in range(2):
+        with pytest.raises(KeyError), gate.request("a.example", 0.0):
+            raise KeyError
+
+
+def test_all_sites_of_a_process_share_a_gate():
+    assert gate_of(3) is gate_of(3)
+
+
+def test_pauses_double_with_jitter_up_to_a_bound():
+    random.seed(1)
+    for attempt, whole in [(1, 2.0), (2, 4.0), (3, 8.0), (9, 30.0)]:
+        drawn = {backoff(attempt, 2.0, 30.0) for _ in range(20)}
+        assert len(drawn) > 1
+        assert whole / 2 <= min(drawn) <= max(drawn) <= whole
+    assert backoff(1, 2.0, 30.0, 25.0) == 25.0, "the server's wish"

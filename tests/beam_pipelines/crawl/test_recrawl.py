@@ -1,0 +1,135 @@
+"""The second crawl: with --state it stores only what changed."""
+
+import shutil
+
+import pytest
+from crawling import all_letters, letters, page, stored
+from crawling import crawl as crawl_pages
+from newsembed.tasks.errors import InputError
+
+HOME = "http://www.a.example"
+FEED = f"<rss><channel><title>F</title><item><title>One</title><link>{HOME}/1</link></item></channel></rss>"
+
+
+def crawl(*arguments, **changes):
+    return crawl_pages(*arguments, fetch_images=True, **changes)
+
+
+@pytest.fixture
+def site(web):
+    web.add(f"{HOME}/", page("/feed", "/plain"), ETag='"front"')
+    web.add(f"{HOME}/feed", FEED, "application/rss+xml", Last_Modified="Wed, 01 May 2024 00:00:00 GMT")
+    web.add(f"{HOME}/1", page("/unreached", image="http://img.example/i.png"), ETag='"one"')
+    web.add(f"{HOME}/plain", page(text="no validators"))
+    web.add("http://img.example/i.png", b"png", "image/png", ETag='"image"')
+    return web
+
+
+def test_a_second_crawl_stores_only_what_changed(tmp_path, site):
+    state = str(tmp_path / "state")
+    first = crawl(tmp_path, site, f"{HOME}/", state=state, out="first")
+    assert (first["out"], first["rejected"]) == (5, {})
+    assert sorted(found.name for found in (tmp_path / "state").iterdir()) == ["a.example.json.gz", "img.example.images.json.gz"]
+
+    second = crawl(tmp_path, site, f"{HOME}/", state=state, out="second")
+    assert (second["in"], second["out"], second["rejected"]) == (5, 0, {"not_modified": 5})
+    details = {letter.key: letter.detail[:8] for letter in all_letters(tmp_path, "second")}
+    assert details.pop(f"{HOME}/plain") == "the same"
+    assert set(details.values()) == {"304, as "}, "nothing of these was sent again"
+
+    site.add(f"{HOME}/feed", FEED.replace("/1<", "/2<"), "application/rss+xml", Last_Modified="Thu, 02 May 2024 00:00:00 GMT")
+    site.add(f"{HOME}/2", page())
+    site.add(f"{HOME}/plain", page(text="changed"))
+    third = crawl(tmp_path, site, f"{HOME}/", state=state, out="third")
+    assert set(stored(tmp_path, "third")) == {f"{HOME}/feed", f"{HOME}/2", f"{HOME}/plain"}
+    assert third["rejected"] == {"not_modified": 1}, "the front page; the first article is listed no more"
+
+
+def test_pages_behind_an_unchanged_page_are_still_reached(tmp_path, site):
+    state = str(tmp_path / "state")
+    crawl(tmp_path, site, f"{HOME}/", state=state, out="first")
+    site.add(f"{HOME}/1", page(text="rewritten"), ETag='"two"')
+    crawl(tmp_path, site, f"{HOME}/", state=state, out="second")
+    assert set(stored(tmp_path, "second")) == {f"{HOME}/1"}
+
+
+def test_what_failed_is_asked_for_again(tmp_path, site):
+    state = str(tmp_path / "state")
+    healthy = site.answers["www.a.example", "/1"]
+    site.add(f"{HOME}/1", "x", status=500)
+    crawl(tmp_path, site, f"{HOME}/", state=state, out="first")
+    site.answers["www.a.example", "/1"] = healthy
+    crawl(tmp_path, site, f"{HOME}/", state=state, out="second")
+    assert f"{HOME}/1" in stored(tmp_path, "second")
+
+
+def test_a_deeper_second_crawl_follows_what_the_first_did_not(tmp_path, site):
+    state = str(tmp_path / "state")
+    crawl(tmp_path, site, f"{HOME}/", state=state, out="first", max_depth=0)
+    crawl(tmp_path, site, f"{HOME}/", state=state, out="second", max_depth=1)
+    assert {f"{HOME}/feed", f"{HOME}/plain"} <= set(stored(tmp_path, "second"))
+
+
+def test_without_state_everything_is_fetched_again(tmp_path, site):
+    crawl(tmp_path, site, f"{HOME}/", out="first")
+    assert crawl(tmp_path, site, f"{HOME}/", out="second")["out"] == 5
+    assert not any("If-None-Match" in headers for headers in site.headers)
+
+
+def test_state_is_not_written_before_the_crawl_is_complete(tmp_path, site, monkeypatch):
+    from newsembed.beam_pipelines.crawl import job as crawl_job
+
+    def killed(*_args):
+        raise RuntimeError("killed")
+
+    state = str(tmp_path / "state")
+    with monkeypatch.context() as patch:
+        patch.setattr(crawl_job, "_crawl_listed", killed)
+        with pytest.raises(RuntimeError, match="killed"):
+            crawl(tmp_path, site, f"{HOME}/", state=state)
+    assert not (tmp_path / "state").exists()
+    asked = len(site.requests)
+    counts = crawl(tmp_path, site, f"{HOME}/", state=state)
+    assert counts["out"] == 5, "the site that was complete is not crawled anew against its own state"
+    assert [url for url in site.requests[asked:] if "robots" not in url] == ["http://img.example/i.png"]
+    assert (tmp_path / "state/a.example.json.gz").exists()
+
+
+def test_damaged_state_is_named_before_anything_is_fetched(tmp_path, site):
+    state = tmp_path / "state"
+    crawl(tmp_path, site, f"{HOME}/", state=str(state), out="first")
+    path = state / "a.example.json.gz"
+    path.write_bytes(path.read_bytes()[:-20])
+    asked = len(site.requests)
+    with pytest.raises(InputError, match=r"a\.example\.json\.gz: --state: a damaged state file"):
+        crawl(tmp_path, site, f"{HOME}/", state=str(state), out="second")
+    assert len(site.requests) == asked
+    path.unlink()
+    assert crawl(tmp_path, site, f"{HOME}/", state=str(state), out="third")["out"] == 4
+
+
+def test_state_holds_for_each_site_alone(tmp_path, site):
+    state = tmp_path / "state"
+    site.add("http://b.example/", page(), ETag='"b"')
+    crawl(tmp_path, site, f"{HOME}/", "http://b.example/", state=str(state), out="first")
+    shutil.move(state / "b.example.json.gz", tmp_path / "elsewhere")
+    crawl(tmp_path, site, f"{HOME}/", "http://b.example/", state=str(state), out="second")
+    assert set(stored(tmp_path, "second")) == {"http://b.example/"}
+    assert letters(tmp_path, "second")[f"{HOME}/"] == "not_modified"
+
+
+def test_state_lies_outside_the_output(tmp_path, site):
+    with pytest.raises(InputError, match="--state: lies in the output folder"):
+        crawl(tmp_path, site, f"{HOME}/", state=str(tmp_path / "out/state"))
+
+
+def test_what_redirects_lead_to_is_compared_too(tmp_path, site):
+    state = str(tmp_path / "state")
+    site.add(f"{HOME}/", page("/1", "/alias", "/early", "/late"), ETag='"front"')
+    site.add(f"{HOME}/alias", "", status=301, Location="/1")
+    site.add(f"{HOME}/early", "", status=301, Location="/late")
+    site.add(f"{HOME}/late", page(), ETag='"late"')
+    first = crawl(tmp_path, site, f"{HOME}/", state=state, out="first")
+    assert (first["out"], first["rejected"]) == (4, {"duplicate_url": 2})
+    second = crawl(tmp_path, site, f"{HOME}/", state=state, out="second")
+    assert (second["out"], second["rejected"]) == (0, {"duplicate_url": 2, "not_modified": 4})

@@ -1,0 +1,96 @@
+"""The same crawl by one process, by several, and by shards that are run again: the same URLs, each stored once."""
+
+import pytest
+from crawling import ONE, letters, page, stored
+from crawling import crawl as crawl_pages
+from crawling import options as page_options
+from newsembed.beam_pipelines import jobs
+from newsembed.beam_pipelines.crawl import JOB
+from newsembed.beam_pipelines.crawl import job as crawl_job
+from newsembed.beam_pipelines.shards import Phase, Shard
+
+SITES = [f"http://s{number}.example/" for number in range(6)]
+
+
+def crawl(*arguments, **changes):
+    return crawl_pages(*arguments, fetch_images=True, **changes)
+
+
+def options(web):
+    return page_options(web, fetch_images=True)
+
+
+@pytest.fixture
+def sites(web):
+    for url in SITES:
+        web.add(url, page("/1", "/2", "/gone", image="http://img.example/shared.png"))
+        web.add(f"{url}1", page(image=f"{url}own.png"))
+        web.add(f"{url}2", page(text="two"))
+        web.add(f"{url}own.png", b"png", "image/png")
+    web.add("http://img.example/shared.png", b"png", "image/png")
+    return web
+
+
+def test_worker_processes_store_what_one_does(tmp_path, sites):
+    one = crawl(tmp_path, sites, *SITES, out="one", concurrent_sites=2)
+    assert one["tallies"] == {"pages": 18, "images": 7, "listed_images": 12, "listed_again": 5}
+    assert letters(tmp_path, "one") == {f"{url}gone": "http_error" for url in SITES}
+    requests = sorted(sites.requests)
+    assert requests.count("http://img.example/robots.txt") == 1, "one worker alone speaks to the host of the thumbnails"
+    sites.requests.clear()
+    processes = ["--direct_running_mode=multi_processing", "--direct_num_workers=2"]
+    assert crawl(tmp_path, sites, *SITES, out="two", concurrent_sites=2, beam_args=processes) == one
+    assert stored(tmp_path, "two") == stored(tmp_path, "one")
+    assert letters(tmp_path, "two") == letters(tmp_path, "one")
+    assert sorted(sites.requests) == requests
+
+
+def test_a_shard_that_is_run_again_asks_for_nothing_and_writes_nothing_twice(tmp_path, sites):
+    """A worker that is lost after its sites are complete and before its shard is: Beam runs the shard again."""
+    groups = [(f"s{number}.example", [crawl_job.Visit(SITES[number])]) for number in range(2)]
+    phase = Phase(str(tmp_path / "work"), "fetch", 1)
+
+    def crawl_and_die():
+        with Shard(phase, 0) as shard:
+            crawl_job._crawl_sites(shard, groups, options(sites), "fetch")
+            raise RuntimeError("lost")
+
+    with pytest.raises(RuntimeError, match="lost"):
+        crawl_and_die()
+    asked, files = len(sites.requests), {path.name: path.read_bytes() for path in (tmp_path / "work/warc").iterdir()}
+    assert len(files) == 2
+    with Shard(phase, 0) as shard:
+        crawl_job._crawl_sites(shard, groups, options(sites), "fetch")
+    assert shard.counts().read == 8
+    assert shard.counts().written == 6
+    assert len(sites.requests) == asked
+    assert {path.name: path.read_bytes() for path in (tmp_path / "work/warc").iterdir()} == files
+
+
+def test_a_site_that_was_cut_off_is_crawled_whole(tmp_path, sites):
+    """Half a WARC of a lost worker lies under its own name and is never published."""
+    warc = tmp_path / "out/.work-x/warc"
+    warc.mkdir(parents=True)
+    (warc / "s0.example.warc.gz.0123.tmp").write_bytes(b"half")
+    counts = crawl(tmp_path, sites, SITES[0])
+    assert counts["out"] == 5
+    assert {path.name for path in (tmp_path / "out/warc").iterdir()} == {
+        f"{name}.warc.gz" for name in ("s0.example", "s0.example.images", "img.example.images")
+    }
+
+
+def test_a_finished_crawl_is_not_repeated(tmp_path, sites):
+    (tmp_path / "seeds.txt").write_text(SITES[0])
+    inputs = {"seeds": [str(tmp_path / "seeds.txt")]}
+    assert not jobs.execute(JOB, inputs, str(tmp_path / "out"), options(sites), ONE).skipped
+    asked = len(sites.requests)
+    assert jobs.execute(JOB, inputs, str(tmp_path / "out"), options(sites), ONE).skipped
+    assert len(sites.requests) == asked
+
+
+def test_progress_counts_sites(tmp_path, sites):
+    seen = []
+    (tmp_path / "seeds.txt").write_text("\n".join(SITES))
+    jobs.execute(JOB, {"seeds": [str(tmp_path / "seeds.txt")]}, str(tmp_path / "out"), options(sites), ONE, lambda *step: seen.append(step))
+    assert ("fetch", 6, 6) in seen
+    assert all(done <= total for _, done, total in seen)

@@ -1,0 +1,115 @@
+"""The files: WARC 1.1 that FastWARC, warcio and our own extract read, with digests that hold."""
+
+import gzip
+import io
+
+import pytest
+from crawling import ONE, crawl, page, stored
+from fastwarc.warc import ArchiveIterator, WarcRecordType
+from newsembed.beam_pipelines import jobs
+from newsembed.beam_pipelines.crawl.fetch import Fetched
+from newsembed.beam_pipelines.crawl.warc import WarcWriter
+from newsembed.beam_pipelines.extract import JOB as EXTRACT
+
+URL = "http://www.a.example/1"
+
+
+@pytest.fixture
+def path(tmp_path, web):
+    """A crawl of one page, sent gzipped and chunked."""
+    raw = gzip.compress(page(text="Ein Gruß.").encode())
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n"
+    web.add(URL, lambda out: out.write(head + b"%x\r\n" % len(raw) + raw + b"\r\n0\r\n\r\n"))
+    crawl(tmp_path, web, URL)
+    assert stored(tmp_path) == {URL: page(text="Ein Gruß.").encode()}
+    return tmp_path / "out/warc/a.example.warc.gz"
+
+
+def test_records_name_one_another(path):
+    with path.open("rb") as source:
+        records = [
+            (record.record_type, dict(record.headers), record.verify_block_digest()) for record in ArchiveIterator(source, parse_http=False)
+        ]
+    kinds, headers, digests = zip(*records, strict=True)
+    assert kinds == (WarcRecordType.warcinfo, WarcRecordType.request, WarcRecordType.response)
+    assert all(digests)
+    info, request, response = headers
+    assert request["WARC-Warcinfo-ID"] == response["WARC-Warcinfo-ID"] == info["WARC-Record-ID"]
+    assert response["WARC-Concurrent-To"] == request["WARC-Record-ID"]
+    assert request["WARC-Target-URI"] == response["WARC-Target-URI"] == URL
+    assert response["WARC-IP-Address"] == "127.0.0.1"
+    assert request["Content-Type"] == "application/http; msgtype=request"
+
+
+def test_readers_may_enter_at_any_record(path):
+    with path.open("rb") as source:
+        offsets = [record.stream_pos for record in ArchiveIterator(source)]
+        source.seek(offsets[2])
+        record = next(iter(ArchiveIterator(source)))
+        assert record.headers["WARC-Target-URI"] == URL
+        assert record.record_date is not None
+
+
+def test_the_body_is_decoded_and_its_headers_say_so(path):
+    raw = gzip.decompress(path.read_bytes())
+    assert raw.startswith(b"WARC/1.1\r\n")
+    body = page(text="Ein Gruß.").encode()
+    assert (
+        b"X-Crawler-Content-Encoding: gzip\r\nX-Crawler-Transfer-Encoding: chunked\r\nContent-Length: %d\r\n\r\n" % len(body) + body in raw
+    )
+    assert b"\r\nContent-Encoding" not in raw
+    assert b"conformsTo: http://iipc.github.io/warc-specifications" in raw
+
+
+def test_warcio_reads_and_checks_it(path):
+    warcio = pytest.importorskip("warcio", reason="warcio is a second reader, of the dev extra")
+    from warcio.archiveiterator import ArchiveIterator as WarcioIterator
+
+    assert warcio
+    found = {}
+    with path.open("rb") as source:
+        for record in WarcioIterator(source, check_digests="raise", verify_http=True):
+            body = record.content_stream().read()
+            assert record.digest_checker.passed is not False, record.digest_checker.problems
+            if record.rec_type == "response":
+                assert record.digest_checker.passed is True
+                assert record.http_headers.get_statuscode() == "200"
+                found[record.rec_headers.get_header("WARC-Target-URI")] = body
+    assert found == {URL: page(text="Ein Gruß.").encode()}
+
+
+def test_warcio_check_has_nothing_to_say(path, capsys):
+    pytest.importorskip("warcio", reason="warcio is a second reader, of the dev extra")
+    from warcio.cli import main
+
+    with pytest.raises(SystemExit) as ended:
+        main(["check", "-v", str(path)])
+    assert not ended.value.code
+    said = capsys.readouterr().out
+    assert "fail" not in said.lower()
+    assert said.count("digest pass") == 3
+
+
+def test_extract_reads_it(path, tmp_path):
+    counts = jobs.execute(EXTRACT, {"warc": [str(path)]}, str(tmp_path / "extracted"), beam_args=ONE).manifest["counts"]
+    assert counts["in"] == 1
+
+
+@pytest.mark.parametrize(
+    "fetched",
+    [
+        Fetched("http://a.example/", 200, "OK", (), b""),
+        Fetched("http://a.example/", 200, "", (("X", ""), ("Set-Cookie", "a"), ("Set-Cookie", "b")), b"\r\n\r\nWARC/1.1\r\n\r\n"),
+        Fetched("http://a.example/\u00fc", 200, "Grüße", (("X", "ü\udc80"), ("Content-Length", "7")), bytes(range(256)) * 999),
+    ],
+)
+def test_odd_responses_make_whole_records(fetched):
+    sink = io.BytesIO()
+    writer = WarcWriter(sink, "test")
+    writer.write(fetched)
+    writer.write(fetched)
+    sink.seek(0)
+    for record in ArchiveIterator(sink, record_types=WarcRecordType.response):
+        assert record.reader.read() == fetched.body
+    sink.seek(0)
+    assert sum(1 for _ in ArchiveIterator(sink)) == 3

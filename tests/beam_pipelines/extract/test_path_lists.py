@@ -1,0 +1,121 @@
+"""Lists of WARC files, as Common Crawl publishes them: one shard a file, and a path that is not there is named with its line."""
+
+import gzip
+import importlib
+import io
+
+import pytest
+from newsembed.beam_pipelines import files, jobs
+from newsembed.beam_pipelines.crawl.fetch import Fetched
+from newsembed.beam_pipelines.crawl.warc import WarcWriter
+from newsembed.beam_pipelines.extract.job import JOB, ExtractOptions, warc_digest
+from newsembed.beam_pipelines.extract.path_lists import is_path_list, read_path_list
+from newsembed.beam_pipelines.extract.sources import Slice, slices_of
+from newsembed.tasks.errors import InputError
+
+ONE = ["--direct_num_workers=1"]
+NAMES = ("crawl-data/CC-NEWS/2024/03/a.warc.gz", "crawl-data/CC-NEWS/2024/03/b.warc.gz")
+
+
+def warc(*urls):
+    sink = io.BytesIO()
+    writer = WarcWriter(sink, "test")
+    for url in urls:
+        writer.write(Fetched(url, 200, "OK", (("Content-Type", "text/html"),), b"<html><title>Nothing</title><p>Nothing.</p></html>"))
+    return sink.getvalue()
+
+
+@pytest.fixture
+def bucket(tmp_path):
+    folder = tmp_path / "bucket"
+    for number, name in enumerate(NAMES):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(warc(*(f"http://a.example/{number}/{page}" for page in range(3))))
+    return folder
+
+
+def write_list(tmp_path, *lines, name="warc.paths"):
+    path = tmp_path / name
+    raw = "".join(f"{line}\n" for line in lines).encode()
+    path.write_bytes(gzip.compress(raw) if name.endswith(".gz") else raw)
+    return str(path)
+
+
+@pytest.mark.parametrize("name", ["warc.paths.gz", "warc.paths", "files.txt", "files.txt.gz", "@list"])
+def test_lists_are_told_by_their_names(tmp_path, bucket, name):
+    path = write_list(tmp_path, "# March", "", *NAMES, name=name.removeprefix("@"))
+    given = f"@{path}" if name.startswith("@") else path
+    assert is_path_list(given)
+    assert read_path_list(given, str(bucket)) == [f"{bucket}/{one}" for one in NAMES]
+    assert slices_of((given,), "warc", f"{bucket}/") == [Slice(f"{bucket}/{one}", "warc", 0, -1) for one in NAMES]
+
+
+def test_paths_may_be_absolute_or_beside_the_list(tmp_path, bucket):
+    absolute = f"{bucket}/{NAMES[0]}"
+    assert read_path_list(write_list(tmp_path, absolute), "s3://elsewhere") == [absolute]
+    assert read_path_list(write_list(bucket, *NAMES)) == [f"{bucket}/{one}" for one in NAMES]
+    assert not is_path_list(absolute)
+
+
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [
+        ((NAMES[0], "# comment", "crawl-data/c.warc.gz"), r"warc\.paths:3: --warc: no such file: .*crawl-data/c\.warc\.gz"),
+        (("# none",), "names no file"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_line(tmp_path, bucket, lines, problem):
+    with pytest.raises(InputError, match=problem):
+        read_path_list(write_list(tmp_path, *lines), str(bucket))
+
+
+@pytest.mark.parametrize(("base", "module"), [("s3://commoncrawl/", "boto3"), ("gs://bucket", "google.cloud.storage")])
+def test_buckets_whose_filesystem_is_not_installed_are_named(tmp_path, base, module):
+    try:
+        importlib.import_module(module)
+    except ImportError:
+        files.use_options([])
+        with pytest.raises(InputError, match="no filesystem is installed") as raised:
+            read_path_list(write_list(tmp_path, *NAMES), base)
+        assert "newsembed[aws]" in raised.value.remedy
+        assert "newsembed[gcp]" in raised.value.remedy
+    else:
+        pytest.skip(f"{module} is installed here, so that the bucket itself would be asked")
+
+
+@pytest.mark.parametrize("raw", [b"\x1f\x8bno gzip", b"\xff\xfe\x00", gzip.compress(b"x" * 99)[:-9]])
+def test_a_list_that_is_none_is_named(tmp_path, raw):
+    path = tmp_path / "warc.paths.gz"
+    path.write_bytes(raw)
+    with pytest.raises(InputError, match=r"warc\.paths\.gz: --warc: no list of paths"):
+        read_path_list(str(path))
+    with pytest.raises(InputError, match="no such file"):
+        read_path_list(str(tmp_path / "none.txt"))
+
+
+def test_the_digest_of_a_list_is_that_of_its_text(tmp_path, bucket):
+    plain = write_list(tmp_path, *NAMES)
+    before = warc_digest(plain)
+    assert warc_digest(f"@{plain}") == before
+    assert warc_digest(write_list(tmp_path, NAMES[0])) != before
+    assert warc_digest(f"{bucket}/{NAMES[0]}") == jobs.input_digest(f"{bucket}/{NAMES[0]}")
+
+
+def test_extract_reads_a_list_with_a_shard_for_each_file_and_resumes(tmp_path, bucket):
+    path, options = write_list(tmp_path, *NAMES, name="warc.paths.gz"), ExtractOptions(warc_base=str(bucket))
+    manifest = jobs.execute(JOB, {"warc": [path]}, str(tmp_path / "listed"), options, ONE).manifest
+    assert manifest["counts"]["in"] == 6
+    assert manifest["counts"]["in"] == manifest["counts"]["out"] + sum(manifest["counts"]["rejected"].values())
+    assert len(list((tmp_path / "listed/articles").glob("part-*-of-00002.parquet"))) == 2
+    direct = jobs.execute(JOB, {"warc": [f"{bucket}/{name}" for name in NAMES]}, str(tmp_path / "direct"), beam_args=ONE).manifest
+    assert direct["counts"] == manifest["counts"]
+    assert jobs.execute(JOB, {"warc": [path]}, str(tmp_path / "listed"), options, ONE).skipped
+
+
+def test_a_file_of_a_list_that_is_broken_is_counted(tmp_path, bucket):
+    (bucket / NAMES[1]).write_bytes(b"no WARC at all")
+    path = write_list(tmp_path, *NAMES)
+    counts = jobs.execute(JOB, {"warc": [path]}, str(tmp_path / "out"), ExtractOptions(warc_base=str(bucket)), ONE).manifest["counts"]
+    assert counts["failed"] == {"broken_record": 1}
+    assert counts["in"] == 4
