@@ -3,14 +3,16 @@
 import dataclasses
 import functools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 import apache_beam as beam
+import numpy as np
 
 from ..tasks.errors import InputError
 from ..tasks.features import FEATURES, Augmentation, TaskName, doc_id_to_words
 from ..tasks.vocabulary import Vocabulary, join_document
 from . import translation
+from .arrays import Array, doc_id_of, doc_ids_of
 from .augmentation import (
     AugmentedTriplet,
     augment,
@@ -20,10 +22,11 @@ from .augmentation import (
     token_overlap,
     usable_anchor_texts,
 )
+from .exchange import receive, send
 from .jobs import InputSpec, Job, JobRun
 from .parquet import read_records, shard_paths
 from .records import Failure, TopicLabels, Triplet
-from .shards import GroupByShard, ProcessShards, Shard, shard_of
+from .shards import GroupByShard, ProcessShards, Shard, shard_numbers
 from .texts import UNDETERMINED, ArticleText, language_key, load_vocabulary, read_text_batches, shuffle_key, vocabulary_path
 from .tfrecords import TFRecordShardWriter
 from .token_store import DocumentTokens, TokenStore, open_store, write_shard
@@ -31,7 +34,11 @@ from .translated_documents import STREAM, TranslationPlan, TranslationSettings, 
 
 _EXAMPLES = "examples/"
 _SHORTEST_TEXT = 8
-# What passes the GroupByKey: (task, anchor, positive, negative, language) or (task, doc_id, topic ids, labels).
+_LANGUAGE_BYTES = 64
+# What is sent to the shard of its document: triplets, and labels one by one, those of one record in a row.
+_TRIPLETS: Final = np.dtype([("anchor", np.uint64), ("positive", np.uint64), ("negative", np.uint64), ("language", f"S{_LANGUAGE_BYTES}")])
+_LABELS: Final = np.dtype([("doc_id", np.uint64), ("record", np.int64), ("topic", np.int64), ("label", np.int8)])
+# What arrives: (task, anchor, positive, negative, language) or (task, doc_id, topic ids, labels).
 _TripletRow = tuple[str, str, str, str, str]
 _TopicRow = tuple[str, str, tuple[int, ...], tuple[int, ...]]
 
@@ -111,18 +118,54 @@ def _tokenize(batch: list[ArticleText], vocabulary: Vocabulary, options: Example
         yield DocumentTokens(article.doc_id, language_key(article.language) or UNDETERMINED, kept[0], kept[1], tuple(kept[2:]))
 
 
-def read_triplets(path: str, shard_count: int) -> Iterator[tuple[int, _TripletRow]]:
-    """Triplets of one Parquet shard by the shard of their anchor."""
+def send_triplets(shard: Shard, path: str, receiver_count: int) -> None:
+    """Sends the triplets of one Parquet shard to the shards of their anchors."""
+    rows: list[tuple[Any, ...]] = []
     for triplet in read_records(path, Triplet):
-        row = (str(TaskName.TRIPLETS), triplet.anchor, triplet.positive, triplet.negative, triplet.language)
-        yield shard_of(triplet.anchor, shard_count), row
+        shard.read()
+        doc_ids, language = (triplet.anchor, triplet.positive, triplet.negative), language_key(triplet.language)
+        if language is None or len(language) > _LANGUAGE_BYTES:
+            shard.fail("-".join(doc_ids), Failure.BROKEN_RECORD, f"language {triplet.language!r} is no BCP-47 tag")
+            continue
+        shard.written()
+        rows.append((*(int(doc_id, 16) for doc_id in doc_ids), language.encode("ascii")))
+    _send_both(shard, np.array(rows, _TRIPLETS), np.zeros(0, _LABELS), receiver_count)
 
 
-def read_labels(path: str, shard_count: int) -> Iterator[tuple[int, _TopicRow]]:
-    """Topic labels of one Parquet shard by the shard of their document."""
-    for labels in read_records(path, TopicLabels):
-        row = (str(TaskName.TOPICS), labels.doc_id, labels.topic_ids, labels.labels)
-        yield shard_of(labels.doc_id, shard_count), row
+def send_labels(shard: Shard, path: str, receiver_count: int) -> None:
+    """Sends the topic labels of one Parquet shard to the shards of their documents."""
+    rows: list[tuple[int, int, int, int]] = []
+    for number, one in enumerate(read_records(path, TopicLabels), shard.index << 32):  # unlike every other sender's
+        shard.read()
+        if len(one.topic_ids) != len(one.labels) or not one.topic_ids or not set(one.labels) <= {0, 1}:
+            shard.fail(one.doc_id, Failure.BROKEN_RECORD, f"topics {one.topic_ids} with labels {one.labels}")
+            continue
+        shard.written()
+        doc_id = int(one.doc_id, 16)
+        rows += [(doc_id, number, topic, label) for topic, label in zip(one.topic_ids, one.labels, strict=True)]
+    _send_both(shard, np.zeros(0, _TRIPLETS), np.array(rows, _LABELS), receiver_count)
+
+
+def _send_both(shard: Shard, triplets: Array, labels: Array, receiver_count: int) -> None:
+    send(shard, "_triplets", triplets, shard_numbers(triplets["anchor"], receiver_count), receiver_count)
+    send(shard, "_labels", labels, shard_numbers(labels["doc_id"], receiver_count), receiver_count)
+
+
+def _send(shard: Shard, source: tuple[TaskName, str], receiver_count: int) -> None:
+    (send_triplets if source[0] is TaskName.TRIPLETS else send_labels)(shard, source[1], receiver_count)
+
+
+def receive_rows(workspace: str, shard: int) -> Iterator[_TripletRow | _TopicRow]:
+    """All triplets and labelled documents of one shard."""
+    triplets, labels = receive(workspace, "_triplets", shard), receive(workspace, "_labels", shard)
+    doc_ids = (doc_ids_of(triplets[name]).tolist() for name in ("anchor", "positive", "negative"))
+    for *of_row, language in zip(*doc_ids, triplets["language"].tolist(), strict=True):
+        yield str(TaskName.TRIPLETS), *of_row, language.decode("ascii")
+    if not len(labels):
+        return
+    record = labels[["doc_id", "record"]]
+    for part in np.split(labels, np.flatnonzero(record[1:] != record[:-1]) + 1):
+        yield str(TaskName.TOPICS), doc_id_of(int(part["doc_id"][0])), tuple(part["topic"].tolist()), tuple(part["label"].tolist())
 
 
 def read_wanted(path: str, workspace: str, options: ExamplesOptions, plan: TranslationPlan) -> Iterator[tuple[str, int]]:
@@ -149,8 +192,9 @@ def _draw(
     return draw_augmentations(shared, options.weights, options.augmentations_per_triplet, key)
 
 
-def write_examples(shard: Shard, rows: list[Any], options: ExamplesOptions, plan: TranslationPlan | None) -> None:
+def write_examples(shard: Shard, number: int, options: ExamplesOptions, plan: TranslationPlan | None) -> None:
     """Writes the triplets and labelled documents of one shard in shuffled order."""
+    rows = receive_rows(shard.workspace, number)
     writer = _Writer(shard, open_store(f"{shard.workspace}/_tokens"), options, plan)
     for group in group_negatives(sorted(rows, key=lambda row: shuffle_key(*row)), options.negatives_per_example):
         shard.read(len(group))
@@ -205,13 +249,10 @@ class _Writer:
 
     def _read(self, row: _TripletRow) -> tuple[str, str, DocumentTokens, DocumentTokens, DocumentTokens] | None:
         """Key, language, anchor, positive and negative of a triplet, or ``None`` after it failed by name."""
-        _, *doc_ids, tag = row
-        key, language = "-".join(doc_ids), language_key(tag)
+        _, *doc_ids, language = row
+        key = "-".join(doc_ids)
         documents = self._find(key, doc_ids)
         if documents is None:
-            return None
-        if language is None:
-            self._shard.fail(key, Failure.BROKEN_RECORD, f"language {tag!r} is no BCP-47 tag")
             return None
         anchor, positive, negative = documents
         return key, language, anchor, positive, negative
@@ -220,9 +261,6 @@ class _Writer:
         _, doc_id, topic_ids, labels = row
         documents = self._find(doc_id, [doc_id])
         if documents is None:
-            return
-        if len(topic_ids) != len(labels) or not topic_ids or not set(labels) <= {0, 1}:
-            self._shard.fail(doc_id, Failure.BROKEN_RECORD, f"topics {topic_ids} with labels {labels}")
             return
         self._shard.written()
         document = documents[0]
@@ -301,14 +339,9 @@ def run(run: JobRun) -> None:
             translator.translate([], language)
     run.map_shards("tokens", functools.partial(store_tokens, vocabulary=vocabulary, options=run.options), articles, accounted=False)
     plan = _translate(run, articles, triplets, vocabulary)
-    phase = run.phase("examples", len(articles))
-    with run.pipeline(phase) as pipeline:
-        rows = (
-            pipeline | "Triplets" >> beam.Create(triplets) | beam.FlatMap(read_triplets, shard_count=len(articles)),
-            pipeline | "Labels" >> beam.Create(labels) | beam.FlatMap(read_labels, shard_count=len(articles)),
-        )
-        write = functools.partial(write_examples, options=run.options, plan=plan)
-        _ = rows | beam.Flatten() | GroupByShard(len(articles)) | ProcessShards(write, phase)
+    sources = [(TaskName.TRIPLETS, path) for path in triplets] + [(TaskName.TOPICS, path) for path in labels]
+    run.map_shards("send", functools.partial(_send, receiver_count=len(articles)), sources)
+    run.map_shards("examples", functools.partial(write_examples, options=run.options, plan=plan), range(len(articles)))
     tallies = run.counts_of("examples").tallies
     counts = {name.removeprefix(_EXAMPLES): count for name, count in sorted(tallies.items()) if name.startswith(_EXAMPLES)}
     if not counts:

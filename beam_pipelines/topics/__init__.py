@@ -91,7 +91,10 @@ def run(job: JobRun) -> None:
     paths = shard_paths(f"{job.input('articles')}/articles")
     hubs = files.list_files(f"{job.input('hubs')}/hubs/part-*.parquet")
     job.map_shards(
-        "choose", functools.partial(_choose_topics, paths=paths, aliases=aliases, review=review, options=job.options), [hubs], accounted=False
+        "choose",
+        functools.partial(_choose_topics, paths=paths, aliases=aliases, review=review, options=job.options),
+        [hubs],
+        accounted=False,
     )
     job.map_shards("count", _count_labels, paths, accounted=False)
     job.map_shards("balance", functools.partial(_balance, ratio=job.options.positive_ratio), [None], accounted=False)
