@@ -44,6 +44,13 @@ class JaxEncoder:
       model: from ``checkpoint.load_model`` or ``fresh_model``.
       max_length: tokens read of each document; ``None`` takes the model's own limit.
       progress: show a tqdm bar.
+
+    Attributes:
+      model: as given.
+      max_length: tokens read of each document.
+      buckets: row lengths that get compiled.
+      vocabulary: the model's.
+      params: the model's, on the device.
     """
 
     def __init__(self, model: Model, *, max_length: int | None = None, progress: bool = False) -> None:
@@ -56,8 +63,8 @@ class JaxEncoder:
         self.max_length = min(max_length or limit, limit)
         self.buckets = length_buckets(self.max_length)
         self._progress = progress
-        self._vocabulary = Vocabulary.load(model.vocabulary_path)
-        self._params = jax.device_put(model.params)
+        self.vocabulary = Vocabulary.load(model.vocabulary_path)
+        self.params = jax.device_put(model.params)
         self._embed = _embedder(model.config)
 
     @property
@@ -79,12 +86,16 @@ class JaxEncoder:
         embeddings = np.zeros((len(titles), self.dimensions), np.float32)
         if not titles:
             return embeddings
-        rows = self._vocabulary.encode_documents(titles, bodies, self.max_length)
+        rows = self.tokenize(titles, bodies)
         with self._bar(len(rows)) as bar:
             for numbers, tokens in token_batches(rows, self.buckets):
-                embeddings[numbers] = np.asarray(self._embed(self._params, tokens))[: len(numbers)]
+                embeddings[numbers] = np.asarray(self._embed(self.params, tokens))[: len(numbers)]
                 bar.update(len(numbers))
         return embeddings
+
+    def tokenize(self, titles: Sequence[str], bodies: Sequence[str]) -> list[npt.NDArray[np.int32]]:
+        """``[CLS] title [SEP] body [SEP]`` of every document, int32 of at most ``max_length``."""
+        return self.vocabulary.encode_documents(titles, bodies, self.max_length)
 
     def _bar(self, total: int) -> Any:
         from tqdm import tqdm
