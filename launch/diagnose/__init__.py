@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     from ... import serving
     from ...evaluation.command import encoder_factory, encoder_specs
     from ...evaluation.diagnostics.articles import collect
-    from ..report.diagnosis import write_diagnosis
+    from .page import write_diagnosis
     from .sections import Options, diagnose
 
     options = Options(args.neighbors, args.max_pairs, args.probed, args.tags, args.language, args.projection, args.cache, args.seed)

@@ -8,7 +8,8 @@ import re
 import numpy as np
 import pytest
 from newsembed.launch import cli
-from newsembed.launch.report import diagnosis, diagnosis_text
+from newsembed.launch.diagnose import page as pages
+from newsembed.launch.diagnose import text as texts
 from newsembed.models.encoder import EncoderConfig
 from newsembed.tasks.features import SPECIAL_TOKENS
 
@@ -88,7 +89,7 @@ def test_every_part_is_made(tmp_path, model, capsys):
     assert "report.html" in capsys.readouterr().out
     report, page, text = written(tmp_path)
     sections = report["sections"]
-    assert list(sections) == PARTS == list(diagnosis_text.PARTS)
+    assert list(sections) == PARTS == list(texts.PARTS)
     assert not [name for name in sections if "missing" in sections[name]]
     assert report["articles"]["languages"] == {"en": 9, "de": 9}
 
@@ -125,10 +126,10 @@ def test_every_part_is_made(tmp_path, model, capsys):
     assert "url(http" not in page
     assert "@import" not in page
     assert set(PARTS) <= set(parsed.ids)
-    assert len([one for one in parsed.ids if one in PARTS]) == len(PARTS)
+    assert len(parsed.ids) == len(set(parsed.ids))
     assert parsed.tags.count("circle") == 2 * 18
     shown = "".join(parsed.shown)
-    for part in diagnosis_text.PARTS.values():
+    for part in texts.PARTS.values():
         assert part.title in shown
         assert f"## {part.title}" in text
     assert sections["neighbors"]["queries"][0]["title"] in shown  # with its < and >
@@ -231,7 +232,7 @@ def test_the_pages_escape_what_articles_say():
     article = {"id": "<i>", "title": title, "topic": "", "language": "", "event": ""}
     near = article | {"cosine": 0.5, "same_event": True, "same_topic": False}
     section = {"k": 1, "by_chance": 0.5, "shared": [], "queries": [article | {"neighbors": {"a": [near]}}]}
-    assert "<b>" not in diagnosis._neighbors(section)
-    assert "&lt;b&gt;" in diagnosis._neighbors(section)
-    table = diagnosis_text._neighbors(section)[-1]
+    assert "<b>" not in pages._neighbors(section)
+    assert "&lt;b&gt;" in pages._neighbors(section)
+    table = texts._neighbors(section)[-1]
     assert table.splitlines()[-1] == r"| 1 | 0.500 &lt;b>\|x&lt;/b> next [same event] |"

@@ -1,6 +1,7 @@
 """What the attention is made of: the probabilities equal plain NumPy's, and looking at them changes nothing."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -25,6 +26,14 @@ MODELS = {
     },
     "scanned": {"scan_layers": True, "remat": "full"},
 }
+
+
+def make(config):
+    """The encoder's methods on fixed parameters, compiled: ``run("encode", tokens)``."""
+    model = NewsEncoder(config)
+    params = nn.unbox(jax.jit(model.init)(jax.random.key(0), TOKENS))["params"]
+    params = jax.tree.map(lambda array: array * 4 if array.ndim > 1 else array, params)  # as initialised, attention is nearly uniform
+    return lambda method, *inputs: jax.jit(functools.partial(model.apply, method=method))({"params": params}, *inputs)
 
 
 def draw(shape, seed):
@@ -53,12 +62,9 @@ def test_probabilities_are_the_softmax_that_attend_applies_to_the_values(distanc
 
 @pytest.mark.parametrize("changes", MODELS.values(), ids=MODELS)
 def test_looking_changes_nothing_and_each_layer_s_attention_sums_to_one(changes):
-    config = dataclasses.replace(CONFIG, **changes)
-    model = NewsEncoder(config)
-    params = nn.unbox(model.init(jax.random.key(0), TOKENS))["params"]
-    params = jax.tree.map(lambda array: array * 4 if array.ndim > 1 else array, params)  # as initialised, attention is nearly uniform
-    plain = model.apply({"params": params}, TOKENS, method="encode")
-    hidden, received = model.apply({"params": params}, TOKENS, method="encode_observed")
+    run = make(dataclasses.replace(CONFIG, **changes))
+    plain = run("encode", TOKENS)
+    hidden, received = run("encode_observed", TOKENS)
     real = TOKENS > 0
     np.testing.assert_allclose(np.asarray(hidden)[real], np.asarray(plain)[real], atol=1e-5)
     assert received.shape == (3, *TOKENS.shape)
@@ -70,23 +76,18 @@ def test_looking_changes_nothing_and_each_layer_s_attention_sums_to_one(changes)
 
 
 def test_a_local_layer_s_first_token_attends_to_its_neighbors_only():
-    config = dataclasses.replace(CONFIG, **MODELS["modern, local layers"])
-    model = NewsEncoder(config)
-    params = nn.unbox(model.init(jax.random.key(0), TOKENS))["params"]
-    _, received = model.apply({"params": params}, TOKENS, method="encode_observed")
+    _, received = make(dataclasses.replace(CONFIG, **MODELS["modern, local layers"]))("encode_observed", TOKENS)
     assert (np.asarray(received)[1, 0] > 0).tolist() == [True, True, False, False, False, False, False, False]
     assert (np.asarray(received)[0, 0] > 0).all()
 
 
 @pytest.mark.parametrize("pooling", ["cls", "mean"])
 def test_pooling_weights_are_those_of_pool(pooling):
-    model = NewsEncoder(dataclasses.replace(CONFIG, pooling=pooling))
+    run = make(dataclasses.replace(CONFIG, num_layers=1, pooling=pooling))
     hidden = draw((3, 8, 16), 5)
-    params = nn.unbox(model.init(jax.random.key(0), TOKENS))["params"]
-    weights = model.apply({"params": params}, TOKENS, method="pooling_weights")
-    pooled = model.apply({"params": params}, hidden, TOKENS, method="pool")
+    weights, pooled = run("pooling_weights", TOKENS), run("pool", hidden, TOKENS)
     np.testing.assert_allclose(np.einsum("bl,blh->bh", weights, hidden), pooled, atol=1e-6)
 
 
 def test_init_keeps_no_probabilities():
-    assert set(NewsEncoder(CONFIG).init(jax.random.key(0), TOKENS)) == {"params"}
+    assert set(jax.eval_shape(NewsEncoder(CONFIG).init, jax.random.key(0), TOKENS)) == {"params"}

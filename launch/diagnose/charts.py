@@ -1,12 +1,10 @@
 """Charts of a diagnosis as inline SVG that follows the page's light or dark colours."""
 
 import html
+import io
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
-
-from .plots import _axes as axes
-from .plots import _svg as svg
 
 # Okabe and Ito's colours, which people with any colour vision can tell apart; the page gives each name a light and a dark value.
 SERIES: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#7f3c8d")
@@ -15,11 +13,11 @@ _DASHES: Final = ("-", "--", "-.", ":")  # a second difference beside the colour
 _SIDE, _DOT = 420, 3.2  # of a map and its points, in SVG units
 
 
-def histograms(edges: Sequence[float], counts: Mapping[str, Sequence[int]], x_label: str) -> str:
-    """Outlined histograms of several kinds over one axis, each of area 1."""
+def histograms(title: str, edges: Sequence[float], counts: Mapping[str, Sequence[int]], x_label: str) -> str:
+    """Outlined histograms of several kinds over one axis, each of area 1; a page shows one chart of a title."""
     import numpy as np
 
-    figure, place = _start(7.2, 2.6)
+    figure, place = _start()
     for number, (name, values) in enumerate(counts.items()):
         density = np.array(values) / max(1, sum(values)) / np.diff(edges)
         colour = SERIES[number % len(SERIES)]
@@ -28,12 +26,12 @@ def histograms(edges: Sequence[float], counts: Mapping[str, Sequence[int]], x_la
     place.set_xlabel(x_label)
     place.set_ylabel("density")
     place.legend(frameon=False)
-    return _finish(figure, f"Histograms of {', '.join(counts)} over {x_label}")
+    return _finish(figure, f"{title}: histograms of {', '.join(counts)} over {x_label}")
 
 
-def lines(points: Mapping[str, Sequence[tuple[float, float]]], x_label: str, y_label: str) -> str:
+def lines(title: str, points: Mapping[str, Sequence[tuple[float, float]]], x_label: str, y_label: str) -> str:
     """Lines with marked points over a logarithmic axis of lengths."""
-    figure, place = _start(7.2, 2.6)
+    figure, place = _start()
     for number, (name, values) in enumerate(points.items()):
         xs, ys = [x for x, _ in values], [y for _, y in values]
         style = _DASHES[number % len(_DASHES)]
@@ -43,7 +41,7 @@ def lines(points: Mapping[str, Sequence[tuple[float, float]]], x_label: str, y_l
     place.set_xlabel(x_label)
     place.set_ylabel(y_label)
     place.legend(frameon=False)
-    return _finish(figure, f"{y_label} by {x_label}: {', '.join(points)}")
+    return _finish(figure, f"{title}: {y_label} by {x_label}: {', '.join(points)}")
 
 
 def scatter(points: Sequence[Sequence[float]], titles: Sequence[str], classes: Sequence[str], label: str) -> str:
@@ -66,26 +64,33 @@ def scatter(points: Sequence[Sequence[float]], titles: Sequence[str], classes: S
     return f'<svg class="dots" viewBox="0 0 {_SIDE} {_SIDE}" role="img" aria-label="{html.escape(label, quote=True)}">{dots}</svg>'
 
 
-def _start(width: float, height: float) -> tuple[Any, Any]:
+def _start() -> tuple[Any, Any]:
     import matplotlib as mpl
+    import matplotlib.pyplot as plt
 
     mpl.use("svg")
     ink = dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), _INK)
-    # The same salt gives the same bytes; text stays text, so that it can be searched and read aloud.
-    mpl.rcParams.update(
-        {"svg.hashsalt": "newsembed", "svg.fonttype": "none", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
-    )
-    with mpl.rc_context(ink):
-        return axes(width, height)
+    with mpl.rc_context({**ink, "font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
+        return plt.subplots(figsize=(7.2, 2.6))
 
 
 def _finish(figure: Any, label: str) -> str:
+    import matplotlib as mpl
+    import matplotlib.pyplot as plt
+
     for place in figure.axes:
         place.set_facecolor("none")
         for text in place.get_legend().get_texts():
             text.set_color(_INK)
     figure.set_facecolor("none")
-    text = re.sub(r"<metadata>.*?</metadata>", "", svg(figure), flags=re.DOTALL)
+    buffer = io.StringIO()
+    # The same salt gives the same bytes; text stays text, so that it can be searched and read aloud.
+    with mpl.rc_context({"svg.hashsalt": label, "svg.fonttype": "none"}):
+        figure.savefig(buffer, format="svg", bbox_inches="tight", metadata={"Date": None})
+    plt.close(figure)
+    text = buffer.getvalue()
+    text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
+    text = re.sub(r'<g id="[^"]*"', "<g", text)  # other charts of the page have the same
     for number, colour in enumerate(SERIES):
         text = text.replace(colour, f"var(--s{number})")
     text = text.replace(_INK, "currentColor")

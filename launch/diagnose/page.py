@@ -2,12 +2,13 @@
 
 import collections
 import html
+import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from ...beam_pipelines import files
 from . import charts
-from .diagnosis_text import PARTS, REDUNDANCY_NOTE, attention_rows, facts_rows, number, report_text
+from .text import PARTS, REDUNDANCY_NOTE, attention_rows, facts_rows, number, report_text
 
 Section = Mapping[str, Any]
 
@@ -30,16 +31,20 @@ svg{max-width:100%;height:auto;color:var(--ink)}svg text{fill:currentColor}summa
 
 
 def write_diagnosis(output: str, report: Mapping[str, Any]) -> None:
-    """Writes report.json, report.md and report.html.
+    """Writes report.json, report.md and report.html, each complete or not at all.
 
     Args:
       output: the folder.
-      report: from ``launch.diagnose.sections.diagnose``; the names of its sections are those of `PARTS`.
+      report: from ``sections.diagnose``; the names of its sections are those of `PARTS`.
     """
-    files.write_json(f"{output}/report.json", dict(report))
-    for name, text in (("report.md", report_text(report)), ("report.html", render(report))):
-        with files.open_write(f"{output}/{name}") as sink:
-            sink.write(text.encode("utf-8"))
+    os.makedirs(output, exist_ok=True)
+    data = json.dumps(report, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    for name, text in (("report.json", data), ("report.md", report_text(report)), ("report.html", render(report))):
+        path = os.path.join(output, name)
+        # Half a surrogate pair, which JSON can smuggle in, has no UTF-8 form.
+        with open(f"{path}.tmp", "w", encoding="utf-8", errors="replace") as file:
+            file.write(text)
+        os.replace(f"{path}.tmp", path)
 
 
 def render(report: Mapping[str, Any]) -> str:
@@ -90,7 +95,7 @@ def _similarities(section: Section) -> str:
         ]
         headings = ["pairs", "number", "mean cosine", "5th percentile", "median", "95th percentile", "nearer than random"]
         parts.append(
-            f"<h3>{_text(name)}</h3>{charts.histograms(found['edges'], counts, 'cosine')}{_table(headings, rows, numbers=set(range(1, 7)))}"
+            f"<h3>{_text(name)}</h3>{charts.histograms(name, found['edges'], counts, 'cosine')}{_table(headings, rows, numbers=set(range(1, 7)))}"
         )
     return "".join(parts)
 
@@ -130,7 +135,7 @@ def _redundancy(section: Section) -> str:
             [f"{row['shortest']:,} to {row['longest']:,}", f"{row['documents']:,}", number(row["text"]), number(row["encoder"])]
             for row in bins
         ]
-        chart = charts.lines(points, "word pieces, up to", "R")
+        chart = charts.lines(name, points, "word pieces, up to", "R")
         parts.append(
             f"<h3>{_text(name)}</h3>{chart}{_table(['word pieces', 'articles', 'R of the text', 'R of the encoder'], rows, numbers={1, 2, 3})}"
         )
