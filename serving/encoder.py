@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from ..models.encoder import EncoderConfig, NewsEncoder
 from ..tasks.features import PAD_ID
+from . import shapes
 from .checkpoint import Model, fresh_model, load_model
 
 SHORTEST_BUCKET: Final = 32
@@ -66,6 +67,8 @@ class JaxEncoder:
         self.vocabulary = Vocabulary.load(model.vocabulary_path)
         self.params = jax.device_put(model.params)
         self._embed = _embedder(model.config)
+        self._compiled: set[shapes.Shape] = set()
+        self._shape_cost = shapes.SHAPE_COST.get(jax.default_backend(), shapes.SHAPE_COST_ON_ACCELERATORS)
 
     @property
     def digest(self) -> str:
@@ -88,8 +91,13 @@ class JaxEncoder:
             return embeddings
         rows = self.tokenize(titles, bodies)
         with self._bar(len(rows)) as bar:
-            for numbers, tokens in token_batches(rows, self.buckets):
-                embeddings[numbers] = np.asarray(self._embed(self.params, tokens))[: len(numbers)]
+            lengths = [len(row) for row in rows]
+            plan = shapes.plan(
+                lengths, self.max_length, tokens_per_batch=TOKENS_PER_BATCH, compiled=self._compiled, shape_cost=self._shape_cost
+            )
+            for numbers, shape in plan:
+                embeddings[numbers] = np.asarray(self._embed(self.params, _filled(rows, numbers, shape)))[: len(numbers)]
+                self._compiled.add(shape)
                 bar.update(len(numbers))
         return embeddings
 
@@ -162,10 +170,15 @@ def token_batches(
         full = max(1, tokens_per_batch // length)
         for start in range(0, len(members), full):
             numbers = members[start : start + full]
-            tokens = np.full((_padded_rows(len(numbers), full), length), PAD_ID, np.int32)
-            for line, number in enumerate(numbers):
-                tokens[line, : len(rows[number])] = rows[number]
-            yield numbers, tokens
+            yield numbers, _filled(rows, numbers, (_padded_rows(len(numbers), full), length))
+
+
+def _filled(rows: Sequence[npt.NDArray[np.int32]], numbers: npt.NDArray[np.int64], shape: shapes.Shape) -> npt.NDArray[np.int32]:
+    """The numbered rows as one batch, the rest padding."""
+    tokens = np.full(shape, PAD_ID, np.int32)
+    for line, number in enumerate(numbers):
+        tokens[line, : len(rows[number])] = rows[number]
+    return tokens
 
 
 @functools.cache
