@@ -16,6 +16,7 @@ FEWEST: Final = 5
 _DENSE_DIMENSIONS: Final = 50  # sparse and wide vectors are reduced to these first, as scikit-learn advises for t-SNE
 _PERPLEXITY: Final = 30.0
 _NEIGHBORS: Final = 15
+_WORTH_THREADS: Final = 1_000
 
 
 def project(embeddings: Embeddings, method: Method = "tsne", seed: int = 0) -> npt.NDArray[np.float32]:
@@ -59,11 +60,14 @@ def _reduced(embeddings: Embeddings, seed: int) -> npt.NDArray[np.float32]:
 
 def _tsne(points: npt.NDArray[np.float32], seed: int) -> npt.NDArray[np.float32]:
     from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits
 
     # PCA begins with it, and where all points are one there is no direction to begin with.
     spread = bool((points.std(axis=0) > 0).sum() >= 2)
     perplexity = min(_PERPLEXITY, (len(points) - 1) / 3)
-    return np.asarray(TSNE(perplexity=perplexity, init="pca" if spread else "random", random_state=seed).fit_transform(points))
+    # Few points are done before the threads have met.
+    with threadpool_limits(1 if len(points) < _WORTH_THREADS else None):
+        return np.asarray(TSNE(perplexity=perplexity, init="pca" if spread else "random", random_state=seed).fit_transform(points))
 
 
 def _umap(points: npt.NDArray[np.float32], seed: int) -> npt.NDArray[np.float32]:

@@ -14,6 +14,7 @@ import numpy as np
 from ...evaluation.diagnostics import geometry, neighbors, pairs, projection, redundancy, words
 from ...evaluation.diagnostics.articles import Collection
 from ...evaluation.diagnostics.attention import attention_by_tag, tag_tokens
+from ...evaluation.diagnostics.projection import Method
 from ...evaluation.encoders import Embeddings, Encoder, encode_checked
 from ...evaluation.events import EventDocument
 from ...evaluation.suites import versions
@@ -40,7 +41,7 @@ class Options:
     probed: int = 300
     tags: str | None = None
     language: str = ""
-    projection: projection.Method = "tsne"
+    projection: Method = "tsne"
     cache: str | None = None
     seed: int = 0
 
