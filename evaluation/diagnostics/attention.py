@@ -44,8 +44,8 @@ class TagAttention:
         return tuple(value / self.tokens for value in self.attention)
 
 
-def tag_tokens(tokens: IntArray, words: Sequence[Word], pieces: Sequence[IntArray]) -> list[str] | None:
-    """The part of speech of every token, or None if words and tokens do not tell the same text.
+def tag_tokens(tokens: IntArray, words: Sequence[Word], pieces: Sequence[IntArray]) -> tuple[list[str], int] | None:
+    """The part of speech of every token and how many words they are, or None if words and tokens do not tell the same text.
 
     Args:
       tokens: int32 ``[n]``, ``[CLS] title [SEP] body [SEP]``, possibly cut.
@@ -54,15 +54,17 @@ def tag_tokens(tokens: IntArray, words: Sequence[Word], pieces: Sequence[IntArra
     """
     tags, place = [SPECIAL] * len(tokens), 0
     inner = [position for position, token in enumerate(tokens.tolist()) if token not in _SPECIAL_IDS]
-    for (_, tag), own in zip(words, pieces, strict=True):
+    for number, ((_, tag), own) in enumerate(zip(words, pieces, strict=True)):
+        if place == len(inner):
+            return tags, number  # the row was cut here
         for piece in own.tolist():
             if place == len(inner):
-                return tags  # the row was cut here
+                return tags, number + 1
             if tokens[inner[place]] != piece:
                 return None
             tags[inner[place]] = tag
             place += 1
-    return tags if place == len(inner) else None
+    return (tags, len(words)) if place == len(inner) else None
 
 
 def attention_by_tag(attention: Sequence[FloatArray], tags: Sequence[Sequence[str]], words: Sequence[Sequence[str]]) -> list[TagAttention]:
@@ -71,7 +73,7 @@ def attention_by_tag(attention: Sequence[FloatArray], tags: Sequence[Sequence[st
     Args:
       attention: float32 ``[layers, n]`` of each document, rows of sum 1.
       tags: of every token, from :func:`tag_tokens`.
-      words: the tags of each document's words, to count them.
+      words: the tags of each document's words, as far as they were read, to count them.
 
     Raises:
       ValueError: if there is no document.

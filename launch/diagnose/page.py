@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from . import charts
-from .text import PARTS, REDUNDANCY_NOTE, attention_rows, facts_rows, number, report_text
+from .text import PARTS, REDUNDANCY_NOTE, attention_rows, facts_rows, number, report_text, tagger_line
 
 Section = Mapping[str, Any]
 
@@ -106,10 +106,7 @@ def _geometry(section: Section) -> str:
 
 
 def _attention(section: Section) -> str:
-    left_out = ", ".join(f"{language} ({count})" for language, count in section["languages_left_out"].items())
-    parts = [
-        f"<p class=dim>Tagger: {_text(section['tagger'])}." + (f" Left out, by language: {_text(left_out)}." if left_out else "") + "</p>"
-    ]
+    parts = [f"<p class=dim>{_text(tagger_line(section))}</p>"]
     for name, found in section["encoders"].items():
         parts.append(f"<h3>{_text(name)}</h3>")
         if "missing" in found:

@@ -225,8 +225,8 @@ def _attention(model: "JaxEncoder", probed: "Probed", tagged: Mapping[int, Seque
         found = tag_tokens(probed.tokens[place], own, pieces)
         if found is not None:
             received.append(probed.attention[place])
-            tags.append(found)
-            kept.append([tag for _, tag in own])
+            tags.append(found[0])
+            kept.append([tag for _, tag in own[: found[1]]])
     unmatched = len(tagged) - len(received)
     if not received:
         return {"missing": f"the words of none of {len(tagged)} articles are the encoder's words"}

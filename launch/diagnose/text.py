@@ -88,6 +88,12 @@ def attention_rows(found: Section) -> tuple[list[str], list[list[str]]]:
     return headings, rows
 
 
+def tagger_line(section: Section) -> str:
+    """Who tagged, and what was left out."""
+    left_out = ", ".join(f"{language} ({count:,})" for language, count in section["languages_left_out"].items())
+    return f"Tagger: {section['tagger']}, {section['documents']:,} articles." + (f" Left out, by language: {left_out}." if left_out else "")
+
+
 def report_text(report: Mapping[str, Any]) -> str:
     """GitHub-flavoured Markdown of the whole report; the plots and the map are left to the page."""
     blocks = ["# newsembed diagnosis", _table(["", ""], facts_rows(report))]
@@ -129,7 +135,7 @@ def _geometry(section: Section) -> list[str]:
 
 
 def _attention(section: Section) -> list[str]:
-    blocks = [f"Tagger: {_escape(section['tagger'])}."]
+    blocks = [_escape(tagger_line(section))]
     for name, found in section["encoders"].items():
         blocks.append(f"### {_escape(name)}")
         blocks.append(f"Missing: {_escape(found['missing'])}." if "missing" in found else _table(*attention_rows(found)))

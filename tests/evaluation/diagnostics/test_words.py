@@ -114,8 +114,9 @@ def test_a_tagger_of_one_s_own(tmp_path):
 def test_tokens_get_the_tag_of_their_word():
     own = [("Storm", "NOUN"), ("hits", "VERB"), ("Köln", "PROPN")]
     pieces = [row(10), row(11, 12), row(1)]
-    assert tag_tokens(row(2, 10, 3, 11, 12, 1, 3), own, pieces) == [SPECIAL, "NOUN", SPECIAL, "VERB", "VERB", "PROPN", SPECIAL]
-    assert tag_tokens(row(2, 10, 3, 11, 3), own, pieces) == [SPECIAL, "NOUN", SPECIAL, "VERB", SPECIAL]  # cut inside a word
+    assert tag_tokens(row(2, 10, 3, 11, 12, 1, 3), own, pieces) == ([SPECIAL, "NOUN", SPECIAL, "VERB", "VERB", "PROPN", SPECIAL], 3)
+    assert tag_tokens(row(2, 10, 3, 11, 3), own, pieces) == ([SPECIAL, "NOUN", SPECIAL, "VERB", SPECIAL], 2)  # cut inside a word
+    assert tag_tokens(row(2, 10, 3, 11, 12, 3), own, pieces) == ([SPECIAL, "NOUN", SPECIAL, "VERB", "VERB", SPECIAL], 2)
     assert tag_tokens(row(2, 10, 3, 12, 11, 1, 3), own, pieces) is None
     assert tag_tokens(row(2, 10, 11, 12, 1, 1, 3), own, pieces) is None
 
