@@ -18,6 +18,7 @@ from .checkpoint import Model, fresh_model, load_model
 
 SHORTEST_BUCKET: Final = 32
 TOKENS_PER_BATCH: Final = 16_384  # BERT-base at 512 tokens peaks near 1 GB with this many
+TOKENS_PER_BATCH_ON_CPU: Final = 2_048  # what stays in the cache: a sixth less CPU time than with 16,384
 _ROW_STEP: Final = 8  # batch sizes are powers of eight up to the full one: a lone query does not pay for a full batch
 
 FloatArray = npt.NDArray[np.float32]
@@ -68,7 +69,9 @@ class JaxEncoder:
         self.params = jax.device_put(model.params)
         self._embed = _embedder(model.config)
         self._compiled: set[shapes.Shape] = set()
-        self._shape_cost = shapes.SHAPE_COST.get(jax.default_backend(), shapes.SHAPE_COST_ON_ACCELERATORS)
+        backend = jax.default_backend()
+        self._shape_cost = shapes.SHAPE_COST.get(backend, shapes.SHAPE_COST_ON_ACCELERATORS)
+        self._tokens_per_batch = TOKENS_PER_BATCH_ON_CPU if backend == "cpu" else TOKENS_PER_BATCH
 
     @property
     def digest(self) -> str:
@@ -93,7 +96,7 @@ class JaxEncoder:
         with self._bar(len(rows)) as bar:
             lengths = [len(row) for row in rows]
             plan = shapes.plan(
-                lengths, self.max_length, tokens_per_batch=TOKENS_PER_BATCH, compiled=self._compiled, shape_cost=self._shape_cost
+                lengths, self.max_length, tokens_per_batch=self._tokens_per_batch, compiled=self._compiled, shape_cost=self._shape_cost
             )
             for numbers, shape in plan:
                 embeddings[numbers] = np.asarray(self._embed(self.params, _filled(rows, numbers, shape)))[: len(numbers)]

@@ -34,10 +34,9 @@ def row_lengths(max_length: int) -> tuple[int, ...]:
 def plan(
     lengths: Sequence[int], max_length: int, *, tokens_per_batch: int, compiled: Collection[Shape] = (), shape_cost: int
 ) -> Iterator[tuple[npt.NDArray[np.int64], Shape]]:
-    """Batches of all rows, the longest first (so that memory runs out at the start or never).
+    """Batches of all rows, the longest first (so that memory runs out at the start or never), at the least cost in positions.
 
-    From the shortest length up, rows stay at a length of their own if its batches, with the compilations they need, cost fewer positions than
-    padding those rows to the next length would.
+    Rows are grouped by length, each group padded to its longest allowed length; of all groupings the cheapest is taken, compilations counted in.
 
     Args:
       lengths: tokens of every row, ``max_length`` at most.
@@ -51,23 +50,22 @@ def plan(
     """
     allowed = row_lengths(max_length)
     bucket_of = np.searchsorted(allowed, lengths)
-    known = set(compiled)
-    planned: list[tuple[npt.NDArray[np.int64], int, list[int]]] = []
-    waiting = np.zeros(0, np.int64)
-    for bucket, length in enumerate(allowed):
-        waiting = np.concatenate([waiting, np.flatnonzero(bucket_of == bucket)])
-        if not len(waiting):
-            continue
+    counts = np.bincount(bucket_of, minlength=len(allowed))
+    # Groups of different lengths share no shape, so their costs add up, and the cheapest way to hold the first k buckets is built from shorter ones.
+    best: list[tuple[int, int, list[tuple[int, int, list[int]]]]] = [(0, 0, [])]  # cost, positions, groups
+    for end, length in enumerate(allowed, 1):
         full = max(1, tokens_per_batch // length)
-        heights, cost = cheapest_heights(len(waiting), length, full, known, shape_cost)
-        if bucket + 1 < len(allowed) and len(waiting) * allowed[bucket + 1] <= cost and (bucket_of > bucket).any():
-            continue
-        planned.append((waiting, length, heights))
-        known.update((height, length) for height in heights)
-        waiting = waiting[:0]
-    for members, length, heights in reversed(planned):
-        starts = np.cumsum([0, *heights])
-        yield from ((members[start : start + height], (height, length)) for start, height in zip(starts, heights, strict=False))
+        options = []
+        for start in range(end):
+            heights, cost = cheapest_heights(int(counts[start:end].sum()), length, full, compiled, shape_cost)
+            group = [(start, end, heights)] if heights else []
+            before, positions, groups = best[start]
+            options.append((before + cost, positions + sum(heights) * length, [*groups, *group]))
+        best.append(min(options, key=lambda option: option[:2]))
+    for start, end, heights in reversed(best[-1][2]):
+        members = np.flatnonzero((bucket_of >= start) & (bucket_of < end))
+        firsts = np.cumsum([0, *heights])
+        yield from ((members[first : first + height], (height, allowed[end - 1])) for first, height in zip(firsts, heights, strict=False))
 
 
 def cheapest_heights(rows: int, length: int, full: int, compiled: Collection[Shape], shape_cost: int) -> tuple[list[int], int]:
