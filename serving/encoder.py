@@ -18,7 +18,7 @@ from .checkpoint import Model, fresh_model, load_model
 
 SHORTEST_BUCKET: Final = 32
 TOKENS_PER_BATCH: Final = 16_384  # BERT-base at 512 tokens peaks near 1 GB with this many
-TOKENS_PER_BATCH_ON_CPU: Final = 2_048  # what stays in the cache: a sixth less CPU time than with 16,384
+TOKENS_PER_BATCH_ON_CPU: Final = 2_048  # fits the caches better: 12 to 17 % less CPU time than 16,384 with 2 layers x 128
 _ROW_STEP: Final = 8  # batch sizes are powers of eight up to the full one: a lone query does not pay for a full batch
 
 FloatArray = npt.NDArray[np.float32]
