@@ -52,9 +52,12 @@ TRAIN = [
 ]
 # Translation of triplets without English; sentencepiece, which it needs too, comes with TRAIN.
 TRANSLATE = ["ctranslate2>=4.8,<5"]
+# Parts of speech of English, German and Dutch for `newsembed diagnose`; its models come with it. Its licence is LGPL 3.
+TAGS = ["HanTa>=1.2,<2"]
 USE = ["fastapi>=0.115", "uvicorn>=0.32", "safetensors>=0.4.5", "matplotlib>=3.9", "rich>=13", "psutil>=6"]
 DEV = [
     *TRANSLATE,
+    *TAGS,
     "pytest>=8",
     "pytest-xdist>=3.6",
     "hypothesis>=6.100",
@@ -93,6 +96,8 @@ setup(
         "gcp": ["apache-beam[gcp]==2.77.*"],
         "aws": ["apache-beam[aws]==2.77.*"],
         "translate": TRANSLATE,
+        "tags": TAGS,
+        "umap": ["umap-learn>=0.5.6"],
         "dev": DEV,
     },
     entry_points={"console_scripts": ["newsembed = newsembed.launch.cli:main"]},

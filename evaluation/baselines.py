@@ -121,7 +121,7 @@ class FunctionEncoder:
 
     def __init__(self, spec: str, *, progress: bool = False) -> None:
         self._spec = spec
-        self._function = _load_function(spec)
+        self._function = load_function(spec)
         self._progress = progress
 
     @property
@@ -232,7 +232,12 @@ def _length_batches(texts: Sequence[str], progress: bool) -> Iterator[npt.NDArra
             bar.update(len(order[start : start + _BATCH]))
 
 
-def _load_function(spec: str) -> Callable[[list[str]], Any]:
+def load_function(spec: str) -> Callable[..., Any]:
+    """The function that ``module:function`` or ``file.py:function`` names.
+
+    Raises:
+      InputError: if there is none.
+    """
     name, _, attribute = spec.rpartition(":")
     with _working_folder_on_path():
         if name.endswith(".py"):

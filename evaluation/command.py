@@ -15,7 +15,7 @@ import argparse
 import dataclasses
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from ..tasks.errors import InputError
@@ -70,9 +70,7 @@ def run(args: argparse.Namespace, factories: Factories) -> int:
 
     from .table import console
 
-    specs = dict(_split_encoder(text) for text in args.encoder)
-    if len(specs) < len(args.encoder):
-        raise InputError("two encoders share a name", field="--encoder", remedy="give each its own NAME=")
+    specs = encoder_specs(args.encoder)
     encoders = {name: encoder_factory(spec, factories) for name, spec in specs.items()}
     benchmarks, facts = _benchmarks(args), {}
     if args.leakage:
@@ -120,6 +118,18 @@ _BASELINES_OF: Final[Factories] = {
     "wordvectors": WordVectorEncoder,
     "st": lambda folder: SentenceTransformerEncoder(folder, progress=True),
 }
+
+
+def encoder_specs(texts: Sequence[str]) -> dict[str, str]:
+    """SPEC by NAME of every ``NAME=SPEC``, in their order.
+
+    Raises:
+      InputError: on a text of another form, or a name given twice.
+    """
+    specs = dict(_split_encoder(text) for text in texts)
+    if len(specs) < len(texts):
+        raise InputError("two encoders share a name", field="--encoder", remedy="give each its own NAME=")
+    return specs
 
 
 def _split_encoder(text: str) -> tuple[str, str]:

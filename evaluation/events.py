@@ -36,12 +36,13 @@ class EventDocument:
         return Document(self.title, self.body)
 
 
-def read_events(path: str, label: str = "event") -> list[EventDocument]:
+def read_events(path: str, label: str | None = "event") -> list[EventDocument]:
     """Reads all documents of ``path``.
 
     Args:
       path: JSONL file, plain, ``.gz`` or ``.zst``.
-      label: the field that must be present on every line ("event" or "topic"); its value may be null.
+      label: the field that must be present on every line ("event" or "topic"); its value may be null. ``None`` takes any articles: a line
+        without ``id`` goes by its ``doc_id`` or ``url``, and dates are not read.
 
     Raises:
       InputError: on a missing file, a line that is not a JSON object, a missing field, a date that is none, a repeated id.
@@ -59,18 +60,28 @@ def read_events(path: str, label: str = "event") -> list[EventDocument]:
     return documents
 
 
-def _parse(row: dict[str, Any], where: str, label: str) -> EventDocument:
-    for field in ("id", "title", "body", label):
+def _parse(row: dict[str, Any], where: str, label: str | None) -> EventDocument:
+    if label is None:
+        row = _as_article(row)
+    needed = ["id", "title", "body", *([] if label is None else [label])]
+    for field in needed:
         if field not in row:
             raise InputError(
                 "the field is missing",
                 path=where,
                 field=field,
-                remedy=f"every line needs id, title, body and {label} (null where there is none)",
+                remedy=f"every line needs {', '.join(needed[:-1])} and {needed[-1]}" + (" (null where there is none)" if label else ""),
             )
     fields = (field.name for field in dataclasses.fields(EventDocument) if field.name != "byline_date")
     texts = {name: _text(row.get(name), where, name) for name in fields}
     return EventDocument(**texts, byline_date=_date(row.get("byline_date"), where))
+
+
+def _as_article(row: dict[str, Any]) -> dict[str, Any]:
+    """A row with an ``id`` where it has a name at all, and without its date, which is no label and may be junk."""
+    name = row.get("id") or row.get("doc_id") or row.get("url")
+    rest = {field: value for field, value in row.items() if field not in ("id", "byline_date")}
+    return {**rest, "id": name} if name else rest
 
 
 def _text(value: Any, where: str, field: str) -> str:

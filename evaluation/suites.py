@@ -213,7 +213,7 @@ def _manifest(benchmarks: Sequence[Benchmark], encoders: Mapping[str, Any], comm
         "command": list(command),
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "versions": {package: version for package in _PACKAGES if (version := _version(package))},
+        "versions": versions(),
         "encoders": dict(encoders),
         "benchmarks": {
             benchmark.name: {
@@ -223,6 +223,11 @@ def _manifest(benchmarks: Sequence[Benchmark], encoders: Mapping[str, Any], comm
             for benchmark in benchmarks
         },
     }
+
+
+def versions() -> dict[str, str]:
+    """Versions of the packages that scores may depend on, as far as they are installed."""
+    return {package: version for package in _PACKAGES if (version := _version(package))}
 
 
 def _version(package: str) -> str | None:

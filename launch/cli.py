@@ -45,6 +45,7 @@ COMMANDS = {
     "import-hf": Command("Train", "a BERT-like model of Hugging Face to a model folder", "launch.import_hf"),
     "launch": Command("Train", "train on several machines: TPU slice, GPU hosts by ssh, Slurm", "launch.pod"),
     "evaluate": Command("Use", "benchmarks over any encoders, side by side", "launch.evaluate"),
+    "diagnose": Command("Use", "encoders side by side for people to look at: neighbors, similarities, attention, a map", "launch.diagnose"),
     "export": Command("Use", "a trained model to SavedModel, safetensors or Hugging Face", "serving.export"),
     "embed": Command("Use", "vectors of the articles in a file", "serving.embed"),
     "index": Command("Use", "build a search index over articles", "serving.index_command"),

@@ -136,6 +136,19 @@ def attend(query: jax.Array, key: jax.Array, value: jax.Array, seen: Visible, *,
     return jax.nn.dot_product_attention(query, key, value, mask=mask, implementation="cudnn")
 
 
+def attention_probabilities(query: jax.Array, key: jax.Array, seen: Visible, *, distance: int | None = None) -> jax.Array:
+    """The softmax(Q K^T / sqrt(d)) that `attend` never keeps, for people to look at: float32 [B, N, L, L], each row a distribution over keys.
+
+    Args:
+      query: [B, L, N, d].
+      key: [B, L, N, d].
+      seen: who sees whom.
+      distance: see `Visible.mask`.
+    """
+    logits = jnp.einsum("bqnd,bknd->bnqk", query, key, preferred_element_type=jnp.float32) * query.shape[-1] ** -0.5
+    return jax.nn.softmax(jnp.where(seen.mask(distance), logits, jnp.finfo(jnp.float32).min), axis=-1)
+
+
 def _cudnn_obstacle(config: EncoderConfig, length: int, platform: str) -> str | None:
     """Why cuDNN cannot serve, or None."""
     if platform != "cuda":

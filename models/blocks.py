@@ -10,7 +10,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from .attention import Kernel, Visible, attend, rotary_tables, rotate
+from .attention import Kernel, Visible, attend, attention_probabilities, rotary_tables, rotate
 from .encoder_config import DTYPES, EncoderConfig
 
 _INITIALIZER_STDDEV: Final = 0.02  # BERT's
@@ -108,6 +108,8 @@ class Attention(nn.Module):
             query, key = rotate(query, tables), rotate(key, tables)
         distance = config.local_distance if self.is_local else None
         attended = attend(query, key, value, context.seen, kernel=self.kernel, distance=distance)
+        if self.is_mutable_collection("intermediates"):  # only where somebody asks, see `run_blocks_observed`
+            self.sow("intermediates", "probabilities", attention_probabilities(query, key, context.seen, distance=distance))
         return _project(self, "output", attended, ("heads", "kv"), (config.hidden_size,), ("embed",))
 
 
@@ -157,6 +159,31 @@ def run_blocks(
 
     hidden, _ = jax.lax.scan(one_period, hidden, (stacked, looped))
     return one_by_one(hidden, range(end, config.num_layers))
+
+
+def run_blocks_observed(
+    config: EncoderConfig, params: Sequence[Params], hidden: jax.Array, context: Context, kernel: Kernel, queries: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """The whole stack, without dropout, and where its attention goes.
+
+    Args:
+      config: the model's.
+      params: of every layer, in order.
+      hidden: [B, L, H].
+      context: of the batch.
+      kernel: what computes the attention; the probabilities are computed beside it.
+      queries: float32 [B, L], how much each token counts as a query, of sum 1 in each row.
+
+    Returns:
+      [B, L, H] as `run_blocks`, and float32 [layers, B, L]: how much attention each token gets from these queries, the mean over heads.
+    """
+    received = []
+    for layer in range(config.num_layers):
+        block = make_block(config, layer, kernel, parent=None)
+        hidden, found = block.apply({"params": params[layer]}, hidden, context, deterministic=True, mutable=["intermediates"])
+        (probabilities,) = found["intermediates"]["attention"]["probabilities"]
+        received.append(jnp.einsum("bnqk,bq->bk", probabilities, queries) / config.num_heads)
+    return hidden, jnp.stack(received)
 
 
 def stack_layers(layers: Sequence[Params]) -> Any:

@@ -11,7 +11,20 @@ import jax
 import jax.numpy as jnp
 
 from .attention import PAD_ID, choose_attention, visible
-from .blocks import activate, compute_dtype, dense, layer_norm, logical, make_block, make_context, normal, run_blocks
+from .blocks import (
+    Context,
+    Params,
+    activate,
+    compute_dtype,
+    dense,
+    layer_norm,
+    logical,
+    make_block,
+    make_context,
+    normal,
+    run_blocks,
+    run_blocks_observed,
+)
 from .encoder_config import EncoderConfig
 
 __all__ = ["PAD_ID", "EncoderConfig", "NewsEncoder", "piece_starts"]
@@ -84,6 +97,40 @@ class NewsEncoder(nn.Module):
           ValueError: if L exceeds `max_length`, or if the configured attention cannot run here.
         """
         config = self.config
+        hidden, context = self._embedded(tokens, segment_ids, positions, deterministic=deterministic)
+        if self.is_initializing():
+            for layer in self.layers:
+                hidden = layer(hidden, context, deterministic=deterministic)
+        else:
+            key = None if deterministic or not config.dropout_rate else self.make_rng("dropout")
+            hidden = run_blocks(config, self._layer_params(), hidden, context, choose_attention(config, tokens.shape[-1]), key)
+        return hidden if self.output_norm is None else self.output_norm(hidden)
+
+    def encode_observed(self, tokens: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """What `encode` returns for one-piece rows, and where its attention goes: for people to look at.
+
+        Args:
+          tokens: int32 [B, L], `PAD_ID` where empty.
+
+        Returns:
+          [B, L, H], and float32 [layers, B, L]: the attention that each token gets, by layer, as a mean over heads, from what the heads read: the
+          first token (``pooling="cls"``), or the mean of all tokens that are not padding (``pooling="mean"``). Each row sums to 1.
+
+        Raises:
+          ValueError: as `encode`.
+        """
+        config = self.config
+        hidden, context = self._embedded(tokens, None, None, deterministic=True)
+        kernel = choose_attention(config, tokens.shape[-1])
+        queries = self.pooling_weights(tokens)
+        hidden, received = run_blocks_observed(config, self._layer_params(), hidden, context, kernel, queries)
+        return (hidden if self.output_norm is None else self.output_norm(hidden)), received
+
+    def _embedded(
+        self, tokens: jax.Array, segment_ids: jax.Array | None, positions: jax.Array | None, *, deterministic: bool
+    ) -> tuple[jax.Array, Context]:
+        """What the first block reads: the embedded tokens [B, L, H] and who sees whom."""
+        config = self.config
         length = tokens.shape[-1]
         if length > config.max_length:
             raise ValueError(f"got rows of {length} tokens, expected at most max_length = {config.max_length}")
@@ -94,15 +141,11 @@ class NewsEncoder(nn.Module):
         if config.norm != "pre":
             hidden = self.input_norm(hidden)
         hidden = self.dropout(hidden, deterministic=deterministic)
-        context = make_context(config, visible(tokens, segment_ids), positions)
-        if self.is_initializing():
-            for layer in self.layers:
-                hidden = layer(hidden, context, deterministic=deterministic)
-        else:
-            params = [nn.unbox(layer.variables["params"]) for layer in self.layers]
-            key = None if deterministic or not config.dropout_rate else self.make_rng("dropout")
-            hidden = run_blocks(config, params, hidden, context, choose_attention(config, length), key)
-        return hidden if self.output_norm is None else self.output_norm(hidden)
+        return hidden, make_context(config, visible(tokens, segment_ids), positions)
+
+    def _layer_params(self) -> list[Params]:
+        """Of every block, in order."""
+        return [nn.unbox(layer.variables["params"]) for layer in self.layers]
 
     def embed(self, tokens: jax.Array, *, deterministic: bool = True) -> jax.Array:
         """Document embeddings of one-piece rows, float32 [B, D] of length 1: a dense layer on the pooled top vector."""
@@ -164,6 +207,13 @@ class NewsEncoder(nn.Module):
             return hidden[:, 0].astype(jnp.float32)
         weights = (tokens != PAD_ID).astype(jnp.float32)[..., None]
         return jnp.sum(hidden.astype(jnp.float32) * weights, axis=1) / jnp.maximum(jnp.sum(weights, axis=1), 1.0)
+
+    def pooling_weights(self, tokens: jax.Array) -> jax.Array:
+        """How much each token counts in `pool`, float32 [B, L]; a row sums to 1, or to 0 where it is padding alone."""
+        if self.config.pooling == "cls":
+            return jnp.zeros(tokens.shape, jnp.float32).at[:, 0].set(1.0)
+        weights = (tokens != PAD_ID).astype(jnp.float32)
+        return weights / jnp.maximum(jnp.sum(weights, axis=1, keepdims=True), 1.0)
 
 
 def piece_starts(segment_ids: jax.Array) -> jax.Array:

@@ -13,10 +13,12 @@ import numpy.typing as npt
 
 from ..models.encoder import EncoderConfig, NewsEncoder
 from ..tasks.features import PAD_ID
+from . import shapes
 from .checkpoint import Model, fresh_model, load_model
 
 SHORTEST_BUCKET: Final = 32
 TOKENS_PER_BATCH: Final = 16_384  # BERT-base at 512 tokens peaks near 1 GB with this many
+TOKENS_PER_BATCH_ON_CPU: Final = 2_048  # fits the caches better: 12 to 17 % less CPU time than 16,384 with 2 layers x 128
 _ROW_STEP: Final = 8  # batch sizes are powers of eight up to the full one: a lone query does not pay for a full batch
 
 FloatArray = npt.NDArray[np.float32]
@@ -44,6 +46,13 @@ class JaxEncoder:
       model: from ``checkpoint.load_model`` or ``fresh_model``.
       max_length: tokens read of each document; ``None`` takes the model's own limit.
       progress: show a tqdm bar.
+
+    Attributes:
+      model: as given.
+      max_length: tokens read of each document.
+      buckets: row lengths that get compiled.
+      vocabulary: the model's.
+      params: the model's, on the device.
     """
 
     def __init__(self, model: Model, *, max_length: int | None = None, progress: bool = False) -> None:
@@ -56,9 +65,13 @@ class JaxEncoder:
         self.max_length = min(max_length or limit, limit)
         self.buckets = length_buckets(self.max_length)
         self._progress = progress
-        self._vocabulary = Vocabulary.load(model.vocabulary_path)
-        self._params = jax.device_put(model.params)
+        self.vocabulary = Vocabulary.load(model.vocabulary_path)
+        self.params = jax.device_put(model.params)
         self._embed = _embedder(model.config)
+        self._compiled: set[shapes.Shape] = set()
+        backend = jax.default_backend()
+        self._shape_cost = shapes.SHAPE_COST.get(backend, shapes.SHAPE_COST_ON_ACCELERATORS)
+        self._tokens_per_batch = TOKENS_PER_BATCH_ON_CPU if backend == "cpu" else TOKENS_PER_BATCH
 
     @property
     def digest(self) -> str:
@@ -79,12 +92,21 @@ class JaxEncoder:
         embeddings = np.zeros((len(titles), self.dimensions), np.float32)
         if not titles:
             return embeddings
-        rows = self._vocabulary.encode_documents(titles, bodies, self.max_length)
+        rows = self.tokenize(titles, bodies)
         with self._bar(len(rows)) as bar:
-            for numbers, tokens in token_batches(rows, self.buckets):
-                embeddings[numbers] = np.asarray(self._embed(self._params, tokens))[: len(numbers)]
+            lengths = [len(row) for row in rows]
+            plan = shapes.plan(
+                lengths, self.max_length, tokens_per_batch=self._tokens_per_batch, compiled=self._compiled, shape_cost=self._shape_cost
+            )
+            for numbers, shape in plan:
+                embeddings[numbers] = np.asarray(self._embed(self.params, _filled(rows, numbers, shape)))[: len(numbers)]
+                self._compiled.add(shape)
                 bar.update(len(numbers))
         return embeddings
+
+    def tokenize(self, titles: Sequence[str], bodies: Sequence[str]) -> list[npt.NDArray[np.int32]]:
+        """``[CLS] title [SEP] body [SEP]`` of every document, int32 of at most ``max_length``."""
+        return self.vocabulary.encode_documents(titles, bodies, self.max_length)
 
     def _bar(self, total: int) -> Any:
         from tqdm import tqdm
@@ -151,10 +173,15 @@ def token_batches(
         full = max(1, tokens_per_batch // length)
         for start in range(0, len(members), full):
             numbers = members[start : start + full]
-            tokens = np.full((_padded_rows(len(numbers), full), length), PAD_ID, np.int32)
-            for line, number in enumerate(numbers):
-                tokens[line, : len(rows[number])] = rows[number]
-            yield numbers, tokens
+            yield numbers, _filled(rows, numbers, (_padded_rows(len(numbers), full), length))
+
+
+def _filled(rows: Sequence[npt.NDArray[np.int32]], numbers: npt.NDArray[np.int64], shape: shapes.Shape) -> npt.NDArray[np.int32]:
+    """The numbered rows as one batch, the rest padding."""
+    tokens = np.full(shape, PAD_ID, np.int32)
+    for line, number in enumerate(numbers):
+        tokens[line, : len(rows[number])] = rows[number]
+    return tokens
 
 
 @functools.cache

@@ -1,0 +1,227 @@
+"""Texts a second of our encoder beside sentence-transformers on torch: the same weights, the same texts, in one call.
+
+    python benchmarks/encoding_speed.py --headlines newsapi-headlines.jsonl.zst --articles allsides.jsonl.zst --torch_python /path/to/venv/bin/python
+
+For each size a model folder is written with random weights (matrices four times as large as at initialisation, so that embeddings of different texts
+differ) over a vocabulary learned from the texts, then exported as Hugging Face folder and as SavedModel. "ours" is `serving.encoder.load_encoder`, what
+`newsembed evaluate`, `embed` and `serve` use; "saved" is the SavedModel (`--no-saved` leaves it out); "torch" is `SentenceTransformer(folder).encode`,
+its best of the given batch sizes. All read a text as a body without a title, tokenization included, float32, and sort by length themselves.
+
+Each side is a process of its own with as many threads and cores; torch may live in another environment. They take turns: in every round each side encodes
+all texts once, the order turns around, and the ratio is that of the round. Compilation and loading are left out and shown apart ("first call").
+Above 1, ours is faster. The smallest cosine between the vectors of both sides must be 0.9999, or the case fails.
+"""
+
+import argparse
+import contextlib
+import dataclasses
+import itertools
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from train_speed import Worker
+
+CLOSEST = 0.9999  # the least cosine between both sides' vectors of a text
+MATRIX_SCALE = 4.0
+VOCABULARY = 32_000
+SIZES = {
+    "tiny": {"hidden_size": 128, "num_layers": 2, "num_heads": 2, "mlp_size": 512, "embedding_size": 128},
+    "small": {"hidden_size": 256, "num_layers": 4, "num_heads": 4, "mlp_size": 1_024, "embedding_size": 256},
+    "base": {"hidden_size": 768, "num_layers": 12, "num_heads": 12, "mlp_size": 3_072, "embedding_size": 768},
+}
+COUNTS = {"tiny": (8_192, 1_024), "small": (2_048, 256), "base": (256, 24)}  # headlines, articles
+COLUMNS = (
+    "model",
+    "texts",
+    "tokens a text",
+    "ours texts/s",
+    "saved texts/s",
+    "torch texts/s (batch)",
+    "torch / ours",
+    "the same in CPU time",
+    "torch / saved",
+    "first call s: ours, saved, torch",
+    "least cosine",
+    "cosine of two texts",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """One thing to time: a model's folders, and a JSON file of texts."""
+
+    size: str
+    kind: str
+    folder: str
+    huggingface: str
+    saved: str
+    texts: str
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--headlines", required=True, help="JSONL (.gz, .zst) of articles whose titles are read")
+    parser.add_argument("--articles", required=True, help="JSONL (.gz, .zst) of articles whose titles and bodies are read")
+    parser.add_argument("--torch_python", default=sys.executable, help="an interpreter with sentence-transformers; this one by default")
+    parser.add_argument("--sizes", nargs="+", choices=list(SIZES), default=list(SIZES))
+    parser.add_argument(
+        "--counts", type=int, nargs=2, metavar=("HEADLINES", "ARTICLES"), help="texts of each kind, 0 for none; by size by default"
+    )
+    parser.add_argument("--batches", type=int, nargs="+", default=[32, 128], help="the peer's batch sizes; the fastest counts")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=2, help="cores and threads of either side")
+    parser.add_argument("--saved", action=argparse.BooleanOptionalAction, default=True, help="also time the SavedModel")
+    parser.add_argument("--work", help="keep the models here and find them again; a temporary folder by default")
+    args = parser.parse_args()
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: args.threads])  # the processes inherit it
+    with tempfile.TemporaryDirectory() as temporary:
+        work, versions = Path(args.work or temporary), dict[str, str]()
+        print(
+            f"load average before: {', '.join(f'{value:.1f}' for value in os.getloadavg())}; {args.rounds} rounds, {args.threads} threads\n"
+        )
+        print("| " + " | ".join(COLUMNS) + " |")
+        print("|---" * len(COLUMNS) + "|")
+        for size in args.sizes:
+            counts = args.counts or COUNTS[size]
+            texts = {kind: found for kind, found in zip(("headlines", "articles"), read_texts(args, counts), strict=True) if found}
+            paths = prepare(work, size, texts, with_saved=args.saved)
+            for kind, chosen in texts.items():
+                case = Case(size, kind, *(str(path) for path in paths), str(work / f"{size}-{kind}.json"))
+                Path(case.texts).write_text(json.dumps(chosen), encoding="utf-8")
+                try:
+                    found = measure(case, args)
+                    versions.update({side: about["versions"] for side, about in found["about"].items()})
+                    print(row_of(case, found), flush=True)
+                except (ChildProcessError, AssertionError) as error:
+                    print(f"| {size} | {kind} failed: {(str(error) or 'no message').splitlines()[-1]} |", flush=True)
+                    print(error, file=sys.stderr)
+        print("\n" + "; ".join(f"{side}: {version}" for side, version in versions.items()))
+        print(f"load average after: {', '.join(f'{value:.1f}' for value in os.getloadavg())}")
+
+
+def read_texts(args: argparse.Namespace, counts: tuple[int, int]) -> tuple[list[str], list[str]]:
+    """Headlines, and titles with bodies, from all over the files."""
+    from newsembed.tasks.jsonl import read_jsonl
+
+    def spread(path: str, count: int) -> list[dict[str, Any]]:
+        rows = [row for _, row in itertools.islice(read_jsonl(path), 8 * count) if (row.get("title") or "").strip()]
+        return rows[:: max(1, len(rows) // max(1, count))][:count]
+
+    headlines = [row["title"] for row in spread(args.headlines, counts[0])]
+    return headlines, [f"{row['title']}\n{row.get('body') or ''}" for row in spread(args.articles, counts[1])]
+
+
+def prepare(work: Path, size: str, texts: dict[str, list[str]], *, with_saved: bool) -> tuple[Path, Path, Path]:
+    """The folders of a model: ours, Hugging Face's and the SavedModel."""
+    import jax
+    from newsembed.models.encoder import EncoderConfig
+    from newsembed.serving.checkpoint import MODEL_FILE, SAFETENSORS_FILE, VOCABULARY_FILE, flatten, fresh_model
+    from newsembed.serving.export import export_huggingface, export_saved_model
+    from newsembed.tasks.vocabulary import Vocabulary
+    from safetensors.numpy import save_file
+
+    ours, huggingface, saved = (work / f"{size}-{kind}" for kind in ("ours", "huggingface", "saved"))
+    if not (ours / SAFETENSORS_FILE).exists():
+        ours.mkdir(parents=True, exist_ok=True)
+        (ours / VOCABULARY_FILE).write_text("".join(f"{piece}\n" for piece in learned([text for kind in texts.values() for text in kind])))
+        vocabulary = Vocabulary.load(str(ours / VOCABULARY_FILE))
+        config = EncoderConfig(vocabulary.size, **SIZES[size])
+        (ours / MODEL_FILE).write_text(json.dumps({"encoder": config.to_dict(), "vocabulary_sha256": vocabulary.digest}))
+        params = jax.tree.map(lambda array: array * MATRIX_SCALE if array.ndim > 1 else array, fresh_model(str(ours)).params)
+        save_file({name: np.ascontiguousarray(array) for name, array in flatten(params).items()}, str(ours / SAFETENSORS_FILE))
+    if not huggingface.exists():
+        export_huggingface(str(ours), str(huggingface))
+    if with_saved and not saved.exists():
+        export_saved_model(str(ours), str(saved), platforms=("cpu",))
+    return ours, huggingface, saved
+
+
+def learned(texts: list[str]) -> tuple[str, ...]:
+    """A vocabulary of these texts."""
+    import collections
+
+    from newsembed.beam_pipelines.vocabulary_learning import WordCount, learn_pieces
+    from newsembed.tasks.vocabulary import normalize_for_learning
+
+    counts = collections.Counter(word for text in normalize_for_learning(texts) for word in text.split())
+    words = sorted(WordCount(word, count) for word, count in counts.items())
+    return tuple(learn_pieces(lambda: iter(words), VOCABULARY, 1, 4_000).pieces)
+
+
+def measure(case: Case, args: argparse.Namespace) -> dict[str, Any]:
+    """Seconds and CPU seconds of each round by side (of torch by batch size, as `torch 32`), and what each worker says of itself."""
+    here = Path(__file__).parent
+    ours = [sys.executable, str(here / "encoding_speed_ours.py"), case.texts, str(args.threads)]
+    commands = {"ours": [*ours, case.folder, "model"]}
+    if args.saved:
+        commands["saved"] = [*ours, case.saved, "savedmodel"]
+    commands["torch"] = [args.torch_python, str(here / "encoding_speed_torch.py"), case.texts, str(args.threads), case.huggingface]
+    environment = {
+        "OMP_NUM_THREADS": str(args.threads),
+        "TOKENIZERS_PARALLELISM": "true",
+        "HF_HUB_OFFLINE": "1",
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+    }
+    found: dict[str, list[dict[str, float]]] = {}
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        workers, vectors = {}, {}
+        for side, command in commands.items():
+            path = os.path.join(folder, f"{side}.npy")
+            workers[side] = Worker([*command, path], environment)
+            stack.callback(workers[side].close)
+            vectors[side] = np.load(path)
+        runs = [(side, batch) for side in workers for batch in (args.batches if side == "torch" else [0])]
+        for side, batch in runs:
+            workers[side].run(batch)  # warm: every shape of this batch size has been seen
+        for number in range(args.rounds):
+            for side, batch in runs if number % 2 else runs[::-1]:
+                found.setdefault(f"{side} {batch}" if batch else side, []).append(workers[side].run(batch))
+        about = {side: worker.about for side, worker in workers.items()}
+    return {"rounds": found, "about": about, "vectors": vectors}
+
+
+def row_of(case: Case, found: dict[str, Any]) -> str:
+    """One line of the table."""
+    rounds, about, vectors = found["rounds"], found["about"], found["vectors"]
+    seconds = {side: np.array([run["seconds"] for run in runs]) for side, runs in rounds.items()}
+    cpu = {side: np.array([run["cpu_seconds"] for run in runs]) for side, runs in rounds.items()}
+    count = len(vectors["ours"])
+    best = min((side for side in seconds if side.startswith("torch")), key=lambda side: float(np.median(seconds[side])))
+    cosines = [float((vectors["ours"] * vectors[side]).sum(axis=1).min()) for side in vectors if side != "ours"]
+    assert min(cosines) >= CLOSEST, f"the vectors differ: the least cosine is {min(cosines)}"
+    with_saved = "saved" in seconds
+    cells = [
+        case.size,
+        f"{count:,} {case.kind}",
+        f"{about['ours']['tokens']:.0f}",
+        speed(count, seconds["ours"]),
+        speed(count, seconds["saved"]) if with_saved else "-",
+        f"{speed(count, seconds[best])} ({best.removeprefix('torch ')})",
+        ratio(seconds[best], seconds["ours"]),
+        ratio(cpu[best], cpu["ours"]),
+        ratio(seconds[best], seconds["saved"]) if with_saved else "-",
+        ", ".join(f"{about[side]['first']:.1f}" if side in about else "-" for side in ("ours", "saved", "torch")),
+        f"{min(cosines):.7f}",
+        f"{float(np.mean(vectors['ours'][1:] @ vectors['ours'][0])):.2f}",
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+def speed(count: int, seconds: np.ndarray) -> str:
+    return f"{count / np.median(seconds):,.1f}"
+
+
+def ratio(theirs: np.ndarray, ours: np.ndarray) -> str:
+    """Round by round: the median, the 10th and the 90th percentile."""
+    values = theirs / ours
+    low, high = np.percentile(values, [10, 90])
+    return f"{np.median(values):.2f} ({low:.2f}-{high:.2f})"
+
+
+if __name__ == "__main__":
+    main()

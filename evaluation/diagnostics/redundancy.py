@@ -1,0 +1,69 @@
+"""How redundant documents are, by their length (SimLTE's appendix A looks at a redundancy R so; the two definitions used here are ours to state).
+
+R of the text is Shannon's redundancy of its word pieces: with n pieces, of which piece v occurs c_v times,
+
+    H = - sum_v (c_v / n) log2 (c_v / n),    R = 1 - H / log2 n
+
+It is 0 where no piece occurs twice and 1 where all pieces are one. R of the encoder is the mean cosine between the top-layer vectors of two different
+tokens of the document (``serving.probe``): near 1 where every token says the same, so that some of them would do.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ...tasks.features import SPECIAL_TOKENS, UNK_ID
+
+_FIRST_BIN = 16  # pieces; each further bin ends at twice the length
+
+
+@dataclasses.dataclass(frozen=True)
+class RedundancyBin:
+    """Documents of about one length.
+
+    Attributes:
+      shortest: pieces, the least that belong here.
+      longest: pieces, the most that belong here.
+      documents: how many there are.
+      text: mean R of their texts.
+      encoder: mean R of the encoder on them.
+    """
+
+    shortest: int
+    longest: int
+    documents: int
+    text: float
+    encoder: float
+
+
+def text_redundancy(tokens: npt.NDArray[np.int32]) -> float:
+    """R of one text from its tokens ``[n]``, special ones but [UNK] left out; NaN with fewer than two others."""
+    pieces = tokens[(tokens >= len(SPECIAL_TOKENS)) | (tokens == UNK_ID)]
+    if len(pieces) < 2:
+        return float("nan")
+    shares = np.unique(pieces, return_counts=True)[1] / len(pieces)
+    entropy = -float((shares * np.log2(shares)).sum())
+    return 1 - entropy / float(np.log2(len(pieces)))
+
+
+def redundancy_by_length(tokens: Sequence[npt.NDArray[np.int32]], encoder: npt.NDArray[np.float32]) -> list[RedundancyBin]:
+    """Means by length, the shortest first: up to 16 pieces, up to 32, up to 64 and so on.
+
+    Args:
+      tokens: int32 ``[n]`` of each document.
+      encoder: float32 ``[N]``, the mean cosine of its token vectors; documents of NaN are left out.
+    """
+    lengths = np.array([int(((row >= len(SPECIAL_TOKENS)) | (row == UNK_ID)).sum()) for row in tokens])
+    text = np.array([text_redundancy(row) for row in tokens])
+    counted = np.isfinite(text) & np.isfinite(encoder)
+    bins, shortest, longest = [], 2, _FIRST_BIN
+    while counted.any() and shortest <= lengths[counted].max():
+        here = counted & (lengths >= shortest) & (lengths <= longest)
+        if here.any():
+            bins.append(
+                RedundancyBin(shortest, longest, int(here.sum()), float(text[here].mean()), float(encoder[here].mean(dtype=np.float64)))
+            )
+        shortest, longest = longest + 1, 2 * longest
+    return bins

@@ -1,0 +1,77 @@
+"""Which articles are diagnosed: any JSONL of articles, drawn by whole events, and queries that exist."""
+
+import json
+
+import pytest
+from newsembed.evaluation.diagnostics.articles import collect, sample
+from newsembed.evaluation.events import EventDocument
+from newsembed.tasks.errors import InputError
+
+
+def write(tmp_path, rows):
+    path = tmp_path / "articles.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+def rows(count=6):
+    return [{"id": f"a{number}", "title": f"title {number}", "body": "", "event": f"e{number // 2}"} for number in range(count)]
+
+
+def test_articles_without_labels_go_by_doc_id_or_url_and_their_dates_are_not_read(tmp_path):
+    path = write(
+        tmp_path,
+        [
+            {"doc_id": "d", "url": "http://x.example/1", "title": "one", "body": "text", "byline_date": "1/21"},
+            {"url": "http://x.example/2", "title": None, "body": "two", "language": "zh"},
+            {"id": "", "url": "http://x.example/3", "title": " ", "body": "\n"},
+        ],
+    )
+    found = collect(path)
+    assert [article.id for article in found.articles] == ["d", "http://x.example/2"]
+    assert (found.read, found.empty) == (3, 1)
+    assert sorted(found.queries) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("lines", "options", "message"),
+    [
+        ([{"title": "a", "body": "b"}], {}, "articles.jsonl:1: id: the field is missing"),
+        ([{"id": "1", "body": "b"}], {}, "articles.jsonl:1: title: the field is missing"),
+        (rows(1), {}, "1 of 1 articles have text, expected at least two"),
+        (rows(), {"queries": ["a9"]}, "no article has the id 'a9'"),
+        (rows(), {"queries": ["a33"]}, "did you mean 'a3'"),
+        ([*rows(), {"id": "blank", "title": "", "body": " "}], {"queries": ["blank"]}, "the article 'blank' has no text"),
+        (rows(), {"limit": 1}, "keeps 0 articles, expected at least two"),
+    ],
+)
+def test_bad_input(tmp_path, lines, options, message):
+    with pytest.raises(InputError, match=message):
+        collect(write(tmp_path, lines), **options)
+
+
+def test_queries_keep_their_order_and_come_once(tmp_path):
+    found = collect(write(tmp_path, rows()), queries=["a4", "a1", "a4"])
+    assert [found.articles[place].id for place in found.queries] == ["a4", "a1"]
+
+
+def test_drawn_queries_have_company_in_their_event_where_there_is_any(tmp_path):
+    lonely = [{"id": f"b{number}", "title": "t", "body": "", "event": None} for number in range(20)]
+    found = collect(write(tmp_path, [*lonely, *rows(2)]), shown=3)
+    assert {found.articles[place].id for place in found.queries[:2]} == {"a0", "a1"}
+    assert len(found.queries) == 3
+
+
+def test_a_sample_holds_whole_events_and_the_queries():
+    articles = [EventDocument(str(number), "t", "b", event=f"e{number // 4}" if number < 40 else "") for number in range(60)]
+    kept = sample(articles, 20, keep=["13"], seed=5)
+    ids = {article.id for article in kept}
+    assert len(kept) <= 20
+    assert "13" in ids
+    assert [int(article.id) for article in kept] == sorted(int(article.id) for article in kept)
+    for article in kept:
+        if article.event and article.event != "e3":
+            assert {str(4 * int(article.event[1:]) + place) for place in range(4)} <= ids
+    assert kept == sample(articles, 20, keep=["13"], seed=5)
+    assert kept != sample(articles, 20, keep=["13"], seed=6)
+    assert sample(articles, 60) == articles

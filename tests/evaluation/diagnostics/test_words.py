@@ -1,0 +1,146 @@
+"""Words, their tags, and the attention that each part of speech gets."""
+
+import importlib.util
+
+import numpy as np
+import pytest
+from newsembed.evaluation.diagnostics import words
+from newsembed.evaluation.diagnostics.attention import SPECIAL, attention_by_tag, tag_tokens
+from newsembed.tasks.errors import InputError
+
+needs_hanta = pytest.mark.skipif(importlib.util.find_spec("HanTa") is None, reason="HanTa is not installed: pip install newsembed[tags]")
+
+
+def row(*ids):
+    return np.array(ids, np.int32)
+
+
+def test_words_and_signs_are_all_that_is_no_white_space():
+    text = "“Well-known” John's\t1,200 homes…\nKöln, 50%! 東京 हिन्दी a_b"
+    found = words.split_words(text)
+    assert "".join(found) == "".join(text.split())
+    assert found[:5] == ["“", "Well-known", "”", "John's", "1,200"]
+
+
+def test_first_words():
+    assert words.first_words("One two, three", 3) == "One two,"
+    assert words.first_words("One", 5) == "One"
+    assert words.first_words("  ", 5) == ""
+
+
+def test_sentences_end_at_full_stops_or_at_last():
+    assert words.sentences(["A", "b", ".", "C", "?", "D"]) == [["A", "b", "."], ["C", "?"], ["D"]]
+    assert [len(sentence) for sentence in words.sentences(["w"] * 450)] == [200, 200, 50]
+    assert words.sentences([]) == []
+
+
+def test_universal_tags_by_the_longest_beginning():
+    table = {"NN": "NOUN", "NNP": "PROPN"}
+    assert words.universal_tag("cat", "NNS", table) == "NOUN"
+    assert words.universal_tag("Kim", "NNPS", table) == "PROPN"
+    assert words.universal_tag("cat", "ZZ", table) == "X"
+    assert words.universal_tag("”", "NN", table) == "PUNCT"
+    assert words.universal_tag("%", "NN", table) == "SYM"
+
+
+@needs_hanta
+@pytest.mark.parametrize(
+    ("language", "text", "expected"),
+    [
+        (
+            "en-GB",
+            "The mayor of London will not rebuild 64 old houses quickly, but she said “yes”.",
+            "DET NOUN ADP PROPN AUX PART VERB NUM ADJ NOUN ADV PUNCT CCONJ PRON VERB PUNCT INTJ PUNCT PUNCT",
+        ),
+        (
+            "de",
+            "Der Bürgermeister von Köln hat schnell gesagt, dass er baut.",
+            "DET NOUN ADP PROPN AUX ADJ VERB PUNCT SCONJ PRON VERB PUNCT",
+        ),
+        ("nl", "De burgemeester van Utrecht zei dat 30 huizen staan.", "DET NOUN ADP PROPN VERB SCONJ NUM NOUN VERB PUNCT"),
+    ],
+)
+def test_hanta_tags_its_three_languages(language, text, expected):
+    tagger = words.load_tagger(None)
+    assert tagger.knows(language)
+    assert [tag for _, tag in tagger.tag(text, language)] == expected.split()
+    assert tagger.tag("", language) == []
+
+
+@needs_hanta
+def test_every_tag_of_hanta_s_models_has_a_universal_one(capsys):
+    for language, table in words._UNIVERSAL.items():
+        words._hanta(language).list_postags()
+        tags = {line.split()[0] for line in capsys.readouterr().out.splitlines() if line.strip()}
+        unmapped = {tag for tag in tags if words.universal_tag("word", tag, table) == "X" and not tag.startswith("SPEC")}
+        assert len(tags) > 50
+        assert unmapped <= {"UNKNOWN", "!!!", "UNC", "ZZ0", "XY", "TRUNC", "FM"}
+
+
+@needs_hanta
+def test_a_file_of_one_s_own_in_the_working_folder_is_not_read(tmp_path, monkeypatch):
+    (tmp_path / "morphmodel_en.pgz").write_bytes(b"not a model")
+    monkeypatch.chdir(tmp_path)
+    words._hanta.cache_clear()
+    assert words.load_tagger("hanta").tag("A house.", "en")[1] == ("house", "NOUN")
+
+
+def test_without_hanta_the_reason_is_said(monkeypatch):
+    monkeypatch.setattr(words.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(words.UnavailableError, match="HanTa is not installed; pip install"):
+        words.load_tagger(None)
+    with pytest.raises(InputError, match="--tags: no part-of-speech tagger"):
+        words.load_tagger("hanta")
+
+
+def test_a_tagger_of_one_s_own(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "def upper(text, language):\n    return [(word, 'UP' if word.isupper() else language) for word in text.split()]\n"
+        "def broken(text, language):\n    return text.split()\n"
+        "def numbers(text, language):\n    return [(word, 3) for word in text.split()]\n"
+    )
+    tagger = words.load_tagger(f"{path}:upper")
+    assert tagger.knows("xx")
+    assert tagger.tag("A b", "xx") == [("A", "UP"), ("b", "xx")]
+    with pytest.raises(InputError, match="returned no sequence of"):
+        words.load_tagger(f"{path}:broken").tag("one two", "en")
+    with pytest.raises(InputError, match="are no strings"):
+        words.load_tagger(f"{path}:numbers").tag("one two", "en")
+    with pytest.raises(InputError, match="has no function 'absent'"):
+        words.load_tagger(f"{path}:absent")
+
+
+def test_tokens_get_the_tag_of_their_word():
+    own = [("Storm", "NOUN"), ("hits", "VERB"), ("Köln", "PROPN")]
+    pieces = [row(10), row(11, 12), row(1)]
+    assert tag_tokens(row(2, 10, 3, 11, 12, 1, 3), own, pieces) == ([SPECIAL, "NOUN", SPECIAL, "VERB", "VERB", "PROPN", SPECIAL], 3)
+    assert tag_tokens(row(2, 10, 3, 11, 3), own, pieces) == ([SPECIAL, "NOUN", SPECIAL, "VERB", SPECIAL], 2)  # cut inside a word
+    assert tag_tokens(row(2, 10, 3, 11, 12, 3), own, pieces) == ([SPECIAL, "NOUN", SPECIAL, "VERB", "VERB", SPECIAL], 2)
+    assert tag_tokens(row(2, 10, 3, 12, 11, 1, 3), own, pieces) is None
+    assert tag_tokens(row(2, 10, 11, 12, 1, 1, 3), own, pieces) is None
+
+
+def test_attention_by_tag_by_hand():
+    attention = [
+        np.array([[0.5, 0.25, 0.25, 0.0], [0.1, 0.6, 0.2, 0.1]], np.float32),
+        np.array([[0.5, 0.5], [0.3, 0.7]], np.float32),
+    ]
+    tags = [[SPECIAL, "NOUN", "VERB", SPECIAL], [SPECIAL, "NOUN"]]
+    found = {one.tag: one for one in attention_by_tag(attention, tags, [["NOUN", "VERB"], ["NOUN"]])}
+    assert list(found) == ["NOUN", SPECIAL, "VERB"]
+    assert [found[tag].words for tag in found] == [2, 3, 1]
+    assert found["NOUN"].tokens == pytest.approx((1 / 4 + 1 / 2) / 2)
+    assert found["NOUN"].attention == pytest.approx((0.375, 0.65))
+    assert found["VERB"].attention == pytest.approx((0.125, 0.1))
+    assert found["NOUN"].lift[1] == pytest.approx(0.65 / 0.375)
+    for layer in range(2):
+        assert sum(one.attention[layer] for one in found.values()) == pytest.approx(1)
+    with pytest.raises(ValueError, match="no document"):
+        attention_by_tag([], [], [])
+
+
+def test_even_attention_has_a_ratio_of_one():
+    attention = [np.full((1, length), 1 / length, np.float32) for length in (4, 9)]
+    tags = [["A", "B", "B", "A"], ["A"] * 3 + ["B"] * 6]
+    assert [one.lift[0] for one in attention_by_tag(attention, tags, tags)] == pytest.approx([1, 1])

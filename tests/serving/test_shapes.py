@@ -1,0 +1,65 @@
+"""Batches of few shapes: every row once, padding and compilations weighed against each other."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from newsembed.serving.shapes import cheapest_heights, plan, row_lengths
+
+
+def planned(lengths, **options):
+    return list(plan(lengths, **{"max_length": 100, "tokens_per_batch": 800, "shape_cost": 0} | options))
+
+
+def test_row_lengths():
+    assert row_lengths(512) == (16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+    assert row_lengths(100) == (16, 24, 32, 48, 64, 96, 100)
+    assert row_lengths(16) == (16,)
+    assert row_lengths(5) == (5,)
+
+
+@given(st.lists(st.integers(1, 100), max_size=80), st.integers(1, 900), st.sampled_from([0, 500, 10**6]))
+def test_every_row_comes_once_and_fits(lengths, tokens_per_batch, shape_cost):
+    seen, before = [], 101
+    for numbers, (height, length) in planned(lengths, tokens_per_batch=tokens_per_batch, shape_cost=shape_cost):
+        assert 0 < len(numbers) <= height
+        assert length in row_lengths(100)
+        assert length <= before
+        assert height * length <= max(tokens_per_batch, length)
+        assert max(lengths[number] for number in numbers) <= length
+        seen += numbers.tolist()
+        before = length
+    assert sorted(seen) == list(range(len(lengths)))
+
+
+def test_where_compiling_costs_nothing_rows_take_the_shortest_length_that_holds_them():
+    found = planned([10, 20, 90] * 64)
+    assert {length for _, (_, length) in found} == {16, 24, 96}
+    assert sum(height * length for _, (height, length) in found) < 1.02 * 64 * (16 + 24 + 96)
+
+
+def test_where_compiling_is_dear_one_shape_does():
+    assert {shape for _, shape in planned([3, 20, 40, 90], shape_cost=10**6)} == {(1, 96)}
+    assert [shape for _, shape in planned([90] * 7 + [3], shape_cost=10**6)] == [(8, 96)]
+
+
+def test_what_was_compiled_is_used_again():
+    assert [shape for _, shape in planned([60] * 3, shape_cost=1_000)] == [(1, 64)] * 3
+    assert [shape for _, shape in planned([60] * 3, shape_cost=1_000, compiled={(8, 64)})] == [(8, 64)]
+    assert [shape for _, shape in planned([60] * 3, shape_cost=1_000, compiled={(8, 96)})] == [(8, 96)]
+    assert [shape for _, shape in planned([60] * 3, shape_cost=1_000, tokens_per_batch=5_000, compiled={(64, 64)})] == [(1, 64)] * 3
+
+
+@pytest.mark.parametrize(
+    ("rows", "shape_cost", "compiled", "expected"),
+    [
+        (0, 5, (), ([], 0)),
+        (64, 0, (), ([64], 19_200)),
+        (65, 0, (), ([64, 1], 19_500)),
+        (65, 20_000, (), ([100], 50_000)),
+        (200, 1_000, (), ([100, 100], 61_000)),
+        (9, 1_000, {(64, 300)}, ([8, 1], 4_700)),
+        (9, 20_000, {(64, 300)}, ([64], 19_200)),
+    ],
+)
+def test_the_cheapest_heights_by_hand(rows, shape_cost, compiled, expected):
+    assert cheapest_heights(rows, 300, 100, compiled, shape_cost) == expected
