@@ -343,7 +343,7 @@ def test_a_failed_document_is_a_dead_letter_and_its_triplets_stay_french(inputs,
 
 def test_without_models_nothing_changes(inputs, tmp_path, fake):
     manifest = run_job(inputs | {"translation_models": []}, tmp_path / "none")
-    assert set(manifest["phases"]) == {"tokens", "examples"}
+    assert set(manifest["phases"]) == {"tokens", "send", "examples"}
     assert translations(manifest) == {}
     assert {int(example["translated"]) for example in read_triplets(tmp_path / "none")} == {0}
     run_job(inputs, tmp_path / "share", translate_share=0.0)
