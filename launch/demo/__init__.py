@@ -16,6 +16,8 @@ from .. import cli
 from ..report import write_report
 from . import checks, road
 
+_MINING = ("generate", "crawl", "build")
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``newsembed demo``."""
@@ -33,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     places = road.Places(args.output.rstrip("/"))
     diary = _open_diary(places, {"seed": args.seed, "scale": args.scale})
     for step in road.steps(places, args.seed, args.scale):
-        seconds = _run_step(step)
+        seconds = run_step(step)
         if seconds is not None:
             diary["seconds"][step.name] = max(seconds, diary["seconds"].get(step.name, 0.0))
             files.write_json(places.diary, diary)
@@ -46,6 +48,20 @@ def run(args: argparse.Namespace) -> int:
         f'search more: newsembed search --index {places.index} "words"   serve: newsembed serve --saved_model {places.saved_model} --index {places.index}'
     )
     return 0 if all(check["met"] for check in sections["checks"]) else 1
+
+
+def make_newsroom(output: str, seed: int, scale: float) -> road.Places:
+    """Generates, crawls and mines a newsroom as the demo does, up to the training data; what the demo has done there is not done again.
+
+    Raises:
+      InputError: if the folder holds another newsroom, or a step fails.
+    """
+    places = road.Places(output.rstrip("/"))
+    _open_diary(places, {"seed": seed, "scale": scale})
+    for step in road.steps(places, seed, scale):
+        if step.name in _MINING:
+            run_step(step)
+    return places
 
 
 def _open_diary(places: road.Places, options: dict[str, Any]) -> dict[str, Any]:
@@ -67,7 +83,12 @@ def _open_diary(places: road.Places, options: dict[str, Any]) -> dict[str, Any]:
     return diary
 
 
-def _run_step(step: road.Step) -> float | None:
+def run_step(step: road.Step) -> float | None:
+    """Runs a step unless it is finished; its seconds, None if it was.
+
+    Raises:
+      InputError: if it fails.
+    """
     if step.is_finished():
         print(f"\n== {step.name}: done earlier, skipped")
         return None
