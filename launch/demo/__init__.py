@@ -50,15 +50,15 @@ def run(args: argparse.Namespace) -> int:
     return 0 if all(check["met"] for check in sections["checks"]) else 1
 
 
-def make_newsroom(output: str, seed: int, scale: float) -> road.Places:
+def make_newsroom(output: str, seed: int, scale: float, turnover: float = 0.0) -> road.Places:
     """Generates, crawls and mines a newsroom as the demo does, up to the training data; what the demo has done there is not done again.
 
     Raises:
       InputError: if the folder holds another newsroom, or a step fails.
     """
     places = road.Places(output.rstrip("/"))
-    _open_diary(places, {"seed": seed, "scale": scale})
-    for step in road.steps(places, seed, scale):
+    _open_diary(places, {"seed": seed, "scale": scale, **({"turnover": turnover} if turnover else {})})
+    for step in road.steps(places, seed, scale, turnover):
         if step.name in _MINING:
             run_step(step)
     return places

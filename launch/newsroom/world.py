@@ -80,19 +80,35 @@ class Event:
 
 
 @dataclasses.dataclass(frozen=True)
+class Succession:
+    """Who holds an office from ``day`` on, and the organisation behind it; a mayor has none."""
+
+    day: datetime.date
+    person: Person
+    organisation: Organisation | None
+
+
+@dataclasses.dataclass(frozen=True)
 class World:
     places: tuple[Place, ...]
     people: dict[tuple[int, str], Person]  # by place number and office
     organisations: dict[tuple[int, str], Organisation]
+    successions: dict[tuple[int, str], Succession] = dataclasses.field(default_factory=dict)
 
     def actor(self, event: Event) -> Person:
-        return self.people[event.place.number, TOPICS[event.topic][0]]
+        """Who acts on the day of the event."""
+        key = event.place.number, TOPICS[event.topic][0]
+        later = self.successions.get(key)
+        return later.person if later and event.date >= later.day else self.people[key]
 
     def organisation(self, event: Event) -> Organisation:
         """The organisation of the acting office; a mayor has none, so the town's first one helps out."""
         office = TOPICS[event.topic][0]
         if office == "mayor":
             office = next(family for family in _FAMILIES if (event.place.number, family) in self.organisations)
+        later = self.successions.get((event.place.number, office))
+        if later and later.organisation and event.date >= later.day:
+            return later.organisation
         return self.organisations[event.place.number, office]
 
     def hosts(self, topic: str, language: str) -> tuple[Place, ...]:
@@ -128,7 +144,16 @@ def build_world(options: NewsroomOptions) -> World:
             people[place.number, office] = Person(first, surnames[place.language].pop(), gender, office, variant)
             if office != "mayor":
                 organisations[place.number, office] = Organisation(ORG_KINDS[office], brands.pop(), acronyms.pop())
-    return World(places, people, organisations)
+    successions: dict[tuple[int, str], Succession] = {}
+    change = options.stream("turnover")
+    for (number, office), person in people.items():
+        day, gender = FIRST_DAY + datetime.timedelta(days=change.randrange((LAST_DAY - FIRST_DAY).days)), change.randrange(2)
+        first = change.choice(FIRST_NAMES[places[number].language][gender])
+        if change.random() < options.turnover:
+            successor = dataclasses.replace(person, first=first, last=surnames[places[number].language].pop(), gender=gender)
+            organisation = None if office == "mayor" else Organisation(ORG_KINDS[office], brands.pop(), acronyms.pop())
+            successions[number, office] = Succession(day, successor, organisation)
+    return World(places, people, organisations, successions)
 
 
 class EventPlanner:

@@ -57,6 +57,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cross_publisher", action="store_true", help="leave out candidates of the query's publisher")
     parser.add_argument("--window_months", type=int, metavar="N", help="use the articles of so many months up to the cutoff (default: all)")
     parser.add_argument("--bin_months", type=int, metavar="N", help="months of a point of the plot (default: 3)")
+    parser.add_argument(
+        "--turnover",
+        type=float,
+        default=1.0,
+        metavar="X",
+        help="of a new newsroom: share of its people and organisations that are replaced in the course of the years (default: 1)",
+    )
     parser.add_argument("--min_articles", type=int, default=100, metavar="N", help="fewest articles that a cutoff may leave (default: 100)")
     for name in _INPUTS:
         parser.add_argument(f"--{name}", nargs="+", metavar="PATH", help=f"as the build had it: {USER_INPUTS[name]}")
@@ -128,7 +135,7 @@ def _sources(args: argparse.Namespace) -> tuple[str, str]:
         return build_folder(args.articles), args.events
     from ..study import newsroom
 
-    places = newsroom.find_newsroom(args.newsroom, args.output)
+    places = newsroom.find_newsroom(args.newsroom, args.output, args.turnover)
     arguments.fill_in(args, newsroom.DEFAULTS | {"seeds": 2})
     args.cross_publisher = True
     return places.work, args.events or f"{places.newsroom}/heldout.jsonl"

@@ -28,9 +28,11 @@ DEFAULTS: Final[Mapping[str, Any]] = {
 _SCALE: Final = 0.5
 
 
-def find_newsroom(named: str, output: str) -> Places:
-    """The newsroom in the folder ``named``, or in ``output`` if that is "": one that is there as it is, else a new one, mined."""
+def find_newsroom(named: str, output: str, turnover: float = 0.0) -> Places:
+    """The newsroom in the folder ``named``, or in ``output`` if that is "": one that is there as it is, else a new one; mined in either case."""
     folder = named or f"{output}/newsroom"
     places = Places(folder.rstrip("/"))
-    known = files.read_json(places.diary) if os.path.exists(places.diary) else {"seed": NEWSROOM_SEED, "scale": _SCALE}
-    return make_newsroom(folder, int(known["seed"]), float(known["scale"]))
+    known = (
+        files.read_json(places.diary) if os.path.exists(places.diary) else {"seed": NEWSROOM_SEED, "scale": _SCALE, "turnover": turnover}
+    )
+    return make_newsroom(folder, int(known["seed"]), float(known["scale"]), float(known.get("turnover", 0.0)))

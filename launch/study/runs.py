@@ -7,6 +7,7 @@ import os
 import queue
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ from .arguments import write_text
 
 RUN_FILE: Final = "run.gin"
 LOG_FILE: Final = "train.log"
+_CACHE_VARIABLE: Final = "JAX_COMPILATION_CACHE_DIR"
 _SHOWN_LINES: Final = 3
 _PACKAGE: Final = __package__.partition(".")[0]
 
@@ -158,9 +160,23 @@ def train_all(
             say(f"[{done}/{len(runs)}] {run.folder}: {problem or 'trained'}, {time.monotonic() - started:.1f} s")
         return problem
 
-    with ThreadPoolExecutor(parallel) as pool:
+    with _shared_compilations(), ThreadPoolExecutor(parallel) as pool:
         problems = list(pool.map(train, runs))
     return {run.folder: problem for run, problem in zip(runs, problems, strict=True) if problem}
+
+
+@contextlib.contextmanager
+def _shared_compilations() -> Iterator[None]:
+    """Lets the trainings, most of them of one shape, compile each program once; the folder is this machine's own, as its programs are."""
+    if _CACHE_VARIABLE in os.environ:
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="newsembed-compiled-") as folder:
+        os.environ[_CACHE_VARIABLE] = folder
+        try:
+            yield
+        finally:
+            del os.environ[_CACHE_VARIABLE]
 
 
 def _attempt(run: Run, cores: Sequence[int], trainer: Trainer) -> str:
@@ -188,7 +204,8 @@ def evaluate_run(run: Run, benchmarks: Sequence[Benchmark], make_encoder: Encode
             return found
     factories = {str(step): _factory(run, step, make_encoder) for step in run.steps}
     specs = {str(step): f"model:{run.model}@{step}" for step in run.steps}
-    results = run_suites(factories, benchmarks, command=command, specs=specs)
+    with tempfile.TemporaryDirectory() as cache:  # benchmarks may share documents
+        results = run_suites(factories, benchmarks, cache=cache, command=command, specs=specs)
     write_results(results, folder)
     return results
 
