@@ -106,7 +106,7 @@ def _sources(args: argparse.Namespace) -> tuple[str, list[str]]:
     from ..study import newsroom
 
     places = newsroom.find_newsroom(args.newsroom, args.output)
-    arguments.fill_in(args, newsroom.DEFAULTS | {"evaluations": 4})
+    arguments.fill_in(args, newsroom.DEFAULTS | {"evaluations": 2})
     args.cross_publisher = True
     mine = [f"events={places.newsroom}/heldout.jsonl", f"events={places.newsroom}/paraphrases.jsonl"]
     return places.work, args.suite or [*mine, f"topic_clustering={places.newsroom}/heldout.jsonl", f"sts={places.newsroom}/sts.tsv"]

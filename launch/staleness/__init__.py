@@ -136,7 +136,7 @@ def _sources(args: argparse.Namespace) -> tuple[str, str]:
     from ..study import newsroom
 
     places = newsroom.find_newsroom(args.newsroom, args.output, args.turnover)
-    arguments.fill_in(args, newsroom.DEFAULTS | {"seeds": 2})
+    arguments.fill_in(args, newsroom.DEFAULTS)
     args.cross_publisher = True
     return places.work, args.events or f"{places.newsroom}/heldout.jsonl"
 
