@@ -17,6 +17,7 @@ the first command; the others then find it trained.
 """
 
 import argparse
+import functools
 import os
 import sys
 import time
@@ -26,7 +27,7 @@ from ...evaluation.registry import Options
 from ...evaluation.suites import run_manifest
 from ...tasks.errors import InputError
 from ..study import arguments
-from ..study.mining import build_folder, manifest_of
+from ..study.mining import build_folder, manifest_of, mine_again
 from ..study.recipe import recipe_of
 from ..study.runs import write_run_file
 from ..study.tools import Tools
@@ -56,14 +57,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cross_publisher", action="store_true", help="events: leave out candidates of the query's publisher")
     parser.add_argument("--evaluations", type=int, metavar="N", help="checkpoints of a training that are evaluated (default: 4)")
     parser.add_argument("--pretrained", metavar="MODEL", help="start from this model (default: pretrain one for each seed)")
-    parser.add_argument("--translation_models", nargs=1, metavar="DIR", help="what the build had, for rows whose examples are made again")
+    parser.add_argument(
+        "--translation_models", nargs=1, action="extend", metavar="DIR", help="what the build had, for rows whose examples are made again"
+    )
     parser.add_argument("--row", metavar="NAME", help="only this row, without a table: one launch of --print_commands")
 
 
 def run(args: argparse.Namespace, tools: Tools | None = None) -> int:
     """Runs the command; 0 if every row that has something to remove was scored with every seed, 1 if not."""
     started = time.monotonic()
-    tools = tools or Tools()
     rows = choose_rows(args.rows)
     check_rows(rows)
     if args.row is not None and args.row not in ROWS:
@@ -74,6 +76,7 @@ def run(args: argparse.Namespace, tools: Tools | None = None) -> int:
     command = ["newsembed", *sys.argv[1:]]
     work, suites = _sources(args)
     arguments.fill_in(args, _DEFAULTS)
+    tools = tools or Tools(mine=functools.partial(mine_again, beam_args=args.beam))
     benchmarks = arguments.benchmarks_of(suites, Options(cross_publisher=args.cross_publisher, seeds=_KMEANS_SEEDS))
     settings = Settings(
         work, os.path.abspath(args.output), recipe_of(args), _pretrained(args), {"translation_models": tuple(args.translation_models or ())}
@@ -85,8 +88,9 @@ def run(args: argparse.Namespace, tools: Tools | None = None) -> int:
         return _tell(problems)
     if args.row:
         (result,) = conduct(settings, [ROWS[args.row]], benchmarks, args.parallel, tools, command)
-        problems = {f"seed {seed}": text for seed, text in result.problems.items()} | ({"": result.reason} if result.reason else {})
-        return _tell({f"{args.row} {name}": text for name, text in problems.items()})
+        if result.reason:
+            print(f"{args.row}: {result.status}: {result.reason}")
+        return max(_tell({f"{args.row}, seed {seed}": text for seed, text in result.problems.items()}), result.status == "failed")
     results = conduct(settings, rows, benchmarks, args.parallel, tools, command)
     seconds = round(time.monotonic() - started, 1)
     lines = write_report(settings.output, results, {**run_manifest(benchmarks, {}, command), "settings": _facts(settings, seconds)})
@@ -105,8 +109,8 @@ def _sources(args: argparse.Namespace) -> tuple[str, list[str]]:
         return build_folder(args.data), args.suite
     from ..study import newsroom
 
-    places = newsroom.find_newsroom(args.newsroom, args.output)
-    arguments.fill_in(args, newsroom.DEFAULTS | {"evaluations": 2})
+    arguments.fill_in(args, {**newsroom.DEFAULTS, "evaluations": 2})
+    places = newsroom.find_newsroom(args.newsroom, args.output, beam_args=args.beam)
     args.cross_publisher = True
     mine = [f"events={places.newsroom}/heldout.jsonl", f"events={places.newsroom}/paraphrases.jsonl"]
     return places.work, args.suite or [*mine, f"topic_clustering={places.newsroom}/heldout.jsonl", f"sts={places.newsroom}/sts.tsv"]

@@ -109,6 +109,13 @@ def _before(settings: Settings, name: str, seed: int, rows: Sequence[Row], probl
     return problems.get(before.folder, "") if before else ""
 
 
+def _evaluate(
+    run: Run, benchmarks: Sequence[Benchmark], tools: Tools, command: Sequence[str]
+) -> tuple[Mapping[Cell, float], Mapping[str, str]]:
+    results = evaluate_run(run, benchmarks, tools.make_encoder, command)
+    return overall_scores(results), overall_metrics(results)
+
+
 def _score(
     settings: Settings,
     row: Row,
@@ -131,12 +138,11 @@ def _score(
         if pretraining_problem or run.folder in problems:
             wrong[seed] = f"pretraining: {pretraining_problem}" if pretraining_problem else f"training: {problems[run.folder]}"
             continue
-        results = evaluate_run(run, benchmarks, tools.make_encoder, command)
-        found, problem = attempt(functools.partial(overall_scores, results))
+        found, problem = attempt(functools.partial(_evaluate, run, benchmarks, tools, command))
         if found is None:
             wrong[seed] = f"evaluation: {problem}"
         else:
-            scores[seed], metrics = found, overall_metrics(results)
+            scores[seed], metrics = found
         tools.say(f"{row.name}, seed {seed}: {wrong.get(seed, 'evaluated')}")
     work, job = folders["examples"].rpartition("/")[::2]
     examples = {task: count(work, job, "examples", f"{task}/") for task in ("triplets", "topics")}

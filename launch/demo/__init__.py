@@ -7,7 +7,9 @@ example:
 """
 
 import argparse
+import dataclasses
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from ...beam_pipelines import files
@@ -50,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     return 0 if all(check["met"] for check in sections["checks"]) else 1
 
 
-def make_newsroom(output: str, seed: int, scale: float, turnover: float = 0.0) -> road.Places:
+def make_newsroom(output: str, seed: int, scale: float, turnover: float = 0.0, beam_args: Sequence[str] = ()) -> road.Places:
     """Generates, crawls and mines a newsroom as the demo does, up to the training data; what the demo has done there is not done again.
 
     Raises:
@@ -60,7 +62,7 @@ def make_newsroom(output: str, seed: int, scale: float, turnover: float = 0.0) -
     _open_diary(places, {"seed": seed, "scale": scale, **({"turnover": turnover} if turnover else {})})
     for step in road.steps(places, seed, scale, turnover):
         if step.name in _MINING:
-            run_step(step)
+            run_step(dataclasses.replace(step, command=[*step.command, *beam_args]) if step.name == "build" else step)
     return places
 
 

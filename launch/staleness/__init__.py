@@ -14,6 +14,7 @@ example:
 """
 
 import argparse
+import functools
 import os
 import sys
 import time
@@ -25,7 +26,7 @@ from ...evaluation.suites import run_manifest
 from ...tasks.errors import InputError
 from ..build import STEPS, USER_INPUTS
 from ..study import arguments
-from ..study.mining import affected, build_folder, manifest_of, missing_inputs
+from ..study.mining import affected, build_folder, manifest_of, mine_again, missing_inputs
 from ..study.recipe import recipe_of
 from ..study.tools import Tools
 from .conduct import FRESH, ModelResult, Settings, conduct
@@ -66,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--min_articles", type=int, default=100, metavar="N", help="fewest articles that a cutoff may leave (default: 100)")
     for name in _INPUTS:
-        parser.add_argument(f"--{name}", nargs="+", metavar="PATH", help=f"as the build had it: {USER_INPUTS[name]}")
+        parser.add_argument(f"--{name}", nargs="+", action="extend", metavar="PATH", help=f"as the build had it: {USER_INPUTS[name]}")
     parser.add_argument(
         "--cutoff", metavar="DATE", help=f"only this one of --cutoffs, or {FRESH}, without a table: one launch of --print_commands"
     )
@@ -75,7 +76,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, tools: Tools | None = None) -> int:
     """Runs the command; 0 if every model was scored with every seed, 1 if not."""
     started = time.monotonic()
-    tools = tools or Tools()
     arguments.require_positive(args, "steps", "pretrain_steps", "seeds", "parallel", "window_months", "bin_months", "min_articles")
     if args.newsroom is not None:
         arguments.fill_in(args, _NEWSROOM)
@@ -87,6 +87,7 @@ def run(args: argparse.Namespace, tools: Tools | None = None) -> int:
         return _print_commands(args, [args.cutoff] if args.cutoff else names)
     work, events = _sources(args)
     arguments.fill_in(args, _DEFAULTS)
+    tools = tools or Tools(mine=functools.partial(mine_again, beam_args=args.beam))
     given = {name: tuple(getattr(args, name) or ()) for name in _INPUTS}
     missing_inputs(work, affected(["clean"]), given, exempt=("bitext", "history"))
     articles = check_articles(count_by_day(work), cutoffs, args.window_months, args.min_articles, f"{work}/clean")
@@ -135,8 +136,8 @@ def _sources(args: argparse.Namespace) -> tuple[str, str]:
         return build_folder(args.articles), args.events
     from ..study import newsroom
 
-    places = newsroom.find_newsroom(args.newsroom, args.output, args.turnover)
     arguments.fill_in(args, newsroom.DEFAULTS)
+    places = newsroom.find_newsroom(args.newsroom, args.output, args.turnover, args.beam)
     args.cross_publisher = True
     return places.work, args.events or f"{places.newsroom}/heldout.jsonl"
 

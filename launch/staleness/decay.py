@@ -141,7 +141,11 @@ def mean_interval(values: FloatArray, events: npt.NDArray[Any]) -> Interval:
 
 
 def _totals(values: FloatArray, members: npt.NDArray[np.int64], events: int) -> tuple[FloatArray, FloatArray]:
-    return np.bincount(members, values, minlength=events), np.bincount(members, minlength=events).astype(np.float64)
+    """Sum and number of the values of each event, ``[events]``."""
+    sums, counts = np.zeros(events), np.zeros(events)
+    np.add.at(sums, members, values)
+    np.add.at(counts, members, 1.0)
+    return sums, counts
 
 
 def _bootstrap(statistic: Callable[[FloatArray], FloatArray], sums: FloatArray, counts: FloatArray) -> Interval:

@@ -31,6 +31,13 @@ def add_study_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--pretrain_gin", action="append", default=[], metavar="NAME=VALUE", help="gin binding of pretraining")
     parser.add_argument("--seeds", type=int, metavar="N", help="trainings of each, seeds 0 to N-1 (default: 3)")
     parser.add_argument("--parallel", type=int, metavar="N", help="trainings at a time, each on its share of the cores (default: 1)")
+    parser.add_argument(
+        "--beam",
+        action="append",
+        default=[],
+        metavar="=--OPTION",
+        help="an option of Beam for mining, such as --beam=--runner=DataflowRunner",
+    )
     parser.add_argument("--print_commands", action="store_true", help="print one command a launch, for a cluster, and do nothing")
     parser.add_argument(
         "--prepare", action="store_true", help="only mine, and pretrain what all launches share: the first of these commands"
@@ -64,7 +71,7 @@ def command_text(name: str, args: argparse.Namespace, extra: Sequence[str] = (),
         if value is True or value == "":
             words.append(f"--{option}")
         elif isinstance(value, list):
-            words += [part for item in value for part in (f"--{option}", str(item))]
+            words += [f"--{option}={item}" for item in value]
         else:
             words += [f"--{option}", str(value)]
     return shlex.join([*words, *extra])

@@ -1,7 +1,7 @@
 """The newsroom that studies run on by default: generated, crawled and mined as the demo does."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ...beam_pipelines import files
@@ -28,15 +28,17 @@ DEFAULTS: Final[Mapping[str, Any]] = {
     "pretrain_steps": 60,
     "seeds": 2,
     "parallel": 2,
+    # A phase on so few articles takes less time than starting workers for it.
+    "beam": ("--direct_num_workers=1",),
 }
 _SCALE: Final = 0.5
 
 
-def find_newsroom(named: str, output: str, turnover: float = 0.0) -> Places:
+def find_newsroom(named: str, output: str, turnover: float = 0.0, beam_args: Sequence[str] = ()) -> Places:
     """The newsroom in the folder ``named``, or in ``output`` if that is "": one that is there as it is, else a new one; mined in either case."""
     folder = named or f"{output}/newsroom"
     places = Places(folder.rstrip("/"))
     known = (
         files.read_json(places.diary) if os.path.exists(places.diary) else {"seed": NEWSROOM_SEED, "scale": _SCALE, "turnover": turnover}
     )
-    return make_newsroom(folder, int(known["seed"]), float(known["scale"]), float(known.get("turnover", 0.0)))
+    return make_newsroom(folder, int(known["seed"]), float(known["scale"]), float(known.get("turnover", 0.0)), beam_args)
