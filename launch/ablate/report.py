@@ -19,7 +19,7 @@ TABLE, NUMBERS, PLOT = "table.md", "table.json", "plot.svg"
 _COLOURS: Final = {"agrees": BLUE, "differs": RED}
 _NOTE: Final = (
     "z: mean over steps and benchmarks of the score's z-score among all runs of this table, then over seeds; ± is half the 95 % interval of the mean over "
-    "seeds (Student's t). Difference from the full system with Dunnett's 95 % interval, which holds for all rows at once; p likewise. The bars cover "
+    "seeds (Student's t). Difference from the full system with Dunnett's 95 % interval, seeds as blocks, which holds for all rows at once; p likewise. The bars cover "
     "another seed of pretraining and training, not another corpus or other test sets. Expected is what the paper argues for each part; its own table was not at hand."
 )
 
@@ -46,7 +46,8 @@ def lines_of(results: Sequence[RowResult]) -> list[Line]:
         result.row.name: list(result.scores.values()) for result in results if result.status == OK
     }
     values = row_scores(scored) if scored else {}
-    gaps = differences(values)
+    seeds = {result.row.name: list(result.scores) for result in results if result.status == OK}
+    gaps = differences(values, seeds)
     return [Line(result, values.get(result.row.name), gaps.get(result.row.name)) for result in results]
 
 

@@ -10,8 +10,10 @@ benchmarks, Z(r, s) = mean over t, b of z(r, s, t, b); a row's is the mean of Z(
 and benchmarks of the paper's Table 10 as we read it; the paper's own wording was not at hand.
 
 Error bars. Steps and benchmarks of one run rise and fall together, so they are no independent draws: the only ones are the seeds. A row's ± is half
-the 95 % interval of the mean over its seeds (Student's t). Differences from the full system are Dunnett's test of many treatments against one control:
-intervals that hold for all rows at once with 95 %, from a variance that all rows share. They cover another seed, not another corpus or test set.
+the 95 % interval of the mean over its seeds (Student's t). Rows of one seed start from one pretrained model and read the same order of data, which moves them
+all together, so seeds are blocks: the differences from the full system are tested with the residual variance of row + seed, (rows - 1)(seeds - 1) degrees of
+freedom, against Dunnett's distribution of many treatments beside one control. Its 95 % intervals hold for all rows at once. Where a seed of some row is
+missing, they are Dunnett's without blocks. Both cover another seed, not another corpus or test set.
 """
 
 import dataclasses
@@ -28,6 +30,7 @@ from .rows import EXPECTED, FULL
 
 Cell = tuple[str, str]  # (step, benchmark)
 _ROUNDING: Final = 1e-9  # scores nearer than this, relatively, are the same score
+_CONFIDENCE: Final = 0.95
 _DRAWS: Final = 0  # seed of SciPy's integration of Dunnett's distribution
 
 
@@ -96,23 +99,72 @@ def summarise(values: npt.NDArray[np.float64]) -> Score:
     return over_runs("z", values.tolist(), "all", len(values))
 
 
-def differences(rows: Mapping[str, npt.NDArray[np.float64]]) -> dict[str, Difference]:
-    """Every row but the full system against it; empty without it."""
+def differences(rows: Mapping[str, npt.NDArray[np.float64]], seeds: Mapping[str, Sequence[int]] | None = None) -> dict[str, Difference]:
+    """Every row but the full system against it; empty without it.
+
+    Args:
+      rows: Z of every run by row, ``[seeds]``.
+      seeds: which seeds these are, by row; by default the first ones.
+    """
     if FULL not in rows:
         return {}
-    control, others = rows[FULL], {name: values for name, values in rows.items() if name != FULL}
-    found = {name: Difference(float(values.mean() - control.mean())) for name, values in others.items()}
-    within = sum(float(((values - values.mean()) ** 2).sum()) for values in rows.values())
-    if not others or within == 0 or sum(map(len, rows.values())) <= len(rows):
+    others = [name for name in rows if name != FULL]
+    found = {name: Difference(float(rows[name].mean() - rows[FULL].mean())) for name in others}
+    places = {name: tuple(seeds[name]) if seeds else tuple(range(len(values))) for name, values in rows.items()}
+    if not others:
         return found
+    has_blocks = len(set(places.values())) == 1 and len(rows[FULL]) > 1
+    intervals = (
+        _blocked(np.stack([rows[name] for name in (FULL, *others)])) if has_blocks else _unblocked([rows[name] for name in (FULL, *others)])
+    )
+    for name, (low, high, p) in zip(others, intervals, strict=False):  # none, if nothing varies
+        found[name] = dataclasses.replace(found[name], low=low, high=high, p=p)
+    return found
+
+
+def _blocked(values: npt.NDArray[np.float64]) -> list[tuple[float, float, float]]:
+    """(low, high, p) of each row but the first against it.
+
+    Args:
+      values: ``[rows, seeds]``.
+    """
+    from scipy.optimize import brentq
+
+    rows, seeds = values.shape
+    means = values.mean(axis=1)
+    residuals = values - means[:, None] - values.mean(axis=0) + values.mean()
+    freedom = (rows - 1) * (seeds - 1)
+    error = math.sqrt(2 * float((residuals**2).sum()) / freedom / seeds)
+    if error <= _ROUNDING:
+        return []
+    critical = float(brentq(lambda bar: _within(bar, rows - 1, freedom) - _CONFIDENCE, 1.0, 100.0, xtol=1e-4))
+    gaps = (means[1:] - means[0]).tolist()
+    return [(gap - critical * error, gap + critical * error, 1 - _within(abs(gap) / error, rows - 1, freedom)) for gap in gaps]
+
+
+def _within(bar: float, count: int, freedom: int) -> float:
+    """The probability that all of ``count`` differences from one control, in their standard errors, lie within ``bar`` (Dunnett 1955).
+
+    They share the control, so any two of equally many observations correlate by 1/2.
+    """
+    from scipy.stats import multivariate_t, t
+
+    if count == 1:
+        return float(2 * t.cdf(bar, freedom) - 1)
+    limits = np.full(count, bar)
+    shape = (np.eye(count) + 1) / 2
+    return float(multivariate_t.cdf(limits, shape=shape, df=freedom, lower_limit=-limits, random_state=np.random.default_rng(_DRAWS)))
+
+
+def _unblocked(rows: Sequence[npt.NDArray[np.float64]]) -> list[tuple[float, float, float]]:
+    """The same for rows of other seeds, or other numbers of them."""
+    within = sum(float(((values - values.mean()) ** 2).sum()) for values in rows)
+    if within <= _ROUNDING**2 or sum(map(len, rows)) <= len(rows):
+        return []
     from scipy.stats import dunnett
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # a row whose seeds agree up to rounding adds no variance, rightly
-        test: Any = dunnett(*others.values(), control=control, rng=np.random.default_rng(_DRAWS))
-        interval = test.confidence_interval(0.95)
-    for number, name in enumerate(others):
-        low, high, p = float(interval.low[number]), float(interval.high[number]), float(test.pvalue[number])
-        if all(map(math.isfinite, (low, high, p))):
-            found[name] = dataclasses.replace(found[name], low=low, high=high, p=p)
-    return found
+        test: Any = dunnett(*rows[1:], control=rows[0], rng=np.random.default_rng(_DRAWS))
+        interval = test.confidence_interval(_CONFIDENCE)
+    return list(zip(interval.low.tolist(), interval.high.tolist(), test.pvalue.tolist(), strict=True))

@@ -144,16 +144,32 @@ def build_world(options: NewsroomOptions) -> World:
             people[place.number, office] = Person(first, surnames[place.language].pop(), gender, office, variant)
             if office != "mayor":
                 organisations[place.number, office] = Organisation(ORG_KINDS[office], brands.pop(), acronyms.pop())
-    successions: dict[tuple[int, str], Succession] = {}
-    change = options.stream("turnover")
+    return World(places, people, organisations, _successions(options, places, people, acronyms))
+
+
+def _successions(
+    options: NewsroomOptions, places: tuple[Place, ...], people: dict[tuple[int, str], Person], acronyms: list[str]
+) -> dict[tuple[int, str], Succession]:
+    """Who follows whom, with names that nobody had: parts of surnames of two regions, parts of brands the other way round."""
+    random = options.stream("turnover")
+    tails = dict(zip(LANGUAGES, (*LANGUAGES[1:], LANGUAGES[0]), strict=True))
+    surnames = {
+        language: [a + b for a, b in itertools.product(SURNAME_PARTS[language][0], SURNAME_PARTS[tails[language]][1])]
+        for language in LANGUAGES
+    }
+    brands = [b.capitalize() + a.lower() for a, b in itertools.product(*BRAND_PARTS)]
+    for names in (*surnames.values(), brands):
+        random.shuffle(names)
+    found = {}
     for (number, office), person in people.items():
-        day, gender = FIRST_DAY + datetime.timedelta(days=change.randrange((LAST_DAY - FIRST_DAY).days)), change.randrange(2)
-        first = change.choice(FIRST_NAMES[places[number].language][gender])
-        if change.random() < options.turnover:
-            successor = dataclasses.replace(person, first=first, last=surnames[places[number].language].pop(), gender=gender)
+        if random.random() < options.turnover:
+            language, gender = places[number].language, random.randrange(2)
+            first = random.choice(FIRST_NAMES[language][gender])
+            successor = dataclasses.replace(person, first=first, last=surnames[language].pop(), gender=gender)
             organisation = None if office == "mayor" else Organisation(ORG_KINDS[office], brands.pop(), acronyms.pop())
-            successions[number, office] = Succession(day, successor, organisation)
-    return World(places, people, organisations, successions)
+            day = FIRST_DAY + datetime.timedelta(days=random.randrange((LAST_DAY - FIRST_DAY).days))
+            found[number, office] = Succession(day, successor, organisation)
+    return found
 
 
 class EventPlanner:

@@ -136,7 +136,7 @@ def _sources(args: argparse.Namespace) -> tuple[str, str]:
         return build_folder(args.articles), args.events
     from ..study import newsroom
 
-    arguments.fill_in(args, newsroom.DEFAULTS)
+    arguments.fill_in(args, {**newsroom.DEFAULTS, "seeds": 2})
     places = newsroom.find_newsroom(args.newsroom, args.output, args.turnover, args.beam)
     args.cross_publisher = True
     return places.work, args.events or f"{places.newsroom}/heldout.jsonl"

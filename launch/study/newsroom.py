@@ -26,7 +26,7 @@ DEFAULTS: Final[Mapping[str, Any]] = {
     "pretrain_gin": PRETRAIN_GIN,
     "steps": 60,
     "pretrain_steps": 60,
-    "seeds": 2,
+    "seeds": 3,
     "parallel": 2,
     # A phase on so few articles takes less time than starting workers for it.
     "beam": ("--direct_num_workers=1",),

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from newsembed.launch.ablate import zscores
 from newsembed.launch.ablate.zscores import Difference, differences, row_scores, run_scores, summarise
 
 # One seed. At (step 1, events): 1, 2, 3 with mean 2 and population deviation sqrt(2/3). At (1, sts): 0.5 for all, no spread.
@@ -49,12 +50,34 @@ def test_clear_differences_stand_out_and_small_ones_do_not():
     assert found["worse"].p < 0.01 < 0.5 < found["same"].p
 
 
-def test_intervals_are_wider_than_those_of_one_comparison_alone():
-    rng = np.random.default_rng(0)
-    rows = {name: rng.normal(size=3) for name in ("full", "a", "b", "c", "d", "e")}
-    found = differences(rows)["a"]
-    pooled = np.sqrt(np.mean([values.var(ddof=1) for values in rows.values()]) * 2 / 3)
-    assert (found.high - found.low) / 2 > 2.18 * pooled  # Student's t of 12 degrees of freedom
+def test_intervals_are_dunnett_s_where_seeds_move_nothing_together():
+    from scipy.stats import dunnett
+
+    rows = {"full": [1.0, 2.0, 3.0], "a": [2.0, 3.0, 1.0], "b": [4.0, 1.5, 2.5]}
+    with_blocks = differences({name: np.array(values) for name, values in rows.items()})
+    seeds = {"full": [0, 1, 2], "a": [3, 4, 5], "b": [6, 7, 8]}
+    without = differences({name: np.array(values) for name, values in rows.items()}, seeds)
+    test = dunnett(rows["a"], rows["b"], control=rows["full"], rng=np.random.default_rng(0))
+    assert without["a"].p == pytest.approx(test.pvalue[0], abs=0.01)
+    assert without["b"].high == pytest.approx(test.confidence_interval().high[1], abs=0.02)
+    # Four degrees of freedom with blocks, six without.
+    assert with_blocks["a"].mean == without["a"].mean == 0
+
+
+@pytest.mark.parametrize(("rows", "freedom", "bar"), [(2, 20, 2.086), (3, 10, 2.57), (6, 10, 3.01), (10, 20, 2.95)])
+def test_the_bars_are_those_of_dunnett_s_table(rows, freedom, bar):
+    """Dunnett (1964), two-sided, 5 %: rows - 1 treatments beside a control."""
+    assert zscores._within(bar, rows - 1, freedom) == pytest.approx(0.95, abs=0.004)
+
+
+def test_what_moves_all_rows_of_a_seed_is_no_error():
+    noise = np.array([[0.01, -0.01, 0.0], [-0.01, 0.01, 0.0], [0.0, 0.01, -0.01]])
+    seed = np.array([5.0, -5.0, 1.0])
+    rows = dict(zip(("full", "a", "b"), noise + seed + np.array([[0.0], [-0.2], [0.0]]), strict=True))
+    found = differences(rows)
+    assert found["a"].verdict == "agrees"
+    assert found["b"].verdict == "within error"
+    assert differences(rows, {"full": [0, 1, 2], "a": [0, 1, 2], "b": [3, 4, 5]})["a"].verdict == "within error"
 
 
 def test_rows_with_other_numbers_of_seeds_are_compared():
