@@ -66,6 +66,7 @@ def _events(path: str, name: str, options: Options) -> Benchmark:
 SUITES: Final[Mapping[str, Builder]] = {
     "events": _events,
     "clustering": lambda path, name, options: Clustering(path, name, options.label, options.seeds, options.min_cluster_size),
+    "topic_clustering": lambda path, name, options: Clustering(path, name, "topic", options.seeds, options.min_cluster_size),
     "sts": lambda path, name, _: Sts(path, name),
     **{form: _classification(form) for form in FORMATS},
     **{form: _pairs(form) for form in LAYOUTS},

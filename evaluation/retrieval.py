@@ -83,11 +83,7 @@ class SameEventRetrieval:
           InputError: if no query has a relevant candidate under the options.
         """
         rows = self._rows
-        metrics: dict[str, npt.NDArray[np.float64]] = {}
-        for queries, relevant, candidate in self._blocks():
-            similarities = cosine_similarities(embeddings[queries], embeddings)
-            for metric, values in ranking_scores(similarities, relevant, candidate, self.at_k).items():
-                metrics.setdefault(metric, np.full(len(rows), np.nan))[queries] = values
+        metrics = self.query_scores(embeddings)
         if np.isnan(metrics["mAP"]).all():
             raise InputError(
                 "no document has another one of its event among its candidates",
@@ -100,6 +96,15 @@ class SameEventRetrieval:
         if len(set(languages)) > 1:
             parts += [(language or "unknown", languages == language) for language in sorted(set(languages))]
         return [score for part, members in parts for score in _means(part, {name: values[members] for name, values in metrics.items()})]
+
+    def query_scores(self, embeddings: Embeddings) -> dict[str, npt.NDArray[np.float64]]:
+        """The metrics of each document as a query, ``[N]`` in the order of the file; NaN where it has no relevant candidate."""
+        metrics: dict[str, npt.NDArray[np.float64]] = {}
+        for queries, relevant, candidate in self._blocks():
+            similarities = cosine_similarities(embeddings[queries], embeddings)
+            for metric, values in ranking_scores(similarities, relevant, candidate, self.at_k).items():
+                metrics.setdefault(metric, np.full(len(self._rows), np.nan))[queries] = values
+        return metrics
 
     def _require(self, field: str, needed: bool, values: list[Any]) -> None:
         missing = sum(not value for value in values)

@@ -136,7 +136,7 @@ def run_suites(
             results.append(failed if encoder is None else run_one(name, encoder, benchmark, cache))
             if on_result is not None:
                 on_result(results[-1])
-    return Results(tuple(results), {**_manifest(benchmarks, digests, command), **(facts or {})})
+    return Results(tuple(results), {**run_manifest(benchmarks, digests, command), **(facts or {})})
 
 
 def run_one(name: str, encoder: Encoder, benchmark: Benchmark, cache: str | None = None) -> Result:
@@ -207,7 +207,8 @@ def _reason(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def _manifest(benchmarks: Sequence[Benchmark], encoders: Mapping[str, Any], command: Sequence[str]) -> dict[str, Any]:
+def run_manifest(benchmarks: Sequence[Benchmark], encoders: Mapping[str, Any], command: Sequence[str]) -> dict[str, Any]:
+    """When, by which command, on what and with which versions numbers were made; JSON values."""
     return {
         "written_at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "command": list(command),
@@ -215,13 +216,18 @@ def _manifest(benchmarks: Sequence[Benchmark], encoders: Mapping[str, Any], comm
         "platform": platform.platform(),
         "versions": versions(),
         "encoders": dict(encoders),
-        "benchmarks": {
-            benchmark.name: {
-                "protocol": dict(benchmark.protocol),
-                "data": [{"path": path, "sha256": _file_digest(path)} for path in benchmark.paths],
-            }
-            for benchmark in benchmarks
-        },
+        "benchmarks": benchmark_facts(benchmarks),
+    }
+
+
+def benchmark_facts(benchmarks: Sequence[Benchmark]) -> dict[str, Any]:
+    """Protocol and digests of the data of each benchmark by its name; equal facts and vectors give equal scores."""
+    return {
+        benchmark.name: {
+            "protocol": dict(benchmark.protocol),
+            "data": [{"path": path, "sha256": _file_digest(path)} for path in benchmark.paths],
+        }
+        for benchmark in benchmarks
     }
 
 

@@ -97,6 +97,7 @@ def build(
     options: Mapping[str, Any],
     beam_args: Sequence[str] = (),
     note: Callable[[str, Outcome], None] = lambda _n, _o: None,
+    reused: Mapping[str, str] | None = None,
 ) -> list[dict[str, Any]]:
     """Runs every step of the build.
 
@@ -106,18 +107,18 @@ def build(
       options: options dataclass instances by job; the job's defaults where absent.
       beam_args: Beam's own options.
       note: called with each job's name and outcome as it finishes.
+      reused: folders of jobs that have run elsewhere: they are read in place of running these jobs.
 
     Returns:
-      One row of numbers for each job, see :func:`~.progress.job_row`.
+      One row of numbers for each job that belongs to this build, see :func:`~.progress.job_row`.
 
     Raises:
       InputError: from the first job that cannot go on.
     """
     rows = []
-    for step in STEPS:
-        inputs = {
-            name: given.get(source[1:], ()) if source.startswith("@") else (f"{output}/{source}",) for name, source in step.inputs.items()
-        }
+    folders = {step.job: f"{output}/{step.job}" for step in STEPS} | dict(reused or {})
+    for step in (step for step in STEPS if step.job not in (reused or {})):
+        inputs = {name: given.get(source[1:], ()) if source.startswith("@") else (folders[source],) for name, source in step.inputs.items()}
         with JobProgress(step.job) as progress:
             outcome = execute(load_job(step.job), inputs, f"{output}/{step.job}", options.get(step.job), beam_args, progress)
         note(step.job, outcome)

@@ -44,6 +44,8 @@ COMMANDS = {
     "train": Command("Train", "pretrain or train with gin files", "launch.train"),
     "import-hf": Command("Train", "a BERT-like model of Hugging Face to a model folder", "launch.import_hf"),
     "launch": Command("Train", "train on several machines: TPU slice, GPU hosts by ssh, Slurm", "launch.pod"),
+    "ablate": Command("Train", "rows of Table 10: train and evaluate without each part, z-scores, table and plot", "launch.ablate"),
+    "staleness": Command("Train", "mine and train with documents up to a date, score by month since (appendix C)", "launch.staleness"),
     "evaluate": Command("Use", "benchmarks over any encoders, side by side", "launch.evaluate"),
     "diagnose": Command("Use", "encoders side by side for people to look at: neighbors, similarities, attention, a map", "launch.diagnose"),
     "export": Command("Use", "a trained model to SavedModel, safetensors or Hugging Face", "serving.export"),

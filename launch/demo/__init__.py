@@ -7,7 +7,9 @@ example:
 """
 
 import argparse
+import dataclasses
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from ...beam_pipelines import files
@@ -15,6 +17,8 @@ from ...tasks.errors import InputError
 from .. import cli
 from ..report import write_report
 from . import checks, road
+
+_MINING = ("generate", "crawl", "build")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     places = road.Places(args.output.rstrip("/"))
     diary = _open_diary(places, {"seed": args.seed, "scale": args.scale})
     for step in road.steps(places, args.seed, args.scale):
-        seconds = _run_step(step)
+        seconds = run_step(step)
         if seconds is not None:
             diary["seconds"][step.name] = max(seconds, diary["seconds"].get(step.name, 0.0))
             files.write_json(places.diary, diary)
@@ -46,6 +50,20 @@ def run(args: argparse.Namespace) -> int:
         f'search more: newsembed search --index {places.index} "words"   serve: newsembed serve --saved_model {places.saved_model} --index {places.index}'
     )
     return 0 if all(check["met"] for check in sections["checks"]) else 1
+
+
+def make_newsroom(output: str, seed: int, scale: float, turnover: float = 0.0, beam_args: Sequence[str] = ()) -> road.Places:
+    """Generates, crawls and mines a newsroom as the demo does, up to the training data; what the demo has done there is not done again.
+
+    Raises:
+      InputError: if the folder holds another newsroom, or a step fails.
+    """
+    places = road.Places(output.rstrip("/"))
+    _open_diary(places, {"seed": seed, "scale": scale, **({"turnover": turnover} if turnover else {})})
+    for step in road.steps(places, seed, scale, turnover):
+        if step.name in _MINING:
+            run_step(dataclasses.replace(step, command=[*step.command, *beam_args]) if step.name == "build" else step)
+    return places
 
 
 def _open_diary(places: road.Places, options: dict[str, Any]) -> dict[str, Any]:
@@ -67,7 +85,12 @@ def _open_diary(places: road.Places, options: dict[str, Any]) -> dict[str, Any]:
     return diary
 
 
-def _run_step(step: road.Step) -> float | None:
+def run_step(step: road.Step) -> float | None:
+    """Runs a step unless it is finished; its seconds, None if it was.
+
+    Raises:
+      InputError: if it fails.
+    """
     if step.is_finished():
         print(f"\n== {step.name}: done earlier, skipped")
         return None

@@ -89,13 +89,20 @@ class Step:
         return not self.source or os.path.getmtime(self.result) >= os.path.getmtime(self.source)
 
 
-def steps(places: Places, seed: int, scale: float) -> list[Step]:
+def steps(places: Places, seed: int, scale: float, turnover: float = 0.0) -> list[Step]:
     """All steps in order."""
     weights = f"{places.trained}/checkpoints"
     return [
         Step(
             "generate",
-            ["newsroom", "--output", places.newsroom, f"--seed={seed}", f"--scale={scale}"],
+            [
+                "newsroom",
+                "--output",
+                places.newsroom,
+                f"--seed={seed}",
+                f"--scale={scale}",
+                *([f"--turnover={turnover}"] if turnover else []),
+            ],
             f"{places.newsroom}/seeds.txt",
         ),
         Step("crawl", _crawl(places), f"{places.crawl}/{MANIFEST}", around=lambda: _serving(places.newsroom)),

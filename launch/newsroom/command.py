@@ -20,6 +20,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scale", type=float, default=defaults.scale, metavar="X", help="1 is about 2,400 articles, 0.05 about 120 (default: %(default)s)"
     )
+    parser.add_argument(
+        "--turnover",
+        type=float,
+        default=defaults.turnover,
+        metavar="X",
+        help="share of people and organisations that are replaced in the course of the three years (default: %(default)s)",
+    )
     parser.add_argument("--serve", action="store_true", help="then serve the site on 127.0.0.1 until Ctrl-C")
     parser.add_argument("--port", type=int, default=0, metavar="N", help="to serve on; 0 takes a free one (default: %(default)s)")
 
@@ -27,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Generates, prints the summary and, if asked, serves; returns the exit code."""
     start = time.perf_counter()
-    summary = generate_newsroom(args.output, NewsroomOptions(args.seed, args.scale))
+    summary = generate_newsroom(args.output, NewsroomOptions(args.seed, args.scale, args.turnover))
     for name, value in dataclasses.asdict(summary).items():
         print(f"{name:12} {value}")
     print(f"{'seconds':12} {time.perf_counter() - start:.1f}")

@@ -16,14 +16,19 @@ class NewsroomOptions:
     Attributes:
       seed: of every random stream.
       scale: 1.0 makes about 2 400 article pages; 0.05, for tests, about 120 with every habit still present.
+      turnover: share of offices that pass to somebody new, with a new organisation behind them, on some day of the three years: what a model
+        learned of the world before then is out of date.
     """
 
     seed: int = 7
     scale: float = 1.0
+    turnover: float = 0.0
 
     def __post_init__(self) -> None:
         if not 0.05 <= self.scale <= 20:
             raise InputError(f"got {self.scale}, expected a number from 0.05 to 20", field="scale", remedy="choose a scale in that range")
+        if not 0 <= self.turnover <= 1:
+            raise InputError(f"got {self.turnover}, expected a share from 0 to 1", field="turnover", remedy="choose a share in that range")
 
     def count(self, at_full_scale: int, at_least: int) -> int:
         """A number of things that grows with the scale."""

@@ -80,19 +80,35 @@ class Event:
 
 
 @dataclasses.dataclass(frozen=True)
+class Succession:
+    """Who holds an office from ``day`` on, and the organisation behind it; a mayor has none."""
+
+    day: datetime.date
+    person: Person
+    organisation: Organisation | None
+
+
+@dataclasses.dataclass(frozen=True)
 class World:
     places: tuple[Place, ...]
     people: dict[tuple[int, str], Person]  # by place number and office
     organisations: dict[tuple[int, str], Organisation]
+    successions: dict[tuple[int, str], Succession] = dataclasses.field(default_factory=dict)
 
     def actor(self, event: Event) -> Person:
-        return self.people[event.place.number, TOPICS[event.topic][0]]
+        """Who acts on the day of the event."""
+        key = event.place.number, TOPICS[event.topic][0]
+        later = self.successions.get(key)
+        return later.person if later and event.date >= later.day else self.people[key]
 
     def organisation(self, event: Event) -> Organisation:
         """The organisation of the acting office; a mayor has none, so the town's first one helps out."""
         office = TOPICS[event.topic][0]
         if office == "mayor":
             office = next(family for family in _FAMILIES if (event.place.number, family) in self.organisations)
+        later = self.successions.get((event.place.number, office))
+        if later and later.organisation and event.date >= later.day:
+            return later.organisation
         return self.organisations[event.place.number, office]
 
     def hosts(self, topic: str, language: str) -> tuple[Place, ...]:
@@ -128,7 +144,32 @@ def build_world(options: NewsroomOptions) -> World:
             people[place.number, office] = Person(first, surnames[place.language].pop(), gender, office, variant)
             if office != "mayor":
                 organisations[place.number, office] = Organisation(ORG_KINDS[office], brands.pop(), acronyms.pop())
-    return World(places, people, organisations)
+    return World(places, people, organisations, _successions(options, places, people, acronyms))
+
+
+def _successions(
+    options: NewsroomOptions, places: tuple[Place, ...], people: dict[tuple[int, str], Person], acronyms: list[str]
+) -> dict[tuple[int, str], Succession]:
+    """Who follows whom, with names that nobody had: parts of surnames of two regions, parts of brands the other way round."""
+    random = options.stream("turnover")
+    tails = dict(zip(LANGUAGES, (*LANGUAGES[1:], LANGUAGES[0]), strict=True))
+    surnames = {
+        language: [a + b for a, b in itertools.product(SURNAME_PARTS[language][0], SURNAME_PARTS[tails[language]][1])]
+        for language in LANGUAGES
+    }
+    brands = [b.capitalize() + a.lower() for a, b in itertools.product(*BRAND_PARTS)]
+    for names in (*surnames.values(), brands):
+        random.shuffle(names)
+    found = {}
+    for (number, office), person in people.items():
+        if random.random() < options.turnover:
+            language, gender = places[number].language, random.randrange(2)
+            first = random.choice(FIRST_NAMES[language][gender])
+            successor = dataclasses.replace(person, first=first, last=surnames[language].pop(), gender=gender)
+            organisation = None if office == "mayor" else Organisation(ORG_KINDS[office], brands.pop(), acronyms.pop())
+            day = FIRST_DAY + datetime.timedelta(days=random.randrange((LAST_DAY - FIRST_DAY).days))
+            found[number, office] = Succession(day, successor, organisation)
+    return found
 
 
 class EventPlanner:

@@ -302,3 +302,22 @@ def test_output_that_is_a_file_is_refused(tmp_path):
     path.write_text("x")
     with pytest.raises(InputError, match="expected a folder"):
         generate_newsroom(str(path), OPTIONS)
+
+
+def test_turnover_replaces_people_and_organisations_from_a_day_on_and_changes_nothing_else():
+    from newsembed.launch.newsroom.world import TOPICS, EventPlanner, build_world
+
+    still, moving = (build_world(NewsroomOptions(turnover=turnover)) for turnover in (0.0, 1.0))
+    assert not still.successions
+    assert (moving.places, moving.people, moving.organisations) == (still.places, still.people, still.organisations)
+    assert set(moving.successions) == set(moving.people)
+    names = [person.last for person in moving.people.values()] + [change.person.last for change in moving.successions.values()]
+    assert len(set(names)) == len(names)
+    event = EventPlanner(moving, NewsroomOptions(), "event").single("en", set())
+    change = moving.successions[event.place.number, TOPICS[event.topic][0]]
+    before = dataclasses.replace(event, date=change.day - datetime.timedelta(days=1))
+    after = dataclasses.replace(event, date=change.day)
+    assert moving.actor(before) == still.actor(before)
+    assert moving.actor(after).last != still.actor(after).last
+    with pytest.raises(InputError, match="turnover"):
+        NewsroomOptions(turnover=1.5)
