@@ -25,7 +25,8 @@ from .compare import compare
 from .encoders import Encoder, TfidfEncoder
 from .leakage import check_leakage
 from .registry import ALL_SUITES, SUITES, Options, discover
-from .suites import EncoderFactory, Result, run_suites, write_results
+from .results import Result
+from .suites import EncoderFactory, run_suites, write_results
 
 Factories = Mapping[str, Callable[[str], Encoder]]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .crosslingual import ARROW, AVERAGES
-from .suites import Result
+from .results import Result
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

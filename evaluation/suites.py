@@ -4,7 +4,6 @@
 score; ``results.md`` the same as tables. A benchmark or an encoder that fails is recorded as failed with its error and the others go on.
 """
 
-import dataclasses
 import datetime
 import importlib.metadata
 import json
@@ -13,12 +12,14 @@ import os
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from ..tasks.errors import InputError
 from .benchmark import Benchmark, Score
 from .encoders import Encoder, encode_checked
 from .files import digest
+from .results import Result, Results
+from .table import report
 
 RESULTS_FILE: Final = "results.json"
 TABLE_FILE: Final = "results.md"
@@ -38,62 +39,6 @@ _PACKAGES: Final = (
 _logger = logging.getLogger(__name__)
 
 EncoderFactory = Callable[[], Encoder]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Result:
-    """One encoder on one benchmark.
-
-    Attributes:
-      status: "ok", or "failed": then ``error`` says why and there are no scores.
-      seconds: wall time of embedding, of the run that filled the cache where ``from_cache``.
-      scoring_seconds: wall time of the metric.
-    """
-
-    encoder: str
-    benchmark: str
-    status: Literal["ok", "failed"]
-    scores: tuple[Score, ...] = ()
-    error: str = ""
-    texts: int = 0
-    dimensions: int = 0
-    seconds: float = 0.0
-    scoring_seconds: float = 0.0
-    from_cache: bool = False
-
-    @property
-    def texts_per_second(self) -> float | None:
-        return self.texts / self.seconds if self.seconds > 0 else None
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Results:
-    """All results of one run, in the order encoders then benchmarks were given, with the manifest."""
-
-    results: tuple[Result, ...]
-    manifest: Mapping[str, Any]
-
-    @property
-    def failed(self) -> tuple[Result, ...]:
-        return tuple(result for result in self.results if result.status == "failed")
-
-    def score(self, encoder: str, benchmark: str, metric: str, part: str = "all") -> float:
-        """One number.
-
-        Raises:
-          KeyError: if that benchmark failed or has no such number.
-        """
-        for result in self.results:
-            if (result.encoder, result.benchmark) == (encoder, benchmark):
-                for score in result.scores:
-                    if (score.metric, score.part) == (metric, part):
-                        return score.value
-        raise KeyError((encoder, benchmark, metric, part))
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON values; what ``results.json`` holds."""
-        rows = [dataclasses.asdict(result) | {"texts_per_second": result.texts_per_second} for result in self.results]
-        return {**self.manifest, "results": rows}
 
 
 def run_suites(
@@ -162,8 +107,6 @@ def run_one(name: str, encoder: Encoder, benchmark: Benchmark, cache: str | None
 
 def write_results(results: Results, output: str) -> None:
     """Writes ``results.json`` and ``results.md`` into ``output``, each complete or not at all."""
-    from .table import report
-
     os.makedirs(output, exist_ok=True)
     text = json.dumps(results.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
     for name, content in ((RESULTS_FILE, text), (TABLE_FILE, report(results))):

@@ -8,7 +8,7 @@ from .benchmark import ALL, Score
 from .compare import compare
 from .crosslingual import AVERAGES
 from .published import beside
-from .suites import Result, Results
+from .results import Result, Results
 
 if TYPE_CHECKING:
     from rich.table import Table

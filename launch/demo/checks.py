@@ -9,7 +9,8 @@ from ...beam_pipelines import files
 from ...beam_pipelines.extract.urls import canonical_url
 from ...beam_pipelines.parquet import read_stream
 from ...beam_pipelines.records import Article, Triplet, make_doc_id
-from ...evaluation.suites import Results, read_results
+from ...evaluation.results import Results
+from ...evaluation.suites import read_results
 from .road import Places, job_rows
 
 HELD_OUT, PARAPHRASES = "events heldout.jsonl", "events paraphrases.jsonl"

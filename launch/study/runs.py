@@ -16,7 +16,8 @@ from typing import Any, Final
 
 from ...evaluation.benchmark import Benchmark
 from ...evaluation.encoders import Encoder
-from ...evaluation.suites import RESULTS_FILE, Results, benchmark_facts, read_results, run_suites, write_results
+from ...evaluation.results import Results
+from ...evaluation.suites import RESULTS_FILE, benchmark_facts, read_results, run_suites, write_results
 from ...tasks.errors import InputError
 from .arguments import write_text
 

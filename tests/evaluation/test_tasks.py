@@ -14,8 +14,8 @@ from newsembed.evaluation.duplicates import NearDuplicates
 from newsembed.evaluation.encoders import Document, TfidfEncoder, encode_checked, normalised
 from newsembed.evaluation.pairs import PairClassification
 from newsembed.evaluation.registry import Options, discover
+from newsembed.evaluation.results import Result
 from newsembed.evaluation.sts import Sts
-from newsembed.evaluation.suites import Result
 from newsembed.tasks.errors import InputError
 from scipy import optimize, sparse
 

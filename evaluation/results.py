@@ -1,0 +1,63 @@
+"""What an encoder scored on a benchmark, and all results of a run."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from .benchmark import Score
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Result:
+    """One encoder on one benchmark.
+
+    Attributes:
+      status: "ok", or "failed": then ``error`` says why and there are no scores.
+      seconds: wall time of embedding, of the run that filled the cache where ``from_cache``.
+      scoring_seconds: wall time of the metric.
+    """
+
+    encoder: str
+    benchmark: str
+    status: Literal["ok", "failed"]
+    scores: tuple[Score, ...] = ()
+    error: str = ""
+    texts: int = 0
+    dimensions: int = 0
+    seconds: float = 0.0
+    scoring_seconds: float = 0.0
+    from_cache: bool = False
+
+    @property
+    def texts_per_second(self) -> float | None:
+        return self.texts / self.seconds if self.seconds > 0 else None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Results:
+    """All results of one run, in the order encoders then benchmarks were given, with the manifest."""
+
+    results: tuple[Result, ...]
+    manifest: Mapping[str, Any]
+
+    @property
+    def failed(self) -> tuple[Result, ...]:
+        return tuple(result for result in self.results if result.status == "failed")
+
+    def score(self, encoder: str, benchmark: str, metric: str, part: str = "all") -> float:
+        """One number.
+
+        Raises:
+          KeyError: if that benchmark failed or has no such number.
+        """
+        for result in self.results:
+            if (result.encoder, result.benchmark) == (encoder, benchmark):
+                for score in result.scores:
+                    if (score.metric, score.part) == (metric, part):
+                        return score.value
+        raise KeyError((encoder, benchmark, metric, part))
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values; what ``results.json`` holds."""
+        rows = [dataclasses.asdict(result) | {"texts_per_second": result.texts_per_second} for result in self.results]
+        return {**self.manifest, "results": rows}
