@@ -98,11 +98,17 @@ def _cells(line: Line) -> list[str]:
     z = f"{score.value:+.2f}" if score.confidence is None else f"{score.value:+.2f} ± {score.confidence:.2f}"
     seeds = f"{len(result.scores)} of {len(result.scores) + len(result.problems)}"
     counts = [f"{result.examples.get(task, 0):,}" for task in ("triplets", "topics")]
-    return [*head, z, _gap(gap), f"{gap.p:.3f}" if gap and gap.p is not None else "-", expected, *_measured(line), seeds, *counts]
+    return [*head, z, _gap(gap), _p(gap), expected, *_measured(line), seeds, *counts]
 
 
 def _measured(line: Line) -> list[str]:
     return [line.difference.direction if line.difference else "-", line.verdict]
+
+
+def _p(gap: Difference | None) -> str:
+    if gap is None or gap.p is None:
+        return "-"
+    return f"{gap.p:.3f}" if gap.p >= 0.001 else "< 0.001"
 
 
 def _gap(gap: Difference | None) -> str:

@@ -22,14 +22,15 @@ _SPEC.loader.exec_module(toy_corpus)
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    """A training of some seconds, with a checkpoint every 10 of its 40 steps."""
+    """A training of some seconds, with a checkpoint every 5 of its 20 steps."""
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "compiled"))
     monkeypatch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")
     data, vocabulary = toy_corpus.write_corpus(tmp_path / "data"), toy_corpus.write_vocabulary(tmp_path / "vocab.txt")
-    changes = {"TRAIN_STEPS": 40, "CHECKPOINT_PERIOD": 10, "KEEP_PERIOD": 20, "LOG_PERIOD": 10, "INITIAL_CHECKPOINT_PATH": None}
+    changes = {"TRAIN_STEPS": 20, "CHECKPOINT_PERIOD": 5, "KEEP_PERIOD": 10, "LOG_PERIOD": 5, "INITIAL_CHECKPOINT_PATH": None}
     bindings = toy_corpus.tiny_bindings(tmp_path / "run" / "model", data, vocabulary, **changes)
+    bindings.append("MIXTURE_OR_TASK_NAME = 'triplets/en'")  # one program to compile
     bindings = [one for one in bindings if not one.startswith("WHITENING")]
-    made = Run(str(tmp_path / "run"), compose("runs/train_demo.gin", {}, bindings), (20, 40))
+    made = Run(str(tmp_path / "run"), compose("runs/train_demo.gin", {}, bindings), (10, 20))
     write_run_file(made)
     return made
 
@@ -43,7 +44,7 @@ def test_a_killed_training_goes_on_from_its_checkpoint(run, monkeypatch):
         return process
 
     def kill_after_first_checkpoint(process):
-        while process.returncode is None and not (Path(run.model) / "checkpoints" / "10").exists():
+        while process.returncode is None and not (Path(run.model) / "checkpoints" / "5").exists():
             time.sleep(0.005)
         process.send_signal(signal.SIGKILL)
 
@@ -54,7 +55,7 @@ def test_a_killed_training_goes_on_from_its_checkpoint(run, monkeypatch):
     monkeypatch.setattr(runs.subprocess, "Popen", popen)
     assert train_in_process(run, []) == ""
     assert run.is_trained()
-    assert {"20", "40"} <= set(os.listdir(f"{run.model}/checkpoints"))
+    assert {"10", "20"} <= set(os.listdir(f"{run.model}/checkpoints"))
     assert "resumed from step" in Path(run.folder, "train.log").read_text()
     assert runs.training_seconds(run) > 0
 
@@ -73,7 +74,7 @@ def test_a_second_process_waits_for_the_first_and_finds_it_done(run):
         waiting = threading.Thread(target=lambda: (train_in_process(run, []), other.set()))
         waiting.start()
         assert not other.wait(0.3)
-        os.makedirs(f"{run.model}/checkpoints/40")
+        os.makedirs(f"{run.model}/checkpoints/20")
     waiting.join(10)
     assert other.is_set()
     assert not (Path(run.folder) / "train.log").read_text()
