@@ -9,6 +9,7 @@ import dataclasses
 import functools
 import heapq
 import itertools
+import operator
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -18,7 +19,7 @@ from ..tasks.features import SPECIAL_TOKENS
 from ..tasks.vocabulary import Vocabulary, normalize_for_learning
 from . import files
 from .jobs import InputSpec, Job, JobRun
-from .parquet import read_records, shard_paths
+from .parquet import read_batches, shard_paths
 from .records import Failure, Rejection
 from .shards import Shard
 from .texts import VOCABULARY_FILE, ArticleText, language_key, read_text_batches, uniform_draw
@@ -26,6 +27,7 @@ from .vocabulary_learning import WordCount, learn_pieces
 
 _SMALLEST_SIZE = 100
 _LANGUAGE_TALLY = "language/"
+_WORDS_TOGETHER = 5_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,8 +106,10 @@ def sample_words(shard: Shard, path: str, rates: Mapping[str, float]) -> None:
             for _ in range(copies):
                 counts.update(text.split(" ") if text else ())
     writer = shard.records("_words", WordCount)
-    for word in sorted(counts):
-        writer.write(WordCount(word, counts[word]))
+    words = sorted(counts)
+    for start in range(0, len(words), _WORDS_TOGETHER):
+        part = words[start : start + _WORDS_TOGETHER]
+        writer.write_columns({"word": part, "count": [counts[word] for word in part]})
 
 
 def _draw(shard: Shard, article: ArticleText, rates: Mapping[str, float]) -> int:
@@ -121,9 +125,13 @@ def _draw(shard: Shard, article: ArticleText, rates: Mapping[str, float]) -> int
 
 def merge_words(paths: Sequence[str]) -> Iterator[WordCount]:
     """Total counts of all words, sorted, holding a row group of each shard in memory."""
-    words = heapq.merge(*(read_records(path, WordCount) for path in paths))
-    for word, group in itertools.groupby(words, key=lambda counted: counted.word):
-        yield WordCount(word, sum(counted.count for counted in group))
+    for word, group in itertools.groupby(heapq.merge(*map(_read_words, paths)), key=operator.itemgetter(0)):
+        yield WordCount(word, sum(count for _, count in group))
+
+
+def _read_words(path: str) -> Iterator[tuple[str, int]]:
+    for batch in read_batches(path, ["word", "count"]):
+        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 
 def learn(shard: Shard, paths: Sequence[str], options: VocabularyOptions) -> None:
