@@ -51,7 +51,7 @@ def plan(job: Job, inputs: Mapping[str, Sequence[str]], output: str, options: An
       folder: local folder for protos, graphs and packages.
 
     Raises:
-      InputError: on options that the runner would refuse, inputs that are missing, and data that the job refuses.
+      InputError: on options that the runner would refuse, inputs that are missing, and data that the job refuses before its first phase.
     """
     beam_options = PipelineOptions(list(beam_args))
     files.use_options(beam_args)
@@ -68,9 +68,10 @@ def plan(job: Job, inputs: Mapping[str, Sequence[str]], output: str, options: An
     run = _DryRun(job, options, resolved, f"{output.rstrip('/')}/.work-dry-run", _environment(beam_options, artifacts), folder)
     try:
         job.run(run)
-    except InputError as error:
-        if not run.planned or not (error.path or "").startswith(run.workspace):
+    except InputError:
+        if not run.planned:
             raise
+        # Jobs check what they are given before their first phase. Later they look at results, of which there are none.
         remarks.append(f"what follows {run.planned[-1][0]} is built from its results, so it is not shown")
     written = [f"{folder}/{name}.{ending}" for name, _, _ in run.planned for ending in ("pb", "txt")]
     written += sorted(os.path.join(f"{folder}/staged", name) for name in os.listdir(f"{folder}/staged"))

@@ -90,14 +90,13 @@ def test_the_command_line_shows_the_plan(tmp_path, seeds, setup_file, capsys, mo
 def test_phases_that_depend_on_results_are_said_to(tmp_path):
     def run(job):
         job.map_shards("first", print, [1])
-        raise InputError("no shards", path=f"{job.workspace}/_first")
+        raise InputError("nothing was written", path="articles")
 
     plan = dry_run.plan(jobs.Job("toy", "", "", (), CrawlOptions, run), {}, "gs://b/o", CrawlOptions(), [], str(tmp_path / "dry"))
     assert [name for name, _, _ in plan.phases] == ["first"]
     assert plan.remarks == ("what follows first is built from its results, so it is not shown",)
 
-    def broken(job):
-        job.map_shards("first", print, [1])
+    def broken(_):
         raise InputError("bad", path="articles.jsonl")
 
     with pytest.raises(InputError, match="articles.jsonl"):
