@@ -6,7 +6,8 @@ Both modes run the code of the neighbors job. Positives are pairs of different p
 pairs a year and more apart. ``windowed`` finds K of each, ``global`` K in all, of which those of fitting dates are left.
 
 Precision is judged by what no space of the search has seen, the TF-IDF similarity of the texts: the share of positives above the value that one in
-a thousand pairs of other publishers and the same days exceeds by chance. Beside it, the positives' evidence (how far they are above the bars).
+a thousand pairs of other publishers and the same days exceeds by chance. Since more positives are weaker ones, the column beside it says how many, the
+ones with the strongest evidence first, are together as often right as those of ``global``.
 Negatives should be as hard: their mean similarity in the space searched best.
 """
 
@@ -14,7 +15,6 @@ import argparse
 import itertools
 import tempfile
 import time
-from collections.abc import Iterator
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -81,13 +81,13 @@ class Judge:
         ones, others = np.array([[self._row[one], self._row[other]] for one, other in pairs]).T
         return np.asarray(self._vectors[ones].multiply(self._vectors[others]).sum(1)).ravel()
 
-    def share(self, pairs: list[tuple[int, int]]) -> float:
-        """The share of pairs that are more similar than all but one in a thousand of the same days."""
-        return float((self._similarity(pairs) > self._bar).mean())
+    def right(self, pairs: list[tuple[int, int]]) -> np.ndarray:
+        """Whether each pair is more similar than all but one in a thousand of the same days."""
+        return self._similarity(pairs) > self._bar
 
 
-def describe(pairs: np.ndarray, publishers: dict[int, str], judge: Judge) -> Iterator[float]:
-    """Positives, the share judged right, their mean evidence; negatives, their mean best similarity."""
+def describe(pairs: np.ndarray, publishers: dict[int, str], judge: Judge) -> tuple[np.ndarray, int, float]:
+    """Whether each positive is judged right, by falling evidence; the number of negatives and their mean best similarity."""
     _, first = np.unique(pairs[["query", "neighbor"]], return_index=True)
     pairs = pairs[first]
     near = pairs[np.abs(pairs["gap"]) <= 1]
@@ -95,8 +95,14 @@ def describe(pairs: np.ndarray, publishers: dict[int, str], judge: Judge) -> Ite
     strengths = evidence(near["similarity"], TripletsOptions())
     near, strengths = near[~np.isnan(strengths)], strengths[~np.isnan(strengths)]
     far = pairs[np.abs(pairs["gap"]) >= 365]
-    yield from (len(near), judge.share(near[["query", "neighbor"]].tolist()), strengths.mean())
-    yield from (len(far), np.fmax.reduce(far["similarity"], axis=1).mean())
+    right = judge.right(near[np.argsort(-strengths, kind="stable")][["query", "neighbor"]].tolist())
+    return right, len(far), float(np.fmax.reduce(far["similarity"], axis=1).mean())
+
+
+def count_as_precise(right: np.ndarray, precision: float) -> int:
+    """The most positives, the strongest first, of which this share is right."""
+    enough = np.flatnonzero(np.cumsum(right) >= precision * np.arange(1, len(right) + 1))
+    return int(enough[-1]) + 1 if len(enough) else 0
 
 
 def main() -> None:
@@ -109,23 +115,25 @@ def main() -> None:
     rows, publishers = load(args.vectors)
     order = np.random.default_rng(0).permutation(len(rows))
     print(
-        "| documents | mode | positives | judged right | evidence | negatives | their similarity | CPU s |\n|---|---|---|---|---|---|---|---|"
+        "| documents | mode | positives | judged right | as precise as global | negatives | their similarity | CPU s |\n|---|---|---|---|---|---|---|---|"
     )
     for documents in sorted({min(count, len(rows)) for count in args.documents}):
         part = rows.take(np.sort(order[:documents]))
         judge = Judge(args.articles, part, publishers)
-        counts = []
+        precision, counts = 0.0, []
         for mode in (DateMode.GLOBAL, DateMode.WINDOWED):
             options = NeighborsOptions(dates=mode, positives=args.neighbors, negatives=args.neighbors, neighbors=args.neighbors)
             pairs, seconds = search(part, options)
-            positives, right, strength, negatives, similarity = describe(pairs, publishers, judge)
-            counts.append((positives, negatives))
+            right, negatives, similarity = describe(pairs, publishers, judge)
+            precision = precision or right.mean()
+            counts.append(np.array([len(right), right.sum(), count_as_precise(right, precision), negatives]))
+            positives, correct, precise, _ = counts[-1].tolist()
             print(
-                f"| {documents:,} | {mode.value} | {positives:,.0f} | {right:.3f} | {strength:.3f} | {negatives:,.0f} | {similarity:.3f} | {seconds:.0f} |",
+                f"| {documents:,} | {mode.value} | {positives:,} | {correct:,} ({right.mean():.3f}) | {precise:,} | {negatives:,} | {similarity:.3f} | {seconds:.0f} |",
                 flush=True,
             )
-        (positives, negatives), (more_positives, more_negatives) = counts
-        print(f"| | gain | {more_positives / positives:.2f} x | | | {more_negatives / negatives:.2f} x | | |", flush=True)
+        gains = [f"{gain:.2f} x" for gain in counts[1] / counts[0]]
+        print(f"| | gain | {gains[0]} | {gains[1]} | {gains[2]} | {gains[3]} | | |", flush=True)
 
 
 if __name__ == "__main__":

@@ -88,6 +88,8 @@ def run(job: JobRun) -> None:
     review = read_review(job.input("topics_file"), job.options.max_topics) if job.inputs["topics_file"] else None
     entities, alias_file = job.inputs["entities"], job.inputs["alias_file"]
     aliases = job.input("alias_file") if alias_file else f"{job.input('entities')}/aliases.tsv" if entities else ""
+    if aliases:
+        read_aliases(aliases)  # a broken table is the user's to mend, so it must not fail inside a worker
     paths = shard_paths(f"{job.input('articles')}/articles")
     hubs = files.list_files(f"{job.input('hubs')}/hubs/part-*.parquet")
     job.map_shards(
