@@ -101,11 +101,8 @@ def delete(paths: Iterable[str]) -> None:
 
 
 def write_json(path: str, value: Any) -> None:
-    """Writes canonical JSON (sorted keys, no timestamps of its own) beside the target, then moves it in."""
-    temporary = f"{path}.tmp"
-    with open_write(temporary) as sink:
-        sink.write((json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode("utf-8"))
-    move(temporary, path)
+    """Writes canonical JSON: sorted keys, no timestamps of its own."""
+    write_whole(path, (json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode("utf-8"))
 
 
 def read_json(path: str) -> Any:

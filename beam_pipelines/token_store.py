@@ -23,7 +23,7 @@ from typing import Final
 import numpy as np
 
 from . import files
-from .arrays import doc_id_of, read_array
+from .arrays import doc_id_of, read_array, write_array
 
 ARRAYS: Final = ("doc_ids", "languages", "first", "offsets", "ids")
 
@@ -60,10 +60,7 @@ def write_shard(prefix: str, documents: Sequence[DocumentTokens]) -> None:
         "ids": np.concatenate(flat).astype(np.int32) if flat else np.zeros(0, np.int32),
     }
     for name in ARRAYS:
-        path = f"{prefix}.{name}.npy"
-        with files.open_write(f"{path}.tmp") as sink:
-            np.lib.format.write_array(sink, arrays[name], allow_pickle=False)
-        files.move(f"{path}.tmp", path)
+        write_array(f"{prefix}.{name}.npy", arrays[name])
 
 
 class TokenStore:

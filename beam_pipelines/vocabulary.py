@@ -137,10 +137,7 @@ def _read_words(path: str) -> Iterator[tuple[str, int]]:
 def learn(shard: Shard, paths: Sequence[str], options: VocabularyOptions) -> None:
     """Learns the pieces of all words and writes ``vocab.txt``."""
     learned = learn_pieces(lambda: merge_words(paths), options.size, options.min_frequency, options.limit_alphabet)
-    target = f"{shard.workspace}/{VOCABULARY_FILE}"
-    with files.open_write(f"{target}.tmp") as sink:
-        sink.write("".join(f"{piece}\n" for piece in learned.pieces).encode())
-    files.move(f"{target}.tmp", target)
+    files.write_whole(f"{shard.workspace}/{VOCABULARY_FILE}", "".join(f"{piece}\n" for piece in learned.pieces).encode())
     for name in ("alphabet", "words", "words_outside"):
         shard.tally(name, getattr(learned, name))
 

@@ -13,7 +13,6 @@ from .index import Engine, Index, build_index, choose_engine, highest
 from .rows import Rows, read_blocks
 
 _QUERIES_AT_ONCE = 8_192  # whose pairs are in memory at a time
-_PAIRS_FOUND_TOGETHER = 200_000
 _PAIRS_AT_ONCE = 8_000_000  # scores in memory at a time, 32 MB
 
 
@@ -38,7 +37,7 @@ class Plan:
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """One worker's search: all queries against some blocks (for positives: the queries of these blocks).
+    """One worker's search: the queries of some blocks against the candidates of some (for positives, the same).
 
     Attributes:
       side: what to search for.
@@ -57,16 +56,11 @@ class Task:
 
 
 def search_near(rows: Rows, first_day: int, last_day: int, plan: Plan) -> Iterator[Found]:
-    """Positives of the documents from ``first_day`` to ``last_day``, each among those at most ``plan.positive_days`` away; some days at a time."""
-    found: list[Found] = []
+    """Positives of the documents from ``first_day`` to ``last_day``, each among those at most ``plan.positive_days`` away; a day at a time."""
     for day in np.unique(rows.days[(rows.days >= first_day) & (rows.days <= last_day)]):
         queries = rows.take(rows.days == day)
         candidates = rows.take(np.abs(rows.days - day) <= plan.positive_days)
-        found += [_search_all(queries, candidates, space, Side.POSITIVE, plan) for space in Space]
-        if sum(map(len, found)) >= _PAIRS_FOUND_TOGETHER:
-            yield keep_best(np.concatenate(found), plan.counts)
-            found = []
-    yield keep_best(np.concatenate([np.zeros(0, FOUND), *found]), plan.counts)
+        yield keep_best(np.concatenate([_search_all(queries, candidates, space, Side.POSITIVE, plan) for space in Space]), plan.counts)
 
 
 def _search_all(queries: Rows, candidates: Rows, space: Space, side: Side, plan: Plan) -> Found:

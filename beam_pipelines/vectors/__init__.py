@@ -213,9 +213,7 @@ class Embedder:
 
 
 def _save(path: str, value: Statistics) -> None:
-    with files.open_write(f"{path}.tmp") as sink:
-        sink.write(pickle.dumps(value))
-    files.move(f"{path}.tmp", path)
+    files.write_whole(path, pickle.dumps(value))
 
 
 def _load(path: str) -> Any:

@@ -2,6 +2,7 @@
 
 import json
 
+import gin
 import numpy as np
 import pytest
 from newsembed.evaluation.encoders import normalised
@@ -53,3 +54,5 @@ def test_gin_files_name_it():
     keys = ["MODEL_DIR", "DATA_DIR", "VOCABULARY_PATH", "INITIAL_CHECKPOINT_PATH"]
     bindings = [*(f'{key} = "x"' for key in keys), "EVALUATOR = @SameEventEvaluator()", 'SameEventEvaluator.path = "heldout.jsonl"']
     load_gin(["runs/train_small.gin"], bindings)
+    assert gin.query_parameter("SameEventEvaluator.path") == "heldout.jsonl"
+    assert gin.query_parameter("%EVALUATOR").selector.endswith("SameEventEvaluator")

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import optax
 import pytest
-from newsembed.models.encoder import EncoderConfig, NewsEncoder
+from newsembed.models.encoder import NewsEncoder
 from newsembed.tasks.errors import InputError
 from newsembed.tasks.features import TaskName
 from newsembed.training.batches import BatchOptions, DataSet, GrainBatches
@@ -14,21 +14,9 @@ from newsembed.training.checkpoints import Checkpoints
 from newsembed.training.partitioning import Partitioner, data_share, shard_batch
 from newsembed.training.steps import Losses, TaskLosses, make_train_step
 from newsembed.training.train_state import plan_state
-from toy_corpus import LENGTHS, NUM_TOPICS, VOCAB_SIZE, write_corpus
+from toy_corpus import LENGTHS, NUM_TOPICS, VOCAB_SIZE, toy_config, write_corpus
 
-MODEL = NewsEncoder(
-    EncoderConfig(
-        VOCAB_SIZE,
-        hidden_size=16,
-        num_layers=1,
-        num_heads=2,
-        mlp_size=32,
-        max_length=16,
-        embedding_size=8,
-        num_topics=NUM_TOPICS,
-        norm="pre",
-    )
-)
+MODEL = NewsEncoder(toy_config())
 OPTIMIZER = optax.sgd(0.1, momentum=0.9)  # Adam would divide rounding errors by their own size
 MESHES = {"8 x 1": (8, 1), "4 x 2": (8, 2), "1": (1, 1)}
 

@@ -9,7 +9,7 @@ import numpy as np
 import optax
 import pytest
 from jax.sharding import NamedSharding, PartitionSpec
-from newsembed.models.encoder import EncoderConfig, NewsEncoder
+from newsembed.models.encoder import NewsEncoder
 from newsembed.models.losses import DocumentIds, info_nce, masked_language_model, mean_cross_entropy
 from newsembed.models.softmax import softmax_terms
 from newsembed.tasks.errors import InputError
@@ -18,22 +18,9 @@ from newsembed.training.batches import BatchOptions, DataSet, GrainBatches
 from newsembed.training.partitioning import Partitioner, check_batch_size, shard_batch
 from newsembed.training.steps import Losses, TaskLosses, make_train_step
 from newsembed.training.train_state import plan_state
-from toy_corpus import LENGTHS, NUM_TOPICS, VOCAB_SIZE, write_corpus
+from toy_corpus import LENGTHS, NUM_TOPICS, VOCAB_SIZE, toy_config, write_corpus
 
-MODEL = NewsEncoder(
-    EncoderConfig(
-        vocab_size=VOCAB_SIZE,
-        hidden_size=16,
-        num_layers=1,
-        num_heads=2,
-        mlp_size=32,
-        max_length=16,
-        embedding_size=8,
-        num_topics=NUM_TOPICS,
-        dropout_rate=0.1,
-        norm="pre",
-    )
-)
+MODEL = NewsEncoder(toy_config(dropout_rate=0.1))
 OPTIMIZER = optax.sgd(0.1)  # Adam would divide rounding errors by their own size
 
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from newsembed.models.encoder import EncoderConfig, NewsEncoder
+from newsembed.models.encoder import NewsEncoder
 from newsembed.models.losses import DocumentIds, info_nce, normalized_prefix
 from newsembed.tasks.errors import InputError
 from newsembed.tasks.features import PAD_ID, Augmentation, TaskName
@@ -18,21 +18,9 @@ from newsembed.training.model_files import VocabularyFile
 from newsembed.training.partitioning import Partitioner, shard_batch
 from newsembed.training.steps import Losses, TaskLosses, continuation_pieces, make_train_step
 from newsembed.training.train_state import LOG_TEMPERATURE, plan_state
-from toy_corpus import LENGTHS, NUM_TOPICS, VOCAB_SIZE, write_corpus
+from toy_corpus import LENGTHS, NUM_TOPICS, VOCAB_SIZE, toy_config, write_corpus
 
-CONFIG = EncoderConfig(
-    vocab_size=VOCAB_SIZE,
-    hidden_size=16,
-    num_layers=1,
-    num_heads=2,
-    mlp_size=32,
-    max_length=16,
-    embedding_size=8,
-    num_topics=NUM_TOPICS,
-    dropout_rate=0.1,
-    norm="pre",
-    pooling="mean",
-)
+CONFIG = toy_config(dropout_rate=0.1, pooling="mean")
 CONTINUATIONS = np.arange(VOCAB_SIZE) >= 40
 KEY = jax.random.key(7)
 # These programs are compiled once and run once: the older emitters compile them in less than half the time.

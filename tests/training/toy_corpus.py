@@ -7,6 +7,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import orbax.checkpoint as ocp
+from newsembed.models.encoder import EncoderConfig
 from newsembed.tasks.features import CLS_ID, SEP_ID, SPECIAL_TOKENS, doc_id_to_words
 from newsembed.training.examples import encode_example
 from newsembed.training.tfrecord import masked_crc32c
@@ -139,3 +140,9 @@ def saved_params(model_dir: Path, step: int) -> dict:
     path, checkpointer = model_dir / "checkpoints" / str(step) / "params", ocp.PyTreeCheckpointer()
     restore_args = jax.tree.map(lambda _: ocp.RestoreArgs(restore_type=np.ndarray), checkpointer.metadata(path).item_metadata.tree)
     return checkpointer.restore(path, ocp.args.PyTreeRestore(restore_args=restore_args))
+
+
+def toy_config(**changes: object) -> EncoderConfig:
+    """One layer over the toy vocabulary."""
+    sizes = {"hidden_size": 16, "num_layers": 1, "num_heads": 2, "mlp_size": 32, "max_length": LENGTH, "embedding_size": 8}
+    return EncoderConfig(**({"vocab_size": VOCAB_SIZE, "num_topics": NUM_TOPICS, "norm": "pre"} | sizes | changes))
