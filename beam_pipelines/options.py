@@ -5,6 +5,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from types import FrameType
 
 import apache_beam as beam
 import grpc
@@ -58,19 +59,26 @@ def noticing_dead_workers() -> Iterator[None]:
         yield  # only the main thread can be interrupted
         return
     deaths: list[str] = []
-    default = threading.excepthook
+    default, previous = threading.excepthook, signal.getsignal(signal.SIGINT) or signal.SIG_DFL
+    # nohup and `command &` in a script start a process that ignores SIGINT; what interrupts its workers is a death like any other.
+    is_deaf = previous is signal.SIG_IGN
 
     def hook(ended: threading.ExceptHookArgs) -> None:
         if ended.thread is not None and ended.thread.name == _WORKER_THREAD:
             # Control-C reaches the workers too, and this process by itself.
-            if deaths or str(ended.exc_value).endswith(_INTERRUPTED):
+            if deaths or (str(ended.exc_value).endswith(_INTERRUPTED) and not is_deaf):
                 return
             deaths.append(str(ended.exc_value))
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         elif not isinstance(ended.exc_value, grpc.RpcError):  # a worker's broken connections tell nothing but its death
             default(ended)
 
+    def interrupted(_number: int, _frame: FrameType | None) -> None:
+        if deaths or not is_deaf:
+            raise KeyboardInterrupt
+
     threading.excepthook = hook
+    signal.signal(signal.SIGINT, interrupted)
     try:
         yield
     except BaseException as error:
@@ -82,6 +90,7 @@ def noticing_dead_workers() -> Iterator[None]:
         raise
     finally:
         threading.excepthook = default
+        signal.signal(signal.SIGINT, previous)
 
 
 def _names_runner(beam_args: Sequence[str]) -> bool:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib
+import signal
 
 import apache_beam as beam
 import pytest
@@ -130,6 +131,15 @@ def kill_own_process(shard, fuse):
 """
 
 
+@pytest.fixture(params=[signal.default_int_handler, signal.SIG_IGN], ids=["in_front", "with_nohup"])
+def interrupt_handler(request):
+    """A script's background processes, and those of nohup, ignore SIGINT."""
+    before = signal.signal(signal.SIGINT, request.param)
+    yield request.param
+    assert signal.signal(signal.SIGINT, before) == request.param  # the job put it back
+
+
+@pytest.mark.usefixtures("interrupt_handler")
 def test_a_killed_worker_ends_the_job_and_the_next_run_completes_it(tmp_path, monkeypatch):
     (tmp_path / "killer.py").write_text(KILLER)
     monkeypatch.syspath_prepend(str(tmp_path))
