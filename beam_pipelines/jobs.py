@@ -12,6 +12,7 @@ import enum
 import hashlib
 import itertools
 import json
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -151,6 +152,8 @@ class JobRun:
         if self._completed(phase) < phase.shard_count:
             with self._watching(phase, parts), noticing_dead_workers():
                 pipeline.run().wait_until_finish()
+        else:
+            shutil.rmtree(pipeline.local_tempdir, ignore_errors=True)  # made with the pipeline; running it deletes it
         total = parts[1] if parts else phase.shard_count
         self._progress(phase.name, total, total)
 
