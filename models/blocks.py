@@ -183,7 +183,7 @@ def run_blocks_observed(
         hidden, found = block.apply({"params": params[layer]}, hidden, context, deterministic=True, mutable=["intermediates"])
         (probabilities,) = found["intermediates"]["attention"]["probabilities"]
         received.append(jnp.einsum("bnqk,bq->bk", probabilities, queries) / config.num_heads)
-    return hidden, jnp.stack(received)
+    return hidden, jnp.stack(received) if received else jnp.zeros((0, *queries.shape), jnp.float32)
 
 
 def stack_layers(layers: Sequence[Params]) -> Any:

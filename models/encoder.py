@@ -58,6 +58,8 @@ class NewsEncoder(nn.Module):
         self.dropout = nn.Dropout(config.dropout_rate)
         self.layers = [make_block(config, layer) for layer in range(config.num_layers)]
         self.output_norm = None if config.norm == "post" else layer_norm(config)
+        if config.pooling == "weighted":
+            self.pooling_logits = self.param("pooling_logits", logical(nn.initializers.zeros, "vocab"), (config.vocab_size,), jnp.float32)
         self.embedding_head = dense(config.embedding_size, ("embed", "embedding"), jnp.float32)
         self.topic_head = dense(config.num_topics, ("embed", "topics"), jnp.float32)
         self.mlm_transform = dense(config.hidden_size, ("embed", "embed_out"), compute_dtype(config), use_bias=config.biases)
@@ -114,7 +116,7 @@ class NewsEncoder(nn.Module):
 
         Returns:
           [B, L, H], and float32 [layers, B, L]: the attention that each token gets, by layer, as a mean over heads, from what the heads read: the
-          first token (``pooling="cls"``), or the mean of all tokens that are not padding (``pooling="mean"``). Each row sums to 1.
+          first token (``pooling="cls"``), or the mean of all tokens that are not padding, weighted or not. Each row sums to 1.
 
         Raises:
           ValueError: as `encode`.
@@ -186,11 +188,12 @@ class NewsEncoder(nn.Module):
         """The table [V, H] and bias [V] between those states and the logits, float32."""
         return self.token_embedding, self.mlm_bias
 
-    def pool_pieces(self, hidden: jax.Array, segment_ids: jax.Array) -> jax.Array:
+    def pool_pieces(self, hidden: jax.Array, tokens: jax.Array, segment_ids: jax.Array) -> jax.Array:
         """What the heads would read of every piece of packed rows.
 
         Args:
           hidden: [B, L, H] from `encode`.
+          tokens: int32 [B, L], what it read.
           segment_ids: int32 [B, L], see `encode`.
 
         Returns:
@@ -199,21 +202,29 @@ class NewsEncoder(nn.Module):
         same = (segment_ids[:, :, None] == segment_ids[:, None, :]).astype(jnp.float32)
         if self.config.pooling == "cls":
             same *= piece_starts(segment_ids).astype(jnp.float32)[:, None, :]
+        elif self.config.pooling == "weighted":
+            same *= self._piece_weights(tokens)[:, None, :]
         return jnp.einsum("blk,bkh->blh", same / jnp.sum(same, axis=-1, keepdims=True), hidden.astype(jnp.float32))
 
     def pool(self, hidden: jax.Array, tokens: jax.Array) -> jax.Array:
         """What the heads read of one-piece rows: [B, L, H] -> float32 [B, H]."""
         if self.config.pooling == "cls":
             return hidden[:, 0].astype(jnp.float32)
-        weights = (tokens != PAD_ID).astype(jnp.float32)[..., None]
-        return jnp.sum(hidden.astype(jnp.float32) * weights, axis=1) / jnp.maximum(jnp.sum(weights, axis=1), 1.0)
+        return jnp.einsum("bl,blh->bh", self.pooling_weights(tokens), hidden.astype(jnp.float32))
 
     def pooling_weights(self, tokens: jax.Array) -> jax.Array:
         """How much each token counts in `pool`, float32 [B, L]; a row sums to 1, or to 0 where it is padding alone."""
         if self.config.pooling == "cls":
             return jnp.zeros(tokens.shape, jnp.float32).at[:, 0].set(1.0)
         weights = (tokens != PAD_ID).astype(jnp.float32)
-        return weights / jnp.maximum(jnp.sum(weights, axis=1, keepdims=True), 1.0)
+        if self.config.pooling == "weighted":
+            weights *= self._piece_weights(tokens)
+        total = jnp.sum(weights, axis=1, keepdims=True)
+        return weights / jnp.where(total > 0, total, 1.0)
+
+    def _piece_weights(self, tokens: jax.Array) -> jax.Array:
+        """Of every token the weight of its word piece, float32, positive."""
+        return jnp.exp(self.pooling_logits[tokens])
 
 
 def piece_starts(segment_ids: jax.Array) -> jax.Array:

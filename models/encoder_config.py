@@ -13,7 +13,7 @@ EXECUTION_OPTIONS: Final = ("remat", "scan_layers", "attention")
 
 _CHOICES: Final = {
     "norm": ("post", "pre", "modern"),
-    "pooling": ("cls", "mean"),
+    "pooling": ("cls", "mean", "weighted"),
     "embedding_init": ("bert", "t5"),
     "dtype": tuple(DTYPES),
     "positions": ("learned", "rotary"),
@@ -24,7 +24,7 @@ _CHOICES: Final = {
     "scan_layers": (True, False),
     "attention": ("auto", "xla", "cudnn", "flash"),
 }
-_POSITIVE: Final = ("vocab_size", "hidden_size", "num_layers", "num_heads", "mlp_size", "max_length", "embedding_size", "num_topics")
+_POSITIVE: Final = ("vocab_size", "hidden_size", "num_heads", "mlp_size", "max_length", "embedding_size", "num_topics")
 # Descriptions written before these existed lack them, and a model that does not use them is still described, and digested, as then.
 _LEFT_OUT_AT_DEFAULT: Final = (
     "positions",
@@ -49,7 +49,7 @@ class EncoderConfig:
     Attributes:
       vocab_size: word pieces in the vocabulary file, V.
       hidden_size: width of the residual stream, H; a multiple of `num_heads`.
-      num_layers: transformer blocks.
+      num_layers: transformer blocks; 0 leaves a static model, which reads a text as a bag of pieces.
       num_heads: attention heads per block.
       mlp_size: width of the feed-forward layer.
       max_length: the longest row the model can read; the number of learned positions where it has some.
@@ -58,7 +58,8 @@ class EncoderConfig:
       dropout_rate: on embeddings and on each block's two outputs. Attention probabilities are not dropped: fused attention has no such option.
       norm: "post" normalises after each residual sum (BERT), "pre" before each sub-layer with one last norm on top; "modern" is "pre", but
         the norm before the first attention stands on the embeddings, so that the residual stream, too, begins normalised (ModernBERT).
-      pooling: what the heads read: "cls", the top vector of the first token (the paper's), or "mean", the mean over tokens that are not padding.
+      pooling: what the heads read: "cls", the top vector of the first token (the paper's), "mean", the mean over tokens that are not padding, or "weighted", that mean
+        with one learned weight for each word piece (Arora et al. 2017 fix them by frequency; `training.piece_weights` starts from that).
       embedding_init: how the token embeddings start: "bert", a standard deviation of 0.02, or "t5", 1, with the masked-LM logits divided by
         sqrt(hidden_size). With BERT's, a few hundred steps of pretraining pull all tokens of a narrow encoder into one direction.
       dtype: type of activations, one of float32, bfloat16, float16; parameters stay float32.
@@ -87,7 +88,7 @@ class EncoderConfig:
     num_topics: int = 600
     dropout_rate: float = 0.1
     norm: Literal["post", "pre", "modern"] = "post"
-    pooling: Literal["cls", "mean"] = "cls"
+    pooling: Literal["cls", "mean", "weighted"] = "cls"
     dtype: str = "float32"
     embedding_init: Literal["bert", "t5"] = "bert"
     positions: Literal["learned", "rotary"] = "learned"
@@ -106,6 +107,7 @@ class EncoderConfig:
     def __post_init__(self) -> None:
         for name in _POSITIVE:
             _check_count(name, getattr(self, name), 1)
+        _check_count("num_layers", self.num_layers, 0)
         _check_count("local_distance", self.local_distance, 0)
         _check_count("global_every", self.global_every, 1)
         if self.hidden_size % self.num_heads:

@@ -1,7 +1,7 @@
 """Writes a trained model as a Hugging Face folder, for `transformers` and `sentence_transformers`.
 
 The folder holds what ``SentenceTransformer(folder)`` reads: the encoder without heads (config.json, model.safetensors), its tokenizer, and the
-modules Transformer, Pooling, Dense (our embedding head) and Normalize. ``encode(text)`` then gives the embedding of a document whose body
+modules Transformer, WordWeights (of weighted pooling), Pooling, Dense (our embedding head) and Normalize. ``encode(text)`` then gives the embedding of a document whose body
 is the text and whose title is empty.
 """
 
@@ -21,7 +21,6 @@ from ..tasks.vocabulary import MAX_BYTES_PER_WORD, Vocabulary
 from .checkpoint import MODEL_FILE, SAFETENSORS_FILE, VOCABULARY_FILE, Model
 
 _SENTENCE_MODULES: Final = "sentence_transformers.models"
-_POOLING_FOLDER, _DENSE_FOLDER, _NORMALIZE_FOLDER = "1_Pooling", "2_Dense", "3_Normalize"
 _POOLING_MODES: Final = ("cls_token", "mean_tokens", "max_tokens", "mean_sqrt_len_tokens")
 _SPECIAL_NAMES: Final = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
 _CONTROLS: Final = "[\u0001-\u0008\u000e-\u001f\u007f-\u009f]"
@@ -73,7 +72,8 @@ def _write_sentence_modules(model: Model, output: str) -> None:
     from safetensors.numpy import save_file
 
     config = model.config
-    folders = {"Transformer": "", "Pooling": _POOLING_FOLDER, "Dense": _DENSE_FOLDER, "Normalize": _NORMALIZE_FOLDER}
+    kinds = ["Transformer", *(["WordWeights"] if config.pooling == "weighted" else []), "Pooling", "Dense", "Normalize"]
+    folders = {kind: f"{number}_{kind}" if number else "" for number, kind in enumerate(kinds)}
     modules = [
         {"idx": number, "name": str(number), "path": path, "type": f"{_SENTENCE_MODULES}.{name}"}
         for number, (name, path) in enumerate(folders.items())
@@ -81,20 +81,27 @@ def _write_sentence_modules(model: Model, output: str) -> None:
     _write_json(output, "modules.json", modules)
     _write_json(output, "sentence_bert_config.json", {"max_seq_length": config.max_length, "do_lower_case": False})
     _write_json(output, "config_sentence_transformers.json", {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"})
+    if config.pooling == "weighted":
+        pieces = Vocabulary.load(model.vocabulary_path).pieces
+        weights = np.exp(np.asarray(model.params["pooling_logits"], np.float32))
+        values = {"vocab": pieces, "word_weights": dict(zip(pieces, weights.tolist(), strict=True)), "unknown_word_weight": 1.0}
+        _write_json(os.path.join(output, folders["WordWeights"]), "config.json", values)
+        column = {"emb_layer.weight": weights[:, None]}
+        save_file(column, os.path.join(output, folders["WordWeights"], SAFETENSORS_FILE), {"format": "pt"})
     chosen = "cls_token" if config.pooling == "cls" else "mean_tokens"
     pooling = {"word_embedding_dimension": config.hidden_size} | {f"pooling_mode_{mode}": mode == chosen for mode in _POOLING_MODES}
-    _write_json(os.path.join(output, _POOLING_FOLDER), "config.json", pooling)
+    _write_json(os.path.join(output, folders["Pooling"]), "config.json", pooling)
     dense = {
         "in_features": config.hidden_size,
         "out_features": config.embedding_size,
         "bias": True,
         "activation_function": "torch.nn.modules.linear.Identity",
     }
-    _write_json(os.path.join(output, _DENSE_FOLDER), "config.json", dense)
+    _write_json(os.path.join(output, folders["Dense"]), "config.json", dense)
     head = {name: np.asarray(value, np.float32) for name, value in model.params["embedding_head"].items()}
     arrays = {"linear.weight": np.ascontiguousarray(head["kernel"].T), "linear.bias": head["bias"]}
-    save_file(arrays, os.path.join(output, _DENSE_FOLDER, SAFETENSORS_FILE), {"format": "pt"})
-    os.makedirs(os.path.join(output, _NORMALIZE_FOLDER))
+    save_file(arrays, os.path.join(output, folders["Dense"], SAFETENSORS_FILE), {"format": "pt"})
+    os.makedirs(os.path.join(output, folders["Normalize"]))
 
 
 def _write_tokenizer(model: Model, output: str) -> None:

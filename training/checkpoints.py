@@ -274,12 +274,14 @@ class Start:
       step: steps already done.
       iterators: the iterators' state to continue with, None to start at the first batch.
       origin: a line or more for people.
+      is_random: no parameter is from a checkpoint.
     """
 
     state: TrainState
     step: int
     iterators: bytes | None
     origin: str
+    is_random: bool = False
 
 
 def start_state(
@@ -317,7 +319,7 @@ def start_state(
         return resumed
     state = layout.create(key)
     if initial_checkpoint_path is None:
-        return Start(state, 0, None, "initialised at random")
+        return Start(state, 0, None, "initialised at random", is_random=True)
     if is_huggingface(initial_checkpoint_path):
         params = initial_params(initial_checkpoint_path, config, vocabulary, state.params)
         return Start(state.replace(params=params), 0, None, f"parameters imported from {initial_checkpoint_path}")

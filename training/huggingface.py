@@ -38,7 +38,7 @@ _DTYPES: Final[Mapping[str, Any]] = {
 }
 # The special tokens' names in vocabularies that are not WordPiece, in our order.
 _OTHER_SPECIALS: Final = ("<pad>", "<unk>", "<s>", "</s>", "<mask>")
-_HEADS: Final = ("embedding_head", "topic_head", "mlm_transform", "mlm_norm", "mlm_bias")
+_HEADS: Final = ("pooling_logits", "embedding_head", "topic_head", "mlm_transform", "mlm_norm", "mlm_bias")
 _BODY_FIELDS: Final = ("dtype", "dropout_rate", "embedding_init", "embedding_size", "num_topics", "pooling", *EXECUTION_OPTIONS)
 
 
@@ -77,7 +77,7 @@ def is_huggingface(folder: str) -> bool:
 def read_huggingface(folder: str, *, num_topics: int = 600, max_length: int | None = None) -> HuggingFaceModel:
     """Reads the encoder of a folder that `transformers` or `sentence_transformers` saved.
 
-    Of a sentence-transformers folder, the pooling and one Dense module of linear activation become the embedding head.
+    Of a sentence-transformers folder, WordWeights, the pooling and one Dense module of linear activation become what reads the top vectors.
 
     Args:
       folder: with config.json, model.safetensors (or its shards and index) and vocab.txt or tokenizer.json.
@@ -90,7 +90,7 @@ def read_huggingface(folder: str, *, num_topics: int = 600, max_length: int | No
     """
     path = os.path.join(folder, CONFIG_FILE)
     values = _read_json(path)
-    pooling, dense_folder = _sentence_modules(folder)
+    pooling, weights_folder, dense_folder = _sentence_modules(folder)
     head = None if dense_folder is None else _read_dense(dense_folder)
     try:
         config = encoder_config(values, num_topics=num_topics, pooling=pooling, embedding_size=None if head is None else head["bias"].size)
@@ -107,6 +107,8 @@ def read_huggingface(folder: str, *, num_topics: int = 600, max_length: int | No
         config = dataclasses.replace(config, max_length=max_length)
         if "position_embedding" in params:
             params["position_embedding"] = params["position_embedding"][:max_length]
+    if weights_folder is not None:
+        params["pooling_logits"] = _read_word_weights(weights_folder, config)
     order, vocabulary, differences = _read_vocabulary(folder, config.vocab_size)
     params = reorder_tokens(params, order)
     if head is not None:
@@ -140,7 +142,7 @@ def initial_params(folder: str, config: EncoderConfig, vocabulary: VocabularyFil
     found = {
         name: value
         for name, value in model.params.items()
-        if name not in _HEADS or jax.tree.map(np.shape, value) == jax.tree.map(np.shape, created[name])
+        if name not in _HEADS or jax.tree.map(np.shape, value) == jax.tree.map(np.shape, created.get(name))
     }
     return {**created, **{name: jax.tree.map(placed, created[name], value) for name, value in found.items()}}
 
@@ -308,24 +310,28 @@ def _tokenizer_differences(folder: str) -> list[str]:
     return lines
 
 
-def _sentence_modules(folder: str) -> tuple[str, str | None]:
-    """Pooling and the folder of the Dense module, as sentence-transformers' modules.json says; "cls" and None without one."""
+def _sentence_modules(folder: str) -> tuple[str, str | None, str | None]:
+    """Pooling and the folders of the WordWeights and Dense modules, as modules.json says; "cls" and None without one."""
     path = os.path.join(folder, _MODULES_FILE)
     if not os.path.exists(path):
-        return "cls", None
+        return "cls", None, None
     with open(path, encoding="utf-8") as file:
         modules = json.load(file)
-    pooling, dense = "cls", None
+    pooling, weights, dense = "cls", None, None
     for module in modules:
         kind, place = module["type"].rpartition(".")[2], os.path.join(folder, module["path"])
-        if kind == "Pooling":
+        if kind == "WordWeights":
+            weights = place
+        elif kind == "Pooling":
             pooling = _pooling(os.path.join(place, CONFIG_FILE))
         elif kind == "Dense" and dense is None:
             dense = place
         elif kind not in ("Transformer", "Normalize"):
-            remedy = "newsembed has Transformer, Pooling, Dense and Normalize."
+            remedy = "newsembed has Transformer, WordWeights, Pooling, Dense and Normalize."
             raise InputError(f"got the module {kind}, which NewsEncoder lacks", path=path, remedy=remedy)
-    return pooling, dense
+    if weights is not None and pooling != "mean":
+        raise InputError(f"got WordWeights with {pooling} pooling, expected mean", path=path, remedy="NewsEncoder weights the mean alone.")
+    return pooling if weights is None else "weighted", weights, dense
 
 
 def _pooling(path: str) -> str:
@@ -337,6 +343,16 @@ def _pooling(path: str) -> str:
     if len(modes) != 1 or not modes <= set(names):
         raise InputError(f"got the pooling {', '.join(sorted(modes))}, expected cls or mean", path=path)
     return names[modes.pop()]
+
+
+def _read_word_weights(folder: str, config: EncoderConfig) -> npt.NDArray[np.float32]:
+    """`pooling_logits` [V], tokens in the file's order."""
+    path = os.path.join(folder, WEIGHTS_FILE)
+    weights = np.asarray(_read_safetensors(path)["emb_layer.weight"], np.float32)
+    if weights.shape != (config.vocab_size, 1) or not np.all(weights > 0):
+        problem = f"got shape {list(weights.shape)}, the smallest {weights.min()}"
+        raise InputError(f"{problem}; expected [{config.vocab_size}, 1], all positive", path=path, field="emb_layer.weight")
+    return np.log(weights[:, 0])
 
 
 def _read_dense(folder: str) -> dict[str, npt.NDArray[np.float32]]:

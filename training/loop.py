@@ -19,7 +19,7 @@ from jax.sharding import Mesh
 from ..models.attention import choose_attention
 from ..models.encoder import EncoderConfig, NewsEncoder
 from ..tasks.errors import InputError
-from ..tasks.features import TaskName
+from ..tasks.features import PAD_ID, TaskName
 from ..tasks.padding import PACKED_TASKS, row_lengths
 from .batches import Batch, BatchOpener, BatchOptions, DataSet, GrainBatches
 from .checkpoints import Checkpoints, Keeping, Start, start_state
@@ -30,6 +30,7 @@ from .metrics import Means, MetricWriter, Progress, StepCost, count_tokens, peak
 from .mixture import SMOOTHING, Draw, MixtureBatches, select_sets, smoothed_weights
 from .model_files import VocabularyFile, read_vocabulary, write_model_files
 from .partitioning import DataShare, Partitioner, check_batch_size, data_share, shard_batch
+from .piece_weights import weigh_pieces
 from .processes import check_joined, device_counts, wait_for_all
 from .steps import COUNTS, Losses, TaskLosses, TrainStep, continuation_pieces, make_train_step
 from .train_state import TrainState, plan_state
@@ -120,8 +121,9 @@ def train(
       keep_best_mode: "min" or "max".
       log_period: steps between metric records.
       peak_flops_per_device: for the metric `mfu`; None takes the device's from `costs.PEAK_FLOPS`.
-      whitening_rows: packed rows from which the embedding head is computed after the last step of a pretraining run, see `whitening`;
-        0 leaves the head at random.
+      whitening_rows: rows from which the weights of weighted pooling (`piece_weights`) and the embedding head (`whitening`) are computed: after
+        the last step of pretraining, which trains neither, or before the first of weak supervision that starts at random; 0 leaves the
+        former equal and the latter at random.
       seed: of the initialisation, the shuffle, the choice of sets, masks and dropout.
 
     Raises:
@@ -170,11 +172,18 @@ def train(
             progress.say(f"{start.origin}; {', '.join(map(str, batches.data_sets))}; {config.num_layers} layers x {config.hidden_size}")
             report = _Report(writer, progress, Means(_peak(peak_flops_per_device)), learning_rate, log_period)
 
-            def finish(state: TrainState) -> TrainState:
-                rows = _first_batches(MixtureBatches(weights, open_set, options), math.ceil(whitening_rows / batch_size))
-                return state.replace(params=whiten_embedding_head(NewsEncoder(config), state.params, rows, partitioner, mesh))
+            def calibrated(state: TrainState) -> TrainState:
+                def rows() -> Iterator[Batch]:
+                    return _first_rows(MixtureBatches(weights, open_set, options), math.ceil(whitening_rows / batch_size))
 
-            is_whitened = whitening_rows > 0 and tasks <= PACKED_TASKS
+                params = state.params
+                if config.pooling == "weighted":
+                    params = weigh_pieces(params, rows(), partitioner, mesh)
+                return state.replace(params=whiten_embedding_head(NewsEncoder(config), params, rows(), partitioner, mesh))
+
+            is_pretraining = tasks <= PACKED_TASKS
+            if whitening_rows and start.is_random and not is_pretraining:
+                start = dataclasses.replace(start, state=calibrated(start.state))
             loop = _Loop(
                 batches,
                 compiled,
@@ -188,15 +197,26 @@ def train(
                 Watch(guards, model_dir),
                 report,
             )
-            step, interrupted = loop.run(start, train_steps, finish if is_whitened else lambda state: state)
+            step, interrupted = loop.run(start, train_steps, calibrated if whitening_rows and is_pretraining else lambda state: state)
             if interrupted:
                 progress.say(f"SIGTERM: saved step {step}; the same command continues")
     wait_for_all("trained")
     return TrainResult(step, interrupted, model_dir, start.origin)
 
 
-def _first_batches(batches: MixtureBatches, count: int) -> Iterator[Batch]:
-    return (batches.draw(number).batch for number in range(count))
+def _first_rows(batches: MixtureBatches, count: int) -> Iterator[Batch]:
+    """Texts of the first batches as packed rows: tokens, segment_ids and positions, each int32 [B, L]; of triplets the anchors."""
+    for number in range(count):
+        batch = batches.draw(number).batch
+        if "segment_ids" in batch:
+            yield batch
+            continue
+        tokens = batch["anchor_tokens" if "anchor_tokens" in batch else "tokens"]
+        yield {
+            "tokens": tokens,
+            "segment_ids": (tokens != PAD_ID).astype(np.int32),
+            "positions": np.broadcast_to(np.arange(tokens.shape[1], dtype=np.int32), tokens.shape),
+        }
 
 
 def _step_of(task: TaskName) -> TaskName:

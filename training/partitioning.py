@@ -147,6 +147,11 @@ def shard_batch(batch: Mapping[str, np.ndarray], mesh: Mesh) -> dict[str, jax.Ar
     }
 
 
+def place(values: np.ndarray, sharding: jax.sharding.Sharding) -> jax.Array:
+    """The same array of every process on the devices of all of them."""
+    return jax.make_array_from_callback(values.shape, sharding, lambda index: values[index])
+
+
 def replicated(mesh: Mesh) -> NamedSharding:
     """The sharding of what every device holds whole."""
     return NamedSharding(mesh, PartitionSpec())

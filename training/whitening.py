@@ -17,7 +17,7 @@ from jax.sharding import Mesh
 from ..models.encoder import NewsEncoder, piece_starts
 from ..tasks.errors import InputError
 from .batches import Batch
-from .partitioning import Partitioner, replicated, shard_batch
+from .partitioning import Partitioner, place, replicated, shard_batch
 
 _LEAST_TOKENS: Final = 16  # a shorter piece, the cut end of a document, says little
 _RIDGE: Final = 1e-3  # of the mean variance, added to each: directions that hardly vary are noise
@@ -44,7 +44,7 @@ def whiten_embedding_head(model: NewsEncoder, params: Any, batches: Iterator[Bat
     def moments(params: Any, batch: dict[str, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
         segments = batch["segment_ids"]
         hidden = model.apply({"params": params}, batch["tokens"], segments, batch["positions"], method="encode")
-        pooled = model.apply({"params": params}, hidden, segments, method="pool_pieces")
+        pooled = model.apply({"params": params}, hidden, batch["tokens"], segments, method="pool_pieces")
         lengths = jnp.sum(segments[:, :, None] == segments[:, None, :], axis=-1)
         chosen = (piece_starts(segments) & (segments > 0) & (lengths >= _LEAST_TOKENS)).astype(jnp.float32)
         return jnp.sum(chosen), jnp.einsum("bl,blh->h", chosen, pooled), jnp.einsum("bl,blh,blk->hk", chosen, pooled, pooled)
@@ -66,13 +66,8 @@ def whiten_embedding_head(model: NewsEncoder, params: Any, batches: Iterator[Bat
     mean = total / count
     kernel, bias = _head(mean, products / count - np.outer(mean, mean), model.config.embedding_size)
     head = params["embedding_head"]
-    new = {name: _placed(values.astype(np.float32), head[name].sharding) for name, values in (("kernel", kernel), ("bias", bias))}
+    new = {name: place(values.astype(np.float32), head[name].sharding) for name, values in (("kernel", kernel), ("bias", bias))}
     return {**params, "embedding_head": new}
-
-
-def _placed(values: np.ndarray, sharding: jax.sharding.Sharding) -> jax.Array:
-    """The same array of every process on the devices of all of them."""
-    return jax.make_array_from_callback(values.shape, sharding, lambda index: values[index])
 
 
 def _head(mean: np.ndarray, covariance: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:

@@ -111,8 +111,8 @@ def token_order(special_ids: Sequence[int], vocab_size: int) -> npt.NDArray[np.i
 
 
 def reorder_tokens(params: Mapping[str, Any], order: npt.NDArray[np.int64]) -> dict[str, Any]:
-    """The parameters with row i of the token table, and output bias i, taken from row `order[i]`."""
-    moved = {name: np.asarray(params[name])[order] for name in ("token_embedding", "mlm_bias") if name in params}
+    """The parameters with what belongs to word piece i, its row of the token table, say, taken from row `order[i]`."""
+    moved = {name: np.asarray(params[name])[order] for name in ("token_embedding", "pooling_logits", "mlm_bias") if name in params}
     return {**params, **moved}
 
 

@@ -64,7 +64,7 @@ def test_pieces_pool_like_rows_of_their_own(model):
     segments = jnp.array([[1] * 4 + [2] * 5 + [0]])
     positions = jnp.array([[*range(4), *range(5), 0]])
     hidden = encoder.apply(params, tokens, segments, positions, method="encode")
-    pooled = encoder.apply(params, hidden, segments, method="pool_pieces")[0]
+    pooled = encoder.apply(params, hidden, tokens, segments, method="pool_pieces")[0]
     for places, row in ((range(4), first), (range(4, 9), second)):
         alone = jnp.array([row])
         expected = encoder.apply(params, encoder.apply(params, alone, method="encode"), alone, method="pool")[0]

@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import functools
 import json
 import sys
 from pathlib import Path
@@ -35,7 +36,8 @@ def as_sentence_transformers(folder, titles, bodies):
     """Transformer, Pooling, Dense and Normalize by the files alone: `tokenizers` and the NumPy reference of the paper."""
     values = json.loads((folder / "config.json").read_text())
     kinds = [module["type"].rpartition(".")[2] for module in json.loads((folder / "modules.json").read_text())]
-    assert kinds == ["Transformer", "Pooling", "Dense", "Normalize"]
+    assert [kind for kind in kinds if kind != "WordWeights"] == ["Transformer", "Pooling", "Dense", "Normalize"]
+    of_kind = {kind: folder / module["path"] for kind, module in zip(kinds, json.loads((folder / "modules.json").read_text()), strict=True)}
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.enable_truncation(json.loads((folder / "sentence_bert_config.json").read_text())["max_seq_length"], strategy="longest_first")
     prefix = PREFIXES[values["model_type"]]
@@ -49,18 +51,26 @@ def as_sentence_transformers(folder, titles, bodies):
         "cls.predictions.transform.dense.bias": np.zeros(1),
     }
     arrays |= {"cls.predictions.bias": np.zeros(values["vocab_size"])}
-    pooling = json.loads((folder / "1_Pooling" / "config.json").read_text())
-    dense = safetensors.numpy.load_file(folder / "2_Dense" / "model.safetensors")
+    pooling = json.loads((of_kind["Pooling"] / "config.json").read_text())
+    dense = safetensors.numpy.load_file(of_kind["Dense"] / "model.safetensors")
+    weights = np.ones(values["vocab_size"])
+    if "WordWeights" in of_kind:
+        weights = safetensors.numpy.load_file(of_kind["WordWeights"] / "model.safetensors")["emb_layer.weight"][:, 0]
+        by_piece = json.loads((of_kind["WordWeights"] / "config.json").read_text())
+        np.testing.assert_allclose([by_piece["word_weights"][piece] for piece in by_piece["vocab"]], weights, rtol=1e-6)
     vectors = []
     for title, body in zip(titles, bodies, strict=True):
         tokens = tokenizer.encode(title, body).ids if title and body else tokenizer.encode(title or body).ids
         hidden = forward(values, arrays, [tokens])[0][0]
-        vector = hidden[0] if pooling["pooling_mode_cls_token"] else hidden.mean(0)
+        vector = hidden[0] if pooling["pooling_mode_cls_token"] else np.average(hidden, axis=0, weights=weights[tokens])
         vectors.append(vector @ dense["linear.weight"].T + dense["linear.bias"])
     return np.array(vectors) / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-@pytest.mark.parametrize(("norm", "pooling", "model_type"), [("post", "cls", "bert"), ("pre", "mean", "megatron-bert")])
+@pytest.mark.parametrize(
+    ("norm", "pooling", "model_type"),
+    [("post", "cls", "bert"), ("pre", "mean", "megatron-bert"), ("pre", "weighted", "megatron-bert")],
+)
 def test_the_folder_computes_our_embeddings_and_reads_back(tiny, tmp_path, norm, pooling, model_type, capsys):
     config = dataclasses.replace(tiny.config, norm=norm, pooling=pooling)
     source, output = tmp_path / "model", tmp_path / "folder"
@@ -79,7 +89,8 @@ def test_the_folder_computes_our_embeddings_and_reads_back(tiny, tmp_path, norm,
     assert again.vocabulary == (source / "vocab.txt").read_bytes()
     model = encoder.model
     body = {name: value for name, value in model.params.items() if name != "mlm_bias"}  # the masked-LM head stays behind
-    jax.tree.map(np.testing.assert_array_equal, again.params, body)
+    # The weights of pieces pass through their logarithm and back.
+    jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-6, atol=1e-6), again.params, body)
 
 
 def test_the_tokenizer_cuts_text_as_ours_does(tiny):
