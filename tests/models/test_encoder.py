@@ -28,10 +28,13 @@ def build(**changes):
     encoder = NewsEncoder(dataclasses.replace(CONFIG, **changes))
     params = jax.jit(lambda key: nn.unbox(encoder.init(key, jnp.ones((1, 4), jnp.int32))))(jax.random.key(0))
     # Larger weights than at initialisation, so that attention differs between tokens.
-    return Compiled(encoder), jax.tree.map(lambda array: array * 5 if array.ndim > 1 else array, params)
+    params = jax.tree.map(lambda array: array * 5 if array.ndim > 1 else array, params)
+    if encoder.config.pooling == "weighted":
+        params["params"]["pooling_logits"] = jax.random.normal(jax.random.key(1), (encoder.config.vocab_size,))
+    return Compiled(encoder), params
 
 
-@pytest.fixture(scope="module", params=[("post", "cls"), ("pre", "mean")], ids="-".join)
+@pytest.fixture(scope="module", params=[("post", "cls"), ("pre", "weighted")], ids="-".join)
 def model(request):
     norm, pooling = request.param
     return build(norm=norm, pooling=pooling)
@@ -70,6 +73,24 @@ def test_pieces_pool_like_rows_of_their_own(model):
         expected = encoder.apply(params, encoder.apply(params, alone, method="encode"), alone, method="pool")[0]
         for place in places:
             np.testing.assert_allclose(pooled[place], expected, atol=2e-6)
+
+
+def test_weighted_pooling_is_the_weighted_mean_and_starts_as_the_mean():
+    encoder, params = build(norm="pre", pooling="weighted")
+    row = [2, 9, 17, 9, 3]
+    hidden = np.asarray(encoder.apply(params, jnp.array([row]), method="encode"))[0]
+    weights = np.exp(np.asarray(params["params"]["pooling_logits"])[row])
+    padded = encoder.apply(params, np.pad(hidden, ((0, 2), (0, 0)))[None], jnp.array([[*row, 0, 0]]), method="pool")[0]
+    np.testing.assert_allclose(padded, np.average(hidden, axis=0, weights=weights), atol=1e-6)
+    fresh = NewsEncoder(dataclasses.replace(CONFIG, pooling="weighted")).init(jax.random.key(0), jnp.ones((1, 4), jnp.int32))
+    assert not np.asarray(nn.unbox(fresh)["params"]["pooling_logits"]).any()
+
+
+def test_without_layers_a_text_is_a_bag_of_pieces():
+    encoder, params = build(norm="pre", pooling="weighted", num_layers=0, positions="rotary")
+    one, other = (encoder.apply(params, jnp.array([row]), method="embed") for row in ([2, 9, 17, 9, 3], [9, 3, 2, 9, 17]))
+    np.testing.assert_allclose(one, other, atol=1e-6)
+    assert not any(name.startswith("layers") for name in params["params"])
 
 
 def test_t5_tokens_start_wide_and_logits_small():
@@ -138,7 +159,7 @@ def test_config_round_trips_through_json(layers, heads, norm, pooling, dropout_r
         ({"hiden_size": 3}, "unknown keys hiden_size"),
         ({"num_heads": 3}, "hidden_size: got 16, expected a multiple of num_heads = 3"),
         ({"norm": "middle"}, "norm: got 'middle', expected one of post, pre"),
-        ({"num_layers": 0}, "num_layers: got 0, expected a positive integer"),
+        ({"num_layers": -1}, "num_layers: got -1, expected an integer of at least 0"),
         ({"dropout_rate": 1.0}, "dropout_rate: got 1.0"),
         ({"dtype": "float64"}, "dtype: got 'float64'"),
     ],

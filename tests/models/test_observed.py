@@ -81,7 +81,7 @@ def test_a_local_layer_s_first_token_attends_to_its_neighbors_only():
     assert (np.asarray(received)[0, 0] > 0).all()
 
 
-@pytest.mark.parametrize("pooling", ["cls", "mean"])
+@pytest.mark.parametrize("pooling", ["cls", "mean", "weighted"])
 def test_pooling_weights_are_those_of_pool(pooling):
     run = make(dataclasses.replace(CONFIG, num_layers=1, pooling=pooling))
     hidden = draw((3, 8, 16), 5)
