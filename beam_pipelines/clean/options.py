@@ -44,8 +44,8 @@ class CleanOptions:
     max_repeated_span_share: float = dataclasses.field(
         default=0.3, metadata={"help": "reject texts of which a larger share lies in repeated spans of three sentences; 1 turns it off"}
     )
-    max_language_distance: int = dataclasses.field(
-        default=1200, metadata={"help": "largest distance of the language detector that counts as known"}
+    min_language_probability: float = dataclasses.field(
+        default=0.4, metadata={"help": "a language that the identifier gives less counts as unknown"}
     )
     require_language: bool = dataclasses.field(default=True, metadata={"help": "reject articles whose language is not recognised"})
     min_script_share: float = dataclasses.field(

@@ -81,8 +81,8 @@ def without_author(article: Article, options: CleanOptions) -> str | None:
 
 
 def unknown_language(article: Article, options: CleanOptions) -> str | None:
-    """No language is near enough."""
-    return f"none within {options.max_language_distance}" if options.require_language and not article.language else None
+    """No language is likely enough."""
+    return f"none of {options.min_language_probability} or more" if options.require_language and not article.language else None
 
 
 def wrong_script(article: Article, options: CleanOptions) -> str | None:

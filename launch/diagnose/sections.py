@@ -219,6 +219,8 @@ def _tagged(tagger: words.Tagger, article: EventDocument, language: str, longest
 
 
 def _attention(model: "JaxEncoder", probed: "Probed", tagged: Mapping[int, Sequence[words.Word]]) -> Section:
+    if not model.model.config.num_layers:
+        return {"missing": "a model of no layers has no attention"}
     received, tags, kept = [], [], []
     for place, own in tagged.items():
         pieces = model.vocabulary.encode_texts([word for word, _ in own])

@@ -3,13 +3,14 @@
 import dataclasses
 import datetime
 import random
+import types
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from newsembed.beam_pipelines.clean import CleanOptions
+from newsembed.beam_pipelines.clean import CleanOptions, languages
 from newsembed.beam_pipelines.clean.counting import count_sentences, count_words, ends_sentence
-from newsembed.beam_pipelines.clean.languages import _RANGES, _SCRIPTS, script_share
+from newsembed.beam_pipelines.clean.languages import script_share
 from newsembed.beam_pipelines.clean.lines import LINE_RULES, clean_lines, rejection_of_lines
 from newsembed.beam_pipelines.clean.rules import RULES, bad_word, cleaned, read_bad_words, rejection_of, repeated_share, repeated_span_share
 from newsembed.beam_pipelines.records import Article, Rejection
@@ -100,11 +101,11 @@ def test_each_rule_turns_down_what_it_names(changes, expected):
         ({"require_byline_date": False}, {"byline_date": None}),
         ({"earliest_date": datetime.date(1980, 1, 1)}, {"byline_date": datetime.date(1989, 12, 31)}),
         ({"max_date_disagreement_days": -1}, {"url": "http://p.example/2010/04/27/story"}),
-        ({"require_language": False, "max_language_distance": 1}, {}),
+        ({"require_language": False, "min_language_probability": 1.1}, {}),
     ],
 )
 def test_each_rule_has_a_switch(switch, changes):
-    assert reason(**changes, options=OPTIONS) is not None or "max_language_distance" in switch
+    assert reason(**changes, options=OPTIONS) is not None or "min_language_probability" in switch
     assert reason(**changes, options=CleanOptions(**switch)) is None
 
 
@@ -235,11 +236,37 @@ def test_a_declared_language_does_not_overrule_a_clear_text(declared, language):
 
 
 def test_a_declared_language_decides_between_near_ones(monkeypatch):
-    import resiliparse.parse.lang
-
-    monkeypatch.setattr(resiliparse.parse.lang, "detect_fast", lambda *_, **__: [("gl", 256), ("es", 260), ("pt", 285)])
+    monkeypatch.setattr(languages, "_probabilities", lambda _: {"gl": 0.6, "es": 0.3, "pt": 0.1})
     found = {declared: cleaned(article(language=declared), OPTIONS)[0].language for declared in ("", "es-ES", "ES", "pt", "en")}
     assert found == {"": "gl", "es-ES": "es", "ES": "es", "pt": "gl", "en": "gl"}
+
+
+HEADLINES = {
+    "am": "የኢትዮጵያ ጠቅላይ ሚኒስትር ዛሬ በአዲስ አበባ መግለጫ ሰጡ",
+    "ar": "رئيس الوزراء يلتقي وزير الخارجية في العاصمة اليوم",
+    "de": "Bundestag stimmt am Freitag über den Haushalt ab",
+    "en": "Parliament votes on the new budget this Friday",
+    "fr": "L'Assemblée nationale vote le budget vendredi",
+    "hi": "संसद शुक्रवार को नए बजट पर मतदान करेगी",
+    "ru": "Парламент проголосует по новому бюджету в пятницу",
+    "zh": "议会将于星期五对新预算进行表决，总理在北京表示，政府将减少开支。",
+}
+
+
+@pytest.mark.parametrize("language", HEADLINES)
+def test_a_headline_is_enough_to_know_a_language(language):
+    text = f"{HEADLINES[language]}\n{HEADLINES[language]}"
+    assert languages.detect_language(article(title=text, body=""), OPTIONS) == language
+
+
+def test_capitals_do_not_change_a_language():
+    assert languages.detect_language(article(title="The budget", body=HEADLINES["en"].upper()), OPTIONS) == "en"
+
+
+def test_what_is_written_much_like_another_language_counts_as_it(monkeypatch):
+    identifier = lambda: types.SimpleNamespace(predict=lambda *_, **__: (["__label__nn", "__label__no", "__label__war"], [0.3, 0.3, 0.4]))  # noqa: E731
+    monkeypatch.setattr(languages, "_identifier", identifier)
+    assert languages.detect_language(article(), OPTIONS) == "no"
 
 
 def test_letters_of_another_script_than_the_language_has():
@@ -266,13 +293,11 @@ def test_script_shares(said, language, share):
     assert script_share(said, language) == share
 
 
-def test_every_language_of_the_detector_has_a_script():
-    from resiliparse.parse.lang import supported_langs
-
-    known = supported_langs()
-    assert len(known) == 101
-    assert set(_SCRIPTS) <= set(known)
-    assert {script for scripts in _SCRIPTS.values() for script in scripts} <= set(_RANGES)
+def test_every_language_has_a_script():
+    assert len(languages.LANGUAGES) == 101
+    assert set(languages._SCRIPTS) <= languages.LANGUAGES
+    assert set(languages._SAME.values()) <= languages.LANGUAGES
+    assert {script for scripts in languages._SCRIPTS.values() for script in scripts} <= set(languages._RANGES)
 
 
 def test_bad_words_are_whole_words_of_any_case(tmp_path):
