@@ -57,6 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--drop_leaked", action="store_true", help="with --leakage: leave those texts out of the benchmarks")
     parser.add_argument("--label", choices=("event", "topic"), default="event", help="clustering: the true classes (default: event)")
     parser.add_argument("--min_cluster_size", type=int, default=1, metavar="N", help="clustering: leave out smaller classes")
+    parser.add_argument(
+        "--max_length", type=int, metavar="TOKENS", help="tokens that model: and random: read of each text (default: as in training)"
+    )
     parser.add_argument("--seeds", type=int, default=5, metavar="N", help="k-means runs, seeds 0 to N-1 (default: 5)")
 
 

@@ -11,4 +11,4 @@ add_arguments = command.add_arguments
 
 def run(args: argparse.Namespace) -> int:
     """Runs the command with every encoder that serving can load."""
-    return command.run(args, serving.factories())
+    return command.run(args, serving.factories(max_length=args.max_length))

@@ -24,7 +24,7 @@ class SameEventEvaluator:
 
     Args:
       path: JSONL file of articles with events, see ``evaluation.events``.
-      max_length: tokens read of each article; None takes the model's own limit.
+      max_length: tokens read of each article; None takes as many as the run trains on.
       cross_publisher: leave out candidates of the query's publisher.
       tokens_per_batch: embedded at once, over all devices.
 
@@ -49,7 +49,7 @@ class SameEventEvaluator:
         from ..serving.encoder import length_buckets, token_batches
         from ..tasks.vocabulary import Vocabulary
 
-        length = min(self._max_length or snapshot.config.max_length, snapshot.config.max_length)
+        length = min(self._max_length or snapshot.text_length, snapshot.config.max_length)
         if self._benchmark is None:
             benchmark = SameEventRetrieval(self._path, cross_publisher=self._cross_publisher)
             documents = benchmark.documents()

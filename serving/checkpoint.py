@@ -38,6 +38,7 @@ class Model:
       params: nested dict of NumPy arrays; exactly those that ``NewsEncoder.embed`` reads, the other heads are left out.
       step: the checkpoint's step, -1 for fresh parameters, 0 where the folder does not say.
       digest: SHA-256 of configuration, vocabulary and parameters, 64 hex digits.
+      text_length: tokens of the longest text that it learned to embed; the model's limit where the folder does not say.
     """
 
     folder: str
@@ -46,6 +47,7 @@ class Model:
     params: Params
     step: int
     digest: str
+    text_length: int
 
 
 def load_model(folder: str, step: int | None = None) -> Model:
@@ -58,7 +60,7 @@ def load_model(folder: str, step: int | None = None) -> Model:
     Raises:
       InputError: if the folder, a file or the step is missing, or the parameters are of another architecture.
     """
-    config, vocabulary = read_description(folder)
+    config, vocabulary, text_length = read_description(folder)
     safetensors = os.path.join(folder, SAFETENSORS_FILE)
     if os.path.exists(safetensors):
         if step is not None:
@@ -72,7 +74,7 @@ def load_model(folder: str, step: int | None = None) -> Model:
         source = os.path.join(folder, CHECKPOINTS, str(step), _PARAMS_ITEM)
         found = _read_orbax(source)
     params = _matched(found, _expected(config), source)
-    return Model(folder, config, vocabulary, params, step, _digest(config, vocabulary, params))
+    return Model(folder, config, vocabulary, params, step, _digest(config, vocabulary, params), text_length)
 
 
 def fresh_model(folder: str, seed: int = 0) -> Model:
@@ -84,14 +86,14 @@ def fresh_model(folder: str, seed: int = 0) -> Model:
     import jax
     from flax import linen as nn
 
-    config, vocabulary = read_description(folder)
+    config, vocabulary, text_length = read_description(folder)
     variables = _initializer(config)(jax.random.key(seed))
     params = jax.tree.map(np.asarray, nn.meta.unbox(variables["params"]))
-    return Model(folder, config, vocabulary, params, -1, _digest(config, vocabulary, params))
+    return Model(folder, config, vocabulary, params, -1, _digest(config, vocabulary, params), text_length)
 
 
-def read_description(folder: str) -> tuple[EncoderConfig, str]:
-    """The architecture in ``model.json`` and the path of the vocabulary it belongs to.
+def read_description(folder: str) -> tuple[EncoderConfig, str, int]:
+    """The architecture in ``model.json``, the path of the vocabulary it belongs to, and ``Model.text_length``.
 
     Raises:
       InputError: if a file is missing, ``model.json`` describes no encoder, or the vocabulary is not the one it names.
@@ -102,6 +104,7 @@ def read_description(folder: str) -> tuple[EncoderConfig, str]:
             description = json.load(file)
         config = EncoderConfig.from_dict(description["encoder"])
         expected = description["vocabulary_sha256"]
+        text_length = min(int(description.get("text_length", config.max_length)), config.max_length)
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", path=path, remedy=_REMEDY) from error
     except (ValueError, TypeError, KeyError) as error:
@@ -118,7 +121,7 @@ def read_description(folder: str) -> tuple[EncoderConfig, str]:
             path=vocabulary,
             remedy="restore the model's own vocabulary",
         )
-    return config, vocabulary
+    return config, vocabulary, text_length
 
 
 def flatten(params: Params, prefix: str = "") -> dict[str, Any]:

@@ -44,7 +44,7 @@ class JaxEncoder:
 
     Args:
       model: from ``checkpoint.load_model`` or ``fresh_model``.
-      max_length: tokens read of each document; ``None`` takes the model's own limit.
+      max_length: tokens read of each document; ``None`` takes ``model.text_length``, as many as it was trained on.
       progress: show a tqdm bar.
 
     Attributes:
@@ -60,9 +60,8 @@ class JaxEncoder:
 
         from ..tasks.vocabulary import Vocabulary
 
-        limit = model.config.max_length
         self.model = model
-        self.max_length = min(max_length or limit, limit)
+        self.max_length = min(max_length or model.text_length, model.config.max_length)
         self.buckets = length_buckets(self.max_length)
         self._progress = progress
         self.vocabulary = Vocabulary.load(model.vocabulary_path)

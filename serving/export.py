@@ -69,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", required=True, metavar="DIR", help="folder to write; must not exist unless --overwrite")
     parser.add_argument("--format", choices=("savedmodel", "safetensors", "huggingface"), default="savedmodel", help="default: savedmodel")
     parser.add_argument(
-        "--max_length", type=int, metavar="TOKENS", help="savedmodel: tokens read of each document (default: the model's limit)"
+        "--max_length", type=int, metavar="TOKENS", help="savedmodel: tokens read of each document (default: as in training)"
     )
     parser.add_argument(
         "--platforms", default=",".join(PLATFORMS), metavar="LIST", help=f"savedmodel: of {','.join(PLATFORMS)} (default: all)"
@@ -108,7 +108,7 @@ def export_saved_model(
       folder: MODEL_DIR or a safetensors export.
       output: folder to write; appears under its name only when it is whole and compared.
       step: which checkpoint, the last by default.
-      max_length: tokens read of each document, the model's own limit by default.
+      max_length: tokens read of each document, by default as many as the model was trained on.
       platforms: what it can run on.
       overwrite: replace ``output``.
 

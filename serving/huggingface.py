@@ -79,7 +79,7 @@ def _write_sentence_modules(model: Model, output: str) -> None:
         for number, (name, path) in enumerate(folders.items())
     ]
     _write_json(output, "modules.json", modules)
-    _write_json(output, "sentence_bert_config.json", {"max_seq_length": config.max_length, "do_lower_case": False})
+    _write_json(output, "sentence_bert_config.json", {"max_seq_length": model.text_length, "do_lower_case": False})
     _write_json(output, "config_sentence_transformers.json", {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"})
     if config.pooling == "weighted":
         pieces = Vocabulary.load(model.vocabulary_path).pieces

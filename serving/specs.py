@@ -71,7 +71,7 @@ def add_encoder_arguments(parser: argparse.ArgumentParser, *, required: bool) ->
     )
     group.add_argument("--saved_model", metavar="DIR", help="an exported SavedModel")
     parser.add_argument(
-        "--max_length", type=int, metavar="TOKENS", help="tokens read of each document, with --model (default: the model's limit)"
+        "--max_length", type=int, metavar="TOKENS", help="tokens read of each document, with --model (default: as in training)"
     )
 
 

@@ -3,7 +3,7 @@
 A model folder (MODEL_DIR) holds, and keeps holding in later versions::
 
     config.gin                          the configuration in force, loadable with --gin_file
-    model.json                          {"encoder": EncoderConfig.to_dict(), "vocabulary_sha256": hex}
+    model.json                          {"encoder": EncoderConfig.to_dict(), "vocabulary_sha256": hex, "text_length": tokens}
     vocab.txt                           the vocabulary, a copy
     metrics.jsonl, events.out.tfevents… see `metrics`
     checkpoints/<step>/params           Orbax PyTree: the encoder's parameters, nested dict of float32 arrays

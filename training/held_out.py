@@ -33,6 +33,7 @@ class Snapshot:
       vocabulary_path: its vocab.txt.
       embed: token ids int32 [B, L] to embeddings float32 [B, D] of length 1. Over several processes, all call it with the same rows.
       rows_multiple: B must be a multiple of it.
+      text_length: tokens of the longest text that the run trains on.
     """
 
     step: int
@@ -40,6 +41,7 @@ class Snapshot:
     vocabulary_path: str
     embed: Callable[[np.ndarray], np.ndarray]
     rows_multiple: int
+    text_length: int
 
 
 # Gives metrics by name, the same on every process. Every process calls it; the names get the prefix "eval/".
@@ -95,6 +97,7 @@ class Evaluation:
       partitioner: the axis rules.
       mesh: the devices.
       vocabulary_path: for evaluators.
+      text_length: for evaluators, tokens to read of each text.
 
     Raises:
       InputError: if the held-out folder does not fit, or has nothing of the mixture.
@@ -111,8 +114,10 @@ class Evaluation:
         partitioner: Partitioner,
         mesh: Mesh,
         vocabulary_path: str,
+        text_length: int,
     ) -> None:
         self._held_out, self._partitioner, self._mesh, self._vocabulary_path = held_out, partitioner, mesh, vocabulary_path
+        self._text_length = text_length
         # Dropout is for training; the parameters do not depend on it.
         self._model = NewsEncoder(dataclasses.replace(model.config, dropout_rate=0.0))
         # The masked language model beside the other losses teaches; what is measured is the losses themselves.
@@ -193,7 +198,7 @@ class Evaluation:
             mine = np.split(tokens, share.count)[share.index]
             return np.asarray(self._embed(params, shard_batch({"tokens": mine}, self._mesh)["tokens"]))
 
-        return Snapshot(step, self._model.config, self._vocabulary_path, embed, len(self._mesh.devices))
+        return Snapshot(step, self._model.config, self._vocabulary_path, embed, len(self._mesh.devices), self._text_length)
 
     @staticmethod
     def _checked(results: Mapping[str, float]) -> dict[str, float]:

@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Literal
 
 import gin
@@ -151,7 +151,9 @@ def train(
         process_count=share.count,
     )
     batches = MixtureBatches(weights, open_set, options)
-    evaluation = Evaluation(held_out, mixture, open_set, options, NewsEncoder(config), losses, partitioner, mesh, vocabulary_path)
+    text_length = _text_length({data_set.task for data_set in weights}, feature_lengths, config)
+    encoder, limit = NewsEncoder(config), text_length or config.max_length
+    evaluation = Evaluation(held_out, mixture, open_set, options, encoder, losses, partitioner, mesh, vocabulary_path, limit)
     optimizer = guards.guarded(optimizer)
     task_losses = TaskLosses(NewsEncoder(config), losses, continuation_pieces(vocabulary))
     layout = plan_state(NewsEncoder(config), optimizer, partitioner, mesh, task_losses.initial_parameters())
@@ -166,7 +168,7 @@ def train(
         if start.iterators is not None:
             batches.set_state(start.iterators)
         if is_first_host:
-            _write_description(model_dir, config, vocabulary)
+            _write_description(model_dir, config, vocabulary, text_length)
         progress = Progress(train_steps, start.step, enabled=is_first_host)
         with MetricWriter(model_dir, start.step, enabled=is_first_host) as writer, progress.shown():
             progress.say(f"{start.origin}; {', '.join(map(str, batches.data_sets))}; {config.num_layers} layers x {config.hidden_size}")
@@ -202,6 +204,12 @@ def train(
                 progress.say(f"SIGTERM: saved step {step}; the same command continues")
     wait_for_all("trained")
     return TrainResult(step, interrupted, model_dir, start.origin)
+
+
+def _text_length(tasks: Iterable[TaskName], lengths: Mapping[str, int], config: EncoderConfig) -> int | None:
+    """Tokens of the longest text that the run embeds; None where it embeds none."""
+    texts = [name for name in lengths if name.endswith("tokens") and not set(tasks) <= PACKED_TASKS]
+    return min(max(lengths[name] for name in texts), config.max_length) if texts else None
 
 
 def _first_rows(batches: MixtureBatches, count: int) -> Iterator[Batch]:
@@ -450,7 +458,7 @@ def _check_lengths(weights: Mapping[DataSet, float], lengths: Mapping[str, int],
                 )
 
 
-def _write_description(model_dir: str, config: EncoderConfig, vocabulary: VocabularyFile) -> None:
-    write_model_files(model_dir, config, vocabulary)
+def _write_description(model_dir: str, config: EncoderConfig, vocabulary: VocabularyFile, text_length: int | None) -> None:
+    write_model_files(model_dir, config, vocabulary, text_length)
     with open(os.path.join(model_dir, CONFIG_FILE), "w", encoding="utf-8") as file:
         file.write(gin.operative_config_str())

@@ -53,9 +53,19 @@ def read_vocabulary(path: str) -> VocabularyFile:
     return VocabularyFile(path, content, len(pieces))
 
 
-def write_model_files(model_dir: str, config: EncoderConfig, vocabulary: VocabularyFile) -> None:
-    """Writes `model.json` ({"encoder": EncoderConfig, "vocabulary_sha256": hex}) and `vocab.txt`, each whole or not at all."""
-    description = {"encoder": config.to_dict(), "vocabulary_sha256": vocabulary.sha256}
+def write_model_files(model_dir: str, config: EncoderConfig, vocabulary: VocabularyFile, text_length: int | None = None) -> None:
+    """Writes `model.json` and `vocab.txt`, each whole or not at all.
+
+    Args:
+      model_dir: an existing folder.
+      config: the architecture, "encoder" in the description.
+      vocabulary: copied; the description has its digest as "vocabulary_sha256".
+      text_length: "text_length", tokens of the longest text that the model learned to embed; left out where it has learned none. Who embeds with
+        it reads so many tokens of a text unless told otherwise: what it makes of longer ones nobody has trained.
+    """
+    description: dict[str, Any] = {"encoder": config.to_dict(), "vocabulary_sha256": vocabulary.sha256}
+    if text_length is not None:
+        description["text_length"] = text_length
     _write_atomically(os.path.join(model_dir, VOCABULARY_FILE), vocabulary.content)
     _write_atomically(os.path.join(model_dir, MODEL_FILE), (json.dumps(description, indent=2) + "\n").encode())
 

@@ -43,7 +43,8 @@ def test_scores_are_those_of_the_benchmark_on_the_model_s_vectors(files):
 
     config = EncoderConfig(len(SPECIAL_TOKENS) + len(WORDS), hidden_size=4, num_heads=1, max_length=40, embedding_size=20)
     evaluator = SameEventEvaluator(articles, tokens_per_batch=128)
-    scores = evaluator(Snapshot(1, config, vocabulary, embed, 4))
+    scores = evaluator(Snapshot(1, config, vocabulary, embed, 4, 12))
+    assert max(map(len, evaluator._rows)) == 12  # as many tokens as the run trains on
     vectors = np.stack([seen[row.tobytes()] for row in evaluator._rows])
     expected = {f"events/{score.metric}": score.value for score in SameEventRetrieval(articles).score(normalised(vectors))}
     assert scores == pytest.approx(expected)

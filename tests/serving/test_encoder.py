@@ -30,6 +30,16 @@ def test_equal_to_the_module_row_by_row(tmp_path, tiny):
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
 
 
+def test_texts_are_read_as_far_as_the_model_learned_to(tmp_path, tiny):
+    tiny.save_model(tmp_path, steps=(7,))
+    as_described = load_encoder(str(tmp_path), max_length=8)
+    (tmp_path / "model.json").write_text(json.dumps(json.loads((tmp_path / "model.json").read_text()) | {"text_length": 8}))
+    titles, bodies = zip(*TEXTS, strict=True)
+    found = load_encoder(str(tmp_path))
+    assert (found.max_length, load_encoder(str(tmp_path), max_length=10_000).max_length) == (8, tiny.config.max_length)
+    np.testing.assert_allclose(found.encode(titles, bodies), as_described.encode(titles, bodies), atol=1e-6)
+
+
 def test_boxed_parameters_load_the_same(tmp_path, tiny):
     plain, boxed = tmp_path / "plain", tmp_path / "boxed"
     tiny.save_model(plain, steps=(1,))

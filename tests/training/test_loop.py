@@ -14,7 +14,7 @@ from newsembed.models.encoder import EncoderConfig
 from newsembed.tasks.errors import InputError
 from newsembed.training import loop, mixture
 from newsembed.training.run import main, run_training
-from toy_corpus import NUM_TOPICS, tiny_bindings, topics, triplet, write_corpus, write_sets, write_vocabulary
+from toy_corpus import LENGTH, NUM_TOPICS, tiny_bindings, topics, triplet, write_corpus, write_sets, write_vocabulary
 
 PRETRAIN, TRAIN = ["runs/pretrain_demo.gin"], ["runs/train_demo.gin"]
 
@@ -58,9 +58,11 @@ def timeless(folder):
     return [{k: v for k, v in record.items() if "second" not in k and k != "input_wait"} for record in records(folder)]
 
 
-def test_a_model_folder_holds_what_others_read(trained, corpus):
+def test_a_model_folder_holds_what_others_read(trained, pretrained, corpus):
     description = json.loads((trained / "model.json").read_text())
     assert EncoderConfig.from_dict(description["encoder"]).num_topics == NUM_TOPICS
+    assert description["text_length"] == LENGTH
+    assert "text_length" not in json.loads((pretrained / "model.json").read_text())  # it has embedded no text yet
     assert (trained / "vocab.txt").read_bytes() == Path(corpus[1]).read_bytes()
     assert params(trained, 8)["token_embedding"].shape == (64, 16)
     assert list(trained.glob("events.out.tfevents*"))
