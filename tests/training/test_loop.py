@@ -130,16 +130,20 @@ def test_a_run_with_options_of_the_losses_logs_what_they_add(corpus, pretrained,
             r"checkpoints/8/params: layers_0/mlp_in/bias: the checkpoint has shape \[32\].* model shape \[48\]",
         ),
         ({"EncoderConfig.num_layers": 3}, r"layers_1/\S+: the checkpoint has no such array"),
-        ({"POOLING": "cls"}, r"model.json: pooling: the checkpoint's model has 'mean', this run 'cls'"),
+        ({"POOLING": "cls"}, r"pooling_logits: the checkpoint has shape \[64\], this run's model no such array"),
+        (
+            {"EncoderConfig.activation": "gelu_tanh"},
+            r"model.json: activation: the checkpoint's model has 'gelu', this run 'gelu_tanh'",
+        ),
         ({"MIXTURE_OR_TASK_NAME": "topics"}, "MIXTURE_OR_TASK_NAME: the checkpoint was trained on"),
     ],
-    ids=["shape", "layers", "pooling", "mixture"],
+    ids=["shape", "layers", "pooling", "activation", "mixture"],
 )
 def test_a_checkpoint_of_another_model_is_named(trained, corpus, changes, message):
     bindings = tiny_bindings(trained, *corpus, TRAIN_STEPS=9, INITIAL_CHECKPOINT_PATH=None, **changes)
     with pytest.raises(InputError, match=message):
         run_training(TRAIN, bindings)
-    assert "mean" in (trained / "model.json").read_text()
+    assert "weighted" in (trained / "model.json").read_text()
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,10 @@ def test_two_processes_continue_what_one_began(world):
 
 def test_whitening_over_two_processes_is_that_of_one(world):
     folder, _ = world
-    heads = [params(folder / name, 2)["embedding_head"] for name in ("alone_pretrained", "together_pretrained")]
+    alone, together = (params(folder / name, 2) for name in ("alone_pretrained", "together_pretrained"))
+    np.testing.assert_array_equal(together["pooling_logits"], alone["pooling_logits"])
+    assert np.ptp(alone["pooling_logits"]) > 0.1
+    heads = [alone["embedding_head"], together["embedding_head"]]
     # Directions of a covariance are known up to their sign: what the head does to distances is compared.
     grams = [np.asarray(head["kernel"]) @ np.asarray(head["kernel"]).T for head in heads]
     np.testing.assert_allclose(grams[1], grams[0], rtol=1e-2, atol=1e-2 * np.abs(grams[0]).max())
