@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Literal
 
 import gin
@@ -151,13 +151,14 @@ def train(
         process_count=share.count,
     )
     batches = MixtureBatches(weights, open_set, options)
-    text_length = _text_length({data_set.task for data_set in weights}, feature_lengths, config)
+    tasks = {data_set.task for data_set in weights}
+    is_pretraining = tasks <= PACKED_TASKS
+    text_length = None if is_pretraining else _text_length(feature_lengths, config)
     encoder, limit = NewsEncoder(config), text_length or config.max_length
     evaluation = Evaluation(held_out, mixture, open_set, options, encoder, losses, partitioner, mesh, vocabulary_path, limit)
     optimizer = guards.guarded(optimizer)
-    task_losses = TaskLosses(NewsEncoder(config), losses, continuation_pieces(vocabulary))
-    layout = plan_state(NewsEncoder(config), optimizer, partitioner, mesh, task_losses.initial_parameters())
-    tasks = {data_set.task for data_set in weights}
+    task_losses = TaskLosses(encoder, losses, continuation_pieces(vocabulary))
+    layout = plan_state(encoder, optimizer, partitioner, mesh, task_losses.initial_parameters())
     compiled = {task: make_train_step(task, task_losses, optimizer, layout.abstract, partitioner, mesh) for task in map(_step_of, tasks)}
     flops = {task: step_flops(task, config, feature_lengths, batch_size, losses.masking_rate) for task in tasks}
     os.makedirs(model_dir, exist_ok=True)
@@ -174,16 +175,15 @@ def train(
             progress.say(f"{start.origin}; {', '.join(map(str, batches.data_sets))}; {config.num_layers} layers x {config.hidden_size}")
             report = _Report(writer, progress, Means(_peak(peak_flops_per_device)), learning_rate, log_period)
 
-            def calibrated(state: TrainState) -> TrainState:
-                def rows() -> Iterator[Batch]:
-                    return _first_rows(MixtureBatches(weights, open_set, options), math.ceil(whitening_rows / batch_size))
+            def rows() -> Iterator[Batch]:
+                return _first_rows(MixtureBatches(weights, open_set, options), math.ceil(whitening_rows / batch_size))
 
+            def calibrated(state: TrainState) -> TrainState:
                 params = state.params
                 if config.pooling == "weighted":
                     params = weigh_pieces(params, rows(), partitioner, mesh)
-                return state.replace(params=whiten_embedding_head(NewsEncoder(config), params, rows(), partitioner, mesh))
+                return state.replace(params=whiten_embedding_head(encoder, params, rows(), partitioner, mesh))
 
-            is_pretraining = tasks <= PACKED_TASKS
             if whitening_rows and start.is_random and not is_pretraining:
                 start = dataclasses.replace(start, state=calibrated(start.state))
             loop = _Loop(
@@ -206,10 +206,9 @@ def train(
     return TrainResult(step, interrupted, model_dir, start.origin)
 
 
-def _text_length(tasks: Iterable[TaskName], lengths: Mapping[str, int], config: EncoderConfig) -> int | None:
-    """Tokens of the longest text that the run embeds; None where it embeds none."""
-    texts = [name for name in lengths if name.endswith("tokens") and not set(tasks) <= PACKED_TASKS]
-    return min(max(lengths[name] for name in texts), config.max_length) if texts else None
+def _text_length(lengths: Mapping[str, int], config: EncoderConfig) -> int:
+    """Tokens of the longest text that a run of weak supervision embeds."""
+    return min(max(length for name, length in lengths.items() if name.endswith("tokens")), config.max_length)
 
 
 def _first_rows(batches: MixtureBatches, count: int) -> Iterator[Batch]:

@@ -11,10 +11,10 @@ from .options import CleanOptions
 _CANDIDATES: Final = 5
 _NEARLY: Final = 0.25  # of the surest language's probability: between such two, what the page declares decides
 _CHARACTERS: Final = 4_000  # of the text, from its start
-_IDENTIFIED_CHARACTERS: Final = 1_500  # are enough to know a language, and three times as fast
+_IDENTIFIED_CHARACTERS: Final = 1_500  # are enough to know a language
 
-# fastText tells 176 languages apart. News is written in these 101; of the others, which it hardly ever names rightly in news, some are written
-# much like one of them, and count as that.
+# fastText tells 176 languages apart, dialects and constructed ones among them. These 101 count; a few of the others are written much like one of
+# them, and count as that.
 _SAME: Final = {"arz": "ar", "azb": "az", "bs": "hr", "ckb": "ku", "nn": "no", "pnb": "pa", "sh": "hr", "wuu": "zh", "yue": "zh"}
 _CODES: Final = (
     "af am ar as az ba be bg bn bo br ca ce cs cv cy da de dv el en eo es et eu fa fi fr fy ga gd gl gu he hi hr hu hy id is it ja jv ka kk "
