@@ -16,7 +16,7 @@ from apache_beam.transforms import environments
 from ..tasks.errors import InputError
 from . import dataflow, files
 from .accounting import Counts
-from .jobs import Job, JobRun, resolve_inputs
+from .jobs import Job, JobRun, Parts, resolve_inputs
 from .shards import Phase
 
 _IMAGE = "apache/beam_python{major}.{minor}_sdk:{version}"
@@ -90,13 +90,13 @@ class _DryRun(JobRun):
         environment: environments.Environment,
         folder: str,
     ) -> None:
-        super().__init__(job, options, inputs, workspace, (), lambda _name, _done, _all: None)
+        super().__init__(job, options, inputs, workspace, (), lambda *_: None)
         self.planned: list[tuple[str, int, tuple[str, ...]]] = []
         self._environment = environment
         self._folder = folder
 
     @contextlib.contextmanager
-    def pipeline(self, phase: Phase, parts: tuple[str, int] | None = None) -> Iterator[beam.Pipeline]:  # noqa: ARG002 - there is no progress
+    def pipeline(self, phase: Phase, parts: Parts | None = None) -> Iterator[beam.Pipeline]:  # noqa: ARG002 - there is no progress
         pipeline = beam.Pipeline(options=PipelineOptions(["--pickle_library=cloudpickle"]))  # Dataflow's own choice
         yield pipeline
         pipeline.visit(group_by_key_input_visitor(True))  # as Dataflow asks of a GroupByKey: pairs, with keys whose bytes are stable

@@ -65,6 +65,12 @@ def list_files(pattern: str) -> list[str]:
         return sorted(metadata.path for metadata in FileSystems.match([pattern])[0].metadata_list)
 
 
+def total_bytes(pattern: str) -> int:
+    """Size of all files that match a glob pattern, in bytes."""
+    with _known_filesystem(pattern):
+        return sum(metadata.size_in_bytes for metadata in FileSystems.match([pattern])[0].metadata_list)
+
+
 def move(source: str, target: str) -> None:
     """Renames a file, replacing the target."""
     make_folder(target.rpartition("/")[0])

@@ -29,7 +29,27 @@ from .shards import Phase, ProcessShards, ShardFunction
 
 MANIFEST = "manifest.json"
 TIMING = "timing.json"
-Progress = Callable[[str, int, int], None]  # (phase, shards complete, shards in all)
+Progress = Callable[[str, int, int, str], None]  # (phase, shards or other parts complete, parts in all, what else grows)
+
+
+@dataclasses.dataclass(frozen=True)
+class Parts:
+    """What progress counts in a phase whose shards are long.
+
+    Attributes:
+      pattern: the files that a shard leaves one after another.
+      total: how many there will be.
+      growing: files that grow in between, as a pattern; their size is shown beside the count.
+    """
+
+    pattern: str
+    total: int
+    growing: str = ""
+
+    def progress(self) -> tuple[int, int, str]:
+        """Parts complete, parts in all, and the size of what grows."""
+        grown = f"{files.total_bytes(self.growing) / 1e6:,.1f} MB" if self.growing else ""
+        return len(files.list_files(self.pattern)), self.total, grown
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,31 +151,29 @@ class JobRun:
         return phase
 
     def map_shards(
-        self, name: str, function: ShardFunction, payloads: Sequence[Any], *, accounted: bool = True, parts: tuple[str, int] | None = None
+        self, name: str, function: ShardFunction, payloads: Sequence[Any], *, accounted: bool = True, parts: Parts | None = None
     ) -> None:
-        """Runs a phase of independent shards: ``function(shard, payloads[shard.index])``.
-
-        ``parts`` names the files that a long shard leaves one after another, as a pattern, and their number: progress then counts them.
-        """
+        """Runs a phase of independent shards: ``function(shard, payloads[shard.index])``; progress counts them, or their ``parts``."""
         phase = self.phase(name, len(payloads), accounted=accounted)
         with self.pipeline(phase, parts) as pipeline:
             _ = pipeline | beam.Create(list(enumerate(payloads))) | beam.Reshuffle() | ProcessShards(function, phase)
 
     @contextlib.contextmanager
-    def pipeline(self, phase: Phase, parts: tuple[str, int] | None = None) -> Iterator[beam.Pipeline]:
+    def pipeline(self, phase: Phase, parts: Parts | None = None) -> Iterator[beam.Pipeline]:
         """A Beam pipeline for one phase, run on leaving the context, skipped if all of its shards are complete.
 
         Yields a pipeline to which the job attaches its transforms; the last is a :class:`ProcessShards` of ``phase``.
         """
         pipeline = make_pipeline(self._beam_args, phase.shard_count)
+        parts = parts or Parts(phase.reports, phase.shard_count)
         yield pipeline
         if self._completed(phase) < phase.shard_count:
             with self._watching(phase, parts), noticing_dead_workers():
                 pipeline.run().wait_until_finish()
         else:
             shutil.rmtree(pipeline.local_tempdir, ignore_errors=True)  # made with the pipeline; running it deletes it
-        total = parts[1] if parts else phase.shard_count
-        self._progress(phase.name, total, total)
+        _, total, grown = parts.progress()
+        self._progress(phase.name, total, total, grown)
 
     def counts_of(self, name: str) -> Counts:
         """Counts of a phase that has run."""
@@ -173,19 +191,16 @@ class JobRun:
         return add_counts([chain_counts(chain), *beside]), every
 
     def _completed(self, phase: Phase) -> int:
-        return len(files.list_files(f"{phase.workspace}/_reports/{phase.name}/*.json"))
+        return len(files.list_files(phase.reports))
 
     @contextlib.contextmanager
-    def _watching(self, phase: Phase, parts: tuple[str, int] | None = None) -> Iterator[None]:
-        """Reports progress by the shard reports (or other parts) that appear, from a thread: the runner says nothing until it is done."""
+    def _watching(self, phase: Phase, parts: Parts) -> Iterator[None]:
+        """Reports progress by the parts that appear, from a thread: the runner says nothing until it is done."""
         stop = threading.Event()
 
         def watch() -> None:
             while not stop.wait(0.5):
-                if parts:
-                    self._progress(phase.name, len(files.list_files(parts[0])), parts[1])
-                else:
-                    self._progress(phase.name, self._completed(phase), phase.shard_count)
+                self._progress(phase.name, *parts.progress())
 
         watcher = threading.Thread(target=watch, daemon=True)
         watcher.start()
@@ -211,7 +226,7 @@ def execute(
     output: str,
     options: Any = None,
     beam_args: Sequence[str] = (),
-    progress: Progress = lambda _name, _done, _all: None,
+    progress: Progress = lambda *_: None,
 ) -> Outcome:
     """Runs a job, or finds that it has been run.
 
@@ -221,7 +236,7 @@ def execute(
       output: the folder to publish into; a result of other options or inputs there is replaced.
       options: an instance of ``job.options``; the defaults if absent.
       beam_args: Beam's own options (``--runner=…``).
-      progress: called with (phase, shards complete, shards in all).
+      progress: called with (phase, shards or other parts complete, parts in all, what else grows).
 
     Raises:
       InputError: if an input is missing, is no result, or is broken beyond dead letters.

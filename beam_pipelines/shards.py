@@ -42,6 +42,11 @@ class Phase:
     name: str
     shard_count: int
 
+    @property
+    def reports(self) -> str:
+        """Pattern of the reports of all shards."""
+        return f"{self.workspace}/_reports/{self.name}/*.json"
+
     def report_path(self, index: int) -> str:
         return f"{self.workspace}/_reports/{self.name}/{index:05d}.json"
 

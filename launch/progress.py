@@ -13,7 +13,7 @@ from ..beam_pipelines.jobs import Outcome
 
 
 class JobProgress:
-    """A progress bar for each phase of a job, counting shards or sites. Call it with (phase, parts complete, parts in all)."""
+    """A progress bar for each phase of a job, counting shards or sites. Call it with (phase, parts complete, parts in all, what else grows)."""
 
     def __init__(self, job: str) -> None:
         self._job = job
@@ -23,14 +23,15 @@ class JobProgress:
             BarColumn(),
             MofNCompleteColumn(),
             TextColumn("parts"),
+            TextColumn("{task.fields[grown]}"),
             TimeElapsedColumn(),
             console=Console(stderr=True),
         )
 
-    def __call__(self, phase: str, done: int, total: int) -> None:
+    def __call__(self, phase: str, done: int, total: int, grown: str) -> None:
         if phase not in self._bars:
-            self._bars[phase] = self._progress.add_task(f"{self._job}: {phase}", total=total)
-        self._progress.update(self._bars[phase], completed=done)
+            self._bars[phase] = self._progress.add_task(f"{self._job}: {phase}", total=total, grown=grown)
+        self._progress.update(self._bars[phase], completed=done, grown=grown)
 
     def __enter__(self) -> Self:
         self._progress.start()

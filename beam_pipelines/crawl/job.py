@@ -12,7 +12,7 @@ import apache_beam as beam
 from ... import __version__
 from .. import files, parquet
 from ..extract.urls import canonical_url
-from ..jobs import InputSpec, Job, JobRun
+from ..jobs import InputSpec, Job, JobRun, Parts
 from ..records import Rejection, make_doc_id
 from ..shards import GroupByShard, ProcessShards, Shard, shard_of
 from .options import CrawlOptions, Scope
@@ -47,7 +47,7 @@ def run(job: JobRun) -> None:
     if options.state:
         check_states(options.state.rstrip("/"))
     groups = _groups([(name, [Visit(seed) for seed in seeds]) for name, seeds in sites], options.concurrent_sites)
-    parts = (f"{job.workspace}/_sites/{_SEEDS}/*.json", len(sites))
+    parts = Parts(f"{job.workspace}/_sites/{_SEEDS}/*.json", len(sites), growing=f"{job.workspace}/warc/*")
     job.map_shards(_SEEDS, partial(_crawl_sites, options=options, phase=_SEEDS), groups, parts=parts)
     phases = [_SEEDS]
     if options.scope is Scope.FEEDS:

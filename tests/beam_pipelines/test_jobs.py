@@ -213,18 +213,19 @@ def test_a_phase_beside_the_chain_adds_records_of_its_own(tmp_path):
     job = jobs.Job("toy", "", "", (), Options, run)
     counts = jobs.execute(job, {}, str(tmp_path / "out"), beam_args=ONE, progress=lambda *step: seen.append(step)).manifest["counts"]
     assert (counts["in"], counts["out"], counts["rejected"], counts["failed"]) == (30, 24, {"no_title": 3}, {"broken_record": 3})
-    assert seen[-1] == ("second", 1, 1)
+    assert seen[-1] == ("second", 1, 1, "")
 
 
 def test_progress_may_count_the_parts_of_shards(tmp_path):
     def run(run_):
-        run_.map_shards("first", first, [(0, 20, "")], parts=(f"{run_.workspace}/parts/*", 7))
+        files.write_whole(f"{run_.workspace}/grows", b"." * 2_345_678)
+        run_.map_shards("first", first, [(0, 20, "")], parts=jobs.Parts(f"{run_.workspace}/parts/*", 7, growing=f"{run_.workspace}/gro*"))
 
     seen = []
     jobs.execute(
         jobs.Job("toy", "", "", (), Options, run), {}, str(tmp_path / "out"), beam_args=ONE, progress=lambda *step: seen.append(step)
     )
-    assert {total for _, _, total in seen} == {7}
+    assert {(total, grown) for _, _, total, grown in seen} == {(7, "2.3 MB")}
 
 
 def test_inputs_are_checked_before_anything_runs(tmp_path):
