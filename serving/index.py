@@ -1,7 +1,8 @@
 """A document index on disk: build, search, save and load.
 
 The folder holds ``embeddings.npy`` (float32 ``[N, D]``, unit rows), ``documents.parquet`` (one row a document, same order), ``index.json`` (counts,
-digests, the encoder) and, for large ones, ``vectors.faiss``. Search is exact up to :data:`EXACT_LIMIT` documents and a faiss inverted file above.
+digests, the encoder) and, for large ones, ``vectors.faiss``. Search is exact among up to
+:data:`EXACT_LIMIT` documents (all, or those of the dates asked for), and by a faiss inverted file among more.
 """
 
 import dataclasses
@@ -18,6 +19,7 @@ import numpy.typing as npt
 from .. import __version__
 from ..tasks.errors import InputError
 from .articles import ArticleText
+from .dates import ALL_DATES, DateRange, as_days
 
 EMBEDDINGS_FILE: Final = "embeddings.npy"
 DOCUMENTS_FILE: Final = "documents.parquet"
@@ -71,7 +73,8 @@ class DocumentIndex:
       documents: N, in the same order.
       encoder: ``KIND:REST`` of the encoder that made them, "" if unknown.
       encoder_digest: its digest; a query must be embedded by the same one.
-      exact_limit: largest N searched exactly.
+      exact_limit: most documents searched exactly.
+      inverted_file: faiss's, of these embeddings, if it was built before; else it is built here if N exceeds that.
 
     Raises:
       InputError: on different lengths, no documents, or embeddings that are not finite.
@@ -85,6 +88,7 @@ class DocumentIndex:
         encoder: str = "",
         encoder_digest: str = "",
         exact_limit: int = EXACT_LIMIT,
+        inverted_file: Any = None,
     ) -> None:
         if embeddings.ndim != 2 or len(embeddings) != len(documents):
             raise InputError(f"got embeddings of shape {embeddings.shape} for {len(documents)} documents", remedy=_REMEDY)
@@ -97,8 +101,12 @@ class DocumentIndex:
         self.documents = tuple(documents)
         self.encoder = encoder
         self.encoder_digest = encoder_digest
+        self._days = as_days([document.byline_date for document in documents])
+        self._exact_limit = exact_limit
         self._by_url = {document.url: number for number, document in reversed(list(enumerate(documents))) if document.url}
-        self._faiss = _build_faiss(self.embeddings) if len(documents) > exact_limit else None
+        if inverted_file is None and len(documents) > exact_limit:
+            inverted_file = _build_faiss(self.embeddings)
+        self._faiss = inverted_file
 
     def __len__(self) -> int:
         return len(self.documents)
@@ -107,27 +115,43 @@ class DocumentIndex:
     def is_exact(self) -> bool:
         return self._faiss is None
 
-    def search(self, query: FloatArray, count: int) -> list[Hit]:
+    def search(self, query: FloatArray, count: int, dates: DateRange = ALL_DATES) -> list[Hit]:
         """The ``count`` documents of highest cosine with ``query`` (float32 ``[D]``, any length), best first; ties by position.
+
+        Args:
+          query: of the index's encoder.
+          count: how many, if the index has as many of these dates.
+          dates: byline dates to search among.
 
         Raises:
           InputError: if the query has another width or ``count`` is not positive.
         """
-        return [Hit(rank, score, self.documents[number]) for rank, (number, score) in enumerate(self._nearest(query, count), 1)]
+        return [Hit(rank, score, self.documents[number]) for rank, (number, score) in enumerate(self._nearest(query, count, dates), 1)]
 
-    def search_url(self, url: str, count: int) -> list[Hit]:
+    def search_url(self, url: str, count: int, dates: DateRange = ALL_DATES) -> list[Hit]:
         """The documents most like the indexed document of ``url``, without that document.
 
         Raises:
           InputError: if no document has that URL.
         """
-        if url not in self._by_url:
-            raise InputError(
-                f"no document with the URL {url}", field="url", remedy="give the URL of an indexed document, or search by words"
-            )
-        own = self._by_url[url]
-        others = [(number, score) for number, score in self._nearest(self.embeddings[own], count + 1) if number != own]
+        own = self._number_of(url)
+        others = [(number, score) for number, score in self._nearest(self.embeddings[own], count + 1, dates) if number != own]
         return [Hit(rank, score, self.documents[number]) for rank, (number, score) in enumerate(others[:count], 1)]
+
+    def has(self, url: str) -> bool:
+        """Whether a document has that URL."""
+        return url in self._by_url
+
+    def dates_around(self, url: str, days: int) -> DateRange:
+        """The days at most ``days`` from the byline date of the indexed document of ``url``: where other reports of its event are.
+
+        Raises:
+          InputError: if no document has that URL, it has no date, or ``days`` is no number of days.
+        """
+        date = self.documents[self._number_of(url)].byline_date
+        if date is None:
+            raise InputError(f"{url} has no byline date", field="days", remedy="give since and until instead")
+        return DateRange.around(date, days)
 
     def save(self, folder: str) -> None:
         """Writes the index; ``index.json`` comes last, so that a folder with it is whole."""
@@ -155,6 +179,7 @@ class DocumentIndex:
             "documents": len(self),
             "dimensions": self.embeddings.shape[1],
             "search": "exact" if self.is_exact else "faiss-ivf",
+            "exact_limit": self._exact_limit,
             "encoder": self.encoder,
             "encoder_digest": self.encoder_digest,
             "version": __version__,
@@ -184,17 +209,23 @@ class DocumentIndex:
                 documents,
                 encoder=facts["encoder"],
                 encoder_digest=facts["encoder_digest"],
-                exact_limit=len(documents),  # the inverted file is read back below, not built again
+                exact_limit=facts.get("exact_limit", EXACT_LIMIT),  # indexes of before do not say
+                inverted_file=None if is_exact else _read_faiss(os.path.join(folder, FAISS_FILE), len(documents)),
             )
-            if not is_exact:
-                index._faiss = _read_faiss(os.path.join(folder, FAISS_FILE), len(index))
         except (OSError, ValueError, KeyError, TypeError, RuntimeError, pa.ArrowException) as error:
             if isinstance(error, InputError):
                 raise
             raise InputError(f"no readable index: {error}", path=folder, remedy=_REMEDY) from error
         return index
 
-    def _nearest(self, query: FloatArray, count: int) -> list[tuple[int, float]]:
+    def _number_of(self, url: str) -> int:
+        if url not in self._by_url:
+            raise InputError(
+                f"no document with the URL {url}", field="url", remedy="give the URL of an indexed document, or search by words"
+            )
+        return self._by_url[url]
+
+    def _nearest(self, query: FloatArray, count: int, dates: DateRange) -> list[tuple[int, float]]:
         query = np.asarray(query, np.float32).reshape(-1)
         if query.shape[0] != self.embeddings.shape[1]:
             raise InputError(
@@ -204,13 +235,23 @@ class DocumentIndex:
         if count < 1:
             raise InputError(f"got {count} results to return, expected at least 1", field="count", remedy="give a positive number")
         query = query / max(float(np.linalg.norm(query)), 1e-12)
-        count = min(count, len(self))
-        if self._faiss is not None:
-            scores, numbers = self._faiss.search(query[None], count)
-            return [(int(number), float(score)) for number, score in zip(numbers[0], scores[0], strict=True) if number >= 0]
-        scores = self.embeddings @ query
-        best = np.argsort(-scores, kind="stable")[:count]
-        return [(int(number), float(scores[number])) for number in best]
+        among = np.flatnonzero(dates.holds(self._days))
+        count = min(count, len(among))
+        if self._faiss is None or len(among) <= self._exact_limit:
+            # Few enough to compare them all, and none of them is missed in a list that the inverted file does not look into.
+            scores = (self.embeddings if len(among) == len(self) else self.embeddings[among]) @ query
+            best = np.argsort(-scores, kind="stable")[:count]
+            return [(int(among[place]), float(scores[place])) for place in best]
+        found, numbers = self._faiss.search(query[None], count, params=_only(among, self._faiss.nprobe))
+        return [(int(number), float(score)) for number, score in zip(numbers[0], found[0], strict=True) if number >= 0]
+
+
+def _only(numbers: npt.NDArray[np.intp], probes: int) -> Any:
+    """Faiss's parameters for a search among some rows."""
+    import faiss
+
+    parameters: Any = faiss.SearchParametersIVF  # its stubs do not know the arguments, which keep the selector alive
+    return parameters(sel=faiss.IDSelectorBatch(numbers), nprobe=probes)
 
 
 def _build_faiss(embeddings: FloatArray) -> Any:

@@ -3,18 +3,21 @@
 Example::
 
     newsembed search --index work/index "storm hits the coast"
-    newsembed search --index work/index https://example.org/2024/storm --count 5 --json
+    newsembed search --index work/index "storm hits the coast" --since 2024-01-01 --until 2024-01-31
+    newsembed search --index work/index https://example.org/2024/storm --days 2 --count 5 --json
 
 A query that is the URL of an indexed article finds articles like it, without itself and without loading a model. Words are embedded by the
 encoder that built the index, or by ``--model`` or ``--saved_model`` where that one has moved.
 """
 
 import argparse
+import datetime
 import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..tasks.errors import InputError
+from .dates import ALL_DATES, DateRange, add_date_arguments
 from .encoder import TextEncoder
 from .index import DocumentIndex, Hit
 from .specs import add_encoder_arguments, encoder_from_spec, encoder_spec
@@ -28,6 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("query", help="words, or the URL of an indexed article")
     parser.add_argument("--index", required=True, metavar="DIR", help="what newsembed index wrote")
     add_encoder_arguments(parser, required=False)
+    add_date_arguments(parser)
+    parser.add_argument("--days", type=int, metavar="N", help="with a URL: articles at most N days from that one's byline date only")
     parser.add_argument("--count", type=int, default=10, metavar="N", help="results to show (default: 10)")
     parser.add_argument("--json", action="store_true", help="print JSON, one array of results")
 
@@ -36,10 +41,12 @@ def run(args: argparse.Namespace) -> int:
     """Runs the command."""
     index = DocumentIndex.load(args.index)
     query = args.query.strip()
-    if is_url(query):
-        hits = index.search_url(query, args.count)
+    url = query if is_url(query) else ""
+    dates = date_range(index, url, args.since, args.until, args.days)
+    if url:
+        hits = index.search_url(url, args.count, dates)
     else:
-        hits = search_words(index, index_encoder(index, encoder_spec(args), max_length=args.max_length), query, args.count)
+        hits = search_words(index, index_encoder(index, encoder_spec(args), max_length=args.max_length), query, args.count, dates)
     if args.json:
         print(json.dumps([hit.to_dict() for hit in hits], ensure_ascii=False, indent=2))
     else:
@@ -54,15 +61,30 @@ def is_url(query: str) -> bool:
     return query.startswith(("http://", "https://")) and not any(map(str.isspace, query))
 
 
-def search_words(index: DocumentIndex, encoder: TextEncoder, words: str, count: int) -> list[Hit]:
-    """The documents most like ``words``.
+def date_range(index: DocumentIndex, url: str, since: datetime.date | None, until: datetime.date | None, days: int | None) -> DateRange:
+    """The byline dates that a query is restricted to: by their bounds, or by days around the indexed document of ``url`` ("" for words).
+
+    Raises:
+      InputError: if it has both, or days around words.
+    """
+    if days is None:
+        return DateRange(since, until)
+    if since or until:
+        raise InputError("given with since or until", field="days", remedy="give one or the other")
+    if not url:
+        raise InputError("days are counted from an article, and the query names none", field="days", remedy="give since and until")
+    return index.dates_around(url, days)
+
+
+def search_words(index: DocumentIndex, encoder: TextEncoder, words: str, count: int, dates: DateRange = ALL_DATES) -> list[Hit]:
+    """The documents of these dates most like ``words``.
 
     Raises:
       InputError: if there are no words.
     """
     if not words.strip():
         raise InputError("the query is empty", field="query", remedy="give words or the URL of an indexed article")
-    return index.search(encoder.encode([words], [""])[0], count)
+    return index.search(encoder.encode([words], [""])[0], count, dates)
 
 
 def index_encoder(index: DocumentIndex, spec: str | None = None, *, max_length: int | None = None) -> TextEncoder:

@@ -4,12 +4,13 @@ Example::
 
     newsembed serve --saved_model work/saved --index work/index --port 8000
     curl -s localhost:8000/embed -H 'content-type: application/json' -d '{"documents": [{"title": "Storm", "body": "It rained."}]}'
-    curl -s 'localhost:8000/search?q=storm+hits+coast&count=5'
+    curl -s 'localhost:8000/search?q=storm+hits+coast&count=5&since=2024-01-01'
 
 Routes: ``POST /embed``, ``GET`` and ``POST /search``, ``GET /healthz``, ``GET /`` (the page), ``GET /docs`` (the API).
 """
 
 import argparse
+import datetime
 import importlib.resources
 import threading
 from typing import Annotated, Any, Final
@@ -23,7 +24,7 @@ from .. import __version__
 from ..tasks.errors import InputError
 from .encoder import FloatArray, TextEncoder
 from .index import DocumentIndex, Hit
-from .search import index_encoder
+from .search import date_range, index_encoder
 from .specs import add_encoder_arguments, encoder_from_spec, encoder_spec
 
 MAX_BATCH: Final = 256
@@ -65,11 +66,17 @@ class EmbedResponse(BaseModel):
 
 
 class SearchRequest(BaseModel):
-    """The body of POST /search: words (``q``) or the URL of an indexed document, not both."""
+    """The body of POST /search: words (``q``) or the URL of an indexed document, not both; of which byline dates.
+
+    ``since`` and ``until`` are days, both included; ``days`` counts from the byline date of the document of ``url``, to both sides.
+    """
 
     model_config = ConfigDict(extra="forbid")
     q: _Text = ""
     url: _Text = ""
+    since: datetime.date | None = None
+    until: datetime.date | None = None
+    days: Annotated[int, Field(ge=0)] | None = None
     count: _Count = 10
 
     @model_validator(mode="after")
@@ -118,12 +125,13 @@ class Service:
         """
         if self.index is None:
             raise HTTPException(404, "this server has no index; start it with --index")
-        if not request.url.strip():
-            return self.index.search(self.embed([request.q], [""])[0], request.count)
-        try:
-            return self.index.search_url(request.url.strip(), request.count)
-        except InputError as error:
-            raise HTTPException(404, error.problem) from error
+        url = request.url.strip()
+        if url and not self.index.has(url):
+            raise HTTPException(404, f"no document with the URL {url}")
+        dates = date_range(self.index, url, request.since, request.until, request.days)
+        if url:
+            return self.index.search_url(url, request.count, dates)
+        return self.index.search(self.embed([request.q], [""])[0], request.count, dates)
 
     def health(self) -> dict[str, Any]:
         """JSON values of GET /healthz."""

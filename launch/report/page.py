@@ -1,6 +1,7 @@
 """The HTML page of a build: one file, no scripts, nothing fetched."""
 
 import html
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -8,11 +9,13 @@ from .samples import Rejected
 from .yields import Yields, top_reasons
 
 _SHOWN_PUBLISHERS = 40
+_SPARE_COLUMNS = 4
+_NUMBER = re.compile(r"-?[\d,]*\.?\d+(e[-+]\d+)?%?")
 _STYLE = """
 body{font:15px/1.45 system-ui,sans-serif;max-width:1080px;margin:2rem auto;padding:0 1rem;color:#1f2933}
 table{border-collapse:collapse;margin:.6rem 0;font-size:13px}td,th{padding:.25rem .6rem;border-bottom:1px solid #d9dee4;text-align:left;vertical-align:top}
 td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}h2{margin-top:2.2rem}details{margin:.3rem 0}svg{max-width:100%;height:auto}
-.ok{color:#227a3a}.miss{color:#b3261e;font-weight:600}.dim{color:#6b7885}
+.ok{color:#227a3a}.miss{color:#b3261e;font-weight:600}.dim{color:#6b7885}.wide{overflow-x:auto}a{color:#2f6fab}nav a{margin-right:1rem;white-space:nowrap}
 """
 
 
@@ -24,16 +27,24 @@ def render(
     yields: Yields | None = None,
 ) -> str:
     """The whole page as text."""
-    parts = [
-        f"<!doctype html><html lang=en><meta charset=utf-8><title>newsembed build</title><style>{_STYLE}</style><h1>newsembed build</h1>"
+    sections = [
+        ("Jobs", _jobs(report["jobs"])),
+        *((name.replace("_", " ").capitalize(), _value(section)) for name, section in report.items() if name != "jobs"),
+        *plots,
+        ("Clean articles by publisher", _yields(yields)),
+        ("Rejected and failed records, by reason", _rejected(rejected)),
+        (f"{len(triplets)} random triplets", _triplets(triplets)),
     ]
-    parts.append(_jobs(report["jobs"]))
-    for name, section in report.items():
-        if name != "jobs":
-            parts.append(f"<h2>{_text(name.replace('_', ' ').capitalize())}</h2>{_value(section)}")
-    parts += [f"<h2>{_text(title)}</h2>{svg}" for title, svg in plots]
-    parts += [_yields(yields), _rejected(rejected), _triplets(triplets), "</html>"]
-    return "\n".join(part for part in parts if part)
+    shown = [(f"part-{number}", _text(title), content) for number, (title, content) in enumerate(sections) if content]
+    links = "".join(f'<a href="#{place}">{title}</a> ' for place, title, _ in shown)
+    return "\n".join(
+        [
+            f"<!doctype html><html lang=en><meta charset=utf-8><title>newsembed build</title><style>{_STYLE}</style><h1>newsembed build</h1>",
+            f"<nav>{links}</nav>",
+            *(f'<h2 id="{place}">{title}</h2>{content}' for place, title, content in shown),
+            "</html>",
+        ]
+    )
 
 
 def _text(value: Any) -> str:
@@ -41,9 +52,12 @@ def _text(value: Any) -> str:
 
 
 def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f"<th>{_text(heading)}</th>" for heading in headings)
-    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<table><tr>{head}</tr>{body}</table>"
+    """A table that scrolls by itself where it is wider than the page; columns of numbers stand to the right."""
+    numeric = [all(_NUMBER.fullmatch(cell) for cell in column if cell) and any(column) for column in zip(*rows, strict=True)]
+    marks = [" class=n" if is_numeric else "" for is_numeric in numeric] or [""] * len(headings)
+    head = "".join(f"<th{mark}>{_text(heading)}</th>" for heading, mark in zip(headings, marks, strict=True))
+    body = "".join("<tr>" + "".join(f"<td{mark}>{cell}</td>" for cell, mark in zip(row, marks, strict=True)) + "</tr>" for row in rows)
+    return f"<div class=wide><table><tr>{head}</tr>{body}</table></div>"
 
 
 def _named(counts: Mapping[str, int]) -> str:
@@ -63,7 +77,7 @@ def _jobs(rows: Sequence[Mapping[str, Any]]) -> str:
         ]
         for row in rows
     ]
-    return "<h2>Jobs</h2>" + _table(["job", "in", "out", "rejected", "failed", "tallies", "seconds"], cells)
+    return _table(["job", "in", "out", "rejected", "failed", "tallies", "seconds"], cells)
 
 
 def _value(value: Any) -> str:
@@ -72,7 +86,11 @@ def _value(value: Any) -> str:
         return _table(["", ""], [[_text(name), _value(item)] for name, item in value.items()])
     if isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
         names = list(dict.fromkeys(name for item in value for name in item))
-        return _table(names, [[_value(item.get(name, "")) for name in names] for item in value])
+        rows = [names, *([_value(item.get(name, "")) for name in names] for item in value)]
+        if len(names) > len(value) + _SPARE_COLUMNS:  # few encoders by many scores: these go downwards
+            rows = [[_text(name), *cells] for name, *cells in zip(*rows, strict=True)]
+            return _table(rows[0], rows[1:])
+        return _table(names, rows[1:])
     if isinstance(value, bool):
         return "<span class=ok>met</span>" if value else "<span class=miss>missed</span>"
     return ", ".join(_value(item) for item in value) if isinstance(value, list) else _text(value)
@@ -100,7 +118,6 @@ def _yields(yields: Yields | None) -> str:
     left = len(yields.publishers) - len(rows)
     return "\n".join(
         [
-            "<h2>Clean articles by publisher</h2>",
             "<p class=dim>Yield: kept articles as a share of those that are no duplicates.</p>",
             *(["<h3>Yield dropped</h3>", _table(["publisher", "", "before", "now", "reason that grew", "p"], alarms)] if alarms else []),
             _table(["publisher", "in", "kept", "duplicates", "yield", "rejected"], rows),
@@ -111,8 +128,6 @@ def _yields(yields: Yields | None) -> str:
 
 def _rejected(groups: Sequence[Rejected]) -> str:
     """Samples behind each reason, with its count and its share of all records of the job that were turned down."""
-    if not groups:
-        return ""
     parts = []
     for group in groups:
         total = sum(other.count for other in groups if other.job == group.job)
@@ -125,7 +140,7 @@ def _rejected(groups: Sequence[Rejected]) -> str:
             )
             + "</details>"
         )
-    return "<h2>Rejected and failed records, by reason</h2>" + "".join(parts)
+    return "".join(parts)
 
 
 def _triplets(rows: Sequence[Mapping[str, Mapping[str, str]]]) -> str:
@@ -134,6 +149,4 @@ def _triplets(rows: Sequence[Mapping[str, Mapping[str, str]]]) -> str:
 
     if not rows:
         return ""
-    return f"<h2>{len(rows)} random triplets</h2>" + _table(
-        ["anchor", "positive", "negative"], [[cell(row[role]) for role in ("anchor", "positive", "negative")] for row in rows]
-    )
+    return _table(["anchor", "positive", "negative"], [[cell(row[role]) for role in ("anchor", "positive", "negative")] for row in rows])

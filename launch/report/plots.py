@@ -96,9 +96,9 @@ def _languages(output: str) -> str:
     if not languages:
         return ""
     figure, axes = make_axes(height=2.4)
-    axes.bar([name or "unknown" for name, _ in languages], [count for _, count in languages], color=BLUE)
-    axes.set_yscale("log")
-    axes.set_ylabel("articles (log)")
+    bars = axes.bar([name or "unknown" for name, _ in languages], [count for _, count in languages], color=BLUE)
+    axes.bar_label(bars, labels=[f"{count:,}" for _, count in languages], fontsize=7)
+    axes.set_ylabel("articles")
     return svg_of(figure)
 
 
@@ -109,6 +109,7 @@ def _day_gaps(output: str) -> str:
         return ""
     figure, axes = make_axes(columns=2)
     axes[0].hist(positive, bins=[-1.5, -0.5, 0.5, 1.5], color=BLUE, rwidth=0.9)
+    axes[0].set_xticks([-1, 0, 1])
     axes[0].set_xlabel("positive minus anchor (days)")
     axes[1].hist(negative, bins=60, color=RED)
     axes[1].set_xlabel("negative minus anchor (days)")

@@ -1,6 +1,7 @@
 """Reading articles, embedding them to files, the index and its search, by command and by function."""
 
 import argparse
+import dataclasses
 import datetime
 import hashlib
 import json
@@ -12,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from newsembed.serving import embed, index_command, search
 from newsembed.serving.articles import read_articles
+from newsembed.serving.dates import DateRange
 from newsembed.serving.encoder import load_encoder
 from newsembed.serving.index import DocumentIndex, IndexedDocument
 from newsembed.tasks.errors import InputError
@@ -112,6 +114,55 @@ def test_search_by_url_leaves_itself_out():
         index.search_url("https://a.example/99", 5)
 
 
+def dated(count):
+    """Documents a day apart from 2024-01-01 on; every fifth has no date."""
+    first = datetime.date(2024, 1, 1)
+    return [
+        dataclasses.replace(document, byline_date=None if number % 5 == 4 else first + datetime.timedelta(number))
+        for number, document in enumerate(documents(count))
+    ]
+
+
+BOUNDS = [
+    {"since": datetime.date(2024, 1, 11)},
+    {"until": datetime.date(2024, 1, 20)},
+    {"since": datetime.date(2024, 1, 11), "until": datetime.date(2024, 1, 20)},
+    {"since": datetime.date(2030, 1, 1)},
+]
+
+
+@pytest.mark.parametrize("bounds", BOUNDS)
+@pytest.mark.parametrize("exact_limit", [4, 1_000])
+def test_a_search_among_dates_is_the_search_of_those_documents_alone(bounds, exact_limit):
+    rows, listed, query = unit_rows(60), dated(60), unit_rows(1, seed=9)[0]
+    since, until = bounds.get("since", datetime.date.min), bounds.get("until", datetime.date.max)
+    inside = [number for number, document in enumerate(listed) if document.byline_date and since <= document.byline_date <= until]
+    index = DocumentIndex(rows, listed, exact_limit=exact_limit)
+    if not index.is_exact:
+        index._faiss.nprobe = index._faiss.nlist  # looks into every list, so that it misses nothing
+    hits = index.search(query, 7, DateRange(**bounds))
+    expected = sorted(inside, key=lambda number: -float(rows[number] @ query))[:7]
+    assert [hit.document for hit in hits] == [listed[number] for number in expected]
+
+
+def test_a_search_by_url_among_the_days_around_its_article():
+    index = DocumentIndex(unit_rows(60), dated(60))
+    url = "https://a.example/20"
+    hits = index.search_url(url, 50, index.dates_around(url, 3))
+    assert {hit.document.url for hit in hits} == {f"https://a.example/{number}" for number in (17, 18, 21, 22, 23)}
+    assert index.search_url(url, 50, index.dates_around(url, 0)) == []
+    with pytest.raises(InputError, match=r"/4 has no byline date"):
+        index.dates_around("https://a.example/4", 3)
+
+
+def test_date_ranges_that_are_none():
+    with pytest.raises(InputError, match="since"):
+        DateRange(datetime.date(2024, 1, 2), datetime.date(2024, 1, 1))
+    for days in (-1, 10**9):
+        with pytest.raises(InputError, match="days"):
+            DateRange.around(datetime.date(2024, 1, 2), days)
+
+
 def test_save_and_load(tmp_path):
     listed = [*documents(19), IndexedDocument("x", "", "", 'quote " tab \t é', datetime.date(2024, 2, 29))]  # fmt: skip
     index = DocumentIndex(unit_rows(20), listed, encoder="model:m", encoder_digest="d")
@@ -193,6 +244,15 @@ def test_index_and_search_commands(model_dir, articles, tmp_path, capsys):
     assert "d.example" in lines[0]
     assert "2024-03-01" in lines[0]
     assert "a.example" not in lines[0]
+    assert search.run(parse(search, "--index", output, "storm", "--since", "2024-02-01", "--json")) == 0
+    assert {hit["byline_date"][:7] for hit in json.loads(capsys.readouterr().out)} == {"2024-03"}
+    assert search.run(parse(search, "--index", output, "https://a.example/0", "--days", "5", "--json")) == 0
+    assert {hit["byline_date"] for hit in json.loads(capsys.readouterr().out)} <= {"2024-01-02", "2024-01-03", "2024-01-04"}
+    with pytest.raises(InputError, match="days are counted from an article"):
+        search.run(parse(search, "--index", output, "storm", "--days", "5"))
+    with pytest.raises(SystemExit):
+        parse(search, "--index", output, "storm", "--since", "1/2/24")
+    assert "expected a day as YYYY-MM-DD" in capsys.readouterr().err
 
 
 def test_a_query_needs_the_encoder_of_the_index(model_dir, tmp_path):

@@ -1,6 +1,7 @@
 """The routes: what they answer, and that every bad request gets a clear 4xx and never a 500."""
 
 import argparse
+import datetime
 import math
 
 import numpy as np
@@ -11,6 +12,7 @@ from newsembed.tasks.errors import InputError
 from starlette.testclient import TestClient
 
 TITLES = ["alpha", "beta", "gamma"]
+DAYS = ["2024-01-01", "2024-01-08", None]
 
 
 class Letters:
@@ -29,7 +31,10 @@ class Letters:
 
 @pytest.fixture
 def client():
-    documents = [IndexedDocument(f"{i}", f"https://a.example/{i}", "a.example", title) for i, title in enumerate(TITLES)]
+    documents = [
+        IndexedDocument(f"{i}", f"https://a.example/{i}", "a.example", title, DAYS[i] and datetime.date.fromisoformat(DAYS[i]))
+        for i, title in enumerate(TITLES)
+    ]
     index = DocumentIndex(Letters().encode(TITLES, [""] * 3), documents)
     with TestClient(server.create_app(server.Service(Letters(), index))) as client:
         yield client
@@ -84,6 +89,21 @@ def test_search_by_words(client):
         assert hits[0]["byline_date"] is None
 
 
+@pytest.mark.parametrize(
+    ("params", "expected"),
+    [
+        ({"q": "gamma", "since": "2024-01-03"}, ["beta"]),
+        ({"q": "gamma", "until": "2024-01-03"}, ["alpha"]),
+        ({"q": "gamma", "since": "2023-01-01", "until": "2024-12-31"}, ["alpha", "beta"]),
+        ({"url": "https://a.example/0", "days": 1}, []),
+        ({"url": "https://a.example/0", "days": 9}, ["beta"]),
+    ],
+)
+def test_search_among_dates(client, params, expected):
+    for reply in (client.get("/search", params=params), client.post("/search", json=params)):
+        assert [hit["title"] for hit in reply.json()["hits"]] == expected
+
+
 def test_search_by_url(client):
     hits = client.get("/search", params={"url": "https://a.example/0"}).json()["hits"]
     assert [hit["title"] for hit in hits] == ["gamma", "beta"]
@@ -94,7 +114,21 @@ def test_search_by_url(client):
 
 @pytest.mark.parametrize(
     "params",
-    [{}, {"q": " "}, {"q": "a", "url": "b"}, {"q": "a", "count": 0}, {"q": "a", "count": 101}, {"q": "a", "count": "x"}, {"query": "a"}],
+    [
+        {},
+        {"q": " "},
+        {"q": "a", "url": "b"},
+        {"q": "a", "count": 0},
+        {"q": "a", "count": 101},
+        {"q": "a", "count": "x"},
+        {"query": "a"},
+        {"q": "a", "since": "1/2/24"},
+        {"q": "a", "since": "2024-01-02", "until": "2024-01-01"},
+        {"q": "a", "days": 1},
+        {"url": "https://a.example/0", "days": -1},
+        {"url": "https://a.example/0", "days": 1, "since": "2024-01-02"},
+        {"url": "https://a.example/2", "days": 1},
+    ],
 )
 def test_bad_searches(client, params):
     assert client.get("/search", params=params).status_code == 422

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import types
 
 import jax
 import jax.numpy as jnp
@@ -29,10 +30,10 @@ def corpus(tmp_path_factory):
     return write_corpus(tmp_path_factory.mktemp("sharding") / "data")
 
 
-def one_step(task, corpus, devices, model_parallel, dropout=0.1, rows=8, **options):
+def one_step(task, corpus, devices, model_parallel, dropout=0.1, rows=8, shape=types.MappingProxyType({}), **options):
     partitioner = Partitioner(model_parallel=model_parallel)
     mesh = partitioner.make_mesh(jax.devices()[:devices])
-    model = NewsEncoder(dataclasses.replace(MODEL.config, dropout_rate=dropout))
+    model = NewsEncoder(dataclasses.replace(MODEL.config, dropout_rate=dropout, **shape))
     losses = TaskLosses(model, Losses(**options), np.arange(VOCAB_SIZE) >= 40)
     layout = plan_state(model, OPTIMIZER, partitioner, mesh, losses.initial_parameters())
     batch = next(GrainBatches(DataSet(task, "en"), BatchOptions(corpus, LENGTHS, rows, VOCAB_SIZE, NUM_TOPICS)))
@@ -78,6 +79,12 @@ CHUNKS = {
 def test_a_step_on_8_x_1_devices_equals_one_device(corpus, task):
     together, _ = one_step(task, corpus, 8, 1, 0.0, 16, **OPTIONS[task])
     assert_close(alone_without_dropout(task, corpus, tuple(OPTIONS[task].items())), together)
+
+
+def test_layers_in_a_loop_on_4_x_2_devices_equal_layers_one_by_one_on_one(corpus):
+    alone, _ = one_step(TaskName.TRIPLETS, corpus, 1, 1, shape={"num_layers": 3}, mlm_weight=0.1)
+    together, _ = one_step(TaskName.TRIPLETS, corpus, 8, 2, shape={"num_layers": 3, "scan_layers": True, "remat": "full"}, mlm_weight=0.1)
+    assert_close(alone, together)
 
 
 @pytest.mark.parametrize("task", list(OPTIONS))

@@ -1,0 +1,81 @@
+"""Which byline dates a search is restricted to: one event's articles lie within days of each other, and an archive holds many like events."""
+
+import argparse
+import dataclasses
+import datetime
+from collections.abc import Sequence
+from typing import Final, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from ..tasks.errors import InputError
+
+DayArray = npt.NDArray[np.datetime64]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DateRange:
+    """Byline dates from `since` to `until`, both included; None leaves that end open.
+
+    A document without a date is outside of every range that has an end.
+
+    Raises:
+      InputError: if `since` comes after `until`.
+    """
+
+    since: datetime.date | None = None
+    until: datetime.date | None = None
+
+    def __post_init__(self) -> None:
+        if self.since and self.until and self.since > self.until:
+            raise InputError(f"got {self.since}, after until = {self.until}", field="since", remedy="exchange the two")
+
+    @classmethod
+    def around(cls, date: datetime.date, days: int) -> Self:
+        """The days at most `days` before or after a date.
+
+        Raises:
+          InputError: if `days` is negative, or so large that a calendar does not have the range.
+        """
+        try:
+            if days >= 0:
+                return cls(date - datetime.timedelta(days), date + datetime.timedelta(days))
+        except OverflowError:
+            pass
+        raise InputError(f"got {days} around {date}, expected a number of days from 0 within the calendar", field="days")
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether it has an end at all."""
+        return bool(self.since or self.until)
+
+    def holds(self, days: DayArray) -> npt.NDArray[np.bool_]:
+        """Of each day, datetime64[D] (NaT: none), whether it is in the range."""
+        inside = ~np.isnat(days) if self.is_bounded else np.ones(days.shape, np.bool_)
+        if self.since:
+            inside &= days >= np.datetime64(self.since)
+        if self.until:
+            inside &= days <= np.datetime64(self.until)
+        return inside
+
+
+ALL_DATES: Final = DateRange()
+
+
+def as_days(dates: Sequence[datetime.date | None]) -> DayArray:
+    """datetime64[D], NaT for None."""
+    return np.array(dates, "datetime64[D]")
+
+
+def add_date_arguments(parser: argparse.ArgumentParser) -> None:
+    """``--since`` and ``--until``."""
+    parser.add_argument("--since", type=_day, metavar="YYYY-MM-DD", help="articles of this day and later only")
+    parser.add_argument("--until", type=_day, metavar="YYYY-MM-DD", help="articles of this day and earlier only")
+
+
+def _day(text: str) -> datetime.date:
+    try:
+        return datetime.date.fromisoformat(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"got {text!r}, expected a day as YYYY-MM-DD") from error
