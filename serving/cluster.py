@@ -11,7 +11,7 @@ columns group, size, doc_id, date, publisher, title, url, with the largest group
 import argparse
 
 from ..tasks.errors import InputError
-from .groups import IntArray, agglomerative, components, pairs_above, within_days, write_groups
+from .groups import IntArray, agglomerative, components, pairs_above, pairs_within_days, write_groups
 from .index import DocumentIndex
 
 
@@ -50,5 +50,7 @@ def cluster(index: DocumentIndex, method: str, threshold: float, max_day_gap: in
         if max_day_gap is not None:
             raise InputError("average linkage does not look at dates", field="--max_day_gap", remedy="use --method graph, or leave it out")
         return agglomerative(index.embeddings, threshold)
-    pairs = pairs_above(index.embeddings, threshold)
-    return components(len(index), pairs if max_day_gap is None else within_days(pairs, index.documents, max_day_gap))
+    if max_day_gap is None:
+        return components(len(index), pairs_above(index.embeddings, threshold))
+    dates = [document.byline_date for document in index.documents]
+    return components(len(index), pairs_within_days(index.embeddings, dates, threshold, max_day_gap))

@@ -8,10 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..tasks.errors import InputError
+from .dates import as_days
 from .encoder import FloatArray
 from .index import IndexedDocument
 
 _BLOCK: Final = 2048  # rows of the similarity matrix in memory: 2048 x 100 000 floats are 800 MB at most
+_MOST_DAYS: Final = 3_652_059  # from the first to the last date that there is
 AGGLOMERATIVE_LIMIT: Final = 20_000  # the distance matrix of more documents exceeds 3 GB
 
 IntArray = npt.NDArray[np.int64]
@@ -38,15 +40,37 @@ def pairs_above(embeddings: FloatArray, threshold: float) -> Iterator[tuple[IntA
         yield first + start, second + start, block[first, second]
 
 
-def within_days(
-    pairs: Iterable[tuple[IntArray, IntArray, FloatArray]], documents: Sequence[IndexedDocument], days: int
+def pairs_within_days(
+    embeddings: FloatArray, dates: Sequence[datetime.date | None], threshold: float, days: int
 ) -> Iterator[tuple[IntArray, IntArray, FloatArray]]:
-    """Keeps the pairs whose byline dates are at most ``days`` apart; a pair with an unknown date is dropped."""
-    known = np.array([document.byline_date is not None for document in documents])
-    ordinals = np.array([(document.byline_date or datetime.date.min).toordinal() for document in documents])
-    for first, second, cosine in pairs:
-        kept = known[first] & known[second] & (np.abs(ordinals[first] - ordinals[second]) <= days)
-        yield first[kept], second[kept], cosine[kept]
+    """Those of :func:`pairs_above` whose byline dates are at most ``days`` apart; a document without a date is in none.
+
+    Only documents of near days are compared, so that an archive of many years takes time in proportion to its length, not to its square.
+
+    Args:
+      embeddings: unit rows ``[N, D]``.
+      dates: of each row.
+      threshold: in (-1, 1].
+      days: from 0.
+
+    Raises:
+      InputError: if the threshold or the number of days is out of range.
+    """
+    check_threshold(threshold)
+    if not 0 <= days <= _MOST_DAYS:
+        raise InputError(f"got {days} days, expected 0 to {_MOST_DAYS}", field="--max_day_gap", remedy="try 3")
+    unsorted = as_days(dates)
+    order = np.argsort(unsorted, kind="stable")[: len(unsorted) - np.isnat(unsorted).sum()]  # those without a date come last
+    sorted_days, rows = unsorted[order], embeddings[order]
+    ends = np.searchsorted(sorted_days, sorted_days + np.timedelta64(days, "D"), side="right")
+    for start in range(0, len(rows), _BLOCK):
+        stop = min(start + _BLOCK, len(rows))
+        block = rows[start:stop] @ rows[start : ends[stop - 1]].T
+        first, second = np.nonzero(block >= threshold)
+        near = (first < second) & (second + start < ends[first + start])
+        first, second = first[near], second[near]
+        ours, theirs = order[first + start], order[second + start]
+        yield np.minimum(ours, theirs), np.maximum(ours, theirs), block[first, second]
 
 
 def components(count: int, pairs: Iterable[tuple[IntArray, IntArray, FloatArray]]) -> IntArray:

@@ -33,7 +33,7 @@ PARTS: Final[Mapping[str, Part]] = {
     ),
     "attention": Part(
         "Attention by part of speech",
-        "The attention that words get in the last layer from what the embedding is read from ([CLS], or the mean of all tokens), a mean over heads and "
+        "The attention that words get in the last layer from what the embedding is read from ([CLS], or all tokens as they are pooled), a mean over heads and "
         "articles; the parts add up to 1. Ratio: attention over share of tokens; 1 is an even spread. All layers: the mean over layers.",
     ),
     "redundancy": Part(

@@ -44,6 +44,33 @@ def test_pairs_are_all_pairs(degrees, angle, block):
     assert all(abs(similarities[i, j] - value) < 1e-6 for i, j, value in found)
 
 
+@given(
+    st.lists(st.tuples(st.integers(0, 359), st.none() | st.integers(1, 31)), min_size=1, max_size=30),
+    st.integers(1, 170),
+    st.integers(0, 31),
+    st.sampled_from([1, 3, 2048]),
+)
+def test_pairs_within_days_are_those_of_all_pairs(articles, angle, days, block):
+    rows, threshold = circle(*(degrees for degrees, _ in articles)), cosine(angle + 0.5)
+    dates = [day and datetime.date(2024, 1, day) for _, day in articles]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(groups, "_BLOCK", block)
+        found = [
+            pair
+            for block in groups.pairs_within_days(rows, dates, threshold, days)
+            for pair in zip(*(part.tolist() for part in block), strict=True)
+        ]
+    expected = {
+        (i, j)
+        for block in groups.pairs_above(rows, threshold)
+        for i, j in zip(block[0].tolist(), block[1].tolist(), strict=True)
+        if dates[i] and dates[j] and abs((dates[i] - dates[j]).days) <= days
+    }
+    assert {pair[:2] for pair in found} == expected
+    assert len(found) == len(expected)
+    assert all(abs(rows[i] @ rows[j] - value) < 1e-6 for i, j, value in found)
+
+
 def test_a_chain_is_one_component_but_not_one_average_group():
     index = index_of([0, 20, 40, 60, 180])
     threshold = cosine(25)
@@ -67,6 +94,8 @@ def test_days_keep_articles_apart():
     assert cluster.cluster(index, "graph", 0.9, 3).tolist() == [0, 0, 1, 2]
     with pytest.raises(InputError, match="does not look at dates"):
         cluster.cluster(index, "average", 0.9, 3)
+    with pytest.raises(InputError, match="got -1 days"):
+        cluster.cluster(index, "graph", 0.9, -1)
 
 
 @pytest.mark.parametrize("threshold", [-1, 1.5, float("nan")])
