@@ -235,23 +235,26 @@ class DocumentIndex:
         if count < 1:
             raise InputError(f"got {count} results to return, expected at least 1", field="count", remedy="give a positive number")
         query = query / max(float(np.linalg.norm(query)), 1e-12)
-        among = np.flatnonzero(dates.holds(self._days))
-        count = min(count, len(among))
-        if self._faiss is None or len(among) <= self._exact_limit:
-            # Few enough to compare them all, and none of them is missed in a list that the inverted file does not look into.
-            scores = (self.embeddings if len(among) == len(self) else self.embeddings[among]) @ query
-            best = np.argsort(-scores, kind="stable")[:count]
-            return [(int(among[place]), float(scores[place])) for place in best]
-        found, numbers = self._faiss.search(query[None], count, params=_only(among, self._faiss.nprobe))
-        return [(int(number), float(score)) for number, score in zip(numbers[0], found[0], strict=True) if number >= 0]
+        inside = dates.holds(self._days)
+        among = np.count_nonzero(inside)
+        count = min(count, among)
+        if self._faiss is not None and among > self._exact_limit:
+            chosen = _only(inside, self._faiss.nprobe) if dates.is_bounded else None
+            found, numbers = self._faiss.search(query[None], count, params=chosen)
+            return [(int(number), float(score)) for number, score in zip(numbers[0], found[0], strict=True) if number >= 0]
+        # Few enough to compare them all, and none of them is missed in a list that the inverted file does not look into.
+        rows = np.flatnonzero(inside)
+        scores = (self.embeddings[rows] if among < len(self) else self.embeddings) @ query
+        best = np.argsort(-scores, kind="stable")[:count]
+        return [(int(rows[place]), float(scores[place])) for place in best]
 
 
-def _only(numbers: npt.NDArray[np.intp], probes: int) -> Any:
+def _only(inside: npt.NDArray[np.bool_], probes: int) -> Any:
     """Faiss's parameters for a search among some rows."""
     import faiss
 
     parameters: Any = faiss.SearchParametersIVF  # its stubs do not know the arguments, which keep the selector alive
-    return parameters(sel=faiss.IDSelectorBatch(numbers), nprobe=probes)
+    return parameters(sel=faiss.IDSelectorBitmap(np.packbits(inside, bitorder="little")), nprobe=probes)
 
 
 def _build_faiss(embeddings: FloatArray) -> Any:
