@@ -236,7 +236,7 @@ class DocumentIndex:
             raise InputError(f"got {count} results to return, expected at least 1", field="count", remedy="give a positive number")
         query = query / max(float(np.linalg.norm(query)), 1e-12)
         inside = dates.holds(self._days)
-        among = np.count_nonzero(inside)
+        among = int(np.count_nonzero(inside))
         count = min(count, among)
         if self._faiss is not None and among > self._exact_limit:
             chosen = _only(inside, self._faiss.nprobe) if dates.is_bounded else None
@@ -253,8 +253,9 @@ def _only(inside: npt.NDArray[np.bool_], probes: int) -> Any:
     """Faiss's parameters for a search among some rows."""
     import faiss
 
-    parameters: Any = faiss.SearchParametersIVF  # its stubs do not know the arguments, which keep the selector alive
-    return parameters(sel=faiss.IDSelectorBitmap(np.packbits(inside, bitorder="little")), nprobe=probes)
+    library: Any = faiss  # its stubs do not know these arguments, which keep the bitmap alive
+    bitmap = library.IDSelectorBitmap(np.packbits(inside, bitorder="little"))
+    return library.SearchParametersIVF(sel=bitmap, nprobe=probes)
 
 
 def _build_faiss(embeddings: FloatArray) -> Any:
