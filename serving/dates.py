@@ -38,12 +38,13 @@ class DateRange:
         Raises:
           InputError: if `days` is negative, or so large that a calendar does not have the range.
         """
+        problem = InputError(f"got {days} around {date}, expected a number of days from 0 within the calendar", field="days")
+        if days < 0:
+            raise problem
         try:
-            if days >= 0:
-                return cls(date - datetime.timedelta(days), date + datetime.timedelta(days))
-        except OverflowError:
-            pass
-        raise InputError(f"got {days} around {date}, expected a number of days from 0 within the calendar", field="days")
+            return cls(date - datetime.timedelta(days), date + datetime.timedelta(days))
+        except OverflowError as error:
+            raise problem from error
 
     @property
     def is_bounded(self) -> bool:

@@ -86,11 +86,11 @@ def _value(value: Any) -> str:
         return _table(["", ""], [[_text(name), _value(item)] for name, item in value.items()])
     if isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
         names = list(dict.fromkeys(name for item in value for name in item))
-        rows = [names, *([_value(item.get(name, "")) for name in names] for item in value)]
         if len(names) > len(value) + _SPARE_COLUMNS:  # few encoders by many scores: these go downwards
-            rows = [[_text(name), *cells] for name, *cells in zip(*rows, strict=True)]
-            return _table(rows[0], rows[1:])
-        return _table(names, rows[1:])
+            first, *others = names
+            headings = [first, *(str(item.get(first, "")) for item in value)]
+            return _table(headings, [[_text(name), *(_value(item.get(name, "")) for item in value)] for name in others])
+        return _table(names, [[_value(item.get(name, "")) for name in names] for item in value])
     if isinstance(value, bool):
         return "<span class=ok>met</span>" if value else "<span class=miss>missed</span>"
     return ", ".join(_value(item) for item in value) if isinstance(value, list) else _text(value)

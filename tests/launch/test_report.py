@@ -11,6 +11,7 @@ from newsembed.beam_pipelines.records import Article, DeadLetter, Triplet
 from newsembed.launch.demo import checks
 from newsembed.launch.progress import print_rows
 from newsembed.launch.report import samples, write_report
+from newsembed.launch.report.page import render
 
 ROWS = [
     {
@@ -83,6 +84,14 @@ def test_report_holds_every_number_and_stands_alone(work):
     assert "&lt;script&gt;alert(1)" in page
     assert "100 random triplets" in page
     assert "Title &lt;" in page
+
+
+def test_many_scores_of_few_encoders_go_downwards():
+    scores = {f"score {number}": number / 8 for number in range(6)}
+    page = render({"jobs": [], "encoders": [{"encoder": "ours & co", **scores}]}, [], [], [])
+    assert "<th>encoder</th><th class=n>ours &amp; co</th>" in page
+    assert "<tr><td>score 1</td><td class=n>0.125</td></tr>" in page
+    assert '<a href="#part-1">Encoders</a>' in page
 
 
 def test_samples_are_capped_and_repeat(work):
