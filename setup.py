@@ -86,7 +86,7 @@ setup(
         "newsembed": ["gin/*/*.gin", "py.typed"],
         "newsembed.beam_pipelines": ["*.json", "*/*.json", "*.txt", "*/*.txt"],
         "newsembed.launch": ["*/*.html", "*/*.json", "*/*.txt"],
-        "newsembed.serving": ["*.html", "*/*.html"],
+        "newsembed.serving": ["*.html", "*/*.html", "*.txt"],
         "newsembed.evaluation": ["*.json", "*/*.json"],
     },
     cmdclass={"build_py": BuildWithoutSetup},

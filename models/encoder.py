@@ -26,8 +26,9 @@ from .blocks import (
     run_blocks_observed,
 )
 from .encoder_config import EncoderConfig
+from .pooling import piece_starts, term_weights
 
-__all__ = ["PAD_ID", "EncoderConfig", "NewsEncoder", "piece_starts"]
+__all__ = ["PAD_ID", "EncoderConfig", "NewsEncoder"]
 
 _EMBEDDING_NORM_FLOOR: Final = 1e-12
 
@@ -203,7 +204,7 @@ class NewsEncoder(nn.Module):
         if self.config.pooling == "cls":
             same *= piece_starts(segment_ids).astype(jnp.float32)[:, None, :]
         elif self.config.pooling == "weighted":
-            same *= self._piece_weights(tokens)[:, None, :]
+            same *= self._token_weights(tokens, segment_ids)[:, None, :]
         return jnp.einsum("blk,bkh->blh", same / jnp.sum(same, axis=-1, keepdims=True), hidden.astype(jnp.float32))
 
     def pool(self, hidden: jax.Array, tokens: jax.Array) -> jax.Array:
@@ -218,16 +219,11 @@ class NewsEncoder(nn.Module):
             return jnp.zeros(tokens.shape, jnp.float32).at[:, 0].set(1.0)
         weights = (tokens != PAD_ID).astype(jnp.float32)
         if self.config.pooling == "weighted":
-            weights *= self._piece_weights(tokens)
+            weights *= self._token_weights(tokens, weights)
         total = jnp.sum(weights, axis=1, keepdims=True)
         return weights / jnp.where(total > 0, total, 1.0)
 
-    def _piece_weights(self, tokens: jax.Array) -> jax.Array:
-        """Of every token the weight of its word piece, float32, positive."""
-        return jnp.exp(self.pooling_logits[tokens])
-
-
-def piece_starts(segment_ids: jax.Array) -> jax.Array:
-    """Where a piece of a packed row begins, bool [B, L]; padding counts as a piece."""
-    before = jnp.pad(segment_ids[:, :-1], ((0, 0), (1, 0)), constant_values=-1)
-    return segment_ids != before
+    def _token_weights(self, tokens: jax.Array, segment_ids: jax.Array) -> jax.Array:
+        """How much every token counts in its text's weighted mean, float32 [B, L], positive."""
+        config, weights = self.config, jnp.exp(self.pooling_logits[tokens])
+        return weights * term_weights(tokens, segment_ids, lead_length=config.lead_length, sublinear=config.sublinear)

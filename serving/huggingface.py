@@ -1,19 +1,23 @@
 """Writes a trained model as a Hugging Face folder, for `transformers` and `sentence_transformers`.
 
 The folder holds what ``SentenceTransformer(folder)`` reads: the encoder without heads (config.json, model.safetensors), its tokenizer, and the
-modules Transformer, WordWeights (of weighted pooling), Pooling, Dense (our embedding head) and Normalize. ``encode(text)`` then gives the embedding of a document whose body
-is the text and whose title is empty.
+modules Transformer, WordWeights (of weighted pooling), Pooling, Dense (our embedding head) and Normalize. ``encode(text)`` then gives the
+embedding of a document whose body is the text and whose title is empty. Where place and copies of a token count, too, no module of the library
+does it: TextWeights stands for WordWeights, its code lies in the folder, and the library runs it with ``trust_remote_code=True``.
 """
 
+import dataclasses
 import json
 import os
 import shutil
 from collections.abc import Sequence
+from importlib import resources
 from typing import Any, Final
 
 import numpy as np
 
 from .. import __version__
+from ..models.encoder_config import EncoderConfig
 from ..models.huggingface import UnsupportedModelError, huggingface_config, write_params
 from ..tasks.errors import InputError
 from ..tasks.features import CLS_ID, SEP_ID, SPECIAL_TOKENS
@@ -21,6 +25,7 @@ from ..tasks.vocabulary import MAX_BYTES_PER_WORD, Vocabulary
 from .checkpoint import MODEL_FILE, SAFETENSORS_FILE, VOCABULARY_FILE, Model
 
 _SENTENCE_MODULES: Final = "sentence_transformers.models"
+_OWN_MODULE: Final = "text_weights"  # the file, TextWeights in it
 _POOLING_MODES: Final = ("cls_token", "mean_tokens", "max_tokens", "mean_sqrt_len_tokens")
 _SPECIAL_NAMES: Final = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
 _CONTROLS: Final = "[\u0001-\u0008\u000e-\u001f\u007f-\u009f]"
@@ -50,13 +55,13 @@ def write_huggingface(model: Model, output: str) -> None:
     """
     from safetensors.numpy import save_file
 
-    config = model.config
+    config, params = _with_positions(model)
     try:
         values = huggingface_config(config)
     except UnsupportedModelError as error:
         path = os.path.join(model.folder, MODEL_FILE)
         raise InputError(error.problem, path=path, field=error.field, remedy="Export it as savedmodel or safetensors.") from error
-    arrays = write_params(values, config, model.params)
+    arrays = write_params(values, config, params)
     if values["model_type"] != "modernbert":
         # These classes have a pooler, which no module of ours reads; absent, it would be drawn at random at every loading.
         hidden = config.hidden_size
@@ -68,26 +73,31 @@ def write_huggingface(model: Model, output: str) -> None:
     _write_sentence_modules(model, output)
 
 
+def _with_positions(model: Model) -> tuple[EncoderConfig, dict[str, Any]]:
+    """The model as a class of `transformers` has it: without layers no positions are the same as positions that are all 0."""
+    config, params = model.config, dict(model.params)
+    if config.num_layers == 0 and config.positions == "rotary":
+        config = dataclasses.replace(config, positions="learned")
+        params["position_embedding"] = np.zeros((config.max_length, config.hidden_size), np.float32)
+    return config, params
+
+
 def _write_sentence_modules(model: Model, output: str) -> None:
     from safetensors.numpy import save_file
 
     config = model.config
-    kinds = ["Transformer", *(["WordWeights"] if config.pooling == "weighted" else []), "Pooling", "Dense", "Normalize"]
+    weighing = _weighing_module(config)
+    kinds = ["Transformer", *([weighing] if weighing else []), "Pooling", "Dense", "Normalize"]
     folders = {kind: f"{number}_{kind}" if number else "" for number, kind in enumerate(kinds)}
     modules = [
-        {"idx": number, "name": str(number), "path": path, "type": f"{_SENTENCE_MODULES}.{name}"}
+        {"idx": number, "name": str(number), "path": path, "type": f"{_OWN_MODULE if name == 'TextWeights' else _SENTENCE_MODULES}.{name}"}
         for number, (name, path) in enumerate(folders.items())
     ]
     _write_json(output, "modules.json", modules)
     _write_json(output, "sentence_bert_config.json", {"max_seq_length": model.text_length, "do_lower_case": False})
     _write_json(output, "config_sentence_transformers.json", {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"})
-    if config.pooling == "weighted":
-        pieces = Vocabulary.load(model.vocabulary_path).pieces
-        weights = np.exp(np.asarray(model.params["pooling_logits"], np.float32))
-        values = {"vocab": pieces, "word_weights": dict(zip(pieces, weights.tolist(), strict=True)), "unknown_word_weight": 1.0}
-        _write_json(os.path.join(output, folders["WordWeights"]), "config.json", values)
-        column = {"emb_layer.weight": weights[:, None]}
-        save_file(column, os.path.join(output, folders["WordWeights"], SAFETENSORS_FILE), {"format": "pt"})
+    if weighing:
+        _write_weights(model, weighing, output, os.path.join(output, folders[weighing]))
     chosen = "cls_token" if config.pooling == "cls" else "mean_tokens"
     pooling = {"word_embedding_dimension": config.hidden_size} | {f"pooling_mode_{mode}": mode == chosen for mode in _POOLING_MODES}
     _write_json(os.path.join(output, folders["Pooling"]), "config.json", pooling)
@@ -102,6 +112,31 @@ def _write_sentence_modules(model: Model, output: str) -> None:
     arrays = {"linear.weight": np.ascontiguousarray(head["kernel"].T), "linear.bias": head["bias"]}
     save_file(arrays, os.path.join(output, folders["Dense"], SAFETENSORS_FILE), {"format": "pt"})
     os.makedirs(os.path.join(output, folders["Normalize"]))
+
+
+def _weighing_module(config: EncoderConfig) -> str | None:
+    """The module that multiplies tokens by their weights, None if they have none."""
+    if config.pooling != "weighted":
+        return None
+    return "TextWeights" if config.lead_length or config.sublinear else "WordWeights"
+
+
+def _write_weights(model: Model, kind: str, output: str, folder: str) -> None:
+    from safetensors.numpy import save_file
+
+    weights = np.exp(np.asarray(model.params["pooling_logits"], np.float32))
+    if kind == "WordWeights":
+        pieces = Vocabulary.load(model.vocabulary_path).pieces
+        values = {"vocab": pieces, "word_weights": dict(zip(pieces, weights.tolist(), strict=True)), "unknown_word_weight": 1.0}
+        arrays = {"emb_layer.weight": weights[:, None]}
+    else:
+        values = {"lead_length": model.config.lead_length, "sublinear": model.config.sublinear}
+        arrays = {"weights": weights}
+        source = resources.files(__package__).joinpath(f"{_OWN_MODULE}.py.txt").read_text(encoding="utf-8")
+        with open(os.path.join(output, f"{_OWN_MODULE}.py"), "w", encoding="utf-8") as file:
+            file.write(source)
+    _write_json(folder, "config.json", values)
+    save_file(arrays, os.path.join(folder, SAFETENSORS_FILE), {"format": "pt"})
 
 
 def _write_tokenizer(model: Model, output: str) -> None:

@@ -39,7 +39,17 @@ _DTYPES: Final[Mapping[str, Any]] = {
 # The special tokens' names in vocabularies that are not WordPiece, in our order.
 _OTHER_SPECIALS: Final = ("<pad>", "<unk>", "<s>", "</s>", "<mask>")
 _HEADS: Final = ("pooling_logits", "embedding_head", "topic_head", "mlm_transform", "mlm_norm", "mlm_bias")
-_BODY_FIELDS: Final = ("dtype", "dropout_rate", "embedding_init", "embedding_size", "num_topics", "pooling", *EXECUTION_OPTIONS)
+_BODY_FIELDS: Final = (
+    "dtype",
+    "dropout_rate",
+    "embedding_init",
+    "embedding_size",
+    "num_topics",
+    "pooling",
+    "lead_length",
+    "sublinear",
+    *EXECUTION_OPTIONS,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +87,7 @@ def is_huggingface(folder: str) -> bool:
 def read_huggingface(folder: str, *, num_topics: int = 600, max_length: int | None = None) -> HuggingFaceModel:
     """Reads the encoder of a folder that `transformers` or `sentence_transformers` saved.
 
-    Of a sentence-transformers folder, WordWeights, the pooling and one Dense module of linear activation become what reads the top vectors.
+    Of a sentence-transformers folder, WordWeights (or our TextWeights), the pooling and one Dense module of linear activation become what reads the top vectors.
 
     Args:
       folder: with config.json, model.safetensors (or its shards and index) and vocab.txt or tokenizer.json.
@@ -108,7 +118,7 @@ def read_huggingface(folder: str, *, num_topics: int = 600, max_length: int | No
         if "position_embedding" in params:
             params["position_embedding"] = params["position_embedding"][:max_length]
     if weights_folder is not None:
-        params["pooling_logits"] = _read_word_weights(weights_folder, config)
+        config, params["pooling_logits"] = _read_weighing(weights_folder, config)
     order, vocabulary, differences = _read_vocabulary(folder, config.vocab_size)
     params = reorder_tokens(params, order)
     if head is not None:
@@ -311,7 +321,7 @@ def _tokenizer_differences(folder: str) -> list[str]:
 
 
 def _sentence_modules(folder: str) -> tuple[str, str | None, str | None]:
-    """Pooling and the folders of the WordWeights and Dense modules, as modules.json says; "cls" and None without one."""
+    """Pooling and the folders of the WordWeights (or TextWeights) and Dense modules, as modules.json says; "cls" and None without one."""
     path = os.path.join(folder, _MODULES_FILE)
     if not os.path.exists(path):
         return "cls", None, None
@@ -320,17 +330,19 @@ def _sentence_modules(folder: str) -> tuple[str, str | None, str | None]:
     pooling, weights, dense = "cls", None, None
     for module in modules:
         kind, place = module["type"].rpartition(".")[2], os.path.join(folder, module["path"])
-        if kind == "WordWeights":
+        if kind in ("WordWeights", "TextWeights"):
             weights = place
         elif kind == "Pooling":
             pooling = _pooling(os.path.join(place, CONFIG_FILE))
         elif kind == "Dense" and dense is None:
             dense = place
         elif kind not in ("Transformer", "Normalize"):
-            remedy = "newsembed has Transformer, WordWeights, Pooling, Dense and Normalize."
+            remedy = "newsembed has Transformer, WordWeights, TextWeights, Pooling, Dense and Normalize."
             raise InputError(f"got the module {kind}, which NewsEncoder lacks", path=path, remedy=remedy)
     if weights is not None and pooling != "mean":
-        raise InputError(f"got WordWeights with {pooling} pooling, expected mean", path=path, remedy="NewsEncoder weights the mean alone.")
+        raise InputError(
+            f"got weights of tokens with {pooling} pooling, expected mean", path=path, remedy="NewsEncoder weights the mean alone."
+        )
     return pooling if weights is None else "weighted", weights, dense
 
 
@@ -345,14 +357,24 @@ def _pooling(path: str) -> str:
     return names[modes.pop()]
 
 
-def _read_word_weights(folder: str, config: EncoderConfig) -> npt.NDArray[np.float32]:
-    """`pooling_logits` [V], tokens in the file's order."""
-    path = os.path.join(folder, WEIGHTS_FILE)
-    weights = np.asarray(_read_safetensors(path)["emb_layer.weight"], np.float32)
-    if weights.shape != (config.vocab_size, 1) or not np.all(weights > 0):
-        problem = f"got shape {list(weights.shape)}, the smallest {weights.min()}"
-        raise InputError(f"{problem}; expected [{config.vocab_size}, 1], all positive", path=path, field="emb_layer.weight")
-    return np.log(weights[:, 0])
+def _read_weighing(folder: str, config: EncoderConfig) -> tuple[EncoderConfig, npt.NDArray[np.float32]]:
+    """The config with what TextWeights adds to it, and `pooling_logits` [V], tokens in the file's order."""
+    arrays, path = _read_safetensors(os.path.join(folder, WEIGHTS_FILE)), os.path.join(folder, CONFIG_FILE)
+    name = "weights" if "weights" in arrays else "emb_layer.weight"
+    if name not in arrays:
+        raise InputError("there is no such array", path=os.path.join(folder, WEIGHTS_FILE), field=name, remedy="Save the model again.")
+    if name == "weights":
+        values = _read_json(path)
+        try:
+            config = dataclasses.replace(config, lead_length=values.get("lead_length", 0), sublinear=values.get("sublinear", False))
+        except ValueError as error:
+            raise InputError(str(error), path=path, remedy="Export the folder again.") from error
+    weights = np.asarray(arrays[name], np.float32)
+    expected = (config.vocab_size,) if name == "weights" else (config.vocab_size, 1)
+    if weights.shape != expected or not np.all(weights > 0):
+        problem = f"got shape {list(weights.shape)}, the smallest {weights.min()}; expected {list(expected)}, all positive"
+        raise InputError(problem, path=os.path.join(folder, WEIGHTS_FILE), field=name)
+    return config, np.log(weights.reshape(-1))
 
 
 def _read_dense(folder: str) -> dict[str, npt.NDArray[np.float32]]:

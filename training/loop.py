@@ -26,6 +26,7 @@ from .checkpoints import Checkpoints, Keeping, Start, start_state
 from .costs import peak_flops, step_flops
 from .guards import Guards, Watch
 from .held_out import Evaluation, HeldOut
+from .latent_semantics import start_table
 from .metrics import Means, MetricWriter, Progress, StepCost, count_tokens, peak_device_bytes
 from .mixture import SMOOTHING, Draw, MixtureBatches, select_sets, smoothed_weights
 from .model_files import VocabularyFile, read_vocabulary, write_model_files
@@ -85,6 +86,7 @@ def train(
     log_period: int = 10,
     peak_flops_per_device: float | None = None,
     whitening_rows: int = 0,
+    latent_semantics: bool = False,
     seed: int = 0,
 ) -> TrainResult:
     """Trains until `train_steps` steps are done, from wherever the model folder stands (see `checkpoints.start_state`).
@@ -124,6 +126,7 @@ def train(
       whitening_rows: rows from which the weights of weighted pooling (`piece_weights`) and the embedding head (`whitening`) are computed: after
         the last step of pretraining, which trains neither, or before the first of weak supervision that starts at random; 0 leaves the
         former equal and the latter at random.
+      latent_semantics: start the table of a static model from these rows, too (`latent_semantics`).
       seed: of the initialisation, the shuffle, the choice of sets, masks and dropout.
 
     Raises:
@@ -182,6 +185,8 @@ def train(
                 params = state.params
                 if config.pooling == "weighted":
                     params = weigh_pieces(params, rows(), partitioner, mesh)
+                if latent_semantics:
+                    params = start_table(encoder, params, rows(), partitioner, mesh)
                 return state.replace(params=whiten_embedding_head(encoder, params, rows(), partitioner, mesh))
 
             if whitening_rows and start.is_random and not is_pretraining:
@@ -212,13 +217,16 @@ def _text_length(lengths: Mapping[str, int], config: EncoderConfig) -> int:
 
 
 def _first_rows(batches: MixtureBatches, count: int) -> Iterator[Batch]:
-    """Texts of the first batches as packed rows: tokens, segment_ids and positions, each int32 [B, L]; of triplets the anchors."""
+    """Texts of the first batches as packed rows: tokens, segment_ids and positions, each int32 [B, L].
+
+    Of triplets the positives, for an anchor may be a title alone.
+    """
     for number in range(count):
         batch = batches.draw(number).batch
         if "segment_ids" in batch:
             yield batch
             continue
-        tokens = batch["anchor_tokens" if "anchor_tokens" in batch else "tokens"]
+        tokens = batch["positive_tokens" if "positive_tokens" in batch else "tokens"]
         yield {
             "tokens": tokens,
             "segment_ids": (tokens != PAD_ID).astype(np.int32),

@@ -14,7 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from ..models.encoder import NewsEncoder, piece_starts
+from ..models.encoder import NewsEncoder
+from ..models.pooling import piece_starts
 from ..tasks.errors import InputError
 from .batches import Batch
 from .partitioning import Partitioner, place, replicated, shard_batch

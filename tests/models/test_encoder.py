@@ -34,10 +34,13 @@ def build(**changes):
     return Compiled(encoder), params
 
 
-@pytest.fixture(scope="module", params=[("post", "cls"), ("pre", "weighted")], ids="-".join)
+TERMS = {"lead_length": 3, "sublinear": True}
+
+
+@pytest.fixture(scope="module", params=[("post", "cls"), ("pre", "weighted"), ("pre", "weighted", "terms")], ids="-".join)
 def model(request):
-    norm, pooling = request.param
-    return build(norm=norm, pooling=pooling)
+    norm, pooling, *terms = request.param
+    return build(norm=norm, pooling=pooling, **(TERMS if terms else {}))
 
 
 def test_padding_does_not_change_an_embedding(model):
@@ -62,7 +65,7 @@ def test_packed_pieces_do_not_see_each_other(model):
 
 def test_pieces_pool_like_rows_of_their_own(model):
     encoder, params = model
-    first, second = [2, 9, 17, 3], [2, 30, 11, 12, 3]
+    first, second = [2, 9, 9, 3], [2, 30, 9, 12, 3]
     tokens = jnp.array([[*first, *second, 0]])
     segments = jnp.array([[1] * 4 + [2] * 5 + [0]])
     positions = jnp.array([[*range(4), *range(5), 0]])
@@ -91,6 +94,12 @@ def test_without_layers_a_text_is_a_bag_of_pieces():
     one, other = (encoder.apply(params, jnp.array([row]), method="embed") for row in ([2, 9, 17, 9, 3], [9, 3, 2, 9, 17]))
     np.testing.assert_allclose(one, other, atol=1e-6)
     assert not any(name.startswith("layers") for name in params["params"])
+
+
+def test_terms_are_left_out_of_descriptions_that_do_not_use_them():
+    assert not {"lead_length", "sublinear"} & set(CONFIG.to_dict())
+    config = dataclasses.replace(CONFIG, pooling="weighted", **TERMS)
+    assert EncoderConfig.from_dict(config.to_dict()) == config
 
 
 def test_t5_tokens_start_wide_and_logits_small():
@@ -162,6 +171,9 @@ def test_config_round_trips_through_json(layers, heads, norm, pooling, dropout_r
         ({"num_layers": -1}, "num_layers: got -1, expected an integer of at least 0"),
         ({"dropout_rate": 1.0}, "dropout_rate: got 1.0"),
         ({"dtype": "float64"}, "dtype: got 'float64'"),
+        ({"lead_length": -1, "pooling": "weighted"}, "lead_length: got -1, expected an integer of at least 0"),
+        ({"lead_length": 64}, "lead_length: got 64 with pooling = 'cls', expected weighted"),
+        ({"sublinear": True, "pooling": "mean"}, "sublinear: got True with pooling = 'mean', expected weighted"),
     ],
 )
 def test_config_refuses_what_cannot_be(changes, message):

@@ -81,9 +81,10 @@ def test_a_local_layer_s_first_token_attends_to_its_neighbors_only():
     assert (np.asarray(received)[0, 0] > 0).all()
 
 
+@pytest.mark.parametrize("terms", [{}, {"lead_length": 2, "sublinear": True}], ids=["plain", "terms"])
 @pytest.mark.parametrize("pooling", ["cls", "mean", "weighted"])
-def test_pooling_weights_are_those_of_pool(pooling):
-    run = make(dataclasses.replace(CONFIG, num_layers=1, pooling=pooling))
+def test_pooling_weights_are_those_of_pool(pooling, terms):
+    run = make(dataclasses.replace(CONFIG, num_layers=1, pooling=pooling, **(terms if pooling == "weighted" else {})))
     hidden = draw((3, 8, 16), 5)
     weights, pooled = run("pooling_weights", TOKENS), run("pool", hidden, TOKENS)
     np.testing.assert_allclose(np.einsum("bl,blh->bh", weights, hidden), pooled, atol=1e-6)

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 import pytest
 import safetensors.numpy
+from newsembed.models.pooling import term_weights
 from newsembed.serving import export, huggingface
 from newsembed.serving.encoder import load_encoder
 from newsembed.tasks.errors import InputError
@@ -36,7 +37,7 @@ def as_sentence_transformers(folder, titles, bodies):
     """Transformer, Pooling, Dense and Normalize by the files alone: `tokenizers` and the NumPy reference of the paper."""
     values = json.loads((folder / "config.json").read_text())
     kinds = [module["type"].rpartition(".")[2] for module in json.loads((folder / "modules.json").read_text())]
-    assert [kind for kind in kinds if kind != "WordWeights"] == ["Transformer", "Pooling", "Dense", "Normalize"]
+    assert [kind for kind in kinds if kind not in ("WordWeights", "TextWeights")] == ["Transformer", "Pooling", "Dense", "Normalize"]
     of_kind = {kind: folder / module["path"] for kind, module in zip(kinds, json.loads((folder / "modules.json").read_text()), strict=True)}
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.enable_truncation(json.loads((folder / "sentence_bert_config.json").read_text())["max_seq_length"], strategy="longest_first")
@@ -53,26 +54,40 @@ def as_sentence_transformers(folder, titles, bodies):
     arrays |= {"cls.predictions.bias": np.zeros(values["vocab_size"])}
     pooling = json.loads((of_kind["Pooling"] / "config.json").read_text())
     dense = safetensors.numpy.load_file(of_kind["Dense"] / "model.safetensors")
-    weights = np.ones(values["vocab_size"])
+    weights, terms = np.ones(values["vocab_size"]), {"lead_length": 0, "sublinear": False}
     if "WordWeights" in of_kind:
         weights = safetensors.numpy.load_file(of_kind["WordWeights"] / "model.safetensors")["emb_layer.weight"][:, 0]
         by_piece = json.loads((of_kind["WordWeights"] / "config.json").read_text())
         np.testing.assert_allclose([by_piece["word_weights"][piece] for piece in by_piece["vocab"]], weights, rtol=1e-6)
+    if "TextWeights" in of_kind:
+        assert "text_weights.TextWeights" in (folder / "modules.json").read_text()
+        weights = safetensors.numpy.load_file(of_kind["TextWeights"] / "model.safetensors")["weights"]
+        terms = json.loads((of_kind["TextWeights"] / "config.json").read_text())
+        compile((folder / "text_weights.py").read_text(), "text_weights.py", "exec")
     vectors = []
     for title, body in zip(titles, bodies, strict=True):
         tokens = tokenizer.encode(title, body).ids if title and body else tokenizer.encode(title or body).ids
         hidden = forward(values, arrays, [tokens])[0][0]
-        vector = hidden[0] if pooling["pooling_mode_cls_token"] else np.average(hidden, axis=0, weights=weights[tokens])
+        row = np.array([tokens])
+        weighed = np.asarray(term_weights(row, np.ones_like(row), **terms))[0] * weights[tokens]
+        vector = hidden[0] if pooling["pooling_mode_cls_token"] else np.average(hidden, axis=0, weights=weighed)
         vectors.append(vector @ dense["linear.weight"].T + dense["linear.bias"])
     return np.array(vectors) / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 @pytest.mark.parametrize(
-    ("norm", "pooling", "model_type"),
-    [("post", "cls", "bert"), ("pre", "mean", "megatron-bert"), ("pre", "weighted", "megatron-bert")],
+    ("changes", "model_type"),
+    [
+        ({"norm": "post", "pooling": "cls"}, "bert"),
+        ({"norm": "pre", "pooling": "mean"}, "megatron-bert"),
+        ({"norm": "pre", "pooling": "weighted"}, "megatron-bert"),
+        ({"norm": "pre", "pooling": "weighted", "lead_length": 3, "sublinear": True}, "megatron-bert"),
+        ({"norm": "pre", "pooling": "weighted", "sublinear": True, "num_layers": 0, "positions": "rotary"}, "megatron-bert"),
+    ],
+    ids=["cls", "mean", "weighted", "terms", "static"],
 )
-def test_the_folder_computes_our_embeddings_and_reads_back(tiny, tmp_path, norm, pooling, model_type, capsys):
-    config = dataclasses.replace(tiny.config, norm=norm, pooling=pooling)
+def test_the_folder_computes_our_embeddings_and_reads_back(tiny, tmp_path, changes, model_type, capsys):
+    config = dataclasses.replace(tiny.config, **changes)
     source, output = tmp_path / "model", tmp_path / "folder"
     tiny.save_model(source, config)
     assert export.run(parse("--model", str(source), "--output", str(output))) == 0
@@ -85,7 +100,10 @@ def test_the_folder_computes_our_embeddings_and_reads_back(tiny, tmp_path, norm,
     long = [BODIES[-1]]
     np.testing.assert_allclose(as_sentence_transformers(output, [""], long), encoder.encode([""], long), atol=1e-4)
     again = read_huggingface(str(output), num_topics=config.num_topics)
-    assert again.config == dataclasses.replace(config, dropout_rate=again.config.dropout_rate)
+    # Without layers there are no positions; the folder has them, all 0.
+    assert again.config == dataclasses.replace(config, dropout_rate=again.config.dropout_rate, positions="learned")
+    is_static = config.num_layers == 0
+    assert not is_static or not again.params.pop("position_embedding").any()
     assert again.vocabulary == (source / "vocab.txt").read_bytes()
     model = encoder.model
     body = {name: value for name, value in model.params.items() if name != "mlm_bias"}  # the masked-LM head stays behind

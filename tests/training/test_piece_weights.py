@@ -28,7 +28,7 @@ def test_rare_pieces_count_most(devices):
 def test_weak_supervision_from_nothing_starts_with_weights_and_a_white_head(tmp_path):
     data, vocabulary = write_corpus(tmp_path / "data"), write_vocabulary(tmp_path / "vocab.txt")
 
-    def trained(name, *steps, rows=48):
+    def trained(name, *steps, rows=96):
         for count in steps:
             changes = {"TRAIN_STEPS": count, "WHITENING_ROWS": rows, "DECAY": "constant", "CHECKPOINT_PERIOD": 1}
             static = {"EncoderConfig.num_layers": 0, "EncoderConfig.positions": "rotary", "adam.multiply_by_parameter_scale": True}

@@ -1,0 +1,38 @@
+"""How much each token of a text counts in the weighted mean that the heads read, beside the learned weight of its word piece.
+
+News say first what matters, and a name that stands ten times tells less than ten times one that stands once: the two options here are a reader's
+prior and the sublinear term frequency of TF-IDF (Manning, Raghavan, Schütze 2008, section 6.4.1), as weights that need no training.
+"""
+
+import jax
+import jax.numpy as jnp
+
+
+def piece_starts(segment_ids: jax.Array) -> jax.Array:
+    """Where a piece of a packed row begins, bool [B, L]; padding counts as a piece."""
+    before = jnp.pad(segment_ids[:, :-1], ((0, 0), (1, 0)), constant_values=-1)
+    return segment_ids != before
+
+
+def term_weights(tokens: jax.Array, segment_ids: jax.Array, *, lead_length: int, sublinear: bool) -> jax.Array:
+    """The weight of every token by its place in its text and by its copies there.
+
+    Args:
+      tokens: int32 [B, L].
+      segment_ids: int32 [B, L], which text of its row a token belongs to; equal along a text.
+      lead_length: a token at position p counts 1 / (1 + p / lead_length); 0: 1 everywhere.
+      sublinear: the copies of a piece, that count s together, count ln(1 + s) together.
+
+    Returns:
+      float32 [B, L], positive.
+    """
+    weights = jnp.ones(tokens.shape, jnp.float32)
+    if lead_length:
+        places = jnp.arange(tokens.shape[1])
+        positions = places - jax.lax.cummax(jnp.where(piece_starts(segment_ids), places, 0), axis=1)
+        weights = 1.0 / (1.0 + positions / lead_length)
+    if not sublinear:
+        return weights
+    are_copies = (tokens[:, :, None] == tokens[:, None, :]) & (segment_ids[:, :, None] == segment_ids[:, None, :])
+    total = jnp.sum(jnp.where(are_copies, weights[:, None, :], 0.0), axis=-1)
+    return weights * jnp.log1p(total) / total
