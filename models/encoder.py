@@ -204,7 +204,7 @@ class NewsEncoder(nn.Module):
         if self.config.pooling == "cls":
             same *= piece_starts(segment_ids).astype(jnp.float32)[:, None, :]
         elif self.config.pooling == "weighted":
-            same *= self._token_weights(tokens, segment_ids)[:, None, :]
+            same *= self.token_weights(tokens, segment_ids)[:, None, :]
         return jnp.einsum("blk,bkh->blh", same / jnp.sum(same, axis=-1, keepdims=True), hidden.astype(jnp.float32))
 
     def pool(self, hidden: jax.Array, tokens: jax.Array) -> jax.Array:
@@ -219,11 +219,16 @@ class NewsEncoder(nn.Module):
             return jnp.zeros(tokens.shape, jnp.float32).at[:, 0].set(1.0)
         weights = (tokens != PAD_ID).astype(jnp.float32)
         if self.config.pooling == "weighted":
-            weights *= self._token_weights(tokens, weights)
+            weights *= self.token_weights(tokens, weights)
         total = jnp.sum(weights, axis=1, keepdims=True)
         return weights / jnp.where(total > 0, total, 1.0)
 
-    def _token_weights(self, tokens: jax.Array, segment_ids: jax.Array) -> jax.Array:
-        """How much every token counts in its text's weighted mean, float32 [B, L], positive."""
+    def token_weights(self, tokens: jax.Array, segment_ids: jax.Array) -> jax.Array:
+        """How much every token counts in the weighted mean of its text (``pooling="weighted"``), float32 [B, L], positive; padding, too.
+
+        Args:
+          tokens: int32 [B, L].
+          segment_ids: [B, L], equal along a text, see `encode`.
+        """
         config, weights = self.config, jnp.exp(self.pooling_logits[tokens])
         return weights * term_weights(tokens, segment_ids, lead_length=config.lead_length, sublinear=config.sublinear)

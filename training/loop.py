@@ -126,7 +126,7 @@ def train(
       whitening_rows: rows from which the weights of weighted pooling (`piece_weights`) and the embedding head (`whitening`) are computed: after
         the last step of pretraining, which trains neither, or before the first of weak supervision that starts at random; 0 leaves the
         former equal and the latter at random.
-      latent_semantics: start the table of a static model from these rows, too (`latent_semantics`).
+      latent_semantics: where a run starts at random, its table starts from these rows (`latent_semantics`).
       seed: of the initialisation, the shuffle, the choice of sets, masks and dropout.
 
     Raises:
@@ -181,16 +181,16 @@ def train(
             def rows() -> Iterator[Batch]:
                 return _first_rows(MixtureBatches(weights, open_set, options), math.ceil(whitening_rows / batch_size))
 
-            def calibrated(state: TrainState) -> TrainState:
+            def calibrated(state: TrainState, *, is_start: bool = False) -> TrainState:
                 params = state.params
                 if config.pooling == "weighted":
                     params = weigh_pieces(params, rows(), partitioner, mesh)
-                if latent_semantics:
+                if is_start and latent_semantics:
                     params = start_table(encoder, params, rows(), partitioner, mesh)
                 return state.replace(params=whiten_embedding_head(encoder, params, rows(), partitioner, mesh))
 
-            if whitening_rows and start.is_random and not is_pretraining:
-                start = dataclasses.replace(start, state=calibrated(start.state))
+            if whitening_rows and start.is_random and (latent_semantics or not is_pretraining):
+                start = dataclasses.replace(start, state=calibrated(start.state, is_start=True))
             loop = _Loop(
                 batches,
                 compiled,

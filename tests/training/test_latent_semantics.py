@@ -27,6 +27,7 @@ CONFIG = EncoderConfig(
     norm="pre",
     positions="rotary",
     pooling="weighted",
+    embedding_init="t5",
     lead_length=4,
     sublinear=True,
 )
@@ -42,7 +43,15 @@ def texts(count=40):
     rng = np.random.default_rng(0)
     rows = rng.integers(5, 28, (count, 16)).astype(np.int32)  # pieces 28 and 29 stand nowhere
     rows[:, 12:] *= rng.integers(0, 2, (count, 1)).astype(np.int32)
-    return [{"tokens": rows[start : start + 8]} for start in range(0, count, 8)]
+    return [{"tokens": part, "segment_ids": (part != 0).astype(np.int32)} for part in np.split(rows, count // 8)]
+
+
+def pairwise(batches):
+    """The same texts, two to a row."""
+    return [
+        {name: np.concatenate([rows[::2], 2 * rows[1::2] if name == "segment_ids" else rows[1::2]], axis=1) for name, rows in batch.items()}
+        for batch in batches
+    ]
 
 
 @pytest.mark.parametrize("devices", [1, 4])
@@ -68,6 +77,15 @@ def test_piece_vectors_are_the_singular_ones(devices):
     np.testing.assert_allclose(np.linalg.norm(started["token_embedding"][known], axis=1), 6**0.5, rtol=1e-5)
 
 
+def test_packed_texts_count_one_by_one():
+    encoder, params = fresh(dataclasses.replace(CONFIG, num_layers=1, positions="learned", max_length=40))
+    partitioner = Partitioner()
+    mesh = partitioner.make_mesh(jax.devices()[:1])
+    alone, packed = (start_table(encoder, params, iter(batches), partitioner, mesh) for batches in (texts(), pairwise(texts())))
+    for name in ("token_embedding", "pooling_logits"):
+        np.testing.assert_allclose(np.abs(alone[name]), np.abs(packed[name]), atol=1e-4)  # singular vectors are free in sign
+
+
 def test_pieces_of_no_text_keep_their_direction_and_weigh_least():
     encoder, params = fresh()
     partitioner = Partitioner()
@@ -80,8 +98,12 @@ def test_pieces_of_no_text_keep_their_direction_and_weigh_least():
 @pytest.mark.parametrize(
     ("changes", "count", "message"),
     [
-        ({"num_layers": 1}, 40, r"train\.latent_semantics: got 1 layers and pooling = weighted, expected none and weighted"),
-        ({"pooling": "mean", "lead_length": 0, "sublinear": False}, 40, "got 0 layers and pooling = mean"),
+        (
+            {"embedding_init": "bert"},
+            40,
+            r"train\.latent_semantics: got pooling = weighted and embedding_init = bert, expected weighted and t5",
+        ),
+        ({"pooling": "mean", "lead_length": 0, "sublinear": False}, 40, "got pooling = mean"),
         ({"hidden_size": 8, "num_heads": 1}, 8, r"train\.whitening_rows: got 8 texts of 30 word pieces, expected more of both"),
     ],
 )
