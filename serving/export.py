@@ -9,7 +9,8 @@ Example::
 The SavedModel takes raw strings and needs only tensorflow and tensorflow-text. Signatures: ``serving_default`` (title, body: string [b]) and ``text``
 (text: string [b]), both to {"embedding": float32 [b, D]} of unit length. After writing it is read back and compared with JAX.
 
-The Hugging Face folder is for transformers and sentence-transformers: ``SentenceTransformer("work/huggingface").encode(texts)``.
+The Hugging Face folder is for transformers and sentence-transformers: ``SentenceTransformer("work/huggingface").encode(texts)``. A model
+whose pooling counts places or copies (`lead_length`, `sublinear`) brings a module of its own, which the library runs with ``trust_remote_code=True``.
 """
 
 import argparse

@@ -87,6 +87,7 @@ def train(
     peak_flops_per_device: float | None = None,
     whitening_rows: int = 0,
     latent_semantics: bool = False,
+    text_length: int | None = None,
     seed: int = 0,
 ) -> TrainResult:
     """Trains until `train_steps` steps are done, from wherever the model folder stands (see `checkpoints.start_state`).
@@ -127,6 +128,7 @@ def train(
         the last step of pretraining, which trains neither, or before the first of weak supervision that starts at random; 0 leaves the
         former equal and the latter at random.
       latent_semantics: where a run starts at random, its table starts from these rows (`latent_semantics`).
+      text_length: TEXT_LENGTH, how many tokens of a text the finished model reads unless told otherwise; None: as many as it trained on.
       seed: of the initialisation, the shuffle, the choice of sets, masks and dropout.
 
     Raises:
@@ -156,7 +158,7 @@ def train(
     batches = MixtureBatches(weights, open_set, options)
     tasks = {data_set.task for data_set in weights}
     is_pretraining = tasks <= PACKED_TASKS
-    text_length = None if is_pretraining else _text_length(feature_lengths, config)
+    text_length = _text_length(text_length, None if is_pretraining else feature_lengths, config)
     encoder, limit = NewsEncoder(config), text_length or config.max_length
     evaluation = Evaluation(held_out, mixture, open_set, options, encoder, losses, partitioner, mesh, vocabulary_path, limit)
     optimizer = guards.guarded(optimizer)
@@ -211,9 +213,14 @@ def train(
     return TrainResult(step, interrupted, model_dir, start.origin)
 
 
-def _text_length(lengths: Mapping[str, int], config: EncoderConfig) -> int:
-    """Tokens of the longest text that a run of weak supervision embeds."""
-    return min(max(length for name, length in lengths.items() if name.endswith("tokens")), config.max_length)
+def _text_length(chosen: int | None, lengths: Mapping[str, int] | None, config: EncoderConfig) -> int | None:
+    """Tokens of a text that the model reads: those chosen, or of the longest text that it trains on, or None where it trains on none."""
+    if chosen is None:
+        return lengths and min(max(length for name, length in lengths.items() if name.endswith("tokens")), config.max_length)
+    if not 1 <= chosen <= config.max_length:
+        problem = f"got {chosen}, expected 1 to {config.max_length}, the architecture's positions"
+        raise InputError(problem, field="TEXT_LENGTH", remedy="Give a length that the model can read, or None.")
+    return chosen
 
 
 def _first_rows(batches: MixtureBatches, count: int) -> Iterator[Batch]:

@@ -60,8 +60,8 @@ def write_model_files(model_dir: str, config: EncoderConfig, vocabulary: Vocabul
       model_dir: an existing folder.
       config: the architecture, "encoder" in the description.
       vocabulary: copied; the description has its digest as "vocabulary_sha256".
-      text_length: "text_length", tokens of the longest text that the model learned to embed; left out where it has learned none. Who embeds with
-        it reads so many tokens of a text unless told otherwise: what it makes of longer ones nobody has trained.
+      text_length: "text_length", how many tokens of a text who embeds with the model reads unless told otherwise: those of the longest text that
+        it learned to embed, or what the run chose; left out where it has learned none.
     """
     description: dict[str, Any] = {"encoder": config.to_dict(), "vocabulary_sha256": vocabulary.sha256}
     if text_length is not None:

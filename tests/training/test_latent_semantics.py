@@ -1,6 +1,7 @@
 """The table that a static model starts from, against NumPy's singular vectors, and what a run does with it."""
 
 import dataclasses
+import json
 
 import flax.linen as nn
 import jax
@@ -12,7 +13,7 @@ from newsembed.tasks.errors import InputError
 from newsembed.training.latent_semantics import start_table
 from newsembed.training.partitioning import Partitioner
 from newsembed.training.run import run_training
-from toy_corpus import saved_params, tiny_bindings, write_corpus, write_vocabulary
+from toy_corpus import LENGTH, saved_params, tiny_bindings, write_corpus, write_vocabulary
 
 CONFIG = EncoderConfig(
     vocab_size=30,
@@ -127,5 +128,9 @@ def test_a_run_starts_there_once(tmp_path):
 
     unbroken, resumed = trained("unbroken", 2), trained("resumed", 1, 2)
     jax.tree.map(np.testing.assert_array_equal, resumed, unbroken)
-    without = trained("without", 2, LATENT_SEMANTICS=False)
+    assert json.loads((tmp_path / "unbroken" / "model.json").read_text())["text_length"] == LENGTH
+    without = trained("without", 2, LATENT_SEMANTICS=False, TEXT_LENGTH=9)
+    assert json.loads((tmp_path / "without" / "model.json").read_text())["text_length"] == 9
     assert np.abs(without["token_embedding"] - unbroken["token_embedding"]).max() > 0.5
+    with pytest.raises(InputError, match=r"TEXT_LENGTH: got 17, expected 1 to 16, the architecture's positions"):
+        trained("longer", 2, TEXT_LENGTH=17)

@@ -124,6 +124,7 @@ def tiny_bindings(model_dir: Path, data_dir: str, vocabulary: str, **changes: ob
         "CHECKPOINT_PERIOD": 2,
         "LOG_PERIOD": 2,
         "WHITENING_ROWS": 0,
+        "TEXT_LENGTH": None,
         "NUM_TOPICS": NUM_TOPICS,
         "DROPOUT_RATE": 0.1,
         "EncoderConfig.num_layers": 1,
