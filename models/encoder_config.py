@@ -63,9 +63,9 @@ class EncoderConfig:
         the norm before the first attention stands on the embeddings, so that the residual stream, too, begins normalised (ModernBERT).
       pooling: what the heads read: "cls", the top vector of the first token (the paper's), "mean", the mean over tokens that are not padding, or "weighted", that mean
         with one learned weight for each word piece (Arora et al. 2017 fix them by frequency; `training.piece_weights` starts from that).
-      lead_length: in that weighted mean a token at position p of its text counts 1 / (1 + p / lead_length), for news say first what matters; 0:
+      lead_length: in that weighted mean, and no other pooling, a token at position p of its text counts 1 / (1 + p / lead_length), for news say first what matters; 0:
         all positions count the same.
-      sublinear: in that weighted mean the tokens of one piece that would count s together count ln(1 + s), as in TF-IDF.
+      sublinear: in that weighted mean, and no other pooling, the tokens of one piece that would count s together count ln(1 + s), as in TF-IDF.
       embedding_init: how the token embeddings start: "bert", a standard deviation of 0.02, or "t5", 1, with the masked-LM logits divided by
         sqrt(hidden_size). With BERT's, a few hundred steps of pretraining pull all tokens of a narrow encoder into one direction.
       dtype: type of activations, one of float32, bfloat16, float16; parameters stay float32.
@@ -130,17 +130,11 @@ class EncoderConfig:
             value = getattr(self, name)
             if value not in allowed:
                 raise ValueError(f"EncoderConfig.{name}: got {value!r}, expected one of {', '.join(map(str, allowed))}")
-        self._check_combinations()
-
-    def _check_combinations(self) -> None:
         if (self.local_distance > 0) != (self.global_every > 1):
             raise ValueError(
                 f"EncoderConfig.global_every: got {self.global_every} with local_distance = {self.local_distance}, "
                 "expected more than 1 where layers are local, and 1 where none is"
             )
-        for name in ("lead_length", "sublinear"):
-            if getattr(self, name) and self.pooling != "weighted":
-                raise ValueError(f"EncoderConfig.{name}: got {getattr(self, name)!r} with pooling = {self.pooling!r}, expected weighted")
         if self.positions == "rotary" and self.head_size % 2:
             raise ValueError(f"EncoderConfig.positions: got rotary with heads of {self.head_size} units, expected an even number")
 

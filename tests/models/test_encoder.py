@@ -172,8 +172,7 @@ def test_config_round_trips_through_json(layers, heads, norm, pooling, dropout_r
         ({"dropout_rate": 1.0}, "dropout_rate: got 1.0"),
         ({"dtype": "float64"}, "dtype: got 'float64'"),
         ({"lead_length": -1, "pooling": "weighted"}, "lead_length: got -1, expected an integer of at least 0"),
-        ({"lead_length": 64}, "lead_length: got 64 with pooling = 'cls', expected weighted"),
-        ({"sublinear": True, "pooling": "mean"}, "sublinear: got True with pooling = 'mean', expected weighted"),
+        ({"sublinear": 2}, "sublinear: got 2, expected one of True, False"),
     ],
 )
 def test_config_refuses_what_cannot_be(changes, message):

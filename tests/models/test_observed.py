@@ -84,7 +84,7 @@ def test_a_local_layer_s_first_token_attends_to_its_neighbors_only():
 @pytest.mark.parametrize("terms", [{}, {"lead_length": 2, "sublinear": True}], ids=["plain", "terms"])
 @pytest.mark.parametrize("pooling", ["cls", "mean", "weighted"])
 def test_pooling_weights_are_those_of_pool(pooling, terms):
-    run = make(dataclasses.replace(CONFIG, num_layers=1, pooling=pooling, **(terms if pooling == "weighted" else {})))
+    run = make(dataclasses.replace(CONFIG, num_layers=1, pooling=pooling, **terms))
     hidden = draw((3, 8, 16), 5)
     weights, pooled = run("pooling_weights", TOKENS), run("pool", hidden, TOKENS)
     np.testing.assert_allclose(np.einsum("bl,blh->bh", weights, hidden), pooled, atol=1e-6)

@@ -104,7 +104,7 @@ def test_pieces_of_no_text_keep_their_direction_and_weigh_least():
             40,
             r"train\.latent_semantics: got pooling = weighted and embedding_init = bert, expected weighted and t5",
         ),
-        ({"pooling": "mean", "lead_length": 0, "sublinear": False}, 40, "got pooling = mean"),
+        ({"pooling": "mean"}, 40, "got pooling = mean"),
         ({"hidden_size": 8, "num_heads": 1}, 8, r"train\.whitening_rows: got 8 texts of 30 word pieces, expected more of both"),
     ],
 )
