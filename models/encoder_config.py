@@ -61,10 +61,11 @@ class EncoderConfig:
       dropout_rate: on embeddings and on each block's two outputs. Attention probabilities are not dropped: fused attention has no such option.
       norm: "post" normalises after each residual sum (BERT), "pre" before each sub-layer with one last norm on top; "modern" is "pre", but
         the norm before the first attention stands on the embeddings, so that the residual stream, too, begins normalised (ModernBERT).
-      pooling: what the heads read: "cls", the top vector of the first token (the paper's), "mean", the mean over tokens that are not padding, or "weighted", that mean
-        with one learned weight for each word piece (Arora et al. 2017 fix them by frequency; `training.piece_weights` starts from that).
-      lead_length: in that weighted mean, and no other pooling, a token at position p of its text counts 1 / (1 + p / lead_length), for news say first what matters; 0:
-        all positions count the same.
+      pooling: what the heads read: "cls", the top vector of the first token (the paper's), "mean", the mean over tokens that are not padding, or
+        "weighted", that mean with one learned weight for each word piece (Arora et al. 2017 fix them by frequency; `training.piece_weights`
+        starts from that).
+      lead_length: in that weighted mean, and no other pooling, a token at position p of its text counts 1 / (1 + p / lead_length), for news say
+        first what matters; 0: all positions count the same.
       sublinear: in that weighted mean, and no other pooling, the tokens of one piece that would count s together count ln(1 + s), as in TF-IDF.
       embedding_init: how the token embeddings start: "bert", a standard deviation of 0.02, or "t5", 1, with the masked-LM logits divided by
         sqrt(hidden_size). With BERT's, a few hundred steps of pretraining pull all tokens of a narrow encoder into one direction.

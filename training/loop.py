@@ -127,7 +127,7 @@ def train(
       whitening_rows: rows from which the weights of weighted pooling (`piece_weights`) and the embedding head (`whitening`) are computed: after
         the last step of pretraining, which trains neither, or before the first of weak supervision that starts at random; 0 leaves the
         former equal and the latter at random.
-      latent_semantics: where a run starts at random, its table starts from these rows (`latent_semantics`).
+      latent_semantics: where weak supervision starts at random, its table starts from these rows (`latent_semantics`).
       text_length: TEXT_LENGTH, how many tokens of a text the finished model reads unless told otherwise; None: as many as it trained on.
       seed: of the initialisation, the shuffle, the choice of sets, masks and dropout.
 
@@ -158,6 +158,7 @@ def train(
     batches = MixtureBatches(weights, open_set, options)
     tasks = {data_set.task for data_set in weights}
     is_pretraining = tasks <= PACKED_TASKS
+    _check_latent_semantics(enabled=latent_semantics, whitening_rows=whitening_rows, is_pretraining=is_pretraining)
     text_length = _text_length(text_length, None if is_pretraining else feature_lengths, config)
     encoder, limit = NewsEncoder(config), text_length or config.max_length
     evaluation = Evaluation(held_out, mixture, open_set, options, encoder, losses, partitioner, mesh, vocabulary_path, limit)
@@ -166,6 +167,8 @@ def train(
     layout = plan_state(encoder, optimizer, partitioner, mesh, task_losses.initial_parameters())
     compiled = {task: make_train_step(task, task_losses, optimizer, layout.abstract, partitioner, mesh) for task in map(_step_of, tasks)}
     flops = {task: step_flops(task, config, feature_lengths, batch_size, losses.masking_rate) for task in tasks}
+    row_batches = math.ceil(whitening_rows / batch_size)
+    calibration = _Calibration(encoder, partitioner, mesh, lambda: _first_rows(MixtureBatches(weights, open_set, options), row_batches))
     os.makedirs(model_dir, exist_ok=True)
     init_key, loop_key = jax.random.split(jax.random.key(seed))
     is_first_host = jax.process_index() == 0
@@ -180,19 +183,8 @@ def train(
             progress.say(f"{start.origin}; {', '.join(map(str, batches.data_sets))}; {config.num_layers} layers x {config.hidden_size}")
             report = _Report(writer, progress, Means(_peak(peak_flops_per_device)), learning_rate, log_period)
 
-            def rows() -> Iterator[Batch]:
-                return _first_rows(MixtureBatches(weights, open_set, options), math.ceil(whitening_rows / batch_size))
-
-            def calibrated(state: TrainState, *, is_start: bool = False) -> TrainState:
-                params = state.params
-                if config.pooling == "weighted":
-                    params = weigh_pieces(params, rows(), partitioner, mesh)
-                if is_start and latent_semantics:
-                    params = start_table(encoder, params, rows(), partitioner, mesh)
-                return state.replace(params=whiten_embedding_head(encoder, params, rows(), partitioner, mesh))
-
-            if whitening_rows and start.is_random and (latent_semantics or not is_pretraining):
-                start = dataclasses.replace(start, state=calibrated(start.state, is_start=True))
+            if whitening_rows and start.is_random and not is_pretraining:
+                start = dataclasses.replace(start, state=calibration.calibrated(start.state, latent_semantics=latent_semantics))
             loop = _Loop(
                 batches,
                 compiled,
@@ -206,21 +198,52 @@ def train(
                 Watch(guards, model_dir),
                 report,
             )
-            step, interrupted = loop.run(start, train_steps, calibrated if whitening_rows and is_pretraining else lambda state: state)
+            step, interrupted = loop.run(
+                start, train_steps, calibration.calibrated if whitening_rows and is_pretraining else lambda state: state
+            )
             if interrupted:
                 progress.say(f"SIGTERM: saved step {step}; the same command continues")
     wait_for_all("trained")
     return TrainResult(step, interrupted, model_dir, start.origin)
 
 
+def _check_latent_semantics(*, enabled: bool, whitening_rows: int, is_pretraining: bool) -> None:
+    if enabled and is_pretraining:
+        remedy = "Set it to False: masked-LM steps undo it, and on the demo's data ended worse than from a table at random (benchmarks/RESULTS.md)."
+        raise InputError("got True in a run of pretraining", field="LATENT_SEMANTICS", remedy=remedy)
+    if enabled and not whitening_rows:
+        raise InputError("got True without texts", field="LATENT_SEMANTICS", remedy="Give WHITENING_ROWS, how many texts it reads.")
+
+
 def _text_length(chosen: int | None, lengths: Mapping[str, int] | None, config: EncoderConfig) -> int | None:
     """Tokens of a text that the model reads: those chosen, or of the longest text that it trains on, or None where it trains on none."""
     if chosen is None:
-        return lengths and min(max(length for name, length in lengths.items() if name.endswith("tokens")), config.max_length)
+        if lengths is None:
+            return None
+        return min(max(length for name, length in lengths.items() if name.endswith("tokens")), config.max_length)
     if not 1 <= chosen <= config.max_length:
         problem = f"got {chosen}, expected 1 to {config.max_length}, the architecture's positions"
         raise InputError(problem, field="TEXT_LENGTH", remedy="Give a length that the model can read, or None.")
     return chosen
+
+
+@dataclasses.dataclass(frozen=True)
+class _Calibration:
+    """What a run computes from some of its texts instead of training it."""
+
+    encoder: NewsEncoder
+    partitioner: Partitioner
+    mesh: Mesh
+    rows: Callable[[], Iterator[Batch]]
+
+    def calibrated(self, state: TrainState, *, latent_semantics: bool = False) -> TrainState:
+        """The state with weights of pieces, a table from latent semantics if asked for, and a head that whitens what they make."""
+        params = state.params
+        if self.encoder.config.pooling == "weighted":
+            params = weigh_pieces(params, self.rows(), self.partitioner, self.mesh)
+        if latent_semantics:
+            params = start_table(self.encoder, params, self.rows(), self.partitioner, self.mesh)
+        return state.replace(params=whiten_embedding_head(self.encoder, params, self.rows(), self.partitioner, self.mesh))
 
 
 def _first_rows(batches: MixtureBatches, count: int) -> Iterator[Batch]:

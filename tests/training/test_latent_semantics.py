@@ -134,3 +134,17 @@ def test_a_run_starts_there_once(tmp_path):
     assert np.abs(without["token_embedding"] - unbroken["token_embedding"]).max() > 0.5
     with pytest.raises(InputError, match=r"TEXT_LENGTH: got 17, expected 1 to 16, the architecture's positions"):
         trained("longer", 2, TEXT_LENGTH=17)
+
+
+@pytest.mark.parametrize(
+    ("gin_file", "changes", "message"),
+    [
+        ("runs/pretrain_small.gin", {"WHITENING_ROWS": 96}, "LATENT_SEMANTICS: got True in a run of pretraining"),
+        ("runs/train_static.gin", {"WHITENING_ROWS": 0}, "LATENT_SEMANTICS: got True without texts"),
+    ],
+)
+def test_a_run_that_cannot_start_there_says_so(tmp_path, gin_file, changes, message):
+    data, vocabulary = write_corpus(tmp_path / "data"), write_vocabulary(tmp_path / "vocab.txt")
+    with pytest.raises(InputError, match=message):
+        run_training([gin_file], tiny_bindings(tmp_path / "model", data, vocabulary, LATENT_SEMANTICS=True, **changes))
+    assert not (tmp_path / "model").exists()
