@@ -19,23 +19,21 @@ from jax.sharding import Mesh
 from ..models.attention import choose_attention
 from ..models.encoder import EncoderConfig, NewsEncoder
 from ..tasks.errors import InputError
-from ..tasks.features import PAD_ID, TaskName
+from ..tasks.features import TaskName
 from ..tasks.padding import PACKED_TASKS, row_lengths
-from .batches import Batch, BatchOpener, BatchOptions, DataSet, GrainBatches
+from .batches import BatchOpener, BatchOptions, DataSet, GrainBatches
+from .calibration import Calibration, check_latent_semantics, first_rows
 from .checkpoints import Checkpoints, Keeping, Start, start_state
 from .costs import peak_flops, step_flops
 from .guards import Guards, Watch
 from .held_out import Evaluation, HeldOut
-from .latent_semantics import start_table
 from .metrics import Means, MetricWriter, Progress, StepCost, count_tokens, peak_device_bytes
 from .mixture import SMOOTHING, Draw, MixtureBatches, select_sets, smoothed_weights
 from .model_files import VocabularyFile, read_vocabulary, write_model_files
 from .partitioning import DataShare, Partitioner, check_batch_size, data_share, shard_batch
-from .piece_weights import weigh_pieces
 from .processes import check_joined, device_counts, wait_for_all
 from .steps import COUNTS, Losses, TaskLosses, TrainStep, continuation_pieces, make_train_step
 from .train_state import TrainState, plan_state
-from .whitening import whiten_embedding_head
 
 CONFIG_FILE = "config.gin"
 
@@ -158,7 +156,7 @@ def train(
     batches = MixtureBatches(weights, open_set, options)
     tasks = {data_set.task for data_set in weights}
     is_pretraining = tasks <= PACKED_TASKS
-    _check_latent_semantics(enabled=latent_semantics, whitening_rows=whitening_rows, is_pretraining=is_pretraining)
+    check_latent_semantics(enabled=latent_semantics, whitening_rows=whitening_rows, is_pretraining=is_pretraining)
     text_length = _text_length(text_length, None if is_pretraining else feature_lengths, config)
     encoder, limit = NewsEncoder(config), text_length or config.max_length
     evaluation = Evaluation(held_out, mixture, open_set, options, encoder, losses, partitioner, mesh, vocabulary_path, limit)
@@ -168,7 +166,7 @@ def train(
     compiled = {task: make_train_step(task, task_losses, optimizer, layout.abstract, partitioner, mesh) for task in map(_step_of, tasks)}
     flops = {task: step_flops(task, config, feature_lengths, batch_size, losses.masking_rate) for task in tasks}
     row_batches = math.ceil(whitening_rows / batch_size)
-    calibration = _Calibration(encoder, partitioner, mesh, lambda: _first_rows(MixtureBatches(weights, open_set, options), row_batches))
+    calibration = Calibration(encoder, partitioner, mesh, lambda: first_rows(MixtureBatches(weights, open_set, options), row_batches))
     os.makedirs(model_dir, exist_ok=True)
     init_key, loop_key = jax.random.split(jax.random.key(seed))
     is_first_host = jax.process_index() == 0
@@ -207,14 +205,6 @@ def train(
     return TrainResult(step, interrupted, model_dir, start.origin)
 
 
-def _check_latent_semantics(*, enabled: bool, whitening_rows: int, is_pretraining: bool) -> None:
-    if enabled and is_pretraining:
-        remedy = "Set it to False: masked-LM steps undo it, and on the demo's data ended worse than from a table at random (benchmarks/RESULTS.md)."
-        raise InputError("got True in a run of pretraining", field="LATENT_SEMANTICS", remedy=remedy)
-    if enabled and not whitening_rows:
-        raise InputError("got True without texts", field="LATENT_SEMANTICS", remedy="Give WHITENING_ROWS, how many texts it reads.")
-
-
 def _text_length(chosen: int | None, lengths: Mapping[str, int] | None, config: EncoderConfig) -> int | None:
     """Tokens of a text that the model reads: those chosen, or of the longest text that it trains on, or None where it trains on none."""
     if chosen is None:
@@ -225,43 +215,6 @@ def _text_length(chosen: int | None, lengths: Mapping[str, int] | None, config: 
         problem = f"got {chosen}, expected 1 to {config.max_length}, the architecture's positions"
         raise InputError(problem, field="TEXT_LENGTH", remedy="Give a length that the model can read, or None.")
     return chosen
-
-
-@dataclasses.dataclass(frozen=True)
-class _Calibration:
-    """What a run computes from some of its texts instead of training it."""
-
-    encoder: NewsEncoder
-    partitioner: Partitioner
-    mesh: Mesh
-    rows: Callable[[], Iterator[Batch]]
-
-    def calibrated(self, state: TrainState, *, latent_semantics: bool = False) -> TrainState:
-        """The state with weights of pieces, a table from latent semantics if asked for, and a head that whitens what they make."""
-        params = state.params
-        if self.encoder.config.pooling == "weighted":
-            params = weigh_pieces(params, self.rows(), self.partitioner, self.mesh)
-        if latent_semantics:
-            params = start_table(self.encoder, params, self.rows(), self.partitioner, self.mesh)
-        return state.replace(params=whiten_embedding_head(self.encoder, params, self.rows(), self.partitioner, self.mesh))
-
-
-def _first_rows(batches: MixtureBatches, count: int) -> Iterator[Batch]:
-    """Texts of the first batches as packed rows: tokens, segment_ids and positions, each int32 [B, L].
-
-    Of triplets the positives, for an anchor may be a title alone.
-    """
-    for number in range(count):
-        batch = batches.draw(number).batch
-        if "segment_ids" in batch:
-            yield batch
-            continue
-        tokens = batch["positive_tokens" if "positive_tokens" in batch else "tokens"]
-        yield {
-            "tokens": tokens,
-            "segment_ids": (tokens != PAD_ID).astype(np.int32),
-            "positions": np.broadcast_to(np.arange(tokens.shape[1], dtype=np.int32), tokens.shape),
-        }
 
 
 def _step_of(task: TaskName) -> TaskName:
