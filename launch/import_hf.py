@@ -29,7 +29,13 @@ IMPORT_FILE: Final = "import.json"  # where the model came from and what its own
 _STEP: Final = "0"
 _PARAMS_ITEM: Final = "params"
 # What the run files set by these names; a key that nothing uses is an error, so the values must come by them.
-_MACROS: Final = {"num_topics": "NUM_TOPICS", "dropout_rate": "DROPOUT_RATE", "pooling": "POOLING"}
+_MACROS: Final = {
+    "num_topics": "NUM_TOPICS",
+    "dropout_rate": "DROPOUT_RATE",
+    "pooling": "POOLING",
+    "lead_length": "LEAD_LENGTH",
+    "sublinear": "SUBLINEAR",
+}
 _LEFT_TO_THE_RUN: Final = ("vocab_size", "dtype", *EXECUTION_OPTIONS)
 
 
