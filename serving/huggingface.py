@@ -76,7 +76,7 @@ def write_huggingface(model: Model, output: str) -> None:
 def _with_positions(model: Model) -> tuple[EncoderConfig, dict[str, Any]]:
     """The model as a class of `transformers` has it: without layers no positions are the same as positions that are all 0."""
     config, params = model.config, dict(model.params)
-    if config.num_layers == 0 and config.positions == "rotary":
+    if config.num_layers == 0 and config.positions == "rotary" and config.norm != "modern":  # ModernBERT's class has rotary ones
         config = dataclasses.replace(config, positions="learned")
         params["position_embedding"] = np.zeros((config.max_length, config.hidden_size), np.float32)
     return config, params

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from jax.sharding import Mesh
 
 from ..models.encoder import NewsEncoder
+from ..models.pooling import piece_starts
 from ..tasks.errors import InputError
 from ..tasks.features import PAD_ID
 from .batches import Batch
@@ -22,6 +23,7 @@ from .partitioning import Partitioner, place, replicated, shard_batch
 IntArray = npt.NDArray[np.integer[Any]]
 
 _POWER: Final = -0.75  # of the singular values: between U S, which the strongest topics rule, and U S^-1, to which noise counts as much
+_LEAST_STRENGTH: Final = 1e-6  # of a singular value, by the largest: of texts that repeat each other the rest is rounding
 _LEAST_NORM: Final = 1e-3  # of a vector, by the longest: what is shorter has no direction worth keeping
 
 
@@ -57,13 +59,13 @@ def start_table(model: NewsEncoder, params: Any, batches: Iterator[Batch], parti
     def weighed(params: Any, batch: dict[str, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
         tokens, segments = batch["tokens"], batch["segment_ids"]
         weights = model.apply({"params": params}, tokens, segments, method="token_weights")
-        return tokens, segments, weights * (tokens != PAD_ID)
+        return tokens, piece_starts(segments), weights * (tokens != PAD_ID)
 
     # Every process decomposes the texts of all of them.
     weighed_of = partitioner.wrap(jax.jit(weighed, out_shardings=replicated(mesh)), mesh)
     parts = [weighed_of(params, shard_batch({name: batch[name] for name in ("tokens", "segment_ids")}, mesh)) for batch in batches]
-    tokens, segments, weights = (np.concatenate([np.asarray(part[number]) for part in parts]) for number in range(3))
-    texts = np.cumsum(segments != np.pad(segments[:, :-1], ((0, 0), (1, 0)), constant_values=-1)).reshape(segments.shape) - 1
+    tokens, starts, weights = (np.concatenate([np.asarray(part[number]) for part in parts]) for number in range(3))
+    texts = np.cumsum(starts).reshape(starts.shape) - 1
     count = len(np.unique(texts[weights > 0]))
     if min(count, config.vocab_size) <= config.hidden_size:
         raise InputError(
@@ -97,4 +99,4 @@ def _piece_vectors(texts: IntArray, tokens: IntArray, weights: npt.NDArray[Any],
     matrix.sum_duplicates()
     matrix = diags_array(1 / np.maximum(norm(matrix, axis=1), 1e-12)) @ matrix
     _, strengths, right = svds(matrix, k=size, v0=np.random.default_rng(0).normal(size=min(matrix.shape)))
-    return right.T * np.where(strengths > 0, strengths, np.inf) ** _POWER
+    return right.T * np.where(strengths > _LEAST_STRENGTH * strengths.max(), strengths, np.inf) ** _POWER
