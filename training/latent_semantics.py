@@ -23,7 +23,6 @@ from .partitioning import Partitioner, place, replicated, shard_batch
 IntArray = npt.NDArray[np.integer[Any]]
 
 _POWER: Final = -0.75  # of the singular values: between U S, which the strongest topics rule, and U S^-1, to which noise counts as much
-_LEAST_STRENGTH: Final = 1e-6  # of a singular value, by the largest: of texts that repeat each other the rest is rounding
 _LEAST_NORM: Final = 1e-3  # of a vector, by the longest: what is shorter has no direction worth keeping
 
 
@@ -99,4 +98,4 @@ def _piece_vectors(texts: IntArray, tokens: IntArray, weights: npt.NDArray[Any],
     matrix.sum_duplicates()
     matrix = diags_array(1 / np.maximum(norm(matrix, axis=1), 1e-12)) @ matrix
     _, strengths, right = svds(matrix, k=size, v0=np.random.default_rng(0).normal(size=min(matrix.shape)))
-    return right.T * np.where(strengths > _LEAST_STRENGTH * strengths.max(), strengths, np.inf) ** _POWER
+    return right.T * np.where(strengths > 0, strengths, np.inf) ** _POWER

@@ -87,19 +87,6 @@ def test_packed_texts_count_one_by_one():
         np.testing.assert_allclose(np.abs(alone[name]), np.abs(packed[name]), atol=1e-4)  # singular vectors are free in sign
 
 
-def test_texts_that_repeat_each_other_make_no_noise():
-    encoder, params = fresh()
-    partitioner = Partitioner()
-    few = texts()[:1] * 5  # eight texts, and pieces for six directions
-    few = [
-        {name: np.concatenate([rows[:4], rows[:4]]) for name, rows in batch.items()} for batch in few
-    ]  # now four: two directions are rounding
-    started = start_table(encoder, params, iter(few), partitioner, partitioner.make_mesh(jax.devices()[:1]))
-    weights = np.asarray(started["pooling_logits"] - params["pooling_logits"])[np.unique(few[0]["tokens"][:4])[1:]]
-    assert np.isfinite(weights).all()
-    assert weights.min() > -4  # no piece dwarfed by what rounding blew up
-
-
 def test_pieces_of_no_text_keep_their_direction_and_weigh_least():
     encoder, params = fresh()
     partitioner = Partitioner()
