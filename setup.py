@@ -8,7 +8,18 @@ from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent
 VERSION = re.search(r'__version__ = "(.+)"', (ROOT / "__init__.py").read_text()).group(1)
-ROOMS = ("tasks", "models", "beam_pipelines", "training", "evaluation", "serving", "launch")
+ROOMS = (
+    "formats",
+    "tasks",
+    "models",
+    "beam_pipelines",
+    "training",
+    "evaluation",
+    "serving",
+    "newsroom",
+    "studies",
+    "launch",
+)
 
 
 class BuildWithoutSetup(build_py):
@@ -81,11 +92,13 @@ setup(
     long_description_content_type="text/markdown",
     python_requires=">=3.11",
     package_dir={"newsembed": "."},
-    packages=["newsembed"] + [f"newsembed.{name}" for name in find_packages(str(ROOT)) if name.partition(".")[0] in ROOMS],
+    packages=["newsembed"]
+    + [f"newsembed.{name}" for name in find_packages(str(ROOT)) if name.partition(".")[0] in ROOMS],
     package_data={
         "newsembed": ["gin/*/*.gin", "py.typed"],
         "newsembed.beam_pipelines": ["*.json", "*/*.json", "*.txt", "*/*.txt"],
-        "newsembed.launch": ["*/*.html", "*/*.json", "*/*.txt"],
+        "newsembed.newsroom": ["*.txt"],
+        "newsembed.studies": ["*/*.html", "*/*.json", "*/*.txt"],
         "newsembed.serving": ["*.html", "*/*.html", "*.txt"],
         "newsembed.evaluation": ["*.json", "*/*.json"],
     },

@@ -5,14 +5,16 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from ..tasks.errors import InputError
-from . import files
+from ..errors import InputError
+from ..formats import files
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Ids = np.ndarray[Any, np.dtype[np.uint64]]
 
 _HEX: Final = np.array([f"{byte:02x}".encode() for byte in range(256)], "S2")
-_DIGITS: Final = np.array([int(chr(byte), 16) if chr(byte) in "0123456789abcdef" else 0 for byte in range(256)], np.uint64)
+_DIGITS: Final = np.array(
+    [int(chr(byte), 16) if chr(byte) in "0123456789abcdef" else 0 for byte in range(256)], np.uint64
+)
 _PLACES: Final = np.uint64(4) * np.arange(15, -1, -1, dtype=np.uint64)
 
 

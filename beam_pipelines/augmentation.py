@@ -60,20 +60,26 @@ def usable_anchor_texts(
     return tuple(np.array(ids, np.int32) for _, ids in best)
 
 
-def possible_augmentations(anchor: DocumentTokens, positive: DocumentTokens, negative: DocumentTokens) -> tuple[Augmentation, ...]:
+def possible_augmentations(
+    anchor: DocumentTokens, positive: DocumentTokens, negative: DocumentTokens
+) -> tuple[Augmentation, ...]:
     """Rows of Table 1 whose texts are all there."""
     has_negative = bool(negative.title.size or negative.body.size)
     has_positive = bool(positive.title.size or positive.body.size)
     conditions = {
         Augmentation.TITLE_TO_BODY: anchor.title.size and anchor.body.size and negative.body.size,
-        Augmentation.ANCHOR_TEXT_TO_DOCUMENT: anchor.anchor_texts and has_negative and (anchor.title.size or anchor.body.size),
+        Augmentation.ANCHOR_TEXT_TO_DOCUMENT: anchor.anchor_texts
+        and has_negative
+        and (anchor.title.size or anchor.body.size),
         Augmentation.TITLE_TO_DOCUMENT: anchor.title.size and has_positive and has_negative,
         Augmentation.DOCUMENT_TO_DOCUMENT: (anchor.title.size or anchor.body.size) and has_positive and has_negative,
     }
     return tuple(row for row, holds in conditions.items() if holds)
 
 
-def draw_augmentations(possible: Sequence[Augmentation], weights: Sequence[float], count: int, key: str) -> list[Augmentation]:
+def draw_augmentations(
+    possible: Sequence[Augmentation], weights: Sequence[float], count: int, key: str
+) -> list[Augmentation]:
     """Draws up to ``count`` different rows, each with the probability of its weight among those that are left.
 
     Args:

@@ -3,10 +3,16 @@
 import os
 from collections.abc import Sequence
 
-from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions, SetupOptions, StandardOptions, WorkerOptions
+from apache_beam.options.pipeline_options import (
+    GoogleCloudOptions,
+    PipelineOptions,
+    SetupOptions,
+    StandardOptions,
+    WorkerOptions,
+)
 from apache_beam.options.pipeline_options_validator import PipelineOptionsValidator
 
-from ..tasks.errors import InputError
+from ..errors import InputError
 
 RUNNER = "DataflowRunner"
 
@@ -72,9 +78,14 @@ def check_paths(output: str, inputs: Sequence[str]) -> list[str]:
     """
     if not output.startswith("gs://"):
         raise InputError(
-            "got a path of this machine, where workers cannot write", path=output, field="--output", remedy="name a folder on gs://"
+            "got a path of this machine, where workers cannot write",
+            path=output,
+            field="--output",
+            remedy="name a folder on gs://",
         )
-    return [f"{path} lies on this machine: only the launching process can read it" for path in inputs if "://" not in path]
+    return [
+        f"{path} lies on this machine: only the launching process can read it" for path in inputs if "://" not in path
+    ]
 
 
 def _package_problems(options: PipelineOptions) -> list[str]:
@@ -85,4 +96,6 @@ def _package_problems(options: PipelineOptions) -> list[str]:
         return []
     if options.view_as(WorkerOptions).sdk_container_image or setup.extra_packages:
         return []
-    return ["Workers would not have this package: give --setup_file=./setup.py, --extra_package or --sdk_container_image."]
+    return [
+        "Workers would not have this package: give --setup_file=./setup.py, --extra_package or --sdk_container_image."
+    ]

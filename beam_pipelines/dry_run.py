@@ -13,8 +13,9 @@ from apache_beam.portability.api import beam_runner_api_pb2
 from apache_beam.runners.pipeline_utils import group_by_key_input_visitor
 from apache_beam.transforms import environments
 
-from ..tasks.errors import InputError
-from . import dataflow, files
+from ..errors import InputError
+from ..formats import files
+from . import dataflow
 from .accounting import Counts
 from .jobs import Job, JobRun, Parts, resolve_inputs
 from .shards import Phase
@@ -39,7 +40,9 @@ class Plan:
     remarks: tuple[str, ...]
 
 
-def plan(job: Job, inputs: Mapping[str, Sequence[str]], output: str, options: Any, beam_args: Sequence[str], folder: str) -> Plan:
+def plan(
+    job: Job, inputs: Mapping[str, Sequence[str]], output: str, options: Any, beam_args: Sequence[str], folder: str
+) -> Plan:
     """Builds the pipelines of a job as far as they can be built before any of them has run, and writes them to a local folder.
 
     Args:
@@ -61,11 +64,15 @@ def plan(job: Job, inputs: Mapping[str, Sequence[str]], output: str, options: An
         dataflow.check_options(beam_options)
         remarks += dataflow.check_paths(output, [path for paths in resolved.values() for path in paths])
         if not dataflow.is_installed():
-            remarks.append("Beam's part for Google Cloud is not installed here: `pip install 'newsembed[gcp]'` before you submit")
+            remarks.append(
+                "Beam's part for Google Cloud is not installed here: `pip install 'newsembed[gcp]'` before you submit"
+            )
     folder = os.path.abspath(folder)  # Beam builds the package from within its folder
     os.makedirs(folder, exist_ok=True)
     artifacts = _stage(beam_options, f"{folder}/staged")
-    run = _DryRun(job, options, resolved, f"{output.rstrip('/')}/.work-dry-run", _environment(beam_options, artifacts), folder)
+    run = _DryRun(
+        job, options, resolved, f"{output.rstrip('/')}/.work-dry-run", _environment(beam_options, artifacts), folder
+    )
     try:
         job.run(run)
     except InputError:
@@ -99,7 +106,9 @@ class _DryRun(JobRun):
     def pipeline(self, phase: Phase, parts: Parts | None = None) -> Iterator[beam.Pipeline]:  # noqa: ARG002 - there is no progress
         pipeline = beam.Pipeline(options=PipelineOptions(["--pickle_library=cloudpickle"]))  # Dataflow's own choice
         yield pipeline
-        pipeline.visit(group_by_key_input_visitor(True))  # as Dataflow asks of a GroupByKey: pairs, with keys whose bytes are stable
+        pipeline.visit(
+            group_by_key_input_visitor(True)
+        )  # as Dataflow asks of a GroupByKey: pairs, with keys whose bytes are stable
         proto = pipeline.to_runner_api(default_environment=self._environment)
         transforms = tuple(f"{one.unique_name}  {one.spec.urn}" for one in _leaves(proto, proto.root_transform_ids))
         with open(f"{self._folder}/{phase.name}.pb", "wb") as sink:
@@ -126,7 +135,10 @@ def _stage(options: PipelineOptions, folder: str) -> list[Any]:
         return list(environments.python_sdk_dependencies(options, tmp_dir=folder))
     except (RuntimeError, OSError) as error:
         raise InputError(
-            f"the package that workers need was not built: {error}", path=setup.setup_file, field="--setup_file", remedy="run `make wheel`"
+            f"the package that workers need was not built: {error}",
+            path=setup.setup_file,
+            field="--setup_file",
+            remedy="run `make wheel`",
         ) from error
 
 

@@ -8,7 +8,10 @@ from typing import Any, Final
 import apache_beam as beam
 import numpy as np
 
-from ..tasks.errors import InputError
+from ..errors import InputError
+from ..formats.parquet import read_records, shard_paths
+from ..formats.records import Failure, TopicLabels, Triplet
+from ..formats.tfrecord_writer import TFRecordShardWriter
 from ..tasks.features import FEATURES, Augmentation, TaskName, doc_id_to_words
 from ..tasks.vocabulary import Vocabulary, join_document
 from . import translation
@@ -24,19 +27,33 @@ from .augmentation import (
 )
 from .exchange import receive, send
 from .jobs import InputSpec, Job, JobRun
-from .parquet import read_records, shard_paths
-from .records import Failure, TopicLabels, Triplet
 from .shards import GroupByShard, ProcessShards, Shard, shard_numbers
-from .texts import UNDETERMINED, ArticleText, language_key, load_vocabulary, read_text_batches, shuffle_key, vocabulary_path
-from .tfrecords import TFRecordShardWriter
+from .texts import (
+    UNDETERMINED,
+    ArticleText,
+    language_key,
+    load_vocabulary,
+    read_text_batches,
+    shuffle_key,
+    vocabulary_path,
+)
 from .token_store import DocumentTokens, TokenStore, open_store, write_shard
-from .translated_documents import STREAM, TranslationPlan, TranslationSettings, place_wanted, read_places, translate_documents
+from .translated_documents import (
+    STREAM,
+    TranslationPlan,
+    TranslationSettings,
+    place_wanted,
+    read_places,
+    translate_documents,
+)
 
 _EXAMPLES = "examples/"
 _SHORTEST_TEXT = 8
 _LANGUAGE_BYTES = 64
 # What is sent to the shard of its document: triplets, and labels one by one, those of one record in a row.
-_TRIPLETS: Final = np.dtype([("anchor", np.uint64), ("positive", np.uint64), ("negative", np.uint64), ("language", f"S{_LANGUAGE_BYTES}")])
+_TRIPLETS: Final = np.dtype(
+    [("anchor", np.uint64), ("positive", np.uint64), ("negative", np.uint64), ("language", f"S{_LANGUAGE_BYTES}")]
+)
 _LABELS: Final = np.dtype([("doc_id", np.uint64), ("record", np.int64), ("topic", np.int64), ("label", np.int8)])
 # What arrives: (task, anchor, positive, negative, language) or (task, doc_id, topic ids, labels).
 _TripletRow = tuple[str, str, str, str, str]
@@ -53,12 +70,16 @@ class ExamplesOptions:
     )
     weights: tuple[float, ...] = dataclasses.field(
         default=(1.0, 1.0, 1.0, 1.0),
-        metadata={"help": "weights of Table 1's rows: title to body, anchor text to document, title to document, document to document"},
+        metadata={
+            "help": "weights of Table 1's rows: title to body, anchor text to document, title to document, document to document"
+        },
     )
     min_anchor_similarity: float = dataclasses.field(
         default=0.5, metadata={"help": "least similarity of a usable anchor text to the title"}
     )
-    max_anchor_texts: int = dataclasses.field(default=8, metadata={"help": "anchor texts kept of a document, the most similar ones"})
+    max_anchor_texts: int = dataclasses.field(
+        default=8, metadata={"help": "anchor texts kept of a document, the most similar ones"}
+    )
     negatives_per_example: int = dataclasses.field(
         default=1,
         metadata={
@@ -66,23 +87,38 @@ class ExamplesOptions:
         },
     )
     translate_share: float = dataclasses.field(
-        default=1.0, metadata={"help": "share of the triplets without English that get an English positive and negative"}
+        default=1.0,
+        metadata={"help": "share of the triplets without English that get an English positive and negative"},
     )
     translate_words: int = dataclasses.field(
-        default=400, metadata={"help": "words of a body that are translated, in whole sentences; 400 fill about 512 tokens"}
+        default=400,
+        metadata={"help": "words of a body that are translated, in whole sentences; 400 fill about 512 tokens"},
     )
-    translation_beam: int = dataclasses.field(default=2, metadata={"help": "beam of the translation; 1 is greedy and faster"})
+    translation_beam: int = dataclasses.field(
+        default=2, metadata={"help": "beam of the translation; 1 is greedy and faster"}
+    )
     translation_cache: str = dataclasses.field(
-        default="", metadata={"help": "folder that keeps translations for other runs and jobs; kept while this job lasts if empty"}
+        default="",
+        metadata={"help": "folder that keeps translations for other runs and jobs; kept while this job lasts if empty"},
     )
 
     def __post_init__(self) -> None:
         _require(self.max_length >= _SHORTEST_TEXT, "max_length", self.max_length, f"at least {_SHORTEST_TEXT}")
         rows = len(Augmentation)
-        _require(1 <= self.augmentations_per_triplet <= rows, "augmentations_per_triplet", self.augmentations_per_triplet, f"1 to {rows}")
+        _require(
+            1 <= self.augmentations_per_triplet <= rows,
+            "augmentations_per_triplet",
+            self.augmentations_per_triplet,
+            f"1 to {rows}",
+        )
         fits = len(self.weights) == rows and min(self.weights) >= 0 and sum(self.weights) > 0
         _require(fits, "weights", self.weights, f"{rows} numbers, none negative, not all 0")
-        _require(0 <= self.min_anchor_similarity <= 1, "min_anchor_similarity", self.min_anchor_similarity, "a number from 0 to 1")
+        _require(
+            0 <= self.min_anchor_similarity <= 1,
+            "min_anchor_similarity",
+            self.min_anchor_similarity,
+            "a number from 0 to 1",
+        )
         _require(self.max_anchor_texts >= 0, "max_anchor_texts", self.max_anchor_texts, "0 or more")
         _require(self.negatives_per_example >= 1, "negatives_per_example", self.negatives_per_example, "1 or more")
         _require(0 <= self.translate_share <= 1, "translate_share", self.translate_share, "a number from 0 to 1")
@@ -92,7 +128,9 @@ class ExamplesOptions:
 
 def _require(holds: bool, name: str, value: object, expected: str) -> None:
     if not holds:
-        raise InputError(f"got {value}, expected {expected}", field=f"--{name}", remedy="see `newsembed examples --help`")
+        raise InputError(
+            f"got {value}, expected {expected}", field=f"--{name}", remedy="see `newsembed examples --help`"
+        )
 
 
 def store_tokens(shard: Shard, path: str, vocabulary: str, options: ExamplesOptions) -> None:
@@ -115,7 +153,9 @@ def _tokenize(batch: list[ArticleText], vocabulary: Vocabulary, options: Example
         usable = usable_anchor_texts(own, title, token_overlap, options.min_anchor_similarity, options.max_anchor_texts)
         # max_length ids of each part are enough for every way of joining them.
         kept = [part[: options.max_length] for part in (title, body, *usable)]
-        yield DocumentTokens(article.doc_id, language_key(article.language) or UNDETERMINED, kept[0], kept[1], tuple(kept[2:]))
+        yield DocumentTokens(
+            article.doc_id, language_key(article.language) or UNDETERMINED, kept[0], kept[1], tuple(kept[2:])
+        )
 
 
 def send_triplets(shard: Shard, path: str, receiver_count: int) -> None:
@@ -165,10 +205,17 @@ def receive_rows(workspace: str, shard: int) -> Iterator[_TripletRow | _TopicRow
         return
     record = labels[["doc_id", "record"]]
     for part in np.split(labels, np.flatnonzero(record[1:] != record[:-1]) + 1):
-        yield str(TaskName.TOPICS), doc_id_of(int(part["doc_id"][0])), tuple(part["topic"].tolist()), tuple(part["label"].tolist())
+        yield (
+            str(TaskName.TOPICS),
+            doc_id_of(int(part["doc_id"][0])),
+            tuple(part["topic"].tolist()),
+            tuple(part["label"].tolist()),
+        )
 
 
-def read_wanted(path: str, workspace: str, options: ExamplesOptions, plan: TranslationPlan) -> Iterator[tuple[str, int]]:
+def read_wanted(
+    path: str, workspace: str, options: ExamplesOptions, plan: TranslationPlan
+) -> Iterator[tuple[str, int]]:
     """(doc_id, 0) of every document to translate for the triplets of one Parquet shard."""
     store = open_store(f"{workspace}/_tokens")
     for triplet in read_records(path, Triplet):
@@ -184,7 +231,11 @@ def read_wanted(path: str, workspace: str, options: ExamplesOptions, plan: Trans
 
 
 def _draw(
-    key: str, anchor: DocumentTokens, positive: DocumentTokens, negatives: Sequence[DocumentTokens], options: ExamplesOptions
+    key: str,
+    anchor: DocumentTokens,
+    positive: DocumentTokens,
+    negatives: Sequence[DocumentTokens],
+    options: ExamplesOptions,
 ) -> list[Augmentation]:
     """Rows of Table 1 for which all negatives have their texts."""
     possible = [possible_augmentations(anchor, positive, negative) for negative in negatives]
@@ -238,12 +289,19 @@ class _Writer:
         drawn = _draw(key, anchor, positive, negatives, self._options)
         if not drawn:
             for unusable, *_ in readable:
-                self._shard.fail(unusable, Failure.MISSING_FIELD, "the documents have no texts for any row of Table 1 that has a weight")
+                self._shard.fail(
+                    unusable,
+                    Failure.MISSING_FIELD,
+                    "the documents have no texts for any row of Table 1 that has a weight",
+                )
             return
         self._shard.written(len(readable))
         for augmentation in drawn:
             english = self._find_english(key, anchor, positive_document(augmentation, anchor, positive), negatives[0])
-            triplets = [augment(augmentation, anchor, positive, one, self._options.max_length, key, english) for one in negatives]
+            triplets = [
+                augment(augmentation, anchor, positive, one, self._options.max_length, key, english)
+                for one in negatives
+            ]
             self._write(TaskName.TRIPLETS, language, triplet_features(triplets, anchor.doc_id, language))
             self._shard.tally(f"augmentation/{augmentation.name.lower()}")
 
@@ -337,16 +395,22 @@ def run(run: JobRun) -> None:
         translator = _open_translator(run)
         for language in translator.languages:
             translator.translate([], language)
-    run.map_shards("tokens", functools.partial(store_tokens, vocabulary=vocabulary, options=run.options), articles, accounted=False)
+    run.map_shards(
+        "tokens", functools.partial(store_tokens, vocabulary=vocabulary, options=run.options), articles, accounted=False
+    )
     plan = _translate(run, articles, triplets, vocabulary)
     sources = [(TaskName.TRIPLETS, path) for path in triplets] + [(TaskName.TOPICS, path) for path in labels]
     run.map_shards("send", functools.partial(_send, receiver_count=len(articles)), sources)
     run.map_shards("examples", functools.partial(write_examples, options=run.options, plan=plan), range(len(articles)))
     tallies = run.counts_of("examples").tallies
-    counts = {name.removeprefix(_EXAMPLES): count for name, count in sorted(tallies.items()) if name.startswith(_EXAMPLES)}
+    counts = {
+        name.removeprefix(_EXAMPLES): count for name, count in sorted(tallies.items()) if name.startswith(_EXAMPLES)
+    }
     if not counts:
         raise InputError(
-            "there are no triplets and no topics", path=run.input("triplets"), remedy="look at the rejections in its manifest.json"
+            "there are no triplets and no topics",
+            path=run.input("triplets"),
+            remedy="look at the rejections in its manifest.json",
         )
     run.extra["examples"] = counts
 
@@ -371,7 +435,9 @@ def _translate(run: JobRun, articles: list[str], triplets: Sequence[str], vocabu
     )
     phase = run.phase("translate", len(articles), accounted=False)
     with run.pipeline(phase) as pipeline:
-        wanted = pipeline | "Triplets" >> beam.Create(triplets) | beam.FlatMap(read_wanted, run.workspace, options, plan)
+        wanted = (
+            pipeline | "Triplets" >> beam.Create(triplets) | beam.FlatMap(read_wanted, run.workspace, options, plan)
+        )
         places = pipeline | "Articles" >> beam.Create(list(enumerate(articles))) | beam.FlatMapTuple(read_places)
         joined = {"wanted": wanted, "places": places} | beam.CoGroupByKey() | beam.FlatMapTuple(place_wanted)
         translate = functools.partial(translate_documents, articles=articles, settings=settings)

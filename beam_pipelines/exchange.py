@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from . import files
+from ..formats import files
 from .arrays import Array, write_array
 from .shards import Shard
 

@@ -21,15 +21,17 @@ from typing import Any
 import apache_beam as beam
 
 from .. import __version__
-from ..tasks.errors import InputError
-from . import files
+from ..errors import InputError
+from ..formats import files
 from .accounting import Counts, add_counts, chain_counts
 from .options import make_pipeline, noticing_dead_workers
 from .shards import Phase, ProcessShards, ShardFunction
 
 MANIFEST = "manifest.json"
 TIMING = "timing.json"
-Progress = Callable[[str, int, int, str], None]  # (phase, shards or other parts complete, parts in all, what else grows)
+Progress = Callable[
+    [str, int, int, str], None
+]  # (phase, shards or other parts complete, parts in all, what else grows)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,7 +128,13 @@ class JobRun:
     """
 
     def __init__(
-        self, job: Job, options: Any, inputs: Mapping[str, tuple[str, ...]], workspace: str, beam_args: Sequence[str], progress: Progress
+        self,
+        job: Job,
+        options: Any,
+        inputs: Mapping[str, tuple[str, ...]],
+        workspace: str,
+        beam_args: Sequence[str],
+        progress: Progress,
     ) -> None:
         self.job = job
         self.options = options
@@ -151,7 +159,13 @@ class JobRun:
         return phase
 
     def map_shards(
-        self, name: str, function: ShardFunction, payloads: Sequence[Any], *, accounted: bool = True, parts: Parts | None = None
+        self,
+        name: str,
+        function: ShardFunction,
+        payloads: Sequence[Any],
+        *,
+        accounted: bool = True,
+        parts: Parts | None = None,
     ) -> None:
         """Runs a phase of independent shards: ``function(shard, payloads[shard.index])``; progress counts them, or their ``parts``."""
         phase = self.phase(name, len(payloads), accounted=accounted)
@@ -178,7 +192,9 @@ class JobRun:
     def counts_of(self, name: str) -> Counts:
         """Counts of a phase that has run."""
         phase, _ = self._phases[name]
-        return add_counts(Counts.from_json(files.read_json(phase.report_path(index))) for index in range(phase.shard_count))
+        return add_counts(
+            Counts.from_json(files.read_json(phase.report_path(index))) for index in range(phase.shard_count)
+        )
 
     def all_counts(self) -> tuple[Counts, dict[str, Counts]]:
         """Counts of the job (its accounted phases chained) and of every phase."""
@@ -187,7 +203,9 @@ class JobRun:
         beside = [every[name] for name, (_, accounting) in self._phases.items() if accounting == "beside"]
         for earlier, later in itertools.pairwise(chain):
             if earlier.written != later.read:
-                raise RuntimeError(f"{self.job.name}: a phase passed on {earlier.written} records, the next read {later.read}")
+                raise RuntimeError(
+                    f"{self.job.name}: a phase passed on {earlier.written} records, the next read {later.read}"
+                )
         return add_counts([chain_counts(chain), *beside]), every
 
     def _completed(self, phase: Phase) -> int:
@@ -249,16 +267,25 @@ def execute(
         "job": job.name,
         "code_version": __version__,
         "options": _plain(dataclasses.asdict(options)),
-        "inputs": {spec.name: [(spec.digest or input_digest)(path) for path in resolved[spec.name]] for spec in job.inputs},
+        "inputs": {
+            spec.name: [(spec.digest or input_digest)(path) for path in resolved[spec.name]] for spec in job.inputs
+        },
     }
     digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
     output = output.rstrip("/")
     for name, paths in resolved.items():
         if any(f"{path}/".startswith(f"{output}/") for path in paths):  # _clear would delete it before it is read
-            raise InputError("lies in the output folder", path=output, field=f"--{name}", remedy="copy it elsewhere, or publish elsewhere")
+            raise InputError(
+                "lies in the output folder",
+                path=output,
+                field=f"--{name}",
+                remedy="copy it elsewhere, or publish elsewhere",
+            )
     for field in dataclasses.fields(options):
         if field.metadata.get("lasting_folder") and f"{getattr(options, field.name)}/".startswith(f"{output}/"):
-            raise InputError("lies in the output folder", path=output, field=f"--{field.name}", remedy="name a folder beside it")
+            raise InputError(
+                "lies in the output folder", path=output, field=f"--{field.name}", remedy="name a folder beside it"
+            )
     manifest_path = f"{output}/{MANIFEST}"
     if files.exists(manifest_path) and files.read_json(manifest_path).get("digest") == digest:
         return Outcome(files.read_json(manifest_path), skipped=True, seconds=read_seconds(output))
@@ -268,7 +295,9 @@ def execute(
         run = JobRun(job, options, resolved, workspace, beam_args, progress)
         job.run(run)
         counts, phases = run.all_counts()
-        manifest = Manifest(job.name, __version__, digest, identity["options"], identity["inputs"], counts, phases, run.extra)
+        manifest = Manifest(
+            job.name, __version__, digest, identity["options"], identity["inputs"], counts, phases, run.extra
+        )
         files.write_json(f"{workspace}/_publish.json", manifest.to_json())
     seconds = time.monotonic() - started
     _publish(workspace, output, seconds)
@@ -293,7 +322,9 @@ def input_digest(path: str) -> str:
     if not files.exists(path):
         raise InputError("no such file or folder", path=path, remedy="check the path, or run the job that writes it")
     if files.list_files(f"{path.rstrip('/')}/**"):
-        raise InputError(f"a folder without {MANIFEST} is not a result", path=path, remedy="run the job that writes it to its end")
+        raise InputError(
+            f"a folder without {MANIFEST} is not a result", path=path, remedy="run the job that writes it to its end"
+        )
     keys = f"{path[:-4]}.tsv"  # of an embedding table, see entities.tables
     if path.endswith(".npy") and files.exists(keys):
         return f"{files.file_digest(path)} {files.file_digest(keys)}"
@@ -315,7 +346,10 @@ def _resolve(job: Job, spec: InputSpec, given: Sequence[str]) -> tuple[str, ...]
         matched = files.list_files(pattern) if any(sign in pattern for sign in "*?[") else [pattern]
         if not matched:
             raise InputError(
-                "no file matches", path=pattern, field=f"--{spec.name}", remedy="check the pattern and quote it against the shell"
+                "no file matches",
+                path=pattern,
+                field=f"--{spec.name}",
+                remedy="check the pattern and quote it against the shell",
             )
         paths.extend(path.rstrip("/") for path in matched)
     if spec.required and not paths:

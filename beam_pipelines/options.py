@@ -13,7 +13,7 @@ from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions,
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
-from ..tasks.errors import InputError
+from ..errors import InputError
 from . import dataflow
 from .shards import available_cores
 
@@ -44,7 +44,9 @@ def make_pipeline(beam_args: Sequence[str], shard_count: int) -> beam.Pipeline:
     if direct.direct_num_workers == 1:
         return beam.Pipeline(options=options)
     # As direct_running_mode=multi_processing would do it, but with workers that keep quiet and do not crowd the cores.
-    environment = SubprocessSDKEnvironment.from_command_string(command_string=f"{sys.executable} -m {__package__}.worker")
+    environment = SubprocessSDKEnvironment.from_command_string(
+        command_string=f"{sys.executable} -m {__package__}.worker"
+    )
     return beam.Pipeline(runner=FnApiRunner(default_environment=environment), options=options)
 
 

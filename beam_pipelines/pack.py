@@ -9,18 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from ..tasks.errors import InputError
+from ..errors import InputError
+from ..formats.parquet import shard_paths
+from ..formats.records import Failure, Rejection
+from ..formats.tfrecord_writer import TFRecordShardWriter
 from ..tasks.features import FEATURES, TaskName
 from ..tasks.vocabulary import Vocabulary
 from . import bitext
 from .bitext import BitextPart, TranslationPair, read_pairs
 from .jobs import InputSpec, Job, JobRun
 from .packing import Piece, cut_pair, frame, join_parts, longest_first, make_row, pack, split_document
-from .parquet import shard_paths
-from .records import Failure, Rejection
 from .shards import Shard
 from .texts import language_key, load_vocabulary, read_text_batches, shuffle_key, vocabulary_path
-from .tfrecords import TFRecordShardWriter
 
 _SHORTEST_ROW = 16
 _PAIRS_AT_ONCE = 1_024
@@ -39,14 +39,18 @@ class PackOptions:
     min_tokens: int = dataclasses.field(
         default=8, metadata={"help": "shorter documents and pairs are left out, [CLS] and [SEP] not counted"}
     )
-    long_documents: str = dataclasses.field(default="split", metadata={"help": "split into several pieces, or truncate to the first"})
+    long_documents: str = dataclasses.field(
+        default="split", metadata={"help": "split into several pieces, or truncate to the first"}
+    )
 
     def __post_init__(self) -> None:
         _require(self.max_length >= _SHORTEST_ROW, "max_length", self.max_length, f"at least {_SHORTEST_ROW}")
         _require(self.capacity >= 1, "capacity", self.capacity, "at least 1")
         _require(0 < self.min_fill <= 1, "min_fill", self.min_fill, "a share above 0 and up to 1")
         _require(self.min_tokens >= 1, "min_tokens", self.min_tokens, "at least 1")
-        _require(self.long_documents in ("split", "truncate"), "long_documents", self.long_documents, "split or truncate")
+        _require(
+            self.long_documents in ("split", "truncate"), "long_documents", self.long_documents, "split or truncate"
+        )
 
 
 def _require(holds: bool, name: str, value: object, expected: str) -> None:
@@ -94,7 +98,9 @@ class _Rows:
             self._writers[language] = self._shard.examples(f"task={self._task}/language={language}")
         keyed = sorted(self._held.pop(language), key=lambda pair: pair[0])
         del self._tokens[language]
-        window_tokens = options.capacity * options.max_length // 2  # its rows leave half of the cache to those of the windows before
+        window_tokens = (
+            options.capacity * options.max_length // 2
+        )  # its rows leave half of the cache to those of the windows before
         pieces = longest_first((piece for _, piece in keyed), window_tokens, len)
         for row in pack(pieces, options.max_length, options.capacity, options.min_fill, len):
             self._writers[language].write(make_row(row, options.max_length), FEATURES[self._task])
@@ -103,7 +109,9 @@ class _Rows:
             self._shard.tally(f"tokens/{name}", sum(len(piece) for piece in row))
 
 
-def _article_pieces(shard: Shard, path: str, vocabulary: Vocabulary, options: PackOptions) -> Iterator[tuple[str, bytes, Piece]]:
+def _article_pieces(
+    shard: Shard, path: str, vocabulary: Vocabulary, options: PackOptions
+) -> Iterator[tuple[str, bytes, Piece]]:
     for batch in read_text_batches(path):
         shard.read(len(batch))
         titles = vocabulary.encode_with_words([article.title for article in batch])
@@ -111,14 +119,23 @@ def _article_pieces(shard: Shard, path: str, vocabulary: Vocabulary, options: Pa
         for article, title, title_words, body, body_words in zip(batch, *titles, *bodies, strict=True):
             language = language_key(article.language)
             if language is None:
-                shard.fail(article.doc_id, Failure.BROKEN_RECORD, f"language {article.language!r} is no BCP-47 tag", article.title)
+                shard.fail(
+                    article.doc_id,
+                    Failure.BROKEN_RECORD,
+                    f"language {article.language!r} is no BCP-47 tag",
+                    article.title,
+                )
             elif title.size + body.size < options.min_tokens:
-                shard.reject(article.doc_id, Rejection.TOO_SHORT_TO_PACK, f"{title.size + body.size} tokens", article.title)
+                shard.reject(
+                    article.doc_id, Rejection.TOO_SHORT_TO_PACK, f"{title.size + body.size} tokens", article.title
+                )
             else:
                 shard.written()
                 shard.tally(f"documents/{TaskName.MLM}/{language}")
                 pieces = _document_pieces(shard, *join_parts((title, body), (title_words, body_words)), options)
-                yield from ((language, shuffle_key(article.doc_id, number), piece) for number, piece in enumerate(pieces))
+                yield from (
+                    (language, shuffle_key(article.doc_id, number), piece) for number, piece in enumerate(pieces)
+                )
 
 
 def _document_pieces(shard: Shard, tokens: np.ndarray, word_ids: np.ndarray, options: PackOptions) -> list[Piece]:
@@ -133,7 +150,9 @@ def _document_pieces(shard: Shard, tokens: np.ndarray, word_ids: np.ndarray, opt
     return pieces
 
 
-def _pair_pieces(shard: Shard, part: BitextPart, vocabulary: Vocabulary, options: PackOptions) -> Iterator[tuple[str, bytes, Piece]]:
+def _pair_pieces(
+    shard: Shard, part: BitextPart, vocabulary: Vocabulary, options: PackOptions
+) -> Iterator[tuple[str, bytes, Piece]]:
     pairs = read_pairs(shard, part)
     while batch := list(itertools.islice(pairs, _PAIRS_AT_ONCE)):
         sources = vocabulary.encode_with_words([pair.source for pair in batch])
@@ -167,10 +186,14 @@ def run(run: JobRun) -> None:
     Vocabulary.load(vocabulary)  # a broken file is the user's to mend, so it must not fail inside a worker
     run.map_shards("pack", functools.partial(pack_shard, vocabulary=vocabulary, options=run.options), sources)
     tallies = run.counts_of("pack").tallies
-    examples = {name.removeprefix(_EXAMPLES): rows for name, rows in sorted(tallies.items()) if name.startswith(_EXAMPLES)}
+    examples = {
+        name.removeprefix(_EXAMPLES): rows for name, rows in sorted(tallies.items()) if name.startswith(_EXAMPLES)
+    }
     if not examples:
         raise InputError(
-            "no article is long enough to pack", path=run.input("articles"), remedy="lower --min_tokens, or look at the dead letters"
+            "no article is long enough to pack",
+            path=run.input("articles"),
+            remedy="lower --min_tokens, or look at the dead letters",
         )
     run.extra["examples"] = examples
     run.extra["packing"] = {name: _describe(name, tallies, run.options.max_length) for name in examples}

@@ -13,7 +13,9 @@ _FRAME = 2  # [CLS] and [SEP] around every piece
 _LARGEST = np.iinfo(np.int32).max
 
 
-def pack(pieces: Iterable[P], max_length: int, capacity: int, min_fill: float, length: Callable[[P], int]) -> Iterator[list[P]]:
+def pack(
+    pieces: Iterable[P], max_length: int, capacity: int, min_fill: float, length: Callable[[P], int]
+) -> Iterator[list[P]]:
     """Packs pieces into rows of at most ``max_length`` tokens; every piece is in exactly one row.
 
     A cache holds up to ``capacity`` rows that are not full yet. Each piece goes to the cached row that it fills best. A row that

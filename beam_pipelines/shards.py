@@ -17,12 +17,12 @@ import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
 
-from . import files
+from ..formats import files
+from ..formats.parquet import ParquetShardWriter
+from ..formats.records import DeadLetter, Failure, Rejection
+from ..formats.tfrecord_writer import TFRecordShardWriter
 from .accounting import Counts
 from .arrays import Ids
-from .parquet import ParquetShardWriter
-from .records import DeadLetter, Failure, Rejection
-from .tfrecords import TFRecordShardWriter
 
 R = TypeVar("R")
 _SAMPLE_CHARACTERS = 500
@@ -116,7 +116,9 @@ class Shard:
         self._stack.__enter__()
         return self
 
-    def __exit__(self, error_type: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None) -> None:
+    def __exit__(
+        self, error_type: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None
+    ) -> None:
         self._stack.__exit__(error_type, error, trace)
         if error_type is None:
             counts = self.counts()
@@ -172,7 +174,9 @@ class GroupByShard(beam.PTransform):
     def expand(self, pcoll: beam.PCollection) -> beam.PCollection:
         every = pcoll.pipeline | "EveryShard" >> beam.Create([(index, None) for index in range(self.shard_count)])
         return (
-            {"values": pcoll, "every": every} | beam.CoGroupByKey() | beam.MapTuple(lambda index, groups: (index, sorted(groups["values"])))
+            {"values": pcoll, "every": every}
+            | beam.CoGroupByKey()
+            | beam.MapTuple(lambda index, groups: (index, sorted(groups["values"])))
         )
 
 

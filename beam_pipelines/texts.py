@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from ..tasks.errors import InputError
+from ..errors import InputError
+from ..formats import files
+from ..formats.parquet import read_records
 from ..tasks.vocabulary import Vocabulary
-from . import files
-from .parquet import read_records
 
 VOCABULARY_FILE: Final = "vocab.txt"
 UNDETERMINED: Final = "und"  # BCP-47's own tag for a language nobody knows

@@ -22,7 +22,7 @@ from typing import Final
 
 import numpy as np
 
-from . import files
+from ..formats import files
 from .arrays import doc_id_of, read_array, write_array
 
 ARRAYS: Final = ("doc_ids", "languages", "first", "offsets", "ids")

@@ -3,11 +3,11 @@
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ..tasks.errors import InputError
+from ..errors import InputError
+from ..formats.parquet import read_batches
+from ..formats.records import Failure
 from ..tasks.vocabulary import Vocabulary
 from . import translation
-from .parquet import read_batches
-from .records import Failure
 from .shards import Shard
 from .texts import UNDETERMINED, ArticleText, language_key, load_vocabulary, read_text_batches, uniform_draw
 from .token_store import DocumentTokens, write_shard
@@ -29,7 +29,9 @@ class TranslationPlan:
     languages: tuple[str, ...]
     share: float
 
-    def refusal(self, key: str, anchor: DocumentTokens, positive: DocumentTokens, negative: DocumentTokens) -> str | None:
+    def refusal(
+        self, key: str, anchor: DocumentTokens, positive: DocumentTokens, negative: DocumentTokens
+    ) -> str | None:
         """Why an example stays as it is, as the name of a counter; ``None`` if it is to be translated.
 
         Args:
@@ -42,7 +44,11 @@ class TranslationPlan:
             return "has_english"
         if uniform_draw("translate", key) >= self.share:
             return "not_drawn"
-        missing = [document.language for document in (positive, negative) if find_language(document.language, self.languages) is None]
+        missing = [
+            document.language
+            for document in (positive, negative)
+            if find_language(document.language, self.languages) is None
+        ]
         return f"no_model/{missing[0]}" if missing else None
 
 
@@ -80,7 +86,9 @@ def place_wanted(doc_id: str, groups: Mapping[str, Iterable[int]]) -> Iterator[t
         yield min(groups["places"]), doc_id
 
 
-def translate_documents(shard: Shard, doc_ids: Sequence[str], articles: Sequence[str], settings: TranslationSettings) -> None:
+def translate_documents(
+    shard: Shard, doc_ids: Sequence[str], articles: Sequence[str], settings: TranslationSettings
+) -> None:
     """Writes the tokens of the English of these documents of one shard; those that cannot be translated are dead letters.
 
     A document is translated whole or not at all, so every row of Table 1 that its texts allow is there in English too.
@@ -106,11 +114,17 @@ def translate_documents(shard: Shard, doc_ids: Sequence[str], articles: Sequence
 def _read_wanted(path: str, doc_ids: Sequence[str]) -> list[ArticleText]:
     """The articles of a shard, sorted by language, since a translator holds one model at a time."""
     wanted = set(doc_ids)
-    found = [article for batch in read_text_batches(path) for article in batch if article.doc_id in wanted] if wanted else []
+    found = (
+        [article for batch in read_text_batches(path) for article in batch if article.doc_id in wanted]
+        if wanted
+        else []
+    )
     return sorted(found, key=lambda article: (article.language, article.doc_id))
 
 
-def _translate(article: ArticleText, translator: Translator, vocabulary: Vocabulary, settings: TranslationSettings) -> DocumentTokens:
+def _translate(
+    article: ArticleText, translator: Translator, vocabulary: Vocabulary, settings: TranslationSettings
+) -> DocumentTokens:
     tag = language_key(article.language) or UNDETERMINED
     language = find_language(tag, translator.languages)
     if language is None:
@@ -122,4 +136,6 @@ def _translate(article: ArticleText, translator: Translator, vocabulary: Vocabul
     for name in texts:
         if not ids[name].size:
             raise TranslationError(f"the translation of the {name} is empty: {english[name]!r}")
-    return DocumentTokens(article.doc_id, ENGLISH, ids["title"][: settings.max_length], ids["body"][: settings.max_length], ())
+    return DocumentTokens(
+        article.doc_id, ENGLISH, ids["title"][: settings.max_length], ids["body"][: settings.max_length], ()
+    )

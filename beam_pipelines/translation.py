@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import Any, Final, Protocol
 
-from ..tasks.errors import InputError
-from . import files
+from ..errors import InputError
+from ..formats import files
 from .clean.counting import count_words
 from .texts import language_key
 
@@ -152,17 +152,28 @@ def model_files(folder: str) -> dict[str, dict[str, str]]:
         above, _, name = path.rpartition("/")
         models.setdefault(above.rpartition("/")[2], {})[name] = path
     if not models:
-        raise InputError(f"no <language>/{MODEL_FILE} here", path=folder, field="--translation_models", remedy=f"convert one by {CONVERT}")
+        raise InputError(
+            f"no <language>/{MODEL_FILE} here",
+            path=folder,
+            field="--translation_models",
+            remedy=f"convert one by {CONVERT}",
+        )
     for language, found in models.items():
         if not language_key(language) or is_english(language):
             remedy = "name each folder by the language its model translates from, such as fr or zh-Hant"
-            raise InputError(f"got the folder {language!r}, expected a language other than English", path=folder, remedy=remedy)
+            raise InputError(
+                f"got the folder {language!r}, expected a language other than English", path=folder, remedy=remedy
+            )
         for name in (MODEL_FILE, _CONFIG_FILE, *_SPIECE_FILES):
             if name not in found:
-                raise InputError(f"no {name} here", path=f"{folder.rstrip('/')}/{language}", remedy=f"convert the model by {CONVERT}")
+                raise InputError(
+                    f"no {name} here", path=f"{folder.rstrip('/')}/{language}", remedy=f"convert the model by {CONVERT}"
+                )
     kept = {MODEL_FILE, _CONFIG_FILE, *_SPIECE_FILES}
     return {
-        language: {name: path for name, path in sorted(found.items()) if name in kept or _VOCABULARY_FILE.fullmatch(name)}
+        language: {
+            name: path for name, path in sorted(found.items()) if name in kept or _VOCABULARY_FILE.fullmatch(name)
+        }
         for language, found in sorted(models.items())
     }
 
@@ -174,7 +185,9 @@ def models_digest(folder: str) -> str:
       InputError: as :func:`model_files`.
     """
     models = model_files(folder)
-    return hashlib.sha256(json.dumps({language: _digest(found) for language, found in models.items()}).encode()).hexdigest()[:16]
+    return hashlib.sha256(
+        json.dumps({language: _digest(found) for language, found in models.items()}).encode()
+    ).hexdigest()[:16]
 
 
 def _digest(found: dict[str, str]) -> str:
@@ -273,13 +286,25 @@ def _load(found: dict[str, str]) -> _Model:
             contents[name] = source.read()
     folder = found[MODEL_FILE].rpartition("/")[0]
     try:
-        source_pieces, target_pieces = (sentencepiece.SentencePieceProcessor(model_proto=contents.pop(name)) for name in _SPIECE_FILES)
+        source_pieces, target_pieces = (
+            sentencepiece.SentencePieceProcessor(model_proto=contents.pop(name)) for name in _SPIECE_FILES
+        )
         config = json.loads(contents[_CONFIG_FILE])
         # More threads would change the order of sums, and there is a worker for each core already.
-        translator = engine.Translator(folder, device="cpu", compute_type="int8", inter_threads=1, intra_threads=1, files=contents)
+        translator = engine.Translator(
+            folder, device="cpu", compute_type="int8", inter_threads=1, intra_threads=1, files=contents
+        )
     except (RuntimeError, ValueError) as error:
-        raise InputError(f"no model that CTranslate2 can read: {error}", path=folder, remedy=f"convert it again by {CONVERT}") from error
-    return _Model(translator, source_pieces, target_pieces, config.get("eos_token", "</s>"), not config.get("add_source_eos", False))
+        raise InputError(
+            f"no model that CTranslate2 can read: {error}", path=folder, remedy=f"convert it again by {CONVERT}"
+        ) from error
+    return _Model(
+        translator,
+        source_pieces,
+        target_pieces,
+        config.get("eos_token", "</s>"),
+        not config.get("add_source_eos", False),
+    )
 
 
 def import_engine() -> ModuleType:
@@ -292,7 +317,9 @@ def import_engine() -> ModuleType:
         import ctranslate2
     except ImportError as error:
         raise InputError(
-            f"CTranslate2 is not installed: {error}", field="--translation_models", remedy="pip install newsembed[translate]"
+            f"CTranslate2 is not installed: {error}",
+            field="--translation_models",
+            remedy="pip install newsembed[translate]",
         ) from error
     module: ModuleType = ctranslate2
     return module

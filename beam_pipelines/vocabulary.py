@@ -14,13 +14,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..tasks.errors import InputError
+from ..errors import InputError
+from ..formats import files
+from ..formats.parquet import read_batches, shard_paths
+from ..formats.records import Failure, Rejection
 from ..tasks.features import SPECIAL_TOKENS
 from ..tasks.vocabulary import Vocabulary, normalize_for_learning
-from . import files
 from .jobs import InputSpec, Job, JobRun
-from .parquet import read_batches, shard_paths
-from .records import Failure, Rejection
 from .shards import Shard
 from .texts import VOCABULARY_FILE, ArticleText, language_key, read_text_batches, uniform_draw
 from .vocabulary_learning import WordCount, learn_pieces
@@ -41,8 +41,12 @@ class VocabularyOptions:
     max_documents: int = dataclasses.field(
         default=1_000_000, metadata={"help": "size of the sample, repeated documents counted; 0 for no limit"}
     )
-    min_frequency: int = dataclasses.field(default=2, metadata={"help": "letters and pairs seen less often are not learned"})
-    limit_alphabet: int = dataclasses.field(default=10_000, metadata={"help": "letters kept, never more than half of the size"})
+    min_frequency: int = dataclasses.field(
+        default=2, metadata={"help": "letters and pairs seen less often are not learned"}
+    )
+    limit_alphabet: int = dataclasses.field(
+        default=10_000, metadata={"help": "letters kept, never more than half of the size"}
+    )
 
     def __post_init__(self) -> None:
         _require(self.size >= _SMALLEST_SIZE, "size", self.size, f"at least {_SMALLEST_SIZE}")
@@ -54,7 +58,9 @@ class VocabularyOptions:
 
 def _require(holds: bool, name: str, value: object, expected: str) -> None:
     if not holds:
-        raise InputError(f"got {value}, expected {expected}", field=f"--{name}", remedy="see `newsembed vocabulary --help`")
+        raise InputError(
+            f"got {value}, expected {expected}", field=f"--{name}", remedy="see `newsembed vocabulary --help`"
+        )
 
 
 def smoothed_rates(documents: Mapping[str, int], alpha: float, max_documents: int = 0) -> dict[str, float]:
@@ -115,11 +121,15 @@ def sample_words(shard: Shard, path: str, rates: Mapping[str, float]) -> None:
 def _draw(shard: Shard, article: ArticleText, rates: Mapping[str, float]) -> int:
     language = language_key(article.language)
     if language is None:
-        shard.fail(article.doc_id, Failure.BROKEN_RECORD, f"language {article.language!r} is no BCP-47 tag", article.title)
+        shard.fail(
+            article.doc_id, Failure.BROKEN_RECORD, f"language {article.language!r} is no BCP-47 tag", article.title
+        )
         return 0
     copies = copies_of(article.doc_id, rates[language])
     if not copies:
-        shard.reject(article.doc_id, Rejection.NOT_SAMPLED, f"{language} is taken {rates[language]:.4f} times", article.title)
+        shard.reject(
+            article.doc_id, Rejection.NOT_SAMPLED, f"{language} is taken {rates[language]:.4f} times", article.title
+        )
     return copies
 
 
@@ -137,7 +147,9 @@ def _read_words(path: str) -> Iterator[tuple[str, int]]:
 def learn(shard: Shard, paths: Sequence[str], options: VocabularyOptions) -> None:
     """Learns the pieces of all words and writes ``vocab.txt``."""
     learned = learn_pieces(lambda: merge_words(paths), options.size, options.min_frequency, options.limit_alphabet)
-    files.write_whole(f"{shard.workspace}/{VOCABULARY_FILE}", "".join(f"{piece}\n" for piece in learned.pieces).encode())
+    files.write_whole(
+        f"{shard.workspace}/{VOCABULARY_FILE}", "".join(f"{piece}\n" for piece in learned.pieces).encode()
+    )
     for name in ("alphabet", "words", "words_outside"):
         shard.tally(name, getattr(learned, name))
 
@@ -149,7 +161,11 @@ def run(run: JobRun) -> None:
     run.map_shards("languages", count_languages, articles, accounted=False)
     documents = _documents_by_language(run)
     if not documents:
-        raise InputError("there are no articles here", path=run.input("articles"), remedy="look at the rejections in its manifest.json")
+        raise InputError(
+            "there are no articles here",
+            path=run.input("articles"),
+            remedy="look at the rejections in its manifest.json",
+        )
     rates = smoothed_rates(documents, options.alpha, options.max_documents)
     run.map_shards("sample", functools.partial(sample_words, rates=rates), articles)
     words = shard_paths(f"{run.workspace}/_words")
@@ -163,7 +179,9 @@ def _documents_by_language(run: JobRun) -> dict[str, int]:
     return {language: count for language, count in named.items() if language}
 
 
-def _describe(run: JobRun, options: VocabularyOptions, documents: Mapping[str, int], rates: Mapping[str, float]) -> dict[str, Any]:
+def _describe(
+    run: JobRun, options: VocabularyOptions, documents: Mapping[str, int], rates: Mapping[str, float]
+) -> dict[str, Any]:
     """What the manifest says of the result.
 
     Raises:
@@ -172,7 +190,9 @@ def _describe(run: JobRun, options: VocabularyOptions, documents: Mapping[str, i
     tallies = run.counts_of("learn").tallies
     if not tallies["words"]:
         raise InputError(
-            "the sampled articles hold no words", path=run.input("articles"), remedy="raise --max_documents, or lower --min_frequency"
+            "the sampled articles hold no words",
+            path=run.input("articles"),
+            remedy="raise --max_documents, or lower --min_frequency",
         )
     vocabulary = Vocabulary.load(f"{run.workspace}/{VOCABULARY_FILE}")
     shortfall = f"learned {vocabulary.size} of {options.size} pieces: the sample holds no more that are seen {options.min_frequency} times"
@@ -184,7 +204,8 @@ def _describe(run: JobRun, options: VocabularyOptions, documents: Mapping[str, i
         "sha256": vocabulary.digest,
         "warning": shortfall if vocabulary.size < options.size else "",
         "languages": {
-            language: {"documents": count, "copies_each": round(rates[language], 4)} for language, count in sorted(documents.items())
+            language: {"documents": count, "copies_each": round(rates[language], 4)}
+            for language, count in sorted(documents.items())
         },
     }
 

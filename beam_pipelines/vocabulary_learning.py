@@ -46,7 +46,9 @@ class LearnedPieces:
     words_outside: int
 
 
-def learn_pieces(read_words: Callable[[], Iterable[WordCount]], size: int, min_frequency: int, limit_alphabet: int) -> LearnedPieces:
+def learn_pieces(
+    read_words: Callable[[], Iterable[WordCount]], size: int, min_frequency: int, limit_alphabet: int
+) -> LearnedPieces:
     """Learns a vocabulary by byte-pair merges inside words.
 
     Args:

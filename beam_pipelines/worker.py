@@ -8,7 +8,9 @@ import sys
 
 def main() -> None:
     """Runs the worker until the runner is done with it."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Control-C ends it at once and without a traceback: the runner's process has the word
+    signal.signal(
+        signal.SIGINT, signal.SIG_DFL
+    )  # Control-C ends it at once and without a traceback: the runner's process has the word
     # There is a process for each core already.
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")

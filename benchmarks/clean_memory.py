@@ -22,9 +22,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import zstandard
-from newsembed.beam_pipelines import files
-from newsembed.beam_pipelines.parquet import write_shard
-from newsembed.beam_pipelines.records import Article, make_doc_id
+from newsembed.formats import files
+from newsembed.formats.parquet import write_shard
+from newsembed.formats.records import Article, make_doc_id
 
 SHARD_ARTICLES = 4_000  # as the extract job cuts its input
 OPTIONS = ("--require_author=false", "--min_words=0", "--min_sentences=0", "--require_terminal_punctuation=false")
@@ -37,7 +37,9 @@ def read_rows(path: str, most: int) -> list[dict[str, str]]:
         for line in io.TextIOWrapper(plain, "utf-8"):
             row = json.loads(line)
             if row.get("title") and row.get("body"):
-                rows.append({name: row.get(name) or "" for name in ("url", "publisher", "title", "body", "published_at")})
+                rows.append(
+                    {name: row.get(name) or "" for name in ("url", "publisher", "title", "body", "published_at")}
+                )
             if len(rows) == most:
                 break
     return rows
@@ -51,10 +53,14 @@ def copies(rows: list[dict[str, str]], times: int) -> Iterator[Article]:
         for row in rows:
             url = f"{row['url']}{'?' * bool(copy)}{copy or ''}"
             said = (
-                row["body"] if not copy else " ".join(draw.choice(words) if draw.random() < 2 / 3 else word for word in row["body"].split())
+                row["body"]
+                if not copy
+                else " ".join(draw.choice(words) if draw.random() < 2 / 3 else word for word in row["body"].split())
             )
             date = datetime.date.fromisoformat(row["published_at"][:10])
-            yield Article(make_doc_id(url), url, row["publisher"], row["title"], said, byline_date=date, date_source="given")
+            yield Article(
+                make_doc_id(url), url, row["publisher"], row["title"], said, byline_date=date, date_source="given"
+            )
 
 
 def write_input(folder: str, rows: list[dict[str, str]], times: int) -> int:
@@ -63,7 +69,11 @@ def write_input(folder: str, rows: list[dict[str, str]], times: int) -> int:
     shards = -(-total // SHARD_ARTICLES)
     articles = copies(rows, times)
     for index in range(shards):
-        write_shard(f"{folder}/articles/part-{index:05d}-of-{shards:05d}.parquet", itertools.islice(articles, SHARD_ARTICLES), Article)
+        write_shard(
+            f"{folder}/articles/part-{index:05d}-of-{shards:05d}.parquet",
+            itertools.islice(articles, SHARD_ARTICLES),
+            Article,
+        )
     files.write_json(f"{folder}/manifest.json", {"digest": str(times)})
     return total
 
@@ -113,7 +123,10 @@ def main() -> None:
     parser.add_argument("--times", type=int, nargs="+", default=[1, 4, 16])
     args = parser.parse_args()
     rows = read_rows(str(args.articles_file), args.articles)
-    print("| input | articles | seconds | peak MiB (PSS) | bytes for each added article | counts |\n|---|---|---|---|---|---|", flush=True)
+    print(
+        "| input | articles | seconds | peak MiB (PSS) | bytes for each added article | counts |\n|---|---|---|---|---|---|",
+        flush=True,
+    )
     before: tuple[int, int] | None = None
     for times in args.times:
         with tempfile.TemporaryDirectory() as folder:

@@ -27,7 +27,12 @@ START_PAGES = 20
 def run_datatrove(warc: str, output: str, language_model: str) -> None:
     """The peer's road. Runs under ``--datatrove_python``, where newsembed cannot be imported."""
     from datatrove.executor import LocalPipelineExecutor
-    from datatrove.pipeline.dedup import MinhashDedupBuckets, MinhashDedupCluster, MinhashDedupFilter, MinhashDedupSignature
+    from datatrove.pipeline.dedup import (
+        MinhashDedupBuckets,
+        MinhashDedupCluster,
+        MinhashDedupFilter,
+        MinhashDedupSignature,
+    )
     from datatrove.pipeline.dedup.minhash import MinhashConfig
     from datatrove.pipeline.extractors import Trafilatura
     from datatrove.pipeline.filters import C4QualityFilter, LanguageFilter
@@ -68,7 +73,9 @@ def run_newsembed(warc: str, output: str) -> None:
     # datatrove has no rule on authors and dates.
     options = clean.CleanOptions(require_author=False, require_byline_date=False, min_words=0)
     read = jobs.execute(extract.JOB, {"warc": [warc]}, f"{output}/extract", beam_args=one).manifest["counts"]
-    kept = jobs.execute(clean.JOB, {"articles": [f"{output}/extract"]}, f"{output}/clean", options, one).manifest["counts"]
+    kept = jobs.execute(clean.JOB, {"articles": [f"{output}/extract"]}, f"{output}/clean", options, one).manifest[
+        "counts"
+    ]
     print(json.dumps({"in": read["in"], "out": kept["out"]}))
 
 
@@ -90,7 +97,9 @@ def write_first_pages(warc: str, target: str) -> None:
     from fastwarc.warc import ArchiveIterator, WarcRecordType
 
     with open(warc, "rb") as source, open(target, "wb") as sink:
-        for record in itertools.islice(ArchiveIterator(source, record_types=WarcRecordType.response, parse_http=False), START_PAGES):
+        for record in itertools.islice(
+            ArchiveIterator(source, record_types=WarcRecordType.response, parse_http=False), START_PAGES
+        ):
             record.write(sink)
 
 

@@ -18,12 +18,12 @@ import time
 
 import numpy as np
 import pyarrow.parquet as pq
-from newsembed.beam_pipelines import parquet
 from newsembed.beam_pipelines.neighbors import DateMode, NeighborsOptions
 from newsembed.beam_pipelines.neighbors.found import SPACES, keep_best
 from newsembed.beam_pipelines.neighbors.rows import Rows, concatenate, read_vectors, write_blocks
 from newsembed.beam_pipelines.neighbors.search import run_task
 from newsembed.beam_pipelines.triplets.mine import TripletsOptions, evidence
+from newsembed.formats import parquet
 from scipy.sparse import csr_matrix
 from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -45,7 +45,11 @@ def search(rows: Rows, options: NeighborsOptions) -> tuple[np.ndarray, float]:
     start = time.process_time()
     with tempfile.TemporaryDirectory() as workspace:
         write_blocks(workspace, 0, rows, options.block_days)
-        documents = dict(zip(*(part.tolist() for part in np.unique(rows.days // options.block_days, return_counts=True)), strict=True))
+        documents = dict(
+            zip(
+                *(part.tolist() for part in np.unique(rows.days // options.block_days, return_counts=True)), strict=True
+            )
+        )
         found = []
         for task in options.tasks(documents):
             found += list(run_task(task, options.plan(), workspace, options.block_days, lambda _: None))
@@ -60,13 +64,15 @@ class Judge:
         texts = {
             int(doc_id, 16): f"{title}\n{body[:1000]}"
             for table in columns
-            for doc_id, title, body in zip(*(table.column(name).to_pylist() for name in ("doc_id", "title", "body")), strict=True)
+            for doc_id, title, body in zip(
+                *(table.column(name).to_pylist() for name in ("doc_id", "title", "body")), strict=True
+            )
         }
         ids = rows.ids.tolist()
         self._row = {doc_id: row for row, doc_id in enumerate(ids)}
-        self._vectors: csr_matrix = TfidfVectorizer(sublinear_tf=True, min_df=2, max_df=0.1, dtype=np.float32).fit_transform(
-            [texts[doc_id] for doc_id in ids]
-        )
+        self._vectors: csr_matrix = TfidfVectorizer(
+            sublinear_tf=True, min_df=2, max_df=0.1, dtype=np.float32
+        ).fit_transform([texts[doc_id] for doc_id in ids])
         # Documents beside each other in the order of days are at most a day apart, or the corpus has no such pairs.
         by_day = np.random.default_rng(0).permutation(len(ids))
         by_day = by_day[np.argsort(rows.days[by_day], kind="stable")]
@@ -122,7 +128,9 @@ def main() -> None:
         judge = Judge(args.articles, part, publishers)
         precision, counts = 0.0, []
         for mode in (DateMode.GLOBAL, DateMode.WINDOWED):
-            options = NeighborsOptions(dates=mode, positives=args.neighbors, negatives=args.neighbors, neighbors=args.neighbors)
+            options = NeighborsOptions(
+                dates=mode, positives=args.neighbors, negatives=args.neighbors, neighbors=args.neighbors
+            )
             pairs, seconds = search(part, options)
             right, negatives, similarity = describe(pairs, publishers, judge)
             precision = precision or right.mean()

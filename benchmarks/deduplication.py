@@ -23,7 +23,7 @@ import zstandard
 from newsembed.beam_pipelines.arrays import write_array
 from newsembed.beam_pipelines.clean.duplicates import SKETCH_BOUNDS, SKETCH_VALUES, find_edges, minhash, shingles, sign
 from newsembed.beam_pipelines.clean.options import CleanOptions
-from newsembed.beam_pipelines.records import Article
+from newsembed.formats.records import Article
 from scipy.sparse import csr_array
 
 _AT_ONCE = 1_000
@@ -63,7 +63,9 @@ def exact_pairs(texts: Sequence[str], lowest: float) -> dict[tuple[int, int], fl
     columns = [sorted({numbers.setdefault(span, len(numbers)) for span in shingles(text)}) for text in texts]
     sizes = np.array([len(row) for row in columns])
     starts = np.concatenate(([0], np.cumsum(sizes)))
-    matrix = csr_array((np.ones(starts[-1], np.int32), np.concatenate(columns), starts), shape=(len(texts), len(numbers)))
+    matrix = csr_array(
+        (np.ones(starts[-1], np.int32), np.concatenate(columns), starts), shape=(len(texts), len(numbers))
+    )
     other = matrix.T.tocsr()
     found = {}
     for start in range(0, len(texts), _AT_ONCE):
@@ -86,7 +88,9 @@ def found_pairs(texts: Sequence[str], options: CleanOptions) -> set[tuple[int, i
         np.concatenate(sketches).tofile(f"{folder}/{SKETCH_VALUES}")
         write_array(f"{folder}/{SKETCH_BOUNDS}", np.cumsum([0, *map(len, sketches)]))
         edges = find_edges(np.concatenate(rows), [f"{folder}/"], options.near_duplicate_threshold)
-    return {(min(pair), max(pair)) for pair in zip(edges["one"]["row"].tolist(), edges["two"]["row"].tolist(), strict=True)}
+    return {
+        (min(pair), max(pair)) for pair in zip(edges["one"]["row"].tolist(), edges["two"]["row"].tolist(), strict=True)
+    }
 
 
 def main() -> None:
@@ -95,7 +99,9 @@ def main() -> None:
     parser.add_argument("--articles", type=int, default=10_000, help="size of the sample")
     parser.add_argument("--edited", type=int, default=2_000, help="edited copies")
     parser.add_argument("--threshold", type=float, default=CleanOptions().near_duplicate_threshold)
-    parser.add_argument("--bands", nargs="+", default=["112/14", "112/16", "112/28", "256/32"], help="permutations/bands")
+    parser.add_argument(
+        "--bands", nargs="+", default=["112/14", "112/16", "112/28", "256/32"], help="permutations/bands"
+    )
     args = parser.parse_args()
     draw = random.Random(7)
     texts = read_bodies(str(args.articles_file), args.articles)
@@ -123,10 +129,19 @@ def main() -> None:
 
 
 def show(
-    setting: str, method: str, found: set[tuple[int, int]], true: set[tuple[int, int]], near: set[tuple[int, int]], seconds: str
+    setting: str,
+    method: str,
+    found: set[tuple[int, int]],
+    true: set[tuple[int, int]],
+    near: set[tuple[int, int]],
+    seconds: str,
 ) -> None:
     """Prints one line of the table."""
-    shares = len(found & true) / max(1, len(true)), len(found & near) / max(1, len(near)), len(found & true) / max(1, len(found))
+    shares = (
+        len(found & true) / max(1, len(true)),
+        len(found & near) / max(1, len(near)),
+        len(found & true) / max(1, len(found)),
+    )
     print(f"| {setting} | {method} | " + " | ".join(f"{share:.4f}" for share in shares) + f" | {seconds} |", flush=True)
 
 

@@ -66,13 +66,23 @@ class Case:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--headlines", required=True, help="JSONL (.gz, .zst) of articles whose titles are read")
-    parser.add_argument("--articles", required=True, help="JSONL (.gz, .zst) of articles whose titles and bodies are read")
-    parser.add_argument("--torch_python", default=sys.executable, help="an interpreter with sentence-transformers; this one by default")
+    parser.add_argument(
+        "--articles", required=True, help="JSONL (.gz, .zst) of articles whose titles and bodies are read"
+    )
+    parser.add_argument(
+        "--torch_python", default=sys.executable, help="an interpreter with sentence-transformers; this one by default"
+    )
     parser.add_argument("--sizes", nargs="+", choices=list(SIZES), default=list(SIZES))
     parser.add_argument(
-        "--counts", type=int, nargs=2, metavar=("HEADLINES", "ARTICLES"), help="texts of each kind, 0 for none; by size by default"
+        "--counts",
+        type=int,
+        nargs=2,
+        metavar=("HEADLINES", "ARTICLES"),
+        help="texts of each kind, 0 for none; by size by default",
     )
-    parser.add_argument("--batches", type=int, nargs="+", default=[32, 128], help="the peer's batch sizes; the fastest counts")
+    parser.add_argument(
+        "--batches", type=int, nargs="+", default=[32, 128], help="the peer's batch sizes; the fastest counts"
+    )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2, help="cores and threads of either side")
     parser.add_argument("--saved", action=argparse.BooleanOptionalAction, default=True, help="also time the SavedModel")
@@ -88,7 +98,11 @@ def main() -> None:
         print("|---" * len(COLUMNS) + "|")
         for size in args.sizes:
             counts = args.counts or COUNTS[size]
-            texts = {kind: found for kind, found in zip(("headlines", "articles"), read_texts(args, counts), strict=True) if found}
+            texts = {
+                kind: found
+                for kind, found in zip(("headlines", "articles"), read_texts(args, counts), strict=True)
+                if found
+            }
             paths = prepare(work, size, texts, with_saved=args.saved)
             for kind, chosen in texts.items():
                 case = Case(size, kind, *(str(path) for path in paths), str(work / f"{size}-{kind}.json"))
@@ -106,7 +120,7 @@ def main() -> None:
 
 def read_texts(args: argparse.Namespace, counts: tuple[int, int]) -> tuple[list[str], list[str]]:
     """Headlines, and titles with bodies, from all over the files."""
-    from newsembed.tasks.jsonl import read_jsonl
+    from newsembed.formats.jsonl import read_jsonl
 
     def spread(path: str, count: int) -> list[dict[str, Any]]:
         rows = [row for _, row in itertools.islice(read_jsonl(path), 8 * count) if (row.get("title") or "").strip()]
@@ -119,7 +133,7 @@ def read_texts(args: argparse.Namespace, counts: tuple[int, int]) -> tuple[list[
 def prepare(work: Path, size: str, texts: dict[str, list[str]], *, with_saved: bool) -> tuple[Path, Path, Path]:
     """The folders of a model: ours, Hugging Face's and the SavedModel."""
     import jax
-    from newsembed.models.encoder import EncoderConfig
+    from newsembed.models.encoders.news import EncoderConfig
     from newsembed.serving.checkpoint import MODEL_FILE, SAFETENSORS_FILE, VOCABULARY_FILE, flatten, fresh_model
     from newsembed.serving.export import export_huggingface, export_saved_model
     from newsembed.tasks.vocabulary import Vocabulary
@@ -128,12 +142,20 @@ def prepare(work: Path, size: str, texts: dict[str, list[str]], *, with_saved: b
     ours, huggingface, saved = (work / f"{size}-{kind}" for kind in ("ours", "huggingface", "saved"))
     if not (ours / SAFETENSORS_FILE).exists():
         ours.mkdir(parents=True, exist_ok=True)
-        (ours / VOCABULARY_FILE).write_text("".join(f"{piece}\n" for piece in learned([text for kind in texts.values() for text in kind])))
+        (ours / VOCABULARY_FILE).write_text(
+            "".join(f"{piece}\n" for piece in learned([text for kind in texts.values() for text in kind]))
+        )
         vocabulary = Vocabulary.load(str(ours / VOCABULARY_FILE))
         config = EncoderConfig(vocabulary.size, **SIZES[size])
-        (ours / MODEL_FILE).write_text(json.dumps({"encoder": config.to_dict(), "vocabulary_sha256": vocabulary.digest}))
-        params = jax.tree.map(lambda array: array * MATRIX_SCALE if array.ndim > 1 else array, fresh_model(str(ours)).params)
-        save_file({name: np.ascontiguousarray(array) for name, array in flatten(params).items()}, str(ours / SAFETENSORS_FILE))
+        (ours / MODEL_FILE).write_text(
+            json.dumps({"encoder": config.to_dict(), "vocabulary_sha256": vocabulary.digest})
+        )
+        params = jax.tree.map(
+            lambda array: array * MATRIX_SCALE if array.ndim > 1 else array, fresh_model(str(ours)).params
+        )
+        save_file(
+            {name: np.ascontiguousarray(array) for name, array in flatten(params).items()}, str(ours / SAFETENSORS_FILE)
+        )
     if not huggingface.exists():
         export_huggingface(str(ours), str(huggingface))
     if with_saved and not saved.exists():
@@ -160,7 +182,13 @@ def measure(case: Case, args: argparse.Namespace) -> dict[str, Any]:
     commands = {"ours": [*ours, case.folder, "model"]}
     if args.saved:
         commands["saved"] = [*ours, case.saved, "savedmodel"]
-    commands["torch"] = [args.torch_python, str(here / "encoding_speed_torch.py"), case.texts, str(args.threads), case.huggingface]
+    commands["torch"] = [
+        args.torch_python,
+        str(here / "encoding_speed_torch.py"),
+        case.texts,
+        str(args.threads),
+        case.huggingface,
+    ]
     environment = {
         "OMP_NUM_THREADS": str(args.threads),
         "TOKENIZERS_PARALLELISM": "true",

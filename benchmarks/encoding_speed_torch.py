@@ -18,7 +18,9 @@ def main() -> None:
     torch.set_num_threads(int(threads))
     with open(texts_path, encoding="utf-8") as file:
         texts = json.load(file)
-    model = sentence_transformers.SentenceTransformer(folder, device="cpu", local_files_only=True, trust_remote_code=True)
+    model = sentence_transformers.SentenceTransformer(
+        folder, device="cpu", local_files_only=True, trust_remote_code=True
+    )
 
     def encode(batch: int) -> np.ndarray:
         return model.encode(texts, batch_size=batch, show_progress_bar=False, convert_to_numpy=True)
@@ -31,9 +33,7 @@ def main() -> None:
         encode(batch)
         return 0.0
 
-    versions = (
-        f"torch {torch.__version__}, transformers {transformers.__version__}, sentence-transformers {sentence_transformers.__version__}"
-    )
+    versions = f"torch {torch.__version__}, transformers {transformers.__version__}, sentence-transformers {sentence_transformers.__version__}"
     serve({"first": first, "versions": versions}, run)
 
 

@@ -31,7 +31,11 @@ def trafilatura(html: str, url: str, **options) -> tuple:
     document = trafilatura.bare_extraction(html, url=url, with_metadata=True, include_comments=False, **options)
     if document is None:
         return "", (), None
-    return document.text or "", tuple(name.strip() for name in (document.author or "").split(";") if name.strip()), parse_day(document.date)
+    return (
+        document.text or "",
+        tuple(name.strip() for name in (document.author or "").split(";") if name.strip()),
+        parse_day(document.date),
+    )
 
 
 def resiliparse(html: str, _url: str) -> tuple:
@@ -65,7 +69,9 @@ TIMED: dict[str, Callable[[str, str], tuple]] = {
 def quality(folder: Path) -> None:
     for name, read_pages in gold_pages.SETS.items():
         pages = [(page, decode(page.html, "") or "") for page in read_pages(folder / name)]
-        print(f"\n{name}, {len(pages)} pages\n\n| reader | F1 | precision | recall | days | author F1 |\n|---|---|---|---|---|---|")
+        print(
+            f"\n{name}, {len(pages)} pages\n\n| reader | F1 | precision | recall | days | author F1 |\n|---|---|---|---|---|---|"
+        )
         for reader, read in READERS.items():
             found = [(page, read(html, page.url)) for page, html in pages]
             f1, precision, recall = gold_pages.body_scores(gold_pages.match(page, text) for page, (text, _, _) in found)

@@ -12,16 +12,16 @@ import json
 from pathlib import Path
 
 import numpy as np
-from newsembed.beam_pipelines import files
 from newsembed.beam_pipelines.arrays import doc_id_of
 from newsembed.beam_pipelines.extract.urls import canonical_url
-from newsembed.beam_pipelines.parquet import shard_paths
-from newsembed.beam_pipelines.records import make_doc_id
 from newsembed.beam_pipelines.triplets.candidates import rank_within, read_candidates, strength
 from newsembed.beam_pipelines.triplets.evergreen import fit_model, pair_features
 from newsembed.beam_pipelines.triplets.table import read_table
+from newsembed.formats import files
+from newsembed.formats.parquet import shard_paths
+from newsembed.formats.records import make_doc_id
 from newsembed.launch import cli
-from newsembed.launch.newsroom.server import NewsroomServer
+from newsembed.newsroom.server import NewsroomServer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import precision_score, recall_score
 from sklearn.model_selection import cross_val_predict
@@ -39,7 +39,12 @@ def mine(work: str, seed: int, scale: float) -> None:
         cli.main(["newsroom", "--output", f"{work}/newsroom", f"--seed={seed}", f"--scale={scale}"])
     if not files.exists(f"{work}/crawl/manifest.json"):
         with NewsroomServer(f"{work}/newsroom") as server:
-            options = ["--delay_seconds=0", "--max_depth=8", "--max_pages_per_site=5000", "--allow_private_addresses=true"]
+            options = [
+                "--delay_seconds=0",
+                "--max_depth=8",
+                "--max_pages_per_site=5000",
+                "--allow_private_addresses=true",
+            ]
             resolve = f"--resolve=*.example=127.0.0.1:{server.port}"
             run("crawl", "--seeds", f"{work}/newsroom/seeds.txt", "--output", f"{work}/crawl", *options, resolve)
     run("extract", "--warc", f"{work}/crawl/warc/*.warc.gz", "--output", f"{work}/extract")
@@ -66,10 +71,15 @@ def labelled(work: str) -> tuple[np.ndarray, np.ndarray]:
     features, labels = [], []
     for path in shard_paths(f"{work}/neighbors/neighbors"):
         rows = read_candidates(path)
-        far = rows[(np.abs(rows["gap"]) >= 365) & (table.places(rows["anchor"]) >= 0) & (table.places(rows["other"]) >= 0)]
+        far = rows[
+            (np.abs(rows["gap"]) >= 365) & (table.places(rows["anchor"]) >= 0) & (table.places(rows["other"]) >= 0)
+        ]
         far = far[np.lexsort((far["other"], -strength(far), far["anchor"]))]
         far = far[rank_within(far["anchor"]) < HARDEST]
-        known = [(truth.get(doc_id_of(anchor)), truth.get(doc_id_of(other))) for anchor, other in far[["anchor", "other"]].tolist()]
+        known = [
+            (truth.get(doc_id_of(anchor)), truth.get(doc_id_of(other)))
+            for anchor, other in far[["anchor", "other"]].tolist()
+        ]
         far = far[[bool(anchor and other) for anchor, other in known]]
         features.append(pair_features(table, far))
         labels += [is_false_negative(anchor, other) for anchor, other in known if anchor and other]
@@ -94,7 +104,9 @@ def main() -> None:
     predicted = cross_val_predict(LogisticRegression(class_weight="balanced", max_iter=1000), features, labels, cv=5)
     precision, recall = precision_score(labels, predicted), recall_score(labels, predicted)
     provenance = f"{len(labels)} pairs ({labels.sum()} false negatives) of a generated newsroom, seed {args.seed}, scale {args.scale}"
-    print(f"{provenance}: precision {precision:.3f}, recall {recall:.3f}, dropped {predicted.mean():.3f} (five-fold cross-validation)")
+    print(
+        f"{provenance}: precision {precision:.3f}, recall {recall:.3f}, dropped {predicted.mean():.3f} (five-fold cross-validation)"
+    )
     value = fit_model(features, labels.tolist(), provenance).to_json()
     DEFAULTS.write_text(json.dumps(value, indent=1) + "\n")
 

@@ -43,7 +43,11 @@ def fundus(folder: Path) -> Iterator[GoldPage]:
         optional = [text for text in truth["body"] if text.startswith("[") and text.endswith("]")]
         body = "\n".join(text for text in truth["body"] if text not in optional)
         yield GoldPage(
-            name, truth["url"], gzip.decompress((folder / "html" / name).read_bytes()), body, tuple(text[1:-1] for text in optional)
+            name,
+            truth["url"],
+            gzip.decompress((folder / "html" / name).read_bytes()),
+            body,
+            tuple(text[1:-1] for text in optional),
         )
 
 
@@ -80,18 +84,32 @@ class Match:
 
     @property
     def precision(self) -> float:
-        return 1.0 if self.extra == self.missed == 0 else self.both / (self.both + self.extra) if self.both or self.extra else 0.0
+        return (
+            1.0
+            if self.extra == self.missed == 0
+            else self.both / (self.both + self.extra)
+            if self.both or self.extra
+            else 0.0
+        )
 
     @property
     def recall(self) -> float:
-        return 1.0 if self.extra == self.missed == 0 else self.both / (self.both + self.missed) if self.both or self.missed else 0.0
+        return (
+            1.0
+            if self.extra == self.missed == 0
+            else self.both / (self.both + self.missed)
+            if self.both or self.missed
+            else 0.0
+        )
 
 
 def match(page: GoldPage, text: str) -> Match:
     """Compares a text with a page's body; an optional paragraph counts as true if most of it is there."""
     found = shingles(text)
     paragraphs = [shingles(paragraph) for paragraph in page.optional]
-    given = [text for text, own in zip(page.optional, paragraphs, strict=True) if 2 * (own & found).total() >= own.total()]
+    given = [
+        text for text, own in zip(page.optional, paragraphs, strict=True) if 2 * (own & found).total() >= own.total()
+    ]
     true = shingles("\n".join([page.body, *given])) if given else shingles(page.body)
     both, extra, missed = (found & true).total(), (found - true).total(), (true - found).total()
     total = both + extra + missed
@@ -101,7 +119,9 @@ def match(page: GoldPage, text: str) -> Match:
 def shingles(text: str) -> collections.Counter[tuple[str, ...]]:
     """Every run of four words of a text, or all of a shorter one."""
     words = _WORD.findall(text)
-    return collections.Counter(tuple(words[start : start + _SHINGLE]) for start in range(max(1, len(words) - _SHINGLE + 1)) if words)
+    return collections.Counter(
+        tuple(words[start : start + _SHINGLE]) for start in range(max(1, len(words) - _SHINGLE + 1)) if words
+    )
 
 
 def body_scores(matches: Iterable[Match]) -> tuple[float, float, float]:

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from newsembed.beam_pipelines.extract.urls import canonical_url, registered_domain
-from newsembed.beam_pipelines.records import make_doc_id
-from newsembed.tasks.jsonl import read_jsonl
+from newsembed.formats.jsonl import read_jsonl
+from newsembed.formats.records import make_doc_id
 
 LARGEST_EVENT = 3
 

@@ -83,7 +83,9 @@ def main() -> None:
                     f"--batches={args.batches}",
                 ]
                 command += ["--one", reader, data_set.task.value, data_set.language]
-                found = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()[-1])
+                found = json.loads(
+                    subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()[-1]
+                )
                 print(
                     f"| {data_set} | {records:,} | {reader} | {found['examples_per_second']:,.0f} | {found['examples_per_cpu_second']:,.0f} | "
                     f"{found['tokens_per_cpu_second']:,.0f} | {found['megabytes']:,.0f} |",

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import optax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from newsembed.models.encoder import EncoderConfig, NewsEncoder
+from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
 from newsembed.models.losses import masked_language_model, mean_cross_entropy
 from newsembed.models.softmax import chunk_of_device, softmax_terms
 from newsembed.tasks.features import TaskName
@@ -47,7 +47,9 @@ def softmax(partitioner: Partitioner, mesh: Mesh, positions: int, *, whole: bool
         if whole:
             logits = jnp.einsum("nh,vh->nv", states, table, preferred_element_type=jnp.float32) + bias
             return masked_language_model(logits, targets, weights).loss
-        return mean_cross_entropy(softmax_terms(states, table, bias, targets, chunk=chunk_of_device(positions, PIECES, 0)), weights).loss
+        return mean_cross_entropy(
+            softmax_terms(states, table, bias, targets, chunk=chunk_of_device(positions, PIECES, 0)), weights
+        ).loss
 
     def array(shape, axis, dtype=jnp.float32):
         return jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(mesh, PartitionSpec(axis)))
@@ -73,7 +75,9 @@ def triplets(partitioner: Partitioner, mesh: Mesh, config: EncoderConfig, length
     }
     sharding = NamedSharding(mesh, PartitionSpec("data"))
     batch = {name: jax.ShapeDtypeStruct(shape, jnp.int32, sharding=sharding) for name, shape in shapes.items()}
-    gradient = jax.jit(jax.grad(lambda params, batch: losses.loss(TaskName.TRIPLETS, params, batch, jax.random.key(0))[0]))
+    gradient = jax.jit(
+        jax.grad(lambda params, batch: losses.loss(TaskName.TRIPLETS, params, batch, jax.random.key(0))[0])
+    )
     return gib(partitioner.wrap(gradient.lower, mesh)(nn.unbox(params), batch).compile())
 
 
@@ -92,7 +96,10 @@ def main() -> None:
             continue
         for length, chunk in ((128, 0), (128, 3072), (128, 768)):
             taken = triplets(partitioner, mesh, SMALL, length, 8192, chunk)
-            print(f"{place}, 8192 triplets of {length} tokens, 4 x 256, gradient_chunk={chunk}: {taken:.2f} GiB", flush=True)
+            print(
+                f"{place}, 8192 triplets of {length} tokens, 4 x 256, gradient_chunk={chunk}: {taken:.2f} GiB",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

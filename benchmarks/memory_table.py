@@ -14,7 +14,7 @@ import time
 import jax
 import jax.numpy as jnp
 import optax
-from newsembed.models.encoder import EncoderConfig, NewsEncoder
+from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
 from newsembed.tasks.features import TaskName
 from newsembed.training.partitioning import Partitioner
 from newsembed.training.steps import Losses, TaskLosses, make_train_step
@@ -30,7 +30,9 @@ def batch_shapes(task, batch, length):
     names = ("anchor", "positive", "negative")
     ids, one = jax.ShapeDtypeStruct((batch, 2), jnp.int32), jax.ShapeDtypeStruct((batch,), jnp.int32)
     return (
-        {f"{name}_tokens": tokens for name in names} | {f"{name}_doc_id": ids for name in names} | {"augmentation": one, "translated": one}
+        {f"{name}_tokens": tokens for name in names}
+        | {f"{name}_doc_id": ids for name in names}
+        | {"augmentation": one, "translated": one}
     )
 
 
@@ -58,8 +60,18 @@ def main():
     parser.add_argument("--vocabulary", type=int, nargs="+", default=[32_000, 500_000])
     parser.add_argument("--model_parallel", type=int, nargs="+", default=[1])
     args = parser.parse_args()
-    base = EncoderConfig(1, args.hidden_size, args.layers, args.hidden_size // 64, 4 * args.hidden_size, max(args.length), dtype="bfloat16")
-    print("| task | vocabulary | batch x length | data x model | state MiB | step MiB | compiled in s |\n|---|---|---|---|---|---|---|")
+    base = EncoderConfig(
+        1,
+        args.hidden_size,
+        args.layers,
+        args.hidden_size // 64,
+        4 * args.hidden_size,
+        max(args.length),
+        dtype="bfloat16",
+    )
+    print(
+        "| task | vocabulary | batch x length | data x model | state MiB | step MiB | compiled in s |\n|---|---|---|---|---|---|---|"
+    )
     for task in map(TaskName, args.tasks):
         for vocabulary in args.vocabulary:
             config = dataclasses.replace(base, vocab_size=vocabulary)

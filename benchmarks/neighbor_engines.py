@@ -16,11 +16,11 @@ import time
 from pathlib import Path
 
 import numpy as np
-from newsembed.beam_pipelines import parquet
 from newsembed.beam_pipelines.neighbors.found import SPACES
 from newsembed.beam_pipelines.neighbors.index import Engine, build_index
 from newsembed.beam_pipelines.neighbors.rows import read_vectors
-from newsembed.beam_pipelines.records import Space
+from newsembed.formats import parquet
+from newsembed.formats.records import Space
 from threadpoolctl import threadpool_limits
 
 QUERIES = 2_000
@@ -55,7 +55,11 @@ def measure(engine: Engine, path: str, count: int) -> dict[str, object]:
     found = np.where(rows[..., None] >= 0, vectors[np.maximum(rows, 0)], 0)
     np.save(f"{path}.{engine.value}.npy", np.einsum("qd,qkd->qk", queries, found))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return {"build_seconds": built - start, "queries_per_second": len(queries) / (end - begin), "megabytes": (peak - before) / 1024}
+    return {
+        "build_seconds": built - start,
+        "queries_per_second": len(queries) / (end - begin),
+        "megabytes": (peak - before) / 1024,
+    }
 
 
 def recall(path: str, engine: Engine) -> float:
@@ -86,7 +90,9 @@ def main() -> None:
             peer = 0.0
             for engine in ENGINES:
                 command = [sys.executable, __file__, path, f"--neighbors={args.neighbors}", f"--engine={engine.value}"]
-                result = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
+                result = json.loads(
+                    subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1]
+                )
                 peer = peer or result["queries_per_second"]
                 print(
                     f"| {rows:,} x {every.shape[1]} | {engine.value} | {recall(path, engine):.3f} | {result['queries_per_second']:,.0f} | "

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from fit_evergreen_defaults import is_false_negative
 from newsembed.beam_pipelines.extract.urls import canonical_url
-from newsembed.beam_pipelines.parquet import read_stream
-from newsembed.beam_pipelines.records import Article, Triplet, make_doc_id
+from newsembed.formats.parquet import read_stream
+from newsembed.formats.records import Article, Triplet, make_doc_id
 from newsembed.launch.demo.checks import score_mining
 
 
@@ -25,15 +25,21 @@ def main() -> None:
     options = parser.parse_args()
     lines = Path(options.demo, "newsroom/truth.jsonl").read_text(encoding="utf-8").splitlines()
     truth = {make_doc_id(canonical_url(row["url"]) or ""): row for row in map(json.loads, lines)}
-    publishers = {article.doc_id: article.publisher for article in read_stream(f"{options.demo}/work/clean/articles", Article)}
+    publishers = {
+        article.doc_id: article.publisher for article in read_stream(f"{options.demo}/work/clean/articles", Article)
+    }
     rows = []
     for folder in options.triplets:
         triplets = list(read_stream(f"{folder}/triplets", Triplet))
         negatives = {(one.anchor, one.negative) for one in triplets}
-        false = sum(is_false_negative(truth[one], truth[other]) for one, other in negatives if one in truth and other in truth)
+        false = sum(
+            is_false_negative(truth[one], truth[other]) for one, other in negatives if one in truth and other in truth
+        )
         scores = score_mining(iter(triplets), truth, publishers)
         rows.append((folder, scores, false / len(negatives), len({one.anchor for one in triplets})))
-    print("| triplets | positive precision | positive recall | false negatives | cut | anchors | coverage |\n|---|---|---|---|---|---|---|")
+    print(
+        "| triplets | positive precision | positive recall | false negatives | cut | anchors | coverage |\n|---|---|---|---|---|---|---|"
+    )
     _, _, worst, most = rows[-1]
     for folder, scores, share, anchors in rows:
         print(

@@ -174,11 +174,16 @@ def main() -> None:
         else learn([pair for found in pairs.values() for pair in found], args.vocabulary_size)
     )
     sizes = {given: side_lengths(found, vocabulary) for given, found in pairs.items()}
-    print(f"vocabulary: {vocabulary.size:,} pieces; min fill {PackOptions().min_fill}; the paper reports {PAPER} x at 512\n")
+    print(
+        f"vocabulary: {vocabulary.size:,} pieces; min fill {PackOptions().min_fill}; the paper reports {PAPER} x at 512\n"
+    )
     packers: dict[str, Packer] = {
         "sequential": sequential,
         f"greedy, shuffled, C = {max(args.capacities)}": functools.partial(greedy, capacity=max(args.capacities)),
-        **{f"greedy, C = {capacity}": functools.partial(greedy_longest_first, capacity=capacity) for capacity in args.capacities},
+        **{
+            f"greedy, C = {capacity}": functools.partial(greedy_longest_first, capacity=capacity)
+            for capacity in args.capacities
+        },
         "best-fit decreasing": best_fit_decreasing,
     }
     print(f"| pairs | L | pieces | mean | {' | '.join(packers)} | bound |")
@@ -195,10 +200,14 @@ def main() -> None:
             )
     given, longest = max(sizes, key=lambda name: len(sizes[name])), max(args.lengths)
     pieces = piece_lengths(sizes[given], longest)
-    print(f"\n| L = {longest}, {base_name(given.partition(',')[0])} {pairs[given][0].languages} | tokens per CPU-second |\n|---|---|")
+    print(
+        f"\n| L = {longest}, {base_name(given.partition(',')[0])} {pairs[given][0].languages} | tokens per CPU-second |\n|---|---|"
+    )
     for name, packer in packers.items():
         print(f"| {name}, packing alone | {tokens_per_second(pieces, longest, packer):,.0f} |")
-    print(f"| the job's shard: read, tokenize, shuffle, pack, write | {job_tokens_per_second(given, vocabulary, longest):,.0f} |")
+    print(
+        f"| the job's shard: read, tokenize, shuffle, pack, write | {job_tokens_per_second(given, vocabulary, longest):,.0f} |"
+    )
 
 
 if __name__ == "__main__":

@@ -12,9 +12,9 @@ from collections.abc import Iterable
 
 import numpy as np
 from newsembed.beam_pipelines.extract.urls import canonical_url
-from newsembed.beam_pipelines.parquet import read_stream
-from newsembed.beam_pipelines.records import Triplet, make_doc_id
-from newsembed.tasks.jsonl import read_jsonl
+from newsembed.formats.jsonl import read_jsonl
+from newsembed.formats.parquet import read_stream
+from newsembed.formats.records import Triplet, make_doc_id
 
 
 def main() -> None:
@@ -37,7 +37,9 @@ def main() -> None:
     }
     print("| pairs | both topics known | same topic |\n|---|---|---|")
     for name, chosen in pairs.items():
-        print(f"| {name} | {len(same := agreement(chosen, topics)):,} | {same.mean():.3f} ± {1.96 * same.std() / len(same) ** 0.5:.3f} |")
+        print(
+            f"| {name} | {len(same := agreement(chosen, topics)):,} | {same.mean():.3f} ± {1.96 * same.std() / len(same) ** 0.5:.3f} |"
+        )
 
 
 def agreement(pairs: Iterable[tuple[str, str]], topics: dict[str, str]) -> np.ndarray:

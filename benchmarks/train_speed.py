@@ -98,7 +98,9 @@ class Case:
         """Floating-point operations of one step: forward once, backward twice as much; embeddings, norms and softmax left out."""
         block = 2 * (4 * self.hidden**2 + 2 * self.hidden * self.mlp) + 4 * self.length * self.hidden
         head = (
-            2 * MASKING_RATE * (self.hidden**2 + self.hidden * self.vocabulary) if self.task == "mlm" else 2 * self.hidden**2 / self.length
+            2 * MASKING_RATE * (self.hidden**2 + self.hidden * self.vocabulary)
+            if self.task == "mlm"
+            else 2 * self.hidden**2 / self.length
         )
         return 3 * self.tokens * (self.layers * block + head)
 
@@ -153,7 +155,12 @@ def make_batch(case: Case, seed: int) -> dict[str, np.ndarray]:
     towers = {name: texts() for name in ("anchor", "positive", "negative")}
     ids = {f"{name}_doc_id": rng.integers(0, 2**31 - 1, (case.batch, 2), dtype=np.int32) for name in towers}
     zeros = np.zeros(case.batch, np.int32)
-    return {**{f"{name}_tokens": tokens for name, tokens in towers.items()}, **ids, "augmentation": zeros, "translated": zeros}
+    return {
+        **{f"{name}_tokens": tokens for name, tokens in towers.items()},
+        **ids,
+        "augmentation": zeros,
+        "translated": zeros,
+    }
 
 
 def serve(about: dict[str, Any], run: Callable[[int], float]) -> None:
@@ -172,7 +179,12 @@ class Worker:
     def __init__(self, command: list[str], environment: dict[str, str]) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process, see close
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True, env=os.environ | environment
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            text=True,
+            env=os.environ | environment,
         )
         self.about = self._answer()
 
@@ -271,13 +283,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", choices=list(CASES), default="cpu")
     parser.add_argument("--only", type=int, nargs="+", help="numbers of the cases to run, from 0")
-    parser.add_argument("--torch_python", default=sys.executable, help="an interpreter with torch and transformers; this one by default")
+    parser.add_argument(
+        "--torch_python", default=sys.executable, help="an interpreter with torch and transformers; this one by default"
+    )
     parser.add_argument("--torch_compile", action="store_true", help="let torch.compile make the peer faster")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--steps", type=int, default=3, help="of each side in a round")
     parser.add_argument("--apart", action=argparse.BooleanOptionalAction, default=None, help="one process at a time")
     parser.add_argument("--cores", type=int, help="run on the first so many cores; all by default")
-    parser.add_argument("--encoder", nargs="*", default=[], metavar="NAME=JSON", help='of our EncoderConfig, such as remat=\\"full\\"')
+    parser.add_argument(
+        "--encoder", nargs="*", default=[], metavar="NAME=JSON", help='of our EncoderConfig, such as remat=\\"full\\"'
+    )
     parser.add_argument("--losses", nargs="*", default=[], metavar="NAME=JSON", help="of our Losses")
     args = parser.parse_args()
     if args.cores:
@@ -286,8 +302,19 @@ def main() -> None:
         )  # the processes inherit it, and size their thread pools by it
     here = Path(__file__).parent
     commands = {
-        "ours": [sys.executable, str(here / "train_speed_ours.py"), "--encoder", *args.encoder, "--losses", *args.losses],
-        "torch": [args.torch_python, str(here / "train_speed_torch.py"), *(["--compile"] if args.torch_compile else [])],
+        "ours": [
+            sys.executable,
+            str(here / "train_speed_ours.py"),
+            "--encoder",
+            *args.encoder,
+            "--losses",
+            *args.losses,
+        ],
+        "torch": [
+            args.torch_python,
+            str(here / "train_speed_torch.py"),
+            *(["--compile"] if args.torch_compile else []),
+        ],
     }
     with tempfile.TemporaryDirectory() as cache:
         apart = args.cases.startswith("gpu") if args.apart is None else args.apart
@@ -304,13 +331,18 @@ def main() -> None:
             try:
                 found = runner.measure(case, args.rounds, args.steps)
             except ChildProcessError as error:
-                print(f"| {case.name} | failed: {str(error).splitlines()[-1] if str(error) else 'no message'} |", flush=True)
+                print(
+                    f"| {case.name} | failed: {str(error).splitlines()[-1] if str(error) else 'no message'} |",
+                    flush=True,
+                )
                 print(error, file=sys.stderr)
                 continue
             if not shown:
                 for side, about in found["about"].items():
                     print(f"{side}: {about['versions']}, {about['device']}")
-                print(f"{args.rounds} rounds of {args.steps} steps; ratio: median (10th-90th percentile) over the rounds\n")
+                print(
+                    f"{args.rounds} rounds of {args.steps} steps; ratio: median (10th-90th percentile) over the rounds\n"
+                )
                 print("| " + " | ".join(COLUMNS) + " |")
                 print("|---" * len(COLUMNS) + "|")
                 shown = True

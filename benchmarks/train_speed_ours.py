@@ -9,7 +9,7 @@ from typing import Any
 
 import flax
 import jax
-from newsembed.models.encoder import EncoderConfig, NewsEncoder
+from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
 from newsembed.tasks.features import TaskName
 from newsembed.training.optimizers import adam
 from newsembed.training.partitioning import Partitioner, shard_batch
@@ -46,7 +46,9 @@ def main() -> None:
     options = {"temperature": TEMPERATURE, "masking_rate": MASKING_RATE} | assigned(args.losses)
     if case.chunk:
         if "gradient_chunk" not in {field.name for field in dataclasses.fields(Losses)}:
-            sys.exit("Losses has no gradient_chunk: this version of newsembed cannot cut a batch of triplets into chunks")
+            sys.exit(
+                "Losses has no gradient_chunk: this version of newsembed cannot cut a batch of triplets into chunks"
+            )
         options.setdefault("gradient_chunk", case.chunk)
     model, optimizer, partitioner = NewsEncoder(config), adam(learning_rate=LEARNING_RATE), Partitioner()
     mesh = partitioner.make_mesh()

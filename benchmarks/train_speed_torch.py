@@ -45,7 +45,8 @@ def main() -> None:
         model.compile_parts()
     optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE, fused=True)
     batches = [
-        {name: torch.from_numpy(values).long().to(device) for name, values in make_batch(case, seed).items()} for seed in range(BATCHES)
+        {name: torch.from_numpy(values).long().to(device) for name, values in make_batch(case, seed).items()}
+        for seed in range(BATCHES)
     ]
     done = 0
 
@@ -63,8 +64,11 @@ def main() -> None:
 
     serve(
         {
-            "versions": f"torch {torch.__version__}, transformers {transformers.__version__}" + (", compiled" if args.compile else ""),
-            "device": torch.cuda.get_device_name() if device.type == "cuda" else f"cpu, {torch.get_num_threads()} threads",
+            "versions": f"torch {torch.__version__}, transformers {transformers.__version__}"
+            + (", compiled" if args.compile else ""),
+            "device": torch.cuda.get_device_name()
+            if device.type == "cuda"
+            else f"cpu, {torch.get_num_threads()} threads",
             "parameters": sum(parameter.numel() for parameter in model.parameters()),
         },
         run,
@@ -101,7 +105,9 @@ class MaskedLanguageModel(torch.nn.Module):
         targets = tokens.gather(1, chosen)
         kind = torch.rand(targets.shape, device=tokens.device)
         pieces = torch.randint_like(targets, SPECIAL_TOKENS, self.case.vocabulary)
-        replaced = torch.where(kind < MASK_SHARE, MASK_ID, torch.where(kind < MASK_SHARE + RANDOM_SHARE, pieces, targets))
+        replaced = torch.where(
+            kind < MASK_SHARE, MASK_ID, torch.where(kind < MASK_SHARE + RANDOM_SHARE, pieces, targets)
+        )
         corrupted = tokens.scatter(1, chosen, replaced)
         if self.case.head == "all":
             labels = torch.full_like(tokens, IGNORED).scatter(1, chosen, targets)

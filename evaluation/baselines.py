@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from ..tasks.errors import InputError
+from ..errors import InputError
 from .encoders import Document, Embeddings, TfidfEncoder
 from .files import digest, opened
 
@@ -51,8 +51,15 @@ class LsaEncoder:
         from threadpoolctl import threadpool_limits
 
         words = self._tfidf.encode(documents)
-        with threadpool_limits(1), _ignored(RuntimeWarning, ConvergenceWarning):  # one document alone has no variance to divide by
-            return TruncatedSVD(min(self._dimensions, *words.shape), random_state=0).fit_transform(words).astype(np.float32)
+        with (
+            threadpool_limits(1),
+            _ignored(RuntimeWarning, ConvergenceWarning),
+        ):  # one document alone has no variance to divide by
+            return (
+                TruncatedSVD(min(self._dimensions, *words.shape), random_state=0)
+                .fit_transform(words)
+                .astype(np.float32)
+            )
 
 
 class WordVectorEncoder:
@@ -86,7 +93,11 @@ class WordVectorEncoder:
             if found:
                 embeddings[number] = np.mean(found, axis=0)
         if not embeddings.any():
-            raise InputError("no word of the documents is in the file", path=self._path, remedy="give vectors of the documents' language")
+            raise InputError(
+                "no word of the documents is in the file",
+                path=self._path,
+                remedy="give vectors of the documents' language",
+            )
         return embeddings
 
     def _read(self, wanted: set[str]) -> dict[str, npt.NDArray[np.float32]]:
@@ -105,7 +116,9 @@ class WordVectorEncoder:
                 try:
                     table[keys[word]] = np.array(values, np.float32)
                 except ValueError as error:
-                    raise InputError(f"not a vector: {error}", path=f"{self._path}:{number}", remedy="give the text format") from error
+                    raise InputError(
+                        f"not a vector: {error}", path=f"{self._path}:{number}", remedy="give the text format"
+                    ) from error
                 if len(values) != self._dimensions:
                     raise _broken_vector(self._path, number, len(values), self._dimensions)
         return table
@@ -160,10 +173,16 @@ class SentenceTransformerEncoder:
 
     def __init__(self, folder: str, *, progress: bool = False) -> None:
         if not os.path.isdir(folder):
-            raise InputError("no such folder", path=folder, remedy="give a folder with config.json, as saved by sentence-transformers")
+            raise InputError(
+                "no such folder",
+                path=folder,
+                remedy="give a folder with config.json, as saved by sentence-transformers",
+            )
         if importlib.util.find_spec("sentence_transformers") is None:
             raise InputError(
-                "sentence-transformers is not installed", field="st", remedy="pip install sentence-transformers, or choose another encoder"
+                "sentence-transformers is not installed",
+                field="st",
+                remedy="pip install sentence-transformers, or choose another encoder",
             )
         library: Any = importlib.import_module("sentence_transformers")
         self._folder = folder
@@ -200,7 +219,9 @@ def is_function_spec(spec: str) -> bool:
             return False
 
 
-_VECTORS: Final = "give a text file of word vectors: `word v1 v2 … vD` on each line, as GloVe and word2vec distribute them"
+_VECTORS: Final = (
+    "give a text file of word vectors: `word v1 v2 … vD` on each line, as GloVe and word2vec distribute them"
+)
 
 
 def _vector_width(path: str, first: bytes, second: bytes) -> tuple[bool, int]:
@@ -214,12 +235,18 @@ def _vector_width(path: str, first: bytes, second: bytes) -> tuple[bool, int]:
     except ValueError:
         width = 0
     if width < 1 or len(sample) <= width:
-        raise InputError("the first lines hold no word vector", path=path, remedy=f"{_VECTORS}; binary word2vec files are not read")
+        raise InputError(
+            "the first lines hold no word vector", path=path, remedy=f"{_VECTORS}; binary word2vec files are not read"
+        )
     return header, width
 
 
 def _broken_vector(path: str, line: int, found: int, expected: int) -> InputError:
-    return InputError(f"got {found} numbers, expected {expected}", path=f"{path}:{line}", remedy="the file is cut short: fetch it again")
+    return InputError(
+        f"got {found} numbers, expected {expected}",
+        path=f"{path}:{line}",
+        remedy="the file is cut short: fetch it again",
+    )
 
 
 def _length_batches(texts: Sequence[str], progress: bool) -> Iterator[npt.NDArray[np.int64]]:
@@ -250,10 +277,14 @@ def load_function(spec: str) -> Callable[..., Any]:
             try:
                 module = importlib.import_module(name)
             except ImportError as error:
-                raise InputError(f"cannot be imported: {error}", field=spec, remedy="give module:function on PYTHONPATH") from error
+                raise InputError(
+                    f"cannot be imported: {error}", field=spec, remedy="give module:function on PYTHONPATH"
+                ) from error
     function = getattr(module, attribute, None)
     if not callable(function):
-        raise InputError(f"{name} has no function {attribute!r}", field=spec, remedy="give the name of a function of the module")
+        raise InputError(
+            f"{name} has no function {attribute!r}", field=spec, remedy="give the name of a function of the module"
+        )
     return function
 
 

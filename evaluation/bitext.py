@@ -15,14 +15,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..tasks.errors import InputError
+from ..errors import InputError
 from .benchmark import ALL, Score
 from .encoders import Document, Embeddings, cosine_similarities
 from .files import folder_entries, read_text
 
-_REMEDY: Final = (
-    "get it from https://github.com/facebookresearch/LASER (data/tatoeba/v1); expected: tatoeba.XXX-eng.XXX and tatoeba.XXX-eng.eng"
-)
+_REMEDY: Final = "get it from https://github.com/facebookresearch/LASER (data/tatoeba/v1); expected: tatoeba.XXX-eng.XXX and tatoeba.XXX-eng.eng"
 _NAME: Final = re.compile(r"(?P<stem>.+\.(?P<first>\w+)-(?P<second>\w+))\.(?P=first)$")
 _BLOCK: Final = 1024
 
@@ -58,7 +56,9 @@ class BitextRetrieval:
                 sides = [_sentences(os.path.join(self.path, f"{match['stem']}.{language}")) for language in key]
                 if len(sides[0]) != len(sides[1]):
                     raise InputError(
-                        f"{len(sides[0])} lines beside {len(sides[1])}", path=os.path.join(self.path, name), remedy="give both files whole"
+                        f"{len(sides[0])} lines beside {len(sides[1])}",
+                        path=os.path.join(self.path, name),
+                        remedy="give both files whole",
                     )
                 both = list(zip(*sides, strict=True))
                 pairs[key] = [pair for pair in both if not {Document("", side) for side in pair} & self.excluded]
@@ -67,7 +67,12 @@ class BitextRetrieval:
         return pairs
 
     def documents(self) -> Sequence[Document]:
-        return [Document("", sentence) for pairs in self._pairs.values() for side in (0, 1) for sentence in (pair[side] for pair in pairs)]
+        return [
+            Document("", sentence)
+            for pairs in self._pairs.values()
+            for side in (0, 1)
+            for sentence in (pair[side] for pair in pairs)
+        ]
 
     def score(self, embeddings: Embeddings) -> list[Score]:
         """``accuracy`` for all, and each way for each pair of languages."""
@@ -80,7 +85,12 @@ class BitextRetrieval:
                 Score("accuracy", retrieval_accuracy(two, one), f"{second}→{first}", len(pairs)),
             ]
             start = end
-        return [Score("accuracy", float(np.mean([score.value for score in scores])), ALL, sum(score.count for score in scores)), *scores]
+        return [
+            Score(
+                "accuracy", float(np.mean([score.value for score in scores])), ALL, sum(score.count for score in scores)
+            ),
+            *scores,
+        ]
 
 
 def retrieval_accuracy(queries: Embeddings, candidates: Embeddings) -> float:
@@ -98,5 +108,7 @@ def _sentences(path: str) -> list[str]:
     lines = [line.strip() for line in read_text(path, _REMEDY).rstrip("\n").split("\n")]
     empty = [number for number, line in enumerate(lines, 1) if not line]
     if empty:
-        raise InputError(f"{len(empty)} lines are empty", path=f"{path}:{empty[0]}", remedy="remove them from both files")
+        raise InputError(
+            f"{len(empty)} lines are empty", path=f"{path}:{empty[0]}", remedy="remove them from both files"
+        )
     return lines

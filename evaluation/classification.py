@@ -24,7 +24,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from ..tasks.errors import InputError
+from ..errors import InputError
 from .benchmark import ALL, Score, over_runs
 from .clustering import cluster_scores
 from .encoders import Document, Embeddings
@@ -95,7 +95,12 @@ class NewsClassification:
             train = tuple(train[number] for number in sample_per_class([row.label for row in train], self._share, 0))
         kept = Split(_without(train, self.excluded), _without(split.test, self.excluded))
         if len({row.label for row in kept.train}) < 2:
-            raise InputError("fewer than two classes to train on", path=self.path, field="label", remedy="give documents of two classes")
+            raise InputError(
+                "fewer than two classes to train on",
+                path=self.path,
+                field="label",
+                remedy="give documents of two classes",
+            )
         return kept
 
     def documents(self) -> Sequence[Document]:
@@ -139,7 +144,9 @@ def classification_scores(embeddings: Embeddings, labels: Labels, splits: Sequen
     ]
 
 
-def few_shot_scores(embeddings: Embeddings, labels: Labels, train: Rows, test: Rows, shots: int, repeats: int) -> list[Score]:
+def few_shot_scores(
+    embeddings: Embeddings, labels: Labels, train: Rows, test: Rows, shots: int, repeats: int
+) -> list[Score]:
     """Macro-F1 of an MLP trained on ``shots`` documents of each class, mean over ``repeats`` draws.
 
     Raises:
@@ -172,11 +179,18 @@ def logistic_regression(embeddings: Embeddings, labels: Labels, train: Rows, tes
     from sklearn.model_selection import GridSearchCV
 
     if len(set(labels[train])) < 2:
-        raise InputError("the training documents are of one class only", field="label", remedy="give documents of at least two classes")
+        raise InputError(
+            "the training documents are of one class only",
+            field="label",
+            remedy="give documents of at least two classes",
+        )
     with quiet_threads():
         known, asked = small_features(embeddings[train], embeddings[test])
         model = GridSearchCV(
-            LogisticRegression(max_iter=2000), {"C": list(_REGULARISATION)}, cv=_stratified(_INNER_FOLDS), scoring="accuracy"
+            LogisticRegression(max_iter=2000),
+            {"C": list(_REGULARISATION)},
+            cv=_stratified(_INNER_FOLDS),
+            scoring="accuracy",
         )
         model.fit(known, labels[train])
         return np.asarray(model.predict(asked))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..tasks.errors import InputError
+from ..errors import InputError
 from .benchmark import ALL, Score, over_runs
 from .encoders import Document, Embeddings
 from .events import EventDocument, read_events
@@ -56,7 +56,9 @@ class Clustering:
     @functools.cached_property
     def _rows(self) -> list[EventDocument]:
         if self.label not in {"event", "topic"}:
-            raise InputError(f"got the label {self.label!r}, expected event or topic", field="label", remedy="choose one of them")
+            raise InputError(
+                f"got the label {self.label!r}, expected event or topic", field="label", remedy="choose one of them"
+            )
         if not self.seeds:
             raise InputError("no seeds", field="seeds", remedy="give at least one")
         rows = [row for row in read_events(self.path, self.label) if row.document not in self.excluded]

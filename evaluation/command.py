@@ -18,7 +18,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from ..tasks.errors import InputError
+from ..errors import InputError
 from .baselines import FunctionEncoder, LsaEncoder, SentenceTransformerEncoder, WordVectorEncoder, is_function_spec
 from .benchmark import Benchmark
 from .compare import compare
@@ -33,7 +33,9 @@ Factories = Mapping[str, Callable[[str], Encoder]]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``newsembed evaluate``."""
-    parser.add_argument("--encoder", action="append", required=True, metavar="NAME=SPEC", help="an encoder; repeat for more rows")
+    parser.add_argument(
+        "--encoder", action="append", required=True, metavar="NAME=SPEC", help="an encoder; repeat for more rows"
+    )
     parser.add_argument(
         "--suite",
         action="append",
@@ -42,23 +44,48 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a benchmark, or all that lie under --data; repeat for more tables",
     )
     parser.add_argument(
-        "--data", action="append", required=True, metavar="PATH", help="its file or folder, as distributed; one for all or one per --suite"
+        "--data",
+        action="append",
+        required=True,
+        metavar="PATH",
+        help="its file or folder, as distributed; one for all or one per --suite",
     )
     parser.add_argument("--output", required=True, metavar="DIR", help="folder for results.json and results.md")
-    parser.add_argument("--cache", metavar="DIR", help="keep embeddings here by content, so that a second run only scores")
-    parser.add_argument("--cross_publisher", action="store_true", help="events: leave out candidates of the query's publisher")
-    parser.add_argument("--cross_language", action="store_true", help="events: leave out candidates in the query's language")
-    parser.add_argument("--exclude_near_copies", action="store_true", help="events: leave out candidates of the query's duplicate_group")
-    parser.add_argument("--max_day_gap", type=int, metavar="DAYS", help="events: leave out candidates further away in byline date")
+    parser.add_argument(
+        "--cache", metavar="DIR", help="keep embeddings here by content, so that a second run only scores"
+    )
+    parser.add_argument(
+        "--cross_publisher", action="store_true", help="events: leave out candidates of the query's publisher"
+    )
+    parser.add_argument(
+        "--cross_language", action="store_true", help="events: leave out candidates in the query's language"
+    )
+    parser.add_argument(
+        "--exclude_near_copies", action="store_true", help="events: leave out candidates of the query's duplicate_group"
+    )
+    parser.add_argument(
+        "--max_day_gap", type=int, metavar="DAYS", help="events: leave out candidates further away in byline date"
+    )
     parser.add_argument("--at_k", type=int, metavar="K", help="events: also give mAP@K, R-precision and nDCG@K")
     parser.add_argument(
-        "--leakage", metavar="PATH", help="training articles (JSONL or Parquet): report benchmark texts that are among them"
+        "--leakage",
+        metavar="PATH",
+        help="training articles (JSONL or Parquet): report benchmark texts that are among them",
     )
-    parser.add_argument("--drop_leaked", action="store_true", help="with --leakage: leave those texts out of the benchmarks")
-    parser.add_argument("--label", choices=("event", "topic"), default="event", help="clustering: the true classes (default: event)")
-    parser.add_argument("--min_cluster_size", type=int, default=1, metavar="N", help="clustering: leave out smaller classes")
     parser.add_argument(
-        "--max_length", type=int, metavar="TOKENS", help="tokens that model: and random: read of each text (default: as in training)"
+        "--drop_leaked", action="store_true", help="with --leakage: leave those texts out of the benchmarks"
+    )
+    parser.add_argument(
+        "--label", choices=("event", "topic"), default="event", help="clustering: the true classes (default: event)"
+    )
+    parser.add_argument(
+        "--min_cluster_size", type=int, default=1, metavar="N", help="clustering: leave out smaller classes"
+    )
+    parser.add_argument(
+        "--max_length",
+        type=int,
+        metavar="TOKENS",
+        help="tokens that model: and random: read of each text (default: as in training)",
     )
     parser.add_argument("--seeds", type=int, default=5, metavar="N", help="k-means runs, seeds 0 to N-1 (default: 5)")
 
@@ -80,9 +107,13 @@ def run(args: argparse.Namespace, factories: Factories) -> int:
     if args.leakage:
         benchmarks, facts["leakage"] = check_leakage(benchmarks, args.leakage, drop=args.drop_leaked)
     command = ["newsembed", *sys.argv[1:]]
-    results = run_suites(encoders, benchmarks, cache=args.cache, command=command, specs=specs, on_result=_print_progress, facts=facts)
+    results = run_suites(
+        encoders, benchmarks, cache=args.cache, command=command, specs=specs, on_result=_print_progress, facts=facts
+    )
     if comparisons := compare(results.results):
-        results = dataclasses.replace(results, manifest={**results.manifest, "comparisons": [row.to_dict() for row in comparisons]})
+        results = dataclasses.replace(
+            results, manifest={**results.manifest, "comparisons": [row.to_dict() for row in comparisons]}
+        )
     write_results(results, args.output)
     for table in console(results):
         rich.print(table)
@@ -104,9 +135,13 @@ def encoder_factory(spec: str, factories: Factories) -> EncoderFactory:
         return lambda: make(rest)
     if is_function_spec(spec):
         return lambda: FunctionEncoder(spec, progress=True)
-    known = ", ".join([*_BASELINES, "lsa:DIMENSIONS", "wordvectors:FILE", "st:DIR", *(f"{name}:DIR" for name in sorted(factories))])
+    known = ", ".join(
+        [*_BASELINES, "lsa:DIMENSIONS", "wordvectors:FILE", "st:DIR", *(f"{name}:DIR" for name in sorted(factories))]
+    )
     raise InputError(
-        f"got the encoder {spec!r}", field="--encoder", remedy=f"choose one of {known}, or module:function of a module on disk"
+        f"got the encoder {spec!r}",
+        field="--encoder",
+        remedy=f"choose one of {known}, or module:function of a module on disk",
     )
 
 
@@ -139,7 +174,11 @@ def encoder_specs(texts: Sequence[str]) -> dict[str, str]:
 def _split_encoder(text: str) -> tuple[str, str]:
     name, equals, spec = text.partition("=")
     if not name or not equals or not spec:
-        raise InputError(f"got {text!r}, expected NAME=SPEC", field="--encoder", remedy="for example: --encoder trained=model:work/model")
+        raise InputError(
+            f"got {text!r}, expected NAME=SPEC",
+            field="--encoder",
+            remedy="for example: --encoder trained=model:work/model",
+        )
     return name, spec
 
 
@@ -147,10 +186,14 @@ def _benchmarks(args: argparse.Namespace) -> list[Benchmark]:
     files = args.data * len(args.suite) if len(args.data) == 1 else args.data
     if len(files) != len(args.suite):
         raise InputError(
-            f"{len(args.suite)} suites with {len(args.data)} data paths", field="--data", remedy="give one for all suites or one for each"
+            f"{len(args.suite)} suites with {len(args.data)} data paths",
+            field="--data",
+            remedy="give one for all suites or one for each",
         )
     if args.drop_leaked and not args.leakage:
-        raise InputError("given without --leakage", field="--drop_leaked", remedy="name the training articles with --leakage")
+        raise InputError(
+            "given without --leakage", field="--drop_leaked", remedy="name the training articles with --leakage"
+        )
     if args.seeds < 1:
         raise InputError(f"got {args.seeds}, expected at least 1", field="--seeds", remedy="give a positive number")
     options = Options(
@@ -169,7 +212,9 @@ def _benchmarks(args: argparse.Namespace) -> list[Benchmark]:
         if suite == ALL_SUITES:
             benchmarks += discover(file, options)
         else:
-            benchmarks.append(SUITES[suite](file, f"{suite} {os.path.basename(file)}" if suite in repeated else suite, options))
+            benchmarks.append(
+                SUITES[suite](file, f"{suite} {os.path.basename(file)}" if suite in repeated else suite, options)
+            )
     return benchmarks
 
 

@@ -32,7 +32,10 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values: NaN, which JSON lacks, becomes null."""
-        return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in dataclasses.asdict(self).items()}
+        return {
+            name: None if isinstance(value, float) and math.isnan(value) else value
+            for name, value in dataclasses.asdict(self).items()
+        }
 
 
 def compare(results: Sequence[Result]) -> list[Comparison]:
@@ -43,9 +46,13 @@ def compare(results: Sequence[Result]) -> list[Comparison]:
             left, right = _cells(one), _cells(two)
             shared = [part for part in left if part in right]
             for group in AVERAGES:
-                parts = [part for part in shared if group in {"All", "Same" if len(set(part.split(ARROW))) == 1 else "Cross"}]
+                parts = [
+                    part for part in shared if group in {"All", "Same" if len(set(part.split(ARROW))) == 1 else "Cross"}
+                ]
                 if len(parts) >= 2:
-                    found.append(_test(one, two, group, [left[part] for part in parts], [right[part] for part in parts]))
+                    found.append(
+                        _test(one, two, group, [left[part] for part in parts], [right[part] for part in parts])
+                    )
     return found
 
 
@@ -65,4 +72,6 @@ def _test(one: Result, two: Result, group: str, left: list[float], right: list[f
         warnings.simplefilter("ignore", RuntimeWarning)  # equal differences have no spread to divide by: NaN says so
         test = ttest_rel(left, right)
     difference = float(np.mean(left) - np.mean(right))
-    return Comparison(one.benchmark, group, one.encoder, two.encoder, difference, float(test.statistic), float(test.pvalue), len(left))
+    return Comparison(
+        one.benchmark, group, one.encoder, two.encoder, difference, float(test.statistic), float(test.pvalue), len(left)
+    )

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..tasks.errors import InputError
+from ..errors import InputError
 from .benchmark import Score
 from .classification import Labels, logistic_regression
 from .encoders import Document, Embeddings
@@ -52,7 +52,9 @@ class CrossLingual:
 
     @functools.cached_property
     def _splits(self) -> dict[str, Split]:
-        splits = {name: FORMATS[self.format].read(os.path.join(self.path, name)) for name in languages(self.path, self.format)}
+        splits = {
+            name: FORMATS[self.format].read(os.path.join(self.path, name)) for name in languages(self.path, self.format)
+        }
         if len(splits) < 2:
             form = FORMATS[self.format]
             raise InputError(
@@ -82,7 +84,9 @@ class CrossLingual:
             places[name] = (np.arange(start, middle), np.arange(middle, end))
             start = end
         cells = {
-            (source, target): _cell(embeddings, labels, places[source][0], places[target][1], f"{source}{ARROW}{target}")
+            (source, target): _cell(
+                embeddings, labels, places[source][0], places[target][1], f"{source}{ARROW}{target}"
+            )
             for source in places
             for target in places
         }
@@ -113,7 +117,9 @@ def _cell(embeddings: Embeddings, labels: Labels, train: Any, test: Any, part: s
 
     shared = np.intersect1d(labels[train], labels[test])
     if len(shared) < 2:
-        raise InputError(f"{part}: {len(shared)} shared classes, expected at least 2", remedy="give languages with the same classes")
+        raise InputError(
+            f"{part}: {len(shared)} shared classes, expected at least 2", remedy="give languages with the same classes"
+        )
     train, test = train[np.isin(labels[train], shared)], test[np.isin(labels[test], shared)]
     found = logistic_regression(embeddings, labels, train, test)
     return Score("accuracy", float(accuracy_score(labels[test], found)), part, len(test))

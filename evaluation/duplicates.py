@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..tasks.errors import InputError
-from ..tasks.jsonl import read_jsonl
+from ..errors import InputError
+from ..formats.jsonl import read_jsonl
 from .benchmark import Score
 from .encoders import Document, Embeddings, paired_cosines
 
@@ -42,7 +42,9 @@ class NearDuplicates:
         rows = [_parse(row, where) for where, row in read_jsonl(self.path)]
         kept = [row for row in rows if not {row[0], row[1]} & self.excluded]
         if len({level for *_, level in kept}) < 2:
-            raise InputError("fewer than two levels", path=self.path, field="level", remedy="give pairs of at least two levels")
+            raise InputError(
+                "fewer than two levels", path=self.path, field="level", remedy="give pairs of at least two levels"
+            )
         return kept
 
     def documents(self) -> Sequence[Document]:
@@ -56,7 +58,9 @@ class NearDuplicates:
         cosines = paired_cosines(embeddings[:count], embeddings[count:])
         levels = np.array([level for *_, level in self._pairs])
         return [
-            Score("AUC", float(roc_auc_score(levels >= level, cosines)), f"level ≥ {level}", int((levels >= level).sum()))
+            Score(
+                "AUC", float(roc_auc_score(levels >= level, cosines)), f"level ≥ {level}", int((levels >= level).sum())
+            )
             for level in sorted(set(levels.tolist()))[1:]
         ]
 

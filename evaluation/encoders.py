@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ..tasks.errors import InputError
+from ..errors import InputError
 
 # Dense float32 [N, D] or a SciPy CSR matrix of the same shape and dtype (SciPy has no types to name).
 Embeddings = Any
@@ -89,7 +89,9 @@ class TfidfEncoder:
         """
         from sklearn.feature_extraction.text import TfidfVectorizer
 
-        vectorizer = TfidfVectorizer(sublinear_tf=True, max_features=self._max_features, token_pattern=_WORD_PATTERN, dtype=np.float32)
+        vectorizer = TfidfVectorizer(
+            sublinear_tf=True, max_features=self._max_features, token_pattern=_WORD_PATTERN, dtype=np.float32
+        )
         try:
             return vectorizer.fit_transform(document.text for document in documents)
         except ValueError as error:
@@ -152,11 +154,14 @@ def paired_cosines(first: Embeddings, second: Embeddings) -> npt.NDArray[np.floa
 def _check_documents(documents: Sequence[Document]) -> None:
     if not documents:
         raise InputError("no documents to embed", remedy="give a file with at least one document")
-    empty = [number for number, document in enumerate(documents) if not (document.title.strip() or document.body.strip())]
+    empty = [
+        number for number, document in enumerate(documents) if not (document.title.strip() or document.body.strip())
+    ]
     if empty:
         shown = ", ".join(map(str, empty[:5]))
         raise InputError(
-            f"{len(empty)} of {len(documents)} documents are empty (0-based numbers {shown})", remedy="remove them from the benchmark"
+            f"{len(empty)} of {len(documents)} documents are empty (0-based numbers {shown})",
+            remedy="remove them from the benchmark",
         )
 
 
@@ -166,10 +171,13 @@ def _checked(embeddings: Embeddings, rows: int) -> Embeddings:
     is_sparse = sparse.issparse(embeddings)
     matrix = embeddings if is_sparse else np.asarray(embeddings)
     if matrix.ndim != 2:
-        raise InputError(f"the encoder returned an array of shape {matrix.shape}, expected [{rows}, D]", remedy="mend the encoder")
+        raise InputError(
+            f"the encoder returned an array of shape {matrix.shape}, expected [{rows}, D]", remedy="mend the encoder"
+        )
     if matrix.shape[0] != rows:
         raise InputError(
-            f"the encoder returned {matrix.shape[0]} rows for {rows} documents", remedy="mend the encoder: one row each, in order"
+            f"the encoder returned {matrix.shape[0]} rows for {rows} documents",
+            remedy="mend the encoder: one row each, in order",
         )
     bad = int((~np.isfinite(matrix.data if is_sparse else matrix)).sum())
     if bad:

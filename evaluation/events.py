@@ -8,8 +8,8 @@ import dataclasses
 import datetime
 from typing import Any
 
-from ..tasks.errors import InputError
-from ..tasks.jsonl import read_jsonl
+from ..errors import InputError
+from ..formats.jsonl import read_jsonl
 from .encoders import Document
 
 
@@ -52,7 +52,12 @@ def read_events(path: str, label: str | None = "event") -> list[EventDocument]:
     for where, row in read_jsonl(path):
         document = _parse(row, where, label)
         if document.id in seen:
-            raise InputError(f"the id {document.id!r} is also at {seen[document.id]}", path=where, field="id", remedy="make ids unique")
+            raise InputError(
+                f"the id {document.id!r} is also at {seen[document.id]}",
+                path=where,
+                field="id",
+                remedy="make ids unique",
+            )
         seen[document.id] = where
         documents.append(document)
     if not documents:
@@ -70,7 +75,8 @@ def _parse(row: dict[str, Any], where: str, label: str | None) -> EventDocument:
                 "the field is missing",
                 path=where,
                 field=field,
-                remedy=f"every line needs {', '.join(needed[:-1])} and {needed[-1]}" + (" (null where there is none)" if label else ""),
+                remedy=f"every line needs {', '.join(needed[:-1])} and {needed[-1]}"
+                + (" (null where there is none)" if label else ""),
             )
     fields = (field.name for field in dataclasses.fields(EventDocument) if field.name != "byline_date")
     texts = {name: _text(row.get(name), where, name) for name in fields}
@@ -89,7 +95,9 @@ def _text(value: Any, where: str, field: str) -> str:
         return ""
     if isinstance(value, (str, int)) and not isinstance(value, bool):
         return str(value)
-    raise InputError(f"got a JSON {type(value).__name__}, expected a string", path=where, field=field, remedy="write it as a string")
+    raise InputError(
+        f"got a JSON {type(value).__name__}, expected a string", path=where, field=field, remedy="write it as a string"
+    )
 
 
 def _date(value: Any, where: str) -> datetime.date | None:
@@ -99,5 +107,8 @@ def _date(value: Any, where: str) -> datetime.date | None:
         return datetime.date.fromisoformat(str(value)[:10])
     except ValueError as error:
         raise InputError(
-            f"got {value!r}, expected a date YYYY-MM-DD", path=where, field="byline_date", remedy="write an ISO date or null"
+            f"got {value!r}, expected a date YYYY-MM-DD",
+            path=where,
+            field="byline_date",
+            remedy="write an ISO date or null",
         ) from error

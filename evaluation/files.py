@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from typing import IO, cast
 
-from ..tasks.errors import InputError
+from ..errors import InputError
 
 
 @contextlib.contextmanager
@@ -55,7 +55,9 @@ def read_rows(path: str, remedy: str, *, delimiter: str, quoted: bool) -> Iterat
     """
     csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # articles are longer than the default of 128 KiB
     lines = read_text(path, remedy).replace("\r\n", "\n").replace("\0", "").split("\n")
-    reader = csv.reader((f"{line}\n" for line in lines), delimiter=delimiter, quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE)
+    reader = csv.reader(
+        (f"{line}\n" for line in lines), delimiter=delimiter, quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
+    )
     for row in reader:
         fields = [field.rstrip("\n") for field in row]
         if any(field.strip() for field in fields):
@@ -88,5 +90,7 @@ def digest(path: str) -> str:
         folders.sort()
         for name in sorted(names):
             inner = os.path.join(folder, name)
-            total.update(os.path.relpath(inner, path).encode("utf-8", "surrogateescape") + b"\0" + digest(inner).encode())
+            total.update(
+                os.path.relpath(inner, path).encode("utf-8", "surrogateescape") + b"\0" + digest(inner).encode()
+            )
     return total.hexdigest()

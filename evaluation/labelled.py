@@ -11,8 +11,8 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from ..tasks.errors import InputError
-from ..tasks.jsonl import read_jsonl
+from ..errors import InputError
+from ..formats.jsonl import read_jsonl
 from .encoders import Document
 from .files import folder_entries, opened, read_rows, read_text
 
@@ -167,7 +167,9 @@ def read_jsonl_labels(path: str) -> Split:
                 raise InputError("expected a string", path=where, field=field, remedy=_remedy("labels"))
         part = row.get("split", "train")
         if part not in parts:
-            raise InputError(f"got {part!r}, expected train or test", path=where, field="split", remedy=_remedy("labels"))
+            raise InputError(
+                f"got {part!r}, expected train or test", path=where, field="split", remedy=_remedy("labels")
+            )
         parts[part].append(Labelled(Document(row["title"], row["body"]), row["label"]))
     train = _checked(parts["train"], path, "labels")
     return Split(train, _checked(parts["test"], path, "labels") if parts["test"] else ())
@@ -175,10 +177,14 @@ def read_jsonl_labels(path: str) -> Split:
 
 FORMATS: Final[Mapping[str, Format]] = {
     "bbc": Format(
-        read_bbc, "one folder a class, NUMBER.txt in each, first line = title", "http://mlg.ucd.ie/datasets/bbc.html (full text)"
+        read_bbc,
+        "one folder a class, NUMBER.txt in each, first line = title",
+        "http://mlg.ucd.ie/datasets/bbc.html (full text)",
     ),
     "newsgroups": Format(
-        read_newsgroups, "20news-bydate-train/GROUP/NUMBER and 20news-bydate-test/GROUP/NUMBER", "http://qwone.com/~jason/20Newsgroups"
+        read_newsgroups,
+        "20news-bydate-train/GROUP/NUMBER and 20news-bydate-test/GROUP/NUMBER",
+        "http://qwone.com/~jason/20Newsgroups",
     ),
     "newsgroups_stripped": Format(
         functools.partial(read_newsgroups, stripped=True),
@@ -186,7 +192,10 @@ FORMATS: Final[Mapping[str, Format]] = {
         "http://qwone.com/~jason/20Newsgroups",
     ),
     "agnews": Format(
-        read_ag_news, 'train.csv and test.csv, lines "class","title","description"', "Zhang, Zhao and LeCun 2015 (ag_news_csv.tgz)", 0.1
+        read_ag_news,
+        'train.csv and test.csv, lines "class","title","description"',
+        "Zhang, Zhao and LeCun 2015 (ag_news_csv.tgz)",
+        0.1,
     ),
     "mind": Format(read_mind, "train/news.tsv and dev/news.tsv", "https://msnews.github.io"),
     "masakhanews": Format(
@@ -194,8 +203,14 @@ FORMATS: Final[Mapping[str, Format]] = {
         "train.tsv (or dev.tsv) and test.tsv with the header category, headline, text, url",
         "https://github.com/masakhane-io/masakhane-news",
     ),
-    "mldoc": Format(read_mldoc, "LANGUAGE.train.1000 and LANGUAGE.test, lines label<TAB>text", "https://github.com/facebookresearch/MLDoc"),
-    "labels": Format(read_jsonl_labels, "JSONL with title, body, label and, where there is one, split: train or test", "your own"),
+    "mldoc": Format(
+        read_mldoc,
+        "LANGUAGE.train.1000 and LANGUAGE.test, lines label<TAB>text",
+        "https://github.com/facebookresearch/MLDoc",
+    ),
+    "labels": Format(
+        read_jsonl_labels, "JSONL with title, body, label and, where there is one, split: train or test", "your own"
+    ),
 }
 
 
@@ -212,7 +227,9 @@ def _checked(documents: Sequence[Labelled], path: str, kind: str) -> tuple[Label
     empty = [number for number, row in enumerate(documents) if not row.document.text]
     if empty:
         shown = ", ".join(map(str, empty[:5]))
-        raise InputError(f"{len(empty)} of {len(documents)} texts are empty (0-based {shown})", path=path, remedy="remove them")
+        raise InputError(
+            f"{len(empty)} of {len(documents)} texts are empty (0-based {shown})", path=path, remedy="remove them"
+        )
     return tuple(documents)
 
 
@@ -246,7 +263,9 @@ def _ag_rows(path: str) -> list[Labelled]:
 def _strip(text: str) -> str:
     from sklearn.datasets import _twenty_newsgroups as newsgroups
 
-    return newsgroups.strip_newsgroup_footer(newsgroups.strip_newsgroup_quoting(newsgroups.strip_newsgroup_header(text)))
+    return newsgroups.strip_newsgroup_footer(
+        newsgroups.strip_newsgroup_quoting(newsgroups.strip_newsgroup_header(text))
+    )
 
 
 def sample_per_class(labels: Iterable[str], share: float, seed: int) -> list[int]:

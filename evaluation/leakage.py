@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from ..tasks.errors import InputError
-from ..tasks.jsonl import read_jsonl
+from ..errors import InputError
+from ..formats.jsonl import read_jsonl
 from .benchmark import Benchmark
 from .encoders import Document
 
@@ -46,7 +46,12 @@ class Leakage:
 
     def to_dict(self) -> dict[str, int]:
         """Counts for the results manifest."""
-        return {"texts": self.texts, "exact": len(self.exact), "near": len(self.near), "training_articles": self.articles}
+        return {
+            "texts": self.texts,
+            "exact": len(self.exact),
+            "near": len(self.near),
+            "training_articles": self.articles,
+        }
 
 
 def find_leakage(benchmarks: Sequence[Sequence[Document]], articles: Iterable[Document]) -> list[Leakage]:
@@ -104,13 +109,20 @@ def check_leakage(benchmarks: Sequence[Benchmark], path: str, *, drop: bool) -> 
             readable.append(benchmark)
         except InputError:
             continue
-    found = {benchmark.name: leakage for benchmark, leakage in zip(readable, find_leakage(documents, read_articles(path)), strict=True)}
+    found = {
+        benchmark.name: leakage
+        for benchmark, leakage in zip(readable, find_leakage(documents, read_articles(path)), strict=True)
+    }
     kept = {
         benchmark.name: dataclasses.replace(benchmark, excluded=found[benchmark.name].leaked)
         for benchmark in readable
         if drop and found[benchmark.name].leaked
     }
-    facts = {"articles": path, "dropped": drop, "benchmarks": {name: leakage.to_dict() for name, leakage in found.items()}}
+    facts = {
+        "articles": path,
+        "dropped": drop,
+        "benchmarks": {name: leakage.to_dict() for name, leakage in found.items()},
+    }
     return [kept.get(benchmark.name, benchmark) for benchmark in benchmarks], facts
 
 
@@ -132,15 +144,21 @@ def read_articles(path: str) -> Iterator[Document]:
             for row in batch.to_pylist():
                 yield Document(row["title"] or "", row["body"] or "")
     except (OSError, ValueError) as error:  # ArrowInvalid is a ValueError
-        raise InputError(f"not readable articles: {error}", path=path, remedy="give JSONL or Parquet with title and body") from error
+        raise InputError(
+            f"not readable articles: {error}", path=path, remedy="give JSONL or Parquet with title and body"
+        ) from error
 
 
 def _parquet_files(path: str) -> list[str]:
     if not os.path.isdir(path):
         return [path]
-    files = sorted(os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names if name.endswith(".parquet"))
+    files = sorted(
+        os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names if name.endswith(".parquet")
+    )
     if not files:
-        raise InputError("no .parquet files in the folder", path=path, remedy="give the articles that the encoder was trained on")
+        raise InputError(
+            "no .parquet files in the folder", path=path, remedy="give the articles that the encoder was trained on"
+        )
     return files
 
 
@@ -152,7 +170,9 @@ def _signature(words: list[str]) -> list[int]:
     from rensa import RMinHash
 
     minhash = RMinHash(num_perm=_PERMUTATIONS, seed=0)
-    minhash.update([" ".join(words[start : start + _SHINGLE_WORDS]) for start in range(len(words) - _SHINGLE_WORDS + 1)])
+    minhash.update(
+        [" ".join(words[start : start + _SHINGLE_WORDS]) for start in range(len(words) - _SHINGLE_WORDS + 1)]
+    )
     return list(minhash.digest())
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..tasks.errors import InputError
+from ..errors import InputError
 from .baselines import LsaEncoder
 from .encoders import Document, Encoder, TfidfEncoder, encode_checked, normalised
 
@@ -49,7 +49,9 @@ class MtebModel:
                 remedy="use a trained model, word vectors or a function here",
             )
         if self.name.count("/") != 1:
-            raise InputError(f"got {self.name!r}, expected organisation/model", field="name", remedy="for example newsembed/trained")
+            raise InputError(
+                f"got {self.name!r}, expected organisation/model", field="name", remedy="for example newsembed/trained"
+            )
 
     def encode(self, inputs: Iterable[Any], **_: Any) -> FloatArray:
         """Unit vectors, float32 ``[N, D]``, of mteb's batches (mappings with ``text`` and, for articles, ``title`` and ``body``) or of strings.
@@ -101,7 +103,9 @@ def batch_documents(batch: Any) -> Sequence[Document]:
     if isinstance(batch, str):
         return [Document("", batch)]
     if not isinstance(batch, Mapping) or "text" not in batch:
-        raise InputError(f"got a batch of {type(batch).__name__} without text", field="inputs", remedy="choose text tasks")
+        raise InputError(
+            f"got a batch of {type(batch).__name__} without text", field="inputs", remedy="choose text tasks"
+        )
     texts = list(batch["text"])
     titles, bodies = batch.get("title"), batch.get("body")
     if titles is None or bodies is None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..tasks.errors import InputError
+from ..errors import InputError
 from .benchmark import ALL, Score
 from .classification import logistic_regression
 from .encoders import Document, Embeddings
@@ -63,7 +63,9 @@ class PairClassification:
     @functools.cached_property
     def _parts(self) -> tuple[list[tuple[str, str, str]], ...]:
         parts = [_read(path, LAYOUTS[self.format]) for path in self.paths]
-        return tuple([row for row in part if not {Document("", row[0]), Document("", row[1])} & self.excluded] for part in parts)
+        return tuple(
+            [row for row in part if not {Document("", row[0]), Document("", row[1])} & self.excluded] for part in parts
+        )
 
     def documents(self) -> Sequence[Document]:
         rows = [row for part in self._parts for row in part]
@@ -89,9 +91,7 @@ class PairClassification:
 
 
 def _read(path: str, layout: _Layout) -> list[tuple[str, str, str]]:
-    remedy = (
-        f"get it from {layout.source}; expected: {' and '.join(layout.files)}, tab-separated with the columns {', '.join(layout.columns)}"
-    )
+    remedy = f"get it from {layout.source}; expected: {' and '.join(layout.files)}, tab-separated with the columns {', '.join(layout.columns)}"
     rows = list(read_rows(path, remedy, delimiter="\t", quoted=False))
     header = rows[0][1] if rows else []
     if missing := set(layout.columns) - set(header):

@@ -35,7 +35,9 @@ def published() -> tuple[Published, ...]:
         return tuple(Published(**row) for row in json.load(file))
 
 
-def beside(benchmark: Mapping[str, Any], columns: Sequence[tuple[str, str]]) -> list[tuple[str, tuple[str, str], float, str]]:
+def beside(
+    benchmark: Mapping[str, Any], columns: Sequence[tuple[str, str]]
+) -> list[tuple[str, tuple[str, str], float, str]]:
     """Published numbers for one benchmark's table.
 
     Args:

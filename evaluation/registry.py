@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from ..tasks.errors import InputError
+from ..errors import InputError
 from .benchmark import Benchmark
 from .bitext import BitextRetrieval
 from .classification import NewsClassification
@@ -65,8 +65,12 @@ def _events(path: str, name: str, options: Options) -> Benchmark:
 
 SUITES: Final[Mapping[str, Builder]] = {
     "events": _events,
-    "clustering": lambda path, name, options: Clustering(path, name, options.label, options.seeds, options.min_cluster_size),
-    "topic_clustering": lambda path, name, options: Clustering(path, name, "topic", options.seeds, options.min_cluster_size),
+    "clustering": lambda path, name, options: Clustering(
+        path, name, options.label, options.seeds, options.min_cluster_size
+    ),
+    "topic_clustering": lambda path, name, options: Clustering(
+        path, name, "topic", options.seeds, options.min_cluster_size
+    ),
     "sts": lambda path, name, _: Sts(path, name),
     **{form: _classification(form) for form in FORMATS},
     **{form: _pairs(form) for form in LAYOUTS},
@@ -89,7 +93,11 @@ def discover(root: str, options: Options) -> list[Benchmark]:
     for folder in _folders(root, _DEPTH):
         for suite, path in _suites_in(folder):
             place = os.path.relpath(path, root)
-            found.append(SUITES[suite](path, f"{suite} ({os.path.basename(os.path.abspath(path)) if place == '.' else place})", options))
+            found.append(
+                SUITES[suite](
+                    path, f"{suite} ({os.path.basename(os.path.abspath(path)) if place == '.' else place})", options
+                )
+            )
     if not found:
         raise InputError("no known benchmark in the folder", path=root, remedy=remedy)
     return found
@@ -126,7 +134,10 @@ def _is_sts(folder: str, names: set[str]) -> bool:
 
 
 def _is_mind(folder: str, _: set[str]) -> bool:
-    return any(os.path.exists(os.path.join(folder, name, "news.tsv")) for name in ("train", "MINDsmall_train", "MINDlarge_train"))
+    return any(
+        os.path.exists(os.path.join(folder, name, "news.tsv"))
+        for name in ("train", "MINDsmall_train", "MINDlarge_train")
+    )
 
 
 def _has(names: set[str], prefix: str, suffix: str) -> bool:

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from ..tasks.errors import InputError
+from ..errors import InputError
 from .benchmark import ALL, Score
 from .encoders import Document, Embeddings, cosine_similarities
 from .events import EventDocument, read_events
@@ -70,7 +70,9 @@ class SameEventRetrieval:
         self._require("language", self.cross_language, [row.language for row in rows])
         self._require("byline_date", self.max_day_gap is not None, [row.byline_date for row in rows])
         if len({row.event for row in rows if row.event}) < 2:
-            raise InputError("fewer than two events", path=self.path, field="event", remedy="give documents of several events")
+            raise InputError(
+                "fewer than two events", path=self.path, field="event", remedy="give documents of several events"
+            )
         return rows
 
     def documents(self) -> Sequence[Document]:
@@ -95,7 +97,11 @@ class SameEventRetrieval:
         parts = [(ALL, np.ones(len(rows), bool))]
         if len(set(languages)) > 1:
             parts += [(language or "unknown", languages == language) for language in sorted(set(languages))]
-        return [score for part, members in parts for score in _means(part, {name: values[members] for name, values in metrics.items()})]
+        return [
+            score
+            for part, members in parts
+            for score in _means(part, {name: values[members] for name, values in metrics.items()})
+        ]
 
     def query_scores(self, embeddings: Embeddings) -> dict[str, npt.NDArray[np.float64]]:
         """The metrics of each document as a query, ``[N]`` in the order of the file; NaN where it has no relevant candidate."""

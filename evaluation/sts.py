@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..tasks.errors import InputError
+from ..errors import InputError
 from .benchmark import ALL, Score
 from .encoders import Document, Embeddings, paired_cosines
 from .files import folder_entries
@@ -137,7 +137,9 @@ def read_source(path: str) -> list[Pair]:
         if name in names:
             return read_pairs(os.path.join(path, name))
     tables = {name.split(".")[0]: read_pairs(os.path.join(path, name)) for name in names if name.endswith(".tsv")}
-    inputs = [name for name in names if name.startswith("STS.input.") and f"STS.gs.{name.removeprefix('STS.input.')}" in names]
+    inputs = [
+        name for name in names if name.startswith("STS.input.") and f"STS.gs.{name.removeprefix('STS.input.')}" in names
+    ]
     tables |= {name.removeprefix("STS.input.").removesuffix(".txt"): _read_halves(path, name) for name in inputs}
     if not tables:
         raise InputError("no STS files in the folder", path=path, remedy=remedy)
@@ -150,9 +152,15 @@ def _read_halves(folder: str, name: str) -> list[Pair]:
     gold = os.path.join(folder, f"STS.gs.{name.removeprefix('STS.input.')}")
     sentences, scores = (_lines(file) for file in (path, gold))
     count = len([line for line in sentences if line.strip()])
-    if [line for line in sentences[count:] if line.strip()] or len(scores) < count or any(line.strip() for line in scores[count:]):
+    if (
+        [line for line in sentences[count:] if line.strip()]
+        or len(scores) < count
+        or any(line.strip() for line in scores[count:])
+    ):
         raise InputError(
-            f"{count} pairs beside {len(scores)} lines of scores", path=gold, remedy="give both files of the same source, whole"
+            f"{count} pairs beside {len(scores)} lines of scores",
+            path=gold,
+            remedy="give both files of the same source, whole",
         )
     lines = [f"{score.strip()}\t{pair}" for score, pair in zip(scores[:count], sentences[:count], strict=True)]
     found = [_pair(line.split("\t"), _SEMEVAL, f"{path}:{number}") for number, line in enumerate(lines, 1)]
@@ -172,7 +180,9 @@ def read_pairs(path: str) -> list[Pair]:
     scored = [pair for pair in pairs if pair is not None]
     if len({pair.score for pair in scored}) < 2:
         raise InputError(
-            f"{len(scored)} scored pairs with fewer than two distinct scores", path=path, remedy="give a file whose scores differ"
+            f"{len(scored)} scored pairs with fewer than two distinct scores",
+            path=path,
+            remedy="give a file whose scores differ",
         )
     return scored
 
@@ -182,7 +192,9 @@ def _lines(path: str) -> list[str]:
         with open(path, encoding="utf-8-sig") as file:
             return file.read().split("\n")
     except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", path=path, remedy=f"get it from {_SOURCE}; expected {_LAYOUTS}") from error
+        raise InputError(
+            f"cannot be read: {error.strerror}", path=path, remedy=f"get it from {_SOURCE}; expected {_LAYOUTS}"
+        ) from error
     except UnicodeDecodeError as error:
         raise InputError(f"not UTF-8: {error}", path=path, remedy="convert it to UTF-8") from error
 
@@ -190,14 +202,20 @@ def _lines(path: str) -> list[str]:
 def _layout(lines: list[str], path: str) -> _Layout:
     first = next((line for line in lines if line.strip()), "").rstrip("\r").split("\t")
     if {"sentence_A", "sentence_B", "relatedness_score"} <= set(first):
-        return _Layout("SICK", first.index("relatedness_score"), first.index("sentence_A"), first.index("sentence_B"), header=True)
+        return _Layout(
+            "SICK", first.index("relatedness_score"), first.index("sentence_A"), first.index("sentence_B"), header=True
+        )
     if len(first) >= _STSB.columns and _number(first[_STSB.score]) is not None:
         return _STSB
     if len(first) == _SEMEVAL.columns + 1 and _number(first[_PARTED.score]) is not None:
         return _PARTED
     if len(first) == _SEMEVAL.columns and (not first[0].strip() or _number(first[0]) is not None):
         return _SEMEVAL
-    raise InputError(f"the first line has {len(first)} tab-separated columns of no known layout", path=path, remedy=f"give {_LAYOUTS}")
+    raise InputError(
+        f"the first line has {len(first)} tab-separated columns of no known layout",
+        path=path,
+        remedy=f"give {_LAYOUTS}",
+    )
 
 
 def _pair(columns: list[str], layout: _Layout, where: str) -> Pair | None:
@@ -215,7 +233,12 @@ def _pair(columns: list[str], layout: _Layout, where: str) -> Pair | None:
         raise InputError(f"got {text!r}, expected a number", path=where, field="score", remedy="mend the line")
     first, second = columns[layout.first].strip(), columns[layout.second].strip()
     if not first or not second:
-        raise InputError("a sentence is empty", path=where, field="sentence2" if first else "sentence1", remedy="mend or remove the line")
+        raise InputError(
+            "a sentence is empty",
+            path=where,
+            field="sentence2" if first else "sentence1",
+            remedy="mend or remove the line",
+        )
     return Pair(score, first, second, "" if layout.genre is None else columns[layout.genre])
 
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from ..tasks.errors import InputError
+from ..errors import InputError
 from .benchmark import Benchmark, Score
 from .encoders import Encoder, encode_checked
 from .files import digest
@@ -150,7 +150,9 @@ def _reason(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def run_manifest(benchmarks: Sequence[Benchmark], encoders: Mapping[str, Any], command: Sequence[str]) -> dict[str, Any]:
+def run_manifest(
+    benchmarks: Sequence[Benchmark], encoders: Mapping[str, Any], command: Sequence[str]
+) -> dict[str, Any]:
     """When, by which command, on what and with which versions numbers were made; JSON values."""
     return {
         "written_at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),

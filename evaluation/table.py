@@ -33,7 +33,10 @@ def grids(results: Results) -> list[Grid]:
     """The tables of all benchmarks, in the order they ran."""
     names = dict.fromkeys(result.benchmark for result in results.results)
     facts = results.manifest.get("benchmarks", {})
-    return [_grid(name, [result for result in results.results if result.benchmark == name], facts.get(name, {})) for name in names]
+    return [
+        _grid(name, [result for result in results.results if result.benchmark == name], facts.get(name, {}))
+        for name in names
+    ]
 
 
 def markdown(results: Results) -> str:
@@ -54,7 +57,9 @@ def report(results: Results) -> str:
     blocks = [_block(summary(results)), markdown(results)] if len(grids(results)) > 1 else [markdown(results)]
     blocks += [_block(grid) for grid in (_comparisons(results), _leakage(results)) if grid.rows]
     if any(score.confidence is not None for result in results.results for score in result.scores):
-        blocks.append("± is half the width of the 95 % confidence interval of the mean over seeds, folds or repeats (Student's t).")
+        blocks.append(
+            "± is half the width of the 95 % confidence interval of the mean over seeds, folds or repeats (Student's t)."
+        )
     return "\n\n".join(blocks)
 
 
@@ -65,7 +70,9 @@ def summary(results: Results) -> Grid:
     rows: list[tuple[str, ...]] = []
     for benchmark in dict.fromkeys(result.benchmark for result in results.results):
         here = [cells[encoder, benchmark] for encoder in encoders]
-        keys = dict.fromkeys((score.metric, score.part) for result in here for score in result.scores if score.part in _OVERALL)
+        keys = dict.fromkeys(
+            (score.metric, score.part) for result in here for score in result.scores if score.part in _OVERALL
+        )
         for metric, part in keys or {("score", ALL): None}:
             shown = [
                 FAILED
@@ -74,7 +81,9 @@ def summary(results: Results) -> Grid:
                 for result in here
             ]
             rows.append((benchmark, metric if part == ALL else f"{metric} {part}", *shown))
-        rates = [_ABSENT if result.status == FAILED else f"{result.seconds:.1f} s, {_rate(result)}/s" for result in here]
+        rates = [
+            _ABSENT if result.status == FAILED else f"{result.seconds:.1f} s, {_rate(result)}/s" for result in here
+        ]
         rows.append((benchmark, "time, texts/s", *rates))
     return Grid("All benchmarks", ("benchmark", "metric", *encoders), tuple(rows), ())
 
@@ -123,15 +132,28 @@ def _grid(name: str, results: list[Result], facts: Mapping[str, Any]) -> Grid:
 
 def _comparisons(results: Results) -> Grid:
     rows = tuple(
-        (row.benchmark, row.group, f"{row.first} - {row.second}", f"{row.difference:+.4f}", f"{row.t:.2f}", f"{row.p:.4f}", str(row.cells))
+        (
+            row.benchmark,
+            row.group,
+            f"{row.first} - {row.second}",
+            f"{row.difference:+.4f}",
+            f"{row.t:.2f}",
+            f"{row.p:.4f}",
+            str(row.cells),
+        )
         for row in compare(results.results)
     )
-    return Grid("Paired t-tests over X→Y cells", ("benchmark", "cells", "encoders", "difference", "t", "p", "count"), rows, ())
+    return Grid(
+        "Paired t-tests over X→Y cells", ("benchmark", "cells", "encoders", "difference", "t", "p", "count"), rows, ()
+    )
 
 
 def _leakage(results: Results) -> Grid:
     facts = results.manifest.get("leakage", {})
-    rows = tuple((name, *(str(row[key]) for key in ("texts", "exact", "near"))) for name, row in facts.get("benchmarks", {}).items())
+    rows = tuple(
+        (name, *(str(row[key]) for key in ("texts", "exact", "near")))
+        for name, row in facts.get("benchmarks", {}).items()
+    )
     left_out = "left out" if facts.get("dropped") else "kept"
     return Grid(f"Texts among the training articles ({left_out})", ("benchmark", "texts", "exact", "near"), rows, ())
 

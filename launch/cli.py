@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from .. import __version__
-from ..tasks.errors import InputError
+from ..errors import InputError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,8 +26,10 @@ class Command:
 
 
 COMMANDS = {
-    "demo": Command("Start here", "generate a newsroom, crawl it, mine, train, evaluate, export and search it", "launch.demo"),
-    "newsroom": Command("Start here", "only generate (and serve) the fictional newsroom", "launch.newsroom.command"),
+    "demo": Command(
+        "Start here", "generate a newsroom, crawl it, mine, train, evaluate, export and search it", "launch.demo"
+    ),
+    "newsroom": Command("Start here", "only generate (and serve) the fictional newsroom", "newsroom.command"),
     "build": Command("Mine", "all mining jobs in order, from WARC and article files to training data", "launch.build"),
     "crawl": Command("Mine", "feeds, hubs and pages to WARC", "beam_pipelines.crawl"),
     "extract": Command("Mine", "WARC and article files to articles and hubs", "beam_pipelines.extract"),
@@ -36,18 +38,32 @@ COMMANDS = {
     "pack": Command("Mine", "pack documents and translation pairs into pretraining TFRecords", "beam_pipelines.pack"),
     "entities": Command("Mine", "learn the entity table, its aliases and embeddings", "beam_pipelines.entities"),
     "vectors": Command("Mine", "entity, image and text vectors of every article", "beam_pipelines.vectors"),
-    "neighbors": Command("Mine", "nearest neighbors in every space, where the dates allow an answer", "beam_pipelines.neighbors"),
-    "triplets": Command("Mine", "(anchor, positive, negative) by byline date and evergreen filter", "beam_pipelines.triplets"),
-    "label": Command("Mine", "label pairs for the evergreen filter on a local page or in the terminal", "launch.label"),
+    "neighbors": Command(
+        "Mine", "nearest neighbors in every space, where the dates allow an answer", "beam_pipelines.neighbors"
+    ),
+    "triplets": Command(
+        "Mine", "(anchor, positive, negative) by byline date and evergreen filter", "beam_pipelines.triplets"
+    ),
+    "label": Command(
+        "Mine", "label pairs for the evergreen filter on a local page or in the terminal", "studies.label"
+    ),
     "topics": Command("Mine", "document-topic labels from hubs", "beam_pipelines.topics"),
     "examples": Command("Mine", "augmented triplet and topic TFRecords", "beam_pipelines.examples"),
     "train": Command("Train", "pretrain or train with gin files", "launch.train"),
     "import-hf": Command("Train", "a BERT-like model of Hugging Face to a model folder", "launch.import_hf"),
     "launch": Command("Train", "train on several machines: TPU slice, GPU hosts by ssh, Slurm", "launch.pod"),
-    "ablate": Command("Train", "rows of Table 10: train and evaluate without each part, z-scores, table and plot", "launch.ablate"),
-    "staleness": Command("Train", "mine and train with documents up to a date, score by month since (appendix C)", "launch.staleness"),
+    "ablate": Command(
+        "Train", "rows of Table 10: train and evaluate without each part, z-scores, table and plot", "studies.ablate"
+    ),
+    "staleness": Command(
+        "Train", "mine and train with documents up to a date, score by month since (appendix C)", "studies.staleness"
+    ),
     "evaluate": Command("Use", "benchmarks over any encoders, side by side", "launch.evaluate"),
-    "diagnose": Command("Use", "encoders side by side for people to look at: neighbors, similarities, attention, a map", "launch.diagnose"),
+    "diagnose": Command(
+        "Use",
+        "encoders side by side for people to look at: neighbors, similarities, attention, a map",
+        "studies.diagnose",
+    ),
     "export": Command("Use", "a trained model to SavedModel, safetensors or Hugging Face", "serving.export"),
     "embed": Command("Use", "vectors of the articles in a file", "serving.embed"),
     "index": Command("Use", "build a search index over articles", "serving.index_command"),
@@ -120,7 +136,10 @@ def _runner(name: str) -> Callable[[list[str]], int]:
 
     def run(rest: list[str]) -> int:
         parser = argparse.ArgumentParser(
-            prog=f"newsembed {name}", description=module.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+            prog=f"newsembed {name}",
+            description=module.__doc__,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
         )
         module.add_arguments(parser)
         return int(module.run(parser.parse_args(rest)))

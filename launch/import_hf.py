@@ -18,11 +18,11 @@ import shutil
 from typing import Any, Final
 
 from .. import __version__
-from ..models.encoder_config import EXECUTION_OPTIONS, EncoderConfig
-from ..tasks.errors import InputError
+from ..errors import InputError
+from ..formats.model_folder import write_model_files
+from ..models.encoders.news_config import EXECUTION_OPTIONS, EncoderConfig
 from ..training.checkpoints import CHECKPOINTS
 from ..training.huggingface import HuggingFaceModel, read_huggingface, wordpiece_vocabulary
-from ..training.model_files import write_model_files
 
 ARCHITECTURE_FILE: Final = "architecture.gin"
 IMPORT_FILE: Final = "import.json"  # where the model came from and what its own tokenizer does otherwise
@@ -42,8 +42,12 @@ _LEFT_TO_THE_RUN: Final = ("vocab_size", "dtype", *EXECUTION_OPTIONS)
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``newsembed import-hf``."""
     parser.add_argument("--from", dest="source", required=True, metavar="DIR", help="a folder that transformers saved")
-    parser.add_argument("--output", required=True, metavar="DIR", help="model folder to write; must not exist unless --overwrite")
-    parser.add_argument("--num_topics", type=int, default=600, metavar="T", help="width of the new topic head (default: 600)")
+    parser.add_argument(
+        "--output", required=True, metavar="DIR", help="model folder to write; must not exist unless --overwrite"
+    )
+    parser.add_argument(
+        "--num_topics", type=int, default=600, metavar="T", help="width of the new topic head (default: 600)"
+    )
     parser.add_argument("--max_length", type=int, metavar="TOKENS", help="keep this many positions (default: all)")
     parser.add_argument("--overwrite", action="store_true", help="replace the output folder")
 
@@ -51,14 +55,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs the command."""
     if os.path.exists(args.output) and not args.overwrite:
-        raise InputError("exists already", path=args.output, field="--output", remedy="choose another folder or give --overwrite")
+        raise InputError(
+            "exists already", path=args.output, field="--output", remedy="choose another folder or give --overwrite"
+        )
     for name, value in (("--num_topics", args.num_topics), ("--max_length", args.max_length)):
         if value is not None and value < 3:
             raise InputError(f"got {value}, expected at least 3", field=name, remedy="give a larger number")
     model = read_huggingface(args.source, num_topics=args.num_topics, max_length=args.max_length)
     write_model_folder(model, args.output)
     config = model.config
-    print(f"{args.output}: {config.num_layers} layers x {config.hidden_size}, {config.vocab_size} pieces, {config.max_length} positions")
+    print(
+        f"{args.output}: {config.num_layers} layers x {config.hidden_size}, {config.vocab_size} pieces, {config.max_length} positions"
+    )
     if model.ignored:
         print(f"left behind, for NewsEncoder has no place for them: {', '.join(model.ignored)}")
     for difference in model.differences:
@@ -90,7 +98,9 @@ def write_model_folder(model: HuggingFaceModel, output: str) -> None:
     }
     _write(temporary, IMPORT_FILE, json.dumps(origin, indent=2, ensure_ascii=False) + "\n")
     with ocp.StandardCheckpointer() as checkpointer:
-        checkpointer.save(os.path.abspath(os.path.join(temporary, CHECKPOINTS, _STEP, _PARAMS_ITEM)), model.with_heads())
+        checkpointer.save(
+            os.path.abspath(os.path.join(temporary, CHECKPOINTS, _STEP, _PARAMS_ITEM)), model.with_heads()
+        )
     shutil.rmtree(output, ignore_errors=True)
     os.replace(temporary, output)
 
@@ -98,7 +108,9 @@ def write_model_folder(model: HuggingFaceModel, output: str) -> None:
 def architecture_gin(config: EncoderConfig) -> str:
     """The architecture as a gin file to be given after a run file; number type and execution options stay the run's."""
     lines = ["# Written by newsembed import-hf; give it after the run file: --gin_file=runs/… --gin_file=this"]
-    values: dict[str, Any] = {field: getattr(config, field) for field in config.__dataclass_fields__ if field not in _LEFT_TO_THE_RUN}
+    values: dict[str, Any] = {
+        field: getattr(config, field) for field in config.__dataclass_fields__ if field not in _LEFT_TO_THE_RUN
+    }
     for name, value in values.items():
         lines.append(f"{_MACROS[name]} = {value!r}" if name in _MACROS else f"EncoderConfig.{name} = {value!r}")
     return "\n".join(lines) + "\n"

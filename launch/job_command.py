@@ -12,8 +12,8 @@ from typing import Any
 
 from ..beam_pipelines import dry_run
 from ..beam_pipelines.jobs import Job, execute
-from ..tasks.errors import InputError
-from .progress import JobProgress, print_outcomes
+from ..beam_pipelines.progress import JobProgress, print_outcomes
+from ..errors import InputError
 
 
 def run(job: Job, argv: Sequence[str]) -> int:
@@ -109,7 +109,9 @@ def _boolean(text: str) -> bool:
 
 
 def _metavar(hint: Any) -> str:
-    arguments = [argument for argument in typing.get_args(hint) if argument is not type(None) and argument is not Ellipsis]
+    arguments = [
+        argument for argument in typing.get_args(hint) if argument is not type(None) and argument is not Ellipsis
+    ]
     if typing.get_origin(hint) is tuple:
         return f"{_metavar(arguments[0])},…"
     if arguments:
@@ -138,5 +140,7 @@ def check_beam_args(beam_args: Sequence[str]) -> None:
         known = [option for action in parser._actions for option in action.option_strings]  # noqa: SLF001 - argparse neither
         close = difflib.get_close_matches(name, known, n=1)
         raise InputError(
-            "no such option", field=name, remedy=f"{f'did you mean {close[0]}? ' if close else ''}see --help for the job's own options"
+            "no such option",
+            field=name,
+            remedy=f"{f'did you mean {close[0]}? ' if close else ''}see --help for the job's own options",
         )

@@ -16,7 +16,7 @@ import subprocess
 from collections.abc import Sequence
 from typing import Final
 
-from ..tasks.errors import InputError
+from ..errors import InputError
 
 _SAVING_SECONDS: Final = 120  # between Slurm's SIGTERM and the end of the job
 
@@ -25,16 +25,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``newsembed launch``."""
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument("--tpu", metavar="NAME", help="a TPU VM or slice, already created")
-    where.add_argument("--hosts", metavar="HOST,HOST", help="GPU or CPU hosts, one process each; the first one coordinates")
+    where.add_argument(
+        "--hosts", metavar="HOST,HOST", help="GPU or CPU hosts, one process each; the first one coordinates"
+    )
     where.add_argument("--slurm_nodes", type=int, metavar="N", help="print a script for sbatch with so many nodes")
     parser.add_argument("--zone", help="of the TPU")
     parser.add_argument("--project", help="of the TPU; gcloud's own by default")
     parser.add_argument("--port", type=int, default=9000, help="where the first of --hosts listens (default: 9000)")
-    parser.add_argument("--gpus_per_node", type=int, default=8, metavar="N", help="processes on each Slurm node (default: 8)")
     parser.add_argument(
-        "--program", default="newsembed", metavar="COMMAND", help="how newsembed is called there, such as /opt/venv/bin/newsembed"
+        "--gpus_per_node", type=int, default=8, metavar="N", help="processes on each Slurm node (default: 8)"
     )
-    parser.add_argument("--run", action="store_true", help="perform the commands and wait for them; not with --slurm_nodes")
+    parser.add_argument(
+        "--program",
+        default="newsembed",
+        metavar="COMMAND",
+        help="how newsembed is called there, such as /opt/venv/bin/newsembed",
+    )
+    parser.add_argument(
+        "--run", action="store_true", help="perform the commands and wait for them; not with --slurm_nodes"
+    )
     parser.add_argument("train", nargs=argparse.REMAINDER, metavar="-- …", help="options of newsembed train")
 
 
@@ -42,10 +51,16 @@ def run(args: argparse.Namespace) -> int:
     """Prints or performs the commands; the highest of their exit codes."""
     train = args.train[1:] if args.train[:1] == ["--"] else args.train
     if not any(option.startswith("--gin_file") for option in train):
-        raise InputError("got no --gin_file for `newsembed train`", field="--", remedy="Write its options at the end, after `--`.")
+        raise InputError(
+            "got no --gin_file for `newsembed train`", field="--", remedy="Write its options at the end, after `--`."
+        )
     if args.slurm_nodes is not None:
         if args.run:
-            raise InputError("a script is printed, not performed", field="--run", remedy="Leave --run out and give the script to sbatch.")
+            raise InputError(
+                "a script is printed, not performed",
+                field="--run",
+                remedy="Leave --run out and give the script to sbatch.",
+            )
         print(slurm_script(args.slurm_nodes, args.gpus_per_node, args.program, train), end="")
         return 0
     commands = (
@@ -68,7 +83,11 @@ def tpu_command(tpu: str, zone: str | None, project: str | None, program: str, t
       InputError: without a zone.
     """
     if not zone:
-        raise InputError("got a TPU without its zone", field="--zone", remedy="Give --zone, as `gcloud compute tpus tpu-vm list` shows it.")
+        raise InputError(
+            "got a TPU without its zone",
+            field="--zone",
+            remedy="Give --zone, as `gcloud compute tpus tpu-vm list` shows it.",
+        )
     remote = f"{program} train --detect_processes {shlex.join(train)}"
     place = [f"--zone={zone}", *([f"--project={project}"] if project else [])]
     return ["gcloud", "compute", "tpus", "tpu-vm", "ssh", tpu, *place, "--worker=all", f"--command={remote}"]
@@ -81,7 +100,11 @@ def ssh_commands(hosts: Sequence[str], port: int, program: str, train: Sequence[
       InputError: for an empty or repeated host.
     """
     if not all(hosts) or len(set(hosts)) < len(hosts):
-        raise InputError(f"got {','.join(hosts)!r}, expected different hosts", field="--hosts", remedy="Name each host once: --hosts a,b.")
+        raise InputError(
+            f"got {','.join(hosts)!r}, expected different hosts",
+            field="--hosts",
+            remedy="Name each host once: --hosts a,b.",
+        )
     coordinator = hosts[0].rpartition("@")[2]
     return [
         [
@@ -100,7 +123,9 @@ def slurm_script(nodes: int, gpus_per_node: int, program: str, train: Sequence[s
       InputError: for numbers below 1.
     """
     if nodes < 1 or gpus_per_node < 1:
-        raise InputError(f"got {nodes} nodes of {gpus_per_node} GPUs", field="--slurm_nodes", remedy="Give positive numbers.")
+        raise InputError(
+            f"got {nodes} nodes of {gpus_per_node} GPUs", field="--slurm_nodes", remedy="Give positive numbers."
+        )
     lines = [
         "#!/bin/bash",
         "#SBATCH --job-name=newsembed",

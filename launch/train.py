@@ -10,6 +10,6 @@ def main(argv: Sequence[str]) -> int:
     from ..training import run
 
     with gin.unlock_config():  # a run in this process may have locked it
-        from . import evaluators  # noqa: F401 - gin files name them
+        from ..studies import evaluators  # noqa: F401 - gin files name them
 
     return run.main(argv)

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec
 
-from .encoder_config import DTYPES, EncoderConfig
+from .encoders.news_config import DTYPES, EncoderConfig
 
 PAD_ID: Final = 0  # the id of [PAD] in every vocabulary; such positions are never attended to
 
@@ -110,7 +110,9 @@ def current_platform() -> str:
     return "cuda" if "cuda" in version else "rocm"
 
 
-def attend(query: jax.Array, key: jax.Array, value: jax.Array, seen: Visible, *, kernel: Kernel, distance: int | None = None) -> jax.Array:
+def attend(
+    query: jax.Array, key: jax.Array, value: jax.Array, seen: Visible, *, kernel: Kernel, distance: int | None = None
+) -> jax.Array:
     """softmax(Q K^T / sqrt(d)) V over the keys that each query sees (Vaswani et al. 2017, equation 1).
 
     Args:
@@ -130,13 +132,17 @@ def attend(query: jax.Array, key: jax.Array, value: jax.Array, seen: Visible, *,
         return jax.nn.dot_product_attention(query, key, value, mask=seen.mask(distance), implementation="xla")
     if seen.lengths is not None and distance is None:
         # Lengths cost nothing and let the kernel skip the padding; a mask is read as a bias of [B, 1, L, L].
-        return jax.nn.dot_product_attention(query, key, value, key_value_seq_lengths=seen.lengths, implementation="cudnn")
+        return jax.nn.dot_product_attention(
+            query, key, value, key_value_seq_lengths=seen.lengths, implementation="cudnn"
+        )
     rows, length = query.shape[:2]
     mask = jnp.broadcast_to(seen.mask(distance), (rows, 1, length, length))  # cuDNN wants every query's row of it
     return jax.nn.dot_product_attention(query, key, value, mask=mask, implementation="cudnn")
 
 
-def attention_probabilities(query: jax.Array, key: jax.Array, seen: Visible, *, distance: int | None = None) -> jax.Array:
+def attention_probabilities(
+    query: jax.Array, key: jax.Array, seen: Visible, *, distance: int | None = None
+) -> jax.Array:
     """The softmax(Q K^T / sqrt(d)) that `attend` never keeps, for people to look at: float32 [B, N, L, L], each row a distribution over keys.
 
     Args:
@@ -194,7 +200,9 @@ def _flash(query: jax.Array, key: jax.Array, value: jax.Array, groups: jax.Array
     rows, _, heads, _ = nn.logical_to_mesh_axes(("batch", "length", "heads", "kv")) or (None,) * 4
     whole, by_token = PartitionSpec(rows, None, heads, None), PartitionSpec(rows, None)
     # Nothing that takes a gradient is replicated, so the gradients need no sum over devices, which check_vma would see to.
-    split = jax.shard_map(_flash_here, mesh=mesh, in_specs=(whole, whole, whole, by_token), out_specs=whole, check_vma=False)
+    split = jax.shard_map(
+        _flash_here, mesh=mesh, in_specs=(whole, whole, whole, by_token), out_specs=whole, check_vma=False
+    )
     return split(query, key, value, groups)
 
 
@@ -206,7 +214,9 @@ def _flash_here(query: jax.Array, key: jax.Array, value: jax.Array, groups: jax.
     sizes = tpu.BlockSizes(block_b=1, **dict.fromkeys(names, block))
     query, key, value = (jnp.swapaxes(array, 1, 2) for array in (query, key, value))
     segments = tpu.SegmentIds(groups, groups)
-    out = tpu.flash_attention(query, key, value, segment_ids=segments, sm_scale=query.shape[-1] ** -0.5, block_sizes=sizes)
+    out = tpu.flash_attention(
+        query, key, value, segment_ids=segments, sm_scale=query.shape[-1] ** -0.5, block_sizes=sizes
+    )
     return jnp.swapaxes(out, 1, 2)
 
 

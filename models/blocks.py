@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from .attention import Kernel, Visible, attend, attention_probabilities, rotary_tables, rotate
-from .encoder_config import DTYPES, EncoderConfig
+from .encoders.news_config import DTYPES, EncoderConfig
 
 _INITIALIZER_STDDEV: Final = 0.02  # BERT's
 
@@ -39,7 +39,11 @@ def make_context(config: EncoderConfig, seen: Visible, positions: jax.Array | No
         return Context(seen, None, None)
     places = jnp.arange(seen.groups.shape[1])[None] if positions is None else positions
     rotary = rotary_tables(places, config.head_size, config.rotary_theta, config.dtype)
-    local = rotary_tables(places, config.head_size, config.local_rotary_theta, config.dtype) if config.local_distance else None
+    local = (
+        rotary_tables(places, config.head_size, config.local_rotary_theta, config.dtype)
+        if config.local_distance
+        else None
+    )
     return Context(seen, rotary, local)
 
 
@@ -68,7 +72,9 @@ class Block(nn.Module):
         mlp_in = dense(config.mlp_size, ("embed", "mlp"), compute_dtype(config), "mlp_in", use_bias=config.biases)
         mlp_gate = None
         if config.mlp == "gated":
-            mlp_gate = dense(config.mlp_size, ("embed", "mlp"), compute_dtype(config), "mlp_gate", use_bias=config.biases)
+            mlp_gate = dense(
+                config.mlp_size, ("embed", "mlp"), compute_dtype(config), "mlp_gate", use_bias=config.biases
+            )
         mlp_out = dense(config.hidden_size, ("mlp", "embed"), compute_dtype(config), "mlp_out", use_bias=config.biases)
         dropout = nn.Dropout(config.dropout_rate, deterministic=deterministic)
 
@@ -109,7 +115,9 @@ class Attention(nn.Module):
         distance = config.local_distance if self.is_local else None
         attended = attend(query, key, value, context.seen, kernel=self.kernel, distance=distance)
         if self.is_mutable_collection("intermediates"):  # only where somebody asks, see `run_blocks_observed`
-            self.sow("intermediates", "probabilities", attention_probabilities(query, key, context.seen, distance=distance))
+            self.sow(
+                "intermediates", "probabilities", attention_probabilities(query, key, context.seen, distance=distance)
+            )
         return _project(self, "output", attended, ("heads", "kv"), (config.hidden_size,), ("embed",))
 
 
@@ -119,7 +127,12 @@ def make_block(config: EncoderConfig, layer: int, kernel: Kernel = "xla", **opti
 
 
 def run_blocks(
-    config: EncoderConfig, params: Sequence[Params], hidden: jax.Array, context: Context, kernel: Kernel, key: jax.Array | None
+    config: EncoderConfig,
+    params: Sequence[Params],
+    hidden: jax.Array,
+    context: Context,
+    kernel: Kernel,
+    key: jax.Array | None,
 ) -> jax.Array:
     """The whole stack, as `config.remat` and `config.scan_layers` say; the result is the same.
 
@@ -162,7 +175,12 @@ def run_blocks(
 
 
 def run_blocks_observed(
-    config: EncoderConfig, params: Sequence[Params], hidden: jax.Array, context: Context, kernel: Kernel, queries: jax.Array
+    config: EncoderConfig,
+    params: Sequence[Params],
+    hidden: jax.Array,
+    context: Context,
+    kernel: Kernel,
+    queries: jax.Array,
 ) -> tuple[jax.Array, jax.Array]:
     """The whole stack, without dropout, and where its attention goes.
 
@@ -180,7 +198,9 @@ def run_blocks_observed(
     received = []
     for layer in range(config.num_layers):
         block = make_block(config, layer, kernel, parent=None)
-        hidden, found = block.apply({"params": params[layer]}, hidden, context, deterministic=True, mutable=["intermediates"])
+        hidden, found = block.apply(
+            {"params": params[layer]}, hidden, context, deterministic=True, mutable=["intermediates"]
+        )
         (probabilities,) = found["intermediates"]["attention"]["probabilities"]
         received.append(jnp.einsum("bnqk,bq->bk", probabilities, queries) / config.num_heads)
     return hidden, jnp.stack(received) if received else jnp.zeros((0, *queries.shape), jnp.float32)
@@ -215,15 +235,24 @@ def _applied(config: EncoderConfig, layer: int, kernel: Kernel, *, in_loop: bool
 
 
 def _project(
-    module: Attention, name: str, inputs: jax.Array, in_axes: tuple[str, ...], out_shape: tuple[int, ...], out_axes: tuple[str, ...]
+    module: Attention,
+    name: str,
+    inputs: jax.Array,
+    in_axes: tuple[str, ...],
+    out_shape: tuple[int, ...],
+    out_axes: tuple[str, ...],
 ) -> jax.Array:
     """Dense layer from the last `len(in_axes)` dimensions of [B, L, …] to [B, L, *out_shape], in the type of `inputs`.
 
     Flax's DenseGeneral would do, but it cannot be initialised with logical axes under axis rules.
     """
     rows, in_shape = inputs.shape[:2], inputs.shape[2:]
-    kernel = module.param(f"{name}_kernel", logical(normal(), *in_axes, *out_axes), (*in_shape, *out_shape), jnp.float32)
-    products = jnp.tensordot(inputs.reshape(-1, *in_shape), kernel.astype(inputs.dtype), axes=len(in_shape)).reshape(*rows, *out_shape)
+    kernel = module.param(
+        f"{name}_kernel", logical(normal(), *in_axes, *out_axes), (*in_shape, *out_shape), jnp.float32
+    )
+    products = jnp.tensordot(inputs.reshape(-1, *in_shape), kernel.astype(inputs.dtype), axes=len(in_shape)).reshape(
+        *rows, *out_shape
+    )
     if not module.config.biases:
         return products
     bias = module.param(f"{name}_bias", logical(nn.initializers.zeros, *out_axes), out_shape, jnp.float32)

@@ -57,7 +57,9 @@ def chunk_count(rows: int, most_rows: int, multiple: int = 1) -> int:
     """
     unit = multiple * shard_count("batch")
     if rows % unit or most_rows < unit:
-        raise ValueError(f"got {rows} rows in chunks of at most {most_rows}, expected chunks and rows that hold multiples of {unit}")
+        raise ValueError(
+            f"got {rows} rows in chunks of at most {most_rows}, expected chunks and rows that hold multiples of {unit}"
+        )
     units = rows // unit
     return next(count for count in range(1, units + 1) if units % count == 0 and units // count * unit <= most_rows)
 

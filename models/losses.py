@@ -109,11 +109,17 @@ def info_nce(
     groups = [_Group(positive, doc_ids and doc_ids.positive, kept)]
     if negative is not None:
         flat_ids = None if doc_ids is None else doc_ids.negative.reshape(-1, 2)
-        groups.append(_Group(negative.astype(jnp.float32).reshape(-1, size), flat_ids, _of_negatives(negative, kept, kept_negatives)))
+        groups.append(
+            _Group(
+                negative.astype(jnp.float32).reshape(-1, size), flat_ids, _of_negatives(negative, kept, kept_negatives)
+            )
+        )
     own_ids = None if doc_ids is None else (doc_ids.anchor, doc_ids.positive)
     losses, hits = _contrast(anchor, own_ids, groups, temperature, chunks)
     if symmetric:
-        losses += _contrast(positive, own_ids, [_Group(anchor, doc_ids and doc_ids.anchor, kept)], temperature, chunks)[0]
+        losses += _contrast(positive, own_ids, [_Group(anchor, doc_ids and doc_ids.anchor, kept)], temperature, chunks)[
+            0
+        ]
         losses /= 2
     return LossAndAccuracy(mean_over(losses, kept), mean_over(hits, kept))
 
@@ -143,7 +149,9 @@ def _contrast(
 ) -> tuple[jax.Array, jax.Array]:
     """Cross entropy [B] of query i picking number i of the first group, and 1 where nothing scored higher [B]."""
 
-    def rows(block: tuple[jax.Array, jax.Array, tuple[jax.Array, jax.Array] | None], _: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def rows(
+        block: tuple[jax.Array, jax.Array, tuple[jax.Array, jax.Array] | None], _: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
         number, vectors, ids = block
         scores, own_score = [], jnp.zeros(())
         for place, group in enumerate(groups):
@@ -218,7 +226,11 @@ def uniformity(vectors: jax.Array, kept: jax.Array | None = None, *, chunks: int
     sums = map_chunks(rows, (jnp.arange(len(vectors)), vectors), jax.random.key(0), chunks)
     count = jnp.sum(weights)
     pairs = count * (count - 1)
-    return jnp.where(pairs > 0, jnp.log(jnp.maximum(jnp.sum(sums * weights), jnp.finfo(jnp.float32).tiny) / jnp.maximum(pairs, 1.0)), 0.0)
+    return jnp.where(
+        pairs > 0,
+        jnp.log(jnp.maximum(jnp.sum(sums * weights), jnp.finfo(jnp.float32).tiny) / jnp.maximum(pairs, 1.0)),
+        0.0,
+    )
 
 
 def topic_bce(logits: jax.Array, topic_ids: jax.Array, labels: jax.Array) -> LossAndAccuracy:

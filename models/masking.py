@@ -78,9 +78,13 @@ def choose_whole_words(key: jax.Array, word_ids: jax.Array, rate: float, capacit
     sizes = jnp.zeros((rows, length + 1), jnp.int32).at[row_index, word_ids].add(eligible)
     # argsort gives a true permutation even where two draws are equal, so no two words can interleave.
     order = jnp.argsort(jax.random.uniform(order_key, sizes.shape), axis=-1)
-    ends = jnp.zeros_like(sizes).at[row_index, order].set(jnp.cumsum(jnp.take_along_axis(sizes, order, axis=-1), axis=-1))
+    ends = (
+        jnp.zeros_like(sizes).at[row_index, order].set(jnp.cumsum(jnp.take_along_axis(sizes, order, axis=-1), axis=-1))
+    )
     budget = rate * jnp.sum(eligible, axis=-1, keepdims=True)
-    inside = (budget - (ends - sizes)) / jnp.maximum(sizes, 1)  # >= 1 inside the budget, <= 0 beyond, between on the border
+    inside = (budget - (ends - sizes)) / jnp.maximum(
+        sizes, 1
+    )  # >= 1 inside the budget, <= 0 beyond, between on the border
     chosen = (jax.random.uniform(border_key, (rows, 1)) < inside) & (ends <= capacity)
     return jnp.take_along_axis(chosen, word_ids, axis=-1) & (word_ids > 0)
 

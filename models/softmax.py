@@ -79,7 +79,9 @@ def chunk_of_device(positions: int, pieces: int, chunk: int) -> int:
     return min(chunk, own) if chunk else automatic_chunk(max(1, positions // shard_count("batch")), own)
 
 
-def softmax_terms(states: jax.Array, table: jax.Array, bias: jax.Array, targets: jax.Array, *, chunk: int) -> SoftmaxTerms:
+def softmax_terms(
+    states: jax.Array, table: jax.Array, bias: jax.Array, targets: jax.Array, *, chunk: int
+) -> SoftmaxTerms:
     """`SoftmaxTerms` of the logits states @ table.T + bias, of which only [N, chunk] exist at a time.
 
     Products are taken in the type of `states` and summed in float32. The vocabulary need not be a multiple of the chunk: what is left over is a
@@ -102,7 +104,9 @@ def softmax_terms(states: jax.Array, table: jax.Array, bias: jax.Array, targets:
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
-def _softmax_terms(chunk: int, axes: _Axes, states: jax.Array, table: jax.Array, bias: jax.Array, targets: jax.Array) -> SoftmaxTerms:
+def _softmax_terms(
+    chunk: int, axes: _Axes, states: jax.Array, table: jax.Array, bias: jax.Array, targets: jax.Array
+) -> SoftmaxTerms:
     local = functools.partial(_local_terms, chunk, axes)
     rows, pieces = PartitionSpec(axes.batch or None), PartitionSpec(axes.vocab or None)
     return _on_shards(local, axes, in_specs=(rows, pieces, pieces, rows), out_specs=rows)(states, table, bias, targets)
@@ -113,11 +117,15 @@ def _forward(chunk: int, axes: _Axes, *arrays: jax.Array) -> tuple[SoftmaxTerms,
     return terms, (*arrays, terms.log_normalizer)
 
 
-def _backward(chunk: int, axes: _Axes, residuals: Any, cotangents: SoftmaxTerms) -> tuple[jax.Array, jax.Array, jax.Array, None]:
+def _backward(
+    chunk: int, axes: _Axes, residuals: Any, cotangents: SoftmaxTerms
+) -> tuple[jax.Array, jax.Array, jax.Array, None]:
     local = functools.partial(_local_gradients, chunk, axes)
     rows, pieces = PartitionSpec(axes.batch or None), PartitionSpec(axes.vocab or None)
     # The gradient is written out inside, never taken of a shard_map: each sum over devices stands where it belongs.
-    sharded = _on_shards(local, axes, in_specs=(rows, pieces, pieces, rows, rows, rows, rows), out_specs=(rows, pieces, pieces))
+    sharded = _on_shards(
+        local, axes, in_specs=(rows, pieces, pieces, rows, rows, rows, rows), out_specs=(rows, pieces, pieces)
+    )
     return *sharded(*residuals, cotangents.log_normalizer, cotangents.target), None
 
 
@@ -130,11 +138,15 @@ def _on_shards(function: Callable[..., Any], axes: _Axes, *, in_specs: Any, out_
     return jax.shard_map(function, in_specs=in_specs, out_specs=out_specs)
 
 
-def _local_terms(chunk: int, axes: _Axes, states: jax.Array, table: jax.Array, bias: jax.Array, targets: jax.Array) -> SoftmaxTerms:
+def _local_terms(
+    chunk: int, axes: _Axes, states: jax.Array, table: jax.Array, bias: jax.Array, targets: jax.Array
+) -> SoftmaxTerms:
     """One device's positions against its own pieces, then combined over the devices that share the table."""
     first = _first_piece(axes, table.shape[0])
 
-    def add(carry: tuple[jax.Array, jax.Array, jax.Array], start: jax.Array | int, size: int) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def add(
+        carry: tuple[jax.Array, jax.Array, jax.Array], start: jax.Array | int, size: int
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
         largest, total, target = carry
         logits = _logits(states, *_slice(start, size, table, bias))
         place = targets - (first + start)
@@ -167,12 +179,16 @@ def _local_gradients(
     """Gradients of a device's states, pieces and biases: d loss / d logit = g_normalizer softmax + g_target [piece is the target]."""
     first = _first_piece(axes, table.shape[0])
 
-    def add(carry: tuple[jax.Array, jax.Array, jax.Array], start: jax.Array | int, size: int) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def add(
+        carry: tuple[jax.Array, jax.Array, jax.Array], start: jax.Array | int, size: int
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
         states_gradient, table_gradient, bias_gradient = carry
         pieces, biases = _slice(start, size, table, bias)
         probabilities = jnp.exp(_logits(states, pieces, biases) - log_normalizer[:, None])
         right = (targets - (first + start))[:, None] == jnp.arange(size)
-        logits_gradient = log_normalizer_gradient[:, None] * probabilities + jnp.where(right, target_gradient[:, None], 0.0)
+        logits_gradient = log_normalizer_gradient[:, None] * probabilities + jnp.where(
+            right, target_gradient[:, None], 0.0
+        )
         narrow = logits_gradient.astype(states.dtype)
         states_gradient += jnp.matmul(narrow, pieces.astype(states.dtype), preferred_element_type=jnp.float32)
         own = jnp.matmul(narrow.T, states, preferred_element_type=jnp.float32), jnp.sum(logits_gradient, axis=0)

@@ -8,12 +8,14 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from ..tasks.errors import InputError
-from ..tasks.jsonl import read_jsonl
+from ..errors import InputError
+from ..formats.jsonl import read_jsonl
 
 _BATCH_ROWS: Final = 1024
 _OPTIONAL: Final = ("doc_id", "url", "publisher", "language", "byline_date")
-_REMEDY: Final = "give articles as Parquet or JSONL with the fields title and body, and url, publisher, byline_date where known"
+_REMEDY: Final = (
+    "give articles as Parquet or JSONL with the fields title and body, and url, publisher, byline_date where known"
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -64,7 +66,9 @@ def article_files(path: str) -> list[str]:
     if not os.path.isfile(path):
         raise InputError("no such file or folder", path=path, remedy=_REMEDY)
     if not path.endswith((".parquet", ".jsonl", ".jsonl.gz", ".jsonl.zst")):
-        raise InputError("the name ends neither in .parquet nor in .jsonl, .jsonl.gz or .jsonl.zst", path=path, remedy=_REMEDY)
+        raise InputError(
+            "the name ends neither in .parquet nor in .jsonl, .jsonl.gz or .jsonl.zst", path=path, remedy=_REMEDY
+        )
     return [path]
 
 
@@ -88,7 +92,10 @@ def _article(row: Mapping[str, Any], where: str) -> ArticleText:
     for field in ("title", "body"):
         if field not in row:
             raise InputError("the field is missing", path=where, field=field, remedy=_REMEDY)
-    texts = {field: _text(row.get(field), where, field) for field in ("doc_id", "url", "publisher", "title", "body", "language")}
+    texts = {
+        field: _text(row.get(field), where, field)
+        for field in ("doc_id", "url", "publisher", "title", "body", "language")
+    }
     if not texts["doc_id"]:
         named = texts["url"] or f"{texts['title']}\n{texts['body']}"
         texts["doc_id"] = hashlib.sha1(named.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()[:16]

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..models.encoder import EncoderConfig, NewsEncoder
-from ..tasks.errors import InputError
+from ..errors import InputError
+from ..models.encoders.news import EncoderConfig, NewsEncoder
 
 MODEL_FILE: Final = "model.json"
 VOCABULARY_FILE: Final = "vocab.txt"
@@ -65,7 +65,10 @@ def load_model(folder: str, step: int | None = None) -> Model:
     if os.path.exists(safetensors):
         if step is not None:
             raise InputError(
-                "a safetensors export holds one step only", path=safetensors, field=f"step {step}", remedy="leave the step out"
+                "a safetensors export holds one step only",
+                path=safetensors,
+                field=f"step {step}",
+                remedy="leave the step out",
             )
         found, step = _read_safetensors(safetensors), 0
         source = safetensors
@@ -158,13 +161,17 @@ def _choose_step(folder: str, step: int | None) -> int:
     root = os.path.join(folder, CHECKPOINTS)
     # A folder without the item is a checkpoint that was being written when the trainer died.
     names = os.listdir(root) if os.path.isdir(root) else []
-    steps = sorted(int(name) for name in names if name.isdigit() and os.path.isdir(os.path.join(root, name, _PARAMS_ITEM)))
+    steps = sorted(
+        int(name) for name in names if name.isdigit() and os.path.isdir(os.path.join(root, name, _PARAMS_ITEM))
+    )
     if not steps:
         raise InputError("no checkpoints", path=root, remedy="train the model until its first checkpoint")
     if step is None:
         return steps[-1]
     if step not in steps:
-        raise InputError(f"no checkpoint of step {step}", path=root, remedy=f"choose one of {', '.join(map(str, steps))}")
+        raise InputError(
+            f"no checkpoint of step {step}", path=root, remedy=f"choose one of {', '.join(map(str, steps))}"
+        )
     return step
 
 

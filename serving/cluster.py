@@ -10,7 +10,7 @@ columns group, size, doc_id, date, publisher, title, url, with the largest group
 
 import argparse
 
-from ..tasks.errors import InputError
+from ..errors import InputError
 from .groups import IntArray, agglomerative, components, pairs_above, pairs_within_days, write_groups
 from .index import DocumentIndex
 
@@ -19,10 +19,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``newsembed cluster``."""
     parser.add_argument("--index", required=True, metavar="DIR", help="what newsembed index wrote")
     parser.add_argument("--output", required=True, metavar="FILE.tsv", help="where the groups go")
-    parser.add_argument("--method", choices=("graph", "average"), default="graph", help="how pairs become groups (default: graph)")
+    parser.add_argument(
+        "--method", choices=("graph", "average"), default="graph", help="how pairs become groups (default: graph)"
+    )
     parser.add_argument("--threshold", type=float, default=0.75, metavar="COSINE", help="least cosine (default: 0.75)")
-    parser.add_argument("--max_day_gap", type=int, metavar="DAYS", help="graph: join only articles at most so far apart in byline date")
-    parser.add_argument("--min_size", type=int, default=2, metavar="N", help="write groups of at least so many articles (default: 2)")
+    parser.add_argument(
+        "--max_day_gap", type=int, metavar="DAYS", help="graph: join only articles at most so far apart in byline date"
+    )
+    parser.add_argument(
+        "--min_size", type=int, default=2, metavar="N", help="write groups of at least so many articles (default: 2)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -48,7 +54,11 @@ def cluster(index: DocumentIndex, method: str, threshold: float, max_day_gap: in
     """
     if method == "average":
         if max_day_gap is not None:
-            raise InputError("average linkage does not look at dates", field="--max_day_gap", remedy="use --method graph, or leave it out")
+            raise InputError(
+                "average linkage does not look at dates",
+                field="--max_day_gap",
+                remedy="use --method graph, or leave it out",
+            )
         return agglomerative(index.embeddings, threshold)
     if max_day_gap is None:
         return components(len(index), pairs_above(index.embeddings, threshold))

@@ -9,7 +9,7 @@ from typing import Final, Self
 import numpy as np
 import numpy.typing as npt
 
-from ..tasks.errors import InputError
+from ..errors import InputError
 
 DayArray = npt.NDArray[np.datetime64]
 
@@ -38,7 +38,9 @@ class DateRange:
         Raises:
           InputError: if `days` is negative, or so large that a calendar does not have the range.
         """
-        problem = InputError(f"got {days} around {date}, expected a number of days from 0 within the calendar", field="days")
+        problem = InputError(
+            f"got {days} around {date}, expected a number of days from 0 within the calendar", field="days"
+        )
         if days < 0:
             raise problem
         try:

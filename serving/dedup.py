@@ -23,7 +23,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--index", required=True, metavar="DIR", help="what newsembed index wrote")
     parser.add_argument("--output", required=True, metavar="FILE.tsv", help="where the groups go")
     parser.add_argument("--pairs", metavar="FILE.tsv", help="where each pair with its cosine goes")
-    parser.add_argument("--threshold", type=float, default=0.95, metavar="COSINE", help="least cosine of near duplicates (default: 0.95)")
+    parser.add_argument(
+        "--threshold",
+        type=float,
+        default=0.95,
+        metavar="COSINE",
+        help="least cosine of near duplicates (default: 0.95)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..tasks.errors import InputError
+from ..errors import InputError
 from .articles import ArticleText, read_articles
 from .encoder import FloatArray, TextEncoder
 from .specs import add_encoder_arguments, encoder_from_spec, encoder_spec
@@ -64,10 +64,14 @@ def embedded(
             continue
         embeddings = encoder.encode([article.title for article in kept], [article.body for article in kept])
         if not np.isfinite(embeddings).all():
-            raise InputError("the encoder returned NaN or infinity", remedy="use a checkpoint from before training diverged")
+            raise InputError(
+                "the encoder returned NaN or infinity", remedy="use a checkpoint from before training diverged"
+            )
         yield kept, embeddings
     if not counts.get("embedded"):
-        raise InputError(f"no article with text ({counts.get('empty', 0)} without)", remedy="give articles with a title or a body")
+        raise InputError(
+            f"no article with text ({counts.get('empty', 0)} without)", remedy="give articles with a title or a body"
+        )
 
 
 def _write_folder(output: str, chunks: Iterator[tuple[list[ArticleText], FloatArray]], dimensions: int) -> None:

@@ -11,14 +11,16 @@ from typing import Any, Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ..models.encoder import EncoderConfig, NewsEncoder
+from ..models.encoders.news import EncoderConfig, NewsEncoder
 from ..tasks.features import PAD_ID
 from . import shapes
 from .checkpoint import Model, fresh_model, load_model
 
 SHORTEST_BUCKET: Final = 32
 TOKENS_PER_BATCH: Final = 16_384  # BERT-base at 512 tokens peaks near 1 GB with this many
-TOKENS_PER_BATCH_ON_CPU: Final = 2_048  # fits the caches better: 12 to 17 % less CPU time than 16,384 with 2 layers x 128
+TOKENS_PER_BATCH_ON_CPU: Final = (
+    2_048  # fits the caches better: 12 to 17 % less CPU time than 16,384 with 2 layers x 128
+)
 _ROW_STEP: Final = 8  # batch sizes are powers of eight up to the full one: a lone query does not pay for a full batch
 
 FloatArray = npt.NDArray[np.float32]
@@ -95,10 +97,16 @@ class JaxEncoder:
         with self._bar(len(rows)) as bar:
             lengths = [len(row) for row in rows]
             plan = shapes.plan(
-                lengths, self.max_length, tokens_per_batch=self._tokens_per_batch, compiled=self._compiled, shape_cost=self._shape_cost
+                lengths,
+                self.max_length,
+                tokens_per_batch=self._tokens_per_batch,
+                compiled=self._compiled,
+                shape_cost=self._shape_cost,
             )
             for numbers, shape in plan:
-                embeddings[numbers] = np.asarray(self._embed(self.params, _filled(rows, numbers, shape)))[: len(numbers)]
+                embeddings[numbers] = np.asarray(self._embed(self.params, _filled(rows, numbers, shape)))[
+                    : len(numbers)
+                ]
                 self._compiled.add(shape)
                 bar.update(len(numbers))
         return embeddings
@@ -125,10 +133,14 @@ class DocumentEncoder:
 
     def encode(self, documents: Sequence[Any]) -> FloatArray:
         """Embeds documents (anything with ``title`` and ``body``) as float32 ``[N, D]``."""
-        return self.encoder.encode([document.title for document in documents], [document.body for document in documents])
+        return self.encoder.encode(
+            [document.title for document in documents], [document.body for document in documents]
+        )
 
 
-def load_encoder(folder: str, step: int | None = None, *, max_length: int | None = None, progress: bool = False) -> JaxEncoder:
+def load_encoder(
+    folder: str, step: int | None = None, *, max_length: int | None = None, progress: bool = False
+) -> JaxEncoder:
     """The encoder of a training folder or safetensors export; the last checkpoint if no ``step`` is given.
 
     Raises:
@@ -148,7 +160,9 @@ def length_buckets(max_length: int) -> tuple[int, ...]:
     >>> length_buckets(200)
     (32, 64, 128, 200)
     """
-    doublings = itertools.takewhile(lambda length: length < max_length, (SHORTEST_BUCKET << k for k in itertools.count()))
+    doublings = itertools.takewhile(
+        lambda length: length < max_length, (SHORTEST_BUCKET << k for k in itertools.count())
+    )
     return (*doublings, max_length)
 
 
@@ -175,7 +189,9 @@ def token_batches(
             yield numbers, _filled(rows, numbers, (_padded_rows(len(numbers), full), length))
 
 
-def _filled(rows: Sequence[npt.NDArray[np.int32]], numbers: npt.NDArray[np.int64], shape: shapes.Shape) -> npt.NDArray[np.int32]:
+def _filled(
+    rows: Sequence[npt.NDArray[np.int32]], numbers: npt.NDArray[np.int64], shape: shapes.Shape
+) -> npt.NDArray[np.int32]:
     """The numbered rows as one batch, the rest padding."""
     tokens = np.full(shape, PAD_ID, np.int32)
     for line, number in enumerate(numbers):

@@ -24,8 +24,8 @@ from typing import Any, Final
 import numpy as np
 
 from .. import __version__
-from ..models.encoder import NewsEncoder
-from ..tasks.errors import InputError
+from ..errors import InputError
+from ..models.encoders.news import NewsEncoder
 from ..tasks.features import PAD_ID
 from .checkpoint import MODEL_FILE, SAFETENSORS_FILE, VOCABULARY_FILE, Model, flatten, load_model, unflatten
 from .encoder import JaxEncoder
@@ -34,7 +34,11 @@ from .saved_model import DEFAULT_SIGNATURE, FACTS_FILE, OUTPUT, TEXT_SIGNATURE, 
 from .specs import split_number
 
 PLATFORMS: Final = ("cpu", "cuda", "tpu")
-_TOLERANCE: Final = {"float32": 1e-5, "bfloat16": 2e-2, "float16": 4e-3}  # largest difference of a unit vector's components from JAX
+_TOLERANCE: Final = {
+    "float32": 1e-5,
+    "bfloat16": 2e-2,
+    "float16": 4e-3,
+}  # largest difference of a unit vector's components from JAX
 _LARGEST_BATCH_BITS: Final = 20
 _SAMPLE: Final = (
     ("", "x"),
@@ -65,15 +69,31 @@ class ExportReport:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``newsembed export``."""
     parser.add_argument(
-        "--model", required=True, metavar="DIR[@STEP]", help="a training folder; the last checkpoint unless a step is given"
-    )
-    parser.add_argument("--output", required=True, metavar="DIR", help="folder to write; must not exist unless --overwrite")
-    parser.add_argument("--format", choices=("savedmodel", "safetensors", "huggingface"), default="savedmodel", help="default: savedmodel")
-    parser.add_argument(
-        "--max_length", type=int, metavar="TOKENS", help="savedmodel: tokens read of each document (default: as in training)"
+        "--model",
+        required=True,
+        metavar="DIR[@STEP]",
+        help="a training folder; the last checkpoint unless a step is given",
     )
     parser.add_argument(
-        "--platforms", default=",".join(PLATFORMS), metavar="LIST", help=f"savedmodel: of {','.join(PLATFORMS)} (default: all)"
+        "--output", required=True, metavar="DIR", help="folder to write; must not exist unless --overwrite"
+    )
+    parser.add_argument(
+        "--format",
+        choices=("savedmodel", "safetensors", "huggingface"),
+        default="savedmodel",
+        help="default: savedmodel",
+    )
+    parser.add_argument(
+        "--max_length",
+        type=int,
+        metavar="TOKENS",
+        help="savedmodel: tokens read of each document (default: as in training)",
+    )
+    parser.add_argument(
+        "--platforms",
+        default=",".join(PLATFORMS),
+        metavar="LIST",
+        help=f"savedmodel: of {','.join(PLATFORMS)} (default: all)",
     )
     parser.add_argument("--overwrite", action="store_true", help="replace the output folder")
 
@@ -120,9 +140,15 @@ def export_saved_model(
     _check_output(output, overwrite=overwrite)
     unknown = sorted(set(platforms) - set(PLATFORMS))
     if unknown or not platforms:
-        raise InputError(f"got the platforms {list(platforms)}", field="--platforms", remedy=f"choose of {', '.join(PLATFORMS)}")
+        raise InputError(
+            f"got the platforms {list(platforms)}", field="--platforms", remedy=f"choose of {', '.join(PLATFORMS)}"
+        )
     if max_length is not None and max_length < 3:
-        raise InputError(f"got {max_length}, expected at least 3", field="--max_length", remedy="leave room for [CLS], a token and [SEP]")
+        raise InputError(
+            f"got {max_length}, expected at least 3",
+            field="--max_length",
+            remedy="leave room for [CLS], a token and [SEP]",
+        )
     encoder = JaxEncoder(load_model(folder, step), max_length=max_length)
     temporary = _temporary(output)
     _write_saved_model(encoder, temporary, tuple(platforms))
@@ -205,7 +231,9 @@ def _serving_module(encoder: JaxEncoder, platforms: tuple[str, ...]) -> tuple[An
     embed = _converted(encoder.model, encoder.max_length, platforms)
     module = tf.Module()
     # Variables, not constants: a protocol buffer ends at 2 GB, a 500 000-word table alone is 1.5 GB.
-    module.params = {name: tf.Variable(value, trainable=False, name=name) for name, value in flatten(encoder.model.params).items()}
+    module.params = {
+        name: tf.Variable(value, trainable=False, name=name) for name, value in flatten(encoder.model.params).items()
+    }
     strings = tf.TensorSpec([None], tf.string)
 
     def embedding(title: Any, body: Any) -> dict[str, Any]:
@@ -214,7 +242,9 @@ def _serving_module(encoder: JaxEncoder, platforms: tuple[str, ...]) -> tuple[An
 
     @tf.function(input_signature=[strings, strings], autograph=False)
     def from_parts(title: Any, body: Any) -> dict[str, Any]:
-        with tf.control_dependencies([tf.debugging.assert_equal(tf.shape(title), tf.shape(body), "as many titles as bodies")]):
+        with tf.control_dependencies(
+            [tf.debugging.assert_equal(tf.shape(title), tf.shape(body), "as many titles as bodies")]
+        ):
             return embedding(tf.identity(title), body)
 
     @tf.function(input_signature=[strings], autograph=False)
@@ -265,7 +295,9 @@ def _difference(encoder: JaxEncoder, folder: str) -> float:
 
 def _check_output(output: str, *, overwrite: bool) -> None:
     if os.path.exists(output) and not overwrite:
-        raise InputError("exists already", path=output, field="--output", remedy="choose another folder or give --overwrite")
+        raise InputError(
+            "exists already", path=output, field="--output", remedy="choose another folder or give --overwrite"
+        )
 
 
 def _temporary(output: str) -> str:

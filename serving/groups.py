@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from ..tasks.errors import InputError
+from ..errors import InputError
 from .dates import as_days
 from .encoder import FloatArray
 from .index import IndexedDocument
@@ -60,7 +60,9 @@ def pairs_within_days(
     if not 0 <= days <= _MOST_DAYS:
         raise InputError(f"got {days} days, expected 0 to {_MOST_DAYS}", field="--max_day_gap", remedy="try 3")
     unsorted = as_days(dates)
-    order = np.argsort(unsorted, kind="stable")[: len(unsorted) - np.isnat(unsorted).sum()]  # those without a date come last
+    order = np.argsort(unsorted, kind="stable")[
+        : len(unsorted) - np.isnat(unsorted).sum()
+    ]  # those without a date come last
     sorted_days, rows = unsorted[order], embeddings[order]
     ends = np.searchsorted(sorted_days, sorted_days + np.timedelta64(days, "D"), side="right")
     for start in range(0, len(rows), _BLOCK):
@@ -96,7 +98,8 @@ def agglomerative(embeddings: FloatArray, threshold: float) -> IntArray:
     check_threshold(threshold)
     if len(embeddings) > AGGLOMERATIVE_LIMIT:
         raise InputError(
-            f"{len(embeddings)} documents are too many for average linkage, at most {AGGLOMERATIVE_LIMIT}", remedy="use --method graph"
+            f"{len(embeddings)} documents are too many for average linkage, at most {AGGLOMERATIVE_LIMIT}",
+            remedy="use --method graph",
         )
     if len(embeddings) < 2:
         return np.zeros(len(embeddings), np.int64)
@@ -106,7 +109,9 @@ def agglomerative(embeddings: FloatArray, threshold: float) -> IntArray:
     np.fill_diagonal(distances, 0)
     # scikit-learn merges below the threshold, not at it.
     limit = np.nextafter(np.float32(1 - threshold), np.float32(3))
-    model = AgglomerativeClustering(n_clusters=None, metric="precomputed", linkage="average", distance_threshold=float(limit))
+    model = AgglomerativeClustering(
+        n_clusters=None, metric="precomputed", linkage="average", distance_threshold=float(limit)
+    )
     return in_order(model.fit_predict(distances))
 
 
@@ -121,17 +126,25 @@ def in_order(labels: npt.NDArray[np.int32]) -> IntArray:
 def check_threshold(threshold: float) -> None:
     """Raises InputError unless ``threshold`` is a cosine that can separate anything."""
     if not -1 < threshold <= 1:
-        raise InputError(f"got the threshold {threshold}, expected a cosine above -1 and up to 1", field="--threshold", remedy="try 0.8")
+        raise InputError(
+            f"got the threshold {threshold}, expected a cosine above -1 and up to 1",
+            field="--threshold",
+            remedy="try 0.8",
+        )
 
 
-def write_groups(path: str, labels: IntArray, documents: Sequence[IndexedDocument], smallest: int = 1) -> tuple[int, int]:
+def write_groups(
+    path: str, labels: IntArray, documents: Sequence[IndexedDocument], smallest: int = 1
+) -> tuple[int, int]:
     """Writes a TSV, one line a document of a group of at least ``smallest``; largest groups first.
 
     Returns:
       (groups written, documents in them).
     """
     sizes = np.bincount(labels)
-    order = sorted((group for group in range(len(sizes)) if sizes[group] >= smallest), key=lambda group: (-sizes[group], group))
+    order = sorted(
+        (group for group in range(len(sizes)) if sizes[group] >= smallest), key=lambda group: (-sizes[group], group)
+    )
     number = {group: position for position, group in enumerate(order)}
     members = sorted((number[label], row) for row, label in enumerate(labels.tolist()) if label in number)
     with open(path, "w", encoding="utf-8", newline="\n") as file:
@@ -139,6 +152,14 @@ def write_groups(path: str, labels: IntArray, documents: Sequence[IndexedDocumen
         for group, row in members:
             document = documents[row]
             date = document.byline_date.isoformat() if document.byline_date else ""
-            fields = (str(group), str(sizes[order[group]]), document.doc_id, date, document.publisher, document.title, document.url)
+            fields = (
+                str(group),
+                str(sizes[order[group]]),
+                document.doc_id,
+                date,
+                document.publisher,
+                document.title,
+                document.url,
+            )
             file.write("\t".join(" ".join(field.split()) for field in fields) + "\n")
     return len(order), len(members)

@@ -17,9 +17,9 @@ from typing import Any, Final
 import numpy as np
 
 from .. import __version__
-from ..models.encoder_config import EncoderConfig
+from ..errors import InputError
+from ..models.encoders.news_config import EncoderConfig
 from ..models.huggingface import UnsupportedModelError, huggingface_config, write_params
-from ..tasks.errors import InputError
 from ..tasks.features import CLS_ID, SEP_ID, SPECIAL_TOKENS
 from ..tasks.vocabulary import MAX_BYTES_PER_WORD, Vocabulary
 from .checkpoint import MODEL_FILE, SAFETENSORS_FILE, VOCABULARY_FILE, Model
@@ -60,12 +60,17 @@ def write_huggingface(model: Model, output: str) -> None:
         values = huggingface_config(config)
     except UnsupportedModelError as error:
         path = os.path.join(model.folder, MODEL_FILE)
-        raise InputError(error.problem, path=path, field=error.field, remedy="Export it as savedmodel or safetensors.") from error
+        raise InputError(
+            error.problem, path=path, field=error.field, remedy="Export it as savedmodel or safetensors."
+        ) from error
     arrays = write_params(values, config, params)
     if values["model_type"] != "modernbert":
         # These classes have a pooler, which no module of ours reads; absent, it would be drawn at random at every loading.
         hidden = config.hidden_size
-        arrays |= {"pooler.dense.weight": np.zeros((hidden, hidden), np.float32), "pooler.dense.bias": np.zeros(hidden, np.float32)}
+        arrays |= {
+            "pooler.dense.weight": np.zeros((hidden, hidden), np.float32),
+            "pooler.dense.bias": np.zeros(hidden, np.float32),
+        }
     save_file(arrays, os.path.join(output, SAFETENSORS_FILE), {"format": "pt"})
     facts = {"newsembed": {"version": __version__, "digest": model.digest, "step": model.step}}
     _write_json(output, "config.json", values | {"dtype": "float32"} | facts)
@@ -76,7 +81,9 @@ def write_huggingface(model: Model, output: str) -> None:
 def _with_positions(model: Model) -> tuple[EncoderConfig, dict[str, Any]]:
     """The model as a class of `transformers` has it: without layers no positions are the same as positions that are all 0."""
     config, params = model.config, dict(model.params)
-    if config.num_layers == 0 and config.positions == "rotary" and config.norm != "modern":  # ModernBERT's class has rotary ones
+    if (
+        config.num_layers == 0 and config.positions == "rotary" and config.norm != "modern"
+    ):  # ModernBERT's class has rotary ones
         config = dataclasses.replace(config, positions="learned")
         params["position_embedding"] = np.zeros((config.max_length, config.hidden_size), np.float32)
     return config, params
@@ -90,16 +97,27 @@ def _write_sentence_modules(model: Model, output: str) -> None:
     kinds = ["Transformer", *([weighing] if weighing else []), "Pooling", "Dense", "Normalize"]
     folders = {kind: f"{number}_{kind}" if number else "" for number, kind in enumerate(kinds)}
     modules = [
-        {"idx": number, "name": str(number), "path": path, "type": f"{_OWN_MODULE if name == 'TextWeights' else _SENTENCE_MODULES}.{name}"}
+        {
+            "idx": number,
+            "name": str(number),
+            "path": path,
+            "type": f"{_OWN_MODULE if name == 'TextWeights' else _SENTENCE_MODULES}.{name}",
+        }
         for number, (name, path) in enumerate(folders.items())
     ]
     _write_json(output, "modules.json", modules)
     _write_json(output, "sentence_bert_config.json", {"max_seq_length": model.text_length, "do_lower_case": False})
-    _write_json(output, "config_sentence_transformers.json", {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"})
+    _write_json(
+        output,
+        "config_sentence_transformers.json",
+        {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"},
+    )
     if weighing:
         _write_weights(model, weighing, output, os.path.join(output, folders[weighing]))
     chosen = "cls_token" if config.pooling == "cls" else "mean_tokens"
-    pooling = {"word_embedding_dimension": config.hidden_size} | {f"pooling_mode_{mode}": mode == chosen for mode in _POOLING_MODES}
+    pooling = {"word_embedding_dimension": config.hidden_size} | {
+        f"pooling_mode_{mode}": mode == chosen for mode in _POOLING_MODES
+    }
     _write_json(os.path.join(output, folders["Pooling"]), "config.json", pooling)
     dense = {
         "in_features": config.hidden_size,
@@ -127,7 +145,11 @@ def _write_weights(model: Model, kind: str, output: str, folder: str) -> None:
     weights = np.exp(np.asarray(model.params["pooling_logits"], np.float32))
     if kind == "WordWeights":
         pieces = Vocabulary.load(model.vocabulary_path).pieces
-        values = {"vocab": pieces, "word_weights": dict(zip(pieces, weights.tolist(), strict=True)), "unknown_word_weight": 1.0}
+        values = {
+            "vocab": pieces,
+            "word_weights": dict(zip(pieces, weights.tolist(), strict=True)),
+            "unknown_word_weight": 1.0,
+        }
         arrays = {"emb_layer.weight": weights[:, None]}
     else:
         values = {"lead_length": model.config.lead_length, "sublinear": model.config.sublinear}
@@ -148,8 +170,16 @@ def _write_tokenizer(model: Model, output: str) -> None:
     names = dict(zip(_SPECIAL_NAMES, SPECIAL_TOKENS, strict=True))
     _write_json(output, "special_tokens_map.json", names)
     # The general class reads tokenizer.json as it is; BertTokenizer would put its own normaliser in.
-    settings = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": model.config.max_length, "do_lower_case": True}
-    _write_json(output, "tokenizer_config.json", names | settings | {"strip_accents": False, "clean_up_tokenization_spaces": False})
+    settings = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_max_length": model.config.max_length,
+        "do_lower_case": True,
+    }
+    _write_json(
+        output,
+        "tokenizer_config.json",
+        names | settings | {"strip_accents": False, "clean_up_tokenization_spaces": False},
+    )
 
 
 def huggingface_tokenizer(pieces: Sequence[str]) -> Any:
@@ -160,7 +190,9 @@ def huggingface_tokenizer(pieces: Sequence[str]) -> Any:
     from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
     ids = {piece: token for token, piece in enumerate(pieces)}
-    tokenizer = Tokenizer(models.WordPiece(ids, unk_token=SPECIAL_TOKENS[1], max_input_chars_per_word=MAX_BYTES_PER_WORD))
+    tokenizer = Tokenizer(
+        models.WordPiece(ids, unk_token=SPECIAL_TOKENS[1], max_input_chars_per_word=MAX_BYTES_PER_WORD)
+    )
     tokenizer.normalizer = normalizers.Sequence(
         [
             normalizers.Replace(Regex(_CONTROLS), " "),
@@ -188,7 +220,9 @@ def _check_same_tokens(tokenizer: Any, vocabulary: Vocabulary, max_length: int) 
         found = tokenizer.encode(text).ids
         tokenizer.no_truncation()
         if found != expected.tolist():
-            raise RuntimeError(f"the exported tokenizer cuts {text[:60]!r} into {found[:20]}, expected {expected.tolist()[:20]}")
+            raise RuntimeError(
+                f"the exported tokenizer cuts {text[:60]!r} into {found[:20]}, expected {expected.tolist()[:20]}"
+            )
 
 
 def _write_json(folder: str, name: str, values: Any) -> None:

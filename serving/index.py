@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import __version__
-from ..tasks.errors import InputError
+from ..errors import InputError
 from .articles import ArticleText
 from .dates import ALL_DATES, DateRange, as_days
 
@@ -91,11 +91,15 @@ class DocumentIndex:
         inverted_file: Any = None,
     ) -> None:
         if embeddings.ndim != 2 or len(embeddings) != len(documents):
-            raise InputError(f"got embeddings of shape {embeddings.shape} for {len(documents)} documents", remedy=_REMEDY)
+            raise InputError(
+                f"got embeddings of shape {embeddings.shape} for {len(documents)} documents", remedy=_REMEDY
+            )
         if not documents:
             raise InputError("no documents to index", remedy="give at least one article with text")
         if not np.isfinite(embeddings).all():
-            raise InputError("the embeddings hold NaN or infinity", remedy="use a checkpoint from before training diverged")
+            raise InputError(
+                "the embeddings hold NaN or infinity", remedy="use a checkpoint from before training diverged"
+            )
         norms = np.linalg.norm(embeddings, axis=1, keepdims=True)
         self.embeddings: FloatArray = np.asarray(embeddings / np.where(norms > 0, norms, 1), np.float32)
         self.documents = tuple(documents)
@@ -103,7 +107,9 @@ class DocumentIndex:
         self.encoder_digest = encoder_digest
         self._days = as_days([document.byline_date for document in documents])
         self._exact_limit = exact_limit
-        self._by_url = {document.url: number for number, document in reversed(list(enumerate(documents))) if document.url}
+        self._by_url = {
+            document.url: number for number, document in reversed(list(enumerate(documents))) if document.url
+        }
         if inverted_file is None and len(documents) > exact_limit:
             inverted_file = _build_faiss(self.embeddings)
         self._faiss = inverted_file
@@ -126,7 +132,10 @@ class DocumentIndex:
         Raises:
           InputError: if the query has another width or ``count`` is not positive.
         """
-        return [Hit(rank, score, self.documents[number]) for rank, (number, score) in enumerate(self._nearest(query, count, dates), 1)]
+        return [
+            Hit(rank, score, self.documents[number])
+            for rank, (number, score) in enumerate(self._nearest(query, count, dates), 1)
+        ]
 
     def search_url(self, url: str, count: int, dates: DateRange = ALL_DATES) -> list[Hit]:
         """The documents most like the indexed document of ``url``, without that document.
@@ -135,7 +144,9 @@ class DocumentIndex:
           InputError: if no document has that URL.
         """
         own = self._number_of(url)
-        others = [(number, score) for number, score in self._nearest(self.embeddings[own], count + 1, dates) if number != own]
+        others = [
+            (number, score) for number, score in self._nearest(self.embeddings[own], count + 1, dates) if number != own
+        ]
         return [Hit(rank, score, self.documents[number]) for rank, (number, score) in enumerate(others[:count], 1)]
 
     def has(self, url: str) -> bool:
@@ -221,7 +232,9 @@ class DocumentIndex:
     def _number_of(self, url: str) -> int:
         if url not in self._by_url:
             raise InputError(
-                f"no document with the URL {url}", field="url", remedy="give the URL of an indexed document, or search by words"
+                f"no document with the URL {url}",
+                field="url",
+                remedy="give the URL of an indexed document, or search by words",
             )
         return self._by_url[url]
 
@@ -233,7 +246,9 @@ class DocumentIndex:
                 remedy="embed the query with the index's encoder",
             )
         if count < 1:
-            raise InputError(f"got {count} results to return, expected at least 1", field="count", remedy="give a positive number")
+            raise InputError(
+                f"got {count} results to return, expected at least 1", field="count", remedy="give a positive number"
+            )
         query = query / max(float(np.linalg.norm(query)), 1e-12)
         inside = dates.holds(self._days)
         among = int(np.count_nonzero(inside))
@@ -241,7 +256,9 @@ class DocumentIndex:
         if self._faiss is not None and among > self._exact_limit:
             chosen = _only(inside, self._faiss.nprobe) if dates.is_bounded else None
             found, numbers = self._faiss.search(query[None], count, params=chosen)
-            return [(int(number), float(score)) for number, score in zip(numbers[0], found[0], strict=True) if number >= 0]
+            return [
+                (int(number), float(score)) for number, score in zip(numbers[0], found[0], strict=True) if number >= 0
+            ]
         # Few enough to compare them all, and none of them is missed in a list that the inverted file does not look into.
         rows = np.flatnonzero(inside)
         scores = (self.embeddings[rows] if among < len(self) else self.embeddings) @ query

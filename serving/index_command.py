@@ -36,7 +36,9 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def build_index(encoder: TextEncoder, articles: str, *, spec: str = "", counts: dict[str, int] | None = None) -> DocumentIndex:
+def build_index(
+    encoder: TextEncoder, articles: str, *, spec: str = "", counts: dict[str, int] | None = None
+) -> DocumentIndex:
     """Embeds the articles of a file or folder and indexes them.
 
     Args:

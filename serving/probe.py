@@ -8,11 +8,13 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from ..models.encoder import EncoderConfig, NewsEncoder
+from ..models.encoders.news import EncoderConfig, NewsEncoder
 from ..tasks.features import CLS_ID, PAD_ID, SEP_ID
 from .encoder import FloatArray, JaxEncoder, token_batches
 
-_TOKENS_PER_BATCH: Final = 4_096  # probabilities are [B, heads, L, L]: a layer of BERT-base at 512 tokens takes 100 MB with this many
+_TOKENS_PER_BATCH: Final = (
+    4_096  # probabilities are [B, heads, L, L]: a layer of BERT-base at 512 tokens takes 100 MB with this many
+)
 
 
 @dataclasses.dataclass(frozen=True)

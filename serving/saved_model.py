@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from ..tasks.errors import InputError
+from ..errors import InputError
 
 FACTS_FILE: Final = "newsembed.json"  # beside saved_model.pb: digest, dimensions, max_length, step, versions
 DEFAULT_SIGNATURE: Final = "serving_default"  # (title, body: string [b]) -> {"embedding": float32 [b, D]}
@@ -37,7 +37,9 @@ class SavedModelEncoder:
 
         self._loaded = tf.saved_model.load(folder)
         if DEFAULT_SIGNATURE not in self._loaded.signatures:
-            raise InputError(f"no signature {DEFAULT_SIGNATURE}", path=folder, remedy="give a folder that newsembed export wrote")
+            raise InputError(
+                f"no signature {DEFAULT_SIGNATURE}", path=folder, remedy="give a folder that newsembed export wrote"
+            )
         self._signature = self._loaded.signatures[DEFAULT_SIGNATURE]
         self._progress = progress
 
@@ -89,7 +91,9 @@ def read_facts(folder: str) -> dict[str, Any]:
         with open(path, encoding="utf-8") as file:
             facts: dict[str, Any] = json.load(file)
     except (OSError, ValueError) as error:
-        raise InputError(f"cannot be read: {error}", path=path, remedy="give a folder that newsembed export wrote") from error
+        raise InputError(
+            f"cannot be read: {error}", path=path, remedy="give a folder that newsembed export wrote"
+        ) from error
     missing = {"digest", "dimensions"} - set(facts)
     if missing:
         raise InputError(f"lacks {', '.join(sorted(missing))}", path=path, remedy="export the model again")

@@ -16,7 +16,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..tasks.errors import InputError
+from ..errors import InputError
 from .dates import ALL_DATES, DateRange, add_date_arguments
 from .encoder import TextEncoder
 from .index import DocumentIndex, Hit
@@ -32,7 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--index", required=True, metavar="DIR", help="what newsembed index wrote")
     add_encoder_arguments(parser, required=False)
     add_date_arguments(parser)
-    parser.add_argument("--days", type=int, metavar="N", help="with a URL: articles at most N days from that one's byline date only")
+    parser.add_argument(
+        "--days", type=int, metavar="N", help="with a URL: articles at most N days from that one's byline date only"
+    )
     parser.add_argument("--count", type=int, default=10, metavar="N", help="results to show (default: 10)")
     parser.add_argument("--json", action="store_true", help="print JSON, one array of results")
 
@@ -46,7 +48,9 @@ def run(args: argparse.Namespace) -> int:
     if url:
         hits = index.search_url(url, args.count, dates)
     else:
-        hits = search_words(index, index_encoder(index, encoder_spec(args), max_length=args.max_length), query, args.count, dates)
+        hits = search_words(
+            index, index_encoder(index, encoder_spec(args), max_length=args.max_length), query, args.count, dates
+        )
     if args.json:
         print(json.dumps([hit.to_dict() for hit in hits], ensure_ascii=False, indent=2))
     else:
@@ -61,7 +65,9 @@ def is_url(query: str) -> bool:
     return query.startswith(("http://", "https://")) and not any(map(str.isspace, query))
 
 
-def date_range(index: DocumentIndex, url: str, since: datetime.date | None, until: datetime.date | None, days: int | None) -> DateRange:
+def date_range(
+    index: DocumentIndex, url: str, since: datetime.date | None, until: datetime.date | None, days: int | None
+) -> DateRange:
     """The byline dates that a query is restricted to: by their bounds, or by days around the indexed document of ``url`` ("" for words).
 
     Raises:
@@ -72,11 +78,15 @@ def date_range(index: DocumentIndex, url: str, since: datetime.date | None, unti
     if since or until:
         raise InputError("given with since or until", field="days", remedy="give one or the other")
     if not url:
-        raise InputError("days are counted from an article, and the query names none", field="days", remedy="give since and until")
+        raise InputError(
+            "days are counted from an article, and the query names none", field="days", remedy="give since and until"
+        )
     return index.dates_around(url, days)
 
 
-def search_words(index: DocumentIndex, encoder: TextEncoder, words: str, count: int, dates: DateRange = ALL_DATES) -> list[Hit]:
+def search_words(
+    index: DocumentIndex, encoder: TextEncoder, words: str, count: int, dates: DateRange = ALL_DATES
+) -> list[Hit]:
     """The documents of these dates most like ``words``.
 
     Raises:
@@ -111,7 +121,13 @@ def table(hits: Sequence[Hit]) -> "Table":
     from rich.table import Table
 
     result = Table()
-    for column, justify in (("rank", "right"), ("score", "right"), ("title", "left"), ("publisher", "left"), ("date", "left")):
+    for column, justify in (
+        ("rank", "right"),
+        ("score", "right"),
+        ("title", "left"),
+        ("publisher", "left"),
+        ("date", "left"),
+    ):
         result.add_column(column, justify="right" if justify == "right" else "left")
     for hit in hits:
         document = hit.document

@@ -21,7 +21,7 @@ from fastapi.responses import HTMLResponse, JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from .. import __version__
-from ..tasks.errors import InputError
+from ..errors import InputError
 from .encoder import FloatArray, TextEncoder
 from .index import DocumentIndex, Hit
 from .search import date_range, index_encoder
@@ -156,7 +156,10 @@ def create_app(service: Service) -> FastAPI:
     @app.exception_handler(RequestValidationError)
     def explain(_: Request, error: RequestValidationError) -> JSONResponse:
         # Without FastAPI's echo of the input, which may be large.
-        details = [{"type": part["type"], "loc": [_utf8(place) for place in part["loc"]], "msg": part["msg"]} for part in error.errors()]
+        details = [
+            {"type": part["type"], "loc": [_utf8(place) for place in part["loc"]], "msg": part["msg"]}
+            for part in error.errors()
+        ]
         return JSONResponse({"detail": details}, 422)
 
     @app.get("/", response_class=HTMLResponse, include_in_schema=False)
@@ -170,8 +173,12 @@ def create_app(service: Service) -> FastAPI:
     @app.post("/embed")
     def embed(request: EmbedRequest) -> EmbedResponse:
         documents = request.documents
-        embeddings = service.embed([document.title for document in documents], [document.body for document in documents])
-        return EmbedResponse(embeddings=embeddings.tolist(), dimensions=service.encoder.dimensions, encoder=service.encoder.digest)
+        embeddings = service.embed(
+            [document.title for document in documents], [document.body for document in documents]
+        )
+        return EmbedResponse(
+            embeddings=embeddings.tolist(), dimensions=service.encoder.dimensions, encoder=service.encoder.digest
+        )
 
     @app.get("/search")
     def search_by_query(request: Annotated[SearchRequest, Query()]) -> SearchResponse:
@@ -188,7 +195,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``newsembed serve``."""
     add_encoder_arguments(parser, required=False)
     parser.add_argument("--index", metavar="DIR", help="what newsembed index wrote; without it there is no search")
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1, this machine only)")
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1, this machine only)"
+    )
     parser.add_argument("--port", type=int, default=8000, help="default: 8000")
 
 
@@ -197,7 +206,9 @@ def run(args: argparse.Namespace) -> int:
     import uvicorn
 
     if not 0 <= args.port <= MAX_PORT:
-        raise InputError(f"got {args.port}, expected 0 to {MAX_PORT}", field="--port", remedy="choose a free port above 1023")
+        raise InputError(
+            f"got {args.port}, expected 0 to {MAX_PORT}", field="--port", remedy="choose a free port above 1023"
+        )
     service = load_service(args)
     service.embed(["warm up"], [""])  # the first call compiles
     print(f"listening on http://{args.host}:{args.port}")

@@ -65,10 +65,15 @@ def plan(
     for start, end, heights in reversed(best[-1][2]):
         members = np.flatnonzero((bucket_of >= start) & (bucket_of < end))
         firsts = np.cumsum([0, *heights])
-        yield from ((members[first : first + height], (height, allowed[end - 1])) for first, height in zip(firsts, heights, strict=False))
+        yield from (
+            (members[first : first + height], (height, allowed[end - 1]))
+            for first, height in zip(firsts, heights, strict=False)
+        )
 
 
-def cheapest_heights(rows: int, length: int, full: int, compiled: Collection[Shape], shape_cost: int) -> tuple[list[int], int]:
+def cheapest_heights(
+    rows: int, length: int, full: int, compiled: Collection[Shape], shape_cost: int
+) -> tuple[list[int], int]:
     """The heights of the batches that hold ``rows`` rows of one length, and their cost in positions.
 
     Full batches first; what is left goes into one batch of the next height that holds it, or into smaller ones: the cheaper way.

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ..tasks.errors import InputError
+from ..errors import InputError
 
 if TYPE_CHECKING:  # importing it takes seconds, and the package offers `factories` at its door
     from .encoder import DocumentEncoder, TextEncoder
@@ -67,11 +67,16 @@ def add_encoder_arguments(parser: argparse.ArgumentParser, *, required: bool) ->
     """``--model DIR[@step]`` or ``--saved_model DIR``, and ``--max_length``."""
     group = parser.add_mutually_exclusive_group(required=required)
     group.add_argument(
-        "--model", metavar="DIR[@STEP]", help="a training folder or safetensors export; the last checkpoint unless a step is given"
+        "--model",
+        metavar="DIR[@STEP]",
+        help="a training folder or safetensors export; the last checkpoint unless a step is given",
     )
     group.add_argument("--saved_model", metavar="DIR", help="an exported SavedModel")
     parser.add_argument(
-        "--max_length", type=int, metavar="TOKENS", help="tokens read of each document, with --model (default: as in training)"
+        "--max_length",
+        type=int,
+        metavar="TOKENS",
+        help="tokens read of each document, with --model (default: as in training)",
     )
 
 

@@ -61,13 +61,20 @@ PRETRAINING_FEATURES: Final = (
     FeatureSpec("tokens", "int", (None,), f"{_TOKENS} of the packed row, [L]"),
     FeatureSpec("segment_ids", "int", (None,), "1-based number of the packed piece, 0 on padding, [L]"),
     FeatureSpec("positions", "int", (None,), "position inside the piece, restarting at 0, [L]"),
-    FeatureSpec("word_ids", "int", (None,), "1-based number of the whole word inside the row, 0 on special tokens and padding, [L]"),
+    FeatureSpec(
+        "word_ids",
+        "int",
+        (None,),
+        "1-based number of the whole word inside the row, 0 on special tokens and padding, [L]",
+    ),
 )
 
 TRIPLET_FEATURES: Final = (
     FeatureSpec("anchor_tokens", "int", (None,), f"{_TOKENS}, [CLS] … [SEP]"),
     FeatureSpec("positive_tokens", "int", (None,), f"{_TOKENS}, [CLS] … [SEP]"),
-    FeatureSpec("negative_tokens", "int", (None,), f"{_TOKENS}, [CLS] … [SEP], of one negative or of several one after another"),
+    FeatureSpec(
+        "negative_tokens", "int", (None,), f"{_TOKENS}, [CLS] … [SEP], of one negative or of several one after another"
+    ),
     FeatureSpec("augmentation", "int", (), "row of Table 1, see Augmentation"),
     FeatureSpec("translated", "int", (), "1 if positive and negative were machine-translated to English"),
     FeatureSpec("language", "bytes", (), "BCP-47 tag of the anchor"),

@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from .errors import InputError
+from ..errors import InputError
 from .features import CLS_ID, FEATURES, FeatureSpec, TaskName
 
 NO_LABEL: Final = -1  # fills `topic_labels`: such a slot carries no loss
@@ -37,7 +37,10 @@ def row_lengths(task: TaskName, lengths: Mapping[str, int]) -> dict[str, int]:
     negatives = lengths.get(NEGATIVES, 1)
     if not isinstance(negatives, int) or isinstance(negatives, bool) or negatives < 1:
         raise InputError(
-            f"got {negatives!r}, expected 1 or more", path="TASK_FEATURE_LENGTHS", field=NEGATIVES, remedy="Leave it out for 1."
+            f"got {negatives!r}, expected 1 or more",
+            path="TASK_FEATURE_LENGTHS",
+            field=NEGATIVES,
+            remedy="Leave it out for 1.",
         )
     for spec in batch_features(task):
         if spec.shape != (None,):
@@ -45,7 +48,12 @@ def row_lengths(task: TaskName, lengths: Mapping[str, int]) -> dict[str, int]:
         if spec.name == "negative_doc_id":
             result[spec.name] = 2 * negatives
             continue
-        leader = {"segment_ids": "tokens", "positions": "tokens", "word_ids": "tokens", "topic_labels": "topic_ids"}.get(spec.name)
+        leader = {
+            "segment_ids": "tokens",
+            "positions": "tokens",
+            "word_ids": "tokens",
+            "topic_labels": "topic_ids",
+        }.get(spec.name)
         length = lengths.get(spec.name, lengths.get(leader) if leader else None)
         if not isinstance(length, int) or isinstance(length, bool) or length < 1:
             raise InputError(
@@ -81,7 +89,9 @@ def fit_row(task: TaskName, name: str, values: np.ndarray, length: int, negative
         rows = [_fit(task, name, text, length) for text in texts[:negatives]]
         return rows[0] if negatives == 1 else np.stack(rows + [np.zeros_like(rows[0])] * (negatives - len(rows)))
     if name == "negative_doc_id" and values.size % 2:
-        raise InputError(f"got {values.size} values, expected 2 for each negative", field=name, remedy="Write the records again.")
+        raise InputError(
+            f"got {values.size} values, expected 2 for each negative", field=name, remedy="Write the records again."
+        )
     return _fit(task, name, values, length)
 
 

@@ -16,13 +16,17 @@ from typing import Any, Final
 import gin
 import numpy as np
 
-from .errors import InputError
+from ..errors import InputError
 from .features import FEATURES, FeatureSpec, TaskName
 from .padding import NEGATIVES, batch_features, fit_row, row_lengths
 
 SMOOTHING: Final = 0.7
 # All tasks of a seqio mixture must have the same features; "weak_supervision", which alternates between two kinds, is the trainer's to draw.
-MIXTURES: Final = {"pretrain": (TaskName.MLM, TaskName.TLM), "triplets": (TaskName.TRIPLETS,), "topics": (TaskName.TOPICS,)}
+MIXTURES: Final = {
+    "pretrain": (TaskName.MLM, TaskName.TLM),
+    "triplets": (TaskName.TRIPLETS,),
+    "topics": (TaskName.TOPICS,),
+}
 _SPLIT: Final = "train"
 
 
@@ -128,10 +132,16 @@ class SeqioBatches:
         count = _example_counts(options.directory).get((self._task, self._language), 0)
         dataset = source.get_dataset(split=_SPLIT, shuffle=False)
         # One pipeline for all processes, of which each takes its block of every global batch: these do not depend on their number.
-        dataset = dataset.shuffle(max(1, min(count, self._shuffle_buffer)), seed=options.seed, reshuffle_each_iteration=True).repeat()
+        dataset = dataset.shuffle(
+            max(1, min(count, self._shuffle_buffer)), seed=options.seed, reshuffle_each_iteration=True
+        ).repeat()
         if options.process_count > 1:
             size, count, index = options.batch_size, options.process_count, options.process_index
-            dataset = dataset.enumerate().filter(lambda number, _: number // size % count == index).map(lambda _, example: example)
+            dataset = (
+                dataset.enumerate()
+                .filter(lambda number, _: number // size % count == index)
+                .map(lambda _, example: example)
+            )
         return dataset.skip(batches_to_skip * options.batch_size).as_numpy_iterator()
 
     def _row(self, example: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -139,7 +149,11 @@ class SeqioBatches:
         for spec in batch_features(self._task):
             values = np.asarray(example[spec.name]).astype(np.int32)
             bound = (
-                self._options.vocab_size if spec.name.endswith("tokens") else self._options.num_topics if spec.name == "topic_ids" else None
+                self._options.vocab_size
+                if spec.name.endswith("tokens")
+                else self._options.num_topics
+                if spec.name == "topic_ids"
+                else None
             )
             if bound is not None and values.size and not 0 <= values.min() <= values.max() < bound:
                 raise InputError(
@@ -149,7 +163,11 @@ class SeqioBatches:
                     remedy="Train with the vocabulary (or the number of topics) that the data were written with.",
                 )
             length = self._lengths.get(spec.name)
-            row[spec.name] = values if length is None else fit_row(self._task, spec.name, values, length, self._lengths.get(NEGATIVES, 1))
+            row[spec.name] = (
+                values
+                if length is None
+                else fit_row(self._task, spec.name, values, length, self._lengths.get(NEGATIVES, 1))
+            )
         return row
 
 
@@ -181,7 +199,9 @@ def _to_int32(dataset: Any, specs: tuple[FeatureSpec, ...]) -> Any:
     import tensorflow as tf
 
     names = [spec.name for spec in specs if spec.kind == "int"]
-    return dataset.map(lambda example: {name: tf.cast(example[name], tf.int32) for name in names}, num_parallel_calls=tf.data.AUTOTUNE)
+    return dataset.map(
+        lambda example: {name: tf.cast(example[name], tf.int32) for name in names}, num_parallel_calls=tf.data.AUTOTUNE
+    )
 
 
 def _source(data_dir: str, task: TaskName, language: str) -> Any:
@@ -190,7 +210,9 @@ def _source(data_dir: str, task: TaskName, language: str) -> Any:
     pattern = os.path.join(data_dir, f"task={task}", f"language={language}", "part-*.tfrecord")
     if not glob.glob(pattern):
         raise InputError("no file matches", path=pattern, remedy="Run the job that writes this set.")
-    return seqio.TFExampleDataSource({_SPLIT: pattern}, {spec.name: _parser(spec) for spec in FEATURES[task]}, num_input_examples=None)
+    return seqio.TFExampleDataSource(
+        {_SPLIT: pattern}, {spec.name: _parser(spec) for spec in FEATURES[task]}, num_input_examples=None
+    )
 
 
 def _parser(spec: FeatureSpec) -> Any:
@@ -209,7 +231,9 @@ def _example_counts(data_dir: str) -> dict[tuple[TaskName, str], int]:
             examples = json.load(file)["examples"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(
-            f'cannot be read as a manifest with "examples" ({error})', path=path, remedy="Point DATA_DIR at a finished set of TFRecords."
+            f'cannot be read as a manifest with "examples" ({error})',
+            path=path,
+            remedy="Point DATA_DIR at a finished set of TFRecords.",
         ) from error
     counts = {}
     for key, count in examples.items():
@@ -225,5 +249,7 @@ def _vocabulary_size(path: str) -> int:
             return len(file.read().rstrip(b"\n").split(b"\n"))
     except OSError as error:
         raise InputError(
-            f"cannot be read ({error.strerror})", path=path, remedy="Name a vocab.txt that `newsembed vocabulary` wrote."
+            f"cannot be read ({error.strerror})",
+            path=path,
+            remedy="Name a vocab.txt that `newsembed vocabulary` wrote.",
         ) from error

@@ -12,7 +12,7 @@ from typing import Any, Final, Self
 
 import numpy as np
 
-from .errors import InputError
+from ..errors import InputError
 from .features import CLS_ID, SEP_ID, SPECIAL_TOKENS, UNK_ID
 
 # TF-Text's own limit of 100 bytes turns long Thai, kana and Hangul runs into [UNK].
@@ -56,7 +56,9 @@ class Vocabulary:
             text = raw.decode("utf-8")
         except UnicodeDecodeError as error:
             line = raw[: error.start].count(b"\n") + 1
-            raise InputError(f"no valid UTF-8: {error.reason}", path=path, field=f"line {line}", remedy=_REMEDY) from error
+            raise InputError(
+                f"no valid UTF-8: {error.reason}", path=path, field=f"line {line}", remedy=_REMEDY
+            ) from error
         pieces = text.removesuffix("\n").split("\n")
         _check_pieces(pieces, path)
         return cls(pieces, hashlib.sha256(raw).hexdigest())
@@ -199,7 +201,9 @@ def normalize_for_learning(texts: Sequence[str]) -> list[str]:
     cleaned = _fast_normalizer().normalize(tensorflow_text.case_fold_utf8(_as_bytes(texts)))
     _, starts, ends = _word_splitter().tokenize_with_offsets(cleaned)
     splits = starts.row_splits.numpy()[1:-1]
-    rows = zip(cleaned.numpy(), np.split(starts.values.numpy(), splits), np.split(ends.values.numpy(), splits), strict=True)
+    rows = zip(
+        cleaned.numpy(), np.split(starts.values.numpy(), splits), np.split(ends.values.numpy(), splits), strict=True
+    )
     return [_join_words(*row) for row in rows]
 
 
@@ -214,7 +218,9 @@ def _fast_tokenizer(pieces: Sequence[str]) -> Any:
     import tensorflow_text
 
     with tf.init_scope():  # the model buffer must outlive the graph in which it is first used
-        return tensorflow_text.FastBertTokenizer(list(pieces), max_bytes_per_word=MAX_BYTES_PER_WORD, token_out_type=tf.int32)
+        return tensorflow_text.FastBertTokenizer(
+            list(pieces), max_bytes_per_word=MAX_BYTES_PER_WORD, token_out_type=tf.int32
+        )
 
 
 @functools.cache
@@ -277,9 +283,13 @@ def _check_pieces(pieces: Sequence[str], path: str) -> None:
     seen: dict[str, int] = {}
     for line, piece in enumerate(pieces, start=1):
         if not piece or piece != piece.strip() or len(piece.split()) != 1:
-            raise InputError(f"got {piece!r}, expected one piece without spaces", path=path, field=f"line {line}", remedy=_REMEDY)
+            raise InputError(
+                f"got {piece!r}, expected one piece without spaces", path=path, field=f"line {line}", remedy=_REMEDY
+            )
         if piece in seen:
-            raise InputError(f"{piece!r} is also on line {seen[piece]}", path=path, field=f"line {line}", remedy=_REMEDY)
+            raise InputError(
+                f"{piece!r} is also on line {seen[piece]}", path=path, field=f"line {line}", remedy=_REMEDY
+            )
         seen[piece] = line
 
 

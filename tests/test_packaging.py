@@ -11,7 +11,17 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 SKIPPED = shutil.ignore_patterns(
-    ".git", ".venv", "*.egg-info", "build", "dist", "__pycache__", ".*_cache", ".hypothesis", "demo-output", "tests", "benchmarks"
+    ".git",
+    ".venv",
+    "*.egg-info",
+    "build",
+    "dist",
+    "__pycache__",
+    ".*_cache",
+    ".hypothesis",
+    "demo-output",
+    "tests",
+    "benchmarks",
 )
 
 
@@ -22,7 +32,10 @@ def built(tmp_path_factory):
     shutil.copytree(ROOT, source, ignore=SKIPPED)
     dist = tmp_path_factory.mktemp("dist")
     done = subprocess.run(
-        [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(dist), str(source)], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(dist), str(source)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     return next(dist.glob("*.whl")), next(dist.glob("*.tar.gz"))

@@ -16,11 +16,11 @@ import gin
 import grain
 import numpy as np
 
-from ..tasks.errors import InputError
+from ..errors import InputError
+from ..formats.examples import decode_example
+from ..formats.tfrecord_reader import RecordFile
 from ..tasks.features import TaskName
 from ..tasks.padding import NEGATIVES, batch_features, fit_row, row_lengths
-from .examples import decode_example
-from .tfrecord import RecordFile
 
 Batch = dict[str, np.ndarray]
 
@@ -117,7 +117,9 @@ def read_example_counts(directory: str) -> dict[DataSet, int]:
     except FileNotFoundError as error:
         raise InputError("there is no such file", path=path, remedy=remedy) from error
     except (ValueError, KeyError, TypeError) as error:
-        raise InputError('got no JSON object with the key "examples"', path=path, field="examples", remedy=remedy) from error
+        raise InputError(
+            'got no JSON object with the key "examples"', path=path, field="examples", remedy=remedy
+        ) from error
     counts = {}
     for key, count in examples.items():
         task, _, language = key.partition("/")
@@ -138,7 +140,11 @@ def record_paths(directory: str, data_set: DataSet) -> list[str]:
     pattern = os.path.join(directory, f"task={data_set.task}", f"language={data_set.language}", "part-*.tfrecord")
     paths = sorted(glob.glob(pattern))
     if not paths:
-        raise InputError("no file matches, though the manifest names this set", path=pattern, remedy="Run the job that writes it again.")
+        raise InputError(
+            "no file matches, though the manifest names this set",
+            path=pattern,
+            remedy="Run the job that writes it again.",
+        )
     return paths
 
 
@@ -160,7 +166,9 @@ class GrainBatches:
       InputError: from the constructor for missing or damaged files, from `__next__` for records that break the contract.
     """
 
-    def __init__(self, data_set: DataSet, options: BatchOptions, num_threads: int = 2, prefetch_batches: int = 4) -> None:
+    def __init__(
+        self, data_set: DataSet, options: BatchOptions, num_threads: int = 2, prefetch_batches: int = 4
+    ) -> None:
         source = RecordSource(data_set, options)
         self._identity = {
             "set": str(data_set),

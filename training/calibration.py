@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from jax.sharding import Mesh
 
-from ..models.encoder import NewsEncoder
-from ..tasks.errors import InputError
+from ..errors import InputError
+from ..models.encoders.news import NewsEncoder
 from ..tasks.features import PAD_ID
 from .batches import Batch
 from .latent_semantics import start_table
@@ -41,7 +41,9 @@ class Calibration:
             params = weigh_pieces(params, self.rows(), self.partitioner, self.mesh)
         if latent_semantics:
             params = start_table(self.encoder, params, self.rows(), self.partitioner, self.mesh)
-        return state.replace(params=whiten_embedding_head(self.encoder, params, self.rows(), self.partitioner, self.mesh))
+        return state.replace(
+            params=whiten_embedding_head(self.encoder, params, self.rows(), self.partitioner, self.mesh)
+        )
 
 
 def first_rows(batches: MixtureBatches, count: int) -> Iterator[Batch]:
@@ -72,4 +74,6 @@ def check_latent_semantics(*, enabled: bool, whitening_rows: int, is_pretraining
         remedy = "Set it to False: masked-LM steps undo it, and on the demo's data ended worse than from a table at random (benchmarks/RESULTS.md)."
         raise InputError("got True in a run of pretraining", field="LATENT_SEMANTICS", remedy=remedy)
     if enabled and not whitening_rows:
-        raise InputError("got True without texts", field="LATENT_SEMANTICS", remedy="Give WHITENING_ROWS, how many texts it reads.")
+        raise InputError(
+            "got True without texts", field="LATENT_SEMANTICS", remedy="Give WHITENING_ROWS, how many texts it reads."
+        )

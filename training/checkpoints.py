@@ -36,10 +36,10 @@ import numpy as np
 import orbax.checkpoint as ocp
 from etils import epath
 
-from ..models.encoder import EncoderConfig
-from ..tasks.errors import InputError
+from ..errors import InputError
+from ..formats.model_folder import VocabularyFile, check_same_model
+from ..models.encoders.news import EncoderConfig
 from .huggingface import initial_params, is_huggingface
-from .model_files import VocabularyFile, check_same_model
 from .processes import gather_bytes, wait_for_all
 from .train_state import LOG_TEMPERATURE, StateLayout, TrainState
 
@@ -47,7 +47,9 @@ CHECKPOINTS: Final = "checkpoints"
 DAMAGED: Final = "damaged-checkpoints"
 _PARAMS, _TRAINING, _ITERATORS = "params", "training", "iterators"
 _FULL_DISK: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_FULL_DISK_WORDS: Final = tuple(os.strerror(number) for number in _FULL_DISK)  # where a library passes on the words only
+_FULL_DISK_WORDS: Final = tuple(
+    os.strerror(number) for number in _FULL_DISK
+)  # where a library passes on the words only
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,7 +70,11 @@ class Keeping:
 
     def __post_init__(self) -> None:
         if self.newest < 1:
-            raise InputError(f"got {self.newest}, expected at least 1", field="KEEP_CHECKPOINTS", remedy="A run continues from the newest.")
+            raise InputError(
+                f"got {self.newest}, expected at least 1",
+                field="KEEP_CHECKPOINTS",
+                remedy="A run continues from the newest.",
+            )
         if self.period is not None and self.period < 1:
             raise InputError(f"got {self.period}, expected a number of steps or None", field="KEEP_PERIOD")
         if self.best_mode not in ("min", "max"):
@@ -83,7 +89,12 @@ class Keeping:
         if self.best is not None:
             # Orbax keeps the last ones in this order, so the least must come last.
             policies.append(
-                rules.BestN(get_metric_fn=self._metric, reverse=self.best_mode == "min", n=1, keep_checkpoints_without_metrics=False)
+                rules.BestN(
+                    get_metric_fn=self._metric,
+                    reverse=self.best_mode == "min",
+                    n=1,
+                    keep_checkpoints_without_metrics=False,
+                )
             )
         return ocp.CheckpointManagerOptions(
             preservation_policy=rules.AnyPreservationPolicy(policies),
@@ -111,7 +122,9 @@ class Checkpoints:
         self._saved: int | None = None
         self._saving: int | None = None
         with self._errors_named():
-            self._manager = ocp.CheckpointManager(self.path, options=keeping.options(), item_names=(_PARAMS, _TRAINING, _ITERATORS))
+            self._manager = ocp.CheckpointManager(
+                self.path, options=keeping.options(), item_names=(_PARAMS, _TRAINING, _ITERATORS)
+            )
         self._saved = self.latest_step()
 
     def __enter__(self) -> Self:

@@ -17,7 +17,7 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
-from ..models.encoder import EncoderConfig
+from ..models.encoders.news import EncoderConfig
 from ..models.masking import masked_position_count
 from ..tasks.features import TaskName
 from ..tasks.padding import row_lengths
@@ -64,7 +64,9 @@ def peak_flops(device_kind: str) -> float | None:
     return next((flops for name, flops in PEAK_FLOPS if device_kind.startswith(name)), None)
 
 
-def step_flops(task: TaskName, config: EncoderConfig, lengths: Mapping[str, int], batch_size: int, masking_rate: float) -> float:
+def step_flops(
+    task: TaskName, config: EncoderConfig, lengths: Mapping[str, int], batch_size: int, masking_rate: float
+) -> float:
     """Model FLOPs of one training step, see the module.
 
     Args:

@@ -13,8 +13,8 @@ from typing import Any, Final
 import gin
 from gin import config_parser
 
-from ..models.encoder import EncoderConfig
-from ..tasks.errors import InputError
+from ..errors import InputError
+from ..models.encoders.news import EncoderConfig
 
 # Imported for their registration with gin.
 from . import batches, guards, held_out, loop, optimizers, partitioning, steps  # noqa: F401
@@ -105,7 +105,9 @@ class _Recorder(config_parser.ParserDelegate):
 
     def configurable_reference(self, scoped_configurable_name: str, evaluate: bool) -> None:
         del evaluate
-        self.references.append(_Reference(scoped_configurable_name.rsplit("/", maxsplit=1)[-1].rsplit(".", maxsplit=1)[-1], is_macro=False))
+        self.references.append(
+            _Reference(scoped_configurable_name.rsplit("/", maxsplit=1)[-1].rsplit(".", maxsplit=1)[-1], is_macro=False)
+        )
 
     def macro(self, macro_name: str) -> None:
         self.references.append(_Reference(macro_name, is_macro=True))
@@ -133,7 +135,8 @@ def _find(name: str, folders: Sequence[str], asked_by: str) -> str:
         f"there is no such file (looked for {', '.join(candidates)})",
         path=name,
         field=asked_by,
-        remedy=_suggest(name, there) or f"The package brings {', '.join(there)}; other folders go into --gin_search_paths.",
+        remedy=_suggest(name, there)
+        or f"The package brings {', '.join(there)}; other folders go into --gin_search_paths.",
     )
 
 
@@ -151,12 +154,15 @@ def _parse(text: str, path: str | None, folders: Sequence[str]) -> Iterator[_Bin
     except SyntaxError as error:
         line = (error.text or text).strip()
         where = f"{path}:{error.lineno}" if path else f"--gin.{line}"
-        remedy = "Write a gin value: numbers bare, texts in quotes, which the shell must not eat: --gin.MODEL_DIR=" + shlex.quote(
-            '"/tmp/model"'
+        remedy = (
+            "Write a gin value: numbers bare, texts in quotes, which the shell must not eat: --gin.MODEL_DIR="
+            + shlex.quote('"/tmp/model"')
         )
         raise InputError(f"got {line!r}, which gin cannot read ({error.msg})", path=where, remedy=remedy) from error
     except ImportError as error:
-        raise InputError(f"cannot import a module ({error})", path=path, remedy="Install it or mend the import.") from error
+        raise InputError(
+            f"cannot import a module ({error})", path=path, remedy="Install it or mend the import."
+        ) from error
 
 
 def _binding(statement: Any, references: tuple[_Reference, ...], path: str | None, text: str) -> _Binding:
@@ -167,7 +173,9 @@ def _binding(statement: Any, references: tuple[_Reference, ...], path: str | Non
     owner = statement.selector.split(".")[-1]
     if not statement.arg_name:
         return _Binding(f"{scope}{statement.selector}", "", f"{scope}{statement.selector}", references, required, place)
-    return _Binding(owner, statement.arg_name, f"{scope}{statement.selector}.{statement.arg_name}", references, required, place)
+    return _Binding(
+        owner, statement.arg_name, f"{scope}{statement.selector}.{statement.arg_name}", references, required, place
+    )
 
 
 def _check(statements: Sequence[_Binding]) -> None:
@@ -203,7 +211,9 @@ def _check_parameter(statement: _Binding) -> None:
     # gin hides a class's signature behind its own __call__; that of __init__ stays.
     parameters = inspect.signature(configurable.__init__ if inspect.isclass(configurable) else configurable).parameters
     if statement.parameter not in parameters:
-        raise _typo(statement, f"{statement.owner} has no parameter {statement.parameter}", statement.parameter, parameters)
+        raise _typo(
+            statement, f"{statement.owner} has no parameter {statement.parameter}", statement.parameter, parameters
+        )
 
 
 def _reachable(statements: Iterable[_Binding]) -> set[tuple[str, bool]]:

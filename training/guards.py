@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from ..tasks.errors import InputError
+from ..errors import InputError
 from ..tasks.features import words_to_doc_id
 from .mixture import Draw
 
@@ -48,7 +48,9 @@ class Guards:
 
     def __post_init__(self) -> None:
         if self.spike_factor is not None and not self.spike_factor > 0:
-            raise InputError(f"got {self.spike_factor}, expected a positive number or None", field="Guards.spike_factor")
+            raise InputError(
+                f"got {self.spike_factor}, expected a positive number or None", field="Guards.spike_factor"
+            )
         if not 2 <= self.spike_minimum <= self.spike_window:
             raise InputError(
                 f"got {self.spike_minimum}, expected 2 to spike_window = {self.spike_window}",
@@ -87,7 +89,9 @@ class Watch:
     def __init__(self, guards: Guards, model_dir: str) -> None:
         self._guards = guards
         self._model_dir = model_dir
-        self._losses: dict[str, collections.deque[float]] = collections.defaultdict(lambda: collections.deque(maxlen=guards.spike_window))
+        self._losses: dict[str, collections.deque[float]] = collections.defaultdict(
+            lambda: collections.deque(maxlen=guards.spike_window)
+        )
         self._skipped = 0
 
     def check(self, step: int, draw: Draw, metrics: Mapping[str, float]) -> bool:

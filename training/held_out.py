@@ -11,8 +11,8 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from ..models.encoder import EncoderConfig, NewsEncoder
-from ..tasks.errors import InputError
+from ..errors import InputError
+from ..models.encoders.news import EncoderConfig, NewsEncoder
 from ..tasks.features import TaskName
 from .batches import BatchIterator, BatchOpener, BatchOptions, DataSet
 from .mixture import select_sets
@@ -116,7 +116,12 @@ class Evaluation:
         vocabulary_path: str,
         text_length: int,
     ) -> None:
-        self._held_out, self._partitioner, self._mesh, self._vocabulary_path = held_out, partitioner, mesh, vocabulary_path
+        self._held_out, self._partitioner, self._mesh, self._vocabulary_path = (
+            held_out,
+            partitioner,
+            mesh,
+            vocabulary_path,
+        )
         self._text_length = text_length
         # Dropout is for training; the parameters do not depend on it.
         self._model = NewsEncoder(dataclasses.replace(model.config, dropout_rate=0.0))
@@ -131,7 +136,11 @@ class Evaluation:
             for data_set, count in sorted(select_sets(held_out.data_dir, mixture).items()):
                 iterator = open_set(data_set, options)
                 whole_batches = count // (options.batch_size * options.process_count)
-                self._iterators[data_set] = (iterator, iterator.get_state(), max(1, min(held_out.batches, whole_batches)))
+                self._iterators[data_set] = (
+                    iterator,
+                    iterator.get_state(),
+                    max(1, min(held_out.batches, whole_batches)),
+                )
 
     @property
     def is_on(self) -> bool:
@@ -181,10 +190,14 @@ class Evaluation:
         if task not in self._compiled:
 
             def loss_of(params: Any, batch: dict[str, jax.Array], number: int) -> dict[str, jax.Array]:
-                loss, metrics = self._losses.loss(task, params, batch, jax.random.fold_in(jax.random.key(_MASKS), number))
+                loss, metrics = self._losses.loss(
+                    task, params, batch, jax.random.fold_in(jax.random.key(_MASKS), number)
+                )
                 return {"loss": loss, **metrics}
 
-            self._compiled[task] = self._partitioner.wrap(jax.jit(loss_of, out_shardings=replicated(self._mesh)), self._mesh)
+            self._compiled[task] = self._partitioner.wrap(
+                jax.jit(loss_of, out_shardings=replicated(self._mesh)), self._mesh
+            )
         return self._compiled[task](params, batch, number)
 
     def _embed_rows(self, params: Any, tokens: jax.Array) -> jax.Array:
@@ -198,7 +211,9 @@ class Evaluation:
             mine = np.split(tokens, share.count)[share.index]
             return np.asarray(self._embed(params, shard_batch({"tokens": mine}, self._mesh)["tokens"]))
 
-        return Snapshot(step, self._model.config, self._vocabulary_path, embed, len(self._mesh.devices), self._text_length)
+        return Snapshot(
+            step, self._model.config, self._vocabulary_path, embed, len(self._mesh.devices), self._text_length
+        )
 
     @staticmethod
     def _checked(results: Mapping[str, float]) -> dict[str, float]:

@@ -15,11 +15,18 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from ..models.encoder_config import EXECUTION_OPTIONS, EncoderConfig
-from ..models.huggingface import UnsupportedModelError, encoder_config, plain_heads, read_params, reorder_tokens, token_order
-from ..tasks.errors import InputError
+from ..errors import InputError
+from ..formats.model_folder import MODEL_FILE, VOCABULARY_FILE, VocabularyFile
+from ..models.encoders.news_config import EXECUTION_OPTIONS, EncoderConfig
+from ..models.huggingface import (
+    UnsupportedModelError,
+    encoder_config,
+    plain_heads,
+    read_params,
+    reorder_tokens,
+    token_order,
+)
 from ..tasks.features import SPECIAL_TOKENS
-from .model_files import MODEL_FILE, VOCABULARY_FILE, VocabularyFile
 
 CONFIG_FILE: Final = "config.json"
 WEIGHTS_FILE: Final = "model.safetensors"
@@ -103,9 +110,13 @@ def read_huggingface(folder: str, *, num_topics: int = 600, max_length: int | No
     pooling, weights_folder, dense_folder = _sentence_modules(folder)
     head = None if dense_folder is None else _read_dense(dense_folder)
     try:
-        config = encoder_config(values, num_topics=num_topics, pooling=pooling, embedding_size=None if head is None else head["bias"].size)
+        config = encoder_config(
+            values, num_topics=num_topics, pooling=pooling, embedding_size=None if head is None else head["bias"].size
+        )
     except UnsupportedModelError as error:
-        raise InputError(error.problem, path=path, field=error.field, remedy="Bring another model, or teach NewsEncoder.") from error
+        raise InputError(
+            error.problem, path=path, field=error.field, remedy="Bring another model, or teach NewsEncoder."
+        ) from error
     arrays, weights_path = _read_weights(folder)
     try:
         params, ignored = read_params(values, config, arrays)
@@ -229,7 +240,9 @@ def _read_weights(folder: str) -> tuple[dict[str, npt.NDArray[Any]], str]:
         arrays |= _read_safetensors(os.path.join(folder, shard))
     missing = sorted(set(names) - set(arrays))
     if missing:
-        raise InputError(f"{len(missing)} arrays are in no shard", path=index, field=missing[0], remedy="Fetch all shards again.")
+        raise InputError(
+            f"{len(missing)} arrays are in no shard", path=index, field=missing[0], remedy="Fetch all shards again."
+        )
     return arrays, index
 
 
@@ -244,12 +257,20 @@ def _read_safetensors(path: str) -> dict[str, npt.NDArray[Any]]:
         remedy = "Save the model with safe_serialization=True; pytorch_model.bin is not read, for it can run code."
         raise InputError("there is no such file", path=path, remedy=remedy) from error
     except (OSError, SafetensorError) as error:
-        raise InputError(f"no readable safetensors: {error}", path=path, remedy="Fetch or save the file again.") from error
+        raise InputError(
+            f"no readable safetensors: {error}", path=path, remedy="Fetch or save the file again."
+        ) from error
     unknown = [name for name, array in arrays if array["dtype"] not in _DTYPES]
     if unknown:
         kinds = ", ".join(_DTYPES)
-        raise InputError(f"got the number type {dict(arrays)[unknown[0]]['dtype']}, expected one of {kinds}", path=path, field=unknown[0])
-    return {name: np.frombuffer(array["data"], _DTYPES[array["dtype"]]).reshape(array["shape"]) for name, array in arrays}
+        raise InputError(
+            f"got the number type {dict(arrays)[unknown[0]]['dtype']}, expected one of {kinds}",
+            path=path,
+            field=unknown[0],
+        )
+    return {
+        name: np.frombuffer(array["data"], _DTYPES[array["dtype"]]).reshape(array["shape"]) for name, array in arrays
+    }
 
 
 def _read_vocabulary(folder: str, size: int) -> tuple[npt.NDArray[np.int64], bytes | None, list[str]]:
@@ -261,7 +282,9 @@ def _read_vocabulary(folder: str, size: int) -> tuple[npt.NDArray[np.int64], byt
         if len(pieces) != size:
             remedy = "Give the vocabulary that the model was trained with."
             raise InputError(f"got {len(pieces)} pieces, config.json has vocab_size = {size}", path=path, remedy=remedy)
-        order = _order({piece.decode("utf-8", "replace"): token for token, piece in enumerate(pieces)}, SPECIAL_TOKENS, size, path)
+        order = _order(
+            {piece.decode("utf-8", "replace"): token for token, piece in enumerate(pieces)}, SPECIAL_TOKENS, size, path
+        )
         usable, unusable = _usable([pieces[token] for token in order])
         differences = _tokenizer_differences(folder)
         if unusable:
@@ -314,7 +337,9 @@ def _tokenizer_differences(folder: str) -> list[str]:
         )
     lines = ["text is NFKC-casefolded (ß is ss, ﬁ is fi, full width is half width); BERT's tokenizer only lowers case"]
     if values.get("strip_accents") in (None, True):
-        lines.append("accents are kept; the model was trained without them, so words with accents are cut into other pieces or [UNK]")
+        lines.append(
+            "accents are kept; the model was trained without them, so words with accents are cut into other pieces or [UNK]"
+        )
     if values.get("tokenize_chinese_chars") is False:
         lines.append("every Chinese character is a word; the model was trained on whole runs")
     return lines
@@ -341,7 +366,9 @@ def _sentence_modules(folder: str) -> tuple[str, str | None, str | None]:
             raise InputError(f"got the module {kind}, which NewsEncoder lacks", path=path, remedy=remedy)
     if weights is not None and pooling != "mean":
         raise InputError(
-            f"got weights of tokens with {pooling} pooling, expected mean", path=path, remedy="NewsEncoder weights the mean alone."
+            f"got weights of tokens with {pooling} pooling, expected mean",
+            path=path,
+            remedy="NewsEncoder weights the mean alone.",
         )
     return pooling if weights is None else "weighted", weights, dense
 
@@ -349,7 +376,11 @@ def _sentence_modules(folder: str) -> tuple[str, str | None, str | None]:
 def _pooling(path: str) -> str:
     values = _read_json(path)
     mode = values.get("pooling_mode")
-    modes = {mode} if isinstance(mode, str) else {name.removeprefix("pooling_mode_") for name, on in values.items() if on is True}
+    modes = (
+        {mode}
+        if isinstance(mode, str)
+        else {name.removeprefix("pooling_mode_") for name, on in values.items() if on is True}
+    )
     names = {"cls": "cls", "cls_token": "cls", "mean": "mean", "mean_tokens": "mean"}
     modes -= {"include_prompt"}
     if len(modes) != 1 or not modes <= set(names):
@@ -362,17 +393,26 @@ def _read_weighing(folder: str, config: EncoderConfig) -> tuple[EncoderConfig, n
     arrays, path = _read_safetensors(os.path.join(folder, WEIGHTS_FILE)), os.path.join(folder, CONFIG_FILE)
     name = "weights" if "weights" in arrays else "emb_layer.weight"
     if name not in arrays:
-        raise InputError("there is no such array", path=os.path.join(folder, WEIGHTS_FILE), field=name, remedy="Save the model again.")
+        raise InputError(
+            "there is no such array",
+            path=os.path.join(folder, WEIGHTS_FILE),
+            field=name,
+            remedy="Save the model again.",
+        )
     if name == "weights":
         values = _read_json(path)
         try:
-            config = dataclasses.replace(config, lead_length=values.get("lead_length", 0), sublinear=values.get("sublinear", False))
+            config = dataclasses.replace(
+                config, lead_length=values.get("lead_length", 0), sublinear=values.get("sublinear", False)
+            )
         except ValueError as error:
             raise InputError(str(error), path=path, remedy="Export the folder again.") from error
     weights = np.asarray(arrays[name], np.float32)
     expected = (config.vocab_size,) if name == "weights" else (config.vocab_size, 1)
     if weights.shape != expected or not np.all(weights > 0):
-        problem = f"got shape {list(weights.shape)}, the smallest {weights.min()}; expected {list(expected)}, all positive"
+        problem = (
+            f"got shape {list(weights.shape)}, the smallest {weights.min()}; expected {list(expected)}, all positive"
+        )
         raise InputError(problem, path=os.path.join(folder, WEIGHTS_FILE), field=name)
     return config, np.log(weights.reshape(-1))
 

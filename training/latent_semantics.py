@@ -13,16 +13,18 @@ import numpy as np
 import numpy.typing as npt
 from jax.sharding import Mesh
 
-from ..models.encoder import NewsEncoder
+from ..errors import InputError
+from ..models.encoders.news import NewsEncoder
 from ..models.pooling import piece_starts
-from ..tasks.errors import InputError
 from ..tasks.features import PAD_ID
 from .batches import Batch
 from .partitioning import Partitioner, place, replicated, shard_batch
 
 IntArray = npt.NDArray[np.integer[Any]]
 
-_POWER: Final = -0.75  # of the singular values: between U S, which the strongest topics rule, and U S^-1, to which noise counts as much
+_POWER: Final = (
+    -0.75
+)  # of the singular values: between U S, which the strongest topics rule, and U S^-1, to which noise counts as much
 _LEAST_NORM: Final = 1e-3  # of a vector, by the longest: what is shorter has no direction worth keeping
 
 
@@ -62,7 +64,10 @@ def start_table(model: NewsEncoder, params: Any, batches: Iterator[Batch], parti
 
     # Every process decomposes the texts of all of them.
     weighed_of = partitioner.wrap(jax.jit(weighed, out_shardings=replicated(mesh)), mesh)
-    parts = [weighed_of(params, shard_batch({name: batch[name] for name in ("tokens", "segment_ids")}, mesh)) for batch in batches]
+    parts = [
+        weighed_of(params, shard_batch({name: batch[name] for name in ("tokens", "segment_ids")}, mesh))
+        for batch in batches
+    ]
     tokens, starts, weights = (np.concatenate([np.asarray(part[number]) for part in parts]) for number in range(3))
     texts = np.cumsum(starts).reshape(starts.shape) - 1
     count = len(np.unique(texts[weights > 0]))
@@ -88,13 +93,17 @@ def start_table(model: NewsEncoder, params: Any, batches: Iterator[Batch], parti
     }
 
 
-def _piece_vectors(texts: IntArray, tokens: IntArray, weights: npt.NDArray[Any], vocab_size: int, size: int) -> npt.NDArray[Any]:
+def _piece_vectors(
+    texts: IntArray, tokens: IntArray, weights: npt.NDArray[Any], vocab_size: int, size: int
+) -> npt.NDArray[Any]:
     """V S^_POWER, float64 [V, size], of texts by the number, the piece and the weight of each token, all [B, L]."""
     from scipy.sparse import csr_array, diags_array
     from scipy.sparse.linalg import norm, svds
 
     kept = weights > 0
-    matrix = csr_array((weights[kept].astype(np.float64), (texts[kept], tokens[kept])), shape=(texts.max() + 1, vocab_size))
+    matrix = csr_array(
+        (weights[kept].astype(np.float64), (texts[kept], tokens[kept])), shape=(texts.max() + 1, vocab_size)
+    )
     matrix.sum_duplicates()
     matrix = diags_array(1 / np.maximum(norm(matrix, axis=1), 1e-12)) @ matrix
     _, strengths, right = svds(matrix, k=size, v0=np.random.default_rng(0).normal(size=min(matrix.shape)))

@@ -16,9 +16,10 @@ import numpy as np
 import optax
 from jax.sharding import Mesh
 
+from ..errors import InputError
+from ..formats.model_folder import VocabularyFile, read_vocabulary, write_model_files
 from ..models.attention import choose_attention
-from ..models.encoder import EncoderConfig, NewsEncoder
-from ..tasks.errors import InputError
+from ..models.encoders.news import EncoderConfig, NewsEncoder
 from ..tasks.features import TaskName
 from ..tasks.padding import PACKED_TASKS, row_lengths
 from .batches import BatchOpener, BatchOptions, DataSet, GrainBatches
@@ -29,7 +30,6 @@ from .guards import Guards, Watch
 from .held_out import Evaluation, HeldOut
 from .metrics import Means, MetricWriter, Progress, StepCost, count_tokens, peak_device_bytes
 from .mixture import SMOOTHING, Draw, MixtureBatches, select_sets, smoothed_weights
-from .model_files import VocabularyFile, read_vocabulary, write_model_files
 from .partitioning import DataShare, Partitioner, check_batch_size, data_share, shard_batch
 from .processes import check_joined, device_counts, wait_for_all
 from .steps import COUNTS, Losses, TaskLosses, TrainStep, continuation_pieces, make_train_step
@@ -159,14 +159,21 @@ def train(
     check_latent_semantics(enabled=latent_semantics, whitening_rows=whitening_rows, is_pretraining=is_pretraining)
     text_length = _text_length(text_length, None if is_pretraining else feature_lengths, config)
     encoder, limit = NewsEncoder(config), text_length or config.max_length
-    evaluation = Evaluation(held_out, mixture, open_set, options, encoder, losses, partitioner, mesh, vocabulary_path, limit)
+    evaluation = Evaluation(
+        held_out, mixture, open_set, options, encoder, losses, partitioner, mesh, vocabulary_path, limit
+    )
     optimizer = guards.guarded(optimizer)
     task_losses = TaskLosses(encoder, losses, continuation_pieces(vocabulary))
     layout = plan_state(encoder, optimizer, partitioner, mesh, task_losses.initial_parameters())
-    compiled = {task: make_train_step(task, task_losses, optimizer, layout.abstract, partitioner, mesh) for task in map(_step_of, tasks)}
+    compiled = {
+        task: make_train_step(task, task_losses, optimizer, layout.abstract, partitioner, mesh)
+        for task in map(_step_of, tasks)
+    }
     flops = {task: step_flops(task, config, feature_lengths, batch_size, losses.masking_rate) for task in tasks}
     row_batches = math.ceil(whitening_rows / batch_size)
-    calibration = Calibration(encoder, partitioner, mesh, lambda: first_rows(MixtureBatches(weights, open_set, options), row_batches))
+    calibration = Calibration(
+        encoder, partitioner, mesh, lambda: first_rows(MixtureBatches(weights, open_set, options), row_batches)
+    )
     os.makedirs(model_dir, exist_ok=True)
     init_key, loop_key = jax.random.split(jax.random.key(seed))
     is_first_host = jax.process_index() == 0
@@ -178,11 +185,15 @@ def train(
             _write_description(model_dir, config, vocabulary, text_length)
         progress = Progress(train_steps, start.step, enabled=is_first_host)
         with MetricWriter(model_dir, start.step, enabled=is_first_host) as writer, progress.shown():
-            progress.say(f"{start.origin}; {', '.join(map(str, batches.data_sets))}; {config.num_layers} layers x {config.hidden_size}")
+            progress.say(
+                f"{start.origin}; {', '.join(map(str, batches.data_sets))}; {config.num_layers} layers x {config.hidden_size}"
+            )
             report = _Report(writer, progress, Means(_peak(peak_flops_per_device)), learning_rate, log_period)
 
             if whitening_rows and start.is_random and not is_pretraining:
-                start = dataclasses.replace(start, state=calibration.calibrated(start.state, latent_semantics=latent_semantics))
+                start = dataclasses.replace(
+                    start, state=calibration.calibrated(start.state, latent_semantics=latent_semantics)
+                )
             loop = _Loop(
                 batches,
                 compiled,
@@ -276,7 +287,9 @@ class _Report:
         record = self.means.take()
         if self.learning_rate is not None:
             # The rate of the step just done: the schedule counts from 0.
-            record["learning_rate"] = float(self.learning_rate(step - 1) if callable(self.learning_rate) else self.learning_rate)
+            record["learning_rate"] = float(
+                self.learning_rate(step - 1) if callable(self.learning_rate) else self.learning_rate
+            )
         peak = peak_device_bytes()
         if peak is not None:
             record["peak_device_bytes"] = peak
@@ -321,7 +334,9 @@ class _Loop:
                 if task not in self.seen:
                     self.seen.add(task)
                     self.clock.spoil()  # the call compiles
-                state, metrics = self.steps[task](state, shard_batch(draw.batch, self.mesh) | {COUNTS: counts}, self.key)
+                state, metrics = self.steps[task](
+                    state, shard_batch(draw.batch, self.mesh) | {COUNTS: counts}, self.key
+                )
                 # Only now wait for the step before: while a step runs, the batch of the next one is read, copied and queued behind it.
                 self._finish(pending)
                 step += 1
@@ -405,7 +420,9 @@ def _sigterm_noted() -> Iterator[threading.Event]:
         signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)
 
 
-def _encoder_config(architecture: Callable[..., EncoderConfig], vocab_size: int | None, vocabulary: VocabularyFile) -> EncoderConfig:
+def _encoder_config(
+    architecture: Callable[..., EncoderConfig], vocab_size: int | None, vocabulary: VocabularyFile
+) -> EncoderConfig:
     if vocab_size not in (None, vocabulary.size):
         raise InputError(
             f"the file has {vocabulary.size} pieces, the model's vocab_size is {vocab_size}",
@@ -421,7 +438,9 @@ def _encoder_config(architecture: Callable[..., EncoderConfig], vocab_size: int 
     return config
 
 
-def _weights(data_dir: str, mixture: str, smoothing: float, task_weights: Mapping[str, float] | None) -> dict[DataSet, float]:
+def _weights(
+    data_dir: str, mixture: str, smoothing: float, task_weights: Mapping[str, float] | None
+) -> dict[DataSet, float]:
     factors = dict(task_weights or {})
     unknown = sorted(set(factors) - set(TaskName))
     if unknown or any(not factor > 0 for factor in factors.values()):
@@ -448,7 +467,9 @@ def _check_lengths(weights: Mapping[DataSet, float], lengths: Mapping[str, int],
                 )
 
 
-def _write_description(model_dir: str, config: EncoderConfig, vocabulary: VocabularyFile, text_length: int | None) -> None:
+def _write_description(
+    model_dir: str, config: EncoderConfig, vocabulary: VocabularyFile, text_length: int | None
+) -> None:
     write_model_files(model_dir, config, vocabulary, text_length)
     with open(os.path.join(model_dir, CONFIG_FILE), "w", encoding="utf-8") as file:
         file.write(gin.operative_config_str())

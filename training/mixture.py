@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from ..tasks.errors import InputError
+from ..errors import InputError
 from ..tasks.features import TaskName
 from .batches import Batch, BatchIterator, BatchOpener, BatchOptions, DataSet, TracedBatches, read_example_counts
 
@@ -55,7 +55,9 @@ def select_sets(directory: str, mixture: str) -> dict[DataSet, int]:
             remedy="Set MIXTURE_OR_TASK_NAME to one of these.",
         )
     counts = read_example_counts(directory)
-    chosen = {data_set: n for data_set, n in counts.items() if data_set.task in tasks and language in ("", data_set.language)}
+    chosen = {
+        data_set: n for data_set, n in counts.items() if data_set.task in tasks and language in ("", data_set.language)
+    }
     if not chosen:
         there = ", ".join(map(str, sorted(counts))) or "nothing"
         raise InputError(
@@ -103,7 +105,9 @@ class MixtureBatches:
         self._sets = sorted(weights)
         self._borders = np.cumsum([weights[data_set] for data_set in self._sets])
         self._seed = options.seed
-        self._iterators: dict[DataSet, BatchIterator] = {data_set: open_set(data_set, options) for data_set in self._sets}
+        self._iterators: dict[DataSet, BatchIterator] = {
+            data_set: open_set(data_set, options) for data_set in self._sets
+        }
 
     @property
     def data_sets(self) -> list[DataSet]:
@@ -120,11 +124,18 @@ class MixtureBatches:
         data_set = self.choose(step)
         iterator = self._iterators[data_set]
         batch = next(iterator)
-        return Draw(data_set, batch, iterator.last_records, iterator) if isinstance(iterator, TracedBatches) else Draw(data_set, batch)
+        return (
+            Draw(data_set, batch, iterator.last_records, iterator)
+            if isinstance(iterator, TracedBatches)
+            else Draw(data_set, batch)
+        )
 
     def get_state(self) -> bytes:
         """The states of all iterators as JSON."""
-        states = {str(data_set): base64.b64encode(iterator.get_state()).decode() for data_set, iterator in self._iterators.items()}
+        states = {
+            str(data_set): base64.b64encode(iterator.get_state()).decode()
+            for data_set, iterator in self._iterators.items()
+        }
         return json.dumps(states, sort_keys=True).encode()
 
     def set_state(self, state: bytes) -> None:

@@ -8,7 +8,7 @@ import gin
 import jax
 import optax
 
-from ..tasks.errors import InputError
+from ..errors import InputError
 
 _SMALLEST_SCALE = 1e-3  # or arrays that start at 0 would stay there
 
@@ -36,10 +36,14 @@ def learning_rate_schedule(
     elif decay not in ("linear", "cosine"):
         raise InputError(f"got {decay!r}, expected constant, linear or cosine", field="learning_rate_schedule.decay")
     elif decay_steps is None:
-        raise InputError(f"got None, expected the number of steps of the {decay} decay", field="learning_rate_schedule.decay_steps")
+        raise InputError(
+            f"got None, expected the number of steps of the {decay} decay", field="learning_rate_schedule.decay_steps"
+        )
     else:
         steps = max(1, decay_steps - warmup_steps)
-        after = optax.linear_schedule(peak, 0.0, steps) if decay == "linear" else optax.cosine_decay_schedule(peak, steps)
+        after = (
+            optax.linear_schedule(peak, 0.0, steps) if decay == "linear" else optax.cosine_decay_schedule(peak, steps)
+        )
     if not warmup_steps:
         return after
     # The first step trains, too: the ramp starts one step above 0.
@@ -97,7 +101,9 @@ def _frozen(params: Any, trainable: str) -> Any:
     paths = [path_of(keys) for keys, _ in jax.tree_util.tree_leaves_with_path(params)]
     if not any(re.match(trainable, path) for path in paths):
         known = ", ".join(sorted({path.partition("/")[0] for path in paths}))
-        raise InputError(f"{trainable!r} matches no parameter", field="adam.trainable", remedy=f"parameters start with {known}")
+        raise InputError(
+            f"{trainable!r} matches no parameter", field="adam.trainable", remedy=f"parameters start with {known}"
+        )
     return jax.tree_util.tree_map_with_path(lambda keys, _: not re.match(trainable, path_of(keys)), params)
 
 

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from ..tasks.errors import InputError
+from ..errors import InputError
 
 DATA_AXIS: Final = "data"
 MODEL_AXIS: Final = "model"
@@ -131,7 +131,9 @@ def data_share(mesh: Mesh, process_index: int | None = None) -> DataShare:
         )
     process = jax.process_index() if process_index is None else process_index
     rows = tuple(sorted(places[process]))
-    return DataShare(shares.index(rows), len(shares), min(p for p, held in places.items() if tuple(sorted(held)) == rows) == process)
+    return DataShare(
+        shares.index(rows), len(shares), min(p for p, held in places.items() if tuple(sorted(held)) == rows) == process
+    )
 
 
 def shard_batch(batch: Mapping[str, np.ndarray], mesh: Mesh) -> dict[str, jax.Array]:

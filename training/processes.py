@@ -9,7 +9,7 @@ import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from ..tasks.errors import InputError
+from ..errors import InputError
 
 # Set by the scheduler in every process of a job step; JAX finds the coordinator from the same variables.
 _SLURM_STEP: Final = ("SLURM_JOB_ID", "SLURM_STEP_NODELIST", "SLURM_NTASKS", "SLURM_PROCID", "SLURM_LOCALID")
@@ -17,7 +17,11 @@ _TPU_HOSTS: Final = "TPU_WORKER_HOSTNAMES"
 
 
 def join_processes(
-    coordinator_address: str | None = None, num_processes: int | None = None, process_id: int | None = None, *, detect: bool = False
+    coordinator_address: str | None = None,
+    num_processes: int | None = None,
+    process_id: int | None = None,
+    *,
+    detect: bool = False,
 ) -> bool:
     """Makes this process one of several that train together. Call it before JAX is used for anything else.
 
@@ -36,7 +40,11 @@ def join_processes(
     Raises:
       InputError: if only some of the three options are given, or the processes do not meet.
     """
-    options = {"--coordinator_address": coordinator_address, "--num_processes": num_processes, "--process_id": process_id}
+    options = {
+        "--coordinator_address": coordinator_address,
+        "--num_processes": num_processes,
+        "--process_id": process_id,
+    }
     missing = [name for name, value in options.items() if value is None]
     if len(missing) == len(options):
         if not detect and not _is_announced():

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from ..tasks.errors import InputError
+from ..errors import InputError
 
 if TYPE_CHECKING:
     from .loop import TrainResult
@@ -36,18 +36,31 @@ def main(argv: Sequence[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--gin_file", action="append", default=[], metavar="FILE", help="a gin file; more than one may be given, later ones win"
+        "--gin_file",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a gin file; more than one may be given, later ones win",
     )
     parser.add_argument(
-        "--gin_search_paths", default="", metavar="DIRS", help="comma-separated folders of gin files; the package's own are always found"
+        "--gin_search_paths",
+        default="",
+        metavar="DIRS",
+        help="comma-separated folders of gin files; the package's own are always found",
     )
-    processes = parser.add_argument_group("several processes", "the same command in every process; on Slurm and TPU they find each other")
+    processes = parser.add_argument_group(
+        "several processes", "the same command in every process; on Slurm and TPU they find each other"
+    )
     processes.add_argument(
-        "--coordinator_address", metavar="HOST:PORT", help="where process 0 listens, for hosts that know nothing of each other"
+        "--coordinator_address",
+        metavar="HOST:PORT",
+        help="where process 0 listens, for hosts that know nothing of each other",
     )
     processes.add_argument("--num_processes", type=int, metavar="N", help="how many processes there are")
     processes.add_argument("--process_id", type=int, metavar="I", help="which one this is, from 0")
-    processes.add_argument("--detect_processes", action="store_true", help="there are several, let JAX find them (TPU VMs)")
+    processes.add_argument(
+        "--detect_processes", action="store_true", help="there are several, let JAX find them (TPU VMs)"
+    )
     options, others = parser.parse_known_args(argv)
     bindings = [other.removeprefix(_BINDING) for other in others if other.startswith(_BINDING)]
     unknown = [other for other in others if not other.startswith(_BINDING)]
@@ -74,7 +87,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def run_training(gin_files: Sequence[str], gin_bindings: Sequence[str] = (), gin_search_paths: Sequence[str] = ()) -> "TrainResult":
+def run_training(
+    gin_files: Sequence[str], gin_bindings: Sequence[str] = (), gin_search_paths: Sequence[str] = ()
+) -> "TrainResult":
     """Trains as the gin files and bindings say.
 
     Args:

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import optax
 from jax.sharding import Mesh
 
-from ..models.encoder import NewsEncoder
-from ..tasks.errors import InputError
+from ..errors import InputError
+from ..models.encoders.news import NewsEncoder
 from .partitioning import Partitioner
 
 # A parameter of the loss that lies beside the encoder's where it is learned: float32 scalar, see `steps.Losses.learn_temperature`.
@@ -58,7 +58,9 @@ def bytes_per_device(abstract: Any) -> int:
 
 def _check_divisible(arrays: Any, shardings: Any) -> None:
     """Raises InputError for the first array that its mesh axes do not divide."""
-    for (path, array), sharding in zip(jax.tree_util.tree_leaves_with_path(arrays), jax.tree.leaves(shardings), strict=True):
+    for (path, array), sharding in zip(
+        jax.tree_util.tree_leaves_with_path(arrays), jax.tree.leaves(shardings), strict=True
+    ):
         try:
             sharding.shard_shape(array.shape)
         except ValueError as error:
@@ -93,8 +95,12 @@ def plan_state(
     shardings = partitioner.state_shardings(with_axes, mesh)
     _check_divisible(nn.unbox(with_axes), shardings)
     abstract = jax.tree.map(
-        lambda array, sharding: jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=sharding), nn.unbox(with_axes), shardings
+        lambda array, sharding: jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=sharding),
+        nn.unbox(with_axes),
+        shardings,
     )
     # Initialisation runs once: on a CPU, optimising its code takes longer than running it.
     options = {"xla_backend_optimization_level": 0} if jax.default_backend() == "cpu" else None
-    return StateLayout(abstract, partitioner.wrap(jax.jit(create, out_shardings=shardings, compiler_options=options), mesh))
+    return StateLayout(
+        abstract, partitioner.wrap(jax.jit(create, out_shardings=shardings, compiler_options=options), mesh)
+    )

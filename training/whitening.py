@@ -14,9 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from ..models.encoder import NewsEncoder
+from ..errors import InputError
+from ..models.encoders.news import NewsEncoder
 from ..models.pooling import piece_starts
-from ..tasks.errors import InputError
 from .batches import Batch
 from .partitioning import Partitioner, place, replicated, shard_batch
 
@@ -24,7 +24,9 @@ _LEAST_TOKENS: Final = 16  # a shorter piece, the cut end of a document, says li
 _RIDGE: Final = 1e-3  # of the mean variance, added to each: directions that hardly vary are noise
 
 
-def whiten_embedding_head(model: NewsEncoder, params: Any, batches: Iterator[Batch], partitioner: Partitioner, mesh: Mesh) -> Any:
+def whiten_embedding_head(
+    model: NewsEncoder, params: Any, batches: Iterator[Batch], partitioner: Partitioner, mesh: Mesh
+) -> Any:
     """The parameters with another embedding head: x -> (x - mean) U diag(1 / sqrt(variance)) / sqrt(D).
 
     Args:
@@ -48,12 +50,18 @@ def whiten_embedding_head(model: NewsEncoder, params: Any, batches: Iterator[Bat
         pooled = model.apply({"params": params}, hidden, batch["tokens"], segments, method="pool_pieces")
         lengths = jnp.sum(segments[:, :, None] == segments[:, None, :], axis=-1)
         chosen = (piece_starts(segments) & (segments > 0) & (lengths >= _LEAST_TOKENS)).astype(jnp.float32)
-        return jnp.sum(chosen), jnp.einsum("bl,blh->h", chosen, pooled), jnp.einsum("bl,blh,blk->hk", chosen, pooled, pooled)
+        return (
+            jnp.sum(chosen),
+            jnp.einsum("bl,blh->h", chosen, pooled),
+            jnp.einsum("bl,blh,blk->hk", chosen, pooled, pooled),
+        )
 
     moments_of = partitioner.wrap(jax.jit(moments, out_shardings=replicated(mesh)), mesh)
     count, total, products = np.zeros(()), np.zeros(model.config.hidden_size), np.zeros((model.config.hidden_size,) * 2)
     for batch in batches:
-        part = moments_of(params, shard_batch({name: batch[name] for name in ("tokens", "segment_ids", "positions")}, mesh))
+        part = moments_of(
+            params, shard_batch({name: batch[name] for name in ("tokens", "segment_ids", "positions")}, mesh)
+        )
         # Added up in float64: the covariance is a small difference of large sums.
         count, total, products = (
             so_far + np.asarray(more, np.float64) for so_far, more in zip((count, total, products), part, strict=True)
@@ -67,7 +75,10 @@ def whiten_embedding_head(model: NewsEncoder, params: Any, batches: Iterator[Bat
     mean = total / count
     kernel, bias = _head(mean, products / count - np.outer(mean, mean), model.config.embedding_size)
     head = params["embedding_head"]
-    new = {name: place(values.astype(np.float32), head[name].sharding) for name, values in (("kernel", kernel), ("bias", bias))}
+    new = {
+        name: place(values.astype(np.float32), head[name].sharding)
+        for name, values in (("kernel", kernel), ("bias", bias))
+    }
     return {**params, "embedding_head": new}
 
 

@@ -12,8 +12,8 @@ Each may end in ``.gz``; aligned files may have ``.txt`` behind the language.
 from collections.abc import Iterator
 from typing import Final
 
-from ...tasks.errors import InputError
-from .. import files
+from ...errors import InputError
+from ...formats import files
 from ..shards import Shard
 from . import aligned, tmx, tsv
 from .pairs import BitextPart, TranslationPair

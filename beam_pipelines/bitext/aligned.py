@@ -5,8 +5,8 @@ import zlib
 from collections.abc import Iterator
 from typing import Final
 
-from ...tasks.errors import InputError
-from .. import files
+from ...errors import InputError
+from ...formats import files
 from ..shards import Shard
 from .pairs import (
     RANGE_BYTES,
@@ -22,7 +22,9 @@ from .pairs import (
 )
 
 _BLOCK_BYTES: Final = 1 << 20
-_NAME: Final = re.compile(r".+\.(?P<language>(?!(txt|gz)\b)[a-z]{2,3}([-_][a-z0-9]{2,8})*)(\.txt)?(\.gz)?", re.IGNORECASE)
+_NAME: Final = re.compile(
+    r".+\.(?P<language>(?!(txt|gz)\b)[a-z]{2,3}([-_][a-z0-9]{2,8})*)(\.txt)?(\.gz)?", re.IGNORECASE
+)
 
 
 def plan(source: str, target: str, size: int = RANGE_BYTES) -> list[BitextPart]:
@@ -67,7 +69,9 @@ def read(shard: Shard, part: BitextPart) -> Iterator[TranslationPair]:
     (source, target), (source_start, target_start) = part.paths, part.starts
     languages = (language_of(source), language_of(target))
     name = base_name(source)
-    for (offset, left), (_, right) in zip(read_lines(source, source_start), read_lines(target, target_start), strict=True):
+    for (offset, left), (_, right) in zip(
+        read_lines(source, source_start), read_lines(target, target_start), strict=True
+    ):
         if part.end is not None and offset >= part.end:
             return
         shard.read()
@@ -112,5 +116,7 @@ def count_lines(path: str) -> int:
                 lines += block.count(b"\n")
                 last = block[-1:]
     except (EOFError, OSError, zlib.error) as error:
-        raise InputError(f"cannot be read to its end: {error}", path=path, field="--bitext", remedy="fetch the file again") from error
+        raise InputError(
+            f"cannot be read to its end: {error}", path=path, field="--bitext", remedy="fetch the file again"
+        ) from error
     return lines + (last != b"\n")

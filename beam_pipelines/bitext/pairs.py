@@ -9,13 +9,15 @@ import io
 from collections.abc import Iterator
 from typing import BinaryIO, Final, cast
 
-from .. import files
-from ..records import Failure, Rejection
+from ...formats import files
+from ...formats.records import Failure, Rejection
 from ..shards import Shard
 from ..texts import language_key
 
 RANGE_BYTES: Final = 32 << 20  # what one worker reads of a file that can be cut
-MOST_BYTES: Final = 1 << 20  # of a line, and characters of a translation unit: no sentence is as long, but a broken file may be
+MOST_BYTES: Final = (
+    1 << 20
+)  # of a line, and characters of a translation unit: no sentence is as long, but a broken file may be
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -134,7 +136,12 @@ def _skip_line(source: BinaryIO) -> int:
 def decode_line(shard: Shard, key: str, line: bytes) -> str | None:
     """The text of a line without its end; ``None``, and counted as failed, if it is too long or no UTF-8."""
     if len(line) > MOST_BYTES:
-        shard.fail(key, Failure.TOO_LARGE, f"a line of more than {MOST_BYTES} bytes", line[:200].decode("utf-8", errors="replace"))
+        shard.fail(
+            key,
+            Failure.TOO_LARGE,
+            f"a line of more than {MOST_BYTES} bytes",
+            line[:200].decode("utf-8", errors="replace"),
+        )
         return None
     try:
         return line.decode("utf-8").rstrip("\r\n")

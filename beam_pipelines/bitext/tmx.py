@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import BinaryIO, Final
 from xml.parsers import expat
 
-from ...tasks.errors import InputError
-from ..records import Failure
+from ...errors import InputError
+from ...formats.records import Failure
 from ..shards import Shard
 from .pairs import MOST_BYTES, BitextPart, TranslationPair, accept_pair, base_name, language_tag, open_plain
 
@@ -75,7 +75,9 @@ def _read_units(shard: Shard, path: str) -> Iterator[_Unit]:
                 # An archive that is cut raises as it is unpacked; XML that is cut, only when it is told that there is no more.
                 broken = isinstance(problem, expat.ExpatError) and not parser.ended
                 shard.fail(
-                    f"{base_name(path)}:{parser.offset}", Failure.BROKEN_RECORD if broken else Failure.TRUNCATED, f"from here on: {problem}"
+                    f"{base_name(path)}:{parser.offset}",
+                    Failure.BROKEN_RECORD if broken else Failure.TRUNCATED,
+                    f"from here on: {problem}",
                 )
 
 
@@ -86,7 +88,12 @@ def _pairs_of(shard: Shard, key: str, unit: _Unit) -> Iterator[TranslationPair]:
             shard.fail(key, Failure.TOO_LARGE, f"a unit of more than {MOST_BYTES} characters")
         else:
             sample = unit.variants[0][1] if unit.variants else ""
-            shard.fail(key, Failure.MISSING_FIELD, f"got {len(unit.variants)} variants (tuv with seg), expected two or more", sample)
+            shard.fail(
+                key,
+                Failure.MISSING_FIELD,
+                f"got {len(unit.variants)} variants (tuv with seg), expected two or more",
+                sample,
+            )
         return
     source = _source_of(unit)
     for number, variant in enumerate(unit.variants):

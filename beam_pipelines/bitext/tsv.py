@@ -4,10 +4,19 @@ import zlib
 from collections.abc import Iterator
 from typing import Final
 
-from .. import files
-from ..records import Failure
+from ...formats import files
+from ...formats.records import Failure
 from ..shards import Shard
-from .pairs import RANGE_BYTES, BitextPart, TranslationPair, accept_pair, base_name, decode_line, is_compressed, read_lines
+from .pairs import (
+    RANGE_BYTES,
+    BitextPart,
+    TranslationPair,
+    accept_pair,
+    base_name,
+    decode_line,
+    is_compressed,
+    read_lines,
+)
 
 _COLUMNS: Final = 4
 

@@ -11,13 +11,13 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from ...tasks.errors import InputError
-from .. import files
+from ...errors import InputError
+from ...formats import files
+from ...formats.parquet import read_records, shard_paths
+from ...formats.records import Article, Cluster, Rejection
 from ..arrays import Array, doc_id_of, read_array, write_array
 from ..exchange import receive, send
 from ..jobs import InputSpec, Job, JobRun
-from ..parquet import read_records, shard_paths
-from ..records import Article, Cluster, Rejection
 from ..shards import Shard
 from .duplicates import ENTRY, KEPT, REASONS, SKETCH_BOUNDS, SKETCH_VALUES, find_clusters, find_edges, sign
 from .lines import rejection_of_lines
@@ -36,15 +36,21 @@ def run(job: JobRun) -> None:
     history = [read_yields(folder) for folder in job.inputs["history"]]
     paths = shard_paths(f"{job.input('articles')}/articles")
     count = len(paths)
-    rules = partial(_apply_rules, options=_with_latest_date(options), bad_words=job.inputs["bad_words"], shard_count=count)
+    rules = partial(
+        _apply_rules, options=_with_latest_date(options), bad_words=job.inputs["bad_words"], shard_count=count
+    )
     job.map_shards("rules", rules, paths)
-    job.map_shards("buckets", partial(_find_edges, threshold=options.near_duplicate_threshold), range(count), accounted=False)
+    job.map_shards(
+        "buckets", partial(_find_edges, threshold=options.near_duplicate_threshold), range(count), accounted=False
+    )
     # Edges are few and small: duplicates only. One worker unites them.
     job.map_shards("clusters", _unite, [count], accounted=False)
     job.map_shards("duplicates", _drop_duplicates, range(count))
     table = add_up(files.read_json(path) for path in files.list_files(f"{job.workspace}/_yields_*/*.json"))
     write_yields(f"{job.workspace}/{TABLE}", table)
-    alarms = find_alarms(table, pool(history), options.min_yield_drop, options.yield_false_discovery_rate) if history else []
+    alarms = (
+        find_alarms(table, pool(history), options.min_yield_drop, options.yield_false_discovery_rate) if history else []
+    )
     job.extra["yield_alarms"] = [alarm_to_json(alarm) for alarm in alarms]
     if alarms and options.fail_on_yield_alarm:
         raise InputError(
@@ -107,7 +113,9 @@ def _write_sketches(shard: Shard, sketches: Sequence[npt.NDArray[np.uint32]]) ->
 
 def _find_edges(shard: Shard, bucket: int, threshold: float) -> None:
     entries = receive(shard.workspace, "_buckets", bucket)
-    sketches = [path.removesuffix(SKETCH_BOUNDS) for path in files.list_files(f"{shard.workspace}/_sketches/*.{SKETCH_BOUNDS}")]
+    sketches = [
+        path.removesuffix(SKETCH_BOUNDS) for path in files.list_files(f"{shard.workspace}/_sketches/*.{SKETCH_BOUNDS}")
+    ]
     write_array(shard.path("_edges", "npy"), find_edges(entries, sketches, threshold))
 
 
@@ -142,8 +150,18 @@ JOB = Job(
     example="newsembed clean --articles work/extract --output work/clean --min_words=100 --require_author=false",
     inputs=(
         InputSpec("articles", "folder that `newsembed extract` wrote"),
-        InputSpec("bad_words", "files of words, one a line; an article with one of them is rejected", required=False, many=True),
-        InputSpec("history", "folders of earlier runs, to warn of publishers whose yield dropped since", required=False, many=True),
+        InputSpec(
+            "bad_words",
+            "files of words, one a line; an article with one of them is rejected",
+            required=False,
+            many=True,
+        ),
+        InputSpec(
+            "history",
+            "folders of earlier runs, to warn of publishers whose yield dropped since",
+            required=False,
+            many=True,
+        ),
     ),
     options=CleanOptions,
     run=run,

@@ -9,7 +9,10 @@ from typing import Final
 _UNSPACED: Final = (
     (re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"), 1.7),
     (re.compile("[\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9d]"), 2.0),  # kana
-    (re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]"), 4.0),  # Thai, Lao, Burmese, Khmer: vowels and tones count as characters
+    (
+        re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]"),
+        4.0,
+    ),  # Thai, Lao, Burmese, Khmer: vowels and tones count as characters
 )
 _TIBETAN_SYLLABLE: Final = re.compile("[\u0f40-\u0fbc]+")
 _SYLLABLES_PER_WORD: Final = 2
@@ -39,7 +42,9 @@ def count_words(text: str) -> int:
     syllables = len(_TIBETAN_SYLLABLE.findall(text))
     unspaced = sum(len(pattern.findall(text)) / characters for pattern, characters in _UNSPACED)
     spaced = _ANY_UNSPACED.sub(" ", text)
-    return sum(any(map(str.isalnum, word)) for word in spaced.split()) + int(unspaced) + syllables // _SYLLABLES_PER_WORD
+    return (
+        sum(any(map(str.isalnum, word)) for word in spaced.split()) + int(unspaced) + syllables // _SYLLABLES_PER_WORD
+    )
 
 
 def count_sentences(text: str, most: int | None = None) -> int:

@@ -2,8 +2,8 @@
 
 import datetime
 
+from ...formats.records import Article
 from ..extract.dates import day_in_url
-from ..records import Article
 from .options import CleanOptions
 
 # A page fetched in one time zone may be dated tomorrow in another.

@@ -17,9 +17,9 @@ import numpy.typing as npt
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from .. import files
+from ...formats import files
+from ...formats.records import Article, Rejection
 from ..arrays import Array, read_array
-from ..records import Article, Rejection
 from .options import CleanOptions
 
 _SHINGLE_WORDS = 5
@@ -40,7 +40,10 @@ _KEY: Final = [name for name, _ in _MEMBER]
 MEMBER: Final = np.dtype(_MEMBER)
 ENTRY: Final = np.dtype([("reason", "u1"), ("band", "<u2"), ("digest", "<u8"), *_MEMBER])
 EDGE: Final = np.dtype([("one", MEMBER), ("two", MEMBER), ("reason", "u1")])
-SKETCH_BOUNDS, SKETCH_VALUES = "bounds.npy", "u4"  # extensions of a shard's sketches: values end to end, and where each row's start
+SKETCH_BOUNDS, SKETCH_VALUES = (
+    "bounds.npy",
+    "u4",
+)  # extensions of a shard's sketches: values end to end, and where each row's start
 DECISION: Final = np.dtype([("shard", "<u4"), ("row", "<u4"), ("reason", "u1"), ("cluster", "<u8")])
 
 
@@ -176,13 +179,18 @@ def _similarities(one: Array, two: Array, sketches: Sequence[str]) -> npt.NDArra
     found = np.zeros(len(one))
     for start in range(0, len(one), _PAIRS_AT_ONCE):
         part = slice(start, start + _PAIRS_AT_ONCE)
-        places = [list(zip(members["shard"].tolist(), members["row"].tolist(), strict=True)) for members in (one[part], two[part])]
+        places = [
+            list(zip(members["shard"].tolist(), members["row"].tolist(), strict=True))
+            for members in (one[part], two[part])
+        ]
         read = _read_sketches(sorted({place for side in places for place in side}), sketches)
         found[part] = [similarity(read[left], read[right]) for left, right in zip(*places, strict=True)]
     return found
 
 
-def _read_sketches(places: Sequence[tuple[int, int]], sketches: Sequence[str]) -> dict[tuple[int, int], npt.NDArray[np.uint32]]:
+def _read_sketches(
+    places: Sequence[tuple[int, int]], sketches: Sequence[str]
+) -> dict[tuple[int, int], npt.NDArray[np.uint32]]:
     """The sketches of some (shard, row), sorted. They are read, not mapped: mapped pages would count as memory of this process."""
     found = {}
     for shard, members in itertools.groupby(places, lambda place: place[0]):

@@ -5,7 +5,7 @@ from functools import cache
 from importlib import resources
 from typing import Any, Final
 
-from ..records import Article
+from ...formats.records import Article
 from .options import CleanOptions
 
 _CANDIDATES: Final = 5
@@ -15,7 +15,17 @@ _IDENTIFIED_CHARACTERS: Final = 1_500  # are enough to know a language
 
 # fastText tells 176 languages apart, dialects and constructed ones among them. These 101 count; a few of the others are written much like one of
 # them, and count as that.
-_SAME: Final = {"arz": "ar", "azb": "az", "bs": "hr", "ckb": "ku", "nn": "no", "pnb": "pa", "sh": "hr", "wuu": "zh", "yue": "zh"}
+_SAME: Final = {
+    "arz": "ar",
+    "azb": "az",
+    "bs": "hr",
+    "ckb": "ku",
+    "nn": "no",
+    "pnb": "pa",
+    "sh": "hr",
+    "wuu": "zh",
+    "yue": "zh",
+}
 _CODES: Final = (
     "af am ar as az ba be bg bn bo br ca ce cs cv cy da de dv el en eo es et eu fa fi fr fy ga gd gl gu he hi hr hu hy id is it ja jv ka kk "
     "km kn ko ku ky la lb lo lt lv mg mk ml mn mr ms mt my ne nl no or pa pl ps pt rm ro ru sa sc sd si sk sl so sq sr sv sw ta te tg th tk tl "

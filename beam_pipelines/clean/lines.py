@@ -7,7 +7,7 @@ import collections
 from collections.abc import Callable
 from typing import Final
 
-from ..records import Rejection
+from ...formats.records import Rejection
 from .counting import count_words, ends_sentence
 from .options import CleanOptions
 
@@ -17,8 +17,23 @@ _NOTICE_CHARACTERS: Final = 300  # longer paragraphs that name cookies or polici
 # Phrases in lower case. Plain ones: a pattern of them all takes ten times as long, and this is run on every line.
 _JAVASCRIPT: Final = ("javascript", "java script")
 _COOKIES: Final = (
-    *("cookie policy", "uses cookies", "use of cookies", "use cookies", "our cookies", "accept cookies", "accept all cookies"),
-    *("verwendet cookies", "verwenden cookies", "utiliza cookies", "utilizamos cookies", "utilise des cookies", "utilise les cookies"),
+    *(
+        "cookie policy",
+        "uses cookies",
+        "use of cookies",
+        "use cookies",
+        "our cookies",
+        "accept cookies",
+        "accept all cookies",
+    ),
+    *(
+        "verwendet cookies",
+        "verwenden cookies",
+        "utiliza cookies",
+        "utilizamos cookies",
+        "utilise des cookies",
+        "utilise les cookies",
+    ),
     *(
         "utilizza cookie",
         "utilizza i cookie",
@@ -29,10 +44,33 @@ _COOKIES: Final = (
     ),
 )
 _POLICIES: Final = (
-    *("terms of use", "terms of service", "privacy policy", "privacy notice", "sign up for our newsletter", "all rights reserved"),
-    *("datenschutzerklärung", "nutzungsbedingungen", "alle rechte vorbehalten", "privacybeleid", "alle rechten voorbehouden"),
-    *("política de privacidad", "términos y condiciones", "todos los derechos reservados", "todos os direitos reservados"),
-    *("politique de confidentialité", "conditions d'utilisation", "conditions d\u2019utilisation", "tous droits réservés"),
+    *(
+        "terms of use",
+        "terms of service",
+        "privacy policy",
+        "privacy notice",
+        "sign up for our newsletter",
+        "all rights reserved",
+    ),
+    *(
+        "datenschutzerklärung",
+        "nutzungsbedingungen",
+        "alle rechte vorbehalten",
+        "privacybeleid",
+        "alle rechten voorbehouden",
+    ),
+    *(
+        "política de privacidad",
+        "términos y condiciones",
+        "todos los derechos reservados",
+        "todos os direitos reservados",
+    ),
+    *(
+        "politique de confidentialité",
+        "conditions d'utilisation",
+        "conditions d\u2019utilisation",
+        "tous droits réservés",
+    ),
     *("politica sulla privacy", "tutti i diritti riservati"),
     *("политика конфиденциальности", "политики конфиденциальности", "все права защищены"),
 )

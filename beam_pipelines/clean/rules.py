@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from ...tasks.errors import InputError
-from .. import files
-from ..records import Article, Rejection
+from ...errors import InputError
+from ...formats import files
+from ...formats.records import Article, Rejection
 from . import dates
 from .counting import count_sentences, count_words
 from .languages import detect_language, script_share, text_of
@@ -72,7 +72,11 @@ def repeated_lines(article: Article, options: CleanOptions) -> str | None:
 def repeated_spans(article: Article, options: CleanOptions) -> str | None:
     """Says the same three sentences again, however its lines are broken."""
     share = repeated_span_share(article.body)
-    return f"{share:.2f} of the text in repeated spans of {_SPAN_SENTENCES} sentences" if share > options.max_repeated_span_share else None
+    return (
+        f"{share:.2f} of the text in repeated spans of {_SPAN_SENTENCES} sentences"
+        if share > options.max_repeated_span_share
+        else None
+    )
 
 
 def without_author(article: Article, options: CleanOptions) -> str | None:
@@ -82,7 +86,11 @@ def without_author(article: Article, options: CleanOptions) -> str | None:
 
 def unknown_language(article: Article, options: CleanOptions) -> str | None:
     """No language is likely enough."""
-    return f"none of {options.min_language_probability} or more" if options.require_language and not article.language else None
+    return (
+        f"none of {options.min_language_probability} or more"
+        if options.require_language and not article.language
+        else None
+    )
 
 
 def wrong_script(article: Article, options: CleanOptions) -> str | None:
@@ -170,7 +178,10 @@ def read_bad_words(paths: Sequence[str]) -> re.Pattern[str] | None:
                 found = {line.strip() for line in source.read().decode("utf-8").splitlines()} - {""}
             except UnicodeDecodeError as error:
                 raise InputError(
-                    f"no UTF-8: {error}", path=path, field="--bad_words", remedy="write the list as UTF-8, one word a line"
+                    f"no UTF-8: {error}",
+                    path=path,
+                    field="--bad_words",
+                    remedy="write the list as UTF-8, one word a line",
                 ) from error
         if not found:
             raise InputError("holds no words", path=path, field="--bad_words", remedy="write one word a line")

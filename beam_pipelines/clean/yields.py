@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from ...tasks.errors import InputError
-from .. import files
-from ..records import Rejection
+from ...errors import InputError
+from ...formats import files
+from ...formats.records import Rejection
 
 TABLE: Final = "yields.tsv"
 DUPLICATES: Final = (Rejection.DUPLICATE_URL, Rejection.DUPLICATE_BODY, Rejection.NEAR_DUPLICATE)
@@ -100,7 +100,10 @@ def add_up(parts: Iterable[Iterable[tuple[str, str, int]]]) -> list[PublisherYie
             name = " ".join(publisher.split())  # a tab would break the table
             rejected[name].update({reason: count} if reason != _KEPT else {})
             kept[name] += count if reason == _KEPT else 0
-    rows = [PublisherYield(name, kept[name] + reasons.total(), kept[name], dict(reasons)) for name, reasons in rejected.items()]
+    rows = [
+        PublisherYield(name, kept[name] + reasons.total(), kept[name], dict(reasons))
+        for name, reasons in rejected.items()
+    ]
     return sorted(rows, key=lambda row: (-row.read, row.publisher))
 
 
@@ -108,7 +111,9 @@ def write_yields(path: str, rows: Sequence[PublisherYield]) -> None:
     """Writes the table as TSV: publisher, in, kept, duplicates, yield, and all reasons with their counts, the most frequent first."""
     lines = ["\t".join(_COLUMNS)]
     for row in rows:
-        reasons = " ".join(f"{name}:{count}" for name, count in sorted(row.rejected.items(), key=lambda item: (-item[1], item[0])))
+        reasons = " ".join(
+            f"{name}:{count}" for name, count in sorted(row.rejected.items(), key=lambda item: (-item[1], item[0]))
+        )
         lines.append(f"{row.publisher}\t{row.read}\t{row.kept}\t{row.duplicates}\t{row.rate:.4f}\t{reasons}")
     with files.open_write(path) as sink:
         sink.write("".join(f"{line}\n" for line in lines).encode())
@@ -122,17 +127,25 @@ def read_yields(folder: str) -> list[PublisherYield]:
     """
     path = f"{folder.rstrip('/')}/{TABLE}"
     if not files.exists(path):
-        raise InputError(f"holds no {TABLE}", path=folder, remedy="give the folder of a `newsembed clean` run of this version")
+        raise InputError(
+            f"holds no {TABLE}", path=folder, remedy="give the folder of a `newsembed clean` run of this version"
+        )
     with files.open_read(path) as source:
         heading, *lines = source.read().decode("utf-8").rstrip("\n").split("\n")
     if tuple(heading.split("\t")) != _COLUMNS:
-        raise InputError(f"got the columns {heading.split(chr(9))}, expected {list(_COLUMNS)}", path=path, remedy="do not edit the table")
+        raise InputError(
+            f"got the columns {heading.split(chr(9))}, expected {list(_COLUMNS)}",
+            path=path,
+            remedy="do not edit the table",
+        )
     rows = []
     for number, line in enumerate(lines, start=2):
         try:
             publisher, read, kept, _, _, reasons = line.split("\t")
             counts = (pair.rpartition(":") for pair in reasons.split())
-            rows.append(PublisherYield(publisher, int(read), int(kept), {name: int(count) for name, _, count in counts}))
+            rows.append(
+                PublisherYield(publisher, int(read), int(kept), {name: int(count) for name, _, count in counts})
+            )
         except ValueError as error:
             raise InputError(f"line {number}: {error}", path=path, remedy="do not edit the table") from error
     return rows
@@ -146,7 +159,9 @@ def pool(tables: Iterable[Sequence[PublisherYield]]) -> dict[str, PublisherYield
             there = pooled.get(row.publisher, PublisherYield(row.publisher, 0, 0, {}))
             rejected = collections.Counter(there.rejected)
             rejected.update(row.rejected)
-            pooled[row.publisher] = PublisherYield(row.publisher, there.read + row.read, there.kept + row.kept, dict(rejected))
+            pooled[row.publisher] = PublisherYield(
+                row.publisher, there.read + row.read, there.kept + row.kept, dict(rejected)
+            )
     return pooled
 
 
@@ -170,18 +185,31 @@ def find_alarms(
     """
     from scipy.stats import false_discovery_control, hypergeom
 
-    known = [(row, history[row.publisher]) for row in now if row.judged and row.publisher in history and history[row.publisher].judged]
+    known = [
+        (row, history[row.publisher])
+        for row in now
+        if row.judged and row.publisher in history and history[row.publisher].judged
+    ]
     alarms = []
     if known:
         kept, judged, kept_before, judged_before = np.array(
             [(row.kept, row.judged, before.kept, before.judged) for row, before in known], np.int64
         ).T
         p_values = hypergeom.cdf(kept, judged + judged_before, kept + kept_before, judged).clip(0, 1)
-        for (row, before), p_value, adjusted in zip(known, p_values.tolist(), false_discovery_control(p_values).tolist(), strict=True):
+        for (row, before), p_value, adjusted in zip(
+            known, p_values.tolist(), false_discovery_control(p_values).tolist(), strict=True
+        ):
             if adjusted <= false_discovery_rate and before.rate - row.rate >= least_drop:
                 alarms.append(
                     YieldAlarm(
-                        row.publisher, "dropped", before.rate, row.rate, before.judged, row.judged, p_value, _grown_reason(row, before)
+                        row.publisher,
+                        "dropped",
+                        before.rate,
+                        row.rate,
+                        before.judged,
+                        row.judged,
+                        p_value,
+                        _grown_reason(row, before),
                     )
                 )
     here = {row.publisher for row in now}
@@ -198,7 +226,11 @@ def find_alarms(
 
 def _grown_reason(now: PublisherYield, before: PublisherYield) -> str:
     rules = sorted(set(now.rejected) - set(DUPLICATES))
-    return max(rules, key=lambda name: now.rejected[name] / now.judged - before.rejected.get(name, 0) / before.judged, default="")
+    return max(
+        rules,
+        key=lambda name: now.rejected[name] / now.judged - before.rejected.get(name, 0) / before.judged,
+        default="",
+    )
 
 
 def alarm_to_json(alarm: YieldAlarm) -> dict[str, Any]:

@@ -7,7 +7,15 @@ _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 # Python calls these global, or did in some releases; none of them is a news site. 168.63.129.16 answers for Azure's host inside its machines.
 _REFUSED = tuple(
     ipaddress.ip_network(network)
-    for network in ("168.63.129.16/32", "192.0.0.0/24", "192.88.99.0/24", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")
+    for network in (
+        "168.63.129.16/32",
+        "192.0.0.0/24",
+        "192.88.99.0/24",
+        "2001::/23",
+        "2001:db8::/32",
+        "2002::/16",
+        "3fff::/20",
+    )
 )
 
 

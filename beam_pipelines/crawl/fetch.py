@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 from urllib.parse import SplitResult, quote, urljoin, urlsplit
 
-from ..records import Failure, Rejection
+from ...formats.records import Failure, Rejection
 from .addresses import is_public
 from .coding import ACCEPTED, BrokenCodingError, TooLargeError, decode
 from .options import CrawlOptions
@@ -68,7 +68,13 @@ class FetchError(Exception):
     """
 
     def __init__(
-        self, reason: Rejection | Failure, detail: str, *, retry: bool = False, status: int = 0, retry_after: float | None = None
+        self,
+        reason: Rejection | Failure,
+        detail: str,
+        *,
+        retry: bool = False,
+        status: int = 0,
+        retry_after: float | None = None,
     ) -> None:
         super().__init__(f"{reason.value}: {detail}")
         self.reason = reason
@@ -137,14 +143,18 @@ class Fetcher:
                 raise
             except TimeoutError as error:
                 self._drop(parts)
-                raise FetchError(Failure.TIMEOUT, f"no whole answer within {self._options.timeout_seconds} s", retry=True) from error
+                raise FetchError(
+                    Failure.TIMEOUT, f"no whole answer within {self._options.timeout_seconds} s", retry=True
+                ) from error
             except TooLargeError as error:
                 self._drop(parts)
                 raise FetchError(Failure.TOO_LARGE, f"more than {max_bytes} bytes") from error
             except (OSError, http.client.HTTPException, BrokenCodingError, ValueError) as error:
                 reused = self._drop(parts)
                 if attempt == 2 or not reused:
-                    raise FetchError(Failure.FETCH_ERROR, f"{type(error).__name__}: {error}", retry=_may_pass(error)) from error
+                    raise FetchError(
+                        Failure.FETCH_ERROR, f"{type(error).__name__}: {error}", retry=_may_pass(error)
+                    ) from error
         raise AssertionError("unreachable")
 
     def _drop(self, parts: SplitResult) -> bool:
@@ -176,7 +186,15 @@ class Fetcher:
         sent = "\r\n".join([f"GET {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), "", ""])
         # Folded and padded header lines are brought on one line: elsewhere they would break the record they are written in.
         received = tuple((name, " ".join(value.split())) for name, value in response.getheaders())
-        fetched = Fetched(parts.geturl(), response.status, response.reason, received, body, sent.encode("ascii", "replace"), bounded.peer)
+        fetched = Fetched(
+            parts.geturl(),
+            response.status,
+            response.reason,
+            received,
+            body,
+            sent.encode("ascii", "replace"),
+            bounded.peer,
+        )
         return dataclasses.replace(fetched, body=decode(body, fetched.header("content-encoding"), max_bytes))
 
     def _connect(self, parts: SplitResult, deadline: float) -> http.client.HTTPConnection:
@@ -226,7 +244,13 @@ def _kept(fetched: Fetched, types: tuple[str, ...], *, conditional: bool) -> Fet
     if fetched.status != 200:
         retry = fetched.status == 429 or (fetched.status >= 500 and fetched.status not in _NO_RETRY)
         wait = retry_after(fetched.header("retry-after"), fetched.date) if retry else None
-        raise FetchError(Failure.HTTP_ERROR, f"{fetched.status} {fetched.reason}", retry=retry, status=fetched.status, retry_after=wait)
+        raise FetchError(
+            Failure.HTTP_ERROR,
+            f"{fetched.status} {fetched.reason}",
+            retry=retry,
+            status=fetched.status,
+            retry_after=wait,
+        )
     if types and fetched.content_type and not any(kind in fetched.content_type for kind in types):
         raise FetchError(Rejection.UNSUPPORTED_CONTENT_TYPE, fetched.content_type)
     return fetched

@@ -10,10 +10,10 @@ from urllib.parse import quote
 import apache_beam as beam
 
 from ... import __version__
-from .. import files, parquet
+from ...formats import files, parquet
+from ...formats.records import Rejection, make_doc_id
 from ..extract.urls import canonical_url
 from ..jobs import InputSpec, Job, JobRun, Parts
-from ..records import Rejection, make_doc_id
 from ..shards import GroupByShard, ProcessShards, Shard, shard_of
 from .options import CrawlOptions, Scope
 from .politeness import gate_of
@@ -83,11 +83,15 @@ def _crawl_listed(job: JobRun, name: str, sources: Sequence[str], shard_count: i
     listed = sum(job.counts_of(source).tallies.get(f"listed_{name}", 0) for source in sources)
     counts = job.counts_of(name)
     if counts.read + counts.tallies.get("listed_again", 0) != listed:
-        raise RuntimeError(f"crawl: {listed} URLs were listed for {name}, {counts.read} of them were read: {counts.to_json()}")
+        raise RuntimeError(
+            f"crawl: {listed} URLs were listed for {name}, {counts.read} of them were read: {counts.to_json()}"
+        )
 
 
 def _listed_paths(workspace: str, phase: str, shard_count: int) -> list[str]:
-    return [f"{workspace}/_listed/{phase}/part-{index:05d}-of-{shard_count:05d}.parquet" for index in range(shard_count)]
+    return [
+        f"{workspace}/_listed/{phase}/part-{index:05d}-of-{shard_count:05d}.parquet" for index in range(shard_count)
+    ]
 
 
 def _listed_for(path: str, phase: str, shard_count: int) -> Iterator[tuple[int, tuple[str, str, int]]]:
@@ -144,12 +148,16 @@ def _crawl_site(workspace: str, site: Site, options: CrawlOptions, phase: str) -
     if done is not None:
         return done
     known = read_state(_state_path(options, phase, name)) if options.state else {}
-    crawler = SiteCrawler(list(starts), options, gate_of(options.max_concurrent_requests), known, _already(workspace, phase, name))
+    crawler = SiteCrawler(
+        list(starts), options, gate_of(options.max_concurrent_requests), known, _already(workspace, phase, name)
+    )
     path = f"{workspace}/warc/{_file_name(phase, name)}.warc.gz"
     temporary = f"{path}.{uuid.uuid4().hex}.tmp"  # of this attempt alone
     outcomes = []
     with files.open_write(temporary) as sink:
-        writer = WarcWriter(sink, f"newsembed/{__version__}", {"robots": "obey", "http-header-user-agent": options.user_agent})
+        writer = WarcWriter(
+            sink, f"newsembed/{__version__}", {"robots": "obey", "http-header-user-agent": options.user_agent}
+        )
         for outcome, fetched in crawler.walk():
             outcomes.append(outcome)
             if fetched is not None:

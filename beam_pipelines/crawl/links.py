@@ -75,7 +75,9 @@ def _of_page(fetched: Fetched) -> Leads:
         )
     ]
     images = tree.xpath('//meta[@property="og:image" or @name="twitter:image"]/@content')
-    return Leads("page", tuple(Entry(link, None) for link in links if link), _joined(base, str(images[0])) if images else "")
+    return Leads(
+        "page", tuple(Entry(link, None) for link in links if link), _joined(base, str(images[0])) if images else ""
+    )
 
 
 def _tree(body: bytes) -> Any:

@@ -4,7 +4,7 @@ import dataclasses
 import datetime
 import enum
 
-from ...tasks.errors import InputError
+from ...errors import InputError
 
 
 class Scope(enum.StrEnum):
@@ -27,9 +27,12 @@ class CrawlOptions:
     """How far, how fast and as whom."""
 
     max_pages_per_site: int = dataclasses.field(
-        default=1000, metadata={"help": "pages and feeds fetched from one registered domain; images and sitemaps come on top"}
+        default=1000,
+        metadata={"help": "pages and feeds fetched from one registered domain; images and sitemaps come on top"},
     )
-    max_depth: int = dataclasses.field(default=2, metadata={"help": "links followed from a seed: 1 fetches what the seeds list"})
+    max_depth: int = dataclasses.field(
+        default=2, metadata={"help": "links followed from a seed: 1 fetches what the seeds list"}
+    )
     scope: Scope = dataclasses.field(
         default=Scope.SITE,
         metadata={
@@ -43,16 +46,21 @@ class CrawlOptions:
             "help": "auto reads the sitemaps that robots.txt names, with their indexes: the way into an archive; those given as seeds are always read"
         },
     )
-    max_sitemaps_per_site: int = dataclasses.field(default=1000, metadata={"help": "sitemaps and sitemap indexes fetched from one site"})
+    max_sitemaps_per_site: int = dataclasses.field(
+        default=1000, metadata={"help": "sitemaps and sitemap indexes fetched from one site"}
+    )
     since: datetime.date | None = dataclasses.field(
         default=None,
         metadata={
             "help": "follow no entry of a sitemap or feed that is older, by its publication date, lastmod or the day in its URL; undated ones stay"
         },
     )
-    until: datetime.date | None = dataclasses.field(default=None, metadata={"help": "the same, for entries that are newer"})
+    until: datetime.date | None = dataclasses.field(
+        default=None, metadata={"help": "the same, for entries that are newer"}
+    )
     fetch_images: bool = dataclasses.field(
-        default=True, metadata={"help": "fetch the thumbnail (og:image) of each page, each image once in the whole crawl"}
+        default=True,
+        metadata={"help": "fetch the thumbnail (og:image) of each page, each image once in the whole crawl"},
     )
     state: str = dataclasses.field(
         default="",
@@ -62,12 +70,16 @@ class CrawlOptions:
             "lasting_folder": True,
         },
     )
-    user_agent: str = dataclasses.field(default="newsembed/0.1", metadata={"help": "name sent to servers and looked up in robots.txt"})
+    user_agent: str = dataclasses.field(
+        default="newsembed/0.1", metadata={"help": "name sent to servers and looked up in robots.txt"}
+    )
     delay_seconds: float = dataclasses.field(
-        default=1.0, metadata={"help": "pause between requests to one host; a longer crawl-delay of robots.txt is obeyed"}
+        default=1.0,
+        metadata={"help": "pause between requests to one host; a longer crawl-delay of robots.txt is obeyed"},
     )
     concurrent_sites: int = dataclasses.field(
-        default=16, metadata={"help": "sites that one worker crawls at a time; requests to one site are never concurrent"}
+        default=16,
+        metadata={"help": "sites that one worker crawls at a time; requests to one site are never concurrent"},
     )
     max_concurrent_requests: int = dataclasses.field(
         default=16,
@@ -78,21 +90,31 @@ class CrawlOptions:
     )
     max_attempts: int = dataclasses.field(
         default=3,
-        metadata={"help": "requests for one URL before it fails: broken connections, timeouts, 429 and 5xx are tried again, 4xx never"},
+        metadata={
+            "help": "requests for one URL before it fails: broken connections, timeouts, 429 and 5xx are tried again, 4xx never"
+        },
     )
     backoff_seconds: float = dataclasses.field(
         default=2.0, metadata={"help": "pause before the second attempt; doubles each time, with jitter"}
     )
     max_wait_seconds: float = dataclasses.field(
         default=120.0,
-        metadata={"help": "longest pause before an attempt; a host whose Retry-After asks for more is left alone for this crawl"},
+        metadata={
+            "help": "longest pause before an attempt; a host whose Retry-After asks for more is left alone for this crawl"
+        },
     )
-    timeout_seconds: float = dataclasses.field(default=20.0, metadata={"help": "bound on one request, from connecting to the last byte"})
+    timeout_seconds: float = dataclasses.field(
+        default=20.0, metadata={"help": "bound on one request, from connecting to the last byte"}
+    )
     max_bytes: int = dataclasses.field(
         default=10_000_000, metadata={"help": "bound on one response, as sent and decompressed (sitemaps: 50 MiB)"}
     )
-    max_redirects: int = dataclasses.field(default=5, metadata={"help": "hops of one request; each hop's address is vetted"})
-    allow_private_addresses: bool = dataclasses.field(default=False, metadata={"help": "allow loopback, private and link-local addresses"})
+    max_redirects: int = dataclasses.field(
+        default=5, metadata={"help": "hops of one request; each hop's address is vetted"}
+    )
+    allow_private_addresses: bool = dataclasses.field(
+        default=False, metadata={"help": "allow loopback, private and link-local addresses"}
+    )
     resolve: tuple[str, ...] = dataclasses.field(
         default=(), metadata={"help": "HOST=ADDRESS:PORT instead of DNS, *.domain for all hosts of one"}
     )
@@ -109,19 +131,33 @@ class CrawlOptions:
         )
         for name in positive:
             if not getattr(self, name) > 0:
-                raise InputError(f"got {getattr(self, name)}, expected more than 0", field=f"--{name}", remedy="see --help for the default")
+                raise InputError(
+                    f"got {getattr(self, name)}, expected more than 0",
+                    field=f"--{name}",
+                    remedy="see --help for the default",
+                )
         for name in ("max_depth", "delay_seconds", "max_redirects", "backoff_seconds", "max_wait_seconds"):
             if not getattr(self, name) >= 0:
-                raise InputError(f"got {getattr(self, name)}, expected 0 or more", field=f"--{name}", remedy="see --help for the default")
+                raise InputError(
+                    f"got {getattr(self, name)}, expected 0 or more",
+                    field=f"--{name}",
+                    remedy="see --help for the default",
+                )
         if self.since and self.until and self.since > self.until:
-            raise InputError(f"got {self.since}, which is after --until={self.until}", field="--since", remedy="exchange the two")
+            raise InputError(
+                f"got {self.since}, which is after --until={self.until}", field="--since", remedy="exchange the two"
+            )
         if not self.user_agent.isascii() or not self.user_agent.isprintable() or not self.user_agent.strip():
             raise InputError(
-                f"got {self.user_agent!r}, expected printable ASCII", field="--user_agent", remedy="write name/version (contact)"
+                f"got {self.user_agent!r}, expected printable ASCII",
+                field="--user_agent",
+                remedy="write name/version (contact)",
             )
         for entry in self.resolve:
             _, equals, address = entry.partition("=")
             if not equals or not address.rpartition(":")[2].isdigit():
                 raise InputError(
-                    f"got {entry!r}", field="--resolve", remedy="write HOST=ADDRESS:PORT, for example *.example=127.0.0.1:8000"
+                    f"got {entry!r}",
+                    field="--resolve",
+                    remedy="write HOST=ADDRESS:PORT, for example *.example=127.0.0.1:8000",
                 )

@@ -2,7 +2,7 @@
 
 import collections
 
-from ..records import Failure
+from ...formats.records import Failure
 from .fetch import FetchError
 from .options import CrawlOptions
 from .politeness import backoff

@@ -4,8 +4,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from .. import files
-from ..records import Failure, Rejection
+from ...formats import files
+from ...formats.records import Failure, Rejection
 from .site import Outcome, Visit
 
 

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from protego import Protego
 
-from ..records import Failure, Rejection
+from ...formats.records import Failure, Rejection
 from .fetch import Fetched, FetchError
 
 _MAX_BYTES = 512 << 10  # the RFC asks for 500 KiB at least

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from ...tasks.errors import InputError
-from .. import files
+from ...errors import InputError
+from ...formats import files
 from ..extract.urls import canonical_url, registered_domain
 
 
@@ -18,7 +18,9 @@ def read_seeds(path: str) -> list[str]:
     try:
         lines = raw.decode("utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
-        raise InputError(f"no UTF-8 text: {error}", path=path, field="--seeds", remedy="write one URL a line") from error
+        raise InputError(
+            f"no UTF-8 text: {error}", path=path, field="--seeds", remedy="write one URL a line"
+        ) from error
     seeds = []
     for number, line in enumerate(lines, 1):
         text = line.strip()
@@ -32,7 +34,10 @@ def read_seeds(path: str) -> list[str]:
             seeds.append(text)
     if not seeds:
         raise InputError(
-            "holds no URL", path=path, field="--seeds", remedy="write feeds, sitemaps, section pages or articles, one URL a line"
+            "holds no URL",
+            path=path,
+            field="--seeds",
+            remedy="write feeds, sitemaps, section pages or articles, one URL a line",
         )
     return seeds
 

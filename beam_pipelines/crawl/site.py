@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from urllib.parse import urldefrag, urlsplit
 
+from ...formats.records import Failure, Rejection
 from ..extract.urls import canonical_url
-from ..records import Failure, Rejection
 from . import sitemaps
 from .fetch import IMAGE_TYPES, PAGE_TYPES, SITEMAP_TYPES, Fetched, Fetcher, FetchError
 from .links import Leads, leads_of
@@ -112,7 +112,9 @@ class SiteCrawler:
         self._landed: set[str] = set()
         for start in starts:
             is_sitemap = start.kind == "page" and start.depth == 0 and looks_like_sitemap(start.url)
-            if not self._schedule(dataclasses.replace(start, kind="sitemap") if is_sitemap else start, canonical_url(start.url)):
+            if not self._schedule(
+                dataclasses.replace(start, kind="sitemap") if is_sitemap else start, canonical_url(start.url)
+            ):
                 self.tallies["listed_again"] += 1
 
     def walk(self) -> Iterator[tuple[Outcome, Fetched | None]]:
@@ -141,7 +143,9 @@ class SiteCrawler:
         return queue.popleft() if queue else None
 
     def _over_limit(self, visit: Visit) -> str:
-        limit = {"page": self._options.max_pages_per_site, "sitemap": self._options.max_sitemaps_per_site}.get(visit.kind)
+        limit = {"page": self._options.max_pages_per_site, "sitemap": self._options.max_sitemaps_per_site}.get(
+            visit.kind
+        )
         if limit is None or visit.attempt > 1:
             return ""
         if self._begun[visit.kind] >= limit:
@@ -213,7 +217,9 @@ class SiteCrawler:
             raise FetchError(Rejection.OUT_OF_SCOPE, f"redirected to {url}")
         rules = self._robots.of(url)
         if not rules.allow(url):
-            raise FetchError(Rejection.ROBOTS_DISALLOWED, "robots.txt" if url == visit.url else f"robots.txt, redirected to {url}")
+            raise FetchError(
+                Rejection.ROBOTS_DISALLOWED, "robots.txt" if url == visit.url else f"robots.txt, redirected to {url}"
+            )
         self._patience.check_delay(rules.crawl_delay)
         with self._gate.request(host_of(url), max(self._options.delay_seconds, rules.crawl_delay)):
             yield
@@ -221,7 +227,9 @@ class SiteCrawler:
     def _fetch_robots(self, url: str) -> Fetched:
         for attempt in itertools.count(1):
             try:
-                return self._fetcher.fetch(url, lambda hop: self._gate.request(host_of(hop), self._options.delay_seconds), types=())
+                return self._fetcher.fetch(
+                    url, lambda hop: self._gate.request(host_of(hop), self._options.delay_seconds), types=()
+                )
             except FetchError as error:
                 wait = self._patience.wait_before(error, host_of(url), attempt)
                 if wait is None:
@@ -237,7 +245,10 @@ class SiteCrawler:
             return False
         if error.status in (429, 503):
             self._gate.pause(host, wait)  # the server is busy, not the page
-        heapq.heappush(self._later, (time.monotonic() + wait, next(self._numbers), dataclasses.replace(visit, attempt=visit.attempt + 1)))
+        heapq.heappush(
+            self._later,
+            (time.monotonic() + wait, next(self._numbers), dataclasses.replace(visit, attempt=visit.attempt + 1)),
+        )
         return True
 
     def _name_sitemaps(self, visit: Visit) -> None:
@@ -262,7 +273,9 @@ class SiteCrawler:
         if leads.kind == "page":
             return leads.entries  # dates of links are unknown
         since, until = self._options.since, self._options.until
-        kept = tuple(entry for entry in leads.entries if sitemaps.within(entry, since, until, is_index=leads.kind == "index"))
+        kept = tuple(
+            entry for entry in leads.entries if sitemaps.within(entry, since, until, is_index=leads.kind == "index")
+        )
         self.tallies["entries_outside_dates"] += len(leads.entries) - len(kept)
         return kept
 

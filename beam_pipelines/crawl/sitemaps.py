@@ -74,13 +74,21 @@ def _text_sitemap(plain: bytes) -> Sitemap | None:
 
 def _xml_entries(plain: bytes, tag: str) -> Iterator[Entry]:
     parsed = etree.iterparse(
-        io.BytesIO(plain), events=("end",), recover=True, resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False
+        io.BytesIO(plain),
+        events=("end",),
+        recover=True,
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        huge_tree=False,
     )
     try:
         for _, node in parsed:
             if _name(node) == tag:
                 if url := _text(node, "loc"):
-                    yield Entry(url, parse_day(_text(node, "news", "publication_date")) or parse_day(_text(node, "lastmod")))
+                    yield Entry(
+                        url, parse_day(_text(node, "news", "publication_date")) or parse_day(_text(node, "lastmod"))
+                    )
                 node.clear(keep_tail=False)
                 while node.getprevious() is not None:  # what was read must not pile up under the root
                     del node.getparent()[0]

@@ -69,7 +69,9 @@ def seconds_left(deadline: float) -> float:
     return left
 
 
-def connect(address: tuple[str, int], tls_name: str | None, deadline: float, vet: Callable[[str], None]) -> BoundedSocket:
+def connect(
+    address: tuple[str, int], tls_name: str | None, deadline: float, vet: Callable[[str], None]
+) -> BoundedSocket:
     """Connects within a deadline and vets the address that was really connected to, so that no answer of a name server gets by.
 
     Args:

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from ...tasks.errors import InputError
-from .. import files
+from ...errors import InputError
+from ...formats import files
 from .fetch import Fetched
 from .sitemaps import Entry
 
@@ -49,7 +49,10 @@ class Known:
 def known_of(fetched: Fetched, kind: str = "page", links: tuple[Entry, ...] | None = None, image: str = "") -> Known:
     """What to remember of a response."""
     kept = links if links is not None and len(links) <= _MAX_LINKS else None
-    etag, modified = (value if value.isascii() and value.isprintable() else "" for value in map(fetched.header, ("etag", "last-modified")))
+    etag, modified = (
+        value if value.isascii() and value.isprintable() else ""
+        for value in map(fetched.header, ("etag", "last-modified"))
+    )
     return Known(etag, modified, digest_of(fetched), fetched.date.date(), kind, kept, image)
 
 
@@ -116,13 +119,19 @@ def publish_states(source: str, target: str) -> None:
 
 
 def _as_json(entry: Known, numbers: Mapping[str, int]) -> list[Any]:
-    links = None if entry.links is None else [[numbers[link.url], link.day.isoformat() if link.day else None] for link in entry.links]
+    links = (
+        None
+        if entry.links is None
+        else [[numbers[link.url], link.day.isoformat() if link.day else None] for link in entry.links]
+    )
     return [entry.etag, entry.modified, entry.digest, entry.asked.isoformat(), entry.kind, links, entry.image]
 
 
 def _from_json(value: list[Any], urls: list[str]) -> Known:
     etag, modified, digest, asked, kind, links, image = value
     entries = (
-        None if links is None else tuple(Entry(urls[number], datetime.date.fromisoformat(day) if day else None) for number, day in links)
+        None
+        if links is None
+        else tuple(Entry(urls[number], datetime.date.fromisoformat(day) if day else None) for number, day in links)
     )
     return Known(etag, modified, digest, datetime.date.fromisoformat(asked), kind, entries, image)

@@ -49,7 +49,12 @@ class WarcWriter:
         self._write("response", head.encode("utf-8", "replace") + fetched.body, headers, fetched.date, digest)
 
     def _write(
-        self, kind: str, content: bytes, headers: Mapping[str, str], date: datetime.datetime, payload_digest: bytes | None = None
+        self,
+        kind: str,
+        content: bytes,
+        headers: Mapping[str, str],
+        date: datetime.datetime,
+        payload_digest: bytes | None = None,
     ) -> str:
         """Writes one record and returns its id."""
         record = _record(kind, content)

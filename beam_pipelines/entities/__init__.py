@@ -10,10 +10,10 @@ import dataclasses
 import functools
 from typing import Any
 
-from ...tasks.errors import InputError
-from .. import parquet
+from ...errors import InputError
+from ...formats import parquet
+from ...formats.records import Article
 from ..jobs import InputSpec, Job, JobRun
-from ..records import Article
 from ..shards import Shard
 from . import counting, tables
 from .aliases import resolve_names
@@ -30,16 +30,23 @@ class EntitiesOptions:
     """Options of ``entities``."""
 
     min_documents: int = dataclasses.field(default=3, metadata={"help": "documents that must hold a name or word"})
-    max_entities: int = dataclasses.field(default=50_000, metadata={"help": "most entities to keep, the most frequent first"})
+    max_entities: int = dataclasses.field(
+        default=50_000, metadata={"help": "most entities to keep, the most frequent first"}
+    )
     max_words: int = dataclasses.field(default=50_000, metadata={"help": "most words to keep, the most frequent first"})
     max_noun_share: float = dataclasses.field(
-        default=0.02, metadata={"help": "share of a language's documents above which a single word is no name, where nouns are capitalised"}
+        default=0.02,
+        metadata={
+            "help": "share of a language's documents above which a single word is no name, where nouns are capitalised"
+        },
     )
     dimensions: int = dataclasses.field(default=64, metadata={"help": "dimensions learned from co-occurrence"})
     signature_dimensions: int = dataclasses.field(
         default=128, metadata={"help": "dimensions of the random signature that keeps identities apart"}
     )
-    identity: float = dataclasses.field(default=0.7, metadata={"help": "share of the signature in the cosine of two embeddings"})
+    identity: float = dataclasses.field(
+        default=0.7, metadata={"help": "share of the signature in the cosine of two embeddings"}
+    )
     lead_words: int = dataclasses.field(
         default=60, metadata={"help": "words of the body that count as its head, beside title and keywords"}
     )
@@ -47,11 +54,21 @@ class EntitiesOptions:
     def __post_init__(self) -> None:
         for name in ("min_documents", "max_entities", "max_words", "dimensions"):
             if getattr(self, name) < 1:
-                raise InputError(f"got {getattr(self, name)}, expected at least 1", field=f"--{name}", remedy="give a positive number")
+                raise InputError(
+                    f"got {getattr(self, name)}, expected at least 1",
+                    field=f"--{name}",
+                    remedy="give a positive number",
+                )
         if not 0 <= self.identity <= 1 or not 0 <= self.max_noun_share <= 1:
-            raise InputError("got a share outside [0, 1]", field="--identity, --max_noun_share", remedy="give a number from 0 to 1")
+            raise InputError(
+                "got a share outside [0, 1]", field="--identity, --max_noun_share", remedy="give a number from 0 to 1"
+            )
         if self.identity and self.signature_dimensions < 1:
-            raise InputError("got no dimensions for the identity", field="--signature_dimensions", remedy="give some, or set --identity=0")
+            raise InputError(
+                "got no dimensions for the identity",
+                field="--signature_dimensions",
+                remedy="give some, or set --identity=0",
+            )
 
 
 def run(job: JobRun) -> None:
@@ -128,8 +145,12 @@ def _resolve(options: EntitiesOptions, shard: Shard, _: Any) -> None:
     tables.write_aliases(f"{shard.workspace}/aliases.tsv", aliases)
     shard.tally("entities", len(entities))
     shard.tally("aliases", len(aliases))
-    tables.write_lines(f"{shard.workspace}/_entities.tsv", (f"{item.key}\t{item.documents}\t{item.name}" for item in entities))
-    frequencies = word_frequencies(counting.read_counts(f"{shard.workspace}/_words"), options.min_documents, options.max_words)
+    tables.write_lines(
+        f"{shard.workspace}/_entities.tsv", (f"{item.key}\t{item.documents}\t{item.name}" for item in entities)
+    )
+    frequencies = word_frequencies(
+        counting.read_counts(f"{shard.workspace}/_words"), options.min_documents, options.max_words
+    )
     shard.tally("words", len(frequencies))
     tables.write_lines(f"{shard.workspace}/_words.tsv", (f"{word}\t{frequency:.8g}" for word, frequency in frequencies))
 
@@ -142,7 +163,9 @@ def frequent_nouns(uses: dict[str, dict[str, WordUse]], max_share: float) -> set
     nouns: set[str] = set()
     for words in uses.values():
         documents = words[_DOCUMENTS].lower if _DOCUMENTS in words else 0
-        frequent = [use for word, use in words.items() if word and max(use.lower, use.capital) >= max(3, 0.01 * documents)]
+        frequent = [
+            use for word, use in words.items() if word and max(use.lower, use.capital) >= max(3, 0.01 * documents)
+        ]
         if frequent and sum(not use.common for use in frequent) > 0.3 * len(frequent):
             nouns |= {word for word, use in words.items() if word and use.capital > max_share * documents}
     return nouns
@@ -182,7 +205,9 @@ def _link(options: EntitiesOptions, shard: Shard, path: str) -> None:
 def _link_tables(workspace: str) -> tuple[Linker, dict[str, int]]:
     entities, words = (tables.read_keys(f"{workspace}/_{name}.tsv") for name in ("entities", "words"))
     rows = {fields[0]: row for row, fields in enumerate(entities)}
-    return Linker(tables.read_aliases(f"{workspace}/aliases.tsv"), rows), {fields[0]: row for row, fields in enumerate(words)}
+    return Linker(tables.read_aliases(f"{workspace}/aliases.tsv"), rows), {
+        fields[0]: row for row, fields in enumerate(words)
+    }
 
 
 def _embed(options: EntitiesOptions, shard: Shard, name: str) -> None:

@@ -42,10 +42,16 @@ def resolve_names(documents: Mapping[str, int], limit: int) -> tuple[list[Entity
     for name, head in heads.items():
         totals[head] = max(totals[head], documents[name])
     surnames = _full_names_by_surname(heads, totals)
-    owners = {word: owner for word in documents if " " not in word and (owner := _owner(documents[word], surnames.get(word, {})))}
+    owners = {
+        word: owner
+        for word in documents
+        if " " not in word and (owner := _owner(documents[word], surnames.get(word, {})))
+    }
     kept = sorted((name for name in totals if name not in owners), key=lambda name: (-totals[name], name))[:limit]
     entities = [Entity(_key(name), name, totals[name]) for name in kept]
-    return entities, sorted(_aliases(heads, owners, surnames, set(kept)), key=lambda item: (item.alias, -item.prior, item.entity))
+    return entities, sorted(
+        _aliases(heads, owners, surnames, set(kept)), key=lambda item: (item.alias, -item.prior, item.entity)
+    )
 
 
 def _aliases(

@@ -16,7 +16,9 @@ _CONTEXT_SMOOTHING = 0.75  # as in word2vec: rare contexts would otherwise domin
 Documents = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
 
 
-def embed_items(keys: Sequence[str], documents: Iterable[Documents], dimensions: int, signature_dimensions: int, identity: float) -> Floats:
+def embed_items(
+    keys: Sequence[str], documents: Iterable[Documents], dimensions: int, signature_dimensions: int, identity: float
+) -> Floats:
     """Embeds items by the documents they share.
 
     A mean of SVD vectors alone blurs events: all football reports point the same way. So each row is the unit SVD
@@ -62,7 +64,9 @@ def ppmi_svd(items: int, documents: Iterable[Documents], dimensions: int, most_c
         lengths.append(part_lengths.astype(np.int64))
     columns, starts = np.concatenate(numbers), np.cumsum(np.concatenate(lengths))
     del numbers
-    matrix = scipy.sparse.csr_matrix((np.ones(len(columns), np.float32), columns, starts), shape=(len(starts) - 1, items))
+    matrix = scipy.sparse.csr_matrix(
+        (np.ones(len(columns), np.float32), columns, starts), shape=(len(starts) - 1, items)
+    )
     matrix.sum_duplicates()
     matrix.data[:] = 1
     frequency = np.asarray(matrix.sum(axis=0)).ravel()
@@ -90,7 +94,10 @@ def _positive_pmi(matrix: Any, contexts: np.ndarray[Any, Any]) -> Any:
     others = np.asarray(matrix.sum(axis=1), np.float64).ravel() - 1  # of a document, beside any one of its items
     column_total = (among.T @ others) ** _CONTEXT_SMOOTHING
     by_item = matrix.T.tocsr()
-    row_total = by_item @ np.asarray(among.sum(axis=1), np.float64).ravel() - is_context * np.asarray(matrix.sum(axis=0)).ravel()
+    row_total = (
+        by_item @ np.asarray(among.sum(axis=1), np.float64).ravel()
+        - is_context * np.asarray(matrix.sum(axis=0)).ravel()
+    )
     blocks = []
     for start in range(0, max(1, matrix.shape[1]), _ITEMS_AT_ONCE):
         together = (by_item[start : start + _ITEMS_AT_ONCE] @ among).tocoo()

@@ -5,7 +5,7 @@ import functools
 import zlib
 from collections.abc import Iterable, Mapping
 
-from .. import parquet
+from ...formats import parquet
 from ..jobs import JobRun
 from ..shards import Shard
 
@@ -29,7 +29,9 @@ def write_counts(shard: Shard, stream: str, counts: Mapping[str, Iterable[int]])
 
 def sum_counts(run: JobRun, source: str, target: str, at_least: int) -> None:
     """Adds up the stream ``source`` by name into ``target``, dropping names whose every count stays below ``at_least``."""
-    run.map_shards(f"sum{target}", functools.partial(_sum_bucket, source, target, at_least), range(_BUCKETS), accounted=False)
+    run.map_shards(
+        f"sum{target}", functools.partial(_sum_bucket, source, target, at_least), range(_BUCKETS), accounted=False
+    )
 
 
 def read_counts(folder: str) -> dict[str, tuple[int, ...]]:

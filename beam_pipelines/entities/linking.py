@@ -41,7 +41,10 @@ class Linker:
         """Numbers of the aliases in a text, in order: of matches that overlap, the leftmost, of those the longest."""
         if not self._meanings:
             return []
-        found = [(end + 1 - length, -length, number) for end, (number, length) in self._automaton.iter(_spaced(words_of(text)))]
+        found = [
+            (end + 1 - length, -length, number)
+            for end, (number, length) in self._automaton.iter(_spaced(words_of(text)))
+        ]
         chosen: list[int] = []
         free_from = 0
         for start, negative_length, number in sorted(found):

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import parquet
-from ..records import Article
+from ...formats import parquet
+from ...formats.records import Article
 from .linking import Linker
 from .tokens import words_of
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ...tasks.errors import InputError
-from .. import files
+from ...errors import InputError
+from ...formats import files
 from ..arrays import read_array, write_array
 
 Floats = np.ndarray[Any, np.dtype[np.float32]]
@@ -74,14 +74,22 @@ def _alias(path: str, number: int, fields: Sequence[str]) -> Alias:
     remedy = "each line is alias, entity id, prior in (0, 1] and optionally name, tab-separated"
     if len(fields) < 3 or not fields[0].strip() or not fields[1].strip():
         raise InputError(
-            f"got {len(fields)} columns or an empty one, expected at least 3", path=path, field=f"line {number}", remedy=remedy
+            f"got {len(fields)} columns or an empty one, expected at least 3",
+            path=path,
+            field=f"line {number}",
+            remedy=remedy,
         )
     try:
         prior = float(fields[2])
     except ValueError:
         prior = math.nan
     if not 0 < prior <= 1:
-        raise InputError(f"got the prior {fields[2]!r}, expected a number in (0, 1]", path=path, field=f"line {number}", remedy=remedy)
+        raise InputError(
+            f"got the prior {fields[2]!r}, expected a number in (0, 1]",
+            path=path,
+            field=f"line {number}",
+            remedy=remedy,
+        )
     return Alias(fields[0].strip(), fields[1].strip(), prior, fields[3] if len(fields) > 3 else fields[1])
 
 
@@ -125,7 +133,9 @@ def _read_word2vec(path: str) -> EmbeddingTable:
         try:
             row = np.array(fields[1:], np.float32)
         except ValueError as error:
-            raise InputError(f"no numbers: {error}", path=path, field=f"line {number}", remedy="give npy or word2vec text") from error
+            raise InputError(
+                f"no numbers: {error}", path=path, field=f"line {number}", remedy="give npy or word2vec text"
+            ) from error
         if rows and len(row) != len(rows[0]):
             raise InputError(
                 f"got {len(row)} dimensions, expected {len(rows[0])} as in the first row", path=path, field=f"line {number}",

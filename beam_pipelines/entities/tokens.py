@@ -19,7 +19,9 @@ _UPPER: Final = "".join(character for character in map(chr, range(0x10000)) if c
 _REST: Final = rf"(?:{_LETTERS})?(?:(?:['\u2019](?!s\b)|[.&\-\u2010]){_LETTERS})*"
 _BETWEEN: Final = rf"(?: (?:(?:{'|'.join(sorted(_CONNECTORS))}) ){{0,2}}|(?<=\b[{_UPPER}])\. )"
 # What must not stand before the first letter is checked behind it: a pattern that starts with a set of characters is fast.
-_RUN: Final = re.compile(rf"[{_UPPER}](?<![\w\-\u2010&][\s\S])(?<!\w['\u2019.][\s\S]){_REST}(?:{_BETWEEN}[{_UPPER}]{_REST})*")
+_RUN: Final = re.compile(
+    rf"[{_UPPER}](?<![\w\-\u2010&][\s\S])(?<!\w['\u2019.][\s\S]){_REST}(?:{_BETWEEN}[{_UPPER}]{_REST})*"
+)
 _CONTRACTION: Final = re.compile(r"['\u2019][a-z]{1,2}$")  # I've, He'll
 _PLAIN: Final = re.compile(r"[^\W\d_]+")
 _INSIDE: Final = re.compile(rf"[{_UPPER}](?<=[\w,] [\s\S])[^\W\d_]*")

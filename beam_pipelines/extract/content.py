@@ -241,7 +241,9 @@ def running_text(layout: Layout) -> float:
             holder = layout.parents[block.node] if layout.tags[block.node] in _PARAGRAPHS else block.node
             characters[holder] = characters.get(holder, 0.0) + block.prose
             paragraphs[holder] += 1
-    return max((count for holder, count in characters.items() if paragraphs[holder] >= _MIN_RUNNING_PARAGRAPHS), default=0.0)
+    return max(
+        (count for holder, count in characters.items() if paragraphs[holder] >= _MIN_RUNNING_PARAGRAPHS), default=0.0
+    )
 
 
 def _weights(layout: Layout, aside: list[int] | None = None) -> list[float]:
@@ -268,7 +270,11 @@ def _set_aside(layout: Layout) -> list[int]:
     weights = _weights(layout, never)
     released: set[str] = set()
     for _ in range(_MAX_RELEASES):
-        elements = {node for node, name in enumerate(layout.names) if node in refused or (name and layout.labels[node] not in released)}
+        elements = {
+            node
+            for node, name in enumerate(layout.names)
+            if node in refused or (name and layout.labels[node] not in released)
+        }
         aside = _under(layout, elements)
         remaining = _total([block for block in layout.blocks if aside[block.node] < 0])
         if remaining >= max(_MIN_RELEASED, (0.1 if released else 0.2) * total):
@@ -302,7 +308,11 @@ def _body_element(layout: Layout, weights: list[float], holders: set[int]) -> tu
     page, total = _first_story(layout, weights)
     inside = _inside(layout, page)
     marked = [node for node, body in enumerate(layout.bodies) if body and inside[node] and weights[node] >= 0.1 * total]
-    articles = [node for node, tag in enumerate(layout.tags) if tag == "article" and inside[node] and weights[node] >= 0.25 * total]
+    articles = [
+        node
+        for node, tag in enumerate(layout.tags)
+        if tag == "article" and inside[node] and weights[node] >= 0.25 * total
+    ]
     for nodes in (marked, articles):
         if nodes:
             top = max(weights[node] for node in nodes)
@@ -311,7 +321,11 @@ def _body_element(layout: Layout, weights: list[float], holders: set[int]) -> tu
             whole = _joined(layout, first, holders)
             if weights[whole] >= 0.4 * total or len(nodes) > 1:
                 others = [node for node in nodes if nodes is marked and not _nested(layout, node, whole)]
-                outermost = [node for node in others if not any(node != other and other in _ancestors(layout, node) for other in others)]
+                outermost = [
+                    node
+                    for node in others
+                    if not any(node != other and other in _ancestors(layout, node) for other in others)
+                ]
                 return _descend(layout, weights, whole, 0.95), total - sum(weights[node] for node in outermost)
     return _descend(layout, weights, page, 0.85), total
 
@@ -366,7 +380,11 @@ def _descend(layout: Layout, weights: list[float], node: int, share: float) -> i
         parent = layout.parents[child]
         if weights[child] > 0 and weights[child] > weights[heaviest.get(parent, 0)] * (parent in heaviest):
             heaviest[parent] = child
-    while node in heaviest and weights[heaviest[node]] >= share * weights[node] and layout.tags[heaviest[node]] not in _PARAGRAPHS:
+    while (
+        node in heaviest
+        and weights[heaviest[node]] >= share * weights[node]
+        and layout.tags[heaviest[node]] not in _PARAGRAPHS
+    ):
         node = heaviest[node]
     return node
 
@@ -396,7 +414,11 @@ def _without_lists(layout: Layout, root: int, blocks: list[Block]) -> list[Block
         boxed[node] = boxed[layout.parents[node]] or linked[node] > bar * characters[node]
     usual = Counter(layout.tags[block.node] for block in blocks if block.prose).most_common(1)
     holders = _PARAGRAPHS | {tag for tag, _ in usual}
-    return [block for block in blocks if not boxed[block.node] and (block.prose or _stands(block, layout.tags[block.node], holders))]
+    return [
+        block
+        for block in blocks
+        if not boxed[block.node] and (block.prose or _stands(block, layout.tags[block.node], holders))
+    ]
 
 
 def _stands(block: Block, tag: str, holders: frozenset[str]) -> bool:

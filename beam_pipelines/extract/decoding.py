@@ -24,7 +24,11 @@ def decode(payload: bytes, charset: str) -> str | None:
     from resiliparse.parse.encoding import bytes_to_str, detect_encoding
 
     head = payload[:_HEAD_BYTES]
-    for mark, name in ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be")):
+    for mark, name in (
+        (codecs.BOM_UTF8, "utf-8"),
+        (codecs.BOM_UTF16_LE, "utf-16-le"),
+        (codecs.BOM_UTF16_BE, "utf-16-be"),
+    ):
         if head.startswith(mark):
             return payload[len(mark) :].decode(name, "replace")
     if len(head) - len(head.translate(None, _CONTROL)) > len(head) // 20:
@@ -37,13 +41,24 @@ def decode(payload: bytes, charset: str) -> str | None:
     declared = _XML.search(head) or _DECLARED.search(head)
     named = next(filter(_is_charset, (charset, declared.group(1).decode("ascii") if declared else "")), "")
     # What is nearly UTF-8 is UTF-8 with a cut or foreign character in it.
-    if not named or named.lower().replace("-", "").replace("_", "") in ("utf8", "iso88591", "latin1", "windows1252", "usascii"):
+    if not named or named.lower().replace("-", "").replace("_", "") in (
+        "utf8",
+        "iso88591",
+        "latin1",
+        "windows1252",
+        "usascii",
+    ):
         text = payload.decode("utf-8", "replace")
         broken = text.count("\ufffd")
         if broken * 20 < len(payload) - len(payload.translate(None, _HIGH)):
             return text
     return str(
-        bytes_to_str(payload, named or detect_encoding(payload) or "utf-8", errors="replace", fallback_encodings=("utf-8", "windows-1252"))
+        bytes_to_str(
+            payload,
+            named or detect_encoding(payload) or "utf-8",
+            errors="replace",
+            fallback_encodings=("utf-8", "windows-1252"),
+        )
     )
 
 

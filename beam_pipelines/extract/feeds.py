@@ -89,7 +89,11 @@ def _link(entry: etree._Element) -> str:
         if link.text and link.text.strip():
             return str(link.text).strip()
     for child in entry:
-        if _name(child) == "guid" and child.get("isPermaLink", "true").lower() == "true" and (child.text or "").strip().startswith("http"):
+        if (
+            _name(child) == "guid"
+            and child.get("isPermaLink", "true").lower() == "true"
+            and (child.text or "").strip().startswith("http")
+        ):
             return str(child.text).strip()
     return ""
 

@@ -110,4 +110,7 @@ def is_body_name(names: str) -> bool:
 @lru_cache(maxsize=20_000)
 def is_unseen_name(names: str) -> bool:
     """Whether a class of an inline element says that its text is for screen readers, or a picture's."""
-    return any(name.lower() in _UNSEEN or any(token.lower() in _PICTURE for token in _TOKEN.findall(name)) for name in names[:1000].split())
+    return any(
+        name.lower() in _UNSEEN or any(token.lower() in _PICTURE for token in _TOKEN.findall(name))
+        for name in names[:1000].split()
+    )

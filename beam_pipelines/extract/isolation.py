@@ -81,7 +81,9 @@ class Reader:
             self.close()
             if child.returncode == -signal.SIGALRM or isinstance(error, TimeoutError):
                 raise PageTimeoutError(f"took longer than {self.limits.seconds:g} seconds") from None
-            raise PageMemoryError(f"the reading process ended with {child.returncode} within {self.limits.megabytes} MB") from None
+            raise PageMemoryError(
+                f"the reading process ended with {child.returncode} within {self.limits.megabytes} MB"
+            ) from None
         except BaseException:
             self.close()  # half a message is in the pipe
             raise
@@ -96,7 +98,11 @@ class Reader:
         program = f"from {__name__} import serve; serve({self.limits.seconds!r}, {self.limits.megabytes!r})"
         environment = dict(os.environ, PYTHONPATH=os.pathsep.join(path for path in sys.path if path))
         self._child = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-            [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, start_new_session=True
+            [sys.executable, "-c", program],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+            start_new_session=True,
         )
         try:
             self._receive(self._child, time.monotonic() + _START_SECONDS)

@@ -5,7 +5,7 @@ from functools import partial
 
 import apache_beam as beam
 
-from ...tasks.errors import InputError
+from ...errors import InputError
 from ..jobs import InputSpec, Job, JobRun, input_digest
 from ..shards import GroupByShard, ProcessShards
 from .isolation import Limits
@@ -25,19 +25,24 @@ class ExtractOptions:
         default=20.0, metadata={"help": "seconds that reading one page may take; then it fails as timeout"}
     )
     page_megabytes: int = dataclasses.field(
-        default=1_024, metadata={"help": "megabytes of memory that reading one page may take; then it fails as too_large"}
+        default=1_024,
+        metadata={"help": "megabytes of memory that reading one page may take; then it fails as too_large"},
     )
 
     warc_base: str = dataclasses.field(
         default="",
-        metadata={"help": "what relative paths in a list of WARC files begin with, such as s3://commoncrawl/; else the list's folder"},
+        metadata={
+            "help": "what relative paths in a list of WARC files begin with, such as s3://commoncrawl/; else the list's folder"
+        },
     )
 
     def __post_init__(self) -> None:
         for field, least in (("page_seconds", 0.1), ("page_megabytes", 64)):
             if not getattr(self, field) >= least:
                 raise InputError(
-                    f"got {getattr(self, field)}, expected at least {least}", field=f"--{field}", remedy="leave it out for the default"
+                    f"got {getattr(self, field)}, expected at least {least}",
+                    field=f"--{field}",
+                    remedy="leave it out for the default",
                 )
 
 
@@ -47,7 +52,10 @@ def run(job: JobRun) -> None:
     A record is a captured response, a line or a row; it is written as an article, a hub or an image hash. Streams:
     ``articles`` (with anchor texts, hubs and image hashes joined) and ``hubs`` (captures of one hub united).
     """
-    pieces = [*slices_of(job.inputs["warc"], "warc", job.options.warc_base), *slices_of(job.inputs["articles"], "articles")]
+    pieces = [
+        *slices_of(job.inputs["warc"], "warc", job.options.warc_base),
+        *slices_of(job.inputs["articles"], "articles"),
+    ]
     if not pieces:
         raise InputError("no input", field="--warc, --articles", remedy="give WARC files, article files or both")
     limits = Limits(job.options.page_seconds, job.options.page_megabytes)
@@ -87,7 +95,9 @@ JOB = Job(
             many=True,
             digest=warc_digest,
         ),
-        InputSpec("articles", "pre-extracted articles: .jsonl, .jsonl.zst, .jsonl.gz, .parquet", required=False, many=True),
+        InputSpec(
+            "articles", "pre-extracted articles: .jsonl, .jsonl.zst, .jsonl.gz, .parquet", required=False, many=True
+        ),
     ),
     options=ExtractOptions,
     run=run,

@@ -11,8 +11,8 @@ from typing import Any
 
 import apache_beam as beam
 
-from ..parquet import read_records
-from ..records import Article, Hub
+from ...formats.parquet import read_records
+from ...formats.records import Article, Hub
 from ..shards import Shard, shard_of
 from .read import FeedStatement, ImageHash, Link
 
@@ -38,7 +38,11 @@ class JoinEvidence(beam.PTransform):
 
     def expand(self, indexes: beam.PCollection) -> beam.PCollection:
         by_id = indexes | "ReadById" >> beam.FlatMap(_keyed_by_id, self.workspace) | "GroupById" >> beam.GroupByKey()
-        by_image = indexes | "ReadByImage" >> beam.FlatMap(_keyed_by_image, self.workspace) | "GroupByImage" >> beam.GroupByKey()
+        by_image = (
+            indexes
+            | "ReadByImage" >> beam.FlatMap(_keyed_by_image, self.workspace)
+            | "GroupByImage" >> beam.GroupByKey()
+        )
         return (by_id | beam.FlatMap(_join_id), by_image | beam.FlatMap(_join_image)) | beam.Flatten()
 
 
@@ -130,7 +134,9 @@ def _with_feed(article: Article, found: dict[str, list[str]]) -> Article:
             sources=_restated(article.sources, "byline_date"),
         )
     if "author" in found and not article.authors:
-        article = dataclasses.replace(article, authors=tuple(found["author"][0].split("; ")), sources=_restated(article.sources, "authors"))
+        article = dataclasses.replace(
+            article, authors=tuple(found["author"][0].split("; ")), sources=_restated(article.sources, "authors")
+        )
     return article
 
 

@@ -40,7 +40,11 @@ def links_of(tree: Any, url: str) -> Iterator[tuple[str, str]]:
         target = _canonical(href, origin) if rooted else _target(href, url)
         if not target or target == url:
             continue
-        text = text_of(anchor, _MAX_TEXT) if len(anchor) else " ".join((anchor.text or "")[: 4 * _MAX_TEXT].split())[:_MAX_TEXT]
+        text = (
+            text_of(anchor, _MAX_TEXT)
+            if len(anchor)
+            else " ".join((anchor.text or "")[: 4 * _MAX_TEXT].split())[:_MAX_TEXT]
+        )
         if len(text) <= _MAX_GENERIC and _GENERIC.match(text):
             text = ""
         if (target, text) not in seen:

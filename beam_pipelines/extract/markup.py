@@ -25,7 +25,8 @@ _BYLINES = tuple(
     )
 )
 _BY_LINE = re.compile(
-    r"^\W*(?:(?:written|posted|published|reported|story)\s+)?(?:by|von|por|par|di)[\s:]+(?=\S{2,}\s+\S{2,})", re.IGNORECASE
+    r"^\W*(?:(?:written|posted|published|reported|story)\s+)?(?:by|von|por|par|di)[\s:]+(?=\S{2,}\s+\S{2,})",
+    re.IGNORECASE,
 )
 _NAME_CASE = re.compile(r"^\W*\S+(?:\s+\S+)?[\s:]+(?:[^\W\d_][\w.’'-]*\s+)*?[A-ZÀ-Þ\u0400-\u042f]")
 _UPDATED = re.compile(r"updat|modif|edit|actuali|aktualis|mis à jour|обновл", re.IGNORECASE)
@@ -73,7 +74,10 @@ def _candidates(tree: Any, path: etree.XPath) -> Iterator[Any]:
         if node.tag in ("meta", "link", "script", "html", "body", "article", "main"):
             continue
         for above in node.iterancestors():
-            if above.tag in ("aside", "footer", "nav") or judge_name(f"{above.get('class', '')} {above.get('id', '')}") is Name.NEVER:
+            if (
+                above.tag in ("aside", "footer", "nav")
+                or judge_name(f"{above.get('class', '')} {above.get('id', '')}") is Name.NEVER
+            ):
                 break
         else:
             if judge_name(f"{node.get('class', '')} {node.get('id', '')}") is not Name.NEVER:
@@ -85,7 +89,11 @@ def _byline_text(node: Any) -> str:
     if len(whole) > _MAX_BYLINE:
         return ""
     names = node.xpath(".//*[@itemprop='name']")[:_MAX_CANDIDATES]
-    text = ", ".join(text_of(name, _MAX_BYLINE) or name.get("content", "") for name in names) or whole or node.get("content", "")
+    text = (
+        ", ".join(text_of(name, _MAX_BYLINE) or name.get("content", "") for name in names)
+        or whole
+        or node.get("content", "")
+    )
     return text if 3 < len(text) <= _MAX_BYLINE and any(letter.isalpha() for letter in text) else ""
 
 

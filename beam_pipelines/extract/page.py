@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from lxml import etree
 
-from ..records import Rejection
+from ...formats.records import Rejection
 from .body import Body, read_body, suits_slow
 from .content import Layout, lay_out, running_text
 from .dates import day_in_url, parse_day
@@ -28,7 +28,9 @@ _ITEM = re.compile(r"(?:[^/-]+-){4}[^/]*/?$|\d{5}[^/]*/?$")
 _LONG_TAG_CHARACTERS, _MAX_ATTRIBUTES = 5_000, 1_000
 # Script after a "<" is no tag: its quotes and brackets do not follow a name and a "=".
 _MANY_ATTRIBUTES = re.compile(
-    r"[a-zA-Z][\w:-]{0,40}(?>\s+[^\s=<>\"'/]+(?>\s*=\s*(?>\"[^\"]*\"|'[^']*'|[^\s\"'<>]+))?){" + str(_MAX_ATTRIBUTES) + "}"
+    r"[a-zA-Z][\w:-]{0,40}(?>\s+[^\s=<>\"'/]+(?>\s*=\s*(?>\"[^\"]*\"|'[^']*'|[^\s\"'<>]+))?){"
+    + str(_MAX_ATTRIBUTES)
+    + "}"
 )
 _CLOSED_ROOT = re.compile(r"(<html\b[^<>]{0,1000}?)\s*/>", re.IGNORECASE)
 _MIN_BODY_CHARACTERS = 200
@@ -104,7 +106,9 @@ def extract_page(html: str | bytes, url: str) -> ExtractedPage:
     said = sum(1 for _, words in links if len(words.split()) >= _MIN_LINK_WORDS)
     if _is_hub(structured, layout, page_url, _unlinked(layout), said):
         return ExtractedPage(hub_title=title or page_url, links=links)
-    body = read_body(text, layout, url, headings[0] if headings else title, structured.body, live_blog=structured.live_blog)
+    body = read_body(
+        text, layout, url, headings[0] if headings else title, structured.body, live_blog=structured.live_blog
+    )
     if _is_hub(structured, layout, page_url, len(body.text), said):
         return ExtractedPage(hub_title=title or page_url, links=links)
     if len(body.text) < _MIN_BODY_CHARACTERS and not structured.is_article:
@@ -114,7 +118,9 @@ def extract_page(html: str | bytes, url: str) -> ExtractedPage:
             links=links,
         )
     if not title:
-        return ExtractedPage(rejection=Rejection.NO_TITLE, detail="no headline, og:title, heading or title element", links=links)
+        return ExtractedPage(
+            rejection=Rejection.NO_TITLE, detail="no headline, og:title, heading or title element", links=links
+        )
     return ExtractedPage(article=_article(text, tree, layout, page_url, title, body, structured), links=links)
 
 
@@ -131,18 +137,30 @@ def parse(text: str) -> Any:
             raise PageTooLargeError(f"got {number} {unit}, expected at most {bound}")
     for piece in text.split("<") if len(text) > _LONG_TAG_CHARACTERS else ():
         if len(piece) > _LONG_TAG_CHARACTERS and _MANY_ATTRIBUTES.match(piece):  # the parser compares each with each
-            raise PageTooLargeError(f"got a tag of {len(piece)} characters, expected at most {_MAX_ATTRIBUTES} attributes")
+            raise PageTooLargeError(
+                f"got a tag of {len(piece)} characters, expected at most {_MAX_ATTRIBUTES} attributes"
+            )
     # Plain elements: lxml.html's own classes cost as much again. "<html/>" would end the page.
-    text = _CLOSED_ROOT.sub(r"\1>", text.replace("\x00", ""), count=1) if "/>" in text[:2000] else text.replace("\x00", "")
-    parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, collect_ids=False, huge_tree=False)
+    text = (
+        _CLOSED_ROOT.sub(r"\1>", text.replace("\x00", ""), count=1) if "/>" in text[:2000] else text.replace("\x00", "")
+    )
+    parser = etree.HTMLParser(
+        encoding="utf-8", remove_comments=True, remove_pis=True, collect_ids=False, huge_tree=False
+    )
     return etree.fromstring(text.encode("utf-8", "replace"), parser) if text.strip() else None
 
 
-def _article(text: str, tree: Any, layout: Layout, url: str, title: str, body: Body, structured: Structured) -> ArticlePage:
+def _article(
+    text: str, tree: Any, layout: Layout, url: str, title: str, body: Body, structured: Structured
+) -> ArticlePage:
     sources = {"title": "markup"} | dict(structured.sources) | {"body": body.source}
     site = structured.site_names[0] if structured.site_names else ""
     authors = people(structured.authors, site)
-    if not names_person(authors, site) and (shown := people(bylines(tree, layout), site)) and (not authors or names_person(shown, site)):
+    if (
+        not names_person(authors, site)
+        and (shown := people(bylines(tree, layout), site))
+        and (not authors or names_person(shown, site))
+    ):
         authors, sources["authors"] = shown, "markup"
     published, modified = structured.published, structured.modified
     if published is None:
@@ -169,7 +187,9 @@ def _article(text: str, tree: Any, layout: Layout, url: str, title: str, body: B
     )
 
 
-def _shown_day(text: str, tree: Any, layout: Layout, url: str) -> tuple[datetime.date | None, datetime.date | None, str]:
+def _shown_day(
+    text: str, tree: Any, layout: Layout, url: str
+) -> tuple[datetime.date | None, datetime.date | None, str]:
     """(first publication, last change, source of the first) of a page whose metadata do not say."""
     published, modified = days(tree, layout)
     in_url = day_in_url(url)
@@ -204,7 +224,9 @@ def _is_hub(structured: Structured, layout: Layout, url: str, characters: int, s
         return False
     if said >= _MIN_HUB_LINKS and characters < 60 * said:
         return True
-    return not _ITEM.search(urlsplit(url).path) and (characters < _MIN_BODY_CHARACTERS and _headlines(layout) >= _MIN_SMALL_HUB_LINKS)
+    return not _ITEM.search(urlsplit(url).path) and (
+        characters < _MIN_BODY_CHARACTERS and _headlines(layout) >= _MIN_SMALL_HUB_LINKS
+    )
 
 
 def _headlines(layout: Layout) -> int:

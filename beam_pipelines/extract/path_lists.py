@@ -4,8 +4,8 @@ import gzip
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 
-from ...tasks.errors import InputError
-from .. import files
+from ...errors import InputError
+from ...formats import files
 
 _ENDINGS = (".txt", ".paths", ".txt.gz", ".paths.gz")
 _PARALLEL = 16  # look-ups at a time
@@ -60,7 +60,10 @@ def _lines(path: str) -> list[tuple[int, str]]:
         text = (gzip.decompress(raw) if raw.startswith(b"\x1f\x8b") else raw).decode("utf-8-sig")
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise InputError(
-            f"no list of paths: {error}", path=path, field="--warc", remedy="fetch it again, or name WARC files themselves"
+            f"no list of paths: {error}",
+            path=path,
+            field="--warc",
+            remedy="fetch it again, or name WARC files themselves",
         ) from error
     numbered = ((number, line.strip()) for number, line in enumerate(text.splitlines(), 1))
     return [(number, line) for number, line in numbered if line and not line.startswith("#")]

@@ -93,7 +93,9 @@ def _capitalised(name: str) -> str:
     """SHANE O'NEILL and shane o'neill as Shane O'Neill; anything else as it is."""
     if " " not in name or not (name.isupper() or name.islower()):
         return name
-    return re.sub(r"(?<![’'])\b[^\W\d_]+|(?<=\b[OoDd][’'])[^\W\d_]+", lambda word: word.group().capitalize(), name.lower())
+    return re.sub(
+        r"(?<![’'])\b[^\W\d_]+|(?<=\b[OoDd][’'])[^\W\d_]+", lambda word: word.group().capitalize(), name.lower()
+    )
 
 
 def _letters(text: str) -> str:

@@ -4,8 +4,8 @@ import dataclasses
 import datetime
 from typing import Any
 
-from ..parquet import ParquetShardWriter
-from ..records import Article, Failure, Hub, HubKind, Rejection, make_doc_id
+from ...formats.parquet import ParquetShardWriter
+from ...formats.records import Article, Failure, Hub, HubKind, Rejection, make_doc_id
 from ..shards import Shard
 from .decoding import decode
 from .feeds import Feed
@@ -74,12 +74,16 @@ def read_slice(shard: Shard, piece: Slice, limits: Limits) -> None:
         _read_rows(shard, outputs, piece)
 
 
-def _read_response(shard: Shard, outputs: Outputs, piece: Slice, response: Response | Exception, limits: Limits) -> None:
+def _read_response(
+    shard: Shard, outputs: Outputs, piece: Slice, response: Response | Exception, limits: Limits
+) -> None:
     shard.read()
     if isinstance(response, Exception):
         shard.fail(piece.path, Failure.BROKEN_RECORD, f"{type(response).__name__}: {response}")
     elif response.truncated:
-        shard.fail(response.url, Failure.TRUNCATED, f"{piece.path} ends after {len(response.payload)} bytes of this record")
+        shard.fail(
+            response.url, Failure.TRUNCATED, f"{piece.path} ends after {len(response.payload)} bytes of this record"
+        )
     elif response.status != 200:
         shard.reject(response.url, Rejection.NOT_OK_STATUS, str(response.status))
     elif (kind := _kind_of(response.content_type)) is None:
@@ -148,7 +152,9 @@ def _write_page(shard: Shard, outputs: Outputs, response: Response, page: Extrac
 
 def _write_article(shard: Shard, outputs: Outputs, doc_id: str, page: ArticlePage, response: Response) -> None:
     fields = as_fields(page)
-    outputs.articles.write(Article(doc_id=doc_id, publisher=registered_domain(page.url), fetched_at=response.fetched_at, **fields))
+    outputs.articles.write(
+        Article(doc_id=doc_id, publisher=registered_domain(page.url), fetched_at=response.fetched_at, **fields)
+    )
     shard.written()
     shard.tally("articles")
 

@@ -3,7 +3,7 @@
 import datetime
 from typing import Any
 
-from ..records import Article, make_doc_id
+from ...formats.records import Article, make_doc_id
 from .dates import parse_day
 from .people import people
 from .urls import canonical_url, registered_domain

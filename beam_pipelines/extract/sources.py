@@ -10,8 +10,8 @@ from typing import Any, BinaryIO
 
 import zstandard
 
-from ...tasks.errors import InputError
-from .. import files
+from ...errors import InputError
+from ...formats import files
 from .loose_json import load_json
 from .path_lists import is_path_list, read_path_list
 
@@ -62,7 +62,9 @@ def slices_of(paths: tuple[str, ...], kind: str, base: str = "") -> list[Slice]:
     Raises:
       InputError: on a file of an unknown kind, one that is no WARC file at all, or one that a list names and that is not there.
     """
-    return [piece for path in paths for piece in (_warc_pieces(path, base) if kind == "warc" else _article_slices(path))]
+    return [
+        piece for path in paths for piece in (_warc_pieces(path, base) if kind == "warc" else _article_slices(path))
+    ]
 
 
 def _warc_pieces(path: str, base: str) -> list[Slice]:
@@ -94,7 +96,9 @@ def _warc_slices(path: str) -> list[Slice]:
         return [Slice(path, "warc", 0, -1)]
     starts = offsets[::RECORDS_PER_WARC_SLICE] or [0]
     # The last slice reads on to the end, so that it meets whatever broke the index.
-    return [Slice(path, "warc", start, RECORDS_PER_WARC_SLICE) for start in starts[:-1]] + [Slice(path, "warc", starts[-1], -1)]
+    return [Slice(path, "warc", start, RECORDS_PER_WARC_SLICE) for start in starts[:-1]] + [
+        Slice(path, "warc", starts[-1], -1)
+    ]
 
 
 def read_warc(piece: Slice) -> Iterator[Response | Exception]:
@@ -155,7 +159,10 @@ def _article_slices(path: str) -> list[Slice]:
         return [Slice(path, "parquet", start, LINES_PER_SLICE) for start in range(0, max(rows, 1), LINES_PER_SLICE)]
     if not path.endswith((".jsonl", ".jsonl.zst", ".jsonl.gz", ".json", ".ndjson")):
         raise InputError(
-            "unknown kind of article file", path=path, field="--articles", remedy="give .jsonl, .jsonl.zst, .jsonl.gz or .parquet"
+            "unknown kind of article file",
+            path=path,
+            field="--articles",
+            remedy="give .jsonl, .jsonl.zst, .jsonl.gz or .parquet",
         )
     lines = 0
     # A cut end is counted when the last slice is read; the lines before it are used.
@@ -173,7 +180,9 @@ def _parquet_row_count(path: str) -> int:
         try:
             return int(pq.read_metadata(source).num_rows)
         except pa.ArrowInvalid as error:
-            raise InputError(f"no Parquet file: {error}", path=path, field="--articles", remedy="write or fetch the file again") from error
+            raise InputError(
+                f"no Parquet file: {error}", path=path, field="--articles", remedy="write or fetch the file again"
+            ) from error
 
 
 def _lines(path: str) -> Iterator[bytes]:
@@ -206,7 +215,10 @@ def _chunks(path: str, source: BinaryIO) -> Iterator[bytes]:
         if started:
             raise EOFError(str(error)) from error
         raise InputError(
-            f"not compressed as its name says: {error}", path=path, field="--articles", remedy="rename the file, or fetch it again"
+            f"not compressed as its name says: {error}",
+            path=path,
+            field="--articles",
+            remedy="rename the file, or fetch it again",
         ) from error
 
 
@@ -261,7 +273,7 @@ def _json_object(line: bytes) -> dict[str, Any] | str:
 
 
 def _parquet_rows(piece: Slice) -> Iterator[tuple[str, dict[str, Any] | str]]:
-    from ..parquet import read_batches
+    from ...formats.parquet import read_batches
 
     number = 0
     for batch in read_batches(piece.path):

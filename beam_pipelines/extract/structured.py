@@ -30,7 +30,8 @@ _AUTHORS = (
 )  # fmt: skip
 _LANGUAGE = re.compile(r"[a-zA-Z]{2,3}(?:[-_][a-zA-Z0-9]{2,8})*")
 _LIVE_URL = re.compile(
-    r"/live(?:blog|-blog|-updates?|-coverage)?/|[-/]live-(?:blog|updates?|coverage|results)\b|[-/]liveblog\b", re.IGNORECASE
+    r"/live(?:blog|-blog|-updates?|-coverage)?/|[-/]live-(?:blog|updates?|coverage|results)\b|[-/]liveblog\b",
+    re.IGNORECASE,
 )
 _MARKUP = re.compile(r"<[^<>]{1,300}>")
 
@@ -90,25 +91,34 @@ def read_structured(tree: Any, url: str = "") -> Structured:
         is_article=bool(item) or kind.startswith(("article", "liveblog", "news")),
         is_video=kind.startswith("video"),
         headline=choose(
-            "title", _text(item.get("headline")), _text(_first(meta, "og:title", "twitter:title", "parsely-title", "sailthru.title"))
+            "title",
+            _text(item.get("headline")),
+            _text(_first(meta, "og:title", "twitter:title", "parsely-title", "sailthru.title")),
         ),
         site_names=tuple(_site_names(item, items, meta)),
         authors=choose(
-            "authors", tuple(_names(resolved(item.get("author"), items))) or tuple(_names(item.get("creator"))), _meta_authors(meta)
+            "authors",
+            tuple(_names(resolved(item.get("author"), items))) or tuple(_names(item.get("creator"))),
+            _meta_authors(meta),
         ),
         published=choose(
-            "byline_date", parse_day(item.get("datePublished")) or parse_day(item.get("dateCreated")), _first_day(meta, _PUBLISHED)
+            "byline_date",
+            parse_day(item.get("datePublished")) or parse_day(item.get("dateCreated")),
+            _first_day(meta, _PUBLISHED),
         ),
         modified=choose("modified_date", parse_day(item.get("dateModified")), _first_day(meta, _MODIFIED)),
         language=_language(tree, item, meta),
         keywords=choose(
-            "keywords", _keywords(item.get("keywords")), _keywords(meta.get("article:tag") or _first(meta, "news_keywords", "keywords"))
+            "keywords",
+            _keywords(item.get("keywords")),
+            _keywords(meta.get("article:tag") or _first(meta, "news_keywords", "keywords")),
         ),
         image_url=_first(meta, "og:image", "og:image:url", "og:image:secure_url", "twitter:image", "twitter:image:src")
         or _image(resolved(item.get("image"), items)),
         body=_body(item),
         canonical=canonical or _first(meta, "og:url"),
-        paywalled=_is_false(item.get("isAccessibleForFree")) or _first(meta, "article:content_tier").lower() == "locked",
+        paywalled=_is_false(item.get("isAccessibleForFree"))
+        or _first(meta, "article:content_tier").lower() == "locked",
         live_blog=live_blog,
         sources=sources,
     )
@@ -164,14 +174,27 @@ def _names(value: Any) -> Iterator[str]:
 
 def _meta_authors(meta: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     for name in _AUTHORS:
-        found = tuple(text for value in meta.get(name, ()) if (text := _text(value)) and "://" not in text and not text.startswith("@"))
+        found = tuple(
+            text
+            for value in meta.get(name, ())
+            if (text := _text(value)) and "://" not in text and not text.startswith("@")
+        )
         if found:
             return found
     return ()
 
 
-def _site_names(item: Mapping[str, Any], items: Sequence[Mapping[str, Any]], meta: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    for name in ("og:site_name", "application-name", "apple-mobile-web-app-title", "twitter:app:name:iphone", "dc.publisher", "cre"):
+def _site_names(
+    item: Mapping[str, Any], items: Sequence[Mapping[str, Any]], meta: Mapping[str, Sequence[str]]
+) -> Iterator[str]:
+    for name in (
+        "og:site_name",
+        "application-name",
+        "apple-mobile-web-app-title",
+        "twitter:app:name:iphone",
+        "dc.publisher",
+        "cre",
+    ):
         if text := _text(_first(meta, name)):
             yield text
     if handle := _first(meta, "twitter:site").lstrip("@"):
@@ -197,7 +220,12 @@ def _language(tree: Any, item: Mapping[str, Any], meta: Mapping[str, Sequence[st
 
 def _keywords(value: Any) -> tuple[str, ...]:
     parts = value if isinstance(value, list) else [value]
-    words = [_text(word) for part in parts if isinstance(part, str) for word in (part.split(",") if len(parts) == 1 else [part])]
+    words = [
+        _text(word)
+        for part in parts
+        if isinstance(part, str)
+        for word in (part.split(",") if len(parts) == 1 else [part])
+    ]
     return tuple(dict.fromkeys(word for word in words if word and len(word) <= 100))[:_MAX_KEYWORDS]
 
 
@@ -215,7 +243,9 @@ def _body(item: Mapping[str, Any]) -> str:
     """The text that JSON-LD carries, paragraphs one a line; the posts of a live blog in order."""
     pieces = [item.get("articleBody")]
     updates = item.get("liveBlogUpdate")
-    pieces += [one.get("articleBody") for one in (updates if isinstance(updates, list) else [updates]) if isinstance(one, dict)]
+    pieces += [
+        one.get("articleBody") for one in (updates if isinstance(updates, list) else [updates]) if isinstance(one, dict)
+    ]
     text = "\n".join(piece for piece in pieces if isinstance(piece, str))
     if "&" in text:
         text = html.unescape(html.unescape(text))

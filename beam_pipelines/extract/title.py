@@ -29,7 +29,11 @@ def clean_title(title: str, site_names: Iterable[str], url: str, headings: Itera
     title = " ".join(title.split())[:_MAX_CHARACTERS]
     names = {_letters(name) for name in site_names}
     host = (urlsplit(url).hostname or "").removeprefix("www.")
-    names |= {_letters(host), _letters(host.split(".")[0]), *(_letters(".".join(host.split(".")[-n:-1])) for n in (2, 3))}
+    names |= {
+        _letters(host),
+        _letters(host.split(".")[0]),
+        *(_letters(".".join(host.split(".")[-n:-1])) for n in (2, 3)),
+    }
     names = {name for name in names if len(name) > 1} | {f"the{name}" for name in names if len(name) > 1}
     for _ in range(3):  # "Headline | Section - Site" loses the site, and the site's name twice
         shorter = _without(title, names)

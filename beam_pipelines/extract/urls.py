@@ -42,7 +42,11 @@ def canonical_url(url: str, base: str = "") -> str:
         host = f"[{host}]"
     if port not in _DEFAULT_PORTS:
         host = f"{host}:{port}"
-    query = urlencode(sorted((name, value) for name, value in parse_qsl(parts.query, keep_blank_values=True) if not _TRACKING.match(name)))
+    query = urlencode(
+        sorted(
+            (name, value) for name, value in parse_qsl(parts.query, keep_blank_values=True) if not _TRACKING.match(name)
+        )
+    )
     path = re.sub(r"/{2,}", "/", quote(parts.path, safe=_SAFE)).rstrip("/")
     return urlunsplit(("http", host, path or "/", query, ""))
 

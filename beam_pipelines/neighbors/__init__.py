@@ -13,13 +13,13 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
-from ...tasks.errors import InputError
-from .. import parquet
+from ...errors import InputError
+from ...formats import parquet
+from ...formats.records import Neighbor, Rejection
 from ..arrays import doc_id_of, doc_ids_of
 from ..entities.counting import NamedCounts
 from ..exchange import receive, send
 from ..jobs import InputSpec, Job, JobRun
-from ..records import Neighbor, Rejection
 from ..shards import Shard, shard_numbers
 from .found import SPACES, Found, Side, keep_best
 from .index import Engine
@@ -50,20 +50,34 @@ class NeighborsOptions:
     """Options of ``neighbors``."""
 
     dates: DateMode = dataclasses.field(default=DateMode.WINDOWED, metadata={"help": "days to search"})
-    positives: int = dataclasses.field(default=20, metadata={"help": "neighbors by query and space within positive_days"})
-    negatives: int = dataclasses.field(default=10, metadata={"help": "neighbors by query and space beyond negative_days"})
+    positives: int = dataclasses.field(
+        default=20, metadata={"help": "neighbors by query and space within positive_days"}
+    )
+    negatives: int = dataclasses.field(
+        default=10, metadata={"help": "neighbors by query and space beyond negative_days"}
+    )
     neighbors: int = dataclasses.field(default=50, metadata={"help": "neighbors by query and space of a global search"})
     positive_days: int = dataclasses.field(default=1, metadata={"help": "largest day gap of a positive"})
     negative_days: int = dataclasses.field(default=365, metadata={"help": "smallest day gap of a negative"})
-    engine: Engine = dataclasses.field(default=Engine.AUTO, metadata={"help": "auto: exact for small indexes, else ScaNN, else faiss"})
-    exact_below: int = dataclasses.field(default=4_000, metadata={"help": "rows of an index below which search is exact"})
+    engine: Engine = dataclasses.field(
+        default=Engine.AUTO, metadata={"help": "auto: exact for small indexes, else ScaNN, else faiss"}
+    )
+    exact_below: int = dataclasses.field(
+        default=4_000, metadata={"help": "rows of an index below which search is exact"}
+    )
     block_days: int = dataclasses.field(default=91, metadata={"help": "days of one partition"})
-    max_index_rows: int = dataclasses.field(default=100_000, metadata={"help": "rows of one index; larger partitions are split by hash"})
+    max_index_rows: int = dataclasses.field(
+        default=100_000, metadata={"help": "rows of one index; larger partitions are split by hash"}
+    )
 
     def __post_init__(self) -> None:
         for name in ("positives", "negatives", "neighbors", "block_days", "max_index_rows"):
             if getattr(self, name) < 1:
-                raise InputError(f"got {getattr(self, name)}, expected at least 1", field=f"--{name}", remedy="give a positive number")
+                raise InputError(
+                    f"got {getattr(self, name)}, expected at least 1",
+                    field=f"--{name}",
+                    remedy="give a positive number",
+                )
         if not 0 <= self.positive_days < self.negative_days:
             raise InputError(
                 f"got {self.positive_days} and {self.negative_days} days",
@@ -78,7 +92,9 @@ class NeighborsOptions:
 
     def tasks(self, documents: Mapping[int, int]) -> list[Task]:
         """The searches for a corpus of so many documents by block."""
-        return plan_tasks(documents, _SIDES[self.dates], _BLOCKS_TOGETHER, self.max_index_rows, self.block_days, self.negative_days)
+        return plan_tasks(
+            documents, _SIDES[self.dates], _BLOCKS_TOGETHER, self.max_index_rows, self.block_days, self.negative_days
+        )
 
 
 _PAIRS_SENT_TOGETHER = 1_000_000  # about 40 MB
@@ -117,7 +133,9 @@ def _documents_by_block(workspace: str) -> dict[int, int]:
 
 def _search(options: NeighborsOptions, shard_count: int, shard: Shard, task: Task) -> None:
     """Sends the best pairs of one task to the shards of their queries."""
-    parts = run_task(task, options.plan(), shard.workspace, options.block_days, lambda engine: shard.tally(f"{engine}_indexes"))
+    parts = run_task(
+        task, options.plan(), shard.workspace, options.block_days, lambda engine: shard.tally(f"{engine}_indexes")
+    )
     for chunk, found in enumerate(_gathered(parts)):
         shard.tally(f"{task.side.name.lower()}_pairs_found", len(found))
         send(shard, "_found", found, shard_numbers(found["query"], shard_count), shard_count, chunk)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ...formats.records import Space
 from ..entities.tables import Floats
-from ..records import Space
 from .rows import Rows
 
 SPACES = tuple(Space)
@@ -24,13 +24,22 @@ class Side(enum.IntEnum):
 
 # Similarities are cosines in every space, NaN where one of the two has no vector; ``space`` is the one searched.
 FOUND = np.dtype(
-    [("query", "<u8"), ("neighbor", "<u8"), ("side", "u1"), ("space", "u1"), ("gap", "<i4"), ("similarity", "<f4", (len(SPACES),))]
+    [
+        ("query", "<u8"),
+        ("neighbor", "<u8"),
+        ("side", "u1"),
+        ("space", "u1"),
+        ("gap", "<i4"),
+        ("similarity", "<f4", (len(SPACES),)),
+    ]
 )
 Found = np.ndarray[Any, np.dtype[Any]]
 _PAIRS_AT_ONCE = 1_024
 
 
-def make_found(queries: Rows, candidates: Rows, query_numbers: Any, candidate_numbers: Any, side: Side, space: Space) -> Found:
+def make_found(
+    queries: Rows, candidates: Rows, query_numbers: Any, candidate_numbers: Any, side: Side, space: Space
+) -> Found:
     """Describes pairs, with exact similarities in all spaces.
 
     Args:

@@ -10,8 +10,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from ...tasks.errors import InputError
-from .. import files
+from ...errors import InputError
+from ...formats import files
 from ..arrays import read_array, write_array
 from ..entities.cooccurrence import unit_rows
 from ..entities.tables import Floats
@@ -132,7 +132,9 @@ class ScannIndex(Index):
     def search(self, queries: Floats, count: int) -> tuple[Rows, Floats]:
         count = min(count, self._rows)
         rescored = max(_FEWEST_RESCORED, 3 * count)
-        found, values = self._searcher.search_batched(unit_rows(queries), final_num_neighbors=count, pre_reorder_num_neighbors=rescored)
+        found, values = self._searcher.search_batched(
+            unit_rows(queries), final_num_neighbors=count, pre_reorder_num_neighbors=rescored
+        )
         rows = np.where(np.isfinite(values), found.astype(np.int64), -1)
         return _padded(rows, count, -1), _padded(np.asarray(values, np.float32), count, -math.inf)
 

@@ -9,10 +9,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from .. import files, parquet
+from ...formats import files, parquet
+from ...formats.records import Space
 from ..entities.cooccurrence import unit_rows
 from ..entities.tables import Floats
-from ..records import Space
 
 Ids = np.ndarray[Any, np.dtype[np.uint64]]
 Days = np.ndarray[Any, np.dtype[np.int32]]
@@ -63,7 +63,13 @@ def read_vectors(paths: Mapping[Space, str]) -> Rows:
             ids.extend(batch.column("doc_id").to_pylist())
             days = batch.column("byline_date").cast("int32").to_pylist()
             documents.update(zip(ids[-len(days) :], days, strict=True))
-            values.append(batch.column("values").flatten().to_numpy(zero_copy_only=False).reshape(len(days), -1).astype(np.float32))
+            values.append(
+                batch.column("values")
+                .flatten()
+                .to_numpy(zero_copy_only=False)
+                .reshape(len(days), -1)
+                .astype(np.float32)
+            )
         parts[space] = (ids, np.concatenate(values) if values else np.zeros((0, 0), np.float32))
     ordered = sorted(documents)
     place = {doc_id: number for number, doc_id in enumerate(ordered)}
@@ -87,7 +93,11 @@ def write_blocks(workspace: str, shard: int, rows: Rows, block_days: int) -> lis
     for block in present:
         part = rows.take(blocks == block)
         buffer = io.BytesIO()
-        arrays: dict[str, Any] = {"ids": part.ids, "days": part.days, **{space.value: values for space, values in part.vectors.items()}}
+        arrays: dict[str, Any] = {
+            "ids": part.ids,
+            "days": part.days,
+            **{space.value: values for space, values in part.vectors.items()},
+        }
         np.savez(buffer, **arrays)
         path = block_path(workspace, block, shard)
         with files.open_write(f"{path}.tmp") as sink:
@@ -98,7 +108,11 @@ def write_blocks(workspace: str, shard: int, rows: Rows, block_days: int) -> lis
 
 def read_blocks(workspace: str, blocks: Iterable[int]) -> Rows:
     """All documents of the given blocks, sorted by id."""
-    parts = [_read_block(path) for block in blocks for path in files.list_files(f"{workspace}/_rows/block={block:06d}/part-*.npz")]
+    parts = [
+        _read_block(path)
+        for block in blocks
+        for path in files.list_files(f"{workspace}/_rows/block={block:06d}/part-*.npz")
+    ]
     return concatenate(parts)
 
 
@@ -110,13 +124,18 @@ def _read_block(path: str) -> Rows:
 def concatenate(parts: Sequence[Rows]) -> Rows:
     """Documents of several parts, sorted by id. A space that a part lacks altogether (width 0) becomes zeros there."""
     if not parts:
-        return Rows(np.zeros(0, np.uint64), np.zeros(0, np.int32), {space: np.zeros((0, 0), np.float32) for space in Space})
+        return Rows(
+            np.zeros(0, np.uint64), np.zeros(0, np.int32), {space: np.zeros((0, 0), np.float32) for space in Space}
+        )
     ids = np.concatenate([part.ids for part in parts])
     order = np.argsort(ids, kind="stable")
     vectors: dict[Space, Floats] = {}
     for space in Space:
         width = max(part.vectors[space].shape[1] for part in parts)
-        blocks = [part.vectors[space] if part.vectors[space].shape[1] else np.zeros((len(part), width), np.float32) for part in parts]
+        blocks = [
+            part.vectors[space] if part.vectors[space].shape[1] else np.zeros((len(part), width), np.float32)
+            for part in parts
+        ]
         vectors[space] = np.concatenate(blocks)[order]
     return Rows(ids[order], np.concatenate([part.days for part in parts])[order], vectors)
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ...formats.records import Space
 from ..entities.tables import Floats
-from ..records import Space
 from .found import FOUND, Found, Side, keep_best, make_found
 from .index import Engine, Index, build_index, choose_engine, highest
 from .rows import Rows, read_blocks
@@ -60,7 +60,10 @@ def search_near(rows: Rows, first_day: int, last_day: int, plan: Plan) -> Iterat
     for day in np.unique(rows.days[(rows.days >= first_day) & (rows.days <= last_day)]):
         queries = rows.take(rows.days == day)
         candidates = rows.take(np.abs(rows.days - day) <= plan.positive_days)
-        yield keep_best(np.concatenate([_search_all(queries, candidates, space, Side.POSITIVE, plan) for space in Space]), plan.counts)
+        yield keep_best(
+            np.concatenate([_search_all(queries, candidates, space, Side.POSITIVE, plan) for space in Space]),
+            plan.counts,
+        )
 
 
 def _search_all(queries: Rows, candidates: Rows, space: Space, side: Side, plan: Plan) -> Found:
@@ -71,7 +74,9 @@ def _search_all(queries: Rows, candidates: Rows, space: Space, side: Side, plan:
     # One more than wanted, since a document finds itself.
     hits, _ = index.search(queries.vectors[space][asked], plan.counts[side] + 1)
     valid = hits.ravel() >= 0
-    return make_found(queries, candidates, np.repeat(asked, hits.shape[1])[valid], there[hits.ravel()[valid]], side, space)
+    return make_found(
+        queries, candidates, np.repeat(asked, hits.shape[1])[valid], there[hits.ravel()[valid]], side, space
+    )
 
 
 class FarSearch:
@@ -123,7 +128,9 @@ class FarSearch:
             vectors = self.candidates.vectors[space][there]
             self._indexes[space] = build_index(vectors, self._plan.engine, self._plan.exact_below, self._queries)
         # One more than wanted, since in a search of all days a document finds itself.
-        hits, similarities = self._indexes[space].search(queries.vectors[space][asked], self._plan.counts[self._side] + 1)
+        hits, similarities = self._indexes[space].search(
+            queries.vectors[space][asked], self._plan.counts[self._side] + 1
+        )
         return there[hits], np.where(hits >= 0, similarities, -np.inf)
 
     def _by_mask(self, queries: Rows, asked: Any, space: Space) -> tuple[Any, Floats]:
@@ -185,7 +192,11 @@ def run_task(task: Task, plan: Plan, workspace: str, block_days: int, note: Call
     searches = []
     for block in task.blocks if task.side is Side.NEGATIVE else [None]:
         candidates = read_blocks(workspace, task.blocks if block is None else [block])
-        searches.append(FarSearch(candidates.take(candidates.ids % np.uint64(task.parts) == task.part), plan, task.side, task.queries))
+        searches.append(
+            FarSearch(
+                candidates.take(candidates.ids % np.uint64(task.parts) == task.part), plan, task.side, task.queries
+            )
+        )
         for engine in searches[-1].engines():
             note(engine.value)
     for query_block in task.query_blocks:
@@ -196,7 +207,12 @@ def run_task(task: Task, plan: Plan, workspace: str, block_days: int, note: Call
 
 
 def plan_tasks(
-    documents: Mapping[int, int], sides: Sequence[Side], blocks_together: int, most_rows: int, block_days: int, negative_days: int
+    documents: Mapping[int, int],
+    sides: Sequence[Side],
+    blocks_together: int,
+    most_rows: int,
+    block_days: int,
+    negative_days: int,
 ) -> list[Task]:
     """Cuts the work into tasks, the longest first, so that workers end at about the same time.
 
@@ -215,7 +231,11 @@ def plan_tasks(
     tasks = [Task(Side.POSITIVE, (block,), (block,), documents[block]) for block in blocks if Side.POSITIVE in sides]
     if Side.NEGATIVE in sides:
         for group in groups.values():
-            far = tuple(block for block in blocks if any((abs(block - other) + 1) * block_days > negative_days for other in group))
+            far = tuple(
+                block
+                for block in blocks
+                if any((abs(block - other) + 1) * block_days > negative_days for other in group)
+            )
             parts = -(-max(documents[block] for block in group) // most_rows)
             queries = sum(documents[block] for block in far)
             tasks += [Task(Side.NEGATIVE, tuple(group), far, queries, part, parts) for part in range(parts) if far]

@@ -7,12 +7,12 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from ...tasks.errors import InputError
-from .. import files
+from ...errors import InputError
+from ...formats import files
+from ...formats.parquet import read_batches, read_records, read_stream, shard_paths
+from ...formats.records import Hub, Rejection, TopicLabels
 from ..entities.tables import read_aliases
 from ..jobs import InputSpec, Job, JobRun
-from ..parquet import read_batches, read_records, read_stream, shard_paths
-from ..records import Hub, Rejection, TopicLabels
 from ..shards import Shard
 from ..texts import UNDETERMINED
 from .choose import Decision, Evidence, Verdict, choose, gather, hub_title, link_titles, obey, rank_topics
@@ -29,7 +29,9 @@ class TopicsOptions:
     """What makes a hub title a topic, and how labels are sampled. A ``topics_file`` decides in place of the minima."""
 
     max_topics: int = dataclasses.field(default=600, metadata={"help": "topics kept, the most documented first"})
-    min_publishers: int = dataclasses.field(default=2, metadata={"help": "publishers that must have a hub of the topic"})
+    min_publishers: int = dataclasses.field(
+        default=2, metadata={"help": "publishers that must have a hub of the topic"}
+    )
     min_documents: int = dataclasses.field(default=10, metadata={"help": "articles that the topic's hubs must list"})
     positive_ratio: float = dataclasses.field(
         default=0.25, metadata={"help": "positives of a topic are down-sampled to this share of its negatives"}
@@ -38,7 +40,11 @@ class TopicsOptions:
     def __post_init__(self) -> None:
         for name in ("max_topics", "min_publishers", "min_documents", "positive_ratio"):
             if not getattr(self, name) > 0:
-                raise InputError(f"got {getattr(self, name)}, expected more than 0", field=f"--{name}", remedy="see --help for the default")
+                raise InputError(
+                    f"got {getattr(self, name)}, expected more than 0",
+                    field=f"--{name}",
+                    remedy="see --help for the default",
+                )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -119,7 +125,10 @@ def labels_of(
 
 def keep_shares(counts: Mapping[int, tuple[int, int]], ratio: float) -> dict[int, float]:
     """Share of each topic's positives to keep, so that they are at most ``ratio`` times its negatives."""
-    return {topic: min(1.0, ratio * negatives / positives) if positives else 1.0 for topic, (positives, negatives) in counts.items()}
+    return {
+        topic: min(1.0, ratio * negatives / positives) if positives else 1.0
+        for topic, (positives, negatives) in counts.items()
+    }
 
 
 def draw(doc_id: str, topic: str) -> float:
@@ -236,13 +245,18 @@ def _write_labels(shard: Shard, path: str) -> None:
 
 def _write_skew(shard: Shard, _: None) -> None:
     names = {topic.topic_id: topic.name for topic in read_stream(f"{shard.workspace}/{_TOPICS}", Topic)}
-    before, after = (list(read_stream(f"{shard.workspace}/{stream}", LabelCount)) for stream in (_COUNTS, _SAMPLED_COUNTS))
+    before, after = (
+        list(read_stream(f"{shard.workspace}/{stream}", LabelCount)) for stream in (_COUNTS, _SAMPLED_COUNTS)
+    )
     write_tsv(f"{shard.workspace}/{_SKEW_FILE}", list(skew_rows(names, before, after)))
     found, sampled = topic_totals(before), topic_totals(after)
     shard.tally("topics", len(names))
     shard.tally("topics without negatives", sum(number not in found or not found[number].negatives for number in names))
     shard.tally("topics without positives", sum(number not in found or not found[number].positives for number in names))
-    shard.tally("topics without positives after sampling", sum(number not in sampled or not sampled[number].positives for number in names))
+    shard.tally(
+        "topics without positives after sampling",
+        sum(number not in sampled or not sampled[number].positives for number in names),
+    )
 
 
 JOB = Job(
@@ -253,10 +267,16 @@ JOB = Job(
         InputSpec("articles", "folder that `newsembed clean` wrote"),
         InputSpec("hubs", "folder that `newsembed extract` wrote"),
         InputSpec(
-            "entities", "folder that `newsembed entities` wrote: hubs whose titles name the same entity are of one topic", required=False
+            "entities",
+            "folder that `newsembed entities` wrote: hubs whose titles name the same entity are of one topic",
+            required=False,
         ),
         InputSpec("alias_file", "your own alias table instead: TSV of alias, entity id, prior", required=False),
-        InputSpec("topics_file", "copy of a topics.tsv that an earlier run wrote, edited by a person, to be obeyed", required=False),
+        InputSpec(
+            "topics_file",
+            "copy of a topics.tsv that an earlier run wrote, edited by a person, to be obeyed",
+            required=False,
+        ),
     ),
     options=TopicsOptions,
     run=run,

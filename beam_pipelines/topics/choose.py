@@ -6,9 +6,9 @@ import enum
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from ...formats.records import Hub
 from ..entities.linking import LEAST_PRIOR
 from ..entities.tables import Alias
-from ..records import Hub
 
 # Titles made of nothing but these words say where on a site one is, not what the articles are about.
 _SITE_WORDS = (
@@ -104,7 +104,9 @@ def normalize_title(title: str, publisher: str) -> str:
         return _plain(publisher)
     text = _plain(telling[0]) if telling else ""
     if "/" in text and " " not in text:  # a path, as feed lists use: the longest step that is no country code
-        text = next((step for step in sorted(text.split("/"), key=len, reverse=True) if len(step) > 2 and step != "top"), text)
+        text = next(
+            (step for step in sorted(text.split("/"), key=len, reverse=True) if len(step) > 2 and step != "top"), text
+        )
     return (_plain(_AFFIX.sub(" ", text)).strip(_EDGES) or text).strip(_EDGES)
 
 
@@ -158,7 +160,11 @@ def link_titles(titles: Iterable[str], aliases: Iterable[Alias]) -> dict[str, st
     for alias in aliases:
         meanings[_plain(alias.alias)].append((alias.prior, alias.entity))
     # Of equal priors the first by name, whatever the order of the table.
-    best = {title: min(meanings[title], key=lambda meaning: (-meaning[0], meaning[1])) for title in titles if title in meanings}
+    best = {
+        title: min(meanings[title], key=lambda meaning: (-meaning[0], meaning[1]))
+        for title in titles
+        if title in meanings
+    }
     return {title: entity for title, (prior, entity) in best.items() if prior >= LEAST_PRIOR}
 
 
@@ -239,6 +245,10 @@ def _verdict(title: str, evidence: Evidence, authored: Collection[str]) -> Verdi
         return Verdict.DATE
     # A desk signs "Sports" here and there; on the page of an author (most of) the articles are the author's.
     signed = sum(doc_id in evidence.documents for doc_id in authored)
-    if _AUTHOR_TITLE.match(title) or 2 * evidence.author_hubs > evidence.hubs or (signed and 2 * signed >= len(evidence.documents)):
+    if (
+        _AUTHOR_TITLE.match(title)
+        or 2 * evidence.author_hubs > evidence.hubs
+        or (signed and 2 * signed >= len(evidence.documents))
+    ):
         return Verdict.AUTHOR
     return Verdict.KEPT

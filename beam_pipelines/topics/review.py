@@ -4,8 +4,8 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 
-from ...tasks.errors import InputError
-from .. import files
+from ...errors import InputError
+from ...formats import files
 from ..jobs import MANIFEST
 from .choose import Decision, Evidence, Verdict, rank_topics
 
@@ -75,10 +75,15 @@ def read_review(path: str, max_topics: int) -> dict[str, Decision]:
         if verdict == Verdict.KEPT:
             topics.add(topic)
             if not topic:
-                raise InputError("a kept title has no topic", path=where, field="topic", remedy="name its topic, or drop it")
+                raise InputError(
+                    "a kept title has no topic", path=where, field="topic", remedy="name its topic, or drop it"
+                )
         if len(topics) > max_topics:
             raise InputError(
-                f"got more than {max_topics} kept topics", path=where, field="verdict", remedy="drop or merge topics, or raise --max_topics"
+                f"got more than {max_topics} kept topics",
+                path=where,
+                field="verdict",
+                remedy="drop or merge topics, or raise --max_topics",
             )
         decisions[title], lines[title] = Decision(topic, Verdict(verdict)), line
     return decisions
@@ -92,7 +97,9 @@ def _read_rows(path: str) -> list[tuple[int, dict[str, str]]]:
         reader = csv.reader(io.StringIO(raw.decode("utf-8-sig"), newline=""), "excel-tab", strict=True)
         lines = [(reader.line_num, cells) for cells in reader if any(cells)]
     except (UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"no table: {error}", path=path, field="--topics_file", remedy="save it as tab-separated text in UTF-8") from error
+        raise InputError(
+            f"no table: {error}", path=path, field="--topics_file", remedy="save it as tab-separated text in UTF-8"
+        ) from error
     if not lines or (missing := [name for name in _READ if name not in lines[0][1]]):
         got = lines[0][1] if lines else []
         raise InputError(

@@ -4,7 +4,17 @@ import collections
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 
-_COLUMNS = ("topic_id", "topic", "language", "publishers", "positives", "negatives", "sampled_positives", "sampled_negatives", "ratio")
+_COLUMNS = (
+    "topic_id",
+    "topic",
+    "language",
+    "publishers",
+    "positives",
+    "negatives",
+    "sampled_positives",
+    "sampled_negatives",
+    "ratio",
+)
 _ALL = "all"
 
 
@@ -65,7 +75,9 @@ def topic_totals(counts: Iterable[LabelCount]) -> dict[int, Totals]:
     return {topic_id: totals for (topic_id, language), totals in total_labels(counts).items() if language == _ALL}
 
 
-def skew_rows(topics: Mapping[int, str], before: Iterable[LabelCount], after: Iterable[LabelCount]) -> Iterator[tuple[object, ...]]:
+def skew_rows(
+    topics: Mapping[int, str], before: Iterable[LabelCount], after: Iterable[LabelCount]
+) -> Iterator[tuple[object, ...]]:
     """The table: a line for each topic, then one for each of its languages.
 
     ``ratio`` is that of positives to negatives after sampling, empty where there are no negatives.

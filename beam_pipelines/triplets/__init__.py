@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from ...tasks.errors import InputError
-from .. import files
+from ...errors import InputError
+from ...formats import files
+from ...formats.parquet import read_batches, read_records, read_stream, shard_paths
+from ...formats.records import Article, Rejection, Triplet
 from ..arrays import doc_id_of, read_array, write_array
 from ..jobs import InputSpec, Job, JobRun
-from ..parquet import read_batches, read_records, read_stream, shard_paths
-from ..records import Article, Rejection, Triplet
 from ..shards import Shard, shard_numbers
 from .candidates import known_pairs, read_candidates
 from .dates import DateStats, count_by_month, date_stats
@@ -45,7 +45,9 @@ def run(job: JobRun) -> None:
     job.map_shards("fit dates", partial(_fit, first=first), [paths], accounted=False)
     job.map_shards("score dates", partial(_score, first=first), paths)
     job.map_shards("table", _tabulate, [None], accounted=False)
-    job.map_shards("evergreen", partial(_prepare_filter, labels="".join(job.inputs["labels"])), [neighbors], accounted=False)
+    job.map_shards(
+        "evergreen", partial(_prepare_filter, labels="".join(job.inputs["labels"])), [neighbors], accounted=False
+    )
     job.map_shards("pair", partial(_pair, options=job.options, shard_count=len(neighbors)), neighbors, accounted=False)
     job.map_shards("events", partial(_crowded, most=job.options.max_anchors_per_event), [None], accounted=False)
     job.map_shards("mine", _mine, range(len(neighbors)))
@@ -62,7 +64,10 @@ def _months(paths: Sequence[str]) -> tuple[int, int]:
     ]
     if not found:
         raise InputError(
-            "no article has a byline date", path=paths[0], field="byline_date", remedy="run clean with --require_byline_date=true"
+            "no article has a byline date",
+            path=paths[0],
+            field="byline_date",
+            remedy="run clean with --require_byline_date=true",
         )
     return min(found), max(found) - min(found) + 1
 
@@ -87,7 +92,9 @@ def _fit(shard: Shard, paths: Sequence[str], first: int) -> None:
             total = total + np.load(source)
     every = (article for path in paths for batch in _dated(path) for article in batch)
     # Drawn by the digest of the id, so that the same articles are drawn however they are sharded.
-    sample = heapq.nsmallest(_SHARPNESS_SAMPLE, every, key=lambda article: hashlib.blake2b(article.doc_id.encode()).digest())
+    sample = heapq.nsmallest(
+        _SHARPNESS_SAMPLE, every, key=lambda article: hashlib.blake2b(article.doc_id.encode()).digest()
+    )
     models, sharpness = fit_date_model(sample, total, first)
     with files.open_write(f"{shard.workspace}/{_MODEL}") as sink:
         np.savez(sink, models=models, sharpness=sharpness)
@@ -166,7 +173,9 @@ def _crowded(shard: Shard, _: None, most: int) -> None:
 
 def _mine(shard: Shard, number: int) -> None:
     table, crowded = read_table(f"{shard.workspace}/{_TABLE}"), read_array(f"{shard.workspace}/{_CROWDED}")
-    (paired,), (outcomes_path,) = (files.list_files(f"{shard.workspace}/{name}/part-{number:05d}-*.npy") for name in (_PAIRED, _OUTCOMES))
+    (paired,), (outcomes_path,) = (
+        files.list_files(f"{shard.workspace}/{name}/part-{number:05d}-*.npy") for name in (_PAIRED, _OUTCOMES)
+    )
     found, outcomes = read_array(paired), read_array(outcomes_path)
     for anchor, reason, neighbors, evergreen, positives in outcomes.tolist():
         shard.read()
@@ -208,7 +217,11 @@ JOB = Job(
     inputs=(
         InputSpec("articles", "folder that `newsembed clean` wrote"),
         InputSpec("neighbors", "folder that `newsembed neighbors` wrote"),
-        InputSpec("labels", "TSV of labelled pairs (anchor, other, 1 false negative or 0) to fit the evergreen filter on", required=False),
+        InputSpec(
+            "labels",
+            "TSV of labelled pairs (anchor, other, 1 false negative or 0) to fit the evergreen filter on",
+            required=False,
+        ),
     ),
     options=TripletsOptions,
     run=run,

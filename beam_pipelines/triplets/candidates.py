@@ -5,14 +5,16 @@ from typing import Any, Final
 
 import numpy as np
 
+from ...formats.parquet import read_batches
+from ...formats.records import Space
 from ..arrays import Array, doc_numbers_of
-from ..parquet import read_batches
-from ..records import Space
 from .table import DocumentTable
 
 SPACES: Final = tuple(Space)
 # ``similarity`` by space in the order of Space, NaN where the space does not know the pair; ``gap`` is other minus anchor, in days.
-CANDIDATE: Final = np.dtype([("anchor", "<u8"), ("other", "<u8"), ("gap", "<i4"), ("similarity", "<f4", (len(SPACES),))])
+CANDIDATE: Final = np.dtype(
+    [("anchor", "<u8"), ("other", "<u8"), ("gap", "<i4"), ("similarity", "<f4", (len(SPACES),))]
+)
 _ROWS_AT_ONCE = 65_536
 
 
@@ -38,7 +40,9 @@ def merge_spaces(rows: Array) -> Array:
     if not len(ordered):
         return ordered
     starts = np.flatnonzero(
-        np.append(True, (ordered["anchor"][1:] != ordered["anchor"][:-1]) | (ordered["other"][1:] != ordered["other"][:-1]))
+        np.append(
+            True, (ordered["anchor"][1:] != ordered["anchor"][:-1]) | (ordered["other"][1:] != ordered["other"][:-1])
+        )
     )
     merged = ordered[starts]
     merged["similarity"] = np.fmax.reduceat(ordered["similarity"], starts, axis=0)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..records import Article
+from ...formats.records import Article
 
 FEATURES = 1 << 15
 FOLDS = 2
@@ -60,7 +60,9 @@ def ngram_counts(articles: Sequence[Article]) -> Any:
     """Hashed uni- and bigrams of title and lead, CSR float32 ``[len(articles), FEATURES]``."""
     from sklearn.feature_extraction.text import HashingVectorizer
 
-    vectorizer = HashingVectorizer(n_features=FEATURES, ngram_range=(1, 2), alternate_sign=False, norm=None, dtype=np.float32)
+    vectorizer = HashingVectorizer(
+        n_features=FEATURES, ngram_range=(1, 2), alternate_sign=False, norm=None, dtype=np.float32
+    )
     return vectorizer.transform(" ".join(f"{article.title} {article.body}".split()[:_WORDS]) for article in articles)
 
 
@@ -74,7 +76,9 @@ def count_by_month(articles: Sequence[Article], first_month: int, months: int) -
         for fold in range(FOLDS):
             rows = [row for row, article in enumerate(articles) if fold_of(article.doc_id) == fold]
             months_of = [month_of(articles[row]) - first_month for row in rows]
-            chosen = scipy.sparse.csr_matrix((np.ones(len(rows), np.float32), (months_of, rows)), shape=(months, len(articles)))
+            chosen = scipy.sparse.csr_matrix(
+                (np.ones(len(rows), np.float32), (months_of, rows)), shape=(months, len(articles))
+            )
             counts[fold] = (chosen @ grams).toarray()
     return counts
 

@@ -39,7 +39,9 @@ def crowded_out(anchors: Ids, pairs: Array, most: int) -> Ids:
     """The anchors beyond the first ``most`` of their event, in an order that is the same on every machine; sorted."""
     documents, leaders = events_of(pairs)
     leader = leaders[np.searchsorted(documents, anchors)]
-    keys = np.array([hashlib.blake2b(doc_id_of(anchor).encode(), digest_size=8).digest() for anchor in anchors.tolist()], "S8")
+    keys = np.array(
+        [hashlib.blake2b(doc_id_of(anchor).encode(), digest_size=8).digest() for anchor in anchors.tolist()], "S8"
+    )
     order = np.lexsort((anchors, keys, leader))
     ordered = leader[order]
     rank = np.arange(len(order)) - np.searchsorted(ordered, ordered)

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...tasks.errors import InputError
-from .. import files
+from ...errors import InputError
+from ...formats import files
 from ..arrays import Array
 from .table import DocumentTable
 
@@ -39,7 +39,11 @@ class EvergreenModel:
     provenance: str
 
     def to_json(self) -> dict[str, object]:
-        return {"weights": dict(zip(FEATURES, self.weights, strict=True)), "bias": self.bias, "provenance": self.provenance}
+        return {
+            "weights": dict(zip(FEATURES, self.weights, strict=True)),
+            "bias": self.bias,
+            "provenance": self.provenance,
+        }
 
     @staticmethod
     def from_json(value: Mapping[str, Any], path: str) -> "EvergreenModel":
@@ -47,9 +51,14 @@ class EvergreenModel:
         weights = value["weights"]
         if set(weights) != set(FEATURES):
             raise InputError(
-                f"got weights of {sorted(weights)}, expected {sorted(FEATURES)}", path=path, field="weights", remedy="fit them again"
+                f"got weights of {sorted(weights)}, expected {sorted(FEATURES)}",
+                path=path,
+                field="weights",
+                remedy="fit them again",
             )
-        return EvergreenModel(tuple(float(weights[name]) for name in FEATURES), float(value["bias"]), str(value["provenance"]))
+        return EvergreenModel(
+            tuple(float(weights[name]) for name in FEATURES), float(value["bias"]), str(value["provenance"])
+        )
 
     def scores(self, features: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Probability in [0, 1] that each pair is a false negative: ``[P, len(FEATURES)]`` → ``[P]``."""
@@ -94,7 +103,9 @@ def fit_model(features: npt.NDArray[np.float64], labels: Sequence[int], provenan
 
     if len(set(labels)) < 2:
         raise InputError(
-            f"{len(labels)} labels, all equal", field="--labels", remedy="label pairs of both kinds: 1 false negative, 0 true negative"
+            f"{len(labels)} labels, all equal",
+            field="--labels",
+            remedy="label pairs of both kinds: 1 false negative, 0 true negative",
         )
     fitted = LogisticRegression(C=1.0, class_weight="balanced", max_iter=1000).fit(features, labels)
     return EvergreenModel(tuple(float(weight) for weight in fitted.coef_[0]), float(fitted.intercept_[0]), provenance)

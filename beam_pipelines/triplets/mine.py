@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from ...tasks.errors import InputError
+from ...errors import InputError
+from ...formats.records import Rejection, Triplet
 from ..arrays import Array, Ids
-from ..records import Rejection, Triplet
 from .candidates import SPACES, rank_within, strength
 from .evergreen import EvergreenModel, pair_features
 from .table import DocumentTable
@@ -18,21 +18,35 @@ from .table import DocumentTable
 class TripletsOptions:
     """The paper's date rule, and what keeps the pairs clean and even."""
 
-    max_positive_days: int = dataclasses.field(default=1, metadata={"help": "days between anchor and positive, at most"})
-    min_negative_days: int = dataclasses.field(default=365, metadata={"help": "days between anchor and negative, at least"})
-    min_entity: float = dataclasses.field(default=0.75, metadata={"help": "entity similarity that makes a positive by itself"})
-    min_image: float = dataclasses.field(default=0.8, metadata={"help": "image similarity that makes a positive by itself"})
-    min_text: float = dataclasses.field(default=0.85, metadata={"help": "text similarity that makes a positive by itself"})
+    max_positive_days: int = dataclasses.field(
+        default=1, metadata={"help": "days between anchor and positive, at most"}
+    )
+    min_negative_days: int = dataclasses.field(
+        default=365, metadata={"help": "days between anchor and negative, at least"}
+    )
+    min_entity: float = dataclasses.field(
+        default=0.75, metadata={"help": "entity similarity that makes a positive by itself"}
+    )
+    min_image: float = dataclasses.field(
+        default=0.8, metadata={"help": "image similarity that makes a positive by itself"}
+    )
+    min_text: float = dataclasses.field(
+        default=0.85, metadata={"help": "text similarity that makes a positive by itself"}
+    )
     joint_margin: float = dataclasses.field(
         default=0.25, metadata={"help": "two spaces that both come this near to their bars make a positive together"}
     )
     cross_publisher: bool = dataclasses.field(default=True, metadata={"help": "positives only from other publishers"})
     max_positives: int = dataclasses.field(default=4, metadata={"help": "positives of an anchor"})
-    max_positives_per_publisher: int = dataclasses.field(default=2, metadata={"help": "positives of an anchor from one publisher"})
+    max_positives_per_publisher: int = dataclasses.field(
+        default=2, metadata={"help": "positives of an anchor from one publisher"}
+    )
     max_anchors_per_event: int = dataclasses.field(
         default=50, metadata={"help": "anchors of one event, so that a big story does not flood the set"}
     )
-    negatives_per_positive: int = dataclasses.field(default=1, metadata={"help": "triplets made of each positive, with a negative each"})
+    negatives_per_positive: int = dataclasses.field(
+        default=1, metadata={"help": "triplets made of each positive, with a negative each"}
+    )
     max_evergreen_score: float = dataclasses.field(
         default=0.5, metadata={"help": "negatives that are more probably false are dropped; 1 keeps all"}
     )
@@ -46,7 +60,11 @@ class TripletsOptions:
             )
         for name in ("max_positives", "max_positives_per_publisher", "max_anchors_per_event", "negatives_per_positive"):
             if getattr(self, name) < 1:
-                raise InputError(f"got {getattr(self, name)}, expected 1 or more", field=f"--{name}", remedy="see --help for the default")
+                raise InputError(
+                    f"got {getattr(self, name)}, expected 1 or more",
+                    field=f"--{name}",
+                    remedy="see --help for the default",
+                )
 
 
 # Why an anchor has no triplet; MINED stands where it has some.
@@ -63,7 +81,9 @@ TRIPLET: Final = np.dtype(
         ("score", "<f4"),
     ]
 )
-OUTCOME: Final = np.dtype([("anchor", "<u8"), ("reason", "u1"), ("neighbors", "<u4"), ("evergreen", "<u4"), ("positives", "<u4")])
+OUTCOME: Final = np.dtype(
+    [("anchor", "<u8"), ("reason", "u1"), ("neighbors", "<u4"), ("evergreen", "<u4"), ("positives", "<u4")]
+)
 
 
 def evidence(similarities: Array, options: TripletsOptions) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -84,7 +104,9 @@ def evidence(similarities: Array, options: TripletsOptions) -> np.ndarray[Any, n
     return np.where(alone | together, margins[:, -1], np.nan)
 
 
-def mine(anchors: Ids, candidates: Array, table: DocumentTable, model: EvergreenModel, options: TripletsOptions) -> tuple[Array, Array]:
+def mine(
+    anchors: Ids, candidates: Array, table: DocumentTable, model: EvergreenModel, options: TripletsOptions
+) -> tuple[Array, Array]:
     """The triplets of some anchors.
 
     Args:
@@ -104,7 +126,11 @@ def mine(anchors: Ids, candidates: Array, table: DocumentTable, model: Evergreen
     wanted = _per_anchor(anchors, positives) * options.negatives_per_positive
     negatives, scores, evergreen = _negatives(anchors, candidates, table, model, options, wanted)
     outcomes = np.zeros(len(anchors), OUTCOME)
-    outcomes["anchor"], outcomes["evergreen"], outcomes["positives"] = anchors, evergreen, _per_anchor(anchors, positives)
+    outcomes["anchor"], outcomes["evergreen"], outcomes["positives"] = (
+        anchors,
+        evergreen,
+        _per_anchor(anchors, positives),
+    )
     outcomes["neighbors"] = _per_anchor(anchors, candidates)
     found = [outcomes["neighbors"] == 0, wanted == 0, _per_anchor(anchors, negatives) == 0]
     outcomes["reason"] = np.select(found, [_NO_NEIGHBOR, _NO_POSITIVE, _NO_NEGATIVE], MINED)
@@ -131,7 +157,12 @@ def _positives(candidates: Array, table: DocumentTable, options: TripletsOptions
 
 
 def _negatives(
-    anchors: Ids, candidates: Array, table: DocumentTable, model: EvergreenModel, options: TripletsOptions, wanted: Array
+    anchors: Ids,
+    candidates: Array,
+    table: DocumentTable,
+    model: EvergreenModel,
+    options: TripletsOptions,
+    wanted: Array,
 ) -> tuple[Array, Array, Array]:
     """The hardest negatives that the evergreen filter lets pass, grouped by anchor; their scores; and by anchor the number it dropped on the way."""
     asked = wanted[np.searchsorted(anchors, candidates["anchor"])]
@@ -158,7 +189,11 @@ def _combined(anchors: Ids, positives: Array, negatives: Array, scores: Array, p
     triplets = np.zeros(len(anchor), TRIPLET)
     triplets["anchor"], triplets["score"] = anchors[anchor], scores[rows]
     for name, chosen in (("positive", positive), ("negative", negatives[rows])):
-        triplets[name], triplets[f"{name}_similarity"], triplets[f"{name}_gap"] = chosen["other"], chosen["similarity"], chosen["gap"]
+        triplets[name], triplets[f"{name}_similarity"], triplets[f"{name}_gap"] = (
+            chosen["other"],
+            chosen["similarity"],
+            chosen["gap"],
+        )
     return triplets[rank_within(triplets["anchor"], triplets["positive"], triplets["negative"]) == 0]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import files
+from ...formats import files
 from ..arrays import Ids
 from .dates import DateStats
 
@@ -54,14 +54,20 @@ def write_table(path: str, rows: Iterable[DateStats]) -> None:
     """Writes the table of all documents."""
     listed = sorted(rows, key=lambda row: row.doc_id)
     publishers, languages = sorted({row.publisher for row in listed}), sorted({row.language for row in listed})
-    publisher_codes, language_codes = ({name: code for code, name in enumerate(names)} for names in (publishers, languages))
+    publisher_codes, language_codes = (
+        {name: code for code, name in enumerate(names)} for names in (publishers, languages)
+    )
     gaps = np.array([row.expected_gap for row in listed], np.float32)
     with files.open_write(path) as sink:
         np.savez(
             sink,
             ids=np.array([int(row.doc_id, 16) for row in listed], np.uint64),
-            numbers=np.stack([_ranks([row.entropy for row in listed]), _ranks([row.own_mass for row in listed]), gaps], axis=1),
-            codes=np.array([(publisher_codes[row.publisher], language_codes[row.language]) for row in listed], np.int32).reshape(-1, 2),
+            numbers=np.stack(
+                [_ranks([row.entropy for row in listed]), _ranks([row.own_mass for row in listed]), gaps], axis=1
+            ),
+            codes=np.array(
+                [(publisher_codes[row.publisher], language_codes[row.language]) for row in listed], np.int32
+            ).reshape(-1, 2),
             publishers=np.array(publishers, str),
             languages=np.array(languages, str),
         )

@@ -10,13 +10,13 @@ import functools
 import pickle
 from typing import Any
 
-from ...tasks.errors import InputError
-from .. import files, parquet
+from ...errors import InputError
+from ...formats import files, parquet
+from ...formats.records import Article, Rejection, Space, Vector
 from ..entities import tables
 from ..entities.linking import Linker
 from ..entities.mentions import Mentions, find_mentions
 from ..jobs import InputSpec, Job, JobRun
-from ..records import Article, Rejection, Space, Vector
 from ..shards import Shard
 from .spaces import Statistics, entity_vector, image_vector, remove_component, sif_weights, text_vector
 
@@ -26,10 +26,15 @@ class VectorsOptions:
     """Options of ``vectors``."""
 
     lead_words: int = dataclasses.field(
-        default=60, metadata={"help": "words of the body in the text vector, beside title and keywords; 0 is the paper's way"}
+        default=60,
+        metadata={"help": "words of the body in the text vector, beside title and keywords; 0 is the paper's way"},
     )
-    sif_smoothing: float = dataclasses.field(default=1e-3, metadata={"help": "a in the weight a / (a + frequency) of a word"})
-    max_image_uses: int = dataclasses.field(default=12, metadata={"help": "an image hash of more documents is a logo or placeholder"})
+    sif_smoothing: float = dataclasses.field(
+        default=1e-3, metadata={"help": "a in the weight a / (a + frequency) of a word"}
+    )
+    max_image_uses: int = dataclasses.field(
+        default=12, metadata={"help": "an image hash of more documents is a logo or placeholder"}
+    )
 
     def __post_init__(self) -> None:
         if self.lead_words < 0 or self.sif_smoothing <= 0 or self.max_image_uses < 1:
@@ -61,7 +66,9 @@ def run(job: JobRun) -> None:
     load_tables(sources)  # a broken file is an error now, not in a worker
     shards = parquet.shard_paths(f"{job.input('articles')}/articles")
     job.map_shards("link", functools.partial(_link, options, sources), shards)
-    statistics = [f"{job.workspace}/_statistics/part-{index:05d}-of-{len(shards):05d}.pickle" for index in range(len(shards))]
+    statistics = [
+        f"{job.workspace}/_statistics/part-{index:05d}-of-{len(shards):05d}.pickle" for index in range(len(shards))
+    ]
     job.map_shards("weigh", _weigh, [statistics], accounted=False)
     linked = parquet.shard_paths(f"{job.workspace}/_mentions")
     job.map_shards("embed", functools.partial(_embed, options, sources), linked)
@@ -75,7 +82,9 @@ def _sources(job: JobRun) -> Sources:
     """
     if bool(job.inputs["alias_file"]) != bool(job.inputs["entity_embeddings"]):
         raise InputError(
-            "got one of two files that belong together", field="--alias_file, --entity_embeddings", remedy="give both or neither"
+            "got one of two files that belong together",
+            field="--alias_file, --entity_embeddings",
+            remedy="give both or neither",
         )
 
     def table(name: str, ours: str) -> str:
@@ -117,7 +126,11 @@ def load_tables(sources: Sources) -> Tables:
             remedy="use the same entity ids in both files",
         )
     if words.keys and not words.counts:
-        raise InputError("got no frequencies", path=sources.words, remedy="write word and relative frequency in the .tsv beside the .npy")
+        raise InputError(
+            "got no frequencies",
+            path=sources.words,
+            remedy="write word and relative frequency in the .tsv beside the .npy",
+        )
     return Tables(Linker(aliases, rows), entities.values, words.values, words.rows(), words.counts)
 
 
@@ -228,7 +241,9 @@ JOB = Job(
     inputs=(
         InputSpec("articles", "folder written by clean"),
         InputSpec("entities", "folder written by entities"),
-        InputSpec("alias_file", "your own TSV of alias, entity id, prior, in place of the entities folder's", required=False),
+        InputSpec(
+            "alias_file", "your own TSV of alias, entity id, prior, in place of the entities folder's", required=False
+        ),
         InputSpec("entity_embeddings", "its embeddings: X.npy with keys in X.tsv, or word2vec text", required=False),
         InputSpec("word_embeddings", "your own X.npy with word and relative frequency in X.tsv", required=False),
     ),

@@ -107,7 +107,11 @@ class Statistics:
     def components(self) -> dict[str, Floats]:
         """First principal direction of the text vectors by language; under "" that of all, for languages with few."""
         everything = sum(self.moments[language] for language in sorted(self.moments)) if self.moments else None
-        found = {language: moment for language, moment in self.moments.items() if self.texts[language] >= _ENOUGH_FOR_A_COMPONENT}
+        found = {
+            language: moment
+            for language, moment in self.moments.items()
+            if self.texts[language] >= _ENOUGH_FOR_A_COMPONENT
+        }
         if everything is not None:
             found[""] = np.asarray(everything)
         return {language: _first_direction(moment) for language, moment in found.items()}

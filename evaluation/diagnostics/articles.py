@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...tasks.errors import InputError
+from ...errors import InputError
 from ..events import EventDocument, read_events
 
 
@@ -28,7 +28,9 @@ class Collection:
     empty: int
 
 
-def collect(path: str, *, queries: Sequence[str] = (), shown: int = 5, limit: int | None = None, seed: int = 0) -> Collection:
+def collect(
+    path: str, *, queries: Sequence[str] = (), shown: int = 5, limit: int | None = None, seed: int = 0
+) -> Collection:
     """Reads the articles of a diagnosis.
 
     Args:
@@ -49,19 +51,29 @@ def collect(path: str, *, queries: Sequence[str] = (), shown: int = 5, limit: in
             remedy = f"did you mean {close[0]!r}?" if close else "give ids of articles in the file"
             raise InputError(f"no article has the id {name!r}", path=path, field="--queries", remedy=remedy)
         if not _has_text(known[name]):
-            raise InputError(f"the article {name!r} has no text", path=path, field="--queries", remedy="choose another one")
+            raise InputError(
+                f"the article {name!r} has no text", path=path, field="--queries", remedy="choose another one"
+            )
     texts = [row for row in rows if _has_text(row)]
     if len(texts) < 2:
-        raise InputError(f"{len(texts)} of {len(rows)} articles have text, expected at least two", path=path, remedy="give more articles")
+        raise InputError(
+            f"{len(texts)} of {len(rows)} articles have text, expected at least two",
+            path=path,
+            remedy="give more articles",
+        )
     kept = texts if limit is None else sample(texts, limit, keep=queries, seed=seed)
     if len(kept) < 2:
-        raise InputError(f"keeps {len(kept)} articles, expected at least two", field="--max_articles", remedy="give a larger number")
+        raise InputError(
+            f"keeps {len(kept)} articles, expected at least two", field="--max_articles", remedy="give a larger number"
+        )
     places = {row.id: place for place, row in enumerate(kept)}
     chosen = [places[name] for name in dict.fromkeys(queries)] or _draw_queries(kept, shown, seed)
     return Collection(tuple(kept), tuple(chosen), len(rows), len(rows) - len(texts))
 
 
-def sample(articles: Sequence[EventDocument], limit: int, *, keep: Sequence[str] = (), seed: int = 0) -> list[EventDocument]:
+def sample(
+    articles: Sequence[EventDocument], limit: int, *, keep: Sequence[str] = (), seed: int = 0
+) -> list[EventDocument]:
     """At most ``limit`` articles, in their order: those named in ``keep``, then whole events in a random order.
 
     An article without an event is an event of its own. What does not fit whole is left out, so a few fewer may come back.
@@ -83,7 +95,9 @@ def sample(articles: Sequence[EventDocument], limit: int, *, keep: Sequence[str]
 def _draw_queries(articles: Sequence[EventDocument], shown: int, seed: int) -> list[int]:
     sizes = collections.Counter(article.event for article in articles if article.event)
     order = np.random.default_rng(seed).permutation(len(articles)).tolist()
-    order.sort(key=lambda place: sizes[articles[place].event] < 2)  # stable: those with company first, each kind in its random order
+    order.sort(
+        key=lambda place: sizes[articles[place].event] < 2
+    )  # stable: those with company first, each kind in its random order
     return order[:shown]
 
 

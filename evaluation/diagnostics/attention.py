@@ -67,7 +67,9 @@ def tag_tokens(tokens: IntArray, words: Sequence[Word], pieces: Sequence[IntArra
     return (tags, len(words)) if place == len(inner) else None
 
 
-def attention_by_tag(attention: Sequence[FloatArray], tags: Sequence[Sequence[str]], words: Sequence[Sequence[str]]) -> list[TagAttention]:
+def attention_by_tag(
+    attention: Sequence[FloatArray], tags: Sequence[Sequence[str]], words: Sequence[Sequence[str]]
+) -> list[TagAttention]:
     """Shares of tokens and of attention, the most attended first (in the last layer).
 
     Args:
@@ -89,5 +91,7 @@ def attention_by_tag(attention: Sequence[FloatArray], tags: Sequence[Sequence[st
             mine = labels == tag
             shares[tag] += np.append(received[:, mine].sum(axis=1, dtype=np.float64), mine.mean()) / documents
         counts.update([*document, *(tag for tag in own if tag == SPECIAL)])
-    found = [TagAttention(tag, counts[tag], float(share[-1]), tuple(share[:-1].tolist())) for tag, share in shares.items()]
+    found = [
+        TagAttention(tag, counts[tag], float(share[-1]), tuple(share[:-1].tolist())) for tag, share in shares.items()
+    ]
     return sorted(found, key=lambda row: (-row.attention[-1], row.tag))

@@ -48,7 +48,9 @@ def draw_pairs(articles: Sequence[EventDocument], limit: int, seed: int = 0) -> 
     Random pairs are any two articles. Where there are more than ``limit`` pairs of a kind they are drawn without repetition.
     """
     draw = np.random.default_rng(seed)
-    event, topic, language = (_codes([getattr(article, field) for article in articles]) for field in ("event", "topic", "language"))
+    event, topic, language = (
+        _codes([getattr(article, field) for article in articles]) for field in ("event", "topic", "language")
+    )
     same_event = _pairs_within(event, limit, draw)
     same_topic = _pairs_within(topic, limit, draw)
     first, second = same_topic.T
@@ -100,7 +102,9 @@ def _cosines(embeddings: Embeddings, pairs: IntArray) -> FloatArray:
 def _pairs_within(codes: IntArray, limit: int, draw: np.random.Generator) -> IntArray:
     """Pairs of places with one code that is not negative: all of them, or ``limit`` drawn ones of a group that alone has more."""
     groups = [np.flatnonzero(codes == code) for code in np.unique(codes[codes >= 0])]
-    return np.concatenate([np.zeros((0, 2), np.int64), *(members[_random_pairs(len(members), limit, draw)] for members in groups)])
+    return np.concatenate(
+        [np.zeros((0, 2), np.int64), *(members[_random_pairs(len(members), limit, draw)] for members in groups)]
+    )
 
 
 def _random_pairs(articles: int, limit: int, draw: np.random.Generator) -> IntArray:

@@ -7,7 +7,7 @@ from typing import Final, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ...tasks.errors import InputError
+from ...errors import InputError
 from ..encoders import Embeddings
 
 Method = Literal["tsne", "umap"]
@@ -67,12 +67,16 @@ def _tsne(points: npt.NDArray[np.float32], seed: int) -> npt.NDArray[np.float32]
     perplexity = min(_PERPLEXITY, (len(points) - 1) / 3)
     # Few points are done before the threads have met.
     with threadpool_limits(1 if len(points) < _WORTH_THREADS else None):
-        return np.asarray(TSNE(perplexity=perplexity, init="pca" if spread else "random", random_state=seed).fit_transform(points))
+        return np.asarray(
+            TSNE(perplexity=perplexity, init="pca" if spread else "random", random_state=seed).fit_transform(points)
+        )
 
 
 def _umap(points: npt.NDArray[np.float32], seed: int) -> npt.NDArray[np.float32]:
     if importlib.util.find_spec("umap") is None:
-        raise InputError("umap-learn is not installed", field="--projection", remedy="pip install umap-learn, or choose tsne")
+        raise InputError(
+            "umap-learn is not installed", field="--projection", remedy="pip install umap-learn, or choose tsne"
+        )
     import warnings
 
     umap = importlib.import_module("umap")
@@ -80,4 +84,6 @@ def _umap(points: npt.NDArray[np.float32], seed: int) -> npt.NDArray[np.float32]
         warnings.simplefilter("ignore")  # it says that a seed costs it its threads
         neighbors = min(_NEIGHBORS, len(points) - 1)
         init = "spectral" if len(points) > 4 * neighbors else "random"
-        return np.asarray(umap.UMAP(n_neighbors=neighbors, init=init, random_state=seed, n_jobs=1).fit_transform(points))
+        return np.asarray(
+            umap.UMAP(n_neighbors=neighbors, init=init, random_state=seed, n_jobs=1).fit_transform(points)
+        )

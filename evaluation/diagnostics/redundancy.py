@@ -48,7 +48,9 @@ def text_redundancy(tokens: npt.NDArray[np.int32]) -> float:
     return 1 - entropy / float(np.log2(len(pieces)))
 
 
-def redundancy_by_length(tokens: Sequence[npt.NDArray[np.int32]], encoder: npt.NDArray[np.float32]) -> list[RedundancyBin]:
+def redundancy_by_length(
+    tokens: Sequence[npt.NDArray[np.int32]], encoder: npt.NDArray[np.float32]
+) -> list[RedundancyBin]:
     """Means by length, the shortest first: up to 16 pieces, up to 32, up to 64 and so on.
 
     Args:
@@ -63,7 +65,13 @@ def redundancy_by_length(tokens: Sequence[npt.NDArray[np.int32]], encoder: npt.N
         here = counted & (lengths >= shortest) & (lengths <= longest)
         if here.any():
             bins.append(
-                RedundancyBin(shortest, longest, int(here.sum()), float(text[here].mean()), float(encoder[here].mean(dtype=np.float64)))
+                RedundancyBin(
+                    shortest,
+                    longest,
+                    int(here.sum()),
+                    float(text[here].mean()),
+                    float(encoder[here].mean(dtype=np.float64)),
+                )
             )
         shortest, longest = longest + 1, 2 * longest
     return bins

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from ...tasks.errors import InputError
+from ...errors import InputError
 from ..baselines import load_function
 
 HANTA: Final = "hanta"
@@ -64,7 +64,10 @@ def load_tagger(spec: str | None) -> Tagger:
         function = load_function(spec)
         return Tagger(spec, None, lambda text, language: checked(function(text, language), spec))
     if importlib.util.find_spec("HanTa") is None:
-        problem, remedy = "no part-of-speech tagger: HanTa is not installed", "pip install newsembed[tags], or give --tags module:function"
+        problem, remedy = (
+            "no part-of-speech tagger: HanTa is not installed",
+            "pip install newsembed[tags], or give --tags module:function",
+        )
         if spec is None:
             raise UnavailableError(f"{problem}; {remedy}")
         raise InputError(problem, field="--tags", remedy=remedy)
@@ -80,9 +83,13 @@ def checked(words: Any, name: str) -> list[Word]:
     try:
         pairs = [(word, tag) for word, tag in words]
     except (TypeError, ValueError) as error:
-        raise InputError(f"{name} returned no sequence of (word, tag): {error}", field="--tags", remedy="mend the function") from error
+        raise InputError(
+            f"{name} returned no sequence of (word, tag): {error}", field="--tags", remedy="mend the function"
+        ) from error
     if not all(isinstance(part, str) for pair in pairs for part in pair):
-        raise InputError(f"{name} returned words or tags that are no strings", field="--tags", remedy="mend the function")
+        raise InputError(
+            f"{name} returned words or tags that are no strings", field="--tags", remedy="mend the function"
+        )
     return pairs
 
 

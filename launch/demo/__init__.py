@@ -12,10 +12,10 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from ...beam_pipelines import files
-from ...tasks.errors import InputError
+from ...errors import InputError
+from ...formats import files
+from ...studies.report import write_report
 from .. import cli
-from ..report import write_report
 from . import checks, road
 
 _MINING = ("generate", "crawl", "build")
@@ -24,11 +24,18 @@ _MINING = ("generate", "crawl", "build")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``newsembed demo``."""
     parser.add_argument(
-        "--output", default="demo-output", metavar="DIR", help="folder for everything the demo makes (default: demo-output)"
+        "--output",
+        default="demo-output",
+        metavar="DIR",
+        help="folder for everything the demo makes (default: demo-output)",
     )
     parser.add_argument("--seed", type=int, default=7, metavar="N", help="seed of the newsroom (default: 7)")
     parser.add_argument(
-        "--scale", type=float, default=1.0, metavar="X", help="size of the newsroom; 1 is about 2,400 articles (default: 1)"
+        "--scale",
+        type=float,
+        default=1.0,
+        metavar="X",
+        help="size of the newsroom; 1 is about 2,400 articles (default: 1)",
     )
 
 
@@ -52,7 +59,9 @@ def run(args: argparse.Namespace) -> int:
     return 0 if all(check["met"] for check in sections["checks"]) else 1
 
 
-def make_newsroom(output: str, seed: int, scale: float, turnover: float = 0.0, beam_args: Sequence[str] = ()) -> road.Places:
+def make_newsroom(
+    output: str, seed: int, scale: float, turnover: float = 0.0, beam_args: Sequence[str] = ()
+) -> road.Places:
     """Generates, crawls and mines a newsroom as the demo does, up to the training data; what the demo has done there is not done again.
 
     Raises:
@@ -101,6 +110,8 @@ def run_step(step: road.Step) -> float | None:
         code = cli.main(command)
     if code:
         raise InputError(
-            f"the step ended with exit code {code}", field=step.name, remedy="see the message above; run the demo again to go on from here"
+            f"the step ended with exit code {code}",
+            field=step.name,
+            remedy="see the message above; run the demo again to go on from here",
         )
     return round(time.monotonic() - started, 1)

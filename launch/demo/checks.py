@@ -5,12 +5,12 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, TypedDict
 
-from ...beam_pipelines import files
 from ...beam_pipelines.extract.urls import canonical_url
-from ...beam_pipelines.parquet import read_stream
-from ...beam_pipelines.records import Article, Triplet, make_doc_id
 from ...evaluation.results import Results
 from ...evaluation.suites import read_results
+from ...formats import files
+from ...formats.parquet import read_stream
+from ...formats.records import Article, Triplet, make_doc_id
 from .road import Places, job_rows
 
 HELD_OUT, PARAPHRASES = "events heldout.jsonl", "events paraphrases.jsonl"
@@ -29,18 +29,27 @@ class Check(TypedDict):
 def score(places: Places) -> dict[str, Any]:
     """Scores of mining, encoders and export, and the list of checks."""
     truth = {make_doc_id(canonical_url(row["url"])): row for row in _lines(f"{places.newsroom}/truth.jsonl")}
-    publishers = {article.doc_id: article.publisher for article in read_stream(f"{places.work}/clean/articles", Article)}
+    publishers = {
+        article.doc_id: article.publisher for article in read_stream(f"{places.work}/clean/articles", Article)
+    }
     mined = score_mining(read_stream(f"{places.work}/triplets/triplets", Triplet), truth, publishers)
     results = read_results(places.evaluation)
     difference = export_difference(places)
     checks = [_accounting(places), *_mining_checks(mined), *_encoder_checks(results)]
     checks.append(
-        Check(name="SavedModel equals JAX", measured=difference, expected=f"<= {_EXPORT_TOLERANCE}", met=difference <= _EXPORT_TOLERANCE)
+        Check(
+            name="SavedModel equals JAX",
+            measured=difference,
+            expected=f"<= {_EXPORT_TOLERANCE}",
+            met=difference <= _EXPORT_TOLERANCE,
+        )
     )
     return {"checks": checks, "mining": mined, "encoders": table(results)}
 
 
-def score_mining(triplets: Iterator[Triplet], truth: Mapping[str, Mapping[str, Any]], publishers: Mapping[str, str]) -> dict[str, float]:
+def score_mining(
+    triplets: Iterator[Triplet], truth: Mapping[str, Mapping[str, Any]], publishers: Mapping[str, str]
+) -> dict[str, float]:
     """Precision of mined pairs against the truth, over distinct pairs, and recall of the pairs there are to mine.
 
     A positive is right if both documents report the same event. A negative is wrong if both do, or if both are
@@ -61,17 +70,24 @@ def score_mining(triplets: Iterator[Triplet], truth: Mapping[str, Mapping[str, A
         if event := truth.get(doc_id, {}).get("event"):
             reported.setdefault(event, []).append(doc_id)
     sought = [
-        pair for group in reported.values() for pair in itertools.combinations(group, 2) if len({publishers[one] for one in pair}) == 2
+        pair
+        for group in reported.values()
+        for pair in itertools.combinations(group, 2)
+        if len({publishers[one] for one in pair}) == 2
     ]
     return {
         "positive pairs": len(positives),
         "positive recall": _share([pair in positives or pair[::-1] in positives for pair in sought]),
         "positive precision": _share([_same(truth, pair, "event") for pair in positives]),
         "negative pairs": len(negatives),
-        "negative precision (not the same event)": _share([_known(truth, pair) and not _same(truth, pair, "event") for pair in negatives]),
+        "negative precision (not the same event)": _share(
+            [_known(truth, pair) and not _same(truth, pair, "event") for pair in negatives]
+        ),
         "negative precision (nor the same evergreen)": _share(
             [
-                _known(truth, pair) and not _same(truth, pair, "event") and not _same(truth, pair, "near_duplicate_group")
+                _known(truth, pair)
+                and not _same(truth, pair, "event")
+                and not _same(truth, pair, "near_duplicate_group")
                 for pair in negatives
             ]
         ),
@@ -89,7 +105,10 @@ def export_difference(places: Places, texts: int = 64) -> float:
     rows = [row for row, _ in zip(_lines(f"{places.newsroom}/heldout.jsonl"), range(texts), strict=False)]
     documents = [Document(row["title"], row["body"]) for row in rows]
     factories = serving.factories()
-    exported, trained = factories["savedmodel"](places.saved_model).encode(documents), factories["model"](places.trained).encode(documents)
+    exported, trained = (
+        factories["savedmodel"](places.saved_model).encode(documents),
+        factories["model"](places.trained).encode(documents),
+    )
     return float(np.max(np.abs(np.asarray(exported) - np.asarray(trained))))
 
 
@@ -121,7 +140,11 @@ def show(sections: Mapping[str, Any]) -> None:
 
 def _accounting(places: Places) -> Check:
     rows = job_rows(places)
-    wrong = [row["job"] for row in rows if row["in"] != row["out"] + sum(row["rejected"].values()) + sum(row["failed"].values())]
+    wrong = [
+        row["job"]
+        for row in rows
+        if row["in"] != row["out"] + sum(row["rejected"].values()) + sum(row["failed"].values())
+    ]
     empty = [row["job"] for row in rows if not row["out"]]
     return Check(
         name="every job: in = out + rejected + failed, and something out",
@@ -133,21 +156,30 @@ def _accounting(places: Places) -> Check:
 
 def _mining_checks(mined: Mapping[str, float]) -> list[Check]:
     bars = {"positive precision": 0.9, "positive recall": 0.6, "negative precision (not the same event)": 0.95}
-    return [Check(name=name, measured=round(mined[name], 4), expected=f">= {bar}", met=mined[name] >= bar) for name, bar in bars.items()]
+    return [
+        Check(name=name, measured=round(mined[name], 4), expected=f">= {bar}", met=mined[name] >= bar)
+        for name, bar in bars.items()
+    ]
 
 
 def _encoder_checks(results: Results) -> list[Check]:
-    parts = sorted({entry.part for result in results.results if result.benchmark == HELD_OUT for entry in result.scores})
+    parts = sorted(
+        {entry.part for result in results.results if result.benchmark == HELD_OUT for entry in result.scores}
+    )
     checks = []
     for part in parts:
-        trained, pretrained, fresh = (results.score(encoder, HELD_OUT, "mAP", part) for encoder in ("trained", "pretrained", "random"))
+        trained, pretrained, fresh = (
+            results.score(encoder, HELD_OUT, "mAP", part) for encoder in ("trained", "pretrained", "random")
+        )
         measured = f"{trained:.3f} > {pretrained:.3f} > {fresh:.3f}"
         name = f"held-out events, mAP, {part}: trained > pretrained > random"
         checks.append(Check(name=name, measured=measured, expected="this order", met=trained > pretrained > fresh))
     for benchmark, texts in ((HELD_OUT, "held-out events"), (PARAPHRASES, "cross-publisher paraphrases")):
         trained, tfidf = (results.score(encoder, benchmark, "mAP") for encoder in ("trained", "tfidf"))
         name = f"{texts}, mAP: trained > TF-IDF"
-        checks.append(Check(name=name, measured=f"{trained:.3f} > {tfidf:.3f}", expected="this order", met=trained > tfidf))
+        checks.append(
+            Check(name=name, measured=f"{trained:.3f} > {tfidf:.3f}", expected="this order", met=trained > tfidf)
+        )
     return checks
 
 

@@ -6,14 +6,19 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ...beam_pipelines import files
 from ...beam_pipelines.jobs import MANIFEST, read_seconds
 from ...evaluation.suites import RESULTS_FILE
+from ...formats import files
 from ...serving.index import INDEX_FILE
 from ..build import STEPS
 
 # Small enough for two cores and eight minutes; every other option is the job's default.
-_BUILD_OPTIONS = ("--vocabulary.size=6000", "--pack.max_length=128", "--examples.max_length=96", "--examples.augmentations_per_triplet=2")
+_BUILD_OPTIONS = (
+    "--vocabulary.size=6000",
+    "--pack.max_length=128",
+    "--examples.max_length=96",
+    "--examples.augmentations_per_triplet=2",
+)
 QUERIES = ("flood river evacuation", "election mayor vote", "striker goal cup final")
 
 
@@ -117,15 +122,29 @@ def steps(places: Places, seed: int, scale: float, turnover: float = 0.0) -> lis
         ),
         Step("evaluate", _evaluate(places), f"{places.evaluation}/{RESULTS_FILE}", weights),
         Step(
-            "export", ["export", "--model", places.trained, "--output", places.saved_model], f"{places.saved_model}/saved_model.pb", weights
+            "export",
+            ["export", "--model", places.trained, "--output", places.saved_model],
+            f"{places.saved_model}/saved_model.pb",
+            weights,
         ),
         Step(
             "index",
-            ["index", "--saved_model", places.saved_model, "--input", f"{places.work}/clean/articles", "--output", places.index],
+            [
+                "index",
+                "--saved_model",
+                places.saved_model,
+                "--input",
+                f"{places.work}/clean/articles",
+                "--output",
+                places.index,
+            ],
             f"{places.index}/{INDEX_FILE}",
             f"{places.saved_model}/saved_model.pb",
         ),
-        *(Step(f"search {number}", ["search", "--index", places.index, "--count=5", query]) for number, query in enumerate(QUERIES, 1)),
+        *(
+            Step(f"search {number}", ["search", "--index", places.index, "--count=5", query])
+            for number, query in enumerate(QUERIES, 1)
+        ),
     ]
 
 
@@ -149,7 +168,7 @@ def job_rows(places: Places) -> list[dict[str, Any]]:
 @contextlib.contextmanager
 def _serving(newsroom: str) -> Iterator[Sequence[str]]:
     """Serves the newsroom while it is crawled; its fictional hosts resolve to the server's port."""
-    from ..newsroom.server import NewsroomServer
+    from ...newsroom.server import NewsroomServer
 
     with NewsroomServer(newsroom) as server:
         yield [f"--resolve=*.example=127.0.0.1:{server.port}"]
@@ -189,8 +208,18 @@ def _train(places: Places, gin_file: str, model_dir: str, data_dir: str) -> list
 
 
 def _evaluate(places: Places) -> list[str]:
-    specs = ["tfidf=tfidf", f"random=random:{places.trained}", f"pretrained=model:{places.pretrained}", f"trained=model:{places.trained}"]
+    specs = [
+        "tfidf=tfidf",
+        f"random=random:{places.trained}",
+        f"pretrained=model:{places.pretrained}",
+        f"trained=model:{places.trained}",
+    ]
     encoders = [part for spec in specs for part in ("--encoder", spec)]
-    suites = [("events", "heldout.jsonl"), ("events", "paraphrases.jsonl"), ("clustering", "heldout.jsonl"), ("sts", "sts.tsv")]
+    suites = [
+        ("events", "heldout.jsonl"),
+        ("events", "paraphrases.jsonl"),
+        ("clustering", "heldout.jsonl"),
+        ("sts", "sts.tsv"),
+    ]
     chosen = [part for suite, name in suites for part in ("--suite", suite, "--data", f"{places.newsroom}/{name}")]
     return ["evaluate", *encoders, *chosen, "--cross_publisher", "--seeds=3", "--output", places.evaluation]

@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from ..encoder_config import EncoderConfig
+from ..encoders.news_config import EncoderConfig
 from .configs import MODEL_TYPES, UnsupportedModelError, encoder_config, huggingface_config
 from .layouts import OUTPUT_BIAS, PREFIXES, TIED_TABLE, Array, Entry, body, masked_lm
 
@@ -36,7 +36,12 @@ __all__ = [
 
 Arrays = Mapping[str, Array]
 
-_BODY: Final = ("embeddings.", "encoder.", "layers.", "final_norm.")  # an unknown array there means another architecture
+_BODY: Final = (
+    "embeddings.",
+    "encoder.",
+    "layers.",
+    "final_norm.",
+)  # an unknown array there means another architecture
 _NO_WEIGHTS: Final = ("embeddings.position_ids", "embeddings.token_type_ids", "rotary_emb.inv_freq")
 
 
@@ -68,11 +73,17 @@ def read_params(values: Mapping[str, Any], config: EncoderConfig, arrays: Arrays
         bias = next((name for name in OUTPUT_BIAS[model_type] if name in found), None)
         used |= set(OUTPUT_BIAS[model_type]) | set(TIED_TABLE[model_type])
         _check_tied(found, model_type, params["token_embedding"])
-        _put(params, "mlm_bias", np.zeros(config.vocab_size, np.float32) if bias is None else _checked(found, bias, (config.vocab_size,)))
+        _put(
+            params,
+            "mlm_bias",
+            np.zeros(config.vocab_size, np.float32) if bias is None else _checked(found, bias, (config.vocab_size,)),
+        )
     rest = sorted(set(found) - used)
     unknown = [name for name in rest if name.startswith(_BODY) and not name.endswith(_NO_WEIGHTS)]
     if unknown:
-        raise UnsupportedModelError(unknown[0], f"got {len(unknown)} arrays that config.json does not account for: another architecture")
+        raise UnsupportedModelError(
+            unknown[0], f"got {len(unknown)} arrays that config.json does not account for: another architecture"
+        )
     return params, [name for name in rest if not name.endswith(_NO_WEIGHTS)]
 
 
@@ -112,7 +123,11 @@ def token_order(special_ids: Sequence[int], vocab_size: int) -> npt.NDArray[np.i
 
 def reorder_tokens(params: Mapping[str, Any], order: npt.NDArray[np.int64]) -> dict[str, Any]:
     """The parameters with what belongs to word piece i, its row of the token table, say, taken from row `order[i]`."""
-    moved = {name: np.asarray(params[name])[order] for name in ("token_embedding", "pooling_logits", "mlm_bias") if name in params}
+    moved = {
+        name: np.asarray(params[name])[order]
+        for name in ("token_embedding", "pooling_logits", "mlm_bias")
+        if name in params
+    }
     return {**params, **moved}
 
 
@@ -132,7 +147,10 @@ def plain_heads(config: EncoderConfig) -> dict[str, Any]:
             "kernel": np.eye(hidden, config.embedding_size, dtype=np.float32),
             "bias": np.zeros(config.embedding_size, np.float32),
         },
-        "topic_head": {"kernel": np.zeros((hidden, config.num_topics), np.float32), "bias": np.zeros(config.num_topics, np.float32)},
+        "topic_head": {
+            "kernel": np.zeros((hidden, config.num_topics), np.float32),
+            "bias": np.zeros(config.num_topics, np.float32),
+        },
         "mlm_transform": transform,
         "mlm_norm": norm,
         "mlm_bias": np.zeros(vocabulary, np.float32),

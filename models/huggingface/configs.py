@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ..encoder_config import EncoderConfig
+from ..encoders.news_config import EncoderConfig
 
 MODEL_TYPES: Final = ("bert", "roberta", "xlm-roberta", "megatron-bert", "modernbert")
 TOKEN_TYPES: Final = 2
@@ -80,7 +80,9 @@ def _bert_options(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _modernbert_options(values: Mapping[str, Any]) -> dict[str, Any]:
-    biases = {name: bool(values.get(name, False)) for name in ("attention_bias", "mlp_bias", "norm_bias", "classifier_bias")}
+    biases = {
+        name: bool(values.get(name, False)) for name in ("attention_bias", "mlp_bias", "norm_bias", "classifier_bias")
+    }
     if len(set(biases.values())) > 1:
         raise UnsupportedModelError("attention_bias", f"got {biases}, expected all of them true or all false")
     _only(values, "tie_word_embeddings", True, default=True)
@@ -113,7 +115,9 @@ def _check_layer_types(values: Mapping[str, Any], every: int) -> None:
         return
     expected = ["sliding_attention" if layer % every else "full_attention" for layer in range(len(kinds))]
     if list(kinds) != expected:
-        raise UnsupportedModelError("layer_types", f"got {kinds}, expected every {every}th layer from the first to be full_attention")
+        raise UnsupportedModelError(
+            "layer_types", f"got {kinds}, expected every {every}th layer from the first to be full_attention"
+        )
 
 
 def _rotary_thetas(values: Mapping[str, Any]) -> tuple[float, float]:
@@ -154,7 +158,9 @@ def huggingface_config(config: EncoderConfig) -> dict[str, Any]:
     for name, expected in (("positions", "learned"), ("mlp", "dense"), ("biases", True), ("local_distance", 0)):
         if getattr(config, name) != expected:
             raise _no_class(config, name, expected)
-    model_type, architecture = ("bert", "BertModel") if config.norm == "post" else ("megatron-bert", "MegatronBertModel")
+    model_type, architecture = (
+        ("bert", "BertModel") if config.norm == "post" else ("megatron-bert", "MegatronBertModel")
+    )
     return shared | {
         "model_type": model_type,
         "architectures": [architecture],
@@ -212,7 +218,9 @@ def integer(values: Mapping[str, Any], name: str, default: int | None = None) ->
 
 def _only(values: Mapping[str, Any], name: str, expected: Any, *, default: Any) -> None:
     if values.get(name, default) != expected:
-        raise UnsupportedModelError(name, f"got {values[name]!r}, expected {expected!r}; NewsEncoder computes nothing else")
+        raise UnsupportedModelError(
+            name, f"got {values[name]!r}, expected {expected!r}; NewsEncoder computes nothing else"
+        )
 
 
 def _activation(values: Mapping[str, Any], name: str) -> str:

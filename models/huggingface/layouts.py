@@ -7,12 +7,18 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from ..encoder_config import EncoderConfig
+from ..encoders.news_config import EncoderConfig
 from .configs import TOKEN_TYPES, integer, position_offset
 
 Array = npt.NDArray[Any]
 
-PREFIXES: Final = {"bert": "bert.", "roberta": "roberta.", "xlm-roberta": "roberta.", "megatron-bert": "bert.", "modernbert": "model."}
+PREFIXES: Final = {
+    "bert": "bert.",
+    "roberta": "roberta.",
+    "xlm-roberta": "roberta.",
+    "megatron-bert": "bert.",
+    "modernbert": "model.",
+}
 OUTPUT_BIAS: Final = {
     "bert": ("cls.predictions.bias", "cls.predictions.decoder.bias"),
     "megatron-bert": ("cls.predictions.bias", "cls.predictions.decoder.bias"),
@@ -79,7 +85,9 @@ def _bert_body(values: Mapping[str, Any], config: EncoderConfig) -> Iterator[Ent
             config, f"{ours}.attention", tuple(f"{theirs}.attention.self.{name}" for name in ("query", "key", "value"))
         )
         yield from _attention_output(config, f"{ours}.attention", f"{theirs}.attention.output.dense")
-        yield from _norm(f"{ours}.attention_norm", f"{theirs}.attention.{'ln' if is_pre else 'output.LayerNorm'}", hidden)
+        yield from _norm(
+            f"{ours}.attention_norm", f"{theirs}.attention.{'ln' if is_pre else 'output.LayerNorm'}", hidden
+        )
         yield from _linear(f"{ours}.mlp_in", f"{theirs}.intermediate.dense", hidden, config.mlp_size)
         yield from _linear(f"{ours}.mlp_out", f"{theirs}.output.dense", config.mlp_size, hidden)
         yield from _norm(f"{ours}.mlp_norm", f"{theirs}.{'ln' if is_pre else 'output.LayerNorm'}", hidden)
@@ -108,7 +116,13 @@ def _same(ours: str, theirs: str, shape: tuple[int, ...]) -> Entry:
 
 
 def _linear(ours: str, theirs: str, inputs: int, outputs: int, *, biases: bool = True) -> Iterator[Entry]:
-    yield Entry((f"{ours}.kernel",), (f"{theirs}.weight",), ((outputs, inputs),), lambda array: (array.T,), lambda array: (array.T,))
+    yield Entry(
+        (f"{ours}.kernel",),
+        (f"{theirs}.weight",),
+        ((outputs, inputs),),
+        lambda array: (array.T,),
+        lambda array: (array.T,),
+    )
     if biases:
         yield _same(f"{ours}.bias", f"{theirs}.bias", (outputs,))
 

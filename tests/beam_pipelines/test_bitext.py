@@ -12,7 +12,7 @@ from newsembed.beam_pipelines import bitext
 from newsembed.beam_pipelines.bitext import aligned, pairs, tmx, tsv
 from newsembed.beam_pipelines.bitext.pairs import BitextPart, language_tag
 from newsembed.beam_pipelines.shards import Phase, Shard
-from newsembed.tasks.errors import InputError
+from newsembed.errors import InputError
 
 PARALLEL = Path(__file__).parents[2] / "../shared/data/parallel"  # beside the clone
 
@@ -93,7 +93,14 @@ def test_broken_lines_have_names(tmp_path, read, monkeypatch):
     path.write_bytes(b"\n".join(lines))
     found, counts = read(bitext.plan_parts(str(path)))
     assert texts_of(found) == [("en-pt-BR", "a", "b"), ("en-de", "one\u2028line", "b")]
-    assert counts == {"in": 9, "broken_record": 3, "same_language": 1, "empty_side": 1, "undecodable": 1, "too_large": 1}
+    assert counts == {
+        "in": 9,
+        "broken_record": 3,
+        "same_language": 1,
+        "empty_side": 1,
+        "undecodable": 1,
+        "too_large": 1,
+    }
 
 
 def test_a_cut_archive_is_a_dead_letter(tmp_path, read):
@@ -133,7 +140,10 @@ def test_aligned_files_give_every_pair_once_however_they_are_cut(tmp_path_factor
         read += shard.counts().read
         rejected += shard.counts().rejected.get("empty_side", 0)
     first = "\ufeff"  # a byte order mark is none of the text
-    wanted = [(left.removeprefix(first), right.removeprefix(first)) if n == 0 else (left, right) for n, (left, right) in enumerate(lines)]
+    wanted = [
+        (left.removeprefix(first), right.removeprefix(first)) if n == 0 else (left, right)
+        for n, (left, right) in enumerate(lines)
+    ]
     assert found == [pair for pair in wanted if pair[0].strip() and pair[1].strip()]
     assert read == len(lines) == len(found) + rejected
 
@@ -199,7 +209,9 @@ def tmx_of(*units, header='<header srclang="en"/>', declaration='<?xml version="
 
 
 def unit(attributes="", **texts):
-    variants = "".join(f'<tuv xml:lang="{language.replace("_", "-")}"><seg>{text}</seg></tuv>' for language, text in texts.items())
+    variants = "".join(
+        f'<tuv xml:lang="{language.replace("_", "-")}"><seg>{text}</seg></tuv>' for language, text in texts.items()
+    )
     return f"<tu {attributes}>{variants}</tu>"
 
 
@@ -210,7 +222,8 @@ def write_tmx(folder, text, name="m.tmx", encoding="utf-8"):
 
 
 @pytest.mark.parametrize(
-    ("name", "encoding", "declared"), [("m.tmx", "utf-8", "utf-8"), ("m.TMX.gz", "utf-8", "utf-8"), ("m.tmx", "utf-16", "utf-16")]
+    ("name", "encoding", "declared"),
+    [("m.tmx", "utf-8", "utf-8"), ("m.TMX.gz", "utf-8", "utf-8"), ("m.tmx", "utf-16", "utf-16")],
 )
 def test_units_give_their_source_with_each_other_language(tmp_path, read, name, encoding, declared):
     text = tmx_of(
@@ -245,10 +258,24 @@ def test_codes_in_a_segment_are_no_text(tmp_path, read):
 def test_units_that_are_no_pairs_have_names(tmp_path, read, monkeypatch):
     monkeypatch.setattr(tmx, "MOST_BYTES", 64)
     no_language = "<tu><tuv xml:lang='en'><seg>a</seg></tuv><tuv><seg>b</seg></tuv></tu>"
-    text = tmx_of(unit(en="a"), "<tu/>", no_language, unit(en="a", de=" "), unit(en="a", EN="b", de="c"), unit(en="a" * 65, de="b"))
+    text = tmx_of(
+        unit(en="a"),
+        "<tu/>",
+        no_language,
+        unit(en="a", de=" "),
+        unit(en="a", EN="b", de="c"),
+        unit(en="a" * 65, de="b"),
+    )
     found, counts = read(bitext.plan_parts(write_tmx(tmp_path, text)))
     assert texts_of(found) == [("en-de", "a", "c")]
-    assert counts == {"in": 7, "missing_field": 2, "broken_record": 1, "empty_side": 1, "same_language": 1, "too_large": 1}
+    assert counts == {
+        "in": 7,
+        "missing_field": 2,
+        "broken_record": 1,
+        "empty_side": 1,
+        "same_language": 1,
+        "too_large": 1,
+    }
 
 
 @pytest.mark.parametrize(("cut", "reason"), [(-10, "truncated"), (None, "broken_record")])
@@ -279,12 +306,16 @@ def test_entities_are_refused(tmp_path, doctype):
     path = write_tmx(tmp_path, tmx_of(unit(en="&a;", de="b"), doctype=doctype))
     with pytest.raises(InputError, match="declares the entity 'a'"):
         bitext.plan_parts(path)
-    with pytest.raises(InputError, match="declares the entity 'a'"), Shard(Phase(str(tmp_path / "w"), "p", 1), 0) as shard:
+    with (
+        pytest.raises(InputError, match="declares the entity 'a'"),
+        Shard(Phase(str(tmp_path / "w"), "p", 1), 0) as shard,
+    ):
         list(bitext.read_pairs(shard, BitextPart((path,))))
 
 
 @pytest.mark.parametrize(
-    ("text", "problem"), [("<html/>", "root element is <html>"), ("", "no TMX"), ("no XML", "no TMX"), ("<?xml version='1.0'?>", "no TMX")]
+    ("text", "problem"),
+    [("<html/>", "root element is <html>"), ("", "no TMX"), ("no XML", "no TMX"), ("<?xml version='1.0'?>", "no TMX")],
 )
 def test_what_is_no_tmx_is_refused(tmp_path, text, problem):
     with pytest.raises(InputError, match=problem):
@@ -292,7 +323,9 @@ def test_what_is_no_tmx_is_refused(tmp_path, text, problem):
 
 
 XML_TEXT = st.text(
-    st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"], exclude_characters="\ufffe\uffff"), min_size=1, max_size=20
+    st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"], exclude_characters="\ufffe\uffff"),
+    min_size=1,
+    max_size=20,
 )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from newsembed.beam_pipelines import jobs, parquet
+from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.clean import JOB, CleanOptions
 from newsembed.beam_pipelines.clean.duplicates import (
     EDGE,
@@ -26,8 +26,9 @@ from newsembed.beam_pipelines.clean.duplicates import (
     sign,
     similarity,
 )
-from newsembed.beam_pipelines.records import Article, Cluster, Rejection, make_doc_id
-from newsembed.tasks.errors import InputError
+from newsembed.errors import InputError
+from newsembed.formats import parquet
+from newsembed.formats.records import Article, Cluster, Rejection, make_doc_id
 
 ONE = ["--direct_num_workers=1"]
 WORDS = [
@@ -60,7 +61,10 @@ WORDS = [
 def text(seed, sentences=12):
     draw = random.Random(seed)
     return "\n".join(
-        " ".join(draw.choice(WORDS) + (str(draw.randrange(999)) if draw.random() < 0.2 else "") for _ in range(12)).capitalize() + "."
+        " ".join(
+            draw.choice(WORDS) + (str(draw.randrange(999)) if draw.random() < 0.2 else "") for _ in range(12)
+        ).capitalize()
+        + "."
         for _ in range(sentences)
     )
 
@@ -83,11 +87,19 @@ def article(number, **changes):
 def run(tmp_path, articles, options=None, name="out", shards=2, args=ONE, **inputs):
     source = tmp_path / f"in-{name}"
     for index in range(shards):
-        parquet.write_shard(str(source / f"articles/part-{index:05d}-of-{shards:05d}.parquet"), articles[index::shards], Article)
+        parquet.write_shard(
+            str(source / f"articles/part-{index:05d}-of-{shards:05d}.parquet"), articles[index::shards], Article
+        )
     (source / "manifest.json").write_text('{"digest": "x"}')
     out = str(tmp_path / name)
-    counts = jobs.execute(JOB, {"articles": [str(source)], **inputs}, out, options or CleanOptions(), args).manifest["counts"]
-    return counts, list(parquet.read_stream(f"{out}/articles", Article)), list(parquet.read_stream(f"{out}/clusters", Cluster))
+    counts = jobs.execute(JOB, {"articles": [str(source)], **inputs}, out, options or CleanOptions(), args).manifest[
+        "counts"
+    ]
+    return (
+        counts,
+        list(parquet.read_stream(f"{out}/articles", Article)),
+        list(parquet.read_stream(f"{out}/clusters", Cluster)),
+    )
 
 
 def test_a_text_of_no_language_is_rejected(tmp_path):
@@ -111,7 +123,9 @@ def test_the_whole_counter_dict(tmp_path):
     assert (counts["in"], counts["out"]) == (12, 8)
     assert {one.doc_id for one in kept} == {article(n).doc_id for n in range(8)}
     assert all(one.language == "en" for one in kept)
-    assert sorted(cluster.cluster_id for cluster in clusters if cluster.kept) == sorted({cluster.cluster_id for cluster in clusters})
+    assert sorted(cluster.cluster_id for cluster in clusters if cluster.kept) == sorted(
+        {cluster.cluster_id for cluster in clusters}
+    )
     assert len(clusters) == 6
 
 
@@ -138,7 +152,9 @@ def test_signatures_estimate_exact_jaccard():
         lines = first.splitlines()
         second = "\n".join(lines[: 30 - number] + text(number + 100, number + 1).splitlines())
         a, b = set(shingles(first)), set(shingles(second))
-        errors.append(np.mean(minhash(shingles(first), 112) == minhash(shingles(second), 112)) - len(a & b) / len(a | b))
+        errors.append(
+            np.mean(minhash(shingles(first), 112) == minhash(shingles(second), 112)) - len(a & b) / len(a | b)
+        )
     assert abs(np.mean(errors)) < 0.03
     assert np.max(np.abs(errors)) < 0.2
 
@@ -187,7 +203,12 @@ def test_clusters_follow_chains_across_shards():
     a, b, c, d = ((n, n + 10, n % 2, n) for n in range(4))  # ordinal, doc_id, shard, row
     near, url = Rejection.NEAR_DUPLICATE, Rejection.DUPLICATE_URL
     found = find_clusters([edges_of((b, c, near)), edges_of(), edges_of((a, b, near), (c, d, url))])
-    assert [tuple(one) for one in found[["shard", "row", "cluster"]].tolist()] == [(0, 0, 10), (1, 1, 10), (0, 2, 10), (1, 3, 10)]
+    assert [tuple(one) for one in found[["shard", "row", "cluster"]].tolist()] == [
+        (0, 0, 10),
+        (1, 1, 10),
+        (0, 2, 10),
+        (1, 3, 10),
+    ]
     assert found["reason"].tolist() == [KEPT, *(REASONS.index(reason) for reason in (near, url, url))]
 
 
@@ -197,7 +218,9 @@ def test_no_edges_are_no_clusters():
 
 @pytest.mark.parametrize("copies", [2, 60])
 def test_the_members_of_a_bucket_are_connected_whatever_its_size(tmp_path, copies):
-    entries, sketches = zip(*(sign(article(1, doc_id=f"{n:016x}"), n % 2, n // 2, CleanOptions()) for n in range(copies)), strict=True)
+    entries, sketches = zip(
+        *(sign(article(1, doc_id=f"{n:016x}"), n % 2, n // 2, CleanOptions()) for n in range(copies)), strict=True
+    )
     paths = []
     for shard in range(2):
         paths.append(f"{tmp_path}/{shard}.")
@@ -250,7 +273,8 @@ def test_yields_and_their_alarm(tmp_path):
     table = [line.split("\t") for line in (tmp_path / "after/yields.tsv").read_text().splitlines()]
     assert table[0] == ["publisher", "in", "kept", "duplicates", "yield", "reasons"]
     assert table[1:] == [
-        [f"p{n}.example", "20", *(("20", "0", "1.0000", "") if n != 1 else ("0", "0", "0.0000", "no_author:20"))] for n in range(3)
+        [f"p{n}.example", "20", *(("20", "0", "1.0000", "") if n != 1 else ("0", "0", "0.0000", "no_author:20"))]
+        for n in range(3)
     ]
     manifest = json.loads((tmp_path / "after/manifest.json").read_text())
     (alarm,) = manifest["yield_alarms"]

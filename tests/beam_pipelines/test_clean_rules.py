@@ -12,9 +12,17 @@ from newsembed.beam_pipelines.clean import CleanOptions, languages
 from newsembed.beam_pipelines.clean.counting import count_sentences, count_words, ends_sentence
 from newsembed.beam_pipelines.clean.languages import script_share
 from newsembed.beam_pipelines.clean.lines import LINE_RULES, clean_lines, rejection_of_lines
-from newsembed.beam_pipelines.clean.rules import RULES, bad_word, cleaned, read_bad_words, rejection_of, repeated_share, repeated_span_share
-from newsembed.beam_pipelines.records import Article, Rejection
-from newsembed.tasks.errors import InputError
+from newsembed.beam_pipelines.clean.rules import (
+    RULES,
+    bad_word,
+    cleaned,
+    read_bad_words,
+    rejection_of,
+    repeated_share,
+    repeated_span_share,
+)
+from newsembed.errors import InputError
+from newsembed.formats.records import Article, Rejection
 
 WORDS = [
     "the",
@@ -51,7 +59,14 @@ def text(seed, sentences=12):
 
 def article(**changes):
     base = Article(
-        "0" * 16, "http://p.example/1", "p.example", "Title", text(1), ("Ann Lee",), datetime.date(2020, 5, 5), date_source="meta"
+        "0" * 16,
+        "http://p.example/1",
+        "p.example",
+        "Title",
+        text(1),
+        ("Ann Lee",),
+        datetime.date(2020, 5, 5),
+        date_source="meta",
     )
     return dataclasses.replace(base, **changes)
 
@@ -71,7 +86,10 @@ def reason(options=OPTIONS, **changes):
         ({"body": "word " * 150 + "."}, Rejection.TOO_FEW_SENTENCES),
         ({"body": text(1) + "\nLorem ipsum dolor sit amet."}, Rejection.PLACEHOLDER_TEXT),
         ({"body": (text(1, 6) + "\n") * 3}, Rejection.REPEATED_TEXT),
-        ({"body": text(1, 6).replace("\n", " ") + "\n" + "Then. " + text(1, 6).replace("\n", " ")}, Rejection.REPEATED_SPANS),
+        (
+            {"body": text(1, 6).replace("\n", " ") + "\n" + "Then. " + text(1, 6).replace("\n", " ")},
+            Rejection.REPEATED_SPANS,
+        ),
         ({"authors": ()}, Rejection.NO_AUTHOR),
         ({"byline_date": None}, Rejection.NO_BYLINE_DATE),
         ({"byline_date": datetime.date(1989, 12, 31)}, Rejection.DATE_TOO_EARLY),
@@ -144,7 +162,11 @@ def test_bad_options_are_named(changes):
         ("Diese Seite verwendet Cookies zur Analyse.", "cookie_lines", {"drop_cookie_lines": False}),
         ("Read our privacy policy for details.", "policy_lines", {"drop_policy_lines": False}),
         ("Все права защищены их владельцами.", "policy_lines", {"drop_policy_lines": False}),
-        ("Photo of a bridge by the river", "lines_without_terminal_punctuation", {"require_terminal_punctuation": False}),
+        (
+            "Photo of a bridge by the river",
+            "lines_without_terminal_punctuation",
+            {"require_terminal_punctuation": False},
+        ),
         ("Read more.", "lines_with_too_few_words", {"min_words_per_line": 0}),
     ],
 )
@@ -230,14 +252,21 @@ SPANISH = (
 )
 
 
-@pytest.mark.parametrize(("declared", "language"), [("", "es"), ("es-MX", "es"), ("en", "es"), ("de", "es"), ("xx", "es")])
+@pytest.mark.parametrize(
+    ("declared", "language"), [("", "es"), ("es-MX", "es"), ("en", "es"), ("de", "es"), ("xx", "es")]
+)
 def test_a_declared_language_does_not_overrule_a_clear_text(declared, language):
-    assert cleaned(article(title="Plan del puerto", body=SPANISH * 3, language=declared), OPTIONS)[0].language == language
+    assert (
+        cleaned(article(title="Plan del puerto", body=SPANISH * 3, language=declared), OPTIONS)[0].language == language
+    )
 
 
 def test_a_declared_language_decides_between_near_ones(monkeypatch):
     monkeypatch.setattr(languages, "_probabilities", lambda _: {"gl": 0.6, "es": 0.3, "pt": 0.1})
-    found = {declared: cleaned(article(language=declared), OPTIONS)[0].language for declared in ("", "es-ES", "ES", "pt", "en")}
+    found = {
+        declared: cleaned(article(language=declared), OPTIONS)[0].language
+        for declared in ("", "es-ES", "ES", "pt", "en")
+    }
     assert found == {"": "gl", "es-ES": "es", "ES": "es", "pt": "gl", "en": "gl"}
 
 
@@ -264,8 +293,9 @@ def test_capitals_do_not_change_a_language():
 
 
 def test_what_is_written_much_like_another_language_counts_as_it(monkeypatch):
-    identifier = lambda: types.SimpleNamespace(predict=lambda *_, **__: (["__label__nn", "__label__no", "__label__war"], [0.3, 0.3, 0.4]))  # noqa: E731
-    monkeypatch.setattr(languages, "_identifier", identifier)
+    labels, probabilities = ["__label__nn", "__label__no", "__label__war"], [0.3, 0.3, 0.4]
+    identifier = types.SimpleNamespace(predict=lambda *_, **__: (labels, probabilities))
+    monkeypatch.setattr(languages, "_identifier", lambda: identifier)
     assert languages.detect_language(article(), OPTIONS) == "no"
 
 

@@ -14,8 +14,8 @@ from newsembed.beam_pipelines.clean.yields import (
     read_yields,
     write_yields,
 )
-from newsembed.beam_pipelines.records import Rejection
-from newsembed.tasks.errors import InputError
+from newsembed.errors import InputError
+from newsembed.formats.records import Rejection
 
 
 def row(publisher, kept, rejected=0, duplicates=0, reason="no_author"):
@@ -24,7 +24,9 @@ def row(publisher, kept, rejected=0, duplicates=0, reason="no_author"):
 
 
 def alarms(now, before, drop=0.1, rate=0.01):
-    return [(alarm.kind, alarm.publisher) for alarm in find_alarms(now, {one.publisher: one for one in before}, drop, rate)]
+    return [
+        (alarm.kind, alarm.publisher) for alarm in find_alarms(now, {one.publisher: one for one in before}, drop, rate)
+    ]
 
 
 def test_counts_of_shards_add_up():
@@ -42,7 +44,9 @@ def test_a_table_comes_back_as_it_was_written(tmp_path):
     rows = [row("a.example", 3, 1, 1), row("b.example", 0, 4), row("c d", 2)]
     write_yields(f"{tmp_path}/yields.tsv", rows)
     assert read_yields(str(tmp_path)) == rows
-    assert (tmp_path / "yields.tsv").read_text().splitlines()[1] == "a.example\t5\t3\t1\t0.7500\tnear_duplicate:1 no_author:1"
+    assert (tmp_path / "yields.tsv").read_text().splitlines()[
+        1
+    ] == "a.example\t5\t3\t1\t0.7500\tnear_duplicate:1 no_author:1"
     (tmp_path / "yields.tsv").write_text((tmp_path / "yields.tsv").read_text() + "broken\tline\n")
     with pytest.raises(InputError, match="line 5"):
         read_yields(str(tmp_path))
@@ -65,7 +69,14 @@ def test_the_p_value_by_hand():
 
 
 def test_who_is_named():
-    before = [row("broken", 95, 5), row("same", 95, 5), row("better", 50, 50), row("small", 3), row("gone", 30), row("gone and small", 5)]
+    before = [
+        row("broken", 95, 5),
+        row("same", 95, 5),
+        row("better", 50, 50),
+        row("small", 3),
+        row("gone", 30),
+        row("gone and small", 5),
+    ]
     now = [row("broken", 40, 60), row("same", 94, 6), row("better", 90, 10), row("small", 1, 2), row("new", 0, 50)]
     assert alarms(now, before) == [("dropped", "broken"), ("lost", "gone")]
 

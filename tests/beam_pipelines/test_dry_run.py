@@ -8,8 +8,8 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.portability.api import beam_runner_api_pb2
 from newsembed.beam_pipelines import dataflow, dry_run, jobs, options
 from newsembed.beam_pipelines.crawl import JOB, CrawlOptions
+from newsembed.errors import InputError
 from newsembed.launch import cli
-from newsembed.tasks.errors import InputError
 
 GOOD = ["--runner=DataflowRunner", "--project=my-project", "--region=europe-west4", "--temp_location=gs://bucket/tmp"]
 SETUP = """
@@ -92,7 +92,9 @@ def test_phases_that_depend_on_results_are_said_to(tmp_path):
         job.map_shards("first", print, [1])
         raise InputError("nothing was written", path="articles")
 
-    plan = dry_run.plan(jobs.Job("toy", "", "", (), CrawlOptions, run), {}, "gs://b/o", CrawlOptions(), [], str(tmp_path / "dry"))
+    plan = dry_run.plan(
+        jobs.Job("toy", "", "", (), CrawlOptions, run), {}, "gs://b/o", CrawlOptions(), [], str(tmp_path / "dry")
+    )
     assert [name for name, _, _ in plan.phases] == ["first"]
     assert plan.remarks == ("what follows first is built from its results, so it is not shown",)
 
@@ -100,13 +102,18 @@ def test_phases_that_depend_on_results_are_said_to(tmp_path):
         raise InputError("bad", path="articles.jsonl")
 
     with pytest.raises(InputError, match="articles.jsonl"):
-        dry_run.plan(jobs.Job("toy", "", "", (), CrawlOptions, broken), {}, "gs://b/o", CrawlOptions(), [], str(tmp_path / "dry"))
+        dry_run.plan(
+            jobs.Job("toy", "", "", (), CrawlOptions, broken), {}, "gs://b/o", CrawlOptions(), [], str(tmp_path / "dry")
+        )
 
 
 @pytest.mark.parametrize(
     ("beam_args", "problem"),
     [
-        (["--runner=DataflowRunner", "--region=r", "--temp_location=gs://bucket/tmp"], "Missing required option: project"),
+        (
+            ["--runner=DataflowRunner", "--region=r", "--temp_location=gs://bucket/tmp"],
+            "Missing required option: project",
+        ),
         (["--runner=DataflowRunner", "--project=my-project", "--region=r"], "temp_location"),
         ([*GOOD[:3], "--temp_location=/tmp/x"], "Invalid GCS path"),
         ([*GOOD, "--job_name=Bad_Name"], "Invalid job_name"),

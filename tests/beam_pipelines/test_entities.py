@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
-from newsembed.beam_pipelines import jobs, parquet
+from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.entities import JOB, EntitiesOptions, cooccurrence, tables
 from newsembed.beam_pipelines.entities.aliases import resolve_names
 from newsembed.beam_pipelines.entities.cooccurrence import embed_items, ppmi_svd
@@ -15,8 +15,9 @@ from newsembed.beam_pipelines.entities.linking import Linker
 from newsembed.beam_pipelines.entities.mentions import Mentions, read_column
 from newsembed.beam_pipelines.entities.tables import Alias
 from newsembed.beam_pipelines.entities.tokens import WordUse, is_title_case, name_spans, words_of
-from newsembed.beam_pipelines.records import Article, make_doc_id
-from newsembed.tasks.errors import InputError
+from newsembed.errors import InputError
+from newsembed.formats import parquet
+from newsembed.formats.records import Article, make_doc_id
 
 DAY = datetime.date(2021, 6, 1)
 
@@ -46,7 +47,15 @@ def test_title_case():
 
 
 def test_resolve_names_merges_variants_and_clear_surnames():
-    documents = {"Jane Roe": 10, "Jane Q Roe": 3, "President Jane Roe": 4, "Roe": 9, "Ann Poe": 5, "Bob Poe": 5, "Poe": 8}
+    documents = {
+        "Jane Roe": 10,
+        "Jane Q Roe": 3,
+        "President Jane Roe": 4,
+        "Roe": 9,
+        "Ann Poe": 5,
+        "Bob Poe": 5,
+        "Poe": 8,
+    }
     entities, aliases = resolve_names(documents, 100)
     meaning = {item.alias: item.entity for item in aliases if item.prior >= 0.5}
     assert {meaning[name] for name in ("Jane Roe", "Jane Q Roe", "President Jane Roe", "Roe")} == {"Jane_Roe"}
@@ -57,7 +66,8 @@ def test_resolve_names_merges_variants_and_clear_surnames():
 
 def test_linker_prefers_the_longest_whole_words():
     linker = Linker(
-        [Alias("New York", "a", 1, ""), Alias("New York Times", "b", 1, ""), Alias("Iran", "c", 1, "")], {"a": 0, "b": 1, "c": 2}
+        [Alias("New York", "a", 1, ""), Alias("New York Times", "b", 1, ""), Alias("Iran", "c", 1, "")],
+        {"a": 0, "b": 1, "c": 2},
     )
     assert linker.link(["The New York Times of New York, Iranian Iran"]) == {0: 1, 1: 1, 2: 1}
 
@@ -86,7 +96,9 @@ def test_linker_equals_a_plain_scan(names, text):
     expected, place = {}, 0
     while place < len(text):
         match = max(
-            (key for key in keys if text[place : place + len(key.split())] == key.split()), key=lambda key: len(key.split()), default=""
+            (key for key in keys if text[place : place + len(key.split())] == key.split()),
+            key=lambda key: len(key.split()),
+            default="",
         )
         if match:
             expected[keys.index(match)] = expected.get(keys.index(match), 0) + 1
@@ -102,9 +114,13 @@ def test_pmi_equals_counting_by_hand(monkeypatch):
     monkeypatch.setattr(cooccurrence, "_ITEMS_AT_ONCE", 3)
     draw = np.random.default_rng(0)
     documents = [np.unique(draw.integers(0, 9, draw.integers(0, 5))) for _ in range(40)]
-    matrix = scipy.sparse.csr_matrix(np.array([[item in document for item in range(9)] for document in documents], np.float32))
+    matrix = scipy.sparse.csr_matrix(
+        np.array([[item in document for item in range(9)] for document in documents], np.float32)
+    )
     contexts = np.array([1, 4, 5, 8])
-    counts = np.array([[sum(i in one and c in one for one in documents) if i != c else 0 for c in contexts] for i in range(9)], float)
+    counts = np.array(
+        [[sum(i in one and c in one for one in documents) if i != c else 0 for c in contexts] for i in range(9)], float
+    )
     columns = counts.sum(0) ** 0.75
     with np.errstate(divide="ignore", invalid="ignore"):
         expected = np.fmax(np.log(counts * columns.sum() / (counts.sum(1, keepdims=True) * columns)), 0)
@@ -131,7 +147,9 @@ def test_embeddings_bring_items_of_one_context_together():
     np.testing.assert_array_equal(mixed, embed_items(keys, documents, 4, 64, 0.7))
 
 
-@pytest.mark.parametrize("line", ["only one column", "a\tb", "a\tb\tnot a number", "a\tb\t0", "a\tb\t1.5", "\tb\t0.5", "a\tb\tnan"])
+@pytest.mark.parametrize(
+    "line", ["only one column", "a\tb", "a\tb\tnot a number", "a\tb\t0", "a\tb\t1.5", "\tb\t0.5", "a\tb\tnan"]
+)
 def test_broken_alias_rows_are_named(tmp_path, line):
     path = tmp_path / "aliases.tsv"
     path.write_text(f"fine\tentity\t1\n{line}\n", encoding="utf-8")
@@ -167,7 +185,15 @@ def write_corpus(folder, shards=2):
         who, where = ("Jane Roe", "Marrowick") if number % 2 else ("Carl Ulm", "Osterby")
         body = f"There was news. We heard that {who} went to {where} on Monday. The town thanked {who.split()[1]} and later slept."
         url = f"http://p{number % 3}.example/{number}"
-        article = Article(make_doc_id(url), url, f"p{number % 3}", f"What {who} did in {where} again", body, byline_date=day, language="en")
+        article = Article(
+            make_doc_id(url),
+            url,
+            f"p{number % 3}",
+            f"What {who} did in {where} again",
+            body,
+            byline_date=day,
+            language="en",
+        )
         parts[number % shards].append(article)
     for index, part in enumerate(parts):
         parquet.write_shard(f"{folder}/articles/part-{index:05d}-of-{shards:05d}.parquet", part, Article)
@@ -180,7 +206,9 @@ def test_entities_do_not_depend_on_sharding(tmp_path):
     for shards in (1, 3):
         corpus = write_corpus(tmp_path / f"clean{shards}", shards)
         out = tmp_path / f"entities{shards}"
-        jobs.execute(JOB, {"articles": [str(corpus)]}, str(out), EntitiesOptions(dimensions=4), ["--direct_num_workers=1"])
+        jobs.execute(
+            JOB, {"articles": [str(corpus)]}, str(out), EntitiesOptions(dimensions=4), ["--direct_num_workers=1"]
+        )
         outputs.append([(out / name).read_bytes() for name in ("aliases.tsv", "entities.tsv", "words.tsv")])
     assert outputs[0] == outputs[1]
 

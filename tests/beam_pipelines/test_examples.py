@@ -8,10 +8,11 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from newsembed.beam_pipelines import augmentation, files, jobs, parquet, token_store
+from newsembed.beam_pipelines import augmentation, jobs, token_store
 from newsembed.beam_pipelines.examples import JOB, ExamplesOptions
-from newsembed.beam_pipelines.records import Article, TopicLabels, Triplet, make_doc_id
-from newsembed.tasks.errors import InputError
+from newsembed.errors import InputError
+from newsembed.formats import files, parquet
+from newsembed.formats.records import Article, TopicLabels, Triplet, make_doc_id
 from newsembed.tasks.features import CLS_ID, FEATURES, SPECIAL_TOKENS, Augmentation, TaskName, words_to_doc_id
 from newsembed.tasks.vocabulary import Vocabulary
 
@@ -26,7 +27,9 @@ def ids(*values):
 
 
 def document(name="d", title=(10, 11), body=(12, 13, 14), anchors=()):
-    return token_store.DocumentTokens(make_doc_id(name), "en", ids(*title), ids(*body), tuple(ids(*anchor) for anchor in anchors))
+    return token_store.DocumentTokens(
+        make_doc_id(name), "en", ids(*title), ids(*body), tuple(ids(*anchor) for anchor in anchors)
+    )
 
 
 def framed(*parts):
@@ -72,7 +75,12 @@ def test_rows_need_their_texts(anchor, negative, rows):
     assert set(augmentation.possible_augmentations(anchor, document(), negative)) == rows
 
 
-@given(st.sets(st.sampled_from(Augmentation)), st.lists(st.floats(0, 5), min_size=4, max_size=4), st.integers(1, 4), st.text())
+@given(
+    st.sets(st.sampled_from(Augmentation)),
+    st.lists(st.floats(0, 5), min_size=4, max_size=4),
+    st.integers(1, 4),
+    st.text(),
+)
 def test_draws_are_different_possible_weighted_rows(possible, weights, count, key):
     drawn = augmentation.draw_augmentations(sorted(possible), weights, count, key)
     weighted = {row for row in possible if weights[row] > 0}
@@ -100,11 +108,15 @@ TOKENS = st.lists(st.integers(0, 2**31 - 1), max_size=6).map(lambda values: ids(
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.dictionaries(st.integers(0, 2**64 - 1), st.tuples(TOKENS, TOKENS, st.lists(TOKENS, max_size=3)), max_size=12), st.integers(1, 4))
+@given(
+    st.dictionaries(st.integers(0, 2**64 - 1), st.tuples(TOKENS, TOKENS, st.lists(TOKENS, max_size=3)), max_size=12),
+    st.integers(1, 4),
+)
 def test_the_store_returns_what_it_got(tmp_path_factory, contents, shard_count):
     folder = tmp_path_factory.mktemp("store")
     documents = [
-        token_store.DocumentTokens(f"{key:016x}", "zh-Hant", title, body, tuple(rest)) for key, (title, body, rest) in contents.items()
+        token_store.DocumentTokens(f"{key:016x}", "zh-Hant", title, body, tuple(rest))
+        for key, (title, body, rest) in contents.items()
     ]
     for index in range(shard_count):
         token_store.write_shard(str(folder / f"part-{index:05d}-of-{shard_count:05d}"), documents[index::shard_count])
@@ -113,7 +125,9 @@ def test_the_store_returns_what_it_got(tmp_path_factory, contents, shard_count):
         found = store.get(written.doc_id)
         assert (found.doc_id, found.language) == (written.doc_id, written.language)
         for part, expected in zip(
-            [found.title, found.body, *found.anchor_texts], [written.title, written.body, *written.anchor_texts], strict=True
+            [found.title, found.body, *found.anchor_texts],
+            [written.title, written.body, *written.anchor_texts],
+            strict=True,
         ):
             assert part.tolist() == expected.tolist()
     absent = next(key for key in range(2**64) if key not in contents)
@@ -147,7 +161,9 @@ def inputs(tmp_path):
     triplets = [triplet(f"en{n}", f"en{(n + 1) % 12}", f"en{(n + 5) % 12}") for n in range(12)] + [
         triplet(f"fr{n}", f"en{n}", "fr0", "fr") for n in range(1, 4)
     ]
-    labels = [TopicLabels(make_doc_id(f"en{n}"), (n, n + 1), (1, 0)) for n in range(6)] + [TopicLabels(make_doc_id("fr0"), (3,), (1,))]
+    labels = [TopicLabels(make_doc_id(f"en{n}"), (n, n + 1), (1, 0)) for n in range(6)] + [
+        TopicLabels(make_doc_id("fr0"), (3,), (1,))
+    ]
     (tmp_path / "vocab.txt").write_text("".join(f"{piece}\n" for piece in VOCABULARY.pieces))
     return {
         "articles": write_stream(tmp_path / "clean", "articles", [english[:7] + french, english[7:], []], Article),
@@ -158,7 +174,9 @@ def inputs(tmp_path):
 
 
 def run_job(inputs, output, **options):
-    return jobs.execute(JOB, inputs, str(output), ExamplesOptions(**{"max_length": LENGTH, **options}), ["--direct_num_workers=1"]).manifest
+    return jobs.execute(
+        JOB, inputs, str(output), ExamplesOptions(**{"max_length": LENGTH, **options}), ["--direct_num_workers=1"]
+    ).manifest
 
 
 def read_back(output, task, language):
@@ -166,7 +184,9 @@ def read_back(output, task, language):
     parser = {}
     for spec in FEATURES[task]:
         kind = tf.int64 if spec.kind == "int" else tf.string
-        parser[spec.name] = tf.io.RaggedFeature(kind) if spec.shape == (None,) else tf.io.FixedLenFeature(spec.shape, kind)
+        parser[spec.name] = (
+            tf.io.RaggedFeature(kind) if spec.shape == (None,) else tf.io.FixedLenFeature(spec.shape, kind)
+        )
     return [
         {name: value.numpy() for name, value in tf.io.parse_single_example(record, parser).items()}
         for record in tf.data.TFRecordDataset(paths)
@@ -192,17 +212,35 @@ def test_job_writes_what_the_rows_say(inputs, tmp_path):
             assert example["translated"] == 0
             title = row is not Augmentation.TITLE_TO_BODY
             for part, name in (("positive", positive), ("negative", negative)):
-                expected = VOCABULARY.encode_documents([f"title {name}" if title else ""], [f"body of {name} " * 9], LENGTH)[0]
+                expected = VOCABULARY.encode_documents(
+                    [f"title {name}" if title else ""], [f"body of {name} " * 9], LENGTH
+                )[0]
                 assert example[f"{part}_tokens"].tolist() == expected.tolist()
             body = f"body of {anchor} " * 9 if row is Augmentation.DOCUMENT_TO_DOCUMENT else ""
-            assert example["anchor_tokens"].tolist() == VOCABULARY.encode_documents([f"title {anchor}"], [body], LENGTH)[0].tolist()
+            assert (
+                example["anchor_tokens"].tolist()
+                == VOCABULARY.encode_documents([f"title {anchor}"], [body], LENGTH)[0].tolist()
+            )
 
 
 def test_several_negatives_of_one_pair_become_one_example(inputs, tmp_path):
-    names = [("en1", "en2", "en5"), ("en1", "en2", "en6"), ("en1", "en2", "en7"), ("en1", "en3", "en8"), ("en1", "en2", "gone")]
-    inputs |= {"triplets": write_stream(tmp_path / "several", "triplets", [[triplet(*one) for one in names]], Triplet), "topics": []}
+    names = [
+        ("en1", "en2", "en5"),
+        ("en1", "en2", "en6"),
+        ("en1", "en2", "en7"),
+        ("en1", "en3", "en8"),
+        ("en1", "en2", "gone"),
+    ]
+    inputs |= {
+        "triplets": write_stream(tmp_path / "several", "triplets", [[triplet(*one) for one in names]], Triplet),
+        "topics": [],
+    }
     manifest = run_job(inputs, tmp_path / "out", negatives_per_example=3, weights=(0.0, 0.0, 0.0, 1.0))
-    assert (manifest["counts"]["in"], manifest["counts"]["out"], manifest["counts"]["failed"]) == (5, 4, {"missing_field": 1})
+    assert (manifest["counts"]["in"], manifest["counts"]["out"], manifest["counts"]["failed"]) == (
+        5,
+        4,
+        {"missing_field": 1},
+    )
     found = {}
     for example in read_back(tmp_path / "out", TaskName.TRIPLETS, "en"):
         ids = example["negative_doc_id"].reshape(-1, 2)
@@ -211,7 +249,10 @@ def test_several_negatives_of_one_pair_become_one_example(inputs, tmp_path):
         assert len(texts) == len(ids) <= 3
         for doc_id, text in zip(ids.tolist(), texts, strict=True):
             name = next(name for *_, name in names if make_doc_id(name) == words_to_doc_id(tuple(doc_id)))
-            assert text.tolist() == VOCABULARY.encode_documents([f"title {name}"], [f"body of {name} " * 9], LENGTH)[0].tolist()
+            assert (
+                text.tolist()
+                == VOCABULARY.encode_documents([f"title {name}"], [f"body of {name} " * 9], LENGTH)[0].tolist()
+            )
     assert {positive: sorted(negatives) for positive, negatives in found.items()} == {
         make_doc_id("en2"): sorted(map(make_doc_id, ("en5", "en6", "en7"))),
         make_doc_id("en3"): [make_doc_id("en8")],
@@ -229,12 +270,18 @@ def test_several_negatives_and_translation_exclude_each_other(inputs, tmp_path):
 
 def test_topics_carry_their_labels(inputs, tmp_path):
     run_job(inputs, tmp_path / "out")
-    found = {words_to_doc_id(tuple(example["doc_id"].tolist())): example for example in read_back(tmp_path / "out", TaskName.TOPICS, "en")}
+    found = {
+        words_to_doc_id(tuple(example["doc_id"].tolist())): example
+        for example in read_back(tmp_path / "out", TaskName.TOPICS, "en")
+    }
     assert set(found) == {make_doc_id(f"en{n}") for n in range(6)}
     for n in range(6):
         example = found[make_doc_id(f"en{n}")]
         assert (example["topic_ids"].tolist(), example["topic_labels"].tolist()) == ([n, n + 1], [1, 0])
-        assert example["tokens"].tolist() == VOCABULARY.encode_documents([f"title en{n}"], [f"body of en{n} " * 9], LENGTH)[0].tolist()
+        assert (
+            example["tokens"].tolist()
+            == VOCABULARY.encode_documents([f"title en{n}"], [f"body of en{n} " * 9], LENGTH)[0].tolist()
+        )
 
 
 def test_missing_and_broken_documents_fail_by_name(inputs, tmp_path):
@@ -264,7 +311,9 @@ def test_a_triplet_without_any_text_fails(inputs, tmp_path):
     bare = [article("en1", title="", body=""), article("en2"), article("en3")]
     inputs |= {
         "articles": write_stream(tmp_path / "bare", "articles", [bare], Article),
-        "triplets": write_stream(tmp_path / "one", "triplets", [[triplet("en1", "en2", "en3"), triplet("en2", "en3", "en3")]], Triplet),
+        "triplets": write_stream(
+            tmp_path / "one", "triplets", [[triplet("en1", "en2", "en3"), triplet("en2", "en3", "en3")]], Triplet
+        ),
         "topics": [],
     }
     manifest = run_job(inputs, tmp_path / "out")
@@ -274,7 +323,11 @@ def test_a_triplet_without_any_text_fails(inputs, tmp_path):
 
 def test_output_depends_on_records_only(inputs, tmp_path):
     run_job(inputs, tmp_path / "one")
-    stream = [record for path in parquet.shard_paths(f"{inputs['triplets'][0]}/triplets") for record in parquet.read_records(path, Triplet)]
+    stream = [
+        record
+        for path in parquet.shard_paths(f"{inputs['triplets'][0]}/triplets")
+        for record in parquet.read_records(path, Triplet)
+    ]
     inputs["triplets"] = write_stream(tmp_path / "reversed", "triplets", [stream[::-1]], Triplet)
     run_job(inputs, tmp_path / "two")
     shards = [path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*.tfrecord")]

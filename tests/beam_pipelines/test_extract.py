@@ -8,7 +8,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from newsembed.beam_pipelines import jobs, parquet
+from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.crawl.fetch import Fetched
 from newsembed.beam_pipelines.crawl.warc import WarcWriter
 from newsembed.beam_pipelines.extract import JOB
@@ -17,11 +17,14 @@ from newsembed.beam_pipelines.extract.feeds import parse_feed
 from newsembed.beam_pipelines.extract.page import extract_page
 from newsembed.beam_pipelines.extract.people import people
 from newsembed.beam_pipelines.extract.urls import canonical_url, registered_domain
-from newsembed.beam_pipelines.records import Article, DeadLetter, Hub, Rejection, make_doc_id
-from newsembed.tasks.errors import InputError
+from newsembed.errors import InputError
+from newsembed.formats import parquet
+from newsembed.formats.records import Article, DeadLetter, Hub, Rejection, make_doc_id
 
 ONE = ["--direct_num_workers=1"]
-SENTENCE = "The council of the river town voted late on Tuesday to raise the embankment before the autumn rains arrive. "
+SENTENCE = (
+    "The council of the river town voted late on Tuesday to raise the embankment before the autumn rains arrive. "
+)
 BODY = "".join(f"<p>{SENTENCE * 3} Paragraph {number}.</p>" for number in range(6))
 
 
@@ -39,7 +42,9 @@ def article_page(title="Council raises embankment", extra="", url_image="http://
 
 
 def hub_page():
-    links = "".join(f'<li><a href="http://s.example/a/{n}">A headline about something number {n}</a></li>' for n in range(12))
+    links = "".join(
+        f'<li><a href="http://s.example/a/{n}">A headline about something number {n}</a></li>' for n in range(12)
+    )
     return f"<html><head><title>Weather</title></head><body><h1>Weather</h1><ul>{links}</ul></body></html>"
 
 
@@ -61,7 +66,13 @@ def warc(path, responses, cut=0):
     writer = WarcWriter(buffer, "test")
     for url, kind, body, *status in responses:
         writer.write(
-            Fetched(url, status[0] if status else 200, "OK", (("Content-Type", kind),), body if isinstance(body, bytes) else body.encode())
+            Fetched(
+                url,
+                status[0] if status else 200,
+                "OK",
+                (("Content-Type", kind),),
+                body if isinstance(body, bytes) else body.encode(),
+            )
         )
     path.write_bytes(buffer.getvalue()[: -cut or None])
     return str(path)
@@ -90,10 +101,20 @@ def test_pages_feeds_and_images_are_joined(tmp_path):
         ],
     )
     counts = run(tmp_path, warc=[path])
-    assert counts == {"in": 4, "out": 4, "rejected": {}, "failed": {}, "tallies": {"articles": 1, "hubs": 2, "images": 1}}
+    assert counts == {
+        "in": 4,
+        "out": 4,
+        "rejected": {},
+        "failed": {},
+        "tallies": {"articles": 1, "hubs": 2, "images": 1},
+    }
     (article,) = parquet.read_stream(str(tmp_path / "out/articles"), Article)
     assert article.doc_id == make_doc_id("http://s.example/a/1")
-    assert (article.title, article.authors, article.publisher) == ("Council raises embankment", ("Ann Lee", "Bo Chen"), "s.example")
+    assert (article.title, article.authors, article.publisher) == (
+        "Council raises embankment",
+        ("Ann Lee", "Bo Chen"),
+        "s.example",
+    )
     assert (article.byline_date, article.modified_date, article.date_source) == (
         datetime.date(2021, 3, 2),
         datetime.date(2021, 3, 4),
@@ -147,15 +168,24 @@ def test_a_feed_says_what_its_pages_do_not(tmp_path):
     )
     assert run(tmp_path, warc=[path])["out"] == 3
     one, two = sorted(parquet.read_stream(str(tmp_path / "out/articles"), Article), key=lambda article: article.url)
-    assert (one.byline_date, one.date_source, one.authors) == (datetime.date(2021, 3, 2), "feed", ("Ann Lee", "Bo Chen"))
+    assert (one.byline_date, one.date_source, one.authors) == (
+        datetime.date(2021, 3, 2),
+        "feed",
+        ("Ann Lee", "Bo Chen"),
+    )
     assert one.sources == ("authors: feed", "body: markup", "byline_date: feed", "title: markup")
-    assert (two.byline_date, two.date_source) == (datetime.date(2021, 3, 2), "json-ld"), "the page's own word goes first"
+    assert (two.byline_date, two.date_source) == (datetime.date(2021, 3, 2), "json-ld"), (
+        "the page's own word goes first"
+    )
 
 
 def test_a_hub_whose_address_lost_a_slash_has_its_publisher(tmp_path):
     path = warc(
         tmp_path / "a.warc.gz",
-        [("http:/www.s.example/weather", "text/html", hub_page()), ("http://s.example/a/1", "text/html", article_page())],
+        [
+            ("http:/www.s.example/weather", "text/html", hub_page()),
+            ("http://s.example/a/1", "text/html", article_page()),
+        ],
     )
     run(tmp_path, warc=[path])
     (hub,) = parquet.read_stream(str(tmp_path / "out/hubs"), Hub)
@@ -167,7 +197,9 @@ def test_link_texts_that_most_pages_use_come_first_and_are_capped(tmp_path):
     for number in range(30):
         texts = [f"A text of hub {number} only", "The text of every hub"]
         links = "".join(f'<li><a href="http://s.example/a/1">{text}</a></li>' for text in texts)
-        others = "".join(f'<li><a href="http://s.example/b/{n}">Another headline, number {n}</a></li>' for n in range(9))
+        others = "".join(
+            f'<li><a href="http://s.example/b/{n}">Another headline, number {n}</a></li>' for n in range(9)
+        )
         pages.append(
             (
                 f"http://s.example/hub-{number}",
@@ -228,7 +260,10 @@ def test_lines_before_a_cut_are_kept_and_the_cut_is_counted(tmp_path, kind):
     import zstandard
 
     draw = random.Random(3)
-    lines = [json.dumps({"url": f"http://n.example/{n}", "title": f"T {n}", "body": draw.randbytes(400).hex()}) for n in range(400)]
+    lines = [
+        json.dumps({"url": f"http://n.example/{n}", "title": f"T {n}", "body": draw.randbytes(400).hex()})
+        for n in range(400)
+    ]
     raw = "\n".join(lines).encode()
     packed = gzip.compress(raw) if kind == "gz" else zstandard.ZstdCompressor(write_content_size=False).compress(raw)
     file = tmp_path / f"rows.jsonl.{kind}"
@@ -260,11 +295,14 @@ def test_a_file_that_is_not_what_its_name_says_is_refused(tmp_path, name, messag
 
 def test_half_a_surrogate_pair_stops_nothing(tmp_path):
     file = tmp_path / "rows.jsonl"
-    file.write_text('{"url": "http://n.example/\\ud83d", "title": "cut \\ud83d", "body": "text \\udc00", "authors": ["Ann \\ud83d Lee"]}\n')
+    file.write_text(
+        '{"url": "http://n.example/\\ud83d", "title": "cut \\ud83d", "body": "text \\udc00", "authors": ["Ann \\ud83d Lee"]}\n'
+    )
     page = article_page("Council raises embankment @@").replace("@@", "\\ud83d")
     feed = '{"version": "https://jsonfeed.org/version/1.1", "title": "a \\ud83d", "items": [{"url": "http://s.example/\\ud83d", "title": "\\udc00"}]}'
     path = warc(
-        tmp_path / "a.warc.gz", [("http://s.example/a/1", "text/html", page), ("http://s.example/f", "application/feed+json", feed)]
+        tmp_path / "a.warc.gz",
+        [("http://s.example/a/1", "text/html", page), ("http://s.example/f", "application/feed+json", feed)],
     )
     assert run(tmp_path, articles=[str(file)], warc=[path])["out"] == 3
     titles = {article.title for article in parquet.read_stream(str(tmp_path / "out/articles"), Article)}
@@ -272,7 +310,9 @@ def test_half_a_surrogate_pair_stops_nothing(tmp_path):
 
 
 def test_a_front_page_is_a_hub_whatever_it_says_of_itself():
-    teasers = "".join(f"<p><a href='/a/{n}'>A headline about something number {n}</a> {SENTENCE}</p>" for n in range(12))
+    teasers = "".join(
+        f"<p><a href='/a/{n}'>A headline about something number {n}</a> {SENTENCE}</p>" for n in range(12)
+    )
     html = f'<html><head><title>Site</title><meta property="og:type" content="article"></head><body>{teasers}</body></html>'
     assert extract_page(html, "http://s.example/").hub_title == "Site"
     assert extract_page(html, "http://s.example/a/99").article is not None
@@ -313,12 +353,20 @@ def test_dates_people_and_urls():
     assert canonical_url("javascript:void(0)") == ""
 
 
-@given(st.from_regex(r"https?://[a-z]{1,5}\.[a-z]{2,3}(:[0-9]{2,4})?(/[a-z0-9%/.]{0,10})?(\?[a-z=&0-9_]{0,12})?(#[a-z]*)?", fullmatch=True))
+@given(
+    st.from_regex(
+        r"https?://[a-z]{1,5}\.[a-z]{2,3}(:[0-9]{2,4})?(/[a-z0-9%/.]{0,10})?(\?[a-z=&0-9_]{0,12})?(#[a-z]*)?",
+        fullmatch=True,
+    )
+)
 def test_canonical_urls_are_stable(url):
     once = canonical_url(url)
     assert canonical_url(once) == once
     assert "#" not in once
-    assert canonical_url(url.replace("http:", "https:", 1)) == canonical_url(url.replace("https:", "http:", 1)) or ":" in url[8:]
+    assert (
+        canonical_url(url.replace("http:", "https:", 1)) == canonical_url(url.replace("https:", "http:", 1))
+        or ":" in url[8:]
+    )
 
 
 @given(st.binary(max_size=300))

@@ -6,11 +6,12 @@ import signal
 
 import apache_beam as beam
 import pytest
-from newsembed.beam_pipelines import files, jobs, parquet
+from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.accounting import Counts, add_counts, chain_counts
-from newsembed.beam_pipelines.records import Failure, Hub, Rejection
 from newsembed.beam_pipelines.shards import GroupByShard, ProcessShards, shard_of
-from newsembed.tasks.errors import InputError
+from newsembed.errors import InputError
+from newsembed.formats import files, parquet
+from newsembed.formats.records import Failure, Hub, Rejection
 
 ONE = ["--direct_num_workers=1"]
 
@@ -72,7 +73,11 @@ def make_job(fuse=""):
 
 
 def tree(folder):
-    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.name != jobs.TIMING}
+    return {
+        path.relative_to(folder): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != jobs.TIMING
+    }
 
 
 def test_counts_balance_and_streams_are_published(tmp_path):
@@ -92,7 +97,10 @@ def test_counts_balance_and_streams_are_published(tmp_path):
         for batch in parquet.read_batches(str(path))
         for row in batch.to_pylist()
     ]
-    assert sorted({(row["outcome"], row["reason"]) for row in letters}) == [("failed", "broken_record"), ("rejected", "no_title")]
+    assert sorted({(row["outcome"], row["reason"]) for row in letters}) == [
+        ("failed", "broken_record"),
+        ("rejected", "no_title"),
+    ]
     assert len(letters) == 20
 
 
@@ -145,7 +153,9 @@ def test_a_killed_worker_ends_the_job_and_the_next_run_completes_it(tmp_path, mo
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
     kill_own_process = importlib.import_module("killer").kill_own_process
-    job = jobs.Job("toy", "", "", (), Options, lambda run: run.map_shards("kill", kill_own_process, ["", str(tmp_path / "fuse")]))
+    job = jobs.Job(
+        "toy", "", "", (), Options, lambda run: run.map_shards("kill", kill_own_process, ["", str(tmp_path / "fuse")])
+    )
     two = ["--direct_num_workers=2"]
     with pytest.raises(InputError, match="worker process died") as raised:
         jobs.execute(job, {}, str(tmp_path / "out"), beam_args=two)
@@ -211,19 +221,35 @@ def test_a_phase_beside_the_chain_adds_records_of_its_own(tmp_path):
 
     seen = []
     job = jobs.Job("toy", "", "", (), Options, run)
-    counts = jobs.execute(job, {}, str(tmp_path / "out"), beam_args=ONE, progress=lambda *step: seen.append(step)).manifest["counts"]
-    assert (counts["in"], counts["out"], counts["rejected"], counts["failed"]) == (30, 24, {"no_title": 3}, {"broken_record": 3})
+    counts = jobs.execute(
+        job, {}, str(tmp_path / "out"), beam_args=ONE, progress=lambda *step: seen.append(step)
+    ).manifest["counts"]
+    assert (counts["in"], counts["out"], counts["rejected"], counts["failed"]) == (
+        30,
+        24,
+        {"no_title": 3},
+        {"broken_record": 3},
+    )
     assert seen[-1] == ("second", 1, 1, "")
 
 
 def test_progress_may_count_the_parts_of_shards(tmp_path):
     def run(run_):
         files.write_whole(f"{run_.workspace}/grows", b"." * 2_345_678)
-        run_.map_shards("first", first, [(0, 20, "")], parts=jobs.Parts(f"{run_.workspace}/parts/*", 7, growing=f"{run_.workspace}/gro*"))
+        run_.map_shards(
+            "first",
+            first,
+            [(0, 20, "")],
+            parts=jobs.Parts(f"{run_.workspace}/parts/*", 7, growing=f"{run_.workspace}/gro*"),
+        )
 
     seen = []
     jobs.execute(
-        jobs.Job("toy", "", "", (), Options, run), {}, str(tmp_path / "out"), beam_args=ONE, progress=lambda *step: seen.append(step)
+        jobs.Job("toy", "", "", (), Options, run),
+        {},
+        str(tmp_path / "out"),
+        beam_args=ONE,
+        progress=lambda *step: seen.append(step),
     )
     assert {(total, grown) for _, _, total, grown in seen} == {(7, "2.3 MB")}
 
@@ -244,5 +270,11 @@ def test_counts_add_and_chain():
     b = Counts(7, 6, {"x": 1}, {}, {"t": 1})
     assert add_counts([a, b]) == Counts(17, 13, {"x": 3}, {"y": 1}, {"t": 4})
     chained = chain_counts([a, b])
-    assert (chained.read, chained.written, chained.rejected, chained.failed, chained.balance) == (10, 6, {"x": 3}, {"y": 1}, 0)
+    assert (chained.read, chained.written, chained.rejected, chained.failed, chained.balance) == (
+        10,
+        6,
+        {"x": 3},
+        {"y": 1},
+        0,
+    )
     assert chain_counts([]) == Counts()

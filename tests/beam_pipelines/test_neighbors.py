@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from newsembed.beam_pipelines import jobs, parquet
+from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.neighbors import JOB, DateMode, NeighborsOptions
 from newsembed.beam_pipelines.neighbors.found import FOUND, Side, keep_best
 from newsembed.beam_pipelines.neighbors.index import (
@@ -22,8 +22,9 @@ from newsembed.beam_pipelines.neighbors.index import (
     save_index,
 )
 from newsembed.beam_pipelines.neighbors.search import plan_tasks
-from newsembed.beam_pipelines.records import Neighbor, Space, Vector, make_doc_id
-from newsembed.tasks.errors import InputError
+from newsembed.errors import InputError
+from newsembed.formats import parquet
+from newsembed.formats.records import Neighbor, Space, Vector, make_doc_id
 
 FIRST = datetime.date(2019, 1, 1)
 
@@ -71,7 +72,9 @@ def test_choice_of_engine(monkeypatch):
 
 
 @given(
-    arrays(np.float32, st.tuples(st.integers(0, 5), st.integers(1, 30)), elements=st.sampled_from([-math.inf, 0, 1, 2.5])),
+    arrays(
+        np.float32, st.tuples(st.integers(0, 5), st.integers(1, 30)), elements=st.sampled_from([-math.inf, 0, 1, 2.5])
+    ),
     st.integers(1, 30),
 )
 def test_the_highest_are_those_of_a_stable_sort(scores, count):
@@ -95,7 +98,11 @@ def test_tasks_cover_every_pair_of_days_that_can_be_far_the_longest_first():
 
 @st.composite
 def found_pairs(draw):
-    rows = draw(st.lists(st.tuples(*[st.integers(0, 3)] * 2, st.integers(0, 1), st.integers(0, 2), st.integers(0, 3)), max_size=30))
+    rows = draw(
+        st.lists(
+            st.tuples(*[st.integers(0, 3)] * 2, st.integers(0, 1), st.integers(0, 2), st.integers(0, 3)), max_size=30
+        )
+    )
     array = np.zeros(len(rows), FOUND)
     for number, (query, neighbor, side, space, similarity) in enumerate(rows):
         array[number] = (query, neighbor, side, space, 0, (math.nan,) * 3)
@@ -127,7 +134,9 @@ def write_vectors(folder, documents, vectors, spaces, shards=2):
                 if number % shards == index and space in spaces[number]
             ]
             parquet.write_shard(
-                str(folder / space.value / f"part-{index:05d}-of-{shards:05d}.parquet"), sorted(rows, key=lambda row: row.doc_id), Vector
+                str(folder / space.value / f"part-{index:05d}-of-{shards:05d}.parquet"),
+                sorted(rows, key=lambda row: row.doc_id),
+                Vector,
             )
     (folder / "manifest.json").write_text('{"digest": "v"}')
     return {"vectors": [str(folder)]}
@@ -135,7 +144,10 @@ def write_vectors(folder, documents, vectors, spaces, shards=2):
 
 def corpus(rows=150):
     random = np.random.default_rng(1)
-    days = [FIRST + datetime.timedelta(days=int(day)) for day in random.integers(0, 4, rows) + 400 * random.integers(0, 3, rows)]
+    days = [
+        FIRST + datetime.timedelta(days=int(day))
+        for day in random.integers(0, 4, rows) + 400 * random.integers(0, 3, rows)
+    ]
     return [(make_doc_id(str(number)), day) for number, day in enumerate(days)], clustered(rows)
 
 
@@ -183,7 +195,9 @@ def test_global_search_equals_brute_force(tmp_path):
 
 
 def test_pairs_get_the_similarity_of_every_space_both_have(tmp_path):
-    documents = [(make_doc_id(name), FIRST) for name in "abc"] + [(make_doc_id("far"), FIRST + datetime.timedelta(days=90))]
+    documents = [(make_doc_id(name), FIRST) for name in "abc"] + [
+        (make_doc_id("far"), FIRST + datetime.timedelta(days=90))
+    ]
     spaces = [{Space.TEXT, Space.ENTITY}, {Space.TEXT, Space.ENTITY}, {Space.TEXT}, {Space.TEXT}]
     inputs = write_vectors(tmp_path / "vectors", documents, clustered(4), spaces)
     counts, found = run(inputs, tmp_path / "out")

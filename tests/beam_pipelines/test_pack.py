@@ -7,12 +7,13 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from newsembed.beam_pipelines import files, jobs, parquet
+from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.pack import JOB, PackOptions, _Rows
 from newsembed.beam_pipelines.packing import cut_pair, frame, join_parts, longest_first, make_row, pack, split_document
-from newsembed.beam_pipelines.records import Article, make_doc_id
 from newsembed.beam_pipelines.shards import Phase, Shard
-from newsembed.tasks.errors import InputError
+from newsembed.errors import InputError
+from newsembed.formats import files, parquet
+from newsembed.formats.records import Article, make_doc_id
 from newsembed.tasks.features import CLS_ID, FEATURES, SEP_ID, SPECIAL_TOKENS, TaskName
 from newsembed.tasks.vocabulary import Vocabulary
 
@@ -73,7 +74,9 @@ def test_equals_a_plain_search_of_the_cache(lengths, capacity, min_fill):
 
 def test_a_larger_cache_fills_better():
     lengths = np.random.default_rng(0).integers(10, 120, 3_000).tolist()
-    counts = [len(pack_lengths(lengths, max_length=512, capacity=capacity, min_fill=0.99)) for capacity in (1, 10, 1_000)]
+    counts = [
+        len(pack_lengths(lengths, max_length=512, capacity=capacity, min_fill=0.99)) for capacity in (1, 10, 1_000)
+    ]
     assert counts[0] > counts[1] >= counts[2]
     assert sum(lengths) / (512 * counts[2]) > 0.98
 
@@ -150,7 +153,11 @@ def test_a_separator_at_a_cut_goes():
     title, body = np.arange(10, 16, dtype=np.int32), np.arange(20, 26, dtype=np.int32)
     ones = np.arange(1, 7, dtype=np.int32)
     pieces = split_document(*join_parts((title, body), (ones, ones)), 8)
-    assert [piece.tokens.tolist() for piece in pieces] == [[CLS_ID, *title, SEP_ID], [CLS_ID, *body[:5], SEP_ID], [CLS_ID, 25, SEP_ID]]
+    assert [piece.tokens.tolist() for piece in pieces] == [
+        [CLS_ID, *title, SEP_ID],
+        [CLS_ID, *body[:5], SEP_ID],
+        [CLS_ID, 25, SEP_ID],
+    ]
     assert join_parts((title[:0], body[:0]), (ones[:0], ones[:0]))[0].size == 0
 
 
@@ -189,7 +196,9 @@ def test_a_row_holds_its_pieces_apart(words, padding):
         assert row["positions"][here].tolist() == list(range(len(piece)))
         own = row["word_ids"][here]
         assert ((own == 0) == (piece.word_ids == 0)).all()
-        assert (own[own > 0] - piece.word_ids[piece.word_ids > 0] == seen).all()  # numbered on, so no word crosses a border
+        assert (
+            own[own > 0] - piece.word_ids[piece.word_ids > 0] == seen
+        ).all()  # numbered on, so no word crosses a border
         seen = own.max()
     assert row["segment_ids"][:used].tolist() == sorted(row["segment_ids"][:used])
 
@@ -205,8 +214,17 @@ def words_of(count):
 @pytest.fixture
 def inputs(tmp_path):
     shards = [
-        [article("1", "ab c", words_of(3)), article("2", "abc", words_of(40)), article("3", "a", "b"), article("4", "", words_of(9), "")],
-        [article("5", "ab", words_of(12), "pt-BR"), article("6", "ab", words_of(12), "a/b"), article("7", "d", words_of(7))],
+        [
+            article("1", "ab c", words_of(3)),
+            article("2", "abc", words_of(40)),
+            article("3", "a", "b"),
+            article("4", "", words_of(9), ""),
+        ],
+        [
+            article("5", "ab", words_of(12), "pt-BR"),
+            article("6", "ab", words_of(12), "a/b"),
+            article("7", "d", words_of(7)),
+        ],
     ]
     for index, shard in enumerate(shards):
         parquet.write_shard(str(tmp_path / f"clean/articles/part-{index:05d}-of-00002.parquet"), shard, Article)
@@ -216,7 +234,9 @@ def inputs(tmp_path):
 
 
 def run_job(inputs, output, **options):
-    return jobs.execute(JOB, inputs, str(output), PackOptions(**{"max_length": LENGTH, **options}), ["--direct_num_workers=1"]).manifest
+    return jobs.execute(
+        JOB, inputs, str(output), PackOptions(**{"max_length": LENGTH, **options}), ["--direct_num_workers=1"]
+    ).manifest
 
 
 def read_back(output, task, language, length=LENGTH):
@@ -229,7 +249,11 @@ def read_back(output, task, language, length=LENGTH):
 
 
 def pieces_in(rows):
-    return [row["tokens"][row["segment_ids"] == number].tolist() for row in rows for number in range(1, row["segment_ids"].max() + 1)]
+    return [
+        row["tokens"][row["segment_ids"] == number].tolist()
+        for row in rows
+        for number in range(1, row["segment_ids"].max() + 1)
+    ]
 
 
 def test_job_packs_every_token_of_every_language(inputs, tmp_path):
@@ -241,7 +265,9 @@ def test_job_packs_every_token_of_every_language(inputs, tmp_path):
     for name, rows in manifest["examples"].items():
         found = read_back(tmp_path / "out", *name.split("/"))
         assert len(found) == rows
-        assert manifest["packing"][name]["fill"] == pytest.approx(np.mean([row["segment_ids"] > 0 for row in found]), abs=1e-4)
+        assert manifest["packing"][name]["fill"] == pytest.approx(
+            np.mean([row["segment_ids"] > 0 for row in found]), abs=1e-4
+        )
         for row in found:
             assert all(piece[0] == CLS_ID and piece[-1] == SEP_ID for piece in pieces_in([row]))
             assert ((row["word_ids"] == 0) == (row["tokens"] < len(SPECIAL_TOKENS))).all()
@@ -249,7 +275,9 @@ def test_job_packs_every_token_of_every_language(inputs, tmp_path):
     english = pieces_in(read_back(tmp_path / "out", "mlm", "en"))
     bodies = sorted(token for piece in english for token in piece if token not in (CLS_ID, SEP_ID))
     others = [row for text in ("ab c", words_of(3), "d", words_of(7)) for row in VOCABULARY.encode_texts([text])]
-    assert bodies == sorted([token for token in whole if token not in (CLS_ID, SEP_ID)] + np.concatenate(others).tolist())
+    assert bodies == sorted(
+        [token for token in whole if token not in (CLS_ID, SEP_ID)] + np.concatenate(others).tolist()
+    )
 
 
 def test_truncating_counts_what_it_cuts(inputs, tmp_path):
@@ -292,7 +320,9 @@ def test_job_packs_tmx_and_aligned_files(inputs, tmp_path):
     (tmp_path / "c.pt_br").write_text("c d\nx\ng h\n")
     given = [f"{tmp_path}/m.tmx", f"{tmp_path}/c.en,{tmp_path}/c.pt_br"]
     manifest = run_job({**inputs, "bitext": given}, tmp_path / "out", min_tokens=4)
-    assert pieces_in(read_back(tmp_path / "out", "tlm", "en-de")) == [VOCABULARY.encode_documents(["a b c"], ["c d e"], LENGTH)[0].tolist()]
+    assert pieces_in(read_back(tmp_path / "out", "tlm", "en-de")) == [
+        VOCABULARY.encode_documents(["a b c"], ["c d e"], LENGTH)[0].tolist()
+    ]
     assert len(pieces_in(read_back(tmp_path / "out", "tlm", "en-pt-BR"))) == 2
     assert (manifest["counts"]["in"], manifest["counts"]["out"]) == (7 + 1 + 3, 5 + 1 + 2)  # articles, TMX, aligned
     assert manifest["counts"]["rejected"] == {"empty_side": 1, "too_short_to_pack": 1}
@@ -344,7 +374,14 @@ def test_nothing_to_pack_and_no_vocabulary_are_clear_errors(inputs, tmp_path):
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("max_length", 4), ("capacity", 0), ("min_fill", 0.0), ("min_fill", 1.1), ("min_tokens", 0), ("long_documents", "drop")],
+    [
+        ("max_length", 4),
+        ("capacity", 0),
+        ("min_fill", 0.0),
+        ("min_fill", 1.1),
+        ("min_tokens", 0),
+        ("long_documents", "drop"),
+    ],
 )
 def test_options_are_checked(option, value):
     with pytest.raises(InputError) as error:

@@ -7,9 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from newsembed.beam_pipelines import parquet, records
-from newsembed.beam_pipelines.tfrecords import TFRecordShardWriter, serialize_example
-from newsembed.tasks.errors import InputError
+from newsembed.errors import InputError
+from newsembed.formats import parquet, records
+from newsembed.formats.tfrecord_writer import TFRecordShardWriter, serialize_example
 from newsembed.tasks.features import PRETRAINING_FEATURES, TOPIC_FEATURES, doc_id_to_words, words_to_doc_id
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -40,7 +40,15 @@ def test_records_survive_the_disk(tmp_path_factory, articles):
 
 @pytest.mark.parametrize(
     "record_type",
-    [records.Article, records.Hub, records.Vector, records.Neighbor, records.Triplet, records.TopicLabels, records.DeadLetter],
+    [
+        records.Article,
+        records.Hub,
+        records.Vector,
+        records.Neighbor,
+        records.Triplet,
+        records.TopicLabels,
+        records.DeadLetter,
+    ],
 )
 def test_every_stream_type_has_a_schema(record_type):
     assert parquet.schema_of(record_type).names == [field.name for field in dataclasses.fields(record_type)]

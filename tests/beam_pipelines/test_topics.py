@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from newsembed.beam_pipelines import jobs, parquet
+from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.entities.tables import Alias
-from newsembed.beam_pipelines.records import Article, Hub, TopicLabels, make_doc_id
 from newsembed.beam_pipelines.topics import JOB, TopicsOptions, draw, keep_shares, labels_of
 from newsembed.beam_pipelines.topics.choose import (
     Decision,
@@ -25,7 +24,9 @@ from newsembed.beam_pipelines.topics.choose import (
 )
 from newsembed.beam_pipelines.topics.review import read_review, write_review
 from newsembed.beam_pipelines.topics.skew import LabelCount, skew_rows
-from newsembed.tasks.errors import InputError
+from newsembed.errors import InputError
+from newsembed.formats import parquet
+from newsembed.formats.records import Article, Hub, TopicLabels, make_doc_id
 
 ONE = ["--direct_num_workers=1"]
 
@@ -115,15 +116,22 @@ def test_every_title_has_a_verdict():
     ],
 )
 def test_dates_furniture_and_bylines_are_told_by_their_words(title, verdict):
-    assert set(verdicts([hub(1, "a.example", title, ids(*range(9))), hub(2, "b.example", title, ())]).values()) == {verdict}
+    assert set(verdicts([hub(1, "a.example", title, ids(*range(9))), hub(2, "b.example", title, ())]).values()) == {
+        verdict
+    }
 
 
 def test_authors_are_told_by_their_articles_or_their_pages():
-    page = [hub(1, "a.example", "Bo Chen", ids(1, 2, 3, 4), "http://a.example/author/bo-chen"), hub(2, "b.example", "Bo Chen", ())]
+    page = [
+        hub(1, "a.example", "Bo Chen", ids(1, 2, 3, 4), "http://a.example/author/bo-chen"),
+        hub(2, "b.example", "Bo Chen", ()),
+    ]
     assert verdicts(page) == {"bo chen": Verdict.KEPT}  # half of the pages only
     assert verdicts(page[:1], min_publishers=1) == {"bo chen": Verdict.AUTHOR}
     assert verdicts(page, {"bo chen": ids(1, 2)}) == {"bo chen": Verdict.AUTHOR}
-    assert verdicts(page, {"bo chen": ids(1, 9)}) == {"bo chen": Verdict.KEPT}  # a desk that signs an article here and there
+    assert verdicts(page, {"bo chen": ids(1, 9)}) == {
+        "bo chen": Verdict.KEPT
+    }  # a desk that signs an article here and there
 
 
 def test_a_front_page_is_named_after_its_site():
@@ -232,14 +240,21 @@ def edit(source, target, **changes):
 def test_labels_counters_and_tables(tmp_path):
     manifest, labels = run(tmp_path, TopicsOptions(min_documents=4, positive_ratio=100.0))
     assert manifest["topics"] == 2
-    assert (manifest["counts"]["in"], manifest["counts"]["out"], manifest["counts"]["rejected"]) == (20, 18, {"no_topic": 2})
+    assert (manifest["counts"]["in"], manifest["counts"]["out"], manifest["counts"]["rejected"]) == (
+        20,
+        18,
+        {"no_topic": 2},
+    )
     assert all(sorted(one.labels) == [0, 1] for one in labels)
     text = (tmp_path / "out/topics.tsv").read_text()
     assert "0\tsports\tsports\t2\t2\t12\tkept\n1\tpolitics\tpolitics\t2\t2\t6\tkept\n" in text
     assert "\n\tann lee\tann lee\t2\t2\t3\tauthor_page\n" in text
     assert "\n\t\t\t1\t1\t1\tempty_title\n" in text
     assert manifest["phases"]["choose"]["tallies"] == {
-        **{f"titles/{verdict}": 1 for verdict in ("author_page", "date_archive", "empty_title", "few_publishers", "site_furniture")},
+        **{
+            f"titles/{verdict}": 1
+            for verdict in ("author_page", "date_archive", "empty_title", "few_publishers", "site_furniture")
+        },
         **{f"hubs/{verdict}": 1 for verdict in ("empty_title", "few_publishers", "site_furniture")},
         "hubs/author_page": 2,
         "hubs/date_archive": 2,
@@ -299,7 +314,11 @@ def test_an_edited_review_is_obeyed(tmp_path):
         chess={"verdict": "Kept", "topic": "Board games"},
     )
     manifest, labels = run(tmp_path, options, topics_file=review, output="edited")
-    kept = [(row["topic_id"], row["topic"], row["title"]) for row in rows_of(tmp_path / "edited/topics.tsv") if row["verdict"] == "kept"]
+    kept = [
+        (row["topic_id"], row["topic"], row["title"])
+        for row in rows_of(tmp_path / "edited/topics.tsv")
+        if row["verdict"] == "kept"
+    ]
     assert kept == [("0", "politics", "politics"), ("1", "Board games", "chess")]
     assert manifest["topics"] == 2
     found = {one.doc_id: dict(zip(one.topic_ids, one.labels, strict=True)) for one in labels}
@@ -317,7 +336,9 @@ def test_titles_with_one_topic_are_one_topic(tmp_path):
     review = edit(tmp_path / "out/topics.tsv", tmp_path / "reviewed.tsv", politics=one, sports=one, chess=one)
     manifest, labels = run(tmp_path, options, topics_file=review, output="merged")
     assert manifest["topics"] == 1
-    assert {(label.topic_ids, label.labels) for label in labels} == set()  # every listed article is positive, so there are no negatives
+    assert {
+        (label.topic_ids, label.labels) for label in labels
+    } == set()  # every listed article is positive, so there are no negatives
     assert manifest["counts"]["rejected"] == {"down_sampled": 18, "no_topic": 2}
     assert manifest["phases"]["skew"]["tallies"]["topics without negatives"] == 1
     assert rows_of(tmp_path / "merged/skew.tsv")[0]["positives"] == "18"
@@ -331,7 +352,11 @@ def test_titles_with_one_topic_are_one_topic(tmp_path):
 def test_hubs_of_one_entity_are_united_and_the_review_says_so(tmp_path):
     table = tmp_path / "aliases.tsv"
     table.write_text("Sport\tQ1\t1\tSport\nSports\tQ1\t1\tSport\n")
-    hubs = [hub(1, "a.example", "Sport", ids(*range(6))), hub(2, "b.example", "Sports", ids(*range(10, 16))), *HUBS[2:4]]
+    hubs = [
+        hub(1, "a.example", "Sport", ids(*range(6))),
+        hub(2, "b.example", "Sports", ids(*range(10, 16))),
+        *HUBS[2:4],
+    ]
     options = TopicsOptions(min_documents=4)
     _, apart = run(tmp_path, options, hubs, output="apart")
     manifest, united = run(tmp_path, options, hubs, alias_file=table, output="united")
@@ -350,7 +375,11 @@ def test_hubs_of_one_entity_are_united_and_the_review_says_so(tmp_path):
 
 
 def test_another_corpus_than_the_reviewed_one():
-    review = {"sports": Decision("sports", Verdict.KEPT), "old": Decision("old", Verdict.KEPT), "dull": Decision("dull", Verdict.DROPPED)}
+    review = {
+        "sports": Decision("sports", Verdict.KEPT),
+        "old": Decision("old", Verdict.KEPT),
+        "dull": Decision("dull", Verdict.DROPPED),
+    }
     assert obey(review, {"sports": Evidence(), "new": Evidence()}) == {
         "sports": Decision("sports", Verdict.KEPT),
         "new": Decision("new", Verdict.NOT_LISTED),
@@ -413,11 +442,16 @@ def test_what_spreadsheets_do_to_a_table_is_read(tmp_path):
     path.write_bytes(
         '\ufeffverdict\ttitle\tnotes\ttopic\r\nKept\t"""big"" data"\tmine\tData\r\n\t\t\t\r\nDROPPED\tchess\t\tchess\r\n'.encode()
     )
-    assert read_review(str(path), 1) == {'"big" data': Decision("Data", Verdict.KEPT), "chess": Decision("chess", Verdict.DROPPED)}
+    assert read_review(str(path), 1) == {
+        '"big" data': Decision("Data", Verdict.KEPT),
+        "chess": Decision("chess", Verdict.DROPPED),
+    }
 
 
 TITLES = st.one_of(
-    st.sampled_from(["Sports", "Sports News", "a.example", "Home", "", " ", "2021", '"quoted" news', "top/x/us", "# tag"]),
+    st.sampled_from(
+        ["Sports", "Sports News", "a.example", "Home", "", " ", "2021", '"quoted" news', "top/x/us", "# tag"]
+    ),
     st.text(max_size=12),
     st.text("|:-/ \t\n\r\x85\u2028\"'.&\x00newsaİß", max_size=12),
 )

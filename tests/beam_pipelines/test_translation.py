@@ -10,17 +10,23 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from newsembed.beam_pipelines import files, jobs, parquet, translation
+from newsembed.beam_pipelines import jobs, translation
 from newsembed.beam_pipelines.examples import JOB, ExamplesOptions
-from newsembed.beam_pipelines.records import Article, Triplet, make_doc_id
 from newsembed.beam_pipelines.token_store import DocumentTokens
-from newsembed.beam_pipelines.translated_documents import STREAM, TranslationPlan, TranslationSettings, translate_documents
+from newsembed.beam_pipelines.translated_documents import (
+    STREAM,
+    TranslationPlan,
+    TranslationSettings,
+    translate_documents,
+)
 from newsembed.beam_pipelines.translation import CachingTranslator, CTranslate2Translator, TranslationError
-from newsembed.tasks.errors import InputError
+from newsembed.errors import InputError
+from newsembed.formats import files, parquet
+from newsembed.formats.examples import decode_example
+from newsembed.formats.records import Article, Triplet, make_doc_id
+from newsembed.formats.tfrecord_reader import RecordFile
 from newsembed.tasks.features import SPECIAL_TOKENS, TRIPLET_FEATURES, Augmentation, words_to_doc_id
 from newsembed.tasks.vocabulary import Vocabulary
-from newsembed.training.examples import decode_example
-from newsembed.training.tfrecord import RecordFile
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 VOCABULARY = Vocabulary([*SPECIAL_TOKENS, *LETTERS, *(f"##{letter}" for letter in LETTERS)])
@@ -74,9 +80,17 @@ def test_pieces_are_cut_after_commas_then_before_words():
 
 def test_the_most_specific_model_of_a_language():
     languages = ("pt", "zh", "zh-hant")
-    found = {tag: translation.find_language(tag, languages) for tag in ("pt-BR", "zh-Hans", "zh-Hant-HK", "ZH", "ptx", "und")}
+    found = {
+        tag: translation.find_language(tag, languages) for tag in ("pt-BR", "zh-Hans", "zh-Hant-HK", "ZH", "ptx", "und")
+    }
     assert found == {"pt-BR": "pt", "zh-Hans": "zh", "zh-Hant-HK": "zh-hant", "ZH": "zh", "ptx": None, "und": None}
-    assert [translation.is_english(tag) for tag in ("en", "en-US", "EN-gb", "enm", "und")] == [True, True, True, False, False]
+    assert [translation.is_english(tag) for tag in ("en", "en-US", "EN-gb", "enm", "und")] == [
+        True,
+        True,
+        True,
+        False,
+        False,
+    ]
 
 
 def plan_document(language):
@@ -102,7 +116,9 @@ def test_who_is_translated(languages, share, refusal):
 
 def test_the_share_is_drawn_by_key():
     documents = [plan_document("fr")] * 3
-    drawn = [[TranslationPlan(("fr",), 0.3).refusal(str(key), *documents) is None for key in range(2_000)] for _ in range(2)]
+    drawn = [
+        [TranslationPlan(("fr",), 0.3).refusal(str(key), *documents) is None for key in range(2_000)] for _ in range(2)
+    ]
     assert drawn[0] == drawn[1]
     assert np.mean(drawn[0]) == pytest.approx(0.3, abs=0.04)
 
@@ -220,7 +236,12 @@ ARTICLES = [
     *(article(f"en{n}", "en", "title", "body") for n in range(2)),
 ]
 TRIPLETS = [triplet(f"fr{n}", f"fr{(n + 1) % 6}", f"fr{(n + 2) % 6}") for n in range(6)]
-MIXED = [triplet("it0", "fr0", "fr1", "it"), triplet("fr0", "it0", "fr1"), triplet("fr0", "fr1", "en0"), triplet("en0", "fr0", "fr1", "en")]
+MIXED = [
+    triplet("it0", "fr0", "fr1", "it"),
+    triplet("fr0", "it0", "fr1"),
+    triplet("fr0", "fr1", "en0"),
+    triplet("en0", "fr0", "fr1", "en"),
+]
 
 
 @pytest.fixture
@@ -259,11 +280,17 @@ def letters(output, phase):
 
 def translations(manifest):
     tallies = manifest["phases"]["examples"]["tallies"]
-    return {name.removeprefix("translation/"): count for name, count in tallies.items() if name.startswith("translation/")}
+    return {
+        name.removeprefix("translation/"): count for name, count in tallies.items() if name.startswith("translation/")
+    }
 
 
 def tree(folder):
-    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.name != jobs.TIMING}
+    return {
+        path.relative_to(folder): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != jobs.TIMING
+    }
 
 
 def encode(title, body):
@@ -287,8 +314,12 @@ def test_positives_and_negatives_are_english_by_row(inputs, tmp_path, fake):
         assert example["translated"] == 1
         assert example["language"].item() == b"fr"
         assert (positive == anchor) == (row is Augmentation.TITLE_TO_BODY)
-        assert example["positive_tokens"].tolist() == encode(f"title {positive}" if with_title else "", f"body {positive}")
-        assert example["negative_tokens"].tolist() == encode(f"title {negative}" if with_title else "", f"body {negative}")
+        assert example["positive_tokens"].tolist() == encode(
+            f"title {positive}" if with_title else "", f"body {positive}"
+        )
+        assert example["negative_tokens"].tolist() == encode(
+            f"title {negative}" if with_title else "", f"body {negative}"
+        )
         body = f"corps {anchor}" if row is Augmentation.DOCUMENT_TO_DOCUMENT else ""
         assert example["anchor_tokens"].tolist() == encode(f"titre {anchor}", body)
     counts = manifest["counts"]
@@ -306,15 +337,24 @@ def test_what_is_not_translated_is_tallied_by_name(inputs, tmp_path, fake):
         tuple(names_of(example, ("anchor", "positive", "negative"))): int(example["translated"])
         for example in read_triplets(tmp_path / "out")
     }
-    assert flags == {("it0", "fr0", "fr1"): 1, ("fr0", "it0", "fr1"): 0, ("fr0", "fr1", "en0"): 0, ("en0", "fr0", "fr1"): 0}
-    untranslated = next(example for example in read_triplets(tmp_path / "out") if names_of(example, ("positive",)) == ["it0"])
+    assert flags == {
+        ("it0", "fr0", "fr1"): 1,
+        ("fr0", "it0", "fr1"): 0,
+        ("fr0", "fr1", "en0"): 0,
+        ("en0", "fr0", "fr1"): 0,
+    }
+    untranslated = next(
+        example for example in read_triplets(tmp_path / "out") if names_of(example, ("positive",)) == ["it0"]
+    )
     assert untranslated["positive_tokens"].tolist() == encode("titolo it0", "testo it0")
     assert untranslated["negative_tokens"].tolist() == encode("titre fr1", "corps fr1")
     assert sorted(call[1] for call in fake.calls) == ["titre fr0", "titre fr1"]  # only what a translated example needs
 
 
 def test_a_row_that_takes_the_anchors_own_text_needs_no_model_for_the_positive(inputs, tmp_path, fake):
-    inputs["triplets"] = write_stream(tmp_path / "own", "triplets", [[triplet("fr0", "it0", "fr1"), triplet("fr2", "en0", "fr3")]], Triplet)
+    inputs["triplets"] = write_stream(
+        tmp_path / "own", "triplets", [[triplet("fr0", "it0", "fr1"), triplet("fr2", "en0", "fr3")]], Triplet
+    )
     manifest = run_job(inputs, tmp_path / "out", weights=(1.0, 0.0, 0.0, 0.0))
     assert translations(manifest) == {"translated": 2}
     assert sorted(call[1] for call in fake.calls) == ["titre fr0", "titre fr1", "titre fr2", "titre fr3"]
@@ -328,15 +368,30 @@ def test_a_failed_document_is_a_dead_letter_and_its_triplets_stay_french(inputs,
     inputs["articles"] = write_stream(tmp_path / "some", "articles", [articles], Article)
     fake.broken = [broken] if broken else []
     manifest = run_job(inputs, tmp_path / "out", weights=(0.0, 0.0, 0.0, 1.0))
-    assert manifest["phases"]["translate"] == {"in": 6, "out": 5, "rejected": {}, "failed": {"translation_error": 1}, "tallies": {}}
-    assert (manifest["counts"]["in"], manifest["counts"]["out"], manifest["counts"]["failed"]) == (6, 6, {})  # triplets, not documents
+    assert manifest["phases"]["translate"] == {
+        "in": 6,
+        "out": 5,
+        "rejected": {},
+        "failed": {"translation_error": 1},
+        "tallies": {},
+    }
+    assert (manifest["counts"]["in"], manifest["counts"]["out"], manifest["counts"]["failed"]) == (
+        6,
+        6,
+        {},
+    )  # triplets, not documents
     assert translations(manifest) == {"translated": 4, "failed": 2}
-    flags = {tuple(names_of(example, ("positive", "negative"))): int(example["translated"]) for example in read_triplets(tmp_path / "out")}
+    flags = {
+        tuple(names_of(example, ("positive", "negative"))): int(example["translated"])
+        for example in read_triplets(tmp_path / "out")
+    }
     assert flags == {(f"fr{(n + 1) % 6}", f"fr{(n + 2) % 6}"): int(n not in {0, 1}) for n in range(6)}
     (letter,) = letters(tmp_path / "out", "translate")
     assert (letter["key"], letter["outcome"], letter["reason"]) == (make_doc_id("fr2"), "failed", "translation_error")
     assert letter["detail"] == (
-        "fr: RuntimeError: engine on fire" if broken else "fr: TranslationError: the translation of the body is empty: ''"
+        "fr: RuntimeError: engine on fire"
+        if broken
+        else "fr: TranslationError: the translation of the body is empty: ''"
     )
     assert letter["sample"].startswith("titre fr2")
 
@@ -349,7 +404,9 @@ def test_without_models_nothing_changes(inputs, tmp_path, fake):
     run_job(inputs, tmp_path / "share", translate_share=0.0)
     shards = [path.relative_to(tmp_path / "none") for path in (tmp_path / "none").rglob("*.tfrecord")]
     assert shards
-    assert all((tmp_path / "none" / shard).read_bytes() == (tmp_path / "share" / shard).read_bytes() for shard in shards)
+    assert all(
+        (tmp_path / "none" / shard).read_bytes() == (tmp_path / "share" / shard).read_bytes() for shard in shards
+    )
     assert fake.calls == []
 
 
@@ -395,7 +452,9 @@ def test_a_shared_cache_serves_other_runs_and_survives_them(inputs, tmp_path, fa
 
 def test_another_model_runs_the_job_again(inputs, tmp_path, fake):
     def skipped():
-        return jobs.execute(JOB, inputs, str(tmp_path / "out"), ExamplesOptions(max_length=LENGTH), ["--direct_num_workers=1"]).skipped
+        return jobs.execute(
+            JOB, inputs, str(tmp_path / "out"), ExamplesOptions(max_length=LENGTH), ["--direct_num_workers=1"]
+        ).skipped
 
     assert (skipped(), skipped()) == (False, True)
     (tmp_path / "models/fr/model.bin").write_text("tuned")
@@ -407,10 +466,21 @@ def test_another_model_runs_the_job_again(inputs, tmp_path, fake):
 
 def write_pieces(path):
     sentencepiece = pytest.importorskip("sentencepiece", reason="sentencepiece is not installed")
-    lines = ["le fleuve a inondé la ville", "les habitants ont quitté la maison", "the river flooded the town", "people left home"] * 5
+    lines = [
+        "le fleuve a inondé la ville",
+        "les habitants ont quitté la maison",
+        "the river flooded the town",
+        "people left home",
+    ] * 5
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(lines), model_writer=model, vocab_size=40, hard_vocab_limit=False, bos_id=-1, num_threads=1, minloglevel=2
+        sentence_iterator=iter(lines),
+        model_writer=model,
+        vocab_size=40,
+        hard_vocab_limit=False,
+        bos_id=-1,
+        num_threads=1,
+        minloglevel=2,
     )
     path.write_bytes(model.getvalue())
     processor = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
@@ -476,7 +546,9 @@ def test_a_real_model_translates_sentence_by_sentence(marian):
     alone = [translator.translate([sentence], "fr")[0] for sentence in SENTENCES]
     assert len(set(alone)) > 1
     assert all(alone)
-    title, body, empty = translator.translate([SENTENCES[0], f"{SENTENCES[1]} {SENTENCES[2]}\n\n{SENTENCES[0]}", " \n"], "fr")
+    title, body, empty = translator.translate(
+        [SENTENCES[0], f"{SENTENCES[1]} {SENTENCES[2]}\n\n{SENTENCES[0]}", " \n"], "fr"
+    )
     assert (title, body, empty) == (alone[0], f"{alone[1]} {alone[2]}\n{alone[0]}", "")
     assert CTranslate2Translator(f"{marian}/", 2).translate(SENTENCES, "fr") == alone
 

@@ -5,19 +5,27 @@ import math
 
 import numpy as np
 import pytest
-from newsembed.beam_pipelines import jobs, parquet
+from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.arrays import doc_id_of
-from newsembed.beam_pipelines.records import Article, Neighbor, Triplet, make_doc_id
 from newsembed.beam_pipelines.shards import shard_of
 from newsembed.beam_pipelines.triplets import JOB
 from newsembed.beam_pipelines.triplets.candidates import CANDIDATE, read_candidates
 from newsembed.beam_pipelines.triplets.dates import FOLDS, count_by_month, date_stats, distributions, log_ratios
 from newsembed.beam_pipelines.triplets.dates import fit_model as fit_dates
 from newsembed.beam_pipelines.triplets.events import crowded_out, events_of
-from newsembed.beam_pipelines.triplets.evergreen import FEATURES, EvergreenModel, default_model, fit_model, pair_features, read_labels
+from newsembed.beam_pipelines.triplets.evergreen import (
+    FEATURES,
+    EvergreenModel,
+    default_model,
+    fit_model,
+    pair_features,
+    read_labels,
+)
 from newsembed.beam_pipelines.triplets.mine import REASONS, TripletsOptions, evidence, mine
 from newsembed.beam_pipelines.triplets.table import DocumentTable
-from newsembed.tasks.errors import InputError
+from newsembed.errors import InputError
+from newsembed.formats import parquet
+from newsembed.formats.records import Article, Neighbor, Triplet, make_doc_id
 
 ONE = ["--direct_num_workers=1"]
 DAY = datetime.date(2021, 6, 1)
@@ -91,8 +99,13 @@ def test_any_sharding_gives_the_same_triplets(tmp_path):
 
 
 def test_several_negatives_and_no_cross_publisher_rule(tmp_path):
-    _, triplets = run(tmp_path, options=TripletsOptions(negatives_per_positive=2, cross_publisher=False, max_evergreen_score=1.0))
-    assert {(one.positive, one.negative) for one in triplets if one.anchor == doc("a")} >= {(doc("b"), doc("d")), (doc("b"), doc("e"))}
+    _, triplets = run(
+        tmp_path, options=TripletsOptions(negatives_per_positive=2, cross_publisher=False, max_evergreen_score=1.0)
+    )
+    assert {(one.positive, one.negative) for one in triplets if one.anchor == doc("a")} >= {
+        (doc("b"), doc("d")),
+        (doc("b"), doc("e")),
+    }
     assert any(one.positive == doc("c") for one in triplets)
 
 
@@ -123,7 +136,11 @@ def test_evidence_by_hand():
 
 
 def test_spaces_are_merged(tmp_path):
-    found = [neighbor("a", "b", "text", 0.3, 1), neighbor("a", "b", "entity", 0.5, 1), neighbor("a", "b", "text", 0.4, 1)]
+    found = [
+        neighbor("a", "b", "text", 0.3, 1),
+        neighbor("a", "b", "entity", 0.5, 1),
+        neighbor("a", "b", "text", 0.4, 1),
+    ]
     parquet.write_shard(str(tmp_path / "part.parquet"), found, Neighbor)
     (merged,) = read_candidates(str(tmp_path / "part.parquet"))
     np.testing.assert_allclose(merged["similarity"], [0.5, math.nan, 0.4], rtol=1e-6)
@@ -137,7 +154,12 @@ def plain_mine(anchor, candidates, publishers, scores, options):
     near = []
     for other, gap, similarities in candidates:
         margins = sorted(
-            (value - bar for value, bar in zip(similarities, (options.min_entity, options.min_image, options.min_text), strict=True)),
+            (
+                value - bar
+                for value, bar in zip(
+                    similarities, (options.min_entity, options.min_image, options.min_text), strict=True
+                )
+            ),
             key=lambda value: -math.inf if math.isnan(value) else value,
             reverse=True,
         )
@@ -166,7 +188,9 @@ def test_mining_equals_the_rules_applied_one_by_one(seed):
     draw = np.random.default_rng(seed)
     ids = np.unique(draw.integers(1, 2**63, 30).astype(np.uint64))
     codes = np.stack([draw.integers(0, 4, len(ids)), np.zeros(len(ids), int)], axis=1)
-    table = DocumentTable({"ids": ids, "numbers": draw.random((len(ids), 3), np.float32), "codes": codes, "languages": np.array(["en"])})
+    table = DocumentTable(
+        {"ids": ids, "numbers": draw.random((len(ids), 3), np.float32), "codes": codes, "languages": np.array(["en"])}
+    )
     pairs = np.unique(draw.choice(ids, (400, 2)), axis=0)
     candidates = np.zeros(len(pairs), CANDIDATE)
     candidates["anchor"], candidates["other"] = pairs.T
@@ -175,7 +199,10 @@ def test_mining_equals_the_rules_applied_one_by_one(seed):
     candidates["similarity"][draw.random((len(pairs), 3)) < 0.3] = math.nan
     candidates["similarity"][np.isnan(candidates["similarity"]).all(1)] = 0.5
     options = TripletsOptions(
-        negatives_per_positive=1 + seed % 3, max_positives_per_publisher=1, cross_publisher=seed % 2 == 0, max_evergreen_score=0.6
+        negatives_per_positive=1 + seed % 3,
+        max_positives_per_publisher=1,
+        cross_publisher=seed % 2 == 0,
+        max_evergreen_score=0.6,
     )
     model = default_model()
     triplets, outcomes = mine(ids, candidates, table, model, options)
@@ -210,10 +237,14 @@ def test_a_crowded_event_keeps_so_many_anchors():
 
 
 def test_the_cap_on_an_event_is_counted(tmp_path):
-    counts, _ = run(tmp_path, options=TripletsOptions(max_evergreen_score=1.0, cross_publisher=False, max_anchors_per_event=1))
+    counts, _ = run(
+        tmp_path, options=TripletsOptions(max_evergreen_score=1.0, cross_publisher=False, max_anchors_per_event=1)
+    )
     assert counts["rejected"].get("crowded_event", 0) == 0
     near = [neighbor("b", "d", gap=399), *NEIGHBORS]
-    counts, triplets = run(tmp_path, "crowd", neighbors=near, options=TripletsOptions(max_evergreen_score=1.0, max_anchors_per_event=1))
+    counts, triplets = run(
+        tmp_path, "crowd", neighbors=near, options=TripletsOptions(max_evergreen_score=1.0, max_anchors_per_event=1)
+    )
     assert counts["rejected"]["crowded_event"] == 1
     assert len({one.anchor for one in triplets}) == 1
 
@@ -245,7 +276,16 @@ def test_the_byline_model_is_out_of_fold_and_finds_months():
     assert np.mean(distribution.argmax(1) == own) > 0.9
     timeless = article("t", "p")
     (stats,) = date_stats(
-        [Article(doc("t"), "u", "p", "something", "something happened that is called something " * 10, byline_date=timeless.byline_date)],
+        [
+            Article(
+                doc("t"),
+                "u",
+                "p",
+                "something",
+                "something happened that is called something " * 10,
+                byline_date=timeless.byline_date,
+            )
+        ],
         models,
         16.0,
         first,

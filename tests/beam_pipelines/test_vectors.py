@@ -4,13 +4,21 @@ import datetime
 
 import numpy as np
 import pytest
-from newsembed.beam_pipelines import jobs, parquet
+from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.entities import tables
 from newsembed.beam_pipelines.entities.mentions import Mentions
-from newsembed.beam_pipelines.records import Article, Vector, make_doc_id
 from newsembed.beam_pipelines.vectors import JOB, VectorsOptions
-from newsembed.beam_pipelines.vectors.spaces import Statistics, entity_vector, image_vector, remove_component, sif_weights, text_vector
-from newsembed.tasks.errors import InputError
+from newsembed.beam_pipelines.vectors.spaces import (
+    Statistics,
+    entity_vector,
+    image_vector,
+    remove_component,
+    sif_weights,
+    text_vector,
+)
+from newsembed.errors import InputError
+from newsembed.formats import parquet
+from newsembed.formats.records import Article, Vector, make_doc_id
 
 DAY = datetime.date(2020, 1, 1)
 
@@ -49,7 +57,9 @@ def test_the_common_component_goes_by_language():
     components = statistics.components()
     assert set(components) == {"", "en"}
     assert abs(remove_component(common, "en", components) @ common) < 0.05
-    np.testing.assert_allclose(remove_component(common, "de", components), common - components[""] * (common @ components[""]), atol=1e-6)
+    np.testing.assert_allclose(
+        remove_component(common, "de", components), common - components[""] * (common @ components[""]), atol=1e-6
+    )
 
 
 def test_statistics_of_shards_add_up():
@@ -73,7 +83,9 @@ def inputs(tmp_path):
     entities.mkdir()
     (entities / "manifest.json").write_text('{"digest": "e"}')
     tables.write_aliases(str(entities / "aliases.tsv"), [tables.Alias("Jane Roe", "jane", 1, "")])
-    tables.write_embeddings(str(entities / "entities"), tables.EmbeddingTable(("jane",), np.ones((1, 4), np.float32), (1,)))
+    tables.write_embeddings(
+        str(entities / "entities"), tables.EmbeddingTable(("jane",), np.ones((1, 4), np.float32), (1,))
+    )
     words = tables.EmbeddingTable(("flood", "vote"), np.eye(2, 3, dtype=np.float32), (0.1, 0.2))
     tables.write_embeddings(str(entities / "words"), words)
     logo = b"\x01" * 8
@@ -85,7 +97,9 @@ def inputs(tmp_path):
         Article(make_doc_id("e"), "e", "q", "x", "x", byline_date=DAY, image_hash=logo),
     ]
     for index in range(2):
-        parquet.write_shard(str(tmp_path / f"clean/articles/part-{index:05d}-of-00002.parquet"), articles[index::2], Article)
+        parquet.write_shard(
+            str(tmp_path / f"clean/articles/part-{index:05d}-of-00002.parquet"), articles[index::2], Article
+        )
     (tmp_path / "clean" / "manifest.json").write_text('{"digest": "c"}')
     return {"articles": [str(tmp_path / "clean")], "entities": [str(entities)]}
 

@@ -7,11 +7,12 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from newsembed.beam_pipelines import files, jobs, parquet
-from newsembed.beam_pipelines.records import Article, make_doc_id
+from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.vocabulary import JOB, VocabularyOptions, copies_of, merge_words, smoothed_rates
 from newsembed.beam_pipelines.vocabulary_learning import WordCount, choose_alphabet, learn_pieces
-from newsembed.tasks.errors import InputError
+from newsembed.errors import InputError
+from newsembed.formats import files, parquet
+from newsembed.formats.records import Article, make_doc_id
 from newsembed.tasks.features import SPECIAL_TOKENS, UNK_ID
 from newsembed.tasks.vocabulary import Vocabulary
 
@@ -21,7 +22,10 @@ GREEK = "η βουλή ψηφίζει τον προϋπολογισμό της �
 
 
 def articles(count, language="en", text=ENGLISH):
-    return [Article(make_doc_id(f"{language}{i}"), "u", "p", f"Title {i}", text.format(i) * 3, language=language) for i in range(count)]
+    return [
+        Article(make_doc_id(f"{language}{i}"), "u", "p", f"Title {i}", text.format(i) * 3, language=language)
+        for i in range(count)
+    ]
 
 
 def write_articles(folder, shards, digest="one"):
@@ -33,7 +37,9 @@ def write_articles(folder, shards, digest="one"):
 
 def run_job(tmp_path, shards, name="out", **options):
     source = write_articles(tmp_path / f"clean-{name}", shards)
-    return jobs.execute(JOB, {"articles": [source]}, str(tmp_path / name), VocabularyOptions(**options), ONE_WORKER).manifest
+    return jobs.execute(
+        JOB, {"articles": [source]}, str(tmp_path / name), VocabularyOptions(**options), ONE_WORKER
+    ).manifest
 
 
 def test_rates_are_the_papers():
@@ -57,7 +63,13 @@ def test_copies_round_by_the_fraction(rate):
 
 
 def test_learning_finds_frequent_words_and_repeats():
-    words = [WordCount("low", 50), WordCount("lower", 20), WordCount("newest", 60), WordCount("x\U0010fffe", 1), WordCount("!", 5)]
+    words = [
+        WordCount("low", 50),
+        WordCount("lower", 20),
+        WordCount("newest", 60),
+        WordCount("x\U0010fffe", 1),
+        WordCount("!", 5),
+    ]
     learned = learn_pieces(lambda: words, 200, 2, 1_000)
     assert learned.pieces[:5] == SPECIAL_TOKENS
     assert {"newest", "low", "!"} <= set(learned.pieces)
@@ -129,7 +141,8 @@ def test_an_empty_corpus_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("option", "value"), [("size", 99), ("alpha", 1.5), ("max_documents", -1), ("min_frequency", 0), ("limit_alphabet", 0)]
+    ("option", "value"),
+    [("size", 99), ("alpha", 1.5), ("max_documents", -1), ("min_frequency", 0), ("limit_alphabet", 0)],
 )
 def test_options_are_checked(option, value):
     with pytest.raises(InputError) as error:

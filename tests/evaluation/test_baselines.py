@@ -6,11 +6,21 @@ import types
 
 import numpy as np
 import pytest
-from newsembed.evaluation.baselines import FunctionEncoder, LsaEncoder, SentenceTransformerEncoder, WordVectorEncoder, is_function_spec
+from newsembed.errors import InputError
+from newsembed.evaluation.baselines import (
+    FunctionEncoder,
+    LsaEncoder,
+    SentenceTransformerEncoder,
+    WordVectorEncoder,
+    is_function_spec,
+)
 from newsembed.evaluation.encoders import Document, TfidfEncoder, encode_checked
-from newsembed.tasks.errors import InputError
 
-DOCUMENTS = [Document("Storm hits coast", "Wind and rain."), Document("", "Storm: Rain on the coast"), Document("Budget vote", "Met.")]
+DOCUMENTS = [
+    Document("Storm hits coast", "Wind and rain."),
+    Document("", "Storm: Rain on the coast"),
+    Document("Budget vote", "Met."),
+]
 GLOVE = "storm 1 0\ncoast 0 1\nStorm 3 0\n. . 5 5\nrain 0 3\n"
 
 
@@ -110,7 +120,13 @@ def test_function_digest_follows_source_or_attribute(module, tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("short", "for 3 texts"), ("flat", "expected \\[3, D\\]"), ("nan", "NaN"), ("absent", "no function"), ("number", "no function")],
+    [
+        ("short", "for 3 texts"),
+        ("flat", "expected \\[3, D\\]"),
+        ("nan", "NaN"),
+        ("absent", "no function"),
+        ("number", "no function"),
+    ],
 )
 def test_bad_functions(module, name, message):
     with pytest.raises(InputError, match=message):

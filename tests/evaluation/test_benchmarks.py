@@ -8,12 +8,12 @@ import pytest
 import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
+from newsembed.errors import InputError
 from newsembed.evaluation.clustering import Clustering, kmeans
 from newsembed.evaluation.encoders import normalised
 from newsembed.evaluation.events import read_events
 from newsembed.evaluation.retrieval import SameEventRetrieval, ranking_scores
 from newsembed.evaluation.sts import Sts, read_pairs
-from newsembed.tasks.errors import InputError
 
 
 def row(number, event, *, publisher="p", language="en", date="2020-01-01", **more):
@@ -140,7 +140,10 @@ def test_average_precision_equals_its_definition(seed, size):
 
 def test_block_size_does_not_change_the_scores(tmp_path, monkeypatch):
     rng = np.random.default_rng(1)
-    path = write(tmp_path / "e.jsonl", [row(i, str(i % 7), publisher=str(i % 3), language="en" if i % 2 else "fr") for i in range(40)])
+    path = write(
+        tmp_path / "e.jsonl",
+        [row(i, str(i % 7), publisher=str(i % 3), language="en" if i % 2 else "fr") for i in range(40)],
+    )
     embeddings = rng.normal(size=(40, 8))
     whole = scores(SameEventRetrieval(path, cross_publisher=True), embeddings)
     monkeypatch.setattr("newsembed.evaluation.retrieval._QUERY_BLOCK", 7)

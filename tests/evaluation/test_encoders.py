@@ -2,8 +2,15 @@
 
 import numpy as np
 import pytest
-from newsembed.evaluation.encoders import Document, TfidfEncoder, cosine_similarities, encode_checked, normalised, paired_cosines
-from newsembed.tasks.errors import InputError
+from newsembed.errors import InputError
+from newsembed.evaluation.encoders import (
+    Document,
+    TfidfEncoder,
+    cosine_similarities,
+    encode_checked,
+    normalised,
+    paired_cosines,
+)
 
 DOCUMENTS = [
     Document("Storm hits coast", "Wind and rain."),

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from newsembed.errors import InputError
 from newsembed.evaluation.encoders import Document
 from newsembed.evaluation.labelled import (
     read_ag_news,
@@ -14,7 +15,6 @@ from newsembed.evaluation.labelled import (
     read_newsgroups,
     sample_per_class,
 )  # fmt: skip
-from newsembed.tasks.errors import InputError
 
 
 def fill(folder, files):
@@ -30,7 +30,10 @@ def rows(part):
 
 
 def test_bbc_takes_titles_apart_and_reads_both_encodings(tmp_path):
-    path = fill(tmp_path, {"sport/001.txt": "Goal\n\nIt cost \u00a31.\n", "tech/001.txt": b"Phone\n\nIt cost \xa31.", "README.TXT": "x"})
+    path = fill(
+        tmp_path,
+        {"sport/001.txt": "Goal\n\nIt cost \u00a31.\n", "tech/001.txt": b"Phone\n\nIt cost \xa31.", "README.TXT": "x"},
+    )
     split = read_bbc(path)
     assert rows(split.train) == [("sport", "Goal", "It cost \u00a31."), ("tech", "Phone", "It cost \u00a31.")]
     assert split.test == ()
@@ -43,7 +46,10 @@ def test_newsgroups_with_and_without_headers(tmp_path):
     files = {f"20news-bydate-{part}/{group}/1": MESSAGE for part in ("train", "test") for group in ("sci.med", "alt.x")}
     path = fill(tmp_path, files)
     assert "Subject: Hi" in read_newsgroups(path).train[0].document.body
-    assert rows(read_newsgroups(path, stripped=True).test) == [("alt.x", "", "My own words."), ("sci.med", "", "My own words.")]
+    assert rows(read_newsgroups(path, stripped=True).test) == [
+        ("alt.x", "", "My own words."),
+        ("sci.med", "", "My own words."),
+    ]
 
 
 def test_ag_news_in_both_layouts(tmp_path):
@@ -60,7 +66,10 @@ def test_mind_tests_on_news_it_did_not_train_on(tmp_path):
     train = line.format("N1", "sports", 1) + line.format("N2", "news", 2)
     path = fill(
         tmp_path,
-        {"MINDsmall_train/news.tsv": train, "MINDsmall_dev/news.tsv": train + line.format("N3", "news", 3) + line.format("N4", "tv", 4)},
+        {
+            "MINDsmall_train/news.tsv": train,
+            "MINDsmall_dev/news.tsv": train + line.format("N3", "news", 3) + line.format("N4", "tv", 4),
+        },
     )
     split = read_mind(path)
     assert [row.document.title for row in split.train] == ["Title 1", "Title 2"]
@@ -79,11 +88,15 @@ def test_masakhanews_keeps_line_breaks_in_quotes_and_falls_back_on_dev(tmp_path)
 
 
 def test_mldoc_and_jsonl(tmp_path):
-    path = fill(tmp_path, {"german.train.1000": "CCAT\tein Text\nGCAT\tzwei\n", "german.test": "GCAT\tdrei\nCCAT\tvier\n"})
+    path = fill(
+        tmp_path, {"german.train.1000": "CCAT\tein Text\nGCAT\tzwei\n", "german.test": "GCAT\tdrei\nCCAT\tvier\n"}
+    )
     assert rows(read_mldoc(f"{path}/german").test) == [("GCAT", "", "drei"), ("CCAT", "", "vier")]
     lines = [{"title": "t", "body": "b", "label": label, "split": part} for label in "xy" for part in ("train", "test")]
     path = fill(tmp_path, {"l.jsonl": "".join(json.dumps(line) + "\n" for line in lines)})
-    assert [len(part) for part in (read_jsonl_labels(f"{path}/l.jsonl").train, read_jsonl_labels(f"{path}/l.jsonl").test)] == [2, 2]
+    assert [
+        len(part) for part in (read_jsonl_labels(f"{path}/l.jsonl").train, read_jsonl_labels(f"{path}/l.jsonl").test)
+    ] == [2, 2]
 
 
 @pytest.mark.parametrize(
@@ -111,7 +124,10 @@ def test_broken_folders(tmp_path, read, files, message):
 
 @pytest.mark.parametrize(
     ("line", "message"),
-    [({"title": "t", "body": "b"}, "label: expected a string"), ({"title": "t", "body": "b", "label": "x", "split": "dev"}, "got 'dev'")],
+    [
+        ({"title": "t", "body": "b"}, "label: expected a string"),
+        ({"title": "t", "body": "b", "label": "x", "split": "dev"}, "got 'dev'"),
+    ],
 )
 def test_broken_jsonl(tmp_path, line, message):
     (tmp_path / "l.jsonl").write_text(json.dumps(line))

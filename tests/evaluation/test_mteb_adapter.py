@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from newsembed.errors import InputError
 from newsembed.evaluation.encoders import TfidfEncoder
 from newsembed.evaluation.mteb_adapter import MtebModel
-from newsembed.tasks.errors import InputError
 
 
 class Lengths:
@@ -15,8 +15,14 @@ class Lengths:
 
 
 def test_batches_become_one_matrix_of_unit_rows():
-    batches = [{"text": ["abc", ""]}, {"text": ["t b"], "title": ["tt"], "body": ["b"]}, {"text": ["xy"], "title": [None], "body": ["xy"]}]
-    rows = MtebModel(Lengths(), "newsembed/x").encode(batches, task_metadata=None, hf_split="test", hf_subset="en", prompt_type=None)
+    batches = [
+        {"text": ["abc", ""]},
+        {"text": ["t b"], "title": ["tt"], "body": ["b"]},
+        {"text": ["xy"], "title": [None], "body": ["xy"]},
+    ]
+    rows = MtebModel(Lengths(), "newsembed/x").encode(
+        batches, task_metadata=None, hf_split="test", hf_subset="en", prompt_type=None
+    )
     expected = np.array([[0, 3, 1], [0, 0, 0], [2, 1, 1], [0, 2, 1]], np.float32)
     norms = np.linalg.norm(expected, axis=1, keepdims=True)
     assert np.allclose(rows, expected / np.where(norms > 0, norms, 1))

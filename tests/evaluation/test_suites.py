@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from newsembed.errors import InputError
 from newsembed.evaluation import command
 from newsembed.evaluation.clustering import Clustering
 from newsembed.evaluation.encoders import TfidfEncoder
@@ -13,7 +14,6 @@ from newsembed.evaluation.retrieval import SameEventRetrieval
 from newsembed.evaluation.sts import Sts
 from newsembed.evaluation.suites import read_results, run_suites, write_results
 from newsembed.evaluation.table import console, grids, markdown
-from newsembed.tasks.errors import InputError
 
 STSB = Path(__file__).parents[2] / "../shared/data/benchmarks/sts/stsbenchmark/sts-test.csv"
 
@@ -112,19 +112,37 @@ def parse(*arguments):
 
 def test_command(events, tmp_path, capsys):
     output = str(tmp_path / "out")
-    basis = ("--encoder", "words=tfidf", "--suite", "events", "--suite", "clustering", "--data", events, "--output", output, "--seeds", "2")
+    basis = (
+        "--encoder",
+        "words=tfidf",
+        "--suite",
+        "events",
+        "--suite",
+        "clustering",
+        "--data",
+        events,
+        "--output",
+        output,
+        "--seeds",
+        "2",
+    )
     assert command.run(parse(*basis), {}) == 0
     assert "words" in capsys.readouterr().out
     assert read_results(output).score("words", "events", "hit@1") == 1.0
     made = []
     factories = {"model": lambda rest: made.append(rest) or Broken()}
-    assert command.run(parse(*basis, "--encoder", "m=model:some/dir@100", "--cache", str(tmp_path / "cache")), factories) == 1
+    assert (
+        command.run(parse(*basis, "--encoder", "m=model:some/dir@100", "--cache", str(tmp_path / "cache")), factories)
+        == 1
+    )
     assert made == ["some/dir@100"]
     assert len(read_results(output).failed) == 2
 
 
 def test_a_broken_function_fails_its_own_row(events, tmp_path, monkeypatch):
-    (tmp_path / "mine.py").write_text("def good(texts): return [[len(t), 1.0] for t in texts]\ndef short(texts): return [[1.0]]\n")
+    (tmp_path / "mine.py").write_text(
+        "def good(texts): return [[len(t), 1.0] for t in texts]\ndef short(texts): return [[1.0]]\n"
+    )
     monkeypatch.chdir(tmp_path)
     output = str(tmp_path / "out")
     basis = ("--suite", "events", "--data", events, "--output", output, "--cache", str(tmp_path / "cache"))

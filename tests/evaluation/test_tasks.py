@@ -4,9 +4,16 @@ import json
 
 import numpy as np
 import pytest
+from newsembed.errors import InputError
 from newsembed.evaluation.benchmark import Score, over_runs
 from newsembed.evaluation.bitext import BitextRetrieval, retrieval_accuracy
-from newsembed.evaluation.classification import NewsClassification, few_shot_scores, logistic_regression, macro_f1, small_features
+from newsembed.evaluation.classification import (
+    NewsClassification,
+    few_shot_scores,
+    logistic_regression,
+    macro_f1,
+    small_features,
+)
 from newsembed.evaluation.clustering import cluster_scores
 from newsembed.evaluation.compare import compare
 from newsembed.evaluation.crosslingual import CrossLingual
@@ -16,7 +23,6 @@ from newsembed.evaluation.pairs import PairClassification
 from newsembed.evaluation.registry import Options, discover
 from newsembed.evaluation.results import Result
 from newsembed.evaluation.sts import Sts
-from newsembed.tasks.errors import InputError
 from scipy import optimize, sparse
 
 BLOBS = {"sport": [3, 0, 0], "tech": [0, 3, 0], "business": [0, 0, 3]}
@@ -48,9 +54,13 @@ def test_logistic_regression_equals_its_formula():
             high = scores.max(1, keepdims=True)
             log = scores - high - np.log(np.exp(scores - high).sum(1, keepdims=True))
             slope = strength * (np.exp(log) - y)
-            return 0.5 * (weights**2).sum() - strength * (y * log).sum(), np.concatenate([(weights + x.T @ slope).ravel(), slope.sum(0)])
+            return 0.5 * (weights**2).sum() - strength * (y * log).sum(), np.concatenate(
+                [(weights + x.T @ slope).ravel(), slope.sum(0)]
+            )
 
-        flat = optimize.minimize(loss, np.zeros(12), jac=True, method="L-BFGS-B", options={"maxiter": 5000, "gtol": 1e-8}).x
+        flat = optimize.minimize(
+            loss, np.zeros(12), jac=True, method="L-BFGS-B", options={"maxiter": 5000, "gtol": 1e-8}
+        ).x
         return lambda rows: names[(embeddings[rows] @ flat[:9].reshape(3, 3) + flat[9:]).argmax(1)]
 
     from sklearn.model_selection import StratifiedKFold
@@ -144,7 +154,14 @@ def bbc(tmp_path):
 def test_a_collection_is_scored_by_all_tasks(bbc):
     benchmark = NewsClassification(str(bbc / "bbc"), "bbc", "bbc", repeats=2, seeds=(0, 1))
     scores = found(benchmark.score(encode_checked(TfidfEncoder(), benchmark.documents()).embeddings))
-    assert {metric for metric, _ in scores} == {"accuracy", "macro-F1", "5-shot macro-F1", "10-shot macro-F1", "ARI", "V"}
+    assert {metric for metric, _ in scores} == {
+        "accuracy",
+        "macro-F1",
+        "5-shot macro-F1",
+        "10-shot macro-F1",
+        "ARI",
+        "V",
+    }
     assert scores["accuracy", "all"].value == 1
     assert (scores["accuracy", "all"].count, scores["accuracy", "all"].runs) == (48, 5)
     fewer = NewsClassification(str(bbc / "bbc"), "bbc", "bbc", excluded=frozenset(benchmark.documents()[:3]))
@@ -177,11 +194,17 @@ def test_crosslingual_cells_and_averages(tmp_path):
     benchmark = CrossLingual(str(tmp_path), "masakhanews", "m")
     documents = benchmark.documents()
     assert len(documents) == 2 * (18 + 12)
-    rows = normalised(np.array([[("goal" in d.title) or ("but" in d.title), "doct" in d.title, 0.1] for d in documents], float))
+    rows = normalised(
+        np.array([[("goal" in d.title) or ("but" in d.title), "doct" in d.title, 0.1] for d in documents], float)
+    )
     scores = found(benchmark.score(rows))
     assert scores["accuracy", "eng→fra"].value == 1  # over the two classes that both have
     assert scores["accuracy", "fra→eng"].count == 12
-    assert (scores["accuracy", "Same"].value, scores["accuracy", "Cross"].value, scores["accuracy", "All"].value) == (1, 1, 1)
+    assert (scores["accuracy", "Same"].value, scores["accuracy", "Cross"].value, scores["accuracy", "All"].value) == (
+        1,
+        1,
+        1,
+    )
     assert scores["accuracy", "Cross"].count == 2
     (tmp_path / "fra" / "test.tsv").unlink()
     with pytest.raises(InputError, match="found 1 languages"):
@@ -189,12 +212,16 @@ def test_crosslingual_cells_and_averages(tmp_path):
 
 
 def cells(encoder, values, **more):
-    parts = [Score("accuracy", value, f"{a}→{b}", 9) for value, (a, b) in zip(values, ["ee", "ef", "fe", "ff"], strict=True)]
+    parts = [
+        Score("accuracy", value, f"{a}→{b}", 9) for value, (a, b) in zip(values, ["ee", "ef", "fe", "ff"], strict=True)
+    ]
     return Result(encoder, "m", more.get("status", "ok"), (Score("accuracy", 0.5, "Cross", 2), *parts))
 
 
 def test_paired_t_test_by_hand():
-    comparisons = compare([cells("a", [0.9, 0.5, 0.6, 0.9]), cells("b", [0.8, 0.3, 0.3, 0.7]), cells("c", [0] * 4, status="failed")])
+    comparisons = compare(
+        [cells("a", [0.9, 0.5, 0.6, 0.9]), cells("b", [0.8, 0.3, 0.3, 0.7]), cells("c", [0] * 4, status="failed")]
+    )
     by_group = {comparison.group: comparison for comparison in comparisons}
     assert {c.first + c.second for c in comparisons} == {"ab"}
     differences = np.array([0.1, 0.2, 0.3, 0.2])
@@ -255,7 +282,8 @@ def test_bad_bitext(tmp_path):
 def test_near_duplicate_auc_by_hand(tmp_path):
     levels = [2, 1, 1, 0]
     lines = [
-        {"first": {"title": f"a{n}", "body": "x"}, "second": {"title": f"b{n}", "body": "x"}, "level": v} for n, v in enumerate(levels)
+        {"first": {"title": f"a{n}", "body": "x"}, "second": {"title": f"b{n}", "body": "x"}, "level": v}
+        for n, v in enumerate(levels)
     ]
     (tmp_path / "p.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     benchmark = NearDuplicates(str(tmp_path / "p.jsonl"))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from newsembed.errors import InputError
 from newsembed.evaluation import command
 from newsembed.evaluation.encoders import Document, TfidfEncoder
 from newsembed.evaluation.leakage import find_leakage, read_articles
@@ -15,7 +16,6 @@ from newsembed.evaluation.registry import Options, discover
 from newsembed.evaluation.sts import Sts
 from newsembed.evaluation.suites import read_results, run_suites
 from newsembed.evaluation.table import grids, report, summary
-from newsembed.tasks.errors import InputError
 
 BENCHMARKS = Path(__file__).parents[2] / "../shared/data/benchmarks"
 LONG = " ".join(f"word{number}" for number in range(100))
@@ -80,7 +80,12 @@ def test_the_command_reports_leakage_and_drops_it_when_told(tmp_path):
     leak = ("--leakage", str(tmp_path / "train.jsonl"))
     code, results, text = run(tmp_path, *leak)
     assert code == 0
-    assert results.manifest["leakage"]["benchmarks"]["sts"] == {"texts": 8, "exact": 1, "near": 0, "training_articles": 1}
+    assert results.manifest["leakage"]["benchmarks"]["sts"] == {
+        "texts": 8,
+        "exact": 1,
+        "near": 0,
+        "training_articles": 1,
+    }
     assert results.results[0].scores[0].count == 4
     assert "Texts among the training articles (kept)" in text
     _, results, text = run(tmp_path, *leak, "--drop_leaked")
@@ -99,7 +104,9 @@ def test_published_numbers_have_a_source_and_a_range():
 
 
 def test_published_numbers_stand_beside_ours(tmp_path):
-    (tmp_path / "sts-test.csv").write_text("".join(f"main-news\tx\t2014\t{n}\t{n}\tword{n} a\tword{n} b{n % 3}\n" for n in range(5)))
+    (tmp_path / "sts-test.csv").write_text(
+        "".join(f"main-news\tx\t2014\t{n}\t{n}\tword{n} a\tword{n} b{n % 3}\n" for n in range(5))
+    )
     results = run_suites({"tfidf": TfidfEncoder}, [Sts(str(tmp_path / "sts-test.csv"))])
     (grid,) = grids(results)
     rows = {row[0]: row[1] for row in grid.rows}
@@ -134,4 +141,6 @@ def test_the_benchmarks_on_disk_have_the_sizes_of_their_papers():
     assert sizes["sts (sts/sick2014)"] == 2 * 4927
     assert sizes["sts (sts/stsbenchmark)"] == 2 * 1379
     assert sizes["tatoeba (tatoeba/v1)"] == 2 * 7390
-    assert sizes["masakhanews_xy (masakhanews)"] == sum(sizes[f"masakhanews (masakhanews/{name})"] for name in ("eng", "fra", "swa", "yor"))
+    assert sizes["masakhanews_xy (masakhanews)"] == sum(
+        sizes[f"masakhanews (masakhanews/{name})"] for name in ("eng", "fra", "swa", "yor")
+    )

@@ -9,12 +9,12 @@ import time
 from pathlib import Path
 
 import pytest
-from newsembed.beam_pipelines import files
+from newsembed.beam_pipelines.workflow import STEPS
+from newsembed.formats import files
 from newsembed.launch import cli
-from newsembed.launch.build import STEPS
-from newsembed.launch.newsroom.generate import generate_newsroom
-from newsembed.launch.newsroom.options import NewsroomOptions
-from newsembed.launch.newsroom.server import NewsroomServer
+from newsembed.newsroom.generate import generate_newsroom
+from newsembed.newsroom.options import NewsroomOptions
+from newsembed.newsroom.server import NewsroomServer
 
 OPTIONS = [
     "--vocabulary.size=700",
@@ -39,7 +39,11 @@ def crawl(tmp_path_factory):
             "--delay_seconds=0",
             "--backoff_seconds=0",
         ]
-        private = ["--allow_private_addresses=true", f"--resolve=*.example=127.0.0.1:{server.port}", "--direct_num_workers=1"]
+        private = [
+            "--allow_private_addresses=true",
+            f"--resolve=*.example=127.0.0.1:{server.port}",
+            "--direct_num_workers=1",
+        ]
         assert cli.main([*command, *private]) == 0
     return folder
 
@@ -72,14 +76,18 @@ def test_every_job_accounts_for_every_record(unbroken):
         assert counts["out"] > 0
         taken[step.job] = counts
     assert set(taken["extract"]["failed"]) == {"undecodable"}  # the newsroom's pages of binary junk
-    assert len({taken[job]["in"] for job in ("vocabulary", "entities", "vectors", "neighbors", "triplets", "topics")}) == 1
+    assert (
+        len({taken[job]["in"] for job in ("vocabulary", "entities", "vectors", "neighbors", "triplets", "topics")}) == 1
+    )
 
 
 def test_killed_again_and_again_a_build_ends_with_the_same_bytes(crawl, unbroken):
     broken = crawl / "broken"
     for job in ("extract", "entities", "triplets", "examples"):
         run = subprocess.Popen(
-            [sys.executable, "-m", "newsembed", *build_arguments(crawl, broken)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            [sys.executable, "-m", "newsembed", *build_arguments(crawl, broken)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         try:
             wait_for_first_shard(broken / job, run)
@@ -109,8 +117,13 @@ def test_a_second_run_skips_every_job(crawl, unbroken, capsys):
 
 
 def test_articles_that_all_fail_the_rules_are_an_error_that_says_so(tmp_path, capsys):
-    (tmp_path / "short.jsonl").write_text('{"url": "http://a.example/1", "title": "T", "body": "Too short."}\nno json\n', encoding="utf-8")
-    assert cli.main(["build", "--articles", str(tmp_path / "short.jsonl"), "--output", str(tmp_path / "work"), *OPTIONS]) == 2
+    (tmp_path / "short.jsonl").write_text(
+        '{"url": "http://a.example/1", "title": "T", "body": "Too short."}\nno json\n', encoding="utf-8"
+    )
+    assert (
+        cli.main(["build", "--articles", str(tmp_path / "short.jsonl"), "--output", str(tmp_path / "work"), *OPTIONS])
+        == 2
+    )
     message = capsys.readouterr().err
     assert "vocabulary" in message or "article" in message
     assert "remedy" in message

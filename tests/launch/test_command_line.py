@@ -7,8 +7,8 @@ import sys
 
 import pytest
 from newsembed.beam_pipelines import jobs
+from newsembed.errors import InputError
 from newsembed.launch import build, cli, job_command
-from newsembed.tasks.errors import InputError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,12 +20,19 @@ class Options:
 
 
 JOB = jobs.Job(
-    "toy", "does little", "newsembed toy --output out", (jobs.InputSpec("articles", "folder", required=False),), Options, lambda run: None
+    "toy",
+    "does little",
+    "newsembed toy --output out",
+    (jobs.InputSpec("articles", "folder", required=False),),
+    Options,
+    lambda run: None,
 )
 
 
 def parse(*arguments):
-    return job_command.options_from(Options, vars(job_command.make_parser(JOB).parse_args(["--output", "x", *arguments])))
+    return job_command.options_from(
+        Options, vars(job_command.make_parser(JOB).parse_args(["--output", "x", *arguments]))
+    )
 
 
 def test_options_become_arguments():

@@ -11,9 +11,21 @@ from scipy.special import erf
 SIZES = {"vocab_size": 30, "hidden_size": 16, "num_hidden_layers": 4, "num_attention_heads": 2, "intermediate_size": 24}
 CONFIGS = {
     "bert": SIZES
-    | {"model_type": "bert", "max_position_embeddings": 20, "type_vocab_size": 2, "hidden_act": "gelu", "layer_norm_eps": 1e-12},
+    | {
+        "model_type": "bert",
+        "max_position_embeddings": 20,
+        "type_vocab_size": 2,
+        "hidden_act": "gelu",
+        "layer_norm_eps": 1e-12,
+    },
     "xlm-roberta": SIZES
-    | {"model_type": "xlm-roberta", "max_position_embeddings": 22, "type_vocab_size": 1, "layer_norm_eps": 1e-5, "pad_token_id": 1},
+    | {
+        "model_type": "xlm-roberta",
+        "max_position_embeddings": 22,
+        "type_vocab_size": 1,
+        "layer_norm_eps": 1e-5,
+        "pad_token_id": 1,
+    },
     "megatron-bert": SIZES
     | {
         "model_type": "megatron-bert",
@@ -80,8 +92,12 @@ def random_arrays(values, seed=0):  # noqa: C901 - a list of names
         arrays["decoder.bias"] = rng.normal(0, 1, values["vocab_size"])
     else:
         arrays[f"{prefix}embeddings.word_embeddings.weight"] = rng.normal(0, 1, (values["vocab_size"], hidden))
-        arrays[f"{prefix}embeddings.position_embeddings.weight"] = rng.normal(0, 1, (values["max_position_embeddings"], hidden))
-        arrays[f"{prefix}embeddings.token_type_embeddings.weight"] = rng.normal(0, 1, (values["type_vocab_size"], hidden))
+        arrays[f"{prefix}embeddings.position_embeddings.weight"] = rng.normal(
+            0, 1, (values["max_position_embeddings"], hidden)
+        )
+        arrays[f"{prefix}embeddings.token_type_embeddings.weight"] = rng.normal(
+            0, 1, (values["type_vocab_size"], hidden)
+        )
         is_pre = kind == "megatron-bert"
         if not is_pre:
             norm(f"{prefix}embeddings.LayerNorm")
@@ -109,7 +125,11 @@ def random_arrays(values, seed=0):  # noqa: C901 - a list of names
 
 def pieces_of(kind):
     """A vocabulary of 30 with the special tokens where `SPECIALS` has them; in our order the others are a, b, c, …, ##a, ##b, …"""
-    names = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]") if kind != "xlm-roberta" else ("<pad>", "<unk>", "<s>", "</s>", "<mask>")
+    names = (
+        ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+        if kind != "xlm-roberta"
+        else ("<pad>", "<unk>", "<s>", "</s>", "<mask>")
+    )
     specials = dict(zip(SPECIALS[kind], names, strict=True))
     others = iter([*"abcdefghijklmnop", *(f"##{letter}" for letter in "abcdefghi")])
     return [specials[token] if token in specials else next(others) for token in range(30)]
@@ -170,7 +190,9 @@ def _bert(values, arrays, rows):  # noqa: C901 - three papers in one
         name = f"{prefix}encoder.layer.{layer}"
 
         def attention(states, name=name):
-            heads = [_heads(values, linear(f"{name}.attention.self.{part}", states)) for part in ("query", "key", "value")]
+            heads = [
+                _heads(values, linear(f"{name}.attention.self.{part}", states)) for part in ("query", "key", "value")
+            ]
             return linear(f"{name}.attention.output.dense", _attention(*heads, real[:, None, None, :]))
 
         def mlp(states, name=name):
@@ -209,7 +231,10 @@ def _modernbert(values, arrays, rows):
         query, key, value = (_heads(values, part) for part in parts)
         theta = values["global_rope_theta" if is_global else "local_rope_theta"]
         mask = real[:, None, None, :] & (True if is_global else near)
-        states = states + _attention(_rotate(query, theta), _rotate(key, theta), value, mask) @ arrays[f"{name}.attn.Wo.weight"].T
+        states = (
+            states
+            + _attention(_rotate(query, theta), _rotate(key, theta), value, mask) @ arrays[f"{name}.attn.Wo.weight"].T
+        )
         inner, gate = np.split(norm(f"{name}.mlp_norm", states) @ arrays[f"{name}.mlp.Wi.weight"].T, 2, axis=-1)
         states = states + (_gelu(inner) * gate) @ arrays[f"{name}.mlp.Wo.weight"].T
     states = norm(f"{prefix}final_norm", states)

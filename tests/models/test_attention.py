@@ -10,9 +10,11 @@ import pytest
 from jax.experimental.pallas import tpu as pltpu
 from newsembed.models import attention
 from newsembed.models.attention import attend, choose_attention, rotary_tables, rotate, visible
-from newsembed.models.encoder import EncoderConfig, NewsEncoder
+from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
 
-CONFIG = EncoderConfig(vocab_size=40, hidden_size=128, num_layers=2, num_heads=2, mlp_size=32, max_length=256, dtype="bfloat16")
+CONFIG = EncoderConfig(
+    vocab_size=40, hidden_size=128, num_layers=2, num_heads=2, mlp_size=32, max_length=256, dtype="bfloat16"
+)
 LOCAL = {"local_distance": 4, "global_every": 2}
 
 
@@ -135,12 +137,16 @@ def test_cudnn_gets_lengths_for_rows_and_a_full_mask_for_the_rest(monkeypatch, s
 def test_the_cudnn_call_and_its_gradient_lower_for_cuda(monkeypatch, segments, distance):
     from jax._src.cudnn import fused_attention_stablehlo
 
-    monkeypatch.setattr(fused_attention_stablehlo, "check_cudnn_version", lambda: 91100)  # all that JAX asks of this machine
+    monkeypatch.setattr(
+        fused_attention_stablehlo, "check_cudnn_version", lambda: 91100
+    )  # all that JAX asks of this machine
 
     @jax.jit
     @jax.grad
     def loss(arrays):
-        return jnp.sum(attend(*arrays, visible(TOKENS, segments), kernel="cudnn", distance=distance).astype(jnp.float32))
+        return jnp.sum(
+            attend(*arrays, visible(TOKENS, segments), kernel="cudnn", distance=distance).astype(jnp.float32)
+        )
 
     text = loss.trace(states(8, dtype=jnp.bfloat16)[:, :2]).lower(lowering_platforms=("cuda",)).as_text()
     name = "__cudnn$fmhaSoftmax" if segments is None and distance is None else "__cudnn$fmhaScaleBiasSoftmax"
@@ -191,4 +197,6 @@ def test_rotation_keeps_lengths_and_depends_on_distance_only():
     assert tables[0][0].shape == (1, 8, 1, 16)
     scores = [jnp.einsum("bqnd,bknd->bnqk", rotate(query, table), rotate(key, table)) for table in tables]
     np.testing.assert_allclose(scores[0], scores[1], atol=1e-4)
-    np.testing.assert_allclose(jnp.linalg.norm(rotate(query, tables[1]), axis=-1), jnp.linalg.norm(query, axis=-1), rtol=1e-5)
+    np.testing.assert_allclose(
+        jnp.linalg.norm(rotate(query, tables[1]), axis=-1), jnp.linalg.norm(query, axis=-1), rtol=1e-5
+    )

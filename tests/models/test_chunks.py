@@ -42,7 +42,8 @@ def test_one_chunk_is_the_function_itself_with_its_own_key():
 
 
 @pytest.mark.parametrize(
-    ("rows", "most", "multiple", "count"), [(8192, 1024, 1, 8), (12, 5, 1, 3), (12, 12, 1, 1), (12, 100, 1, 1), (12, 4, 3, 4), (7, 6, 1, 7)]
+    ("rows", "most", "multiple", "count"),
+    [(8192, 1024, 1, 8), (12, 5, 1, 3), (12, 12, 1, 1), (12, 100, 1, 1), (12, 4, 3, 4), (7, 6, 1, 7)],
 )
 def test_the_fewest_chunks_that_fit(rows, most, multiple, count):
     assert chunk_count(rows, most, multiple) == count

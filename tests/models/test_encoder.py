@@ -10,10 +10,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from newsembed.models.encoder import EncoderConfig, NewsEncoder
+from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
 
 CONFIG = EncoderConfig(
-    vocab_size=40, hidden_size=16, num_layers=2, num_heads=2, mlp_size=32, max_length=12, embedding_size=8, num_topics=5, dropout_rate=0.0
+    vocab_size=40,
+    hidden_size=16,
+    num_layers=2,
+    num_heads=2,
+    mlp_size=32,
+    max_length=12,
+    embedding_size=8,
+    num_topics=5,
+    dropout_rate=0.0,
 )
 
 
@@ -37,7 +45,9 @@ def build(**changes):
 TERMS = {"lead_length": 3, "sublinear": True}
 
 
-@pytest.fixture(scope="module", params=[("post", "cls"), ("pre", "weighted"), ("pre", "weighted", "terms")], ids="-".join)
+@pytest.fixture(
+    scope="module", params=[("post", "cls"), ("pre", "weighted"), ("pre", "weighted", "terms")], ids="-".join
+)
 def model(request):
     norm, pooling, *terms = request.param
     return build(norm=norm, pooling=pooling, **(TERMS if terms else {}))
@@ -85,13 +95,17 @@ def test_weighted_pooling_is_the_weighted_mean_and_starts_as_the_mean():
     weights = np.exp(np.asarray(params["params"]["pooling_logits"])[row])
     padded = encoder.apply(params, np.pad(hidden, ((0, 2), (0, 0)))[None], jnp.array([[*row, 0, 0]]), method="pool")[0]
     np.testing.assert_allclose(padded, np.average(hidden, axis=0, weights=weights), atol=1e-6)
-    fresh = NewsEncoder(dataclasses.replace(CONFIG, pooling="weighted")).init(jax.random.key(0), jnp.ones((1, 4), jnp.int32))
+    fresh = NewsEncoder(dataclasses.replace(CONFIG, pooling="weighted")).init(
+        jax.random.key(0), jnp.ones((1, 4), jnp.int32)
+    )
     assert not np.asarray(nn.unbox(fresh)["params"]["pooling_logits"]).any()
 
 
 def test_without_layers_a_text_is_a_bag_of_pieces():
     encoder, params = build(norm="pre", pooling="weighted", num_layers=0, positions="rotary")
-    one, other = (encoder.apply(params, jnp.array([row]), method="embed") for row in ([2, 9, 17, 9, 3], [9, 3, 2, 9, 17]))
+    one, other = (
+        encoder.apply(params, jnp.array([row]), method="embed") for row in ([2, 9, 17, 9, 3], [9, 3, 2, 9, 17])
+    )
     np.testing.assert_allclose(one, other, atol=1e-6)
     assert not any(name.startswith("layers") for name in params["params"])
 
@@ -142,7 +156,9 @@ def test_output_table_is_the_token_embedding(model):
     encoder, params = model
     logits = encoder.apply(params, jnp.ones((1, 1, 16)), method="mlm_logits")
     table = params["params"]["token_embedding"].at[7].set(0.0)
-    changed = encoder.apply({"params": params["params"] | {"token_embedding": table}}, jnp.ones((1, 1, 16)), method="mlm_logits")
+    changed = encoder.apply(
+        {"params": params["params"] | {"token_embedding": table}}, jnp.ones((1, 1, 16)), method="mlm_logits"
+    )
     assert changed[0, 0, 7] == params["params"]["mlm_bias"][7]
     np.testing.assert_allclose(np.delete(logits, 7, axis=-1), np.delete(changed, 7, axis=-1), atol=1e-6)
 
@@ -154,10 +170,22 @@ def test_rows_longer_than_the_positions_are_refused(model):
 
 
 @settings(max_examples=20)
-@given(st.integers(1, 4), st.integers(1, 8), st.sampled_from(["post", "pre"]), st.sampled_from(["cls", "mean"]), st.floats(0, 0.9))
+@given(
+    st.integers(1, 4),
+    st.integers(1, 8),
+    st.sampled_from(["post", "pre"]),
+    st.sampled_from(["cls", "mean"]),
+    st.floats(0, 0.9),
+)
 def test_config_round_trips_through_json(layers, heads, norm, pooling, dropout_rate):
     config = dataclasses.replace(
-        CONFIG, num_layers=layers, num_heads=heads, hidden_size=heads * 4, norm=norm, pooling=pooling, dropout_rate=dropout_rate
+        CONFIG,
+        num_layers=layers,
+        num_heads=heads,
+        hidden_size=heads * 4,
+        norm=norm,
+        pooling=pooling,
+        dropout_rate=dropout_rate,
     )
     assert EncoderConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
 

@@ -8,10 +8,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from newsembed.models.blocks import stack_layers
-from newsembed.models.encoder import EncoderConfig, NewsEncoder
-from newsembed.models.encoder_config import EXECUTION_OPTIONS
+from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
+from newsembed.models.encoders.news_config import EXECUTION_OPTIONS
 
-SIZES = {"vocab_size": 40, "hidden_size": 16, "num_heads": 2, "mlp_size": 24, "max_length": 12, "embedding_size": 8, "num_topics": 5}
+SIZES = {
+    "vocab_size": 40,
+    "hidden_size": 16,
+    "num_heads": 2,
+    "mlp_size": 24,
+    "max_length": 12,
+    "embedding_size": 8,
+    "num_topics": 5,
+}
 CONFIGS = {
     "post": EncoderConfig(num_layers=2, norm="post", dropout_rate=0.3, **SIZES),
     "pre": EncoderConfig(num_layers=2, norm="pre", pooling="mean", dropout_rate=0.5, **SIZES),
@@ -49,7 +57,9 @@ def loss_and_gradient(config, params):
     @jax.value_and_grad
     def loss(params):
         rngs = {"dropout": jax.random.key(2)}
-        embedding = NewsEncoder(config).apply({"params": params}, TOKENS, deterministic=False, rngs=rngs, method="embed")
+        embedding = NewsEncoder(config).apply(
+            {"params": params}, TOKENS, deterministic=False, rngs=rngs, method="embed"
+        )
         return jnp.sum((embedding - target) ** 2)
 
     return loss(params)
@@ -78,7 +88,9 @@ def test_each_layer_drops_other_units():
     for layer in ("layers_0", "layers_1"):
         params[layer]["attention"]["output_bias"] += 1
     apply = jax.jit(
-        lambda key: NewsEncoder(config).apply({"params": params}, TOKENS, deterministic=False, rngs={"dropout": key}, method="encode")
+        lambda key: NewsEncoder(config).apply(
+            {"params": params}, TOKENS, deterministic=False, rngs={"dropout": key}, method="encode"
+        )
     )
     values = [len(np.unique(np.round(row, 4))) for row in np.asarray(apply(jax.random.key(0))).reshape(-1, 16)]
     assert max(values) == 3  # dropped by both, by one, by none

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from newsembed.models.encoder import NewsEncoder
+from newsembed.models.encoders.news import NewsEncoder
 from newsembed.models.huggingface import (
     UnsupportedModelError,
     encoder_config,
@@ -75,7 +75,10 @@ def test_packed_pieces_equal_rows_of_their_own(kind):
 def test_the_imported_parameters_are_those_that_flax_makes(kind):
     config, params, _ = imported(kind)
     made = jax.eval_shape(lambda: NewsEncoder(config).init(jax.random.key(0), jnp.ones((1, 4), jnp.int32)))["params"]
-    shapes = jax.tree.map(lambda array: array.shape, jax.tree.map(lambda box: box.value, made, is_leaf=lambda leaf: hasattr(leaf, "names")))
+    shapes = jax.tree.map(
+        lambda array: array.shape,
+        jax.tree.map(lambda box: box.value, made, is_leaf=lambda leaf: hasattr(leaf, "names")),
+    )
     assert jax.tree.map(np.shape, params) == shapes
 
 
@@ -117,7 +120,11 @@ def test_old_names_of_norms_and_a_checkpoint_without_head():
     [
         ("bert", {"model_type": "gpt2"}, "model_type: got 'gpt2', expected one of bert, roberta"),
         ("bert", {"hidden_act": "relu"}, "hidden_act: got 'relu', expected one of gelu"),
-        ("bert", {"position_embedding_type": "relative_key"}, "position_embedding_type: got 'relative_key', expected 'absolute'"),
+        (
+            "bert",
+            {"position_embedding_type": "relative_key"},
+            "position_embedding_type: got 'relative_key', expected 'absolute'",
+        ),
         ("bert", {"is_decoder": True}, "is_decoder: got True"),
         ("bert", {"tie_word_embeddings": False}, "tie_word_embeddings: got False"),
         ("bert", {"hidden_size": None}, "hidden_size: got None, expected an integer"),
@@ -135,9 +142,14 @@ def test_what_the_encoder_cannot_compute_is_refused(kind, changes, message):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda arrays: arrays.pop("bert.encoder.layer.1.output.dense.bias"), "encoder.layer.1.output.dense.bias: the array is missing"),
         (
-            lambda arrays: arrays.update({"bert.encoder.layer.0.intermediate.dense.weight": np.zeros((8, 16), np.float32)}),
+            lambda arrays: arrays.pop("bert.encoder.layer.1.output.dense.bias"),
+            "encoder.layer.1.output.dense.bias: the array is missing",
+        ),
+        (
+            lambda arrays: arrays.update(
+                {"bert.encoder.layer.0.intermediate.dense.weight": np.zeros((8, 16), np.float32)}
+            ),
             r"intermediate.dense.weight: got shape \[8, 16\], expected \[24, 16\]",
         ),
         (
@@ -148,7 +160,10 @@ def test_what_the_encoder_cannot_compute_is_refused(kind, changes, message):
             lambda arrays: arrays.update({"cls.predictions.decoder.weight": np.zeros((30, 16), np.float32)}),
             "decoder.weight: it is not the token table",
         ),
-        (lambda arrays: arrays.pop("cls.predictions.transform.dense.bias"), "transform.dense.bias: the array is missing"),
+        (
+            lambda arrays: arrays.pop("cls.predictions.transform.dense.bias"),
+            "transform.dense.bias: the array is missing",
+        ),
     ],
 )
 def test_arrays_that_do_not_fit_are_named(change, message):
@@ -160,7 +175,8 @@ def test_arrays_that_do_not_fit_are_named(change, message):
 
 
 @pytest.mark.parametrize(
-    ("kind", "changes"), [("bert", {"mlp": "gated"}), ("megatron-bert", {"biases": False}), ("modernbert", {"positions": "learned"})]
+    ("kind", "changes"),
+    [("bert", {"mlp": "gated"}), ("megatron-bert", {"biases": False}), ("modernbert", {"positions": "learned"})],
 )
 def test_what_transformers_has_no_class_for_is_refused(kind, changes):
     config = dataclasses.replace(encoder_config(CONFIGS[kind]), **changes)

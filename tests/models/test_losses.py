@@ -26,7 +26,9 @@ def reference_info_nce(anchor, positive, negative, temperature, names=None):
         candidates += [(negative[j], names and names[2][j]) for j in range(len(anchor))]
         own = np.exp(anchor[i] @ positive[i] / temperature)
         others = [
-            np.exp(anchor[i] @ vector / temperature) for vector, name in candidates if not names or name not in (names[0][i], names[1][i])
+            np.exp(anchor[i] @ vector / temperature)
+            for vector, name in candidates
+            if not names or name not in (names[0][i], names[1][i])
         ]
         total -= np.log(own / (own + sum(others)))
     return total / len(anchor)
@@ -43,7 +45,12 @@ def general_reference(anchor, positive, negatives, names, kept, there, *, symmet
     for i in rows:
         mine = {names[0][i], names[1][i]}
         forward = [positive[j] for j in rows if j != i and names[1][j] not in mine]
-        forward += [negatives[j][n] for j in rows for n in range(negatives.shape[1]) if there[j][n] and names[2][j][n] not in mine]
+        forward += [
+            negatives[j][n]
+            for j in rows
+            for n in range(negatives.shape[1])
+            if there[j][n] and names[2][j][n] not in mine
+        ]
         backward = [anchor[j] for j in rows if j != i and names[0][j] not in mine]
         own = np.exp(anchor[i] @ positive[i] / temperature)
         one, two = (
@@ -107,9 +114,15 @@ def test_alignment_and_uniformity_equal_their_formulas(chunks):
     rng = np.random.default_rng(7)
     x, y = unit(rng, 6), unit(rng, 6)
     kept = np.array([1, 1, 0, 1, 1, 1], bool)
-    pairs = [np.exp(-2 * ((x[i] - x[j]) ** 2).sum()) for i in range(6) for j in range(6) if i != j and kept[i] and kept[j]]
-    assert float(losses.uniformity(jnp.float32(x), kept, chunks=chunks)) == pytest.approx(np.log(np.mean(pairs)), rel=1e-5)
-    assert float(losses.alignment(jnp.float32(x), jnp.float32(y), kept)) == pytest.approx(((x - y)[kept] ** 2).sum(1).mean(), rel=1e-5)
+    pairs = [
+        np.exp(-2 * ((x[i] - x[j]) ** 2).sum()) for i in range(6) for j in range(6) if i != j and kept[i] and kept[j]
+    ]
+    assert float(losses.uniformity(jnp.float32(x), kept, chunks=chunks)) == pytest.approx(
+        np.log(np.mean(pairs)), rel=1e-5
+    )
+    assert float(losses.alignment(jnp.float32(x), jnp.float32(y), kept)) == pytest.approx(
+        ((x - y)[kept] ** 2).sum(1).mean(), rel=1e-5
+    )
     assert float(losses.uniformity(jnp.ones((3, 4)) / 2)) == pytest.approx(0, abs=1e-6)
     assert float(losses.uniformity(jnp.ones((1, 4)) / 2)) == 0
 
@@ -144,7 +157,9 @@ def test_a_masked_candidate_gets_no_gradient_and_all_gradients_are_finite():
     anchor, positive, negative = (jnp.float32(unit(rng, 2)) for _ in range(3))
     doc_ids = DocumentIds(ids([1, 2]), ids([3, 4]), ids([3, 2]))
     alone = [x[:1] for x in (anchor, positive, negative)]
-    gradient = jax.grad(lambda n: info_nce(*alone[:2], n, doc_ids=DocumentIds(*(x[:1] for x in doc_ids))).loss)(alone[2])
+    gradient = jax.grad(lambda n: info_nce(*alone[:2], n, doc_ids=DocumentIds(*(x[:1] for x in doc_ids))).loss)(
+        alone[2]
+    )
     np.testing.assert_array_equal(gradient, 0)
     full = jax.grad(lambda a: info_nce(a, positive, negative, doc_ids=doc_ids).loss)(anchor)
     assert np.isfinite(full).all()
@@ -177,5 +192,7 @@ def test_topics_without_a_label_have_neither_loss_nor_gradient():
     result = topic_bce(jnp.float32(logits), jnp.int32(topic_ids), jnp.int32(labels))
     assert float(result.loss) == pytest.approx(expected, rel=1e-5)
     assert float(result.accuracy) == pytest.approx(np.mean([(x > 0) == (y > 0) for x, y in listed]))
-    gradient = np.asarray(jax.grad(lambda x: topic_bce(x, jnp.int32(topic_ids), jnp.int32(labels)).loss)(jnp.float32(logits)))
+    gradient = np.asarray(
+        jax.grad(lambda x: topic_bce(x, jnp.int32(topic_ids), jnp.int32(labels)).loss)(jnp.float32(logits))
+    )
     assert set(zip(*np.nonzero(gradient), strict=True)) == {(0, 1), (0, 4), (1, 5)}

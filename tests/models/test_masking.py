@@ -22,7 +22,11 @@ def rows_of_words(sizes):
     return jnp.array(tokens), jnp.array(words)
 
 
-masking = jax.jit(lambda key, tokens, words: mask_whole_words(key, tokens, words, vocab_size=VOCAB, mask_id=MASK, first_piece_id=FIRST))
+masking = jax.jit(
+    lambda key, tokens, words: mask_whole_words(
+        key, tokens, words, vocab_size=VOCAB, mask_id=MASK, first_piece_id=FIRST
+    )
+)
 
 
 @settings(max_examples=40, deadline=None)
@@ -49,9 +53,9 @@ def test_shares_are_15_percent_and_80_10_10():
     weights = np.concatenate([batch.weights for batch in masks])
     eligible = float((words > 0).sum()) * len(masks)
     assert weights.sum() / eligible == pytest.approx(0.15, abs=0.004)
-    after = np.concatenate([np.take_along_axis(np.asarray(batch.tokens), np.asarray(batch.positions), axis=1) for batch in masks])[
-        weights > 0
-    ]
+    after = np.concatenate(
+        [np.take_along_axis(np.asarray(batch.tokens), np.asarray(batch.positions), axis=1) for batch in masks]
+    )[weights > 0]
     before = np.concatenate([batch.targets for batch in masks])[weights > 0]
     assert (after == MASK).mean() == pytest.approx(0.8, abs=0.02)
     assert (after == before).mean() == pytest.approx(0.1, abs=0.02)

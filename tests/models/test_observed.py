@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from flax import linen as nn
 from newsembed.models.attention import attend, attention_probabilities, visible
-from newsembed.models.encoder import EncoderConfig, NewsEncoder
+from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
 
-CONFIG = EncoderConfig(vocab_size=40, hidden_size=16, num_layers=3, num_heads=2, mlp_size=32, max_length=12, embedding_size=8, num_topics=3)
+CONFIG = EncoderConfig(
+    vocab_size=40, hidden_size=16, num_layers=3, num_heads=2, mlp_size=32, max_length=12, embedding_size=8, num_topics=3
+)
 TOKENS = np.array([[2, 7, 9, 11, 13, 15, 17, 3], [2, 8, 10, 3, 0, 0, 0, 0], [2, 3, 0, 0, 0, 0, 0, 0]], np.int32)
 MODELS = {
     "post, cls": {},
@@ -32,7 +34,9 @@ def make(config):
     """The encoder's methods on fixed parameters, compiled: ``run("encode", tokens)``."""
     model = NewsEncoder(config)
     params = nn.unbox(jax.jit(model.init)(jax.random.key(0), TOKENS))["params"]
-    params = jax.tree.map(lambda array: array * 4 if array.ndim > 1 else array, params)  # as initialised, attention is nearly uniform
+    params = jax.tree.map(
+        lambda array: array * 4 if array.ndim > 1 else array, params
+    )  # as initialised, attention is nearly uniform
     return lambda method, *inputs: jax.jit(functools.partial(model.apply, method=method))({"params": params}, *inputs)
 
 

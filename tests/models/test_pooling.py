@@ -43,7 +43,9 @@ def test_every_text_of_a_row_is_weighed_by_itself(texts, lead_length, sublinear)
 
 
 def test_a_name_counts_by_its_first_places():
-    weights = np.asarray(term_weights(np.array([[7, 8, 7, 9]]), np.ones((1, 4), np.int32), lead_length=2, sublinear=True))[0]
+    weights = np.asarray(
+        term_weights(np.array([[7, 8, 7, 9]]), np.ones((1, 4), np.int32), lead_length=2, sublinear=True)
+    )[0]
     assert weights[0] + weights[2] == pytest.approx(math.log(1 + 1 + 1 / 2))
     assert weights[3] == pytest.approx(math.log(1 + 1 / 2.5))
 

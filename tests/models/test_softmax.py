@@ -57,7 +57,13 @@ def test_loss_accuracy_and_gradients_equal_the_formula_whatever_the_chunk(chunk)
 
 def test_large_logits_stay_finite_and_bfloat16_sums_in_float32():
     states, table, bias, targets, weights = problem(1)
-    narrow = (jnp.bfloat16(states * 40), jnp.float32(table), jnp.float32(bias), jnp.int32(targets), jnp.float32(weights))
+    narrow = (
+        jnp.bfloat16(states * 40),
+        jnp.float32(table),
+        jnp.float32(bias),
+        jnp.int32(targets),
+        jnp.float32(weights),
+    )
     (loss, _), gradients = in_chunks(*narrow, 7)
     rounded = np.float64(narrow[0]), np.float64(jnp.bfloat16(table)), bias, targets, weights
     assert float(loss) == pytest.approx(reference(*rounded)[0], rel=1e-5)
@@ -71,7 +77,9 @@ def test_a_chunk_of_nothing_is_refused():
         softmax_terms(states, table, bias, targets, chunk=0)
 
 
-@pytest.mark.parametrize(("positions", "pieces"), [(100, 30_000), (1000, 500_000), (4096, 500_000), (22_528, 500_000), (60_000, 500_003)])
+@pytest.mark.parametrize(
+    ("positions", "pieces"), [(100, 30_000), (1000, 500_000), (4096, 500_000), (22_528, 500_000), (60_000, 500_003)]
+)
 def test_the_automatic_chunk_keeps_the_logits_within_their_bound(positions, pieces):
     chunk = automatic_chunk(positions, pieces)
     assert chunk == pieces or chunk % 1024 == 0
@@ -104,7 +112,9 @@ def test_half_a_million_pieces_take_a_twentieth_of_the_memory():
             shape((positions,), dtype=jnp.int32),
             shape((positions,)),
         )
-        return jax.jit(jax.grad(loss, argnums=(0, 1, 2))).lower(*arguments).compile().memory_analysis().temp_size_in_bytes
+        return (
+            jax.jit(jax.grad(loss, argnums=(0, 1, 2))).lower(*arguments).compile().memory_analysis().temp_size_in_bytes
+        )
 
     logits = 4 * positions * pieces
     assert temporary_bytes(plain) > 1.9 * logits

@@ -9,13 +9,39 @@ import numpy as np
 import orbax.checkpoint as ocp
 import pytest
 from flax import linen as nn
-from newsembed.models.encoder import EncoderConfig, NewsEncoder
+from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-PIECES += [*"abcdefghijklmnopqrstuvwxyz0123456789.,!", *(f"##{letter}" for letter in "abcdefghijklmnopqrstuvwxyz0123456789")]
-PIECES += ["storm", "coast", "wind", "rain", "budget", "vote", "parliament", "match", "goal", "cup", "the", "of", "in", "küste", "嵐"]
+PIECES += [
+    *"abcdefghijklmnopqrstuvwxyz0123456789.,!",
+    *(f"##{letter}" for letter in "abcdefghijklmnopqrstuvwxyz0123456789"),
+]
+PIECES += [
+    "storm",
+    "coast",
+    "wind",
+    "rain",
+    "budget",
+    "vote",
+    "parliament",
+    "match",
+    "goal",
+    "cup",
+    "the",
+    "of",
+    "in",
+    "küste",
+    "嵐",
+]
 CONFIG = EncoderConfig(
-    vocab_size=len(PIECES), hidden_size=16, num_layers=2, num_heads=2, mlp_size=32, max_length=80, embedding_size=8, num_topics=3
+    vocab_size=len(PIECES),
+    hidden_size=16,
+    num_layers=2,
+    num_heads=2,
+    mlp_size=32,
+    max_length=80,
+    embedding_size=8,
+    num_topics=3,
 )
 ARTICLES = [
     ("Storm hits the coast", "Wind and rain.", "a.example", "2024-01-01"),
@@ -46,7 +72,13 @@ def save_model(folder, config=CONFIG, steps=(10, 20), *, boxed=False):
 
 def article_rows():
     return [
-        {"url": f"https://{publisher}/{number}", "title": title, "body": body, "publisher": publisher, "byline_date": date}
+        {
+            "url": f"https://{publisher}/{number}",
+            "title": title,
+            "body": body,
+            "publisher": publisher,
+            "byline_date": date,
+        }
         for number, (title, body, publisher, date) in enumerate(ARTICLES)
     ]
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from newsembed.models.encoder import NewsEncoder
+from newsembed.errors import InputError
+from newsembed.models.encoders.news import NewsEncoder
 from newsembed.serving.checkpoint import flatten, fresh_model, load_model, unflatten
 from newsembed.serving.encoder import fresh_encoder, length_buckets, load_encoder, token_batches
-from newsembed.tasks.errors import InputError
 from newsembed.tasks.vocabulary import Vocabulary
 
 TEXTS = [("Storm", "Wind and rain. " * number) for number in (0, 1, 4, 9, 30)] + [("", "goal"), ("cup", ""), ("", "")]
@@ -22,7 +22,9 @@ def test_equal_to_the_module_row_by_row(tmp_path, tiny):
     params = tiny.save_model(tmp_path, steps=(7,))[7]
     titles, bodies = zip(*TEXTS, strict=True)
     rows = Vocabulary.load(str(tmp_path / "vocab.txt")).encode_documents(titles, bodies, tiny.config.max_length)
-    apply = jax.jit(lambda params, row: NewsEncoder(tiny.config).apply({"params": params}, row[None], method="embed")[0])
+    apply = jax.jit(
+        lambda params, row: NewsEncoder(tiny.config).apply({"params": params}, row[None], method="embed")[0]
+    )
     expected = [apply(params, row) for row in rows]
     found = load_encoder(str(tmp_path)).encode(titles, bodies)
     assert found.dtype == np.float32
@@ -33,7 +35,9 @@ def test_equal_to_the_module_row_by_row(tmp_path, tiny):
 def test_texts_are_read_as_far_as_the_model_learned_to(tmp_path, tiny):
     tiny.save_model(tmp_path, steps=(7,))
     as_described = load_encoder(str(tmp_path), max_length=8)
-    (tmp_path / "model.json").write_text(json.dumps(json.loads((tmp_path / "model.json").read_text()) | {"text_length": 8}))
+    (tmp_path / "model.json").write_text(
+        json.dumps(json.loads((tmp_path / "model.json").read_text()) | {"text_length": 8})
+    )
     titles, bodies = zip(*TEXTS, strict=True)
     found = load_encoder(str(tmp_path))
     assert (found.max_length, load_encoder(str(tmp_path), max_length=10_000).max_length) == (8, tiny.config.max_length)

@@ -9,10 +9,10 @@ import textwrap
 
 import numpy as np
 import pytest
+from newsembed.errors import InputError
 from newsembed.serving import export
 from newsembed.serving.encoder import load_encoder
 from newsembed.serving.saved_model import SavedModelEncoder
-from newsembed.tasks.errors import InputError
 
 TITLES = ["Storm hits the coast", "", "Budget", "嵐 Küste", "", "goal " * 200, "cup"]
 BODIES = ["Wind and rain.", "a goal in the match", "", "Sturm! " * 30, "", "", "the vote of parliament, 2024. " * 9]
@@ -114,7 +114,11 @@ def test_command_with_shorter_length_step_and_bfloat16(tmp_path, tiny, capsys):
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(("--platforms", "abacus"), "platforms"), (("--max_length", "2"), "at least 3"), (("--model", "no/such"), "cannot be read")],
+    [
+        (("--platforms", "abacus"), "platforms"),
+        (("--max_length", "2"), "at least 3"),
+        (("--model", "no/such"), "cannot be read"),
+    ],
 )
 def test_command_refuses(model_dir, tmp_path, arguments, message):
     with pytest.raises(InputError, match=message):

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from newsembed.errors import InputError
 from newsembed.serving import cluster, dedup, groups
 from newsembed.serving.index import DocumentIndex, IndexedDocument
-from newsembed.tasks.errors import InputError
 
 
 def circle(*degrees):
@@ -21,7 +21,9 @@ def circle(*degrees):
 def index_of(degrees, days=None):
     days = days or [1] * len(degrees)
     made = [
-        IndexedDocument(f"d{i}", f"https://a.example/{i}", "a.example", f"title\t{i}\n", day and datetime.date(2024, 1, day))
+        IndexedDocument(
+            f"d{i}", f"https://a.example/{i}", "a.example", f"title\t{i}\n", day and datetime.date(2024, 1, day)
+        )
         for i, day in enumerate(days)
     ]
     return DocumentIndex(circle(*degrees), made)
@@ -36,7 +38,11 @@ def test_pairs_are_all_pairs(degrees, angle, block):
     rows, threshold = circle(*degrees), cosine(angle + 0.5)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(groups, "_BLOCK", block)
-        found = [pair for block in groups.pairs_above(rows, threshold) for pair in zip(*(part.tolist() for part in block), strict=True)]
+        found = [
+            pair
+            for block in groups.pairs_above(rows, threshold)
+            for pair in zip(*(part.tolist() for part in block), strict=True)
+        ]
     similarities = rows @ rows.T
     expected = {(i, j) for i in range(len(rows)) for j in range(i + 1, len(rows)) if similarities[i, j] >= threshold}
     assert {pair[:2] for pair in found} == expected
@@ -132,7 +138,13 @@ def test_cluster_command(tmp_path, capsys):
     assert cluster.run(parse(cluster, "--index", str(tmp_path / "i"), "--output", output, "--threshold", "0.99")) == 0
     assert "2 groups of at least 2 with 5 of 6 articles" in capsys.readouterr().out
     rows = rows_of(output)
-    assert [(row["group"], row["doc_id"]) for row in rows] == [("0", "d0"), ("0", "d3"), ("0", "d4"), ("1", "d1"), ("1", "d2")]
+    assert [(row["group"], row["doc_id"]) for row in rows] == [
+        ("0", "d0"),
+        ("0", "d3"),
+        ("0", "d4"),
+        ("1", "d1"),
+        ("1", "d2"),
+    ]
     assert rows[0] == {
         "group": "0", "size": "3", "doc_id": "d0", "date": "2024-01-01", "publisher": "a.example", "title": "title 0", "url": "https://a.example/0",
     }  # fmt: skip

@@ -11,10 +11,10 @@ import jax
 import numpy as np
 import pytest
 import safetensors.numpy
+from newsembed.errors import InputError
 from newsembed.models.pooling import term_weights
 from newsembed.serving import export, huggingface
 from newsembed.serving.encoder import load_encoder
-from newsembed.tasks.errors import InputError
 from newsembed.tasks.features import SPECIAL_TOKENS
 from newsembed.tasks.vocabulary import Vocabulary
 from newsembed.training.huggingface import read_huggingface
@@ -37,15 +37,28 @@ def as_sentence_transformers(folder, titles, bodies):
     """Transformer, Pooling, Dense and Normalize by the files alone: `tokenizers` and the NumPy reference of the paper."""
     values = json.loads((folder / "config.json").read_text())
     kinds = [module["type"].rpartition(".")[2] for module in json.loads((folder / "modules.json").read_text())]
-    assert [kind for kind in kinds if kind not in ("WordWeights", "TextWeights")] == ["Transformer", "Pooling", "Dense", "Normalize"]
-    of_kind = {kind: folder / module["path"] for kind, module in zip(kinds, json.loads((folder / "modules.json").read_text()), strict=True)}
+    assert [kind for kind in kinds if kind not in ("WordWeights", "TextWeights")] == [
+        "Transformer",
+        "Pooling",
+        "Dense",
+        "Normalize",
+    ]
+    of_kind = {
+        kind: folder / module["path"]
+        for kind, module in zip(kinds, json.loads((folder / "modules.json").read_text()), strict=True)
+    }
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    tokenizer.enable_truncation(json.loads((folder / "sentence_bert_config.json").read_text())["max_seq_length"], strategy="longest_first")
+    tokenizer.enable_truncation(
+        json.loads((folder / "sentence_bert_config.json").read_text())["max_seq_length"], strategy="longest_first"
+    )
     prefix = PREFIXES[values["model_type"]]
-    arrays = {f"{prefix}{name}": array for name, array in safetensors.numpy.load_file(folder / "model.safetensors").items()}
+    arrays = {
+        f"{prefix}{name}": array for name, array in safetensors.numpy.load_file(folder / "model.safetensors").items()
+    }
     # The reference computes a masked-LM head, too, which these folders leave out.
     arrays |= {
-        f"cls.predictions.{name}": np.zeros(values["hidden_size"]) for name in ("transform.LayerNorm.weight", "transform.LayerNorm.bias")
+        f"cls.predictions.{name}": np.zeros(values["hidden_size"])
+        for name in ("transform.LayerNorm.weight", "transform.LayerNorm.bias")
     }
     arrays |= {
         "cls.predictions.transform.dense.weight": np.zeros((values["hidden_size"],) * 2),
@@ -82,7 +95,10 @@ def as_sentence_transformers(folder, titles, bodies):
         ({"norm": "pre", "pooling": "mean"}, "megatron-bert"),
         ({"norm": "pre", "pooling": "weighted"}, "megatron-bert"),
         ({"norm": "pre", "pooling": "weighted", "lead_length": 3, "sublinear": True}, "megatron-bert"),
-        ({"norm": "pre", "pooling": "weighted", "sublinear": True, "num_layers": 0, "positions": "rotary"}, "megatron-bert"),
+        (
+            {"norm": "pre", "pooling": "weighted", "sublinear": True, "num_layers": 0, "positions": "rotary"},
+            "megatron-bert",
+        ),
     ],
     ids=["cls", "mean", "weighted", "terms", "static"],
 )
@@ -96,7 +112,9 @@ def test_the_folder_computes_our_embeddings_and_reads_back(tiny, tmp_path, chang
     encoder = load_encoder(str(source))
     short = [number for number, title in enumerate(TITLES) if len(title) < 99 and len(BODIES[number]) < 99]
     titles, bodies = ([texts[number] for number in short] for texts in (TITLES, BODIES))
-    np.testing.assert_allclose(as_sentence_transformers(output, titles, bodies), encoder.encode(titles, bodies), atol=1e-4)
+    np.testing.assert_allclose(
+        as_sentence_transformers(output, titles, bodies), encoder.encode(titles, bodies), atol=1e-4
+    )
     long = [BODIES[-1]]
     np.testing.assert_allclose(as_sentence_transformers(output, [""], long), encoder.encode([""], long), atol=1e-4)
     again = read_huggingface(str(output), num_topics=config.num_topics)
@@ -106,16 +124,34 @@ def test_the_folder_computes_our_embeddings_and_reads_back(tiny, tmp_path, chang
     assert not is_static or not again.params.pop("position_embedding").any()
     assert again.vocabulary == (source / "vocab.txt").read_bytes()
     model = encoder.model
-    body = {name: value for name, value in model.params.items() if name != "mlm_bias"}  # the masked-LM head stays behind
+    body = {
+        name: value for name, value in model.params.items() if name != "mlm_bias"
+    }  # the masked-LM head stays behind
     # The weights of pieces pass through their logarithm and back.
     jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-6, atol=1e-6), again.params, body)
 
 
 def test_the_tokenizer_cuts_text_as_ours_does(tiny):
-    pieces = [*SPECIAL_TOKENS, *dict.fromkeys("abcdefghijklmnopqrstuvwxyzäöüéß0123456789.,:'-σιεπνο京都서울"), "##s", "##ss", "##t", "##r"]
+    pieces = [
+        *SPECIAL_TOKENS,
+        *dict.fromkeys("abcdefghijklmnopqrstuvwxyzäöüéß0123456789.,:'-σιεπνο京都서울"),
+        "##s",
+        "##ss",
+        "##t",
+        "##r",
+    ]
     vocabulary = Vocabulary(pieces)
     tokenizer = huggingface.huggingface_tokenizer(pieces)
-    texts = [*huggingface.TEXTS, "STRASSE Straße", "a\u0007b c\u00add e\ufe0f", "ΣΑΣ", "x" * 401, "a" * 399, "[MA SK]", "été É"]
+    texts = [
+        *huggingface.TEXTS,
+        "STRASSE Straße",
+        "a\u0007b c\u00add e\ufe0f",
+        "ΣΑΣ",
+        "x" * 401,
+        "a" * 399,
+        "[MA SK]",
+        "été É",
+    ]
     for text, expected in zip(texts, vocabulary.encode_texts(texts), strict=True):
         assert tokenizer.encode(text, add_special_tokens=False).ids == expected.tolist(), text
     pair = tokenizer.encode("a b", "c")
@@ -132,6 +168,8 @@ def test_a_tokenizer_that_differs_is_no_export(model_dir, tmp_path, monkeypatch)
 
 def test_what_transformers_cannot_compute_is_refused(tiny, tmp_path):
     tiny.save_model(tmp_path / "model", dataclasses.replace(tiny.config, positions="rotary"), steps=(1,))
-    with pytest.raises(InputError, match=r"model\.json: EncoderConfig\.positions: got 'rotary' with norm = 'post', expected 'learned'"):
+    with pytest.raises(
+        InputError, match=r"model\.json: EncoderConfig\.positions: got 'rotary' with norm = 'post', expected 'learned'"
+    ):
         export.run(parse("--model", str(tmp_path / "model"), "--output", str(tmp_path / "folder")))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]

@@ -11,16 +11,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from newsembed.errors import InputError
 from newsembed.serving import embed, index_command, search
 from newsembed.serving.articles import read_articles
 from newsembed.serving.dates import DateRange
 from newsembed.serving.encoder import load_encoder
 from newsembed.serving.index import DocumentIndex, IndexedDocument
-from newsembed.tasks.errors import InputError
 
 
 def documents(count):
-    return [IndexedDocument(f"{i:016x}", f"https://a.example/{i}", "a.example", f"title {i}", None) for i in range(count)]
+    return [
+        IndexedDocument(f"{i:016x}", f"https://a.example/{i}", "a.example", f"title {i}", None) for i in range(count)
+    ]
 
 
 def unit_rows(count, dimensions=8, seed=0):
@@ -136,7 +138,11 @@ BOUNDS = [
 def test_a_search_among_dates_is_the_search_of_those_documents_alone(bounds, exact_limit):
     rows, listed, query = unit_rows(60), dated(60), unit_rows(1, seed=9)[0]
     since, until = bounds.get("since", datetime.date.min), bounds.get("until", datetime.date.max)
-    inside = [number for number, document in enumerate(listed) if document.byline_date and since <= document.byline_date <= until]
+    inside = [
+        number
+        for number, document in enumerate(listed)
+        if document.byline_date and since <= document.byline_date <= until
+    ]
     index = DocumentIndex(rows, listed, exact_limit=exact_limit)
     if not index.is_exact:
         index._faiss.nprobe = index._faiss.nlist  # looks into every list, so that it misses nothing
@@ -171,7 +177,9 @@ def test_save_and_load(tmp_path):
     assert again.documents == tuple(listed)
     assert (again.encoder, again.encoder_digest, again.is_exact) == ("model:m", "d", True)
     query = unit_rows(1, seed=5)[0]
-    assert [(h.rank, h.document) for h in again.search(query, 20)] == [(h.rank, h.document) for h in index.search(query, 20)]
+    assert [(h.rank, h.document) for h in again.search(query, 20)] == [
+        (h.rank, h.document) for h in index.search(query, 20)
+    ]
 
 
 def test_large_indexes_are_approximate_and_come_back(tmp_path):
@@ -200,7 +208,11 @@ def test_large_indexes_are_approximate_and_come_back(tmp_path):
 
 @pytest.mark.parametrize(
     ("embeddings", "count", "message"),
-    [(np.ones((2, 3)), 3, "for 3 documents"), (np.ones((0, 3)), 0, "no documents"), (np.full((2, 3), np.nan), 2, "NaN")],
+    [
+        (np.ones((2, 3)), 3, "for 3 documents"),
+        (np.ones((0, 3)), 0, "no documents"),
+        (np.full((2, 3), np.nan), 2, "NaN"),
+    ],
 )
 def test_bad_parts(embeddings, count, message):
     with pytest.raises(InputError, match=message):
@@ -233,7 +245,10 @@ def test_index_and_search_commands(model_dir, articles, tmp_path, capsys):
     output = str(tmp_path / "index")
     assert index_command.run(parse(index_command, "--model", model_dir, "--input", articles, "--output", output)) == 0
     assert "5 articles indexed for exact search, 0 without text left out" in capsys.readouterr().out
-    assert search.run(parse(search, "--index", output, "Storm hits the coast Wind and rain.", "--count", "3", "--json")) == 0
+    assert (
+        search.run(parse(search, "--index", output, "Storm hits the coast Wind and rain.", "--count", "3", "--json"))
+        == 0
+    )
     hits = json.loads(capsys.readouterr().out)
     assert [hit["rank"] for hit in hits] == [1, 2, 3]
     assert search.run(parse(search, "--index", output, "https://a.example/0")) == 0
@@ -247,7 +262,11 @@ def test_index_and_search_commands(model_dir, articles, tmp_path, capsys):
     assert search.run(parse(search, "--index", output, "storm", "--since", "2024-02-01", "--json")) == 0
     assert {hit["byline_date"][:7] for hit in json.loads(capsys.readouterr().out)} == {"2024-03"}
     assert search.run(parse(search, "--index", output, "https://a.example/0", "--days", "5", "--json")) == 0
-    assert {hit["byline_date"] for hit in json.loads(capsys.readouterr().out)} <= {"2024-01-02", "2024-01-03", "2024-01-04"}
+    assert {hit["byline_date"] for hit in json.loads(capsys.readouterr().out)} <= {
+        "2024-01-02",
+        "2024-01-03",
+        "2024-01-04",
+    }
     with pytest.raises(InputError, match="days are counted from an article"):
         search.run(parse(search, "--index", output, "storm", "--days", "5"))
     with pytest.raises(SystemExit):
@@ -257,7 +276,9 @@ def test_index_and_search_commands(model_dir, articles, tmp_path, capsys):
 
 def test_a_query_needs_the_encoder_of_the_index(model_dir, tmp_path):
     unit = unit_rows(3)
-    DocumentIndex(unit, documents(3), encoder=f"model:{model_dir}@10", encoder_digest="another").save(str(tmp_path / "other"))
+    DocumentIndex(unit, documents(3), encoder=f"model:{model_dir}@10", encoder_digest="another").save(
+        str(tmp_path / "other")
+    )
     with pytest.raises(InputError, match="is not the encoder that built the index"):
         search.run(parse(search, "--index", str(tmp_path / "other"), "storm"))
     DocumentIndex(unit, documents(3)).save(str(tmp_path / "unnamed"))
@@ -270,7 +291,9 @@ def test_a_query_needs_the_encoder_of_the_index(model_dir, tmp_path):
 def test_titles_with_markup_are_shown_as_they_are(capsys):
     import rich
 
-    hit = DocumentIndex(unit_rows(1), [IndexedDocument("d", "u", "[red]p", "[bold]News[/bold] [1/2]")]).search(unit_rows(1)[0], 1)
+    hit = DocumentIndex(unit_rows(1), [IndexedDocument("d", "u", "[red]p", "[bold]News[/bold] [1/2]")]).search(
+        unit_rows(1)[0], 1
+    )
     rich.print(search.table(hit))
     assert "[bold]News[/bold] [1/2]" in capsys.readouterr().out
 
@@ -282,7 +305,9 @@ def test_embed_writes_folder_and_parquet_alike(model_dir, articles, tmp_path, ca
     source = str(tmp_path / "a.jsonl")
     assert embed.run(parse(embed, "--model", model_dir, "--input", source, "--output", str(tmp_path / "v"))) == 0
     assert "5 articles embedded, 1 without text left out" in capsys.readouterr().out
-    assert embed.run(parse(embed, "--model", model_dir, "--input", source, "--output", str(tmp_path / "v.parquet"))) == 0
+    assert (
+        embed.run(parse(embed, "--model", model_dir, "--input", source, "--output", str(tmp_path / "v.parquet"))) == 0
+    )
     vectors = np.load(tmp_path / "v/embeddings.npy")
     table = pq.read_table(tmp_path / "v.parquet")
     assert np.array_equal(np.stack(table["embedding"].to_numpy()), vectors)
@@ -295,7 +320,17 @@ def test_embed_writes_folder_and_parquet_alike(model_dir, articles, tmp_path, ca
 def test_embed_refuses_a_corpus_without_text(model_dir, tmp_path):
     (tmp_path / "a.jsonl").write_text('{"title": "", "body": " "}\n')
     with pytest.raises(InputError, match="no article with text"):
-        embed.run(parse(embed, "--model", model_dir, "--input", str(tmp_path / "a.jsonl"), "--output", str(tmp_path / "v.parquet")))
+        embed.run(
+            parse(
+                embed,
+                "--model",
+                model_dir,
+                "--input",
+                str(tmp_path / "a.jsonl"),
+                "--output",
+                str(tmp_path / "v.parquet"),
+            )
+        )
     assert not (tmp_path / "v.parquet").exists()
 
 

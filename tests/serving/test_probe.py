@@ -5,7 +5,7 @@ import itertools
 
 import jax
 import numpy as np
-from newsembed.models.encoder import NewsEncoder
+from newsembed.models.encoders.news import NewsEncoder
 from newsembed.serving.encoder import load_encoder
 from newsembed.serving.probe import probe
 
@@ -23,7 +23,9 @@ def test_equal_to_the_module_row_by_row(model_dir):
         np.testing.assert_allclose(found.attention[number], np.asarray(received)[:, 0], atol=1e-5)
         np.testing.assert_allclose(found.attention[number].sum(axis=1), 1, atol=1e-5)
         vectors = [
-            vector / np.linalg.norm(vector) for vector, token in zip(np.asarray(hidden[0], np.float64), row, strict=True) if token > 3
+            vector / np.linalg.norm(vector)
+            for vector, token in zip(np.asarray(hidden[0], np.float64), row, strict=True)
+            if token > 3
         ]
         cosines = [one @ other for one, other in itertools.combinations(vectors, 2)]
         expected = np.mean(cosines) if cosines else np.nan

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 import pytest
+from newsembed.errors import InputError
 from newsembed.serving import server
 from newsembed.serving.index import DocumentIndex, IndexedDocument
-from newsembed.tasks.errors import InputError
 from starlette.testclient import TestClient
 
 TITLES = ["alpha", "beta", "gamma"]
@@ -32,7 +32,9 @@ class Letters:
 @pytest.fixture
 def client():
     documents = [
-        IndexedDocument(f"{i}", f"https://a.example/{i}", "a.example", title, DAYS[i] and datetime.date.fromisoformat(DAYS[i]))
+        IndexedDocument(
+            f"{i}", f"https://a.example/{i}", "a.example", title, DAYS[i] and datetime.date.fromisoformat(DAYS[i])
+        )
         for i, title in enumerate(TITLES)
     ]
     index = DocumentIndex(Letters().encode(TITLES, [""] * 3), documents)
@@ -76,12 +78,17 @@ def test_bad_embed_requests(client, content, message):
 
 def test_broken_json(client):
     for half_a_pair in (b'{"documents": [{"title": "\\ud800 Storm"}]}', b'{"\\ud800": 1}'):
-        assert client.post("/embed", content=half_a_pair, headers={"content-type": "application/json"}).status_code == 422
+        assert (
+            client.post("/embed", content=half_a_pair, headers={"content-type": "application/json"}).status_code == 422
+        )
     assert client.post("/embed", content=b"{", headers={"content-type": "application/json"}).status_code == 422
 
 
 def test_search_by_words(client):
-    for reply in (client.get("/search", params={"q": "gamma", "count": 2}), client.post("/search", json={"q": "gamma", "count": 2})):
+    for reply in (
+        client.get("/search", params={"q": "gamma", "count": 2}),
+        client.post("/search", json={"q": "gamma", "count": 2}),
+    ):
         assert reply.status_code == 200
         hits = reply.json()["hits"]
         assert [hit["title"] for hit in hits] == ["gamma", "alpha"]
@@ -163,7 +170,9 @@ def test_service_from_options(model_dir, tmp_path):
     assert service.embed(["storm"], [""]).shape == (1, 8)
     digest = service.encoder.digest
     document = [IndexedDocument("d", "u", "p", "t")]
-    DocumentIndex(np.ones((1, 8), np.float32), document, encoder=f"model:{model_dir}", encoder_digest=digest).save(str(tmp_path))
+    DocumentIndex(np.ones((1, 8), np.float32), document, encoder=f"model:{model_dir}", encoder_digest=digest).save(
+        str(tmp_path)
+    )
     served = server.load_service(parse("--index", str(tmp_path)))
     assert served.encoder.digest == digest
     assert len(served.index) == 1

@@ -46,7 +46,9 @@ def test_what_was_compiled_is_used_again():
     assert [shape for _, shape in planned([60] * 3, shape_cost=1_000)] == [(1, 64)] * 3
     assert [shape for _, shape in planned([60] * 3, shape_cost=1_000, compiled={(8, 64)})] == [(8, 64)]
     assert [shape for _, shape in planned([60] * 3, shape_cost=1_000, compiled={(8, 96)})] == [(8, 96)]
-    assert [shape for _, shape in planned([60] * 3, shape_cost=1_000, tokens_per_batch=5_000, compiled={(64, 64)})] == [(1, 64)] * 3
+    assert [shape for _, shape in planned([60] * 3, shape_cost=1_000, tokens_per_batch=5_000, compiled={(64, 64)})] == [
+        (1, 64)
+    ] * 3
 
 
 @pytest.mark.parametrize(

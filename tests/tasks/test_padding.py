@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from newsembed.tasks.errors import InputError
+from newsembed.errors import InputError
 from newsembed.tasks.features import TaskName
 from newsembed.tasks.padding import fit_row, row_lengths
 
@@ -27,7 +27,10 @@ def test_one_negative_is_read_as_ever():
 
 
 def test_their_number_is_a_length_like_the_others():
-    assert row_lengths(TaskName.TRIPLETS, LENGTHS | {"negatives": 3}) == LENGTHS | {"negative_doc_id": 6, "negatives": 3}
+    assert row_lengths(TaskName.TRIPLETS, LENGTHS | {"negatives": 3}) == LENGTHS | {
+        "negative_doc_id": 6,
+        "negatives": 3,
+    }
     assert "negatives" not in row_lengths(TaskName.TOPICS, {"tokens": 8, "topic_ids": 2, "negatives": 3})
     with pytest.raises(InputError, match="TASK_FEATURE_LENGTHS: negatives: got 0"):
         row_lengths(TaskName.TRIPLETS, LENGTHS | {"negatives": 0})

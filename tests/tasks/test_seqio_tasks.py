@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from newsembed.tasks.errors import InputError
+from newsembed.errors import InputError
 from newsembed.tasks.features import TaskName
 from newsembed.tasks.seqio_tasks import SeqioBatches, register_tasks, task_name
 from newsembed.training.batches import BatchIterator, BatchOptions, DataSet, GrainBatches
@@ -23,7 +23,13 @@ def corpus(tmp_path_factory):
 
 
 def options(corpus, **changes):
-    values = {"lengths": toy.LENGTHS, "batch_size": 1, "vocab_size": toy.VOCAB_SIZE, "num_topics": toy.NUM_TOPICS, "seed": 3} | changes
+    values = {
+        "lengths": toy.LENGTHS,
+        "batch_size": 1,
+        "vocab_size": toy.VOCAB_SIZE,
+        "num_topics": toy.NUM_TOPICS,
+        "seed": 3,
+    } | changes
     return BatchOptions(directory=corpus[0], **values)
 
 
@@ -34,7 +40,8 @@ def rows(batches, count):
 
 
 @pytest.mark.parametrize(
-    ("task", "language", "count"), [("mlm", "en", 23), ("triplets", "en", 23), ("triplets", "de", 11), ("topics", "en", 23)]
+    ("task", "language", "count"),
+    [("mlm", "en", 23), ("triplets", "en", 23), ("triplets", "de", 11), ("topics", "en", 23)],
 )
 def test_an_epoch_holds_the_same_examples_as_the_tensorflow_free_reader(corpus, task, language, count):
     data_set = DataSet(TaskName(task), language)
@@ -59,7 +66,9 @@ def test_a_state_continues_exactly(corpus):
 def test_processes_share_the_batches_of_one(corpus):
     data_set = DataSet(TaskName.TOPICS, "en")
     whole = rows(SeqioBatches(data_set, options(corpus)), 10)
-    parts = [rows(SeqioBatches(data_set, options(corpus, process_count=2, process_index=index)), 5) for index in range(2)]
+    parts = [
+        rows(SeqioBatches(data_set, options(corpus, process_count=2, process_index=index)), 5) for index in range(2)
+    ]
     assert whole == [row for pair in zip(*parts, strict=True) for row in pair]
 
 
@@ -67,7 +76,10 @@ def test_registered_tasks_and_mixtures(corpus):
     seqio = pytest.importorskip("seqio")
     names = register_tasks(*corpus)
     assert names == [
-        *(task_name(*key) for key in sorted([("mlm", "en"), ("tlm", "de"), ("triplets", "en"), ("triplets", "de"), ("topics", "en")])),
+        *(
+            task_name(*key)
+            for key in sorted([("mlm", "en"), ("tlm", "de"), ("triplets", "en"), ("triplets", "de"), ("topics", "en")])
+        ),
         "newsembed_pretrain",
         "newsembed_triplets",
         "newsembed_topics",

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from newsembed.tasks.errors import InputError
+from newsembed.errors import InputError
 from newsembed.tasks.features import CLS_ID, SEP_ID, SPECIAL_TOKENS, UNK_ID, TaskName
 from newsembed.tasks.padding import fit_row
 from newsembed.tasks.vocabulary import Vocabulary, join_document, normalize_for_learning
@@ -65,7 +65,14 @@ def test_text_is_casefolded_composed_and_cut_into_longest_pieces():
     ids = VOCABULARY.encode_texts(
         ["The POLICE!", "", "Cafe\u0301 中中", "\u1112\u1161\u11ab\u1100\u116e\u11a8\uc5b4", "pol\u00adice", "xyz"]
     )
-    expected = [["the", "pol", "##ice", "!"], [], ["ca", "##fé", "中", "中"], ["한국", "##어"], ["pol", "##ice"], ["[UNK]"]]
+    expected = [
+        ["the", "pol", "##ice", "!"],
+        [],
+        ["ca", "##fé", "中", "中"],
+        ["한국", "##어"],
+        ["pol", "##ice"],
+        ["[UNK]"],
+    ]
     assert [row.tolist() for row in ids] == [[ID[piece] for piece in row] for row in expected]
     assert all(row.dtype == np.int32 for row in ids)
 
@@ -108,7 +115,9 @@ def test_impossible_arguments():
 
 def graph(max_length):
     signature = [tf.TensorSpec([None], tf.string)] * 2
-    return tf.function(lambda titles, bodies: VOCABULARY.tf_encode_documents(titles, bodies, max_length), input_signature=signature)
+    return tf.function(
+        lambda titles, bodies: VOCABULARY.tf_encode_documents(titles, bodies, max_length), input_signature=signature
+    )
 
 
 GRAPHS = {length: graph(length) for length in (2, 3, 5, 12, 512)}
@@ -123,7 +132,10 @@ def test_graph_equals_arrays_and_cutting_equals_fit_row(documents, length):
     assert ragged.dtype == tf.int32
     assert ragged.to_list() == [row.tolist() for row in arrays]
     for whole, row in zip(VOCABULARY.encode_documents(titles, bodies, 10_000), arrays, strict=True):
-        assert row.tolist() == whole.tolist() or row.tolist() == fit_row(TaskName.TRIPLETS, "anchor_tokens", whole, length).tolist()
+        assert (
+            row.tolist() == whole.tolist()
+            or row.tolist() == fit_row(TaskName.TRIPLETS, "anchor_tokens", whole, length).tolist()
+        )
 
 
 def test_saved_model_holds_the_tokenizer(tmp_path):

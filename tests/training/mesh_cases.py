@@ -6,8 +6,8 @@ import jax
 import numpy as np
 import optax
 import pytest
-from newsembed.models.encoder import NewsEncoder
-from newsembed.tasks.errors import InputError
+from newsembed.errors import InputError
+from newsembed.models.encoders.news import NewsEncoder
 from newsembed.tasks.features import TaskName
 from newsembed.training.batches import BatchOptions, DataSet, GrainBatches
 from newsembed.training.checkpoints import Checkpoints
@@ -58,7 +58,9 @@ def test_a_run_moves_from_8_x_1_to_4_x_2_to_one_device(tmp_path):
                 before = jax.tree.map(np.asarray, state)
                 state, position = checkpoints.restore(step - 2, machine.layout.abstract)
                 jax.tree.map(np.testing.assert_array_equal, before, jax.tree.map(np.asarray, state))
-                placed, planned = (jax.tree.map(lambda array: array.sharding, tree) for tree in (state, machine.layout.abstract))
+                placed, planned = (
+                    jax.tree.map(lambda array: array.sharding, tree) for tree in (state, machine.layout.abstract)
+                )
                 assert placed == planned
                 batches = open_batches()
                 batches.set_state(position)

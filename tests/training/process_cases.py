@@ -34,5 +34,7 @@ for number, job in enumerate(runs):
         results.append({"code": code, "choices": list(choices)})
     else:
         result = run.run_training([job["gin"]], job["bindings"])
-        results.append({"step": result.step, "interrupted": result.interrupted, "origin": result.origin, "choices": list(choices)})
+        results.append(
+            {"step": result.step, "interrupted": result.interrupted, "origin": result.origin, "choices": list(choices)}
+        )
 Path(sys.argv[3]).with_name(f"results-{process}.json").write_text(json.dumps(results))

@@ -10,10 +10,10 @@ import numpy as np
 import optax
 import pytest
 from jax.sharding import NamedSharding, PartitionSpec
-from newsembed.models.encoder import NewsEncoder
+from newsembed.errors import InputError
+from newsembed.models.encoders.news import NewsEncoder
 from newsembed.models.losses import DocumentIds, info_nce, masked_language_model, mean_cross_entropy
 from newsembed.models.softmax import softmax_terms
-from newsembed.tasks.errors import InputError
 from newsembed.tasks.features import TaskName
 from newsembed.training.batches import BatchOptions, DataSet, GrainBatches
 from newsembed.training.partitioning import Partitioner, check_batch_size, shard_batch
@@ -50,7 +50,9 @@ def alone_without_dropout(task, corpus, options):
 def assert_close(alone, together):
     """Parameters after a step of plain gradient descent, so gradients, and metrics."""
     jax.tree.map(
-        lambda left, right: np.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-5 * max(1, np.abs(left).max())), alone, together
+        lambda left, right: np.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-5 * max(1, np.abs(left).max())),
+        alone,
+        together,
     )
 
 
@@ -83,7 +85,9 @@ def test_a_step_on_8_x_1_devices_equals_one_device(corpus, task):
 
 def test_layers_in_a_loop_on_4_x_2_devices_equal_layers_one_by_one_on_one(corpus):
     alone, _ = one_step(TaskName.TRIPLETS, corpus, 1, 1, shape={"num_layers": 3}, mlm_weight=0.1)
-    together, _ = one_step(TaskName.TRIPLETS, corpus, 8, 2, shape={"num_layers": 3, "scan_layers": True, "remat": "full"}, mlm_weight=0.1)
+    together, _ = one_step(
+        TaskName.TRIPLETS, corpus, 8, 2, shape={"num_layers": 3, "scan_layers": True, "remat": "full"}, mlm_weight=0.1
+    )
     assert_close(alone, together)
 
 
@@ -117,7 +121,11 @@ def test_the_softmax_in_chunks_keeps_a_sharded_table_where_it_is(devices, model_
     lowered = partitioner.wrap(step.lower, mesh)(states, table, bias)
     expected = jax.value_and_grad(plain, argnums=(0, 1, 2))(states, table, bias)
     compiled = lowered.compile()
-    jax.tree.map(lambda left, right: np.testing.assert_allclose(left, right, rtol=1e-4, atol=1e-6), compiled(states, table, bias), expected)
+    jax.tree.map(
+        lambda left, right: np.testing.assert_allclose(left, right, rtol=1e-4, atol=1e-6),
+        compiled(states, table, bias),
+        expected,
+    )
     assert "all-gather" not in compiled.as_text()
 
 
@@ -148,23 +156,35 @@ def test_info_nce_over_the_global_batch_equals_its_shard_map_twin():
     spec = PartitionSpec(None, "data")
     twin = jax.shard_map(local, mesh=mesh, in_specs=(spec, spec), out_specs=PartitionSpec())
     whole = jax.jit(jax.value_and_grad(lambda towers: info_nce(*towers, doc_ids=DocumentIds(*names)).loss))
-    (expected, expected_gradient), (loss, gradient) = whole(towers), jax.jit(jax.value_and_grad(lambda towers: twin(towers, names)))(towers)
+    (expected, expected_gradient), (loss, gradient) = (
+        whole(towers),
+        jax.jit(jax.value_and_grad(lambda towers: twin(towers, names)))(towers),
+    )
     np.testing.assert_allclose(loss, expected, rtol=1e-6)
     np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-4, atol=1e-6)
 
 
 def test_no_gradient_flows_into_translated_documents(corpus):
     losses = TaskLosses(MODEL, Losses())
-    batch = dict(next(GrainBatches(DataSet(TaskName.TRIPLETS, "en"), BatchOptions(corpus, LENGTHS, 8, VOCAB_SIZE, NUM_TOPICS))))
+    batch = dict(
+        next(GrainBatches(DataSet(TaskName.TRIPLETS, "en"), BatchOptions(corpus, LENGTHS, 8, VOCAB_SIZE, NUM_TOPICS)))
+    )
     marker = VOCAB_SIZE - 1  # a piece that stands in the positives only
     for name in ("anchor_tokens", "positive_tokens", "negative_tokens"):
         batch[name] = np.where(batch[name] == marker, marker - 1, batch[name])
     batch["positive_tokens"][:, 1] = marker
-    gradient = jax.jit(jax.grad(lambda params, batch: losses.loss(TaskName.TRIPLETS, params, batch, jax.random.key(0))[0]))
+    gradient = jax.jit(
+        jax.grad(lambda params, batch: losses.loss(TaskName.TRIPLETS, params, batch, jax.random.key(0))[0])
+    )
     partitioner = Partitioner()
-    params = plan_state(MODEL, OPTIMIZER, partitioner, partitioner.make_mesh(jax.devices()[:1])).create(jax.random.key(0)).params
+    params = (
+        plan_state(MODEL, OPTIMIZER, partitioner, partitioner.make_mesh(jax.devices()[:1]))
+        .create(jax.random.key(0))
+        .params
+    )
     norms = [
-        np.abs(gradient(params, batch | {"translated": np.full(8, flag, np.int32)})["token_embedding"][marker]).max() for flag in (0, 1)
+        np.abs(gradient(params, batch | {"translated": np.full(8, flag, np.int32)})["token_embedding"][marker]).max()
+        for flag in (0, 1)
     ]
     assert norms[0] > 0
     assert norms[1] == 0

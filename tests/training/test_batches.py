@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from newsembed.tasks.errors import InputError
+from newsembed.errors import InputError
 from newsembed.tasks.features import TaskName
 from newsembed.tasks.padding import NO_LABEL, fit_row, row_lengths
 from newsembed.training.batches import BatchIterator, BatchOptions, DataSet, GrainBatches, read_example_counts
@@ -22,7 +22,13 @@ def corpus(tmp_path_factory):
 
 
 def options(directory, **changes):
-    values = {"lengths": LENGTHS, "batch_size": 4, "vocab_size": VOCAB_SIZE, "num_topics": NUM_TOPICS, "seed": 5} | changes
+    values = {
+        "lengths": LENGTHS,
+        "batch_size": 4,
+        "vocab_size": VOCAB_SIZE,
+        "num_topics": NUM_TOPICS,
+        "seed": 5,
+    } | changes
     return BatchOptions(directory=str(directory), **values)
 
 
@@ -74,7 +80,10 @@ def test_a_state_of_another_stream_is_refused(corpus, change):
 
 def test_processes_share_the_global_batches_of_one_process(corpus):
     whole = take(GrainBatches(TOPICS, options(corpus, batch_size=4)), 9)
-    halves = [take(GrainBatches(TOPICS, options(corpus, batch_size=2, process_index=index, process_count=2)), 9) for index in range(2)]
+    halves = [
+        take(GrainBatches(TOPICS, options(corpus, batch_size=2, process_index=index, process_count=2)), 9)
+        for index in range(2)
+    ]
     for number, batch in enumerate(whole):
         assert sorted(doc_numbers(batch)) == sorted(doc_numbers(halves[0][number]) + doc_numbers(halves[1][number]))
 
@@ -97,7 +106,10 @@ def test_missing_lengths_are_named(lengths):
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [({"vocab_size": 9}, r"tokens: got ids from .* expected 0 to 8"), ({"num_topics": 1}, "topic_ids: got ids from .* expected 0 to 0")],
+    [
+        ({"vocab_size": 9}, r"tokens: got ids from .* expected 0 to 8"),
+        ({"num_topics": 1}, "topic_ids: got ids from .* expected 0 to 0"),
+    ],
 )
 def test_ids_of_another_vocabulary_are_named(corpus, change, message):
     with pytest.raises(InputError, match=message):
@@ -142,7 +154,8 @@ def test_mixtures_by_name(corpus, mixture, expected):
 
 
 @pytest.mark.parametrize(
-    ("mixture", "message"), [("weak", "got 'weak', expected one of pretrain"), ("mlm/fr", "expected examples of mlm/fr")]
+    ("mixture", "message"),
+    [("weak", "got 'weak', expected one of pretrain"), ("mlm/fr", "expected examples of mlm/fr")],
 )
 def test_unknown_mixtures_are_named(corpus, mixture, message):
     with pytest.raises(InputError, match=message):

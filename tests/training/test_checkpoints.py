@@ -12,16 +12,18 @@ import jax
 import numpy as np
 import optax
 import pytest
-from newsembed.models.encoder import EncoderConfig, NewsEncoder
-from newsembed.tasks.errors import InputError
+from newsembed.errors import InputError
+from newsembed.formats.model_folder import read_vocabulary
+from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
 from newsembed.training import checkpoints as module
 from newsembed.training.checkpoints import Checkpoints, Keeping, start_state
-from newsembed.training.model_files import read_vocabulary
 from newsembed.training.partitioning import Partitioner
 from newsembed.training.train_state import plan_state
 from toy_corpus import write_vocabulary
 
-CONFIG = EncoderConfig(64, hidden_size=16, num_layers=1, num_heads=2, mlp_size=32, max_length=16, embedding_size=8, num_topics=4)
+CONFIG = EncoderConfig(
+    64, hidden_size=16, num_layers=1, num_heads=2, mlp_size=32, max_length=16, embedding_size=8, num_topics=4
+)
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +34,9 @@ def layout():
 
 @pytest.fixture(scope="module")
 def states(layout):
-    return {step: layout.create(jax.random.key(step)).replace(step=jax.numpy.asarray(step, np.int32)) for step in (4, 8)}
+    return {
+        step: layout.create(jax.random.key(step)).replace(step=jax.numpy.asarray(step, np.int32)) for step in (4, 8)
+    }
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +119,9 @@ def test_a_damaged_newest_is_set_aside_and_the_one_before_counts(copy, layout, s
 def test_without_one_before_it_the_run_ends(copy, layout, tmp_path):
     shutil.rmtree(copy / "checkpoints" / "4")
     cut_off(copy / "checkpoints" / "8" / "params")
-    with pytest.raises(InputError, match=r"checkpoints/8: the checkpoint cannot be read .*\n.*No checkpoint before it is left"):
+    with pytest.raises(
+        InputError, match=r"checkpoints/8: the checkpoint cannot be read .*\n.*No checkpoint before it is left"
+    ):
         start(copy, layout, tmp_path)
     assert os.listdir(copy / "checkpoints") == ["8"]
 
@@ -181,7 +187,11 @@ def test_the_greatest_can_be_the_best(states, tmp_path):
 
 @pytest.mark.parametrize(
     ("values", "message"),
-    [({"newest": 0}, "KEEP_CHECKPOINTS: got 0"), ({"period": 0}, "KEEP_PERIOD: got 0"), ({"best_mode": "most"}, "expected min or max")],
+    [
+        ({"newest": 0}, "KEEP_CHECKPOINTS: got 0"),
+        ({"period": 0}, "KEEP_PERIOD: got 0"),
+        ({"best_mode": "most"}, "expected min or max"),
+    ],
 )
 def test_rules_that_keep_nothing_are_named(values, message):
     with pytest.raises(InputError, match=message):
@@ -203,4 +213,6 @@ def test_iterators_that_differ_need_as_many_processes(copy, states, layout, tmp_
     with pytest.raises(InputError, match="states are of 2 processes and differ, now there are 1") as raised:
         start(copy, layout, tmp_path)
     assert "Continue with 2 processes" in raised.value.remedy
-    assert json.loads((copy / "checkpoints" / "9" / "iterators" / "metadata").read_text()) == {"states": ["mine", "of another process"]}
+    assert json.loads((copy / "checkpoints" / "9" / "iterators" / "metadata").read_text()) == {
+        "states": ["mine", "of another process"]
+    }

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import optax
 import pytest
-from newsembed.models.encoder import EncoderConfig, NewsEncoder
+from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
 from newsembed.tasks.features import TaskName
 from newsembed.training.batches import DataSet
 from newsembed.training.costs import PEAK_FLOPS, peak_flops, step_flops
@@ -14,7 +14,15 @@ from newsembed.training.steps import Losses, TaskLosses
 from newsembed.training.train_state import plan_state
 
 CONFIG = EncoderConfig(
-    1024, hidden_size=128, num_layers=2, num_heads=2, mlp_size=512, max_length=64, embedding_size=128, num_topics=64, dropout_rate=0.0
+    1024,
+    hidden_size=128,
+    num_layers=2,
+    num_heads=2,
+    mlp_size=512,
+    max_length=64,
+    embedding_size=128,
+    num_topics=64,
+    dropout_rate=0.0,
 )
 ROWS, LENGTH = 16, 64
 TOKENS = jax.ShapeDtypeStruct((ROWS, LENGTH), jnp.int32)
@@ -48,11 +56,15 @@ def test_flops_are_those_that_the_compiler_counts(task):
 
 
 def test_flops_of_the_body_are_six_times_parameters_times_tokens():
-    short = EncoderConfig(5, hidden_size=64, num_layers=3, num_heads=1, mlp_size=256, max_length=1, embedding_size=1, num_topics=1)
+    short = EncoderConfig(
+        5, hidden_size=64, num_layers=3, num_heads=1, mlp_size=256, max_length=1, embedding_size=1, num_topics=1
+    )
     body = 3 * (4 * 64 * 64 + 2 * 64 * 256)  # parameters in products
     heads = 3 * 10 * 2 * 64 * 1
     attention = 3 * 10 * 3 * 4 * 64
-    assert step_flops(TaskName.TOPICS, short, {"tokens": 1, "topic_ids": 1}, 10, 0.15) == 6 * body * 10 + heads + attention
+    assert (
+        step_flops(TaskName.TOPICS, short, {"tokens": 1, "topic_ids": 1}, 10, 0.15) == 6 * body * 10 + heads + attention
+    )
 
 
 def test_the_peak_is_that_of_the_longest_name():

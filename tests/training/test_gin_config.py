@@ -4,7 +4,7 @@ from pathlib import Path
 
 import gin
 import pytest
-from newsembed.tasks.errors import InputError
+from newsembed.errors import InputError
 from newsembed.training.gin_config import GIN_FOLDER, load_gin
 from newsembed.training.run import main
 from newsembed.training.steps.options import ALL_AUGMENTATIONS
@@ -22,9 +22,16 @@ def test_every_run_file_loads_with_its_required_keys_alone(run):
 def test_the_paper_s_numbers():
     load_gin(["runs/weak_supervision_paper.gin"], REQUIRED)
     macros = {
-        name: gin.query_parameter(f"{name}/macro.value") for name in ("BATCH_SIZE", "TRAIN_STEPS", "LEARNING_RATE", "VOCAB_SIZE", "DECAY")
+        name: gin.query_parameter(f"{name}/macro.value")
+        for name in ("BATCH_SIZE", "TRAIN_STEPS", "LEARNING_RATE", "VOCAB_SIZE", "DECAY")
     }
-    assert macros == {"BATCH_SIZE": 8192, "TRAIN_STEPS": 400000, "LEARNING_RATE": 5e-5, "VOCAB_SIZE": 500000, "DECAY": "constant"}
+    assert macros == {
+        "BATCH_SIZE": 8192,
+        "TRAIN_STEPS": 400000,
+        "LEARNING_RATE": 5e-5,
+        "VOCAB_SIZE": 500000,
+        "DECAY": "constant",
+    }
     assert gin.query_parameter("Losses.temperature") == 0.05
     assert gin.query_parameter("train.smoothing") == 0.7
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from newsembed.tasks.errors import InputError
+from newsembed.errors import InputError
 from newsembed.tasks.features import TaskName
 from newsembed.training.batches import DataSet
 from newsembed.training.guards import Guards, Watch, skip_nonfinite, spike_limit
@@ -70,7 +70,12 @@ def test_a_number_that_is_none_stops_the_run(tmp_path, bad):
 
 def test_skipped_steps_are_told_apart_and_too_many_stop_the_run(tmp_path):
     watch = Watch(Guards(skip_nonfinite=True, max_skipped=2), str(tmp_path))
-    assert [check(watch, 1, 1.0), check(watch, 2, float("nan")), check(watch, 3, float("nan")), check(watch, 4, 1.0)] == [
+    assert [
+        check(watch, 1, 1.0),
+        check(watch, 2, float("nan")),
+        check(watch, 3, float("nan")),
+        check(watch, 4, 1.0),
+    ] == [
         True,
         False,
         False,
@@ -91,7 +96,9 @@ def test_an_update_that_is_not_finite_changes_nothing(bad):
     update = jax.jit(guarded.update)
     updates, state = update(good, guarded.init(params), params)
     expected, plain = optimizer.update(good, optimizer.init(params), params)
-    jax.tree.map(lambda left, right: np.testing.assert_allclose(left, right, rtol=1e-6), (updates, state), (expected, plain))
+    jax.tree.map(
+        lambda left, right: np.testing.assert_allclose(left, right, rtol=1e-6), (updates, state), (expected, plain)
+    )
     updates, after = update(broken, state, params)
     jax.tree.map(np.testing.assert_array_equal, (updates, after), (jax.tree.map(jnp.zeros_like, params), state))
     assert jax.tree.structure(after) == jax.tree.structure(optimizer.init(params))

@@ -10,11 +10,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 import safetensors.numpy
-from newsembed.models.encoder import NewsEncoder
-from newsembed.tasks.errors import InputError
+from newsembed.errors import InputError
+from newsembed.formats.model_folder import check_same_model, write_model_files
+from newsembed.models.encoders.news import NewsEncoder
 from newsembed.tasks.features import SPECIAL_TOKENS
 from newsembed.training.huggingface import initial_params, is_huggingface, read_huggingface, wordpiece_vocabulary
-from newsembed.training.model_files import check_same_model, write_model_files
 from newsembed.training.run import run_training
 from toy_corpus import LENGTHS, VOCAB_SIZE, tiny_bindings, write_corpus
 
@@ -34,8 +34,12 @@ def test_a_folder_becomes_a_config_parameters_and_a_vocabulary(tmp_path):
     rows = np.array([[11, 5, 9, 12, 0]])
     hidden, _ = forward(CONFIGS["bert"], random_arrays(CONFIGS["bert"]), rows)
     tokens = np.argsort(model.order)[rows].astype(np.int32)
-    embedding = jax.jit(lambda params: NewsEncoder(model.config).apply({"params": params}, tokens, method="embed"))(model.with_heads())
-    np.testing.assert_allclose(embedding[0], hidden[0, 0] / np.linalg.norm(hidden[0, 0]), atol=1e-4)  # the plain head hands [CLS] on
+    embedding = jax.jit(lambda params: NewsEncoder(model.config).apply({"params": params}, tokens, method="embed"))(
+        model.with_heads()
+    )
+    np.testing.assert_allclose(
+        embedding[0], hidden[0, 0] / np.linalg.norm(hidden[0, 0]), atol=1e-4
+    )  # the plain head hands [CLS] on
 
 
 def test_shards_and_bfloat16_are_read(tmp_path):
@@ -44,7 +48,9 @@ def test_shards_and_bfloat16_are_read(tmp_path):
     jax.tree.map(np.testing.assert_array_equal, sharded.params, whole.params)
     arrays = {name: array.astype(ml_dtypes.bfloat16) for name, array in random_arrays(CONFIGS["bert"]).items()}
     halved = read_huggingface(write_folder(tmp_path / "half", "bert", arrays=arrays))
-    jax.tree.map(lambda left, right: np.testing.assert_allclose(left, right, rtol=1e-2, atol=2e-2), halved.params, whole.params)
+    jax.tree.map(
+        lambda left, right: np.testing.assert_allclose(left, right, rtol=1e-2, atol=2e-2), halved.params, whole.params
+    )
     assert {array.dtype for array in jax.tree.leaves(halved.params)} == {np.dtype(np.float32)}
 
 
@@ -61,18 +67,25 @@ def test_fewer_positions(tmp_path):
     folder = write_folder(tmp_path / "bert", "bert")
     model = read_huggingface(folder, max_length=8)
     assert model.config.max_length == 8
-    np.testing.assert_array_equal(model.params["position_embedding"], read_huggingface(folder).params["position_embedding"][:8])
+    np.testing.assert_array_equal(
+        model.params["position_embedding"], read_huggingface(folder).params["position_embedding"][:8]
+    )
 
 
 def sentence_folder(folder, pooling, dense=True):
     write_folder(folder, "bert")
-    modules = [{"path": "", "type": "sentence_transformers.models.Transformer"}, {"path": "1_Pooling", "type": "x.Pooling"}]
+    modules = [
+        {"path": "", "type": "sentence_transformers.models.Transformer"},
+        {"path": "1_Pooling", "type": "x.Pooling"},
+    ]
     (folder / "1_Pooling").mkdir()
     (folder / "1_Pooling" / "config.json").write_text(json.dumps({"word_embedding_dimension": 16} | pooling))
     if dense:
         modules += [{"path": "2_Dense", "type": "x.Dense"}, {"path": "3_Normalize", "type": "x.Normalize"}]
         (folder / "2_Dense").mkdir()
-        (folder / "2_Dense" / "config.json").write_text(json.dumps({"activation_function": "torch.nn.modules.linear.Identity"}))
+        (folder / "2_Dense" / "config.json").write_text(
+            json.dumps({"activation_function": "torch.nn.modules.linear.Identity"})
+        )
         weights = {"linear.weight": np.ones((4, 16), np.float32), "linear.bias": np.arange(4, dtype=np.float32)}
         safetensors.numpy.save_file(weights, folder / "2_Dense" / "model.safetensors")
     (folder / "modules.json").write_text(json.dumps(modules))
@@ -80,14 +93,21 @@ def sentence_folder(folder, pooling, dense=True):
 
 
 def test_pooling_and_dense_of_sentence_transformers_become_the_head(tmp_path):
-    model = read_huggingface(str(sentence_folder(tmp_path / "mean", {"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False})))
+    model = read_huggingface(
+        str(sentence_folder(tmp_path / "mean", {"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False}))
+    )
     assert (model.config.pooling, model.config.embedding_size) == ("mean", 4)
     assert model.params["embedding_head"]["kernel"].shape == (16, 4)
-    assert read_huggingface(str(sentence_folder(tmp_path / "cls", {"pooling_mode": "cls"}, dense=False))).config.pooling == "cls"
+    assert (
+        read_huggingface(str(sentence_folder(tmp_path / "cls", {"pooling_mode": "cls"}, dense=False))).config.pooling
+        == "cls"
+    )
     with pytest.raises(InputError, match="got the pooling max_tokens, expected cls or mean"):
         read_huggingface(str(sentence_folder(tmp_path / "max", {"pooling_mode_max_tokens": True})))
     folder = sentence_folder(tmp_path / "tanh", {"pooling_mode": "cls"})
-    (folder / "2_Dense" / "config.json").write_text(json.dumps({"activation_function": "torch.nn.modules.activation.Tanh"}))
+    (folder / "2_Dense" / "config.json").write_text(
+        json.dumps({"activation_function": "torch.nn.modules.activation.Tanh"})
+    )
     with pytest.raises(InputError, match=r"activation_function: got .*Tanh, expected the identity"):
         read_huggingface(str(folder))
 
@@ -121,13 +141,24 @@ def shorten(path):
     [
         (lambda folder: (folder / "config.json").unlink(), r"config\.json: cannot be read"),
         (lambda folder: (folder / "config.json").write_text("{"), r"config\.json: got no JSON"),
-        (lambda folder: (folder / "config.json").write_text('{"model_type": "gpt2"}'), r"config\.json: model_type: got 'gpt2'"),
-        (lambda folder: (folder / "model.safetensors").unlink(), r"model\.safetensors: there is no such file[\s\S]*safe_serialization"),
+        (
+            lambda folder: (folder / "config.json").write_text('{"model_type": "gpt2"}'),
+            r"config\.json: model_type: got 'gpt2'",
+        ),
+        (
+            lambda folder: (folder / "model.safetensors").unlink(),
+            r"model\.safetensors: there is no such file[\s\S]*safe_serialization",
+        ),
         (lambda folder: shorten(folder / "model.safetensors"), r"model\.safetensors: no readable safetensors"),
-        (lambda folder: (folder / "vocab.txt").write_text("[PAD]\n"), r"vocab\.txt: got 1 pieces, config\.json has vocab_size = 30"),
+        (
+            lambda folder: (folder / "vocab.txt").write_text("[PAD]\n"),
+            r"vocab\.txt: got 1 pieces, config\.json has vocab_size = 30",
+        ),
         (lambda folder: (folder / "vocab.txt").unlink(), r"tokenizer\.json: cannot be read"),
         (
-            lambda folder: (folder / "vocab.txt").write_text((folder / "vocab.txt").read_text().replace("[MASK]", "[MASQUE]")),
+            lambda folder: (folder / "vocab.txt").write_text(
+                (folder / "vocab.txt").read_text().replace("[MASK]", "[MASQUE]")
+            ),
             r"vocab\.txt: the special tokens \[MASK\] are not in it",
         ),
     ],
@@ -142,8 +173,12 @@ def test_broken_folders_are_named(tmp_path, break_it, message):
 def test_arrays_that_are_missing_or_misshapen_are_named(tmp_path):
     arrays = random_arrays(CONFIGS["bert"])
     name = "bert.encoder.layer.2.output.dense.weight"
-    folder = write_folder(tmp_path / "missing", "bert", arrays={key: array for key, array in arrays.items() if key != name})
-    with pytest.raises(InputError, match=r"model\.safetensors: encoder\.layer\.2\.output\.dense\.weight: the array is missing"):
+    folder = write_folder(
+        tmp_path / "missing", "bert", arrays={key: array for key, array in arrays.items() if key != name}
+    )
+    with pytest.raises(
+        InputError, match=r"model\.safetensors: encoder\.layer\.2\.output\.dense\.weight: the array is missing"
+    ):
         read_huggingface(folder)
     folder = write_folder(tmp_path / "shape", "bert", arrays=arrays | {name: arrays[name].T.copy()})
     with pytest.raises(InputError, match=r"dense\.weight: got shape \[24, 16\], expected \[16, 24\]"):
@@ -166,7 +201,9 @@ def created(config):
 def test_a_run_starts_from_the_body_and_keeps_its_own_heads(tmp_path):
     folder = write_folder(tmp_path / "bert", "bert")
     model = read_huggingface(folder)
-    config = dataclasses.replace(model.config, embedding_size=5, num_topics=3, pooling="mean", dropout_rate=0.0, scan_layers=True)
+    config = dataclasses.replace(
+        model.config, embedding_size=5, num_topics=3, pooling="mean", dropout_rate=0.0, scan_layers=True
+    )
     params = initial_params(folder, config, wordpiece_vocabulary(model), created(config))
     assert params["embedding_head"]["kernel"].shape == (16, 5)
     assert float(params["topic_head"]["bias"][0]) == 0.5

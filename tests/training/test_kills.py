@@ -24,9 +24,15 @@ def test_any_series_of_kills_without_tensorflow_ends_bit_identical(tmp_path):
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=500, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
-    whole, killed = (ocp.StandardCheckpointer().restore(tmp_path / name / "checkpoints" / "8" / "params") for name in ("whole", "killed"))
+    whole, killed = (
+        ocp.StandardCheckpointer().restore(tmp_path / name / "checkpoints" / "8" / "params")
+        for name in ("whole", "killed")
+    )
     jax.tree.map(np.testing.assert_array_equal, whole, killed)
-    records = [[json.loads(line) for line in (tmp_path / name / "metrics.jsonl").read_text().splitlines()] for name in ("whole", "killed")]
+    records = [
+        [json.loads(line) for line in (tmp_path / name / "metrics.jsonl").read_text().splitlines()]
+        for name in ("whole", "killed")
+    ]
     assert [record["step"] for record in records[1]] == [2, 4, 6, 8]
     for left, right in zip(*records, strict=True):
         for name in left:

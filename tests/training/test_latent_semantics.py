@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from newsembed.models.encoder import EncoderConfig, NewsEncoder
-from newsembed.tasks.errors import InputError
+from newsembed.errors import InputError
+from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
 from newsembed.training.latent_semantics import start_table
 from newsembed.training.partitioning import Partitioner
 from newsembed.training.run import run_training
@@ -50,7 +50,10 @@ def texts(count=40):
 def pairwise(batches):
     """The same texts, two to a row."""
     return [
-        {name: np.concatenate([rows[::2], 2 * rows[1::2] if name == "segment_ids" else rows[1::2]], axis=1) for name, rows in batch.items()}
+        {
+            name: np.concatenate([rows[::2], 2 * rows[1::2] if name == "segment_ids" else rows[1::2]], axis=1)
+            for name, rows in batch.items()
+        }
         for batch in batches
     ]
 
@@ -72,7 +75,9 @@ def test_piece_vectors_are_the_singular_ones(devices):
     expected = right[:6].T * strengths[:6] ** -0.75
     known = np.arange(CONFIG.vocab_size)[5:28]
     # Singular vectors are free in sign and order: what counts are the products of the pieces' vectors.
-    scaled = started["token_embedding"] * np.exp(started["pooling_logits"] - np.asarray(params["pooling_logits"]))[:, None]
+    scaled = (
+        started["token_embedding"] * np.exp(started["pooling_logits"] - np.asarray(params["pooling_logits"]))[:, None]
+    )
     cosines, wanted = ((array[known] @ array[known].T) for array in (scaled, expected))
     np.testing.assert_allclose(cosines / np.abs(cosines).max(), wanted / np.abs(wanted).max(), atol=1e-4)
     np.testing.assert_allclose(np.linalg.norm(started["token_embedding"][known], axis=1), 6**0.5, rtol=1e-5)
@@ -82,9 +87,13 @@ def test_packed_texts_count_one_by_one():
     encoder, params = fresh(dataclasses.replace(CONFIG, num_layers=1, positions="learned", max_length=40))
     partitioner = Partitioner()
     mesh = partitioner.make_mesh(jax.devices()[:1])
-    alone, packed = (start_table(encoder, params, iter(batches), partitioner, mesh) for batches in (texts(), pairwise(texts())))
+    alone, packed = (
+        start_table(encoder, params, iter(batches), partitioner, mesh) for batches in (texts(), pairwise(texts()))
+    )
     for name in ("token_embedding", "pooling_logits"):
-        np.testing.assert_allclose(np.abs(alone[name]), np.abs(packed[name]), atol=1e-4)  # singular vectors are free in sign
+        np.testing.assert_allclose(
+            np.abs(alone[name]), np.abs(packed[name]), atol=1e-4
+        )  # singular vectors are free in sign
 
 
 def test_pieces_of_no_text_keep_their_direction_and_weigh_least():
@@ -105,7 +114,11 @@ def test_pieces_of_no_text_keep_their_direction_and_weigh_least():
             r"train\.latent_semantics: got pooling = weighted and embedding_init = bert, expected weighted and t5",
         ),
         ({"pooling": "mean"}, 40, "got pooling = mean"),
-        ({"hidden_size": 8, "num_heads": 1}, 8, r"train\.whitening_rows: got 8 texts of 30 word pieces, expected more of both"),
+        (
+            {"hidden_size": 8, "num_heads": 1},
+            8,
+            r"train\.whitening_rows: got 8 texts of 30 word pieces, expected more of both",
+        ),
     ],
 )
 def test_what_has_no_such_start_is_refused(changes, count, message):
@@ -121,7 +134,12 @@ def test_a_run_starts_there_once(tmp_path):
 
     def trained(name, *steps, **changes):
         for count in steps:
-            static = {"EncoderConfig.num_layers": 0, "adam.multiply_by_parameter_scale": True, "WHITENING_ROWS": 96, "DECAY": "constant"}
+            static = {
+                "EncoderConfig.num_layers": 0,
+                "adam.multiply_by_parameter_scale": True,
+                "WHITENING_ROWS": 96,
+                "DECAY": "constant",
+            }
             static |= {"TRAIN_STEPS": count, "CHECKPOINT_PERIOD": 1} | changes
             run_training(["runs/train_static.gin"], tiny_bindings(tmp_path / name, data, vocabulary, **static))
         return saved_params(tmp_path / name, steps[-1])

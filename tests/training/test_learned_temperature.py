@@ -5,14 +5,16 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from newsembed.models.encoder import EncoderConfig, NewsEncoder
+from newsembed.formats.model_folder import VocabularyFile
+from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
 from newsembed.training.checkpoints import Checkpoints, start_state
-from newsembed.training.model_files import VocabularyFile
 from newsembed.training.partitioning import Partitioner
 from newsembed.training.steps import Losses, TaskLosses
 from newsembed.training.train_state import LOG_TEMPERATURE, plan_state
 
-CONFIG = EncoderConfig(vocab_size=8, hidden_size=4, num_layers=1, num_heads=1, mlp_size=4, max_length=4, embedding_size=4, num_topics=2)
+CONFIG = EncoderConfig(
+    vocab_size=8, hidden_size=4, num_layers=1, num_heads=1, mlp_size=4, max_length=4, embedding_size=4, num_topics=2
+)
 SAVED, FRESH = 0.2, 0.05
 
 

@@ -10,8 +10,8 @@ import jax
 import numpy as np
 import orbax.checkpoint as ocp
 import pytest
-from newsembed.models.encoder import EncoderConfig
-from newsembed.tasks.errors import InputError
+from newsembed.errors import InputError
+from newsembed.models.encoders.news import EncoderConfig
 from newsembed.training import loop, mixture
 from newsembed.training.run import main, run_training
 from toy_corpus import LENGTH, NUM_TOPICS, tiny_bindings, topics, triplet, write_corpus, write_sets, write_vocabulary
@@ -36,7 +36,8 @@ def pretrained(corpus, tmp_path_factory):
 def trained(corpus, pretrained, tmp_path_factory):
     folder = tmp_path_factory.mktemp("models") / "trained"
     result = run_training(
-        TRAIN, tiny_bindings(folder, *corpus, TRAIN_STEPS=8, CHECKPOINT_PERIOD=4, INITIAL_CHECKPOINT_PATH=str(pretrained))
+        TRAIN,
+        tiny_bindings(folder, *corpus, TRAIN_STEPS=8, CHECKPOINT_PERIOD=4, INITIAL_CHECKPOINT_PATH=str(pretrained)),
     )
     assert (result.step, result.interrupted) == (8, False)
     return folder
@@ -72,12 +73,16 @@ def test_a_model_folder_holds_what_others_read(trained, pretrained, corpus):
     assert all(0 < record["padding"] < 1 and record["gradient_norm"] > 0 for record in records(trained))
     assert all(0 <= record["input_wait"] < 1 for record in records(trained) if "seconds_per_step" in record)
     # Two steps of warm-up to 1e-3, then linearly to 0 at the last step.
-    assert [record["learning_rate"] for record in records(trained)] == pytest.approx([1e-3, 5e-3 / 6, 3e-3 / 6, 1e-3 / 6])
+    assert [record["learning_rate"] for record in records(trained)] == pytest.approx(
+        [1e-3, 5e-3 / 6, 3e-3 / 6, 1e-3 / 6]
+    )
 
 
 def test_sigterm_saves_and_the_same_command_continues(trained, corpus, pretrained, tmp_path, monkeypatch):
     folder = tmp_path / "stopped"
-    bindings = tiny_bindings(folder, *corpus, TRAIN_STEPS=8, CHECKPOINT_PERIOD=4, INITIAL_CHECKPOINT_PATH=str(pretrained))
+    bindings = tiny_bindings(
+        folder, *corpus, TRAIN_STEPS=8, CHECKPOINT_PERIOD=4, INITIAL_CHECKPOINT_PATH=str(pretrained)
+    )
     draw = mixture.MixtureBatches.draw
 
     def draw_and_signal(self, step):
@@ -168,7 +173,9 @@ def test_what_does_not_fit_is_named_before_training(corpus, tmp_path, changes, m
 
 def test_a_loss_that_is_no_number_stops_the_run_before_it_is_saved(corpus, tmp_path, capsys):
     folder = tmp_path / "exploded"
-    bindings = tiny_bindings(folder, *corpus, LEARNING_RATE=1e38, CHECKPOINT_PERIOD=100, WARMUP_STEPS=0, INITIAL_CHECKPOINT_PATH=None)
+    bindings = tiny_bindings(
+        folder, *corpus, LEARNING_RATE=1e38, CHECKPOINT_PERIOD=100, WARMUP_STEPS=0, INITIAL_CHECKPOINT_PATH=None
+    )
     options = [f"--gin.{binding}" for binding in bindings]
     assert main(["--gin_file=runs/train_demo.gin", *options]) == 2
     error = capsys.readouterr().err
@@ -200,8 +207,12 @@ def test_the_next_batch_is_read_and_queued_while_a_step_runs(corpus, tmp_path, m
 
     note(mixture.MixtureBatches, "draw", lambda _, step: f"read {step + 1}")
     note(loop, "shard_batch", lambda *_: "copy and queue")
-    note(loop._Loop, "_finish", lambda _, pending, **__: f"wait for {pending.step}" if pending else "nothing to wait for")
-    bindings = tiny_bindings(tmp_path / "model", *corpus, TRAIN_STEPS=3, CHECKPOINT_PERIOD=9, MIXTURE_OR_TASK_NAME="mlm")
+    note(
+        loop._Loop, "_finish", lambda _, pending, **__: f"wait for {pending.step}" if pending else "nothing to wait for"
+    )
+    bindings = tiny_bindings(
+        tmp_path / "model", *corpus, TRAIN_STEPS=3, CHECKPOINT_PERIOD=9, MIXTURE_OR_TASK_NAME="mlm"
+    )
     run_training(PRETRAIN, bindings)
     assert events == [
         *("read 1", "copy and queue", "nothing to wait for"),
@@ -288,7 +299,9 @@ def test_steps_without_a_finite_gradient_are_left_out(corpus, tmp_path, monkeypa
         return broken
 
     monkeypatch.setattr(loop, "make_train_step", breaking)
-    bindings = tiny_bindings(tmp_path / "model", *corpus, TRAIN_STEPS=4, LOG_PERIOD=4, SKIP_NONFINITE=True, INITIAL_CHECKPOINT_PATH=None)
+    bindings = tiny_bindings(
+        tmp_path / "model", *corpus, TRAIN_STEPS=4, LOG_PERIOD=4, SKIP_NONFINITE=True, INITIAL_CHECKPOINT_PATH=None
+    )
     assert run_training(TRAIN, bindings).step == 4
     (record,) = records(tmp_path / "model")
     assert record["skipped_steps"] == 1

@@ -10,8 +10,8 @@ import jax
 import optax
 import pytest
 from jax.sharding import AbstractMesh, AxisType
-from newsembed.models.encoder import NewsEncoder
-from newsembed.tasks.errors import InputError
+from newsembed.errors import InputError
+from newsembed.models.encoders.news import NewsEncoder
 from newsembed.training.gin_config import load_gin
 from newsembed.training.partitioning import DATA_AXIS, MODEL_AXIS, Partitioner
 from newsembed.training.train_state import bytes_per_device, plan_state
@@ -25,7 +25,13 @@ def test_checkpoints_continue_on_another_mesh():
     cases = Path(__file__).with_name("mesh_cases.py")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(cases)]
     result = subprocess.run(
-        command, check=False, capture_output=True, text=True, timeout=300, env=os.environ | ENVIRONMENT, cwd=cases.parents[2]
+        command,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=os.environ | ENVIRONMENT,
+        cwd=cases.parents[2],
     )
     assert result.returncode == 0, result.stdout + result.stderr
     assert "skipped" not in result.stdout
@@ -39,13 +45,19 @@ def test_the_paper_s_state_on_256_chips(run, model_parallel):
     config = gin.get_configurable("EncoderConfig")(vocab_size=500_000)
     optimizer = gin.get_configurable("adam")()
     partitioner = Partitioner(model_parallel=model_parallel)
-    mesh = AbstractMesh((256 // model_parallel, model_parallel), (DATA_AXIS, MODEL_AXIS), axis_types=(AxisType.Auto,) * 2)
+    mesh = AbstractMesh(
+        (256 // model_parallel, model_parallel), (DATA_AXIS, MODEL_AXIS), axis_types=(AxisType.Auto,) * 2
+    )
     state = plan_state(NewsEncoder(config), optimizer, partitioner, mesh).abstract
     table = config.vocab_size * config.hidden_size
     parameters = sum(array.size for array in jax.tree.leaves(state.params))
-    assert parameters - table - config.vocab_size == pytest.approx(87e6, rel=0.02)  # BERT-base beside its vocabulary, with the three heads
+    assert parameters - table - config.vocab_size == pytest.approx(
+        87e6, rel=0.02
+    )  # BERT-base beside its vocabulary, with the three heads
     params, moments = bytes_per_device(state.params), bytes_per_device(state.opt_state)
-    print(f"{run}, {256 // model_parallel} x {model_parallel}: parameters {params / MIB:.0f} MiB, Adam {moments / MIB:.0f} MiB a device")
+    print(
+        f"{run}, {256 // model_parallel} x {model_parallel}: parameters {params / MIB:.0f} MiB, Adam {moments / MIB:.0f} MiB a device"
+    )
     assert moments == pytest.approx(2 * params, rel=1e-3)
     # The vocabulary, the MLP and the heads are divided, positions and norms are not.
     assert params == pytest.approx(4 * parameters / model_parallel, rel={1: 0, 4: 0.02}[model_parallel])
@@ -56,5 +68,7 @@ def test_a_model_axis_that_does_not_divide_the_heads_is_named():
     load_gin(["runs/pretrain_paper.gin"], REQUIRED)
     config = gin.get_configurable("EncoderConfig")(vocab_size=500_000)
     mesh = AbstractMesh((16, 16), (DATA_AXIS, MODEL_AXIS), axis_types=(AxisType.Auto,) * 2)
-    with pytest.raises(InputError, match=r"MODEL_PARALLEL: .*'attention'.* of shape \[12, 64, 768\] cannot be laid out"):
+    with pytest.raises(
+        InputError, match=r"MODEL_PARALLEL: .*'attention'.* of shape \[12, 64, 768\] cannot be laid out"
+    ):
         plan_state(NewsEncoder(config), optax.sgd(0.1), Partitioner(model_parallel=16), mesh)

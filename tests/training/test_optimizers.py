@@ -4,7 +4,7 @@ import gin
 import jax
 import numpy as np
 import pytest
-from newsembed.tasks.errors import InputError
+from newsembed.errors import InputError
 from newsembed.training.optimizers import adam, learning_rate_schedule
 
 
@@ -20,7 +20,9 @@ def updates(params, gradients, **options):
 
 def test_first_adam_step_is_the_sign_of_the_gradient():
     found = updates(
-        {"kernel": np.ones((2, 2), np.float32)}, {"kernel": np.array([[3.0, -4.0], [0.1, -0.2]], np.float32)}, learning_rate=0.1
+        {"kernel": np.ones((2, 2), np.float32)},
+        {"kernel": np.array([[3.0, -4.0], [0.1, -0.2]], np.float32)},
+        learning_rate=0.1,
     )
     np.testing.assert_allclose(found["kernel"], [[-0.1, 0.1], [-0.1, 0.1]], rtol=1e-4)
 
@@ -34,7 +36,11 @@ def test_weight_decay_is_for_matrices_alone():
 
 
 def test_relative_updates_follow_the_size_of_each_array():
-    params = {"table": np.array([3.0, -4.0], np.float32), "small": np.full(2, 0.01, np.float32), "zero": np.zeros(2, np.float32)}
+    params = {
+        "table": np.array([3.0, -4.0], np.float32),
+        "small": np.full(2, 0.01, np.float32),
+        "zero": np.zeros(2, np.float32),
+    }
     ones = jax.tree.map(np.ones_like, params)
     found = updates(params, ones, learning_rate=0.1, multiply_by_parameter_scale=True)
     np.testing.assert_allclose(found["table"], -0.1 * np.sqrt(12.5), rtol=1e-4)
@@ -62,7 +68,9 @@ def test_schedule_rises_then_falls_to_zero():
     assert rates[4:] == sorted(rates[4:], reverse=True)
 
 
-@pytest.mark.parametrize(("options", "message"), [({"decay": "steps"}, "expected constant"), ({"decay": "linear"}, "number of steps")])
+@pytest.mark.parametrize(
+    ("options", "message"), [({"decay": "steps"}, "expected constant"), ({"decay": "linear"}, "number of steps")]
+)
 def test_impossible_schedules_say_why(options, message):
     with pytest.raises(InputError, match=message):
         learning_rate_schedule(peak=1.0, **options)

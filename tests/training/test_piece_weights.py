@@ -31,8 +31,14 @@ def test_weak_supervision_from_nothing_starts_with_weights_and_a_white_head(tmp_
     def trained(name, *steps, rows=96):
         for count in steps:
             changes = {"TRAIN_STEPS": count, "WHITENING_ROWS": rows, "DECAY": "constant", "CHECKPOINT_PERIOD": 1}
-            static = {"EncoderConfig.num_layers": 0, "adam.multiply_by_parameter_scale": True, "LATENT_SEMANTICS": False}
-            run_training(["runs/train_static.gin"], tiny_bindings(tmp_path / name, data, vocabulary, **changes, **static))
+            static = {
+                "EncoderConfig.num_layers": 0,
+                "adam.multiply_by_parameter_scale": True,
+                "LATENT_SEMANTICS": False,
+            }
+            run_training(
+                ["runs/train_static.gin"], tiny_bindings(tmp_path / name, data, vocabulary, **changes, **static)
+            )
         return saved_params(tmp_path / name, steps[-1])
 
     unbroken, resumed = trained("unbroken", 3), trained("resumed", 2, 3)

@@ -11,7 +11,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from newsembed.tasks.errors import InputError
+from newsembed.errors import InputError
 from newsembed.training import processes
 from newsembed.training.run import run_training
 from toy_corpus import packed_row_of, saved_params, tiny_bindings, write_corpus, write_sets, write_vocabulary
@@ -43,7 +43,8 @@ def run_together(folder, jobs):
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     commands = [[sys.executable, script, str(number), port, str(folder / "runs.json")] for number in range(2)]
     started = [
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment) for command in commands
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
+        for command in commands
     ]
     try:
         outputs = [process.communicate(timeout=900)[0] for process in started]
@@ -65,7 +66,13 @@ def world(tmp_path_factory):
     rows = write_sets(folder / "rows", {"mlm/en": [packed_row_of(rng, 16) for _ in range(48)]}), vocabulary
 
     def weak(name, **changes):
-        values = {"TRAIN_STEPS": 8, "CHECKPOINT_PERIOD": 4, "INITIAL_CHECKPOINT_PATH": None, "EVAL_PERIOD": 4, "EVAL_DATA_DIR": held_out}
+        values = {
+            "TRAIN_STEPS": 8,
+            "CHECKPOINT_PERIOD": 4,
+            "INITIAL_CHECKPOINT_PATH": None,
+            "EVAL_PERIOD": 4,
+            "EVAL_DATA_DIR": held_out,
+        }
         return {"gin": WEAK, "bindings": tiny_bindings(folder / name, *corpus, **(values | changes))}
 
     def pretrain(name):
@@ -101,7 +108,11 @@ def test_two_processes_train_what_one_does(world, name):
     alone, together = metrics(folder / "alone"), metrics(folder / name)
     assert [record["step"] for record in together] == [record["step"] for record in alone]
     for left, right in zip(together, alone, strict=True):
-        names = {name for name in right if name.startswith(("loss", "accuracy", "eval/", "padding", "gradient", "learning", "model_flops"))}
+        names = {
+            name
+            for name in right
+            if name.startswith(("loss", "accuracy", "eval/", "padding", "gradient", "learning", "model_flops"))
+        }
         assert names == names & left.keys()
         for key in names:
             assert left[key] == pytest.approx(right[key], rel=1e-4, abs=1e-6), key
@@ -146,7 +157,10 @@ def test_whitening_over_two_processes_is_that_of_one(world):
     ("options", "message"),
     [
         ({"coordinator_address": "host:1"}, "got --coordinator_address without --num_processes, --process_id"),
-        ({"coordinator_address": "host:1", "num_processes": 2, "process_id": 2}, "--process_id: got 2, expected a number from 0 to 1"),
+        (
+            {"coordinator_address": "host:1", "num_processes": 2, "process_id": 2},
+            "--process_id: got 2, expected a number from 0 to 1",
+        ),
     ],
 )
 def test_options_that_do_not_fit_are_named(options, message):

@@ -18,7 +18,13 @@ def test_eight_simulated_devices_compute_what_one_does():
     cases = Path(__file__).with_name("sharding_cases.py")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(cases)]
     result = subprocess.run(
-        command, check=False, capture_output=True, text=True, timeout=600, env=os.environ | ENVIRONMENT, cwd=cases.parents[2]
+        command,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        env=os.environ | ENVIRONMENT,
+        cwd=cases.parents[2],
     )
     assert result.returncode == 0, result.stdout + result.stderr
     assert "skipped" not in result.stdout

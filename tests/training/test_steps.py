@@ -9,12 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from newsembed.models.encoder import NewsEncoder
+from newsembed.errors import InputError
+from newsembed.formats.model_folder import VocabularyFile
+from newsembed.models.encoders.news import NewsEncoder
 from newsembed.models.losses import DocumentIds, info_nce, normalized_prefix
-from newsembed.tasks.errors import InputError
 from newsembed.tasks.features import PAD_ID, Augmentation, TaskName
 from newsembed.training.batches import BatchOptions, DataSet, GrainBatches
-from newsembed.training.model_files import VocabularyFile
 from newsembed.training.partitioning import Partitioner, shard_batch
 from newsembed.training.steps import Losses, TaskLosses, continuation_pieces, make_train_step
 from newsembed.training.train_state import LOG_TEMPERATURE, plan_state
@@ -47,7 +47,9 @@ def parameters():
 
 @functools.cache
 def compiled(task, dropout, gradient, options):
-    losses = TaskLosses(NewsEncoder(dataclasses.replace(CONFIG, dropout_rate=dropout)), Losses(**dict(options)), CONTINUATIONS)
+    losses = TaskLosses(
+        NewsEncoder(dataclasses.replace(CONFIG, dropout_rate=dropout)), Losses(**dict(options)), CONTINUATIONS
+    )
 
     def loss(params, batch):
         return losses.loss(task, params, batch, KEY)
@@ -66,7 +68,9 @@ def loss_of(task, batch, *, params=None, **options):
 
 def assert_close(left, right):
     """Equal up to rounding, measured against the largest number of each array."""
-    jax.tree.map(lambda one, two: np.testing.assert_allclose(one, two, rtol=0, atol=1e-5 * np.abs(two).max() + 1e-7), left, right)
+    jax.tree.map(
+        lambda one, two: np.testing.assert_allclose(one, two, rtol=0, atol=1e-5 * np.abs(two).max() + 1e-7), left, right
+    )
 
 
 @pytest.mark.parametrize(
@@ -95,7 +99,9 @@ def test_cached_gradients_with_dropout_equal_a_plain_loop_over_the_same_chunks(b
         embeddings = jnp.zeros((12, 3, 8))
         for number, key in enumerate(jax.random.split(KEY, chunks)):
             rows = stacked[number::chunks]
-            own = model.apply({"params": params}, rows.reshape(9, -1), deterministic=False, rngs={"dropout": key}, method="embed")
+            own = model.apply(
+                {"params": params}, rows.reshape(9, -1), deterministic=False, rngs={"dropout": key}, method="embed"
+            )
             embeddings = embeddings.at[number::chunks].set(own.reshape(3, 3, -1))
         stopped = jnp.where((batch["translated"] > 0)[:, None, None], jax.lax.stop_gradient(embeddings), embeddings)
         doc_ids = DocumentIds(*(batch[f"{name}_doc_id"] for name in ("anchor", "positive", "negative")))
@@ -113,7 +119,10 @@ def test_8192_triplets_fit_where_the_whole_batch_does_not():
     model, rows, length = NewsEncoder(config), 8192, 64
     params = nn.unbox(jax.eval_shape(model.init, KEY, jnp.zeros((1, 1), jnp.int32)))["params"]
     batch = {f"{name}_tokens": (rows, length) for name in ("anchor", "positive", "negative")}
-    batch |= {f"{name}_doc_id": (rows, 2) for name in ("anchor", "positive", "negative")} | {"translated": (rows,), "augmentation": (rows,)}
+    batch |= {f"{name}_doc_id": (rows, 2) for name in ("anchor", "positive", "negative")} | {
+        "translated": (rows,),
+        "augmentation": (rows,),
+    }
     batch = {name: jax.ShapeDtypeStruct(shape, jnp.int32) for name, shape in batch.items()}
 
     def temporary_bytes(**options):
@@ -143,9 +152,15 @@ def test_packed_rows_of_the_masked_language_model_equal_rows_of_their_own():
     places, targets = np.array([[1, 3], [2, 3]], np.int32), np.array([[9, 8], [7, 6]], np.int32)
     layout = np.repeat([[1, 2]], 5, axis=1).astype(np.int32), np.tile(np.arange(5, dtype=np.int32), (1, 2))
     terms = jit(losses._mlm_terms)
-    packed = terms(parameters(), (pieces.reshape(1, -1), (places + [[0], [5]]).reshape(1, -1), targets.reshape(1, -1), *layout), KEY)
+    packed = terms(
+        parameters(),
+        (pieces.reshape(1, -1), (places + [[0], [5]]).reshape(1, -1), targets.reshape(1, -1), *layout),
+        KEY,
+    )
     alone = terms(parameters(), (pieces, places, targets), KEY)
-    jax.tree.map(lambda one, two: np.testing.assert_allclose(one.reshape(-1), two.reshape(-1), rtol=1e-5), packed, alone)
+    jax.tree.map(
+        lambda one, two: np.testing.assert_allclose(one.reshape(-1), two.reshape(-1), rtol=1e-5), packed, alone
+    )
 
 
 @functools.cache
@@ -205,7 +220,9 @@ def test_several_negatives_of_an_anchor_and_empty_places_among_them(batches):
     }
     anchor, positive, negative = embeddings_of(batch)
     more = embed()(second)[:4]
-    scores = np.float64(anchor) @ np.concatenate([positive, negative, more]).T / 0.05  # the toy corpus repeats no document
+    scores = (
+        np.float64(anchor) @ np.concatenate([positive, negative, more]).T / 0.05
+    )  # the toy corpus repeats no document
     expected = np.mean(np.log(np.exp(scores).sum(1)) - np.diag(scores))
     assert loss_of(TaskName.TRIPLETS, several)[0] == pytest.approx(expected, rel=1e-5)
     loss, gradient, _ = with_gradient(TaskName.TRIPLETS, several, dropout=0.0, gradient_chunk=8)
@@ -215,7 +232,9 @@ def test_several_negatives_of_an_anchor_and_empty_places_among_them(batches):
 
 def test_a_learned_temperature_is_a_parameter_that_only_its_own_runs_have(batches):
     batch, params = batches[TaskName.TRIPLETS], parameters() | {LOG_TEMPERATURE: jnp.log(jnp.float32(0.2))}
-    loss, gradient, metrics = with_gradient(TaskName.TRIPLETS, batch, dropout=0.0, params=params, learn_temperature=True)
+    loss, gradient, metrics = with_gradient(
+        TaskName.TRIPLETS, batch, dropout=0.0, params=params, learn_temperature=True
+    )
     assert loss == pytest.approx(float(loss_of(TaskName.TRIPLETS, batch, temperature=0.2)[0]), rel=1e-6)
     assert metrics["temperature"] == pytest.approx(0.2)
     vectors = [np.float64(array) for array in embeddings_of(batch)]
@@ -272,7 +291,10 @@ def test_continuation_pieces_are_those_that_the_vocabulary_marks():
     ("options", "message"),
     [
         ({"temperature": 0.0}, "Losses.temperature: got 0.0"),
-        ({"temperature": 0.001, "learn_temperature": True}, "Losses.temperature: got 0.001, expected a number from 0.01 to 1"),
+        (
+            {"temperature": 0.001, "learn_temperature": True},
+            "Losses.temperature: got 0.001, expected a number from 0.01 to 1",
+        ),
         ({"masking_rate": 1.0}, "Losses.masking_rate: got 1.0"),
         ({"augmentations": ("title",)}, "Losses.augmentations: got .*title_to_body"),
         ({"augmentations": ()}, "Losses.augmentations: got"),
@@ -294,7 +316,11 @@ def test_an_option_that_makes_no_sense_is_named(options, message):
 @pytest.mark.parametrize(
     ("task", "options", "message"),
     [
-        (TaskName.TRIPLETS, {"gradient_chunk": 2}, "Losses.gradient_chunk: got 2 for a batch of 12 rows with 3 texts each"),
+        (
+            TaskName.TRIPLETS,
+            {"gradient_chunk": 2},
+            "Losses.gradient_chunk: got 2 for a batch of 12 rows with 3 texts each",
+        ),
         (TaskName.TOPICS, {"topics_per_row": 2}, "Losses.topics_per_row: got 2 documents of 16 tokens in a row"),
     ],
 )

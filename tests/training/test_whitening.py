@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import linen as nn
-from newsembed.models.encoder import EncoderConfig, NewsEncoder
-from newsembed.tasks.errors import InputError
+from newsembed.errors import InputError
+from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
 from newsembed.training.partitioning import Partitioner
 from newsembed.training.run import run_training
 from newsembed.training.whitening import whiten_embedding_head
@@ -16,8 +16,18 @@ ROWS, PIECE = 8, 20
 
 
 def model(**changes):
-    sizes = {"vocab_size": 64, "hidden_size": 8, "num_heads": 2, "num_layers": 1, "mlp_size": 16, "max_length": 48, "embedding_size": 8}
-    encoder = NewsEncoder(EncoderConfig(**(sizes | {"embedding_init": "t5", "pooling": "mean", "dropout_rate": 0.0} | changes)))
+    sizes = {
+        "vocab_size": 64,
+        "hidden_size": 8,
+        "num_heads": 2,
+        "num_layers": 1,
+        "mlp_size": 16,
+        "max_length": 48,
+        "embedding_size": 8,
+    }
+    encoder = NewsEncoder(
+        EncoderConfig(**(sizes | {"embedding_init": "t5", "pooling": "mean", "dropout_rate": 0.0} | changes))
+    )
     return encoder, nn.unbox(encoder.init(jax.random.key(0), jnp.ones((1, 4), jnp.int32)))["params"]
 
 
@@ -28,7 +38,11 @@ def batches(count=6):
     positions = np.concatenate([np.arange(PIECE), np.arange(PIECE), np.arange(3), np.zeros(5)])
     for _ in range(count):
         tokens = rng.integers(5, 64, (ROWS, len(segments))) * (segments > 0)
-        rows = {"tokens": tokens, "segment_ids": np.tile(segments, (ROWS, 1)), "positions": np.tile(positions, (ROWS, 1))}
+        rows = {
+            "tokens": tokens,
+            "segment_ids": np.tile(segments, (ROWS, 1)),
+            "positions": np.tile(positions, (ROWS, 1)),
+        }
         yield {name: values.astype(np.int32) for name, values in rows.items()}
 
 
@@ -54,13 +68,17 @@ def test_pooled_vectors_come_out_white(pooling):
     np.testing.assert_allclose(made.mean(0), 0, atol=1e-3)
     np.testing.assert_allclose(np.cov(made.T, bias=True), np.diag(kept[::-1]), atol=2e-3)
     others = [name for name in params if name != "embedding_head"]
-    assert all(jax.tree.all(jax.tree.map(lambda a, b: bool((a == b).all()), params[name], whitened[name])) for name in others)
+    assert all(
+        jax.tree.all(jax.tree.map(lambda a, b: bool((a == b).all()), params[name], whitened[name])) for name in others
+    )
 
 
 @pytest.mark.parametrize("size", [4, 12])
 def test_heads_of_other_widths(size):
     encoder, params = model(embedding_size=size)
-    embeddings = encoder.apply({"params": whiten(encoder, params, batches())}, next(batches())["tokens"], method="embed")
+    embeddings = encoder.apply(
+        {"params": whiten(encoder, params, batches())}, next(batches())["tokens"], method="embed"
+    )
     np.testing.assert_allclose(np.linalg.norm(embeddings, axis=1), 1, atol=1e-5)
     assert (np.asarray(embeddings)[:, min(size, 8) :] == 0).all()
 
@@ -84,7 +102,9 @@ def test_a_pretraining_run_ends_with_it_and_resumes_to_the_same(tmp_path):
 
     def head(folder, *steps):
         for count in steps:
-            bindings = tiny_bindings(tmp_path / folder, data, vocabulary, TRAIN_STEPS=count, WHITENING_ROWS=40, DECAY="constant")
+            bindings = tiny_bindings(
+                tmp_path / folder, data, vocabulary, TRAIN_STEPS=count, WHITENING_ROWS=40, DECAY="constant"
+            )
             run_training(["runs/pretrain_demo.gin"], bindings)
         from newsembed.serving.checkpoint import load_model
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import jax
 import numpy as np
 import orbax.checkpoint as ocp
-from newsembed.models.encoder import EncoderConfig
+from newsembed.formats.examples import encode_example
+from newsembed.formats.tfrecord_reader import masked_crc32c
+from newsembed.models.encoders.news import EncoderConfig
 from newsembed.tasks.features import CLS_ID, SEP_ID, SPECIAL_TOKENS, doc_id_to_words
-from newsembed.training.examples import encode_example
-from newsembed.training.tfrecord import masked_crc32c
 
 VOCAB_SIZE = 64
 LENGTH = 16
@@ -28,7 +28,9 @@ def write_records(path: Path, records: list[bytes]) -> None:
     with path.open("wb") as file:
         for record in records:
             header = struct.pack("<Q", len(record))
-            file.write(header + struct.pack("<I", masked_crc32c(header)) + record + struct.pack("<I", masked_crc32c(record)))
+            file.write(
+                header + struct.pack("<I", masked_crc32c(header)) + record + struct.pack("<I", masked_crc32c(record))
+            )
 
 
 def write_sets(directory: Path, sets: dict[str, list[dict]], shards: int = 2) -> str:
@@ -37,9 +39,14 @@ def write_sets(directory: Path, sets: dict[str, list[dict]], shards: int = 2) ->
         task, language = key.split("/")
         for shard in range(shards):
             records = [encode_example(example) for example in examples[shard::shards]]
-            write_records(directory / f"task={task}" / f"language={language}" / f"part-{shard:05d}-of-{shards:05d}.tfrecord", records)
+            write_records(
+                directory / f"task={task}" / f"language={language}" / f"part-{shard:05d}-of-{shards:05d}.tfrecord",
+                records,
+            )
     directory.mkdir(parents=True, exist_ok=True)
-    (directory / "manifest.json").write_text(json.dumps({"examples": {key: len(examples) for key, examples in sets.items()}}))
+    (directory / "manifest.json").write_text(
+        json.dumps({"examples": {key: len(examples) for key, examples in sets.items()}})
+    )
     return str(directory)
 
 
@@ -109,7 +116,13 @@ def write_corpus(directory: Path, seed: int = 0, count: int = 23) -> str:
     )
 
 
-LENGTHS = {"anchor_tokens": LENGTH, "positive_tokens": LENGTH, "negative_tokens": LENGTH, "tokens": LENGTH, "topic_ids": 4}
+LENGTHS = {
+    "anchor_tokens": LENGTH,
+    "positive_tokens": LENGTH,
+    "negative_tokens": LENGTH,
+    "tokens": LENGTH,
+    "topic_ids": 4,
+}
 
 
 def tiny_bindings(model_dir: Path, data_dir: str, vocabulary: str, **changes: object) -> list[str]:
@@ -139,11 +152,20 @@ def tiny_bindings(model_dir: Path, data_dir: str, vocabulary: str, **changes: ob
 def saved_params(model_dir: Path, step: int) -> dict:
     """The parameters of a checkpoint as NumPy arrays, whatever devices saved them."""
     path, checkpointer = model_dir / "checkpoints" / str(step) / "params", ocp.PyTreeCheckpointer()
-    restore_args = jax.tree.map(lambda _: ocp.RestoreArgs(restore_type=np.ndarray), checkpointer.metadata(path).item_metadata.tree)
+    restore_args = jax.tree.map(
+        lambda _: ocp.RestoreArgs(restore_type=np.ndarray), checkpointer.metadata(path).item_metadata.tree
+    )
     return checkpointer.restore(path, ocp.args.PyTreeRestore(restore_args=restore_args))
 
 
 def toy_config(**changes: object) -> EncoderConfig:
     """One layer over the toy vocabulary."""
-    sizes = {"hidden_size": 16, "num_layers": 1, "num_heads": 2, "mlp_size": 32, "max_length": LENGTH, "embedding_size": 8}
+    sizes = {
+        "hidden_size": 16,
+        "num_layers": 1,
+        "num_heads": 2,
+        "mlp_size": 32,
+        "max_length": LENGTH,
+        "embedding_size": 8,
+    }
     return EncoderConfig(**({"vocab_size": VOCAB_SIZE, "num_topics": NUM_TOPICS, "norm": "pre"} | sizes | changes))

@@ -4,4 +4,13 @@ from .options import Losses
 from .task_losses import DeviceBatch, Metrics, TaskLosses, continuation_pieces
 from .train_step import COUNTS, TrainStep, make_train_step
 
-__all__ = ["COUNTS", "DeviceBatch", "Losses", "Metrics", "TaskLosses", "TrainStep", "continuation_pieces", "make_train_step"]
+__all__ = [
+    "COUNTS",
+    "DeviceBatch",
+    "Losses",
+    "Metrics",
+    "TaskLosses",
+    "TrainStep",
+    "continuation_pieces",
+    "make_train_step",
+]

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import gin
 
+from ...errors import InputError
 from ...models.losses import TEMPERATURE
 from ...models.masking import MASKING_RATE
-from ...tasks.errors import InputError
 from ...tasks.features import Augmentation
 
 ALL_AUGMENTATIONS: Final = tuple(row.name.lower() for row in Augmentation)
@@ -67,10 +67,21 @@ class Losses:
         _require(0 < self.masking_rate < 1, "masking_rate", self.masking_rate, "a number between 0 and 1")
         known = set(self.augmentations) <= set(ALL_AUGMENTATIONS) and len(self.augmentations) > 0
         _require(known, "augmentations", self.augmentations, f"some of {', '.join(ALL_AUGMENTATIONS)}")
-        ascending = list(self.matryoshka_sizes) == sorted(set(self.matryoshka_sizes)) and min(self.matryoshka_sizes, default=1) > 0
+        ascending = (
+            list(self.matryoshka_sizes) == sorted(set(self.matryoshka_sizes))
+            and min(self.matryoshka_sizes, default=1) > 0
+        )
         _require(ascending, "matryoshka_sizes", self.matryoshka_sizes, "positive sizes, ascending")
-        fits = len(self.matryoshka_weights) in (0, len(self.matryoshka_sizes)) and min(self.matryoshka_weights, default=0) >= 0
-        _require(fits, "matryoshka_weights", self.matryoshka_weights, "a factor of at least 0 for each of matryoshka_sizes, or none")
+        fits = (
+            len(self.matryoshka_weights) in (0, len(self.matryoshka_sizes))
+            and min(self.matryoshka_weights, default=0) >= 0
+        )
+        _require(
+            fits,
+            "matryoshka_weights",
+            self.matryoshka_weights,
+            "a factor of at least 0 for each of matryoshka_sizes, or none",
+        )
         _require(self.mlm_weight >= 0, "mlm_weight", self.mlm_weight, "0 or more")
         _require(self.topics_per_row >= 1, "topics_per_row", self.topics_per_row, "1 or more")
         _require(self.vocabulary_chunk >= 0, "vocabulary_chunk", self.vocabulary_chunk, "0 or more")
@@ -88,10 +99,19 @@ class Losses:
           InputError: if the last of `matryoshka_sizes` is not the whole embedding.
         """
         sizes = self.matryoshka_sizes or (embedding_size,)
-        _require(sizes[-1] == embedding_size, "matryoshka_sizes", sizes, f"the embedding's size, {embedding_size}, as the last")
+        _require(
+            sizes[-1] == embedding_size,
+            "matryoshka_sizes",
+            sizes,
+            f"the embedding's size, {embedding_size}, as the last",
+        )
         return dict(zip(sizes, self.matryoshka_weights or [1.0] * len(sizes), strict=True))
 
 
 def _require(holds: bool, name: str, value: Any, expected: str) -> None:
     if not holds:
-        raise InputError(f"got {value!r}, expected {expected}", field=f"Losses.{name}", remedy="Mend the gin file or binding that sets it.")
+        raise InputError(
+            f"got {value!r}, expected {expected}",
+            field=f"Losses.{name}",
+            remedy="Mend the gin file or binding that sets it.",
+        )

@@ -10,9 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ...errors import InputError
+from ...formats.model_folder import VocabularyFile
 from ...models.axes import shard_count
 from ...models.chunks import chunk_count, map_chunks
-from ...models.encoder import NewsEncoder
+from ...models.encoders.news import NewsEncoder
 from ...models.losses import (
     DocumentIds,
     LossAndAccuracy,
@@ -26,10 +28,8 @@ from ...models.losses import (
 )
 from ...models.masking import MaskedBatch, gather_positions, mask_whole_words, whole_word_ids
 from ...models.softmax import SoftmaxTerms, chunk_of_device, softmax_terms
-from ...tasks.errors import InputError
 from ...tasks.features import CLS_ID, MASK_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID, Augmentation, TaskName
 from ...tasks.vocabulary import CONTINUATION
-from ..model_files import VocabularyFile
 from ..train_state import LOG_TEMPERATURE
 from .options import LARGEST_TEMPERATURE, LEAST_TEMPERATURE, Losses
 
@@ -41,7 +41,9 @@ _NO_WORDS: Final = tuple(number for number in range(len(SPECIAL_TOKENS)) if numb
 def continuation_pieces(vocabulary: VocabularyFile) -> np.ndarray:
     """Which pieces go on inside a word ("##ing"), bool [V], as `tasks.vocabulary` has it."""
     mark = CONTINUATION.encode()
-    return np.array([piece.startswith(mark) and piece != mark for piece in vocabulary.content.rstrip(b"\n").split(b"\n")])
+    return np.array(
+        [piece.startswith(mark) and piece != mark for piece in vocabulary.content.rstrip(b"\n").split(b"\n")]
+    )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -65,12 +67,16 @@ class TaskLosses:
         self.options.prefixes(self.model.config.embedding_size)
         if self.options.mlm_weight and self.continuations is None:
             raise InputError(
-                "whole words need the vocabulary's continuation pieces", field="Losses.mlm_weight", remedy="Give TaskLosses them."
+                "whole words need the vocabulary's continuation pieces",
+                field="Losses.mlm_weight",
+                remedy="Give TaskLosses them.",
             )
 
     def initial_parameters(self) -> dict[str, jax.Array]:
         """Parameters that the losses add to the model's: `LOG_TEMPERATURE`, where it is learned."""
-        return {LOG_TEMPERATURE: jnp.log(jnp.float32(self.options.temperature))} if self.options.learn_temperature else {}
+        return (
+            {LOG_TEMPERATURE: jnp.log(jnp.float32(self.options.temperature))} if self.options.learn_temperature else {}
+        )
 
     def constrain(self, params: Any) -> Any:
         """The parameters after an update, a learned temperature brought back between its bounds."""
@@ -94,7 +100,9 @@ class TaskLosses:
     def _packed_rows(self, params: Any, batch: DeviceBatch, key: jax.Array) -> tuple[jax.Array, Metrics]:
         mask_key, dropout_key = jax.random.split(key)
         masked = self._mask(mask_key, batch["tokens"], batch["word_ids"])
-        loss, accuracy = self._masked_language_model(params, masked, (batch["segment_ids"], batch["positions"]), dropout_key)
+        loss, accuracy = self._masked_language_model(
+            params, masked, (batch["segment_ids"], batch["positions"]), dropout_key
+        )
         return loss, {"accuracy": accuracy}
 
     def _triplets(self, params: Any, batch: DeviceBatch, key: jax.Array) -> tuple[jax.Array, Metrics]:
@@ -119,14 +127,19 @@ class TaskLosses:
         metrics = {
             "accuracy": accuracy,
             "alignment": alignment(still_anchor, still_positive, kept),
-            "uniformity": (uniformity(still_anchor, kept, chunks=chunks) + uniformity(still_positive, kept, chunks=chunks)) / 2,
+            "uniformity": (
+                uniformity(still_anchor, kept, chunks=chunks) + uniformity(still_positive, kept, chunks=chunks)
+            )
+            / 2,
         }
         if options.learn_temperature:
             metrics["temperature"] = self._temperature(params)
         if not options.mlm_weight:
             return loss, metrics
         learnable = [jnp.broadcast_to(True if kept is None else kept, translated.shape)]
-        learnable += [learnable[0] & ~translated if options.stop_translated_gradient else learnable[0]] * (len(texts) - 1)
+        learnable += [learnable[0] & ~translated if options.stop_translated_gradient else learnable[0]] * (
+            len(texts) - 1
+        )
         return self._with_mlm(params, loss, metrics, texts, learnable, mlm_key)
 
     def _info_nce(
@@ -144,7 +157,9 @@ class TaskLosses:
         contrast = functools.partial(
             info_nce,
             temperature=self._temperature(params),
-            doc_ids=DocumentIds(batch["anchor_doc_id"], batch["positive_doc_id"], negative_ids.reshape(len(negative_ids), -1, 2)),
+            doc_ids=DocumentIds(
+                batch["anchor_doc_id"], batch["positive_doc_id"], negative_ids.reshape(len(negative_ids), -1, 2)
+            ),
             kept=kept,
             kept_negatives=_has_text(batch["negative_tokens"]) if negative is not None and negative.ndim == 3 else None,
             symmetric=self.options.symmetric,
@@ -155,7 +170,10 @@ class TaskLosses:
         total = jnp.zeros(())
         for size, weight in self.options.prefixes(anchor.shape[-1]).items():
             loss, accuracy = contrast(
-                *(vectors if vectors is None else normalized_prefix(vectors, size) for vectors in (anchor, positive, negative))
+                *(
+                    vectors if vectors is None else normalized_prefix(vectors, size)
+                    for vectors in (anchor, positive, negative)
+                )
             )
             total += weight * loss
         return LossAndAccuracy(total, accuracy)
@@ -176,7 +194,9 @@ class TaskLosses:
         together = self.options.topics_per_row
         self._check_topic_rows(tokens.shape)
         topic_key, mlm_key = (key, key) if not self.options.mlm_weight else jax.random.split(key)
-        logits = map_chunks(functools.partial(self._topic_logits, params), tokens, topic_key, self._chunks(len(tokens), 1, together))
+        logits = map_chunks(
+            functools.partial(self._topic_logits, params), tokens, topic_key, self._chunks(len(tokens), 1, together)
+        )
         loss, accuracy = topic_bce(logits, batch["topic_ids"], batch["topic_labels"])
         metrics = {"accuracy": accuracy}
         if not self.options.mlm_weight:
@@ -209,21 +229,34 @@ class TaskLosses:
         unit = together * shard_count("batch")
         if together > 1 and shape[0] % unit:
             raise InputError(
-                f"got {shape[0]}, expected a multiple of {unit}", field="BATCH_SIZE", remedy="Or set Losses.topics_per_row = 1."
+                f"got {shape[0]}, expected a multiple of {unit}",
+                field="BATCH_SIZE",
+                remedy="Or set Losses.topics_per_row = 1.",
             )
 
     def _with_mlm(
-        self, params: Any, loss: jax.Array, metrics: Metrics, texts: Sequence[jax.Array], learnable: Sequence[jax.Array], key: jax.Array
+        self,
+        params: Any,
+        loss: jax.Array,
+        metrics: Metrics,
+        texts: Sequence[jax.Array],
+        learnable: Sequence[jax.Array],
+        key: jax.Array,
     ) -> tuple[jax.Array, Metrics]:
         """Adds the masked language model on the texts [B, …, L] of the rows that are learnable, each bool [B]."""
         longest = max(tokens.shape[-1] for tokens in texts)
 
         def of_row(tokens: jax.Array) -> jax.Array:
-            wide = jnp.pad(tokens, [(0, 0)] * (tokens.ndim - 1) + [(0, longest - tokens.shape[-1])], constant_values=PAD_ID)
+            wide = jnp.pad(
+                tokens, [(0, 0)] * (tokens.ndim - 1) + [(0, longest - tokens.shape[-1])], constant_values=PAD_ID
+            )
             return wide.reshape(len(tokens), -1, longest)
 
         rows = jnp.concatenate([of_row(tokens) for tokens in texts], axis=1)
-        allowed = jnp.stack([of_text for of_text, tokens in zip(learnable, texts, strict=True) for _ in range(_texts_of(tokens))], axis=1)
+        allowed = jnp.stack(
+            [of_text for of_text, tokens in zip(learnable, texts, strict=True) for _ in range(_texts_of(tokens))],
+            axis=1,
+        )
         is_word = functools.reduce(jnp.logical_and, (rows != special for special in _NO_WORDS)) & allowed[:, :, None]
         rows, is_word = rows.reshape(-1, longest), is_word.reshape(-1, longest)
         mask_key, dropout_key = jax.random.split(key)
@@ -242,7 +275,9 @@ class TaskLosses:
             rate=self.options.masking_rate,
         )
 
-    def _masked_language_model(self, params: Any, masked: MaskedBatch, layout: Sequence[jax.Array], key: jax.Array) -> LossAndAccuracy:
+    def _masked_language_model(
+        self, params: Any, masked: MaskedBatch, layout: Sequence[jax.Array], key: jax.Array
+    ) -> LossAndAccuracy:
         """Of rows [B, L], with their segment ids and positions [B, L] in `layout` where they are packed."""
         count = self._chunks(len(masked.tokens), 1)
         rows = (masked.tokens, masked.positions, masked.targets, *layout)
@@ -266,7 +301,10 @@ class TaskLosses:
         """Texts [R, L] or [R, N, L] to embeddings [R, D] or [R, N, D]."""
         if len({tokens.shape[-1] for tokens in texts}) > 1:
             keys = jax.random.split(key, len(texts))
-            return [_over_texts(functools.partial(self._apply, params, k, "embed"), tokens) for k, tokens in zip(keys, texts, strict=True)]
+            return [
+                _over_texts(functools.partial(self._apply, params, k, "embed"), tokens)
+                for k, tokens in zip(keys, texts, strict=True)
+            ]
         # One pass over [3R, L] instead of three over [R, L]: larger products, a third of the launches.
         # Interleaved, so that a device's share of the rows stays on that device.
         length = texts[0].shape[-1]

@@ -15,7 +15,9 @@ from .task_losses import DeviceBatch, Metrics, TaskLosses
 
 TrainStep = Callable[[TrainState, DeviceBatch, jax.Array], tuple[TrainState, Metrics]]
 
-COUNTS: Final = "counts"  # int32 [devices, …] in a batch, […] in the metrics: what the processes tell each other, see `processes`
+COUNTS: Final = (
+    "counts"  # int32 [devices, …] in a batch, […] in the metrics: what the processes tell each other, see `processes`
+)
 _DONATED_STATE: Final = 0
 
 
@@ -58,7 +60,9 @@ def make_train_step(
         return after.replace(params=losses.constrain(after.params)), metrics
 
     shardings = jax.tree.map(lambda array: array.sharding, abstract)
-    return partitioner.wrap(jax.jit(step, donate_argnums=_DONATED_STATE, out_shardings=(shardings, replicated(mesh))), mesh)
+    return partitioner.wrap(
+        jax.jit(step, donate_argnums=_DONATED_STATE, out_shardings=(shardings, replicated(mesh))), mesh
+    )
 
 
 def _global_norm(tree: Any) -> jax.Array:

@@ -5,9 +5,10 @@ import http.server
 import threading
 
 from fastwarc.warc import ArchiveIterator, WarcRecordType
-from newsembed.beam_pipelines import jobs, parquet
+from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.crawl import JOB, CrawlOptions
-from newsembed.beam_pipelines.records import DeadLetter
+from newsembed.formats import parquet
+from newsembed.formats.records import DeadLetter
 
 ONE = ["--direct_num_workers=1"]
 HTML = "text/html; charset=utf-8"
@@ -92,7 +93,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 body(self.wfile)
             return
         tests = {"ETag": "If-None-Match", "Last-Modified": "If-Modified-Since"}
-        if status == 200 and any(name in headers and self.headers[test] == headers[name] for name, test in tests.items()):
+        if status == 200 and any(
+            name in headers and self.headers[test] == headers[name] for name, test in tests.items()
+        ):
             self.send_response(304)
             self.end_headers()
             return
@@ -122,8 +125,16 @@ def serving():
 
 
 def options(web, **changes):
-    quick = {"delay_seconds": 0.0, "timeout_seconds": 5.0, "backoff_seconds": 0.01, "max_attempts": 1, "fetch_images": False}
-    return CrawlOptions(**quick | {"allow_private_addresses": True, "resolve": (f"*.example=127.0.0.1:{web.port}",)} | changes)
+    quick = {
+        "delay_seconds": 0.0,
+        "timeout_seconds": 5.0,
+        "backoff_seconds": 0.01,
+        "max_attempts": 1,
+        "fetch_images": False,
+    }
+    return CrawlOptions(
+        **quick | {"allow_private_addresses": True, "resolve": (f"*.example=127.0.0.1:{web.port}",)} | changes
+    )
 
 
 def crawl(tmp_path, web, *seeds, out="out", beam_args=ONE, **changes):

@@ -7,19 +7,24 @@ import pytest
 from crawling import all_letters, crawl, letters, page, stored
 from newsembed.beam_pipelines.crawl import CrawlOptions, Scope, Sitemaps
 from newsembed.beam_pipelines.crawl import sitemaps as sitemap_module
-from newsembed.tasks.errors import InputError
+from newsembed.errors import InputError
 
 XML = "application/xml"
 HOME = "http://www.a.example"
 
 
 def urlset(*entries):
-    listed = "".join(f"<url><loc>{HOME}{path}</loc>{f'<lastmod>{day}</lastmod>' if day else ''}</url>" for path, day in entries)
+    listed = "".join(
+        f"<url><loc>{HOME}{path}</loc>{f'<lastmod>{day}</lastmod>' if day else ''}</url>" for path, day in entries
+    )
     return f'<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{listed}</urlset>'
 
 
 def index(*entries):
-    listed = "".join(f"<sitemap><loc>{HOME}{path}</loc>{f'<lastmod>{day}</lastmod>' if day else ''}</sitemap>" for path, day in entries)
+    listed = "".join(
+        f"<sitemap><loc>{HOME}{path}</loc>{f'<lastmod>{day}</lastmod>' if day else ''}</sitemap>"
+        for path, day in entries
+    )
     return f'<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{listed}</sitemapindex>'
 
 
@@ -29,9 +34,15 @@ def archive(web):
     web.add(f"{HOME}/robots.txt", f"User-agent: *\nDisallow: /no\nSitemap: {HOME}/sitemap.xml\n", "text/plain")
     web.add(f"{HOME}/", page())
     web.add(
-        f"{HOME}/sitemap.xml", index(("/2020-01.xml.gz", "2020-02-01"), ("/2023-05.xml", "2023-06-01"), ("/2024-01.xml", "2024-02-01")), XML
+        f"{HOME}/sitemap.xml",
+        index(("/2020-01.xml.gz", "2020-02-01"), ("/2023-05.xml", "2023-06-01"), ("/2024-01.xml", "2024-02-01")),
+        XML,
     )
-    web.add(f"{HOME}/2020-01.xml.gz", gzip.compress(urlset(("/old", "2020-01-05"), ("/no", "2020-01-06")).encode()), "application/x-gzip")
+    web.add(
+        f"{HOME}/2020-01.xml.gz",
+        gzip.compress(urlset(("/old", "2020-01-05"), ("/no", "2020-01-06")).encode()),
+        "application/x-gzip",
+    )
     web.add(f"{HOME}/2023-05.xml", urlset(("/may", "2023-05-05"), ("/2023/05/30/late", "")), XML)
     web.add(f"{HOME}/2024-01.xml", urlset(("/new", "2024-01-05"), ("/undated", "")), "text/xml")
     for path in ("old", "no", "may", "2023/05/30/late", "new", "undated"):
@@ -56,7 +67,9 @@ def test_an_archive_is_reached_by_robots_txt(tmp_path, archive):
     assert counts["tallies"] == {"pages": 6, "sitemaps": 4}
     assert letters(tmp_path) == {f"{HOME}/no": "robots_disallowed"}
     assert archive.requests.index(f"{HOME}/new") < archive.requests.index(f"{HOME}/old"), "the newest first"
-    assert archive.requests.index(f"{HOME}/new") < archive.requests.index(f"{HOME}/2023-05.xml"), "one sitemap at a time"
+    assert archive.requests.index(f"{HOME}/new") < archive.requests.index(f"{HOME}/2023-05.xml"), (
+        "one sitemap at a time"
+    )
 
 
 @pytest.mark.parametrize(
@@ -125,7 +138,10 @@ def test_broken_lists_are_stored_and_lead_nowhere(tmp_path, web):
         ("<urlset><url><loc>http://[", XML),
         (b"\x1f\x8b\x08 no gzip", "application/gzip"),
         (b"\xff\xfe\x00<\x00", XML),
-        ('{"version": "https://jsonfeed.org/version/1", "items": [{"title": "x"}, null, {"url": "http://[::1"}]}', "application/json"),
+        (
+            '{"version": "https://jsonfeed.org/version/1", "items": [{"title": "x"}, null, {"url": "http://[::1"}]}',
+            "application/json",
+        ),
         ("<html>" * 3_000, "text/html"),
         (b"\0\0\0", "text/html"),
     ]
@@ -142,7 +158,11 @@ def feed(*links):
 
 
 def test_entries_on_other_domains_are_counted_and_followed_when_asked_for(tmp_path, web):
-    web.add("http://feeds.b.example/rss", feed(f"{HOME}/1", "http://c.example/2", "http://feeds.b.example/3"), "application/rss+xml")
+    web.add(
+        "http://feeds.b.example/rss",
+        feed(f"{HOME}/1", "http://c.example/2", "http://feeds.b.example/3"),
+        "application/rss+xml",
+    )
     web.add(f"{HOME}/1", page("/deeper", "http://c.example/9", image="http://img.d.example/i.png"))
     web.add("http://c.example/2", page(image="http://img.d.example/i.png"))
     web.add("http://c.example/robots.txt", "User-agent: *\nDisallow: /2\n", "text/plain")

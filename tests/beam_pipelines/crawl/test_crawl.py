@@ -8,8 +8,8 @@ import pytest
 from crawling import crawl, letters, options, page, stored
 from newsembed.beam_pipelines.crawl import CrawlOptions, group_by_site, read_seeds
 from newsembed.beam_pipelines.crawl.fetch import Fetcher, FetchError
-from newsembed.beam_pipelines.records import Failure, Rejection
-from newsembed.tasks.errors import InputError
+from newsembed.errors import InputError
+from newsembed.formats.records import Failure, Rejection
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ntwo \r\n6\r\npieces\r\n0\r\n\r\n"
 ROBOTS = "User-agent: *\nDisallow: /private/\n"
@@ -19,7 +19,10 @@ def test_a_site_is_walked_to_its_depth_and_stored(tmp_path, web):
     feed = "<rss><channel><title>T</title><item><title>One</title><link>http://www.a.example/1</link></item></channel></rss>"
     web.add("http://www.a.example/robots.txt", ROBOTS, "text/plain")
     web.add("http://www.a.example/feed", feed, "application/rss+xml")
-    web.add("http://www.a.example/1", page("/2", "http://other.example/x", "mailto:a@b.c", "/paper.pdf", image="http://img.example/i.png"))
+    web.add(
+        "http://www.a.example/1",
+        page("/2", "http://other.example/x", "mailto:a@b.c", "/paper.pdf", image="http://img.example/i.png"),
+    )
     web.add("http://www.a.example/2", page("/3", image="http://img.example/i.png"))
     web.add("http://www.a.example/3", page())
     web.add("http://img.example/i.png", b"image", "image/png")
@@ -81,7 +84,10 @@ def test_what_cannot_be_kept_has_a_reason(tmp_path, web):
     web.add("http://a.example/loop", "", status=302, Location="/loop")
     web.add("http://a.example/away", "", status=302, Location="http://elsewhere.example/")
     web.add("http://a.example/huge", "x" * 5000)
-    web.add("http://a.example/cut", lambda out: out.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 99\r\n\r\nhalf"))
+    web.add(
+        "http://a.example/cut",
+        lambda out: out.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 99\r\n\r\nhalf"),
+    )
     web.add("http://a.example/no-image", page())
     counts = crawl(tmp_path, web, "http://a.example/", max_bytes=4000, fetch_images=True)
     assert counts["out"] == 1
@@ -165,7 +171,10 @@ def test_requests_to_a_host_keep_the_delay_of_its_robots(tmp_path, web):
     for number in range(3):
         body = page(f"/{number + 1}").encode()
         answer = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n" + body
-        web.add(f"http://a.example/{number}", lambda out, answer=answer: (times["a"].append(time.monotonic()), out.write(answer)))
+        web.add(
+            f"http://a.example/{number}",
+            lambda out, answer=answer: (times["a"].append(time.monotonic()), out.write(answer)),
+        )
     crawl(tmp_path, web, "http://a.example/0")
     gaps = [later - earlier for earlier, later in zip(times["a"], times["a"][1:], strict=False)]
     assert len(gaps) == 2
@@ -187,7 +196,9 @@ def test_seeds_are_grouped_by_site_and_checked(tmp_path):
         read_seeds(str(path))
 
 
-@pytest.mark.parametrize("changes", [{"timeout_seconds": 0.0}, {"max_depth": -1}, {"resolve": ("a.example",)}, {"max_pages_per_site": 0}])
+@pytest.mark.parametrize(
+    "changes", [{"timeout_seconds": 0.0}, {"max_depth": -1}, {"resolve": ("a.example",)}, {"max_pages_per_site": 0}]
+)
 def test_options_that_make_no_sense_are_refused(changes):
     with pytest.raises(InputError, match=f"--{next(iter(changes))}"):
         CrawlOptions(**changes)

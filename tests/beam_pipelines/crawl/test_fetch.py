@@ -9,7 +9,7 @@ import socket
 import pytest
 from crawling import HTML, options, page
 from newsembed.beam_pipelines.crawl.fetch import Fetcher, FetchError, retry_after
-from newsembed.beam_pipelines.records import Failure, Rejection
+from newsembed.formats.records import Failure, Rejection
 
 NOW = datetime.datetime(2024, 5, 1, 12, tzinfo=datetime.UTC)
 URL = "http://a.example/"
@@ -49,7 +49,17 @@ def test_broken_coding_is_a_fetch_error(web, body, coding):
 
 @pytest.mark.parametrize(
     ("status", "retry"),
-    [(400, False), (403, False), (404, False), (410, False), (429, True), (500, True), (501, False), (503, True), (504, True)],
+    [
+        (400, False),
+        (403, False),
+        (404, False),
+        (410, False),
+        (429, True),
+        (500, True),
+        (501, False),
+        (503, True),
+        (504, True),
+    ],
 )
 def test_only_busy_and_broken_servers_are_asked_again(web, status, retry):
     web.add(URL, "no", status=status, Retry_After="7")
@@ -118,7 +128,8 @@ def test_redirects_that_never_end_do(web):
 
 
 @pytest.mark.parametrize(
-    "target", ["http://[::1", "ftp://a.example/", "file:///etc/passwd", "http://a.example:99999/", "javascript:alert(1)"]
+    "target",
+    ["http://[::1", "ftp://a.example/", "file:///etc/passwd", "http://a.example:99999/", "javascript:alert(1)"],
 )
 def test_redirects_lead_to_web_addresses_only(web, target):
     web.add(URL, "", status=302, Location=target)

@@ -12,7 +12,9 @@ URL = "http://a.example/news/index.html"
 
 
 def leads(body, kind=HTML, **changes):
-    return leads_of(Fetched(URL, 200, "OK", (("Content-Type", kind),), body.encode() if isinstance(body, str) else body), **changes)
+    return leads_of(
+        Fetched(URL, 200, "OK", (("Content-Type", kind),), body.encode() if isinstance(body, str) else body), **changes
+    )
 
 
 def urls(found):
@@ -29,10 +31,12 @@ def test_a_page_leads_to_its_links_its_feeds_and_its_image():
 
 
 def test_a_page_may_name_another_base():
-    assert urls(leads('<html><head><base href="http://b.example/x/"></head><body><a href="1">one</a></body></html>')) == [
-        "http://b.example/x/1"
+    assert urls(
+        leads('<html><head><base href="http://b.example/x/"></head><body><a href="1">one</a></body></html>')
+    ) == ["http://b.example/x/1"]
+    assert urls(leads('<html><head><base href="http://[::1"></head><body><a href="1">one</a></body></html>')) == [
+        "http://a.example/news/1"
     ]
-    assert urls(leads('<html><head><base href="http://[::1"></head><body><a href="1">one</a></body></html>')) == ["http://a.example/news/1"]
 
 
 RSS = "<rss><channel><title>F</title><item><title>1</title><link>/1</link><pubDate>Wed, 01 May 2024 23:00:00 -0500</pubDate></item></channel></rss>"
@@ -42,14 +46,35 @@ JSON = '{"version": "https://jsonfeed.org/version/1.1", "title": "F", "items": [
 
 @pytest.mark.parametrize(
     ("body", "kind"),
-    [(RSS, "application/rss+xml"), (ATOM, "application/atom+xml"), (JSON, "application/feed+json"), (RSS, HTML), (RSS, "")],
+    [
+        (RSS, "application/rss+xml"),
+        (ATOM, "application/atom+xml"),
+        (JSON, "application/feed+json"),
+        (RSS, HTML),
+        (RSS, ""),
+    ],
 )
 def test_a_feed_leads_to_its_entries_with_their_days(body, kind):
     assert leads(body, kind) == Leads("feed", (Entry("http://a.example/1", datetime.date(2024, 5, 2)),))
 
 
 @pytest.mark.parametrize(
-    "body", ["", " ", "<", b"\0\1\2", b"\xff\xfe<\0", "<html>" * 5_000, "<!-- ", "<?xml", "<rss", "<feed><entry>", "{", "[1]", "\x0c"]
+    "body",
+    [
+        "",
+        " ",
+        "<",
+        b"\0\1\2",
+        b"\xff\xfe<\0",
+        "<html>" * 5_000,
+        "<!-- ",
+        "<?xml",
+        "<rss",
+        "<feed><entry>",
+        "{",
+        "[1]",
+        "\x0c",
+    ],
 )
 @pytest.mark.parametrize("kind", [HTML, "application/rss+xml", "application/json", ""])
 def test_broken_bytes_lead_nowhere(body, kind):
@@ -58,4 +83,6 @@ def test_broken_bytes_lead_nowhere(body, kind):
 
 def test_a_list_of_urls_is_a_sitemap_where_one_is_expected():
     assert leads("http://a.example/1\n", "text/plain").entries == ()
-    assert leads("http://a.example/1\n", "text/plain", text_sitemap=True) == Leads("sitemap", (Entry("http://a.example/1", None),))
+    assert leads("http://a.example/1\n", "text/plain", text_sitemap=True) == Leads(
+        "sitemap", (Entry("http://a.example/1", None),)
+    )

@@ -5,7 +5,7 @@ import shutil
 import pytest
 from crawling import all_letters, letters, page, stored
 from crawling import crawl as crawl_pages
-from newsembed.tasks.errors import InputError
+from newsembed.errors import InputError
 
 HOME = "http://www.a.example"
 FEED = f"<rss><channel><title>F</title><item><title>One</title><link>{HOME}/1</link></item></channel></rss>"
@@ -29,7 +29,10 @@ def test_a_second_crawl_stores_only_what_changed(tmp_path, site):
     state = str(tmp_path / "state")
     first = crawl(tmp_path, site, f"{HOME}/", state=state, out="first")
     assert (first["out"], first["rejected"]) == (5, {})
-    assert sorted(found.name for found in (tmp_path / "state").iterdir()) == ["a.example.json.gz", "img.example.images.json.gz"]
+    assert sorted(found.name for found in (tmp_path / "state").iterdir()) == [
+        "a.example.json.gz",
+        "img.example.images.json.gz",
+    ]
 
     second = crawl(tmp_path, site, f"{HOME}/", state=state, out="second")
     assert (second["in"], second["out"], second["rejected"]) == (5, 0, {"not_modified": 5})
@@ -37,7 +40,9 @@ def test_a_second_crawl_stores_only_what_changed(tmp_path, site):
     assert details.pop(f"{HOME}/plain") == "the same"
     assert set(details.values()) == {"304, as "}, "nothing of these was sent again"
 
-    site.add(f"{HOME}/feed", FEED.replace("/1<", "/2<"), "application/rss+xml", Last_Modified="Thu, 02 May 2024 00:00:00 GMT")
+    site.add(
+        f"{HOME}/feed", FEED.replace("/1<", "/2<"), "application/rss+xml", Last_Modified="Thu, 02 May 2024 00:00:00 GMT"
+    )
     site.add(f"{HOME}/2", page())
     site.add(f"{HOME}/plain", page(text="changed"))
     third = crawl(tmp_path, site, f"{HOME}/", state=state, out="third")

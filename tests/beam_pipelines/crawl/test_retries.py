@@ -14,11 +14,16 @@ def test_what_fails_for_a_moment_is_asked_for_again(tmp_path, web):
     web.add(f"{HOME}/busy", **BUSY)
     web.then(f"{HOME}/busy", "many", status=429)
     web.then(f"{HOME}/busy", page(text="at last"))
-    web.add(f"{HOME}/cut", lambda out: out.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 99\r\n\r\nhalf"))
+    web.add(
+        f"{HOME}/cut",
+        lambda out: out.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 99\r\n\r\nhalf"),
+    )
     web.then(f"{HOME}/cut", page(text="whole"))
     counts = crawl(tmp_path, web, f"{HOME}/", max_attempts=3)
     assert set(stored(tmp_path)) == {f"{HOME}/", f"{HOME}/busy", f"{HOME}/cut"}
-    assert counts["tallies"] == {"pages": 3, "retries": 2}, "the cut answer came over a kept connection, which is tried afresh at once"
+    assert counts["tallies"] == {"pages": 3, "retries": 2}, (
+        "the cut answer came over a kept connection, which is tried afresh at once"
+    )
     assert letters(tmp_path) == {f"{HOME}/gone": "http_error"}
     assert [web.count(f"{HOME}/{name}") for name in ("busy", "cut", "gone")] == [3, 2, 1], "a 404 is asked for once"
 
@@ -28,7 +33,11 @@ def test_attempts_are_bounded_and_the_url_is_named(tmp_path, web):
     web.add(f"{HOME}/busy", **BUSY)
     crawl(tmp_path, web, f"{HOME}/", max_attempts=3)
     (letter,) = all_letters(tmp_path)
-    assert (letter.key, letter.reason, letter.detail) == (f"{HOME}/busy", "http_error", "503 Service Unavailable (3 attempts)")
+    assert (letter.key, letter.reason, letter.detail) == (
+        f"{HOME}/busy",
+        "http_error",
+        "503 Service Unavailable (3 attempts)",
+    )
     assert web.count(f"{HOME}/busy") == 3
 
 
@@ -90,7 +99,11 @@ def test_robots_that_come_at_the_second_attempt_are_obeyed(tmp_path, web):
 
 
 def test_robots_are_read_whatever_their_type_and_by_our_name(tmp_path, web):
-    web.add(f"{HOME}/robots.txt", "\ufeffUser-agent: newsembed\nDisallow: /1\n\nUser-agent: *\nDisallow: /\n", "application/octet-stream")
+    web.add(
+        f"{HOME}/robots.txt",
+        "\ufeffUser-agent: newsembed\nDisallow: /1\n\nUser-agent: *\nDisallow: /\n",
+        "application/octet-stream",
+    )
     web.add(f"{HOME}/", page("/1"))
     counts = crawl(tmp_path, web, f"{HOME}/")
     assert (counts["out"], counts["rejected"]) == (1, {"robots_disallowed": 1})

@@ -91,6 +91,13 @@ def test_a_finished_crawl_is_not_repeated(tmp_path, sites):
 def test_progress_counts_sites_and_what_they_stored(tmp_path, sites):
     seen = []
     (tmp_path / "seeds.txt").write_text("\n".join(SITES))
-    jobs.execute(JOB, {"seeds": [str(tmp_path / "seeds.txt")]}, str(tmp_path / "out"), options(sites), ONE, lambda *step: seen.append(step))
+    jobs.execute(
+        JOB,
+        {"seeds": [str(tmp_path / "seeds.txt")]},
+        str(tmp_path / "out"),
+        options(sites),
+        ONE,
+        lambda *step: seen.append(step),
+    )
     assert ("fetch", 6, 6, "0.0 MB") in seen  # a few kilobytes are stored
     assert all(done <= total for _, done, total, _ in seen)

@@ -6,11 +6,12 @@ import threading
 
 import pytest
 from fastwarc.warc import ArchiveIterator, WarcRecordType
-from newsembed.beam_pipelines import jobs, parquet
+from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.crawl import JOB, CrawlOptions, group_by_site, read_seeds
 from newsembed.beam_pipelines.crawl.fetch import Fetcher, FetchError
-from newsembed.beam_pipelines.records import DeadLetter, Failure, Rejection
-from newsembed.tasks.errors import InputError
+from newsembed.errors import InputError
+from newsembed.formats import parquet
+from newsembed.formats.records import DeadLetter, Failure, Rejection
 
 ONE = ["--direct_num_workers=1"]
 PAGES = {
@@ -61,15 +62,21 @@ def server():
 def options(server, **changes):
     port = server.server_address[1]
     return CrawlOptions(
-        **{"delay_seconds": 0.0, "max_attempts": 1, "resolve": (f"*.example=127.0.0.1:{port}",), "allow_private_addresses": True, **changes}
+        **{
+            "delay_seconds": 0.0,
+            "max_attempts": 1,
+            "resolve": (f"*.example=127.0.0.1:{port}",),
+            "allow_private_addresses": True,
+            **changes,
+        }
     )
 
 
 def crawl(tmp_path, server, seeds="http://www.site.example/\n", **changes):
     (tmp_path / "seeds.txt").write_text(seeds)
-    counts = jobs.execute(JOB, {"seeds": [str(tmp_path / "seeds.txt")]}, str(tmp_path / "out"), options(server, **changes), ONE).manifest[
-        "counts"
-    ]
+    counts = jobs.execute(
+        JOB, {"seeds": [str(tmp_path / "seeds.txt")]}, str(tmp_path / "out"), options(server, **changes), ONE
+    ).manifest["counts"]
     stored = {}
     for path in sorted((tmp_path / "out/warc").glob("*.warc.gz")):
         with path.open("rb") as source:
@@ -132,12 +139,15 @@ def test_every_bad_end_has_a_reason(server, path, changes, reason):
 
 def test_nobody_listening_is_a_fetch_error():
     with pytest.raises(FetchError) as caught:
-        Fetcher(CrawlOptions(resolve=("a.example=127.0.0.1:1",), allow_private_addresses=True)).fetch("http://a.example/")
+        Fetcher(CrawlOptions(resolve=("a.example=127.0.0.1:1",), allow_private_addresses=True)).fetch(
+            "http://a.example/"
+        )
     assert caught.value.reason is Failure.FETCH_ERROR
 
 
 @pytest.mark.parametrize(
-    "peer", ["127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "fe80::1%eth0", "::ffff:192.168.0.1", "0.0.0.0", "224.0.0.1"]
+    "peer",
+    ["127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "fe80::1%eth0", "::ffff:192.168.0.1", "0.0.0.0", "224.0.0.1"],
 )
 def test_inner_addresses_are_refused_by_what_was_connected_to(peer):
     with pytest.raises(FetchError, match="private_address"):

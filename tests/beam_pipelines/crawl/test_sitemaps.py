@@ -44,7 +44,10 @@ def test_an_index_lists_sitemaps():
 
 def test_text_is_a_sitemap_only_where_one_is_expected():
     text = b"http://a.example/1\r\n\nhttp://a.example/2\n"
-    assert [entry.url for entry in parse_sitemap(text, text=True).entries] == ["http://a.example/1", "http://a.example/2"]
+    assert [entry.url for entry in parse_sitemap(text, text=True).entries] == [
+        "http://a.example/1",
+        "http://a.example/2",
+    ]
     assert parse_sitemap(text) is None
     assert parse_sitemap(b"Hello\nhttp://a.example/2", text=True) is None
 
@@ -103,12 +106,18 @@ def test_days_decide_what_is_followed():
     cases = {"2024-01-31": False, "2024-02-01": True, "2024-02-29": True, "2024-03-01": False}
     for text, expected in cases.items():
         assert within(Entry("http://a.example/x", day(text)), since, until) is expected
-        assert within(Entry(f"http://a.example/{text.replace('-', '/')}/x", None), since, until) is expected, "the day in the URL"
+        assert within(Entry(f"http://a.example/{text.replace('-', '/')}/x", None), since, until) is expected, (
+            "the day in the URL"
+        )
     assert within(Entry("http://a.example/x", None), since, until)
-    assert within(Entry("s.xml", day("2024-03-01")), since, until, is_index=True), "a sitemap changed later may list earlier days"
+    assert within(Entry("s.xml", day("2024-03-01")), since, until, is_index=True), (
+        "a sitemap changed later may list earlier days"
+    )
     assert not within(Entry("s.xml", day("2024-01-31")), since, until, is_index=True)
 
 
 def test_the_newest_come_first_and_the_undated_last():
-    entries = tuple(Entry(str(number), moment) for number, moment in enumerate([None, day("2020-01-01"), day("2024-01-01"), None]))
+    entries = tuple(
+        Entry(str(number), moment) for number, moment in enumerate([None, day("2020-01-01"), day("2024-01-01"), None])
+    )
     assert [entry.url for entry in newest_first(entries)] == ["2", "1", "0", "3"]

@@ -8,7 +8,7 @@ import pytest
 from newsembed.beam_pipelines.crawl.fetch import Fetched
 from newsembed.beam_pipelines.crawl.sitemaps import Entry
 from newsembed.beam_pipelines.crawl.state import Known, check_states, known_of, publish_states, read_state, write_state
-from newsembed.tasks.errors import InputError
+from newsembed.errors import InputError
 
 TODAY = datetime.date(2024, 5, 1)
 LINKS = (Entry("http://a.example/ü", TODAY), Entry("http://a.example/\udc80", None))
@@ -16,7 +16,9 @@ LINKS = (Entry("http://a.example/ü", TODAY), Entry("http://a.example/\udc80", N
 
 def fetched(**headers):
     named = tuple((name.replace("_", "-"), value) for name, value in headers.items())
-    return Fetched("http://a.example/", 200, "OK", named, b"body", date=datetime.datetime(2024, 5, 1, tzinfo=datetime.UTC))
+    return Fetched(
+        "http://a.example/", 200, "OK", named, b"body", date=datetime.datetime(2024, 5, 1, tzinfo=datetime.UTC)
+    )
 
 
 def test_state_comes_back_as_it_was(tmp_path):

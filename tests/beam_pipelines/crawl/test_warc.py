@@ -28,7 +28,8 @@ def path(tmp_path, web):
 def test_records_name_one_another(path):
     with path.open("rb") as source:
         records = [
-            (record.record_type, dict(record.headers), record.verify_block_digest()) for record in ArchiveIterator(source, parse_http=False)
+            (record.record_type, dict(record.headers), record.verify_block_digest())
+            for record in ArchiveIterator(source, parse_http=False)
         ]
     kinds, headers, digests = zip(*records, strict=True)
     assert kinds == (WarcRecordType.warcinfo, WarcRecordType.request, WarcRecordType.response)
@@ -55,7 +56,10 @@ def test_the_body_is_decoded_and_its_headers_say_so(path):
     assert raw.startswith(b"WARC/1.1\r\n")
     body = page(text="Ein Gruß.").encode()
     assert (
-        b"X-Crawler-Content-Encoding: gzip\r\nX-Crawler-Transfer-Encoding: chunked\r\nContent-Length: %d\r\n\r\n" % len(body) + body in raw
+        b"X-Crawler-Content-Encoding: gzip\r\nX-Crawler-Transfer-Encoding: chunked\r\nContent-Length: %d\r\n\r\n"
+        % len(body)
+        + body
+        in raw
     )
     assert b"\r\nContent-Encoding" not in raw
     assert b"conformsTo: http://iipc.github.io/warc-specifications" in raw
@@ -99,8 +103,20 @@ def test_extract_reads_it(path, tmp_path):
     "fetched",
     [
         Fetched("http://a.example/", 200, "OK", (), b""),
-        Fetched("http://a.example/", 200, "", (("X", ""), ("Set-Cookie", "a"), ("Set-Cookie", "b")), b"\r\n\r\nWARC/1.1\r\n\r\n"),
-        Fetched("http://a.example/\u00fc", 200, "Grüße", (("X", "ü\udc80"), ("Content-Length", "7")), bytes(range(256)) * 999),
+        Fetched(
+            "http://a.example/",
+            200,
+            "",
+            (("X", ""), ("Set-Cookie", "a"), ("Set-Cookie", "b")),
+            b"\r\n\r\nWARC/1.1\r\n\r\n",
+        ),
+        Fetched(
+            "http://a.example/\u00fc",
+            200,
+            "Grüße",
+            (("X", "ü\udc80"), ("Content-Length", "7")),
+            bytes(range(256)) * 999,
+        ),
     ],
 )
 def test_odd_responses_make_whole_records(fetched):

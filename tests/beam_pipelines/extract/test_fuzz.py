@@ -39,7 +39,20 @@ TAGS = [
     "a:b",
     "1",
 ]
-NAMES = ["class", "id", "href", "itemprop", "rel", "style", "datetime", "property", "content", "type", "charset", "hidden"]
+NAMES = [
+    "class",
+    "id",
+    "href",
+    "itemprop",
+    "rel",
+    "style",
+    "datetime",
+    "property",
+    "content",
+    "type",
+    "charset",
+    "hidden",
+]
 VALUES = [
     "byline",
     "story-body",
@@ -54,8 +67,12 @@ VALUES = [
     "utf-4",
     "",
 ]
-attribute = st.tuples(st.sampled_from(NAMES), st.sampled_from(VALUES) | st.text(max_size=8)).map(lambda pair: f' {pair[0]}="{pair[1]}"')
-opening = st.tuples(st.sampled_from(TAGS), st.lists(attribute, max_size=3)).map(lambda pair: f"<{pair[0]}{''.join(pair[1])}>")
+attribute = st.tuples(st.sampled_from(NAMES), st.sampled_from(VALUES) | st.text(max_size=8)).map(
+    lambda pair: f' {pair[0]}="{pair[1]}"'
+)
+opening = st.tuples(st.sampled_from(TAGS), st.lists(attribute, max_size=3)).map(
+    lambda pair: f"<{pair[0]}{''.join(pair[1])}>"
+)
 closing = st.sampled_from(TAGS).map(lambda tag: f"</{tag}>")
 words = st.text(max_size=30) | st.sampled_from(
     [
@@ -88,9 +105,22 @@ def test_a_short_run_of_atheris(tmp_path):
     (tmp_path / "corpus").mkdir()
     (tmp_path / "corpus/seed").write_bytes(fuzz_page.SEED)
     # No limit of memory: Linux counts the peak of the process that started this one (pytest, with whatever it holds) as its own.
-    options = ["-runs=3000", "-rss_limit_mb=0", "-max_total_time=20", "-len_control=0", "-max_len=4000", "-seed=1", "corpus"]
+    options = [
+        "-runs=3000",
+        "-rss_limit_mb=0",
+        "-max_total_time=20",
+        "-len_control=0",
+        "-max_len=4000",
+        "-seed=1",
+        "corpus",
+    ]
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))
     done = subprocess.run(
-        [sys.executable, str(TARGET), *options], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        [sys.executable, str(TARGET), *options],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]

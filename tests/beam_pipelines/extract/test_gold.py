@@ -24,7 +24,9 @@ FLOORS = {"fundus-evaluation": 0.975, "newspaper4k": 0.965}
 
 def test_bodies_authors_and_days(gold):
     name, found = gold
-    score, precision, recall = gold_pages.body_scores(gold_pages.match(page, article.body if article else "") for page, article in found)
+    score, precision, recall = gold_pages.body_scores(
+        gold_pages.match(page, article.body if article else "") for page, article in found
+    )
     assert score >= FLOORS[name], f"precision {precision:.4f}, recall {recall:.4f}"
     dated = [(article.byline_date if article else None, page.day) for page, article in found if page.day]
     assert sum(ours == true for ours, true in dated) >= 0.95 * len(dated), dated

@@ -5,16 +5,24 @@ import threading
 import time
 
 import pytest
-from newsembed.beam_pipelines import jobs, parquet
+from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.crawl.fetch import Fetched
 from newsembed.beam_pipelines.crawl.warc import WarcWriter
 from newsembed.beam_pipelines.extract import JOB
 from newsembed.beam_pipelines.extract.decoding import decode
-from newsembed.beam_pipelines.extract.isolation import Limits, PageMemoryError, PageReadError, PageTimeoutError, Reader, reader
+from newsembed.beam_pipelines.extract.isolation import (
+    Limits,
+    PageMemoryError,
+    PageReadError,
+    PageTimeoutError,
+    Reader,
+    reader,
+)
 from newsembed.beam_pipelines.extract.job import ExtractOptions
 from newsembed.beam_pipelines.extract.page import ArticlePage, ExtractedPage, PageTooLargeError, extract_page
-from newsembed.beam_pipelines.records import Article, DeadLetter
-from newsembed.tasks.errors import InputError
+from newsembed.errors import InputError
+from newsembed.formats import parquet
+from newsembed.formats.records import Article, DeadLetter
 
 SENTENCE = "The council of the river town voted late on Tuesday to raise the embankment before the autumn rains arrive, it said. "
 BODY = "".join(f"<p>{SENTENCE * 2} Paragraph {number}.</p>" for number in range(6))
@@ -23,7 +31,9 @@ URL = "http://s.example/a/1"
 
 READ = {
     "a nesting bomb after the text": GOOD.replace("</article>", "</article>" + "<div>" * 100_000),
-    "huge spans": GOOD.replace("<article>", f"<table><tr><td colspan=1000000000 rowspan=999999999>{SENTENCE}</td></tr></table><article>"),
+    "huge spans": GOOD.replace(
+        "<article>", f"<table><tr><td colspan=1000000000 rowspan=999999999>{SENTENCE}</td></tr></table><article>"
+    ),
     "an entity bomb": '<!DOCTYPE html [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;"><!ENTITY c "&b;&b;&b;&b;">]>'
     + GOOD.replace("<article>", "<p>&c;&c;&c;</p><article>"),
     "NUL bytes": GOOD.replace("council", "coun\x00cil").replace("<article", "\x00<article"),
@@ -55,7 +65,15 @@ def test_what_no_article_needs_is_refused_before_it_is_parsed(name):
 
 @pytest.mark.parametrize(
     "html",
-    ["<div>" * 200_000 + BODY, "<a href=/x>x" * 40_000, "<table><tr><td>" * 60_000, "<p>" + "a" * 12_000_000, "<!--" * 1_000, "<", ""],
+    [
+        "<div>" * 200_000 + BODY,
+        "<a href=/x>x" * 40_000,
+        "<table><tr><td>" * 60_000,
+        "<p>" + "a" * 12_000_000,
+        "<!--" * 1_000,
+        "<",
+        "",
+    ],
 )
 def test_a_page_of_nothing_else_is_a_page_without_an_article(html):
     page = extract_page(html, URL)
@@ -66,7 +84,11 @@ def test_a_page_of_nothing_else_is_a_page_without_an_article(html):
 @pytest.mark.parametrize(
     ("raw", "charset", "text"),
     [
-        ("naïve – “déjà vu”".encode(), "iso-8859-1", "naïve – “déjà vu”"),  # a header that every server of a company sends
+        (
+            "naïve – “déjà vu”".encode(),
+            "iso-8859-1",
+            "naïve – “déjà vu”",
+        ),  # a header that every server of a company sends
         ("naïve “déjà”".encode("windows-1252"), "utf-8", "naïve “déjà”"),
         ("<meta charset=shift_jis>日本の記事".encode("shift_jis"), "", "<meta charset=shift_jis>日本の記事"),
         ("<meta charset=utf-4>naïve".encode("latin-1"), "zip", "<meta charset=utf-4>naïve"),
@@ -131,7 +153,15 @@ def test_the_bounds_hold_inside_a_beam_worker(tmp_path):
     with writer_path.open("wb") as sink:
         writer = WarcWriter(sink, "test")
         for number, html in enumerate((GOOD, slow, GOOD, "<i>" * 1_000_000, GOOD)):
-            writer.write(Fetched(f"http://s.example/a/{number}", 200, "OK", (("Content-Type", "text/html; charset=utf-8"),), html.encode()))
+            writer.write(
+                Fetched(
+                    f"http://s.example/a/{number}",
+                    200,
+                    "OK",
+                    (("Content-Type", "text/html; charset=utf-8"),),
+                    html.encode(),
+                )
+            )
     done = jobs.execute(
         JOB,
         {"warc": [str(writer_path)]},
@@ -142,11 +172,18 @@ def test_the_bounds_hold_inside_a_beam_worker(tmp_path):
     counts = done.manifest["counts"]
     assert (counts["in"], counts["out"], counts["rejected"]) == (5, 3, {})
     assert counts["failed"]["too_large"] == counts["failed"].get("timeout") == 1, counts
-    assert {article.title for article in parquet.read_stream(str(tmp_path / "out/articles"), Article)} == {"Council raises embankment"}
+    assert {article.title for article in parquet.read_stream(str(tmp_path / "out/articles"), Article)} == {
+        "Council raises embankment"
+    }
     letters = [
-        letter for path in (tmp_path / "out/dead_letters").rglob("*.parquet") for letter in parquet.read_records(str(path), DeadLetter)
+        letter
+        for path in (tmp_path / "out/dead_letters").rglob("*.parquet")
+        for letter in parquet.read_records(str(path), DeadLetter)
     ]
-    assert {letter.key: letter.reason for letter in letters} == {"http://s.example/a/1": "timeout", "http://s.example/a/3": "too_large"}
+    assert {letter.key: letter.reason for letter in letters} == {
+        "http://s.example/a/1": "timeout",
+        "http://s.example/a/3": "too_large",
+    }
 
 
 def test_limits_that_would_refuse_every_page_are_refused():

@@ -12,7 +12,7 @@ from newsembed.beam_pipelines.extract.people import people
 from newsembed.beam_pipelines.extract.structured import read_structured
 from newsembed.beam_pipelines.extract.title import clean_title
 from newsembed.beam_pipelines.extract.trimming import ends_article, is_boilerplate, is_portrait
-from newsembed.beam_pipelines.records import Rejection
+from newsembed.formats.records import Rejection
 
 URL = "http://rivernews.example/town/1"
 SENTENCE = "The council of the river town voted late on Tuesday to raise the embankment before the autumn rains arrive, it said. "
@@ -74,8 +74,15 @@ def test_posts_of_a_live_blog_are_all_its_text():
 
 
 def test_names_of_elements():
-    assert judge_name("lb-widget-text") is judge_name("article-body has-comments") is judge_name("is-sponsored") is Name.NEUTRAL
-    assert judge_name("widget_text") is judge_name("relatedStories") is judge_name("c-article__share") is Name.BOILERPLATE
+    assert (
+        judge_name("lb-widget-text")
+        is judge_name("article-body has-comments")
+        is judge_name("is-sponsored")
+        is Name.NEUTRAL
+    )
+    assert (
+        judge_name("widget_text") is judge_name("relatedStories") is judge_name("c-article__share") is Name.BOILERPLATE
+    )
     assert judge_name("comments-area") is Name.NEVER
     assert is_body_name("story-body__inner")
     assert is_body_name("js-x articleText")
@@ -170,7 +177,10 @@ def test_the_title_has_no_name_of_the_site(title, clean):
 
 
 def test_a_title_that_goes_on_after_its_heading_is_the_heading():
-    assert clean_title("Council raises embankment | Town", [], URL, ["Council raises embankment"]) == "Council raises embankment"
+    assert (
+        clean_title("Council raises embankment | Town", [], URL, ["Council raises embankment"])
+        == "Council raises embankment"
+    )
 
 
 def ld(**fields):
@@ -178,11 +188,17 @@ def ld(**fields):
 
 
 def test_each_field_says_where_it_was_read():
-    head = ld(headline="Council raises embankment", datePublished="2021-03-01", author={"@type": "Organization", "name": "River News"}) + (
+    head = ld(
+        headline="Council raises embankment",
+        datePublished="2021-03-01",
+        author={"@type": "Organization", "name": "River News"},
+    ) + (
         '<meta property="og:site_name" content="River News"><meta property="article:modified_time" content="2021-03-04T10:00:00Z">'
         '<meta name="news_keywords" content="flood, council">'
     )
-    article = extract_page(page(f'<p class="byline">By Ann Lee and <b>Bo Chen</b></p><article>{BODY}</article>', head), URL).article
+    article = extract_page(
+        page(f'<p class="byline">By Ann Lee and <b>Bo Chen</b></p><article>{BODY}</article>', head), URL
+    ).article
     assert article.authors == ("Ann Lee", "Bo Chen"), "the page names people where its metadata name the paper"
     assert (article.byline_date, article.modified_date) == (datetime.date(2021, 3, 1), datetime.date(2021, 3, 4))
     assert article.sources == {
@@ -191,11 +207,10 @@ def test_each_field_says_where_it_was_read():
 
 
 def test_days_that_only_the_reader_sees():
-    shown = (
-        '<time class="updated" datetime="2021-03-09">9 March</time><time class="entry-date" datetime="2021-03-01T09:00:00Z">1 March</time>'
-    )
+    shown = '<time class="updated" datetime="2021-03-09">9 March</time><time class="entry-date" datetime="2021-03-01T09:00:00Z">1 March</time>'
     article = extract_page(
-        page(f"<article><header>{shown}</header>{BODY}</article><aside><time datetime='2020-01-01'>old</time></aside>"), URL
+        page(f"<article><header>{shown}</header>{BODY}</article><aside><time datetime='2020-01-01'>old</time></aside>"),
+        URL,
     ).article
     assert (article.byline_date, article.modified_date, article.date_source) == (
         datetime.date(2021, 3, 1),
@@ -232,8 +247,17 @@ def test_json_ld_as_templates_write_it(broken):
 
 
 def test_authors_by_reference():
-    graph = json.dumps({"@graph": [{"@type": "NewsArticle", "author": {"@id": "#a"}}, {"@type": "Person", "@id": "#a", "name": "Ann Lee"}]})
-    assert read_structured(parse(page(BODY, f'<script type="application/ld+json">{graph}</script>')), URL).authors == ("Ann Lee",)
+    graph = json.dumps(
+        {
+            "@graph": [
+                {"@type": "NewsArticle", "author": {"@id": "#a"}},
+                {"@type": "Person", "@id": "#a", "name": "Ann Lee"},
+            ]
+        }
+    )
+    assert read_structured(parse(page(BODY, f'<script type="application/ld+json">{graph}</script>')), URL).authors == (
+        "Ann Lee",
+    )
 
 
 def test_marks_of_paywalls_and_live_blogs():
@@ -247,16 +271,22 @@ def test_marks_of_paywalls_and_live_blogs():
 
 def test_the_text_that_is_stated_is_taken_where_the_page_shows_only_its_start():
     article = extract_page(
-        page(f"<article><p>{PARAGRAPHS[0]}</p></article>", ld(headline="A title", articleBody="\n".join(PARAGRAPHS))), URL
+        page(f"<article><p>{PARAGRAPHS[0]}</p></article>", ld(headline="A title", articleBody="\n".join(PARAGRAPHS))),
+        URL,
     ).article
     assert (article.body.split("\n"), article.sources["body"]) == (PARAGRAPHS, "json-ld")
 
 
 def test_section_pages_large_and_small():
-    entries = "".join(f'<li><a href="/town/{number}">A headline about something, number {number}</a></li>' for number in range(4))
+    entries = "".join(
+        f'<li><a href="/town/{number}">A headline about something, number {number}</a></li>' for number in range(4)
+    )
     assert extract_page(page(f"<h1>Town</h1><ul>{entries}</ul>"), "http://rivernews.example/town").hub_title == "Town"
     item = "http://rivernews.example/a-film-of-the-great-flood-12345"
-    assert extract_page(page(f"<h1>A film</h1><p>Nothing much.</p><ul>{entries}</ul>"), item).rejection is Rejection.NOT_AN_ARTICLE
+    assert (
+        extract_page(page(f"<h1>A film</h1><p>Nothing much.</p><ul>{entries}</ul>"), item).rejection
+        is Rejection.NOT_AN_ARTICLE
+    )
     film = '<meta property="og:type" content="video.other">'
     assert (
         extract_page(page(f"<p>Nothing much.</p><ul>{entries}</ul>", film), "http://rivernews.example/films").rejection
@@ -265,13 +295,19 @@ def test_section_pages_large_and_small():
 
 
 def test_a_page_of_running_text_with_many_links_is_an_article():
-    links = "".join(f'<li><a href="/b/{number}">A headline about something, number {number}</a></li>' for number in range(300))
+    links = "".join(
+        f'<li><a href="/b/{number}">A headline about something, number {number}</a></li>' for number in range(300)
+    )
     found = extract_page(page(f"<ul>{links}</ul><div>{BODY * 2}</div>"), URL)
     assert found.article is not None
     assert len(found.links) == 300
 
 
 def test_the_canonical_address_of_the_page_is_its_own():
-    for link, own in (("/town/1?b=2&a=1", f"{URL}?a=1&b=2"), ("http://rivernews.example/", URL), ("http://elsewhere.example/1", URL)):
+    for link, own in (
+        ("/town/1?b=2&a=1", f"{URL}?a=1&b=2"),
+        ("http://rivernews.example/", URL),
+        ("http://elsewhere.example/1", URL),
+    ):
         article = extract_page(page(BODY, f'<link rel="canonical" href="{link}">'), f"{URL}?utm_source=x").article
         assert article.url == own

@@ -5,13 +5,14 @@ import importlib
 import io
 
 import pytest
-from newsembed.beam_pipelines import files, jobs
+from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.crawl.fetch import Fetched
 from newsembed.beam_pipelines.crawl.warc import WarcWriter
 from newsembed.beam_pipelines.extract.job import JOB, ExtractOptions, warc_digest
 from newsembed.beam_pipelines.extract.path_lists import is_path_list, read_path_list
 from newsembed.beam_pipelines.extract.sources import Slice, slices_of
-from newsembed.tasks.errors import InputError
+from newsembed.errors import InputError
+from newsembed.formats import files
 
 ONE = ["--direct_num_workers=1"]
 NAMES = ("crawl-data/CC-NEWS/2024/03/a.warc.gz", "crawl-data/CC-NEWS/2024/03/b.warc.gz")
@@ -21,7 +22,11 @@ def warc(*urls):
     sink = io.BytesIO()
     writer = WarcWriter(sink, "test")
     for url in urls:
-        writer.write(Fetched(url, 200, "OK", (("Content-Type", "text/html"),), b"<html><title>Nothing</title><p>Nothing.</p></html>"))
+        writer.write(
+            Fetched(
+                url, 200, "OK", (("Content-Type", "text/html"),), b"<html><title>Nothing</title><p>Nothing.</p></html>"
+            )
+        )
     return sink.getvalue()
 
 
@@ -61,7 +66,10 @@ def test_paths_may_be_absolute_or_beside_the_list(tmp_path, bucket):
 @pytest.mark.parametrize(
     ("lines", "problem"),
     [
-        ((NAMES[0], "# comment", "crawl-data/c.warc.gz"), r"warc\.paths:3: --warc: no such file: .*crawl-data/c\.warc\.gz"),
+        (
+            (NAMES[0], "# comment", "crawl-data/c.warc.gz"),
+            r"warc\.paths:3: --warc: no such file: .*crawl-data/c\.warc\.gz",
+        ),
         (("# none",), "names no file"),
     ],
 )
@@ -108,7 +116,9 @@ def test_extract_reads_a_list_with_a_shard_for_each_file_and_resumes(tmp_path, b
     assert manifest["counts"]["in"] == 6
     assert manifest["counts"]["in"] == manifest["counts"]["out"] + sum(manifest["counts"]["rejected"].values())
     assert len(list((tmp_path / "listed/articles").glob("part-*-of-00002.parquet"))) == 2
-    direct = jobs.execute(JOB, {"warc": [f"{bucket}/{name}" for name in NAMES]}, str(tmp_path / "direct"), beam_args=ONE).manifest
+    direct = jobs.execute(
+        JOB, {"warc": [f"{bucket}/{name}" for name in NAMES]}, str(tmp_path / "direct"), beam_args=ONE
+    ).manifest
     assert direct["counts"] == manifest["counts"]
     assert jobs.execute(JOB, {"warc": [path]}, str(tmp_path / "listed"), options, ONE).skipped
 
@@ -116,6 +126,8 @@ def test_extract_reads_a_list_with_a_shard_for_each_file_and_resumes(tmp_path, b
 def test_a_file_of_a_list_that_is_broken_is_counted(tmp_path, bucket):
     (bucket / NAMES[1]).write_bytes(b"no WARC at all")
     path = write_list(tmp_path, *NAMES)
-    counts = jobs.execute(JOB, {"warc": [path]}, str(tmp_path / "out"), ExtractOptions(warc_base=str(bucket)), ONE).manifest["counts"]
+    counts = jobs.execute(
+        JOB, {"warc": [path]}, str(tmp_path / "out"), ExtractOptions(warc_base=str(bucket)), ONE
+    ).manifest["counts"]
     assert counts["failed"] == {"broken_record": 1}
     assert counts["in"] == 4

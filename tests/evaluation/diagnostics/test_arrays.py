@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 import pytest
+from newsembed.errors import InputError
 from newsembed.evaluation.diagnostics import geometry, neighbors, pairs, projection, redundancy
 from newsembed.evaluation.diagnostics.pairs import PairKind
 from newsembed.evaluation.encoders import normalised
 from newsembed.evaluation.events import EventDocument
 from newsembed.models import losses
-from newsembed.tasks.errors import InputError
 from scipy import sparse
 
 
@@ -108,7 +108,9 @@ def test_similarities_by_hand(form, monkeypatch):
     assert found[PairKind.RANDOM].mean == pytest.approx(-1 / 3, abs=1e-6)
     assert found[PairKind.RANDOM].quantiles[1] == pytest.approx(-0.5)
     assert found[PairKind.RANDOM].auc is None
-    assert found[PairKind.SAME_EVENT].auc == pytest.approx((1 + 1 + 0.5) / 3)  # above two of three random ones and tied with itself
+    assert found[PairKind.SAME_EVENT].auc == pytest.approx(
+        (1 + 1 + 0.5) / 3
+    )  # above two of three random ones and tied with itself
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])

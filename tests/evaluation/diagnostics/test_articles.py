@@ -3,9 +3,9 @@
 import json
 
 import pytest
+from newsembed.errors import InputError
 from newsembed.evaluation.diagnostics.articles import collect, sample
 from newsembed.evaluation.events import EventDocument
-from newsembed.tasks.errors import InputError
 
 
 def write(tmp_path, rows):
@@ -15,7 +15,10 @@ def write(tmp_path, rows):
 
 
 def rows(count=6):
-    return [{"id": f"a{number}", "title": f"title {number}", "body": "", "event": f"e{number // 2}"} for number in range(count)]
+    return [
+        {"id": f"a{number}", "title": f"title {number}", "body": "", "event": f"e{number // 2}"}
+        for number in range(count)
+    ]
 
 
 def test_articles_without_labels_go_by_doc_id_or_url_and_their_dates_are_not_read(tmp_path):
@@ -41,7 +44,11 @@ def test_articles_without_labels_go_by_doc_id_or_url_and_their_dates_are_not_rea
         (rows(1), {}, "1 of 1 articles have text, expected at least two"),
         (rows(), {"queries": ["a9"]}, "no article has the id 'a9'"),
         (rows(), {"queries": ["a33"]}, "did you mean 'a3'"),
-        ([*rows(), {"id": "blank", "title": "", "body": " "}], {"queries": ["blank"]}, "the article 'blank' has no text"),
+        (
+            [*rows(), {"id": "blank", "title": "", "body": " "}],
+            {"queries": ["blank"]},
+            "the article 'blank' has no text",
+        ),
         (rows(), {"limit": 1}, "keeps 0 articles, expected at least two"),
     ],
 )
@@ -63,7 +70,9 @@ def test_drawn_queries_have_company_in_their_event_where_there_is_any(tmp_path):
 
 
 def test_a_sample_holds_whole_events_and_the_queries():
-    articles = [EventDocument(str(number), "t", "b", event=f"e{number // 4}" if number < 40 else "") for number in range(60)]
+    articles = [
+        EventDocument(str(number), "t", "b", event=f"e{number // 4}" if number < 40 else "") for number in range(60)
+    ]
     kept = sample(articles, 20, keep=["13"], seed=5)
     ids = {article.id for article in kept}
     assert len(kept) <= 20

@@ -4,11 +4,13 @@ import importlib.util
 
 import numpy as np
 import pytest
+from newsembed.errors import InputError
 from newsembed.evaluation.diagnostics import words
 from newsembed.evaluation.diagnostics.attention import SPECIAL, attention_by_tag, tag_tokens
-from newsembed.tasks.errors import InputError
 
-needs_hanta = pytest.mark.skipif(importlib.util.find_spec("HanTa") is None, reason="HanTa is not installed: pip install newsembed[tags]")
+needs_hanta = pytest.mark.skipif(
+    importlib.util.find_spec("HanTa") is None, reason="HanTa is not installed: pip install newsembed[tags]"
+)
 
 
 def row(*ids):
@@ -57,7 +59,11 @@ def test_universal_tags_by_the_longest_beginning():
             "Der Bürgermeister von Köln hat schnell gesagt, dass er baut.",
             "DET NOUN ADP PROPN AUX ADJ VERB PUNCT SCONJ PRON VERB PUNCT",
         ),
-        ("nl", "De burgemeester van Utrecht zei dat 30 huizen staan.", "DET NOUN ADP PROPN VERB SCONJ NUM NOUN VERB PUNCT"),
+        (
+            "nl",
+            "De burgemeester van Utrecht zei dat 30 huizen staan.",
+            "DET NOUN ADP PROPN VERB SCONJ NUM NOUN VERB PUNCT",
+        ),
     ],
 )
 def test_hanta_tags_its_three_languages(language, text, expected):
@@ -72,7 +78,9 @@ def test_every_tag_of_hanta_s_models_has_a_universal_one(capsys):
     for language, table in words._UNIVERSAL.items():
         words._hanta(language).list_postags()
         tags = {line.split()[0] for line in capsys.readouterr().out.splitlines() if line.strip()}
-        unmapped = {tag for tag in tags if words.universal_tag("word", tag, table) == "X" and not tag.startswith("SPEC")}
+        unmapped = {
+            tag for tag in tags if words.universal_tag("word", tag, table) == "X" and not tag.startswith("SPEC")
+        }
         assert len(tags) > 50
         assert unmapped <= {"UNKNOWN", "!!!", "UNC", "ZZ0", "XY", "TRUNC", "FM"}
 
@@ -114,8 +122,14 @@ def test_a_tagger_of_one_s_own(tmp_path):
 def test_tokens_get_the_tag_of_their_word():
     own = [("Storm", "NOUN"), ("hits", "VERB"), ("Köln", "PROPN")]
     pieces = [row(10), row(11, 12), row(1)]
-    assert tag_tokens(row(2, 10, 3, 11, 12, 1, 3), own, pieces) == ([SPECIAL, "NOUN", SPECIAL, "VERB", "VERB", "PROPN", SPECIAL], 3)
-    assert tag_tokens(row(2, 10, 3, 11, 3), own, pieces) == ([SPECIAL, "NOUN", SPECIAL, "VERB", SPECIAL], 2)  # cut inside a word
+    assert tag_tokens(row(2, 10, 3, 11, 12, 1, 3), own, pieces) == (
+        [SPECIAL, "NOUN", SPECIAL, "VERB", "VERB", "PROPN", SPECIAL],
+        3,
+    )
+    assert tag_tokens(row(2, 10, 3, 11, 3), own, pieces) == (
+        [SPECIAL, "NOUN", SPECIAL, "VERB", SPECIAL],
+        2,
+    )  # cut inside a word
     assert tag_tokens(row(2, 10, 3, 11, 12, 3), own, pieces) == ([SPECIAL, "NOUN", SPECIAL, "VERB", "VERB", SPECIAL], 2)
     assert tag_tokens(row(2, 10, 3, 12, 11, 1, 3), own, pieces) is None
     assert tag_tokens(row(2, 10, 11, 12, 1, 1, 3), own, pieces) is None

@@ -1,0 +1,93 @@
+"""Progress bars and the table of jobs, on the terminal."""
+
+import types
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from .jobs import Outcome
+
+
+class JobProgress:
+    """A progress bar for each phase of a job, counting shards or sites. Call it with (phase, parts complete, parts in all, what else grows)."""
+
+    def __init__(self, job: str) -> None:
+        self._job = job
+        self._bars: dict[str, TaskID] = {}
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("parts"),
+            TextColumn("{task.fields[grown]}"),
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+        )
+
+    def __call__(self, phase: str, done: int, total: int, grown: str) -> None:
+        if phase not in self._bars:
+            self._bars[phase] = self._progress.add_task(f"{self._job}: {phase}", total=total, grown=grown)
+        self._progress.update(self._bars[phase], completed=done, grown=grown)
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, _type: type[BaseException] | None, _error: BaseException | None, _trace: types.TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+
+def job_row(name: str, outcome: Outcome) -> dict[str, Any]:
+    """One job's numbers, as in the table and in ``report.json``."""
+    counts = outcome.manifest["counts"]
+    alarms = outcome.manifest.get("yield_alarms")
+    return {
+        "job": name,
+        **counts,
+        "seconds": round(outcome.seconds, 1),
+        "documents_per_second": round(counts["in"] / outcome.seconds, 1) if outcome.seconds else None,
+        "skipped": outcome.skipped,
+        **({"yield_alarms": alarms} if alarms else {}),
+    }
+
+
+def print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Prints the table: job, in, out, rejected by reason, failed by reason, seconds, documents/s."""
+    table = Table(box=SIMPLE)  # without lines between columns, so that the reasons fit into 80 characters
+    for column in ("job", "in", "out", "rejected, failed", "seconds", "docs/s"):
+        is_text = column in ("job", "rejected, failed")
+        table.add_column(column, justify="left" if is_text else "right", overflow="fold")
+    for row in rows:
+        seconds = f"({row['seconds']:.1f})" if row["skipped"] else f"{row['seconds']:.1f}"
+        rate = f"{row['documents_per_second']:,.0f}" if row["documents_per_second"] else "-"
+        reasons = "\n".join([*_named(row["rejected"]), *(f"failed: {reason}" for reason in _named(row["failed"]))])
+        table.add_row(row["job"], f"{row['in']:,}", f"{row['out']:,}", reasons or "-", seconds, rate)
+    console = Console()
+    console.print(table)
+    for alarm in [alarm for row in rows for alarm in row.get("yield_alarms", ())]:
+        console.print(_alarm(alarm), style="bold red", markup=False, soft_wrap=True)
+    if any(row["skipped"] for row in rows):
+        console.print("(seconds) in brackets: finished earlier with the same options and inputs, skipped now")
+
+
+def _alarm(alarm: Mapping[str, Any]) -> str:
+    before = f"{alarm['before']:.0%} of {alarm['judged_before']:,} articles before"
+    if alarm["kind"] == "lost":
+        return f"{alarm['publisher']}: no articles now; kept {before}"
+    now = f"{alarm['now']:.0%} of {alarm['judged_now']:,} now"
+    return f"{alarm['publisher']}: yield dropped: kept {before}, {now}; what grew most: {alarm['reason']}"
+
+
+def print_outcomes(outcomes: Sequence[tuple[str, Outcome]]) -> None:
+    """Prints the table of jobs just run."""
+    print_rows([job_row(name, outcome) for name, outcome in outcomes])
+
+
+def _named(counts: Mapping[str, int]) -> list[str]:
+    return [f"{name} {count:,}" for name, count in sorted(counts.items(), key=lambda item: -item[1])]

@@ -1,0 +1,115 @@
+"""The order of the mining jobs, and which job reads what: from WARC and article files to TFRecords that a trainer reads."""
+
+import dataclasses
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from .jobs import Job, Outcome, execute
+from .progress import JobProgress, job_row
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """A job of the build and where each of its inputs comes from: an earlier job's folder, or "@name" from the user."""
+
+    job: str
+    inputs: Mapping[str, str]
+
+
+STEPS = (
+    Step("extract", {"warc": "@warc", "articles": "@articles"}),
+    Step("clean", {"articles": "extract", "bad_words": "@bad_words", "history": "@history"}),
+    Step("vocabulary", {"articles": "clean"}),
+    Step("pack", {"articles": "clean", "vocabulary": "vocabulary", "bitext": "@bitext"}),
+    Step("entities", {"articles": "clean"}),
+    Step(
+        "vectors",
+        {
+            "articles": "clean",
+            "entities": "entities",
+            **{name: f"@{name}" for name in ("alias_file", "entity_embeddings", "word_embeddings")},
+        },
+    ),
+    Step("neighbors", {"vectors": "vectors"}),
+    Step("triplets", {"articles": "clean", "neighbors": "neighbors"}),
+    Step(
+        "topics",
+        {
+            "articles": "clean",
+            "hubs": "extract",
+            "entities": "entities",
+            **{name: f"@{name}" for name in ("alias_file", "topics_file")},
+        },
+    ),
+    Step(
+        "examples",
+        {
+            "articles": "clean",
+            "triplets": "triplets",
+            "topics": "topics",
+            "vocabulary": "vocabulary",
+            "translation_models": "@translation_models",
+        },
+    ),
+)
+USER_INPUTS = {
+    "warc": "WARC files or patterns, as `newsembed crawl` or CC-NEWS writes them",
+    "articles": "pre-extracted articles: JSONL (plain, .gz, .zst) or Parquet",
+    "bad_words": "files of words, one a line; an article with one of them is rejected by the clean job",
+    "history": "clean folders of earlier builds, to warn of publishers whose yield dropped since",
+    "bitext": "translation pairs: TSV, TMX, or two aligned files joined by a comma (x.de,x.en), see `newsembed pack --help`",
+    "alias_file": "your own alias table for entity linking: TSV of alias, entity id, prior; with --entity_embeddings",
+    "entity_embeddings": "embeddings of its entities: X.npy with keys in X.tsv, or word2vec text",
+    "topics_file": "copy of a topics.tsv that you edited, for the topics job to obey",
+    "translation_models": "folder with a CTranslate2 model into English for each language, see `newsembed examples --help`",
+    "word_embeddings": "your own word vectors: X.npy with word and relative frequency in X.tsv",
+}
+
+
+def build(
+    given: Mapping[str, Sequence[str]],
+    output: str,
+    options: Mapping[str, Any],
+    beam_args: Sequence[str] = (),
+    note: Callable[[str, Outcome], None] = lambda _n, _o: None,
+    reused: Mapping[str, str] | None = None,
+) -> list[dict[str, Any]]:
+    """Runs every step of the build.
+
+    Args:
+      given: the user's inputs by name, see :data:`USER_INPUTS`.
+      output: folder that gets one folder a job.
+      options: options dataclass instances by job; the job's defaults where absent.
+      beam_args: Beam's own options.
+      note: called with each job's name and outcome as it finishes.
+      reused: folders of jobs that have run elsewhere: they are read in place of running these jobs.
+
+    Returns:
+      One row of numbers for each job that belongs to this build, see :func:`~.progress.job_row`.
+
+    Raises:
+      InputError: from the first job that cannot go on.
+    """
+    rows = []
+    folders = {step.job: f"{output}/{step.job}" for step in STEPS} | dict(reused or {})
+    for step in (step for step in STEPS if step.job not in (reused or {})):
+        inputs = {
+            name: given.get(source[1:], ()) if source.startswith("@") else (folders[source],)
+            for name, source in step.inputs.items()
+        }
+        with JobProgress(step.job) as progress:
+            outcome = execute(
+                load_job(step.job), inputs, f"{output}/{step.job}", options.get(step.job), beam_args, progress
+            )
+        note(step.job, outcome)
+        rows.append(job_row(step.job, outcome))
+    return rows
+
+
+def load_job(name: str) -> Job:
+    """The declaration of a mining job."""
+    job = importlib.import_module(f".{name}", __package__).JOB
+    if not isinstance(job, Job):
+        raise TypeError(f"beam_pipelines.{name}.JOB: got {type(job).__name__}, expected a Job")
+    return job

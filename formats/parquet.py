@@ -1,0 +1,168 @@
+"""Streams on disk: folders of zstd Parquet shards whose schema follows from the record's dataclass."""
+
+import dataclasses
+import datetime
+import types
+import typing
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from typing import Any, Generic, Self, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..errors import InputError
+from . import files
+
+R = TypeVar("R")
+
+_ROWS_PER_GROUP = 2_000  # of a few KB each: a row group is what a reader holds in memory
+_SCALARS: dict[type, pa.DataType] = {
+    str: pa.string(),
+    bytes: pa.binary(),
+    int: pa.int64(),
+    float: pa.float32(),
+    bool: pa.bool_(),
+    datetime.date: pa.date32(),
+    datetime.datetime: pa.timestamp("us", tz="UTC"),
+}
+
+
+def schema_of(record_type: Any) -> pa.Schema:
+    """Arrow schema of a record dataclass: scalars, ``X | None`` and ``tuple[X, ...]`` of scalars.
+
+    Raises:
+      TypeError: if a field has another type.
+    """
+    return _schema_of(record_type)
+
+
+@cache
+def _schema_of(record_type: Any) -> pa.Schema:
+    hints = typing.get_type_hints(record_type)
+    return pa.schema([_arrow_field(field.name, hints[field.name]) for field in dataclasses.fields(record_type)])
+
+
+def _arrow_field(name: str, hint: Any) -> pa.Field:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (types.UnionType, typing.Union) and len(arguments) == 2 and type(None) in arguments:
+        scalar = next(argument for argument in arguments if argument is not type(None))
+        return pa.field(name, _SCALARS[scalar], nullable=True)
+    if origin is tuple and len(arguments) == 2 and arguments[1] is Ellipsis:
+        return pa.field(name, pa.list_(_SCALARS[arguments[0]]), nullable=False)
+    if hint in _SCALARS:
+        return pa.field(name, _SCALARS[hint], nullable=False)
+    raise TypeError(f"field {name}: got the type {hint}, expected a scalar, an optional scalar or a tuple of scalars")
+
+
+class ParquetShardWriter(Generic[R]):
+    """Writes records of one type to one shard, buffering one row group. Use as a context manager.
+
+    Args:
+      path: the shard; written under a temporary name and moved in on a clean exit.
+      record_type: the dataclass of every record.
+    """
+
+    def __init__(self, path: str, record_type: type[R]) -> None:
+        self.path = path
+        self.rows = 0
+        self._schema = schema_of(record_type)
+        self._buffer: list[R] = []
+        self._sink = files.open_write(f"{path}.tmp")
+        self._writer = pq.ParquetWriter(self._sink, self._schema, compression="zstd")
+
+    def write(self, record: R) -> None:
+        self._buffer.append(record)
+        self.rows += 1
+        if len(self._buffer) >= _ROWS_PER_GROUP:
+            self._flush()
+
+    def write_columns(self, columns: Mapping[str, Any]) -> None:
+        """Writes many records at once as one row group: an array for each field."""
+        self._flush()
+        table = pa.table(dict(columns), schema=self._schema)
+        self.rows += table.num_rows
+        self._writer.write_table(table)
+
+    def _flush(self) -> None:
+        if self._buffer:
+            columns = {name: [getattr(record, name) for record in self._buffer] for name in self._schema.names}
+            self._writer.write_table(pa.table(columns, schema=self._schema))
+            self._buffer.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, error_type: type[BaseException] | None, *_: object) -> None:
+        if error_type is None:
+            self._flush()
+        self._writer.close()
+        self._sink.close()
+        if error_type is None:
+            files.move(f"{self.path}.tmp", self.path)
+
+
+def read_batches(path: str, columns: list[str] | None = None, rows: int = _ROWS_PER_GROUP) -> Iterator[pa.RecordBatch]:
+    """Record batches of one Parquet file, of ``rows`` rows at most.
+
+    Raises:
+      InputError: if the file is no Parquet file or lacks one of ``columns``.
+    """
+    with files.open_read(path) as source:
+        try:
+            parquet = pq.ParquetFile(source)
+        except pa.ArrowInvalid as error:
+            raise InputError(
+                f"no Parquet file: {error}", path=path, remedy="write the file again; a partial upload looks like this"
+            ) from error
+        missing = sorted(set(columns or ()) - set(parquet.schema_arrow.names))
+        if missing:
+            raise InputError(
+                f"got the columns {parquet.schema_arrow.names}, expected {missing} too",
+                path=path,
+                field=missing[0],
+                remedy="rename or add the column",
+            )
+        yield from parquet.iter_batches(batch_size=rows, columns=columns)
+
+
+def read_records(path: str, record_type: type[R]) -> Iterator[R]:
+    """Records of one shard, in order, holding one row group in memory."""
+    schema = schema_of(record_type)
+    tuples = [pa.types.is_list(field.type) for field in schema]
+    for batch in read_batches(path, schema.names):
+        columns = [batch.column(name).to_pylist() for name in schema.names]
+        for row in zip(*columns, strict=True):
+            yield record_type(
+                *(tuple(value) if is_tuple else value for value, is_tuple in zip(row, tuples, strict=True))
+            )
+
+
+def shard_paths(folder: str) -> list[str]:
+    """The shards of a stream, sorted.
+
+    Raises:
+      InputError: if the folder holds none.
+    """
+    paths = files.list_files(f"{folder.rstrip('/')}/part-*.parquet")
+    if not paths:
+        raise InputError(
+            "no part-*.parquet shards here",
+            path=folder,
+            remedy="run the job that writes this folder, or check the path",
+        )
+    return paths
+
+
+def read_stream(folder: str, record_type: type[R]) -> Iterator[R]:
+    """All records of a stream, shard after shard."""
+    for path in shard_paths(folder):
+        yield from read_records(path, record_type)
+
+
+def write_shard(path: str, records: Iterable[R], record_type: type[R]) -> int:
+    """Writes one shard whole and returns the number of records."""
+    with ParquetShardWriter(path, record_type) as writer:
+        for record in records:
+            writer.write(record)
+    return writer.rows

@@ -1,8 +1,0 @@
-"""``python -m newsembed.launch.newsroom --output DIR``: the same as ``newsembed newsroom``."""
-
-import sys
-
-from ..cli import main
-
-if __name__ == "__main__":
-    sys.exit(main(["newsroom", *sys.argv[1:]]))

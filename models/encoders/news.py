@@ -1,0 +1,251 @@
+"""The document encoder: BERT with a dense embedding head, a topic head and a tied masked-LM head (paper, section 3).
+
+Pure JAX and Flax linen, no I/O. Shapes use B rows, L tokens, H hidden units, D embedding units, T topics, V word pieces, K masked positions.
+Parameters are float32 and carry logical axis names; `training.partitioning` maps those names to mesh axes.
+"""
+
+from typing import Final
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from ..attention import PAD_ID, choose_attention, visible
+from ..blocks import (
+    Context,
+    Params,
+    activate,
+    compute_dtype,
+    dense,
+    layer_norm,
+    logical,
+    make_block,
+    make_context,
+    normal,
+    run_blocks,
+    run_blocks_observed,
+)
+from ..pooling import piece_starts, term_weights
+from .news_config import EncoderConfig
+
+__all__ = ["PAD_ID", "EncoderConfig", "NewsEncoder"]
+
+_EMBEDDING_NORM_FLOOR: Final = 1e-12
+
+
+class NewsEncoder(nn.Module):
+    """The encoder and its three heads.
+
+    Use it through `apply` with a method name: ``NewsEncoder(config).apply({"params": params}, tokens, method="embed")``.
+    Initialise with ``init(key, tokens)``, which touches every head. Where `deterministic` is False a "dropout" key is needed.
+    """
+
+    config: EncoderConfig
+
+    def setup(self) -> None:
+        """Declares the parameters of the body and of all heads."""
+        config = self.config
+        self.token_embedding = self.param(
+            "token_embedding",
+            logical(normal(1.0) if config.embedding_init == "t5" else normal(), "vocab", "embed"),
+            (config.vocab_size, config.hidden_size),
+            jnp.float32,
+        )
+        if config.positions == "learned":
+            self.position_embedding = self.param(
+                "position_embedding",
+                logical(normal(), "position", "embed"),
+                (config.max_length, config.hidden_size),
+                jnp.float32,
+            )
+        self.input_norm = layer_norm(config)
+        self.dropout = nn.Dropout(config.dropout_rate)
+        self.layers = [make_block(config, layer) for layer in range(config.num_layers)]
+        self.output_norm = None if config.norm == "post" else layer_norm(config)
+        if config.pooling == "weighted":
+            self.pooling_logits = self.param(
+                "pooling_logits", logical(nn.initializers.zeros, "vocab"), (config.vocab_size,), jnp.float32
+            )
+        self.embedding_head = dense(config.embedding_size, ("embed", "embedding"), jnp.float32)
+        self.topic_head = dense(config.num_topics, ("embed", "topics"), jnp.float32)
+        self.mlm_transform = dense(
+            config.hidden_size, ("embed", "embed_out"), compute_dtype(config), use_bias=config.biases
+        )
+        self.mlm_norm = layer_norm(config)
+        self.mlm_bias = self.param(
+            "mlm_bias", logical(nn.initializers.zeros, "vocab"), (config.vocab_size,), jnp.float32
+        )
+
+    def __call__(self, tokens: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """Runs all heads once, so that `init` creates all parameters.
+
+        Returns:
+          Embeddings [B, D], topic logits [B, T] and masked-LM logits [B, 1, V] of the first position.
+        """
+        hidden = self.encode(tokens)
+        return (
+            self.embed_hidden(hidden, tokens),
+            self.topic_logits_hidden(hidden, tokens),
+            self.mlm_logits(hidden[:, :1]),
+        )
+
+    def encode(
+        self,
+        tokens: jax.Array,
+        segment_ids: jax.Array | None = None,
+        positions: jax.Array | None = None,
+        *,
+        deterministic: bool = True,
+    ) -> jax.Array:
+        """Contextual vectors of every token.
+
+        Args:
+          tokens: int32 [B, L], `PAD_ID` where empty.
+          segment_ids: int32 [B, L], 1-based number of the packed piece, 0 on padding; a token attends within its piece only.
+            None where a row is one piece.
+          positions: int32 [B, L], position inside the piece; None counts from 0 along the row.
+          deterministic: False applies dropout.
+
+        Returns:
+          [B, L, H] in the configured dtype; rows at padding hold no meaning.
+
+        Raises:
+          ValueError: if L exceeds `max_length`, or if the configured attention cannot run here.
+        """
+        config = self.config
+        hidden, context = self._embedded(tokens, segment_ids, positions, deterministic=deterministic)
+        if self.is_initializing():
+            for layer in self.layers:
+                hidden = layer(hidden, context, deterministic=deterministic)
+        else:
+            key = None if deterministic or not config.dropout_rate else self.make_rng("dropout")
+            hidden = run_blocks(
+                config, self._layer_params(), hidden, context, choose_attention(config, tokens.shape[-1]), key
+            )
+        return hidden if self.output_norm is None else self.output_norm(hidden)
+
+    def encode_observed(self, tokens: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """What `encode` returns for one-piece rows, and where its attention goes: for people to look at.
+
+        Args:
+          tokens: int32 [B, L], `PAD_ID` where empty.
+
+        Returns:
+          [B, L, H], and float32 [layers, B, L]: the attention that each token gets, by layer, as a mean over heads, from what the heads read: the
+          first token (``pooling="cls"``), or the mean of all tokens that are not padding, weighted or not. Each row sums to 1.
+
+        Raises:
+          ValueError: as `encode`.
+        """
+        config = self.config
+        hidden, context = self._embedded(tokens, None, None, deterministic=True)
+        kernel = choose_attention(config, tokens.shape[-1])
+        queries = self.pooling_weights(tokens)
+        hidden, received = run_blocks_observed(config, self._layer_params(), hidden, context, kernel, queries)
+        return (hidden if self.output_norm is None else self.output_norm(hidden)), received
+
+    def _embedded(
+        self, tokens: jax.Array, segment_ids: jax.Array | None, positions: jax.Array | None, *, deterministic: bool
+    ) -> tuple[jax.Array, Context]:
+        """What the first block reads: the embedded tokens [B, L, H] and who sees whom."""
+        config = self.config
+        length = tokens.shape[-1]
+        if length > config.max_length:
+            raise ValueError(f"got rows of {length} tokens, expected at most max_length = {config.max_length}")
+        hidden = self.token_embedding[tokens]
+        if config.positions == "learned":
+            hidden += (
+                self.position_embedding[:length][None] if positions is None else self.position_embedding[positions]
+            )
+        hidden = hidden.astype(compute_dtype(config))
+        if config.norm != "pre":
+            hidden = self.input_norm(hidden)
+        hidden = self.dropout(hidden, deterministic=deterministic)
+        return hidden, make_context(config, visible(tokens, segment_ids), positions)
+
+    def _layer_params(self) -> list[Params]:
+        """Of every block, in order."""
+        return [nn.unbox(layer.variables["params"]) for layer in self.layers]
+
+    def embed(self, tokens: jax.Array, *, deterministic: bool = True) -> jax.Array:
+        """Document embeddings of one-piece rows, float32 [B, D] of length 1: a dense layer on the pooled top vector."""
+        return self.embed_hidden(self.encode(tokens, deterministic=deterministic), tokens)
+
+    def embed_hidden(self, hidden: jax.Array, tokens: jax.Array) -> jax.Array:
+        """Embeddings [B, D] from what `encode` returned, [B, L, H]."""
+        vectors = self.embedding_head(self.pool(hidden, tokens))
+        return vectors / jnp.maximum(jnp.linalg.norm(vectors, axis=-1, keepdims=True), _EMBEDDING_NORM_FLOOR)
+
+    def topic_logits(self, tokens: jax.Array, *, deterministic: bool = True) -> jax.Array:
+        """Logits of every topic, float32 [B, T]: a dense layer on the pooled top vector."""
+        return self.topic_logits_hidden(self.encode(tokens, deterministic=deterministic), tokens)
+
+    def topic_logits_hidden(self, hidden: jax.Array, tokens: jax.Array) -> jax.Array:
+        """Topic logits [B, T] from what `encode` returned, [B, L, H]."""
+        return self.topic_head(self.pool(hidden, tokens))
+
+    def mlm_logits(self, hidden: jax.Array) -> jax.Array:
+        """Logits over the vocabulary at the gathered positions only; the output table is the token embedding.
+
+        Args:
+          hidden: [B, K, H], `encode`'s output at the masked positions.
+
+        Returns:
+          float32 [B, K, V].
+        """
+        states = self.mlm_states(hidden)
+        table = self.token_embedding.astype(states.dtype)
+        return jnp.einsum("bkh,vh->bkv", states, table, preferred_element_type=jnp.float32) + self.mlm_bias
+
+    def mlm_states(self, hidden: jax.Array) -> jax.Array:
+        """What `mlm_logits` multiplies with the output table: [B, K, H] -> [B, K, H] in the configured dtype."""
+        states = self.mlm_norm(activate(self.config, self.mlm_transform(hidden)))
+        return states * self.config.hidden_size**-0.5 if self.config.embedding_init == "t5" else states
+
+    def output_table(self) -> tuple[jax.Array, jax.Array]:
+        """The table [V, H] and bias [V] between those states and the logits, float32."""
+        return self.token_embedding, self.mlm_bias
+
+    def pool_pieces(self, hidden: jax.Array, tokens: jax.Array, segment_ids: jax.Array) -> jax.Array:
+        """What the heads would read of every piece of packed rows.
+
+        Args:
+          hidden: [B, L, H] from `encode`.
+          tokens: int32 [B, L], what it read.
+          segment_ids: int32 [B, L], see `encode`.
+
+        Returns:
+          float32 [B, L, H]: at each token the pooled vector of its piece.
+        """
+        same = (segment_ids[:, :, None] == segment_ids[:, None, :]).astype(jnp.float32)
+        if self.config.pooling == "cls":
+            same *= piece_starts(segment_ids).astype(jnp.float32)[:, None, :]
+        elif self.config.pooling == "weighted":
+            same *= self.token_weights(tokens, segment_ids)[:, None, :]
+        return jnp.einsum("blk,bkh->blh", same / jnp.sum(same, axis=-1, keepdims=True), hidden.astype(jnp.float32))
+
+    def pool(self, hidden: jax.Array, tokens: jax.Array) -> jax.Array:
+        """What the heads read of one-piece rows: [B, L, H] -> float32 [B, H]."""
+        if self.config.pooling == "cls":
+            return hidden[:, 0].astype(jnp.float32)
+        return jnp.einsum("bl,blh->bh", self.pooling_weights(tokens), hidden.astype(jnp.float32))
+
+    def pooling_weights(self, tokens: jax.Array) -> jax.Array:
+        """How much each token counts in `pool`, float32 [B, L]; a row sums to 1, or to 0 where it is padding alone."""
+        if self.config.pooling == "cls":
+            return jnp.zeros(tokens.shape, jnp.float32).at[:, 0].set(1.0)
+        weights = (tokens != PAD_ID).astype(jnp.float32)
+        if self.config.pooling == "weighted":
+            weights *= self.token_weights(tokens, weights)
+        total = jnp.sum(weights, axis=1, keepdims=True)
+        return weights / jnp.where(total > 0, total, 1.0)
+
+    def token_weights(self, tokens: jax.Array, segment_ids: jax.Array) -> jax.Array:
+        """How much every token counts in the weighted mean of its text (``pooling="weighted"``), float32 [B, L], positive; padding, too.
+
+        Args:
+          tokens: int32 [B, L].
+          segment_ids: [B, L], equal along a text, see `encode`.
+        """
+        config, weights = self.config, jnp.exp(self.pooling_logits[tokens])
+        return weights * term_weights(tokens, segment_ids, lead_length=config.lead_length, sublinear=config.sublinear)

@@ -1,0 +1,250 @@
+"""What an encoder is (`EncoderConfig`), and how it is computed: options that change time and memory, never the result."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final, Literal, Self
+
+import flax.linen as nn
+import jax.numpy as jnp
+
+from .capabilities import NEWS_KIND, Capability
+
+DTYPES: Final = {"float32": jnp.float32, "bfloat16": jnp.bfloat16, "float16": jnp.float16}
+
+# How the model is computed. A run chooses them; a model's description (`EncoderConfig.to_dict`) leaves them out.
+EXECUTION_OPTIONS: Final = ("remat", "scan_layers", "attention")
+
+_CHOICES: Final = {
+    "norm": ("post", "pre", "modern"),
+    "pooling": ("cls", "mean", "weighted"),
+    "embedding_init": ("bert", "t5"),
+    "dtype": tuple(DTYPES),
+    "positions": ("learned", "rotary"),
+    "mlp": ("dense", "gated"),
+    "activation": ("gelu", "gelu_tanh"),
+    "biases": (True, False),
+    "sublinear": (True, False),
+    "remat": ("none", "full", "dots"),
+    "scan_layers": (True, False),
+    "attention": ("auto", "xla", "cudnn", "flash"),
+}
+_POSITIVE: Final = ("vocab_size", "hidden_size", "num_heads", "mlp_size", "max_length", "embedding_size", "num_topics")
+# Descriptions written before these existed lack them, and a model that does not use them is still described, and digested, as then.
+_LEFT_OUT_AT_DEFAULT: Final = (
+    "positions",
+    "rotary_theta",
+    "local_rotary_theta",
+    "local_distance",
+    "global_every",
+    "mlp",
+    "activation",
+    "biases",
+    "layer_norm_epsilon",
+    "lead_length",
+    "sublinear",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class EncoderConfig:
+    """The shape of a `NewsEncoder`; with the vocabulary it is all that is needed to rebuild one.
+
+    The defaults are BERT-base's. RoBERTa differs in `layer_norm_epsilon`; ModernBERT (Warner et al. 2024, arXiv 2412.13663) has
+    ``norm="modern"``, ``positions="rotary"``, ``mlp="gated"``, ``biases=False`` and local layers.
+
+    Attributes:
+      vocab_size: word pieces in the vocabulary file, V.
+      hidden_size: width of the residual stream, H; a multiple of `num_heads`.
+      num_layers: transformer blocks; 0 leaves a static model, which reads a text as a bag of pieces.
+      num_heads: attention heads per block.
+      mlp_size: width of the feed-forward layer.
+      max_length: the longest row the model can read; the number of learned positions where it has some.
+      embedding_size: width of the document embedding, D.
+      num_topics: width of the topic head, T; the paper has 600.
+      dropout_rate: on embeddings and on each block's two outputs. Attention probabilities are not dropped: fused attention has no such option.
+      norm: "post" normalises after each residual sum (BERT), "pre" before each sub-layer with one last norm on top; "modern" is "pre", but
+        the norm before the first attention stands on the embeddings, so that the residual stream, too, begins normalised (ModernBERT).
+      pooling: what the heads read: "cls", the top vector of the first token (the paper's), "mean", the mean over tokens that are not padding, or
+        "weighted", that mean with one learned weight for each word piece (Arora et al. 2017 fix them by frequency; `training.piece_weights`
+        starts from that).
+      lead_length: in that weighted mean, and no other pooling, a token at position p of its text counts 1 / (1 + p / lead_length), for news say
+        first what matters; 0: all positions count the same.
+      sublinear: in that weighted mean, and no other pooling, the tokens of one piece that would count s together count ln(1 + s), as in TF-IDF.
+      embedding_init: how the token embeddings start: "bert", a standard deviation of 0.02, or "t5", 1, with the masked-LM logits divided by
+        sqrt(hidden_size). With BERT's, a few hundred steps of pretraining pull all tokens of a narrow encoder into one direction.
+      dtype: type of activations, one of float32, bfloat16, float16; parameters stay float32.
+      positions: "learned" vectors added to the tokens, or "rotary": queries and keys turned by their position (Su et al. 2021).
+      rotary_theta: base of the rotary wavelengths in layers that see the whole row.
+      local_rotary_theta: the same in local layers.
+      local_distance: how far to either side a token of a local layer sees; 0: no layer is local.
+      global_every: layers 0, n, 2n, … see the whole row, the others are local. 1 where no layer is local.
+      mlp: "dense", or "gated": the activated half times a linear half (GeGLU, Shazeer 2020).
+      activation: "gelu" by the error function, or "gelu_tanh", its approximation.
+      biases: whether the blocks' projections, the masked-LM transform and all norms have biases.
+      layer_norm_epsilon: added to the variance in layer norms.
+      remat: what the backward pass computes again instead of keeping: "none" of it, "full": all but each block's input, "dots": all but
+        the outputs of plain matrix products (attention is computed again).
+      scan_layers: compile one block and loop over it. Compiles faster; the parameters keep their names and shapes.
+      attention: "xla", "cudnn" (NVIDIA's flash attention), "flash" (the TPU kernel), or "auto": see `attention.choose_attention`.
+    """
+
+    kind: ClassVar[str] = NEWS_KIND
+    execution_options: ClassVar[tuple[str, ...]] = EXECUTION_OPTIONS
+    free_options: ClassVar[tuple[str, ...]] = (*EXECUTION_OPTIONS, "dtype", "dropout_rate")
+
+    vocab_size: int
+    hidden_size: int = 768
+    num_layers: int = 12
+    num_heads: int = 12
+    mlp_size: int = 3072
+    max_length: int = 512
+    embedding_size: int = 768
+    num_topics: int = 600
+    dropout_rate: float = 0.1
+    norm: Literal["post", "pre", "modern"] = "post"
+    pooling: Literal["cls", "mean", "weighted"] = "cls"
+    dtype: str = "float32"
+    embedding_init: Literal["bert", "t5"] = "bert"
+    positions: Literal["learned", "rotary"] = "learned"
+    rotary_theta: float = 10_000.0
+    local_rotary_theta: float = 10_000.0
+    local_distance: int = 0
+    global_every: int = 1
+    mlp: Literal["dense", "gated"] = "dense"
+    activation: Literal["gelu", "gelu_tanh"] = "gelu"
+    biases: bool = True
+    layer_norm_epsilon: float = 1e-12
+    lead_length: int = 0
+    sublinear: bool = False
+    remat: Literal["none", "full", "dots"] = "none"
+    scan_layers: bool = False
+    attention: Literal["auto", "xla", "cudnn", "flash"] = "auto"
+
+    def __post_init__(self) -> None:
+        for name in _POSITIVE:
+            _check_count(name, getattr(self, name), 1)
+        _check_count("num_layers", self.num_layers, 0)
+        _check_count("local_distance", self.local_distance, 0)
+        _check_count("global_every", self.global_every, 1)
+        _check_count("lead_length", self.lead_length, 0)
+        if self.hidden_size % self.num_heads:
+            raise ValueError(
+                f"EncoderConfig.hidden_size: got {self.hidden_size}, expected a multiple of num_heads = {self.num_heads}"
+            )
+        if not 0.0 <= self.dropout_rate < 1.0:
+            raise ValueError(f"EncoderConfig.dropout_rate: got {self.dropout_rate!r}, expected a number in [0, 1)")
+        for name in ("rotary_theta", "local_rotary_theta", "layer_norm_epsilon"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"EncoderConfig.{name}: got {getattr(self, name)!r}, expected a positive number")
+        for name, allowed in _CHOICES.items():
+            value = getattr(self, name)
+            if value not in allowed:
+                raise ValueError(f"EncoderConfig.{name}: got {value!r}, expected one of {', '.join(map(str, allowed))}")
+        if (self.local_distance > 0) != (self.global_every > 1):
+            raise ValueError(
+                f"EncoderConfig.global_every: got {self.global_every} with local_distance = {self.local_distance}, "
+                "expected more than 1 where layers are local, and 1 where none is"
+            )
+        if self.positions == "rotary" and self.head_size % 2:
+            raise ValueError(
+                f"EncoderConfig.positions: got rotary with heads of {self.head_size} units, expected an even number"
+            )
+
+    @property
+    def head_size(self) -> int:
+        """Units of one attention head."""
+        return self.hidden_size // self.num_heads
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What a `NewsEncoder` of this shape can do beside embedding."""
+        lacking = set()
+        if self.pooling != "weighted":
+            lacking = {Capability.PIECE_WEIGHTS, Capability.LATENT_SEMANTICS}
+        elif self.embedding_init != "t5":
+            lacking = {Capability.LATENT_SEMANTICS}
+        return frozenset(Capability) - lacking
+
+    def module(self) -> nn.Module:
+        """The `NewsEncoder`."""
+        from .news import NewsEncoder
+
+        return NewsEncoder(self)
+
+    def portable(self) -> Self:
+        """The same encoder with XLA's attention: kernels of one platform cannot be in an export for several."""
+        return dataclasses.replace(self, attention="xla")
+
+    def check(self, length: int) -> None:
+        """Raises ValueError if the configured attention kernel cannot run here on rows of ``length`` tokens."""
+        from ..attention import choose_attention
+
+        choose_attention(self, length)
+
+    def flops(self, method: str, length: int) -> float:
+        """Model FLOPs of one forward pass on one row: matrix products only, two FLOPs for each multiply-add.
+
+        For L tokens, hidden size H, MLP size F, N layers, V word pieces, D embedding units and T topics::
+
+            encode         N (L (8 H^2 + 4 H F) + 4 L^2 H)
+            embed          encode + 2 H D
+            topic_logits   encode + 2 H T
+            mlm_logits     K (2 H^2 + 2 H V), for K = length predicted positions, without the encoder
+
+        Raises:
+          ValueError: for another method.
+        """
+        hidden = self.hidden_size
+        if method == "mlm_logits":
+            return float(length * (2 * hidden * hidden + 2 * hidden * self.vocab_size))
+        heads = {"encode": 0, "embed": 2 * hidden * self.embedding_size, "topic_logits": 2 * hidden * self.num_topics}
+        if method not in heads:
+            raise ValueError(f"got the method {method!r}, expected mlm_logits, {', '.join(heads)}")
+        products = 8 * hidden * hidden + 4 * hidden * self.mlp_size
+        return float(self.num_layers * (length * products + 4 * length * length * hidden) + heads[method])
+
+    def summary(self) -> str:
+        """Layers and width, such as "12 layers x 768"."""
+        return f"{self.num_layers} layers x {self.hidden_size}"
+
+    def is_local(self, layer: int) -> bool:
+        """Whether a layer, counted from 0, sees `local_distance` tokens only."""
+        return self.local_distance > 0 and layer % self.global_every > 0
+
+    def has_attention_norm(self, layer: int) -> bool:
+        """Whether a layer, counted from 0, has a norm of its own around its attention."""
+        return self.norm != "modern" or layer > 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The model as JSON values: all attributes but `EXECUTION_OPTIONS`; of the options for imported models those that it uses."""
+        values = dataclasses.asdict(self)
+        left_out = [
+            field.name
+            for field in dataclasses.fields(self)
+            if field.name in EXECUTION_OPTIONS
+            or (field.name in _LEFT_OUT_AT_DEFAULT and values[field.name] == field.default)
+        ]
+        return {name: value for name, value in values.items() if name not in left_out}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Inverse of `to_dict`; execution options take their defaults unless they are given.
+
+        Raises:
+          ValueError: for a key that is no attribute, a missing `vocab_size` or a value out of range.
+        """
+        known = [field.name for field in dataclasses.fields(cls)]
+        unknown = sorted(set(values) - set(known))
+        if unknown:
+            raise ValueError(
+                f"EncoderConfig: got the unknown keys {', '.join(unknown)}, expected some of {', '.join(known)}"
+            )
+        if "vocab_size" not in values:
+            raise ValueError("EncoderConfig: the key vocab_size is missing")
+        return cls(**values)
+
+
+def _check_count(name: str, value: Any, least: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        kind = "a positive integer" if least else "an integer of at least 0"
+        raise ValueError(f"EncoderConfig.{name}: got {value!r}, expected {kind}")

@@ -1,0 +1,248 @@
+"""Who publishes what: coverage of events, syndicated copies and evergreen pieces."""
+
+import dataclasses
+import datetime
+import itertools
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+
+from .names import FIRST_NAMES, SURNAME_PARTS
+from .options import LANGUAGES, NewsroomOptions, stable_number
+from .prose import fill, load_prose
+from .publishers import PUBLISHERS, Publisher, UrlHabit, of_language
+from .telling import Manner, Register, Teller, nickname
+from .world import Event, EventPlanner, World
+
+NEWS, EVERGREEN, SYNDICATED = "news", "evergreen", "syndicated"
+_ARTICLES = {"en": 1150, "de": 465, "es": 465}  # news and syndicated at full scale
+_EVERGREENS = {"en": 80, "de": 45, "es": 45}
+_AGENCY_VOICE = 7
+SITE_LEAK = 0.2  # see telling.Manner
+
+
+@dataclasses.dataclass(frozen=True)
+class Story:
+    """An article before it becomes a page.
+
+    Attributes:
+      event: None for evergreen pieces.
+      sentences: the body, before it is cut into paragraphs.
+      published: UTC.
+      author: None where the page names none; likewise ``shows_date``.
+      group: id shared by near-duplicates, "" if there are none.
+      image: seed of the picture, "" for the site's logo.
+    """
+
+    publisher: Publisher
+    url: str
+    title: str
+    sentences: tuple[str, ...]
+    topic: str
+    kind: str
+    published: datetime.datetime
+    author: str | None
+    shows_date: bool
+    event: Event | None = None
+    group: str = ""
+    image: str = ""
+    keywords: tuple[str, ...] = ()
+
+
+def register_for(draw: float) -> Register:
+    """On the site plain, oblique and mixed texts are about equally common."""
+    return Register.PLAIN if draw < 0.36 else Register.OBLIQUE if draw < 0.66 else Register.MIXED
+
+
+def slug(text: str) -> str:
+    """ASCII words with hyphens, at most eight."""
+    folded = unicodedata.normalize("NFKD", text.replace("ß", "ss")).encode("ascii", "ignore").decode().lower()
+    return "-".join(re.findall(r"[a-z0-9]+", folded)[:8])
+
+
+def reporters(publisher: Publisher) -> list[str]:
+    """The publisher's six reporters."""
+    heads, tails = SURNAME_PARTS[publisher.language]
+    men, women = FIRST_NAMES[publisher.language]
+    start = stable_number(publisher.slug)
+    firsts = (*men, *women)
+    return [
+        f"{firsts[(start + 5 * step) % len(firsts)]} {heads[(start // 7 + step) % len(heads)]}{tails[(start + step) % len(tails)]}"
+        for step in range(6)
+    ]
+
+
+class Desk:
+    """Turns events and guides into stories.
+
+    Args:
+      world: the world.
+      options: seed and scale.
+    """
+
+    def __init__(self, world: World, options: NewsroomOptions) -> None:
+        self._world = world
+        self._options = options
+        self._numbers = itertools.count(1000)
+        self.events: list[Event] = []
+
+    def news(self) -> list[Story]:
+        """Stories of events until every language has its share of articles."""
+        random = self._options.stream("coverage")
+        planner = EventPlanner(self._world, self._options, "event")
+        wanted = {language: self._options.count(count, 20) for language, count in _ARTICLES.items()}
+        made = dict.fromkeys(LANGUAGES, 0)
+        stories: list[Story] = []
+        while any(made[language] < wanted[language] for language in LANGUAGES):
+            home = min(LANGUAGES, key=lambda language: (made[language] / wanted[language], language))
+            for event in planner.series(home):
+                self.events.append(event)
+                languages = [home, *(other for other in LANGUAGES if other != home and random.random() < 0.14)]
+                for language in languages:
+                    told = list(self._coverage(event, language, abroad=language != home))
+                    made[language] += len(told)
+                    stories += told
+        return stories
+
+    def _coverage(self, event: Event, language: str, abroad: bool) -> Iterator[Story]:
+        random = self._options.stream("coverage", event.id, language)
+        everyone = of_language(language)
+        most = 2 if abroad else len(everyone)
+        publishers = random.sample(everyone, random.randint(2, most))
+        syndicating = publishers[: random.randint(2, min(4, len(publishers)))] if random.random() < 0.07 else []
+        yield from self._syndicated(event, language, syndicating)
+        for publisher in publishers:
+            if publisher not in syndicating:
+                yield self._report(event, publisher)
+
+    def _report(self, event: Event, publisher: Publisher) -> Story:
+        random = self._options.stream("report", event.id, publisher.slug)
+        manner = Manner(publisher.voice, register_for(random.random()), leak=SITE_LEAK)
+        teller = Teller(self._world, publisher.language, manner, random)
+        closing = teller.sentence(event, "close", "general")
+        return self._story(
+            event, publisher, teller.headline(event), [*teller.body(event, random.randint(2, 7)), closing], NEWS, ""
+        )
+
+    def _syndicated(self, event: Event, language: str, publishers: Iterable[Publisher]) -> Iterator[Story]:
+        """The same agency text under other headlines and last sentences."""
+        random = self._options.stream("agency", event.id, language)
+        teller = Teller(self._world, language, Manner(_AGENCY_VOICE, Register.MIXED), random)
+        text = teller.body(event, 6)
+        for publisher in publishers:
+            own = Teller(self._world, language, Manner(publisher.voice, Register.MIXED), random)
+            closing = [own.sentence(event, "context"), own.sentence(event, "close", "general")]
+            yield self._story(
+                event, publisher, own.headline(event), [*text, *closing], SYNDICATED, f"agency-{event.id}-{language}"
+            )
+
+    def _story(
+        self, event: Event, publisher: Publisher, title: str, sentences: list[str], kind: str, group: str
+    ) -> Story:
+        random = self._options.stream("story", event.id, publisher.slug)
+        day = event.date + datetime.timedelta(days=int(random.random() < 0.25))
+        published = self._clock(day, random.randrange(7 * 60, 21 * 60))
+        logo = random.random() < publisher.logo_images
+        teller = Teller(self._world, publisher.language, Manner(publisher.voice, Register.PLAIN), random)
+        facts = teller.facts(event)
+        keywords = (
+            (hub_words(publisher, event.topic), facts["name"], facts["actor"], facts["org"])
+            if publisher.keywords
+            else ()
+        )
+        return Story(
+            publisher=publisher,
+            url=self._url(publisher, title, event.topic, day),
+            title=title,
+            sentences=tuple(sentences),
+            topic=event.topic,
+            kind=kind,
+            published=published,
+            author=self._author(publisher, random.random(), random.randrange(6)),
+            shows_date=random.random() >= publisher.no_date,
+            event=event,
+            group=group,
+            image="" if logo else event.id,
+            keywords=keywords,
+        )
+
+    def evergreens(self) -> list[Story]:
+        """Guides that return over the years with small edits and new dates, told alike by several publishers."""
+        stories: list[Story] = []
+        for language in LANGUAGES:
+            wanted = self._options.count(_EVERGREENS[language], 6)
+            made: list[Story] = []
+            for guide, place in self._guides(language):
+                for publisher in of_language(language)[:3]:
+                    made += self._editions(guide, place, publisher)
+                if len(made) >= wanted:
+                    break
+            stories += made
+        return stories
+
+    def _guides(self, language: str) -> Iterator[tuple[str, int]]:
+        guides = load_prose(language).guides()
+        yield from ((guide, -1) for guide in guides if guide != "guide.visit")
+        yield from (("guide.visit", place.number) for place in self._world.places if place.language == language)
+
+    def _editions(self, guide: str, place_number: int, publisher: Publisher) -> Iterator[Story]:
+        random = self._options.stream("guide", guide, place_number, publisher.slug)
+        prose, language = load_prose(publisher.language), publisher.language
+        facts: dict[str, str] = {}
+        if place_number >= 0:
+            place = self._world.places[place_number]
+            facts = {"name": place.name, "nick": nickname(place, language)}
+        day = datetime.date(2021, 1, 10) + datetime.timedelta(days=random.randrange(300))
+        lines = list(prose.lines(guide, "line"))
+        head, *rest = lines
+        random.shuffle(rest)
+        extras = list(prose.lines("general", "ever"))
+        for edition in range(random.randint(2, 3)):
+            edited = publisher.voice + edition if random.random() < 0.5 else publisher.voice
+            chosen = [head, *rest, *random.sample(extras, 4)]
+            sentences = [
+                fill(line, facts, edited if number == edition else publisher.voice, language)
+                for number, line in enumerate(chosen)
+            ]
+            title = fill(prose.lines(guide, "head")[0], facts, publisher.voice, language)
+            if edition:
+                title = f"{title} ({day.year})" if random.random() < 0.3 else title
+            yield Story(
+                publisher=publisher,
+                url=self._url(publisher, title, "guide", day),
+                title=title,
+                sentences=tuple(sentences),
+                topic="guide",
+                kind=EVERGREEN,
+                published=self._clock(day, random.randrange(7 * 60, 21 * 60)),
+                author=self._author(publisher, random.random(), random.randrange(6)),
+                shows_date=True,
+                group=f"evergreen-{guide}-{place_number}-{publisher.slug}",
+                image=f"{guide}-{place_number}",
+            )
+            day += datetime.timedelta(days=366 + random.randrange(-4, 20))
+
+    def _author(self, publisher: Publisher, draw: float, number: int) -> str | None:
+        return None if draw < publisher.no_author else reporters(publisher)[number]
+
+    @staticmethod
+    def _clock(day: datetime.date, minutes: int) -> datetime.datetime:
+        return datetime.datetime(day.year, day.month, day.day, minutes // 60, minutes % 60, tzinfo=datetime.UTC)
+
+    def _url(self, publisher: Publisher, title: str, topic: str, day: datetime.date) -> str:
+        number = next(self._numbers)
+        match publisher.url_habit:
+            case UrlHabit.DATED:
+                return f"{publisher.home}/{day:%Y/%m/%d}/{slug(title)}-{number}"
+            case UrlHabit.SECTION:
+                return f"{publisher.home}/{slug(hub_words(publisher, topic))}/{slug(title)}-{number}.html"
+            case UrlHabit.NUMBER:
+                return f"{publisher.home}/article/{number}"
+
+
+def hub_words(publisher: Publisher, topic: str) -> str:
+    """How a publisher spells a section's title."""
+    spellings = [
+        side.strip() for side in load_prose(publisher.language).lines("general", f"hub.{topic}")[0].split("||")
+    ]
+    return spellings[PUBLISHERS.index(publisher) % len(spellings)]

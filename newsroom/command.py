@@ -1,0 +1,62 @@
+"""Generates a fictional news world: its sites, the truth beside them and evaluation sets. Equal options give equal bytes.
+
+example: newsembed newsroom --output newsroom --scale 0.2 --serve
+"""
+
+import argparse
+import dataclasses
+import time
+
+from .generate import generate_newsroom
+from .options import NewsroomOptions
+from .server import NewsroomServer
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of ``newsembed newsroom``."""
+    defaults = NewsroomOptions()
+    parser.add_argument("--output", required=True, metavar="DIR", help="folder to write")
+    parser.add_argument(
+        "--seed", type=int, default=defaults.seed, metavar="N", help="of every random stream (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--scale",
+        type=float,
+        default=defaults.scale,
+        metavar="X",
+        help="1 is about 2,400 articles, 0.05 about 120 (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--turnover",
+        type=float,
+        default=defaults.turnover,
+        metavar="X",
+        help="share of people and organisations that are replaced in the course of the three years (default: %(default)s)",
+    )
+    parser.add_argument("--serve", action="store_true", help="then serve the site on 127.0.0.1 until Ctrl-C")
+    parser.add_argument(
+        "--port", type=int, default=0, metavar="N", help="to serve on; 0 takes a free one (default: %(default)s)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Generates, prints the summary and, if asked, serves; returns the exit code."""
+    start = time.perf_counter()
+    summary = generate_newsroom(args.output, NewsroomOptions(args.seed, args.scale, args.turnover))
+    for name, value in dataclasses.asdict(summary).items():
+        print(f"{name:12} {value}")
+    print(f"{'seconds':12} {time.perf_counter() - start:.1f}")
+    if args.serve:
+        _serve(args.output, args.port)
+    return 0
+
+
+def _serve(output: str, port: int) -> None:
+    with NewsroomServer(output, port) as server:
+        address = f"127.0.0.1:{server.port}"
+        print(f"serving on {address}; try: curl -H 'Host: www.harbourtimes.example' http://{address}/", flush=True)
+        try:
+            while True:
+                time.sleep(3600)
+        except KeyboardInterrupt:
+            print("stopped")

@@ -1,0 +1,252 @@
+"""The fictional world: places, people and organisations, each with several names, and the events that befall them."""
+
+import dataclasses
+import datetime
+import itertools
+
+from .names import BRAND_PARTS, FIRST_NAMES, NICKNAMES, PLACES, SURNAME_PARTS
+from .options import LANGUAGES, NewsroomOptions
+
+# Topic → the office that acts in it, ranges of the two counts and of the sum in tenths of a million.
+TOPICS: dict[str, tuple[str, tuple[int, int], tuple[int, int], tuple[int, int]]] = {
+    "floods": ("mayor", (103, 4900), (22, 99), (21, 299)),
+    "elections": ("mayor", (103, 2900), (42, 79), (21, 99)),
+    "football": ("coach", (1103, 9900), (12, 90), (21, 69)),
+    "court": ("prosecutor", (103, 299), (14, 99), (21, 199)),
+    "markets": ("executive", (203, 6900), (12, 29), (31, 899)),
+    "energy": ("executive", (1103, 9900), (12, 99), (21, 499)),
+    "science": ("scientist", (103, 990), (12, 99), (21, 59)),
+    "health": ("scientist", (103, 1900), (14, 99), (21, 79)),
+    "transport": ("mayor", (1103, 9900), (12, 39), (31, 599)),
+    "culture": ("director", (1103, 6900), (22, 99), (21, 49)),
+}
+MATTERS_PER_TOPIC = 6
+_FAMILIES = ("coach", "executive", "scientist", "director", "prosecutor")
+ORG_KINDS = {
+    "coach": "club",
+    "prosecutor": "bank",
+    "executive": "company",
+    "scientist": "institute",
+    "director": "museum",
+}
+ROLE_VARIANTS = {"mayor": 3, "coach": 2, "prosecutor": 2, "executive": 2, "scientist": 2, "director": 2}
+FIRST_DAY = datetime.date(2021, 1, 4)
+LAST_DAY = datetime.date(2023, 12, 20)
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """A town; ``nouns`` holds the plural noun of its nickname per language in the order of LANGUAGES."""
+
+    number: int
+    name: str
+    language: str
+    nouns: tuple[str, str, str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Person:
+    """Holder of an office in one place; ``variant`` picks the word for the office."""
+
+    first: str
+    last: str
+    gender: int
+    office: str
+    variant: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Organisation:
+    kind: str
+    brand: str
+    acronym: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Event:
+    """One happening with its facts.
+
+    Attributes:
+      matter: which of the topic's matters it is about.
+      counts: two numbers whose meaning the topic's sentences give.
+      tenths: a sum in tenths of a million.
+      series: id shared by similar events of the same place and topic in other years and by follow-ups.
+      follow_up: whether it continues another event of its series within the same month.
+    """
+
+    id: str
+    topic: str
+    place: Place
+    matter: int
+    date: datetime.date
+    counts: tuple[int, int]
+    tenths: int
+    series: str
+    follow_up: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Succession:
+    """Who holds an office from ``day`` on, and the organisation behind it; a mayor has none."""
+
+    day: datetime.date
+    person: Person
+    organisation: Organisation | None
+
+
+@dataclasses.dataclass(frozen=True)
+class World:
+    places: tuple[Place, ...]
+    people: dict[tuple[int, str], Person]  # by place number and office
+    organisations: dict[tuple[int, str], Organisation]
+    successions: dict[tuple[int, str], Succession] = dataclasses.field(default_factory=dict)
+
+    def actor(self, event: Event) -> Person:
+        """Who acts on the day of the event."""
+        key = event.place.number, TOPICS[event.topic][0]
+        later = self.successions.get(key)
+        return later.person if later and event.date >= later.day else self.people[key]
+
+    def organisation(self, event: Event) -> Organisation:
+        """The organisation of the acting office; a mayor has none, so the town's first one helps out."""
+        office = TOPICS[event.topic][0]
+        if office == "mayor":
+            office = next(family for family in _FAMILIES if (event.place.number, family) in self.organisations)
+        later = self.successions.get((event.place.number, office))
+        if later and later.organisation and event.date >= later.day:
+            return later.organisation
+        return self.organisations[event.place.number, office]
+
+    def hosts(self, topic: str, language: str) -> tuple[Place, ...]:
+        """Places of a language region that have somebody to act in the topic."""
+        office = TOPICS[topic][0]
+        return tuple(
+            place for place in self.places if place.language == language and (place.number, office) in self.people
+        )
+
+
+def build_world(options: NewsroomOptions) -> World:
+    """Draws the world. Small scales get fewer places, so that each still has enough coverage to be learned from."""
+    random = options.stream("world")
+    share = min(1.0, max(0.2, options.scale**0.5))
+    nouns = list(NICKNAMES)
+    random.shuffle(nouns)
+    numbered = [
+        (language, name)
+        for language in LANGUAGES
+        for name in PLACES[language][: max(5, round(len(PLACES[language]) * share))]
+    ]
+    places = tuple(Place(number, name, language, nouns[number]) for number, (language, name) in enumerate(numbered))
+    surnames = {language: [a + b for a, b in itertools.product(*SURNAME_PARTS[language])] for language in LANGUAGES}
+    brands = [a + b for a, b in itertools.product(*BRAND_PARTS)]
+    for names in (*surnames.values(), brands):
+        random.shuffle(names)
+    acronyms = ["".join(letters).upper() for letters in itertools.product("bdfgkmprtvz", "aeiou", "klnrsx")]
+    random.shuffle(acronyms)
+    people: dict[tuple[int, str], Person] = {}
+    organisations: dict[tuple[int, str], Organisation] = {}
+    for place in places:
+        # Every second town has a third office; the turn of the families makes each of them common in every language.
+        turn = place.number % len(_FAMILIES)
+        offices = ("mayor", *(_FAMILIES[(turn + step) % len(_FAMILIES)] for step in range(1 + place.number % 2)))
+        for office in offices:
+            gender = random.randrange(2)
+            first = random.choice(FIRST_NAMES[place.language][gender])
+            variant = random.randrange(ROLE_VARIANTS[office])
+            people[place.number, office] = Person(first, surnames[place.language].pop(), gender, office, variant)
+            if office != "mayor":
+                organisations[place.number, office] = Organisation(ORG_KINDS[office], brands.pop(), acronyms.pop())
+    return World(places, people, organisations, _successions(options, places, people, acronyms))
+
+
+def _successions(
+    options: NewsroomOptions, places: tuple[Place, ...], people: dict[tuple[int, str], Person], acronyms: list[str]
+) -> dict[tuple[int, str], Succession]:
+    """Who follows whom, with names that nobody had: parts of surnames of two regions, parts of brands the other way round."""
+    random = options.stream("turnover")
+    tails = dict(zip(LANGUAGES, (*LANGUAGES[1:], LANGUAGES[0]), strict=True))
+    surnames = {
+        language: [a + b for a, b in itertools.product(SURNAME_PARTS[language][0], SURNAME_PARTS[tails[language]][1])]
+        for language in LANGUAGES
+    }
+    brands = [b.capitalize() + a.lower() for a, b in itertools.product(*BRAND_PARTS)]
+    for names in (*surnames.values(), brands):
+        random.shuffle(names)
+    found = {}
+    for (number, office), person in people.items():
+        if random.random() < options.turnover:
+            language, gender = places[number].language, random.randrange(2)
+            first = random.choice(FIRST_NAMES[language][gender])
+            successor = dataclasses.replace(person, first=first, last=surnames[language].pop(), gender=gender)
+            organisation = None if office == "mayor" else Organisation(ORG_KINDS[office], brands.pop(), acronyms.pop())
+            day = FIRST_DAY + datetime.timedelta(days=random.randrange((LAST_DAY - FIRST_DAY).days))
+            found[number, office] = Succession(day, successor, organisation)
+    return found
+
+
+class EventPlanner:
+    """Draws events; one planner per purpose, so held-out events do not depend on how many are published."""
+
+    def __init__(self, world: World, options: NewsroomOptions, purpose: str) -> None:
+        self._world = world
+        self._random = options.stream("events", purpose)
+        self._purpose = purpose
+        self._made = 0
+        self._topics = {language: itertools.cycle(TOPICS) for language in LANGUAGES}
+
+    def single(self, language: str, avoid: set[tuple[str, int, int]]) -> Event:
+        """An event whose (topic, place, matter) is not in ``avoid``, to which it is added."""
+        while True:
+            event = self._draw(
+                language, FIRST_DAY + datetime.timedelta(days=self._random.randrange((LAST_DAY - FIRST_DAY).days))
+            )
+            key = (event.topic, event.place.number, event.matter)
+            if key not in avoid:
+                avoid.add(key)
+                return event
+
+    def series(self, language: str) -> list[Event]:
+        """An event, often with a follow-up within the month and similar events one and two years later."""
+        random = self._random
+        first = self._draw(language, FIRST_DAY + datetime.timedelta(days=random.randrange(330)))
+        if random.random() < 0.4:
+            shift = datetime.timedelta(days=random.randrange((LAST_DAY - first.date).days))
+            return [dataclasses.replace(first, date=first.date + shift)]
+        events = [first]
+        for year in (1, 2):
+            if random.random() < (0.8, 0.45)[year - 1]:
+                date = first.date + datetime.timedelta(days=366 * year + random.randrange(3, 22))
+                matter = first.matter if random.random() < 0.5 else random.randrange(MATTERS_PER_TOPIC)
+                events.append(self._again(first, min(date, LAST_DAY), matter))
+        if random.random() < 0.2:
+            date = first.date + datetime.timedelta(days=random.randrange(6, 21))
+            events.append(dataclasses.replace(self._again(first, date, first.matter), follow_up=True))
+        return events
+
+    def _draw(self, language: str, date: datetime.date) -> Event:
+        topic = next(self._topics[language])
+        hosts = self._world.hosts(topic, language)
+        while not hosts:
+            topic = next(self._topics[language])
+            hosts = self._world.hosts(topic, language)
+        place = self._random.choice(hosts)
+        return self._new(topic, place, self._random.randrange(MATTERS_PER_TOPIC), date, "")
+
+    def _again(self, event: Event, date: datetime.date, matter: int) -> Event:
+        return self._new(event.topic, event.place, matter, date, event.series)
+
+    def _new(self, topic: str, place: Place, matter: int, date: datetime.date, series: str) -> Event:
+        _, first, second, tenths = TOPICS[topic]
+        identity = f"{self._purpose}-{self._made:04d}"
+        self._made += 1
+        counts = (self._number(*first), self._number(*second))
+        return Event(
+            identity, topic, place, matter, date, counts, self._number(*tenths), series or f"series-{identity}"
+        )
+
+    def _number(self, low: int, high: int) -> int:
+        """A number that ends neither in 0 nor in 1: rounding always shows, and Spanish needs no gender for it."""
+        while True:
+            number = self._random.randint(low, high)
+            if number % 10 > 1:
+                return number

@@ -1,0 +1,160 @@
+"""Performs an ablation: data, pretraining, training and evaluation of every row, each failure kept to its row."""
+
+import dataclasses
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal
+
+from ...evaluation.benchmark import Benchmark
+from ..shared.mining import count
+from ..shared.runs import Run, evaluate_run, overall_metrics, overall_scores, training_seconds
+from ..shared.tools import Tools, attempt, train_runs
+from .plan import Settings, mine_row, not_applicable, pretraining, training
+from .rows import Row
+from .zscores import Cell
+
+Status = Literal["ok", "failed", "not applicable"]
+OK: Final = "ok"
+
+
+@dataclasses.dataclass(frozen=True)
+class RowResult:
+    """What became of a row.
+
+    Attributes:
+      status: "ok" if a seed at least was scored; "failed" if none was; "not applicable" if there is nothing to remove.
+      reason: of the latter.
+      problems: what went wrong, by seed.
+      scores: of each scored seed: one number by (step, benchmark).
+      metrics: the metric of that number, by benchmark.
+      examples: triplets and topic documents in its training data.
+      seconds: wall time of its trainings, its own pretraining included.
+    """
+
+    row: Row
+    status: Status
+    reason: str = ""
+    problems: Mapping[int, str] = dataclasses.field(default_factory=dict)
+    scores: Mapping[int, Mapping[Cell, float]] = dataclasses.field(default_factory=dict)
+    metrics: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    examples: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    seconds: float = 0.0
+
+
+def prepare(
+    settings: Settings, rows: Sequence[Row], parallel: int, tools: Tools
+) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
+    """Mines the rows' data and pretrains what several rows share.
+
+    Returns:
+      The folders of the jobs by row, and what went wrong: by row where mining failed, by folder where a pretraining failed.
+    """
+    folders, problems = _mine(settings, rows, tools)
+    shared = _pretrainings(settings, [row for row in rows if row.phase == "train"])
+    return folders, problems | train_runs(shared, parallel, tools)
+
+
+def conduct(
+    settings: Settings,
+    rows: Sequence[Row],
+    benchmarks: Sequence[Benchmark],
+    parallel: int,
+    tools: Tools,
+    command: Sequence[str] = (),
+) -> list[RowResult]:
+    """Does what is left to do for these rows.
+
+    Everything is trained before anything is evaluated, since this process takes hold of the accelerator when it evaluates.
+
+    Args:
+      settings: see :class:`~.plan.Settings`.
+      rows: in the order of the result.
+      benchmarks: with distinct names.
+      parallel: trainings at a time.
+      tools: what does the work.
+      command: for the manifests of the evaluations.
+    """
+    reasons = {row.name: reason for row in rows if (reason := not_applicable(row, settings.work))}
+    chosen = [row for row in rows if row.name not in reasons]
+    folders, problems = _mine(settings, chosen, tools)
+    mined = [row for row in chosen if row.name in folders]
+    problems |= train_runs(_pretrainings(settings, mined), parallel, tools)
+    runs = {
+        (row.name, seed): training(settings, row, seed, folders[row.name]) for row in mined for seed in settings.seeds
+    }
+    ready = [run for (name, seed), run in runs.items() if not _before(settings, name, seed, mined, problems)]
+    problems |= train_runs(ready, parallel, tools)
+    results = []
+    for row in rows:
+        if row.name in reasons:
+            results.append(RowResult(row, "not applicable", reasons[row.name]))
+        elif row.name in problems:
+            results.append(RowResult(row, "failed", problems[row.name]))
+        else:
+            results.append(_score(settings, row, runs, folders[row.name], benchmarks, problems, tools, command))
+    return results
+
+
+def _mine(settings: Settings, rows: Sequence[Row], tools: Tools) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
+    folders, problems = {}, {}
+    for row in rows:
+        found, problem = attempt(functools.partial(mine_row, row, settings, tools.mine))
+        if found is None:
+            problems[row.name] = f"mining: {problem}"
+            tools.say(f"{row.name}: {problems[row.name]}")
+        else:
+            folders[row.name] = found
+    return folders, problems
+
+
+def _pretrainings(settings: Settings, rows: Sequence[Row]) -> list[Run]:
+    found = [pretraining(settings, row, seed) for row in rows for seed in settings.seeds]
+    return list({run.folder: run for run in found if run}.values())
+
+
+def _before(settings: Settings, name: str, seed: int, rows: Sequence[Row], problems: Mapping[str, str]) -> str:
+    """What went wrong with the pretraining of a row's seed."""
+    before = pretraining(settings, next(row for row in rows if row.name == name), seed)
+    return problems.get(before.folder, "") if before else ""
+
+
+def _evaluate(
+    run: Run, benchmarks: Sequence[Benchmark], tools: Tools, command: Sequence[str]
+) -> tuple[Mapping[Cell, float], Mapping[str, str]]:
+    results = evaluate_run(run, benchmarks, tools.make_encoder, command)
+    return overall_scores(results), overall_metrics(results)
+
+
+def _score(
+    settings: Settings,
+    row: Row,
+    runs: Mapping[tuple[str, int], Run],
+    folders: Mapping[str, str],
+    benchmarks: Sequence[Benchmark],
+    problems: Mapping[str, str],
+    tools: Tools,
+    command: Sequence[str],
+) -> RowResult:
+    scores: dict[int, Mapping[Cell, float]] = {}
+    wrong: dict[int, str] = {}
+    metrics: Mapping[str, str] = {}
+    seconds = 0.0
+    for seed in settings.seeds:
+        run = runs[row.name, seed]
+        before = pretraining(settings, row, seed)
+        seconds += training_seconds(run) + (training_seconds(before) if before and row.phase == "pretrain" else 0.0)
+        pretraining_problem = _before(settings, row.name, seed, [row], problems)
+        if pretraining_problem or run.folder in problems:
+            wrong[seed] = (
+                f"pretraining: {pretraining_problem}" if pretraining_problem else f"training: {problems[run.folder]}"
+            )
+            continue
+        found, problem = attempt(functools.partial(_evaluate, run, benchmarks, tools, command))
+        if found is None:
+            wrong[seed] = f"evaluation: {problem}"
+        else:
+            scores[seed], metrics = found
+        tools.say(f"{row.name}, seed {seed}: {wrong.get(seed, 'evaluated')}")
+    work, job = folders["examples"].rpartition("/")[::2]
+    examples = {task: count(work, job, "examples", f"{task}/") for task in ("triplets", "topics")}
+    return RowResult(row, "ok" if scores else "failed", "", wrong, scores, metrics, examples, round(seconds, 1))

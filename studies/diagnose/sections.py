@@ -1,0 +1,337 @@
+"""The parts of a diagnosis as JSON values; ``{"missing": reason}`` stands where a part, or one encoder's share of it, cannot be made."""
+
+import collections
+import dataclasses
+import datetime
+import itertools
+import math
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import InputError
+from ...evaluation.diagnostics import geometry, neighbors, pairs, projection, redundancy, words
+from ...evaluation.diagnostics.articles import Collection
+from ...evaluation.diagnostics.attention import attention_by_tag, tag_tokens
+from ...evaluation.diagnostics.projection import Method
+from ...evaluation.encoders import Embeddings, Encoder, encode_checked
+from ...evaluation.events import EventDocument
+from ...evaluation.suites import versions
+
+if TYPE_CHECKING:
+    from ...serving.encoder import JaxEncoder
+    from ...serving.probe import Probed
+
+_TITLE = 160  # signs shown of a title
+_HISTOGRAM_BINS = 50
+_UNLABELLED = "no article names its {}"
+_NOT_OURS = "only a model: or random: encoder lets us look at its tokens"
+
+Section = dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """What the command line may change; see its help."""
+
+    neighbors: int = 5
+    max_pairs: int = 20_000
+    probed: int = 300
+    tags: str | None = None
+    language: str = ""
+    projection: Method = "tsne"
+    cache: str | None = None
+    seed: int = 0
+
+
+def diagnose(
+    makers: Mapping[str, Callable[[], Encoder]], specs: Mapping[str, str], collection: Collection, options: Options
+) -> dict[str, Any]:
+    """The whole report as JSON values.
+
+    Args:
+      makers: of the encoders, by name.
+      specs: how each was asked for.
+      collection: the articles.
+      options: see `Options`.
+
+    Raises:
+      InputError: if an encoder cannot be loaded or its embeddings hold NaN, with its name; for a tagger or a projection that was asked for and
+        cannot be had.
+    """
+    documents = [article.document for article in collection.articles]
+    probed = _draw(len(documents), options.probed, options.seed)
+    embeddings: dict[str, Embeddings] = {}
+    facts: dict[str, Section] = {}
+    tokens: dict[str, Probed] = {}
+    models: dict[str, JaxEncoder] = {}
+    for name, make in makers.items():
+        try:
+            encoder = make()
+            encoded = encode_checked(encoder, documents, options.cache)
+        except InputError as error:
+            raise InputError(error.problem, path=error.path, field=f"encoder {name}", remedy=error.remedy) from error
+        embeddings[name] = encoded.embeddings
+        facts[name] = {
+            "spec": specs[name],
+            "digest": encoder.digest,
+            "dimensions": int(encoded.embeddings.shape[1]),
+            "zero_vectors": int((np.asarray(abs(encoded.embeddings).sum(axis=1)).reshape(-1) == 0).sum()),
+        }
+        if (model := _model_of(encoder)) is not None:
+            models[name], tokens[name] = model, _probe(model, [documents[place] for place in probed])
+    sections = {
+        "neighbors": neighbors_section(embeddings, collection, options.neighbors),
+        "similarities": similarities_section(embeddings, collection.articles, options),
+        "geometry": geometry_section(embeddings, collection.articles, options),
+        "attention": attention_section(models, tokens, [collection.articles[place] for place in probed], options),
+        "redundancy": redundancy_section(embeddings, tokens),
+        "map": map_section(embeddings, collection.articles, options),
+    }
+    return {
+        "written_at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "versions": versions(),
+        "options": dataclasses.asdict(options),
+        "articles": _articles(collection, len(probed)),
+        "encoders": facts,
+        "sections": sections,
+    }
+
+
+def neighbors_section(embeddings: Mapping[str, Embeddings], collection: Collection, k: int) -> Section:
+    """For every query its nearest articles by every encoder; for every two encoders the share of neighbors that they have in common."""
+    articles = collection.articles
+    found = {name: neighbors.nearest(matrix, collection.queries, k) for name, matrix in embeddings.items()}
+    rows = []
+    for line, place in enumerate(collection.queries):
+        query = articles[place]
+        near = {
+            name: [
+                _neighbor(query, articles[other], float(cosine))
+                for other, cosine in zip(places[line], cosines[line], strict=True)
+            ]
+            for name, (places, cosines) in found.items()
+        }
+        rows.append(_article(query) | {"neighbors": near})
+    shared = [
+        {"encoders": [one, other], "shared": neighbors.shared_neighbors(embeddings[one], embeddings[other], k)}
+        for one, other in itertools.combinations(embeddings, 2)
+    ]
+    counted = min(k, len(articles) - 1)
+    return {"k": counted, "by_chance": counted / (len(articles) - 1), "shared": shared, "queries": rows}
+
+
+def similarities_section(
+    embeddings: Mapping[str, Embeddings], articles: Sequence[EventDocument], options: Options
+) -> Section:
+    """Cosines of pairs of each kind by every encoder: number, mean, quantiles, area under the ROC curve against random pairs, and histogram."""
+    drawn = pairs.draw_pairs(articles, options.max_pairs, options.seed)
+    absent = {}
+    if pairs.PairKind.SAME_EVENT not in drawn:
+        absent[pairs.PairKind.SAME_EVENT] = _why_no_pairs(articles, "event")
+    if pairs.PairKind.SAME_TOPIC not in drawn:
+        absent[pairs.PairKind.SAME_TOPIC] = _why_no_pairs(articles, "topic")
+    found = {}
+    for name, matrix in embeddings.items():
+        kinds = pairs.similarities(matrix, drawn)
+        low = min(0.0, *(float(kind.cosines.min()) for kind in kinds.values()))
+        edges = np.linspace(math.floor(low * 10) / 10, 1.0, _HISTOGRAM_BINS + 1)
+        found[name] = {"edges": [round(float(edge), 6) for edge in edges]} | {
+            "kinds": {
+                str(kind): {
+                    "pairs": len(values.cosines),
+                    "mean": values.mean,
+                    "quantiles": list(values.quantiles),
+                    "auc": values.auc,
+                    "counts": np.histogram(np.clip(values.cosines, edges[0], 1.0), edges)[0].tolist(),
+                }
+                for kind, values in kinds.items()
+            }
+        }
+    return {"absent": {str(kind): reason for kind, reason in absent.items()}, "encoders": found}
+
+
+def geometry_section(
+    embeddings: Mapping[str, Embeddings], articles: Sequence[EventDocument], options: Options
+) -> Section:
+    """Alignment over same-event pairs and uniformity over all articles, by encoder."""
+    same = pairs.draw_pairs(articles, options.max_pairs, options.seed).get(pairs.PairKind.SAME_EVENT)
+    rows = {
+        name: {
+            "alignment": None if same is None else geometry.alignment(matrix, same),
+            "uniformity": geometry.uniformity(matrix),
+        }
+        for name, matrix in embeddings.items()
+    }
+    absent = {} if same is not None else {"alignment": _why_no_pairs(articles, "event")}
+    return {"absent": absent, "pairs": 0 if same is None else len(same), "encoders": rows}
+
+
+def attention_section(
+    models: "Mapping[str, JaxEncoder]",
+    tokens: "Mapping[str, Probed]",
+    articles: Sequence[EventDocument],
+    options: Options,
+) -> Section:
+    """Attention by part of speech, by encoder of ours."""
+    if not models:
+        return {"missing": _NOT_OURS}
+    try:
+        tagger = words.load_tagger(options.tags)
+    except words.UnavailableError as error:
+        return {"missing": str(error)}
+    languages = [article.language or options.language for article in articles]
+    known = [place for place, language in enumerate(languages) if tagger.knows(language)]
+    unknown = collections.Counter(language or "none named" for language in languages if not tagger.knows(language))
+    if not known:
+        shown = ", ".join(f"{language} ({count})" for language, count in unknown.most_common())
+        spoken = ", ".join(tagger.languages or ())
+        return {
+            "missing": f"{tagger.name} knows {spoken}; the articles' languages: {shown}. --language says it of those that name none"
+        }
+    longest = max(model.max_length for model in models.values())
+    tagged = {place: _tagged(tagger, articles[place], languages[place], longest) for place in known}
+    found = {name: _attention(model, tokens[name], tagged) for name, model in models.items()}
+    return {"tagger": tagger.name, "languages_left_out": dict(unknown), "documents": len(known), "encoders": found}
+
+
+def redundancy_section(embeddings: Mapping[str, Embeddings], tokens: "Mapping[str, Probed]") -> Section:
+    """Redundancy of texts and of token vectors by length, by encoder of ours."""
+    if not tokens:
+        return {"missing": _NOT_OURS}
+    found: dict[str, Section] = {}
+    for name in tokens:
+        bins = redundancy.redundancy_by_length(tokens[name].tokens, tokens[name].similarity)
+        found[name] = (
+            {"bins": [dataclasses.asdict(row) for row in bins]}
+            if bins
+            else {"missing": "no document has two word pieces"}
+        )
+    return {"encoders": found, "without": [name for name in embeddings if name not in tokens]}
+
+
+def map_section(embeddings: Mapping[str, Embeddings], articles: Sequence[EventDocument], options: Options) -> Section:
+    """Every encoder's map, and the labels that colour it."""
+    if len(articles) < projection.FEWEST:
+        return {"missing": f"{len(articles)} articles, and a map of fewer than {projection.FEWEST} shows nothing"}
+    maps = {
+        name: projection.project(matrix, options.projection, options.seed).round(4).tolist()
+        for name, matrix in embeddings.items()
+    }
+    labels = [label for label in ("topic", "language", "event") if any(getattr(article, label) for article in articles)]
+    absent = {label: _UNLABELLED.format(label) for label in ("topic", "language", "event") if label not in labels}
+    return {
+        "method": options.projection,
+        "labels": labels,
+        "absent": absent,
+        "articles": [_article(article) for article in articles],
+        "encoders": maps,
+    }
+
+
+def _tagged(tagger: words.Tagger, article: EventDocument, language: str, longest: int) -> list[words.Word]:
+    """Title and body; no more words than tokens are read, so that a long article costs no more than the encoder sees."""
+    return [
+        word
+        for text in (article.title, article.body)
+        for word in tagger.tag(words.first_words(text, longest), language)
+    ]
+
+
+def _attention(model: "JaxEncoder", probed: "Probed", tagged: Mapping[int, Sequence[words.Word]]) -> Section:
+    if not model.model.config.num_layers:
+        return {"missing": "a model of no layers has no attention"}
+    received, tags, kept = [], [], []
+    for place, own in tagged.items():
+        pieces = model.vocabulary.encode_texts([word for word, _ in own])
+        found = tag_tokens(probed.tokens[place], own, pieces)
+        if found is not None:
+            received.append(probed.attention[place])
+            tags.append(found[0])
+            kept.append([tag for _, tag in own[: found[1]]])
+    unmatched = len(tagged) - len(received)
+    if not received:
+        return {"missing": f"the words of none of {len(tagged)} articles are the encoder's words"}
+    rows = [
+        {
+            "tag": row.tag,
+            "words": row.words,
+            "tokens": row.tokens,
+            "attention": list(row.attention),
+            "lift": list(row.lift),
+        }
+        for row in attention_by_tag(received, tags, kept)
+    ]
+    return {
+        "documents": len(received),
+        "unmatched": unmatched,
+        "layers": len(received[0]),
+        "pooling": model.model.config.pooling,
+        "tags": rows,
+    }
+
+
+def _model_of(encoder: Encoder) -> "JaxEncoder | None":
+    """The model behind a benchmark's encoder, where it is one of ours in JAX."""
+    from ...serving.encoder import DocumentEncoder, JaxEncoder
+
+    inner = encoder.encoder if isinstance(encoder, DocumentEncoder) else None
+    return inner if isinstance(inner, JaxEncoder) else None
+
+
+def _probe(model: "JaxEncoder", documents: Sequence[Any]) -> "Probed":
+    from ...serving.probe import probe
+
+    return probe(model, [document.title for document in documents], [document.body for document in documents])
+
+
+def _draw(count: int, limit: int, seed: int) -> list[int]:
+    """Places of at most ``limit`` of ``count`` articles, in order."""
+    if count <= limit:
+        return list(range(count))
+    return sorted(np.random.default_rng(seed).choice(count, limit, replace=False).tolist())
+
+
+def _article(article: EventDocument) -> Section:
+    title = article.title.strip() or article.body.strip()
+    return {
+        "id": article.id,
+        "title": title if len(title) <= _TITLE else f"{title[: _TITLE - 1]}…",
+        "topic": article.topic,
+        "language": article.language,
+        "event": article.event,
+    }
+
+
+def _neighbor(query: EventDocument, other: EventDocument, cosine: float) -> Section:
+    return _article(other) | {
+        "cosine": cosine,
+        "same_event": bool(query.event) and query.event == other.event,
+        "same_topic": bool(query.topic) and query.topic == other.topic,
+    }
+
+
+def _why_no_pairs(articles: Sequence[EventDocument], field: str) -> str:
+    values = [getattr(article, field) for article in articles if getattr(article, field)]
+    if not values:
+        return _UNLABELLED.format(field)
+    if len(set(values)) == len(values):
+        return f"no two articles share their {field}"
+    return f"all articles that share their {field} share their event"
+
+
+def _articles(collection: Collection, probed: int) -> Section:
+    articles = collection.articles
+    languages = collections.Counter(article.language or "none named" for article in articles)
+    return {
+        "read": collection.read,
+        "empty": collection.empty,
+        "kept": len(articles),
+        "probed": probed,
+        "events": len({article.event for article in articles if article.event}),
+        "topics": len({article.topic for article in articles if article.topic}),
+        "languages": dict(languages.most_common()),
+    }

@@ -1,0 +1,226 @@
+"""What both pages of a diagnosis say, and the Markdown one."""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+Section = Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """A part of the report: its heading, and what its numbers mean."""
+
+    title: str
+    note: str
+
+
+PARTS: Final[Mapping[str, Part]] = {
+    "neighbors": Part(
+        "Neighbors side by side",
+        "The articles with the highest cosine, by encoder. In common: the share of its nearest articles that two encoders give an article, a mean over all "
+        "articles.",
+    ),
+    "similarities": Part(
+        "Similarities of pairs",
+        "Cosines of two articles. Random: any two articles. Nearer than random: how probably such a pair has a higher cosine than a random one (area under "
+        "the ROC curve).",
+    ),
+    "geometry": Part(
+        "Alignment and uniformity",
+        "Wang and Isola 2020, on unit vectors. Alignment: mean squared distance of same-event pairs, 0 is best. Uniformity: log of the mean of exp(-2 d²) over "
+        "all pairs; the lower, the more evenly the articles spread.",
+    ),
+    "attention": Part(
+        "Attention by part of speech",
+        "The attention that words get in the last layer from what the embedding is read from ([CLS], or all tokens as they are pooled), a mean over heads and "
+        "articles; the parts add up to 1. Ratio: attention over share of tokens; 1 is an even spread. All layers: the mean over layers.",
+    ),
+    "redundancy": Part(
+        "Redundancy by length",
+        "How much of an article repeats itself, by its length in word pieces (cut where the encoder cuts).",
+    ),
+    "map": Part(
+        "Map",
+        "Embeddings in two dimensions; near articles are near each other, and distances between far ones mean little. Point at a dot for its title.",
+    ),
+}
+REDUNDANCY_NOTE: Final = (
+    "R of the text: 1 - H / log2 n with H the entropy of its n word pieces (Shannon); 0 where none occurs twice. R of the encoder: mean cosine between the "
+    "top-layer vectors of two different tokens; near 1 where all say the same."
+)
+
+
+def number(value: float | None) -> str:
+    """Three decimals, or "-" for none."""
+    return "-" if value is None else f"{value:.3f}"
+
+
+def facts_rows(report: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What was diagnosed, and with what."""
+    articles = report["articles"]
+    languages = ", ".join(f"{language} {count:,}" for language, count in articles["languages"].items())
+    rows = [
+        (
+            "articles",
+            f"{articles['kept']:,} of {articles['read']:,}, {articles['empty']:,} without text: {articles.get('path', '')}",
+        ),
+        ("languages", languages),
+        ("events, topics", f"{articles['events']:,}, {articles['topics']:,}"),
+    ]
+    for name, facts in report["encoders"].items():
+        zeros = f", {facts['zero_vectors']:,} vectors of zeros" if facts["zero_vectors"] else ""
+        rows.append(
+            (f"encoder {name}", f"{facts['spec']}, {facts['dimensions']:,} dimensions{zeros}, {facts['digest'][:24]}")
+        )
+    versions = ", ".join(f"{name} {version}" for name, version in report["versions"].items())
+    return [*rows, ("written", f"{report['written_at']}, {versions}"), ("command", " ".join(report.get("command", [])))]
+
+
+def attention_rows(found: Section) -> tuple[list[str], list[list[str]]]:
+    """Headings and rows of one encoder's attention."""
+    headings = ["part of speech", "words", "share of tokens", "attention", "ratio", "all layers"]
+    rows = [
+        [
+            row["tag"],
+            f"{row['words']:,}",
+            number(row["tokens"]),
+            number(row["attention"][-1]),
+            number(row["lift"][-1]),
+            number(sum(row["attention"]) / len(row["attention"])),
+        ]
+        for row in found["tags"]
+    ]
+    return headings, rows
+
+
+def tagger_line(section: Section) -> str:
+    """Who tagged, and what was left out."""
+    left_out = ", ".join(f"{language} ({count:,})" for language, count in section["languages_left_out"].items())
+    return f"Tagger: {section['tagger']}, {section['documents']:,} articles." + (
+        f" Left out, by language: {left_out}." if left_out else ""
+    )
+
+
+def report_text(report: Mapping[str, Any]) -> str:
+    """GitHub-flavoured Markdown of the whole report; the plots and the map are left to the page."""
+    blocks = ["# newsembed diagnosis", _table(["", ""], facts_rows(report))]
+    for name, part in PARTS.items():
+        section = report["sections"][name]
+        blocks += [f"## {part.title}", _escape(part.note)]
+        blocks += [f"Missing: {_escape(section['missing'])}."] if "missing" in section else _BLOCKS[name](section)
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def _neighbors(section: Section) -> list[str]:
+    shared = [
+        [" and ".join(row["encoders"]), number(row["shared"]), number(section["by_chance"])]
+        for row in section["shared"]
+    ]
+    blocks = [_table(["encoders", "neighbors in common", "by chance"], shared)] if shared else []
+    for query in section["queries"]:
+        names = list(query["neighbors"])
+        rows = [
+            [str(rank), *(_near(query["neighbors"][name][rank - 1]) for name in names)]
+            for rank in range(1, section["k"] + 1)
+        ]
+        blocks += [f"### {_escape(query['title'])} ({_escape(query['id'])})", _table(["", *names], rows)]
+    return blocks
+
+
+def _near(article: Section) -> str:
+    marks = [
+        mark for mark, holds in (("same event", article["same_event"]), ("same topic", article["same_topic"])) if holds
+    ]
+    return f"{number(article['cosine'])} {article['title']}" + (f" [{', '.join(marks)}]" if marks else "")
+
+
+def _similarities(section: Section) -> list[str]:
+    headings = [
+        "encoder",
+        "pairs",
+        "number",
+        "mean cosine",
+        "5th percentile",
+        "median",
+        "95th percentile",
+        "nearer than random",
+    ]
+    rows = [
+        [
+            name,
+            kind,
+            f"{values['pairs']:,}",
+            *(number(value) for value in (values["mean"], *values["quantiles"], values["auc"])),
+        ]
+        for name, found in section["encoders"].items()
+        for kind, values in found["kinds"].items()
+    ]
+    return [_table(headings, rows), *_absent(section["absent"])]
+
+
+def _geometry(section: Section) -> list[str]:
+    rows = [
+        [name, number(values["alignment"]), number(values["uniformity"])]
+        for name, values in section["encoders"].items()
+    ]
+    return [_table(["encoder", "alignment", "uniformity"], rows), *_absent(section["absent"])]
+
+
+def _attention(section: Section) -> list[str]:
+    blocks = [_escape(tagger_line(section))]
+    for name, found in section["encoders"].items():
+        blocks.append(f"### {_escape(name)}")
+        blocks.append(
+            f"Missing: {_escape(found['missing'])}." if "missing" in found else _table(*attention_rows(found))
+        )
+    return blocks
+
+
+def _redundancy(section: Section) -> list[str]:
+    blocks = [REDUNDANCY_NOTE]
+    for name, found in section["encoders"].items():
+        rows = [
+            [
+                f"{row['shortest']:,} to {row['longest']:,}",
+                f"{row['documents']:,}",
+                number(row["text"]),
+                number(row["encoder"]),
+            ]
+            for row in found.get("bins", ())
+        ]
+        table = _table(["word pieces", "articles", "R of the text", "R of the encoder"], rows)
+        blocks += [f"### {_escape(name)}", table if rows else f"Missing: {_escape(found['missing'])}."]
+    return blocks
+
+
+def _map(section: Section) -> list[str]:
+    shown = ", ".join(section["encoders"])
+    return [
+        f"{len(section['articles']):,} articles by {_escape(shown)} ({section['method']}); report.html shows it.",
+        *_absent(section["absent"]),
+    ]
+
+
+def _absent(reasons: Mapping[str, str]) -> list[str]:
+    return [f"Missing: {_escape(name)}: {_escape(reason)}." for name, reason in reasons.items()]
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [headings, ["---"] * len(headings), *rows]
+    return "\n".join("| " + " | ".join(_escape(cell) for cell in line) + " |" for line in lines)
+
+
+def _escape(text: str) -> str:
+    """Text that stays text in a table: no line breaks, bars, or HTML."""
+    return " ".join(text.split()).replace("|", r"\|").replace("<", "&lt;").replace("[CLS]", r"\[CLS]")
+
+
+_BLOCKS: Final[Mapping[str, Callable[[Section], list[str]]]] = {
+    "neighbors": _neighbors,
+    "similarities": _similarities,
+    "geometry": _geometry,
+    "attention": _attention,
+    "redundancy": _redundancy,
+    "map": _map,
+}

@@ -1,0 +1,73 @@
+r"""Evaluators that gin files name for ``HeldOut.evaluate``: benchmarks of ``evaluation`` on a model in training.
+
+Example::
+
+    newsembed train … --gin.EVAL_PERIOD=500 --gin.EVALUATOR="@SameEventEvaluator()" --gin.SameEventEvaluator.path=\"heldout.jsonl\" \
+        --gin.KEEP_BEST=\"eval/events/mAP\" --gin.KEEP_BEST_MODE=\"max\"
+"""
+
+from typing import TYPE_CHECKING
+
+import gin
+import numpy as np
+
+if TYPE_CHECKING:  # importing them takes seconds, and TensorFlow is only needed where the evaluator is used
+    from ..evaluation.retrieval import SameEventRetrieval
+    from ..training.held_out import Snapshot
+
+
+@gin.register
+class SameEventEvaluator:
+    """Same-event retrieval (``evaluation.retrieval``) on held-out articles, as ``events/mAP`` and ``events/hit@1``, by language too.
+
+    The articles are tokenized once, at the first evaluation. Tokenizing takes TensorFlow Text: hosts without it evaluate the loss only.
+
+    Args:
+      path: JSONL file of articles with events, see ``evaluation.events``.
+      max_length: tokens read of each article; None takes as many as the run trains on.
+      cross_publisher: leave out candidates of the query's publisher.
+      tokens_per_batch: embedded at once, over all devices.
+
+    Raises:
+      InputError: when called, for a file or vocabulary that does not fit.
+    """
+
+    def __init__(
+        self,
+        path: str = gin.REQUIRED,
+        max_length: int | None = None,
+        *,
+        cross_publisher: bool = False,
+        tokens_per_batch: int = 16_384,
+    ) -> None:
+        self._path = path
+        self._max_length = max_length
+        self._cross_publisher = cross_publisher
+        self._tokens_per_batch = tokens_per_batch
+        self._rows: list[np.ndarray] = []
+        self._benchmark: SameEventRetrieval | None = None
+
+    def __call__(self, snapshot: "Snapshot") -> dict[str, float]:
+        """The scores of these parameters."""
+        from ..evaluation.encoders import normalised
+        from ..evaluation.retrieval import SameEventRetrieval
+        from ..serving.encoder import length_buckets, token_batches
+        from ..tasks.vocabulary import Vocabulary
+
+        length = min(self._max_length or snapshot.text_length, snapshot.config.max_length)
+        if self._benchmark is None:
+            benchmark = SameEventRetrieval(self._path, cross_publisher=self._cross_publisher)
+            documents = benchmark.documents()
+            titles, bodies = [document.title for document in documents], [document.body for document in documents]
+            self._rows = Vocabulary.load(snapshot.vocabulary_path).encode_documents(titles, bodies, length)
+            self._benchmark = benchmark
+        embeddings = np.zeros((len(self._rows), snapshot.config.embedding_size), np.float32)
+        for numbers, tokens in token_batches(self._rows, length_buckets(length), self._tokens_per_batch):
+            missing = -len(tokens) % snapshot.rows_multiple
+            filled = np.concatenate([tokens, np.zeros((missing, tokens.shape[1]), tokens.dtype)])
+            embeddings[numbers] = snapshot.embed(filled)[: len(numbers)]
+        scores = self._benchmark.score(normalised(embeddings))
+        return {
+            f"{self._benchmark.name}/{score.metric}" + ("" if score.part == "all" else f"/{score.part}"): score.value
+            for score in scores
+        }

@@ -1,0 +1,125 @@
+"""One sitting: the questions in order, the answers, undo, and how far it has come. The page and the terminal both drive it."""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ...formats.records import Space
+from .sample import Question
+from .store import Answer, LabelFile
+from .texts import Segments, Text, common_words, segments, shared_words
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two articles as it is shown; the texts in pieces with the shared words marked."""
+
+    url: str
+    publisher: str
+    byline_date: str
+    language: str
+    title: Segments
+    paragraphs: list[Segments]
+    cut: bool
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Shown:
+    """A question as it is shown. The score is not: it would answer for the annotator."""
+
+    pair: tuple[str, str]
+    sides: tuple[Side, Side]
+    day_gap: int
+    similarities: dict[str, float | None]
+
+
+class Session:
+    """Asks until the file holds ``wanted`` labels or no question is left.
+
+    Args:
+      questions: in order, none of them answered in the file.
+      texts: of their articles, by doc_id.
+      file: takes the answers.
+      wanted: labels in the file, those of earlier sittings included.
+    """
+
+    def __init__(self, questions: Sequence[Question], texts: dict[str, Text], file: LabelFile, wanted: int) -> None:
+        self._questions = [one for one in questions if one.pair.anchor in texts and one.pair.other in texts]
+        self._texts = texts
+        self._common = common_words(texts.values())
+        self._file = file
+        self._wanted = wanted
+        self._next = 0
+
+    @property
+    def question(self) -> Question | None:
+        """The one to answer now."""
+        if len(self._file.labels) >= self._wanted or self._next >= len(self._questions):
+            return None
+        return self._questions[self._next]
+
+    def answer(self, answer: Answer) -> None:
+        """Records the answer to the present question.
+
+        Raises:
+          InputError: if it cannot be written.
+          IndexError: if there is no question.
+        """
+        question = self.question
+        if question is None:
+            raise IndexError("no question is left")
+        self._file.add(question, answer)
+        self._next += 1
+
+    def undo(self) -> bool:
+        """Takes back the last answer of this sitting and asks again; false if there is none."""
+        if not self._next:
+            return False
+        self._next -= 1
+        self._file.undo(self._questions[self._next])
+        return True
+
+    def progress(self) -> dict[str, int]:
+        """Counts over the whole file, and the answers of this sitting, which can be undone."""
+        same = sum(self._file.labels.values())
+        return {
+            "labels": len(self._file.labels),
+            "wanted": self._wanted,
+            "same": same,
+            "different": len(self._file.labels) - same,
+            "skipped": len(self._file.skipped),
+            "answered": self._next,
+        }
+
+    def shown(self) -> Shown | None:
+        """The present question with its texts."""
+        if (question := self.question) is None:
+            return None
+        pair = question.pair
+        left, right = self._texts[pair.anchor], self._texts[pair.other]
+        shared = shared_words(left, right, self._common)
+        similarities = {
+            str(space): None if math.isnan(value) else round(value, 3)
+            for space, value in zip(Space, pair.similarities, strict=True)
+        }
+        return Shown(
+            (pair.anchor, pair.other), (_side(left, shared), _side(right, shared)), abs(pair.day_gap), similarities
+        )
+
+    def state(self) -> dict[str, Any]:
+        """Progress and question as JSON values."""
+        shown = self.shown()
+        return {"progress": self.progress(), "question": dataclasses.asdict(shown) if shown else None}
+
+
+def _side(text: Text, shared: set[str]) -> Side:
+    return Side(
+        text.url,
+        text.publisher,
+        text.byline_date,
+        text.language,
+        segments(text.title, shared),
+        [segments(paragraph, shared) for paragraph in text.paragraphs],
+        text.cut,
+    )

@@ -1,0 +1,32 @@
+"""What became of each publisher's articles, for the report."""
+
+import dataclasses
+from typing import Any
+
+from ...beam_pipelines.clean.yields import TABLE, PublisherYield, read_yields
+from ...beam_pipelines.jobs import MANIFEST
+from ...formats import files
+
+_SHOWN_REASONS = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class Yields:
+    """The table of the build's clean job and its alarms, as in its manifest."""
+
+    publishers: list[PublisherYield]
+    alarms: list[dict[str, Any]]
+
+
+def of_build(output: str) -> Yields | None:
+    """The yields of a build; ``None`` if it has none."""
+    folder = f"{output}/clean"
+    if not files.exists(f"{folder}/{TABLE}"):
+        return None
+    return Yields(read_yields(folder), files.read_json(f"{folder}/{MANIFEST}").get("yield_alarms", []))
+
+
+def top_reasons(row: PublisherYield) -> str:
+    """The most frequent rejections of a publisher."""
+    ordered = sorted(row.rejected.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{name} {count:,}" for name, count in ordered[:_SHOWN_REASONS])

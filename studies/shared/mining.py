@@ -1,0 +1,152 @@
+"""Training data mined again with some options changed; jobs that the change does not touch are read where they are."""
+
+import dataclasses
+import datetime
+import enum
+import os
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from ...beam_pipelines.jobs import MANIFEST, Job
+from ...beam_pipelines.workflow import STEPS, build, load_job
+from ...errors import InputError
+from ...formats import files
+
+Change = Callable[[Any], Any]  # options of a job to other options of it
+_REMEDY: Final = "name a folder that `newsembed build` finished, such as demo-output/work"
+
+
+def build_folder(path: str) -> str:
+    """The build that ``path`` names: the work folder itself, or its ``clean`` folder.
+
+    Raises:
+      InputError: if there is no finished build.
+    """
+    work = path.rstrip("/")
+    if not files.exists(f"{work}/clean/{MANIFEST}") and files.exists(f"{work}/{MANIFEST}"):
+        work = os.path.dirname(work) or "."
+    missing = [step.job for step in STEPS if not files.exists(f"{work}/{step.job}/{MANIFEST}")]
+    if missing:
+        raise InputError(f"no finished build: {', '.join(missing)} have no {MANIFEST}", path=path, remedy=_REMEDY)
+    return work
+
+
+def manifest_of(work: str, job: str) -> Mapping[str, Any]:
+    """The manifest of one job of a build."""
+    found: Mapping[str, Any] = files.read_json(f"{work}/{job}/{MANIFEST}")
+    return found
+
+
+def options_of(work: str, job: str) -> Any:
+    """The options that a finished job of a build ran with, as its options dataclass.
+
+    Raises:
+      InputError: if the manifest holds an option that this version does not know.
+    """
+    return options_from_json(load_job(job), manifest_of(work, job)["options"], f"{work}/{job}/{MANIFEST}")
+
+
+def options_from_json(job: Job, values: Mapping[str, Any], path: str) -> Any:
+    """Options from a manifest; those that it does not name, being younger than it, have their defaults."""
+    hints = typing.get_type_hints(job.options)
+    unknown = sorted(set(values) - set(hints))
+    if unknown:
+        raise InputError(
+            f"got options that {job.name} does not have: {', '.join(unknown)}", path=path, remedy="build again"
+        )
+    return job.options(**{name: _value(hints[name], value) for name, value in values.items()})
+
+
+def _value(hint: Any, value: Any) -> Any:
+    """A JSON value as the type that a field declares."""
+    arguments = typing.get_args(hint)
+    if value is None:
+        return None
+    if typing.get_origin(hint) in (types.UnionType, typing.Union):
+        return _value(next(argument for argument in arguments if argument is not type(None)), value)
+    if typing.get_origin(hint) is tuple:
+        return tuple(_value(arguments[0], item) for item in value)
+    if hint is datetime.date:
+        return datetime.date.fromisoformat(value)
+    return hint(value) if isinstance(hint, type) and issubclass(hint, enum.Enum) else value
+
+
+def affected(changed: Sequence[str]) -> list[str]:
+    """The jobs to run again, in order: those changed and all that read them, directly or not."""
+    found = set(changed)
+    for step in STEPS:
+        if found & set(step.inputs.values()):
+            found.add(step.job)
+    return [step.job for step in STEPS if step.job in found]
+
+
+def missing_inputs(
+    work: str, jobs: Sequence[str], given: Mapping[str, Sequence[str]], exempt: Sequence[str] = ()
+) -> None:
+    """Checks that what the user gave to these jobs of the first build is given again.
+
+    Raises:
+      InputError: naming the first input that is not: without it the new data would differ in more than was asked for.
+    """
+    for step in STEPS:
+        for name, source in step.inputs.items() if step.job in jobs else ():
+            had = source.startswith("@") and manifest_of(work, step.job)["inputs"].get(name)
+            if had and not given.get(source[1:]) and name not in exempt:
+                raise InputError(
+                    f"the build's {step.job} job had it, so mining again needs it too",
+                    path=work,
+                    field=f"--{source[1:]}",
+                    remedy="give it",
+                )
+
+
+def mine_again(
+    work: str,
+    output: str,
+    changes: Mapping[str, Change],
+    given: Mapping[str, Sequence[str]] | None = None,
+    beam_args: Sequence[str] = (),
+) -> dict[str, str]:
+    """Runs the jobs that ``changes`` touch, with the build's own options otherwise; finished ones are skipped.
+
+    Args:
+      work: a finished build.
+      output: folder that gets a folder for each job that runs.
+      changes: new options from the build's, by job.
+      given: the user's inputs by name, see ``build.USER_INPUTS``.
+      beam_args: Beam's own options.
+
+    Returns:
+      The folder of every job, new or the build's.
+
+    Raises:
+      InputError: from the first job that cannot go on.
+    """
+    again = affected(list(changes))
+    kept = {step.job: f"{work}/{step.job}" for step in STEPS if step.job not in again}
+    options = {job: changes.get(job, _same)(options_of(work, job)) for job in again}
+    build(given or {}, output, options, beam_args, reused=kept)
+    return kept | {job: f"{output}/{job}" for job in again}
+
+
+def _same(options: Any) -> Any:
+    return options
+
+
+def changed(**values: Any) -> Change:
+    """A change that sets these options."""
+    return lambda options: dataclasses.replace(options, **values)
+
+
+same: Final[Change] = _same
+
+
+def count(work: str, job: str, section: str, prefix: str) -> int:
+    """What a job's manifest counts under names that start with ``prefix``: in ``"examples"`` or in the job's ``"tallies"``."""
+    manifest = manifest_of(work, job)
+    counts: Mapping[str, int] = (
+        manifest.get("examples", {}) if section == "examples" else manifest["counts"].get("tallies", {})
+    )
+    return sum(number for name, number in counts.items() if name.startswith(prefix))

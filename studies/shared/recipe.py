@@ -1,0 +1,125 @@
+"""How a study pretrains and trains: run files, bindings, steps and seeds, and the run that they make of a folder of data."""
+
+import argparse
+import dataclasses
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from ...errors import InputError
+from .gin_text import base_path, compose, macro
+from .mining import manifest_of
+from .runs import Run
+
+_PLACES = ("MODEL_DIR = 'x'", "DATA_DIR = 'x'", "VOCABULARY_PATH = 'x'")
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """Both trainings of every model of a study.
+
+    Attributes:
+      base, pretrain_base: run files as gin includes them.
+      gin, pretrain_gin: the user's bindings.
+      steps, pretrain_steps: of each training.
+      checkpoint_period: the run file's; checkpoints are as often, or more, so that every evaluated step has one.
+      evaluations: checkpoints of a training that are evaluated, evenly spaced, the last at the end.
+      seeds: trainings of each model, seeds 0 to N-1.
+    """
+
+    base: str
+    pretrain_base: str
+    gin: tuple[str, ...]
+    pretrain_gin: tuple[str, ...]
+    steps: int
+    pretrain_steps: int
+    checkpoint_period: int
+    evaluations: int
+    seeds: int
+
+    @property
+    def period(self) -> int:
+        """Steps between evaluated checkpoints."""
+        return max(1, self.steps // self.evaluations)
+
+    @property
+    def evaluated(self) -> tuple[int, ...]:
+        """The steps that are evaluated."""
+        return (*(self.period * number for number in range(1, self.evaluations)), self.steps)
+
+    def pretraining(self, folder: str, jobs: Mapping[str, str], seed: int, row_file: str | None = None) -> Run:
+        """A pretraining in ``folder`` on the data of a build's jobs, by name; ``row_file`` makes it an ablation."""
+        values = _places(folder, jobs["pack"], jobs["vocabulary"]) | {"TRAIN_STEPS": self.pretrain_steps, "SEED": seed}
+        return Run(
+            folder,
+            compose(self.pretrain_base, values, self.pretrain_gin, row_file, [_note(jobs["pack"])]),
+            (self.pretrain_steps,),
+        )
+
+    def training(
+        self, folder: str, jobs: Mapping[str, str], seed: int, initial: str | None, row_file: str | None = None
+    ) -> Run:
+        """Weak supervision likewise, from the model folder ``initial``."""
+        values = _places(folder, jobs["examples"], jobs["vocabulary"]) | {
+            "INITIAL_CHECKPOINT_PATH": initial,
+            "TRAIN_STEPS": self.steps,
+            "CHECKPOINT_PERIOD": _divisor(self.period, self.checkpoint_period),
+            "KEEP_PERIOD": self.period,
+            "SEED": seed,
+        }
+        return Run(folder, compose(self.base, values, self.gin, row_file, [_note(jobs["examples"])]), self.evaluated)
+
+    def facts(self) -> dict[str, Any]:
+        """What a manifest says of it; JSON values."""
+        shown = {
+            name: list(value) if isinstance(value, tuple) else value for name, value in dataclasses.asdict(self).items()
+        }
+        return shown | {"seeds": list(range(self.seeds)), "evaluated_steps": list(self.evaluated)}
+
+
+def recipe_of(args: argparse.Namespace) -> Recipe:
+    """The recipe that the command line names; loads both run files, so that a wrong key is found before anything runs.
+
+    Raises:
+      InputError: for run files, bindings or numbers that do not fit.
+    """
+    base, pretrain_base = base_path(args.base), base_path(args.pretrain_base)
+    train = [*_PLACES, "INITIAL_CHECKPOINT_PATH = 'x'", *args.gin]
+    steps = args.steps or int(macro("TRAIN_STEPS", base, train))
+    pretrain_steps = args.pretrain_steps or int(macro("TRAIN_STEPS", pretrain_base, [*_PLACES, *args.pretrain_gin]))
+    if args.evaluations > steps:
+        raise InputError(
+            f"got {args.evaluations} evaluations of {steps} steps",
+            field="--evaluations",
+            remedy="give at most one a step",
+        )
+    return Recipe(
+        base,
+        pretrain_base,
+        tuple(args.gin),
+        tuple(args.pretrain_gin),
+        steps,
+        pretrain_steps,
+        int(macro("CHECKPOINT_PERIOD", base, train)),
+        args.evaluations,
+        args.seeds,
+    )
+
+
+def _places(folder: str, data: str, vocabulary: str) -> dict[str, Any]:
+    return {
+        "MODEL_DIR": f"{folder}/model",
+        "DATA_DIR": os.path.abspath(data),
+        "VOCABULARY_PATH": os.path.abspath(f"{vocabulary}/vocab.txt"),
+    }
+
+
+def _divisor(number: int, most: int) -> int:
+    """The largest divisor that is not above ``most``."""
+    return next(period for period in range(min(number, most), 0, -1) if number % period == 0)
+
+
+def _note(folder: str) -> str:
+    """Names the data by their digest, so that a training on other data in the same folder is noticed."""
+    work, _, job = folder.rpartition("/")
+    return f"data: {job} {manifest_of(work, job)['digest']}"

@@ -1,0 +1,258 @@
+"""One training and its evaluation, in a folder of its own: started in a process of its own, resumable, its failure its own."""
+
+import contextlib
+import dataclasses
+import fcntl
+import os
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+
+from ...errors import InputError
+from ...evaluation.benchmark import Benchmark
+from ...evaluation.encoders import Encoder
+from ...evaluation.results import Results
+from ...evaluation.suites import RESULTS_FILE, benchmark_facts, read_results, run_suites, write_results
+from .arguments import write_text
+
+RUN_FILE: Final = "run.gin"
+LOG_FILE: Final = "train.log"
+_CACHE_VARIABLE: Final = "JAX_COMPILATION_CACHE_DIR"
+_SHOWN_LINES: Final = 3
+_PACKAGE: Final = __package__.partition(".")[0]
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """One training.
+
+    Attributes:
+      folder: gets ``run.gin``, ``model/``, ``train.log``, ``seconds.txt`` and ``evaluation/``.
+      gin: text of the run file, complete: nothing else configures the training.
+      steps: checkpoints to evaluate, ascending; the last ends the training.
+    """
+
+    folder: str
+    gin: str
+    steps: tuple[int, ...]
+
+    @property
+    def model(self) -> str:
+        return f"{self.folder}/model"
+
+    @property
+    def command(self) -> list[str]:
+        """Arguments of ``newsembed`` that train it; also what comes after ``newsembed launch … --``."""
+        return ["train", f"--gin_file={self.folder}/{RUN_FILE}"]
+
+    def is_trained(self) -> bool:
+        """Whether the last checkpoint is there, which appears whole or not at all."""
+        return os.path.isdir(f"{self.model}/checkpoints/{self.steps[-1]}")
+
+
+Trainer = Callable[[Run, Sequence[int]], str]  # (run, cores it may use) to what went wrong, "" if nothing
+EncoderMaker = Callable[[Run, int], Encoder]  # (run, step)
+
+
+def write_run_file(run: Run) -> None:
+    """Writes ``run.gin``, so that the training can be started by hand.
+
+    Raises:
+      InputError: if the folder holds another training.
+    """
+    path = f"{run.folder}/{RUN_FILE}"
+    os.makedirs(run.folder, exist_ok=True)
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
+            if file.read() != run.gin:
+                raise InputError(
+                    "the folder holds a training with other options or data",
+                    path=path,
+                    field="--output",
+                    remedy="name another folder",
+                )
+        return
+    write_text(path, run.gin)
+
+
+def train_in_process(run: Run, cores: Sequence[int]) -> str:
+    """Trains in a process of its own, which goes on from its last checkpoint; the :data:`Trainer` of every command."""
+    with open(f"{run.folder}/{LOG_FILE}", "ab") as log, _locked(run.folder) as lock:
+        if run.is_trained():  # by another process, while this one waited
+            return ""
+        started = time.monotonic()
+        process = subprocess.Popen(  # noqa: S603 - our own program
+            [sys.executable, "-m", _PACKAGE, *run.command], stdout=log, stderr=subprocess.STDOUT, pass_fds=[lock]
+        )
+        if cores and hasattr(os, "sched_setaffinity"):
+            os.sched_setaffinity(process.pid, cores)  # before it starts its threads, one a core
+        try:
+            code = process.wait()
+        except BaseException:
+            process.terminate()  # saves a checkpoint
+            process.wait()
+            raise
+        _add_seconds(run, time.monotonic() - started)
+    if code == 0 and run.is_trained():
+        return ""
+    return "interrupted" if code == 0 else f"exit code {code}: {_last_lines(run)}"
+
+
+@contextlib.contextmanager
+def _locked(folder: str) -> Iterator[int]:
+    """Waits until no other process trains here. The child inherits the lock: if this process is killed, the next one waits for the child."""
+    with open(f"{folder}/lock", "w", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield file.fileno()
+
+
+def _last_lines(run: Run) -> str:
+    with open(f"{run.folder}/{LOG_FILE}", encoding="utf-8", errors="replace") as log:
+        lines = [line.strip() for line in log.read().splitlines() if line.strip()]
+    return " / ".join(lines[-_SHOWN_LINES:])
+
+
+def _add_seconds(run: Run, seconds: float) -> None:
+    with open(f"{run.folder}/seconds.txt", "a", encoding="utf-8") as file:
+        file.write(f"{seconds:.1f}\n")
+
+
+def training_seconds(run: Run) -> float:
+    """Wall time of the training over all its starts; a start that was killed is not in it."""
+    try:
+        with open(f"{run.folder}/seconds.txt", encoding="utf-8") as file:
+            return sum(map(float, file))
+    except FileNotFoundError:
+        return 0.0
+
+
+def train_all(
+    runs: Sequence[Run],
+    parallel: int,
+    trainer: Trainer = train_in_process,
+    say: Callable[[str], None] = lambda _text: None,
+) -> dict[str, str]:
+    """Trains what is not trained yet.
+
+    Args:
+      runs: with different folders.
+      parallel: trainings at a time, each on its share of this machine's cores.
+      trainer: trains one.
+      say: gets a line when one ends.
+
+    Returns:
+      What went wrong by the folder of each run; the others are trained.
+    """
+    shares: queue.Queue[Sequence[int]] = queue.Queue()
+    for cores in core_shares(parallel):
+        shares.put(cores)
+    lock, done = threading.Lock(), 0
+
+    def train(run: Run) -> str:
+        nonlocal done
+        cores = shares.get()
+        started = time.monotonic()
+        try:
+            problem = "" if run.is_trained() else _attempt(run, cores, trainer)
+        finally:
+            shares.put(cores)
+        with lock:
+            done += 1
+            say(f"[{done}/{len(runs)}] {run.folder}: {problem or 'trained'}, {time.monotonic() - started:.1f} s")
+        return problem
+
+    with _shared_compilations(), ThreadPoolExecutor(parallel) as pool:
+        problems = list(pool.map(train, runs))
+    return {run.folder: problem for run, problem in zip(runs, problems, strict=True) if problem}
+
+
+@contextlib.contextmanager
+def _shared_compilations() -> Iterator[None]:
+    """Lets the trainings, most of them of one shape, compile each program once; the folder is this machine's own, as its programs are."""
+    if _CACHE_VARIABLE in os.environ:
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="newsembed-compiled-") as folder:
+        os.environ[_CACHE_VARIABLE] = folder
+        try:
+            yield
+        finally:
+            del os.environ[_CACHE_VARIABLE]
+
+
+def _attempt(run: Run, cores: Sequence[int], trainer: Trainer) -> str:
+    try:
+        return trainer(run, cores)
+    except Exception as error:  # noqa: BLE001 - one row's failure is a line of the table, not the end of the study
+        return f"{type(error).__name__}: {error}"
+
+
+def core_shares(parallel: int) -> list[list[int]]:
+    """The cores that each of ``parallel`` trainings may use: all, if there is one or there are too few to share out."""
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    if parallel == 1 or len(cores) < parallel:
+        return [[] for _ in range(parallel)]
+    return [cores[share::parallel] for share in range(parallel)]
+
+
+def evaluate_run(
+    run: Run, benchmarks: Sequence[Benchmark], make_encoder: EncoderMaker, command: Sequence[str] = ()
+) -> Results:
+    """Scores of every checkpoint of a run, named by its step; read where they lie if the benchmarks are still the same."""
+    folder = f"{run.folder}/evaluation"
+    if os.path.exists(f"{folder}/{RESULTS_FILE}"):
+        found = read_results(folder)
+        steps = [str(step) for step in run.steps]
+        if (
+            not found.failed
+            and list(found.manifest["encoders"]) == steps
+            and found.manifest["benchmarks"] == benchmark_facts(benchmarks)
+        ):
+            return found
+    factories = {str(step): _factory(run, step, make_encoder) for step in run.steps}
+    specs = {str(step): f"model:{run.model}@{step}" for step in run.steps}
+    with tempfile.TemporaryDirectory() as cache:  # benchmarks may share documents
+        results = run_suites(factories, benchmarks, cache=cache, command=command, specs=specs)
+    write_results(results, folder)
+    return results
+
+
+def _factory(run: Run, step: int, make_encoder: EncoderMaker) -> Callable[[], Encoder]:
+    return lambda: make_encoder(run, step)
+
+
+def load_checkpoint(run: Run, step: int) -> Encoder:
+    """The :data:`EncoderMaker` of every command."""
+    from ...serving import factories
+
+    return factories(progress=False)["model"](f"{run.model}@{step}")
+
+
+def overall_scores(results: Results) -> dict[tuple[str, str], float]:
+    """One number of each (step, benchmark): its first metric over all of the benchmark.
+
+    Raises:
+      InputError: if a benchmark failed.
+    """
+    found = {}
+    for result in results.results:
+        if result.status == "failed":
+            raise InputError(f"step {result.encoder} on {result.benchmark}: {result.error}")
+        named = {score.part.lower(): score for score in reversed(result.scores)}
+        found[result.encoder, result.benchmark] = named.get("all", result.scores[0]).value
+    return found
+
+
+def overall_metrics(results: Results) -> Mapping[str, str]:
+    """The metric that :func:`overall_scores` takes, by benchmark."""
+    found: dict[str, Any] = {}
+    for result in results.results:
+        named = {score.part.lower(): score for score in reversed(result.scores)}
+        found[result.benchmark] = named.get("all", result.scores[0]).metric
+    return found

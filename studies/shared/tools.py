@@ -1,0 +1,42 @@
+"""What does the work of a study, so that tests can put others in its place, and how failures stay where they belong."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from ...errors import InputError
+from .mining import mine_again
+from .runs import EncoderMaker, Run, Trainer, load_checkpoint, train_all, train_in_process, write_run_file
+
+T = TypeVar("T")
+
+
+@dataclasses.dataclass(frozen=True)
+class Tools:
+    """The miner, the trainer, the maker of encoders, and what takes a line of progress."""
+
+    mine: Callable[..., dict[str, str]] = mine_again
+    trainer: Trainer = train_in_process
+    make_encoder: EncoderMaker = load_checkpoint
+    say: Callable[[str], None] = print
+
+
+def attempt(work: Callable[[], T]) -> tuple[T | None, str]:
+    """The result of ``work``, or None and what went wrong: one part's failure is a line of the table, not the end of the study."""
+    try:
+        return work(), ""
+    except InputError as error:
+        return None, str(error)
+    except Exception as error:  # noqa: BLE001 - whatever it was, it is shown
+        return None, f"{type(error).__name__}: {error}"
+
+
+def train_runs(runs: Sequence[Run], parallel: int, tools: Tools) -> dict[str, str]:
+    """Writes the run files and trains what is not trained yet; what went wrong by folder.
+
+    Raises:
+      InputError: if a folder holds another training.
+    """
+    for run in runs:
+        write_run_file(run)
+    return train_all(runs, parallel, tools.trainer, tools.say)

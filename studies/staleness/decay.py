@@ -1,0 +1,180 @@
+"""Scores by months since a cutoff, and whether they decay, with error bars over events.
+
+Queries about one event share its wording, so events, not queries, are drawn again: intervals are the percentile bootstrap (95 %) over events.
+
+Two things make a model with an early cutoff worse: it knows nothing of what came after, and it saw fewer documents. Only the first is staleness. Both are
+compared with a model trained on all documents ("fresh") on the same queries, which also takes out that months differ in difficulty; the second shows before
+the cutoff as well as after it, so the staleness of a cutoff is::
+
+    mean over queries after it of (cutoff - fresh)  -  mean over queries up to it of (cutoff - fresh)
+
+Negative: the model lost on what was news to it. The bars cover other events, not other seeds; the value of every seed stands beside them.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+EXPECTED: Final = "falls"
+_RESAMPLES: Final = 2000
+_AT_A_TIME: Final = 200
+_SEED: Final = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Interval:
+    """A mean with its 95 % interval; None where fewer than two events carry it."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    """The queries of one bin of months: after ``first_month`` - 1 up to ``last_month`` months since the cutoff."""
+
+    first_month: int
+    last_month: int
+    score: Interval
+    minus_fresh: Interval
+    queries: int
+    events: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Staleness:
+    """How much more a model loses after its cutoff than before it.
+
+    Attributes:
+      effect: see the module; negative if it decays.
+      by_seed: the same of each seed.
+    """
+
+    effect: Interval
+    by_seed: tuple[float, ...]
+
+    @property
+    def verdict(self) -> str:
+        """What it says: "agrees" if it falls, with the interval and all seeds on that side; "differs" if it rises so; else "within error"."""
+        if self.effect.low is None or self.effect.high is None:
+            return "no error bar"
+        if self.effect.high < 0 and max(self.by_seed) < 0:
+            return "agrees"
+        return "differs" if self.effect.low > 0 and min(self.by_seed) > 0 else "within error"
+
+
+def by_month(
+    scores: FloatArray, fresh: FloatArray, months: npt.NDArray[np.int64], events: Sequence[str], bin_months: int
+) -> list[Point]:
+    """Scores by bins of months since the cutoff.
+
+    Args:
+      scores: of each query, ``[N]``; NaN where it has none.
+      fresh: the fresh model's, likewise.
+      months: since the cutoff, ``[N]``, see ``cutoffs.months_since``.
+      events: of each query.
+      bin_months: months of a bin; the first bin after the cutoff begins with month 1.
+    """
+    has_score = ~np.isnan(scores) & ~np.isnan(fresh)
+    bins = np.ceil(months / bin_months).astype(int)
+    names = np.asarray(events)
+    points = []
+    for number in sorted(set(bins[has_score].tolist())):
+        inside = has_score & (bins == number)
+        points.append(
+            Point(
+                (number - 1) * bin_months + 1,
+                number * bin_months,
+                mean_interval(scores[inside], names[inside]),
+                mean_interval(scores[inside] - fresh[inside], names[inside]),
+                int(inside.sum()),
+                len(set(names[inside])),
+            )
+        )
+    return points
+
+
+def staleness(
+    seeds: FloatArray, fresh: FloatArray, months: npt.NDArray[np.int64], events: Sequence[str]
+) -> Staleness | None:
+    """The staleness of one cutoff; None where queries lie on one side of it only.
+
+    Args:
+      seeds: scores ``[seeds, N]``, NaN where a query has none.
+      fresh: the fresh model's with the same seeds.
+      months: since the cutoff, ``[N]``.
+      events: of each query.
+    """
+    return pooled_staleness([(seeds, fresh, months)], events)
+
+
+def pooled_staleness(
+    cutoffs: Sequence[tuple[FloatArray, FloatArray, npt.NDArray[np.int64]]], events: Sequence[str]
+) -> Staleness | None:
+    """The mean of the cutoffs' staleness: each event is drawn again for all of them together, since they are asked the same queries."""
+    _, members = np.unique(np.asarray(events), return_inverse=True)
+    parts: list[tuple[FloatArray, FloatArray]] = []  # sums and counts [events] of each cutoff after, then up to it
+    by_seed = []
+    for seeds, fresh, months in cutoffs:
+        gaps = seeds - fresh
+        valid = ~np.isnan(gaps).any(axis=0)
+        sides = [valid & (months > 0), valid & (months <= 0)]
+        if any(len(set(members[side])) < 2 for side in sides):
+            return None
+        mean = gaps.mean(axis=0)
+        parts += [_totals(mean[side], members[side], members.max() + 1) for side in sides]
+        by_seed.append([float(one[sides[0]].mean() - one[sides[1]].mean()) for one in gaps])
+    sums, counts = np.stack([part[0] for part in parts]), np.stack([part[1] for part in parts])
+
+    def statistic(means: FloatArray) -> FloatArray:
+        return np.asarray((means[:, 0::2] - means[:, 1::2]).mean(axis=1))
+
+    return Staleness(_bootstrap(statistic, sums, counts), tuple(np.mean(by_seed, axis=0).tolist()))
+
+
+def mean_interval(values: FloatArray, events: npt.NDArray[Any]) -> Interval:
+    """Mean over queries; the interval draws events again, each with all of its queries."""
+    names, members = np.unique(events, return_inverse=True)
+    if len(names) < 2:
+        return Interval(float(values.mean()))
+    sums, counts = _totals(values, members, len(names))
+    return _bootstrap(lambda means: means[:, 0], sums[None], counts[None])
+
+
+def _totals(values: FloatArray, members: npt.NDArray[np.int64], events: int) -> tuple[FloatArray, FloatArray]:
+    """Sum and number of the values of each event, ``[events]``."""
+    sums, counts = np.zeros(events), np.zeros(events)
+    np.add.at(sums, members, values)
+    np.add.at(counts, members, 1.0)
+    return sums, counts
+
+
+def _bootstrap(statistic: Callable[[FloatArray], FloatArray], sums: FloatArray, counts: FloatArray) -> Interval:
+    """A statistic of means over queries, and its percentile interval over events drawn again; draws that leave a mean empty do not count.
+
+    Args:
+      statistic: of means ``[draws, means]``, gives ``[draws]``.
+      sums: over the queries of each event, ``[means, events]``.
+      counts: of those queries, likewise.
+    """
+    events = sums.shape[1]
+    rng = np.random.default_rng(_SEED)
+    value = float(statistic((sums.sum(axis=1) / counts.sum(axis=1))[None])[0])
+    drawn = []
+    for _ in range(_RESAMPLES // _AT_A_TIME):
+        times = rng.multinomial(events, np.full(events, 1 / events), _AT_A_TIME).astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            drawn.append(statistic((times @ sums.T) / (times @ counts.T)))
+    low, high = np.nanpercentile(np.concatenate(drawn), [2.5, 97.5])
+    return Interval(value, float(low), float(high))
+
+
+def direction(effect: Mapping[str, Any] | Interval) -> str:
+    """Which way a score moves: "falls", "rises" or "stays"."""
+    value = effect.value if isinstance(effect, Interval) else float(effect["value"])
+    return "falls" if value < 0 else "rises" if value > 0 else "stays"

@@ -1,0 +1,58 @@
+"""JSON lines come back whole from every packing, and a cut or broken file is never taken for a whole one."""
+
+import gzip
+import json
+
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+from newsembed.errors import InputError
+from newsembed.formats import jsonl
+
+PACK = {".jsonl": bytes, ".jsonl.gz": gzip.compress, ".jsonl.zst": zstandard.compress}
+
+
+@pytest.mark.parametrize("suffix", PACK)
+@pytest.mark.parametrize("chunk", [1, 7, 1 << 20])
+def test_round_trip(tmp_path, monkeypatch, suffix, chunk):
+    monkeypatch.setattr(jsonl, "_CHUNK_BYTES", chunk)
+    rows = [{"text": "línea \u2028 " * number, "n": number} for number in range(9)]
+    raw = "\n\n".join(json.dumps(row, ensure_ascii=False) for row in rows).encode()
+    path = tmp_path / f"rows{suffix}"
+    path.write_bytes(PACK[suffix](raw))
+    found = list(jsonl.read_jsonl(str(path)))
+    assert [row for _, row in found] == rows
+    assert found[1][0] == f"{path}:3"
+
+
+def test_frames_after_one_another(tmp_path):
+    (tmp_path / "r.zst").write_bytes(zstandard.compress(b'{"a": 1}\n{"a"') + zstandard.compress(b": 2}\n"))
+    assert [row for _, row in jsonl.read_jsonl(str(tmp_path / "r.zst"))] == [{"a": 1}, {"a": 2}]
+
+
+@pytest.mark.parametrize("suffix", [".jsonl.gz", ".jsonl.zst"])
+@given(data=st.data())
+def test_a_cut_file_is_never_whole(tmp_path_factory, suffix, data):
+    path = tmp_path_factory.mktemp("cut") / f"r{suffix}"
+    packed = PACK[suffix](b"".join(b'{"a": %d}\n' % i for i in range(200)))
+    path.write_bytes(packed[: data.draw(st.integers(1, len(packed) - 1))])
+    with pytest.raises(InputError, match="cannot be read"):
+        list(jsonl.read_jsonl(str(path)))
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"), [(b"{}\n{", "r:2: not JSON"), (b"\xff", "r:1: not JSON"), (b"[]", "expected an object")]
+)
+def test_bad_lines(tmp_path, raw, message):
+    (tmp_path / "r").write_bytes(raw)
+    with pytest.raises(InputError, match=message):
+        list(jsonl.read_jsonl(str(tmp_path / "r")))
+
+
+def test_missing_file_and_wrong_packing(tmp_path):
+    with pytest.raises(InputError, match="cannot be read"):
+        list(jsonl.read_jsonl(str(tmp_path / "none.jsonl")))
+    (tmp_path / "plain.zst").write_bytes(b'{"a": 1}\n')
+    with pytest.raises(InputError, match="cannot be read"):
+        list(jsonl.read_jsonl(str(tmp_path / "plain.zst")))

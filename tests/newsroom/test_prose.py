@@ -1,0 +1,115 @@
+"""The newsroom's sentences: files are complete, every line fills, voices differ, numbers read right."""
+
+import random
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from newsembed.errors import InputError
+from newsembed.newsroom.options import LANGUAGES, NewsroomOptions
+from newsembed.newsroom.prose import fill, load_prose, number_words, parse_prose
+from newsembed.newsroom.telling import FACT_SLOTS, Manner, Register, Teller
+from newsembed.newsroom.world import MATTERS_PER_TOPIC, ROLE_VARIANTS, TOPICS, EventPlanner, build_world
+
+OPTIONS = NewsroomOptions(seed=1, scale=0.3)
+WORLD = build_world(OPTIONS)
+
+
+def event_of(topic):
+    planner = EventPlanner(WORLD, OPTIONS, "test")
+    while True:
+        event = planner.series("en")[0]
+        if event.topic == topic:
+            return event
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("topic", TOPICS)
+def test_every_topic_has_all_slots_and_every_line_fills(language, topic):
+    prose = load_prose(language)
+    assert len(prose.lines(topic, "matter")) == MATTERS_PER_TOPIC
+    event = event_of(topic)
+    for slot in ("head", "lead", "context", *FACT_SLOTS):
+        assert len(prose.lines(topic, slot)) == (3 if language == "en" else 2)
+        for register in Register:
+            for voice in range(6):
+                text = Teller(WORLD, language, Manner(voice, register, wander=0), random.Random(0)).sentence(
+                    event, slot
+                )
+                assert not re.search(r"[{}<>|]", text)
+                assert not re.search(r"\b(de|a) el\b|seit am|since on|  ", text)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_offices_seasons_and_months_are_complete(language):
+    prose = load_prose(language)
+    for office, variants in ROLE_VARIANTS.items():
+        assert len(prose.lines("general", f"role.{office}")) == variants
+    assert len(prose.lines("general", "season")) == 12
+    assert (len(prose.words("month")), len(prose.words("weekday"))) == (12, 7)
+    assert {"guide.flood", "guide.sleep", "guide.budget", "guide.visit"} <= set(prose.guides())
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_registers_name_the_same_event_in_different_words(language):
+    event = event_of("court")
+    actor = WORLD.actor(event)
+
+    def text(register):
+        teller = Teller(WORLD, language, Manner(0, register, wander=0), random.Random(0))
+        return " ".join(teller.sentence(event, slot) for slot in ("lead", *FACT_SLOTS))
+
+    plain, oblique, mixed = (text(register) for register in Register)
+    nick = event.place.nouns[LANGUAGES.index(language)]
+    assert [name in plain for name in (event.place.name, actor.last, nick)] == [True, True, False]
+    assert [name in oblique for name in (event.place.name, actor.last, nick)] == [False, False, True]
+    assert actor.last in mixed
+
+
+def test_neighbouring_voices_disagree_on_every_choice():
+    template = "<a|b> <c|d> <e|f>"
+    first, second = (fill(template, {}, voice, "en").lower().split() for voice in (0, 1))
+    assert all(one != two for one, two in zip(first, second, strict=True))
+
+
+def test_fill_capitalises_and_contracts():
+    assert fill("{actor} de el alcalde a el puerto", {"actor": "«el juez"}, 0, "es") == "«El juez del alcalde al puerto"
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (7, ("seven", "sieben", "siete")),
+        (16, ("sixteen", "sechzehn", "dieciséis")),
+        (40, ("forty", "vierzig", "cuarenta")),
+    ]
+    + [(83, ("eighty-three", "dreiundachtzig", "ochenta y tres")), (22, ("twenty-two", "zweiundzwanzig", "veintidós"))],
+)
+def test_number_words(number, words):
+    assert tuple(number_words(number, language) for language in LANGUAGES) == words
+
+
+@given(st.sampled_from(LANGUAGES))
+def test_number_words_are_all_different(language):
+    assert len({number_words(number, language) for number in range(100)}) == 100
+
+
+@pytest.mark.parametrize(
+    "text", ["slot: no section", "[a]\nno separator", "[a]\nslot: open <choice", "[a]\nslot: open {fact"]
+)
+def test_a_broken_prose_file_is_refused_with_its_line(text):
+    with pytest.raises(InputError, match=rf"prose_xx.txt: line {text.count(chr(10)) + 1}"):
+        parse_prose("xx", text, "prose_xx.txt")
+
+
+def test_world_gives_everyone_a_name_of_their_own():
+    world = build_world(NewsroomOptions())
+    assert (len(world.places), len(world.people), len(world.organisations)) == (60, 150, 90)
+    assert len({person.last for person in world.people.values()}) == 150
+    assert len({organisation.brand for organisation in world.organisations.values()}) == 90
+    assert len({organisation.acronym for organisation in world.organisations.values()}) == 90
+    assert len({place.nouns for place in world.places}) == 60
+    for topic in TOPICS:
+        for language in LANGUAGES:
+            assert world.hosts(topic, language)

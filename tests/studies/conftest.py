@@ -1,0 +1,127 @@
+"""A build that holds manifests only, and tools that stand for mining, training and encoding, for tests of what calls them."""
+
+import dataclasses
+import datetime
+import json
+import os
+import zlib
+
+import numpy as np
+import pytest
+from newsembed.beam_pipelines.jobs import _plain
+from newsembed.beam_pipelines.workflow import STEPS, load_job
+from newsembed.studies.shared.mining import affected
+from newsembed.studies.shared.tools import Tools
+
+FIRST_DAY = datetime.date(2021, 1, 1)
+
+
+def write_manifest(folder, job, digest="0" * 16, examples=None, tallies=None, **options):
+    os.makedirs(folder, exist_ok=True)
+    values = _plain(dataclasses.asdict(load_job(job).options())) | options
+    manifest = {
+        "digest": digest,
+        "options": values,
+        "inputs": {},
+        "counts": {"in": 1, "out": 1, "tallies": tallies or {}},
+    }
+    if examples is not None:
+        manifest["examples"] = examples
+    with open(f"{folder}/manifest.json", "w") as file:
+        json.dump(manifest, file)
+
+
+EXAMPLES = {"triplets/en": 60, "triplets/de": 40, "topics/en": 30}
+TALLIES = {
+    f"augmentation/{name}": 9
+    for name in ("title_to_body", "anchor_text_to_document", "title_to_document", "document_to_document")
+}
+
+
+@pytest.fixture
+def build(tmp_path):
+    """A finished build without streams; translation is the only thing it does not have."""
+    work = tmp_path / "work"
+    for step in STEPS:
+        write_manifest(f"{work}/{step.job}", step.job)
+    write_manifest(f"{work}/pack", "pack", examples={"mlm/en": 50, "tlm/de-en": 10})
+    write_manifest(f"{work}/triplets", "triplets", tallies={"negatives dropped as evergreen": 7}, min_text=0.8)
+    write_manifest(f"{work}/examples", "examples", examples=EXAMPLES, tallies=TALLIES, max_length=96)
+    (work / "vocabulary" / "vocab.txt").write_text("[PAD]\n")
+    return str(work)
+
+
+@pytest.fixture
+def heldout(tmp_path):
+    """Eight events, one every three months, of three publishers each."""
+    path = tmp_path / "heldout.jsonl"
+    rows = [
+        {
+            "id": f"{event}-{publisher}",
+            "title": f"event {event}",
+            "body": f"told by {publisher}",
+            "publisher": publisher,
+            "language": "en",
+            "event": f"event-{event}",
+            "topic": f"topic-{event % 2}",
+            "byline_date": (FIRST_DAY + datetime.timedelta(days=91 * event)).isoformat(),
+        }
+        for event in range(8)
+        for publisher in ("a", "b", "c")
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+class EventVectors:
+    """An encoder that knows the events, up to noise."""
+
+    def __init__(self, name, noise):
+        self.digest, self.noise = name, noise
+
+    def encode(self, documents):
+        rng = np.random.default_rng(zlib.crc32(self.digest.encode()))
+        own = np.stack([np.eye(8)[int(document.title.split()[1])] for document in documents])
+        return (own + self.noise(documents) * rng.normal(size=own.shape)).astype(np.float32)
+
+
+class Bench:
+    """Tools that note what they are asked for.
+
+    Attributes:
+      trained: folders, in the order of training.
+      mined: (output, jobs) of each mining.
+      failing: parts of folder names whose training fails.
+      noise: of a run's vectors for documents, by the run and its step.
+    """
+
+    def __init__(self):
+        self.trained, self.mined, self.failing, self.encoded = [], [], set(), []
+        self.noise = lambda run, _step: lambda _documents: 0.5
+
+    def tools(self):
+        return Tools(self.mine, self.train, self.encoder, lambda _text: None)
+
+    def mine(self, work, output, changes, given):
+        jobs = affected(list(changes))
+        self.mined.append((output, jobs))
+        for job in jobs:
+            write_manifest(f"{output}/{job}", job, digest=f"{zlib.crc32(output.encode()):016x}", examples=EXAMPLES)
+        return {step.job: f"{output if step.job in jobs else work}/{step.job}" for step in STEPS}
+
+    def train(self, run, _cores):
+        self.trained.append(run.folder)
+        if any(part in run.folder for part in self.failing):
+            return "exit code 1: out of memory"
+        for step in run.steps:
+            os.makedirs(f"{run.model}/checkpoints/{step}")
+        return ""
+
+    def encoder(self, run, step):
+        self.encoded.append((run.folder, step))
+        return EventVectors(f"{run.folder}@{step}", self.noise(run, step))
+
+
+@pytest.fixture
+def bench():
+    return Bench()

@@ -1,0 +1,174 @@
+"""The report: complete JSON, a self-contained page, escaped text, samples that point at real documents."""
+
+import datetime
+import json
+import re
+
+import pytest
+from newsembed.beam_pipelines.clean.yields import PublisherYield, alarm_to_json, find_alarms, write_yields
+from newsembed.beam_pipelines.progress import print_rows
+from newsembed.formats import parquet
+from newsembed.formats.records import Article, DeadLetter, Triplet
+from newsembed.launch.demo import checks
+from newsembed.studies.report import samples, write_report
+from newsembed.studies.report.page import render
+
+ROWS = [
+    {
+        "job": "extract",
+        "in": 10,
+        "out": 7,
+        "rejected": {"no_title": 2},
+        "failed": {"truncated": 1},
+        "tallies": {},
+        "seconds": 1.5,
+        "documents_per_second": 6.7,
+        "skipped": False,
+    },
+    {
+        "job": "clean",
+        "in": 7,
+        "out": 7,
+        "rejected": {},
+        "failed": {},
+        "tallies": {"kept": 7},
+        "seconds": 0.0,
+        "documents_per_second": None,
+        "skipped": True,
+    },
+]
+
+
+def article(number):
+    return Article(
+        f"{number:016x}",
+        f"http://p{number % 3}.example/{number}",
+        f"p{number % 3}.example",
+        f"Title <{number}>",
+        "body",
+        byline_date=datetime.date(2021 + number % 2, 1 + number % 12, 1),
+        language="en",
+    )
+
+
+def triplet(anchor, positive, negative):
+    return Triplet(
+        f"{anchor:016x}", f"{positive:016x}", f"{negative:016x}", "en", (0.5, 0.5, 0.5), (0.5, 0.5, 0.5), 1, 400, 0.1
+    )
+
+
+@pytest.fixture
+def work(tmp_path):
+    parquet.write_shard(str(tmp_path / "clean/articles/part-00000-of-00001.parquet"), map(article, range(30)), Article)
+    parquet.write_shard(
+        str(tmp_path / "triplets/triplets/part-00000-of-00001.parquet"),
+        [triplet(n % 30, (n + 1) % 30, (n + 2) % 30) for n in range(150)],
+        Triplet,
+    )
+    letters = [DeadLetter(f"key{n}", "rejected", "no_title", "detail", "<script>alert(1)</script>") for n in range(29)]
+    letters.append(DeadLetter("file:3", "failed", "truncated", "ends early", ""))
+    parquet.write_shard(str(tmp_path / "extract/dead_letters/pages/part-00000-of-00001.parquet"), letters, DeadLetter)
+    (tmp_path / "trained").mkdir()
+    (tmp_path / "trained/metrics.jsonl").write_text(
+        "".join(json.dumps({"step": step, "loss": 1 / (step + 1)}) + "\n" for step in range(5))
+    )
+    return tmp_path
+
+
+def test_report_holds_every_number_and_stands_alone(work):
+    write_report(str(work), ROWS, {"checks": [{"name": "a", "measured": 1, "expected": ">= 0", "met": True}]})
+    report = json.loads((work / "report.json").read_text())
+    assert report["jobs"] == ROWS
+    assert report["checks"][0]["met"] is True
+    page = (work / "report.html").read_text()
+    assert page.count("<svg") == 5
+    assert not re.search(
+        r"<script|<link|<img|src=|https?://(?!www\.w3\.org|p\d|purl|creativecommons|matplotlib)",
+        page.replace("http://p", ""),
+    )
+    assert "&lt;script&gt;alert(1)" in page
+    assert "100 random triplets" in page
+    assert "Title &lt;" in page
+
+
+def test_many_scores_of_few_encoders_go_downwards():
+    scores = {f"score {number}": number / 8 for number in range(6)}
+    page = render({"jobs": [], "encoders": [{"encoder": "ours & co", **scores}]}, [], [], [])
+    assert "<th>encoder</th><th class=n>ours &amp; co</th>" in page
+    assert "<tr><td>score 1</td><td class=n>0.125</td></tr>" in page
+    assert '<a href="#part-1">Encoders</a>' in page
+
+
+def test_samples_are_capped_and_repeat(work):
+    found = samples.rejected(str(work))
+    assert [(group.job, group.reason, group.outcome, group.count, len(group.letters)) for group in found] == [
+        ("extract", "no_title", "rejected", 29, 10),
+        ("extract", "truncated", "failed", 1, 1),
+    ]
+    assert found == samples.rejected(str(work))
+    keys = [letter.key for letter in found[0].letters]
+    assert len(set(keys)) == 10
+    assert keys != [f"key{n}" for n in range(10)]  # drawn, not the first
+    first, second = samples.triplets(str(work)), samples.triplets(str(work))
+    assert first == second
+    assert len(first) == 100
+    assert all(row[role]["title"].startswith("Title <") for row in first for role in ("anchor", "positive", "negative"))
+
+
+def test_yields_and_their_alarms_are_shown(work):
+    rows = [PublisherYield(f"p{n}.example", 20, 10, {"no_author": 8, "near_duplicate": 2}) for n in range(45)]
+    write_yields(f"{work}/clean/yields.tsv", rows)
+    (alarm,) = find_alarms(rows[:1], {"p0.example": PublisherYield("p0.example", 50, 50, {})}, 0.1, 0.01)
+    (work / "clean/manifest.json").write_text(json.dumps({"yield_alarms": [alarm_to_json(alarm)]}))
+    write_report(str(work), ROWS)
+    page = (work / "report.html").read_text()
+    assert "100% of 50" in page
+    assert "56% of 18" in page
+    assert "no_author 8, near_duplicate 2" in page
+    assert "and 5 more in clean/yields.tsv" in page
+
+
+def test_alarms_are_printed(capsys):
+    alarm = {
+        "publisher": "[a].example",
+        "before": 0.9,
+        "now": 0.1,
+        "judged_before": 1000,
+        "judged_now": 50,
+        "p_value": 0,
+        "reason": "no_author",
+    }
+    print_rows([{**ROWS[0], "yield_alarms": [{**alarm, "kind": "dropped"}, {**alarm, "kind": "lost"}]}])
+    printed = capsys.readouterr().out
+    assert (
+        "[a].example: yield dropped: kept 90% of 1,000 articles before, 10% of 50 now; what grew most: no_author"
+        in printed
+    )
+    assert "[a].example: no articles now; kept 90% of 1,000 articles before" in printed
+
+
+def test_a_build_without_triplets_still_has_a_report(tmp_path):
+    write_report(str(tmp_path), ROWS)
+    assert "by publisher" not in (tmp_path / "report.html").read_text()
+    assert "random triplets" not in (tmp_path / "report.html").read_text()
+
+
+def test_mining_is_scored_against_the_truth_by_hand():
+    truth = {
+        f"{n:016x}": {"event": event, "near_duplicate_group": group}
+        for n, (event, group) in enumerate(
+            [("e1", None), ("e1", None), ("e2", None), (None, "g"), (None, "g"), ("e1", None)]
+        )
+    }
+    publishers = {f"{n:016x}": publisher for n, publisher in enumerate("ababab")}
+    mined = [triplet(1, 0, 2), triplet(1, 0, 2), triplet(0, 2, 1), triplet(3, 4, 4), triplet(0, 9, 9)]
+    scored = checks.score_mining(iter(mined), truth, publishers)
+    assert scored["positive pairs"] == 4  # (1,0) (0,2) (3,4) (0,9)
+    assert scored["positive precision"] == pytest.approx(1 / 4)
+    assert scored["positive recall"] == pytest.approx(1 / 2)  # of (0,1) and (0,5); (1,5) has one publisher
+    assert scored["negative pairs"] == 4  # (1,2) (0,1) (3,4) (0,9)
+    assert scored["negative precision (not the same event)"] == pytest.approx(
+        2 / 4
+    )  # (1,2) and (3,4); (0,9) is unknown
+    assert scored["negative precision (nor the same evergreen)"] == pytest.approx(1 / 4)
+    assert scored["anchors"] == 3

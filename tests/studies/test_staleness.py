@@ -1,0 +1,269 @@
+"""Staleness: what a cutoff leaves, months since it, decay told from small training sets, failures and bad input."""
+
+import argparse
+import collections
+import datetime
+import json
+import shlex
+
+import numpy as np
+import pytest
+from newsembed.errors import InputError
+from newsembed.launch import cli
+from newsembed.studies import staleness
+from newsembed.studies.staleness import cutoffs, decay
+
+CUTOFF = cutoffs.Cutoff(datetime.date(2021, 6, 30), "2021-06")
+
+
+def parse(*words):
+    parser = argparse.ArgumentParser()
+    staleness.add_arguments(parser)
+    return parser.parse_args([str(word) for word in words])
+
+
+@pytest.fixture
+def command(build, heldout, tmp_path, monkeypatch):
+    """Arguments of a study of two cutoffs; the articles of the build, which holds none, are one a day."""
+    days = collections.Counter({datetime.date(2020, 1, 1) + datetime.timedelta(days=day): 1 for day in range(1000)})
+    monkeypatch.setattr(staleness, "count_by_day", lambda _work: days)
+    bases = ["--base", "runs/train_demo.gin", "--pretrain_base", "runs/pretrain_demo.gin", "--steps", 40]
+    places = ["--articles", build, "--events", heldout, "--output", tmp_path / "study"]
+    return [*places, "--cutoffs", "2021-12,2021-06", *bases, "--seeds", 2]
+
+
+def numbers(tmp_path):
+    return json.loads((tmp_path / "study" / "table.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("2018-01", ["2018-01-31"]),
+        ("2020-02,2019-12", ["2019-12-31", "2020-02-29"]),
+        (" 2018-07-15 ,2018-01", ["2018-01-31", "2018-07-15"]),
+    ],
+)
+def test_a_month_means_its_last_day(text, days):
+    assert [cutoff.last_day.isoformat() for cutoff in cutoffs.parse_cutoffs(text)] == days
+
+
+@pytest.mark.parametrize("text", ["", "2018", "2018-13", "2018-02-30", "yesterday", "2018-01,2018-01-31"])
+def test_what_is_no_cutoff_is_refused(text):
+    with pytest.raises(InputError, match="--cutoffs"):
+        cutoffs.parse_cutoffs(text)
+
+
+def test_months_are_counted_from_the_day_after_the_cutoff():
+    days = [
+        datetime.date(2021, 6, 30),
+        datetime.date(2021, 7, 1),
+        datetime.date(2021, 7, 30),
+        datetime.date(2021, 7, 31),
+    ]
+    assert cutoffs.months_since(days, CUTOFF).tolist() == [0, 1, 1, 2]
+    assert cutoffs.months_since([datetime.date(2022, 6, 30), datetime.date(2021, 5, 1)], CUTOFF).tolist() == [12, -1]
+
+
+def test_a_cutoff_that_leaves_too_little_is_refused_with_what_there_is():
+    days = collections.Counter({datetime.date(2021, 6, 1): 40, datetime.date(2021, 7, 1): 60})
+    assert cutoffs.check_articles(days, [CUTOFF], None, 40, "work") == {"2021-06": 40}
+    with pytest.raises(InputError, match="leaves 40 of 100 articles, which date from 2021-06-01 to 2021-07-01"):
+        cutoffs.check_articles(days, [CUTOFF], None, 41, "work")
+    with pytest.raises(InputError, match="leaves 0 of 100"):
+        cutoffs.check_articles(days, [cutoffs.Cutoff(datetime.date(2019, 1, 31), "2019-01")], None, 1, "work")
+
+
+def test_a_window_ends_with_the_cutoff():
+    assert cutoffs.first_day(CUTOFF, None) is None
+    assert cutoffs.first_day(CUTOFF, 12) == datetime.date(2020, 7, 1)
+    days = collections.Counter({datetime.date(2020, 6, 30): 5, datetime.date(2020, 7, 1): 7})
+    assert cutoffs.check_articles(days, [CUTOFF], 12, 1, "work") == {"2021-06": 7}
+
+
+# Two queries of each of four events; months -1, 0 (up to the cutoff) and 1, 2 (after it).
+EVENTS = ["a", "a", "b", "b", "c", "c", "d", "d"]
+MONTHS = np.array([-1, -1, 0, 0, 1, 1, 2, 2])
+FRESH = np.array([[0.8, 0.6, 0.9, 0.7, 0.8, 0.6, 0.9, 0.7]])
+
+
+def test_staleness_is_the_loss_after_the_cutoff_beyond_the_loss_before_it():
+    gaps = np.array([[-0.1, -0.1, -0.2, -0.2, -0.4, -0.4, -0.5, -0.5]])
+    found = decay.staleness(FRESH + gaps, FRESH, MONTHS, EVENTS)
+    assert found.effect.value == pytest.approx(-0.45 - -0.15)
+    assert found.by_seed == pytest.approx([-0.3])
+    # Each side holds two events: every draw that has both sides is a mean of theirs.
+    assert found.effect.low == pytest.approx(-0.5 - -0.1)
+    assert found.effect.high == pytest.approx(-0.4 - -0.2)
+    assert found.verdict == "agrees"
+
+
+def test_fewer_documents_alone_are_no_staleness():
+    found = decay.staleness(FRESH - 0.2, FRESH, MONTHS, EVENTS)
+    assert found.effect.value == pytest.approx(0)
+    assert decay.Staleness(decay.Interval(-0.1, -0.2, 0.0), (-0.1,)).verdict == "within error"
+
+
+def test_seeds_that_disagree_are_within_error():
+    assert decay.Staleness(decay.Interval(-0.1, -0.2, -0.05), (-0.3, 0.1)).verdict == "within error"
+    assert decay.Staleness(decay.Interval(0.1, 0.05, 0.2), (0.1, 0.1)).verdict == "differs"
+
+
+def test_queries_without_a_score_and_one_sided_sets_are_left_out():
+    gaps = np.array([[-0.1, np.nan, -0.2, -0.2, -0.4, np.nan, -0.5, -0.5]])
+    found = decay.staleness(FRESH + gaps, FRESH, MONTHS, EVENTS)
+    assert found.effect.value == pytest.approx(np.mean([-0.4, -0.5, -0.5]) - np.mean([-0.1, -0.2, -0.2]))
+    assert decay.staleness(FRESH, FRESH, np.abs(MONTHS) + 1, EVENTS) is None
+
+
+def test_bins_count_their_queries_and_events():
+    points = decay.by_month(FRESH[0] - 0.1, FRESH[0], MONTHS, EVENTS, 2)
+    assert [(point.first_month, point.last_month, point.queries, point.events) for point in points] == [
+        (-1, 0, 4, 2),
+        (1, 2, 4, 2),
+    ]
+    assert points[1].score.value == pytest.approx(FRESH[0][4:].mean() - 0.1)
+    assert points[1].minus_fresh.value == pytest.approx(-0.1)
+    assert points[0].score.low <= points[0].score.value <= points[0].score.high
+
+
+def test_the_interval_of_a_mean_draws_events_not_queries():
+    values, events = np.array([0.0] * 50 + [1.0] * 50), np.array(["a"] * 50 + ["b"] * 50)
+    found = decay.mean_interval(values, events)
+    assert (found.low, found.high) == (0.0, 1.0)  # two events only, however many queries
+    assert decay.mean_interval(values, np.array(["a"] * 100)).low is None
+
+
+def test_the_pooled_effect_is_the_mean_of_the_cutoffs():
+    one = np.array([[-0.1, -0.1, -0.2, -0.2, -0.4, -0.4, -0.5, -0.5]])
+    both = [(FRESH + one, FRESH, MONTHS), (FRESH, FRESH, MONTHS)]
+    assert decay.pooled_staleness(both, EVENTS).effect.value == pytest.approx(-0.15)
+
+
+def test_every_cutoff_and_the_fresh_model_are_mined_trained_and_compared(command, bench, tmp_path):
+    assert staleness.run(parse(*command), bench.tools()) == 0
+    assert {output.split("/")[-2]: jobs for output, jobs in bench.mined} == {
+        "2021-06": [
+            "clean",
+            "vocabulary",
+            "pack",
+            "entities",
+            "vectors",
+            "neighbors",
+            "triplets",
+            "topics",
+            "examples",
+        ],
+        "2021-12": [
+            "clean",
+            "vocabulary",
+            "pack",
+            "entities",
+            "vectors",
+            "neighbors",
+            "triplets",
+            "topics",
+            "examples",
+        ],
+        "fresh": ["pack"],
+    }
+    assert len(bench.trained) == len(set(bench.trained)) == 3 * 2 * 2
+    table = numbers(tmp_path)
+    assert [row["cutoff"] for row in table["cutoffs"]] == ["2021-06", "2021-12"]
+    assert [row["articles"] for row in table["cutoffs"]] == [547, 731]
+    assert set(table["cutoffs"][0]["mAP_by_seed"]) == {"0", "1"}
+    assert (tmp_path / "study" / "plot.svg").read_text().startswith("<svg")
+
+
+def test_a_model_that_does_not_know_later_events_is_stale(command, bench, tmp_path):
+    def noise(run, _step):
+        since = {"2021-06": 2, "2021-12": 4}
+        first_unknown = next((number for name, number in since.items() if name in run.folder), 8)
+        return lambda documents: np.array(
+            [[3.0 if int(one.title.split()[1]) >= first_unknown else 0.05] for one in documents]
+        )
+
+    bench.noise = noise
+    assert staleness.run(parse(*command), bench.tools()) == 0
+    table = numbers(tmp_path)
+    assert [row["verdict"] for row in table["cutoffs"]] == ["agrees", "agrees"]
+    assert table["all"]["verdict"] == "agrees"
+    text = (tmp_path / "study" / "table.md").read_text()
+    assert "| 2021-06 | 547 | 100 |" in text
+    assert "falls" in text
+
+
+def test_a_cutoff_that_fails_stops_no_other_and_is_tried_again(command, bench, tmp_path, capsys):
+    bench.failing = {"2021-06/seed-0/pretrained"}
+    assert staleness.run(parse(*command), bench.tools()) == 1
+    assert "2021-06, seed 0: exit code 1" in (tmp_path / "study" / "table.md").read_text()
+    assert "out of memory" in capsys.readouterr().err
+    before = list(bench.trained)
+    bench.failing = set()
+    assert staleness.run(parse(*command), bench.tools()) == 0
+    folder = f"{tmp_path}/study/cutoffs/2021-06/seed-0"
+    assert bench.trained[len(before) :] == [f"{folder}/pretrained", folder]
+
+
+def test_a_cutoff_without_triplets_fails_alone(command, bench, tmp_path):
+    from newsembed.formats import files
+
+    mine = bench.mine
+
+    def without_triplets(work, output, changes, given):
+        jobs = mine(work, output, changes, given)
+        if "2021-06" in output:
+            manifest = files.read_json(f"{jobs['examples']}/manifest.json") | {"examples": {"topics/en": 5}}
+            files.write_json(f"{jobs['examples']}/manifest.json", manifest)
+        return jobs
+
+    bench.mine = without_triplets
+    assert staleness.run(parse(*command), bench.tools()) == 1
+    rows = numbers(tmp_path)["cutoffs"]
+    assert [row["verdict"] == "failed" for row in rows] == [True, False]
+    assert "no triplets are left" in rows[0]["problems"]["mining"]
+
+
+def test_one_launch_a_model_then_the_table(command, bench, tmp_path, capsys):
+    assert staleness.run(parse(*command, "--print_commands"), bench.tools()) == 0
+    printed = [shlex.split(line) for line in capsys.readouterr().out.splitlines() if not line.startswith("#")]
+    assert [line[-1] for line in printed[1:4]] == ["2021-06", "2021-12", "fresh"]
+    for line in printed[:-1]:
+        assert staleness.run(parse(*line[2:]), bench.tools()) == 0
+    trained = list(bench.trained)
+    assert len(trained) == len(set(trained)) == 3 * 2 * 2
+    assert staleness.run(parse(*printed[-1][2:]), bench.tools()) == 0
+    assert bench.trained == trained
+    assert len(numbers(tmp_path)["cutoffs"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--cutoffs", "soon"], "expected YYYY-MM"),
+        (["--cutoffs", "2019-06"], "leaves 0 of 1000 articles"),
+        (["--cutoff", "2030-01"], "choose one of 2021-06"),
+        (["--articles", "/no/such"], "no finished build"),
+        (["--newsroom", "x"], "either a build or a newsroom"),
+        (["--events", "/no/such.jsonl"], "no/such"),
+        (["--window_months", "0"], "at least 1"),
+    ],
+)
+def test_bad_input_is_named_before_anything_runs(words, message, command, bench):
+    with pytest.raises(InputError, match=message):
+        staleness.run(parse(*command, *words), bench.tools())
+    assert bench.trained == bench.mined == []
+
+
+def test_documents_without_a_day_are_refused(command, bench, heldout):
+    with open(heldout, "a") as file:
+        file.write('{"id": "x", "title": "event 1", "body": "y", "event": "event-1", "byline_date": null}\n')
+    with pytest.raises(InputError, match="1 of 25 documents lack it, the first is x"):
+        staleness.run(parse(*command), bench.tools())
+
+
+def test_the_command_is_listed_and_shows_an_example(capsys):
+    assert "staleness" in cli.overview()
+    with pytest.raises(SystemExit):
+        cli.main(["staleness", "--help"])
+    assert "newsembed staleness --newsroom" in capsys.readouterr().out
