@@ -19,6 +19,8 @@ import pyarrow.parquet as pq
 
 _FLOAT = re.compile(r"-?(\d+\.\d*|\d*\.\d+|\d+)(e[-+]?\d+)?|-?inf|nan", re.IGNORECASE)
 _SECONDS = {"seconds", "documents_per_second"}
+_TIMED = {"seconds_per_step", "tokens_per_second", "input_wait", "mfu", "peak_device_bytes"}
+_DIMENSIONS, _ROWS = 8, 20  # kept of embeddings
 
 
 def job_values(folder):
@@ -139,6 +141,85 @@ def _table_values(path):
         "rows": len(rows),
         "sha256": digest.hexdigest(),
         "floats": {name: moments(values) for name, values in floats.items()},
+    }
+
+
+def model_values(folder):
+    """What training wrote, but for the configuration, the times and the bytes of checkpoints."""
+    with open(folder / "metrics.jsonl", encoding="utf-8") as file:
+        records = [json.loads(line) for line in file]
+    checkpoints = folder / "checkpoints"
+    return {
+        "metrics": [{name: value for name, value in record.items() if name not in _TIMED} for record in records],
+        "model": json.loads((folder / "model.json").read_text(encoding="utf-8")),
+        "vocabulary": hashlib.sha256((folder / "vocab.txt").read_bytes()).hexdigest(),
+        "files": sorted({path.name.partition(".tfevents")[0] for path in folder.iterdir()}),
+        "checkpoints": sorted(str(path.relative_to(checkpoints)) for path in checkpoints.glob("*/*")),
+    }
+
+
+def export_values(folder):
+    """Names of an exported model's files, what its JSON says, and the names and shapes of its arrays."""
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    values = {"files": [str(path.relative_to(folder)) for path in paths], "json": {}, "arrays": {}}
+    for path in paths:
+        name = str(path.relative_to(folder))
+        if path.suffix == ".json":
+            values["json"][name] = _small(json.loads(path.read_text(encoding="utf-8")))
+        elif path.suffix == ".safetensors":
+            values["arrays"][name] = _safetensors(path.read_bytes())
+    return values
+
+
+def _small(value):
+    """JSON without digests of floats and versions of libraries; long texts as their digests."""
+    kept = (
+        {name: item for name, item in value.items() if name not in ("digest", "versions", "__version__")}
+        if isinstance(value, dict)
+        else value
+    )
+    text = json.dumps(kept, sort_keys=True)
+    return kept if len(text) < 3000 else {"sha256": hashlib.sha256(text.encode()).hexdigest()}
+
+
+def _safetensors(raw):
+    (length,) = struct.unpack_from("<Q", raw)
+    header = json.loads(raw[8 : 8 + length])
+    metadata = header.pop("__metadata__", {})
+    arrays = {}
+    for name, facts in header.items():
+        first, end = (8 + length + offset for offset in facts["data_offsets"])
+        content = moments(np.frombuffer(raw[first:end], "<f4")) if facts["dtype"] == "F32" else None
+        arrays[name] = {"dtype": facts["dtype"], "shape": facts["shape"], "content": content}
+    return {"metadata": {name: value for name, value in metadata.items() if name != "digest"}, "arrays": arrays}
+
+
+def first_vectors(folder):
+    """The first dimensions of the first articles of `newsembed embed`."""
+    vectors = np.load(folder / "embeddings.npy")
+    ids = (folder / "ids.txt").read_text(encoding="utf-8").split()
+    return {
+        "dtype": str(vectors.dtype),
+        "shape": list(vectors.shape),
+        "ids": ids[:_ROWS],
+        "vectors": vectors[:_ROWS, :_DIMENSIONS].astype(float).tolist(),
+    }
+
+
+def parquet_column(path, name):
+    """A column of lists of floats as a matrix."""
+    return np.array(pq.read_table(path).column(name).to_pylist(), np.float32)
+
+
+def index_values(folder):
+    """A search index."""
+    facts = json.loads((folder / "index.json").read_text(encoding="utf-8"))
+    facts.pop("encoder_digest")
+    return {
+        "files": sorted(path.name for path in folder.iterdir()),
+        "facts": facts,
+        "documents": stream_values([folder / "documents.parquet"]),
+        "embeddings": stream_values([folder / "embeddings.npy"]),
     }
 
 
