@@ -10,9 +10,9 @@ import numpy as np
 
 from ..errors import InputError
 from ..formats.parquet import read_records, shard_paths
-from ..formats.records import Failure, TopicLabels, Triplet
-from ..formats.tfrecord_writer import TFRecordShardWriter
-from ..tasks.features import FEATURES, Augmentation, TaskName, doc_id_to_words
+from ..formats.records import Failure, TopicLabels, Triplet, doc_id_to_words
+from ..formats.tfrecords.writer import TFRecordShardWriter
+from ..tasks.features import FEATURES, Augmentation, TaskName
 from ..tasks.vocabulary import Vocabulary, join_document
 from . import translation
 from .arrays import Array, doc_id_of, doc_ids_of

@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import InputError
 from ..formats.parquet import shard_paths
 from ..formats.records import Failure, Rejection
-from ..formats.tfrecord_writer import TFRecordShardWriter
+from ..formats.tfrecords.writer import TFRecordShardWriter
 from ..tasks.features import FEATURES, TaskName
 from ..tasks.vocabulary import Vocabulary
 from . import bitext

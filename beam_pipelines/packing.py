@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from ..tasks.features import CLS_ID, PAD_ID, SEP_ID
+from ..formats.vocabulary import CLS_ID, PAD_ID, SEP_ID
 
 P = TypeVar("P")
 _FRAME = 2  # [CLS] and [SEP] around every piece

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from ..formats import files
 from ..formats.parquet import ParquetShardWriter
 from ..formats.records import DeadLetter, Failure, Rejection
-from ..formats.tfrecord_writer import TFRecordShardWriter
+from ..formats.tfrecords.writer import TFRecordShardWriter
 from .accounting import Counts
 from .arrays import Ids
 

@@ -18,7 +18,7 @@ from ..errors import InputError
 from ..formats import files
 from ..formats.parquet import read_batches, shard_paths
 from ..formats.records import Failure, Rejection
-from ..tasks.features import SPECIAL_TOKENS
+from ..formats.vocabulary import SPECIAL_TOKENS
 from ..tasks.vocabulary import Vocabulary, normalize_for_learning
 from .jobs import InputSpec, Job, JobRun
 from .shards import Shard

@@ -12,8 +12,7 @@ import string
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
-from ..tasks.features import SPECIAL_TOKENS
-from ..tasks.vocabulary import CONTINUATION
+from ..formats.vocabulary import CONTINUATION, SPECIAL_TOKENS
 
 Letter = tuple[bool, str]  # (inside a word, the letter)
 _COPIES_AT_ONCE: Final = 4_096

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ..errors import InputError
 from ..models.encoders.news_config import EXECUTION_OPTIONS, EncoderConfig
-from ..tasks.features import SPECIAL_TOKENS
+from .vocabulary import SPECIAL_TOKENS
 
 MODEL_FILE: Final = "model.json"
 VOCABULARY_FILE: Final = "vocab.txt"

@@ -247,3 +247,35 @@ class DeadLetter:
 def make_doc_id(canonical_url: str) -> str:
     """First 64 bits of SHA-1 of the URL, as 16 hex digits."""
     return hashlib.sha1(canonical_url.encode("utf-8"), usedforsecurity=False).hexdigest()[:16]
+
+
+def doc_id_to_words(doc_id: str) -> tuple[int, int]:
+    """Splits a document id into two int32, which a device without 64-bit integers can compare.
+
+    >>> doc_id_to_words("00000001ffffffff")
+    (1, -1)
+
+    Args:
+      doc_id: 16 hexadecimal digits.
+
+    Raises:
+      ValueError: if ``doc_id`` is not 16 hexadecimal digits.
+    """
+    if len(doc_id) != 16:
+        raise ValueError(f"got the document id {doc_id!r}, expected 16 hexadecimal digits")
+    high, low = int(doc_id[:8], 16), int(doc_id[8:], 16)
+    return _signed(high), _signed(low)
+
+
+def words_to_doc_id(words: tuple[int, int]) -> str:
+    """Inverse of :func:`doc_id_to_words`.
+
+    >>> words_to_doc_id((1, -1))
+    '00000001ffffffff'
+    """
+    high, low = words
+    return f"{high & 0xFFFFFFFF:08x}{low & 0xFFFFFFFF:08x}"
+
+
+def _signed(word: int) -> int:
+    return word - (1 << 32) if word >= 1 << 31 else word

@@ -11,8 +11,8 @@ from typing import Any, Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from ..formats.vocabulary import PAD_ID
 from ..models.encoders.news import EncoderConfig, NewsEncoder
-from ..tasks.features import PAD_ID
 from . import shapes
 from .checkpoint import Model, fresh_model, load_model
 

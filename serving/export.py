@@ -25,8 +25,8 @@ import numpy as np
 
 from .. import __version__
 from ..errors import InputError
+from ..formats.vocabulary import PAD_ID
 from ..models.encoders.news import NewsEncoder
-from ..tasks.features import PAD_ID
 from .checkpoint import MODEL_FILE, SAFETENSORS_FILE, VOCABULARY_FILE, Model, flatten, load_model, unflatten
 from .encoder import JaxEncoder
 from .huggingface import write_huggingface

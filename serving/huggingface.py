@@ -18,9 +18,9 @@ import numpy as np
 
 from .. import __version__
 from ..errors import InputError
+from ..formats.vocabulary import CLS_ID, SEP_ID, SPECIAL_TOKENS
 from ..models.encoders.news_config import EncoderConfig
 from ..models.huggingface import UnsupportedModelError, huggingface_config, write_params
-from ..tasks.features import CLS_ID, SEP_ID, SPECIAL_TOKENS
 from ..tasks.vocabulary import MAX_BYTES_PER_WORD, Vocabulary
 from .checkpoint import MODEL_FILE, SAFETENSORS_FILE, VOCABULARY_FILE, Model
 

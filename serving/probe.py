@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from ..formats.vocabulary import CLS_ID, PAD_ID, SEP_ID
 from ..models.encoders.news import EncoderConfig, NewsEncoder
-from ..tasks.features import CLS_ID, PAD_ID, SEP_ID
 from .encoder import FloatArray, JaxEncoder, token_batches
 
 _TOKENS_PER_BATCH: Final = (

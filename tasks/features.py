@@ -6,17 +6,13 @@ Pipelines write by these tables and trainers read by them, so the two cannot dri
 under ``"examples"`` as ``{"<task>/<language>": count}``.
 """
 
-import dataclasses
 import enum
-from typing import Final, Literal
+from typing import Final
 
-# Positions in every vocabulary file; `tasks.vocabulary` refuses a file that differs.
-PAD_ID: Final = 0
-UNK_ID: Final = 1
-CLS_ID: Final = 2
-SEP_ID: Final = 3
-MASK_ID: Final = 4
-SPECIAL_TOKENS: Final = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+# Moved to formats; re-exported until every module imports them from there.
+from ..formats.records import doc_id_to_words, words_to_doc_id  # noqa: F401
+from ..formats.tfrecords.schema import PIECES, TOPICS, FeatureSpec
+from ..formats.vocabulary import CLS_ID, MASK_ID, PAD_ID, SEP_ID, SPECIAL_TOKENS, UNK_ID  # noqa: F401
 
 
 class TaskName(enum.StrEnum):
@@ -37,28 +33,11 @@ class Augmentation(enum.IntEnum):
     DOCUMENT_TO_DOCUMENT = 3  # anchor: title and body; positive: title and body of the positive document
 
 
-@dataclasses.dataclass(frozen=True)
-class FeatureSpec:
-    """One feature of a TFRecord.
-
-    Attributes:
-      name: the key in ``tf.train.Example.features``.
-      kind: ``"int"`` (stored int64, read int32) or ``"bytes"`` (UTF-8).
-      shape: fixed shape; ``None`` stands for a length that varies by record, ``()`` for a scalar.
-      meaning: one line for error messages and documentation.
-    """
-
-    name: str
-    kind: Literal["int", "bytes"]
-    shape: tuple[int | None, ...]
-    meaning: str
-
-
 _TOKENS = "WordPiece ids"
 _DOC_ID = "high and low 32 bits of the 64-bit document id, two's complement (see doc_id_to_words)"
 
 PRETRAINING_FEATURES: Final = (
-    FeatureSpec("tokens", "int", (None,), f"{_TOKENS} of the packed row, [L]"),
+    FeatureSpec("tokens", "int", (None,), f"{_TOKENS} of the packed row, [L]", PIECES),
     FeatureSpec("segment_ids", "int", (None,), "1-based number of the packed piece, 0 on padding, [L]"),
     FeatureSpec("positions", "int", (None,), "position inside the piece, restarting at 0, [L]"),
     FeatureSpec(
@@ -70,10 +49,14 @@ PRETRAINING_FEATURES: Final = (
 )
 
 TRIPLET_FEATURES: Final = (
-    FeatureSpec("anchor_tokens", "int", (None,), f"{_TOKENS}, [CLS] … [SEP]"),
-    FeatureSpec("positive_tokens", "int", (None,), f"{_TOKENS}, [CLS] … [SEP]"),
+    FeatureSpec("anchor_tokens", "int", (None,), f"{_TOKENS}, [CLS] … [SEP]", PIECES),
+    FeatureSpec("positive_tokens", "int", (None,), f"{_TOKENS}, [CLS] … [SEP]", PIECES),
     FeatureSpec(
-        "negative_tokens", "int", (None,), f"{_TOKENS}, [CLS] … [SEP], of one negative or of several one after another"
+        "negative_tokens",
+        "int",
+        (None,),
+        f"{_TOKENS}, [CLS] … [SEP], of one negative or of several one after another",
+        PIECES,
     ),
     FeatureSpec("augmentation", "int", (), "row of Table 1, see Augmentation"),
     FeatureSpec("translated", "int", (), "1 if positive and negative were machine-translated to English"),
@@ -84,8 +67,8 @@ TRIPLET_FEATURES: Final = (
 )
 
 TOPIC_FEATURES: Final = (
-    FeatureSpec("tokens", "int", (None,), f"{_TOKENS}, [CLS] title [SEP] body [SEP]"),
-    FeatureSpec("topic_ids", "int", (None,), "labelled topics of this document; unlisted topics carry no loss"),
+    FeatureSpec("tokens", "int", (None,), f"{_TOKENS}, [CLS] title [SEP] body [SEP]", PIECES),
+    FeatureSpec("topic_ids", "int", (None,), "labelled topics of this document; unlisted topics carry no loss", TOPICS),
     FeatureSpec("topic_labels", "int", (None,), "1 positive, 0 negative, one per topic_ids"),
     FeatureSpec("doc_id", "int", (2,), _DOC_ID),
 )
@@ -96,35 +79,3 @@ FEATURES: Final[dict[TaskName, tuple[FeatureSpec, ...]]] = {
     TaskName.TRIPLETS: TRIPLET_FEATURES,
     TaskName.TOPICS: TOPIC_FEATURES,
 }
-
-
-def doc_id_to_words(doc_id: str) -> tuple[int, int]:
-    """Splits a document id into two int32, which a device without 64-bit integers can compare.
-
-    >>> doc_id_to_words("00000001ffffffff")
-    (1, -1)
-
-    Args:
-      doc_id: 16 hexadecimal digits.
-
-    Raises:
-      ValueError: if ``doc_id`` is not 16 hexadecimal digits.
-    """
-    if len(doc_id) != 16:
-        raise ValueError(f"got the document id {doc_id!r}, expected 16 hexadecimal digits")
-    high, low = int(doc_id[:8], 16), int(doc_id[8:], 16)
-    return _signed(high), _signed(low)
-
-
-def words_to_doc_id(words: tuple[int, int]) -> str:
-    """Inverse of :func:`doc_id_to_words`.
-
-    >>> words_to_doc_id((1, -1))
-    '00000001ffffffff'
-    """
-    high, low = words
-    return f"{high & 0xFFFFFFFF:08x}{low & 0xFFFFFFFF:08x}"
-
-
-def _signed(word: int) -> int:
-    return word - (1 << 32) if word >= 1 << 31 else word

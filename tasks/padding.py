@@ -6,7 +6,9 @@ from typing import Final
 import numpy as np
 
 from ..errors import InputError
-from .features import CLS_ID, FEATURES, FeatureSpec, TaskName
+from ..formats.tfrecords.schema import FeatureSpec
+from ..formats.vocabulary import CLS_ID
+from .features import FEATURES, TaskName
 
 NO_LABEL: Final = -1  # fills `topic_labels`: such a slot carries no loss
 NEGATIVES: Final = "negatives"  # of a triplet, in TASK_FEATURE_LENGTHS; 1 where absent

@@ -17,7 +17,8 @@ import gin
 import numpy as np
 
 from ..errors import InputError
-from .features import FEATURES, FeatureSpec, TaskName
+from ..formats.tfrecords.schema import FeatureSpec
+from .features import FEATURES, TaskName
 from .padding import NEGATIVES, batch_features, fit_row, row_lengths
 
 SMOOTHING: Final = 0.7

@@ -13,11 +13,10 @@ from typing import Any, Final, Self
 import numpy as np
 
 from ..errors import InputError
-from .features import CLS_ID, SEP_ID, SPECIAL_TOKENS, UNK_ID
+from ..formats.vocabulary import CLS_ID, CONTINUATION, SEP_ID, SPECIAL_TOKENS, UNK_ID
 
 # TF-Text's own limit of 100 bytes turns long Thai, kana and Hangul runs into [UNK].
 MAX_BYTES_PER_WORD: Final = 400
-CONTINUATION: Final = "##"  # marks a piece that goes on inside a word
 _REMEDY = "write the file by `newsembed vocabulary`, or use the vocabulary the model was trained with"
 _SHORTEST_DOCUMENT = 2  # [CLS] [SEP]
 

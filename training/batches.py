@@ -17,8 +17,8 @@ import grain
 import numpy as np
 
 from ..errors import InputError
-from ..formats.examples import decode_example
-from ..formats.tfrecord_reader import RecordFile
+from ..formats.tfrecords.example import decode_example
+from ..formats.tfrecords.reader import RecordFile
 from ..tasks.features import TaskName
 from ..tasks.padding import NEGATIVES, batch_features, fit_row, row_lengths
 

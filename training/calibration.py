@@ -7,8 +7,8 @@ import numpy as np
 from jax.sharding import Mesh
 
 from ..errors import InputError
+from ..formats.vocabulary import PAD_ID
 from ..models.encoders.news import NewsEncoder
-from ..tasks.features import PAD_ID
 from .batches import Batch
 from .latent_semantics import start_table
 from .mixture import MixtureBatches

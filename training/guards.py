@@ -15,7 +15,7 @@ import numpy as np
 import optax
 
 from ..errors import InputError
-from ..tasks.features import words_to_doc_id
+from ..formats.records import words_to_doc_id
 from .mixture import Draw
 
 _NORMAL_SCALE: Final = 1.4826  # times the median absolute deviation, the standard deviation of a normal distribution

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from ..errors import InputError
 from ..formats.model_folder import MODEL_FILE, VOCABULARY_FILE, VocabularyFile
+from ..formats.vocabulary import SPECIAL_TOKENS
 from ..models.encoders.news_config import EXECUTION_OPTIONS, EncoderConfig
 from ..models.huggingface import (
     UnsupportedModelError,
@@ -26,7 +27,6 @@ from ..models.huggingface import (
     reorder_tokens,
     token_order,
 )
-from ..tasks.features import SPECIAL_TOKENS
 
 CONFIG_FILE: Final = "config.json"
 WEIGHTS_FILE: Final = "model.safetensors"

@@ -14,9 +14,9 @@ import numpy.typing as npt
 from jax.sharding import Mesh
 
 from ..errors import InputError
+from ..formats.vocabulary import PAD_ID
 from ..models.encoders.news import NewsEncoder
 from ..models.pooling import piece_starts
-from ..tasks.features import PAD_ID
 from .batches import Batch
 from .partitioning import Partitioner, place, replicated, shard_batch
 

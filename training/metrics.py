@@ -27,7 +27,7 @@ from typing import Any, Final, Self
 
 import jax
 
-from ..tasks.features import PAD_ID
+from ..formats.vocabulary import PAD_ID
 from .batches import DataSet
 from .mixture import Draw
 

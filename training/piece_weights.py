@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from ..tasks.features import PAD_ID
+from ..formats.vocabulary import PAD_ID
 from .batches import Batch
 from .partitioning import Partitioner, place, replicated, shard_batch
 

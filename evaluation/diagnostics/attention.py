@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from ...tasks.features import SPECIAL_TOKENS, UNK_ID
+from ...formats.vocabulary import SPECIAL_TOKENS, UNK_ID
 from .words import Word
 
 SPECIAL: Final = "[CLS], [SEP]"

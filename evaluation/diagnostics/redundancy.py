@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ...tasks.features import SPECIAL_TOKENS, UNK_ID
+from ...formats.vocabulary import SPECIAL_TOKENS, UNK_ID
 
 _FIRST_BIN = 16  # pieces; each further bin ends at twice the length
 

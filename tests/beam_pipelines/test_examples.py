@@ -12,8 +12,9 @@ from newsembed.beam_pipelines import augmentation, jobs, token_store
 from newsembed.beam_pipelines.examples import JOB, ExamplesOptions
 from newsembed.errors import InputError
 from newsembed.formats import files, parquet
-from newsembed.formats.records import Article, TopicLabels, Triplet, make_doc_id
-from newsembed.tasks.features import CLS_ID, FEATURES, SPECIAL_TOKENS, Augmentation, TaskName, words_to_doc_id
+from newsembed.formats.records import Article, TopicLabels, Triplet, make_doc_id, words_to_doc_id
+from newsembed.formats.vocabulary import CLS_ID, SPECIAL_TOKENS
+from newsembed.tasks.features import FEATURES, Augmentation, TaskName
 from newsembed.tasks.vocabulary import Vocabulary
 
 LENGTH = 16

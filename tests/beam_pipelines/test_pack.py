@@ -14,7 +14,8 @@ from newsembed.beam_pipelines.shards import Phase, Shard
 from newsembed.errors import InputError
 from newsembed.formats import files, parquet
 from newsembed.formats.records import Article, make_doc_id
-from newsembed.tasks.features import CLS_ID, FEATURES, SEP_ID, SPECIAL_TOKENS, TaskName
+from newsembed.formats.vocabulary import CLS_ID, SEP_ID, SPECIAL_TOKENS
+from newsembed.tasks.features import FEATURES, TaskName
 from newsembed.tasks.vocabulary import Vocabulary
 
 LENGTH = 32

@@ -22,10 +22,11 @@ from newsembed.beam_pipelines.translated_documents import (
 from newsembed.beam_pipelines.translation import CachingTranslator, CTranslate2Translator, TranslationError
 from newsembed.errors import InputError
 from newsembed.formats import files, parquet
-from newsembed.formats.examples import decode_example
-from newsembed.formats.records import Article, Triplet, make_doc_id
-from newsembed.formats.tfrecord_reader import RecordFile
-from newsembed.tasks.features import SPECIAL_TOKENS, TRIPLET_FEATURES, Augmentation, words_to_doc_id
+from newsembed.formats.records import Article, Triplet, make_doc_id, words_to_doc_id
+from newsembed.formats.tfrecords.example import decode_example
+from newsembed.formats.tfrecords.reader import RecordFile
+from newsembed.formats.vocabulary import SPECIAL_TOKENS
+from newsembed.tasks.features import TRIPLET_FEATURES, Augmentation
 from newsembed.tasks.vocabulary import Vocabulary
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"

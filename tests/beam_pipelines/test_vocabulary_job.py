@@ -13,7 +13,7 @@ from newsembed.beam_pipelines.vocabulary_learning import WordCount, choose_alpha
 from newsembed.errors import InputError
 from newsembed.formats import files, parquet
 from newsembed.formats.records import Article, make_doc_id
-from newsembed.tasks.features import SPECIAL_TOKENS, UNK_ID
+from newsembed.formats.vocabulary import SPECIAL_TOKENS, UNK_ID
 from newsembed.tasks.vocabulary import Vocabulary
 
 ONE_WORKER = ["--direct_num_workers=1"]

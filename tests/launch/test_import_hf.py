@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from newsembed.formats.vocabulary import SPECIAL_TOKENS
 from newsembed.launch import cli
 from newsembed.launch.import_hf import architecture_gin
 from newsembed.serving.encoder import load_encoder
-from newsembed.tasks.features import SPECIAL_TOKENS
 from newsembed.training.gin_config import load_gin
 from newsembed.training.huggingface import read_huggingface
 

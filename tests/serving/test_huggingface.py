@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 import safetensors.numpy
 from newsembed.errors import InputError
+from newsembed.formats.vocabulary import SPECIAL_TOKENS
 from newsembed.models.pooling import term_weights
 from newsembed.serving import export, huggingface
 from newsembed.serving.encoder import load_encoder
-from newsembed.tasks.features import SPECIAL_TOKENS
 from newsembed.tasks.vocabulary import Vocabulary
 from newsembed.training.huggingface import read_huggingface
 from tokenizers import Tokenizer

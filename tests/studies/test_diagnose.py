@@ -7,11 +7,11 @@ import re
 
 import numpy as np
 import pytest
+from newsembed.formats.vocabulary import SPECIAL_TOKENS
 from newsembed.launch import cli
 from newsembed.models.encoders.news import EncoderConfig
 from newsembed.studies.diagnose import page as pages
 from newsembed.studies.diagnose import text as texts
-from newsembed.tasks.features import SPECIAL_TOKENS
 
 WORDS = {
     "storm": ["storm", "coast", "wind", "rain"],

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from newsembed.evaluation.encoders import normalised
 from newsembed.evaluation.retrieval import SameEventRetrieval
+from newsembed.formats.vocabulary import SPECIAL_TOKENS
 from newsembed.models.encoders.news import EncoderConfig
 from newsembed.studies.evaluators import SameEventEvaluator
-from newsembed.tasks.features import SPECIAL_TOKENS
 from newsembed.training.gin_config import load_gin
 from newsembed.training.held_out import Snapshot
 

@@ -9,7 +9,8 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from newsembed.errors import InputError
-from newsembed.tasks.features import CLS_ID, SEP_ID, SPECIAL_TOKENS, UNK_ID, TaskName
+from newsembed.formats.vocabulary import CLS_ID, SEP_ID, SPECIAL_TOKENS, UNK_ID
+from newsembed.tasks.features import TaskName
 from newsembed.tasks.padding import fit_row
 from newsembed.tasks.vocabulary import Vocabulary, join_document, normalize_for_learning
 

@@ -12,8 +12,8 @@ import pytest
 import safetensors.numpy
 from newsembed.errors import InputError
 from newsembed.formats.model_folder import check_same_model, write_model_files
+from newsembed.formats.vocabulary import SPECIAL_TOKENS
 from newsembed.models.encoders.news import NewsEncoder
-from newsembed.tasks.features import SPECIAL_TOKENS
 from newsembed.training.huggingface import initial_params, is_huggingface, read_huggingface, wordpiece_vocabulary
 from newsembed.training.run import run_training
 from toy_corpus import LENGTHS, VOCAB_SIZE, tiny_bindings, write_corpus

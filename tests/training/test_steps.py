@@ -11,9 +11,10 @@ import optax
 import pytest
 from newsembed.errors import InputError
 from newsembed.formats.model_folder import VocabularyFile
+from newsembed.formats.vocabulary import PAD_ID
 from newsembed.models.encoders.news import NewsEncoder
 from newsembed.models.losses import DocumentIds, info_nce, normalized_prefix
-from newsembed.tasks.features import PAD_ID, Augmentation, TaskName
+from newsembed.tasks.features import Augmentation, TaskName
 from newsembed.training.batches import BatchOptions, DataSet, GrainBatches
 from newsembed.training.partitioning import Partitioner, shard_batch
 from newsembed.training.steps import Losses, TaskLosses, continuation_pieces, make_train_step

@@ -1,16 +1,17 @@
 """A small corpus that tests of the trainer write: TFRecords by our own writer, a vocabulary, a manifest."""
 
 import json
-import struct
 from pathlib import Path
 
 import jax
 import numpy as np
 import orbax.checkpoint as ocp
-from newsembed.formats.examples import encode_example
-from newsembed.formats.tfrecord_reader import masked_crc32c
+from newsembed.formats.records import doc_id_to_words
+from newsembed.formats.tfrecords.example import encode_example
+from newsembed.formats.tfrecords.framing import frame
+from newsembed.formats.vocabulary import CLS_ID, SEP_ID, SPECIAL_TOKENS
 from newsembed.models.encoders.news import EncoderConfig
-from newsembed.tasks.features import CLS_ID, SEP_ID, SPECIAL_TOKENS, doc_id_to_words
+from newsembed.tasks.features import FEATURES
 
 VOCAB_SIZE = 64
 LENGTH = 16
@@ -27,10 +28,7 @@ def write_records(path: Path, records: list[bytes]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:
         for record in records:
-            header = struct.pack("<Q", len(record))
-            file.write(
-                header + struct.pack("<I", masked_crc32c(header)) + record + struct.pack("<I", masked_crc32c(record))
-            )
+            file.write(frame(record))
 
 
 def write_sets(directory: Path, sets: dict[str, list[dict]], shards: int = 2) -> str:
@@ -38,7 +36,7 @@ def write_sets(directory: Path, sets: dict[str, list[dict]], shards: int = 2) ->
     for key, examples in sets.items():
         task, language = key.split("/")
         for shard in range(shards):
-            records = [encode_example(example) for example in examples[shard::shards]]
+            records = [encode_example(example, FEATURES[task]) for example in examples[shard::shards]]
             write_records(
                 directory / f"task={task}" / f"language={language}" / f"part-{shard:05d}-of-{shards:05d}.tfrecord",
                 records,
@@ -83,9 +81,9 @@ def triplet(rng: np.random.Generator, number: int) -> dict:
         "anchor_tokens": document(rng),
         "positive_tokens": document(rng),
         "negative_tokens": document(rng),
-        "augmentation": [0],
-        "translated": [number % 2],
-        "language": [b"en"],
+        "augmentation": 0,
+        "translated": number % 2,
+        "language": "en",
         "anchor_doc_id": ids[0],
         "positive_doc_id": ids[1],
         "negative_doc_id": ids[2],

@@ -12,6 +12,7 @@ import numpy as np
 
 from ...errors import InputError
 from ...formats.model_folder import VocabularyFile
+from ...formats.vocabulary import CLS_ID, CONTINUATION, MASK_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID
 from ...models.axes import shard_count
 from ...models.chunks import chunk_count, map_chunks
 from ...models.encoders.news import NewsEncoder
@@ -28,8 +29,7 @@ from ...models.losses import (
 )
 from ...models.masking import MaskedBatch, gather_positions, mask_whole_words, whole_word_ids
 from ...models.softmax import SoftmaxTerms, chunk_of_device, softmax_terms
-from ...tasks.features import CLS_ID, MASK_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID, Augmentation, TaskName
-from ...tasks.vocabulary import CONTINUATION
+from ...tasks.features import Augmentation, TaskName
 from ..train_state import LOG_TEMPERATURE
 from .options import LARGEST_TEMPERATURE, LEAST_TEMPERATURE, Losses
 

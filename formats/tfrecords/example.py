@@ -1,17 +1,17 @@
-"""Decodes `tf.train.Example` records by the tables of `tasks.features`, without TensorFlow.
+"""Encodes and decodes ``tf.train.Example`` records by a schema, without TensorFlow.
 
-The message types are declared here in a descriptor pool of their own, so they do not clash with TensorFlow's where that is loaded too.
+The message types are declared here in a descriptor pool of their own, so they do not clash with TensorFlow's if that is loaded.
 """
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import numpy as np
 from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory
 
-from ..errors import InputError
-from ..tasks.features import FeatureSpec
+from ...errors import InputError
+from .schema import FeatureSpec, Schema
 
 _REMEDY: Final = "Point DATA_DIR at TFRecords of this task, or write them again with the job that makes them."
 _KINDS: Final = {"bytes_list": "bytes", "float_list": "float", "int64_list": "int"}
@@ -39,13 +39,29 @@ def decode_example(data: bytes, features: Iterable[FeatureSpec], path: str) -> d
     return {spec.name: _feature(example, spec, path) for spec in features}
 
 
-def encode_example(values: dict[str, list[int] | list[bytes]]) -> bytes:
-    """Inverse of `decode_example`, for tools and tests on machines without TensorFlow."""
+def encode_example(values: Mapping[str, Any], schema: Schema) -> bytes:
+    """Serialises one record, deterministically: the same values give the same bytes.
+
+    Args:
+      values: integers, sequences of integers or strings, by feature name.
+      schema: the features of the record.
+
+    Raises:
+      ValueError: if names, types or fixed shapes differ from the schema.
+    """
+    expected = {spec.name for spec in schema}
+    if set(values) != expected:
+        raise ValueError(f"got the features {sorted(values)}, expected {sorted(expected)}")
     example = _example_class()()
-    for name, items in values.items():
-        feature = example.features.feature[name]
-        kind = feature.bytes_list if items and isinstance(items[0], bytes) else feature.int64_list
-        kind.value.extend(items)
+    for spec in schema:
+        feature, value = example.features.feature[spec.name], values[spec.name]
+        if spec.kind == "bytes":
+            feature.bytes_list.value.append(value.encode("utf-8"))
+            continue
+        numbers = [value] if spec.shape == () else list(value)
+        if spec.shape and spec.shape[0] not in (None, len(numbers)):
+            raise ValueError(f"{spec.name}: got {len(numbers)} values, expected {spec.shape[0]}")
+        feature.int64_list.value.extend(numbers)
     return bytes(example.SerializeToString(deterministic=True))
 
 

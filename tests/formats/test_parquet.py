@@ -1,4 +1,4 @@
-"""Parquet streams and TFRecord shards: round trips, schemas, bad files."""
+"""Parquet streams: records survive the disk, every record type has a schema, bad files are named."""
 
 import dataclasses
 import datetime
@@ -9,8 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from newsembed.errors import InputError
 from newsembed.formats import parquet, records
-from newsembed.formats.tfrecord_writer import TFRecordShardWriter, serialize_example
-from newsembed.tasks.features import PRETRAINING_FEATURES, TOPIC_FEATURES, doc_id_to_words, words_to_doc_id
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 ARTICLES = st.builds(
@@ -72,36 +70,3 @@ def test_broken_and_foreign_files_are_named(tmp_path):
         list(parquet.read_records(foreign, records.Hub))
     with pytest.raises(InputError, match=r"no part-\*\.parquet shards"):
         parquet.shard_paths(str(tmp_path / "empty"))
-
-
-def test_tensorflow_reads_our_tfrecords(tmp_path):
-    import tensorflow as tf
-
-    path = str(tmp_path / "part-00000-of-00001.tfrecord")
-    rows = [
-        {"tokens": [2, 7, 3], "topic_ids": [5], "topic_labels": [1], "doc_id": [-1, 4]},
-        {"tokens": [], "topic_ids": [], "topic_labels": [], "doc_id": [0, 0]},
-    ]
-    with TFRecordShardWriter(path) as writer:
-        for row in rows:
-            writer.write(row, TOPIC_FEATURES)
-    read = []
-    for raw in tf.data.TFRecordDataset(path):
-        example = tf.train.Example.FromString(raw.numpy())
-        read.append({name: list(example.features.feature[name].int64_list.value) for name in rows[0]})
-    assert read == rows
-
-
-def test_examples_outside_the_contract_are_refused():
-    with pytest.raises(ValueError, match="got the features"):
-        serialize_example({"tokens": [1]}, PRETRAINING_FEATURES)
-    with pytest.raises(ValueError, match="doc_id: got 1 values, expected 2"):
-        serialize_example({"tokens": [], "topic_ids": [], "topic_labels": [], "doc_id": [0]}, TOPIC_FEATURES)
-
-
-@given(st.integers(0, 2**64 - 1))
-def test_document_ids_survive_two_words(number):
-    doc_id = f"{number:016x}"
-    words = doc_id_to_words(doc_id)
-    assert all(-(2**31) <= word < 2**31 for word in words)
-    assert words_to_doc_id(words) == doc_id

@@ -1,23 +1,14 @@
-"""Reads TFRecord files by position, without TensorFlow.
+"""Reads TFRecord files by position, without TensorFlow."""
 
-A record is: length (uint64), masked CRC-32C of those 8 bytes, the data, masked CRC-32C of the data; all little-endian.
-"""
-
-import functools
 import mmap
 import os
-import struct
-from collections.abc import Callable
 from typing import Final, Self
 
 import numpy as np
 
-from ..errors import InputError
+from ...errors import InputError
+from .framing import CHECKSUM, HEADER, LENGTH, masked_crc32c
 
-_HEADER: Final = struct.Struct("<QI")  # length, its checksum
-_CHECKSUM: Final = struct.Struct("<I")
-_LENGTH_BYTES: Final = 8
-_MASK_DELTA: Final = 0xA282EAD8
 _REMEDY: Final = (
     "The file is damaged or was cut off while it was copied: write it again, or delete it and run the job that made it."
 )
@@ -55,10 +46,10 @@ class RecordFile:
         if not 0 <= number < len(self):
             raise IndexError(f"record {number} of {self.path}, which holds {len(self)}")
         offset = int(self._offsets[number])
-        length, _ = _HEADER.unpack_from(self._bytes, offset)
-        start = offset + _HEADER.size
+        length, _ = HEADER.unpack_from(self._bytes, offset)
+        start = offset + HEADER.size
         data = self._bytes[start : start + length]
-        (expected,) = _CHECKSUM.unpack_from(self._bytes, start + length)
+        (expected,) = CHECKSUM.unpack_from(self._bytes, start + length)
         if masked_crc32c(data) != expected:
             raise InputError(f"checksum mismatch in record {number} at byte {offset}", path=self.path, remedy=_REMEDY)
         return data
@@ -71,36 +62,18 @@ class RecordFile:
         """int64 byte offset of every record."""
         offsets, offset, size = [], 0, len(self._bytes)
         while offset < size:
-            if offset + _HEADER.size > size:
+            if offset + HEADER.size > size:
                 raise InputError(
                     f"the file ends inside a record's header at byte {offset}", path=self.path, remedy=_REMEDY
                 )
-            length, expected = _HEADER.unpack_from(self._bytes, offset)
-            if masked_crc32c(self._bytes[offset : offset + _LENGTH_BYTES]) != expected:
+            length, expected = HEADER.unpack_from(self._bytes, offset)
+            if masked_crc32c(self._bytes[offset : offset + LENGTH.size]) != expected:
                 raise InputError(
                     f"no TFRecord header at byte {offset} (its checksum does not match)", path=self.path, remedy=_REMEDY
                 )
-            end = offset + _HEADER.size + length + _CHECKSUM.size
+            end = offset + HEADER.size + length + CHECKSUM.size
             if end > size:
                 raise InputError(f"the file ends inside the record at byte {offset}", path=self.path, remedy=_REMEDY)
             offsets.append(offset)
             offset = end
         return np.asarray(offsets, np.int64)
-
-
-def masked_crc32c(data: bytes) -> int:
-    """CRC-32C of `data`, rotated and offset as TFRecord files store it."""
-    crc = _crc32c()(data)
-    return (((crc >> 15) | (crc << 17)) + _MASK_DELTA) & 0xFFFFFFFF
-
-
-@functools.cache
-def _crc32c() -> Callable[[bytes], int]:
-    """The checksum from whichever C implementation is installed: google-crc32c, else crcmod."""
-    try:
-        import google_crc32c
-    except ImportError:
-        import crcmod.predefined
-
-        return crcmod.predefined.mkPredefinedCrcFun("crc-32c")
-    return google_crc32c.value

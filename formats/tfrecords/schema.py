@@ -1,0 +1,36 @@
+"""The schema of a record: which features it has, of which type and shape, and what their integers are."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Final, Literal
+
+PIECES: Final = "pieces"  # ids of the word pieces of a vocabulary
+TOPICS: Final = "topics"  # ids of topics
+
+
+@dataclasses.dataclass(frozen=True)
+class FeatureSpec:
+    """One feature of a TFRecord.
+
+    Attributes:
+      name: the key in ``tf.train.Example.features``.
+      kind: ``"int"`` (stored as int64, read as int32) or ``"bytes"`` (UTF-8).
+      shape: fixed shape; ``None`` stands for a length that varies by record, ``()`` for a scalar.
+      meaning: one line for error messages and documentation.
+      holds: what the integers are ids of, such as :data:`PIECES` or :data:`TOPICS`; they must be at least 0 and less than the
+        number of these. ``""`` for integers without bounds.
+    """
+
+    name: str
+    kind: Literal["int", "bytes"]
+    shape: tuple[int | None, ...]
+    meaning: str
+    holds: str = ""
+
+    @property
+    def is_variable(self) -> bool:
+        """Whether the number of values varies by record."""
+        return self.shape == (None,)
+
+
+Schema = Sequence[FeatureSpec]

@@ -1,0 +1,26 @@
+"""Document ids as one hexadecimal number and as two 32-bit integers."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from newsembed.formats.records import doc_id_to_words, make_doc_id, words_to_doc_id
+
+
+@given(st.integers(0, 2**64 - 1))
+def test_document_ids_survive_two_words(number):
+    doc_id = f"{number:016x}"
+    words = doc_id_to_words(doc_id)
+    assert all(-(2**31) <= word < 2**31 for word in words)
+    assert words_to_doc_id(words) == doc_id
+    assert [word % 2**32 for word in words] == [number >> 32, number % 2**32]
+
+
+@pytest.mark.parametrize("doc_id", ["", "0123", "0" * 17])
+def test_other_lengths_are_refused(doc_id):
+    with pytest.raises(ValueError, match="expected 16 hexadecimal digits"):
+        doc_id_to_words(doc_id)
+
+
+def test_a_document_id_is_the_first_half_of_the_sha1_of_its_url():
+    # echo -n https://a.example/ | sha1sum
+    assert make_doc_id("https://a.example/") == "b8de1c4d08fa3849"
