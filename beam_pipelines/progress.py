@@ -1,11 +1,12 @@
-"""Progress bars and the table of jobs, on the terminal."""
+"""Progress bars and tables on the terminal."""
 
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Self
 
-from rich.box import SIMPLE
+from rich.box import SIMPLE, Box
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
@@ -13,7 +14,10 @@ from .jobs import Outcome
 
 
 class JobProgress:
-    """A progress bar for each phase of a job, counting shards or sites. Call it with (phase, parts complete, parts in all, what else grows)."""
+    """Shows a progress bar for each phase of a job, in shards or sites.
+
+    A context manager; inside, call it with (phase, finished parts, all parts, another growing number as text).
+    """
 
     def __init__(self, job: str) -> None:
         self._job = job
@@ -44,7 +48,7 @@ class JobProgress:
 
 
 def job_row(name: str, outcome: Outcome) -> dict[str, Any]:
-    """One job's numbers, as in the table and in ``report.json``."""
+    """The numbers of one job, as in the table and in ``report.json``."""
     counts = outcome.manifest["counts"]
     alarms = outcome.manifest.get("yield_alarms")
     return {
@@ -57,23 +61,46 @@ def job_row(name: str, outcome: Outcome) -> dict[str, Any]:
     }
 
 
+def print_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    numbers: Collection[str] = (),
+    title: str | None = None,
+    box: Box = SIMPLE,
+) -> None:
+    """Prints a table of plain text.
+
+    Args:
+      columns: the headings.
+      rows: the cells, as text.
+      numbers: columns that are aligned to the right.
+      title: printed above the table.
+      box: rich's box; the default has no lines between columns, so that long cells fit into 80 characters.
+    """
+    table = Table(box=box, title=title, title_justify="left")
+    for column in columns:
+        table.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*map(escape, row))
+    Console().print(table)
+
+
 def print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
     """Prints the table: job, in, out, rejected by reason, failed by reason, seconds, documents/s."""
-    table = Table(box=SIMPLE)  # without lines between columns, so that the reasons fit into 80 characters
-    for column in ("job", "in", "out", "rejected, failed", "seconds", "docs/s"):
-        is_text = column in ("job", "rejected, failed")
-        table.add_column(column, justify="left" if is_text else "right", overflow="fold")
+    cells = []
     for row in rows:
         seconds = f"({row['seconds']:.1f})" if row["skipped"] else f"{row['seconds']:.1f}"
         rate = f"{row['documents_per_second']:,.0f}" if row["documents_per_second"] else "-"
         reasons = "\n".join([*_named(row["rejected"]), *(f"failed: {reason}" for reason in _named(row["failed"]))])
-        table.add_row(row["job"], f"{row['in']:,}", f"{row['out']:,}", reasons or "-", seconds, rate)
+        cells.append((row["job"], f"{row['in']:,}", f"{row['out']:,}", reasons or "-", seconds, rate))
+    columns = ("job", "in", "out", "rejected, failed", "seconds", "docs/s")
+    print_table(columns, cells, numbers=("in", "out", "seconds", "docs/s"))
     console = Console()
-    console.print(table)
     for alarm in [alarm for row in rows for alarm in row.get("yield_alarms", ())]:
         console.print(_alarm(alarm), style="bold red", markup=False, soft_wrap=True)
     if any(row["skipped"] for row in rows):
-        console.print("(seconds) in brackets: finished earlier with the same options and inputs, skipped now")
+        console.print("(seconds) in brackets: of an earlier run with the same options and inputs; skipped now")
 
 
 def _alarm(alarm: Mapping[str, Any]) -> str:
@@ -85,7 +112,7 @@ def _alarm(alarm: Mapping[str, Any]) -> str:
 
 
 def print_outcomes(outcomes: Sequence[tuple[str, Outcome]]) -> None:
-    """Prints the table of jobs just run."""
+    """Prints the table of the jobs that have just run."""
     print_rows([job_row(name, outcome) for name, outcome in outcomes])
 
 

@@ -1,1 +1,1 @@
-"""Command lines: the one place that knows every room of the house."""
+"""Command lines, the demo, and launchers for Dataflow and TPU pods; the only package that may import all others."""

@@ -1,4 +1,4 @@
-"""``newsembed COMMAND …``: finds the command, parses its arguments, turns user errors into one clear message."""
+"""``newsembed COMMAND …``: finds the command, parses its arguments and prints user errors without a traceback."""
 
 import argparse
 import dataclasses
@@ -7,7 +7,8 @@ import importlib
 import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
+import types
+from collections.abc import Sequence
 
 from .. import __version__
 from ..errors import InputError
@@ -15,9 +16,10 @@ from ..errors import InputError
 
 @dataclasses.dataclass(frozen=True)
 class Command:
-    """One command: its group and summary for ``newsembed --help``, and the module that is imported only when it runs.
+    """One command: its group and summary for ``newsembed --help``, and its module, which is imported when it runs.
 
-    The module is a job of ``beam_pipelines`` (with ``JOB``) or offers ``add_arguments(parser)`` and ``run(args)``.
+    The module is a job of ``beam_pipelines`` (with ``JOB``), offers ``main(arguments)``, or offers
+    ``add_arguments(parser)`` and ``run(args)``.
     """
 
     group: str
@@ -27,55 +29,61 @@ class Command:
 
 COMMANDS = {
     "demo": Command(
-        "Start here", "generate a newsroom, crawl it, mine, train, evaluate, export and search it", "launch.demo"
+        "Start here",
+        "the whole pipeline on a generated newsroom: crawl, mine, train, evaluate, export, search",
+        "launch.demo",
     ),
-    "newsroom": Command("Start here", "only generate (and serve) the fictional newsroom", "newsroom.command"),
-    "build": Command("Mine", "all mining jobs in order, from WARC and article files to training data", "launch.build"),
+    "newsroom": Command("Start here", "generate (and serve) a fictional newsroom", "newsroom.command"),
+    "build": Command("Mine", "all mining jobs in order: WARC and article files to training data", "launch.build"),
     "crawl": Command("Mine", "feeds, hubs and pages to WARC", "beam_pipelines.crawl"),
     "extract": Command("Mine", "WARC and article files to articles and hubs", "beam_pipelines.extract"),
-    "clean": Command("Mine", "rules, language, exact and near duplicates", "beam_pipelines.clean"),
+    "clean": Command(
+        "Mine", "reject articles by rules, language, and exact and near duplicates", "beam_pipelines.clean"
+    ),
     "vocabulary": Command("Mine", "learn a WordPiece vocabulary on a smoothed sample", "beam_pipelines.vocabulary"),
-    "pack": Command("Mine", "pack documents and translation pairs into pretraining TFRecords", "beam_pipelines.pack"),
+    "pack": Command("Mine", "documents and translation pairs to pretraining TFRecords", "beam_pipelines.pack"),
     "entities": Command("Mine", "learn the entity table, its aliases and embeddings", "beam_pipelines.entities"),
     "vectors": Command("Mine", "entity, image and text vectors of every article", "beam_pipelines.vectors"),
-    "neighbors": Command(
-        "Mine", "nearest neighbors in every space, where the dates allow an answer", "beam_pipelines.neighbors"
-    ),
+    "neighbors": Command("Mine", "nearest neighbors in every space, restricted by date", "beam_pipelines.neighbors"),
     "triplets": Command(
-        "Mine", "(anchor, positive, negative) by byline date and evergreen filter", "beam_pipelines.triplets"
+        "Mine", "(anchor, positive, negative) by byline dates and the evergreen filter", "beam_pipelines.triplets"
     ),
     "label": Command(
-        "Mine", "label pairs for the evergreen filter on a local page or in the terminal", "studies.label"
+        "Mine", "label pairs for the evergreen filter, on a local page or in the terminal", "studies.label"
     ),
     "topics": Command("Mine", "document-topic labels from hubs", "beam_pipelines.topics"),
     "examples": Command("Mine", "augmented triplet and topic TFRecords", "beam_pipelines.examples"),
     "train": Command("Train", "pretrain or train with gin files", "launch.train"),
-    "import-hf": Command("Train", "a BERT-like model of Hugging Face to a model folder", "launch.import_hf"),
-    "launch": Command("Train", "train on several machines: TPU slice, GPU hosts by ssh, Slurm", "launch.pod"),
+    "import-hf": Command("Train", "convert a BERT-like Hugging Face model to a model folder", "launch.import_hf"),
+    "launch": Command("Train", "train on several machines: a TPU slice, GPU hosts over ssh, or Slurm", "launch.pod"),
     "ablate": Command(
-        "Train", "rows of Table 10: train and evaluate without each part, z-scores, table and plot", "studies.ablate"
+        "Train", "ablations: train and evaluate without each part, z-scores, table and plot", "studies.ablate"
     ),
     "staleness": Command(
-        "Train", "mine and train with documents up to a date, score by month since (appendix C)", "studies.staleness"
+        "Train", "train on documents up to a date, score by the months since (appendix C)", "studies.staleness"
     ),
     "evaluate": Command("Use", "benchmarks over any encoders, side by side", "launch.evaluate"),
     "diagnose": Command(
         "Use",
-        "encoders side by side for people to look at: neighbors, similarities, attention, a map",
+        "a page that compares encoders: neighbors, similarities, attention, a map",
         "studies.diagnose",
     ),
-    "export": Command("Use", "a trained model to SavedModel, safetensors or Hugging Face", "serving.export"),
-    "embed": Command("Use", "vectors of the articles in a file", "serving.embed"),
+    "export": Command("Use", "convert a trained model to SavedModel, safetensors or Hugging Face", "serving.export"),
+    "embed": Command("Use", "embed the articles of a file", "serving.embed"),
     "index": Command("Use", "build a search index over articles", "serving.index_command"),
     "search": Command("Use", "search an index by words or by the URL of an article", "serving.search"),
-    "cluster": Command("Use", "group articles that report the same event", "serving.cluster"),
+    "cluster": Command("Use", "group the articles that report the same event", "serving.cluster"),
     "dedup": Command("Use", "find near-duplicate articles by their vectors", "serving.dedup"),
     "serve": Command("Use", "HTTP server: embed, search, and a page to explore", "serving.server"),
 }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command and returns its exit code: 0 success, 1 a result that misses its mark, 2 an error the user can mend."""
+    """Runs one command and returns its exit code.
+
+    Returns:
+      0 for success, 1 for a result that misses its target, 2 for an error that the user can fix, 130 for Ctrl-C.
+    """
     arguments = list(sys.argv[1:] if argv is None else argv)
     if not arguments or arguments[0] in ("-h", "--help"):
         print(overview())
@@ -86,12 +94,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     name, rest = arguments[0], arguments[1:]
     quiet_libraries()
     try:
-        return _runner(name)(rest)
+        return _run(name, rest)
     except InputError as error:
         print(f"newsembed {name}: error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print(f"\nnewsembed {name}: stopped; the same command goes on from here", file=sys.stderr)
+        print(f"\nnewsembed {name}: stopped; run the same command again to resume", file=sys.stderr)
         return 130
 
 
@@ -109,39 +117,49 @@ def overview() -> str:
 
 
 def quiet_libraries() -> None:
-    """Keeps the chatter of libraries off the terminal: their errors are shown, and our own warnings.
+    """Hides the log messages of libraries: only their errors are shown, and this package's own warnings.
 
-    Called before any of them is imported: some log while they are, which would install a handler for everything.
+    Must be called before any library is imported: some log during the import, which installs a handler for everything.
     """
     own = (__package__ or "").partition(".")[0]
     handler = logging.StreamHandler()
     handler.addFilter(lambda record: record.levelno >= logging.ERROR or record.name.startswith(f"{own}."))
     logging.getLogger().addHandler(handler)
-    # TensorFlow's errors come as exceptions too; what its C++ logs as one is mostly that there is no GPU.
+    # TensorFlow raises its errors as exceptions too; most errors that its C++ code logs only say that there is no GPU.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 
-def _runner(name: str) -> Callable[[list[str]], int]:
+def make_parser(name: str, module: types.ModuleType) -> argparse.ArgumentParser:
+    """The parser of a command whose module offers ``add_arguments``."""
+    parser = argparse.ArgumentParser(
+        prog=f"newsembed {name}",
+        description=module.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    module.add_arguments(parser)
+    return parser
+
+
+def load(name: str) -> types.ModuleType:
+    """Imports the module of a command.
+
+    Raises:
+      InputError: if there is no such command.
+    """
     if name not in COMMANDS:
         close = difflib.get_close_matches(name, COMMANDS, n=1)
         hint = f"did you mean `{close[0]}`? " if close else ""
         raise InputError(f"no such command: {name}", remedy=f"{hint}see `newsembed --help`")
-    module = importlib.import_module(f"..{COMMANDS[name].module}", __package__)
+    return importlib.import_module(f"..{COMMANDS[name].module}", __package__)
+
+
+def _run(name: str, rest: list[str]) -> int:
+    module = load(name)
     if hasattr(module, "JOB"):
         from . import job_command
 
-        return lambda rest: job_command.run(module.JOB, rest)
-    if hasattr(module, "main"):  # takes its own arguments as they are (train: gin's)
-        return lambda rest: int(module.main(rest))
-
-    def run(rest: list[str]) -> int:
-        parser = argparse.ArgumentParser(
-            prog=f"newsembed {name}",
-            description=module.__doc__,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        )
-        module.add_arguments(parser)
-        return int(module.run(parser.parse_args(rest)))
-
-    return run
+        return job_command.run(module.JOB, rest)
+    if hasattr(module, "main"):  # parses its arguments itself
+        return int(module.main(rest))
+    return int(module.run(make_parser(name, module).parse_args(rest)))

@@ -1,24 +1,22 @@
-"""The whole road on a generated newsroom: crawl, mine, pretrain, train, evaluate, export, search.
+"""The whole pipeline on a generated newsroom: crawl, mine, pretrain, train, evaluate, export, search.
 
-Every step is a command of its own and is printed before it runs. A step that has finished is skipped on the next run.
+Every step is a command of its own and is printed before it runs. Steps that are finished are skipped on the next run.
 
 example:
   newsembed demo --output demo-output
 """
 
 import argparse
-import dataclasses
 import time
-from collections.abc import Sequence
 from typing import Any
 
 from ...errors import InputError
 from ...formats import files
 from ...studies.report import write_report
+from ...studies.shared.newsroom import NEWSROOM_SEED, open_diary
 from .. import cli
-from . import checks, road
-
-_MINING = ("generate", "crawl", "build")
+from . import checks
+from .steps import Places, Step, job_rows, steps
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,9 +25,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         default="demo-output",
         metavar="DIR",
-        help="folder for everything the demo makes (default: demo-output)",
+        help="folder for everything that the demo makes (default: %(default)s)",
     )
-    parser.add_argument("--seed", type=int, default=7, metavar="N", help="seed of the newsroom (default: 7)")
+    parser.add_argument(
+        "--seed", type=int, default=NEWSROOM_SEED, metavar="N", help="seed of the newsroom (default: %(default)s)"
+    )
     parser.add_argument(
         "--scale",
         type=float,
@@ -40,68 +40,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the demo; 0 if every step ran and every check of the report is met, 1 if a check is missed."""
-    places = road.Places(args.output.rstrip("/"))
-    diary = _open_diary(places, {"seed": args.seed, "scale": args.scale})
-    for step in road.steps(places, args.seed, args.scale):
+    """Runs the demo; returns 0 if every step runs and every check is met, 1 if a check is missed.
+
+    Raises:
+      InputError: if the folder holds another newsroom, or a step fails.
+    """
+    places = Places(args.output.rstrip("/"))
+    diary = open_diary(places, {"seed": args.seed, "scale": args.scale})
+    for step in steps(places, args.seed, args.scale):
         seconds = run_step(step)
         if seconds is not None:
             diary["seconds"][step.name] = max(seconds, diary["seconds"].get(step.name, 0.0))
             files.write_json(places.diary, diary)
     sections: dict[str, Any] = checks.score(places)
     sections["seconds"] = {**diary["seconds"], "in all": round(sum(diary["seconds"].values()), 1)}
-    write_report(places.work, road.job_rows(places), sections)
-    checks.show(sections)
+    write_report(places.work, job_rows(places), sections)
+    checks.show(sections["checks"])
     print(f"\nnumbers: {places.work}/report.json   plots and samples: {places.work}/report.html")
-    print(
-        f'search more: newsembed search --index {places.index} "words"   serve: newsembed serve --saved_model {places.saved_model} --index {places.index}'
-    )
+    print(f'search more: newsembed search --index {places.index} "words"')
+    print(f"serve: newsembed serve --saved_model {places.saved_model} --index {places.index}")
     return 0 if all(check["met"] for check in sections["checks"]) else 1
 
 
-def make_newsroom(
-    output: str, seed: int, scale: float, turnover: float = 0.0, beam_args: Sequence[str] = ()
-) -> road.Places:
-    """Generates, crawls and mines a newsroom as the demo does, up to the training data; what the demo has done there is not done again.
-
-    Raises:
-      InputError: if the folder holds another newsroom, or a step fails.
-    """
-    places = road.Places(output.rstrip("/"))
-    _open_diary(places, {"seed": seed, "scale": scale, **({"turnover": turnover} if turnover else {})})
-    for step in road.steps(places, seed, scale, turnover):
-        if step.name in _MINING:
-            run_step(dataclasses.replace(step, command=[*step.command, *beam_args]) if step.name == "build" else step)
-    return places
-
-
-def _open_diary(places: road.Places, options: dict[str, Any]) -> dict[str, Any]:
-    """What the folder holds: the options of its newsroom, and how long each step took when it did its work.
-
-    Raises:
-      InputError: if the folder holds another newsroom.
-    """
-    diary: dict[str, Any] = files.read_json(places.diary) if files.exists(places.diary) else {**options, "seconds": {}}
-    found = {name: diary[name] for name in options}
-    if found != options:
-        raise InputError(
-            f"the folder holds a demo with {found}, asked for is {options}",
-            path=places.output,
-            field="--output",
-            remedy="name another folder",
-        )
-    files.write_json(places.diary, diary)
-    return diary
-
-
-def run_step(step: road.Step) -> float | None:
-    """Runs a step unless it is finished; its seconds, None if it was.
+def run_step(step: Step) -> float | None:
+    """Runs a step unless it is finished; returns its seconds, or None if it was finished.
 
     Raises:
       InputError: if it fails.
     """
     if step.is_finished():
-        print(f"\n== {step.name}: done earlier, skipped")
+        print(f"\n== {step.name}: already finished, skipped")
         return None
     started = time.monotonic()
     with step.around() as extra:
@@ -112,6 +80,6 @@ def run_step(step: road.Step) -> float | None:
         raise InputError(
             f"the step ended with exit code {code}",
             field=step.name,
-            remedy="see the message above; run the demo again to go on from here",
+            remedy="see the message above; run the demo again to resume it",
         )
     return round(time.monotonic() - started, 1)

@@ -1,17 +1,20 @@
-"""What the demo must show, scored against the newsroom's truth, which no job ever sees."""
+"""What the demo must show, scored against the newsroom's truth, which no job sees."""
 
 import itertools
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypedDict
 
+from rich.box import HEAVY_HEAD
+
 from ...beam_pipelines.extract.urls import canonical_url
+from ...beam_pipelines.progress import print_table
 from ...evaluation.results import Results
 from ...evaluation.suites import read_results
 from ...formats import files
 from ...formats.parquet import read_stream
 from ...formats.records import Article, Triplet, make_doc_id
-from .road import Places, job_rows
+from .steps import Places, job_rows
 
 HELD_OUT, PARAPHRASES = "events heldout.jsonl", "events paraphrases.jsonl"
 _EXPORT_TOLERANCE = 1e-5
@@ -27,39 +30,57 @@ class Check(TypedDict):
 
 
 def score(places: Places) -> dict[str, Any]:
-    """Scores of mining, encoders and export, and the list of checks."""
+    """Scores of mining, encoders and export, and the list of checks.
+
+    Raises:
+      InputError: if the demo has no readable results.
+    """
     truth = {make_doc_id(canonical_url(row["url"])): row for row in _lines(f"{places.newsroom}/truth.jsonl")}
     publishers = {
         article.doc_id: article.publisher for article in read_stream(f"{places.work}/clean/articles", Article)
     }
     mined = score_mining(read_stream(f"{places.work}/triplets/triplets", Triplet), truth, publishers)
     results = read_results(places.evaluation)
-    difference = export_difference(places)
-    checks = [_accounting(places), *_mining_checks(mined), *_encoder_checks(results)]
-    checks.append(
-        Check(
-            name="SavedModel equals JAX",
-            measured=difference,
-            expected=f"<= {_EXPORT_TOLERANCE}",
-            met=difference <= _EXPORT_TOLERANCE,
-        )
-    )
+    checks = checks_of(job_rows(places), mined, results, export_difference(places))
     return {"checks": checks, "mining": mined, "encoders": table(results)}
+
+
+def checks_of(
+    rows: Sequence[Mapping[str, Any]], mined: Mapping[str, float], results: Results, difference: float
+) -> list[Check]:
+    """The lines of the demo's table.
+
+    Args:
+      rows: from :func:`~.steps.job_rows`.
+      mined: from :func:`score_mining`.
+      results: of all benchmarks.
+      difference: from :func:`export_difference`.
+
+    Raises:
+      KeyError: if an encoder lacks a score.
+    """
+    same = Check(
+        name="SavedModel equals JAX",
+        measured=difference,
+        expected=f"<= {_EXPORT_TOLERANCE}",
+        met=difference <= _EXPORT_TOLERANCE,
+    )
+    return [_accounting(rows), *_mining_checks(mined), *_encoder_checks(results), same]
 
 
 def score_mining(
     triplets: Iterator[Triplet], truth: Mapping[str, Mapping[str, Any]], publishers: Mapping[str, str]
 ) -> dict[str, float]:
-    """Precision of mined pairs against the truth, over distinct pairs, and recall of the pairs there are to mine.
+    """Precision of the distinct mined pairs against the truth, and recall of the pairs that can be mined.
 
     A positive is right if both documents report the same event. A negative is wrong if both do, or if both are
-    editions of the same evergreen piece. Documents the truth does not list count as wrong on either side.
-    Recall counts the pairs of cleaned articles of one event by two publishers, mined in either direction.
+    editions of the same evergreen piece. A pair with a document that the truth does not list is wrong on either side.
+    Recall is over all pairs of clean articles that two publishers wrote about one event, mined in either direction.
 
     Args:
-      triplets: what was mined.
+      triplets: the mined triplets.
       truth: the newsroom's rows by doc_id.
-      publishers: publisher by doc_id of the cleaned articles.
+      publishers: publishers by the doc_id of the clean articles.
     """
     positives, negatives = set(), set()
     for triplet in triplets:
@@ -125,21 +146,16 @@ def table(results: Results) -> list[dict[str, Any]]:
     return list(rows.values())
 
 
-def show(sections: Mapping[str, Any]) -> None:
-    """Prints the checks."""
-    from rich.console import Console
-    from rich.table import Table
-
-    shown = Table(title="What the demo must show")
-    for column in ("check", "measured", "expected", ""):
-        shown.add_column(column)
-    for check in sections["checks"]:
-        shown.add_row(check["name"], str(check["measured"]), check["expected"], "met" if check["met"] else "MISSED")
-    Console().print(shown)
+def show(checks: Sequence[Check]) -> None:
+    """Prints the checks as a table."""
+    rows = [
+        (check["name"], str(check["measured"]), check["expected"], "met" if check["met"] else "MISSED")
+        for check in checks
+    ]
+    print_table(("check", "measured", "expected", ""), rows, title="What the demo must show", box=HEAVY_HEAD)
 
 
-def _accounting(places: Places) -> Check:
-    rows = job_rows(places)
+def _accounting(rows: Sequence[Mapping[str, Any]]) -> Check:
     wrong = [
         row["job"]
         for row in rows

@@ -4,13 +4,11 @@ import argparse
 import os
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from ...errors import InputError
 from ...evaluation.benchmark import Benchmark
 from ...evaluation.registry import ALL_SUITES, SUITES, Options, discover
-
-NEWSROOM_SEED: Final = 7
 
 
 def add_study_arguments(parser: argparse.ArgumentParser) -> None:

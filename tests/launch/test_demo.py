@@ -1,15 +1,91 @@
-"""The demo's bookkeeping: what counts as finished, and whose newsroom a folder holds. `make demo` runs the road itself."""
+"""The demo's steps: what counts as finished, that every command parses, and whose newsroom a folder holds.
 
+`make demo` runs the whole pipeline.
+"""
+
+import argparse
 import os
 
 import pytest
-from newsembed.launch import cli
-from newsembed.launch.demo import road
+from newsembed.errors import InputError
+from newsembed.launch import build, cli, demo, job_command
+from newsembed.launch.demo.steps import Places, Step, steps
+from newsembed.training.gin_config import load_gin
+
+
+def parse(command):
+    """The values that a command line sets, as its own command parses them; an unknown option raises."""
+    name, *rest = command
+    module = cli.load(name)
+    if hasattr(module, "JOB"):
+        return vars(job_command.make_parser(module.JOB).parse_args(rest))
+    if name == "build":
+        return vars(build.make_parser().parse_args(rest))
+    if name == "train":
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--gin_file", action="append")
+        known, others = parser.parse_known_args(rest)
+        load_gin(known.gin_file, [binding.removeprefix("--gin.") for binding in others])
+        return {"gin_file": known.gin_file, "bindings": others}
+    return vars(cli.make_parser(name, module).parse_args(rest))
+
+
+@pytest.fixture
+def commands(tmp_path):
+    return {step.name: step.command for step in steps(Places(str(tmp_path)), 11, 0.25)}
+
+
+def test_every_step_is_a_command_whose_arguments_parse(commands):
+    parsed = {name: parse(command) for name, command in commands.items()}
+    assert list(parsed) == [
+        *("generate", "crawl", "build", "pretrain", "train", "evaluate", "export", "index"),
+        *("search 1", "search 2", "search 3"),
+    ]
+    assert (parsed["generate"]["seed"], parsed["generate"]["scale"]) == (11, 0.25)
+
+
+def test_an_option_that_a_command_does_not_have_does_not_parse(commands):
+    for name, command in commands.items():
+        with pytest.raises((SystemExit, InputError)):
+            parse([*command, "--gin.COFFEE=1" if name in ("pretrain", "train") else "--coffee=1"])
+
+
+def test_the_crawl_and_the_build_get_the_options_of_the_demo(commands):
+    crawl, mined = parse(commands["crawl"]), parse(commands["build"])
+    assert crawl["delay_seconds"] == 0
+    assert crawl["backoff_seconds"] == 0.1
+    assert crawl["allow_private_addresses"] is True
+    changed = ("vocabulary.size", "pack.max_length", "examples.max_length", "examples.augmentations_per_triplet")
+    assert [mined[name] for name in changed] == [6000, 128, 96, 2]
+
+
+def test_each_step_reads_what_an_earlier_one_writes(commands, tmp_path):
+    parsed = {name: parse(command) for name, command in commands.items()}
+    assert parsed["crawl"]["seeds"] == [f"{parsed['generate']['output']}/seeds.txt"]
+    assert parsed["build"]["warc"] == [f"{parsed['crawl']['output']}/warc/*.warc.gz"]
+    work = parsed["build"]["output"]
+    assert f'--gin.DATA_DIR="{work}/pack"' in parsed["pretrain"]["bindings"]
+    assert f'--gin.DATA_DIR="{work}/examples"' in parsed["train"]["bindings"]
+    (pretrained,) = (one for one in parsed["pretrain"]["bindings"] if "MODEL_DIR" in one)
+    (trained,) = (one for one in parsed["train"]["bindings"] if "MODEL_DIR" in one)
+    assert pretrained.replace("MODEL_DIR", "INITIAL_CHECKPOINT_PATH") in parsed["train"]["bindings"]
+    assert trained == f'--gin.MODEL_DIR="{parsed["export"]["model"]}"'
+    assert parsed["index"]["saved_model"] == parsed["export"]["output"]
+    assert parsed["search 3"]["index"] == parsed["index"]["output"]
+    models = [f"{name}={kind}" for name, kind in (("random", "random:"), ("trained", "model:"))]
+    assert {"tfidf=tfidf", f"pretrained=model:{work}/pretrained", *(f"{one}{work}/trained" for one in models)} == set(
+        parsed["evaluate"]["encoder"]
+    )
+
+
+@pytest.mark.parametrize("name", ["train_demo.gin", "pretrain_demo.gin"])
+def test_the_demo_trains_with_files_of_the_package(name, commands):
+    assert any(f"--gin_file=runs/{name}" in command for command in commands.values())
 
 
 def test_a_step_is_finished_while_its_result_is_newer_than_its_source(tmp_path):
     result, source = tmp_path / "result", tmp_path / "source"
-    step = road.Step("x", [], str(result), str(source))
+    step = Step("x", [], str(result), str(source))
     source.touch()
     assert not step.is_finished()
     result.touch()
@@ -17,12 +93,37 @@ def test_a_step_is_finished_while_its_result_is_newer_than_its_source(tmp_path):
     assert step.is_finished()
     os.utime(result, (50, 50))
     assert not step.is_finished()
-    assert not road.Step("skips by itself", []).is_finished()
+    assert Step("any age", [], str(result)).is_finished()
+    assert not Step("skips by itself", []).is_finished()
 
 
-def test_every_step_is_a_command_whose_arguments_parse(tmp_path):
-    for step in road.steps(road.Places(str(tmp_path)), 7, 1.0):
-        assert step.command[0] in cli.COMMANDS
+def test_a_finished_step_is_not_run(tmp_path, capsys):
+    (tmp_path / "done").touch()
+    assert demo.run_step(Step("x", ["no such command"], str(tmp_path / "done"))) is None
+    assert "x: already finished, skipped" in capsys.readouterr().out
+
+
+def test_a_step_runs_its_command_with_what_is_around_it(monkeypatch):
+    import contextlib
+
+    seen = []
+
+    @contextlib.contextmanager
+    def server():
+        seen.append("up")
+        yield ["--port=1"]
+        seen.append("down")
+
+    monkeypatch.setattr(cli, "main", lambda command: seen.append(command) or 0)
+    assert demo.run_step(Step("x", ["crawl"], around=server)) >= 0
+    assert seen == ["up", ["crawl", "--port=1"], "down"]
+
+
+def test_a_failing_step_ends_the_demo_and_is_named(monkeypatch):
+    monkeypatch.setattr(cli, "main", lambda _command: 2)
+    with pytest.raises(InputError, match="the step ended with exit code 2") as caught:
+        demo.run_step(Step("pretrain", ["train"]))
+    assert caught.value.field == "pretrain"
 
 
 def test_a_folder_of_another_newsroom_is_refused(tmp_path, capsys):
@@ -32,9 +133,3 @@ def test_a_folder_of_another_newsroom_is_refused(tmp_path, capsys):
     assert "'seed': 7" in message
     assert "'seed': 8" in message
     assert "--output" in message
-
-
-@pytest.mark.parametrize("name", ["train_demo.gin", "pretrain_demo.gin"])
-def test_the_demo_trains_with_files_of_the_package(name, tmp_path):
-    commands = [step.command for step in road.steps(road.Places(str(tmp_path)), 7, 1.0)]
-    assert any(f"--gin_file=runs/{name}" in command for command in commands)

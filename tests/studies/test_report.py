@@ -9,7 +9,6 @@ from newsembed.beam_pipelines.clean.yields import PublisherYield, alarm_to_json,
 from newsembed.beam_pipelines.progress import print_rows
 from newsembed.formats import parquet
 from newsembed.formats.records import Article, DeadLetter, Triplet
-from newsembed.launch.demo import checks
 from newsembed.studies.report import samples, write_report
 from newsembed.studies.report.page import render
 
@@ -151,24 +150,3 @@ def test_a_build_without_triplets_still_has_a_report(tmp_path):
     write_report(str(tmp_path), ROWS)
     assert "by publisher" not in (tmp_path / "report.html").read_text()
     assert "random triplets" not in (tmp_path / "report.html").read_text()
-
-
-def test_mining_is_scored_against_the_truth_by_hand():
-    truth = {
-        f"{n:016x}": {"event": event, "near_duplicate_group": group}
-        for n, (event, group) in enumerate(
-            [("e1", None), ("e1", None), ("e2", None), (None, "g"), (None, "g"), ("e1", None)]
-        )
-    }
-    publishers = {f"{n:016x}": publisher for n, publisher in enumerate("ababab")}
-    mined = [triplet(1, 0, 2), triplet(1, 0, 2), triplet(0, 2, 1), triplet(3, 4, 4), triplet(0, 9, 9)]
-    scored = checks.score_mining(iter(mined), truth, publishers)
-    assert scored["positive pairs"] == 4  # (1,0) (0,2) (3,4) (0,9)
-    assert scored["positive precision"] == pytest.approx(1 / 4)
-    assert scored["positive recall"] == pytest.approx(1 / 2)  # of (0,1) and (0,5); (1,5) has one publisher
-    assert scored["negative pairs"] == 4  # (1,2) (0,1) (3,4) (0,9)
-    assert scored["negative precision (not the same event)"] == pytest.approx(
-        2 / 4
-    )  # (1,2) and (3,4); (0,9) is unknown
-    assert scored["negative precision (nor the same evergreen)"] == pytest.approx(1 / 4)
-    assert scored["anchors"] == 3

@@ -3,10 +3,10 @@
 import dataclasses
 
 import pytest
+from newsembed.beam_pipelines import workflow
 from newsembed.beam_pipelines.jobs import _plain
 from newsembed.beam_pipelines.workflow import STEPS, load_job
 from newsembed.errors import InputError
-from newsembed.launch import build as build_module
 from newsembed.studies.shared import mining
 
 
@@ -42,10 +42,10 @@ def test_only_those_run_with_the_build_s_options_otherwise(build, tmp_path, monk
 
     def execute(job, inputs, output, options, _beam_args, _progress):
         ran[job.name] = (inputs, output, options)
-        raise_after = {"counts": {"in": 1, "out": 1, "rejected": {}, "failed": {}}}
-        return build_module.Outcome(raise_after, skipped=False, seconds=1.0)
+        manifest = {"counts": {"in": 1, "out": 1, "rejected": {}, "failed": {}}}
+        return workflow.Outcome(manifest, skipped=False, seconds=1.0)
 
-    monkeypatch.setattr(build_module, "execute", execute)
+    monkeypatch.setattr(workflow, "execute", execute)
     output = str(tmp_path / "again")
     folders = mining.mine_again(build, output, {"triplets": mining.changed(max_evergreen_score=1.0)})
     assert list(ran) == ["triplets", "examples"]
