@@ -1,4 +1,4 @@
-"""Runs several commands of newsembed in one process; `run` starts such a process, so that no other test's settings reach it."""
+"""Runs several commands of newsembed in one process of their own, which no other test's settings reach."""
 
 import contextlib
 import io
@@ -9,9 +9,19 @@ import sys
 import time
 from pathlib import Path
 
-# Equal sums wherever the test runs: no fusion that depends on the machine, and quick to compile.
+# Equal sums on any x86 machine, however busy: one thread and AVX2 for all who sum. No fusion: it takes long to compile.
+_XLA = (
+    "--xla_backend_optimization_level=0",
+    "--xla_cpu_use_fusion_emitters=false",
+    "--xla_cpu_max_isa=AVX2",
+    "--xla_cpu_multi_thread_eigen=false",
+)
 _ENVIRONMENT = {
-    "XLA_FLAGS": "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false",
+    "XLA_FLAGS": " ".join(_XLA),
+    "OPENBLAS_CORETYPE": "Haswell",
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "TF_ENABLE_ONEDNN_OPTS": "0",
     "JAX_PLATFORMS": "cpu",
     "CUDA_VISIBLE_DEVICES": "",
     "TF_CPP_MIN_LOG_LEVEL": "3",

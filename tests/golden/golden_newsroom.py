@@ -1,4 +1,4 @@
-"""WARC files of a generated newsroom, without a crawl, whose fetch times differ: only what `newsembed newsroom` writes is read."""
+"""WARC files of a generated newsroom. A crawl would give other times each time; this reads the files of the site."""
 
 import json
 import uuid
@@ -8,7 +8,7 @@ _PARTS = 3
 
 
 def write_warcs(newsroom, folder):
-    """Every resource of the newsroom's site as a captured response, in files that are not compressed: zlib's versions differ."""
+    """Every resource of the newsroom's site as a captured response; not compressed, since zlib's versions differ."""
     folder.mkdir(parents=True)
     content = (newsroom / "site" / "content.bin").read_bytes()
     lines = (newsroom / "site" / "index.jsonl").read_text(encoding="utf-8").splitlines()
@@ -22,7 +22,8 @@ def write_warcs(newsroom, folder):
 
 def _response(stored, body):
     url = f"http://{stored['host']}{stored['path']}"
-    lines = [f"HTTP/1.1 {stored['status']} x", f"Content-Type: {stored['content_type']}", f"Content-Length: {len(body)}"]
+    lines = [f"HTTP/1.1 {stored['status']} x", f"Content-Type: {stored['content_type']}"]
+    lines += [f"Content-Length: {len(body)}"]
     lines += [f"Location: {stored['location']}"] if stored["location"] else []
     payload = "\r\n".join([*lines, "", ""]).encode() + body
     head = [

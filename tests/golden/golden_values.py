@@ -206,6 +206,13 @@ def first_vectors(folder):
     }
 
 
+def first_cosines(folder):
+    """Cosines of the first articles of `newsembed embed`: a head that was computed may be turned on another machine."""
+    found = first_vectors(folder)
+    rows = np.load(folder / "embeddings.npy")[:_ROWS].astype(float)
+    return {**found, "vectors": (rows @ rows.T).tolist()}
+
+
 def parquet_column(path, name):
     """A column of lists of floats as a matrix."""
     return np.array(pq.read_table(path).column(name).to_pylist(), np.float32)
