@@ -1,4 +1,4 @@
-"""``newsembed crawl``: feeds, sitemaps, hubs and pages of sites to WARC, politely."""
+"""``newsembed crawl``: fetches feeds, sitemaps, hubs and pages of sites, politely, and stores them as WARC."""
 
 from .job import JOB
 from .options import CrawlOptions, Scope, Sitemaps

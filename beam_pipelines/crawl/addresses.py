@@ -1,10 +1,11 @@
-"""Which addresses a crawler may talk to: public ones, whatever a name, a redirect or a tunnel makes of them."""
+"""Decides which IP addresses the crawler may connect to: only public ones, also behind redirects and tunnels."""
 
 import ipaddress
 
 _GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
-# Python calls these global, or did in some releases; none of them is a news site. 168.63.129.16 answers for Azure's host inside its machines.
+# Python reports these as global, or did in some releases; none of them is a news site. Inside Azure's virtual machines
+# 168.63.129.16 is the address of the host.
 _REFUSED = tuple(
     ipaddress.ip_network(network)
     for network in (
@@ -20,16 +21,20 @@ _REFUSED = tuple(
 
 
 def is_public(peer: str) -> bool:
-    """Whether an address lies in the open internet.
+    """Returns whether an address is on the public internet.
 
-    No loopback, private, link-local (which holds the clouds' metadata servers), shared, multicast or reserved address; none of these inside
-    an IPv6 address either (IPv4-mapped, NAT64). Teredo and 6to4, which lead to an IPv4 address by way of a relay, are refused whole.
+    Loopback, private, link-local (the metadata servers of clouds), shared, multicast and reserved addresses are not
+    public, also when an IPv6 address embeds them (IPv4-mapped, NAT64). Teredo and 6to4 addresses, which reach an IPv4
+    address through a relay, are never public.
 
     >>> is_public("93.184.216.34"), is_public("64:ff9b::a00:1"), is_public("fe80::1%eth0")
     (True, False, False)
 
     Args:
-      peer: as ``getpeername`` gives it; an interface after "%" is ignored.
+      peer: IP address as ``getpeername`` returns it; an interface after "%" is ignored.
+
+    Raises:
+      ValueError: if ``peer`` is not an IP address.
     """
     address = ipaddress.ip_address(peer.partition("%")[0])
     if isinstance(address, ipaddress.IPv6Address):

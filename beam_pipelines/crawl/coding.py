@@ -1,35 +1,35 @@
-"""Undoing the content coding of a response, within a bound: a kilobyte of gzip can hold a megabyte."""
+"""Decodes the content coding of a response within a size limit: a kilobyte of gzip can expand to a megabyte."""
 
 import zlib
 
-ACCEPTED = "gzip, deflate"  # what the crawler asks for
+ACCEPTED = "gzip, deflate"  # value of Accept-Encoding
 _GZIP_MAGIC = b"\x1f\x8b"
 _PIECE_BYTES = 1 << 16
 
 
 class TooLargeError(Exception):
-    """More bytes than allowed after decompression."""
+    """The decompressed data exceeds the size limit."""
 
 
 class BrokenCodingError(Exception):
-    """A coding that was not asked for, or data that is cut or broken."""
+    """The content coding was not requested, or the data is truncated or corrupt."""
 
 
 def decode(body: bytes, coding: str, max_bytes: int) -> bytes:
-    """The body without its content coding.
+    """Returns the body without its content coding.
 
     Args:
-      body: as sent, without a transfer coding.
-      coding: value of Content-Encoding, or "".
-      max_bytes: bound on the result.
+      body: the body as sent, without transfer coding.
+      coding: value of the Content-Encoding header, or "".
+      max_bytes: maximum size of the result.
 
     Raises:
-      TooLargeError: beyond ``max_bytes``.
-      BrokenCodingError: on any coding but gzip, deflate and identity, and on broken data.
+      TooLargeError: if the result exceeds ``max_bytes``.
+      BrokenCodingError: if the coding is not gzip, deflate or identity, or the data is corrupt.
     """
     for name in reversed([part.strip().lower() for part in coding.split(",") if part.strip()]):
         if name in ("gzip", "x-gzip"):
-            # Some servers name the coding and send plain text; browsers show it, so it is no error here.
+            # Some servers declare gzip and send plain text; browsers accept that, so this is not an error.
             body = gunzip(body, max_bytes) if body.startswith(_GZIP_MAGIC) else body
         elif name == "deflate":
             body = _inflate(body, max_bytes)
@@ -39,11 +39,11 @@ def decode(body: bytes, coding: str, max_bytes: int) -> bytes:
 
 
 def gunzip(body: bytes, max_bytes: int) -> bytes:
-    """All members of a gzip file; what follows the last one is ignored, as gzip itself does.
+    """Returns the content of all members of a gzip file; data after the last member is ignored, as gzip does.
 
     Raises:
-      TooLargeError: beyond ``max_bytes``.
-      BrokenCodingError: if a member is cut or broken.
+      TooLargeError: if the result exceeds ``max_bytes``.
+      BrokenCodingError: if a member is truncated or corrupt.
     """
     found: list[bytes] = []
     while body.startswith(_GZIP_MAGIC):
@@ -54,7 +54,7 @@ def gunzip(body: bytes, max_bytes: int) -> bytes:
 
 
 def _inflate(body: bytes, max_bytes: int) -> bytes:
-    """Undoes deflate, which means zlib's format (RFC 9110, 8.4.1.2), and raw deflate to some servers."""
+    """Decodes deflate: the zlib format (RFC 9110, 8.4.1.2), or raw deflate, which some servers send."""
     if not body:
         return b""
     try:

@@ -1,4 +1,4 @@
-"""One HTTP request with every bound that a crawler needs: the peer's address vetted after connecting, time, bytes, redirects."""
+"""HTTP requests with limits on time, bytes and redirects; the peer's address is checked after connecting."""
 
 import dataclasses
 import datetime
@@ -21,7 +21,7 @@ from .options import CrawlOptions
 from .sockets import connect
 
 _CHUNK_BYTES = 1 << 16
-_MAX_CONNECTIONS = 8  # kept alive at a time: a site's own hosts
+_MAX_CONNECTIONS = 8  # kept alive at the same time: enough for the hosts of one site
 _SAFE = "/:@!$&'()*+,;=~-._%"
 _REDIRECTS = {301, 302, 303, 307, 308}
 _NO_RETRY = {501, 505, 511}
@@ -32,12 +32,17 @@ SITEMAP_TYPES = (*PAGE_TYPES, "text/", "gzip", "octet-stream")
 
 @dataclasses.dataclass(frozen=True)
 class Fetched:
-    """A response: final URL, status line and headers as they came, and the body without its codings.
+    """A response.
 
     Attributes:
-      request: request line and headers as sent; empty if not known.
+      url: final URL, after redirects.
+      status: HTTP status code.
+      reason: reason phrase of the status line.
+      headers: (name, value) pairs as received.
+      body: body without transfer and content coding.
+      request: request line and headers as sent; empty if unknown.
       peer: IP address that answered.
-      date: when the answer was complete, UTC.
+      date: UTC time at which the response was complete.
     """
 
     url: str
@@ -50,21 +55,28 @@ class Fetched:
     date: datetime.datetime = dataclasses.field(default_factory=lambda: datetime.datetime.now(datetime.UTC))
 
     def header(self, name: str) -> str:
-        """The first value of a header, or ""."""
+        """Returns the first value of a header, or "".
+
+        Args:
+          name: header name in lower case.
+        """
         return next((value for key, value in self.headers if key.lower() == name), "")
 
     @property
     def content_type(self) -> str:
+        """Value of the Content-Type header in lower case, or ""."""
         return self.header("content-type").lower()
 
 
 class FetchError(Exception):
-    """A request that brought nothing to keep, and why.
+    """A request without a response to store.
 
     Attributes:
-      retry: whether another attempt may bring more.
-      status: of the server's answer; 0 without one.
-      retry_after: seconds that the server asks us to wait, if it does.
+      reason: rejection or failure under which the URL is counted.
+      detail: description for the dead letter.
+      retry: whether another attempt may succeed.
+      status: HTTP status code; 0 without a response.
+      retry_after: seconds that the server asks the client to wait; ``None`` if it does not.
     """
 
     def __init__(
@@ -85,10 +97,10 @@ class FetchError(Exception):
 
 
 class Fetcher:
-    """Requests to the hosts of one site, one at a time, over kept-alive connections.
+    """Sends requests to the hosts of one site, one at a time, over persistent connections.
 
     Args:
-      options: bounds, user agent, ``resolve`` and whether private addresses are allowed.
+      options: limits, user agent, ``resolve`` and whether private addresses are allowed.
     """
 
     def __init__(self, options: CrawlOptions) -> None:
@@ -96,6 +108,7 @@ class Fetcher:
         self._connections: dict[tuple[str, str], http.client.HTTPConnection] = {}
 
     def close(self) -> None:
+        """Closes all connections."""
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()
@@ -109,17 +122,18 @@ class Fetcher:
         conditions: Mapping[str, str] | None = None,
         max_bytes: int | None = None,
     ) -> Fetched:
-        """Fetches a URL, following redirects; each hop has the time of a request.
+        """Fetches a URL and follows redirects; the timeout applies to each hop.
 
         Args:
-          url: what to fetch.
-          around: called with the URL of each hop, the first too; its context holds while the hop is requested. Raises to stop there, may wait.
-          types: parts of content types that are kept; with ``()`` any is.
-          conditions: headers of a conditional request; the answer may then be a 304.
-          max_bytes: bound on the body; that of the options if absent.
+          url: the URL to fetch.
+          around: called with the URL of each hop, including the first; returns a context that is active during the
+            request. It may wait, and may raise ``FetchError`` to stop.
+          types: substrings of the content types that are accepted; ``()`` accepts all.
+          conditions: headers of a conditional request; the response may then be a 304.
+          max_bytes: maximum size of the body; ``None`` uses the limit in the options.
 
         Raises:
-          FetchError: on anything that is neither a 200 of a kind that is kept, within the bounds, nor a 304 that was asked for.
+          FetchError: unless the response is a 200 with an accepted content type within the limits, or a requested 304.
         """
         bound = max_bytes or self._options.max_bytes
         for _ in range(self._options.max_redirects + 1):
@@ -127,14 +141,14 @@ class Fetcher:
                 fetched = self._request(url, conditions or {}, bound)
             target = fetched.header("location")
             if fetched.status not in _REDIRECTS or not target:
-                return _kept(fetched, types, conditional=bool(conditions))
+                return _checked(fetched, types, conditional=bool(conditions))
             url = _joined(url, target)
         raise FetchError(Failure.FETCH_ERROR, f"more than {self._options.max_redirects} redirects")
 
     def _request(self, url: str, conditions: Mapping[str, str], max_bytes: int) -> Fetched:
         deadline = time.monotonic() + self._options.timeout_seconds
         parts = _split(url)
-        # A kept-alive connection may have been closed by the server meanwhile: one more try on a fresh one.
+        # The server may have closed a persistent connection in the meantime: retry once on a new one.
         for attempt in (1, 2):
             try:
                 return self._exchange(parts, conditions, deadline, max_bytes)
@@ -153,7 +167,7 @@ class Fetcher:
                 reused = self._drop(parts)
                 if attempt == 2 or not reused:
                     raise FetchError(
-                        Failure.FETCH_ERROR, f"{type(error).__name__}: {error}", retry=_may_pass(error)
+                        Failure.FETCH_ERROR, f"{type(error).__name__}: {error}", retry=_is_transient(error)
                     ) from error
         raise AssertionError("unreachable")
 
@@ -184,7 +198,7 @@ class Fetcher:
         if response.will_close:
             self._drop(parts)
         sent = "\r\n".join([f"GET {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), "", ""])
-        # Folded and padded header lines are brought on one line: elsewhere they would break the record they are written in.
+        # Folded header lines are joined: a line break would corrupt the WARC record.
         received = tuple((name, " ".join(value.split())) for name, value in response.getheaders())
         fetched = Fetched(
             parts.geturl(),
@@ -216,16 +230,27 @@ class Fetcher:
         return host, port
 
     def _vet(self, peer: str) -> None:
-        """Refuses addresses inside our own network, by the address that was really connected to, so that no DNS answer or redirect gets by."""
+        """Rejects private addresses; it sees the connected address, so no DNS answer or redirect can bypass it.
+
+        Raises:
+          FetchError: ``private_address``.
+        """
         if not self._options.allow_private_addresses and not is_public(peer):
             raise FetchError(Rejection.PRIVATE_ADDRESS, f"{peer}; allow with --allow_private_addresses=true")
 
 
 def retry_after(value: str, now: datetime.datetime) -> float | None:
-    """Seconds that a Retry-After header asks for, as a number or a date (RFC 9110, 10.2.3); ``None`` for anything else.
+    """Returns the seconds that a Retry-After header requests, given as a number or a date (RFC 9110, 10.2.3).
 
     >>> retry_after("120", datetime.datetime.now(datetime.UTC))
     120.0
+
+    Args:
+      value: value of the header.
+      now: time of the response, with a time zone.
+
+    Returns:
+      Seconds, at least 0; ``None`` for an invalid value.
     """
     if re.fullmatch(r"[0-9]{1,9}", value.strip()):
         return float(value)
@@ -238,7 +263,7 @@ def retry_after(value: str, now: datetime.datetime) -> float | None:
     return max(0.0, (moment - now).total_seconds())
 
 
-def _kept(fetched: Fetched, types: tuple[str, ...], *, conditional: bool) -> Fetched:
+def _checked(fetched: Fetched, types: tuple[str, ...], *, conditional: bool) -> Fetched:
     if fetched.status == 304 and conditional:
         return fetched
     if fetched.status != 200:
@@ -256,8 +281,8 @@ def _kept(fetched: Fetched, types: tuple[str, ...], *, conditional: bool) -> Fet
     return fetched
 
 
-def _may_pass(error: Exception) -> bool:
-    """Whether another attempt can end otherwise: not for a name that does not exist, a wrong certificate, or a URL that cannot be sent."""
+def _is_transient(error: Exception) -> bool:
+    """Returns whether a retry may succeed: not after an unknown host name, an invalid certificate or an invalid URL."""
     if isinstance(error, socket.gaierror):
         return error.errno == socket.EAI_AGAIN
     return isinstance(error, (OSError, http.client.HTTPException, BrokenCodingError)) and not isinstance(
@@ -272,9 +297,9 @@ def _read(response: http.client.HTTPResponse, max_bytes: int) -> bytes:
         size += len(chunk)
         if size > max_bytes:
             raise TooLargeError
-    if response.length:  # read1 takes the end of the connection for the end of the body
+    if response.length:  # read1 does not report a connection that closed before the end of the body
         raise http.client.IncompleteRead(b"", response.length)
-    # read1 leaves a whole response open, and the connection then answers no further request.
+    # read1 does not close a complete response, and an open response blocks the next request on the connection.
     response.close()
     return b"".join(chunks)
 

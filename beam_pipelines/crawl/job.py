@@ -1,4 +1,4 @@
-"""The pipelines of ``crawl``: sites side by side, each by one thread, into a WARC file of its own."""
+"""The pipelines of ``crawl``: each site is crawled by one thread and written to its own WARC file."""
 
 import dataclasses
 import uuid
@@ -16,20 +16,20 @@ from ..extract.urls import canonical_url
 from ..jobs import InputSpec, Job, JobRun, Parts
 from ..shards import GroupByShard, ProcessShards, Shard, shard_of
 from .options import CrawlOptions, Scope
-from .politeness import gate_of
+from .rate_limits import shared_limiter
 from .report import SiteReport, read_report, write_report
 from .seeds import group_by_site, read_seeds, site_of
 from .site import SiteCrawler, Visit, today
 from .state import check_states, publish_states, read_state, write_state
 from .warc import WarcWriter
 
-Site = tuple[str, Sequence[Visit]]  # registered domain, where to start
+Site = tuple[str, Sequence[Visit]]  # (registered domain, first visits)
 _SEEDS, _ENTRIES, _IMAGES = "fetch", "entries", "images"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Listed:
-    """A URL that one site lists for another phase: a thumbnail, or a feed's entry on another domain."""
+    """A URL that a site lists for a later phase: a thumbnail, or a feed entry on another domain."""
 
     url: str
     depth: int
@@ -37,10 +37,11 @@ class Listed:
 
 
 def run(job: JobRun) -> None:
-    """Groups seeds by site, gives each worker some sites, and each site a WARC file of its own; then what the sites list elsewhere.
+    """Crawls the sites of the seeds, then the URLs that they list on other domains; writes one WARC file for each site.
 
-    A record is a URL that was scheduled: a seed, a link within scope and depth, a thumbnail. It is written if its response was stored.
-    Thumbnails, and in the scope "feeds" entries on other domains, are grouped by their own domain: no host hears from two workers.
+    A record is a scheduled URL: a seed, a link within scope and depth, or a thumbnail. It counts as written if its
+    response was stored. Thumbnails, and feed entries on other domains in the scope "feeds", are grouped by their own
+    domain, so that no host receives requests from two workers.
     """
     options: CrawlOptions = job.options
     sites = group_by_site(read_seeds(job.input("seeds")))
@@ -56,12 +57,12 @@ def run(job: JobRun) -> None:
         phases.append(_ENTRIES)
     if options.fetch_images:
         _crawl_listed(job, _IMAGES, phases, len(groups), options)
-    if options.state:  # not before all WARC files are complete: a crawl that is given up has fetched nothing
+    if options.state:  # only after all WARC files are complete: an aborted crawl must not count as fetched
         publish_states(f"{job.workspace}/_state", options.state.rstrip("/"))
 
 
 def _groups(sites: list[Site], concurrent: int) -> list[list[Site]]:
-    """Sites for each shard; few sites are spread so that every core has some."""
+    """Returns the sites of each shard; few sites are split so that two workers share them."""
     if len(sites) < 2 * concurrent:
         half = max(1, len(sites) // 2)
         return [group for group in (sites[:half], sites[half:]) if group]
@@ -69,7 +70,11 @@ def _groups(sites: list[Site], concurrent: int) -> list[list[Site]]:
 
 
 def _crawl_listed(job: JobRun, name: str, sources: Sequence[str], shard_count: int, options: CrawlOptions) -> None:
-    """Crawls what earlier phases listed for this one, grouped by registered domain."""
+    """Crawls the URLs that earlier phases listed for this one, grouped by registered domain.
+
+    Raises:
+      RuntimeError: if the number of URLs read differs from the number listed.
+    """
     phase = job.phase(name, shard_count, beside=True)
     with job.pipeline(phase) as pipeline:
         _ = (
@@ -138,9 +143,10 @@ def _account(shard: Shard, report: SiteReport) -> None:
 
 
 def _crawl_site(workspace: str, site: Site, options: CrawlOptions, phase: str) -> SiteReport:
-    """Crawls one site into one WARC file, moved in when it is complete: a site is fetched whole, and once, or not at all.
+    """Crawls one site into one WARC file, which is moved to its final name when it is complete.
 
-    The report comes last. A shard that runs again, after a lost worker or a kill, finds it and asks the site for nothing.
+    The report is written last. A shard that is repeated, after a lost or killed worker, finds the report and sends no
+    request to the site.
     """
     name, starts = site
     report_path = f"{workspace}/_sites/{phase}/{quote(name, safe='')}.json"
@@ -149,10 +155,14 @@ def _crawl_site(workspace: str, site: Site, options: CrawlOptions, phase: str) -
         return done
     known = read_state(_state_path(options, phase, name)) if options.state else {}
     crawler = SiteCrawler(
-        list(starts), options, gate_of(options.max_concurrent_requests), known, _already(workspace, phase, name)
+        list(starts),
+        options,
+        shared_limiter(options.max_concurrent_requests),
+        known,
+        _urls_done(workspace, phase, name),
     )
     path = f"{workspace}/warc/{_file_name(phase, name)}.warc.gz"
-    temporary = f"{path}.{uuid.uuid4().hex}.tmp"  # of this attempt alone
+    temporary = f"{path}.{uuid.uuid4().hex}.tmp"  # unique to this attempt
     outcomes = []
     with files.open_write(temporary) as sink:
         writer = WarcWriter(
@@ -171,8 +181,8 @@ def _crawl_site(workspace: str, site: Site, options: CrawlOptions, phase: str) -
     return report
 
 
-def _already(workspace: str, phase: str, name: str) -> frozenset[str]:
-    """Canonical URLs of a site that its own crawl has dealt with, if it was a seed's."""
+def _urls_done(workspace: str, phase: str, name: str) -> frozenset[str]:
+    """Returns the canonical URLs of a site that the first phase has crawled, if the site has a seed."""
     report = read_report(f"{workspace}/_sites/{_SEEDS}/{quote(name, safe='')}.json") if phase == _ENTRIES else None
     return frozenset(canonical_url(outcome.url) for outcome in report.outcomes) if report else frozenset()
 
@@ -188,8 +198,9 @@ def _state_path(options: CrawlOptions, phase: str, name: str) -> str:
 JOB = Job(
     name="crawl",
     summary="feeds, sitemaps, hubs and pages of sites to WARC, politely",
-    example="newsembed crawl --seeds seeds.txt --output crawls/2024-03-01 --state crawl-state --sitemaps=auto --since=2024-01-01",
-    inputs=(InputSpec("seeds", "text file of URLs, one a line: feeds, sitemaps, section pages, articles"),),
+    example="newsembed crawl --seeds seeds.txt --output crawls/2024-03-01 --state crawl-state --sitemaps=auto "
+    "--since=2024-01-01",
+    inputs=(InputSpec("seeds", "text file with one URL per line: feeds, sitemaps, section pages, articles"),),
     options=CrawlOptions,
     run=run,
 )

@@ -1,4 +1,4 @@
-"""What a response leads to: the entries of a feed or sitemap, the links and the thumbnail of a page."""
+"""The outgoing links of a response: the entries of a feed or sitemap, or the links and the thumbnail of a page."""
 
 import dataclasses
 from typing import Any
@@ -13,14 +13,14 @@ from .sitemaps import Entry, Sitemap, parse_sitemap
 
 
 @dataclasses.dataclass(frozen=True)
-class Leads:
-    """Where a response leads.
+class Outlinks:
+    """Outgoing links of a response.
 
     Attributes:
-      kind: "page", "feed", "sitemap" or "index" (of sitemaps).
+      kind: "page", "feed", "sitemap", "index" (of sitemaps) or "image".
       entries: absolute URLs in order, each with the day that a feed or sitemap states.
-      image: the page's thumbnail, or "".
-      dropped: entries of a sitemap beyond the protocol's bound.
+      image: URL of the page's thumbnail, or "".
+      dropped: number of sitemap entries beyond the limit of the protocol.
     """
 
     kind: str
@@ -29,8 +29,8 @@ class Leads:
     dropped: int = 0
 
 
-def leads_of(fetched: Fetched, *, text_sitemap: bool = False) -> Leads:
-    """Reads a page, feed or sitemap, however broken; nothing follows from bytes that are none of them.
+def outlinks_of(fetched: Fetched, *, text_sitemap: bool = False) -> Outlinks:
+    """Returns the outgoing links of a page, feed or sitemap; broken markup is tolerated, other bytes have no links.
 
     Args:
       fetched: the response.
@@ -42,12 +42,12 @@ def leads_of(fetched: Fetched, *, text_sitemap: bool = False) -> Leads:
     feed = _feed(fetched.body)
     if feed is not None:
         return _of_feed(fetched.url, feed)
-    return _of_page(fetched) if "html" in fetched.content_type else Leads("page")
+    return _of_page(fetched) if "html" in fetched.content_type else Outlinks("page")
 
 
-def _of_sitemap(base: str, sitemap: Sitemap) -> Leads:
+def _of_sitemap(base: str, sitemap: Sitemap) -> Outlinks:
     entries = tuple(Entry(url, entry.day) for entry in sitemap.entries if (url := _joined(base, entry.url)))
-    return Leads("index" if sitemap.is_index else "sitemap", entries, dropped=sitemap.dropped)
+    return Outlinks("index" if sitemap.is_index else "sitemap", entries, dropped=sitemap.dropped)
 
 
 def _feed(body: bytes) -> Feed | None:
@@ -57,25 +57,28 @@ def _feed(body: bytes) -> Feed | None:
         return None
 
 
-def _of_feed(base: str, feed: Feed) -> Leads:
+def _of_feed(base: str, feed: Feed) -> Outlinks:
     days = {link: day for link, day, _ in feed.stated}
-    return Leads("feed", tuple(Entry(url, days.get(link)) for link, _ in feed.entries if (url := _joined(base, link))))
+    return Outlinks(
+        "feed", tuple(Entry(url, days.get(link)) for link, _ in feed.entries if (url := _joined(base, link)))
+    )
 
 
-def _of_page(fetched: Fetched) -> Leads:
+def _of_page(fetched: Fetched) -> Outlinks:
     tree = _tree(fetched.body)
     if tree is None:
-        return Leads("page")
+        return Outlinks("page")
     base = _joined(fetched.url, next(iter(tree.xpath("//base/@href")), "")) or fetched.url
     links = [_joined(base, anchor.get("href")) for anchor in tree.iter("a") if anchor.get("href")]
     links += [
         _joined(base, node.get("href") or "")
         for node in tree.xpath(
-            '//link[@rel="alternate"][contains(@type, "rss") or contains(@type, "atom") or contains(@type, "feed+json")]'
+            '//link[@rel="alternate"]'
+            '[contains(@type, "rss") or contains(@type, "atom") or contains(@type, "feed+json")]'
         )
     ]
     images = tree.xpath('//meta[@property="og:image" or @name="twitter:image"]/@content')
-    return Leads(
+    return Outlinks(
         "page", tuple(Entry(link, None) for link in links if link), _joined(base, str(images[0])) if images else ""
     )
 

@@ -1,4 +1,4 @@
-"""Options of ``crawl``."""
+"""The options of ``crawl``."""
 
 import dataclasses
 import datetime
@@ -8,27 +8,27 @@ from ...errors import InputError
 
 
 class Scope(enum.StrEnum):
-    """Which of the links found are followed."""
+    """Which links are followed."""
 
-    SITE = "site"  # of the seed's registered domain
-    HOST = "host"  # of the seeds' own hosts
-    FEEDS = "feeds"  # the site, and what seed feeds and sitemaps list elsewhere
+    SITE = "site"  # links within the registered domain of the seed
+    HOST = "host"  # links to the hosts of the seeds
+    FEEDS = "feeds"  # links within the site, and entries of seed feeds and sitemaps on other domains
 
 
 class Sitemaps(enum.StrEnum):
-    """Whether sitemaps are looked for; one that is a seed is read in any case."""
+    """Whether sitemaps are discovered; a sitemap given as a seed is always read."""
 
     NEVER = "never"
-    AUTO = "auto"  # those that robots.txt of a seed's host names
+    AUTO = "auto"  # sitemaps listed in robots.txt of a seed's host
 
 
 @dataclasses.dataclass(frozen=True)
 class CrawlOptions:
-    """How far, how fast and as whom."""
+    """Scope, limits, rate and identity of the crawler."""
 
     max_pages_per_site: int = dataclasses.field(
         default=1000,
-        metadata={"help": "pages and feeds fetched from one registered domain; images and sitemaps come on top"},
+        metadata={"help": "pages and feeds fetched from one registered domain; images and sitemaps are extra"},
     )
     max_depth: int = dataclasses.field(
         default=2, metadata={"help": "links followed from a seed: 1 fetches what the seeds list"}
@@ -36,14 +36,15 @@ class CrawlOptions:
     scope: Scope = dataclasses.field(
         default=Scope.SITE,
         metadata={
-            "help": "links that are followed: of the seed's registered domain (site), of the seeds' hosts only (host), or of the site and, "
-            "one step, what seed feeds and sitemaps list on other domains (feeds)"
+            "help": "links that are followed: within the seed's registered domain (site), to the seeds' hosts only "
+            "(host), or within the site plus, one step, the entries of seed feeds and sitemaps on other domains (feeds)"
         },
     )
     sitemaps: Sitemaps = dataclasses.field(
         default=Sitemaps.NEVER,
         metadata={
-            "help": "auto reads the sitemaps that robots.txt names, with their indexes: the way into an archive; those given as seeds are always read"
+            "help": "auto reads the sitemaps listed in robots.txt, with their indexes, to reach the archive of a site; "
+            "sitemaps given as seeds are always read"
         },
     )
     max_sitemaps_per_site: int = dataclasses.field(
@@ -52,11 +53,12 @@ class CrawlOptions:
     since: datetime.date | None = dataclasses.field(
         default=None,
         metadata={
-            "help": "follow no entry of a sitemap or feed that is older, by its publication date, lastmod or the day in its URL; undated ones stay"
+            "help": "skip entries of sitemaps and feeds dated before this day, by publication date, lastmod or the day "
+            "in the URL; undated entries are followed"
         },
     )
     until: datetime.date | None = dataclasses.field(
-        default=None, metadata={"help": "the same, for entries that are newer"}
+        default=None, metadata={"help": "skip entries of sitemaps and feeds dated after this day"}
     )
     fetch_images: bool = dataclasses.field(
         default=True,
@@ -65,8 +67,8 @@ class CrawlOptions:
     state: str = dataclasses.field(
         default="",
         metadata={
-            "help": "folder that remembers ETag, Last-Modified and digest of what was fetched: the next crawl with it stores only what changed; "
-            "give each crawl an --output of its own",
+            "help": "folder with ETag, Last-Modified and digest of every fetched URL: the next crawl with the same "
+            "folder stores only what changed; give each crawl its own --output",
             "lasting_folder": True,
         },
     )
@@ -75,7 +77,7 @@ class CrawlOptions:
     )
     delay_seconds: float = dataclasses.field(
         default=1.0,
-        metadata={"help": "pause between requests to one host; a longer crawl-delay of robots.txt is obeyed"},
+        metadata={"help": "pause between requests to one host; a longer crawl-delay in robots.txt is obeyed"},
     )
     concurrent_sites: int = dataclasses.field(
         default=16,
@@ -84,42 +86,48 @@ class CrawlOptions:
     max_concurrent_requests: int = dataclasses.field(
         default=16,
         metadata={
-            "help": "requests under way at a time in one worker process; in the whole crawl it is this times --direct_num_workers, "
-            "or times the worker processes on Dataflow (--max_num_workers times cores)"
+            "help": "concurrent requests of one worker process; multiply by --direct_num_workers for the whole crawl, "
+            "or by the worker processes on Dataflow (--max_num_workers times cores)"
         },
     )
     max_attempts: int = dataclasses.field(
         default=3,
         metadata={
-            "help": "requests for one URL before it fails: broken connections, timeouts, 429 and 5xx are tried again, 4xx never"
+            "help": "requests for one URL before it fails: broken connections, timeouts, 429 and 5xx are retried, "
+            "other 4xx never"
         },
     )
     backoff_seconds: float = dataclasses.field(
-        default=2.0, metadata={"help": "pause before the second attempt; doubles each time, with jitter"}
+        default=2.0, metadata={"help": "pause before the second attempt; doubles with each attempt, with jitter"}
     )
     max_wait_seconds: float = dataclasses.field(
         default=120.0,
         metadata={
-            "help": "longest pause before an attempt; a host whose Retry-After asks for more is left alone for this crawl"
+            "help": "longest pause before an attempt; a host whose Retry-After asks for more is skipped in this crawl"
         },
     )
     timeout_seconds: float = dataclasses.field(
-        default=20.0, metadata={"help": "bound on one request, from connecting to the last byte"}
+        default=20.0, metadata={"help": "time limit of one request, from connecting to the last byte"}
     )
     max_bytes: int = dataclasses.field(
-        default=10_000_000, metadata={"help": "bound on one response, as sent and decompressed (sitemaps: 50 MiB)"}
+        default=10_000_000, metadata={"help": "size limit of a response, as sent and decompressed (sitemaps: 50 MiB)"}
     )
     max_redirects: int = dataclasses.field(
-        default=5, metadata={"help": "hops of one request; each hop's address is vetted"}
+        default=5, metadata={"help": "redirects followed for one URL; the address of each hop is checked"}
     )
     allow_private_addresses: bool = dataclasses.field(
         default=False, metadata={"help": "allow loopback, private and link-local addresses"}
     )
     resolve: tuple[str, ...] = dataclasses.field(
-        default=(), metadata={"help": "HOST=ADDRESS:PORT instead of DNS, *.domain for all hosts of one"}
+        default=(), metadata={"help": "HOST=ADDRESS:PORT overrides DNS; *.domain matches all hosts of a domain"}
     )
 
     def __post_init__(self) -> None:
+        """Checks the values.
+
+        Raises:
+          InputError: naming the option with an invalid value.
+        """
         positive = (
             "max_pages_per_site",
             "max_sitemaps_per_site",
@@ -145,7 +153,7 @@ class CrawlOptions:
                 )
         if self.since and self.until and self.since > self.until:
             raise InputError(
-                f"got {self.since}, which is after --until={self.until}", field="--since", remedy="exchange the two"
+                f"got {self.since}, which is after --until={self.until}", field="--since", remedy="swap the two dates"
             )
         if not self.user_agent.isascii() or not self.user_agent.isprintable() or not self.user_agent.strip():
             raise InputError(

@@ -1,4 +1,4 @@
-"""What the crawl of one site left behind: its report says that its WARC is complete, so that a repeated shard does not fetch it again."""
+"""The report of one crawled site: it marks the site's WARC as complete, so that a repeated shard skips the site."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -11,7 +11,13 @@ from .site import Outcome, Visit
 
 @dataclasses.dataclass(frozen=True)
 class SiteReport:
-    """Outcomes of a site's URLs, what it lists for others, and tallies."""
+    """The result of crawling one site.
+
+    Attributes:
+      outcomes: outcome of each scheduled URL.
+      listed: visits for other domains.
+      tallies: counts by name.
+    """
 
     outcomes: tuple[Outcome, ...]
     listed: tuple[Visit, ...]
@@ -19,14 +25,14 @@ class SiteReport:
 
 
 def write_report(path: str, report: SiteReport) -> None:
-    """Writes a report and moves it in."""
+    """Writes a report atomically."""
     outcomes = [[one.url, one.reason.value if one.reason else "", one.detail, one.kind] for one in report.outcomes]
     listed = [[visit.url, visit.depth, visit.kind] for visit in report.listed]
     files.write_json(path, {"outcomes": outcomes, "listed": listed, "tallies": dict(report.tallies)})
 
 
 def read_report(path: str) -> SiteReport | None:
-    """A site's report; ``None`` if its crawl is not complete."""
+    """Returns the report of a site; ``None`` if its crawl is not complete."""
     if not files.exists(path):
         return None
     value = files.read_json(path)

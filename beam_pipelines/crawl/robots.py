@@ -1,4 +1,4 @@
-"""robots.txt of the hosts of one site (RFC 9309), by protego."""
+"""Rules from robots.txt (RFC 9309) for the hosts of one site, parsed by protego."""
 
 import dataclasses
 from collections.abc import Callable
@@ -9,17 +9,17 @@ from protego import Protego
 from ...formats.records import Failure, Rejection
 from .fetch import Fetched, FetchError
 
-_MAX_BYTES = 512 << 10  # the RFC asks for 500 KiB at least
+_MAX_BYTES = 512 << 10  # the RFC requires at least 500 KiB
 _NO_RULES = ""
 
 
 @dataclasses.dataclass(frozen=True)
 class Rules:
-    """What a host allows one user agent.
+    """The rules of a host for one user agent.
 
     Attributes:
       crawl_delay: seconds between requests; 0 if not stated.
-      sitemaps: URLs, as written.
+      sitemaps: URLs of sitemaps, as written.
     """
 
     crawl_delay: float
@@ -28,22 +28,23 @@ class Rules:
     _user_agent: str
 
     def allow(self, url: str) -> bool:
+        """Returns whether the user agent may fetch a URL."""
         return bool(self._parsed.can_fetch(url, self._user_agent))
 
 
 def parse_rules(body: bytes, user_agent: str) -> Rules:
-    """Rules of a robots.txt; lines that are none are skipped, and what lies beyond 512 KiB is."""
+    """Returns the rules of a robots.txt; invalid lines, and content after the first 512 KiB, are skipped."""
     parsed = Protego.parse(body[:_MAX_BYTES].decode("utf-8", "replace").removeprefix("\ufeff"))
     delay = float(parsed.crawl_delay(user_agent) or 0)
-    return Rules(delay if delay > 0 else 0.0, tuple(parsed.sitemaps), parsed, user_agent)  # "nan" is no delay
+    return Rules(delay if delay > 0 else 0.0, tuple(parsed.sitemaps), parsed, user_agent)  # "nan" counts as no delay
 
 
 class Robots:
-    """Rules of each host, fetched once.
+    """The rules of each host; every robots.txt is fetched once.
 
     Args:
-      fetch: gets the URL of a robots.txt, politely, with retries; raises :class:`FetchError`.
-      user_agent: whose rules they are.
+      fetch: fetches the URL of a robots.txt, with pauses and retries; raises :class:`FetchError`.
+      user_agent: name that is looked up in robots.txt.
     """
 
     def __init__(self, fetch: Callable[[str], Fetched], user_agent: str) -> None:
@@ -52,13 +53,13 @@ class Robots:
         self._known: dict[str, Rules | FetchError] = {}
 
     def of(self, url: str) -> Rules:
-        """The rules for a URL.
+        """Returns the rules for a URL.
 
-        A host that answers 4xx has none and allows everything. One that cannot answer (5xx, 429, no connection) allows nothing
-        (RFC 9309, 2.3.1.4): its URLs fail by that name, and a later crawl can have them.
+        A host that answers 4xx has no rules and allows everything. A host without an answer (5xx, 429, no connection)
+        allows nothing (RFC 9309, 2.3.1.4): its URLs fail as ``robots_unavailable``, and a later crawl can fetch them.
 
         Raises:
-          FetchError: ``robots_unavailable``; the address's rejection if it is private.
+          FetchError: ``robots_unavailable``; ``private_address`` if the host has a private address.
         """
         parts = urlsplit(url)
         place = f"{parts.scheme}://{parts.netloc}"

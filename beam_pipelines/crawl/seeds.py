@@ -1,4 +1,4 @@
-"""Seeds: the URLs to start from, by site."""
+"""Reads the seeds, the URLs at which a crawl starts, and groups them by site."""
 
 from collections.abc import Iterable
 
@@ -8,10 +8,10 @@ from ..extract.urls import canonical_url, registered_domain
 
 
 def read_seeds(path: str) -> list[str]:
-    """Seed URLs of a text file, one a line; blank lines and lines that start with # are skipped.
+    """Returns the seed URLs of a text file with one URL per line; blank lines and lines starting with # are skipped.
 
     Raises:
-      InputError: on a line that is no absolute http(s) URL, a file that is no text, or one without any URL.
+      InputError: if a line is not an absolute http(s) URL, the file is not UTF-8 text, or it has no URL.
     """
     with files.open_read(path) as source:
         raw = source.read()
@@ -19,7 +19,7 @@ def read_seeds(path: str) -> list[str]:
         lines = raw.decode("utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
         raise InputError(
-            f"no UTF-8 text: {error}", path=path, field="--seeds", remedy="write one URL a line"
+            f"not UTF-8 text: {error}", path=path, field="--seeds", remedy="write one URL per line"
         ) from error
     seeds = []
     for number, line in enumerate(lines, 1):
@@ -29,26 +29,26 @@ def read_seeds(path: str) -> list[str]:
                 raise InputError(
                     f"got {text!r}, expected an absolute http(s) URL",
                     path=f"{path}:{number}",
-                    remedy="write one URL a line, # before comments",
+                    remedy="write one URL per line; start comments with #",
                 )
             seeds.append(text)
     if not seeds:
         raise InputError(
-            "holds no URL",
+            "contains no URL",
             path=path,
             field="--seeds",
-            remedy="write feeds, sitemaps, section pages or articles, one URL a line",
+            remedy="write feeds, sitemaps, section pages or articles, one URL per line",
         )
     return seeds
 
 
 def site_of(url: str) -> str:
-    """The key of politeness: a URL's registered domain; "" for what has no host."""
+    """Returns the site of a URL, its registered domain; "" for a URL without a host."""
     return registered_domain(url)
 
 
 def group_by_site(seeds: Iterable[str]) -> list[tuple[str, list[str]]]:
-    """(registered domain, its seeds in order), sorted by domain."""
+    """Returns (registered domain, its seeds in order) for each site, sorted by domain."""
     sites: dict[str, list[str]] = {}
     for seed in dict.fromkeys(seeds):
         sites.setdefault(site_of(seed), []).append(seed)

@@ -1,4 +1,4 @@
-"""Sitemaps (sitemaps.org 0.9): URL sets, indexes, news sitemaps and text files, plain or gzipped."""
+"""Parses sitemaps (sitemaps.org 0.9): URL sets, indexes, news sitemaps and text files, plain or gzipped."""
 
 import dataclasses
 import datetime
@@ -9,17 +9,18 @@ from collections.abc import Iterator
 from lxml import etree
 
 from ..extract.dates import day_in_url, parse_day
+from ..extract.nodes import child_text, local_name
 from .coding import BrokenCodingError, TooLargeError, gunzip
 
-MAX_ENTRIES = 50_000  # of one sitemap, as the protocol bounds it
-MAX_BYTES = 50 << 20  # uncompressed, as well
+MAX_ENTRIES = 50_000  # limit of the protocol for one sitemap
+MAX_BYTES = 50 << 20  # limit of the protocol, uncompressed
 _HEAD_BYTES = 4_096
 _NEWEST = datetime.date.max
 
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """A listed URL and its day: of publication, else of its last change, else ``None``."""
+    """A listed URL with its day of publication, else the day of its last change, else ``None``."""
 
     url: str
     day: datetime.date | None
@@ -27,11 +28,12 @@ class Entry:
 
 @dataclasses.dataclass(frozen=True)
 class Sitemap:
-    """What a sitemap lists, in its order.
+    """The entries of a sitemap.
 
     Attributes:
-      is_index: the entries are sitemaps.
-      dropped: entries beyond the protocol's 50,000.
+      is_index: whether the entries are sitemaps.
+      entries: entries in the order of the sitemap.
+      dropped: number of entries after the first 50,000.
     """
 
     is_index: bool
@@ -40,11 +42,13 @@ class Sitemap:
 
 
 def parse_sitemap(body: bytes, *, text: bool = False) -> Sitemap | None:
-    """Reads a sitemap, broken XML as far as it goes; ``None`` if the bytes are none. Entities are not expanded and nothing is fetched.
+    """Returns a parsed sitemap; ``None`` if the bytes are not a sitemap.
+
+    Broken XML is read up to the error. Entities are not expanded, and nothing is fetched.
 
     Args:
       body: the payload, gzipped or not.
-      text: whether a plain list of URLs, one a line, counts as one; only where a sitemap is expected.
+      text: whether a plain list of URLs, one per line, counts as a sitemap; only where a sitemap is expected.
     """
     try:
         plain = gunzip(body, MAX_BYTES) if body.startswith(b"\x1f\x8b") else body
@@ -57,10 +61,10 @@ def parse_sitemap(body: bytes, *, text: bool = False) -> Sitemap | None:
     is_index = b"sitemapindex" in head
     if not is_index and b"urlset" not in head:
         return None
-    return _taken(is_index, _xml_entries(plain, "sitemap" if is_index else "url"))
+    return _bounded(is_index, _xml_entries(plain, "sitemap" if is_index else "url"))
 
 
-def _taken(is_index: bool, found: Iterator[Entry]) -> Sitemap:
+def _bounded(is_index: bool, found: Iterator[Entry]) -> Sitemap:
     entries = tuple(itertools.islice(found, MAX_ENTRIES))
     return Sitemap(is_index, entries, sum(1 for _ in found))
 
@@ -69,7 +73,7 @@ def _text_sitemap(plain: bytes) -> Sitemap | None:
     lines = [line for raw in plain.decode("utf-8", "replace").splitlines() if (line := raw.strip())]
     if not lines or not all(line.startswith(("http://", "https://")) for line in lines):
         return None
-    return _taken(False, (Entry(line, None) for line in lines))
+    return _bounded(False, (Entry(line, None) for line in lines))
 
 
 def _xml_entries(plain: bytes, tag: str) -> Iterator[Entry]:
@@ -84,36 +88,28 @@ def _xml_entries(plain: bytes, tag: str) -> Iterator[Entry]:
     )
     try:
         for _, node in parsed:
-            if _name(node) == tag:
-                if url := _text(node, "loc"):
-                    yield Entry(
-                        url, parse_day(_text(node, "news", "publication_date")) or parse_day(_text(node, "lastmod"))
-                    )
+            if local_name(node) == tag:
+                if url := child_text(node, "loc"):
+                    published = parse_day(child_text(node, "news", "publication_date"))
+                    yield Entry(url, published or parse_day(child_text(node, "lastmod")))
                 node.clear(keep_tail=False)
-                while node.getprevious() is not None:  # what was read must not pile up under the root
+                while node.getprevious() is not None:  # frees the entries that have been read
                     del node.getparent()[0]
     except etree.XMLSyntaxError:
-        return  # beyond recovery from here on
+        return  # the parser cannot recover
 
 
-def _name(node: etree._Element) -> str:
-    return node.tag.rpartition("}")[2].lower() if isinstance(node.tag, str) else ""
+def in_date_range(
+    entry: Entry, since: datetime.date | None, until: datetime.date | None, *, is_index: bool = False
+) -> bool:
+    """Returns whether an entry's day is between two days (inclusive).
 
-
-def _text(node: etree._Element, *path: str) -> str:
-    """The text of a child by its name without namespace, or of a child's child; "" if there is none."""
-    for name in path:
-        found = next((child for child in node if _name(child) == name), None)
-        if found is None:
-            return ""
-        node = found
-    return " ".join("".join(node.itertext()).split())
-
-
-def within(entry: Entry, since: datetime.date | None, until: datetime.date | None, *, is_index: bool = False) -> bool:
-    """Whether an entry's day lies between two days, both included; one without a day, also in its URL, does.
-
-    Of an index only the sitemaps that were last changed before ``since`` are left out: a later change says nothing of the days they list.
+    Args:
+      entry: the entry; without a day, the day in its URL is used. An undated entry is in every range.
+      since: first day, or ``None``.
+      until: last day, or ``None``.
+      is_index: whether the entry is a sitemap. Only ``since`` applies to it: a sitemap that changed later may list
+        earlier days.
     """
     day = entry.day or (None if is_index else day_in_url(entry.url))
     if day is None:
@@ -122,5 +118,5 @@ def within(entry: Entry, since: datetime.date | None, until: datetime.date | Non
 
 
 def newest_first(entries: tuple[Entry, ...]) -> list[Entry]:
-    """Entries by day, the newest first; those without a day after them, in their order."""
+    """Returns the entries sorted by day, newest first; undated entries follow in their original order."""
     return sorted(entries, key=lambda entry: (entry.day is None, _NEWEST - (entry.day or _NEWEST)))

@@ -1,4 +1,4 @@
-"""Sockets whose waits all end at one deadline, and connections to vetted peers."""
+"""Sockets with one deadline for all operations, and connections to checked peers."""
 
 import functools
 import io
@@ -10,9 +10,14 @@ from typing import Any
 
 
 class BoundedSocket:
-    """What ``http.client`` uses of a socket, with one deadline for all of its waits.
+    """The socket operations that ``http.client`` uses, with one deadline for all of them.
 
-    A timeout of the socket itself starts anew with every packet: a server that drips bytes would never hit it.
+    The timeout of a plain socket restarts with every packet, so a server that sends single bytes would never reach it.
+
+    Args:
+      sock: connected socket.
+      deadline: time of ``time.monotonic`` at which operations fail.
+      peer: IP address of the other end.
     """
 
     def __init__(self, sock: socket.socket, deadline: float, peer: str) -> None:
@@ -21,21 +26,24 @@ class BoundedSocket:
         self.peer = peer
 
     def bound(self) -> None:
-        """Gives the next wait what is left of the request's time.
+        """Sets the timeout of the next operation to the time that is left.
 
         Raises:
-          TimeoutError: if nothing is left.
+          TimeoutError: if no time is left.
         """
         self._sock.settimeout(seconds_left(self.deadline))
 
     def sendall(self, data: Any) -> None:
+        """Sends all bytes before the deadline."""
         self.bound()
         self._sock.sendall(data)
 
     def makefile(self, _mode: str) -> io.BufferedReader:
+        """Returns a buffered reader that obeys the deadline."""
         return io.BufferedReader(_BoundedReader(self, self._sock.makefile("rb", buffering=0)))
 
     def close(self) -> None:
+        """Closes the socket."""
         self._sock.close()
 
 
@@ -58,10 +66,10 @@ class _BoundedReader(io.RawIOBase):
 
 
 def seconds_left(deadline: float) -> float:
-    """Seconds until a deadline of ``time.monotonic``.
+    """Returns the seconds until a deadline of ``time.monotonic``.
 
     Raises:
-      TimeoutError: if it has passed.
+      TimeoutError: if the deadline has passed.
     """
     left = deadline - time.monotonic()
     if left <= 0:
@@ -72,13 +80,16 @@ def seconds_left(deadline: float) -> float:
 def connect(
     address: tuple[str, int], tls_name: str | None, deadline: float, vet: Callable[[str], None]
 ) -> BoundedSocket:
-    """Connects within a deadline and vets the address that was really connected to, so that no answer of a name server gets by.
+    """Connects within a deadline and checks the address of the connected peer, which no DNS answer can forge.
 
     Args:
-      address: host name or address, and port.
-      tls_name: the name that the certificate must hold; ``None`` for a plain connection.
-      deadline: of ``time.monotonic``. The look-up of the name itself has the system's own bound.
-      vet: called with the peer's address before anything is sent; raises to stop.
+      address: (host name or IP address, port).
+      tls_name: name that the certificate must contain; ``None`` for a plain connection.
+      deadline: time of ``time.monotonic``. The DNS lookup has only the timeout of the system.
+      vet: called with the peer's IP address before anything is sent; raises to reject it.
+
+    Raises:
+      OSError: if no address of the host accepts the connection in time.
     """
     raw = _connected(address, deadline)
     try:
@@ -94,7 +105,7 @@ def connect(
 
 
 def _connected(address: tuple[str, int], deadline: float) -> socket.socket:
-    """A connection to the first address of a name that answers; ``create_connection`` would give each of them the whole time."""
+    """Connects to the first address that answers; ``create_connection`` would give each address the whole time."""
     failure: OSError | None = None
     for family, kind, protocol, _, target in socket.getaddrinfo(*address, type=socket.SOCK_STREAM):
         raw = socket.socket(family, kind, protocol)
@@ -111,4 +122,4 @@ def _connected(address: tuple[str, int], deadline: float) -> socket.socket:
 
 @functools.cache
 def _tls() -> ssl.SSLContext:
-    return ssl.create_default_context()  # reads the system's certificates, which takes longer than many a request
+    return ssl.create_default_context()  # reads the system's certificates, which takes longer than most requests

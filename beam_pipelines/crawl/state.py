@@ -1,4 +1,4 @@
-"""What a crawl remembers of each URL, so that the next one fetches only what changed."""
+"""The state of a crawl: a record of each URL, with which the next crawl fetches only what changed."""
 
 import dataclasses
 import datetime
@@ -16,61 +16,73 @@ from .fetch import Fetched
 from .sitemaps import Entry
 
 _FORMAT = "newsembed crawl state 1"
-_MAX_LINKS = 5_000  # of one response; what lists more is asked for whole each time
-_FORGET_AFTER = datetime.timedelta(days=400)  # without a request
-_PARALLEL = 16  # state files read at a time
+_MAX_LINKS = 5_000  # of one response; a response with more links is always requested unconditionally
+_FORGET_AFTER = datetime.timedelta(days=400)  # since the last request
+_PARALLEL = 16  # state files read concurrently
 
 
 @dataclasses.dataclass(frozen=True)
-class Known:
-    """What is known of one URL.
+class UrlRecord:
+    """The record of one URL.
 
     Attributes:
-      etag / modified: validators as the server sent them, or "".
+      etag: ETag header, or "".
+      modified: Last-Modified header, or "".
       digest: SHA-1 of the body, hexadecimal.
-      asked: day of the last request.
-      kind / links / image: where it led (see :class:`~.links.Leads`); ``links`` is ``None`` where they were not followed or are too many.
+      requested: day of the last request.
+      kind: kind of the response, see :class:`~.links.Outlinks`.
+      links: outgoing links; ``None`` if they were not followed or are too many.
+      image: URL of the thumbnail, or "".
     """
 
     etag: str
     modified: str
     digest: str
-    asked: datetime.date
+    requested: datetime.date
     kind: str = "page"
     links: tuple[Entry, ...] | None = None
     image: str = ""
 
     def conditions(self) -> dict[str, str]:
-        """Headers of a conditional request; empty if the server gave nothing to compare with."""
+        """Returns the headers of a conditional request; empty if the server sent no validators."""
         named = {"If-None-Match": self.etag, "If-Modified-Since": self.modified}
         return {name: value for name, value in named.items() if value}
 
 
-def known_of(fetched: Fetched, kind: str = "page", links: tuple[Entry, ...] | None = None, image: str = "") -> Known:
-    """What to remember of a response."""
+def record_of(
+    fetched: Fetched, kind: str = "page", links: tuple[Entry, ...] | None = None, image: str = ""
+) -> UrlRecord:
+    """Returns the record of a response.
+
+    Args:
+      fetched: the response.
+      kind: kind of the response.
+      links: outgoing links; ``None`` if they are not followed.
+      image: URL of the thumbnail, or "".
+    """
     kept = links if links is not None and len(links) <= _MAX_LINKS else None
     etag, modified = (
         value if value.isascii() and value.isprintable() else ""
         for value in map(fetched.header, ("etag", "last-modified"))
     )
-    return Known(etag, modified, digest_of(fetched), fetched.date.date(), kind, kept, image)
+    return UrlRecord(etag, modified, digest_of(fetched), fetched.date.date(), kind, kept, image)
 
 
 def digest_of(fetched: Fetched) -> str:
-    """SHA-1 of the body, hexadecimal."""
+    """Returns the SHA-1 of the body, hexadecimal."""
     return hashlib.sha1(fetched.body, usedforsecurity=False).hexdigest()
 
 
-def write_state(path: str, known: Mapping[str, Known], today: datetime.date) -> None:
-    """Writes a site's state, whole. URLs that no crawl asked for in 400 days are left out.
+def write_state(path: str, known: Mapping[str, UrlRecord], today: datetime.date) -> None:
+    """Writes the state of a site atomically. URLs that were not requested in the last 400 days are left out.
 
     Args:
-      path: ends in .json.gz.
-      known: by canonical URL.
+      path: path of the file, ending in .json.gz.
+      known: records by canonical URL.
       today: the day of this crawl.
     """
-    kept = {url: entry for url, entry in sorted(known.items()) if today - entry.asked <= _FORGET_AFTER}
-    # A page's links are mostly those of the next page too: each URL is written once.
+    kept = {url: entry for url, entry in sorted(known.items()) if today - entry.requested <= _FORGET_AFTER}
+    # The pages of a site share most of their links: each URL is written once.
     urls = sorted({link.url for entry in kept.values() for link in entry.links or ()})
     numbers = {url: number for number, url in enumerate(urls)}
     pages = {url: _as_json(entry, numbers) for url, entry in kept.items()}
@@ -78,8 +90,8 @@ def write_state(path: str, known: Mapping[str, Known], today: datetime.date) -> 
     files.write_whole(path, gzip.compress(raw, mtime=0))
 
 
-def read_state(path: str) -> dict[str, Known]:
-    """State by canonical URL; empty if nothing was written yet.
+def read_state(path: str) -> dict[str, UrlRecord]:
+    """Returns the records of a state file by canonical URL; empty if the file does not exist.
 
     Raises:
       InputError: if the file is damaged.
@@ -89,24 +101,28 @@ def read_state(path: str) -> dict[str, Known]:
     with files.open_read(path) as source:
         raw = source.read()
     try:
-        value = json.loads(gzip.decompress(raw))
-        if value["format"] != _FORMAT:
-            raise ValueError(f"got the format {value['format']!r}, expected {_FORMAT!r}")  # noqa: TRY301 - one place names the file
-        return {url: _from_json(entry, value["urls"]) for url, entry in value["pages"].items()}
+        return _parse(raw)
     except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         raise InputError(
             f"a damaged state file: {type(error).__name__}: {error}",
             path=path,
             field="--state",
-            remedy="delete it: its site is then fetched whole once",
+            remedy="delete it: the site is then fetched completely once",
         ) from error
 
 
+def _parse(raw: bytes) -> dict[str, UrlRecord]:
+    value = json.loads(gzip.decompress(raw))
+    if value["format"] != _FORMAT:
+        raise ValueError(f"got the format {value['format']!r}, expected {_FORMAT!r}")
+    return {url: _from_json(entry, value["urls"]) for url, entry in value["pages"].items()}
+
+
 def check_states(folder: str) -> None:
-    """Reads every state file of a folder: which hosts a crawl will meet shows only while it runs.
+    """Checks every state file of a folder: the hosts that a crawl will reach are not known in advance.
 
     Raises:
-      InputError: naming the first that is damaged.
+      InputError: naming the first damaged file.
     """
     with ThreadPoolExecutor(_PARALLEL) as pool:
         for _ in pool.map(read_state, files.list_files(f"{folder}/*.json.gz")):
@@ -114,24 +130,24 @@ def check_states(folder: str) -> None:
 
 
 def publish_states(source: str, target: str) -> None:
-    """Copies the state files of a folder to another, each whole; may run again."""
+    """Copies the state files of a folder to another folder, each atomically; may be repeated."""
     files.copy(files.list_files(f"{source}/*.json.gz"), target)
 
 
-def _as_json(entry: Known, numbers: Mapping[str, int]) -> list[Any]:
+def _as_json(entry: UrlRecord, numbers: Mapping[str, int]) -> list[Any]:
     links = (
         None
         if entry.links is None
         else [[numbers[link.url], link.day.isoformat() if link.day else None] for link in entry.links]
     )
-    return [entry.etag, entry.modified, entry.digest, entry.asked.isoformat(), entry.kind, links, entry.image]
+    return [entry.etag, entry.modified, entry.digest, entry.requested.isoformat(), entry.kind, links, entry.image]
 
 
-def _from_json(value: list[Any], urls: list[str]) -> Known:
-    etag, modified, digest, asked, kind, links, image = value
+def _from_json(value: list[Any], urls: list[str]) -> UrlRecord:
+    etag, modified, digest, requested, kind, links, image = value
     entries = (
         None
         if links is None
         else tuple(Entry(urls[number], datetime.date.fromisoformat(day) if day else None) for number, day in links)
     )
-    return Known(etag, modified, digest, datetime.date.fromisoformat(asked), kind, entries, image)
+    return UrlRecord(etag, modified, digest, datetime.date.fromisoformat(requested), kind, entries, image)

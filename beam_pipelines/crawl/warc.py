@@ -1,4 +1,4 @@
-"""Writing WARC 1.1: one gzip member a record, so that readers can enter the file anywhere."""
+"""Writes WARC 1.1 with one gzip member per record, so that readers can start at any record."""
 
 import datetime
 import gzip
@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 from .fetch import Fetched
 
-# The body is written without its codings; these say what was sent, under the names that Common Crawl uses.
+# The body is written decoded; these headers keep the values as sent, under the names that Common Crawl uses.
 _RENAMED = {name: f"X-Crawler-{name.title()}" for name in ("content-encoding", "content-length", "transfer-encoding")}
 
 
@@ -19,8 +19,8 @@ class WarcWriter:
 
     Args:
       sink: binary file; closed by the caller.
-      software: written in the file's warcinfo record.
-      info: further fields of that record.
+      software: name of the software in the warcinfo record.
+      info: further fields of the warcinfo record.
     """
 
     def __init__(self, sink: BinaryIO, software: str, info: Mapping[str, str] | None = None) -> None:
@@ -35,7 +35,7 @@ class WarcWriter:
         self._info_id = self._write("warcinfo", content.encode(), {"Content-Type": "application/warc-fields"}, _now())
 
     def write(self, fetched: Fetched) -> None:
-        """Writes one response, its body without transfer and content coding, and before it the request, where it is known."""
+        """Writes the request, if known, and the response; its body has no transfer and content coding."""
         lines = [f"HTTP/1.1 {fetched.status} {fetched.reason}"]
         lines += [f"{_RENAMED.get(name.lower(), name)}: {value}" for name, value in fetched.headers]
         head = "\r\n".join([*lines, f"Content-Length: {len(fetched.body)}", "", ""])

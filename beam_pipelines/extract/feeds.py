@@ -9,6 +9,7 @@ from lxml import etree
 
 from .dates import parse_day
 from .loose_json import load_json
+from .nodes import child_text, local_name
 
 _MAX_ENTRIES = 5_000
 _MAX_AUTHORS = 10
@@ -40,12 +41,12 @@ def parse_feed(raw: bytes) -> Feed | None:
         return None
     parser = etree.XMLParser(recover=True, resolve_entities=False, no_network=True, huge_tree=False)
     root = etree.fromstring(start, parser)
-    if root is None or _name(root) not in {"rss", "feed", "rdf"}:
+    if root is None or local_name(root) not in {"rss", "feed", "rdf"}:
         return None
-    channel = next((child for child in root if _name(child) == "channel"), root)
-    entries = [node for node in root.iter() if _name(node) in {"item", "entry"}][:_MAX_ENTRIES]
-    found = [(_link(entry), _child_text(entry, "title"), _first_day(entry), _authors(entry)) for entry in entries]
-    return _feed(_child_text(channel, "title"), found)
+    channel = next((child for child in root if local_name(child) == "channel"), root)
+    entries = [node for node in root.iter() if local_name(node) in {"item", "entry"}][:_MAX_ENTRIES]
+    found = [(_link(entry), child_text(entry, "title"), _first_day(entry), _authors(entry)) for entry in entries]
+    return _feed(child_text(channel, "title"), found)
 
 
 def _feed(title: str, found: Iterable[tuple[str, str, datetime.date | None, tuple[str, ...]]]) -> Feed:
@@ -55,13 +56,13 @@ def _feed(title: str, found: Iterable[tuple[str, str, datetime.date | None, tupl
 
 
 def _first_day(entry: etree._Element) -> datetime.date | None:
-    days = (parse_day(_child_text(entry, name)) for name in ("pubdate", "published", "date", "issued", "created"))
+    days = (parse_day(child_text(entry, name)) for name in ("pubdate", "published", "date", "issued", "created"))
     return next((day for day in days if day is not None), None)
 
 
 def _authors(entry: etree._Element) -> tuple[str, ...]:
-    named = (child for child in entry if _name(child) in ("creator", "author"))
-    texts = (_child_text(child, "name") or " ".join("".join(child.itertext()).split()) for child in named)
+    named = (child for child in entry if local_name(child) in ("creator", "author"))
+    texts = (child_text(child, "name") or " ".join("".join(child.itertext()).split()) for child in named)
     return tuple(text for text in texts if text)[:_MAX_AUTHORS]
 
 
@@ -69,19 +70,8 @@ def _looks_like_feed(head: bytes) -> bool:
     return any(sign in head for sign in (b"<rss", b"<feed", b"<rdf", b":rdf"))
 
 
-def _name(node: etree._Element) -> str:
-    return node.tag.rpartition("}")[2].lower() if isinstance(node.tag, str) else ""
-
-
-def _child_text(node: etree._Element, name: str) -> str:
-    for child in node:
-        if _name(child) == name:
-            return " ".join("".join(child.itertext()).split())
-    return ""
-
-
 def _link(entry: etree._Element) -> str:
-    links = [child for child in entry if _name(child) == "link"]
+    links = [child for child in entry if local_name(child) == "link"]
     for link in links:
         if link.get("href") and link.get("rel", "alternate") == "alternate":
             return str(link.get("href")).strip()
@@ -90,7 +80,7 @@ def _link(entry: etree._Element) -> str:
             return str(link.text).strip()
     for child in entry:
         if (
-            _name(child) == "guid"
+            local_name(child) == "guid"
             and child.get("isPermaLink", "true").lower() == "true"
             and (child.text or "").strip().startswith("http")
         ):

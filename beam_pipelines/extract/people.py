@@ -5,6 +5,8 @@
 import re
 from collections.abc import Iterator
 
+from .nodes import letters_of
+
 _MAX_AUTHORS = 10
 _MAX_NAME_CHARACTERS = 60
 _MAX_NAME_WORDS = 6
@@ -70,7 +72,7 @@ def names_person(names: tuple[str, ...], site: str = "") -> bool:
 
 
 def _is_person(name: str, site: str) -> bool:
-    return not (_POST.search(name) or _AGENCY.match(name) or (site and _letters(name) == _letters(site)))
+    return not (_POST.search(name) or _AGENCY.match(name) or (site and letters_of(name) == letters_of(site)))
 
 
 def _names(bylines: tuple[str, ...]) -> Iterator[str]:
@@ -96,7 +98,3 @@ def _capitalised(name: str) -> str:
     return re.sub(
         r"(?<![’'])\b[^\W\d_]+|(?<=\b[OoDd][’'])[^\W\d_]+", lambda word: word.group().capitalize(), name.lower()
     )
-
-
-def _letters(text: str) -> str:
-    return "".join(letter for letter in text.casefold() if letter.isalnum())

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import urlsplit
 
-from .nodes import text_of
+from .nodes import letters_of, text_of
 
 _MARKS = re.compile(r"\s+[|\-–—•·»«:/~]{1,2}\s+|\s*[|»]\s*|:\s+")
 _MAX_CHARACTERS = 500
@@ -27,12 +27,12 @@ def clean_title(title: str, site_names: Iterable[str], url: str, headings: Itera
       headings: of the page; a title that starts with one and goes on after a mark is that heading.
     """
     title = " ".join(title.split())[:_MAX_CHARACTERS]
-    names = {_letters(name) for name in site_names}
+    names = {letters_of(name) for name in site_names}
     host = (urlsplit(url).hostname or "").removeprefix("www.")
     names |= {
-        _letters(host),
-        _letters(host.split(".")[0]),
-        *(_letters(".".join(host.split(".")[-n:-1])) for n in (2, 3)),
+        letters_of(host),
+        letters_of(host.split(".")[0]),
+        *(letters_of(".".join(host.split(".")[-n:-1])) for n in (2, 3)),
     }
     names = {name for name in names if len(name) > 1} | {f"the{name}" for name in names if len(name) > 1}
     for _ in range(3):  # "Headline | Section - Site" loses the site, and the site's name twice
@@ -49,9 +49,9 @@ def clean_title(title: str, site_names: Iterable[str], url: str, headings: Itera
 def _without(title: str, names: set[str]) -> str:
     for mark in _MARKS.finditer(title):
         head, tail = title[: mark.start()].strip(), title[mark.end() :].strip()
-        if head and tail and _letters(tail) in names:
+        if head and tail and letters_of(tail) in names:
             return head
-        if head and tail and _letters(head) in names and len(tail.split()) > 2:
+        if head and tail and letters_of(head) in names and len(tail.split()) > 2:
             return tail
     return title
 
@@ -65,7 +65,3 @@ def element_title(tree: Any) -> str:
     """Text of the title element."""
     node = next(tree.iter("title"), None)
     return text_of(node, _MAX_CHARACTERS) if node is not None else ""
-
-
-def _letters(text: str) -> str:
-    return "".join(letter for letter in text.casefold() if letter.isalnum())

@@ -58,7 +58,7 @@ def test_private_addresses_are_refused_before_anything_is_sent(tmp_path, web):
 
 
 def test_every_hop_is_vetted(web, monkeypatch):
-    """The first host counts as public; its redirect leads to one that does not."""
+    """The first host counts as public; its redirect outlinks to one that does not."""
     web.add("http://public.example/", "", status=301, Location="http://inside.example/secret")
     web.add("http://inside.example/secret", page())
     fetcher = Fetcher(options(web, allow_private_addresses=False))
@@ -192,7 +192,7 @@ def test_seeds_are_grouped_by_site_and_checked(tmp_path):
     with pytest.raises(InputError, match=r"seeds\.txt:2: got 'ftp://a\.example/', expected an absolute http"):
         read_seeds(str(path))
     path.write_text("# nothing\n")
-    with pytest.raises(InputError, match="holds no URL"):
+    with pytest.raises(InputError, match="contains no URL"):
         read_seeds(str(path))
 
 

@@ -1,18 +1,18 @@
-"""What a response leads to: links of pages, entries of feeds, whatever they are sent as."""
+"""What a response outlinks to: links of pages, entries of feeds, whatever they are sent as."""
 
 import datetime
 
 import pytest
 from crawling import HTML
 from newsembed.beam_pipelines.crawl.fetch import Fetched
-from newsembed.beam_pipelines.crawl.links import Leads, leads_of
+from newsembed.beam_pipelines.crawl.links import Outlinks, outlinks_of
 from newsembed.beam_pipelines.crawl.sitemaps import Entry
 
 URL = "http://a.example/news/index.html"
 
 
-def leads(body, kind=HTML, **changes):
-    return leads_of(
+def outlinks(body, kind=HTML, **changes):
+    return outlinks_of(
         Fetched(URL, 200, "OK", (("Content-Type", kind),), body.encode() if isinstance(body, str) else body), **changes
     )
 
@@ -22,7 +22,7 @@ def urls(found):
 
 
 def test_a_page_leads_to_its_links_its_feeds_and_its_image():
-    found = leads(
+    found = outlinks(
         '<html><head><link rel="alternate" type="application/rss+xml" href="/rss"><link rel="alternate" hreflang="de" href="/de">'
         '<meta property="og:image" content="i.png"></head><body><a href="1">one</a><a href=" /2 ">two</a><a name="x">none</a></body></html>'
     )
@@ -32,9 +32,9 @@ def test_a_page_leads_to_its_links_its_feeds_and_its_image():
 
 def test_a_page_may_name_another_base():
     assert urls(
-        leads('<html><head><base href="http://b.example/x/"></head><body><a href="1">one</a></body></html>')
+        outlinks('<html><head><base href="http://b.example/x/"></head><body><a href="1">one</a></body></html>')
     ) == ["http://b.example/x/1"]
-    assert urls(leads('<html><head><base href="http://[::1"></head><body><a href="1">one</a></body></html>')) == [
+    assert urls(outlinks('<html><head><base href="http://[::1"></head><body><a href="1">one</a></body></html>')) == [
         "http://a.example/news/1"
     ]
 
@@ -55,7 +55,7 @@ JSON = '{"version": "https://jsonfeed.org/version/1.1", "title": "F", "items": [
     ],
 )
 def test_a_feed_leads_to_its_entries_with_their_days(body, kind):
-    assert leads(body, kind) == Leads("feed", (Entry("http://a.example/1", datetime.date(2024, 5, 2)),))
+    assert outlinks(body, kind) == Outlinks("feed", (Entry("http://a.example/1", datetime.date(2024, 5, 2)),))
 
 
 @pytest.mark.parametrize(
@@ -78,11 +78,11 @@ def test_a_feed_leads_to_its_entries_with_their_days(body, kind):
 )
 @pytest.mark.parametrize("kind", [HTML, "application/rss+xml", "application/json", ""])
 def test_broken_bytes_lead_nowhere(body, kind):
-    assert leads(body, kind).entries == ()
+    assert outlinks(body, kind).entries == ()
 
 
 def test_a_list_of_urls_is_a_sitemap_where_one_is_expected():
-    assert leads("http://a.example/1\n", "text/plain").entries == ()
-    assert leads("http://a.example/1\n", "text/plain", text_sitemap=True) == Leads(
+    assert outlinks("http://a.example/1\n", "text/plain").entries == ()
+    assert outlinks("http://a.example/1\n", "text/plain", text_sitemap=True) == Outlinks(
         "sitemap", (Entry("http://a.example/1", None),)
     )

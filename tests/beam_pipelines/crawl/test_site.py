@@ -166,7 +166,7 @@ def test_seeds_and_options_are_checked(tmp_path):
     with pytest.raises(InputError, match=r"seeds\.txt:2: got 'not a url'"):
         read_seeds(str(file))
     file.write_text("\n")
-    with pytest.raises(InputError, match="holds no URL"):
+    with pytest.raises(InputError, match="contains no URL"):
         read_seeds(str(file))
     with pytest.raises(InputError, match="--resolve"):
         CrawlOptions(resolve=("a",))

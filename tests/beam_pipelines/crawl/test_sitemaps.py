@@ -5,7 +5,7 @@ import gzip
 
 import pytest
 from newsembed.beam_pipelines.crawl import sitemaps
-from newsembed.beam_pipelines.crawl.sitemaps import Entry, newest_first, parse_sitemap, within
+from newsembed.beam_pipelines.crawl.sitemaps import Entry, in_date_range, newest_first, parse_sitemap
 
 HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'
 NEWS = f"""{HEAD}<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:news="http://www.google.com/schemas/sitemap-news/0.9"
@@ -105,15 +105,15 @@ def test_days_decide_what_is_followed():
     since, until = day("2024-02-01"), day("2024-02-29")
     cases = {"2024-01-31": False, "2024-02-01": True, "2024-02-29": True, "2024-03-01": False}
     for text, expected in cases.items():
-        assert within(Entry("http://a.example/x", day(text)), since, until) is expected
-        assert within(Entry(f"http://a.example/{text.replace('-', '/')}/x", None), since, until) is expected, (
+        assert in_date_range(Entry("http://a.example/x", day(text)), since, until) is expected
+        assert in_date_range(Entry(f"http://a.example/{text.replace('-', '/')}/x", None), since, until) is expected, (
             "the day in the URL"
         )
-    assert within(Entry("http://a.example/x", None), since, until)
-    assert within(Entry("s.xml", day("2024-03-01")), since, until, is_index=True), (
+    assert in_date_range(Entry("http://a.example/x", None), since, until)
+    assert in_date_range(Entry("s.xml", day("2024-03-01")), since, until, is_index=True), (
         "a sitemap changed later may list earlier days"
     )
-    assert not within(Entry("s.xml", day("2024-01-31")), since, until, is_index=True)
+    assert not in_date_range(Entry("s.xml", day("2024-01-31")), since, until, is_index=True)
 
 
 def test_the_newest_come_first_and_the_undated_last():

@@ -7,7 +7,14 @@ import json
 import pytest
 from newsembed.beam_pipelines.crawl.fetch import Fetched
 from newsembed.beam_pipelines.crawl.sitemaps import Entry
-from newsembed.beam_pipelines.crawl.state import Known, check_states, known_of, publish_states, read_state, write_state
+from newsembed.beam_pipelines.crawl.state import (
+    UrlRecord,
+    check_states,
+    publish_states,
+    read_state,
+    record_of,
+    write_state,
+)
 from newsembed.errors import InputError
 
 TODAY = datetime.date(2024, 5, 1)
@@ -24,8 +31,8 @@ def fetched(**headers):
 def test_state_comes_back_as_it_was(tmp_path):
     path = str(tmp_path / "state/a.example.json.gz")
     known = {
-        "http://a.example/": known_of(fetched(ETag='W/"1"'), "feed", LINKS, "http://a.example/i.png"),
-        "http://a.example/leaf": known_of(fetched(Last_Modified="Wed, 01 May 2024 00:00:00 GMT")),
+        "http://a.example/": record_of(fetched(ETag='W/"1"'), "feed", LINKS, "http://a.example/i.png"),
+        "http://a.example/leaf": record_of(fetched(Last_Modified="Wed, 01 May 2024 00:00:00 GMT")),
     }
     write_state(path, known, TODAY)
     assert read_state(path) == known
@@ -44,17 +51,17 @@ def test_a_first_crawl_knows_nothing(tmp_path):
 
 def test_what_nobody_asked_for_in_a_year_is_forgotten(tmp_path):
     path = str(tmp_path / "s.json.gz")
-    old = Known("x", "", "d", TODAY - datetime.timedelta(days=401))
-    write_state(path, {"http://a.example/old": old, "http://a.example/new": Known("x", "", "d", TODAY)}, TODAY)
+    old = UrlRecord("x", "", "d", TODAY - datetime.timedelta(days=401))
+    write_state(path, {"http://a.example/old": old, "http://a.example/new": UrlRecord("x", "", "d", TODAY)}, TODAY)
     assert list(read_state(path)) == ["http://a.example/new"]
 
 
 def test_validators_that_would_break_a_request_are_dropped():
-    assert known_of(fetched(ETag='"1"\x01', Last_Modified="1. März")).conditions() == {}
+    assert record_of(fetched(ETag='"1"\x01', Last_Modified="1. März")).conditions() == {}
 
 
 def test_very_long_lists_are_asked_for_whole():
-    assert known_of(fetched(), "sitemap", LINKS * 3_000).links is None
+    assert record_of(fetched(), "sitemap", LINKS * 3_000).links is None
 
 
 def damaged(raw):
@@ -73,7 +80,7 @@ def damaged(raw):
 
 def test_damage_is_named_with_its_file(tmp_path):
     path = tmp_path / "a.example.json.gz"
-    write_state(str(path), {"http://a.example/": known_of(fetched(), "feed", LINKS)}, TODAY)
+    write_state(str(path), {"http://a.example/": record_of(fetched(), "feed", LINKS)}, TODAY)
     for name, raw in damaged(path.read_bytes()):
         path.write_bytes(raw)
         with pytest.raises(InputError, match=r"a\.example\.json\.gz: --state: a damaged state file") as raised:

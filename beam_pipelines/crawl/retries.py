@@ -1,21 +1,22 @@
-"""Whether and when a host is asked again, and when it is given up."""
+"""Decides whether and when a failed request is retried, and when a host is given up."""
 
 import collections
 
 from ...formats.records import Failure
 from .fetch import FetchError
 from .options import CrawlOptions
-from .politeness import backoff
+from .rate_limits import backoff
 
-_FAILURES_BEFORE_GIVING_UP = 10  # in a row, of one host
+# Consecutive failures of one host before it is given up.
+_FAILURES_BEFORE_GIVING_UP = 10
 
 
-class Patience:
-    """What the hosts of one site may cost in attempts and time.
+class RetryPolicy:
+    """The retries of the hosts of one site.
 
     Args:
-      options: attempts, pauses and their bound.
-      tallies: counts each repeated attempt as "retries".
+      options: number of attempts, pauses and their limit.
+      tallies: counter in which each retry is counted as "retries".
     """
 
     def __init__(self, options: CrawlOptions, tallies: collections.Counter[str]) -> None:
@@ -25,7 +26,7 @@ class Patience:
         self._failures: collections.Counter[str] = collections.Counter()
 
     def check(self, host: str) -> None:
-        """Lets a request to a host begin.
+        """Checks that a host may receive a request.
 
         Raises:
           FetchError: ``host_down``, if the host was given up.
@@ -34,7 +35,7 @@ class Patience:
             raise FetchError(Failure.HOST_DOWN, reason)
 
     def check_delay(self, crawl_delay_seconds: float) -> None:
-        """Lets a crawl-delay pass that is within the bound.
+        """Checks that a crawl-delay is within the limit.
 
         Raises:
           FetchError: ``host_down``, if it is longer: a thousand pages would take weeks.
@@ -44,20 +45,25 @@ class Patience:
             asked = f"robots.txt asks for {crawl_delay_seconds:g} s between requests"
             raise FetchError(Failure.HOST_DOWN, f"{asked}, more than --max_wait_seconds={longest:g}")
 
-    def answered(self, host: str) -> None:
-        """Notes that a host is well."""
+    def record_success(self, host: str) -> None:
+        """Records a response, which resets the host's count of consecutive failures."""
         self._failures[host] = 0
 
-    def note(self, error: FetchError, host: str) -> None:
-        """Notes a failure; after ten of the kind that passes, one after the other, the host is given up."""
+    def record_failure(self, error: FetchError, host: str) -> None:
+        """Records a failure; after ten consecutive transient failures the host is given up."""
         self._failures[host] = self._failures[host] + 1 if error.retry else 0
         if self._failures[host] >= _FAILURES_BEFORE_GIVING_UP:
             self._given_up.setdefault(host, f"{self._failures[host]} requests in a row failed, the last with {error}")
 
-    def wait_before(self, error: FetchError, host: str, attempt: int) -> float | None:
-        """Seconds to wait before another attempt; ``None`` if there is none.
+    def delay_before_retry(self, error: FetchError, host: str, attempt: int) -> float | None:
+        """Returns the seconds to wait before another attempt; ``None`` if there is no other attempt.
 
-        A host whose Retry-After asks for more than the bound is given up.
+        A host whose Retry-After exceeds the limit is given up.
+
+        Args:
+          error: the failure of the last attempt.
+          host: host of the URL.
+          attempt: number of attempts so far, from 1.
         """
         if not error.retry:
             return None

@@ -5,14 +5,14 @@ import threading
 import time
 
 import pytest
-from newsembed.beam_pipelines.crawl.politeness import Gate, backoff, gate_of
+from newsembed.beam_pipelines.crawl.rate_limits import RateLimiter, backoff, shared_limiter
 
 
 def test_requests_to_a_host_are_a_pause_apart_whoever_asks():
-    gate, starts = Gate(9), []
+    limiter, starts = RateLimiter(9), []
 
     def ask():
-        with gate.request("a.example", 0.05):
+        with limiter.request("a.example", 0.05):
             starts.append(time.monotonic())
 
     threads = [threading.Thread(target=ask) for _ in range(4)]
@@ -25,11 +25,11 @@ def test_requests_to_a_host_are_a_pause_apart_whoever_asks():
 
 
 def test_no_more_than_the_cap_are_under_way():
-    gate, lock, now, most = Gate(2), threading.Lock(), 0, 0
+    limiter, lock, now, most = RateLimiter(2), threading.Lock(), 0, 0
 
     def ask(host):
         nonlocal now, most
-        with gate.request(host, 0.0):
+        with limiter.request(host, 0.0):
             with lock:
                 now += 1
                 most = max(most, now)
@@ -46,22 +46,22 @@ def test_no_more_than_the_cap_are_under_way():
 
 
 def test_a_paused_host_waits():
-    gate = Gate(1)
+    limiter = RateLimiter(1)
     began = time.monotonic()
-    gate.pause("busy.example", 0.1)
-    with gate.request("busy.example", 0.0):
+    limiter.pause("busy.example", 0.1)
+    with limiter.request("busy.example", 0.0):
         assert time.monotonic() - began >= 0.1
 
 
 def test_a_place_is_given_back_after_an_error():
-    gate = Gate(1)
+    limiter = RateLimiter(1)
     for _ in range(2):
-        with pytest.raises(KeyError), gate.request("a.example", 0.0):
+        with pytest.raises(KeyError), limiter.request("a.example", 0.0):
             raise KeyError
 
 
 def test_all_sites_of_a_process_share_a_gate():
-    assert gate_of(3) is gate_of(3)
+    assert shared_limiter(3) is shared_limiter(3)
 
 
 def test_pauses_double_with_jitter_up_to_a_bound():
