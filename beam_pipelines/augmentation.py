@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ..tasks.features import Augmentation
+from ..tasks.triplets import Augmentation
 from ..tasks.vocabulary import join_document
 from .texts import uniform_draw
 from .token_store import DocumentTokens

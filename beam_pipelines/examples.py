@@ -12,7 +12,9 @@ from ..errors import InputError
 from ..formats.parquet import read_records, shard_paths
 from ..formats.records import Failure, TopicLabels, Triplet, doc_id_to_words
 from ..formats.tfrecords.writer import TFRecordShardWriter
-from ..tasks.features import FEATURES, Augmentation, TaskName
+from ..tasks.registry import Task
+from ..tasks.topics import TOPICS
+from ..tasks.triplets import TRIPLETS, Augmentation
 from ..tasks.vocabulary import Vocabulary, join_document
 from . import translation
 from .arrays import Array, doc_id_of, doc_ids_of
@@ -191,8 +193,8 @@ def _send_both(shard: Shard, triplets: Array, labels: Array, receiver_count: int
     send(shard, "_labels", labels, shard_numbers(labels["doc_id"], receiver_count), receiver_count)
 
 
-def _send(shard: Shard, source: tuple[TaskName, str], receiver_count: int) -> None:
-    (send_triplets if source[0] is TaskName.TRIPLETS else send_labels)(shard, source[1], receiver_count)
+def _send(shard: Shard, source: tuple[str, str], receiver_count: int) -> None:
+    (send_triplets if source[0] == TRIPLETS.name else send_labels)(shard, source[1], receiver_count)
 
 
 def receive_rows(workspace: str, shard: int) -> Iterator[_TripletRow | _TopicRow]:
@@ -200,13 +202,13 @@ def receive_rows(workspace: str, shard: int) -> Iterator[_TripletRow | _TopicRow
     triplets, labels = receive(workspace, "_triplets", shard), receive(workspace, "_labels", shard)
     doc_ids = (doc_ids_of(triplets[name]).tolist() for name in ("anchor", "positive", "negative"))
     for *of_row, language in zip(*doc_ids, triplets["language"].tolist(), strict=True):
-        yield str(TaskName.TRIPLETS), *of_row, language.decode("ascii")
+        yield TRIPLETS.name, *of_row, language.decode("ascii")
     if not len(labels):
         return
     record = labels[["doc_id", "record"]]
     for part in np.split(labels, np.flatnonzero(record[1:] != record[:-1]) + 1):
         yield (
-            str(TaskName.TOPICS),
+            TOPICS.name,
             doc_id_of(int(part["doc_id"][0])),
             tuple(part["topic"].tolist()),
             tuple(part["label"].tolist()),
@@ -249,7 +251,7 @@ def write_examples(shard: Shard, number: int, options: ExamplesOptions, plan: Tr
     writer = _Writer(shard, open_store(f"{shard.workspace}/_tokens"), options, plan)
     for group in group_negatives(sorted(rows, key=lambda row: shuffle_key(*row)), options.negatives_per_example):
         shard.read(len(group))
-        if group[0][0] == TaskName.TRIPLETS:
+        if group[0][0] == TRIPLETS.name:
             writer.write_triplets(group)
         else:
             writer.write_topics(group[0])
@@ -260,9 +262,9 @@ def group_negatives(rows: Iterable[Any], count: int) -> list[list[Any]]:
     groups: list[list[Any]] = []
     open_groups: dict[Any, list[Any]] = {}
     for row in rows:
-        shared = (*row[:3], row[4]) if row[0] == TaskName.TRIPLETS else row
+        shared = (*row[:3], row[4]) if row[0] == TRIPLETS.name else row
         group = open_groups.get(shared)
-        if group is None or len(group) == count or row[0] != TaskName.TRIPLETS:
+        if group is None or len(group) == count or row[0] != TRIPLETS.name:
             groups.append([row])
             open_groups[shared] = groups[-1]
         else:
@@ -278,7 +280,7 @@ class _Writer:
         self._store = store
         self._options = options
         self._plan = plan
-        self._files: dict[tuple[TaskName, str], TFRecordShardWriter] = {}
+        self._files: dict[tuple[str, str], TFRecordShardWriter] = {}
 
     def write_triplets(self, rows: list[_TripletRow]) -> None:
         """One example of each row of Table 1 that is drawn, with the negatives of all `rows`, which differ in nothing else."""
@@ -302,7 +304,7 @@ class _Writer:
                 augment(augmentation, anchor, positive, one, self._options.max_length, key, english)
                 for one in negatives
             ]
-            self._write(TaskName.TRIPLETS, language, triplet_features(triplets, anchor.doc_id, language))
+            self._write(TRIPLETS, language, triplet_features(triplets, anchor.doc_id, language))
             self._shard.tally(f"augmentation/{augmentation.name.lower()}")
 
     def _read(self, row: _TripletRow) -> tuple[str, str, DocumentTokens, DocumentTokens, DocumentTokens] | None:
@@ -328,7 +330,7 @@ class _Writer:
             "topic_labels": labels,
             "doc_id": doc_id_to_words(doc_id),
         }
-        self._write(TaskName.TOPICS, document.language, features)
+        self._write(TOPICS, document.language, features)
 
     def _find(self, key: str, doc_ids: list[str]) -> list[DocumentTokens] | None:
         found = [self._store.get(doc_id) for doc_id in doc_ids]
@@ -354,15 +356,16 @@ class _Writer:
         self._shard.tally(f"translation/{refusal}")
         return None
 
-    def _write(self, task: TaskName, language: str, features: dict[str, Any]) -> None:
-        if (task, language) not in self._files:
-            self._files[task, language] = self._shard.examples(f"task={task}/language={language}")
-        self._files[task, language].write(features, FEATURES[task])
-        self._shard.tally(f"{_EXAMPLES}{task}/{language}")
+    def _write(self, task: Task, language: str, features: dict[str, Any]) -> None:
+        key = task.name, language
+        if key not in self._files:
+            self._files[key] = self._shard.examples(f"task={task.name}/language={language}")
+        self._files[key].write(features, task.features)
+        self._shard.tally(f"{_EXAMPLES}{task.name}/{language}")
 
 
 def triplet_features(triplets: Sequence[AugmentedTriplet], anchor_doc_id: str, language: str) -> dict[str, Any]:
-    """Triplets that differ in their negative only as the features of `tasks.features.TRIPLET_FEATURES`."""
+    """Triplets that differ in their negative only as the features of the task `TRIPLETS`."""
     first = triplets[0]
     return {
         "anchor_tokens": first.anchor_tokens.tolist(),
@@ -399,7 +402,7 @@ def run(run: JobRun) -> None:
         "tokens", functools.partial(store_tokens, vocabulary=vocabulary, options=run.options), articles, accounted=False
     )
     plan = _translate(run, articles, triplets, vocabulary)
-    sources = [(TaskName.TRIPLETS, path) for path in triplets] + [(TaskName.TOPICS, path) for path in labels]
+    sources = [(TRIPLETS.name, path) for path in triplets] + [(TOPICS.name, path) for path in labels]
     run.map_shards("send", functools.partial(_send, receiver_count=len(articles)), sources)
     run.map_shards("examples", functools.partial(write_examples, options=run.options, plan=plan), range(len(articles)))
     tallies = run.counts_of("examples").tallies

@@ -13,7 +13,8 @@ from ..errors import InputError
 from ..formats.parquet import shard_paths
 from ..formats.records import Failure, Rejection
 from ..formats.tfrecords.writer import TFRecordShardWriter
-from ..tasks.features import FEATURES, TaskName
+from ..tasks.packed import MLM, TLM
+from ..tasks.registry import Task
 from ..tasks.vocabulary import Vocabulary
 from . import bitext
 from .bitext import BitextPart, TranslationPair, read_pairs
@@ -62,9 +63,9 @@ def pack_shard(shard: Shard, source: str | BitextPart, vocabulary: str, options:
     """Tokenizes, shuffles and packs a shard of articles (its path) or a part of the bitext, language by language."""
     pieces_of_vocabulary = load_vocabulary(vocabulary)
     if isinstance(source, str):
-        rows, keyed = _Rows(shard, TaskName.MLM, options), _article_pieces(shard, source, pieces_of_vocabulary, options)
+        rows, keyed = _Rows(shard, MLM, options), _article_pieces(shard, source, pieces_of_vocabulary, options)
     else:
-        rows, keyed = _Rows(shard, TaskName.TLM, options), _pair_pieces(shard, source, pieces_of_vocabulary, options)
+        rows, keyed = _Rows(shard, TLM, options), _pair_pieces(shard, source, pieces_of_vocabulary, options)
     for language, key, piece in keyed:
         rows.add(language, key, piece)
     rows.finish()
@@ -73,7 +74,7 @@ def pack_shard(shard: Shard, source: str | BitextPart, vocabulary: str, options:
 class _Rows:
     """Packs the pieces of one shard: of a language all together, or, beyond ``_MOST_TOKENS``, those held of the language with the most."""
 
-    def __init__(self, shard: Shard, task: TaskName, options: PackOptions, most_tokens: int = _MOST_TOKENS) -> None:
+    def __init__(self, shard: Shard, task: Task, options: PackOptions, most_tokens: int = _MOST_TOKENS) -> None:
         self._shard = shard
         self._task = task
         self._options = options
@@ -93,9 +94,9 @@ class _Rows:
             self._write(language)
 
     def _write(self, language: str) -> None:
-        name, options = f"{self._task}/{language}", self._options
+        name, options = f"{self._task.name}/{language}", self._options
         if language not in self._writers:
-            self._writers[language] = self._shard.examples(f"task={self._task}/language={language}")
+            self._writers[language] = self._shard.examples(f"task={self._task.name}/language={language}")
         keyed = sorted(self._held.pop(language), key=lambda pair: pair[0])
         del self._tokens[language]
         window_tokens = (
@@ -103,7 +104,7 @@ class _Rows:
         )  # its rows leave half of the cache to those of the windows before
         pieces = longest_first((piece for _, piece in keyed), window_tokens, len)
         for row in pack(pieces, options.max_length, options.capacity, options.min_fill, len):
-            self._writers[language].write(make_row(row, options.max_length), FEATURES[self._task])
+            self._writers[language].write(make_row(row, options.max_length), self._task.features)
             self._shard.tally(f"{_EXAMPLES}{name}")
             self._shard.tally(f"pieces/{name}", len(row))
             self._shard.tally(f"tokens/{name}", sum(len(piece) for piece in row))
@@ -131,7 +132,7 @@ def _article_pieces(
                 )
             else:
                 shard.written()
-                shard.tally(f"documents/{TaskName.MLM}/{language}")
+                shard.tally(f"documents/{MLM.name}/{language}")
                 pieces = _document_pieces(shard, *join_parts((title, body), (title_words, body_words)), options)
                 yield from (
                     (language, shuffle_key(article.doc_id, number), piece) for number, piece in enumerate(pieces)
@@ -161,7 +162,7 @@ def _pair_pieces(
             piece = _pair_piece(shard, pair, sides, options)
             if piece is not None:
                 shard.written()
-                shard.tally(f"documents/{TaskName.TLM}/{pair.languages}")
+                shard.tally(f"documents/{TLM.name}/{pair.languages}")
                 yield pair.languages, shuffle_key(pair.key), piece
 
 

@@ -185,7 +185,7 @@ def cut_pair(source: int, target: int, room: int) -> tuple[int, int]:
 
 
 def make_row(pieces: Sequence[Piece], max_length: int) -> dict[str, list[int]]:
-    """The features of one packed row (`tasks.features.PRETRAINING_FEATURES`), each filled up to ``max_length``."""
+    """The features of one packed row (`tasks.packed`), each filled up to ``max_length``."""
     tokens = np.full(max_length, PAD_ID, np.int32)
     segment_ids, positions, word_ids = (np.zeros(max_length, np.int32) for _ in range(3))
     start = words = 0

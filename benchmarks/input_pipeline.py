@@ -17,7 +17,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from newsembed.tasks.features import TaskName
 from newsembed.training.batches import BatchOptions, DataSet, GrainBatches, read_example_counts
 
 UNTIMED = 5
@@ -65,8 +64,8 @@ def main() -> None:
     lengths = {**dict.fromkeys(LENGTHS, args.length), "topic_ids": TOPICS}
     if args.one:
         reader, task, language = args.one
-        options = BatchOptions(args.folders[0], lengths, args.batch, LARGEST_ID, LARGEST_ID)
-        print(json.dumps(measure(reader, DataSet(TaskName(task), language), options, args.batches)))
+        options = BatchOptions(args.folders[0], lengths, args.batch, {"pieces": LARGEST_ID, "topics": LARGEST_ID})
+        print(json.dumps(measure(reader, DataSet(task, language), options, args.batches)))
         return
     if args.step_ms:
         print(f"a step of {args.step_ms:g} ms takes {args.batch / args.step_ms * 1e3:,.0f} examples/s\n")

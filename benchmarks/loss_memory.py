@@ -19,7 +19,6 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
 from newsembed.models.losses import masked_language_model, mean_cross_entropy
 from newsembed.models.softmax import chunk_of_device, softmax_terms
-from newsembed.tasks.features import TaskName
 from newsembed.training.partitioning import Partitioner
 from newsembed.training.steps import Losses, TaskLosses
 from newsembed.training.train_state import plan_state
@@ -75,9 +74,7 @@ def triplets(partitioner: Partitioner, mesh: Mesh, config: EncoderConfig, length
     }
     sharding = NamedSharding(mesh, PartitionSpec("data"))
     batch = {name: jax.ShapeDtypeStruct(shape, jnp.int32, sharding=sharding) for name, shape in shapes.items()}
-    gradient = jax.jit(
-        jax.grad(lambda params, batch: losses.loss(TaskName.TRIPLETS, params, batch, jax.random.key(0))[0])
-    )
+    gradient = jax.jit(jax.grad(lambda params, batch: losses.loss("triplets", params, batch, jax.random.key(0))[0]))
     return gib(partitioner.wrap(gradient.lower, mesh)(nn.unbox(params), batch).compile())
 
 

@@ -15,7 +15,6 @@ import jax
 import jax.numpy as jnp
 import optax
 from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
-from newsembed.tasks.features import TaskName
 from newsembed.training.partitioning import Partitioner
 from newsembed.training.steps import Losses, TaskLosses, make_train_step
 from newsembed.training.train_state import bytes_per_device, plan_state
@@ -25,7 +24,7 @@ MIB = 2**20
 
 def batch_shapes(task, batch, length):
     tokens = jax.ShapeDtypeStruct((batch, length), jnp.int32)
-    if task is TaskName.MLM:
+    if task == "mlm":
         return dict.fromkeys(("tokens", "segment_ids", "positions", "word_ids"), tokens)
     names = ("anchor", "positive", "negative")
     ids, one = jax.ShapeDtypeStruct((batch, 2), jnp.int32), jax.ShapeDtypeStruct((batch,), jnp.int32)
@@ -72,7 +71,7 @@ def main():
     print(
         "| task | vocabulary | batch x length | data x model | state MiB | step MiB | compiled in s |\n|---|---|---|---|---|---|---|"
     )
-    for task in map(TaskName, args.tasks):
+    for task in args.tasks:
         for vocabulary in args.vocabulary:
             config = dataclasses.replace(base, vocab_size=vocabulary)
             for batch in args.batch:

@@ -10,7 +10,6 @@ from typing import Any
 import flax
 import jax
 from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
-from newsembed.tasks.features import TaskName
 from newsembed.training.optimizers import adam
 from newsembed.training.partitioning import Partitioner, shard_batch
 from newsembed.training.steps import Losses, TaskLosses, make_train_step
@@ -53,7 +52,7 @@ def main() -> None:
     model, optimizer, partitioner = NewsEncoder(config), adam(learning_rate=LEARNING_RATE), Partitioner()
     mesh = partitioner.make_mesh()
     layout = plan_state(model, optimizer, partitioner, mesh)
-    task = TaskName(case.task)
+    task = case.task
     step = make_train_step(task, TaskLosses(model, Losses(**options)), optimizer, layout.abstract, partitioner, mesh)
     state, key = layout.create(jax.random.key(0)), jax.random.key(1)
     batches = [shard_batch(make_batch(case, seed), mesh) for seed in range(BATCHES)]

@@ -1,1 +1,12 @@
-"""The training-data contract: features of every TFRecord, the WordPiece vocabulary, seqio tasks."""
+"""The kinds of training data: a declaration each, their registry, the tokenizer, and seqio tasks.
+
+A task is one file that declares a `registry.Task` and registers it; importing it is enough to train on its data.
+"""
+
+from .packed import MLM, TLM
+from .registry import register
+from .topics import TOPICS
+from .triplets import TRIPLETS
+
+for _task in (MLM, TLM, TRIPLETS, TOPICS):
+    register(_task)

@@ -17,22 +17,18 @@ import gin
 import numpy as np
 
 from ..errors import InputError
-from ..formats.tfrecords.schema import FeatureSpec
-from .features import FEATURES, TaskName
-from .padding import NEGATIVES, batch_features, fit_row, row_lengths
+from ..formats.tfrecords.schema import PIECES, FeatureSpec
+from . import registry
 
 SMOOTHING: Final = 0.7
-# All tasks of a seqio mixture must have the same features; "weak_supervision", which alternates between two kinds, is the trainer's to draw.
-MIXTURES: Final = {
-    "pretrain": (TaskName.MLM, TaskName.TLM),
-    "triplets": (TaskName.TRIPLETS,),
-    "topics": (TaskName.TOPICS,),
-}
 _SPLIT: Final = "train"
 
 
 def register_tasks(data_dir: str, vocabulary_path: str, prefix: str = "newsembed") -> list[str]:
-    """Registers one seqio task for each (task, language) set and the mixtures "pretrain", "triplets" and "topics" over their languages.
+    """Registers one seqio task for each (task, language) set, and mixtures over the languages.
+
+    All tasks of a seqio mixture must have the same features. There is one for each mixture of such tasks, "pretrain", and one for each
+    other task, such as "triplets" and "topics"; "weak_supervision" is the trainer's to draw.
 
     Names are `<prefix>_<task>_<language>` and `<prefix>_<mixture>`, with underscores for what seqio does not allow in a name. Mixture rates are
     the paper's, m_i = n_1 (p_i / p_1)^0.7. Registering the same folder again replaces what it registered before.
@@ -54,7 +50,7 @@ def register_tasks(data_dir: str, vocabulary_path: str, prefix: str = "newsembed
     counts = _example_counts(data_dir)
     names = {key: _register_task(key, data_dir, vocabulary, prefix) for key in sorted(counts)}
     mixtures = []
-    for mixture, tasks in MIXTURES.items():
+    for mixture, tasks in _mixtures().items():
         members = {key: counts[key] for key in names if key[0] in tasks}
         if not members:
             continue
@@ -67,10 +63,10 @@ def register_tasks(data_dir: str, vocabulary_path: str, prefix: str = "newsembed
     return [*names.values(), *mixtures]
 
 
-def task_name(task: TaskName, language: str, prefix: str = "newsembed") -> str:
+def task_name(task: str, language: str, prefix: str = "newsembed") -> str:
     """The seqio name of one set.
 
-    >>> task_name(TaskName.MLM, "pt-BR")
+    >>> task_name("mlm", "pt-BR")
     'newsembed_mlm_pt_BR'
     """
     return f"{prefix}_{task}_{language.replace('-', '_')}"
@@ -89,11 +85,11 @@ class SeqioBatches:
     """
 
     def __init__(self, data_set: Any, options: Any, shuffle_buffer: int = 10_000) -> None:
-        self._task = TaskName(data_set.task)
+        self._task = registry.get(data_set.task)
         self._language = data_set.language
         self._options = options
         self._shuffle_buffer = shuffle_buffer
-        self._lengths = row_lengths(self._task, options.lengths)
+        self._make_row = registry.RowMaker(self._task, options.lengths, options.bounds)
         self._taken = 0
         self._rows = self._open(0)
 
@@ -129,8 +125,8 @@ class SeqioBatches:
     def _open(self, batches_to_skip: int) -> Any:
         """An iterator over this process's rows."""
         options = self._options
-        source = _source(options.directory, self._task, self._language)
-        count = _example_counts(options.directory).get((self._task, self._language), 0)
+        source = _source(options.directory, self._task.name, self._language)
+        count = _example_counts(options.directory).get((self._task.name, self._language), 0)
         dataset = source.get_dataset(split=_SPLIT, shuffle=False)
         # One pipeline for all processes, of which each takes its block of every global batch: these do not depend on their number.
         dataset = dataset.shuffle(
@@ -146,33 +142,22 @@ class SeqioBatches:
         return dataset.skip(batches_to_skip * options.batch_size).as_numpy_iterator()
 
     def _row(self, example: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        row = {}
-        for spec in batch_features(self._task):
-            values = np.asarray(example[spec.name]).astype(np.int32)
-            bound = (
-                self._options.vocab_size
-                if spec.name.endswith("tokens")
-                else self._options.num_topics
-                if spec.name == "topic_ids"
-                else None
-            )
-            if bound is not None and values.size and not 0 <= values.min() <= values.max() < bound:
-                raise InputError(
-                    f"got ids from {values.min()} to {values.max()}, expected 0 to {bound - 1}",
-                    path=f"{self._options.directory}: {self._task}/{self._language}",
-                    field=spec.name,
-                    remedy="Train with the vocabulary (or the number of topics) that the data were written with.",
-                )
-            length = self._lengths.get(spec.name)
-            row[spec.name] = (
-                values
-                if length is None
-                else fit_row(self._task, spec.name, values, length, self._lengths.get(NEGATIVES, 1))
-            )
-        return row
+        integers = {spec.name: np.asarray(example[spec.name]).astype(np.int32) for spec in self._task.row_features}
+        return self._make_row(integers, f"{self._options.directory}: {self._task.name}/{self._language}")
 
 
-def _register_task(key: tuple[TaskName, str], data_dir: str, vocabulary: Any, prefix: str) -> str:
+def _mixtures() -> dict[str, tuple[str, ...]]:
+    """Names of the tasks of every seqio mixture, in the order of the first."""
+    alike = {
+        name: tasks
+        for name, tasks in registry.mixtures().items()
+        if len({registry.get(task).features for task in tasks}) == 1
+    }
+    mixed = {task for tasks in alike.values() for task in tasks}
+    return alike | {name: (name,) for name in registry.names() if name not in mixed}
+
+
+def _register_task(key: tuple[str, str], data_dir: str, vocabulary: Any, prefix: str) -> str:
     import seqio
 
     task, language = key
@@ -181,8 +166,8 @@ def _register_task(key: tuple[TaskName, str], data_dir: str, vocabulary: Any, pr
     seqio.TaskRegistry.add(
         name,
         source=_source(data_dir, task, language),
-        preprocessors=[functools.partial(_to_int32, specs=FEATURES[task])],
-        output_features={spec.name: _seqio_feature(spec, vocabulary) for spec in batch_features(task)},
+        preprocessors=[functools.partial(_to_int32, specs=registry.get(task).features)],
+        output_features={spec.name: _seqio_feature(spec, vocabulary) for spec in registry.get(task).row_features},
     )
     return name
 
@@ -191,7 +176,7 @@ def _seqio_feature(spec: FeatureSpec, vocabulary: Any) -> Any:
     import seqio
     import tensorflow as tf
 
-    vocabulary = vocabulary if spec.name.endswith("tokens") else seqio.PassThroughVocabulary(0)
+    vocabulary = vocabulary if spec.holds == PIECES else seqio.PassThroughVocabulary(0)
     # A scalar has rank 0, and its length in `task_feature_lengths` must then be None.
     return seqio.Feature(vocabulary, add_eos=False, required=True, dtype=tf.int32, rank=len(spec.shape))
 
@@ -205,14 +190,14 @@ def _to_int32(dataset: Any, specs: tuple[FeatureSpec, ...]) -> Any:
     )
 
 
-def _source(data_dir: str, task: TaskName, language: str) -> Any:
+def _source(data_dir: str, task: str, language: str) -> Any:
     import seqio
 
     pattern = os.path.join(data_dir, f"task={task}", f"language={language}", "part-*.tfrecord")
     if not glob.glob(pattern):
         raise InputError("no file matches", path=pattern, remedy="Run the job that writes this set.")
     return seqio.TFExampleDataSource(
-        {_SPLIT: pattern}, {spec.name: _parser(spec) for spec in FEATURES[task]}, num_input_examples=None
+        {_SPLIT: pattern}, {spec.name: _parser(spec) for spec in registry.get(task).features}, num_input_examples=None
     )
 
 
@@ -225,7 +210,7 @@ def _parser(spec: FeatureSpec) -> Any:
     return tf.io.FixedLenFeature(list(spec.shape), dtype)
 
 
-def _example_counts(data_dir: str) -> dict[tuple[TaskName, str], int]:
+def _example_counts(data_dir: str) -> dict[tuple[str, str], int]:
     path = os.path.join(data_dir, "manifest.json")
     try:
         with open(path, encoding="utf-8") as file:
@@ -240,7 +225,7 @@ def _example_counts(data_dir: str) -> dict[tuple[TaskName, str], int]:
     for key, count in examples.items():
         task, _, language = key.partition("/")
         if count:
-            counts[TaskName(task), language] = int(count)
+            counts[task, language] = int(count)
     return counts
 
 

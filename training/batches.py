@@ -19,8 +19,7 @@ import numpy as np
 from ..errors import InputError
 from ..formats.tfrecords.example import decode_example
 from ..formats.tfrecords.reader import RecordFile
-from ..tasks.features import TaskName
-from ..tasks.padding import NEGATIVES, batch_features, fit_row, row_lengths
+from ..tasks import registry
 
 Batch = dict[str, np.ndarray]
 
@@ -63,7 +62,7 @@ class TracedBatches(Protocol):
 class DataSet:
     """One (task, language) set of TFRecords."""
 
-    task: TaskName
+    task: str
     language: str
 
     def __str__(self) -> str:
@@ -78,8 +77,7 @@ class BatchOptions:
       directory: holds `task=…/language=…/part-*.tfrecord` and `manifest.json`.
       lengths: `TASK_FEATURE_LENGTHS`.
       batch_size: examples of this process's share, the global batch size divided by `process_count`.
-      vocab_size: token ids must lie below it.
-      num_topics: topic ids must lie below it.
+      bounds: how many word pieces, topics and the like there are, by what features hold ids of (`FeatureSpec.holds`).
       seed: of the shuffle.
       process_index: which share of each global batch is this process's, see `partitioning.data_share`.
       process_count: number of shares.
@@ -88,8 +86,7 @@ class BatchOptions:
     directory: str
     lengths: Mapping[str, int]
     batch_size: int
-    vocab_size: int
-    num_topics: int
+    bounds: Mapping[str, int]
     seed: int = 0
     process_index: int = 0
     process_count: int = 1
@@ -123,11 +120,11 @@ def read_example_counts(directory: str) -> dict[DataSet, int]:
     counts = {}
     for key, count in examples.items():
         task, _, language = key.partition("/")
-        if task not in set(TaskName) or not language or not isinstance(count, int):
-            expected = f'"<task>/<language>": count with a task of {", ".join(TaskName)}'
+        if task not in registry.names() or not language or not isinstance(count, int):
+            expected = f'"<task>/<language>": count with a task of {", ".join(registry.names())}'
             raise InputError(f"got {key!r}: {count!r}, expected {expected}", path=path, field="examples", remedy=remedy)
         if count:
-            counts[DataSet(TaskName(task), language)] = count
+            counts[DataSet(task, language)] = count
     return counts
 
 
@@ -238,12 +235,9 @@ class RecordSource:
     """Random access to the rows of one set, decoded, checked and brought to their fixed lengths."""
 
     def __init__(self, data_set: DataSet, options: BatchOptions) -> None:
-        self._task = data_set.task
-        self._features = batch_features(data_set.task)
-        self._lengths = row_lengths(data_set.task, options.lengths)
-        self._bounds = {"topic_ids": options.num_topics} | {
-            spec.name: options.vocab_size for spec in self._features if spec.name.endswith("tokens")
-        }
+        task = registry.get(data_set.task)
+        self._features = task.row_features
+        self._make_row = registry.RowMaker(task, options.lengths, options.bounds)
         self._files = [RecordFile(path) for path in record_paths(options.directory, data_set)]
         self._ends = list(itertools.accumulate(len(file) for file in self._files))
         expected = read_example_counts(options.directory).get(data_set, 0)
@@ -259,11 +253,7 @@ class RecordSource:
 
     def __getitem__(self, index: int) -> Batch:
         file, number = self._locate(index)
-        example = decode_example(file[number], self._features, file.path)
-        for name, bound in self._bounds.items():
-            if name in example:
-                _check_ids(example[name], bound, name, file.path)
-        return {name: self._row(name, values) for name, values in example.items()}
+        return self._make_row(decode_example(file[number], self._features, file.path), file.path)
 
     def place(self, index: int) -> str:
         """Where a record lies, as "file:number", both from 0."""
@@ -274,17 +264,3 @@ class RecordSource:
         number = bisect.bisect_right(self._ends, index)
         file = self._files[number]
         return file, index - (self._ends[number] - len(file))
-
-    def _row(self, name: str, values: np.ndarray) -> np.ndarray:
-        length = self._lengths.get(name)
-        return values if length is None else fit_row(self._task, name, values, length, self._lengths.get(NEGATIVES, 1))
-
-
-def _check_ids(values: np.ndarray, bound: int, name: str, path: str) -> None:
-    if values.size and not 0 <= values.min() <= values.max() < bound:
-        raise InputError(
-            f"got ids from {values.min()} to {values.max()}, expected 0 to {bound - 1}",
-            path=path,
-            field=name,
-            remedy="Train with the vocabulary (or the number of topics) that the data were written with.",
-        )

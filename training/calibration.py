@@ -9,6 +9,7 @@ from jax.sharding import Mesh
 from ..errors import InputError
 from ..formats.vocabulary import PAD_ID
 from ..models.encoders.news import NewsEncoder
+from ..tasks import registry
 from .batches import Batch
 from .latent_semantics import start_table
 from .mixture import MixtureBatches
@@ -47,16 +48,14 @@ class Calibration:
 
 
 def first_rows(batches: MixtureBatches, count: int) -> Iterator[Batch]:
-    """Texts of the first batches as packed rows: tokens, segment_ids and positions, each int32 [B, L].
-
-    Of triplets the positives, for an anchor may be a title alone.
-    """
+    """Texts of the first batches (`Task.text`) as packed rows: tokens, segment_ids and positions, each int32 [B, L]."""
     for number in range(count):
-        batch = batches.draw(number).batch
-        if "segment_ids" in batch:
-            yield batch
+        draw = batches.draw(number)
+        task = registry.get(draw.data_set.task)
+        if task.is_packed:
+            yield draw.batch
             continue
-        tokens = batch["positive_tokens" if "positive_tokens" in batch else "tokens"]
+        tokens = draw.batch[task.text]
         yield {
             "tokens": tokens,
             "segment_ids": (tokens != PAD_ID).astype(np.int32),

@@ -19,8 +19,9 @@ from typing import Final
 
 from ..models.encoders.news import EncoderConfig
 from ..models.masking import masked_position_count
-from ..tasks.features import TaskName
-from ..tasks.padding import row_lengths
+from ..tasks import registry
+from ..tasks.topics import TOPICS
+from ..tasks.triplets import TRIPLETS
 
 _STEP_OVER_FORWARD: Final = 3
 
@@ -65,7 +66,7 @@ def peak_flops(device_kind: str) -> float | None:
 
 
 def step_flops(
-    task: TaskName, config: EncoderConfig, lengths: Mapping[str, int], batch_size: int, masking_rate: float
+    task: str, config: EncoderConfig, lengths: Mapping[str, int], batch_size: int, masking_rate: float
 ) -> float:
     """Model FLOPs of one training step, see the module.
 
@@ -76,13 +77,13 @@ def step_flops(
       batch_size: examples over all devices.
       masking_rate: share of the tokens that the masked language model predicts.
     """
-    rows = [length for name, length in row_lengths(task, lengths).items() if name.endswith("tokens")]
+    rows = list(registry.get(task).text_lengths(lengths).values())
     forward = math.fsum(_body(config, length) for length in rows) * batch_size
     hidden = config.hidden_size
-    if task is TaskName.TRIPLETS:
+    if task == TRIPLETS.name:
         forward += len(rows) * batch_size * 2 * hidden * config.embedding_size
         forward += batch_size * 2 * batch_size * 2 * config.embedding_size
-    elif task is TaskName.TOPICS:
+    elif task == TOPICS.name:
         forward += batch_size * 2 * hidden * config.num_topics
     else:
         predicted = batch_size * masked_position_count(rows[0], masking_rate)

@@ -13,7 +13,6 @@ from jax.sharding import Mesh
 
 from ..errors import InputError
 from ..models.encoders.news import EncoderConfig, NewsEncoder
-from ..tasks.features import TaskName
 from .batches import BatchIterator, BatchOpener, BatchOptions, DataSet
 from .mixture import select_sets
 from .partitioning import Partitioner, data_share, replicated, shard_batch
@@ -128,7 +127,7 @@ class Evaluation:
         # The masked language model beside the other losses teaches; what is measured is the losses themselves.
         self._losses = TaskLosses(self._model, dataclasses.replace(losses, mlm_weight=0.0))
         self._embed = partitioner.wrap(jax.jit(self._embed_rows, out_shardings=replicated(mesh)), mesh)
-        self._compiled: dict[TaskName, Callable[..., Any]] = {}
+        self._compiled: dict[str, Callable[..., Any]] = {}
         self._iterators: dict[DataSet, tuple[BatchIterator, bytes, int]] = {}
         if held_out.period and held_out.data_dir is not None:
             _refuse_training_data(held_out.data_dir, options.directory)
@@ -186,7 +185,7 @@ class Evaluation:
         overall = {"loss": math.fsum(every) / len(every)} if every else {}
         return overall | by_task | by_set
 
-    def _compute(self, task: TaskName, params: Any, batch: dict[str, jax.Array], number: int) -> dict[str, jax.Array]:
+    def _compute(self, task: str, params: Any, batch: dict[str, jax.Array], number: int) -> dict[str, jax.Array]:
         if task not in self._compiled:
 
             def loss_of(params: Any, batch: dict[str, jax.Array], number: int) -> dict[str, jax.Array]:

@@ -18,10 +18,11 @@ from jax.sharding import Mesh
 
 from ..errors import InputError
 from ..formats.model_folder import VocabularyFile, read_vocabulary, write_model_files
+from ..formats.tfrecords.schema import PIECES, TOPICS
 from ..models.attention import choose_attention
 from ..models.encoders.news import EncoderConfig, NewsEncoder
-from ..tasks.features import TaskName
-from ..tasks.padding import PACKED_TASKS, row_lengths
+from ..tasks import registry
+from ..tasks.packed import MLM
 from .batches import BatchOpener, BatchOptions, DataSet, GrainBatches
 from .calibration import Calibration, check_latent_semantics, first_rows
 from .checkpoints import Checkpoints, Keeping, Start, start_state
@@ -147,15 +148,14 @@ def train(
         directory=data_dir,
         lengths=feature_lengths,
         batch_size=batch_size // share.count,
-        vocab_size=config.vocab_size,
-        num_topics=config.num_topics,
+        bounds={PIECES: config.vocab_size, TOPICS: config.num_topics},
         seed=seed,
         process_index=share.index,
         process_count=share.count,
     )
     batches = MixtureBatches(weights, open_set, options)
     tasks = {data_set.task for data_set in weights}
-    is_pretraining = tasks <= PACKED_TASKS
+    is_pretraining = all(registry.get(task).is_packed for task in tasks)
     check_latent_semantics(enabled=latent_semantics, whitening_rows=whitening_rows, is_pretraining=is_pretraining)
     text_length = _text_length(text_length, None if is_pretraining else feature_lengths, config)
     encoder, limit = NewsEncoder(config), text_length or config.max_length
@@ -228,9 +228,9 @@ def _text_length(chosen: int | None, lengths: Mapping[str, int] | None, config: 
     return chosen
 
 
-def _step_of(task: TaskName) -> TaskName:
+def _step_of(task: str) -> str:
     """The task whose compiled step serves this one: MLM and TLM differ in their data only."""
-    return TaskName.MLM if task in PACKED_TASKS else task
+    return MLM.name if registry.get(task).is_packed else task
 
 
 @dataclasses.dataclass
@@ -305,8 +305,8 @@ class _Report:
 @dataclasses.dataclass
 class _Loop:
     batches: MixtureBatches
-    steps: Mapping[TaskName, TrainStep]
-    flops: Mapping[TaskName, float]
+    steps: Mapping[str, TrainStep]
+    flops: Mapping[str, float]
     mesh: Mesh
     share: DataShare
     key: jax.Array
@@ -315,7 +315,7 @@ class _Loop:
     evaluation: Evaluation
     watch: Watch
     report: _Report
-    seen: set[TaskName] = dataclasses.field(default_factory=set)
+    seen: set[str] = dataclasses.field(default_factory=set)
     clock: _Clock = dataclasses.field(default_factory=_Clock)
     is_stopping: bool = False
 
@@ -442,10 +442,10 @@ def _weights(
     data_dir: str, mixture: str, smoothing: float, task_weights: Mapping[str, float] | None
 ) -> dict[DataSet, float]:
     factors = dict(task_weights or {})
-    unknown = sorted(set(factors) - set(TaskName))
+    unknown = sorted(set(factors) - set(registry.names()))
     if unknown or any(not factor > 0 for factor in factors.values()):
         raise InputError(
-            f"got {factors}, expected positive factors for some of {', '.join(TaskName)}",
+            f"got {factors}, expected positive factors for some of {', '.join(registry.names())}",
             field="train.task_weights",
             remedy="Name a single task as MIXTURE_OR_TASK_NAME to leave the others out.",
         )
@@ -457,8 +457,8 @@ def _weights(
 
 def _check_lengths(weights: Mapping[DataSet, float], lengths: Mapping[str, int], config: EncoderConfig) -> None:
     for task in sorted({data_set.task for data_set in weights}):
-        for name, length in row_lengths(task, lengths).items():
-            if name.endswith("tokens") and length > config.max_length:
+        for name, length in registry.get(task).text_lengths(lengths).items():
+            if length > config.max_length:
                 raise InputError(
                     f"got {length}, the architecture has {config.max_length} positions",
                     path="TASK_FEATURE_LENGTHS",

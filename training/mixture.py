@@ -9,14 +9,10 @@ from typing import Final
 import numpy as np
 
 from ..errors import InputError
-from ..tasks.features import TaskName
+from ..tasks import registry
 from .batches import Batch, BatchIterator, BatchOpener, BatchOptions, DataSet, TracedBatches, read_example_counts
 
 SMOOTHING: Final = 0.7
-MIXTURES: Final = {
-    "pretrain": (TaskName.MLM, TaskName.TLM),
-    "weak_supervision": (TaskName.TRIPLETS, TaskName.TOPICS),
-}
 
 
 def smoothed_weights(counts: Mapping[DataSet, int], alpha: float = SMOOTHING) -> dict[DataSet, float]:
@@ -46,9 +42,10 @@ def select_sets(directory: str, mixture: str) -> dict[DataSet, int]:
       InputError: for an unknown mixture, or one that the folder has nothing of.
     """
     task, _, language = mixture.partition("/")
-    tasks = MIXTURES.get(task) or ((TaskName(task),) if task in set(TaskName) else ())
+    mixtures = registry.mixtures()
+    tasks = mixtures.get(task) or ((task,) if task in registry.names() else ())
     if not tasks:
-        known = ", ".join([*MIXTURES, *TaskName])
+        known = ", ".join([*mixtures, *registry.names()])
         raise InputError(
             f"got {mixture!r}, expected one of {known}, or <task>/<language>",
             field="MIXTURE_OR_TASK_NAME",

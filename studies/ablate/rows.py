@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from ...errors import InputError
-from ...tasks.features import Augmentation
+from ...tasks.triplets import Augmentation
 from ..shared.mining import Change, changed
 
 FULL: Final = "full"

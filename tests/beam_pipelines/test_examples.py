@@ -14,7 +14,8 @@ from newsembed.errors import InputError
 from newsembed.formats import files, parquet
 from newsembed.formats.records import Article, TopicLabels, Triplet, make_doc_id, words_to_doc_id
 from newsembed.formats.vocabulary import CLS_ID, SPECIAL_TOKENS
-from newsembed.tasks.features import FEATURES, Augmentation, TaskName
+from newsembed.tasks import registry
+from newsembed.tasks.triplets import Augmentation
 from newsembed.tasks.vocabulary import Vocabulary
 
 LENGTH = 16
@@ -183,7 +184,7 @@ def run_job(inputs, output, **options):
 def read_back(output, task, language):
     paths = sorted(map(str, output.glob(f"task={task}/language={language}/part-*.tfrecord")))
     parser = {}
-    for spec in FEATURES[task]:
+    for spec in registry.get(task).features:
         kind = tf.int64 if spec.kind == "int" else tf.string
         parser[spec.name] = (
             tf.io.RaggedFeature(kind) if spec.shape == (None,) else tf.io.FixedLenFeature(spec.shape, kind)
@@ -205,7 +206,7 @@ def test_job_writes_what_the_rows_say(inputs, tmp_path):
     assert manifest["examples"] == {"triplets/en": 48, "triplets/fr": 9, "topics/en": 6, "topics/fr": 1}
     texts = {make_doc_id(name): name for name in [*(f"en{n}" for n in range(12)), *(f"fr{n}" for n in range(4))]}
     for language in ("en", "fr"):
-        for example in read_back(tmp_path / "out", TaskName.TRIPLETS, language):
+        for example in read_back(tmp_path / "out", "triplets", language):
             anchor, positive, negative = (texts[doc_of(example, part)] for part in ("anchor", "positive", "negative"))
             row = Augmentation(example["augmentation"])
             assert (positive == anchor) == (row in (Augmentation.TITLE_TO_BODY, Augmentation.ANCHOR_TEXT_TO_DOCUMENT))
@@ -243,7 +244,7 @@ def test_several_negatives_of_one_pair_become_one_example(inputs, tmp_path):
         {"missing_field": 1},
     )
     found = {}
-    for example in read_back(tmp_path / "out", TaskName.TRIPLETS, "en"):
+    for example in read_back(tmp_path / "out", "triplets", "en"):
         ids = example["negative_doc_id"].reshape(-1, 2)
         found.setdefault(doc_of(example, "positive"), []).extend(words_to_doc_id(tuple(one)) for one in ids.tolist())
         texts = np.split(example["negative_tokens"], np.flatnonzero(example["negative_tokens"] == CLS_ID)[1:])
@@ -273,7 +274,7 @@ def test_topics_carry_their_labels(inputs, tmp_path):
     run_job(inputs, tmp_path / "out")
     found = {
         words_to_doc_id(tuple(example["doc_id"].tolist())): example
-        for example in read_back(tmp_path / "out", TaskName.TOPICS, "en")
+        for example in read_back(tmp_path / "out", "topics", "en")
     }
     assert set(found) == {make_doc_id(f"en{n}") for n in range(6)}
     for n in range(6):

@@ -15,7 +15,8 @@ from newsembed.errors import InputError
 from newsembed.formats import files, parquet
 from newsembed.formats.records import Article, make_doc_id
 from newsembed.formats.vocabulary import CLS_ID, SEP_ID, SPECIAL_TOKENS
-from newsembed.tasks.features import FEATURES, TaskName
+from newsembed.tasks import registry
+from newsembed.tasks.packed import TLM
 from newsembed.tasks.vocabulary import Vocabulary
 
 LENGTH = 32
@@ -242,7 +243,7 @@ def run_job(inputs, output, **options):
 
 def read_back(output, task, language, length=LENGTH):
     paths = sorted(map(str, output.glob(f"task={task}/language={language}/part-*.tfrecord")))
-    parser = {spec.name: tf.io.FixedLenFeature([length], tf.int64) for spec in FEATURES[task]}
+    parser = {spec.name: tf.io.FixedLenFeature([length], tf.int64) for spec in registry.get(task).features}
     return [
         {name: value.numpy() for name, value in tf.io.parse_single_example(record, parser).items()}
         for record in tf.data.TFRecordDataset(paths)
@@ -341,7 +342,7 @@ def test_a_shard_that_holds_too_much_packs_what_it_holds(tmp_path_factory, piece
     folder = tmp_path_factory.mktemp("rows")
     options = PackOptions(max_length=16)
     with Shard(Phase(str(folder), "p", 1), 0) as shard:
-        rows = _Rows(shard, TaskName.TLM, options, most_tokens)
+        rows = _Rows(shard, TLM, options, most_tokens)
         for number, (language, length) in enumerate(pieces):
             rows.add(language, bytes([number]), frame(np.full(length, 100 + number), np.arange(1, length + 1)))
             assert sum(len(piece) for held in rows._held.values() for _, piece in held) <= most_tokens

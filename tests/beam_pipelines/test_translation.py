@@ -26,7 +26,8 @@ from newsembed.formats.records import Article, Triplet, make_doc_id, words_to_do
 from newsembed.formats.tfrecords.example import decode_example
 from newsembed.formats.tfrecords.reader import RecordFile
 from newsembed.formats.vocabulary import SPECIAL_TOKENS
-from newsembed.tasks.features import TRIPLET_FEATURES, Augmentation
+from newsembed.tasks import registry
+from newsembed.tasks.triplets import Augmentation
 from newsembed.tasks.vocabulary import Vocabulary
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -271,7 +272,9 @@ def run_job(inputs, output, **options):
 
 def read_triplets(output):
     paths = sorted(map(str, output.glob("task=triplets/language=*/part-*.tfrecord")))
-    return [decode_example(record, TRIPLET_FEATURES, path) for path in paths for record in RecordFile(path)]
+    return [
+        decode_example(record, registry.get("triplets").features, path) for path in paths for record in RecordFile(path)
+    ]
 
 
 def letters(output, phase):

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from newsembed.errors import InputError
-from newsembed.tasks.features import TaskName
 from newsembed.tasks.seqio_tasks import SeqioBatches, register_tasks, task_name
 from newsembed.training.batches import BatchIterator, BatchOptions, DataSet, GrainBatches
 
@@ -26,8 +25,7 @@ def options(corpus, **changes):
     values = {
         "lengths": toy.LENGTHS,
         "batch_size": 1,
-        "vocab_size": toy.VOCAB_SIZE,
-        "num_topics": toy.NUM_TOPICS,
+        "bounds": toy.BOUNDS,
         "seed": 3,
     } | changes
     return BatchOptions(directory=corpus[0], **values)
@@ -44,13 +42,13 @@ def rows(batches, count):
     [("mlm", "en", 23), ("triplets", "en", 23), ("triplets", "de", 11), ("topics", "en", 23)],
 )
 def test_an_epoch_holds_the_same_examples_as_the_tensorflow_free_reader(corpus, task, language, count):
-    data_set = DataSet(TaskName(task), language)
+    data_set = DataSet(task, language)
     theirs, ours = (rows(reader(data_set, options(corpus)), count) for reader in (SeqioBatches, GrainBatches))
     assert collections.Counter(theirs) == collections.Counter(ours)
 
 
 def test_a_state_continues_exactly(corpus):
-    data_set = DataSet(TaskName.TRIPLETS, "en")
+    data_set = DataSet("triplets", "en")
     batches, again = (SeqioBatches(data_set, options(corpus, batch_size=4)) for _ in range(2))
     assert isinstance(batches, BatchIterator)
     for _ in range(7):
@@ -64,7 +62,7 @@ def test_a_state_continues_exactly(corpus):
 
 
 def test_processes_share_the_batches_of_one(corpus):
-    data_set = DataSet(TaskName.TOPICS, "en")
+    data_set = DataSet("topics", "en")
     whole = rows(SeqioBatches(data_set, options(corpus)), 10)
     parts = [
         rows(SeqioBatches(data_set, options(corpus, process_count=2, process_index=index)), 5) for index in range(2)
@@ -103,6 +101,6 @@ def test_bad_input_is_named(corpus, tmp_path):
     with pytest.raises(InputError, match=r"vocab.txt: cannot be read"):
         register_tasks(corpus[0], str(tmp_path / "vocab.txt"))
     with pytest.raises(InputError, match="tokens: got ids from"):
-        rows(SeqioBatches(DataSet(TaskName.TOPICS, "en"), options(corpus, vocab_size=9)), 9)
+        rows(SeqioBatches(DataSet("topics", "en"), options(corpus, bounds={"pieces": 9})), 9)
     with pytest.raises(InputError, match="no file matches"):
-        SeqioBatches(DataSet(TaskName.TOPICS, "fr"), options(corpus))
+        SeqioBatches(DataSet("topics", "fr"), options(corpus))

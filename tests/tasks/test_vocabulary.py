@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from newsembed.errors import InputError
 from newsembed.formats.vocabulary import CLS_ID, SEP_ID, SPECIAL_TOKENS, UNK_ID
-from newsembed.tasks.features import TaskName
-from newsembed.tasks.padding import fit_row
+from newsembed.tasks import rows
 from newsembed.tasks.vocabulary import Vocabulary, join_document, normalize_for_learning
 
 PIECES = ("the", "pol", "##ice", "é", "ca", "##fé", "한국", "##어", "中", "[", "]", "cls", "!", "ก", "##ก", "q", "##q")
@@ -126,17 +125,14 @@ GRAPHS = {length: graph(length) for length in (2, 3, 5, 12, 512)}
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(TEXT, TEXT), max_size=6), st.sampled_from(sorted(GRAPHS)))
-def test_graph_equals_arrays_and_cutting_equals_fit_row(documents, length):
+def test_graph_equals_arrays_and_cutting_equals_the_rule_for_rows(documents, length):
     titles, bodies = [title for title, _ in documents], [body for _, body in documents]
     arrays = VOCABULARY.encode_documents(titles, bodies, length)
     ragged = GRAPHS[length](tf.constant(titles, tf.string), tf.constant(bodies, tf.string))
     assert ragged.dtype == tf.int32
     assert ragged.to_list() == [row.tolist() for row in arrays]
     for whole, row in zip(VOCABULARY.encode_documents(titles, bodies, 10_000), arrays, strict=True):
-        assert (
-            row.tolist() == whole.tolist()
-            or row.tolist() == fit_row(TaskName.TRIPLETS, "anchor_tokens", whole, length).tolist()
-        )
+        assert row.tolist() == whole.tolist() or row.tolist() == rows.TEXT.fit(whole, (length,)).tolist()
 
 
 def test_saved_model_holds_the_tokenizer(tmp_path):

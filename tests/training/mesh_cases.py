@@ -8,13 +8,12 @@ import optax
 import pytest
 from newsembed.errors import InputError
 from newsembed.models.encoders.news import NewsEncoder
-from newsembed.tasks.features import TaskName
 from newsembed.training.batches import BatchOptions, DataSet, GrainBatches
 from newsembed.training.checkpoints import Checkpoints
 from newsembed.training.partitioning import Partitioner, data_share, shard_batch
 from newsembed.training.steps import Losses, TaskLosses, make_train_step
 from newsembed.training.train_state import plan_state
-from toy_corpus import LENGTHS, NUM_TOPICS, VOCAB_SIZE, toy_config, write_corpus
+from toy_corpus import BOUNDS, LENGTHS, toy_config, write_corpus
 
 MODEL = NewsEncoder(toy_config())
 OPTIMIZER = optax.sgd(0.1, momentum=0.9)  # Adam would divide rounding errors by their own size
@@ -29,7 +28,7 @@ class Machine:
         self.mesh = partitioner.make_mesh(jax.devices()[:devices])
         self.layout = plan_state(MODEL, OPTIMIZER, partitioner, self.mesh)
         self._step = make_train_step(
-            TaskName.TRIPLETS, TaskLosses(MODEL, Losses()), OPTIMIZER, self.layout.abstract, partitioner, self.mesh
+            "triplets", TaskLosses(MODEL, Losses()), OPTIMIZER, self.layout.abstract, partitioner, self.mesh
         )
 
     def train(self, state, batches, steps):
@@ -40,11 +39,11 @@ class Machine:
 
 def test_a_run_moves_from_8_x_1_to_4_x_2_to_one_device(tmp_path):
     corpus = write_corpus(tmp_path / "data")
-    options = BatchOptions(corpus, LENGTHS, 8, VOCAB_SIZE, NUM_TOPICS)
+    options = BatchOptions(corpus, LENGTHS, 8, BOUNDS)
     machines = {name: Machine(*shape) for name, shape in MESHES.items()}
 
     def open_batches():
-        return GrainBatches(DataSet(TaskName.TRIPLETS, "en"), options)
+        return GrainBatches(DataSet("triplets", "en"), options)
 
     batches = open_batches()
     expected, loss = machines["8 x 1"].train(machines["8 x 1"].layout.create(jax.random.key(0)), batches, 6)

@@ -14,12 +14,11 @@ from newsembed.errors import InputError
 from newsembed.models.encoders.news import NewsEncoder
 from newsembed.models.losses import DocumentIds, info_nce, masked_language_model, mean_cross_entropy
 from newsembed.models.softmax import softmax_terms
-from newsembed.tasks.features import TaskName
 from newsembed.training.batches import BatchOptions, DataSet, GrainBatches
 from newsembed.training.partitioning import Partitioner, check_batch_size, shard_batch
 from newsembed.training.steps import Losses, TaskLosses, make_train_step
 from newsembed.training.train_state import plan_state
-from toy_corpus import LENGTHS, NUM_TOPICS, VOCAB_SIZE, toy_config, write_corpus
+from toy_corpus import BOUNDS, LENGTHS, VOCAB_SIZE, toy_config, write_corpus
 
 MODEL = NewsEncoder(toy_config(dropout_rate=0.1))
 OPTIMIZER = optax.sgd(0.1)  # Adam would divide rounding errors by their own size
@@ -36,7 +35,7 @@ def one_step(task, corpus, devices, model_parallel, dropout=0.1, rows=8, shape=t
     model = NewsEncoder(dataclasses.replace(MODEL.config, dropout_rate=dropout, **shape))
     losses = TaskLosses(model, Losses(**options), np.arange(VOCAB_SIZE) >= 40)
     layout = plan_state(model, OPTIMIZER, partitioner, mesh, losses.initial_parameters())
-    batch = next(GrainBatches(DataSet(task, "en"), BatchOptions(corpus, LENGTHS, rows, VOCAB_SIZE, NUM_TOPICS)))
+    batch = next(GrainBatches(DataSet(task, "en"), BatchOptions(corpus, LENGTHS, rows, BOUNDS)))
     step = make_train_step(task, losses, OPTIMIZER, layout.abstract, partitioner, mesh)
     state, metrics = step(layout.create(jax.random.key(0)), shard_batch(batch, mesh), jax.random.key(1))
     return jax.tree.map(np.asarray, (state.params, metrics)), state
@@ -56,7 +55,7 @@ def assert_close(alone, together):
     )
 
 
-@pytest.mark.parametrize("task", [TaskName.MLM, TaskName.TRIPLETS])
+@pytest.mark.parametrize("task", ["mlm", "triplets"])
 def test_a_step_on_4_x_2_devices_equals_one_device(corpus, task):
     alone, _ = one_step(task, corpus, 1, 1)
     together, state = one_step(task, corpus, 8, 2)
@@ -66,14 +65,14 @@ def test_a_step_on_4_x_2_devices_equals_one_device(corpus, task):
 
 
 OPTIONS = {
-    TaskName.MLM: {},
-    TaskName.TRIPLETS: {"learn_temperature": True, "symmetric": True, "mlm_weight": 0.1},
-    TaskName.TOPICS: {},
+    "mlm": {},
+    "triplets": {"learn_temperature": True, "symmetric": True, "mlm_weight": 0.1},
+    "topics": {},
 }
 CHUNKS = {
-    TaskName.MLM: {"vocabulary_chunk": 10, "gradient_chunk": 8},
-    TaskName.TRIPLETS: {"vocabulary_chunk": 13, "gradient_chunk": 24},
-    TaskName.TOPICS: {"gradient_chunk": 8},
+    "mlm": {"vocabulary_chunk": 10, "gradient_chunk": 8},
+    "triplets": {"vocabulary_chunk": 13, "gradient_chunk": 24},
+    "topics": {"gradient_chunk": 8},
 }
 
 
@@ -84,9 +83,9 @@ def test_a_step_on_8_x_1_devices_equals_one_device(corpus, task):
 
 
 def test_layers_in_a_loop_on_4_x_2_devices_equal_layers_one_by_one_on_one(corpus):
-    alone, _ = one_step(TaskName.TRIPLETS, corpus, 1, 1, shape={"num_layers": 3}, mlm_weight=0.1)
+    alone, _ = one_step("triplets", corpus, 1, 1, shape={"num_layers": 3}, mlm_weight=0.1)
     together, _ = one_step(
-        TaskName.TRIPLETS, corpus, 8, 2, shape={"num_layers": 3, "scan_layers": True, "remat": "full"}, mlm_weight=0.1
+        "triplets", corpus, 8, 2, shape={"num_layers": 3, "scan_layers": True, "remat": "full"}, mlm_weight=0.1
     )
     assert_close(alone, together)
 
@@ -166,16 +165,12 @@ def test_info_nce_over_the_global_batch_equals_its_shard_map_twin():
 
 def test_no_gradient_flows_into_translated_documents(corpus):
     losses = TaskLosses(MODEL, Losses())
-    batch = dict(
-        next(GrainBatches(DataSet(TaskName.TRIPLETS, "en"), BatchOptions(corpus, LENGTHS, 8, VOCAB_SIZE, NUM_TOPICS)))
-    )
+    batch = dict(next(GrainBatches(DataSet("triplets", "en"), BatchOptions(corpus, LENGTHS, 8, BOUNDS))))
     marker = VOCAB_SIZE - 1  # a piece that stands in the positives only
     for name in ("anchor_tokens", "positive_tokens", "negative_tokens"):
         batch[name] = np.where(batch[name] == marker, marker - 1, batch[name])
     batch["positive_tokens"][:, 1] = marker
-    gradient = jax.jit(
-        jax.grad(lambda params, batch: losses.loss(TaskName.TRIPLETS, params, batch, jax.random.key(0))[0])
-    )
+    gradient = jax.jit(jax.grad(lambda params, batch: losses.loss("triplets", params, batch, jax.random.key(0))[0]))
     partitioner = Partitioner()
     params = (
         plan_state(MODEL, OPTIMIZER, partitioner, partitioner.make_mesh(jax.devices()[:1]))

@@ -6,14 +6,12 @@ import json
 import numpy as np
 import pytest
 from newsembed.errors import InputError
-from newsembed.tasks.features import TaskName
-from newsembed.tasks.padding import NO_LABEL, fit_row, row_lengths
 from newsembed.training.batches import BatchIterator, BatchOptions, DataSet, GrainBatches, read_example_counts
 from newsembed.training.mixture import MixtureBatches, select_sets, smoothed_weights
-from toy_corpus import LENGTH, LENGTHS, NUM_TOPICS, VOCAB_SIZE, topics, write_corpus, write_sets
+from toy_corpus import BOUNDS, LENGTH, LENGTHS, topics, write_corpus, write_sets
 
-TRIPLETS = DataSet(TaskName.TRIPLETS, "en")
-TOPICS = DataSet(TaskName.TOPICS, "en")
+TRIPLETS = DataSet("triplets", "en")
+TOPICS = DataSet("topics", "en")
 
 
 @pytest.fixture(scope="module")
@@ -25,8 +23,7 @@ def options(directory, **changes):
     values = {
         "lengths": LENGTHS,
         "batch_size": 4,
-        "vocab_size": VOCAB_SIZE,
-        "num_topics": NUM_TOPICS,
+        "bounds": BOUNDS,
         "seed": 5,
     } | changes
     return BatchOptions(directory=str(directory), **values)
@@ -88,27 +85,11 @@ def test_processes_share_the_global_batches_of_one_process(corpus):
         assert sorted(doc_numbers(batch)) == sorted(doc_numbers(halves[0][number]) + doc_numbers(halves[1][number]))
 
 
-def test_rows_are_cut_and_filled():
-    def fit(name, values, length):
-        return fit_row(TaskName.TOPICS, name, np.array(values, np.int32), length).tolist()
-
-    assert fit("tokens", [2, 7, 8, 9, 3], 3) == [2, 7, 3]
-    assert fit("tokens", [2, 7, 3], 5) == [2, 7, 3, 0, 0]
-    assert fit("topic_labels", [1], 3) == [1, NO_LABEL, NO_LABEL]
-    assert fit_row(TaskName.MLM, "tokens", np.arange(5, dtype=np.int32), 3).tolist() == [0, 1, 2]
-
-
-@pytest.mark.parametrize("lengths", [{}, {"tokens": 0, "topic_ids": 3}, {"tokens": 8, "topic_ids": "9"}])
-def test_missing_lengths_are_named(lengths):
-    with pytest.raises(InputError, match="TASK_FEATURE_LENGTHS"):
-        row_lengths(TaskName.TOPICS, lengths)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"vocab_size": 9}, r"tokens: got ids from .* expected 0 to 8"),
-        ({"num_topics": 1}, "topic_ids: got ids from .* expected 0 to 0"),
+        ({"bounds": BOUNDS | {"pieces": 9}}, r"tokens: got ids from .* expected 0 to 8"),
+        ({"bounds": BOUNDS | {"topics": 1}}, "topic_ids: got ids from .* expected 0 to 0"),
     ],
 )
 def test_ids_of_another_vocabulary_are_named(corpus, change, message):
@@ -163,10 +144,10 @@ def test_unknown_mixtures_are_named(corpus, mixture, message):
 
 
 def test_weights_are_smoothed_as_the_paper_does():
-    counts = {DataSet(TaskName.MLM, "en"): 1000, DataSet(TaskName.MLM, "fi"): 10}
+    counts = {DataSet("mlm", "en"): 1000, DataSet("mlm", "fi"): 10}
     weights = smoothed_weights(counts)
     small = 1000 * (10 / 1000) ** 0.7
-    assert weights[DataSet(TaskName.MLM, "fi")] == pytest.approx(small / (1000 + small))
+    assert weights[DataSet("mlm", "fi")] == pytest.approx(small / (1000 + small))
     assert sum(weights.values()) == pytest.approx(1)
 
 

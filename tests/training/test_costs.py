@@ -5,7 +5,6 @@ import jax.numpy as jnp
 import optax
 import pytest
 from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
-from newsembed.tasks.features import TaskName
 from newsembed.training.batches import DataSet
 from newsembed.training.costs import PEAK_FLOPS, peak_flops, step_flops
 from newsembed.training.metrics import Means, StepCost
@@ -28,8 +27,8 @@ ROWS, LENGTH = 16, 64
 TOKENS = jax.ShapeDtypeStruct((ROWS, LENGTH), jnp.int32)
 PAIR, ONE = jax.ShapeDtypeStruct((ROWS, 2), jnp.int32), jax.ShapeDtypeStruct((ROWS,), jnp.int32)
 BATCHES = {
-    TaskName.MLM: dict.fromkeys(("tokens", "segment_ids", "positions", "word_ids"), TOKENS),
-    TaskName.TRIPLETS: {
+    "mlm": dict.fromkeys(("tokens", "segment_ids", "positions", "word_ids"), TOKENS),
+    "triplets": {
         **{f"{name}_tokens": TOKENS for name in ("anchor", "positive", "negative")},
         **{f"{name}_doc_id": PAIR for name in ("anchor", "positive", "negative")},
         "augmentation": ONE,
@@ -62,9 +61,7 @@ def test_flops_of_the_body_are_six_times_parameters_times_tokens():
     body = 3 * (4 * 64 * 64 + 2 * 64 * 256)  # parameters in products
     heads = 3 * 10 * 2 * 64 * 1
     attention = 3 * 10 * 3 * 4 * 64
-    assert (
-        step_flops(TaskName.TOPICS, short, {"tokens": 1, "topic_ids": 1}, 10, 0.15) == 6 * body * 10 + heads + attention
-    )
+    assert step_flops("topics", short, {"tokens": 1, "topic_ids": 1}, 10, 0.15) == 6 * body * 10 + heads + attention
 
 
 def test_the_peak_is_that_of_the_longest_name():
@@ -80,7 +77,7 @@ def test_the_peak_is_that_of_the_longest_name():
 
 def test_rates_leave_out_what_was_not_timed():
     means = Means(peak_flops=100.0)
-    english = DataSet(TaskName.TOPICS, "en")
+    english = DataSet("topics", "en")
     means.add(english, {"loss": 1.0, "gradient_norm": 4.0}, StepCost(5, 10, flops=7.0))
     means.add(english, {"loss": 3.0, "gradient_norm": 2.0}, StepCost(8, 10, flops=10.0, seconds=0.5, wait_seconds=0.1))
     means.add_skipped(StepCost(8, 10, flops=10.0, seconds=0.5, wait_seconds=0.0))

@@ -8,12 +8,11 @@ import numpy as np
 import optax
 import pytest
 from newsembed.errors import InputError
-from newsembed.tasks.features import TaskName
 from newsembed.training.batches import DataSet
 from newsembed.training.guards import Guards, Watch, skip_nonfinite, spike_limit
 from newsembed.training.mixture import Draw
 
-EN, DE = DataSet(TaskName.TRIPLETS, "en"), DataSet(TaskName.TRIPLETS, "de")
+EN, DE = DataSet("triplets", "en"), DataSet("triplets", "de")
 
 
 class Source:

@@ -14,12 +14,12 @@ from newsembed.formats.model_folder import VocabularyFile
 from newsembed.formats.vocabulary import PAD_ID
 from newsembed.models.encoders.news import NewsEncoder
 from newsembed.models.losses import DocumentIds, info_nce, normalized_prefix
-from newsembed.tasks.features import Augmentation, TaskName
+from newsembed.tasks.triplets import Augmentation
 from newsembed.training.batches import BatchOptions, DataSet, GrainBatches
 from newsembed.training.partitioning import Partitioner, shard_batch
 from newsembed.training.steps import Losses, TaskLosses, continuation_pieces, make_train_step
 from newsembed.training.train_state import LOG_TEMPERATURE, plan_state
-from toy_corpus import LENGTHS, NUM_TOPICS, VOCAB_SIZE, toy_config, write_corpus
+from toy_corpus import BOUNDS, LENGTHS, VOCAB_SIZE, toy_config, write_corpus
 
 CONFIG = toy_config(dropout_rate=0.1, pooling="mean")
 CONTINUATIONS = np.arange(VOCAB_SIZE) >= 40
@@ -33,10 +33,10 @@ def batches(tmp_path_factory):
     corpus = write_corpus(tmp_path_factory.mktemp("steps") / "data")
 
     def batch_of(task):
-        batch = next(GrainBatches(DataSet(task, "en"), BatchOptions(corpus, LENGTHS, 12, VOCAB_SIZE, NUM_TOPICS)))
+        batch = next(GrainBatches(DataSet(task, "en"), BatchOptions(corpus, LENGTHS, 12, BOUNDS)))
         return {name: np.array(values) for name, values in batch.items()}
 
-    return {task: batch_of(task) for task in (TaskName.MLM, TaskName.TRIPLETS, TaskName.TOPICS)}
+    return {task: batch_of(task) for task in ("mlm", "triplets", "topics")}
 
 
 @functools.cache
@@ -77,11 +77,11 @@ def assert_close(left, right):
 @pytest.mark.parametrize(
     ("task", "options"),
     [
-        (TaskName.MLM, {"gradient_chunk": 4, "vocabulary_chunk": 13}),
-        (TaskName.TRIPLETS, {"gradient_chunk": 9}),
-        (TaskName.TOPICS, {"gradient_chunk": 5}),
+        ("mlm", {"gradient_chunk": 4, "vocabulary_chunk": 13}),
+        ("triplets", {"gradient_chunk": 9}),
+        ("topics", {"gradient_chunk": 5}),
     ],
-    ids=lambda value: str(value) if isinstance(value, TaskName) else "",
+    ids=lambda value: str(value) if isinstance(value, str) else "",
 )
 def test_in_chunks_loss_gradient_and_metrics_stay_those_of_the_whole_batch(batches, task, options):
     whole = {name: value for name, value in options.items() if not name.endswith("chunk")}
@@ -91,7 +91,7 @@ def test_in_chunks_loss_gradient_and_metrics_stay_those_of_the_whole_batch(batch
 
 def test_cached_gradients_with_dropout_equal_a_plain_loop_over_the_same_chunks(batches):
     """No cache, no rematerialisation: each chunk is encoded in turn and the whole is differentiated."""
-    batch, chunks = batches[TaskName.TRIPLETS], 4
+    batch, chunks = batches["triplets"], 4
     model = NewsEncoder(CONFIG)
 
     def plain(params):
@@ -109,9 +109,9 @@ def test_cached_gradients_with_dropout_equal_a_plain_loop_over_the_same_chunks(b
         return info_nce(embeddings[:, 0], stopped[:, 1], stopped[:, 2], doc_ids=doc_ids).loss
 
     expected = jit(jax.value_and_grad(plain))(parameters())
-    loss, gradient, _ = with_gradient(TaskName.TRIPLETS, batch, gradient_chunk=9)
+    loss, gradient, _ = with_gradient("triplets", batch, gradient_chunk=9)
     assert_close((loss, gradient), expected)
-    assert loss != loss_of(TaskName.TRIPLETS, batch)[0]
+    assert loss != loss_of("triplets", batch)[0]
 
 
 def test_8192_triplets_fit_where_the_whole_batch_does_not():
@@ -128,7 +128,7 @@ def test_8192_triplets_fit_where_the_whole_batch_does_not():
 
     def temporary_bytes(**options):
         losses = TaskLosses(model, Losses(**options))
-        gradient = jax.grad(lambda params, batch: losses.loss(TaskName.TRIPLETS, params, batch, KEY)[0])
+        gradient = jax.grad(lambda params, batch: losses.loss("triplets", params, batch, KEY)[0])
         compiled = jax.jit(gradient).lower(params, batch).compile()
         return compiled.memory_analysis().temp_size_in_bytes
 
@@ -138,12 +138,12 @@ def test_8192_triplets_fit_where_the_whole_batch_does_not():
 
 
 def test_packed_topics_equal_unpacked_ones(batches):
-    batch = dict(batches[TaskName.TOPICS])
+    batch = dict(batches["topics"])
     batch["tokens"] = batch["tokens"][:, :5].copy()
     batch["tokens"][3, 2:] = PAD_ID  # a short one between longer ones
-    expected = with_gradient(TaskName.TOPICS, batch, dropout=0.0)
-    assert loss_of(TaskName.TOPICS, batch, topics_per_row=3)[0] == pytest.approx(expected[0], rel=1e-5)
-    assert_close(with_gradient(TaskName.TOPICS, batch, dropout=0.0, topics_per_row=3, gradient_chunk=6), expected)
+    expected = with_gradient("topics", batch, dropout=0.0)
+    assert loss_of("topics", batch, topics_per_row=3)[0] == pytest.approx(expected[0], rel=1e-5)
+    assert_close(with_gradient("topics", batch, dropout=0.0, topics_per_row=3, gradient_chunk=6), expected)
 
 
 def test_packed_rows_of_the_masked_language_model_equal_rows_of_their_own():
@@ -179,20 +179,20 @@ def ids_of(batch):
 
 
 def test_without_hard_negatives_they_are_not_even_read(batches):
-    batch = batches[TaskName.TRIPLETS]
+    batch = batches["triplets"]
     anchor, positive, _ = embeddings_of(batch)
-    loss, _ = loss_of(TaskName.TRIPLETS, batch, hard_negatives=False)
+    loss, _ = loss_of("triplets", batch, hard_negatives=False)
     assert loss == pytest.approx(float(info_nce(anchor, positive, doc_ids=ids_of(batch)).loss), rel=1e-5)
     other = batch | {"negative_tokens": np.full_like(batch["negative_tokens"], 9)}
-    assert loss_of(TaskName.TRIPLETS, other, hard_negatives=False)[0] == loss
+    assert loss_of("triplets", other, hard_negatives=False)[0] == loss
 
 
 def test_triplets_of_other_rows_of_table_1_and_translated_ones_have_no_part(batches):
-    batch = dict(batches[TaskName.TRIPLETS])
+    batch = dict(batches["triplets"])
     batch["augmentation"] = np.arange(12, dtype=np.int32) % 4
     kept = (batch["augmentation"] != Augmentation.DOCUMENT_TO_DOCUMENT) & (batch["translated"] == 0)
     names = tuple(row.name.lower() for row in Augmentation if row is not Augmentation.DOCUMENT_TO_DOCUMENT)
-    loss, metrics = loss_of(TaskName.TRIPLETS, batch, augmentations=names, translated_triplets=False)
+    loss, metrics = loss_of("triplets", batch, augmentations=names, translated_triplets=False)
     assert 0 < kept.sum() < 12
     alone = [vectors[kept] for vectors in embeddings_of(batch)]
     expected = info_nce(*alone, doc_ids=DocumentIds(*(values[kept] for values in ids_of(batch))))
@@ -201,17 +201,17 @@ def test_triplets_of_other_rows_of_table_1_and_translated_ones_have_no_part(batc
 
 
 def test_matryoshka_and_symmetry_add_up_to_what_info_nce_gives_each(batches):
-    batch = batches[TaskName.TRIPLETS]
+    batch = batches["triplets"]
     whole = embeddings_of(batch)
     options = {"matryoshka_sizes": (2, 8), "matryoshka_weights": (0.5, 2.0), "symmetric": True}
-    loss, _ = loss_of(TaskName.TRIPLETS, batch, **options)
+    loss, _ = loss_of("triplets", batch, **options)
     small = [normalized_prefix(vectors, 2) for vectors in whole]
     parts = [float(info_nce(*vectors, doc_ids=ids_of(batch), symmetric=True).loss) for vectors in (small, whole)]
     assert loss == pytest.approx(0.5 * parts[0] + 2 * parts[1], rel=1e-5)
 
 
 def test_several_negatives_of_an_anchor_and_empty_places_among_them(batches):
-    batch = dict(batches[TaskName.TRIPLETS])
+    batch = dict(batches["triplets"])
     first, second = batch["negative_tokens"], np.roll(batch["negative_tokens"], 3, axis=0)
     second_ids = batch["negative_doc_id"] + 100
     second[4:] = PAD_ID
@@ -225,18 +225,16 @@ def test_several_negatives_of_an_anchor_and_empty_places_among_them(batches):
         np.float64(anchor) @ np.concatenate([positive, negative, more]).T / 0.05
     )  # the toy corpus repeats no document
     expected = np.mean(np.log(np.exp(scores).sum(1)) - np.diag(scores))
-    assert loss_of(TaskName.TRIPLETS, several)[0] == pytest.approx(expected, rel=1e-5)
-    loss, gradient, _ = with_gradient(TaskName.TRIPLETS, several, dropout=0.0, gradient_chunk=8)
+    assert loss_of("triplets", several)[0] == pytest.approx(expected, rel=1e-5)
+    loss, gradient, _ = with_gradient("triplets", several, dropout=0.0, gradient_chunk=8)
     assert loss == pytest.approx(expected, rel=1e-5)
     assert all(np.isfinite(array).all() for array in jax.tree.leaves(gradient))
 
 
 def test_a_learned_temperature_is_a_parameter_that_only_its_own_runs_have(batches):
-    batch, params = batches[TaskName.TRIPLETS], parameters() | {LOG_TEMPERATURE: jnp.log(jnp.float32(0.2))}
-    loss, gradient, metrics = with_gradient(
-        TaskName.TRIPLETS, batch, dropout=0.0, params=params, learn_temperature=True
-    )
-    assert loss == pytest.approx(float(loss_of(TaskName.TRIPLETS, batch, temperature=0.2)[0]), rel=1e-6)
+    batch, params = batches["triplets"], parameters() | {LOG_TEMPERATURE: jnp.log(jnp.float32(0.2))}
+    loss, gradient, metrics = with_gradient("triplets", batch, dropout=0.0, params=params, learn_temperature=True)
+    assert loss == pytest.approx(float(loss_of("triplets", batch, temperature=0.2)[0]), rel=1e-6)
     assert metrics["temperature"] == pytest.approx(0.2)
     vectors = [np.float64(array) for array in embeddings_of(batch)]
     up, down = (plain_loss(*vectors, np.exp(np.log(0.2) + sign * 1e-4)) for sign in (1, -1))
@@ -256,29 +254,29 @@ def test_a_step_moves_the_temperature_and_keeps_it_within_its_bounds(batches):
     partitioner, optimizer = Partitioner(), optax.sgd(1e3)
     mesh = partitioner.make_mesh(jax.devices()[:1])
     layout = plan_state(losses.model, optimizer, partitioner, mesh, losses.initial_parameters())
-    step = make_train_step(TaskName.TRIPLETS, losses, optimizer, layout.abstract, partitioner, mesh)
-    state, _ = step(layout.create(KEY), shard_batch(batches[TaskName.TRIPLETS], mesh), KEY)
+    step = make_train_step("triplets", losses, optimizer, layout.abstract, partitioner, mesh)
+    state, _ = step(layout.create(KEY), shard_batch(batches["triplets"], mesh), KEY)
     assert float(jnp.exp(state.params[LOG_TEMPERATURE])) == pytest.approx(1.0)
 
 
 def test_a_masked_language_model_beside_adds_its_weight_times_its_loss(batches):
-    batch = batches[TaskName.TRIPLETS]
-    alone = loss_of(TaskName.TRIPLETS, batch)
-    loss, metrics = loss_of(TaskName.TRIPLETS, batch, mlm_weight=0.1)
+    batch = batches["triplets"]
+    alone = loss_of("triplets", batch)
+    loss, metrics = loss_of("triplets", batch, mlm_weight=0.1)
     assert loss == pytest.approx(alone[0] + 0.1 * metrics["mlm_loss"], rel=1e-5)
     assert metrics["mlm_loss"] == pytest.approx(np.log(VOCAB_SIZE), rel=0.1)
     assert set(metrics) == {*alone[1], "mlm_loss", "mlm_accuracy"}
 
 
 def test_a_masked_language_model_beside_reads_no_translation(batches):
-    batch = dict(batches[TaskName.TRIPLETS])
+    batch = dict(batches["triplets"])
     marker = 39  # the last piece that begins a word
     for name in ("anchor_tokens", "positive_tokens", "negative_tokens"):
         batch[name] = np.where(batch[name] == marker, marker - 1, batch[name])
     batch["positive_tokens"][:, 1] = marker
     for translated in (0, 1):
         batch["translated"] = np.full(12, translated, np.int32)
-        bias = with_gradient(TaskName.TRIPLETS, batch, mlm_weight=1.0, masking_rate=0.9)[1]["mlm_bias"]
+        bias = with_gradient("triplets", batch, mlm_weight=1.0, masking_rate=0.9)[1]["mlm_bias"]
         # The bias of a piece that is never a target has no gradient but the softmax's, which is positive.
         assert (bias[marker] < 0) == (not translated)
 
@@ -318,11 +316,11 @@ def test_an_option_that_makes_no_sense_is_named(options, message):
     ("task", "options", "message"),
     [
         (
-            TaskName.TRIPLETS,
+            "triplets",
             {"gradient_chunk": 2},
             "Losses.gradient_chunk: got 2 for a batch of 12 rows with 3 texts each",
         ),
-        (TaskName.TOPICS, {"topics_per_row": 2}, "Losses.topics_per_row: got 2 documents of 16 tokens in a row"),
+        ("topics", {"topics_per_row": 2}, "Losses.topics_per_row: got 2 documents of 16 tokens in a row"),
     ],
 )
 def test_a_batch_that_an_option_does_not_fit_is_named(batches, task, options, message):
@@ -331,7 +329,7 @@ def test_a_batch_that_an_option_does_not_fit_is_named(batches, task, options, me
 
 
 def test_a_batch_that_rows_of_several_documents_do_not_divide_is_named(batches):
-    batch = dict(batches[TaskName.TOPICS])
+    batch = dict(batches["topics"])
     batch["tokens"] = batch["tokens"][:, :3]
     with pytest.raises(InputError, match="BATCH_SIZE: got 12, expected a multiple of 5"):
-        with_gradient(TaskName.TOPICS, batch, topics_per_row=5)
+        with_gradient("topics", batch, topics_per_row=5)

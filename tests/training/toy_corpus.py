@@ -11,11 +11,12 @@ from newsembed.formats.tfrecords.example import encode_example
 from newsembed.formats.tfrecords.framing import frame
 from newsembed.formats.vocabulary import CLS_ID, SEP_ID, SPECIAL_TOKENS
 from newsembed.models.encoders.news import EncoderConfig
-from newsembed.tasks.features import FEATURES
+from newsembed.tasks import registry
 
 VOCAB_SIZE = 64
 LENGTH = 16
 NUM_TOPICS = 6
+BOUNDS = {"pieces": VOCAB_SIZE, "topics": NUM_TOPICS}
 
 
 def write_vocabulary(path: Path, size: int = VOCAB_SIZE) -> str:
@@ -36,7 +37,7 @@ def write_sets(directory: Path, sets: dict[str, list[dict]], shards: int = 2) ->
     for key, examples in sets.items():
         task, language = key.split("/")
         for shard in range(shards):
-            records = [encode_example(example, FEATURES[task]) for example in examples[shard::shards]]
+            records = [encode_example(example, registry.get(task).features) for example in examples[shard::shards]]
             write_records(
                 directory / f"task={task}" / f"language={language}" / f"part-{shard:05d}-of-{shards:05d}.tfrecord",
                 records,

@@ -9,7 +9,7 @@ import gin
 from ...errors import InputError
 from ...models.losses import TEMPERATURE
 from ...models.masking import MASKING_RATE
-from ...tasks.features import Augmentation
+from ...tasks.triplets import Augmentation
 
 ALL_AUGMENTATIONS: Final = tuple(row.name.lower() for row in Augmentation)
 # A learned temperature stays between these, as CLIP's scale between 1 and 100.

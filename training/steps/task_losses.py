@@ -29,7 +29,8 @@ from ...models.losses import (
 )
 from ...models.masking import MaskedBatch, gather_positions, mask_whole_words, whole_word_ids
 from ...models.softmax import SoftmaxTerms, chunk_of_device, softmax_terms
-from ...tasks.features import Augmentation, TaskName
+from ...tasks.topics import TOPICS
+from ...tasks.triplets import TRIPLETS, Augmentation
 from ..train_state import LOG_TEMPERATURE
 from .options import LARGEST_TEMPERATURE, LEAST_TEMPERATURE, Losses
 
@@ -85,15 +86,15 @@ class TaskLosses:
         clipped = jnp.clip(params[LOG_TEMPERATURE], math.log(LEAST_TEMPERATURE), math.log(LARGEST_TEMPERATURE))
         return {**params, LOG_TEMPERATURE: clipped}
 
-    def loss(self, task: TaskName, params: Any, batch: DeviceBatch, key: jax.Array) -> tuple[jax.Array, Metrics]:
+    def loss(self, task: str, params: Any, batch: DeviceBatch, key: jax.Array) -> tuple[jax.Array, Metrics]:
         """The scalar loss of one batch and what to log beside it.
 
         Raises:
           InputError: for a batch that `gradient_chunk` or `topics_per_row` does not divide.
         """
-        if task is TaskName.TRIPLETS:
+        if task == TRIPLETS.name:
             return self._triplets(params, batch, key)
-        if task is TaskName.TOPICS:
+        if task == TOPICS.name:
             return self._topics(params, batch, key)
         return self._packed_rows(params, batch, key)
 

@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import optax
 from jax.sharding import Mesh
 
-from ...tasks.features import TaskName
 from ..partitioning import Partitioner, replicated
 from ..train_state import TrainState
 from .task_losses import DeviceBatch, Metrics, TaskLosses
@@ -22,7 +21,7 @@ _DONATED_STATE: Final = 0
 
 
 def make_train_step(
-    task: TaskName,
+    task: str,
     losses: TaskLosses,
     optimizer: optax.GradientTransformation,
     abstract: TrainState,
