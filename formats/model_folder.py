@@ -1,17 +1,298 @@
-"""The files that describe a model in its MODEL_DIR: `model.json` and `vocab.txt`."""
+"""A model folder (MODEL_DIR): the model's description, its vocabulary, its checkpoints, and the records of its training.
+
+A model folder holds, and keeps holding in later versions::
+
+    config.gin                          the configuration in force, loadable with --gin_file
+    model.json                          a `ModelDescription`
+    vocab.txt                           the vocabulary, a copy
+    metrics.jsonl, events.out.tfevents… see `training.metrics`
+    suspect-batch-<step>-<process>.json the batch that stopped the run, see `training.guards`
+    checkpoints/<step>/params           Orbax PyTree: the model's parameters, nested dict of float32 arrays
+    checkpoints/<step>/training         Orbax PyTree: {"step", "opt_state"}
+    checkpoints/<step>/iterators        Orbax JSON: positions in the training data, {"state": str} or, where the
+                                        processes' differ, {"states": [str, …]} in their order
+    checkpoints/<step>/metrics          Orbax JSON: the evaluation of this step; absent without one
+    damaged-checkpoints/<step>          a checkpoint that could not be read; delete it when you know why
+    architecture.gin, import.json       of imported models: the architecture for gin, and where the model came from
+
+A program that only needs the model reads `model.json`, `vocab.txt` and `params` of the largest step with orbax alone::
+
+    path, checkpointer = f"{model_dir}/checkpoints/{step}/params", orbax.checkpoint.PyTreeCheckpointer()
+    as_numpy = orbax.checkpoint.RestoreArgs(restore_type=numpy.ndarray)  # the devices it was saved from may not be here
+    restore_args = jax.tree.map(lambda _: as_numpy, checkpointer.metadata(path).item_metadata.tree)
+    checkpointer.restore(path, orbax.checkpoint.args.PyTreeRestore(restore_args=restore_args))
+
+An exported folder has `model.safetensors` in place of the checkpoints: float32 arrays by their dotted names.
+"""
 
 import dataclasses
 import hashlib
 import json
 import os
-from typing import Any, Final
+import shutil
+from collections.abc import Mapping
+from typing import Any, Final, Self
+
+import numpy as np
 
 from ..errors import InputError
-from ..models.encoders.news_config import EXECUTION_OPTIONS, EncoderConfig
 from .vocabulary import SPECIAL_TOKENS
+from .weights import Array, flatten, read_safetensors, write_safetensors
 
-MODEL_FILE: Final = "model.json"
-VOCABULARY_FILE: Final = "vocab.txt"
+# The items of one checkpoint.
+PARAMS: Final = "params"
+TRAINING: Final = "training"
+ITERATORS: Final = "iterators"
+
+FORMAT_VERSION: Final = 1  # of `model.json`; files without one are of version 1
+_REMEDY: Final = "Give the folder that newsembed train wrote (MODEL_DIR)."
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelDescription:
+    """The content of ``model.json``.
+
+    Attributes:
+      encoder: the architecture as its ``to_dict`` gives it.
+      vocabulary_sha256: hex digest of the vocabulary file.
+      text_length: tokens of a text that are read unless told otherwise; None where the model has learned to embed none.
+      kind: of the architecture; None for the news encoder, see ``models.encoders.named_kind``.
+    """
+
+    encoder: Mapping[str, Any]
+    vocabulary_sha256: str
+    text_length: int | None = None
+    kind: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values, without those that are None."""
+        values = {
+            "kind": self.kind,
+            "encoder": dict(self.encoder),
+            "vocabulary_sha256": self.vocabulary_sha256,
+            "text_length": self.text_length,
+        }
+        return {name: value for name, value in values.items() if value is not None}
+
+    @classmethod
+    def from_dict(cls, values: Any, path: str) -> Self:
+        """Inverse of `to_dict`; `path` is the file to name.
+
+        Raises:
+          InputError: for anything else, or the description of a later version.
+        """
+        if not isinstance(values, dict) or not {"encoder", "vocabulary_sha256"} <= set(values):
+            problem = "got no model description, expected the keys encoder and vocabulary_sha256"
+            raise InputError(problem, path=path, remedy=_REMEDY)
+        version = values.get("format_version", FORMAT_VERSION)
+        if version != FORMAT_VERSION:
+            problem = f"got a description of version {version}, expected {FORMAT_VERSION}"
+            raise InputError(problem, path=path, field="format_version", remedy="Use a newer newsembed.")
+        encoder, digest, kind = values["encoder"], values["vocabulary_sha256"], values.get("kind")
+        text_length = values.get("text_length")
+        for name, value, expected in (
+            ("encoder", encoder, dict),
+            ("vocabulary_sha256", digest, str),
+            ("kind", kind, str | None),
+            ("text_length", text_length, int | None),
+        ):
+            if not isinstance(value, expected):
+                problem = f"got no model description: {value!r} is a {type(value).__name__}"
+                raise InputError(problem, path=path, field=name, remedy=_REMEDY)
+        return cls(encoder, digest, text_length, kind)
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelFolder:
+    """The files of a model folder or a safetensors export.
+
+    Attributes:
+      path: the folder.
+    """
+
+    path: str
+
+    @property
+    def description_file(self) -> str:
+        """``model.json``."""
+        return os.path.join(self.path, "model.json")
+
+    @property
+    def vocabulary_file(self) -> str:
+        """``vocab.txt``."""
+        return os.path.join(self.path, "vocab.txt")
+
+    @property
+    def config_file(self) -> str:
+        """``config.gin``: the configuration of the run."""
+        return os.path.join(self.path, "config.gin")
+
+    @property
+    def metrics_file(self) -> str:
+        """``metrics.jsonl``: the records of the run."""
+        return os.path.join(self.path, "metrics.jsonl")
+
+    @property
+    def architecture_file(self) -> str:
+        """``architecture.gin``: the architecture of an imported model."""
+        return os.path.join(self.path, "architecture.gin")
+
+    @property
+    def safetensors_file(self) -> str:
+        """``model.safetensors``: the parameters of an exported model."""
+        return os.path.join(self.path, "model.safetensors")
+
+    @property
+    def checkpoints(self) -> str:
+        """The folder of the checkpoints."""
+        return os.path.join(self.path, "checkpoints")
+
+    @property
+    def damaged_checkpoints(self) -> str:
+        """The folder of the checkpoints that could not be read."""
+        return os.path.join(self.path, "damaged-checkpoints")
+
+    def checkpoint(self, step: int) -> str:
+        """The folder of one checkpoint."""
+        return os.path.join(self.checkpoints, str(step))
+
+    def suspect_batch_file(self, step: int, process: int) -> str:
+        """The batch that stopped the run at a step, as one process read it."""
+        return os.path.join(self.path, f"suspect-batch-{step}-{process}.json")
+
+    def steps(self) -> list[int]:
+        """The complete checkpoints, ascending; a folder without parameters was being written when its run died."""
+        names = os.listdir(self.checkpoints) if os.path.isdir(self.checkpoints) else []
+        return sorted(
+            int(name) for name in names if name.isdigit() and is_checkpoint(os.path.join(self.checkpoints, name))
+        )
+
+    @property
+    def is_described(self) -> bool:
+        """Whether the folder has a description."""
+        return os.path.exists(self.description_file)
+
+    @property
+    def is_exported(self) -> bool:
+        """Whether the folder is a safetensors export."""
+        return os.path.exists(self.safetensors_file)
+
+    def read_description(self) -> ModelDescription:
+        """Reads ``model.json``.
+
+        Raises:
+          InputError: if it is missing or broken.
+        """
+        path = self.description_file
+        try:
+            with open(path, encoding="utf-8") as file:
+                values = json.load(file)
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror}", path=path, remedy=_REMEDY) from error
+        except ValueError as error:
+            raise InputError(f"got no JSON: {error}", path=path, remedy=_REMEDY) from error
+        return ModelDescription.from_dict(values, path)
+
+    def write_description(self, description: ModelDescription, vocabulary: bytes) -> None:
+        """Writes ``model.json`` and ``vocab.txt``, each as a whole or not at all.
+
+        Args:
+          description: of the model.
+          vocabulary: the content of the vocabulary file.
+        """
+        _write_whole(self.vocabulary_file, vocabulary)
+        _write_whole(self.description_file, (json.dumps(description.to_dict(), indent=2) + "\n").encode())
+
+    def check_vocabulary(self, description: ModelDescription) -> None:
+        """Compares ``vocab.txt`` with its digest in the description.
+
+        Raises:
+          InputError: if it is missing or another one.
+        """
+        path, expected = self.vocabulary_file, description.vocabulary_sha256
+        found = vocabulary_digest(path)
+        if found != expected:
+            raise InputError(
+                f"its SHA-256 is {found[:12]}…, {os.path.basename(self.description_file)} names {expected[:12]}…",
+                path=path,
+                remedy="Restore the model's own vocabulary.",
+            )
+
+    def read_params(self, step: int | None = None) -> tuple[dict[str, Array], int, str]:
+        """The parameters by their dotted names, their step (0 for an export), and the file or folder to name in errors.
+
+        Args:
+          step: which checkpoint; None takes the last one.
+
+        Raises:
+          InputError: if there is no such checkpoint, or it cannot be read.
+        """
+        if self.is_exported:
+            path = self.safetensors_file
+            if step is not None:
+                problem = "a safetensors export holds one step only"
+                raise InputError(problem, path=path, field=f"step {step}", remedy="Leave the step out.")
+            return read_safetensors(path), 0, path
+        step = self._chosen_step(step)
+        path = os.path.join(self.checkpoint(step), PARAMS)
+        return _read_orbax(path), step, path
+
+    def write_export(self, source: "ModelFolder", params: Mapping[str, Any], metadata: Mapping[str, str]) -> None:
+        """Writes a safetensors export: description and vocabulary of `source`, and nested parameters."""
+        write_safetensors(self.safetensors_file, flatten(params), metadata)
+        shutil.copyfile(source.description_file, self.description_file)
+        shutil.copyfile(source.vocabulary_file, self.vocabulary_file)
+
+    def write_import(self, params: Mapping[str, Any], architecture: str, origin: Mapping[str, Any]) -> None:
+        """Writes the files of an imported model next to its description.
+
+        Args:
+          params: nested, float32; they become the checkpoint of step 0.
+          architecture: gin text.
+          origin: JSON values: where the model came from, and how its own tokenizer differs.
+        """
+        import orbax.checkpoint as ocp
+
+        _write_whole(self.architecture_file, architecture.encode())
+        text = json.dumps(origin, indent=2, ensure_ascii=False) + "\n"
+        _write_whole(os.path.join(self.path, "import.json"), text.encode())
+        with ocp.StandardCheckpointer() as checkpointer:
+            checkpointer.save(os.path.abspath(os.path.join(self.checkpoint(0), PARAMS)), params)
+
+    def _chosen_step(self, step: int | None) -> int:
+        steps = self.steps()
+        if not steps:
+            remedy = "Train the model until its first checkpoint."
+            raise InputError("no checkpoints", path=self.checkpoints, remedy=remedy)
+        if step is None:
+            return steps[-1]
+        if step not in steps:
+            remedy = f"Choose one of {', '.join(map(str, steps))}."
+            raise InputError(f"no checkpoint of step {step}", path=self.checkpoints, remedy=remedy)
+        return step
+
+
+def is_checkpoint(path: str) -> bool:
+    """Whether a folder is one checkpoint."""
+    return os.path.isdir(os.path.join(path, PARAMS))
+
+
+def folder_of_checkpoint(path: str) -> ModelFolder:
+    """The model folder of one checkpoint, ``<folder>/checkpoints/<step>``."""
+    return ModelFolder(os.path.dirname(os.path.dirname(os.path.abspath(path))))
+
+
+def vocabulary_digest(path: str) -> str:
+    """SHA-256 of a vocabulary file, in hexadecimal digits.
+
+    Raises:
+      InputError: if it cannot be read.
+    """
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", path=path, remedy=_REMEDY) from error
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,68 +334,34 @@ def read_vocabulary(path: str) -> VocabularyFile:
     return VocabularyFile(path, content, len(pieces))
 
 
-def write_model_files(
-    model_dir: str, config: EncoderConfig, vocabulary: VocabularyFile, text_length: int | None = None
-) -> None:
-    """Writes `model.json` and `vocab.txt`, each whole or not at all.
+def _read_orbax(path: str) -> dict[str, Array]:
+    """The arrays of an Orbax tree by their dotted names."""
+    import jax
+    import orbax.checkpoint as ocp
 
-    Args:
-      model_dir: an existing folder.
-      config: the architecture, "encoder" in the description.
-      vocabulary: copied; the description has its digest as "vocabulary_sha256".
-      text_length: "text_length", how many tokens of a text who embeds with the model reads unless told otherwise: those of the longest text that
-        it learned to embed, or what the run chose; left out where it has learned none.
-    """
-    description: dict[str, Any] = {"encoder": config.to_dict(), "vocabulary_sha256": vocabulary.sha256}
-    if text_length is not None:
-        description["text_length"] = text_length
-    _write_atomically(os.path.join(model_dir, VOCABULARY_FILE), vocabulary.content)
-    _write_atomically(os.path.join(model_dir, MODEL_FILE), (json.dumps(description, indent=2) + "\n").encode())
-
-
-def check_same_model(model_dir: str, config: EncoderConfig, vocabulary: VocabularyFile) -> None:
-    """Refuses a model folder whose model is another one. A folder without `model.json` passes.
-
-    Raises:
-      InputError: naming the first attribute that differs, or the vocabulary.
-    """
-    path = os.path.join(model_dir, MODEL_FILE)
-    description = _read_description(path)
-    if description is None:
-        return
-    remedy = f"Use the architecture and vocabulary of {model_dir}, or another folder."
-    for field in dataclasses.fields(config):
-        if field.name in (*EXECUTION_OPTIONS, "dtype", "dropout_rate"):  # these change no parameter's meaning
-            continue
-        value = getattr(config, field.name)
-        saved = description["encoder"].get(field.name, None if field.default is dataclasses.MISSING else field.default)
-        if saved != value:
-            raise InputError(
-                f"the checkpoint's model has {saved!r}, this run {value!r}", path=path, field=field.name, remedy=remedy
-            )
-    if description["vocabulary_sha256"] != vocabulary.sha256:
-        raise InputError(
-            f"the checkpoint was trained with another vocabulary than {vocabulary.path}",
-            path=path,
-            field="vocabulary_sha256",
-            remedy=remedy,
-        )
-
-
-def _read_description(path: str) -> dict[str, Any] | None:
+    remedy = "Choose another checkpoint; this one is broken."
     try:
-        with open(path, encoding="utf-8") as file:
-            description = json.load(file)
-    except FileNotFoundError:
-        return None
-    except ValueError as error:
-        raise InputError("got no JSON", path=path, remedy="Restore the file or start another MODEL_DIR.") from error
-    if not isinstance(description, dict) or not {"encoder", "vocabulary_sha256"} <= set(description):
-        raise InputError("got no model description, expected the keys encoder and vocabulary_sha256", path=path)
-    return description
+        with ocp.PyTreeCheckpointer() as checkpointer:
+            # As NumPy: the sharding it was saved with may name devices that this machine lacks.
+            tree = _saved_tree(checkpointer, path, remedy)
+            restore_args = jax.tree.map(lambda _: ocp.RestoreArgs(restore_type=np.ndarray), tree)
+            restored = checkpointer.restore(os.path.abspath(path), ocp.args.PyTreeRestore(restore_args=restore_args))
+    except InputError:
+        raise
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(f"no readable Orbax parameters: {error}", path=path, remedy=remedy) from error
+    # Flax's axis-name boxes are saved as one more level, {"value": array}.
+    return {name.removesuffix(".value"): value for name, value in flatten(restored).items()}
 
 
-def _write_atomically(path: str, content: bytes) -> None:
+def _saved_tree(checkpointer: Any, path: str, remedy: str) -> Any:
+    metadata = checkpointer.metadata(os.path.abspath(path)).item_metadata
+    if metadata is None:
+        raise InputError("no Orbax metadata", path=path, remedy=remedy)
+    return metadata.tree
+
+
+def _write_whole(path: str, content: bytes) -> None:
     temporary = f"{path}.tmp"
     with open(temporary, "wb") as file:
         file.write(content)

@@ -7,28 +7,25 @@ Example::
     newsembed train --gin_file=runs/train_small.gin --gin_file=work/bert/architecture.gin --gin.MODEL_DIR=\"work/trained\" \
         --gin.INITIAL_CHECKPOINT_PATH=\"work/bert\" --gin.VOCABULARY_PATH=\"work/bert/vocab.txt\" --gin.DATA_DIR=\"work/examples\"
 
-The source is a local folder with config.json, model.safetensors and vocab.txt; nothing is downloaded. The special tokens move to the first five
-lines of the vocabulary, and their rows of the token table with them. Where the source has no embedding head, the embedding is the pooled vector.
+The source is a local folder with config.json, model.safetensors and vocab.txt; nothing is downloaded. The special tokens
+move to the first five lines of the vocabulary, and their rows of the token table with them. Where the source has no
+embedding head, the embedding is the pooled vector.
 """
 
 import argparse
-import json
+import dataclasses
 import os
 import shutil
-from typing import Any, Final
+from typing import Final
 
 from .. import __version__
 from ..errors import InputError
-from ..formats.model_folder import write_model_files
-from ..models.encoders.news_config import EXECUTION_OPTIONS, EncoderConfig
-from ..training.checkpoints import CHECKPOINTS
+from ..formats.model_folder import ModelFolder
+from ..models.encoders import Architecture
 from ..training.huggingface import HuggingFaceModel, read_huggingface, wordpiece_vocabulary
+from ..training.model_files import write_model_files
 
-ARCHITECTURE_FILE: Final = "architecture.gin"
-IMPORT_FILE: Final = "import.json"  # where the model came from and what its own tokenizer does otherwise
-_STEP: Final = "0"
-_PARAMS_ITEM: Final = "params"
-# What the run files set by these names; a key that nothing uses is an error, so the values must come by them.
+# The run files set these fields by macros; a key that nothing uses is an error, so the values must come by macros, too.
 _MACROS: Final = {
     "num_topics": "NUM_TOPICS",
     "dropout_rate": "DROPOUT_RATE",
@@ -36,7 +33,6 @@ _MACROS: Final = {
     "lead_length": "LEAD_LENGTH",
     "sublinear": "SUBLINEAR",
 }
-_LEFT_TO_THE_RUN: Final = ("vocab_size", "dtype", *EXECUTION_OPTIONS)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -64,58 +60,46 @@ def run(args: argparse.Namespace) -> int:
     model = read_huggingface(args.source, num_topics=args.num_topics, max_length=args.max_length)
     write_model_folder(model, args.output)
     config = model.config
-    print(
-        f"{args.output}: {config.num_layers} layers x {config.hidden_size}, {config.vocab_size} pieces, {config.max_length} positions"
-    )
+    print(f"{args.output}: {config.summary()}, {config.vocab_size} pieces, {config.max_length} positions")
     if model.ignored:
-        print(f"left behind, for NewsEncoder has no place for them: {', '.join(model.ignored)}")
+        print(f"left out, because the architecture has no counterpart: {', '.join(model.ignored)}")
     for difference in model.differences:
         print(f"tokenizer: {difference}")
     return 0
 
 
 def write_model_folder(model: HuggingFaceModel, output: str) -> None:
-    """Writes a model folder with one checkpoint, step 0: ``model.json``, ``vocab.txt``, ``architecture.gin``, ``import.json``, parameters.
+    """Writes a model folder with one checkpoint, step 0. It appears under its name only when it is complete.
 
-    It appears under its name only when it is whole.
+    Args:
+      model: the imported model.
+      output: the folder; replaced if it exists.
 
     Raises:
       InputError: if the model's tokenizer is not WordPiece.
     """
-    import orbax.checkpoint as ocp
-
     vocabulary = wordpiece_vocabulary(model)
     temporary = f"{output.rstrip('/')}.tmp"
     shutil.rmtree(temporary, ignore_errors=True)
     os.makedirs(temporary)
     write_model_files(temporary, model.config, vocabulary)
-    _write(temporary, ARCHITECTURE_FILE, architecture_gin(model.config))
     origin = {
-        "source": os.path.basename(os.path.abspath(model.folder)),
+        "source": os.path.basename(os.path.abspath(model.source.path)),
         "newsembed": __version__,
         "ignored_arrays": model.ignored,
         "tokenizer_differences": model.differences,
     }
-    _write(temporary, IMPORT_FILE, json.dumps(origin, indent=2, ensure_ascii=False) + "\n")
-    with ocp.StandardCheckpointer() as checkpointer:
-        checkpointer.save(
-            os.path.abspath(os.path.join(temporary, CHECKPOINTS, _STEP, _PARAMS_ITEM)), model.with_heads()
-        )
+    ModelFolder(temporary).write_import(model.with_heads(), architecture_gin(model.config), origin)
     shutil.rmtree(output, ignore_errors=True)
     os.replace(temporary, output)
 
 
-def architecture_gin(config: EncoderConfig) -> str:
-    """The architecture as a gin file to be given after a run file; number type and execution options stay the run's."""
+def architecture_gin(config: Architecture) -> str:
+    """The architecture as a gin file that follows a run file; number type and execution options stay the run's."""
+    name, left_to_the_run = type(config).__name__, ("vocab_size", "dtype", *config.execution_options)
     lines = ["# Written by newsembed import-hf; give it after the run file: --gin_file=runs/… --gin_file=this"]
-    values: dict[str, Any] = {
-        field: getattr(config, field) for field in config.__dataclass_fields__ if field not in _LEFT_TO_THE_RUN
-    }
-    for name, value in values.items():
-        lines.append(f"{_MACROS[name]} = {value!r}" if name in _MACROS else f"EncoderConfig.{name} = {value!r}")
+    for field in dataclasses.fields(config):
+        if field.name not in left_to_the_run:
+            key = _MACROS.get(field.name, f"{name}.{field.name}")
+            lines.append(f"{key} = {getattr(config, field.name)!r}")
     return "\n".join(lines) + "\n"
-
-
-def _write(folder: str, name: str, text: str) -> None:
-    with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
-        file.write(text)

@@ -1,28 +1,22 @@
 """Reads a trained model from its folder: configuration, vocabulary and the parameters that embedding needs.
 
-Two kinds of folder are read: MODEL_DIR as the trainer leaves it (``model.json``, ``vocab.txt``, ``checkpoints/<step>/params`` by Orbax) and
-the output of ``newsembed export --format safetensors`` (``model.json``, ``vocab.txt``, ``model.safetensors``).
+Two kinds of folder are read: MODEL_DIR as the trainer leaves it, and the output of ``newsembed export --format
+safetensors``; see ``formats.model_folder``.
 """
 
 import dataclasses
 import functools
 import hashlib
 import json
-import os
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from ..errors import InputError
-from ..models.encoders.news import EncoderConfig, NewsEncoder
-
-MODEL_FILE: Final = "model.json"
-VOCABULARY_FILE: Final = "vocab.txt"
-CHECKPOINTS: Final = "checkpoints"
-SAFETENSORS_FILE: Final = "model.safetensors"
-_PARAMS_ITEM: Final = "params"
-_REMEDY: Final = "give the folder that newsembed train wrote (MODEL_DIR)"
+from ..formats.model_folder import ModelFolder
+from ..formats.weights import flatten, unflatten
+from ..models.encoders import Architecture, config_from_dict, named_kind
 
 Params = Mapping[str, Any]  # nested dict of float32 arrays, as flax's ``apply({"params": ...})`` takes it
 
@@ -35,14 +29,14 @@ class Model:
       folder: where it was read from.
       config: its architecture.
       vocabulary_path: its ``vocab.txt``.
-      params: nested dict of NumPy arrays; exactly those that ``NewsEncoder.embed`` reads, the other heads are left out.
+      params: nested dict of NumPy arrays; exactly those that ``embed`` reads, the other heads are left out.
       step: the checkpoint's step, -1 for fresh parameters, 0 where the folder does not say.
       digest: SHA-256 of configuration, vocabulary and parameters, 64 hex digits.
       text_length: tokens of the longest text that it learned to embed; the model's limit where the folder does not say.
     """
 
     folder: str
-    config: EncoderConfig
+    config: Architecture
     vocabulary_path: str
     params: Params
     step: int
@@ -58,24 +52,11 @@ def load_model(folder: str, step: int | None = None) -> Model:
       step: which checkpoint; ``None`` takes the last one.
 
     Raises:
-      InputError: if the folder, a file or the step is missing, or the parameters are of another architecture.
+      InputError: if the folder, a file or the step is missing, the architecture is unknown, or the parameters are of
+        another one.
     """
     config, vocabulary, text_length = read_description(folder)
-    safetensors = os.path.join(folder, SAFETENSORS_FILE)
-    if os.path.exists(safetensors):
-        if step is not None:
-            raise InputError(
-                "a safetensors export holds one step only",
-                path=safetensors,
-                field=f"step {step}",
-                remedy="leave the step out",
-            )
-        found, step = _read_safetensors(safetensors), 0
-        source = safetensors
-    else:
-        step = _choose_step(folder, step)
-        source = os.path.join(folder, CHECKPOINTS, str(step), _PARAMS_ITEM)
-        found = _read_orbax(source)
+    found, step, source = ModelFolder(folder).read_params(step)
     params = _matched(found, _expected(config), source)
     return Model(folder, config, vocabulary, params, step, _digest(config, vocabulary, params), text_length)
 
@@ -84,7 +65,7 @@ def fresh_model(folder: str, seed: int = 0) -> Model:
     """The architecture and vocabulary of ``folder`` with parameters drawn from ``seed``: the untrained baseline.
 
     Raises:
-      InputError: as :func:`load_model`, for the configuration and vocabulary.
+      InputError: as `load_model`, for the configuration and vocabulary.
     """
     import jax
     from flax import linen as nn
@@ -95,119 +76,31 @@ def fresh_model(folder: str, seed: int = 0) -> Model:
     return Model(folder, config, vocabulary, params, -1, _digest(config, vocabulary, params), text_length)
 
 
-def read_description(folder: str) -> tuple[EncoderConfig, str, int]:
-    """The architecture in ``model.json``, the path of the vocabulary it belongs to, and ``Model.text_length``.
+def read_description(folder: str) -> tuple[Architecture, str, int]:
+    """The architecture of a model folder, the path of the vocabulary it belongs to, and ``Model.text_length``.
 
     Raises:
-      InputError: if a file is missing, ``model.json`` describes no encoder, or the vocabulary is not the one it names.
+      InputError: if a file is missing, ``model.json`` describes no known architecture, or the vocabulary is not the one
+        it names.
     """
-    path = os.path.join(folder, MODEL_FILE)
-    try:
-        with open(path, encoding="utf-8") as file:
-            description = json.load(file)
-        config = EncoderConfig.from_dict(description["encoder"])
-        expected = description["vocabulary_sha256"]
-        text_length = min(int(description.get("text_length", config.max_length)), config.max_length)
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", path=path, remedy=_REMEDY) from error
-    except (ValueError, TypeError, KeyError) as error:
-        raise InputError(f"no model description: {type(error).__name__}: {error}", path=path, remedy=_REMEDY) from error
-    vocabulary = os.path.join(folder, VOCABULARY_FILE)
-    try:
-        with open(vocabulary, "rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", path=vocabulary, remedy=_REMEDY) from error
-    if found != expected:
-        raise InputError(
-            f"its SHA-256 is {found[:12]}…, {MODEL_FILE} names {expected[:12]}…",
-            path=vocabulary,
-            remedy="restore the model's own vocabulary",
-        )
-    return config, vocabulary, text_length
-
-
-def flatten(params: Params, prefix: str = "") -> dict[str, Any]:
-    """Leaves by path, joined with dots and sorted: ``{"layers_0.attention.output.bias": array, …}``."""
-    flat: dict[str, Any] = {}
-    for name in sorted(params):
-        value = params[name]
-        flat |= flatten(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
-    return flat
-
-
-def unflatten(flat: Mapping[str, Any]) -> dict[str, Any]:
-    """Inverse of :func:`flatten`."""
-    params: dict[str, Any] = {}
-    for path, value in flat.items():
-        *parents, name = path.split(".")
-        node = params
-        for parent in parents:
-            node = node.setdefault(parent, {})
-        node[name] = value
-    return params
+    files = ModelFolder(folder)
+    description = files.read_description()
+    config = config_from_dict(description.encoder, description.kind, path=files.description_file)
+    files.check_vocabulary(description)
+    text_length = config.max_length if description.text_length is None else description.text_length
+    return config, files.vocabulary_file, min(text_length, config.max_length)
 
 
 @functools.cache
-def _initializer(config: EncoderConfig) -> Any:
+def _initializer(config: Architecture) -> Any:
     """Compiled ``key -> variables`` of what ``embed`` reads."""
     import jax
 
     tokens = np.zeros((1, 2), np.int32)
-    return jax.jit(lambda key: NewsEncoder(config).init(key, tokens, method="embed"))
+    return jax.jit(lambda key: config.module().init(key, tokens, method="embed"))
 
 
-def _choose_step(folder: str, step: int | None) -> int:
-    root = os.path.join(folder, CHECKPOINTS)
-    # A folder without the item is a checkpoint that was being written when the trainer died.
-    names = os.listdir(root) if os.path.isdir(root) else []
-    steps = sorted(
-        int(name) for name in names if name.isdigit() and os.path.isdir(os.path.join(root, name, _PARAMS_ITEM))
-    )
-    if not steps:
-        raise InputError("no checkpoints", path=root, remedy="train the model until its first checkpoint")
-    if step is None:
-        return steps[-1]
-    if step not in steps:
-        raise InputError(
-            f"no checkpoint of step {step}", path=root, remedy=f"choose one of {', '.join(map(str, steps))}"
-        )
-    return step
-
-
-def _read_orbax(path: str) -> dict[str, Any]:
-    import jax
-    import orbax.checkpoint as ocp
-
-    remedy = "choose another checkpoint; this one is broken"
-    try:
-        with ocp.PyTreeCheckpointer() as checkpointer:
-            metadata = checkpointer.metadata(os.path.abspath(path)).item_metadata
-            if metadata is None:
-                raise InputError("no Orbax metadata", path=path, remedy=remedy)
-            # As NumPy: the sharding it was saved with may name devices that this machine lacks.
-            restore_args = jax.tree.map(lambda _: ocp.RestoreArgs(restore_type=np.ndarray), metadata.tree)
-            restored = checkpointer.restore(os.path.abspath(path), ocp.args.PyTreeRestore(restore_args=restore_args))
-    except (OSError, ValueError, KeyError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"no readable Orbax parameters: {error}", path=path, remedy=remedy) from error
-    flat = flatten(restored)
-    # Flax's axis-name boxes are saved as one more level, {"value": array}.
-    return {name.removesuffix(".value"): value for name, value in flat.items()}
-
-
-def _read_safetensors(path: str) -> dict[str, Any]:
-    from safetensors import SafetensorError
-    from safetensors.numpy import load_file
-
-    try:
-        return dict(load_file(path))
-    except (OSError, SafetensorError) as error:
-        raise InputError(f"no readable safetensors: {error}", path=path, remedy="export the model again") from error
-
-
-def _expected(config: EncoderConfig) -> dict[str, Any]:
+def _expected(config: Architecture) -> dict[str, Any]:
     """Shapes of what ``embed`` reads, by flat name."""
     import jax
     from flax import linen as nn
@@ -218,7 +111,7 @@ def _expected(config: EncoderConfig) -> dict[str, Any]:
 
 def _matched(found: Mapping[str, Any], expected: Mapping[str, Any], path: str) -> Params:
     """The parameters that ``embed`` reads as float32, or an error that names the first that differ."""
-    remedy = "restore a checkpoint of the same architecture and vocabulary as model.json says"
+    remedy = "Restore a checkpoint of the architecture and vocabulary that model.json describes."
     missing = [name for name in expected if name not in found]
     if missing:
         raise InputError(f"{len(missing)} parameters are missing: {', '.join(missing[:3])}", path=path, remedy=remedy)
@@ -233,8 +126,10 @@ def _matched(found: Mapping[str, Any], expected: Mapping[str, Any], path: str) -
     return unflatten({name: np.asarray(found[name], np.float32) for name in expected})
 
 
-def _digest(config: EncoderConfig, vocabulary_path: str, params: Params) -> str:
-    digest = hashlib.sha256(json.dumps(config.to_dict(), sort_keys=True).encode())
+def _digest(config: Architecture, vocabulary_path: str, params: Params) -> str:
+    kind = named_kind(config)
+    identity = config.to_dict() if kind is None else {"kind": kind, **config.to_dict()}
+    digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode())
     with open(vocabulary_path, "rb") as file:
         digest.update(hashlib.file_digest(file, "sha256").digest())
     for name, value in flatten(params).items():

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..formats.vocabulary import PAD_ID
-from ..models.encoders.news import EncoderConfig, NewsEncoder
+from ..models.encoders import Architecture
 from . import shapes
 from .checkpoint import Model, fresh_model, load_model
 
@@ -200,11 +200,11 @@ def _filled(
 
 
 @functools.cache
-def _embedder(config: EncoderConfig) -> Any:
+def _embedder(config: Architecture) -> Any:
     """Compiled ``(params, tokens) -> embeddings``; models of one architecture share their compilations."""
     import jax
 
-    return jax.jit(lambda params, tokens: NewsEncoder(config).apply({"params": params}, tokens, method="embed"))
+    return jax.jit(lambda params, tokens: config.module().apply({"params": params}, tokens, method="embed"))
 
 
 def _padded_rows(rows: int, full: int) -> int:

@@ -25,9 +25,10 @@ import numpy as np
 
 from .. import __version__
 from ..errors import InputError
+from ..formats.model_folder import ModelFolder
 from ..formats.vocabulary import PAD_ID
-from ..models.encoders.news import NewsEncoder
-from .checkpoint import MODEL_FILE, SAFETENSORS_FILE, VOCABULARY_FILE, Model, flatten, load_model, unflatten
+from ..formats.weights import flatten, unflatten
+from .checkpoint import Model, load_model
 from .encoder import JaxEncoder
 from .huggingface import write_huggingface
 from .saved_model import DEFAULT_SIGNATURE, FACTS_FILE, OUTPUT, TEXT_SIGNATURE, SavedModelEncoder
@@ -167,16 +168,11 @@ def export_safetensors(folder: str, output: str, *, step: int | None = None, ove
     Raises:
       InputError: as :func:`export_saved_model`.
     """
-    from safetensors.numpy import save_file
-
     _check_output(output, overwrite=overwrite)
     model = load_model(folder, step)
     temporary = _temporary(output)
     metadata = {"format": "newsembed", "version": __version__, "step": str(model.step), "digest": model.digest}
-    arrays = {name: np.ascontiguousarray(value) for name, value in flatten(model.params).items()}
-    save_file(arrays, os.path.join(temporary, SAFETENSORS_FILE), metadata)
-    for name in (MODEL_FILE, VOCABULARY_FILE):
-        shutil.copyfile(os.path.join(folder, name), os.path.join(temporary, name))
+    ModelFolder(temporary).write_export(ModelFolder(folder), model.params, metadata)
     _publish(temporary, output)
     return ExportReport(output, model.step, _bytes(output), None)
 
@@ -260,7 +256,7 @@ def _converted(model: Model, max_length: int, platforms: tuple[str, ...]) -> Any
     from jax.experimental import jax2tf
 
     # One program for all platforms: kernels of one platform alone cannot be in it.
-    module = NewsEncoder(dataclasses.replace(model.config, attention="xla"))
+    module = model.config.portable().module()
 
     def embed(params: Mapping[str, Any], tokens: Any) -> Any:
         return module.apply({"params": unflatten(params)}, tokens, method="embed")

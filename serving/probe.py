@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..formats.vocabulary import CLS_ID, PAD_ID, SEP_ID
-from ..models.encoders.news import EncoderConfig, NewsEncoder
+from ..models.encoders import Architecture, Capability, require
 from .encoder import FloatArray, JaxEncoder, token_batches
 
 _TOKENS_PER_BATCH: Final = (
@@ -24,9 +24,9 @@ class Probed:
     Attributes:
       tokens: int32 ``[n]`` of each, ``[CLS] title [SEP] body [SEP]``, cut to the encoder's length.
       attention: float32 ``[layers, n]`` of each: the attention that each token gets from what the embedding is read from, see
-        ``NewsEncoder.encode_observed``. Each row sums to 1.
-      similarity: float32 ``[N]``, the mean cosine between the top-layer vectors of two different tokens of the document, [CLS] and [SEP] left out;
-        NaN where it has fewer than two other tokens.
+        ``Capability.ATTENTION``. Each row sums to 1.
+      similarity: float32 ``[N]``, the mean cosine between the top-layer vectors of two different tokens of the document,
+        [CLS] and [SEP] left out; NaN where it has fewer than two other tokens.
     """
 
     tokens: list[npt.NDArray[np.int32]]
@@ -35,7 +35,7 @@ class Probed:
 
 
 def probe(encoder: JaxEncoder, titles: Sequence[str], bodies: Sequence[str]) -> Probed:
-    """Runs the model and looks at it.
+    """Runs the model and records its attention and its token vectors.
 
     Args:
       encoder: the model.
@@ -43,12 +43,15 @@ def probe(encoder: JaxEncoder, titles: Sequence[str], bodies: Sequence[str]) -> 
       bodies: of the documents, as many; either part may be empty.
 
     Raises:
+      InputError: if the architecture has no attention to show.
       ValueError: if there are not as many titles as bodies.
     """
+    config = encoder.model.config
+    require(config, Capability.ATTENTION, Capability.SEQUENCE, by="the view of attention")
     rows = encoder.tokenize(titles, bodies)
-    attention = [np.zeros((encoder.model.config.num_layers, len(row)), np.float32) for row in rows]
+    attention = [np.zeros((0, len(row)), np.float32) for row in rows]
     similarity = np.full(len(rows), np.nan, np.float32)
-    observe = _observer(encoder.model.config)
+    observe = _observer(config)
     for numbers, tokens in token_batches(rows, encoder.buckets, _TOKENS_PER_BATCH):
         received, alike = (np.asarray(array) for array in observe(encoder.params, tokens))
         for line, number in enumerate(numbers):
@@ -58,13 +61,13 @@ def probe(encoder: JaxEncoder, titles: Sequence[str], bodies: Sequence[str]) -> 
 
 
 @functools.cache
-def _observer(config: EncoderConfig) -> Any:
+def _observer(config: Architecture) -> Any:
     """Compiled ``(params, tokens [B, L]) -> (attention [layers, B, L], similarity [B])``."""
     import jax
     import jax.numpy as jnp
 
     def observe(params: Any, tokens: Any) -> Any:
-        hidden, received = NewsEncoder(config).apply({"params": params}, tokens, method="encode_observed")
+        hidden, received = config.module().apply({"params": params}, tokens, method="encode_observed")
         hidden = hidden.astype(jnp.float32)
         units = hidden / jnp.maximum(jnp.linalg.norm(hidden, axis=-1, keepdims=True), jnp.finfo(jnp.float32).tiny)
         counted = (tokens != PAD_ID) & (tokens != CLS_ID) & (tokens != SEP_ID)

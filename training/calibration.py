@@ -1,4 +1,4 @@
-"""What a run computes from some of its texts instead of training it: weights of pieces, a table to start from, a whitened head."""
+"""Parameters that a run computes from some of its texts instead of training: piece weights, token table, whitened head."""
 
 import dataclasses
 from collections.abc import Callable, Iterator
@@ -8,7 +8,7 @@ from jax.sharding import Mesh
 
 from ..errors import InputError
 from ..formats.vocabulary import PAD_ID
-from ..models.encoders.news import NewsEncoder
+from ..models.encoders import Architecture, Capability
 from ..tasks import registry
 from .batches import Batch
 from .latent_semantics import start_table
@@ -16,35 +16,38 @@ from .mixture import MixtureBatches
 from .partitioning import Partitioner
 from .piece_weights import weigh_pieces
 from .train_state import TrainState
-from .whitening import whiten_embedding_head
+from .whitening import check_whitening, whiten_embedding_head
 
 
 @dataclasses.dataclass(frozen=True)
 class Calibration:
-    """What a run computes from some of its texts instead of training it.
+    """Computes parameters from some of the run's texts.
 
     Attributes:
-      encoder: the model.
+      config: the model's.
       partitioner: the axis rules.
       mesh: the devices.
       rows: opens this process's rows, see `first_rows`; from the start at each call.
     """
 
-    encoder: NewsEncoder
+    config: Architecture
     partitioner: Partitioner
     mesh: Mesh
     rows: Callable[[], Iterator[Batch]]
 
     def calibrated(self, state: TrainState, *, latent_semantics: bool = False) -> TrainState:
-        """The state with weights of pieces, a table from latent semantics if asked for, and a head that whitens what they make."""
+        """Computes piece weights, where the model has them, a token table if asked for, and a head that whitens.
+
+        Raises:
+          InputError: if the architecture lacks what is asked for, or there are too few texts.
+        """
         params = state.params
-        if self.encoder.config.pooling == "weighted":
+        if Capability.PIECE_WEIGHTS in self.config.capabilities:
             params = weigh_pieces(params, self.rows(), self.partitioner, self.mesh)
         if latent_semantics:
-            params = start_table(self.encoder, params, self.rows(), self.partitioner, self.mesh)
-        return state.replace(
-            params=whiten_embedding_head(self.encoder, params, self.rows(), self.partitioner, self.mesh)
-        )
+            params = start_table(self.config, params, self.rows(), self.partitioner, self.mesh)
+        params = whiten_embedding_head(self.config, params, self.rows(), self.partitioner, self.mesh)
+        return state.replace(params=params)
 
 
 def first_rows(batches: MixtureBatches, count: int) -> Iterator[Batch]:
@@ -63,16 +66,23 @@ def first_rows(batches: MixtureBatches, count: int) -> Iterator[Batch]:
         }
 
 
-def check_latent_semantics(*, enabled: bool, whitening_rows: int, is_pretraining: bool) -> None:
-    """Refuses a start from latent semantics where it is lost or has no texts.
+def check_calibration(
+    config: Architecture, *, whitening_rows: int, latent_semantics: bool, is_pretraining: bool
+) -> None:
+    """Refuses options of the calibration that the architecture or the run cannot follow.
 
     Raises:
       InputError: naming the option.
     """
-    if enabled and is_pretraining:
-        remedy = "Set it to False: masked-LM steps undo it, and on the demo's data ended worse than from a table at random (benchmarks/RESULTS.md)."
-        raise InputError("got True in a run of pretraining", field="LATENT_SEMANTICS", remedy=remedy)
-    if enabled and not whitening_rows:
+    if whitening_rows:
+        check_whitening(config)
+    if latent_semantics and is_pretraining:
         raise InputError(
-            "got True without texts", field="LATENT_SEMANTICS", remedy="Give WHITENING_ROWS, how many texts it reads."
+            "got True in a run of pretraining",
+            field="LATENT_SEMANTICS",
+            remedy="Set it to False: masked-LM steps undo it, and on the demo's data ended worse than from a random table "
+            "(benchmarks/RESULTS.md).",
         )
+    if latent_semantics and not whitening_rows:
+        remedy = "Give WHITENING_ROWS, how many texts it reads."
+        raise InputError("got True without texts", field="LATENT_SEMANTICS", remedy=remedy)

@@ -1,24 +1,6 @@
 """Checkpoints, and the one place that decides what a run starts from.
 
-A model folder (MODEL_DIR) holds, and keeps holding in later versions::
-
-    config.gin                          the configuration in force, loadable with --gin_file
-    model.json                          {"encoder": EncoderConfig.to_dict(), "vocabulary_sha256": hex, "text_length": tokens}
-    vocab.txt                           the vocabulary, a copy
-    metrics.jsonl, events.out.tfevents… see `metrics`
-    checkpoints/<step>/params           Orbax PyTree: the encoder's parameters, nested dict of float32 arrays
-    checkpoints/<step>/training         Orbax PyTree: {"step", "opt_state"}
-    checkpoints/<step>/iterators        Orbax JSON: positions in the training data, {"state": str} or, where the processes' differ,
-                                        {"states": [str, …]} in their order
-    checkpoints/<step>/metrics          Orbax JSON: what the evaluation of this step found; absent without one
-    damaged-checkpoints/<step>          a checkpoint that could not be read, set aside; delete it when you know why
-
-Whoever only needs the model reads `model.json`, `vocab.txt` and `params` of the largest step with orbax alone::
-
-    path, checkpointer = f"{model_dir}/checkpoints/{step}/params", orbax.checkpoint.PyTreeCheckpointer()
-    as_numpy = orbax.checkpoint.RestoreArgs(restore_type=numpy.ndarray)  # the devices it was saved from may not be here
-    restore_args = jax.tree.map(lambda _: as_numpy, checkpointer.metadata(path).item_metadata.tree)
-    checkpointer.restore(path, orbax.checkpoint.args.PyTreeRestore(restore_args=restore_args))
+`formats.model_folder` lists the files of a model folder (MODEL_DIR).
 
 A step's folder appears under its final name only when it is complete. Arrays are stored whole, whatever the mesh: they restore onto
 another number of devices. With several processes MODEL_DIR is a folder that all of them see; each array is written once.
@@ -37,15 +19,22 @@ import orbax.checkpoint as ocp
 from etils import epath
 
 from ..errors import InputError
-from ..formats.model_folder import VocabularyFile, check_same_model
-from ..models.encoders.news import EncoderConfig
-from .huggingface import initial_params, is_huggingface
+from ..formats.huggingface import is_huggingface
+from ..formats.model_folder import (
+    ITERATORS,
+    PARAMS,
+    TRAINING,
+    ModelFolder,
+    VocabularyFile,
+    folder_of_checkpoint,
+    is_checkpoint,
+)
+from ..models.encoders import Architecture
+from .huggingface import initial_params
+from .model_files import check_same_model
 from .processes import gather_bytes, wait_for_all
 from .train_state import LOG_TEMPERATURE, StateLayout, TrainState
 
-CHECKPOINTS: Final = "checkpoints"
-DAMAGED: Final = "damaged-checkpoints"
-_PARAMS, _TRAINING, _ITERATORS = "params", "training", "iterators"
 _FULL_DISK: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FULL_DISK_WORDS: Final = tuple(
     os.strerror(number) for number in _FULL_DISK
@@ -117,13 +106,14 @@ class Checkpoints:
     """
 
     def __init__(self, model_dir: str, keeping: Keeping = Keeping()) -> None:
-        self.path = os.path.join(os.path.abspath(model_dir), CHECKPOINTS)
+        self.folder = ModelFolder(os.path.abspath(model_dir))
+        self.path = self.folder.checkpoints
         self._keeping = keeping
         self._saved: int | None = None
         self._saving: int | None = None
         with self._errors_named():
             self._manager = ocp.CheckpointManager(
-                self.path, options=keeping.options(), item_names=(_PARAMS, _TRAINING, _ITERATORS)
+                self.path, options=keeping.options(), item_names=(PARAMS, TRAINING, ITERATORS)
             )
         self._saved = self.latest_step()
 
@@ -202,10 +192,10 @@ class Checkpoints:
         Raises:
           InputError: if the checkpoint is of another architecture, optimizer or number of processes.
         """
-        folder = os.path.join(self.path, str(step))
+        folder = self.folder.checkpoint(step)
         training = {"step": abstract.step, "opt_state": abstract.opt_state}
-        _check_shapes(os.path.join(folder, _PARAMS), abstract.params)
-        _check_shapes(os.path.join(folder, _TRAINING), training)
+        _check_shapes(os.path.join(folder, PARAMS), abstract.params)
+        _check_shapes(os.path.join(folder, TRAINING), training)
         restored = self._manager.restore(
             step,
             args=ocp.args.Composite(
@@ -214,19 +204,19 @@ class Checkpoints:
                 iterators=ocp.args.JsonRestore(),
             ),
         )
-        iterators = _own_iterators(restored[_ITERATORS], folder)
-        return TrainState(params=restored[_PARAMS], **restored[_TRAINING]), iterators
+        iterators = _own_iterators(restored[ITERATORS], folder)
+        return TrainState(params=restored[PARAMS], **restored[TRAINING]), iterators
 
     def set_aside(self, step: int) -> str:
         """Moves a checkpoint that cannot be read out of the way and returns where to."""
-        folder = os.path.join(os.path.dirname(self.path), DAMAGED)
+        folder = self.folder.damaged_checkpoints
         target = os.path.join(folder, str(step))
         if jax.process_index() == 0:
             os.makedirs(folder, exist_ok=True)
             number = 1
             while os.path.exists(target):
                 target, number = os.path.join(folder, f"{step}-{number}"), number + 1
-            os.replace(os.path.join(self.path, str(step)), target)
+            os.replace(self.folder.checkpoint(step), target)
         wait_for_all(f"set aside {step}")
         self._manager.reload()
         return target
@@ -272,7 +262,7 @@ def _own_iterators(saved: Mapping[str, Any], folder: str) -> bytes:
     if len(states) != jax.process_count():
         raise InputError(
             f"the iterators' states are of {len(states)} processes and differ, now there are {jax.process_count()}",
-            path=os.path.join(folder, _ITERATORS),
+            path=os.path.join(folder, ITERATORS),
             remedy=f"Continue with {len(states)} processes, or start another MODEL_DIR with INITIAL_CHECKPOINT_PATH.",
         )
     return str(states[jax.process_index()]).encode()
@@ -302,7 +292,7 @@ def start_state(
     initial_checkpoint_path: str | None,
     layout: StateLayout,
     key: jax.Array,
-    config: EncoderConfig,
+    config: Architecture,
     vocabulary: VocabularyFile,
 ) -> Start:
     """Decides what to start from.
@@ -328,7 +318,7 @@ def start_state(
     """
     resumed = _resume(checkpoints, layout)
     if resumed is not None:
-        check_same_model(os.path.dirname(checkpoints.path), config, vocabulary)
+        check_same_model(checkpoints.folder.path, config, vocabulary)
         return resumed
     state = layout.create(key)
     if initial_checkpoint_path is None:
@@ -337,7 +327,7 @@ def start_state(
         params = initial_params(initial_checkpoint_path, config, vocabulary, state.params)
         return Start(state.replace(params=params), 0, None, f"parameters imported from {initial_checkpoint_path}")
     folder = find_checkpoint(initial_checkpoint_path)
-    params_path = os.path.join(folder, _PARAMS)
+    params_path = os.path.join(folder, PARAMS)
     remedy = "Name another step of that run: INITIAL_CHECKPOINT_PATH may be one checkpoints/<step>."
     try:
         wanted = _as_saved(params_path, layout.abstract)
@@ -346,7 +336,7 @@ def start_state(
         raise  # it can be read and is of another model
     except Exception as error:
         raise _damaged(params_path, error, remedy) from error
-    check_same_model(os.path.dirname(os.path.dirname(folder)), config, vocabulary)
+    check_same_model(folder_of_checkpoint(folder).path, config, vocabulary)
     try:
         with ocp.StandardCheckpointer() as checkpointer:
             params = checkpointer.restore(params_path, wanted)
@@ -367,7 +357,7 @@ def _resume(checkpoints: Checkpoints, layout: StateLayout) -> Start | None:
         except Exception as error:
             if step == steps[-1]:
                 raise _damaged(
-                    os.path.join(checkpoints.path, str(step)),
+                    checkpoints.folder.checkpoint(step),
                     error,
                     "No checkpoint before it is left: restore the folder from a copy, or start another MODEL_DIR.",
                 ) from error
@@ -394,18 +384,18 @@ def find_checkpoint(path: str) -> str:
       InputError: if there is none.
     """
     path = os.path.abspath(path)
-    if os.path.isdir(os.path.join(path, _PARAMS)):
+    if is_checkpoint(path):
         return path
-    inside = os.path.join(path, CHECKPOINTS)
-    steps = [int(name) for name in os.listdir(inside) if name.isdigit()] if os.path.isdir(inside) else []
+    folder = ModelFolder(path)
+    steps = folder.steps()
     if not steps:
         raise InputError(
-            f"got no checkpoint, expected {CHECKPOINTS}/<step>/{_PARAMS} in it",
+            f"got no checkpoint, expected {os.path.relpath(folder.checkpoints, path)}/<step>/{PARAMS} in it",
             path=path,
             field="INITIAL_CHECKPOINT_PATH",
             remedy="Name the MODEL_DIR of a run that saved a checkpoint.",
         )
-    return os.path.join(inside, str(max(steps)))
+    return folder.checkpoint(steps[-1])
 
 
 def _as_saved(path: str, abstract: TrainState) -> dict[str, Any]:

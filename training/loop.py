@@ -17,20 +17,21 @@ import optax
 from jax.sharding import Mesh
 
 from ..errors import InputError
-from ..formats.model_folder import VocabularyFile, read_vocabulary, write_model_files
+from ..formats.model_folder import VocabularyFile, read_vocabulary
 from ..formats.tfrecords.schema import PIECES, TOPICS
 from ..models.attention import choose_attention
 from ..models.encoders.news import EncoderConfig, NewsEncoder
 from ..tasks import registry
 from ..tasks.packed import MLM
 from .batches import BatchOpener, BatchOptions, DataSet, GrainBatches
-from .calibration import Calibration, check_latent_semantics, first_rows
+from .calibration import Calibration, check_calibration, first_rows
 from .checkpoints import Checkpoints, Keeping, Start, start_state
 from .costs import peak_flops, step_flops
 from .guards import Guards, Watch
 from .held_out import Evaluation, HeldOut
 from .metrics import Means, MetricWriter, Progress, StepCost, count_tokens, peak_device_bytes
 from .mixture import SMOOTHING, Draw, MixtureBatches, select_sets, smoothed_weights
+from .model_files import write_model_files
 from .partitioning import DataShare, Partitioner, check_batch_size, data_share, shard_batch
 from .processes import check_joined, device_counts, wait_for_all
 from .steps import COUNTS, Losses, TaskLosses, TrainStep, continuation_pieces, make_train_step
@@ -156,7 +157,9 @@ def train(
     batches = MixtureBatches(weights, open_set, options)
     tasks = {data_set.task for data_set in weights}
     is_pretraining = all(registry.get(task).is_packed for task in tasks)
-    check_latent_semantics(enabled=latent_semantics, whitening_rows=whitening_rows, is_pretraining=is_pretraining)
+    check_calibration(
+        config, whitening_rows=whitening_rows, latent_semantics=latent_semantics, is_pretraining=is_pretraining
+    )
     text_length = _text_length(text_length, None if is_pretraining else feature_lengths, config)
     encoder, limit = NewsEncoder(config), text_length or config.max_length
     evaluation = Evaluation(
@@ -172,7 +175,7 @@ def train(
     flops = {task: step_flops(task, config, feature_lengths, batch_size, losses.masking_rate) for task in tasks}
     row_batches = math.ceil(whitening_rows / batch_size)
     calibration = Calibration(
-        encoder, partitioner, mesh, lambda: first_rows(MixtureBatches(weights, open_set, options), row_batches)
+        config, partitioner, mesh, lambda: first_rows(MixtureBatches(weights, open_set, options), row_batches)
     )
     os.makedirs(model_dir, exist_ok=True)
     init_key, loop_key = jax.random.split(jax.random.key(seed))

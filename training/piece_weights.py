@@ -1,8 +1,8 @@
 """The weights of word pieces that weighted pooling starts from: rare pieces count most.
 
-Pretraining gives these weights no gradient. What tells one event from another is its names and numbers, which a plain mean drowns in the words
-that all news share; with smooth inverse frequency (Arora, Liang, Ma 2017, "A Simple but Tough-to-Beat Baseline for Sentence Embeddings") even
-a mean of untrained vectors retrieves. Contrastive training then moves each weight on its own.
+Pretraining gives these weights no gradient. Events differ by their names and numbers, which a plain mean hides among the
+words that all news share. With smooth inverse frequency (Arora, Liang, Ma 2017, "A Simple but Tough-to-Beat Baseline for
+Sentence Embeddings") even a mean of untrained vectors retrieves. Contrastive training then moves each weight on its own.
 """
 
 from collections.abc import Iterator
@@ -21,10 +21,10 @@ _SMOOTHING: Final = 1e-3  # a of the paper's a / (a + p), within the range that 
 
 
 def weigh_pieces(params: Any, batches: Iterator[Batch], partitioner: Partitioner, mesh: Mesh) -> Any:
-    """The parameters with `pooling_logits` = log(a / (a + p)), p the share of each piece among all tokens.
+    """Computes `pooling_logits` = log(a / (a + p)), where p is the share of each piece among all tokens.
 
     Args:
-      params: of a `NewsEncoder` with ``pooling="weighted"``, on the mesh.
+      params: of a model with `Capability.PIECE_WEIGHTS`, on the mesh.
       batches: this process's rows: tokens, int32 [B, L].
       partitioner: the axis rules.
       mesh: the devices.

@@ -1,4 +1,4 @@
-"""What training changes from step to step, and how it comes into being: shapes first, memory after."""
+"""The state that training changes from step to step; its shapes are known before its memory is allocated."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -12,10 +12,10 @@ import optax
 from jax.sharding import Mesh
 
 from ..errors import InputError
-from ..models.encoders.news import NewsEncoder
 from .partitioning import Partitioner
 
-# A parameter of the loss that lies beside the encoder's where it is learned: float32 scalar, see `steps.Losses.learn_temperature`.
+# A parameter of the loss among those of the model, where it is learned: float32 scalar, see
+# `steps.Losses.learn_temperature`.
 LOG_TEMPERATURE: Final = "log_temperature"
 
 
@@ -24,7 +24,7 @@ class TrainState(flax.struct.PyTreeNode):
 
     Attributes:
       step: int32 scalar, steps done.
-      params: the model's parameters, float32, and those of the losses.
+      params: parameters of the model, float32, and of the losses.
       opt_state: optax's state.
     """
 
@@ -51,7 +51,7 @@ class StateLayout(NamedTuple):
 
 
 def bytes_per_device(abstract: Any) -> int:
-    """What arrays take on each device, from their shapes, types and shardings alone."""
+    """Memory that arrays take on each device, from their shapes, types and shardings alone."""
     arrays = jax.tree.leaves(abstract)
     return sum(math.prod(array.sharding.shard_shape(array.shape)) * array.dtype.itemsize for array in arrays)
 
@@ -65,23 +65,31 @@ def _check_divisible(arrays: Any, shardings: Any) -> None:
             sharding.shard_shape(array.shape)
         except ValueError as error:
             raise InputError(
-                f"{jax.tree_util.keystr(path)} of shape {list(array.shape)} cannot be laid out as {sharding.spec} over {dict(sharding.mesh.shape)}",
+                f"{jax.tree_util.keystr(path)} of shape {list(array.shape)} cannot be laid out as {sharding.spec} over "
+                f"{dict(sharding.mesh.shape)}",
                 field="MODEL_PARALLEL",
                 remedy="Set a number that divides the attention heads, the width of the MLP and the vocabulary.",
             ) from error
 
 
 def plan_state(
-    model: NewsEncoder,
+    model: nn.Module,
     optimizer: optax.GradientTransformation,
     partitioner: Partitioner,
     mesh: Mesh,
     loss_parameters: Mapping[str, jax.Array] | None = None,
 ) -> StateLayout:
-    """Shapes, types and shardings of a run's state, without allocating any of it; `loss_parameters` go beside the model's.
+    """Shapes, types and shardings of a run's state, without allocating any of it.
+
+    Args:
+      model: the model.
+      optimizer: of the run.
+      partitioner: the axis rules.
+      mesh: the devices.
+      loss_parameters: parameters of the losses, which join the model's.
 
     Raises:
-      InputError: if the mesh's model axis does not divide what lies on it.
+      InputError: if the mesh's model axis does not divide the arrays that are sharded over it.
     """
 
     def boxed(key: jax.Array) -> TrainState:

@@ -1,12 +1,13 @@
 """The registry of architectures: ``kind`` in a model folder to the configuration class that builds the module.
 
-An architecture is one file here: a frozen dataclass that offers `Architecture` and calls `register`, and its Flax module. The
-trainer, the exporters and the server look architectures up by kind and ask for capabilities; they know no class by name.
+An architecture is one file: a frozen dataclass that offers `Architecture` and calls `register`, and its Flax module. The
+trainer, the exporters and the server look architectures up by kind and ask for capabilities; they name no class.
 """
 
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
+from ...errors import InputError
 from .capabilities import NEWS_KIND, Architecture, Capability, require
 from .news_config import EncoderConfig
 
@@ -17,6 +18,7 @@ __all__ = [
     "Capability",
     "EncoderConfig",
     "config_from_dict",
+    "named_kind",
     "register",
     "require",
 ]
@@ -38,19 +40,35 @@ def register(config_class: _C) -> _C:
     return config_class
 
 
-def config_from_dict(values: Mapping[str, Any], kind: str = NEWS_KIND) -> Architecture:
+def named_kind(config: Architecture) -> str | None:
+    """The kind as model folders name it: None for the news encoder, whose folders are older than the registry."""
+    return None if config.kind == NEWS_KIND else config.kind
+
+
+def config_from_dict(values: Mapping[str, Any], kind: str | None = None, *, path: str | None = None) -> Architecture:
     """The configuration that `Architecture.to_dict` wrote.
 
     Args:
       values: of ``to_dict``.
-      kind: of the architecture; folders without one hold the news encoder.
+      kind: of the architecture, from `named_kind`.
+      path: the file to name in errors.
 
     Raises:
-      ValueError: for a kind that is not registered, unknown keys or values out of range.
+      InputError: for a kind that is not registered, unknown keys or values out of range.
     """
+    kind = NEWS_KIND if kind is None else kind
     if kind not in KINDS:
-        raise ValueError(f"got the architecture kind {kind!r}, expected one of {', '.join(sorted(KINDS))}")
-    return KINDS[kind].from_dict(values)
+        raise InputError(
+            f"got the architecture {kind!r}, expected one of {', '.join(sorted(KINDS))}",
+            path=path,
+            field="kind",
+            remedy="Import the module that registers it: newsembed --import MODULE COMMAND …",
+        )
+    try:
+        return KINDS[kind].from_dict(values)
+    except (ValueError, TypeError) as error:
+        remedy = "Restore the file, or use the version of newsembed that wrote it."
+        raise InputError(f"no model description: {error}", path=path, remedy=remedy) from error
 
 
 register(EncoderConfig)

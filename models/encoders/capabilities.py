@@ -1,4 +1,4 @@
-"""What an architecture can do beside embedding, and the interface that every architecture offers."""
+"""The interface that every architecture offers, and the capabilities that it may have in addition to embedding."""
 
 import enum
 from collections.abc import Mapping
@@ -14,8 +14,8 @@ NEWS_KIND: Final = "news"
 class Capability(enum.StrEnum):
     """A method of the module, or a property of its parameters, that an objective, an exporter or a tool needs.
 
-    Every module has ``__call__(tokens)``, which touches all parameters, and ``embed(tokens, deterministic=True)``: int32 [B, L]
-    to float32 [B, D] of unit length. The rest is optional.
+    Every module has ``__call__(tokens)``, which touches all parameters, and ``embed(tokens, deterministic=True)``: int32
+    [B, L] to float32 [B, D] of unit length. The rest is optional.
     """
 
     SEQUENCE = "sequence"
@@ -23,17 +23,20 @@ class Capability(enum.StrEnum):
     MASKED_LM = "masked_lm"
     """``mlm_logits(hidden)``, ``mlm_states(hidden)`` and ``output_table()``: logits over the vocabulary; needs SEQUENCE."""
     TOPICS = "topics"
-    """``topic_logits(tokens)`` and ``topic_logits_hidden(hidden, tokens)``: one logit for each of ``config.num_topics``."""
+    """``topic_logits(tokens)`` and ``topic_logits_hidden(hidden, tokens)``: a logit for each of ``config.num_topics``."""
     POOLED_PIECES = "pooled_pieces"
-    """``pool_pieces(hidden, tokens, segment_ids)`` and an ``embedding_head``, which can be whitened; needs SEQUENCE."""
+    """``pool_pieces(hidden, tokens, segment_ids)``, and parameters ``embedding_head`` (kernel [H, D], bias [D]) that read
+    the pooled vectors and can be whitened; needs SEQUENCE."""
     PIECE_WEIGHTS = "piece_weights"
-    """A parameter ``pooling_logits`` [V]: the logarithm of the weight of each word piece in the pooled vector."""
+    """A parameter ``pooling_logits`` [V], the logarithm of the weight of each word piece in the pooled vector, and
+    ``token_weights(tokens, segment_ids)``, the weight of each token, float32 [B, L]."""
     LATENT_SEMANTICS = "latent_semantics"
     """A parameter ``token_embedding`` [V, H] that may start from latent semantic analysis; needs PIECE_WEIGHTS."""
     ATTENTION = "attention"
-    """``encode_observed(tokens)``: contextual vectors, and the attention that each token receives, by layer."""
+    """``encode_observed(tokens)``: contextual vectors [B, L, H], and the attention that each token receives, float32
+    [layers, B, L]."""
     HUGGING_FACE = "hugging_face"
-    """The parameters have a layout of ``transformers``, see ``models.huggingface``."""
+    """The parameters have a layout of ``transformers``; the configuration is a `huggingface.HuggingFaceArchitecture`."""
 
 
 @runtime_checkable
@@ -52,26 +55,44 @@ class Architecture(Protocol):
       dtype: number type of the activations.
     """
 
+    __dataclass_fields__: ClassVar[dict[str, Any]]
     kind: ClassVar[str]
     execution_options: ClassVar[tuple[str, ...]]
     free_options: ClassVar[tuple[str, ...]]
 
     @property
-    def vocab_size(self) -> int: ...
+    def vocab_size(self) -> int:
+        """Word pieces in the vocabulary file, V."""
+        ...
+
     @property
-    def max_length(self) -> int: ...
+    def max_length(self) -> int:
+        """The longest row that the model reads."""
+        ...
+
     @property
-    def embedding_size(self) -> int: ...
+    def embedding_size(self) -> int:
+        """Width of the document embedding, D."""
+        ...
+
     @property
-    def num_topics(self) -> int: ...
+    def num_topics(self) -> int:
+        """Width of the topic head, T; 0 without one."""
+        ...
+
     @property
-    def dropout_rate(self) -> float: ...
+    def dropout_rate(self) -> float:
+        """Share of activations dropped in training; 0 where the model has no dropout."""
+        ...
+
     @property
-    def dtype(self) -> str: ...
+    def dtype(self) -> str:
+        """Number type of the activations: float32, bfloat16 or float16."""
+        ...
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """What the module can do beside embedding."""
+        """What the module can do in addition to embedding."""
         ...
 
     def module(self) -> nn.Module:
@@ -108,22 +129,26 @@ class Architecture(Protocol):
         """Inverse of `to_dict`; raises ValueError for unknown keys and values out of range."""
         ...
 
+    def __hash__(self) -> int: ...
 
-def require(config: Architecture, *needed: Capability, by: str) -> None:
+
+def require(config: Architecture, *needed: Capability, by: str, remedy: str = "Choose another architecture.") -> None:
     """Refuses an architecture that lacks a capability.
 
     Args:
       config: the architecture.
       needed: the capabilities.
       by: who needs them, for the message, such as "the masked language model".
+      remedy: what the user can do.
 
     Raises:
       InputError: naming the capabilities that are missing.
     """
     missing = [capability for capability in needed if capability not in config.capabilities]
     if missing:
+        offered = ", ".join(sorted(config.capabilities)) or "document embeddings only"
         raise InputError(
-            f"the architecture {config.kind!r} cannot do what {by} needs: {', '.join(missing)}",
+            f"{by} needs {', '.join(missing)}, and this {config.kind} architecture offers {offered}",
             field=type(config).__name__,
-            remedy=f"It offers {', '.join(sorted(config.capabilities)) or 'document embeddings only'}; choose another architecture.",
+            remedy=remedy,
         )

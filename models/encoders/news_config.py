@@ -8,6 +8,7 @@ import flax.linen as nn
 import jax.numpy as jnp
 
 from .capabilities import NEWS_KIND, Capability
+from .huggingface import ExportedModel, ImportedModel, SentenceModulesLike
 
 DTYPES: Final = {"float32": jnp.float32, "bfloat16": jnp.bfloat16, "float16": jnp.float16}
 
@@ -91,6 +92,14 @@ class EncoderConfig:
     kind: ClassVar[str] = NEWS_KIND
     execution_options: ClassVar[tuple[str, ...]] = EXECUTION_OPTIONS
     free_options: ClassVar[tuple[str, ...]] = (*EXECUTION_OPTIONS, "dtype", "dropout_rate")
+    head_options: ClassVar[tuple[str, ...]] = (
+        "embedding_init",
+        "embedding_size",
+        "num_topics",
+        "pooling",
+        "lead_length",
+        "sublinear",
+    )
 
     vocab_size: int
     hidden_size: int = 768
@@ -242,6 +251,27 @@ class EncoderConfig:
         if "vocab_size" not in values:
             raise ValueError("EncoderConfig: the key vocab_size is missing")
         return cls(**values)
+
+    @classmethod
+    def from_huggingface(
+        cls,
+        values: Mapping[str, Any],
+        arrays: Mapping[str, Any],
+        modules: SentenceModulesLike,
+        *,
+        num_topics: int,
+        max_length: int | None = None,
+    ) -> ImportedModel:
+        """Reads a model of `transformers`, see ``models.huggingface.import_model``."""
+        from ..huggingface import import_model
+
+        return import_model(values, arrays, modules, num_topics=num_topics, max_length=max_length)
+
+    def to_huggingface(self, params: Mapping[str, Any]) -> ExportedModel:
+        """The model as `transformers` holds it, see ``models.huggingface.export_model``."""
+        from ..huggingface import export_model
+
+        return export_model(self, params)
 
 
 def _check_count(name: str, value: Any, least: int) -> None:

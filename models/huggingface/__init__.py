@@ -1,4 +1,4 @@
-"""Encoders of Hugging Face's `transformers` as `EncoderConfig` and parameters, and back: names, shapes and layouts, no input or output.
+"""Encoders of Hugging Face's `transformers` as `EncoderConfig` and parameters, and back; no input or output.
 
 | model_type | read | written | ours |
 |---|---|---|---|
@@ -7,26 +7,36 @@
 | megatron-bert | yes | yes | ``norm="pre"`` |
 | modernbert | yes | yes | ``norm="modern"``, rotary positions, gated, local layers |
 
-What has no place of its own here is folded at reading, which changes no output: row 0 of BERT's token types is added to every position
-(texts of one type only), and RoBERTa's position table loses the `pad_token_id + 1` rows that no token uses.
+Arrays without a counterpart here are folded at reading, which changes no output: row 0 of BERT's token types is added to
+every position (texts of one type only), and RoBERTa's position table loses the `pad_token_id + 1` rows that no token uses.
 A linear layer's weight is [out, in] there and [in, out] here.
 """
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from ..encoders.huggingface import (
+    ExportedModel,
+    ImportedModel,
+    SentenceModulesLike,
+    UnsupportedArrayError,
+    UnsupportedModelError,
+)
 from ..encoders.news_config import EncoderConfig
-from .configs import MODEL_TYPES, UnsupportedModelError, encoder_config, huggingface_config
+from .configs import MODEL_TYPES, encoder_config, huggingface_config
 from .layouts import OUTPUT_BIAS, PREFIXES, TIED_TABLE, Array, Entry, body, masked_lm
 
 __all__ = [
     "MODEL_TYPES",
     "UnsupportedModelError",
     "encoder_config",
+    "export_model",
     "huggingface_config",
+    "import_model",
     "plain_heads",
     "read_params",
     "reorder_tokens",
@@ -54,11 +64,11 @@ def read_params(values: Mapping[str, Any], config: EncoderConfig, arrays: Arrays
       arrays: by their names in the checkpoint.
 
     Returns:
-      The nested parameters, tokens still in the file's order, and the names of arrays that have no place here (a pooler, other heads).
-      The masked-LM head is there only if the checkpoint has one.
+      The nested parameters, tokens still in the file's order, and the names of arrays that have no counterpart here (a
+      pooler, other heads). The masked-LM head is there only if the checkpoint has one.
 
     Raises:
-      UnsupportedModelError: for an array that is missing, has another shape, or is unknown inside the body.
+      UnsupportedArrayError: for an array that is missing, has another shape, or is unknown inside the body.
     """
     model_type = values["model_type"]
     found = _without_prefix(arrays, PREFIXES[model_type])
@@ -81,7 +91,7 @@ def read_params(values: Mapping[str, Any], config: EncoderConfig, arrays: Arrays
     rest = sorted(set(found) - used)
     unknown = [name for name in rest if name.startswith(_BODY) and not name.endswith(_NO_WEIGHTS)]
     if unknown:
-        raise UnsupportedModelError(
+        raise UnsupportedArrayError(
             unknown[0], f"got {len(unknown)} arrays that config.json does not account for: another architecture"
         )
     return params, [name for name in rest if not name.endswith(_NO_WEIGHTS)]
@@ -100,6 +110,75 @@ def write_params(values: Mapping[str, Any], config: EncoderConfig, params: Mappi
         ours = (np.asarray(_leaf(params, path), np.float32) for path in entry.ours)
         written |= dict(zip(entry.theirs, entry.write(*ours), strict=True))
     return {name: np.ascontiguousarray(array) for name, array in written.items()}
+
+
+def import_model(
+    values: Mapping[str, Any],
+    arrays: Arrays,
+    modules: SentenceModulesLike,
+    *,
+    num_topics: int,
+    max_length: int | None = None,
+) -> ImportedModel:
+    """Reads a news encoder; see `HuggingFaceArchitecture.from_huggingface`.
+
+    Raises:
+      UnsupportedModelError: if `NewsEncoder` does not compute that model, or an array does not fit.
+    """
+    is_weighted = modules.token_weights is not None
+    config = encoder_config(
+        values,
+        num_topics=num_topics,
+        pooling="weighted" if is_weighted else modules.pooling,
+        embedding_size=None if modules.bias is None else modules.bias.size,
+    )
+    params, ignored = read_params(values, config, arrays)
+    if max_length is not None and max_length < config.max_length:
+        config = dataclasses.replace(config, max_length=max_length)
+        if "position_embedding" in params:
+            params["position_embedding"] = params["position_embedding"][:max_length]
+    if is_weighted:
+        config = dataclasses.replace(config, lead_length=modules.lead_length, sublinear=modules.sublinear)
+        _check_shape("token weights", modules.token_weights, (config.vocab_size,))
+        params["pooling_logits"] = np.log(modules.token_weights)
+    if modules.kernel is not None:
+        _check_shape("linear.weight", modules.kernel, (config.hidden_size, config.embedding_size))
+        params["embedding_head"] = {"kernel": modules.kernel, "bias": modules.bias}
+    return ImportedModel(config, params, plain_heads(config), tuple(ignored))
+
+
+def export_model(config: EncoderConfig, params: Mapping[str, Any]) -> ExportedModel:
+    """Writes a news encoder; see `HuggingFaceArchitecture.to_huggingface`.
+
+    Raises:
+      UnsupportedModelError: if no class of `transformers` computes this encoder.
+    """
+    hidden = config.hidden_size
+    if config.num_layers == 0 and config.positions == "rotary" and config.norm != "modern":
+        # Without layers, rotary positions do nothing, as learned ones do that are all 0; ModernBERT's class has rotary ones.
+        config = dataclasses.replace(config, positions="learned")
+        params = {**params, "position_embedding": np.zeros((config.max_length, hidden), np.float32)}
+    values = huggingface_config(config)
+    arrays = write_params(values, config, params)
+    if values["model_type"] != "modernbert":
+        # These classes have a pooler, which no module of ours reads; without its arrays each loading would draw it at random.
+        arrays |= {
+            "pooler.dense.weight": np.zeros((hidden, hidden), np.float32),
+            "pooler.dense.bias": np.zeros(hidden, np.float32),
+        }
+    head = {name: np.asarray(value, np.float32) for name, value in params["embedding_head"].items()}
+    modules: dict[str, Any] = {
+        "pooling": "cls" if config.pooling == "cls" else "mean",
+        "kernel": head["kernel"],
+        "bias": head["bias"],
+    }
+    if config.pooling == "weighted":
+        modules |= {
+            "token_weights": np.exp(np.asarray(params["pooling_logits"], np.float32)),
+            "lead_length": config.lead_length,
+            "sublinear": config.sublinear,
+        }
+    return ExportedModel(values, arrays, modules, hidden)
 
 
 def token_order(special_ids: Sequence[int], vocab_size: int) -> npt.NDArray[np.int64]:
@@ -122,7 +201,7 @@ def token_order(special_ids: Sequence[int], vocab_size: int) -> npt.NDArray[np.i
 
 
 def reorder_tokens(params: Mapping[str, Any], order: npt.NDArray[np.int64]) -> dict[str, Any]:
-    """The parameters with what belongs to word piece i, its row of the token table, say, taken from row `order[i]`."""
+    """The parameters with all rows of word piece i, such as its row of the token table, taken from row `order[i]`."""
     moved = {
         name: np.asarray(params[name])[order]
         for name in ("token_embedding", "pooling_logits", "mlm_bias")
@@ -132,10 +211,11 @@ def reorder_tokens(params: Mapping[str, Any], order: npt.NDArray[np.int64]) -> d
 
 
 def plain_heads(config: EncoderConfig) -> dict[str, Any]:
-    """Heads for an encoder that comes without: parameters that its checkpoint did not have.
+    """Heads for an encoder whose checkpoint has none.
 
-    The embedding head hands the pooled vector on as it is (its first D units; 0 beyond H), as sentence-transformers does without a Dense
-    module. The topic head gives 0 for every topic. The masked-LM transform hands the hidden state on through GELU and norm.
+    The embedding head returns the pooled vector unchanged (its first D units; 0 beyond H), as sentence-transformers does
+    without a Dense module. The topic head gives 0 for every topic. The masked-LM transform is the identity before GELU and
+    norm.
     """
     hidden, vocabulary = config.hidden_size, config.vocab_size
     transform: dict[str, Any] = {"kernel": np.eye(hidden, dtype=np.float32)}
@@ -177,16 +257,21 @@ def _read(entry: Entry, found: Arrays, used: set[str], params: dict[str, Any]) -
 
 def _checked(found: Arrays, name: str, shape: tuple[int, ...]) -> Array:
     if name not in found:
-        raise UnsupportedModelError(name, "the array is missing")
+        raise UnsupportedArrayError(name, "the array is missing")
     if tuple(found[name].shape) != shape:
-        raise UnsupportedModelError(name, f"got shape {list(found[name].shape)}, expected {list(shape)} by config.json")
+        raise UnsupportedArrayError(name, f"got shape {list(found[name].shape)}, expected {list(shape)} by config.json")
     return np.asarray(found[name], np.float32)
 
 
 def _check_tied(found: Arrays, model_type: str, table: Array) -> None:
     for name in TIED_TABLE[model_type]:
         if name in found and not np.array_equal(_checked(found, name, table.shape), table):
-            raise UnsupportedModelError(name, "it is not the token table; NewsEncoder's output table is tied to it")
+            raise UnsupportedArrayError(name, "it is not the token table; NewsEncoder's output table is tied to it")
+
+
+def _check_shape(name: str, array: Array, expected: tuple[int, ...]) -> None:
+    if array.shape != expected:
+        raise UnsupportedArrayError(name, f"got shape {list(array.shape)}, expected {list(expected)}")
 
 
 def _put(params: dict[str, Any], path: str, value: Any) -> None:

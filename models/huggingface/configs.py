@@ -3,26 +3,13 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from ..encoders.huggingface import UnsupportedModelError
 from ..encoders.news_config import EncoderConfig
 
 MODEL_TYPES: Final = ("bert", "roberta", "xlm-roberta", "megatron-bert", "modernbert")
 TOKEN_TYPES: Final = 2
 _ROBERTA: Final = ("roberta", "xlm-roberta")
 _ACTIVATIONS: Final = {"gelu": "gelu", "gelu_python": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh"}
-
-
-class UnsupportedModelError(ValueError):
-    """A Hugging Face model that `NewsEncoder` cannot compute, or a folder that does not hold what its config.json says.
-
-    Args:
-      field: the key of config.json, or the array.
-      problem: as "got X, expected Y".
-    """
-
-    def __init__(self, field: str, problem: str) -> None:
-        super().__init__(f"{field}: {problem}")
-        self.field = field
-        self.problem = problem
 
 
 def encoder_config(

@@ -242,7 +242,7 @@ def _tagged(tagger: words.Tagger, article: EventDocument, language: str, longest
 
 
 def _attention(model: "JaxEncoder", probed: "Probed", tagged: Mapping[int, Sequence[words.Word]]) -> Section:
-    if not model.model.config.num_layers:
+    if probed.attention and not len(probed.attention[0]):
         return {"missing": "a model of no layers has no attention"}
     received, tags, kept = [], [], []
     for place, own in tagged.items():
@@ -269,17 +269,20 @@ def _attention(model: "JaxEncoder", probed: "Probed", tagged: Mapping[int, Seque
         "documents": len(received),
         "unmatched": unmatched,
         "layers": len(received[0]),
-        "pooling": model.model.config.pooling,
+        "pooling": getattr(model.model.config, "pooling", None),
         "tags": rows,
     }
 
 
 def _model_of(encoder: Encoder) -> "JaxEncoder | None":
-    """The model behind a benchmark's encoder, where it is one of ours in JAX."""
+    """The model behind a benchmark's encoder, where it is one of ours in JAX and has attention to show."""
+    from ...models.encoders import Capability
     from ...serving.encoder import DocumentEncoder, JaxEncoder
 
     inner = encoder.encoder if isinstance(encoder, DocumentEncoder) else None
-    return inner if isinstance(inner, JaxEncoder) else None
+    if not isinstance(inner, JaxEncoder) or Capability.ATTENTION not in inner.model.config.capabilities:
+        return None
+    return inner
 
 
 def _probe(model: "JaxEncoder", documents: Sequence[Any]) -> "Probed":

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from newsembed.errors import InputError
+from newsembed.formats.weights import flatten, unflatten
 from newsembed.models.encoders.news import NewsEncoder
-from newsembed.serving.checkpoint import flatten, fresh_model, load_model, unflatten
+from newsembed.serving.checkpoint import fresh_model, load_model
 from newsembed.serving.encoder import fresh_encoder, length_buckets, load_encoder, token_batches
 from newsembed.tasks.vocabulary import Vocabulary
 
@@ -149,8 +150,11 @@ def no_metadata(folder, _):
     [
         (broken("model.json"), "model.json: cannot be read"),
         (broken("vocab.txt"), "vocab.txt: cannot be read"),
-        (lambda folder, _: (folder / "model.json").write_text("{"), "no model description"),
-        (lambda folder, _: (folder / "model.json").write_text('{"encoder": {"size": 3}}'), "unknown keys size"),
+        (lambda folder, _: (folder / "model.json").write_text("{"), "got no JSON"),
+        (
+            lambda folder, _: (folder / "model.json").write_text('{"encoder": {"size": 3}, "vocabulary_sha256": ""}'),
+            "unknown keys size",
+        ),
         (other_vocabulary, "vocab.txt: its SHA-256"),
         (other_architecture, "mlp_in.*got shape .* expected .* another architecture"),
         (more_layers, "parameters are missing: layers_2"),

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 import safetensors.numpy
 from newsembed.errors import InputError
-from newsembed.formats.model_folder import check_same_model, write_model_files
+from newsembed.formats.huggingface import is_huggingface
 from newsembed.formats.vocabulary import SPECIAL_TOKENS
 from newsembed.models.encoders.news import NewsEncoder
-from newsembed.training.huggingface import initial_params, is_huggingface, read_huggingface, wordpiece_vocabulary
+from newsembed.training.huggingface import initial_params, read_huggingface, wordpiece_vocabulary
+from newsembed.training.model_files import check_same_model, write_model_files
 from newsembed.training.run import run_training
 from toy_corpus import LENGTHS, VOCAB_SIZE, tiny_bindings, write_corpus
 
@@ -119,7 +120,7 @@ def test_pieces_that_no_text_makes_get_a_name_of_their_own(tmp_path):
     (folder / "vocab.txt").write_text("\n".join(pieces))
     model = read_huggingface(str(folder))
     assert model.vocabulary.decode().split("\n")[5:8] == ["[unusable5]", "c", "[unusable7]"]
-    assert "2 pieces with spaces, or that stand twice, are never made from text" in model.differences
+    assert "2 pieces with spaces, or that occur twice, are never made from text" in model.differences
 
 
 def test_what_the_tokenizers_do_differently_is_said(tmp_path):

@@ -50,7 +50,7 @@ def whiten(encoder, params, rows):
     partitioner = Partitioner()
     mesh = partitioner.make_mesh(jax.devices()[:1])
     placed = jax.device_put(params, jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec()))
-    return whiten_embedding_head(encoder, placed, rows, partitioner, mesh)
+    return whiten_embedding_head(encoder.config, placed, rows, partitioner, mesh)
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls"])
