@@ -5,19 +5,20 @@ Example::
     newsembed embed --model work/model --input articles.jsonl --output work/vectors
     newsembed embed --saved_model work/saved --input work/articles --output vectors.parquet
 
-An output that ends in ``.parquet`` gets one row an article with ``doc_id``, ``url`` and ``embedding``; any other name becomes a folder with
-``embeddings.npy`` (float32 [N, D], unit rows) and ``ids.txt`` (N lines). Articles without any text are left out and counted.
+An output that ends in ``.parquet`` gets one row per article with ``doc_id``, ``url`` and ``embedding``; any other name
+becomes a folder with ``embeddings.npy`` (float32 [N, D], unit rows) and ``ids.txt`` (N lines). Articles without any text are
+left out and counted.
 """
 
 import argparse
 import itertools
-import os
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from ..errors import InputError
+from ..formats.embeddings import write_folder, write_parquet
 from .articles import ArticleText, read_articles
 from .encoder import FloatArray, TextEncoder
 from .specs import add_encoder_arguments, encoder_from_spec, encoder_spec
@@ -35,9 +36,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs the command."""
     encoder = encoder_from_spec(encoder_spec(args) or "", max_length=args.max_length)
-    write = _write_parquet if args.output.endswith(".parquet") else _write_folder
+    write = write_parquet if args.output.endswith(".parquet") else write_folder
     counts = {"embedded": 0, "empty": 0}
-    write(args.output, embedded(encoder, read_articles(args.input), counts), encoder.dimensions)
+    chunks = (
+        ([article.doc_id for article in articles], [article.url for article in articles], embeddings)
+        for articles, embeddings in embedded(encoder, read_articles(args.input), counts)
+    )
+    write(args.output, chunks, encoder.dimensions)
     print(f"{counts['embedded']} articles embedded, {counts['empty']} without text left out: {args.output}")
     return 0
 
@@ -72,34 +77,3 @@ def embedded(
         raise InputError(
             f"no article with text ({counts.get('empty', 0)} without)", remedy="give articles with a title or a body"
         )
-
-
-def _write_folder(output: str, chunks: Iterator[tuple[list[ArticleText], FloatArray]], dimensions: int) -> None:
-    parts, ids = [np.zeros((0, dimensions), np.float32)], list[str]()
-    for articles, embeddings in chunks:
-        ids += [article.doc_id for article in articles]
-        parts.append(embeddings)
-    os.makedirs(output, exist_ok=True)
-    np.save(os.path.join(output, "embeddings.npy"), np.concatenate(parts))
-    with open(os.path.join(output, "ids.txt"), "w", encoding="utf-8") as file:
-        file.writelines(f"{name}\n" for name in ids)
-
-
-def _write_parquet(output: str, chunks: Iterator[tuple[list[ArticleText], FloatArray]], dimensions: int) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    kind = pa.list_(pa.float32(), dimensions)
-    schema = pa.schema([("doc_id", pa.string()), ("url", pa.string()), ("embedding", kind)])
-    folder = os.path.dirname(os.path.abspath(output))
-    os.makedirs(folder, exist_ok=True)
-    temporary = f"{output}.tmp"
-    with pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
-        for articles, embeddings in chunks:
-            columns: list[Any] = [
-                pa.array([article.doc_id for article in articles]),
-                pa.array([article.url for article in articles]),
-                pa.FixedSizeListArray.from_arrays(pa.array(embeddings.reshape(-1)), dimensions),
-            ]
-            writer.write_table(pa.Table.from_arrays(columns, schema=schema))
-    os.replace(temporary, output)

@@ -4,30 +4,24 @@ Each new shape costs a compilation of a second or more, so rows are sorted into 
 """
 
 import functools
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from ..formats.vocabulary import PAD_ID
 from ..models.encoders import Architecture
 from . import shapes
 from .checkpoint import Model, fresh_model, load_model
 
-SHORTEST_BUCKET: Final = 32
 TOKENS_PER_BATCH: Final = 16_384  # BERT-base at 512 tokens peaks near 1 GB with this many
-TOKENS_PER_BATCH_ON_CPU: Final = (
-    2_048  # fits the caches better: 12 to 17 % less CPU time than 16,384 with 2 layers x 128
-)
-_ROW_STEP: Final = 8  # batch sizes are powers of eight up to the full one: a lone query does not pay for a full batch
+TOKENS_PER_BATCH_ON_CPU: Final = 2_048  # fits the caches better: 12 to 17 % less CPU time than 16,384, 2 layers x 128
 
 FloatArray = npt.NDArray[np.float32]
 
 
 class TextEncoder(Protocol):
-    """What the commands and the server need of an encoder."""
+    """The interface of encoders for the commands and the server."""
 
     @property
     def digest(self) -> str:
@@ -64,7 +58,7 @@ class JaxEncoder:
 
         self.model = model
         self.max_length = min(max_length or model.text_length, model.config.max_length)
-        self.buckets = length_buckets(self.max_length)
+        self.buckets = shapes.length_buckets(self.max_length)
         self._progress = progress
         self.vocabulary = Vocabulary.load(model.vocabulary_path)
         self.params = jax.device_put(model.params)
@@ -76,10 +70,12 @@ class JaxEncoder:
 
     @property
     def digest(self) -> str:
+        """Differs whenever the embeddings of the same texts may differ."""
         return f"{self.model.digest}-{self.max_length}"
 
     @property
     def dimensions(self) -> int:
+        """D."""
         return self.model.config.embedding_size
 
     def encode(self, titles: Sequence[str], bodies: Sequence[str]) -> FloatArray:
@@ -103,11 +99,9 @@ class JaxEncoder:
                 compiled=self._compiled,
                 shape_cost=self._shape_cost,
             )
-            for numbers, shape in plan:
-                embeddings[numbers] = np.asarray(self._embed(self.params, _filled(rows, numbers, shape)))[
-                    : len(numbers)
-                ]
-                self._compiled.add(shape)
+            for numbers, tokens in shapes.batches(rows, plan):
+                embeddings[numbers] = np.asarray(self._embed(self.params, tokens))[: len(numbers)]
+                self._compiled.add(tokens.shape)
                 bar.update(len(numbers))
         return embeddings
 
@@ -129,6 +123,7 @@ class DocumentEncoder:
 
     @property
     def digest(self) -> str:
+        """The encoder's."""
         return self.encoder.digest
 
     def encode(self, documents: Sequence[Any]) -> FloatArray:
@@ -150,53 +145,12 @@ def load_encoder(
 
 
 def fresh_encoder(folder: str, seed: int = 0, *, max_length: int | None = None, progress: bool = False) -> JaxEncoder:
-    """The same architecture and vocabulary with untrained parameters."""
+    """The same architecture and vocabulary with untrained parameters.
+
+    Raises:
+      InputError: see ``checkpoint.fresh_model``.
+    """
     return JaxEncoder(fresh_model(folder, seed), max_length=max_length, progress=progress)
-
-
-def length_buckets(max_length: int) -> tuple[int, ...]:
-    """Row lengths that get compiled: doublings of 32 below ``max_length``, then ``max_length``.
-
-    >>> length_buckets(200)
-    (32, 64, 128, 200)
-    """
-    doublings = itertools.takewhile(
-        lambda length: length < max_length, (SHORTEST_BUCKET << k for k in itertools.count())
-    )
-    return (*doublings, max_length)
-
-
-def token_batches(
-    rows: Sequence[npt.NDArray[np.int32]], buckets: Sequence[int], tokens_per_batch: int = TOKENS_PER_BATCH
-) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]]:
-    """Sorts rows into batches of few shapes, the longest first (so that memory runs out at the start or never).
-
-    Args:
-      rows: token ids, each no longer than the last bucket.
-      buckets: ascending row lengths.
-      tokens_per_batch: upper bound on cells of a batch, unless one row is longer.
-
-    Yields:
-      (numbers of the rows ``[n]``, tokens ``[B, L]`` int32 with L in ``buckets`` and B >= n; rows from n on are padding).
-    """
-    bucket_of = np.searchsorted(buckets, [len(row) for row in rows])
-    for bucket in reversed(range(len(buckets))):
-        length = buckets[bucket]
-        members = np.flatnonzero(bucket_of == bucket)
-        full = max(1, tokens_per_batch // length)
-        for start in range(0, len(members), full):
-            numbers = members[start : start + full]
-            yield numbers, _filled(rows, numbers, (_padded_rows(len(numbers), full), length))
-
-
-def _filled(
-    rows: Sequence[npt.NDArray[np.int32]], numbers: npt.NDArray[np.int64], shape: shapes.Shape
-) -> npt.NDArray[np.int32]:
-    """The numbered rows as one batch, the rest padding."""
-    tokens = np.full(shape, PAD_ID, np.int32)
-    for line, number in enumerate(numbers):
-        tokens[line, : len(rows[number])] = rows[number]
-    return tokens
 
 
 @functools.cache
@@ -205,10 +159,3 @@ def _embedder(config: Architecture) -> Any:
     import jax
 
     return jax.jit(lambda params, tokens: config.module().apply({"params": params}, tokens, method="embed"))
-
-
-def _padded_rows(rows: int, full: int) -> int:
-    size = 1
-    while size < rows:
-        size *= _ROW_STEP
-    return min(size, full)

@@ -15,7 +15,6 @@ whose pooling counts places or copies (`lead_length`, `sublinear`) brings a modu
 
 import argparse
 import dataclasses
-import json
 import os
 import shutil
 from collections.abc import Mapping, Sequence
@@ -26,12 +25,14 @@ import numpy as np
 from .. import __version__
 from ..errors import InputError
 from ..formats.model_folder import ModelFolder
+from ..formats.saved_model import DEFAULT_SIGNATURE, OUTPUT, TEXT_SIGNATURE, write_facts
 from ..formats.vocabulary import PAD_ID
 from ..formats.weights import flatten, unflatten
+from ..models.encoders import named_kind
 from .checkpoint import Model, load_model
 from .encoder import JaxEncoder
 from .huggingface import write_huggingface
-from .saved_model import DEFAULT_SIGNATURE, FACTS_FILE, OUTPUT, TEXT_SIGNATURE, SavedModelEncoder
+from .saved_model import SavedModelEncoder
 from .specs import split_number
 
 PLATFORMS: Final = ("cpu", "cuda", "tpu")
@@ -213,8 +214,8 @@ def _write_saved_model(encoder: JaxEncoder, output: str, platforms: tuple[str, .
         "encoder": model.config.to_dict(),
         "versions": {"newsembed": __version__, "tensorflow": tf.__version__},
     }
-    with open(os.path.join(output, FACTS_FILE), "w", encoding="utf-8") as file:
-        json.dump(facts, file, indent=2)
+    kind = named_kind(model.config)
+    write_facts(output, facts if kind is None else {"kind": kind, **facts})
 
 
 def _serving_module(encoder: JaxEncoder, platforms: tuple[str, ...]) -> tuple[Any, dict[str, Any]]:

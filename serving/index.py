@@ -1,55 +1,31 @@
-"""A document index on disk: build, search, save and load.
+"""A document index: build, search, save and load.
 
-The folder holds ``embeddings.npy`` (float32 ``[N, D]``, unit rows), ``documents.parquet`` (one row a document, same order), ``index.json`` (counts,
-digests, the encoder) and, for large ones, ``vectors.faiss``. Search is exact among up to
-:data:`EXACT_LIMIT` documents (all, or those of the dates asked for), and by a faiss inverted file among more.
+Search is exact among up to :data:`EXACT_LIMIT` documents (all, or those of the dates asked for), and by a faiss inverted
+file among more. ``formats.index`` describes the folder on disk.
 """
 
 import dataclasses
-import datetime
-import json
-import os
-import tempfile
 from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from .. import __version__
 from ..errors import InputError
+from ..formats.index import IndexedDocument, StoredIndex, read_index, write_index
 from .articles import ArticleText
 from .dates import ALL_DATES, DateRange, as_days
 
-EMBEDDINGS_FILE: Final = "embeddings.npy"
-DOCUMENTS_FILE: Final = "documents.parquet"
-INDEX_FILE: Final = "index.json"
-FAISS_FILE: Final = "vectors.faiss"
 EXACT_LIMIT: Final = 50_000  # one query over 50 000 x 768 floats takes some 20 ms on one core
 _TRAINING_ROWS_PER_LIST: Final = 64
 _PROBED_SHARE: Final = 0.1
-_REMEDY: Final = "build it with newsembed index"
 
 FloatArray = npt.NDArray[np.float32]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class IndexedDocument:
-    """What the index shows of a document."""
-
-    doc_id: str
-    url: str
-    publisher: str
-    title: str
-    byline_date: datetime.date | None = None
-
-    @classmethod
-    def of(cls, article: ArticleText) -> "IndexedDocument":
-        return cls(article.doc_id, article.url, article.publisher, article.title, article.byline_date)
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
-        return dataclasses.asdict(self) | {"byline_date": self.byline_date.isoformat() if self.byline_date else None}
+def indexed_document(article: ArticleText) -> IndexedDocument:
+    """The fields of an article that search results show."""
+    return IndexedDocument(article.doc_id, article.url, article.publisher, article.title, article.byline_date)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -74,7 +50,7 @@ class DocumentIndex:
       encoder: ``KIND:REST`` of the encoder that made them, "" if unknown.
       encoder_digest: its digest; a query must be embedded by the same one.
       exact_limit: most documents searched exactly.
-      inverted_file: faiss's, of these embeddings, if it was built before; else it is built here if N exceeds that.
+      inverted_file: faiss's, of these embeddings, if it was built before; otherwise it is built here if N exceeds the limit.
 
     Raises:
       InputError: on different lengths, no documents, or embeddings that are not finite.
@@ -92,7 +68,8 @@ class DocumentIndex:
     ) -> None:
         if embeddings.ndim != 2 or len(embeddings) != len(documents):
             raise InputError(
-                f"got embeddings of shape {embeddings.shape} for {len(documents)} documents", remedy=_REMEDY
+                f"got embeddings of shape {embeddings.shape} for {len(documents)} documents",
+                remedy="Build it with newsembed index.",
             )
         if not documents:
             raise InputError("no documents to index", remedy="give at least one article with text")
@@ -119,13 +96,14 @@ class DocumentIndex:
 
     @property
     def is_exact(self) -> bool:
+        """Whether all searches are exact."""
         return self._faiss is None
 
     def search(self, query: FloatArray, count: int, dates: DateRange = ALL_DATES) -> list[Hit]:
-        """The ``count`` documents of highest cosine with ``query`` (float32 ``[D]``, any length), best first; ties by position.
+        """The documents of highest cosine with a query, best first; ties by position.
 
         Args:
-          query: of the index's encoder.
+          query: float32 ``[D]`` by the index's encoder, of any length.
           count: how many, if the index has as many of these dates.
           dates: byline dates to search among.
 
@@ -138,7 +116,12 @@ class DocumentIndex:
         ]
 
     def search_url(self, url: str, count: int, dates: DateRange = ALL_DATES) -> list[Hit]:
-        """The documents most like the indexed document of ``url``, without that document.
+        """The documents most similar to the indexed document of ``url``, without that document.
+
+        Args:
+          url: of an indexed document.
+          count: how many, if the index has as many of these dates.
+          dates: byline dates to search among.
 
         Raises:
           InputError: if no document has that URL.
@@ -154,10 +137,14 @@ class DocumentIndex:
         return url in self._by_url
 
     def dates_around(self, url: str, days: int) -> DateRange:
-        """The days at most ``days`` from the byline date of the indexed document of ``url``: where other reports of its event are.
+        """The days around the byline date of an indexed document, where other reports of its event are.
+
+        Args:
+          url: of the document.
+          days: the greatest distance from its date.
 
         Raises:
-          InputError: if no document has that URL, it has no date, or ``days`` is no number of days.
+          InputError: if no document has that URL, it has no date, or ``days`` is not a number of days.
         """
         date = self.documents[self._number_of(url)].byline_date
         if date is None:
@@ -165,37 +152,13 @@ class DocumentIndex:
         return DateRange.around(date, days)
 
     def save(self, folder: str) -> None:
-        """Writes the index; ``index.json`` comes last, so that a folder with it is whole."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        os.makedirs(folder, exist_ok=True)
-        facts_path = os.path.join(folder, INDEX_FILE)
-        if os.path.exists(facts_path):
-            os.remove(facts_path)
-        np.save(os.path.join(folder, EMBEDDINGS_FILE), self.embeddings)
-        schema = pa.schema(
-            [
-                (name, pa.date32() if name == "byline_date" else pa.string())
-                for name in (field.name for field in dataclasses.fields(IndexedDocument))
-            ]
+        """Writes the index; see ``formats.index``."""
+        write_index(
+            folder,
+            StoredIndex(
+                self.embeddings, self.documents, self.encoder, self.encoder_digest, self._exact_limit, self._faiss
+            ),
         )
-        table = pa.Table.from_pylist([dataclasses.asdict(document) for document in self.documents], schema)
-        pq.write_table(table, os.path.join(folder, DOCUMENTS_FILE), compression="zstd")
-        if self._faiss is not None:
-            import faiss
-
-            faiss.write_index(self._faiss, os.path.join(folder, FAISS_FILE))
-        facts = {
-            "documents": len(self),
-            "dimensions": self.embeddings.shape[1],
-            "search": "exact" if self.is_exact else "faiss-ivf",
-            "exact_limit": self._exact_limit,
-            "encoder": self.encoder,
-            "encoder_digest": self.encoder_digest,
-            "version": __version__,
-        }
-        _write_json(facts_path, facts)
 
     @classmethod
     def load(cls, folder: str) -> "DocumentIndex":
@@ -204,30 +167,15 @@ class DocumentIndex:
         Raises:
           InputError: if a part is missing, broken or of another index.
         """
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        path = os.path.join(folder, INDEX_FILE)
-        try:
-            with open(path, encoding="utf-8") as file:
-                facts = json.load(file)
-            embeddings = np.load(os.path.join(folder, EMBEDDINGS_FILE), allow_pickle=False)
-            rows = pq.read_table(os.path.join(folder, DOCUMENTS_FILE)).to_pylist()
-            documents = [IndexedDocument(**row) for row in rows]
-            is_exact = facts["search"] == "exact"
-            index = cls(
-                embeddings,
-                documents,
-                encoder=facts["encoder"],
-                encoder_digest=facts["encoder_digest"],
-                exact_limit=facts.get("exact_limit", EXACT_LIMIT),  # indexes of before do not say
-                inverted_file=None if is_exact else _read_faiss(os.path.join(folder, FAISS_FILE), len(documents)),
-            )
-        except (OSError, ValueError, KeyError, TypeError, RuntimeError, pa.ArrowException) as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError(f"no readable index: {error}", path=folder, remedy=_REMEDY) from error
-        return index
+        stored = read_index(folder)
+        return cls(
+            stored.embeddings,
+            stored.documents,
+            encoder=stored.encoder,
+            encoder_digest=stored.encoder_digest,
+            exact_limit=EXACT_LIMIT if stored.exact_limit is None else stored.exact_limit,
+            inverted_file=stored.inverted_file,
+        )
 
     def _number_of(self, url: str) -> int:
         if url not in self._by_url:
@@ -259,7 +207,7 @@ class DocumentIndex:
             return [
                 (int(number), float(score)) for number, score in zip(numbers[0], found[0], strict=True) if number >= 0
             ]
-        # Few enough to compare them all, and none of them is missed in a list that the inverted file does not look into.
+        # Few enough to compare them all: none is missed in a list that the inverted file does not probe.
         rows = np.flatnonzero(inside)
         scores = (self.embeddings[rows] if among < len(self) else self.embeddings) @ query
         best = np.argsort(-scores, kind="stable")[:count]
@@ -276,7 +224,7 @@ def _only(inside: npt.NDArray[np.bool_], probes: int) -> Any:
 
 
 def _build_faiss(embeddings: FloatArray) -> Any:
-    """An inverted file over sqrt(N) lists that looks into a tenth of them."""
+    """An inverted file over sqrt(N) lists that probes a tenth of them."""
     import faiss
 
     count, dimensions = embeddings.shape
@@ -287,19 +235,3 @@ def _build_faiss(embeddings: FloatArray) -> Any:
     index.add(embeddings)
     index.nprobe = max(1, int(lists * _PROBED_SHARE))
     return index
-
-
-def _read_faiss(path: str, rows: int) -> Any:
-    import faiss
-
-    index = faiss.read_index(path)
-    if index.ntotal != rows:
-        raise InputError(f"holds {index.ntotal} vectors for {rows} documents", path=path, remedy=_REMEDY)
-    return index
-
-
-def _write_json(path: str, values: Any) -> None:
-    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path), suffix=".tmp")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        json.dump(values, file, indent=2)
-    os.replace(temporary, path)

@@ -10,10 +10,11 @@ import argparse
 
 import numpy as np
 
+from ..formats.index import IndexedDocument
 from .articles import read_articles
 from .embed import embedded
 from .encoder import TextEncoder
-from .index import DocumentIndex, IndexedDocument
+from .index import DocumentIndex, indexed_document
 from .specs import add_encoder_arguments, encoder_from_spec, encoder_spec
 
 
@@ -46,10 +47,13 @@ def build_index(
       articles: path, see ``articles.read_articles``.
       spec: ``KIND:REST`` of the encoder, kept in the index so that ``search`` can load it.
       counts: ``embedded`` and ``empty`` are added up here.
+
+    Raises:
+      InputError: if no article has text, or an embedding is not finite.
     """
     documents: list[IndexedDocument] = []
     parts = []
     for chunk, embeddings in embedded(encoder, read_articles(articles), counts):
-        documents += map(IndexedDocument.of, chunk)
+        documents += map(indexed_document, chunk)
         parts.append(embeddings)
     return DocumentIndex(np.concatenate(parts), documents, encoder=spec, encoder_digest=encoder.digest)

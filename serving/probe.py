@@ -1,4 +1,4 @@
-"""What a trained model does inside, for people to look at: where its attention goes and how alike its token vectors are."""
+"""The inside of a trained model, for people to look at: its attention, and the similarity of its token vectors."""
 
 import dataclasses
 import functools
@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from ..formats.vocabulary import CLS_ID, PAD_ID, SEP_ID
 from ..models.encoders import Architecture, Capability, require
-from .encoder import FloatArray, JaxEncoder, token_batches
+from .encoder import FloatArray, JaxEncoder
+from .shapes import batches, by_bucket
 
-_TOKENS_PER_BATCH: Final = (
-    4_096  # probabilities are [B, heads, L, L]: a layer of BERT-base at 512 tokens takes 100 MB with this many
-)
+# Probabilities are [B, heads, L, L]: a layer of BERT-base at 512 tokens takes 100 MB with this many.
+_TOKENS_PER_BATCH: Final = 4_096
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +52,8 @@ def probe(encoder: JaxEncoder, titles: Sequence[str], bodies: Sequence[str]) -> 
     attention = [np.zeros((0, len(row)), np.float32) for row in rows]
     similarity = np.full(len(rows), np.nan, np.float32)
     observe = _observer(config)
-    for numbers, tokens in token_batches(rows, encoder.buckets, _TOKENS_PER_BATCH):
+    planned = by_bucket([len(row) for row in rows], encoder.buckets, _TOKENS_PER_BATCH)
+    for numbers, tokens in batches(rows, planned):
         received, alike = (np.asarray(array) for array in observe(encoder.params, tokens))
         for line, number in enumerate(numbers):
             attention[number] = received[:, line, : len(rows[number])]

@@ -1,27 +1,34 @@
-"""Into which batches texts of many lengths are sorted: padding costs time with every text, and each new shape costs a compilation.
+"""Batches for texts of many lengths: padding costs time with every text, and each new shape costs a compilation.
 
-Both are weighed as positions (cells of a batch). A shape that was compiled before costs nothing.
+`plan` weighs both as positions (cells of a batch), where a shape that was compiled before costs nothing. `by_bucket` groups by
+fixed lengths, so that a run compiles the same shapes every time. Both yield the numbers of the rows and the shape of each
+batch; `filled` and `batches` make token arrays of them.
 """
 
 import itertools
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from ..formats.vocabulary import PAD_ID
+
 SHORTEST: Final = 16
+SHORTEST_BUCKET: Final = 32
 HEIGHT_STEP: Final = 8  # batch sizes are powers of eight up to the full one: a lone query does not pay for a full batch
-# What a compilation costs in positions: on two CPU cores that many pass through the same model meanwhile. Accelerators compute faster and compile no faster.
+# The cost of a compilation in positions: two CPU cores pass that many through the same model meanwhile. Accelerators compute
+# faster and compile no faster.
 SHAPE_COST: Final = {"cpu": 16_384}
 SHAPE_COST_ON_ACCELERATORS: Final = 1_048_576
 LEAST_COST: Final = 128  # of any batch: however few its positions, all parameters are read
 
 Shape = tuple[int, int]  # (rows, length)
+Planned = tuple[npt.NDArray[np.int64], Shape]  # numbers of the rows [n], (B, L) with B >= n
 
 
 def row_lengths(max_length: int) -> tuple[int, ...]:
-    """Lengths that rows may be padded to: 16, 24, 32, 48, 64, 96, … below ``max_length``, then ``max_length``.
+    """Lengths that `plan` may pad rows to: 16, 24, 32, 48, 64, 96, … below ``max_length``, then ``max_length``.
 
     >>> row_lengths(100)
     (16, 24, 32, 48, 64, 96, 100)
@@ -31,43 +38,107 @@ def row_lengths(max_length: int) -> tuple[int, ...]:
     return (*itertools.takewhile(lambda length: length < max_length, steps), max_length)
 
 
+def length_buckets(max_length: int) -> tuple[int, ...]:
+    """Lengths for `by_bucket`: doublings of 32 below ``max_length``, then ``max_length``.
+
+    >>> length_buckets(200)
+    (32, 64, 128, 200)
+    """
+    doublings = (SHORTEST_BUCKET << power for power in itertools.count())
+    return (*itertools.takewhile(lambda length: length < max_length, doublings), max_length)
+
+
+def by_bucket(
+    lengths: Sequence[int], buckets: Sequence[int], tokens_per_batch: int, *, multiple: int = 1
+) -> Iterator[Planned]:
+    """Batches of all rows, each padded to its bucket; the longest first, so that memory runs out at the start or never.
+
+    Args:
+      lengths: tokens of every row, none longer than the last bucket.
+      buckets: ascending row lengths.
+      tokens_per_batch: upper bound on cells of a batch, unless one row is longer or `multiple` asks for more.
+      multiple: of the rows of a batch, such as the number of devices.
+
+    Yields:
+      The numbers of the rows ``[n]``, and the shape ``(B, L)`` with L in ``buckets`` and B >= n.
+    """
+    bucket_of = np.searchsorted(buckets, lengths)
+    for bucket in reversed(range(len(buckets))):
+        length = buckets[bucket]
+        members = np.flatnonzero(bucket_of == bucket)
+        full = max(1, tokens_per_batch // length)
+        for start in range(0, len(members), full):
+            numbers = members[start : start + full]
+            height = next(height for height in heights(full) if height >= len(numbers))
+            yield numbers, (-(-height // multiple) * multiple, length)
+
+
+def heights(full: int) -> list[int]:
+    """Rows that a batch may have, ascending: powers of eight, and those of a full batch.
+
+    >>> heights(100)
+    [1, 8, 64, 100]
+    """
+    return [height for height in (HEIGHT_STEP**power for power in range(full.bit_length())) if height < full] + [full]
+
+
+def filled(
+    rows: Sequence[npt.NDArray[np.int32]], numbers: npt.NDArray[np.int64], shape: Shape
+) -> npt.NDArray[np.int32]:
+    """The numbered rows as one batch, int32 ``[B, L]``; the rest is padding."""
+    tokens = np.full(shape, PAD_ID, np.int32)
+    for line, number in enumerate(numbers):
+        tokens[line, : len(rows[number])] = rows[number]
+    return tokens
+
+
+def batches(
+    rows: Sequence[npt.NDArray[np.int32]], planned: Iterable[Planned]
+) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]]:
+    """Yields the numbers of the rows ``[n]`` and the tokens ``[B, L]`` of every batch; rows from n on are padding."""
+    for numbers, shape in planned:
+        yield numbers, filled(rows, numbers, shape)
+
+
 def plan(
     lengths: Sequence[int], max_length: int, *, tokens_per_batch: int, compiled: Collection[Shape] = (), shape_cost: int
-) -> Iterator[tuple[npt.NDArray[np.int64], Shape]]:
-    """Batches of all rows, the longest first (so that memory runs out at the start or never), at the least cost in positions.
+) -> Iterator[Planned]:
+    """Batches of all rows, the longest first (so that memory runs out at the start or never), at the least cost.
 
-    Rows are grouped by length, each group padded to its longest allowed length; of all groupings the cheapest is taken, compilations counted in.
+    Rows are grouped by length, and each group is padded to its longest allowed length; the cheapest of all groupings is
+    taken, compilations included.
 
     Args:
       lengths: tokens of every row, ``max_length`` at most.
       max_length: the longest row.
       tokens_per_batch: cells of a batch, unless one row is longer.
       compiled: shapes that cost no compilation.
-      shape_cost: positions that a compilation is worth.
+      shape_cost: the cost of a compilation in positions.
 
     Yields:
-      (numbers of the rows ``[n]``, shape ``(B, L)`` with B >= n and L at least as long as they are).
+      The numbers of the rows ``[n]``, and the shape ``(B, L)`` with B >= n and L at least their length.
     """
     allowed = row_lengths(max_length)
     bucket_of = np.searchsorted(allowed, lengths)
     counts = np.bincount(bucket_of, minlength=len(allowed))
-    # Groups of different lengths share no shape, so their costs add up, and the cheapest way to hold the first k buckets is built from shorter ones.
+    # Groups of different lengths share no shape, so their costs add up, and the cheapest way to hold the first k buckets is
+    # built from shorter ones.
     best: list[tuple[int, int, list[tuple[int, int, list[int]]]]] = [(0, 0, [])]  # cost, positions, groups
     for end, length in enumerate(allowed, 1):
         full = max(1, tokens_per_batch // length)
         options = []
         for start in range(end):
-            heights, cost = cheapest_heights(int(counts[start:end].sum()), length, full, compiled, shape_cost)
-            group = [(start, end, heights)] if heights else []
+            chosen, cost = cheapest_heights(int(counts[start:end].sum()), length, full, compiled, shape_cost)
+            group = [(start, end, chosen)] if chosen else []
             before, positions, groups = best[start]
-            options.append((before + cost, positions + sum(heights) * length, [*groups, *group]))
+            options.append((before + cost, positions + sum(chosen) * length, [*groups, *group]))
         best.append(min(options, key=lambda option: option[:2]))
-    for start, end, heights in reversed(best[-1][2]):
+    for start, end, chosen in reversed(best[-1][2]):
         members = np.flatnonzero((bucket_of >= start) & (bucket_of < end))
-        firsts = np.cumsum([0, *heights])
+        firsts = np.cumsum([0, *chosen])
         yield from (
             (members[first : first + height], (height, allowed[end - 1]))
-            for first, height in zip(firsts, heights, strict=False)
+            for first, height in zip(firsts, chosen, strict=False)
         )
 
 
@@ -76,18 +147,18 @@ def cheapest_heights(
 ) -> tuple[list[int], int]:
     """The heights of the batches that hold ``rows`` rows of one length, and their cost in positions.
 
-    Full batches first; what is left goes into one batch of the next height that holds it, or into smaller ones: the cheaper way.
+    Full batches come first; the remaining rows go into one batch of the next height that holds them, or into smaller ones,
+    whichever is cheaper.
 
     >>> cheapest_heights(300, 16, 512, (), 0)
     ([64, 64, 64, 64, 8, 8, 8, 8, 8, 8], 4864)
     >>> cheapest_heights(300, 16, 512, (), 4_096)
     ([64, 64, 64, 64, 64], 9216)
     """
-    steps = [height for height in (HEIGHT_STEP**power for power in range(full.bit_length())) if height < full] + [full]
     whole, rest = [full] * (rows // full), rows % full
-    # Descend through the heights; at each one, what is left may also go into one more batch of it.
+    # Descend through the heights; at each one, the remaining rows may also go into one more batch of it.
     options, taken = [], list[int]()
-    for step in reversed(steps):
+    for step in reversed(heights(full)):
         if not rest:
             break
         options.append([*taken, *[step] * -(-rest // step)])
@@ -97,10 +168,10 @@ def cheapest_heights(
         options.append(taken)
     choices = [[*whole, *option] for option in options]
 
-    def cost(heights: Sequence[int]) -> int:
-        return sum(max(height * length, LEAST_COST) for height in heights) + shape_cost * len(
-            {height for height in heights if (height, length) not in compiled}
+    def cost(chosen: Sequence[int]) -> int:
+        return sum(max(height * length, LEAST_COST) for height in chosen) + shape_cost * len(
+            {height for height in chosen if (height, length) not in compiled}
         )
 
-    best = min(choices, key=lambda heights: (cost(heights), len(heights)))
+    best = min(choices, key=lambda chosen: (cost(chosen), len(chosen)))
     return best, cost(best)

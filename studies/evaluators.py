@@ -51,7 +51,7 @@ class SameEventEvaluator:
         """The scores of these parameters."""
         from ..evaluation.encoders import normalised
         from ..evaluation.retrieval import SameEventRetrieval
-        from ..serving.encoder import length_buckets, token_batches
+        from ..serving.shapes import batches, by_bucket, length_buckets
         from ..tasks.vocabulary import Vocabulary
 
         length = min(self._max_length or snapshot.text_length, snapshot.config.max_length)
@@ -62,10 +62,10 @@ class SameEventEvaluator:
             self._rows = Vocabulary.load(snapshot.vocabulary_path).encode_documents(titles, bodies, length)
             self._benchmark = benchmark
         embeddings = np.zeros((len(self._rows), snapshot.config.embedding_size), np.float32)
-        for numbers, tokens in token_batches(self._rows, length_buckets(length), self._tokens_per_batch):
-            missing = -len(tokens) % snapshot.rows_multiple
-            filled = np.concatenate([tokens, np.zeros((missing, tokens.shape[1]), tokens.dtype)])
-            embeddings[numbers] = snapshot.embed(filled)[: len(numbers)]
+        lengths, buckets = [len(row) for row in self._rows], length_buckets(length)
+        planned = by_bucket(lengths, buckets, self._tokens_per_batch, multiple=snapshot.rows_multiple)
+        for numbers, tokens in batches(self._rows, planned):
+            embeddings[numbers] = snapshot.embed(tokens)[: len(numbers)]
         scores = self._benchmark.score(normalised(embeddings))
         return {
             f"{self._benchmark.name}/{score.metric}" + ("" if score.part == "all" else f"/{score.part}"): score.value

@@ -10,8 +10,9 @@ from ...beam_pipelines.jobs import MANIFEST, read_seconds
 from ...beam_pipelines.workflow import STEPS
 from ...evaluation.suites import RESULTS_FILE
 from ...formats import files
+from ...formats.index import facts_file
+from ...formats.saved_model import graph_file
 from ...newsroom import NewsroomServer
-from ...serving.index import INDEX_FILE
 from ...studies.shared import newsroom
 
 QUERIES = ("flood river evacuation", "election mayor vote", "striker goal cup final")
@@ -79,7 +80,7 @@ class Step:
 def steps(places: Places, seed: int, scale: float) -> list[Step]:
     """All steps in order."""
     work, weights = places.work, f"{places.trained}/checkpoints"
-    saved_model, clean = f"{places.saved_model}/saved_model.pb", f"{work}/clean/articles"
+    saved_model, clean = graph_file(places.saved_model), f"{work}/clean/articles"
     generate = ["newsroom", "--output", places.newsroom, f"--seed={seed}", f"--scale={scale}"]
     pretrain = _train(places, "runs/pretrain_demo.gin", places.pretrained, f"{work}/pack")
     train = _train(places, "runs/train_demo.gin", places.trained, f"{work}/examples")
@@ -93,7 +94,7 @@ def steps(places: Places, seed: int, scale: float) -> list[Step]:
         Step("train", [*train, _gin("INITIAL_CHECKPOINT_PATH", places.pretrained)]),
         Step("evaluate", _evaluate(places), f"{places.evaluation}/{RESULTS_FILE}", weights),
         Step("export", export, saved_model, weights),
-        Step("index", index, f"{places.index}/{INDEX_FILE}", saved_model),
+        Step("index", index, facts_file(places.index), saved_model),
         *(
             Step(f"search {number}", ["search", "--index", places.index, "--count=5", query])
             for number, query in enumerate(QUERIES, 1)

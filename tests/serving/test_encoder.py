@@ -13,7 +13,8 @@ from newsembed.errors import InputError
 from newsembed.formats.weights import flatten, unflatten
 from newsembed.models.encoders.news import NewsEncoder
 from newsembed.serving.checkpoint import fresh_model, load_model
-from newsembed.serving.encoder import fresh_encoder, length_buckets, load_encoder, token_batches
+from newsembed.serving.encoder import fresh_encoder, load_encoder
+from newsembed.serving.shapes import batches, by_bucket, length_buckets
 from newsembed.tasks.vocabulary import Vocabulary
 
 TEXTS = [("Storm", "Wind and rain. " * number) for number in (0, 1, 4, 9, 30)] + [("", "goal"), ("cup", ""), ("", "")]
@@ -86,7 +87,7 @@ def test_batches_hold_each_row_once_in_known_shapes(lengths, tokens_per_batch):
     buckets = length_buckets(80)
     rows = [np.arange(1, length + 1, dtype=np.int32) for length in lengths]
     seen, shapes = [], set()
-    for numbers, tokens in token_batches(rows, buckets, tokens_per_batch):
+    for numbers, tokens in batches(rows, by_bucket(lengths, buckets, tokens_per_batch)):
         shapes.add(tokens.shape)
         assert tokens.shape[1] in buckets
         assert tokens.size <= max(tokens_per_batch, tokens.shape[1])

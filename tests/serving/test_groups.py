@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from newsembed.errors import InputError
+from newsembed.formats.index import IndexedDocument
 from newsembed.serving import cluster, dedup, groups
-from newsembed.serving.index import DocumentIndex, IndexedDocument
+from newsembed.serving.index import DocumentIndex
 
 
 def circle(*degrees):

@@ -12,11 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from newsembed.errors import InputError
+from newsembed.formats.index import IndexedDocument
 from newsembed.serving import embed, index_command, search
 from newsembed.serving.articles import read_articles
 from newsembed.serving.dates import DateRange
 from newsembed.serving.encoder import load_encoder
-from newsembed.serving.index import DocumentIndex, IndexedDocument
+from newsembed.serving.index import DocumentIndex
 
 
 def documents(count):

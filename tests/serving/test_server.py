@@ -7,8 +7,9 @@ import math
 import numpy as np
 import pytest
 from newsembed.errors import InputError
+from newsembed.formats.index import IndexedDocument
 from newsembed.serving import server
-from newsembed.serving.index import DocumentIndex, IndexedDocument
+from newsembed.serving.index import DocumentIndex
 from starlette.testclient import TestClient
 
 TITLES = ["alpha", "beta", "gamma"]

@@ -1,0 +1,144 @@
+"""An index folder: documents with their embeddings.
+
+The folder holds ``embeddings.npy`` (float32 ``[N, D]``, unit rows), ``documents.parquet`` (one row per document, same
+order), ``index.json`` (counts, digests, the encoder) and, for large ones, ``vectors.faiss``.
+"""
+
+import dataclasses
+import datetime
+import json
+import os
+import tempfile
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import __version__
+from ..errors import InputError
+
+FORMAT_VERSION: Final = 1  # of ``index.json``; files without one are of version 1
+_EMBEDDINGS_FILE: Final = "embeddings.npy"
+_DOCUMENTS_FILE: Final = "documents.parquet"
+_INDEX_FILE: Final = "index.json"
+_FAISS_FILE: Final = "vectors.faiss"
+_EXACT, _INVERTED = "exact", "faiss-ivf"
+_REMEDY: Final = "Build it with newsembed index."
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class IndexedDocument:
+    """The fields of a document that search results show."""
+
+    doc_id: str
+    url: str
+    publisher: str
+    title: str
+    byline_date: datetime.date | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values."""
+        return dataclasses.asdict(self) | {"byline_date": self.byline_date.isoformat() if self.byline_date else None}
+
+
+@dataclasses.dataclass(frozen=True)
+class StoredIndex:
+    """The content of an index folder.
+
+    Attributes:
+      embeddings: float32 ``[N, D]``.
+      documents: N, in the same order.
+      encoder: ``KIND:REST`` of the encoder that made them, "" if unknown.
+      encoder_digest: its digest.
+      exact_limit: most documents searched exactly; None where the folder does not say.
+      inverted_file: faiss's, None where search is exact.
+    """
+
+    embeddings: npt.NDArray[np.float32]
+    documents: tuple[IndexedDocument, ...]
+    encoder: str = ""
+    encoder_digest: str = ""
+    exact_limit: int | None = None
+    inverted_file: Any = None
+
+
+def facts_file(folder: str) -> str:
+    """The file that is written last: a folder with it is complete."""
+    return os.path.join(folder, _INDEX_FILE)
+
+
+def write_index(folder: str, index: StoredIndex) -> None:
+    """Writes an index folder, or replaces it."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    os.makedirs(folder, exist_ok=True)
+    facts_path = facts_file(folder)
+    if os.path.exists(facts_path):
+        os.remove(facts_path)
+    np.save(os.path.join(folder, _EMBEDDINGS_FILE), index.embeddings)
+    names = [field.name for field in dataclasses.fields(IndexedDocument)]
+    schema = pa.schema([(name, pa.date32() if name == "byline_date" else pa.string()) for name in names])
+    table = pa.Table.from_pylist([dataclasses.asdict(document) for document in index.documents], schema)
+    pq.write_table(table, os.path.join(folder, _DOCUMENTS_FILE), compression="zstd")
+    if index.inverted_file is not None:
+        import faiss
+
+        faiss.write_index(index.inverted_file, os.path.join(folder, _FAISS_FILE))
+    facts = {
+        "documents": len(index.documents),
+        "dimensions": index.embeddings.shape[1],
+        "search": _EXACT if index.inverted_file is None else _INVERTED,
+        "exact_limit": index.exact_limit,
+        "encoder": index.encoder,
+        "encoder_digest": index.encoder_digest,
+        "version": __version__,
+    }
+    handle, temporary = tempfile.mkstemp(dir=folder, suffix=".tmp")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        json.dump({name: value for name, value in facts.items() if value is not None}, file, indent=2)
+    os.replace(temporary, facts_path)
+
+
+def read_index(folder: str) -> StoredIndex:
+    """Reads what `write_index` wrote.
+
+    Raises:
+      InputError: if a part is missing, broken, of another index or of a later version.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with open(facts_file(folder), encoding="utf-8") as file:
+            facts = json.load(file)
+        _check_version(facts, folder)
+        rows = pq.read_table(os.path.join(folder, _DOCUMENTS_FILE)).to_pylist()
+        return StoredIndex(
+            np.load(os.path.join(folder, _EMBEDDINGS_FILE), allow_pickle=False),
+            tuple(IndexedDocument(**row) for row in rows),
+            facts["encoder"],
+            facts["encoder_digest"],
+            facts.get("exact_limit"),
+            None if facts["search"] == _EXACT else _read_faiss(os.path.join(folder, _FAISS_FILE), len(rows)),
+        )
+    except InputError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError, pa.ArrowException) as error:
+        raise InputError(f"no readable index: {error}", path=folder, remedy=_REMEDY) from error
+
+
+def _check_version(facts: Any, folder: str) -> None:
+    version = facts.get("format_version", FORMAT_VERSION)
+    if version != FORMAT_VERSION:
+        problem = f"got an index of version {version}, expected {FORMAT_VERSION}"
+        raise InputError(problem, path=facts_file(folder), field="format_version", remedy=_REMEDY)
+
+
+def _read_faiss(path: str, rows: int) -> Any:
+    import faiss
+
+    index = faiss.read_index(path)
+    if index.ntotal != rows:
+        raise InputError(f"holds {index.ntotal} vectors for {rows} documents", path=path, remedy=_REMEDY)
+    return index
