@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from .. import __version__
 from ..errors import InputError
+from . import extensions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,7 +85,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
       0 for success, 1 for a result that misses its target, 2 for an error that the user can fix, 130 for Ctrl-C.
     """
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        modules, arguments = extensions.split_imports(list(sys.argv[1:] if argv is None else argv))
+    except InputError as error:
+        print(f"newsembed: error: {error}", file=sys.stderr)
+        return 2
     if not arguments or arguments[0] in ("-h", "--help"):
         print(overview())
         return 0
@@ -94,6 +99,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     name, rest = arguments[0], arguments[1:]
     quiet_libraries()
     try:
+        extensions.import_modules(modules)
         return _run(name, rest)
     except InputError as error:
         print(f"newsembed {name}: error: {error}", file=sys.stderr)
@@ -108,7 +114,7 @@ def overview() -> str:
     lines = [
         f"newsembed {__version__}: document embeddings for news, from raw crawl to served encoder",
         "",
-        "usage: newsembed COMMAND [options]",
+        "usage: newsembed [--import MODULE] COMMAND [options]",
     ]
     for group in dict.fromkeys(command.group for command in COMMANDS.values()):
         lines += ["", f"{group}:"]
