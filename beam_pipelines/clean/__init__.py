@@ -1,4 +1,4 @@
-"""``newsembed clean``: rules, language, exact and near duplicates; every rejection named and counted."""
+"""``newsembed clean``: applies rules, detects languages, removes duplicates; every rejection is named and counted."""
 
 import collections
 import dataclasses
@@ -23,14 +23,18 @@ from .duplicates import ENTRY, KEPT, REASONS, SKETCH_BOUNDS, SKETCH_VALUES, find
 from .lines import rejection_of_lines
 from .options import CleanOptions
 from .rules import bad_word, cleaned, read_bad_words, rejection_of
-from .yields import TABLE, YieldCounter, add_up, alarm_to_json, find_alarms, pool, read_yields, write_yields
+from .yields import TABLE, YieldCounter, alarm_to_json, find_alarms, merge_counts, pool, read_yields, write_yields
 
 
 def run(job: JobRun) -> None:
-    """Applies the rules shard by shard, then finds duplicates across shards and keeps the earliest of each cluster.
+    """Applies the rules to each shard, finds duplicates across shards and keeps the earliest article of each cluster.
 
-    Streams: ``articles`` and ``clusters`` (every member of a duplicate cluster, and whether it was kept). ``yields.tsv`` says what became of
-    each publisher's articles; the manifest's ``yield_alarms`` are the publishers that do worse than in the runs of ``--history``.
+    Streams: ``articles`` and ``clusters`` (every member of a cluster of duplicates, and whether it was kept).
+    ``yields.tsv`` lists the outcome of each publisher's articles. ``yield_alarms`` in the manifest are the publishers
+    with a lower yield than in the runs given as ``--history``.
+
+    Raises:
+      InputError: if a yield dropped and ``--fail_on_yield_alarm`` is set.
     """
     options: CleanOptions = job.options
     history = [read_yields(folder) for folder in job.inputs["history"]]
@@ -43,10 +47,10 @@ def run(job: JobRun) -> None:
     job.map_shards(
         "buckets", partial(_find_edges, threshold=options.near_duplicate_threshold), range(count), accounted=False
     )
-    # Edges are few and small: duplicates only. One worker unites them.
-    job.map_shards("clusters", _unite, [count], accounted=False)
+    # There are few edges, only between duplicates: one worker finds the clusters.
+    job.map_shards("clusters", _find_clusters, [count], accounted=False)
     job.map_shards("duplicates", _drop_duplicates, range(count))
-    table = add_up(files.read_json(path) for path in files.list_files(f"{job.workspace}/_yields_*/*.json"))
+    table = merge_counts(files.read_json(path) for path in files.list_files(f"{job.workspace}/_yields_*/*.json"))
     write_yields(f"{job.workspace}/{TABLE}", table)
     alarms = (
         find_alarms(table, pool(history), options.min_yield_drop, options.yield_false_discovery_rate) if history else []
@@ -56,12 +60,12 @@ def run(job: JobRun) -> None:
         raise InputError(
             f"the yield of {len(alarms)} publishers dropped: {', '.join(alarm.publisher for alarm in alarms[:10])}",
             field="--fail_on_yield_alarm",
-            remedy=f"see {job.workspace}/{TABLE}; mend the extraction of their pages, or run without this option",
+            remedy=f"see {job.workspace}/{TABLE}; fix the extraction of their pages, or run without this option",
         )
 
 
 def _with_latest_date(options: CleanOptions) -> CleanOptions:
-    """With the day after this one as the last: what was never fetched, but given, can be dated in the future too."""
+    """Sets the default latest date to tomorrow: articles that were not fetched can also be dated in the future."""
     tomorrow = datetime.datetime.now(datetime.UTC).date() + datetime.timedelta(days=1)
     return options if options.latest_date is not None else dataclasses.replace(options, latest_date=tomorrow)
 
@@ -95,7 +99,7 @@ def _apply_rules(shard: Shard, path: str, options: CleanOptions, bad_words: Sequ
 def _broken(
     article: Article, dropped: collections.Counter[str], options: CleanOptions, words: re.Pattern[str] | None
 ) -> tuple[Rejection, str] | None:
-    """Why a cleaned article is turned down, if it is."""
+    """Returns the rejection of a cleaned article and its detail; ``None`` if the article passes."""
     if not article.body and article.title:
         return rejection_of_lines(dropped)
     if (broken := rejection_of(article, options)) is not None:
@@ -119,7 +123,7 @@ def _find_edges(shard: Shard, bucket: int, threshold: float) -> None:
     write_array(shard.path("_edges", "npy"), find_edges(entries, sketches, threshold))
 
 
-def _unite(shard: Shard, shard_count: int) -> None:
+def _find_clusters(shard: Shard, shard_count: int) -> None:
     decisions = find_clusters(read_array(path) for path in files.list_files(f"{shard.workspace}/_edges/*.npy"))
     send(shard, "_decisions", decisions, decisions["shard"], shard_count)
 
@@ -152,13 +156,13 @@ JOB = Job(
         InputSpec("articles", "folder that `newsembed extract` wrote"),
         InputSpec(
             "bad_words",
-            "files of words, one a line; an article with one of them is rejected",
+            "files with one word per line; an article that contains one of the words is rejected",
             required=False,
             many=True,
         ),
         InputSpec(
             "history",
-            "folders of earlier runs, to warn of publishers whose yield dropped since",
+            "folders of earlier runs, for warnings about publishers whose yield has dropped",
             required=False,
             many=True,
         ),

