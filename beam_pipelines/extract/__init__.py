@@ -1,6 +1,6 @@
-"""``newsembed extract``: WARC files and pre-extracted articles to articles and hubs.
+"""``newsembed extract``: converts WARC files and pre-extracted articles to articles and hubs.
 
-The job is imported when it is asked for: whoever reads one page, as the processes of :mod:`.isolation` do, needs no Beam.
+The job is imported on first access: extracting a single page, as the processes of :mod:`.isolation` do, needs no Beam.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -10,6 +10,11 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
+    """Imports ``JOB`` on first access.
+
+    Raises:
+      AttributeError: for any other name.
+    """
     if name == "JOB":
         from .job import JOB
 

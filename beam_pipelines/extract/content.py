@@ -1,7 +1,8 @@
-"""The running text of an article, by rules over one walk of its parsed markup; says how sure it is.
+"""Extracts the running text of an article by rules, in one pass over the parsed markup, with a confidence.
 
-In the line of Readability and jusText: blocks of text are prose or not by length, links and punctuation; the element that
-holds the page's prose is the article's body; what templates call navigation, comments or related stories is left out.
+The rules follow Readability and jusText. A block of text is prose or not by its length, links and punctuation. The
+element that contains most of the prose is the article's body. Elements whose names say navigation, comments or related
+stories are left out.
 """
 
 # ruff: noqa: RUF001 - the marks that pages are written with
@@ -14,19 +15,20 @@ from typing import Any
 
 from lxml import etree
 
-from .hints import Name, is_unseen_name, judged, words
+from .hints import Name, classify_names, is_hidden_name, words
 from .trimming import ends_article, is_boilerplate, is_portrait
 
 _SKIPPED = words(
     """
-    script style noscript template svg canvas iframe object embed applet audio video picture img map area input button select
-    textarea option datalist nav aside footer figure figcaption head link meta math dialog menu progress meter title
+    script style noscript template svg canvas iframe object embed applet audio video picture img map area input button
+    select textarea option datalist nav aside footer figure figcaption head link meta math dialog menu progress meter
+    title
     """
 )
 _INLINE = words(
     """
-    a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr q rp rt ruby s samp small span strike
-    strong sub sup time tt u var wbr
+    a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr q rp rt ruby s samp small span
+    strike strong sub sup time tt u var wbr
     """
 )
 _HEADINGS = words("h1 h2 h3 h4 h5 h6")
@@ -56,10 +58,10 @@ class Block:
     """A paragraph, heading or list item.
 
     Attributes:
-      text: its text, white space collapsed.
-      link_share: share of its characters that are in links.
-      node: number of the block element that holds it, see :class:`Layout`.
-      prose: weight as running text, in characters; 0 for anything else.
+      text: text with white space collapsed.
+      link_share: share of characters in links, in [0, 1].
+      node: number of the block element that contains it, see :class:`Layout`.
+      prose: weight as running text, in characters; 0 if it is not prose.
     """
 
     text: str
@@ -70,14 +72,15 @@ class Block:
 
 @dataclasses.dataclass(slots=True)
 class Layout:
-    """One walk over a page: its blocks in order, and its block elements by number, parents before children.
+    """The blocks of a page, and its block elements by number, parents before children.
 
     Attributes:
-      parents: number of the parent of each element; the first is its own.
-      labels: its class and id.
-      names: what these promise of it.
-      bodies: whether it is marked as an article's body.
-      tags: its tag.
+      blocks: blocks in document order.
+      parents: number of the parent of each element; the first element is its own parent.
+      labels: class and id of each element.
+      names: classification of each element by its class and id.
+      bodies: whether each element is marked as an article's body.
+      tags: tag of each element.
     """
 
     blocks: list[Block]
@@ -93,16 +96,16 @@ class Content:
     """The text of an article.
 
     Attributes:
-      text: paragraphs, one a line.
-      confidence: in [0, 1]: share of the page's prose that is in the text; low where the rules may have missed.
+      text: one paragraph per line.
+      confidence: share of the page's prose in the text, in [0, 1]; low where the rules may be wrong.
     """
 
     text: str
     confidence: float
 
 
-def lay_out(tree: Any) -> Layout:  # noqa: C901, PLR0912, PLR0915 - every element of every page: calls would cost as much as the work
-    """Walks a parsed page once."""
+def lay_out(tree: Any) -> Layout:  # noqa: C901, PLR0912, PLR0915 - runs on every element: calls would double the time
+    """Returns the layout of a parsed page, in one pass."""
     root = tree if tree.tag == "body" else next(tree.iter("body"), tree)
     layout = Layout([], [], [], [], [], [])
     blocks, parents, labels, names = layout.blocks, layout.parents, layout.labels, layout.names
@@ -165,12 +168,13 @@ _FORM = ("form", Name.BOILERPLATE, False)
 
 
 def _judge(element: Any, tag: str) -> tuple[str, Name, bool]:
-    """Class and id of a block element, what they promise, and whether it is marked as an article's body."""
+    """Returns class and id of a block element, their classification, and whether it is marked as an article's body."""
     label = f"{element.get('class', '')} {element.get('id', '')}"[:_MAX_LABEL]
-    name, body = judged(label) if label != " " else (Name.NEUTRAL, False)
+    name, body = classify_names(label) if label != " " else (Name.NEUTRAL, False)
     if tag in ("body", "html"):
         name = Name.NEUTRAL
-    # Whole pages are hidden until a script shows them, and stand in a form, so these too yield where most of the prose is.
+    # Some sites hide whole pages until a script shows them, or put them in a form. Such elements are therefore only
+    # boilerplate, which is released where it contains most of the prose.
     if name is Name.NEUTRAL and (element.get("hidden") is not None or _HIDDEN.search(element.get("style", ""))):
         label, name = "hidden", Name.BOILERPLATE
     elif tag == "form":
@@ -179,9 +183,9 @@ def _judge(element: Any, tag: str) -> tuple[str, Name, bool]:
 
 
 def _is_unseen(element: Any) -> bool:
-    """Whether an inline element is hidden from the eye."""
+    """Returns whether an inline element is not visible."""
     style = element.get("style", "")
-    return bool((style and _HIDDEN.search(style)) or is_unseen_name(element.get("class", "")[:_MAX_LABEL]))
+    return bool((style and _HIDDEN.search(style)) or is_hidden_name(element.get("class", "")[:_MAX_LABEL]))
 
 
 def _flush(blocks: list[Block], parts: list[str], linked: int, node: int) -> None:
@@ -197,7 +201,7 @@ def _flush(blocks: list[Block], parts: list[str], linked: int, node: int) -> Non
 
 def _prose_weight(text: str, link_share: float) -> float:
     length = len(text)
-    # Scripts without spaces say more in a character.
+    # Scripts without spaces need fewer characters.
     if length < _MIN_PROSE and (length < _MIN_PROSE // 3 or not _SPACELESS.search(text)):
         return 0.0
     if link_share > _MAX_LINK_SHARE or not _SENTENCE.search(text):
@@ -206,12 +210,12 @@ def _prose_weight(text: str, link_share: float) -> float:
 
 
 def main_content(layout: Layout, title: str = "", *, live_blog: bool = False) -> Content:
-    """The article's text on a page.
+    """Returns the text of a page's article.
 
     Args:
-      layout: of :func:`lay_out`.
-      title: the article's title, which is no part of the body.
-      live_blog: the page is a report in posts, all of which are its text.
+      layout: layout of the page, see :func:`lay_out`.
+      title: title of the article, which is not part of the body.
+      live_blog: whether the page is a live blog; the text then consists of all posts.
     """
     aside = _set_aside(layout)
     weights = _weights(layout, aside)
@@ -228,12 +232,15 @@ def main_content(layout: Layout, title: str = "", *, live_blog: bool = False) ->
 
 
 def all_prose(layout: Layout) -> float:
-    """Characters of prose on the page, set aside or not."""
+    """Returns the number of characters of prose on the page, including boilerplate."""
     return _total(layout.blocks)
 
 
 def running_text(layout: Layout) -> float:
-    """Characters of prose in the element with most of it directly or in its paragraphs, if these are three or more."""
+    """Returns the characters of prose in the element with the most prose in itself and its paragraphs.
+
+    Only elements with three or more paragraphs count.
+    """
     characters: dict[int, float] = {}
     paragraphs: Counter[int] = Counter()
     for block in layout.blocks:
@@ -247,7 +254,7 @@ def running_text(layout: Layout) -> float:
 
 
 def _weights(layout: Layout, aside: list[int] | None = None) -> list[float]:
-    """Prose in each element, set-aside blocks left out."""
+    """Returns the characters of prose in each element, without boilerplate."""
     weights = [0.0] * len(layout.tags)
     for block in layout.blocks:
         if block.prose and (aside is None or aside[block.node] < 0):
@@ -258,11 +265,12 @@ def _weights(layout: Layout, aside: list[int] | None = None) -> list[float]:
 
 
 def _set_aside(layout: Layout) -> list[int]:
-    """Number of the boilerplate element around each element, or -1.
+    """Returns for each element the number of the outermost boilerplate element around it, or -1.
 
-    A name that would set most of the page's prose aside means something else there ("has-sidebar", "widget-content").
+    A name that would remove most of the page's prose has another meaning on that page ("has-sidebar", "widget-content")
+    and is released.
     """
-    # "comments-open" may be the name of the whole page: what holds the first heading is no box of comments.
+    # "comments-open" may be a class of the whole page: an element with the main heading is not a comment section.
     headed = {above for node, tag in enumerate(layout.tags) if tag == "h1" for above in _ancestors(layout, node)}
     refused = {node for node, name in enumerate(layout.names) if name is Name.NEVER and node not in headed}
     never = _under(layout, refused)
@@ -281,7 +289,7 @@ def _set_aside(layout: Layout) -> list[int]:
             return aside
         of_label: dict[str, float] = {}
         for node in elements:
-            if aside[node] == node and node not in refused:  # the outermost first: others within may be what they say
+            if aside[node] == node and node not in refused:  # only the outermost: names inside it may be correct
                 of_label[layout.labels[node]] = of_label.get(layout.labels[node], 0.0) + weights[node]
         label, weight = max(of_label.items(), key=lambda item: item[1], default=("", 0.0))
         if weight < 0.4 * total or not weight:
@@ -291,7 +299,7 @@ def _set_aside(layout: Layout) -> list[int]:
 
 
 def _under(layout: Layout, elements: set[int]) -> list[int]:
-    """For each element, the outermost of ``elements`` around it, or -1."""
+    """Returns for each element the outermost of ``elements`` around it, or -1."""
     above: list[int] = []
     for node, parent in enumerate(layout.parents):
         outer = above[parent] if node else -1
@@ -304,7 +312,10 @@ def _total(blocks: list[Block]) -> float:
 
 
 def _body_element(layout: Layout, weights: list[float], holders: set[int]) -> tuple[int, float]:
-    """(the element that holds the article, the prose of its page): one that is marked so, or the deepest with nearly all of the prose."""
+    """Returns the element that contains the article, and the characters of prose on its page.
+
+    The element is one that is marked as a body, or the deepest element with nearly all of the prose.
+    """
     page, total = _first_story(layout, weights)
     inside = _inside(layout, page)
     marked = [node for node, body in enumerate(layout.bodies) if body and inside[node] and weights[node] >= 0.1 * total]
@@ -316,7 +327,7 @@ def _body_element(layout: Layout, weights: list[float], holders: set[int]) -> tu
     for nodes in (marked, articles):
         if nodes:
             top = max(weights[node] for node in nodes)
-            # The first of several of a size: pages append the next stories to the one that was asked for.
+            # Of several with a similar size the first: pages append further stories to the requested one.
             first = next(node for node in nodes if weights[node] >= 0.5 * top)
             whole = _joined(layout, first, holders)
             if weights[whole] >= 0.4 * total or len(nodes) > 1:
@@ -331,7 +342,10 @@ def _body_element(layout: Layout, weights: list[float], holders: set[int]) -> tu
 
 
 def _first_story(layout: Layout, weights: list[float]) -> tuple[int, float]:
-    """(element, prose) of the first of several whole stories on a page, each an ``article`` with a first heading; else of all of it."""
+    """Returns (element, prose) of the first of several complete stories on a page; of the whole page if there is one.
+
+    A story is an ``article`` element with an ``h1``.
+    """
     stories: list[int] = []
     for node, tag in enumerate(layout.tags):
         if tag == "h1":
@@ -346,7 +360,7 @@ def _first_story(layout: Layout, weights: list[float]) -> tuple[int, float]:
 
 
 def _joined(layout: Layout, first: int, holders: set[int]) -> int:
-    """The element around all the marked parts of one article: some templates cut it where an advertisement goes."""
+    """Returns the element around all marked parts of an article: some templates split it for advertisements."""
     above = list(_ancestors(layout, first))
     around = next((node for node in above if layout.tags[node] == "article"), -1)
     if around < 0:
@@ -398,7 +412,7 @@ def _inside(layout: Layout, root: int) -> list[bool]:
 
 
 def _without_lists(layout: Layout, root: int, blocks: list[Block]) -> list[Block]:
-    """Leaves out lists and boxes that are mostly links, and short lines that no paragraph holds."""
+    """Removes lists and boxes that are mostly links, and short lines outside paragraphs."""
     characters = [0.0] * len(layout.tags)
     linked = [0.0] * len(layout.tags)
     for block in blocks:
@@ -417,12 +431,12 @@ def _without_lists(layout: Layout, root: int, blocks: list[Block]) -> list[Block
     return [
         block
         for block in blocks
-        if not boxed[block.node] and (block.prose or _stands(block, layout.tags[block.node], holders))
+        if not boxed[block.node] and (block.prose or _may_be_content(block, layout.tags[block.node], holders))
     ]
 
 
-def _stands(block: Block, tag: str, holders: frozenset[str]) -> bool:
-    """Whether a block that is no prose may be part of an article."""
+def _may_be_content(block: Block, tag: str, holders: frozenset[str]) -> bool:
+    """Returns whether a block that is not prose may be part of an article."""
     if tag not in holders:
         return False
     if tag in _HEADINGS:
@@ -433,14 +447,14 @@ def _stands(block: Block, tag: str, holders: frozenset[str]) -> bool:
 
 
 def _trimmed(blocks: list[Block], layout: Layout, title: str) -> list[Block]:
-    """Leaves out calls and labels, and what follows the article."""
+    """Removes calls to action and labels, and everything after the end of the article."""
     kept: list[Block] = []
     wanted = title.casefold().strip()
     before, after = 0.0, _total(blocks)
     for block in blocks:
         heading = layout.tags[block.node] in _HEADINGS
         if len(block.text) < _MAX_LABEL_TEXT and (heading or not block.prose) and ends_article(block.text):
-            # Between paragraphs it is a box that the template put there.
+            # In the middle of the article such a heading belongs to a box of the template.
             if after <= _MAX_AFTER_END * before:
                 break
             continue

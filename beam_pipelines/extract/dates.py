@@ -1,4 +1,4 @@
-"""Days as pages write them: ISO 8601, RFC 2822, digits, and names of months in the languages of most news."""
+"""Parses days as pages write them: ISO 8601, RFC 2822, digits, and month names in the most common languages of news."""
 
 import datetime
 import email.utils
@@ -41,9 +41,10 @@ _MAX_TEXT = 200
 
 
 def parse_day(value: Any) -> datetime.date | None:
-    """The UTC day of a date or time; ``None`` if there is none.
+    """Returns the UTC day of a date or time; ``None`` if there is none.
 
-    A time without a zone, and a date, name their day as it stands. Days whose order of day and month is a guess ("3/4/2016") are none.
+    Dates, and times without a zone, are not converted. Dates with an ambiguous order of day and month ("3/4/2016") are
+    not accepted.
 
     >>> parse_day("2021-03-01T23:30:00-05:00"), parse_day("Saturday, December 27, 2014, 12:06 PM")
     (datetime.date(2021, 3, 2), datetime.date(2014, 12, 27))
@@ -57,7 +58,7 @@ def parse_day(value: Any) -> datetime.date | None:
     if moment is not None:
         try:
             return moment.astimezone(datetime.UTC).date() if moment.tzinfo else moment.date()
-        except OverflowError:  # year 1 or 9999, shifted over the edge
+        except OverflowError:  # the conversion leaves the years 1 to 9999
             return moment.date()
     if found := _ISO_DAY.match(text) or _DIGITS.fullmatch(text):
         return _day(*map(int, found.groups()))
@@ -80,7 +81,7 @@ def _moment(text: str) -> datetime.datetime | None:
 
 
 def day_in_text(text: str) -> datetime.date | None:
-    """The first day that a short text names with its year and month unmistakable.
+    """Returns the first day in a short text with an unambiguous year and month; ``None`` if there is none.
 
     >>> day_in_text("Published 10:41, 6 de diciembre de 2012")
     datetime.date(2012, 12, 6)
@@ -96,7 +97,7 @@ def day_in_text(text: str) -> datetime.date | None:
 
 
 def day_in_url(url: str) -> datetime.date | None:
-    """The day that a URL names, as in ``/2016/11/08/``."""
+    """Returns the day in a URL, as in ``/2016/11/08/``; ``None`` if there is none."""
     found = _URL_DAY.search(url)
     return _day(*map(int, found.groups())) if found else None
 

@@ -1,4 +1,4 @@
-"""Bytes of a page to text, by what they are rather than by what is said of them."""
+"""Decodes the bytes of a page: the bytes themselves count more than the declared charset."""
 
 import codecs
 import re
@@ -12,14 +12,14 @@ _HIGH = bytes(range(128, 256))
 
 
 def decode(payload: bytes, charset: str) -> str | None:
-    """Text of a page; ``None`` for bytes that are no text.
+    """Returns the text of a page; ``None`` for binary data.
 
-    Valid UTF-8 is UTF-8 whatever a header says: no text in another charset passes for it by chance. Else the byte order mark,
-    the header, the page's own declaration and the detected charset are tried, in this order.
+    Valid UTF-8 is decoded as UTF-8 whatever the header declares: text in another charset is not valid UTF-8 by chance.
+    Otherwise the byte order mark, the header, the page's declaration and the detected charset are used, in this order.
 
     Args:
-      payload: as it was sent.
-      charset: of the HTTP header, or "".
+      payload: bytes as they were sent.
+      charset: charset in the HTTP header, or "".
     """
     from resiliparse.parse.encoding import bytes_to_str, detect_encoding
 
@@ -34,13 +34,13 @@ def decode(payload: bytes, charset: str) -> str | None:
     if len(head) - len(head.translate(None, _CONTROL)) > len(head) // 20:
         return None
     try:
-        if b"\x1b" not in head:  # ISO-2022-JP is ASCII too
+        if b"\x1b" not in head:  # ISO-2022-JP consists of ASCII bytes
             return payload.decode("utf-8")
     except UnicodeDecodeError:
         pass
     declared = _XML.search(head) or _DECLARED.search(head)
     named = next(filter(_is_charset, (charset, declared.group(1).decode("ascii") if declared else "")), "")
-    # What is nearly UTF-8 is UTF-8 with a cut or foreign character in it.
+    # Bytes that are nearly valid UTF-8 are UTF-8 with a truncated or foreign character.
     if not named or named.lower().replace("-", "").replace("_", "") in (
         "utf8",
         "iso88591",
@@ -63,9 +63,10 @@ def decode(payload: bytes, charset: str) -> str | None:
 
 
 def _is_charset(name: str) -> bool:
-    """Whether a name is that of a charset that pages are written in; templates and strangers name others."""
+    """Returns whether a declared name is a charset that is used for pages; some pages declare other names."""
     try:
         known = codecs.lookup(name)
     except (LookupError, ValueError):
         return False
-    return known._is_text_encoding and not _NO_CHARSET.search(known.name)  # noqa: SLF001 - the only way to tell it from "zip" and "hex"
+    # Only the private attribute distinguishes charsets from codecs such as "zip" and "hex".
+    return known._is_text_encoding and not _NO_CHARSET.search(known.name)  # noqa: SLF001

@@ -1,4 +1,4 @@
-"""RSS, Atom, RDF and JSON feeds: their title and the links of their entries."""
+"""Parses RSS, Atom, RDF and JSON feeds: title, links of the entries, days and authors."""
 
 import dataclasses
 import datetime
@@ -17,11 +17,12 @@ _MAX_AUTHORS = 10
 
 @dataclasses.dataclass(frozen=True)
 class Feed:
-    """A feed's title and its entries.
+    """A feed.
 
     Attributes:
+      title: title of the feed.
       entries: (link, entry title), in order.
-      stated: (link, day of publication, authors as written) of the entries that state one of the two.
+      stated: (link, day of publication, authors as written) of the entries with a day or authors.
     """
 
     title: str
@@ -30,9 +31,9 @@ class Feed:
 
 
 def parse_feed(raw: bytes) -> Feed | None:
-    """Reads a feed of any of the formats; ``None`` if the bytes are none.
+    """Returns a parsed feed in any of the formats; ``None`` if the bytes are not a feed.
 
-    Broken XML is read as far as it can be; entities are not expanded and nothing is fetched.
+    Broken XML is read as far as possible. Entities are not expanded, and nothing is fetched.
     """
     start = raw.lstrip(b"\xef\xbb\xbf \t\r\n")
     if start[:1] == b"{":

@@ -1,4 +1,4 @@
-"""What the names that templates give to elements say: class and id tokens of boilerplate, and of an article's body."""
+"""Classifies elements by their class and id: tokens that templates use for boilerplate and for the article's body."""
 
 import enum
 import itertools
@@ -7,34 +7,35 @@ from functools import lru_cache
 
 
 def words(text: str) -> frozenset[str]:
-    """The words of a text, for constants that stay readable."""
+    """Returns the words of a text; keeps long constants readable."""
     return frozenset(text.split())
 
 
-# Whole tokens of class and id, after splitting at anything but letters and at camelCase. A block element with one of
-# them is set aside with all that is in it, unless most of the page's prose is there (see ``content``).
+# Tokens of class and id, which are split at camelCase and at all characters but letters. A block element with one of
+# these tokens is boilerplate with everything inside it, unless it contains most of the page's prose (see ``content``).
 _BOILERPLATE = words(
     """
-    ad ads advert advertisement advertorial adslot affiliate sponsor sponsored outbrain taboola promo promos promotion promotional
-    respond related recirc recirculation recommend recommended recommendations popular trending mostpopular mostread readnext
-    upnext morestories relatedcontent relatedlinks relatedarticles readmore seealso furthermore share shares sharing sharebar
-    social socials facebook whatsapp addthis sharedaddy tweet newsletter newsletters signup subscribe subscription optin mailchimp
-    donate donation membership sidebar rail nav navbar navigation menu breadcrumb breadcrumbs pagination pager toolbar ticker
-    masthead footer colophon copyright legal disclaimer caption captions figcaption credit credits wp-caption cutline byline
-    author authors bio authorbox contributor contributors timestamp dateline pubdate postmeta entrymeta meta tags taglist keywords
-    topics gallery slideshow carousel player cookie cookies consent gdpr modal popup overlay lightbox tooltip banner interstitial
-    screenreader noprint printonly login register poll quiz survey teaser teasers pullquote standfirst
+    ad ads advert advertisement advertorial adslot affiliate sponsor sponsored outbrain taboola promo promos promotion
+    promotional respond related recirc recirculation recommend recommended recommendations popular trending mostpopular
+    mostread readnext upnext morestories relatedcontent relatedlinks relatedarticles readmore seealso furthermore share
+    shares sharing sharebar social socials facebook whatsapp addthis sharedaddy tweet newsletter newsletters signup
+    subscribe subscription optin mailchimp donate donation membership sidebar rail nav navbar navigation menu breadcrumb
+    breadcrumbs pagination pager toolbar ticker masthead footer colophon copyright legal disclaimer caption captions
+    figcaption credit credits wp-caption cutline byline author authors bio authorbox contributor contributors timestamp
+    dateline pubdate postmeta entrymeta meta tags taglist keywords topics gallery slideshow carousel player cookie
+    cookies consent gdpr modal popup overlay lightbox tooltip banner interstitial screenreader noprint printonly login
+    register poll quiz survey teaser teasers pullquote standfirst
     """
 )
 _NEVER = words("comment comments commenting disqus livefyre replies reply")
 _BOILERPLATE_PAIRS = words(
     """
-    read-more more-on more-from more-stories more-news see-also up-next read-next most-read most-popular most-viewed you-may
-    also-like pull-quote screen-reader sr-only visually-hidden sign-up skip-link skip-to right-rail left-rail right-column
-    side-bar inline-related inline-photo inline-image entry-meta post-meta article-meta story-meta article-tags post-tags
-    article-header story-header article-footer post-footer entry-footer story-footer video-player photo-credit image-credit
-    media-caption image-caption photo-caption twitter-tweet instagram-media fb-post key-points call-to back-to jump-to
-    about-author
+    read-more more-on more-from more-stories more-news see-also up-next read-next most-read most-popular most-viewed
+    you-may also-like pull-quote screen-reader sr-only visually-hidden sign-up skip-link skip-to right-rail left-rail
+    right-column side-bar inline-related inline-photo inline-image entry-meta post-meta article-meta story-meta
+    article-tags post-tags article-header story-header article-footer post-footer entry-footer story-footer video-player
+    photo-credit image-credit media-caption image-caption photo-caption twitter-tweet instagram-media fb-post key-points
+    call-to back-to jump-to about-author
     """
 )
 _BODY = words(
@@ -44,29 +45,29 @@ _BODY = words(
 )
 _BODY_HEADS = words("article story post entry news content body main")
 _BODY_TAILS = words("body content text copy contents paragraphs")
-_FIRST = words("widget widgets")  # as the first token only: "lb-widget-text" is a live blog's post
-_UNSEEN = words(
+_FIRST = words("widget widgets")  # as the first token only: "lb-widget-text" is a post of a live blog
+_HIDDEN_NAMES = words(
     """
     visually-hidden visuallyhidden sr-only screen-reader-text screen-reader visually-hidden-focusable u-visually-hidden
     """
 )
 _PICTURE = words("caption figcaption credit credits cutline")
-# The first token of what says how an element is, or is filed, rather than what it is: "has-sidebar", "category-video".
+# First tokens of names that describe a state or a category instead of the element: "has-sidebar", "category-video".
 _STATE = words("has with no is js without hide show not category cat tag term tax format type status postid")
 _TOKEN = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
 class Name(enum.IntEnum):
-    """What class and id names promise of an element."""
+    """Classification of an element by its class and id."""
 
     NEUTRAL = 0
-    BOILERPLATE = 1  # most likely no running text of the article
-    NEVER = 2  # readers' comments and the like: never, however much text there is
+    BOILERPLATE = 1  # probably not part of the article's text
+    NEVER = 2  # readers' comments: never part of the article, however much text there is
 
 
 @lru_cache(maxsize=20_000)
 def judge_name(names: str) -> Name:
-    """What class and id names say of an element.
+    """Returns the classification of an element by its class and id.
 
     >>> judge_name("c-article-comments js-open"), judge_name("article-body")
     (<Name.NEVER: 2>, <Name.NEUTRAL: 0>)
@@ -87,13 +88,13 @@ def _judge(name: str) -> Name:
 
 
 @lru_cache(maxsize=20_000)
-def judged(names: str) -> tuple[Name, bool]:
-    """Both of :func:`judge_name` and :func:`is_body_name`, remembered: templates repeat themselves."""
+def classify_names(names: str) -> tuple[Name, bool]:
+    """Returns the results of :func:`judge_name` and :func:`is_body_name`, cached because templates repeat names."""
     return judge_name(names), is_body_name(names)
 
 
 def is_body_name(names: str) -> bool:
-    """Whether class and id names are those of an article's body: "story-body", "entry-content", "articleText".
+    """Returns whether class and id mark an article's body: "story-body", "entry-content", "articleText".
 
     >>> is_body_name("story-body__inner"), is_body_name("main-menu")
     (True, False)
@@ -108,9 +109,9 @@ def is_body_name(names: str) -> bool:
 
 
 @lru_cache(maxsize=20_000)
-def is_unseen_name(names: str) -> bool:
-    """Whether a class of an inline element says that its text is for screen readers, or a picture's."""
+def is_hidden_name(names: str) -> bool:
+    """Returns whether the classes of an inline element mark text for screen readers or the caption of a picture."""
     return any(
-        name.lower() in _UNSEEN or any(token.lower() in _PICTURE for token in _TOKEN.findall(name))
+        name.lower() in _HIDDEN_NAMES or any(token.lower() in _PICTURE for token in _TOKEN.findall(name))
         for name in names[:1000].split()
     )

@@ -1,9 +1,9 @@
-"""Reading what strangers wrote in a process of its own, so that no page can stop a shard.
+"""Reads untrusted pages in a separate process, so that no page can stop a shard.
 
-A page can make a parser loop, recurse or swallow memory inside C code, where no exception and no signal handler reaches it,
-and Beam runs bundles in threads, where signals do not arrive at all. So one child process for each thread reads the pages
-(the same one from page to page, a pipe's cost each). The kernel bounds it: its own alarm clock, which nothing in it catches,
-ends it when a page takes too long, and its address space is limited. The next page gets a new child.
+A page can make a parser loop, recurse or allocate memory inside C code, where no exception and no signal handler can
+stop it, and Beam runs bundles in threads, which receive no signals. Therefore each thread has one child process that
+reads its pages through a pipe. The kernel enforces the limits: an alarm that the child does not handle ends it when a
+page takes too long, and its address space is limited. A new child is started for the next page.
 """
 
 import contextlib
@@ -22,30 +22,30 @@ from collections.abc import Callable
 from typing import IO, Any
 
 _HEADER = struct.Struct("<Q")
-_GRACE_SECONDS = 5.0  # for starting, and for the pipe, beyond the child's own clock
+_GRACE_SECONDS = 5.0  # for the start and the pipe, in addition to the child's own alarm
 _START_SECONDS = 120.0
 _MEGABYTE = 1 << 20
 
 
 class PageTimeoutError(Exception):
-    """A page took longer than it may."""
+    """Reading a page exceeded the time limit."""
 
 
 class PageMemoryError(Exception):
-    """A page took more memory than it may, or its process ended otherwise."""
+    """Reading a page exceeded the memory limit, or the child process died."""
 
 
 class PageReadError(Exception):
-    """The function raised; the message is "Type: text" of what it raised."""
+    """The function raised an exception; the message is "Type: text" of that exception."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """Bounds of one page.
+    """Limits for reading one page.
 
     Attributes:
-      seconds: of wall time.
-      megabytes: of address space beyond what the reading process has when it starts (Linux; other systems may not hold it).
+      seconds: wall time.
+      megabytes: address space in addition to that of the child at its start (enforced on Linux; maybe not elsewhere).
     """
 
     seconds: float = 20.0
@@ -53,10 +53,10 @@ class Limits:
 
 
 class Reader:
-    """Calls functions of modules in a child process within limits. Not for use by several threads at once.
+    """Calls functions in a child process within limits. Not thread-safe.
 
     Args:
-      limits: of each call.
+      limits: limits of each call.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -64,12 +64,12 @@ class Reader:
         self._child: subprocess.Popen[bytes] | None = None
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """``function(*arguments)``, run by the child; function, arguments and result are pickled.
+        """Returns ``function(*arguments)``, computed by the child; function, arguments and result are pickled.
 
         Raises:
           PageTimeoutError: after ``limits.seconds``.
           PageMemoryError: if the child ran out of memory or died.
-          PageReadError: if the function raised.
+          PageReadError: if the function raised an exception.
         """
         child = self._child if self._child is not None and self._child.poll() is None else self._start()
         assert child.stdin is not None
@@ -85,10 +85,10 @@ class Reader:
                 f"the reading process ended with {child.returncode} within {self.limits.megabytes} MB"
             ) from None
         except BaseException:
-            self.close()  # half a message is in the pipe
+            self.close()  # the pipe may contain a partial message
             raise
         if kind == "memory":
-            self.close()  # what it holds is in pieces
+            self.close()  # the state of the child is undefined
             raise PageMemoryError(f"took more than {self.limits.megabytes} MB")
         if kind == "error":
             raise PageReadError(value)
@@ -118,7 +118,7 @@ class Reader:
         return pickle.loads(_read(child.stdout, size, deadline))  # noqa: S301 - both ends are ours
 
     def close(self) -> None:
-        """Ends the child."""
+        """Ends the child process."""
         if self._child is not None:
             self._child.kill()
             for stream in (self._child.stdin, self._child.stdout):
@@ -137,7 +137,7 @@ _readers = threading.local()
 
 
 def reader(limits: Limits) -> Reader:
-    """This thread's reader with these limits, started once."""
+    """Returns the reader of this thread, which is created once for the same limits."""
     found: Reader | None = getattr(_readers, "reader", None)
     if found is None or found.limits != limits:
         if found is not None:
@@ -147,10 +147,10 @@ def reader(limits: Limits) -> Reader:
 
 
 def _read(stream: IO[bytes], size: int, deadline: float) -> bytes:
-    """Exactly ``size`` bytes of a pipe.
+    """Returns exactly ``size`` bytes from a pipe.
 
     Raises:
-      EOFError: if it ends before.
+      EOFError: if the pipe ends early.
       TimeoutError: at the deadline.
     """
     pieces: list[bytes] = []
@@ -174,13 +174,18 @@ def _send(stream: IO[bytes], message: Any) -> None:
 
 
 def serve(seconds: float, megabytes: int) -> None:
-    """The child: answers calls from its standard input until that ends."""
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # the kernel's hand, not a handler that C code could keep waiting
-    calls, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints is no answer
-    from . import payload  # noqa: F401 - imported before the clock and the memory limit are a page's
+    """Runs in the child process: answers calls from standard input until it ends.
 
-    gc.freeze()  # what is imported stays
+    Args:
+      seconds: wall time for one call.
+      megabytes: additional address space.
+    """
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends the process; C code could delay a handler
+    calls, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # output of libraries must not mix with the answers
+    from . import payload  # noqa: F401 - imported before the limits apply
+
+    gc.freeze()  # imported modules are never collected
     _limit_memory(megabytes)
     _send(answers, ("ready", None))
     while header := calls.read(_HEADER.size):
@@ -199,7 +204,7 @@ def _answer(raw: bytes) -> tuple[str, Any]:
         return "value", function(*arguments)
     except MemoryError:
         return "memory", None
-    except Exception as error:  # noqa: BLE001 - a page may break any of three parsers, and all of it is for the caller to count
+    except Exception as error:  # noqa: BLE001 - the parsers raise many types; the caller counts them
         return "error", f"{type(error).__name__}: {error}"[:2_000]
 
 

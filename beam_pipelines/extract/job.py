@@ -1,4 +1,4 @@
-"""The job: its options, phases and streams."""
+"""The ``extract`` job: options, phases and streams."""
 
 import dataclasses
 from functools import partial
@@ -19,38 +19,48 @@ _HUB_SHARDS = 4
 
 @dataclasses.dataclass(frozen=True)
 class ExtractOptions:
-    """What one page may cost. What counts as an article is decided by ``clean``, where each rule is an option."""
+    """Limits for one page. The rules for articles are options of ``clean``."""
 
     page_seconds: float = dataclasses.field(
-        default=20.0, metadata={"help": "seconds that reading one page may take; then it fails as timeout"}
+        default=20.0,
+        metadata={"help": "time limit for reading one page, in seconds; beyond it the page fails as timeout"},
     )
     page_megabytes: int = dataclasses.field(
         default=1_024,
-        metadata={"help": "megabytes of memory that reading one page may take; then it fails as too_large"},
+        metadata={"help": "memory limit for reading one page, in megabytes; beyond it the page fails as too_large"},
     )
 
     warc_base: str = dataclasses.field(
         default="",
         metadata={
-            "help": "what relative paths in a list of WARC files begin with, such as s3://commoncrawl/; else the list's folder"
+            "help": "prefix of relative paths in lists of WARC files, such as s3://commoncrawl/; "
+            "default: the folder of the list"
         },
     )
 
     def __post_init__(self) -> None:
+        """Checks the values.
+
+        Raises:
+          InputError: naming the option with an invalid value.
+        """
         for field, least in (("page_seconds", 0.1), ("page_megabytes", 64)):
             if not getattr(self, field) >= least:
                 raise InputError(
                     f"got {getattr(self, field)}, expected at least {least}",
                     field=f"--{field}",
-                    remedy="leave it out for the default",
+                    remedy="omit it to use the default",
                 )
 
 
 def run(job: JobRun) -> None:
-    """Reads slices, then joins what pages say of one another.
+    """Reads slices of the inputs, then joins the evidence that pages give for one another.
 
     A record is a captured response, a line or a row; it is written as an article, a hub or an image hash. Streams:
-    ``articles`` (with anchor texts, hubs and image hashes joined) and ``hubs`` (captures of one hub united).
+    ``articles`` (with anchor texts, hubs and image hashes) and ``hubs`` (captures of the same hub are merged).
+
+    Raises:
+      InputError: if there is no input.
     """
     pieces = [
         *slices_of(job.inputs["warc"], "warc", job.options.warc_base),
@@ -78,7 +88,10 @@ def run(job: JobRun) -> None:
 
 
 def warc_digest(path: str) -> str:
-    """Digest of a WARC file, or of a list: the files of a published list do not change, and to ask for each of them takes minutes."""
+    """Returns the digest of a WARC file, or of a list of them.
+
+    For a list only its text counts: the files of a published list do not change, and checking each takes minutes.
+    """
     return input_digest(list_path(path)) if is_path_list(path) else input_digest(path)
 
 
@@ -89,8 +102,8 @@ JOB = Job(
     inputs=(
         InputSpec(
             "warc",
-            "WARC files or patterns; or lists of them, one path a line, as @LIST or named .txt, .paths or either with .gz (CC-NEWS's warc.paths.gz): "
-            "one shard a file",
+            "WARC files or patterns; or lists with one path per line, given as @LIST or with a name ending in .txt, "
+            ".paths, .txt.gz or .paths.gz (CC-NEWS's warc.paths.gz), with one shard per file",
             required=False,
             many=True,
             digest=warc_digest,

@@ -1,6 +1,6 @@
-"""Second phase of ``extract``: link texts, hubs and image hashes joined to the articles they belong to.
+"""Second phase of ``extract``: joins link texts, hubs and image hashes to their articles.
 
-Only ids, link texts and hashes pass the joins; each article shard is then read again and written with what was found.
+Only ids, link texts and hashes are shuffled. Each article shard is then read again and written with its evidence.
 """
 
 import dataclasses
@@ -17,15 +17,15 @@ from ..shards import Shard, shard_of
 from .read import FeedStatement, ImageHash, Link
 
 MAX_ANCHOR_TEXTS = 20
-_MAX_EVIDENCE = {"anchor": 2 * MAX_ANCHOR_TEXTS, "day": 1, "author": 1, "hub": 1_000}  # of one article
-DERIVED = "feed:"  # URL scheme of hubs made from the rows' own lists of feeds
+_MAX_EVIDENCE = {"anchor": 2 * MAX_ANCHOR_TEXTS, "day": 1, "author": 1, "hub": 1_000}  # per article
+DERIVED = "feed:"  # URL scheme of hubs that are derived from the feeds in pre-extracted rows
 
 Evidence = tuple[str, Any]
 
 
 @dataclasses.dataclass
 class JoinEvidence(beam.PTransform):
-    """Shard paths of the first phase → (shard of the article, (doc_id, kind, rank, value)) for every piece of evidence.
+    """Transforms shard indexes to (shard of the article, (doc_id, kind, rank, value)), one for each piece of evidence.
 
     Attributes:
       workspace: the job's temporary folder.
@@ -37,6 +37,7 @@ class JoinEvidence(beam.PTransform):
         super().__init__(label="JoinEvidence")
 
     def expand(self, indexes: beam.PCollection) -> beam.PCollection:
+        """Applies the transform to (shard index, shard count) pairs of the first phase."""
         by_id = indexes | "ReadById" >> beam.FlatMap(_keyed_by_id, self.workspace) | "GroupById" >> beam.GroupByKey()
         by_image = (
             indexes
@@ -75,7 +76,7 @@ def _keyed_by_image(index_of: tuple[int, int], workspace: str) -> Iterator[tuple
 
 
 def _join_id(grouped: tuple[str, Iterable[Evidence]]) -> Iterator[tuple[int, tuple[str, str, int, str]]]:
-    """(shard, (doc_id, kind, rank, value)): link texts that many pages use come first, of days the earliest."""
+    """Yields (shard, (doc_id, kind, rank, value)): the most frequent link texts first, and the earliest day."""
     doc_id, found = grouped
     counted = Counter(found)
     shards = sorted(value for kind, value in counted if kind == "article")
@@ -96,7 +97,13 @@ def _join_image(grouped: tuple[str, Iterable[Evidence]]) -> Iterator[tuple[int, 
 
 
 def write_joined(shard: Shard, evidence: Sequence[tuple[str, str, int, str]], shard_count: int) -> None:
-    """Shard function: rewrites one shard of articles with the evidence for it; passes hubs and images on in number."""
+    """Writes one shard of articles with their evidence, and counts the hubs and images of the shard.
+
+    Args:
+      shard: shard of this phase.
+      evidence: (doc_id, kind, rank, value) for articles of the shard, sorted.
+      shard_count: number of shards.
+    """
     place = (shard.index, shard_count)
     found: dict[str, dict[str, list[str]]] = {}
     for doc_id, kind, _, value in evidence:
@@ -125,7 +132,7 @@ def _with_evidence(article: Article, found: dict[str, list[str]]) -> Article:
 
 
 def _with_feed(article: Article, found: dict[str, list[str]]) -> Article:
-    """What a page does not state, or only a guess from its text does, is taken from the feeds that list it."""
+    """Takes date and authors from feeds, if the page does not state them or the date is only a guess from its text."""
     if "day" in found and article.date_source in ("", "text"):
         article = dataclasses.replace(
             article,
@@ -146,7 +153,12 @@ def _restated(sources: tuple[str, ...], field: str) -> tuple[str, ...]:
 
 @dataclasses.dataclass
 class MergeHubs(beam.PTransform):
-    """Shard paths of the first phase → (hub shard, merged Hub as a tuple): captures of one hub united, absent members dropped."""
+    """Transforms shard indexes to (hub shard, fields of a Hub), merging captures of a hub and dropping unknown members.
+
+    Attributes:
+      workspace: the job's temporary folder.
+      hub_shards: number of shards of hubs.
+    """
 
     workspace: str
     hub_shards: int
@@ -155,6 +167,7 @@ class MergeHubs(beam.PTransform):
         super().__init__(label="MergeHubs")
 
     def expand(self, indexes: beam.PCollection) -> beam.PCollection:
+        """Applies the transform to (shard index, shard count) pairs of the first phase."""
         members = (
             indexes
             | "ReadMembers" >> beam.FlatMap(_members, self.workspace)
@@ -194,7 +207,7 @@ def _merge(grouped: tuple[str, dict[str, Iterable[Any]]], hub_shards: int) -> It
 
 
 def write_hubs(shard: Shard, hubs: Sequence[tuple[Any, ...]]) -> None:
-    """Shard function: writes merged hubs."""
+    """Writes one shard of merged hubs."""
     output = shard.records("hubs", Hub)
     for fields in hubs:
         shard.read()

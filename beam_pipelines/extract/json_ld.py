@@ -1,4 +1,4 @@
-"""schema.org statements of a page in JSON-LD: the item of its article."""
+"""Reads schema.org items from a page's JSON-LD, and finds the item of its article."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -10,8 +10,8 @@ from .loose_json import load_json
 ARTICLE_TYPES = words(
     """
     article newsarticle reportagenewsarticle analysisnewsarticle blogposting liveblogposting opinionnewsarticle
-    backgroundnewsarticle askpublicnewsarticle reviewnewsarticle advertisercontentarticle satiricalarticle scholarlyarticle
-    socialmediaposting techarticle report
+    backgroundnewsarticle askpublicnewsarticle reviewnewsarticle advertisercontentarticle satiricalarticle
+    scholarlyarticle socialmediaposting techarticle report
     """
 )
 _MAX_SCRIPT_CHARACTERS = 2_000_000
@@ -22,7 +22,7 @@ _TRAILING_COMMA = re.compile(r",(?=\s{0,100}[}\]])")
 
 
 def read_items(scripts: Sequence[str]) -> list[dict[str, Any]]:
-    """Every object of the scripts at the top, in a list or a graph, in order; what does not parse is left out."""
+    """Returns the top-level objects of the scripts, also in lists and graphs, in order; invalid scripts are skipped."""
     items: list[dict[str, Any]] = []
     for script in scripts:
         value = _parsed(script)
@@ -45,7 +45,7 @@ def _parsed(script: str) -> Any:
     try:
         return load_json(text)
     except ValueError:
-        pass  # broken JSON-LD is common; meta elements and text remain
+        pass  # broken JSON-LD is common; meta elements and the text are still available
     try:
         return load_json(_TRAILING_COMMA.sub("", text))
     except ValueError:
@@ -64,17 +64,17 @@ def _objects(value: Any, depth: int) -> Iterator[dict[str, Any]]:
 
 
 def types(item: dict[str, Any]) -> set[str]:
-    """Lower-case names of an item's types, without "schema:" and addresses."""
+    """Returns the names of an item's types in lower case, without prefixes such as "schema:" or a URL."""
     value = item.get("@type")
     return {re.split(r"[/:#]", str(name))[-1].lower() for name in (value if isinstance(value, list) else [value])}
 
 
 def article_item(items: Sequence[dict[str, Any]], is_page: Any) -> dict[str, Any]:
-    """The item of the page's own article: the one whose address is the page's, else the first; {} if there is none.
+    """Returns the item of the page's article: the one with the page's URL, else the first; {} if there is none.
 
     Args:
-      items: of :func:`read_items`.
-      is_page: address → whether it is the page's.
+      items: items of the page, see :func:`read_items`.
+      is_page: function that returns whether a URL is that of the page.
     """
     articles = [item for item in items if types(item) & ARTICLE_TYPES]
     for item in articles if len(articles) > 1 else ():
@@ -86,7 +86,7 @@ def article_item(items: Sequence[dict[str, Any]], is_page: Any) -> dict[str, Any
 
 
 def resolved(value: Any, items: Sequence[dict[str, Any]]) -> Any:
-    """A value, or the item that it names by "@id" only; lists likewise."""
+    """Returns a value, or the item to which it refers by "@id"; the same for each value of a list."""
     if isinstance(value, list):
         return [resolved(one, items) for one in value[:50]]
     if isinstance(value, dict) and "name" not in value and isinstance(value.get("@id"), str):

@@ -1,4 +1,4 @@
-"""Links of a page: canonical targets with their texts."""
+"""Extracts the links of a page: canonical targets with their texts."""
 
 import itertools
 import re
@@ -10,33 +10,36 @@ from urllib.parse import urlsplit
 from .nodes import text_of
 from .urls import canonical_url
 
-_MAX_LINKS = 5_000  # of one page; more is a trap, or no page
+_MAX_LINKS = 5_000  # per page; more links are a crawler trap
 _MAX_TEXT = 300
 _MAX_GENERIC = 60
-_MAX_KEPT = 500  # characters of a link that is remembered
+_MAX_CACHED = 500  # longest link that is cached, in characters
 _GENERIC = re.compile(
-    r"^\W*(read|see|view|show|load|learn|find)?\s*(more|all|next|previous|back|here|full story|continue reading|comments?|share)\W*$",
+    r"^\W*(read|see|view|show|load|learn|find)?\s*"
+    r"(more|all|next|previous|back|here|full story|continue reading|comments?|share)\W*$",
     re.IGNORECASE,
 )
 _NO_PAGE = ("#", "javascript:", "mailto:", "tel:", "data:", "whatsapp:", "sms:", "about:", "blob:")
 
 
 def links_of(tree: Any, url: str) -> Iterator[tuple[str, str]]:
-    """(canonical URL, link text) in order, each pair once, without links to the page itself; generic texts are emptied.
+    """Yields unique (canonical URL, link text) pairs in order, without links to the page itself.
+
+    Generic texts, such as "Read more", are replaced by "".
 
     Args:
       tree: a parsed page.
-      url: its address, canonical.
+      url: canonical URL of the page.
     """
     parts = urlsplit(url)
     origin = f"{parts.scheme}://{parts.netloc}/"
     seen: set[tuple[str, str]] = set()
     for anchor in itertools.islice(tree.iter("a"), 4 * _MAX_LINKS):
-        # The same links stand on every page of a site; only relative ones depend on where they stand.
+        # Pages of a site share most links, so results are cached; only relative links depend on the page.
         href = anchor.get("href")
         if not href:
             continue
-        rooted = href.startswith(("/", "http")) and len(href) <= _MAX_KEPT
+        rooted = href.startswith(("/", "http")) and len(href) <= _MAX_CACHED
         target = _canonical(href, origin) if rooted else _target(href, url)
         if not target or target == url:
             continue

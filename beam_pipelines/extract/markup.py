@@ -1,4 +1,4 @@
-"""Bylines and dates that a page shows to its readers, for pages whose machine-readable statements lack them."""
+"""Extracts visible bylines and dates, for pages whose metadata lack them."""
 
 # ruff: noqa: RUF001 - the marks that pages are written with
 
@@ -20,7 +20,8 @@ _BYLINES = tuple(
     etree.XPath(path)
     for path in (
         "//*[contains(@itemprop, 'author') or contains(@rel, 'author')]",
-        "//*[contains(@class, 'byline') or contains(@class, 'Byline') or contains(@data-testid, 'byline') or contains(@id, 'byline')]",
+        """//*[contains(@class, 'byline') or contains(@class, 'Byline') or contains(@data-testid, 'byline')
+            or contains(@id, 'byline')]""",
         "//*[contains(@class, 'author') or contains(@class, 'Author')]",
     )
 )
@@ -36,14 +37,15 @@ _DATES = tuple(
     for path in (
         "//*[contains(@itemprop, 'date')]",
         "//time | //abbr[@title]",
-        "//*[contains(@class, 'date') or contains(@class, 'Date') or contains(@class, 'timestamp') or contains(@class, 'published')]",
+        """//*[contains(@class, 'date') or contains(@class, 'Date') or contains(@class, 'timestamp')
+            or contains(@class, 'published')]""",
         "//*[contains(@class, 'posted') or contains(@class, 'pubtime') or contains(@id, 'date')]",
     )
 )
 
 
 def bylines(tree: Any, layout: Layout) -> tuple[str, ...]:
-    """Texts of the page's byline, raw; () if it shows none."""
+    """Returns the raw texts of the page's byline; () if there is none."""
     for path in _BYLINES:
         found: list[str] = []
         around: set[Any] = set()
@@ -53,7 +55,7 @@ def bylines(tree: Any, layout: Layout) -> tuple[str, ...]:
                 continue
             above = [node, *node.iterancestors()]
             if found and not around.intersection(above[:4]):
-                break  # of another story
+                break  # belongs to another story
             around.update(above[1:4])
             found.append(text)
         if found:
@@ -69,7 +71,7 @@ def bylines(tree: Any, layout: Layout) -> tuple[str, ...]:
 
 
 def _candidates(tree: Any, path: etree.XPath) -> Iterator[Any]:
-    """The first elements of a path that stand in no comment, list of other stories or foot."""
+    """Yields the first elements of a path that are not in comments, sidebars, navigation or footers."""
     for node in path(tree)[:_MAX_CANDIDATES]:
         if node.tag in ("meta", "link", "script", "html", "body", "article", "main"):
             continue
@@ -98,7 +100,7 @@ def _byline_text(node: Any) -> str:
 
 
 def days(tree: Any, layout: Layout) -> tuple[datetime.date | None, datetime.date | None]:
-    """(first publication, last change) as the page shows them."""
+    """Returns the visible days of (first publication, last modification)."""
     published: datetime.date | None = None
     modified: datetime.date | None = None
     for path in _DATES:
@@ -126,7 +128,7 @@ def _day_of(node: Any, words: str) -> datetime.date | None:
 
 
 def _first_in_blocks(layout: Layout) -> datetime.date | None:
-    """The first day in a short line above, or soon after, the start of the text."""
+    """Returns the first day in a short line before, or soon after, the start of the text."""
     prose = 0
     for block in layout.blocks:
         prose += block.prose > 0

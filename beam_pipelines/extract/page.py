@@ -1,4 +1,4 @@
-"""One HTML page to an article, a hub, or a reason why it is neither; every field with the place it was read at."""
+"""Extracts an article or a hub from one HTML page, or the reason for its rejection, with the source of each field."""
 
 import dataclasses
 import datetime
@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from lxml import etree
 
 from ...formats.records import Rejection
-from .body import Body, read_body, suits_slow
+from .body import Body, is_within_slow_limits, read_body
 from .content import Layout, lay_out, running_text
 from .dates import day_in_url, parse_day
 from .decoding import decode
@@ -23,10 +23,10 @@ from .urls import canonical_url
 
 MAX_PAGE_CHARACTERS = 20_000_000
 MAX_PAGE_TAGS = 300_000
-# The last part of an address that names one thing: many words, a number, a file.
+# The last part of a URL of a single item: many words, or a long number.
 _ITEM = re.compile(r"(?:[^/-]+-){4}[^/]*/?$|\d{5}[^/]*/?$")
 _LONG_TAG_CHARACTERS, _MAX_ATTRIBUTES = 5_000, 1_000
-# Script after a "<" is no tag: its quotes and brackets do not follow a name and a "=".
+# Script code after a "<" does not match: its quotes and brackets do not follow a name and a "=".
 _MANY_ATTRIBUTES = re.compile(
     r"[a-zA-Z][\w:-]{0,40}(?>\s+[^\s=<>\"'/]+(?>\s*=\s*(?>\"[^\"]*\"|'[^']*'|[^\s\"'<>]+))?){"
     + str(_MAX_ATTRIBUTES)
@@ -37,19 +37,19 @@ _MIN_BODY_CHARACTERS = 200
 _MIN_HUB_LINKS = 8
 _MIN_SMALL_HUB_LINKS = 3
 _MIN_LINK_WORDS = 3
-_MIN_RUNNING_CHARACTERS = 900  # teasers of a section page stand alone, paragraphs of an article side by side
+_MIN_RUNNING_CHARACTERS = 900  # paragraphs of an article are siblings, teasers of a section page are not
 
 
 class PageTooLargeError(ValueError):
-    """A page beyond the bounds within which it can be read in reasonable time."""
+    """The page is too large to be read in reasonable time."""
 
 
 @dataclasses.dataclass(frozen=True)
 class ArticlePage:
-    """What an article page says of itself; fields as in :class:`~..records.Article`.
+    """An extracted article; fields as in :class:`~newsembed.formats.records.Article`.
 
     Attributes:
-      sources: by field, where it was read: "json-ld", "meta", "markup", "url" or "text" (the slow extractors).
+      sources: source by field: "json-ld", "meta", "markup", "url" or "text" (the slow extractors).
     """
 
     url: str
@@ -69,10 +69,14 @@ class ArticlePage:
 
 @dataclasses.dataclass(frozen=True)
 class ExtractedPage:
-    """An article, a hub (its title), or the rejection; and the links of the page in any case.
+    """The result for one page: an article, a hub or a rejection, always with the links of the page.
 
     Attributes:
-      links: (canonical URL, link text) in order, each pair once, without links to itself and generic texts emptied.
+      article: the article, or ``None``.
+      hub_title: title of the hub, or ``None``.
+      rejection: reason why the page is neither an article nor a hub, or ``None``.
+      detail: detail of the rejection.
+      links: (canonical URL, link text), see :func:`~.links.links_of`.
     """
 
     article: ArticlePage | None = None
@@ -86,12 +90,12 @@ def extract_page(html: str | bytes, url: str) -> ExtractedPage:
     """Extracts one page.
 
     Args:
-      html: markup, decoded or as it was sent.
-      url: where it was fetched; the page's own canonical link replaces it if it stays on the host.
+      html: markup as text, or as bytes as it was sent.
+      url: URL of the page; its canonical link replaces it if that is on the same host.
 
     Raises:
-      PageTooLargeError: beyond ``MAX_PAGE_CHARACTERS`` or ``MAX_PAGE_TAGS``.
-      ValueError, lxml errors and others of the libraries on pages they cannot read; the caller makes dead letters of them.
+      PageTooLargeError: if the page exceeds ``MAX_PAGE_CHARACTERS`` or ``MAX_PAGE_TAGS``.
+      Exception: any error of the parsers (``ValueError``, lxml errors and others), which the caller counts.
     """
     text = (decode(html, "") or "") if isinstance(html, bytes) else html
     tree = parse(text)
@@ -103,18 +107,18 @@ def extract_page(html: str | bytes, url: str) -> ExtractedPage:
     layout = lay_out(tree)
     headings = headings_of(tree)
     title = _title(tree, structured, headings, page_url)
-    said = sum(1 for _, words in links if len(words.split()) >= _MIN_LINK_WORDS)
-    if _is_hub(structured, layout, page_url, _unlinked(layout), said):
+    headlines = sum(1 for _, words in links if len(words.split()) >= _MIN_LINK_WORDS)
+    if _is_hub(structured, layout, page_url, _unlinked(layout), headlines):
         return ExtractedPage(hub_title=title or page_url, links=links)
     body = read_body(
         text, layout, url, headings[0] if headings else title, structured.body, live_blog=structured.live_blog
     )
-    if _is_hub(structured, layout, page_url, len(body.text), said):
+    if _is_hub(structured, layout, page_url, len(body.text), headlines):
         return ExtractedPage(hub_title=title or page_url, links=links)
     if len(body.text) < _MIN_BODY_CHARACTERS and not structured.is_article:
         return ExtractedPage(
             rejection=Rejection.NOT_AN_ARTICLE if body.text else Rejection.NO_CONTENT,
-            detail=f"{len(body.text)} characters of text, {said} links",
+            detail=f"{len(body.text)} characters of text, {headlines} links",
             links=links,
         )
     if not title:
@@ -125,22 +129,25 @@ def extract_page(html: str | bytes, url: str) -> ExtractedPage:
 
 
 def parse(text: str) -> Any:
-    """The parsed page, or ``None`` where there is no markup. Nesting beyond the parser's own bound is cut off there.
+    """Returns the parsed page, or ``None`` if there is no markup.
+
+    Elements beyond the parser's nesting limit are dropped.
 
     Raises:
-      PageTooLargeError: if the page is longer than ``MAX_PAGE_CHARACTERS``, has more tags than ``MAX_PAGE_TAGS`` or thousands of
-        attributes in one.
+      PageTooLargeError: if the page exceeds ``MAX_PAGE_CHARACTERS`` or ``MAX_PAGE_TAGS``, or a tag has thousands of
+        attributes.
     """
     tags = text.count("<") if len(text) > MAX_PAGE_TAGS else 0
     for number, bound, unit in ((len(text), MAX_PAGE_CHARACTERS, "characters"), (tags, MAX_PAGE_TAGS, "tags")):
         if number > bound:
             raise PageTooLargeError(f"got {number} {unit}, expected at most {bound}")
     for piece in text.split("<") if len(text) > _LONG_TAG_CHARACTERS else ():
-        if len(piece) > _LONG_TAG_CHARACTERS and _MANY_ATTRIBUTES.match(piece):  # the parser compares each with each
+        # The parser compares all pairs of attributes of a tag.
+        if len(piece) > _LONG_TAG_CHARACTERS and _MANY_ATTRIBUTES.match(piece):
             raise PageTooLargeError(
                 f"got a tag of {len(piece)} characters, expected at most {_MAX_ATTRIBUTES} attributes"
             )
-    # Plain elements: lxml.html's own classes cost as much again. "<html/>" would end the page.
+    # Plain elements, because the classes of lxml.html double the time. "<html/>" would end the page.
     text = (
         _CLOSED_ROOT.sub(r"\1>", text.replace("\x00", ""), count=1) if "/>" in text[:2000] else text.replace("\x00", "")
     )
@@ -190,11 +197,11 @@ def _article(
 def _shown_day(
     text: str, tree: Any, layout: Layout, url: str
 ) -> tuple[datetime.date | None, datetime.date | None, str]:
-    """(first publication, last change, source of the first) of a page whose metadata do not say."""
+    """Returns (first publication, last modification, source of the first) for a page without dates in its metadata."""
     published, modified = days(tree, layout)
     in_url = day_in_url(url)
     if in_url is not None and (published is None or abs((published - in_url).days) > 1):
-        return in_url, modified, "url"  # a day in the text may be another story's
+        return in_url, modified, "url"  # a day in the text may belong to another story
     if published is not None:
         return published, modified, "markup"
     return _slow_day(text, url), modified, "text"
@@ -203,7 +210,7 @@ def _shown_day(
 def _slow_day(text: str, url: str) -> datetime.date | None:
     import htmldate
 
-    if not suits_slow(text):
+    if not is_within_slow_limits(text):
         return None
     return parse_day(htmldate.find_date(text, original_date=True, extensive_search=False, url=url))
 
@@ -213,42 +220,50 @@ def _title(tree: Any, structured: Structured, headings: list[str], url: str) -> 
     return clean_title(title, structured.site_names, url, headings)
 
 
-def _is_hub(structured: Structured, layout: Layout, url: str, characters: int, said: int) -> bool:
-    """Many headlines as links and no text that outweighs them, on a page that does not call itself an article.
+def _is_hub(structured: Structured, layout: Layout, url: str, characters: int, headlines: int) -> bool:
+    """Returns whether a page is a hub: many linked headlines and little text, and metadata that do not say article.
 
-    A site's front page needs the headlines only: some call themselves articles (NPR, NBC), some print whole teasers.
+    For the front page of a site the headlines are enough: some declare to be articles (NPR, NBC) or print whole
+    teasers.
+
+    Args:
+      structured: metadata of the page.
+      layout: layout of the page.
+      url: canonical URL of the page.
+      characters: length of the text outside links.
+      headlines: number of links with several words.
     """
-    if said >= _MIN_HUB_LINKS and urlsplit(url).path == "/":
+    if headlines >= _MIN_HUB_LINKS and urlsplit(url).path == "/":
         return True
     if structured.is_article or structured.is_video or running_text(layout) >= _MIN_RUNNING_CHARACTERS:
         return False
-    if said >= _MIN_HUB_LINKS and characters < 60 * said:
+    if headlines >= _MIN_HUB_LINKS and characters < 60 * headlines:
         return True
     return not _ITEM.search(urlsplit(url).path) and (
-        characters < _MIN_BODY_CHARACTERS and _headlines(layout) >= _MIN_SMALL_HUB_LINKS
+        characters < _MIN_BODY_CHARACTERS and _linked_lines(layout) >= _MIN_SMALL_HUB_LINKS
     )
 
 
-def _headlines(layout: Layout) -> int:
-    """Lines of the page's main part that are a link of some words: the entries of a small section page."""
+def _linked_lines(layout: Layout) -> int:
+    """Returns the number of lines that are links of several words: the entries of a small section page."""
     return sum(1 for block in layout.blocks if block.link_share > 0.7 and len(block.text.split()) > _MIN_LINK_WORDS)
 
 
 def _unlinked(layout: Layout) -> int:
-    """Characters of visible text that is in no link."""
+    """Returns the number of characters of visible text outside links."""
     return int(sum(len(block.text) * (1.0 - block.link_share) for block in layout.blocks))
 
 
 def _own_url(canonical: str, url: str) -> str:
     fetched = canonical_url(url)
     own = canonical_url(canonical, url) if canonical else ""
-    # A canonical link to the front page is a common mistake of templates and would merge the whole site.
+    # Some templates declare the front page as canonical, which would merge all pages of the site.
     if own and fetched and own.split("/")[2] == fetched.split("/")[2] and urlsplit(own).path != "/":
         return own
     return fetched
 
 
 def as_fields(page: ArticlePage) -> dict[str, Any]:
-    """Fields of :class:`~..records.Article` by name."""
+    """Returns the fields of :class:`~newsembed.formats.records.Article` by name."""
     fields = {field.name: getattr(page, field.name) for field in dataclasses.fields(page)}
     return fields | {"sources": tuple(f"{field}: {source}" for field, source in sorted(page.sources.items()))}

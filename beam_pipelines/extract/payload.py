@@ -1,4 +1,4 @@
-"""What one response holds; the part of reading that strangers' bytes reach, and all that the reading process imports."""
+"""Reads the payload of one response: the code that handles untrusted bytes, and all that the child process imports."""
 
 import io
 
@@ -8,16 +8,18 @@ from .page import ExtractedPage, extract_page
 
 
 def read_payload(kind: str, payload: bytes, charset: str, url: str) -> ExtractedPage | Feed | bytes | None:
-    """What a response holds: a page, a feed, an image's hash; ``None`` for a page that is no text and for a feed that is none.
+    """Returns the content of a response: a page, a feed or the hash of an image.
+
+    ``None`` is returned for a page that is not text, and for a feed that is not a feed.
 
     Args:
-      kind: "page", "feed" or "image", by the content type. Some servers send feeds as pages.
+      kind: "page", "feed" or "image", by the content type. A page may turn out to be a feed.
       payload: the body.
-      charset: of the header, or "".
-      url: where it was fetched.
+      charset: charset in the header, or "".
+      url: URL of the response.
 
     Raises:
-      anything that the parsers raise.
+      Exception: any error of the parsers.
     """
     if kind == "image":
         return _image_hash(payload)

@@ -1,4 +1,4 @@
-"""Names of people from bylines: split, cleaned, without their papers, agencies, posts and addresses."""
+"""Extracts the names of people from bylines, without newspapers, agencies, job titles and addresses."""
 
 # ruff: noqa: RUF001 - the marks that pages are written with
 
@@ -12,7 +12,9 @@ _MAX_NAME_CHARACTERS = 60
 _MAX_NAME_WORDS = 6
 _SPLIT = re.compile(r"\s*[;,|/•·\n\t‹›]\s*|\s+[-–—]\s+|\s+(?:and|with|und|y|et|и|&|&amp;)\s+", re.IGNORECASE)
 _BY = re.compile(
-    r"^\W*(?:(?:and|with|und|y|et)\b|(?:(?:updated|written|posted|published|reported|story|text|analysis|opinion|review|words|interview)\s+)?(?:by|von|por|par|di|door|автор)"
+    r"^\W*(?:(?:and|with|und|y|et)\b"
+    r"|(?:(?:updated|written|posted|published|reported|story|text|analysis|opinion|review|words|interview)\s+)?"
+    r"(?:by|von|por|par|di|door|автор)"
     r"|author|autor|auteur|reporter|writer|reported by)\b[\s:.]+",
     re.IGNORECASE,
 )
@@ -20,31 +22,34 @@ _ASIDE = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|<[^<>]*>|@\w+|\S+@\S+|https?://\S+
 _TITLE = re.compile(r"^(?:dr|mr|mrs|ms|prof)\.?\s+(?=\w+\s+\w)", re.IGNORECASE)
 _GENERATION = re.compile(r"^(?:jr|sr|ii|iii|iv)\.?$", re.IGNORECASE)
 _DEGREE = re.compile(r"^(?:m\.?d|ph\.?d|esq|j\.?d|m\.?p|mba|rn|d\.?o)\.?$", re.IGNORECASE)
-# A person's post or paper: in a list with names it is none itself.
+# Job titles and newspapers, which are not names themselves in a list with names.
 _POST = re.compile(
-    r"\b(?:writers?|reporters?|editors?|correspondents?|columnists?|contributors?|contributing|producers?|journalists?|bureau|staff|desk|chief|"
-    r"special\s+to|analysts?|fellow|director|professor|anchors?|photographers?|critics?|bloggers?|freelancers?|senior|newsroom|team|editorial|board|"
-    r"newspapers?|newsletter|magazine|tribune|post|times|journal|gazette|herald|news|network|media|press|agenc(?:y|ies)|agencia|agentur|wires?|"
-    r"reports?|sports|today|staffers?|guest|opinion|politics|managing|associate|deputy|executive|admin|webmaster|updated?|published|"
+    r"\b(?:writers?|reporters?|editors?|correspondents?|columnists?|contributors?|contributing|producers?|journalists?|"
+    r"bureau|staff|desk|chief|special\s+to|analysts?|fellow|director|professor|anchors?|photographers?|critics?|"
+    r"bloggers?|freelancers?|senior|newsroom|team|editorial|board|newspapers?|newsletter|magazine|tribune|post|times|"
+    r"journal|gazette|herald|news|network|media|press|agenc(?:y|ies)|agencia|agentur|wires?|reports?|sports|today|"
+    r"staffers?|guest|opinion|politics|managing|associate|deputy|executive|admin|webmaster|updated?|published|"
     r"redaktion|redacci[oó]n|r[eé]daction|redazione|inc|llc|ltd|corp)\b",
     re.IGNORECASE,
 )
 _AGENCY = re.compile(
-    r"^(?:the\s+)?(?:associated\s+press|ap|reuters|afp|agence\s+france-?presse|bloomberg(?:\s+news)?|upi|dpa|efe|ansa|cnn(?:\.com)?|npr|bbc|abc|nbc|cbs|pbs|fox|"
-    r"usa\s*today|wsj|xinhua|yonhap|tass|pti|ians|ani|kyodo|getty(?:\s+images)?|canadian\s+press|pa|cp|sid|apa|belga|ritzau|tt|ntb|press\s+association)$",
+    r"^(?:the\s+)?(?:associated\s+press|ap|reuters|afp|agence\s+france-?presse|bloomberg(?:\s+news)?|upi|dpa|efe|ansa|"
+    r"cnn(?:\.com)?|npr|bbc|abc|nbc|cbs|pbs|fox|usa\s*today|wsj|xinhua|yonhap|tass|pti|ians|ani|kyodo|"
+    r"getty(?:\s+images)?|canadian\s+press|pa|cp|sid|apa|belga|ritzau|tt|ntb|press\s+association)$",
     re.IGNORECASE,
 )
 _ROLES_END = re.compile(r"\s+(?:is\s+a|is\s+an|for\s+the|of\s+the|in\s+[A-Z]\w+$|at\s+the|contributed\b).*$")
 _NO_NAME = re.compile(
-    r"\d{2}|[:!?]|^(?:the|about|more|share|follow|a|an|by|see|all|view|unknown|anonymous|none|null|undefined|n)$|^(?:follow|share|read)\b",
+    r"\d{2}|[:!?]|^(?:the|about|more|share|follow|a|an|by|see|all|view|unknown|anonymous|none|null|undefined|n)$"
+    r"|^(?:follow|share|read)\b",
     re.IGNORECASE,
 )
 
 
 def people(text: str | tuple[str, ...], site: str = "") -> tuple[str, ...]:
-    """Names of people from a byline, each once, in order.
+    """Returns the names of people in a byline, each once, in order.
 
-    Agencies, papers and posts are left out where a person is named; where none is, they are all the page says and stay.
+    Agencies, newspapers and job titles are left out if the byline names a person; otherwise they are returned.
 
     >>> people("By Ann Lee and Bo Chen, Associated Press, bo@x.org; ANN LEE")
     ('Ann Lee', 'Bo Chen')
@@ -53,11 +58,11 @@ def people(text: str | tuple[str, ...], site: str = "") -> tuple[str, ...]:
 
     Args:
       text: one byline, or several.
-      site: the site's own name, which is no person.
+      site: name of the site, which is not a person.
     """
     names = list(_names((text,) if isinstance(text, str) else text))
     persons = [name for name in names if _is_person(name, site)]
-    # One word is a pen name or a left-over; with full names beside it, a left-over.
+    # A single word is a pen name or a fragment; next to full names it is a fragment.
     full = [name for name in persons if " " in name or not name.isascii()]
     chosen = full or persons or [name for name in names if not _NO_NAME.search(name)]
     first: dict[str, str] = {}
@@ -67,7 +72,7 @@ def people(text: str | tuple[str, ...], site: str = "") -> tuple[str, ...]:
 
 
 def names_person(names: tuple[str, ...], site: str = "") -> bool:
-    """Whether one of the names is a person's, rather than an agency's, a paper's or a post's."""
+    """Returns whether one of the names is a person and not an agency, a newspaper or a job title."""
     return any(_is_person(name, site) for name in names)
 
 
@@ -92,7 +97,7 @@ def _names(bylines: tuple[str, ...]) -> Iterator[str]:
 
 
 def _capitalised(name: str) -> str:
-    """SHANE O'NEILL and shane o'neill as Shane O'Neill; anything else as it is."""
+    """Returns SHANE O'NEILL and shane o'neill as Shane O'Neill; other names unchanged."""
     if " " not in name or not (name.isupper() or name.islower()):
         return name
     return re.sub(

@@ -1,4 +1,4 @@
-"""First phase of ``extract``: every record of a slice becomes an article, a hub, an image hash or a dead letter."""
+"""First phase of ``extract``: reads each record of a slice as an article, a hub, an image hash or a dead letter."""
 
 import dataclasses
 import datetime
@@ -24,7 +24,7 @@ _MAX_HUB_MEMBERS = 5_000
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Link:
-    """A link from one page to another: its target's doc_id and its text."""
+    """A link between pages: the doc_id of its target, and its text."""
 
     target: str
     text: str
@@ -32,7 +32,7 @@ class Link:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FeedStatement:
-    """What a feed states of one of its entries: the target's doc_id, its day of publication, its authors as names."""
+    """The statement of a feed about an entry: doc_id of the target, day of publication, and names of the authors."""
 
     target: str
     byline_date: datetime.date | None
@@ -41,7 +41,7 @@ class FeedStatement:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ImageHash:
-    """The wavelet hash of a fetched image, by its canonical URL."""
+    """The wavelet hash of an image, and its canonical URL."""
 
     url: str
     image_hash: bytes
@@ -59,7 +59,13 @@ class Outputs:
 
 
 def read_slice(shard: Shard, piece: Slice, limits: Limits) -> None:
-    """Shard function: reads one slice of input; what a response holds is read within ``limits``, by a process of its own."""
+    """Reads one slice of input; payloads of responses are read by a child process within limits.
+
+    Args:
+      shard: shard of this phase.
+      piece: the slice.
+      limits: limits for one response.
+    """
     outputs = Outputs(
         shard.records("_articles", Article),
         shard.records("_hubs", Hub),
@@ -174,7 +180,7 @@ def _write_hub(shard: Shard, outputs: Outputs, url: str, title: str, kind: HubKi
 
 
 def _read_rows(shard: Shard, outputs: Outputs, piece: Slice) -> None:
-    """Pre-extracted articles; their ``feeds`` become a hub for each (publisher, feed), complete after the join."""
+    """Reads pre-extracted articles; their ``feeds`` become a hub for each (publisher, feed), merged in the join."""
     feeds: dict[tuple[str, str], set[str]] = {}
     for where, row in read_rows(piece):
         shard.read()

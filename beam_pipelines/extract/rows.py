@@ -1,4 +1,4 @@
-"""Pre-extracted articles: a row of JSONL or Parquet to an :class:`Article`."""
+"""Converts pre-extracted articles, rows of JSONL or Parquet, to :class:`~newsembed.formats.records.Article`."""
 
 import datetime
 from typing import Any
@@ -12,11 +12,12 @@ _MAX_BODY_CHARACTERS = 50_000
 
 
 def row_to_article(row: dict[str, Any]) -> tuple[Article | None, str]:
-    """(article, "") or (``None``, what is missing).
+    """Returns (article, "") or (``None``, description of the missing field).
 
     Args:
-      row: ``url``, ``title``, ``body`` and, where known, ``authors``, ``byline_date`` or ``published_at``, ``modified_date``, ``keywords``,
-        ``image_url``, ``language``, ``description``, ``publisher``. The publisher of record is the URL's registered domain.
+      row: ``url``, ``title``, ``body`` and, if known, ``authors``, ``byline_date`` or ``published_at``,
+        ``modified_date``, ``keywords``, ``anchor_texts``, ``image_url``, ``language``. The publisher of the article is
+        the registered domain of its URL.
     """
     url = canonical_url(str(row.get("url") or ""))
     if not url:

@@ -1,4 +1,4 @@
-"""Slices of WARC and article files: what one worker reads at a time, record after record, whatever is broken."""
+"""Cuts WARC and article files into slices, and reads the records of a slice despite errors in the files."""
 
 import contextlib
 import dataclasses
@@ -23,12 +23,13 @@ _CHUNK_BYTES = 1 << 20
 
 @dataclasses.dataclass(frozen=True)
 class Slice:
-    """Part of an input file.
+    """A part of an input file.
 
     Attributes:
+      path: path of the file.
       kind: "warc", "jsonl" or "parquet".
       start: byte offset of the first record (WARC), or number of the first line or row.
-      count: records, lines or rows; -1 reads to the end.
+      count: number of records, lines or rows; -1 reads to the end.
     """
 
     path: str
@@ -39,7 +40,18 @@ class Slice:
 
 @dataclasses.dataclass(frozen=True)
 class Response:
-    """One captured HTTP response. ``truncated`` if the file ends, or breaks, inside it; ``oversized`` if it is larger than we read."""
+    """One captured HTTP response.
+
+    Attributes:
+      url: target URI.
+      status: HTTP status code.
+      content_type: content type in lower case.
+      charset: charset in the header, or "".
+      payload: body without content coding.
+      fetched_at: time of the capture, UTC.
+      truncated: whether the file ends or breaks inside the record.
+      oversized: whether the record is larger than the limit.
+    """
 
     url: str
     status: int
@@ -55,12 +67,12 @@ def slices_of(paths: tuple[str, ...], kind: str, base: str = "") -> list[Slice]:
     """Cuts input files into slices.
 
     Args:
-      paths: WARC files and lists of them, or article files of any supported ending.
+      paths: WARC files and lists of them, or article files with any supported extension.
       kind: "warc" or "articles".
-      base: what the relative paths of a list begin with.
+      base: prefix of relative paths in lists.
 
     Raises:
-      InputError: on a file of an unknown kind, one that is no WARC file at all, or one that a list names and that is not there.
+      InputError: if a file has an unknown type, is not a WARC file, or is listed but does not exist.
     """
     return [
         piece for path in paths for piece in (_warc_pieces(path, base) if kind == "warc" else _article_slices(path))
@@ -68,14 +80,19 @@ def slices_of(paths: tuple[str, ...], kind: str, base: str = "") -> list[Slice]:
 
 
 def _warc_pieces(path: str, base: str) -> list[Slice]:
-    """A file that is given by itself is cut, so that every core has some of it; a list has files enough, and each is read once."""
+    """Returns the slices of a WARC file, or one slice for each file of a list."""
+    # A single file is cut so that all cores share it; a list has enough files, and each is read only once.
     if is_path_list(path):
         return [Slice(named, "warc", 0, -1) for named in read_path_list(path, base)]
     return _warc_slices(path)
 
 
 def _warc_slices(path: str) -> list[Slice]:
-    """Slices at record boundaries; one for a file that cannot be entered in its middle (gzip as a single member)."""
+    """Returns slices at record boundaries; one slice for a file with a single gzip member, which has no entry points.
+
+    Raises:
+      InputError: if the file is not a WARC file.
+    """
     from fastwarc.warc import ArchiveIterator
 
     offsets: list[int] = []
@@ -85,24 +102,24 @@ def _warc_slices(path: str) -> list[Slice]:
             raise InputError(
                 f"got the first bytes {head!r}, expected gzip or WARC",
                 path=path,
-                remedy="give .warc or .warc.gz files to --warc, article files to --articles",
+                remedy="give .warc or .warc.gz files to --warc, and article files to --articles",
             )
         source.seek(0)
         # A broken end is counted when its slice is read; the records before it are used.
         with contextlib.suppress(Exception):
             for record in ArchiveIterator(source, parse_http=False):
-                offsets.append(record.stream_pos)  # noqa: PERF401 - what was found before an error must stay
+                offsets.append(record.stream_pos)  # noqa: PERF401 - offsets found before an error are kept
     if any(later <= earlier for earlier, later in itertools.pairwise(offsets)):
         return [Slice(path, "warc", 0, -1)]
     starts = offsets[::RECORDS_PER_WARC_SLICE] or [0]
-    # The last slice reads on to the end, so that it meets whatever broke the index.
+    # The last slice has no limit, so that it reports the error that ended the index.
     return [Slice(path, "warc", start, RECORDS_PER_WARC_SLICE) for start in starts[:-1]] + [
         Slice(path, "warc", starts[-1], -1)
     ]
 
 
 def read_warc(piece: Slice) -> Iterator[Response | Exception]:
-    """Responses of a slice; an exception in place of a record that does not parse, after which the slice ends."""
+    """Yields the responses of a slice; a record that cannot be parsed yields its exception and ends the slice."""
     from fastwarc.warc import ArchiveIterator, WarcRecordType
 
     with files.open_read(piece.path) as source:
@@ -117,7 +134,7 @@ def read_warc(piece: Slice) -> Iterator[Response | Exception]:
                     yield _response(record)
             except StopIteration:
                 return
-            except Exception as error:  # noqa: BLE001 - FastWARC raises many kinds on broken streams; each becomes a dead letter
+            except Exception as error:  # noqa: BLE001 - FastWARC raises many types; each becomes a dead letter
                 yield error
                 return
 
@@ -144,13 +161,13 @@ def _response(record: Any) -> Response:
 
 
 def _decoded(payload: bytes, encoding: str) -> bytes:
-    """Undoes a Content-Encoding that the archive kept; bounded, and left as it is if it does not fit."""
+    """Decodes a Content-Encoding that the archive kept, up to the size limit; unchanged if the data does not match."""
     if "gzip" not in encoding.lower() and "deflate" not in encoding.lower():
         return payload
     try:
         return zlib.decompressobj(wbits=47).decompress(payload, _MAX_PAYLOAD_BYTES)
     except zlib.error:
-        return payload  # many archives strip the encoding and keep the header
+        return payload  # many archives decode the body and keep the header
 
 
 def _article_slices(path: str) -> list[Slice]:
@@ -159,13 +176,13 @@ def _article_slices(path: str) -> list[Slice]:
         return [Slice(path, "parquet", start, LINES_PER_SLICE) for start in range(0, max(rows, 1), LINES_PER_SLICE)]
     if not path.endswith((".jsonl", ".jsonl.zst", ".jsonl.gz", ".json", ".ndjson")):
         raise InputError(
-            "unknown kind of article file",
+            "unknown type of article file",
             path=path,
             field="--articles",
             remedy="give .jsonl, .jsonl.zst, .jsonl.gz or .parquet",
         )
     lines = 0
-    # A cut end is counted when the last slice is read; the lines before it are used.
+    # A truncated end is counted when the last slice is read; the lines before it are used.
     with contextlib.suppress(EOFError):
         for _ in _lines(path):
             lines += 1
@@ -181,16 +198,16 @@ def _parquet_row_count(path: str) -> int:
             return int(pq.read_metadata(source).num_rows)
         except pa.ArrowInvalid as error:
             raise InputError(
-                f"no Parquet file: {error}", path=path, field="--articles", remedy="write or fetch the file again"
+                f"not a Parquet file: {error}", path=path, field="--articles", remedy="write or fetch the file again"
             ) from error
 
 
 def _lines(path: str) -> Iterator[bytes]:
-    """Whole lines of an article file, without their ends.
+    """Yields the complete lines of an article file, without line ends.
 
     Raises:
-      InputError: if the file is not compressed as its name says.
-      EOFError: after the last whole line, if the compressed data is cut or breaks there.
+      InputError: if the compression differs from the file extension.
+      EOFError: after the last complete line, if the compressed data is truncated or corrupt.
     """
     pending = b""
     with files.open_read(path) as source:
@@ -215,7 +232,7 @@ def _chunks(path: str, source: BinaryIO) -> Iterator[bytes]:
         if started:
             raise EOFError(str(error)) from error
         raise InputError(
-            f"not compressed as its name says: {error}",
+            f"the compression differs from the file extension: {error}",
             path=path,
             field="--articles",
             remedy="rename the file, or fetch it again",
@@ -226,12 +243,12 @@ def _gzip_chunks(source: BinaryIO) -> Iterator[bytes]:
     import gzip
 
     stream = gzip.GzipFile(fileobj=source)
-    # Not read(), which throws away what it has when the end is missing.
+    # Not read(), which discards its data if the end is missing.
     yield from iter(lambda: stream.read1(_CHUNK_BYTES), b"")
 
 
 def _zstd_chunks(source: BinaryIO) -> Iterator[bytes]:
-    # zstandard's own stream reader takes a cut file for a whole one, so the frames are walked here.
+    # zstandard's stream reader does not detect truncated files, so the frames are read one by one here.
     frame = zstandard.ZstdDecompressor().decompressobj()
     started = False
     while chunk := source.read(_CHUNK_BYTES):
@@ -246,9 +263,9 @@ def _zstd_chunks(source: BinaryIO) -> Iterator[bytes]:
 
 
 def read_rows(piece: Slice) -> Iterator[tuple[str, dict[str, Any] | str | EOFError]]:
-    """("path:line", row) of a slice of an article file.
+    """Yields ("path:line", row) for a slice of an article file.
 
-    In place of a row that is none, the text of the line; in place of the rest of a file that is cut, the error.
+    An invalid row is the text of its line. The rest of a truncated file is represented by the error.
     """
     if piece.kind == "parquet":
         yield from _parquet_rows(piece)

@@ -1,4 +1,4 @@
-"""What a page says of itself in JSON-LD, OpenGraph and meta elements."""
+"""Reads the metadata of a page from JSON-LD, OpenGraph and meta elements."""
 
 import dataclasses
 import datetime
@@ -14,20 +14,72 @@ from .urls import canonical_url
 JSON_LD, META = "json-ld", "meta"
 _MAX_KEYWORDS = 20
 _MAX_TEXT = 1_000
-_PUBLISHED = (
-    "article:published_time", "og:published_time", "og:article:published_time", "datepublished", "date", "dc.date.issued", "dc.date", "dcterms.created",
-    "dc.date.created", "parsely-pub-date", "sailthru.date", "pubdate", "pdate", "publishdate", "publish-date", "publish_date", "publication_date", "rnews:datepublished",
-    "article_date_original", "article.published", "published-date", "published_time", "datecreated", "cxenseparse:recs:publishtime", "bt:pubdate",
-    "epoch-publish-date", "dcterms.date", "displaydate", "creation_date", "timestamp",
-)  # fmt: skip
-_MODIFIED = (
-    "article:modified_time", "og:updated_time", "og:article:modified_time", "datemodified", "last-modified", "lastmod", "article_date_updated", "dcterms.modified",
-    "dc.date.modified", "article.updated", "utime", "modified_time",
-)  # fmt: skip
-_AUTHORS = (
-    "author", "article:author", "byl", "dc.creator", "dcterms.creator", "parsely-author", "sailthru.author", "article_author", "article:author_name", "og:article:author",
-    "cxenseparse:author", "dcsext.author", "citation_author", "authors", "article.author", "article-author", "article:author:name",
-)  # fmt: skip
+# Names of meta elements, in order of preference.
+_PUBLISHED = [
+    "article:published_time",
+    "og:published_time",
+    "og:article:published_time",
+    "datepublished",
+    "date",
+    "dc.date.issued",
+    "dc.date",
+    "dcterms.created",
+    "dc.date.created",
+    "parsely-pub-date",
+    "sailthru.date",
+    "pubdate",
+    "pdate",
+    "publishdate",
+    "publish-date",
+    "publish_date",
+    "publication_date",
+    "rnews:datepublished",
+    "article_date_original",
+    "article.published",
+    "published-date",
+    "published_time",
+    "datecreated",
+    "cxenseparse:recs:publishtime",
+    "bt:pubdate",
+    "epoch-publish-date",
+    "dcterms.date",
+    "displaydate",
+    "creation_date",
+    "timestamp",
+]
+_MODIFIED = [
+    "article:modified_time",
+    "og:updated_time",
+    "og:article:modified_time",
+    "datemodified",
+    "last-modified",
+    "lastmod",
+    "article_date_updated",
+    "dcterms.modified",
+    "dc.date.modified",
+    "article.updated",
+    "utime",
+    "modified_time",
+]
+_AUTHORS = [
+    "author",
+    "article:author",
+    "byl",
+    "dc.creator",
+    "dcterms.creator",
+    "parsely-author",
+    "sailthru.author",
+    "article_author",
+    "article:author_name",
+    "og:article:author",
+    "cxenseparse:author",
+    "dcsext.author",
+    "citation_author",
+    "authors",
+    "article.author",
+    "article-author",
+    "article:author:name",
+]
 _LANGUAGE = re.compile(r"[a-zA-Z]{2,3}(?:[-_][a-zA-Z0-9]{2,8})*")
 _LIVE_URL = re.compile(
     r"/live(?:blog|-blog|-updates?|-coverage)?/|[-/]live-(?:blog|updates?|coverage|results)\b|[-/]liveblog\b",
@@ -38,16 +90,24 @@ _MARKUP = re.compile(r"<[^<>]{1,300}>")
 
 @dataclasses.dataclass(frozen=True)
 class Structured:
-    """Machine-readable statements of a page, "" or ``None`` where it makes none.
+    """The metadata of a page; "", () or ``None`` for fields that are not stated.
 
     Attributes:
-      is_article: the page calls itself one.
-      is_video: it calls itself a film.
-      site_names: what the site is called, for taking it off titles and bylines.
-      body: the article's text, where JSON-LD carries it.
-      paywalled: readers without a subscription do not get the whole text.
-      live_blog: the page is a running report in posts.
-      sources: by field, "json-ld" or "meta".
+      is_article: whether the page declares to be an article.
+      is_video: whether the page declares to be a video.
+      headline: title of the article.
+      site_names: names of the site, which are removed from titles and bylines.
+      authors: names as written.
+      published: day of publication.
+      modified: day of the last modification.
+      language: BCP-47 language.
+      keywords: keywords of the article.
+      image_url: URL of the thumbnail.
+      body: text of the article, if JSON-LD contains it.
+      canonical: canonical URL.
+      paywalled: whether the full text requires a subscription.
+      live_blog: whether the page is a live blog.
+      sources: "json-ld" or "meta" by field.
     """
 
     is_article: bool = False
@@ -68,11 +128,11 @@ class Structured:
 
 
 def read_structured(tree: Any, url: str = "") -> Structured:
-    """Reads JSON-LD first, then OpenGraph and meta elements; what JSON-LD lacks is filled from the others.
+    """Returns the metadata of a page: fields from JSON-LD first, then from OpenGraph and meta elements.
 
     Args:
       tree: a parsed page.
-      url: where it was fetched; tells its own article from others that it describes.
+      url: URL of the page, which distinguishes its own article from others that it describes.
     """
     meta, scripts, canonical = _head(tree)
     own = {canonical_url(address, url) for address in (url, canonical, _first(meta, "og:url")) if address}
@@ -125,7 +185,7 @@ def read_structured(tree: Any, url: str = "") -> Structured:
 
 
 def _head(tree: Any) -> tuple[dict[str, list[str]], list[str], str]:
-    """Meta elements by lower-case name, JSON-LD scripts, and the canonical link: one pass."""
+    """Returns the meta elements by lower-case name, the JSON-LD scripts, and the canonical link, in one pass."""
     meta: dict[str, list[str]] = {}
     scripts: list[str] = []
     canonical = ""
@@ -152,7 +212,7 @@ def _first_day(meta: Mapping[str, Sequence[str]], names: Sequence[str]) -> datet
 
 
 def _text(value: Any) -> str:
-    """One line of text; markup and entities, which some templates leave in JSON, undone."""
+    """Returns a value as one line of text, without the markup and entities that some templates leave in JSON."""
     if not isinstance(value, str):
         return ""
     text = value[: 10 * _MAX_TEXT]
@@ -240,7 +300,7 @@ def _is_false(value: Any) -> bool:
 
 
 def _body(item: Mapping[str, Any]) -> str:
-    """The text that JSON-LD carries, paragraphs one a line; the posts of a live blog in order."""
+    """Returns the text of the article in JSON-LD, one paragraph per line; the posts of a live blog in order."""
     pieces = [item.get("articleBody")]
     updates = item.get("liveBlogUpdate")
     pieces += [

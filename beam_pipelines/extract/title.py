@@ -1,4 +1,4 @@
-"""An article's title without the name of its site."""
+"""Removes the name of the site from the title of an article."""
 
 # ruff: noqa: RUF001 - the marks that pages are written with
 
@@ -15,16 +15,17 @@ _MAX_CHARACTERS = 500
 
 
 def clean_title(title: str, site_names: Iterable[str], url: str, headings: Iterable[str] = ()) -> str:
-    """Takes the site's name off either end of a title, with the mark between them.
+    """Returns a title without the site's name at either end and the separator next to it.
 
     >>> clean_title("Council raises embankment - The River News", ["The River News"], "http://rivernews.example/1")
     'Council raises embankment'
 
     Args:
-      title: one line.
-      site_names: what the site calls itself.
-      url: whose host may name the site too ("rivernews").
-      headings: of the page; a title that starts with one and goes on after a mark is that heading.
+      title: the title.
+      site_names: names of the site.
+      url: URL of the page; its host may be the name of the site too ("rivernews").
+      headings: headings of the page; a title that consists of a heading, a separator and more text is reduced to the
+        heading.
     """
     title = " ".join(title.split())[:_MAX_CHARACTERS]
     names = {letters_of(name) for name in site_names}
@@ -35,7 +36,7 @@ def clean_title(title: str, site_names: Iterable[str], url: str, headings: Itera
         *(letters_of(".".join(host.split(".")[-n:-1])) for n in (2, 3)),
     }
     names = {name for name in names if len(name) > 1} | {f"the{name}" for name in names if len(name) > 1}
-    for _ in range(3):  # "Headline | Section - Site" loses the site, and the site's name twice
+    for _ in range(3):  # the site's name may be given several times
         shorter = _without(title, names)
         if shorter == title:
             break
@@ -57,11 +58,11 @@ def _without(title: str, names: set[str]) -> str:
 
 
 def headings_of(tree: Any) -> list[str]:
-    """Texts of the first-level headings, the first five."""
+    """Returns the texts of the first five ``h1`` elements."""
     return [text for node in itertools.islice(tree.iter("h1"), 5) if (text := text_of(node, _MAX_CHARACTERS))]
 
 
 def element_title(tree: Any) -> str:
-    """Text of the title element."""
+    """Returns the text of the ``title`` element, or ""."""
     node = next(tree.iter("title"), None)
     return text_of(node, _MAX_CHARACTERS) if node is not None else ""

@@ -1,27 +1,34 @@
-"""Lines inside an article's element that are not of the article: calls to subscribe, related stories, authors' portraits."""
+"""Recognises lines inside an article's element that are not part of it: calls to action, related stories, bios."""
 
 # ruff: noqa: RUF001 - the marks that pages are written with
 
 import re
 
-# Whole lines, or their starts, that no article's text has; in the languages of most of the news on the web.
+# Patterns of lines that are never part of an article, in the most common languages of news.
 _BOILERPLATE = re.compile(
     r"""^\W*(?:
-    advertisements?\W*$ | sponsored(?:\ content|\ by\b.*)?\W*$ | publicidad\W*$ | anzeige\W*$ | publicité\W*$ | реклама\W*$
+    advertisements?\W*$ | sponsored(?:\ content|\ by\b.*)?\W*$ | publicidad\W*$ | anzeige\W*$ | publicité\W*$
+    | реклама\W*$
     | (?:story|article)\ continues\ (?:below|after).*$
-    | (?:read\ (?:more|next|also|full|the\ full)|see\ also|also\ read|related(?:\ (?:stories|articles|content|links?|topics?|news|coverage|reading))?|more
-        (?:\ (?:from|on|news|stories|in|about)\b[^.]*)?|recommended(?:\ (?:for\ you|stories))?|don.t\ miss|up\ next|watch(?:\ (?:now|below|more|live))?
-        |listen|lee\ (?:también|además)|ver\ también|lire\ aussi|à\ lire\ aussi|mehr\ zum\ thema|lesen\ sie\ auch|leia\ (?:também|mais)|leggi\ anche
-        |lees\ ook|читайте\ также|сейчас\ читают)\s*(?:[:|»>–—-].*)?$
+    | (?:read\ (?:more|next|also|full|the\ full)|see\ also|also\ read
+        |related(?:\ (?:stories|articles|content|links?|topics?|news|coverage|reading))?
+        |more(?:\ (?:from|on|news|stories|in|about)\b[^.]*)?|recommended(?:\ (?:for\ you|stories))?|don.t\ miss|up\ next
+        |watch(?:\ (?:now|below|more|live))?|listen|lee\ (?:también|además)|ver\ también|lire\ aussi|à\ lire\ aussi
+        |mehr\ zum\ thema|lesen\ sie\ auch|leia\ (?:também|mais)|leggi\ anche|lees\ ook|читайте\ также|сейчас\ читают)
+        \s*(?:[:|»>–—-].*)?$
     | (?:sign\ up|subscribe)\b.{0,200}$ | (?:click|tap)\ here\b.{0,160}$
-    | (?:get|receive|start\ your\ day\ with)\b.{0,80}\b(?:newsletter|inbox|breaking\ news|alerts?|notifications?)\b.{0,120}$
-    | (?:please\ )?(?:follow|like|find|join)\ (?:us|me|him|her|them|@?\w+(?:\ \w+)?)\ (?:on|via)\ (?:twitter|facebook|instagram|x|linkedin|telegram|whatsapp|youtube|tiktok|google|threads)\b.{0,160}$
+    | (?:get|receive|start\ your\ day\ with)\b.{0,80}\b(?:newsletter|inbox|breaking\ news|alerts?|notifications?)\b
+        .{0,120}$
+    | (?:please\ )?(?:follow|like|find|join)\ (?:us|me|him|her|them|@?\w+(?:\ \w+)?)\ (?:on|via)
+        \ (?:twitter|facebook|instagram|x|linkedin|telegram|whatsapp|youtube|tiktok|google|threads)\b.{0,160}$
     | follow\ @?\w+(?:\ [A-Z]\w+)?\W*$
-    | share(?:\ (?:this|on|via|with)\b.{0,60})?\W*$ | (?:tweet|email|print|comments?|copy\ link|whatsapp|facebook|twitter|pinterest|reddit|linkedin|save)\W*$
+    | share(?:\ (?:this|on|via|with)\b.{0,60})?\W*$
+    | (?:tweet|email|print|comments?|copy\ link|whatsapp|facebook|twitter|pinterest|reddit|linkedin|save)\W*$
     | (?:post|leave|view|show|load|read|add)\ (?:a\ |all\ |the\ |your\ )?comments?\b.{0,60}$ | \d+\ comments?\W*$
     | (?:©|\(c\)\ |copyright\b).{0,300}$
     | (?:photo(?:graph)?|image|picture|video|credit|foto|photos?\ by|source\ photo)s?\s?(?:credit)?\s?:.{0,160}$
-    | (?:tags?|topics?|filed\ under|filed\ to|published\ under|in\ this\ article|keywords|categories|category|posted\ in)\s?:.{0,300}$
+    | (?:tags?|topics?|filed\ under|filed\ to|published\ under|in\ this\ article|keywords|categories|category
+        |posted\ in)\s?:.{0,300}$
     | (?:last\ )?(?:updated|published|posted)(?:\ (?:on|at))?\s?:?\ .{0,60}\d{1,4}.{0,40}$
     | (?:our\ standards:|download\ (?:our|the)\ .{0,60}\bapp\b).{0,120}$
     | (?:this\ (?:article|story|post)\ (?:was\ )?(?:originally|first)\ (?:appeared|published|ran)\b).{0,200}$
@@ -34,24 +41,32 @@ _BOILERPLATE = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _CREDIT = re.compile(
-    r"\((?:[^()/]{3,50}/[^()/]{3,50}|[^()]{0,40}\b(?:photo(?:s|graph)?|courtesy|getty|reuters|afp|illustration)\b[^()]{0,60})\)\W{0,3}$",
+    r"\((?:[^()/]{3,50}/[^()/]{3,50}"
+    r"|[^()]{0,40}\b(?:photo(?:s|graph)?|courtesy|getty|reuters|afp|illustration)\b[^()]{0,60})\)\W{0,3}$",
     re.IGNORECASE,
 )
 _RIGHTS = re.compile(r"\ball rights reserved\b|版权(?:说明|保护|声明|所有)", re.IGNORECASE)
 # Headings after which nothing of the article follows.
 _END = re.compile(
-    r"^\W*(?:related\b.{0,40}|more\ (?:from|on|stories|news|in|about|to\ explore)\b.{0,60}|you\ (?:may|might)\ (?:also\ )?(?:like|be\ interested).{0,40}"
-    r"|recommended\b.{0,30}|most\ (?:read|popular|viewed|shared)\b.{0,30}|(?:popular|trending|latest)(?:\ (?:now|news|stories|posts|articles))?|comments?"
-    r"|join\ (?:our\ commenting|the\ (?:conversation|discussion))\b.{0,40}|about\ the\ (?:authors?|writers?|contributors?)|leave\ a\ (?:reply|comment)|(?:read|up)\ next"
-    r"|also\ (?:on|in|read)\b.{0,40}|(?:share|follow|contact|newsletters?|subscribe)\b.{0,40}|around\ the\ web|from\ around\ the\ web|sponsored\b.{0,30}"
-    r"|support\ .{0,40}journalism.{0,40}|เรื่องที่เกี่ยวข้อง)\W*$".replace("\\ ", " "),
-    re.IGNORECASE,
+    r"""^\W*(?:
+    related\b.{0,40} | more\ (?:from|on|stories|news|in|about|to\ explore)\b.{0,60}
+    | you\ (?:may|might)\ (?:also\ )?(?:like|be\ interested).{0,40} | recommended\b.{0,30}
+    | most\ (?:read|popular|viewed|shared)\b.{0,30}
+    | (?:popular|trending|latest)(?:\ (?:now|news|stories|posts|articles))? | comments?
+    | join\ (?:our\ commenting|the\ (?:conversation|discussion))\b.{0,40}
+    | about\ the\ (?:authors?|writers?|contributors?) | leave\ a\ (?:reply|comment) | (?:read|up)\ next
+    | also\ (?:on|in|read)\b.{0,40} | (?:share|follow|contact|newsletters?|subscribe)\b.{0,40} | around\ the\ web
+    | from\ around\ the\ web | sponsored\b.{0,30} | support\ .{0,40}journalism.{0,40} | เรื่องที่เกี่ยวข้อง
+    )\W*$""",
+    re.IGNORECASE | re.VERBOSE,
 )
-# A line on its writer, at the end: "X is a reporter at Y", "Reach her at x@y.org", "Follow him on Twitter".
+# Author bios at the end of an article: "X is a reporter at Y", "Reach her at x@y.org", "Follow him on Twitter".
 _PORTRAIT = re.compile(
     r"""^[^.]{0,80}\b(?:is|was)\ (?:an?|the)\ (?:[\w’'-]+\ |[\w’'-]+,\ ){0,6}
-        (?:reporter|writer|editor|correspondent|journalist|columnist|contributor|producer|author|fellow|blogger|critic|freelancer|intern)\b
-      | \b(?:can\ be\ reached|reach|e-?mail|contact|write\ to)\ (?:him|her|them|me|us|the\ (?:writer|author|reporter)|at|via)?\b.{0,60}[\w.]+@[\w.]+
+        (?:reporter|writer|editor|correspondent|journalist|columnist|contributor|producer|author|fellow|blogger|critic
+          |freelancer|intern)\b
+      | \b(?:can\ be\ reached|reach|e-?mail|contact|write\ to)
+          \ (?:him|her|them|me|us|the\ (?:writer|author|reporter)|at|via)?\b.{0,60}[\w.]+@[\w.]+
       | \bfollow(?:s|ed)?\ (?:(?:him|her|them|me|us|[A-Z]\w+)\ )?on\ (?:twitter|x|facebook|instagram|bluesky)\b
       | ^\W*(?:twitter|e-?mail)\s?:?\s*[@\w]""",
     re.IGNORECASE | re.VERBOSE,
@@ -60,7 +75,7 @@ MAX_LINE = 400
 
 
 def is_boilerplate(line: str) -> bool:
-    """Whether a line is a call, a label or a notice of the site."""
+    """Returns whether a line is a call to action, a label or a notice of the site."""
     if len(line) > MAX_LINE:
         return False
     if _BOILERPLATE.match(line) is not None:
@@ -69,10 +84,10 @@ def is_boilerplate(line: str) -> bool:
 
 
 def ends_article(heading: str) -> bool:
-    """Whether a heading starts what follows an article."""
+    """Returns whether a heading introduces content after the end of an article."""
     return len(heading) <= 100 and _END.match(heading) is not None
 
 
 def is_portrait(line: str) -> bool:
-    """Whether a line at the end of an article is about its writer."""
+    """Returns whether a line at the end of an article is about its author."""
     return len(line) <= 2 * MAX_LINE and _PORTRAIT.search(line) is not None

@@ -1,14 +1,15 @@
-"""Canonical URLs, so that one page has one id, and the registered domain that names its publisher."""
+"""Canonical URLs, so that each page has one id, and registered domains, which identify publishers."""
 
 import ipaddress
 import re
 from functools import lru_cache
 from urllib.parse import parse_qsl, quote, urlencode, urljoin, urlsplit, urlunsplit
 
-# Parameters that say how a reader came, never which page it is.
+# Query parameters that track where a reader came from and do not identify the page.
 _TRACKING = re.compile(
-    r"^(utm_.*|hp|gws_rd|action|pgtype|clicksource|module|region|wt\..*|fbclid|gclid|dclid|msclkid|mc_[ce]id|igshid|cmpid|cmp|ito|ftag|ncid|ref|ref_src|ref_url"
-    r"|smid|smtyp|partner|rss|emc|_r|sr_share|xtor|via|share|feedtype|feedname|_ga|hsid|ocid|spm)$",
+    r"^(utm_.*|hp|gws_rd|action|pgtype|clicksource|module|region|wt\..*|fbclid|gclid|dclid|msclkid|mc_[ce]id|igshid"
+    r"|cmpid|cmp|ito|ftag|ncid|ref|ref_src|ref_url|smid|smtyp|partner|rss|emc|_r|sr_share|xtor|via|share|feedtype"
+    r"|feedname|_ga|hsid|ocid|spm)$",
     re.IGNORECASE,
 )
 _SCHEMES = ("http", "https")
@@ -17,19 +18,23 @@ _SAFE = "/:@!$&'()*+,;=~-._%"
 
 
 def canonical_url(url: str, base: str = "") -> str:
-    """One spelling of a page's URL.
+    """Returns the canonical form of a URL.
 
-    Lower-case host without "www.", no default port, no fragment, no tracking parameters, the rest of the query sorted, no
-    trailing slash, and http for https, since feeds and pages link the same article either way.
+    The host is in lower case without "www."; default port, fragment, tracking parameters and trailing slash are
+    removed; the query is sorted; https becomes http, because feeds and pages use both for the same article.
 
     >>> canonical_url("HTTPS://www.Example.com:443/a/?utm_source=x&b=2&a=1#top")
     'http://example.com/a?a=1&b=2'
 
+    Args:
+      url: absolute URL, or relative to ``base``.
+      base: URL of the page that contains ``url``.
+
     Returns:
-      "" for anything that is no absolute http(s) URL (after joining with ``base``).
+      "" if the result is not an absolute http(s) URL.
     """
     try:
-        # One slash after the scheme is a common slip of templates and archives.
+        # A single slash after the scheme is a common mistake of templates and archives.
         parts = urlsplit(urljoin(base, re.sub(r"^(https?):/(?!/)", r"\1://", url.strip(), flags=re.IGNORECASE)))
         port = parts.port
     except ValueError:
@@ -64,7 +69,10 @@ def _domain_of_host(host: str) -> str:
 
 
 def registered_domain(url: str) -> str:
-    """The registered domain of a URL ("bbc.co.uk"); the last two labels under an unknown suffix; an IP address as it is."""
+    """Returns the registered domain of a URL ("bbc.co.uk").
+
+    An unknown suffix gives the last two labels, an IP address is returned unchanged, and a URL without a host gives "".
+    """
     try:
         host = (urlsplit(url).hostname or "").rstrip(".")
     except ValueError:

@@ -281,9 +281,9 @@ def test_lines_before_a_cut_are_kept_and_the_cut_is_counted(tmp_path, kind):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("a.jsonl.gz", "not compressed as its name says"),
-        ("a.jsonl.zst", "not compressed as its name says"),
-        ("a.parquet", "no Parquet file"),
+        ("a.jsonl.gz", "compression differs from the file extension"),
+        ("a.jsonl.zst", "compression differs from the file extension"),
+        ("a.parquet", "not a Parquet file"),
     ],
 )
 def test_a_file_that_is_not_what_its_name_says_is_refused(tmp_path, name, message):
@@ -321,7 +321,7 @@ def test_a_front_page_is_a_hub_whatever_it_says_of_itself():
 def test_what_is_no_input_is_refused_with_a_remedy(tmp_path):
     for name, content, message in (
         ("a.warc.gz", b"PK not a warc", "expected gzip or WARC"),
-        ("a.csv", b"a,b", "unknown kind of article file"),
+        ("a.csv", b"a,b", "unknown type of article file"),
     ):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(InputError, match=message):

@@ -70,7 +70,7 @@ def test_paths_may_be_absolute_or_beside_the_list(tmp_path, bucket):
             (NAMES[0], "# comment", "crawl-data/c.warc.gz"),
             r"warc\.paths:3: --warc: no such file: .*crawl-data/c\.warc\.gz",
         ),
-        (("# none",), "names no file"),
+        (("# none",), "contains no path"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_line(tmp_path, bucket, lines, problem):
@@ -96,7 +96,7 @@ def test_buckets_whose_filesystem_is_not_installed_are_named(tmp_path, base, mod
 def test_a_list_that_is_none_is_named(tmp_path, raw):
     path = tmp_path / "warc.paths.gz"
     path.write_bytes(raw)
-    with pytest.raises(InputError, match=r"warc\.paths\.gz: --warc: no list of paths"):
+    with pytest.raises(InputError, match=r"warc\.paths\.gz: --warc: not a list of paths"):
         read_path_list(str(path))
     with pytest.raises(InputError, match="no such file"):
         read_path_list(str(tmp_path / "none.txt"))
