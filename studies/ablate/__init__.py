@@ -1,19 +1,21 @@
-r"""Trains and evaluates the rows of Table 10, each without one part of the system, and compares their z-scores with the full system's.
+r"""Trains and evaluates the rows of a table, each without one part of the system, and compares their z-scores.
 
-For every row and seed there is one training, from a run file that `gin/runs/ablation_*.gin` and --base make together, and its evaluation at several
-checkpoints. Rows that change mining (the evergreen filter, the augmentations, translation) train on data that are mined again with the build's
-options otherwise. Whatever has finished is not repeated; a killed training goes on from its last checkpoint; a row that fails is shown as failed,
-tried again next time, and stops no other.
+Every row is trained and evaluated at several checkpoints for each seed. The run file of a row is --base followed by the
+row's own lines. A row that changes mining (the evergreen filter, the augmentations, translation) is trained on data mined
+again, with the build's other options unchanged. Finished work is not repeated, a killed training resumes from its last
+checkpoint, and a row that fails is reported, retried next time, and stops no other row.
 
 example:
-  newsembed ablate --newsroom --output ablation                     # everything on a generated newsroom: under half an hour on two cores
-  newsembed ablate --data work --suite events=heldout.jsonl --suite sts=sts.tsv --cross_publisher --base runs/train_small.gin \
-      --pretrain_base runs/pretrain_small.gin --rows without_topics,without_hard_negatives --seeds 3 --output ablation
-  newsembed ablate --data work --suite all=benchmarks --output ablation --print_commands   # one launch a row, for a cluster
+  newsembed ablate --newsroom --output ablation       # all of it on a generated newsroom: under half an hour on two cores
+  newsembed ablate --data work --suite events=heldout.jsonl --suite sts=sts.tsv --cross_publisher \
+      --base runs/train_small.gin --pretrain_base runs/pretrain_small.gin \
+      --rows without_topics,without_hard_negatives --seeds 3 --output ablation
+  newsembed ablate --data work --suite all=benchmarks --output ablation --print_commands      # one launch for each row
 
-On a cluster, DIR of --output is one that all machines see. The first command that --print_commands prints mines and pretrains what the rows share; then
-one a row, at the same time; the last one collects. A row that needs several machines: `newsembed launch … -- --gin_file=DIR/rows/ROW/seed-0/run.gin`, after
-the first command; the others then find it trained.
+On a cluster, all machines must see the folder of --output. The first command that --print_commands prints mines, and
+pretrains what the rows share. The next ones run one row each, at the same time. The last one writes the table. For a row
+that needs several machines, run `newsembed launch … -- --gin_file=DIR/rows/ROW/seed-0/run.gin` after the first command;
+the other commands then find it trained.
 """
 
 import argparse
@@ -24,47 +26,50 @@ import time
 from typing import Any
 
 from ...errors import InputError
+from ...evaluation.benchmark import Benchmark
 from ...evaluation.registry import Options
 from ...evaluation.suites import run_manifest
 from ..shared import arguments
 from ..shared.mining import build_folder, manifest_of, mine_again
 from ..shared.recipe import recipe_of
+from ..shared.report import places_line
 from ..shared.runs import write_run_file
 from ..shared.tools import Tools
-from .conduct import OK, conduct, prepare
-from .plan import Settings, check_rows, not_applicable, pretraining, training
-from .report import NUMBERS, PLOT, TABLE, markdown, statement, write_report
-from .rows import ROWS, Row, choose_rows
+from . import tables
+from .conduct import OK, RowResult, conduct, prepare
+from .plan import Settings, not_applicable, pretraining, training
+from .report import write_report
+from .table import Row, Table
 
-_DEFAULTS = {
-    "base": "runs/weak_supervision_paper.gin",
-    "pretrain_base": "runs/pretrain_paper.gin",
-    "seeds": 3,
-    "parallel": 1,
-    "evaluations": 4,
-}
 _KMEANS_SEEDS = (0, 1, 2)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``newsembed ablate``."""
     arguments.add_study_arguments(parser)
-    parser.add_argument("--data", metavar="DIR", help="what `newsembed build` mined; not with --newsroom")
+    parser.add_argument("--data", metavar="DIR", help="work folder of `newsembed build`; not with --newsroom")
     parser.add_argument(
-        "--rows", default="all", metavar="NAME,…", help=f"rows beside the full system (default: all): {', '.join(ROWS)}"
+        "--table",
+        default=tables.DEFAULT,
+        metavar="NAME",
+        help=f"the ablation: {', '.join(tables.names())}, or your own as package.module:NAME (default: %(default)s)",
+    )
+    known = ", ".join(tables.load(tables.DEFAULT).names)
+    parser.add_argument(
+        "--rows", default="all", metavar="NAME,…", help=f"rows to compare with the first (default: all): {known}"
     )
     parser.add_argument(
         "--suite",
         action="append",
         default=[],
         metavar="SUITE=PATH",
-        help="a benchmark of `newsembed evaluate`; repeat for more",
+        help="a benchmark of `newsembed evaluate`; may be repeated",
     )
     parser.add_argument(
         "--cross_publisher", action="store_true", help="events: leave out candidates of the query's publisher"
     )
     parser.add_argument(
-        "--evaluations", type=int, metavar="N", help="checkpoints of a training that are evaluated (default: 4)"
+        "--evaluations", type=int, metavar="N", help="checkpoints of each training to evaluate (default: 4)"
     )
     parser.add_argument(
         "--pretrained", metavar="MODEL", help="start from this model (default: pretrain one for each seed)"
@@ -74,27 +79,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs=1,
         action="extend",
         metavar="DIR",
-        help="what the build had, for rows whose examples are made again",
+        help="as for the build, for rows whose examples are made again",
     )
-    parser.add_argument("--row", metavar="NAME", help="only this row, without a table: one launch of --print_commands")
+    parser.add_argument("--row", metavar="NAME", help="run only this row and write no table; see --print_commands")
 
 
 def run(args: argparse.Namespace, tools: Tools | None = None) -> int:
-    """Runs the command; 0 if every row that has something to remove was scored with every seed, 1 if not."""
+    """Runs the command; returns 0 if every applicable row was scored with every seed, 1 if not.
+
+    Raises:
+      InputError: for bad options, before anything runs.
+    """
     started = time.monotonic()
-    rows = choose_rows(args.rows)
-    check_rows(rows)
-    if args.row is not None and args.row not in ROWS:
-        raise InputError(f"no such row: {args.row}", field="--row", remedy=f"choose one of {', '.join(ROWS)}")
+    table = tables.load(args.table)
+    rows = table.choose(args.rows)
+    only = [] if args.row is None else [table.row(args.row)]
     arguments.require_positive(args, "steps", "pretrain_steps", "seeds", "parallel", "evaluations")
     if args.print_commands:
-        return _print_commands(args, [ROWS[args.row]] if args.row else rows)
+        return arguments.print_launches("ablate", args, "row", [row.name for row in only or rows])
     command = ["newsembed", *sys.argv[1:]]
-    work, suites = _sources(args)
-    arguments.fill_in(args, _DEFAULTS)
+    work, suites = _sources(args, table)
+    arguments.fill_in(args, table.defaults)
     tools = tools or Tools(mine=functools.partial(mine_again, beam_args=args.beam))
     benchmarks = arguments.benchmarks_of(suites, Options(cross_publisher=args.cross_publisher, seeds=_KMEANS_SEEDS))
     settings = Settings(
+        table,
         work,
         os.path.abspath(args.output),
         recipe_of(args),
@@ -102,36 +111,15 @@ def run(args: argparse.Namespace, tools: Tools | None = None) -> int:
         {"translation_models": tuple(args.translation_models or ())},
     )
     if args.prepare:
-        chosen = [row for row in rows if not not_applicable(row, work)]
-        folders, problems = prepare(settings, chosen, args.parallel, tools)
-        _write_run_files(settings, chosen, folders)
-        return _tell(problems)
-    if args.row:
-        (result,) = conduct(settings, [ROWS[args.row]], benchmarks, args.parallel, tools, command)
-        if result.reason:
-            print(f"{args.row}: {result.status}: {result.reason}")
-        return max(
-            _tell({f"{args.row}, seed {seed}": text for seed, text in result.problems.items()}),
-            result.status == "failed",
-        )
-    results = conduct(settings, rows, benchmarks, args.parallel, tools, command)
-    seconds = round(time.monotonic() - started, 1)
-    lines = write_report(
-        settings.output, results, {**run_manifest(benchmarks, {}, command), "settings": _facts(settings, seconds)}
-    )
-    print(markdown(lines))
-    print(
-        f"{statement(lines)} {seconds:.0f} s\ntable: {args.output}/{TABLE}   numbers: {args.output}/{NUMBERS}   plot: {args.output}/{PLOT}"
-    )
-    return (
-        0
-        if all(result.status == "not applicable" or (result.status == OK and not result.problems) for result in results)
-        else 1
-    )
+        return _prepare(settings, rows, args.parallel, tools)
+    results = conduct(settings, only or rows, benchmarks, args.parallel, tools, command)
+    if only:
+        return _report_row(results[0])
+    return _report(settings, results, benchmarks, command, round(time.monotonic() - started, 1), args.output)
 
 
-def _sources(args: argparse.Namespace) -> tuple[str, list[str]]:
-    """The build and the benchmarks: the user's, or the newsroom's, which also has small trainings as defaults."""
+def _sources(args: argparse.Namespace, table: Table) -> tuple[str, list[str]]:
+    """The build and the benchmarks: the user's, or the newsroom's, which also sets small trainings as defaults."""
     if (args.newsroom is None) == (args.data is None):
         raise InputError(
             "give either mined data or a newsroom", field="--data, --newsroom", remedy="see `newsembed ablate --help`"
@@ -140,42 +128,11 @@ def _sources(args: argparse.Namespace) -> tuple[str, list[str]]:
         return build_folder(args.data), args.suite
     from ..shared import newsroom
 
-    arguments.fill_in(args, {**newsroom.DEFAULTS, "evaluations": 2})
+    arguments.fill_in(args, table.newsroom_defaults)
     places = newsroom.find_newsroom(args.newsroom, args.output, beam_args=args.beam)
     args.cross_publisher = True
-    mine = [f"events={places.newsroom}/heldout.jsonl", f"events={places.newsroom}/paraphrases.jsonl"]
-    return places.work, args.suite or [
-        *mine,
-        f"topic_clustering={places.newsroom}/heldout.jsonl",
-        f"sts={places.newsroom}/sts.tsv",
-    ]
-
-
-def _print_commands(args: argparse.Namespace, rows: list[Row]) -> int:
-    without = ("print_commands", "prepare", "row")
-    print("# first, once:")
-    print(arguments.command_text("ablate", args, ["--prepare"], without))
-    print("# then one launch a row, in any order or at the same time:")
-    for row in rows:
-        print(arguments.command_text("ablate", args, ["--row", row.name], without))
-    print("# at last, the table:")
-    print(arguments.command_text("ablate", args, [], without))
-    return 0
-
-
-def _write_run_files(settings: Settings, rows: list[Row], folders: dict[str, dict[str, str]]) -> None:
-    """All run files, so that `newsembed launch` can start them on several machines."""
-    for row in rows:
-        for seed in settings.seeds if row.name in folders else ():
-            for found in (pretraining(settings, row, seed), training(settings, row, seed, folders[row.name])):
-                if found is not None:
-                    write_run_file(found)
-
-
-def _tell(problems: dict[str, str]) -> int:
-    for name, text in problems.items():
-        print(f"failed: {name}: {text}", file=sys.stderr)
-    return 1 if problems else 0
+    own = [f"{suite}={places.newsroom}/{name}" for suite, name in table.newsroom_suites]
+    return places.work, args.suite or own
 
 
 def _pretrained(args: argparse.Namespace) -> str:
@@ -183,7 +140,7 @@ def _pretrained(args: argparse.Namespace) -> str:
         return ""
     if not os.path.isdir(f"{args.pretrained}/checkpoints"):
         raise InputError(
-            "no model folder: it has no checkpoints",
+            "not a model folder: it has no checkpoints",
             path=args.pretrained,
             field="--pretrained",
             remedy="check the path",
@@ -191,10 +148,46 @@ def _pretrained(args: argparse.Namespace) -> str:
     return os.path.abspath(args.pretrained)
 
 
+def _prepare(settings: Settings, rows: list[Row], parallel: int, tools: Tools) -> int:
+    """Mines, pretrains what rows share, and writes all run files, so that `newsembed launch` can start any of them."""
+    chosen = [row for row in rows if not not_applicable(row, settings.work)]
+    folders, problems = prepare(settings, chosen, parallel, tools)
+    for row in chosen:
+        for seed in settings.seeds if row.name in folders else ():
+            for found in (pretraining(settings, row, seed), training(settings, row, seed, folders[row.name])):
+                if found is not None:
+                    write_run_file(found)
+    return arguments.tell(problems)
+
+
+def _report_row(result: RowResult) -> int:
+    if result.reason:
+        print(f"{result.row.name}: {result.status}: {result.reason}")
+    problems = {f"{result.row.name}, seed {seed}": text for seed, text in result.problems.items()}
+    return max(arguments.tell(problems), result.status == "failed")
+
+
+def _report(
+    settings: Settings,
+    results: list[RowResult],
+    benchmarks: list[Benchmark],
+    command: list[str],
+    seconds: float,
+    shown: str,
+) -> int:
+    manifest = {**run_manifest(benchmarks, {}, command), "settings": _facts(settings, seconds)}
+    text, statement = write_report(settings.output, settings.table, results, manifest)
+    print(text)
+    print(f"{statement} {seconds:.0f} s\n{places_line(shown)}")
+    scored = (result.status == OK and not result.problems for result in results if result.status != "not applicable")
+    return 0 if all(scored) else 1
+
+
 def _facts(settings: Settings, seconds: float) -> dict[str, Any]:
     digests = {job: manifest_of(settings.work, job)["digest"] for job in ("vocabulary", "pack", "triplets", "examples")}
     return {
         "seconds": seconds,
+        "table": settings.table.name,
         **settings.recipe.facts(),
         "pretrained": os.path.basename(settings.pretrained),
         "data": digests,

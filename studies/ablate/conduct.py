@@ -1,4 +1,4 @@
-"""Performs an ablation: data, pretraining, training and evaluation of every row, each failure kept to its row."""
+"""Performs an ablation: mines, pretrains, trains and evaluates every row; a failure stops no other row."""
 
 import dataclasses
 import functools
@@ -10,7 +10,7 @@ from ..shared.mining import count
 from ..shared.runs import Run, evaluate_run, overall_metrics, overall_scores, training_seconds
 from ..shared.tools import Tools, attempt, train_runs
 from .plan import Settings, mine_row, not_applicable, pretraining, training
-from .rows import Row
+from .table import Row
 from .zscores import Cell
 
 Status = Literal["ok", "failed", "not applicable"]
@@ -19,16 +19,16 @@ OK: Final = "ok"
 
 @dataclasses.dataclass(frozen=True)
 class RowResult:
-    """What became of a row.
+    """The outcome of a row.
 
     Attributes:
-      status: "ok" if a seed at least was scored; "failed" if none was; "not applicable" if there is nothing to remove.
-      reason: of the latter.
+      status: "ok" if at least one seed was scored; "failed" if none was; "not applicable" if there is nothing to remove.
+      reason: why the whole row failed or is not applicable.
       problems: what went wrong, by seed.
       scores: of each scored seed: one number by (step, benchmark).
       metrics: the metric of that number, by benchmark.
-      examples: triplets and topic documents in its training data.
-      seconds: wall time of its trainings, its own pretraining included.
+      examples: number of training examples by task.
+      seconds: wall time of its trainings and of its own pretraining.
     """
 
     row: Row
@@ -44,13 +44,13 @@ class RowResult:
 def prepare(
     settings: Settings, rows: Sequence[Row], parallel: int, tools: Tools
 ) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
-    """Mines the rows' data and pretrains what several rows share.
+    """Mines the data of all rows and runs the pretraining that rows share.
 
     Returns:
-      The folders of the jobs by row, and what went wrong: by row where mining failed, by folder where a pretraining failed.
+      The folders of the jobs by row, and what went wrong: by row for mining, by folder for a pretraining.
     """
     folders, problems = _mine(settings, rows, tools)
-    shared = _pretrainings(settings, [row for row in rows if row.phase == "train"])
+    shared = _pretrainings(settings, [row for row in rows if row.start == "shared"])
     return folders, problems | train_runs(shared, parallel, tools)
 
 
@@ -62,17 +62,17 @@ def conduct(
     tools: Tools,
     command: Sequence[str] = (),
 ) -> list[RowResult]:
-    """Does what is left to do for these rows.
+    """Mines, trains and evaluates whatever is not finished yet for these rows.
 
-    Everything is trained before anything is evaluated, since this process takes hold of the accelerator when it evaluates.
+    All trainings run before the first evaluation, because this process holds the accelerator once it evaluates.
 
     Args:
       settings: see :class:`~.plan.Settings`.
       rows: in the order of the result.
       benchmarks: with distinct names.
       parallel: trainings at a time.
-      tools: what does the work.
-      command: for the manifests of the evaluations.
+      tools: see :class:`~..shared.tools.Tools`.
+      command: the command line, for the manifests of the evaluations.
     """
     reasons = {row.name: reason for row in rows if (reason := not_applicable(row, settings.work))}
     chosen = [row for row in rows if row.name not in reasons]
@@ -91,7 +91,10 @@ def conduct(
         elif row.name in problems:
             results.append(RowResult(row, "failed", problems[row.name]))
         else:
-            results.append(_score(settings, row, runs, folders[row.name], benchmarks, problems, tools, command))
+            found = _score(settings, row, runs, benchmarks, problems, tools, command)
+            work, job = folders[row.name][row.data].rpartition("/")[::2]
+            examples = {task: count(work, job, "examples", f"{task}/") for task in settings.table.counted}
+            results.append(dataclasses.replace(found, examples=examples))
     return results
 
 
@@ -129,7 +132,6 @@ def _score(
     settings: Settings,
     row: Row,
     runs: Mapping[tuple[str, int], Run],
-    folders: Mapping[str, str],
     benchmarks: Sequence[Benchmark],
     problems: Mapping[str, str],
     tools: Tools,
@@ -142,7 +144,7 @@ def _score(
     for seed in settings.seeds:
         run = runs[row.name, seed]
         before = pretraining(settings, row, seed)
-        seconds += training_seconds(run) + (training_seconds(before) if before and row.phase == "pretrain" else 0.0)
+        seconds += training_seconds(run) + (training_seconds(before) if before and row.start == "own" else 0.0)
         pretraining_problem = _before(settings, row.name, seed, [row], problems)
         if pretraining_problem or run.folder in problems:
             wrong[seed] = (
@@ -155,6 +157,4 @@ def _score(
         else:
             scores[seed], metrics = found
         tools.say(f"{row.name}, seed {seed}: {wrong.get(seed, 'evaluated')}")
-    work, job = folders["examples"].rpartition("/")[::2]
-    examples = {task: count(work, job, "examples", f"{task}/") for task in ("triplets", "topics")}
-    return RowResult(row, "ok" if scores else "failed", "", wrong, scores, metrics, examples, round(seconds, 1))
+    return RowResult(row, "ok" if scores else "failed", "", wrong, scores, metrics, seconds=round(seconds, 1))

@@ -8,113 +8,121 @@ import numpy as np
 import numpy.typing as npt
 
 from ...evaluation.benchmark import over_runs
-from ...formats import files
 from ..report.plots import BLUE, GREY, RED, make_axes, svg_of, use_house_style
-from ..shared.arguments import write_text
+from ..shared.report import bullets, markdown_table, with_interval, write_files
 from .conduct import OK, RowResult
-from .rows import EXPECTED, FULL
+from .table import Table
 from .zscores import Cell, Difference, differences, row_scores, summarise
 
-TABLE, NUMBERS, PLOT = "table.md", "table.json", "plot.svg"
 _COLOURS: Final = {"agrees": BLUE, "differs": RED}
+_VERDICTS: Final = ("agrees", "differs", "within error", "no error bar", "failed", "not applicable")
 _NOTE: Final = (
-    "z: mean over steps and benchmarks of the score's z-score among all runs of this table, then over seeds; ± is half the 95 % interval of the mean over "
-    "seeds (Student's t). Difference from the full system with Dunnett's 95 % interval, seeds as blocks, which holds for all rows at once; p likewise. The bars cover "
-    "another seed of pretraining and training, not another corpus or other test sets. Expected is what the paper argues for each part; its own table was not at hand."
+    "z: mean over steps and benchmarks of the score's z-score among all runs of this table, then over seeds; ± is half "
+    "the 95 % interval of the mean over seeds (Student's t). The difference from {control} has Dunnett's 95 % interval "
+    "with seeds as blocks, which holds for all rows at once, and its p. The bars cover other seeds of pretraining and "
+    "training, not another corpus or other test sets."
 )
 
 
 @dataclasses.dataclass(frozen=True)
 class Line:
-    """One row's numbers; None where it has none."""
+    """The numbers of one row; None where it has none.
+
+    Attributes:
+      result: the outcome of the row.
+      is_control: whether it is the control.
+      values: Z of each seed, float64 ``[seeds]``.
+      difference: from the control.
+    """
 
     result: RowResult
+    is_control: bool
     values: npt.NDArray[np.float64] | None = None
     difference: Difference | None = None
 
     @property
     def verdict(self) -> str:
-        """Beside the expected direction: agrees, differs, within error, no error bar; or why there are no numbers."""
+        """How the difference compares with the expected direction, or why there is none."""
         if self.result.status != OK:
             return self.result.status
-        return self.difference.verdict if self.difference else "-"
+        return self.difference.verdict(self.result.row.expected) if self.difference else "-"
+
+    @property
+    def expected(self) -> str | None:
+        """The expected direction; None for the control."""
+        return None if self.is_control else self.result.row.expected
 
 
-def lines_of(results: Sequence[RowResult]) -> list[Line]:
-    """Z-scores of all rows that have scores, and their differences from the full system."""
+def lines_of(table: Table, results: Sequence[RowResult]) -> list[Line]:
+    """Z-scores of all rows that have scores, and their differences from the control."""
     scored: dict[str, Sequence[Mapping[Cell, float]]] = {
         result.row.name: list(result.scores.values()) for result in results if result.status == OK
     }
     values = row_scores(scored) if scored else {}
     seeds = {result.row.name: list(result.scores) for result in results if result.status == OK}
-    gaps = differences(values, seeds)
-    return [Line(result, values.get(result.row.name), gaps.get(result.row.name)) for result in results]
+    gaps = differences(values, table.control, seeds)
+    return [
+        Line(result, result.row.name == table.control, values.get(result.row.name), gaps.get(result.row.name))
+        for result in results
+    ]
 
 
-def write_report(output: str, results: Sequence[RowResult], manifest: Mapping[str, Any]) -> list[Line]:
-    """Writes ``table.md``, ``table.json`` and ``plot.svg``; returns the lines."""
-    lines = lines_of(results)
-    files.write_json(f"{output}/{NUMBERS}", {**manifest, "rows": [_to_json(line) for line in lines]})
-    write_text(f"{output}/{TABLE}", markdown(lines))
-    if any(line.values is not None for line in lines):
-        write_text(f"{output}/{PLOT}", plot(lines))
-    return lines
+def write_report(
+    output: str, table: Table, results: Sequence[RowResult], manifest: Mapping[str, Any]
+) -> tuple[str, str]:
+    """Writes ``table.md``, ``table.json`` and ``plot.svg``; returns the Markdown and its :func:`statement`."""
+    lines = lines_of(table, results)
+    text = markdown(table, lines)
+    numbers = {**manifest, "rows": [_to_json(table, line) for line in lines]}
+    write_files(output, numbers, text, plot(table, lines) if any(line.values is not None for line in lines) else None)
+    return text, statement(lines)
 
 
-def markdown(lines: Sequence[Line]) -> str:
-    """The table, the scores behind it at the last step, and what went wrong."""
-    columns = (
-        "row",
-        "leaves out",
-        "z",
-        "minus full",
-        "p",
-        "expected",
-        "measured",
-        "verdict",
-        "seeds",
-        "triplets",
-        "topics",
-    )
-    parts = ["# Ablation", "", _row(columns), _row(["---", "---", *["---:"] * 3, *["---"] * 3, *["---:"] * 3])]
-    parts += [_row(_cells(line)) for line in lines]
-    parts += ["", _NOTE, "", statement(lines), *_scores(lines)]
+def markdown(table: Table, lines: Sequence[Line]) -> str:
+    """The table, the scores at the last step, and what went wrong."""
+    words = {"row": "", "leaves out": ""}
+    numbers = dict.fromkeys(("z", f"minus {table.control}", "p"), ":")
+    judged = dict.fromkeys(("expected", "measured", "verdict"), "")
+    counts = dict.fromkeys(("seeds", *table.counted), ":")
+    rows = [_cells(table, line) for line in lines]
+    note = f"{_NOTE.format(control=table.control)} {table.note}".strip()
     wrong = [
-        f"- {line.result.row.name}: {text}"
+        f"{line.result.row.name}: {text}"
         for line in lines
         for text in (line.result.reason, *(f"seed {seed}: {problem}" for seed, problem in line.result.problems.items()))
         if text
     ]
-    return "\n".join([*parts, *(["", "Failed or not applicable:", "", *wrong] if wrong else [])]) + "\n"
+    parts = [f"# {table.title}", "", *markdown_table(words | numbers | judged | counts, rows), "", note, ""]
+    parts += [statement(lines), *_scores(lines), *bullets("Failed or not applicable:", wrong)]
+    return "\n".join(parts) + "\n"
 
 
 def statement(lines: Sequence[Line]) -> str:
-    """How many rows point which way, in a sentence."""
-    verdicts = [line.verdict for line in lines if line.result.row.name != FULL]
-    lower = sum(line.difference is not None and line.difference.direction == EXPECTED for line in lines)
-    counts = ", ".join(
-        f"{verdicts.count(name)} {name}"
-        for name in ("agrees", "differs", "within error", "no error bar", "failed", "not applicable")
-        if name in verdicts
+    """How many rows point in which direction, in a sentence."""
+    others = [line for line in lines if not line.is_control]
+    verdicts = [line.verdict for line in others]
+    measured = [line for line in others if line.difference is not None]
+    expected = sum(line.difference is not None and line.difference.direction == line.expected for line in measured)
+    counts = ", ".join(f"{verdicts.count(name)} {name}" for name in _VERDICTS if name in verdicts)
+    return (
+        f"Of {len(others)} rows: {counts or 'none compared'}. "
+        f"{expected} of {len(measured)} measured means differ in the expected direction."
     )
-    return f"Of {len(verdicts)} rows: {counts or 'none compared'}. {lower} of the measured means lie below the full system's."
 
 
-def _cells(line: Line) -> list[str]:
+def _cells(table: Table, line: Line) -> list[str]:
     result = line.result
-    head = [result.row.name, result.row.removes]
-    expected = "-" if result.row.name == FULL else EXPECTED
+    head, expected = [result.row.name, result.row.removes], line.expected or "-"
     if line.values is None:
-        return [*head, *["-"] * 3, expected, "-", result.status, f"0 of {len(result.problems) or '-'}", *["-"] * 2]
+        seeds = f"0 of {len(result.problems) or '-'}"
+        return [*head, *["-"] * 3, expected, "-", result.status, seeds, *["-"] * len(table.counted)]
     score, gap = summarise(line.values), line.difference
     z = f"{score.value:+.2f}" if score.confidence is None else f"{score.value:+.2f} ± {score.confidence:.2f}"
     seeds = f"{len(result.scores)} of {len(result.scores) + len(result.problems)}"
-    counts = [f"{result.examples.get(task, 0):,}" for task in ("triplets", "topics")]
-    return [*head, z, _gap(gap), _p(gap), expected, *_measured(line), seeds, *counts]
-
-
-def _measured(line: Line) -> list[str]:
-    return [line.difference.direction if line.difference else "-", line.verdict]
+    counts = [f"{result.examples.get(task, 0):,}" for task in table.counted]
+    difference = with_interval(gap.mean, gap.low, gap.high, "+.2f") if gap else "-"
+    direction = gap.direction if gap else "-"
+    return [*head, z, difference, _p(gap), expected, direction, line.verdict, seeds, *counts]
 
 
 def _p(gap: Difference | None) -> str:
@@ -123,47 +131,30 @@ def _p(gap: Difference | None) -> str:
     return f"{gap.p:.3f}" if gap.p >= 0.001 else "< 0.001"
 
 
-def _gap(gap: Difference | None) -> str:
-    if gap is None:
-        return "-"
-    return (
-        f"{gap.mean:+.2f}"
-        if gap.low is None or gap.high is None
-        else f"{gap.mean:+.2f} ({gap.low:+.2f} to {gap.high:+.2f})"
-    )
-
-
 def _scores(lines: Sequence[Line]) -> list[str]:
     """A table of the plain scores at the last step, mean over seeds."""
     measured = [line for line in lines if line.values is not None]
     if not measured:
         return []
     first = measured[0].result
-    cells = list(next(iter(first.scores.values())))
-    last = max((step for step, _ in cells), key=int)
-    names = [benchmark for step, benchmark in cells if step == last]
-    rows = [["row", *(f"{name}, {first.metrics[name]}" for name in names)], ["---", *["---:"] * len(names)]]
+    scored = list(next(iter(first.scores.values())))
+    last = max((step for step, _ in scored), key=int)
+    names = [benchmark for step, benchmark in scored if step == last]
+    rows = []
     for line in measured:
         by_seed = line.result.scores.values()
         means = [over_runs("", [scores[last, name] for scores in by_seed], "", 0) for name in names]
-        rows.append(
-            [
-                line.result.row.name,
-                *(
-                    f"{score.value:.4f}" + (f" ± {score.confidence:.4f}" if score.confidence is not None else "")
-                    for score in means
-                ),
-            ]
-        )
-    return ["", f"Scores after {last} steps, mean over seeds ± half the 95 % interval:", "", *map(_row, rows)]
+        cells = [
+            f"{one.value:.4f}" + (f" ± {one.confidence:.4f}" if one.confidence is not None else "") for one in means
+        ]
+        rows.append([line.result.row.name, *cells])
+    columns = {"row": "", **{f"{name}, {first.metrics[name]}": ":" for name in names}}
+    heading = f"Scores after {last} steps, mean over seeds ± half the 95 % interval:"
+    return ["", heading, "", *markdown_table(columns, rows)]
 
 
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(' '.join(cell.split()).replace('|', '/') for cell in cells)} |"
-
-
-def plot(lines: Sequence[Line]) -> str:
-    """Each row's difference from the full system with its interval, as SVG."""
+def plot(table: Table, lines: Sequence[Line]) -> str:
+    """Each row's difference from the control with its interval, as SVG."""
     use_house_style()
     shown = [line for line in lines if line.difference is not None]
     figure, axes = make_axes(width=7.5, height=0.32 * max(1, len(shown)) + 1.1)
@@ -178,11 +169,11 @@ def plot(lines: Sequence[Line]) -> str:
         axes.plot([gap.mean], [place], "o", color=colour, markersize=5)
     axes.set_yticks(range(len(shown)), [f"{line.result.row.name} ({line.verdict})" for line in shown])
     axes.invert_yaxis()
-    axes.set_xlabel("z-score minus the full system's, with Dunnett's 95 % interval; left of the line: the part helps")
+    axes.set_xlabel(f"z-score minus that of {table.control}, with Dunnett's 95 % interval")
     return svg_of(figure)
 
 
-def _to_json(line: Line) -> dict[str, Any]:
+def _to_json(table: Table, line: Line) -> dict[str, Any]:
     result = line.result
     z = summarise(line.values) if line.values is not None else None
     return {
@@ -196,8 +187,8 @@ def _to_json(line: Line) -> dict[str, Any]:
         "z_by_seed": None
         if line.values is None
         else dict(zip(map(str, result.scores), line.values.tolist(), strict=True)),
-        "minus_full": None if line.difference is None else dataclasses.asdict(line.difference),
-        "expected": None if result.row.name == FULL else EXPECTED,
+        f"minus_{table.control}": None if line.difference is None else dataclasses.asdict(line.difference),
+        "expected": line.expected,
         "verdict": line.verdict,
         "examples": dict(result.examples),
         "training_seconds": result.seconds,

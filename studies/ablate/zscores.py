@@ -1,19 +1,20 @@
 """The score of an ablation row: its mean z-score over steps and benchmarks, with error bars over seeds.
 
-Definition. x(r, s, t, b) is the score of row r trained with seed s, at step t, on benchmark b, in b's own metric. Every (t, b) is standardised
-over all runs, the full system's among them::
+Definition. x(r, s, t, b) is the score of row r trained with seed s, at step t, on benchmark b, in b's own metric. Every
+(t, b) is standardised over all runs, those of the control included::
 
     z(r, s, t, b) = (x(r, s, t, b) - mean over r', s' of x(r', s', t, b)) / std over r', s' of x(r', s', t, b)
 
-with the standard deviation of the population (divisor n), and 0 where all runs score alike. A run's score is the mean over its steps and
-benchmarks, Z(r, s) = mean over t, b of z(r, s, t, b); a row's is the mean of Z(r, s) over its seeds. With one seed this is the z-score over steps
-and benchmarks of the paper's Table 10 as we read it; the paper's own wording was not at hand.
+with the standard deviation of the population (divisor n), and 0 where all runs have the same score. The score of a run is
+the mean over its steps and benchmarks, Z(r, s) = mean over t, b of z(r, s, t, b); that of a row is the mean of Z(r, s)
+over its seeds. With one seed this is our reading of the z-score of the paper's Table 10, whose wording was not available.
 
-Error bars. Steps and benchmarks of one run rise and fall together, so they are no independent draws: the only ones are the seeds. A row's ± is half
-the 95 % interval of the mean over its seeds (Student's t). Rows of one seed start from one pretrained model and read the same order of data, which moves them
-all together, so seeds are blocks: the differences from the full system are tested with the residual variance of row + seed, (rows - 1)(seeds - 1) degrees of
-freedom, against Dunnett's distribution of many treatments beside one control. Its 95 % intervals hold for all rows at once. Where a seed of some row is
-missing, they are Dunnett's without blocks. Both cover another seed, not another corpus or test set.
+Error bars. Steps and benchmarks of one run are correlated, so only the seeds are independent draws. The ± of a row is half
+the 95 % interval of the mean over its seeds (Student's t). Rows of one seed start from one pretrained model and read the
+data in the same order, which moves them together, so seeds are blocks: the differences from the control are tested with
+the residual variance of row + seed, (rows - 1)(seeds - 1) degrees of freedom, against Dunnett's distribution of many
+treatments and one control. Its 95 % intervals hold for all rows at once. If a row lacks a seed, they are Dunnett's
+intervals without blocks. Both cover other seeds, not another corpus or test set.
 """
 
 import dataclasses
@@ -26,22 +27,22 @@ import numpy as np
 import numpy.typing as npt
 
 from ...evaluation.benchmark import Score, over_runs
-from .rows import EXPECTED, FULL
+from .table import Direction
 
 Cell = tuple[str, str]  # (step, benchmark)
-_ROUNDING: Final = 1e-9  # scores nearer than this, relatively, are the same score
+_ROUNDING: Final = 1e-9  # scores whose relative difference is smaller are equal
 _CONFIDENCE: Final = 0.95
 _DRAWS: Final = 0  # seed of SciPy's integration of Dunnett's distribution
 
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-    """A row minus the full system.
+    """A row minus the control.
 
     Attributes:
-      mean: of the run's z-scores.
-      low, high: simultaneous 95 % interval; None where there are too few seeds for one.
-      p: two-sided, adjusted for the number of rows; None likewise.
+      mean: difference of the mean z-scores.
+      low, high: simultaneous 95 % interval; None if there are too few seeds.
+      p: two-sided, adjusted for the number of rows; None if there are too few seeds.
     """
 
     mean: float
@@ -51,21 +52,20 @@ class Difference:
 
     @property
     def direction(self) -> str:
-        """Which way the row moved: "lower", "higher" or "equal"."""
+        """How the row compares with the control: "lower", "higher" or "equal"."""
         return "equal" if self.mean == 0 else "lower" if self.mean < 0 else "higher"
 
-    @property
-    def verdict(self) -> str:
-        """What it says about the direction that the paper's argument lets one expect."""
+    def verdict(self, expected: Direction) -> str:
+        """Compares it with the expected direction: agrees, differs, within error, or no error bar."""
         if self.low is None or self.high is None:
             return "no error bar"
         if self.low <= 0 <= self.high:
             return "within error"
-        return "agrees" if self.direction == EXPECTED else "differs"
+        return "agrees" if self.direction == expected else "differs"
 
 
 def run_scores(runs: Sequence[Mapping[Cell, float]]) -> npt.NDArray[np.float64]:
-    """Z of each run, ``[runs]``, see the module.
+    """Z of each run, float64 ``[runs]``; see the module.
 
     Args:
       runs: scores by (step, benchmark), the same cells in each.
@@ -100,26 +100,27 @@ def summarise(values: npt.NDArray[np.float64]) -> Score:
 
 
 def differences(
-    rows: Mapping[str, npt.NDArray[np.float64]], seeds: Mapping[str, Sequence[int]] | None = None
+    rows: Mapping[str, npt.NDArray[np.float64]], control: str, seeds: Mapping[str, Sequence[int]] | None = None
 ) -> dict[str, Difference]:
-    """Every row but the full system against it; empty without it.
+    """Compares every other row with the control; empty if the control has no scores.
 
     Args:
       rows: Z of every run by row, ``[seeds]``.
-      seeds: which seeds these are, by row; by default the first ones.
+      control: the name of the control.
+      seeds: the seeds of these runs, by row; by default the first ones.
     """
-    if FULL not in rows:
+    if control not in rows:
         return {}
-    others = [name for name in rows if name != FULL]
-    found = {name: Difference(float(rows[name].mean() - rows[FULL].mean())) for name in others}
+    others = [name for name in rows if name != control]
+    found = {name: Difference(float(rows[name].mean() - rows[control].mean())) for name in others}
     places = {name: tuple(seeds[name]) if seeds else tuple(range(len(values))) for name, values in rows.items()}
     if not others:
         return found
-    has_blocks = len(set(places.values())) == 1 and len(rows[FULL]) > 1
+    has_blocks = len(set(places.values())) == 1 and len(rows[control]) > 1
     intervals = (
-        _blocked(np.stack([rows[name] for name in (FULL, *others)]))
+        _blocked(np.stack([rows[name] for name in (control, *others)]))
         if has_blocks
-        else _unblocked([rows[name] for name in (FULL, *others)])
+        else _unblocked([rows[name] for name in (control, *others)])
     )
     for name, (low, high, p) in zip(others, intervals, strict=False):  # none, if nothing varies
         found[name] = dataclasses.replace(found[name], low=low, high=high, p=p)
@@ -150,7 +151,7 @@ def _blocked(values: npt.NDArray[np.float64]) -> list[tuple[float, float, float]
 
 
 def _within(bar: float, count: int, freedom: int) -> float:
-    """The probability that all of ``count`` differences from one control, in their standard errors, lie within ``bar`` (Dunnett 1955).
+    """The probability that all of ``count`` differences from one control, in their standard errors, are within ``bar`` (Dunnett 1955).
 
     They share the control, so any two of equally many observations correlate by 1/2.
     """
@@ -168,16 +169,15 @@ def _within(bar: float, count: int, freedom: int) -> float:
 
 
 def _unblocked(rows: Sequence[npt.NDArray[np.float64]]) -> list[tuple[float, float, float]]:
-    """The same for rows of other seeds, or other numbers of them."""
+    """The same for rows with different seeds, or different numbers of seeds."""
     within = sum(float(((values - values.mean()) ** 2).sum()) for values in rows)
     if within <= _ROUNDING**2 or sum(map(len, rows)) <= len(rows):
         return []
     from scipy.stats import dunnett
 
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", RuntimeWarning
-        )  # a row whose seeds agree up to rounding adds no variance, rightly
+        # A row whose seeds agree up to rounding adds no variance, which is correct.
+        warnings.simplefilter("ignore", RuntimeWarning)
         test: Any = dunnett(*rows[1:], control=rows[0], rng=np.random.default_rng(_DRAWS))
         interval = test.confidence_interval(_CONFIDENCE)
     return list(zip(interval.low.tolist(), interval.high.tolist(), test.pvalue.tolist(), strict=True))

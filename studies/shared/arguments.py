@@ -3,6 +3,7 @@
 import argparse
 import os
 import shlex
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,19 +13,17 @@ from ...evaluation.registry import ALL_SUITES, SUITES, Options, discover
 
 
 def add_study_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds where to work, what to train and how often."""
+    """Adds the options that say where to work, what to train, and how often."""
     parser.add_argument(
-        "--output",
-        required=True,
-        metavar="DIR",
-        help="folder of the study; the same command goes on from what is there",
+        "--output", required=True, metavar="DIR", help="folder of the study; the same command resumes a study"
     )
     parser.add_argument(
         "--newsroom",
         nargs="?",
         const="",
         metavar="DIR",
-        help="do it on a generated newsroom, small enough for two cores: in OUTPUT/newsroom, or a folder that `newsembed demo` made",
+        help="run on a generated newsroom, small enough for two cores: in OUTPUT/newsroom, or in a folder that "
+        "`newsembed demo` made",
     )
     parser.add_argument(
         "--base", metavar="FILE", help="run file of weak supervision (default: runs/weak_supervision_paper.gin)"
@@ -41,12 +40,18 @@ def add_study_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="gin binding of weak supervision; repeat for more",
+        help="gin binding of weak supervision; may be repeated",
     )
     parser.add_argument(
-        "--pretrain_gin", action="append", default=[], metavar="NAME=VALUE", help="gin binding of pretraining"
+        "--pretrain_gin",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="gin binding of pretraining; may be repeated",
     )
-    parser.add_argument("--seeds", type=int, metavar="N", help="trainings of each, seeds 0 to N-1 (default: 3)")
+    parser.add_argument(
+        "--seeds", type=int, metavar="N", help="train each model N times, with seeds 0 to N-1 (default: 3)"
+    )
     parser.add_argument(
         "--parallel", type=int, metavar="N", help="trainings at a time, each on its share of the cores (default: 1)"
     )
@@ -55,10 +60,10 @@ def add_study_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="=--OPTION",
-        help="an option of Beam for mining, such as --beam=--runner=DataflowRunner",
+        help="a Beam option for mining, such as --beam=--runner=DataflowRunner; may be repeated",
     )
     parser.add_argument(
-        "--print_commands", action="store_true", help="print one command a launch, for a cluster, and do nothing"
+        "--print_commands", action="store_true", help="run nothing; print one command for each launch on a cluster"
     )
     parser.add_argument(
         "--prepare",
@@ -68,7 +73,11 @@ def add_study_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def require_positive(args: argparse.Namespace, *names: str) -> None:
-    """Raises InputError for a given number below 1."""
+    """Checks numbers of the command line.
+
+    Raises:
+      InputError: if one is given and below 1.
+    """
     for name in names:
         value = getattr(args, name)
         if value is not None and value < 1:
@@ -76,7 +85,7 @@ def require_positive(args: argparse.Namespace, *names: str) -> None:
 
 
 def fill_in(args: argparse.Namespace, defaults: Mapping[str, Any]) -> None:
-    """Gives options that are not set their defaults, which depend on others; bindings come before the user's own."""
+    """Sets options that are not given to these defaults; in lists, defaults come before the given values."""
     for name, value in defaults.items():
         given = getattr(args, name)
         if isinstance(given, list):
@@ -85,8 +94,21 @@ def fill_in(args: argparse.Namespace, defaults: Mapping[str, Any]) -> None:
             setattr(args, name, value)
 
 
+def print_launches(command: str, args: argparse.Namespace, option: str, values: Sequence[str]) -> int:
+    """Prints the commands that split a study over a cluster: preparation, one launch for each value, the table."""
+    without = ("print_commands", "prepare", option)
+    print("# first, once:")
+    print(command_text(command, args, ["--prepare"], without))
+    print("# then these, in any order or at the same time:")
+    for value in values:
+        print(command_text(command, args, [f"--{option}", value], without))
+    print("# last, the table:")
+    print(command_text(command, args, [], without))
+    return 0
+
+
 def command_text(name: str, args: argparse.Namespace, extra: Sequence[str] = (), without: Sequence[str] = ()) -> str:
-    """The command line that gives these arguments, as a shell reads it."""
+    """The command line with these arguments, quoted for a shell."""
     words = ["newsembed", name]
     for option, value in vars(args).items():
         if option in without or value in (None, False, []):
@@ -100,11 +122,18 @@ def command_text(name: str, args: argparse.Namespace, extra: Sequence[str] = (),
     return shlex.join([*words, *extra])
 
 
+def tell(problems: Mapping[str, str]) -> int:
+    """Prints what went wrong, by name; returns the exit code: 1 if anything did."""
+    for name, text in problems.items():
+        print(f"failed: {name}: {text}", file=sys.stderr)
+    return 1 if problems else 0
+
+
 def benchmarks_of(suites: Sequence[str], options: Options) -> list[Benchmark]:
     """Benchmarks from ``SUITE=PATH``.
 
     Raises:
-      InputError: for an unknown suite, a path that is not there, or none at all.
+      InputError: for an unknown suite, a path that does not exist, or no suite at all.
     """
     pairs = [suite.partition("=") for suite in suites]
     kinds = [kind for kind, _, _ in pairs]

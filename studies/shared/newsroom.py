@@ -1,7 +1,6 @@
 """A generated newsroom that is crawled and mined: the data of the demo, and of a study that is given no data."""
 
 import dataclasses
-import json
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -27,30 +26,6 @@ BUILD_OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = {
     "examples": {"max_length": 96, "augmentations_per_triplet": 2},
 }
 NEWSROOM_SEED: Final = 7
-
-# Half the demo's width and two or three sentences of each text: a core does a step in a quarter of a second.
-_NARROW: Final = ("EncoderConfig.hidden_size = 64", "EncoderConfig.embedding_size = 64", "EncoderConfig.mlp_size = 256")
-PRETRAIN_GIN: Final = (*_NARROW, "BATCH_SIZE = 16")
-_LENGTHS: Final = {"anchor_tokens": 48, "positive_tokens": 48, "negative_tokens": 48, "tokens": 48, "topic_ids": 64}
-TRAIN_GIN: Final = (
-    *_NARROW,
-    "BATCH_SIZE = 32",
-    # In so few steps, the demo's 1e-3 costs so small a model more of its pretraining than it gains.
-    "LEARNING_RATE = 5e-4",
-    f"TASK_FEATURE_LENGTHS = {json.dumps(_LENGTHS)}",
-)
-DEFAULTS: Final[Mapping[str, Any]] = {
-    "base": "runs/train_demo.gin",
-    "pretrain_base": "runs/pretrain_demo.gin",
-    "gin": TRAIN_GIN,
-    "pretrain_gin": PRETRAIN_GIN,
-    "steps": 60,
-    "pretrain_steps": 60,
-    "seeds": 3,
-    "parallel": 2,
-    # A phase on so few articles takes less time than starting workers for it.
-    "beam": ("--direct_num_workers=1",),
-}
 _SCALE: Final = 0.5
 
 

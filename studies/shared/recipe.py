@@ -1,17 +1,47 @@
-"""How a study pretrains and trains: run files, bindings, steps and seeds, and the run that they make of a folder of data."""
+"""How a study pretrains and trains: run files, bindings, steps and seeds."""
 
 import argparse
 import dataclasses
+import json
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from ...errors import InputError
 from .gin_text import base_path, compose, macro
 from .mining import manifest_of
 from .runs import Run
 
-_PLACES = ("MODEL_DIR = 'x'", "DATA_DIR = 'x'", "VOCABULARY_PATH = 'x'")
+_PLACES: Final = ("MODEL_DIR = 'x'", "DATA_DIR = 'x'", "VOCABULARY_PATH = 'x'")
+# Half the demo's width and two or three sentences of each text: a core does a step in a quarter of a second.
+_NARROW: Final = ("EncoderConfig.hidden_size = 64", "EncoderConfig.embedding_size = 64", "EncoderConfig.mlp_size = 256")
+_PRETRAIN_GIN: Final = (*_NARROW, "BATCH_SIZE = 16")
+_LENGTHS: Final = {"anchor_tokens": 48, "positive_tokens": 48, "negative_tokens": 48, "tokens": 48, "topic_ids": 64}
+_TRAIN_GIN: Final = (
+    *_NARROW,
+    "BATCH_SIZE = 32",
+    # In so few steps, the demo's 1e-3 costs so small a model more of its pretraining than it gains.
+    "LEARNING_RATE = 5e-4",
+    f"TASK_FEATURE_LENGTHS = {json.dumps(_LENGTHS)}",
+)
+DEFAULTS: Final[Mapping[str, Any]] = {
+    "base": "runs/weak_supervision_paper.gin",
+    "pretrain_base": "runs/pretrain_paper.gin",
+    "seeds": 3,
+    "parallel": 1,
+}
+NEWSROOM_DEFAULTS: Final[Mapping[str, Any]] = {
+    "base": "runs/train_demo.gin",
+    "pretrain_base": "runs/pretrain_demo.gin",
+    "gin": _TRAIN_GIN,
+    "pretrain_gin": _PRETRAIN_GIN,
+    "steps": 60,
+    "pretrain_steps": 60,
+    "seeds": 3,
+    "parallel": 2,
+    # A phase on so few articles takes less time than starting workers for it.
+    "beam": ("--direct_num_workers=1",),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,7 +52,7 @@ class Recipe:
       base, pretrain_base: run files as gin includes them.
       gin, pretrain_gin: the user's bindings.
       steps, pretrain_steps: of each training.
-      checkpoint_period: the run file's; checkpoints are as often, or more, so that every evaluated step has one.
+      checkpoint_period: the run file's; the study's is its largest divisor that fits the evaluated steps.
       evaluations: checkpoints of a training that are evaluated, evenly spaced, the last at the end.
       seeds: trainings of each model, seeds 0 to N-1.
     """
@@ -48,7 +78,7 @@ class Recipe:
         return (*(self.period * number for number in range(1, self.evaluations)), self.steps)
 
     def pretraining(self, folder: str, jobs: Mapping[str, str], seed: int, row_file: str | None = None) -> Run:
-        """A pretraining in ``folder`` on the data of a build's jobs, by name; ``row_file`` makes it an ablation."""
+        """A pretraining in ``folder``; see :meth:`training` for the arguments."""
         values = _places(folder, jobs["pack"], jobs["vocabulary"]) | {"TRAIN_STEPS": self.pretrain_steps, "SEED": seed}
         return Run(
             folder,
@@ -57,20 +87,35 @@ class Recipe:
         )
 
     def training(
-        self, folder: str, jobs: Mapping[str, str], seed: int, initial: str | None, row_file: str | None = None
+        self,
+        folder: str,
+        jobs: Mapping[str, str],
+        seed: int,
+        initial: str | None,
+        row_file: str | None = None,
+        data: str = "examples",
     ) -> Run:
-        """Weak supervision likewise, from the model folder ``initial``."""
-        values = _places(folder, jobs["examples"], jobs["vocabulary"]) | {
+        """A weakly supervised training in ``folder``.
+
+        Args:
+          folder: of the training.
+          jobs: the folders of a build's jobs, by name.
+          seed: of the training.
+          initial: the model folder that it starts from; None for random parameters.
+          row_file: a run file whose own lines make it an ablation.
+          data: the job whose examples it reads.
+        """
+        values = _places(folder, jobs[data], jobs["vocabulary"]) | {
             "INITIAL_CHECKPOINT_PATH": initial,
             "TRAIN_STEPS": self.steps,
             "CHECKPOINT_PERIOD": _divisor(self.period, self.checkpoint_period),
             "KEEP_PERIOD": self.period,
             "SEED": seed,
         }
-        return Run(folder, compose(self.base, values, self.gin, row_file, [_note(jobs["examples"])]), self.evaluated)
+        return Run(folder, compose(self.base, values, self.gin, row_file, [_note(jobs[data])]), self.evaluated)
 
     def facts(self) -> dict[str, Any]:
-        """What a manifest says of it; JSON values."""
+        """The recipe as JSON values, for a manifest."""
         shown = {
             name: list(value) if isinstance(value, tuple) else value for name, value in dataclasses.asdict(self).items()
         }
@@ -78,7 +123,7 @@ class Recipe:
 
 
 def recipe_of(args: argparse.Namespace) -> Recipe:
-    """The recipe that the command line names; loads both run files, so that a wrong key is found before anything runs.
+    """The recipe of the command line; loads both run files, so that a wrong key is found before anything runs.
 
     Raises:
       InputError: for run files, bindings or numbers that do not fit.

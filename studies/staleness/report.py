@@ -7,14 +7,12 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from ...formats import files
 from ..report.plots import GREY, make_axes, svg_of, use_house_style
-from ..shared.arguments import write_text
+from ..shared.report import bullets, markdown_table, with_interval, write_files
 from .conduct import FRESH, ModelResult
 from .cutoffs import Cutoff, months_since
 from .decay import EXPECTED, FloatArray, Interval, Point, Staleness, by_month, direction, pooled_staleness, staleness
 
-TABLE, NUMBERS, PLOT = "table.md", "table.json", "plot.svg"
 _NOTE: Final = (
     "mAP: same-event retrieval, mean over queries and seeds. Minus fresh: the same queries by the model that was trained on all documents. In brackets, 95 %: "
     "bootstrap over events, each with all of its queries. Staleness of a cutoff: minus fresh after it less minus fresh up to it; negative: what came after is "
@@ -92,77 +90,53 @@ def write_report(
         "all": _staleness_json(pooled),
         "fresh": _result_json(fresh),
     }
-    files.write_json(f"{output}/{NUMBERS}", {**manifest, **numbers})
-    write_text(f"{output}/{TABLE}", markdown(lines, pooled, fresh))
-    if any(line.points for line in lines):
-        write_text(f"{output}/{PLOT}", plot(lines))
+    shown = plot(lines) if any(line.points for line in lines) else None
+    write_files(output, {**manifest, **numbers}, markdown(lines, pooled, fresh), shown)
 
 
 def markdown(lines: Sequence[Line], pooled: Staleness | None, fresh: ModelResult) -> str:
-    """Staleness by cutoff, then scores by months since."""
-    columns = ("cutoff", "articles", "triplets", "staleness", "by seed", "expected", "measured", "verdict")
-    parts = ["# Staleness", "", _row(columns), _row(["---", *["---:"] * 4, *["---"] * 3])]
-    parts += [
-        _row(
-            [
-                line.cutoff.name,
-                f"{line.articles:,}",
-                f"{line.result.examples.get('triplets', 0):,}",
-                *_effect(line.staleness, line.verdict),
-            ]
-        )
+    """Staleness by cutoff, then scores by the months since."""
+    numbers = dict.fromkeys(("articles", "triplets", "staleness", "by seed"), ":")
+    columns = {"cutoff": "", **numbers, **dict.fromkeys(("expected", "measured", "verdict"), "")}
+    rows = [
+        [
+            line.cutoff.name,
+            f"{line.articles:,}",
+            f"{line.result.examples.get('triplets', 0):,}",
+            *_effect(line.staleness, line.verdict),
+        ]
         for line in lines
     ]
     if pooled is not None:
-        parts.append(_row(["all", "", "", *_effect(pooled, pooled.verdict)]))
-    parts += ["", _NOTE]
-    if any(line.points for line in lines):
-        parts += [
-            "",
-            _row(("cutoff", "months since", "mAP", "minus fresh", "queries", "events")),
-            _row(["---", *["---:"] * 5]),
-        ]
-        parts += [_row(_point(line, point)) for line in lines for point in line.points]
+        rows.append(["all", "", "", *_effect(pooled, pooled.verdict)])
+    parts = ["# Staleness", "", *markdown_table(columns, rows), "", _NOTE]
+    points = [_point(line, point) for line in lines for point in line.points]
+    if points:
+        scored = dict.fromkeys(("months since", "mAP", "minus fresh", "queries", "events"), ":")
+        parts += ["", *markdown_table({"cutoff": "", **scored}, points)]
     wrong = [
-        f"- {result.name}, {where}: {text}"
+        f"{result.name}, {where}: {text}"
         for result in (*(line.result for line in lines), fresh)
         for where, text in result.problems.items()
     ]
-    return "\n".join([*parts, *(["", "Failed:", "", *wrong] if wrong else [])]) + "\n"
+    return "\n".join([*parts, *bullets("Failed:", wrong)]) + "\n"
 
 
 def _effect(found: Staleness | None, verdict: str) -> list[str]:
     if found is None:
         return ["-", "-", EXPECTED, "-", verdict]
-    return [
-        _interval(found.effect, "+"),
-        ", ".join(f"{value:+.4f}" for value in found.by_seed),
-        EXPECTED,
-        direction(found.effect),
-        verdict,
-    ]
+    by_seed = ", ".join(f"{value:+.4f}" for value in found.by_seed)
+    return [_interval(found.effect, "+.4f"), by_seed, EXPECTED, direction(found.effect), verdict]
 
 
 def _point(line: Line, point: Point) -> list[str]:
     months = f"{point.first_month} to {point.last_month}"
-    return [
-        line.cutoff.name,
-        months,
-        _interval(point.score),
-        _interval(point.minus_fresh, "+"),
-        str(point.queries),
-        str(point.events),
-    ]
+    scores = [_interval(point.score, ".4f"), _interval(point.minus_fresh, "+.4f")]
+    return [line.cutoff.name, months, *scores, str(point.queries), str(point.events)]
 
 
-def _interval(found: Interval, sign: str = "") -> str:
-    if found.low is None or found.high is None:
-        return f"{found.value:{sign}.4f}"
-    return f"{found.value:{sign}.4f} ({found.low:{sign}.4f} to {found.high:{sign}.4f})"
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(' '.join(cell.split()).replace('|', '/') for cell in cells)} |"
+def _interval(found: Interval, form: str) -> str:
+    return with_interval(found.value, found.low, found.high, form)
 
 
 def plot(lines: Sequence[Line]) -> str:

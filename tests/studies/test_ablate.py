@@ -52,7 +52,7 @@ def test_every_row_is_trained_for_each_seed_and_scored_at_each_step(command, ben
     assert [(cell["seed"], cell["step"]) for cell in full["scores"]] == [(0, 20), (0, 40), (1, 20), (1, 40)]
     # Two seeds: one shared pretraining and two ablated ones each, then twelve rows.
     assert len(bench.trained) == len(set(bench.trained)) == 2 * (1 + 2 + 12)
-    assert table["evaluated_steps" if "evaluated_steps" in table else "settings"]
+    assert (table["settings"]["table"], table["settings"]["evaluated_steps"]) == ("newsembed", [20, 40])
     assert table["settings"]["seeds"] == [0, 1]
     assert table["benchmarks"]["events"]["data"][0]["sha256"]
     assert table["versions"]["scipy"]
@@ -226,6 +226,9 @@ def test_preparing_writes_every_run_file_for_other_launchers(command, bench, tmp
     [
         (["--rows", "without_coffee"], "no such row"),
         (["--row", "without_coffee"], "no such row"),
+        (["--table", "coffee"], "no such table: coffee"),
+        (["--table", "newsembed.errors:InputError"], "no such table"),
+        (["--table", "newsembed.no.such:TABLE"], "no such table"),
         (["--rows", "full"], "compared with nothing"),
         (["--data", "/no/such"], "no finished build"),
         (["--newsroom", "x"], "either mined data or a newsroom"),
@@ -235,7 +238,7 @@ def test_preparing_writes_every_run_file_for_other_launchers(command, bench, tmp
         (["--evaluations", "41"], "41 evaluations"),
         (["--base", "runs/coffee.gin"], "no such file"),
         (["--gin", "COFFEE = 3"], "COFFEE"),
-        (["--pretrained", "/no/such"], "no model folder"),
+        (["--pretrained", "/no/such"], "not a model folder"),
     ],
 )
 def test_bad_input_is_named_before_anything_runs(words, message, command, bench):

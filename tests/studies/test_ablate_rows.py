@@ -7,10 +7,13 @@ from newsembed.beam_pipelines.examples import ExamplesOptions
 from newsembed.beam_pipelines.triplets import TripletsOptions
 from newsembed.errors import InputError
 from newsembed.studies.ablate.plan import not_applicable
-from newsembed.studies.ablate.rows import FULL, ROWS, choose_rows
+from newsembed.studies.ablate.tables.newsembed import TABLE
 from newsembed.studies.shared import gin_text
 from newsembed.tasks.features import Augmentation
 from newsembed.training.gin_config import GIN_FOLDER
+
+FULL = TABLE.control
+ROWS = {row.name: row for row in TABLE.rows}
 
 
 def test_every_ablation_file_of_the_package_is_a_row(tmp_path):
@@ -18,23 +21,23 @@ def test_every_ablation_file_of_the_package_is_a_row(tmp_path):
 
     there = {f"runs/{name}" for name in os.listdir(os.path.join(GIN_FOLDER, "runs")) if name.startswith("ablation_")}
     assert {row.gin_file for row in ROWS.values() if row.gin_file} == there
-    assert ROWS[FULL].gin_file is None
+    assert (FULL, ROWS[FULL].gin_file) == ("full", None)
     assert len(ROWS) == 13
 
 
 def test_rows_are_chosen_by_name_with_the_full_system_first():
-    assert [row.name for row in choose_rows("without_topics, without_triplets")] == [
+    assert [row.name for row in TABLE.choose("without_topics, without_triplets")] == [
         FULL,
         "without_triplets",
         "without_topics",
     ]
-    assert [row.name for row in choose_rows("all")] == list(ROWS)
+    assert [row.name for row in TABLE.choose("all")] == list(ROWS)
 
 
-@pytest.mark.parametrize("names", ["without_coffee", "", "full,without_coffee"])
+@pytest.mark.parametrize("names", ["without_coffee", "", "full,without_coffee", "full"])
 def test_an_unknown_row_is_refused_with_the_known_ones(names):
     with pytest.raises(InputError, match="without_topics"):
-        choose_rows(names)
+        TABLE.choose(names)
 
 
 @pytest.mark.parametrize("augmentation", list(Augmentation))

@@ -37,18 +37,23 @@ def test_runs_of_different_cells_are_no_table():
 
 
 def test_one_seed_has_a_direction_but_no_error_bar():
-    found = differences(row_scores(HAND))
+    found = differences(row_scores(HAND), "full")
     assert found["b"].direction == "higher"
-    assert (found["b"].low, found["b"].p, found["b"].verdict) == (None, None, "no error bar")
+    assert (found["b"].low, found["b"].p, found["b"].verdict("lower")) == (None, None, "no error bar")
     assert summarise(row_scores(HAND)["a"]).confidence is None
 
 
 def test_clear_differences_stand_out_and_small_ones_do_not():
     rows = {"full": [1.0, 1.1, 0.9], "worse": [-1.0, -0.9, -1.1], "better": [3.0, 3.1, 2.9], "same": [1.05, 0.9, 1.0]}
-    found = differences({name: np.array(values) for name, values in rows.items()})
-    assert {name: one.verdict for name, one in found.items()} == {
+    found = differences({name: np.array(values) for name, values in rows.items()}, "full")
+    assert {name: one.verdict("lower") for name, one in found.items()} == {
         "worse": "agrees",
         "better": "differs",
+        "same": "within error",
+    }
+    assert {name: one.verdict("higher") for name, one in found.items()} == {
+        "worse": "differs",
+        "better": "agrees",
         "same": "within error",
     }
     assert found["worse"].mean == pytest.approx(-2)
@@ -60,9 +65,9 @@ def test_intervals_are_dunnett_s_where_seeds_move_nothing_together():
     from scipy.stats import dunnett
 
     rows = {"full": [1.0, 2.0, 3.0], "a": [2.0, 3.0, 1.0], "b": [4.0, 1.5, 2.5]}
-    with_blocks = differences({name: np.array(values) for name, values in rows.items()})
+    with_blocks = differences({name: np.array(values) for name, values in rows.items()}, "full")
     seeds = {"full": [0, 1, 2], "a": [3, 4, 5], "b": [6, 7, 8]}
-    without = differences({name: np.array(values) for name, values in rows.items()}, seeds)
+    without = differences({name: np.array(values) for name, values in rows.items()}, "full", seeds)
     test = dunnett(rows["a"], rows["b"], control=rows["full"], rng=np.random.default_rng(0))
     assert without["a"].p == pytest.approx(test.pvalue[0], abs=0.01)
     assert without["b"].high == pytest.approx(test.confidence_interval().high[1], abs=0.02)
@@ -80,17 +85,23 @@ def test_what_moves_all_rows_of_a_seed_is_no_error():
     noise = np.array([[0.01, -0.01, 0.0], [-0.01, 0.01, 0.0], [0.0, 0.01, -0.01]])
     seed = np.array([5.0, -5.0, 1.0])
     rows = dict(zip(("full", "a", "b"), noise + seed + np.array([[0.0], [-0.2], [0.0]]), strict=True))
-    found = differences(rows)
-    assert found["a"].verdict == "agrees"
-    assert found["b"].verdict == "within error"
-    assert differences(rows, {"full": [0, 1, 2], "a": [0, 1, 2], "b": [3, 4, 5]})["a"].verdict == "within error"
+    found = differences(rows, "full")
+    assert found["a"].verdict("lower") == "agrees"
+    assert found["b"].verdict("lower") == "within error"
+    unequal = differences(rows, "full", {"full": [0, 1, 2], "a": [0, 1, 2], "b": [3, 4, 5]})
+    assert unequal["a"].verdict("lower") == "within error"
 
 
 def test_rows_with_other_numbers_of_seeds_are_compared():
-    found = differences({"full": np.array([1.0, 1.2, 0.9]), "a": np.array([0.0])})
+    found = differences({"full": np.array([1.0, 1.2, 0.9]), "a": np.array([0.0])}, "full")
     assert found["a"].low < found["a"].mean < found["a"].high
 
 
 def test_without_spread_or_without_the_full_system_there_is_no_interval():
-    assert differences({"full": np.ones(3), "a": np.zeros(3)})["a"] == Difference(-1.0)
-    assert differences({"a": np.zeros(3)}) == {}
+    assert differences({"full": np.ones(3), "a": np.zeros(3)}, "full")["a"] == Difference(-1.0)
+    assert differences({"a": np.zeros(3)}, "full") == {}
+
+
+def test_any_row_may_be_the_control():
+    found = differences({"a": np.zeros(3), "b": np.ones(3)}, "b")
+    assert found == {"a": Difference(-1.0)}

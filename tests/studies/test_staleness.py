@@ -258,7 +258,7 @@ def test_bad_input_is_named_before_anything_runs(words, message, command, bench)
 def test_documents_without_a_day_are_refused(command, bench, heldout):
     with open(heldout, "a") as file:
         file.write('{"id": "x", "title": "event 1", "body": "y", "event": "event-1", "byline_date": null}\n')
-    with pytest.raises(InputError, match="1 of 25 documents lack it, the first is x"):
+    with pytest.raises(InputError, match="1 of 25 documents have no date, the first is x"):
         staleness.run(parse(*command), bench.tools())
 
 

@@ -1,0 +1,132 @@
+"""The declaration of an ablation: its rows, the control, what is expected of each row, and how the models are trained."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+from ...errors import InputError
+from ..shared.mining import Change
+from ..shared.recipe import DEFAULTS, NEWSROOM_DEFAULTS
+
+Direction = Literal["lower", "higher"]
+Start = Literal["shared", "own", "none"]
+ALL_ROWS: Final = "all"
+
+
+@dataclasses.dataclass(frozen=True)
+class Needed:
+    """Something that a row removes, as the manifest of a job counts it.
+
+    Attributes:
+      job: a job of the build.
+      section: "examples" or "tallies" of the job's manifest.
+      prefix: of the names that count.
+    """
+
+    job: str
+    section: Literal["examples", "tallies"]
+    prefix: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One row: a model that differs from the control in one part.
+
+    Attributes:
+      name: on the command line and in the table.
+      removes: the part that is removed or replaced, in words.
+      gin_file: a run file whose own lines make the difference, as gin includes it; None for the control.
+      start: "shared": training starts from the pretraining that rows share, and ``gin_file`` changes training. "own": the
+        row is pretrained by itself, and ``gin_file`` changes that pretraining. "none": training starts from random
+        parameters, and ``gin_file`` changes training.
+      expected: the direction in which the scores should differ from the control's.
+      mining: changes of the options of jobs, by job, where the row trains on other data than the control.
+      not_needed: inputs of the build, by name, that the row's mining does without.
+      needs: what the mined data must contain; with a count of 0 the row would equal the control.
+      data: the job whose output the row trains on.
+    """
+
+    name: str
+    removes: str
+    gin_file: str | None = None
+    start: Start = "shared"
+    expected: Direction = "lower"
+    mining: Mapping[str, Change] = dataclasses.field(default_factory=dict)
+    not_needed: tuple[str, ...] = ()
+    needs: tuple[Needed, ...] = ()
+    data: str = "examples"
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """An ablation.
+
+    Attributes:
+      name: of ``--table``.
+      title: heading of the report.
+      rows: the control first, the others in the order of the report.
+      note: of the report: where the expected directions come from.
+      counted: tasks whose training examples the report counts.
+      newsroom_suites: benchmarks on a generated newsroom, as (suite, file of the newsroom).
+      defaults: options of the command line, by name, where neither the user nor the newsroom gives them.
+      newsroom_defaults: the same with ``--newsroom``.
+    """
+
+    name: str
+    title: str
+    rows: tuple[Row, ...]
+    note: str = ""
+    counted: tuple[str, ...] = ("triplets", "topics")
+    newsroom_suites: tuple[tuple[str, str], ...] = ()
+    defaults: Mapping[str, Any] = dataclasses.field(default_factory=lambda: {**DEFAULTS, "evaluations": 4})
+    newsroom_defaults: Mapping[str, Any] = dataclasses.field(
+        default_factory=lambda: {**NEWSROOM_DEFAULTS, "evaluations": 2}
+    )
+
+    def __post_init__(self) -> None:
+        names = [row.name for row in self.rows]
+        if len(names) < 2 or len(set(names)) < len(names):
+            raise ValueError(f"table {self.name}: got rows {names}, expected a control and other rows, each name once")
+
+    @property
+    def control(self) -> str:
+        """The name of the row that the others are compared with."""
+        return self.rows[0].name
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all rows."""
+        return [row.name for row in self.rows]
+
+    def row(self, name: str) -> Row:
+        """A row by its name.
+
+        Raises:
+          InputError: if there is no such row.
+        """
+        if name not in self.names:
+            raise InputError(f"no such row: {name}", field="--row", remedy=f"choose one of {', '.join(self.names)}")
+        return next(row for row in self.rows if row.name == name)
+
+    def choose(self, names: str) -> list[Row]:
+        """The rows of a comma-separated list of names, or of "all"; the control is always included and first.
+
+        Raises:
+          InputError: for an unknown name, or if only the control is chosen.
+        """
+        wanted = self.names if names == ALL_ROWS else [name.strip() for name in names.split(",") if name.strip()]
+        known = ", ".join(self.names)
+        unknown = [name for name in wanted if name not in self.names]
+        if unknown or not wanted:
+            raise InputError(
+                f"no such row: {', '.join(unknown) or 'none given'}",
+                field="--rows",
+                remedy=f"choose from {ALL_ROWS}, {known}",
+            )
+        if set(wanted) == {self.control}:
+            raise InputError(
+                "only the control, which would be compared with nothing",
+                field="--rows",
+                remedy=f"add some of {known}",
+            )
+        return [row for row in self.rows if row.name in {self.control, *wanted}]

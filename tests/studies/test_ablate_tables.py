@@ -1,0 +1,172 @@
+"""Tables of ablations: a table that no file of the package knows runs like the package's own."""
+
+import argparse
+import json
+import shutil
+
+import pytest
+from newsembed.errors import InputError
+from newsembed.studies import ablate
+from newsembed.studies.ablate import tables
+from newsembed.studies.ablate.table import Needed, Row, Table
+from newsembed.studies.shared.mining import changed
+from newsembed.training.gin_config import load_gin
+
+ROWS = (
+    Row("plain", "nothing"),
+    Row("slow", "a large rate of learning", "slow.gin", expected="higher"),
+    Row("cold", "pretraining", "slow.gin", start="none"),
+    Row("odd", "the pretraining's own", "slow.gin", start="own"),
+    Row(
+        "short",
+        "long texts",
+        "slow.gin",
+        mining={"pack": changed(max_length=64)},
+        not_needed=("bitext",),
+        data="pack",
+    ),
+    Row("idle", "what is not there", "slow.gin", needs=(Needed("examples", "examples", "pairs/"),)),
+)
+TOY = Table(
+    "toy",
+    "A toy",
+    ROWS,
+    note="Expected is what the test wants.",
+    counted=("topics",),
+    newsroom_suites=(("events", "paraphrases.jsonl"),),
+    defaults={
+        "base": "runs/train_demo.gin",
+        "pretrain_base": "runs/pretrain_demo.gin",
+        "seeds": 2,
+        "parallel": 1,
+        "evaluations": 2,
+        "steps": 40,
+    },
+)
+OWN_LINES = "LEARNING_RATE = 1e-7"
+
+
+@pytest.fixture(autouse=True)
+def registry(monkeypatch):
+    """Tables that a test registers are gone after it; the toy's run file is found wherever it is asked for."""
+    monkeypatch.setattr(tables, "_REGISTERED", {})
+    from newsembed.studies.shared import gin_text
+
+    own = gin_text.own_lines
+    monkeypatch.setattr(gin_text, "own_lines", lambda file: [OWN_LINES] if file == "slow.gin" else own(file))
+
+
+def run(bench, *words):
+    parser = argparse.ArgumentParser()
+    ablate.add_arguments(parser)
+    return ablate.run(parser.parse_args([str(word) for word in words]), bench.tools())
+
+
+def command(build, heldout, tmp_path):
+    return ["--data", build, "--suite", f"events={heldout}", "--output", tmp_path / "study"]
+
+
+@pytest.mark.parametrize("registered", [True, False])
+def test_a_table_of_another_module_runs(build, heldout, bench, tmp_path, registered):
+    name = tables.register(TOY).name if registered else f"{__name__}:TOY"
+    bench.noise = lambda run, _step: lambda _documents: 0.01 if "/slow/" in run.folder else 2.0
+    with open(f"{build}/pack/manifest.json") as file:
+        manifest = json.load(file) | {"inputs": {"bitext": ["abc"]}}
+    with open(f"{build}/pack/manifest.json", "w") as file:
+        json.dump(manifest, file)
+    assert run(bench, *command(build, heldout, tmp_path), "--table", name, "--seeds", 3) == 0
+    table = json.loads((tmp_path / "study/table.json").read_text())
+    rows = {row["row"]: row for row in table["rows"]}
+    assert {name: row["status"] for name, row in rows.items()} == {
+        **dict.fromkeys(("plain", "slow", "cold", "odd", "short"), "ok"),
+        "idle": "not applicable",
+    }
+    assert (rows["plain"]["expected"], rows["slow"]["expected"], rows["cold"]["expected"]) == (None, "higher", "lower")
+    assert rows["slow"]["verdict"] == "agrees"
+    assert rows["slow"]["minus_plain"]["low"] > 0
+    assert rows["plain"]["examples"] == {"topics": 30}
+    assert (table["settings"]["table"], table["settings"]["steps"]) == ("toy", 40)
+    text = (tmp_path / "study/table.md").read_text()
+    assert text.startswith(
+        "# A toy\n\n| row | leaves out | z | minus plain | p | expected | measured | verdict | seeds |"
+    )
+    assert "| seeds | topics |" in text
+    assert "Expected is what the test wants." in text
+    assert "idle: nothing to remove: the examples job counts no pairs" in text
+
+
+def test_a_row_starts_trains_and_mines_as_it_says(build, heldout, bench, tmp_path):
+    tables.register(TOY)
+    assert run(bench, *command(build, heldout, tmp_path), "--table", "toy") == 0
+    study = tmp_path / "study"
+
+    def text(row, name="run.gin"):
+        return (study / "rows" / row / "seed-1" / name).read_text()
+
+    initial = {
+        row: next(line for line in text(row).splitlines() if line.startswith("INITIAL")) for row in TOY.names[:5]
+    }
+    shared = f"INITIAL_CHECKPOINT_PATH = '{study}/pretrained/seed-1/model'"
+    assert initial == {
+        "plain": shared,
+        "slow": shared,
+        "short": shared,
+        "cold": "INITIAL_CHECKPOINT_PATH = None",
+        "odd": f"INITIAL_CHECKPOINT_PATH = '{study}/rows/odd/seed-1/pretrained/model'",
+    }
+    ends = {row for row in TOY.names[:5] if text(row).splitlines()[-1] == OWN_LINES}
+    assert ends == {"slow", "cold", "short"}
+    assert text("odd", "pretrained/run.gin").splitlines()[-1] == OWN_LINES
+    assert bench.mined == [(f"{study}/data/short", ["pack"])]
+    assert f"DATA_DIR = '{study}/data/short/pack'" in text("short")
+    assert f"DATA_DIR = '{build}/examples'" in text("plain")
+    for path in (study / "rows").rglob("run.gin"):
+        load_gin([str(path)], [])
+
+
+def test_a_given_model_is_where_every_row_starts_that_is_pretrained(build, heldout, bench, tmp_path):
+    tables.register(TOY)
+    (tmp_path / "model/checkpoints").mkdir(parents=True)
+    words = [*command(build, heldout, tmp_path), "--table", "toy", "--rows", "cold", "--seeds", 1]
+    assert run(bench, *words, "--pretrained", tmp_path / "model") == 0
+    rows = tmp_path / "study/rows"
+    assert f"INITIAL_CHECKPOINT_PATH = '{tmp_path}/model'" in (rows / "plain/seed-0/run.gin").read_text()
+    assert "INITIAL_CHECKPOINT_PATH = None" in (rows / "cold/seed-0/run.gin").read_text()
+    assert len(bench.trained) == 2
+
+
+def test_the_newsroom_s_benchmarks_and_options_are_the_table_s(monkeypatch, build, tmp_path, bench, heldout):
+    from newsembed.studies.shared import newsroom
+
+    tables.register(TOY)
+    (tmp_path / "newsroom").mkdir()
+    shutil.copy(heldout, tmp_path / "newsroom/paraphrases.jsonl")
+    places = newsroom.Places(str(tmp_path))
+    monkeypatch.setattr(newsroom, "find_newsroom", lambda *_arguments, **_options: places)
+    words = ["--newsroom", tmp_path, "--output", tmp_path / "study", "--table", "toy", "--rows", "slow"]
+    assert run(bench, *words) == 0
+    table = json.loads((tmp_path / "study/table.json").read_text())
+    assert list(table["benchmarks"]) == ["events"]
+    assert (table["settings"]["steps"], table["settings"]["seeds"]) == (60, [0, 1, 2])
+
+
+def test_names_of_tables_are_their_own():
+    assert tables.names() == ["newsembed"]
+    assert tables.register(TOY) is tables.register(TOY)
+    assert tables.names() == ["newsembed", "toy"]
+    assert tables.load("toy") is TOY
+    for name in ("toy", "newsembed"):
+        with pytest.raises(ValueError, match=f"already a table {name}"):
+            tables.register(Table(name, "Another", ROWS))
+
+
+@pytest.mark.parametrize("rows", [(), ROWS[:1], (ROWS[0], ROWS[1], ROWS[1])])
+def test_a_table_has_a_control_and_other_rows_each_once(rows):
+    with pytest.raises(ValueError, match="expected a control and other rows"):
+        Table("broken", "Broken", rows)
+
+
+@pytest.mark.parametrize("name", ["coffee", "no.such.module:TABLE", f"{__name__}:ROWS", f"{__name__}:coffee"])
+def test_an_unknown_table_is_refused_with_the_known_ones(name):
+    with pytest.raises(InputError, match="newsembed"):
+        tables.load(name)
