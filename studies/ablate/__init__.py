@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--table",
         default=tables.DEFAULT,
         metavar="NAME",
-        help=f"the ablation: {', '.join(tables.names())}, or your own as package.module:NAME (default: %(default)s)",
+        help=f"the ablation: {', '.join(tables.names())} (default: %(default)s)",
     )
     known = ", ".join(tables.load(tables.DEFAULT).names)
     parser.add_argument(

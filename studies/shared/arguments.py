@@ -5,11 +5,13 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from ...errors import InputError
 from ...evaluation.benchmark import Benchmark
 from ...evaluation.registry import ALL_SUITES, SUITES, Options, discover
+
+_IMPORTS: Final = "NEWSEMBED_IMPORT"  # modules that this process has imported, see launch.extensions
 
 
 def add_study_arguments(parser: argparse.ArgumentParser) -> None:
@@ -109,7 +111,8 @@ def print_launches(command: str, args: argparse.Namespace, option: str, values: 
 
 def command_text(name: str, args: argparse.Namespace, extra: Sequence[str] = (), without: Sequence[str] = ()) -> str:
     """The command line with these arguments, quoted for a shell."""
-    words = ["newsembed", name]
+    modules = [module for module in os.environ.get(_IMPORTS, "").split(",") if module]
+    words = ["newsembed", *(f"--import={module}" for module in modules), name]
     for option, value in vars(args).items():
         if option in without or value in (None, False, []):
             continue

@@ -227,8 +227,6 @@ def test_preparing_writes_every_run_file_for_other_launchers(command, bench, tmp
         (["--rows", "without_coffee"], "no such row"),
         (["--row", "without_coffee"], "no such row"),
         (["--table", "coffee"], "no such table: coffee"),
-        (["--table", "newsembed.errors:InputError"], "no such table"),
-        (["--table", "newsembed.no.such:TABLE"], "no such table"),
         (["--rows", "full"], "compared with nothing"),
         (["--data", "/no/such"], "no finished build"),
         (["--newsroom", "x"], "either mined data or a newsroom"),

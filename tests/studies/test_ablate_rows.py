@@ -9,7 +9,7 @@ from newsembed.errors import InputError
 from newsembed.studies.ablate.plan import not_applicable
 from newsembed.studies.ablate.tables.newsembed import TABLE
 from newsembed.studies.shared import gin_text
-from newsembed.tasks.features import Augmentation
+from newsembed.tasks.triplets import Augmentation
 from newsembed.training.gin_config import GIN_FOLDER
 
 FULL = TABLE.control

@@ -66,15 +66,14 @@ def command(build, heldout, tmp_path):
     return ["--data", build, "--suite", f"events={heldout}", "--output", tmp_path / "study"]
 
 
-@pytest.mark.parametrize("registered", [True, False])
-def test_a_table_of_another_module_runs(build, heldout, bench, tmp_path, registered):
-    name = tables.register(TOY).name if registered else f"{__name__}:TOY"
+def test_a_table_of_another_module_runs(build, heldout, bench, tmp_path):
+    tables.register(TOY)
     bench.noise = lambda run, _step: lambda _documents: 0.01 if "/slow/" in run.folder else 2.0
     with open(f"{build}/pack/manifest.json") as file:
         manifest = json.load(file) | {"inputs": {"bitext": ["abc"]}}
     with open(f"{build}/pack/manifest.json", "w") as file:
         json.dump(manifest, file)
-    assert run(bench, *command(build, heldout, tmp_path), "--table", name, "--seeds", 3) == 0
+    assert run(bench, *command(build, heldout, tmp_path), "--table", "toy", "--seeds", 3) == 0
     table = json.loads((tmp_path / "study/table.json").read_text())
     rows = {row["row"]: row for row in table["rows"]}
     assert {name: row["status"] for name, row in rows.items()} == {
@@ -166,7 +165,16 @@ def test_a_table_has_a_control_and_other_rows_each_once(rows):
         Table("broken", "Broken", rows)
 
 
-@pytest.mark.parametrize("name", ["coffee", "no.such.module:TABLE", f"{__name__}:ROWS", f"{__name__}:coffee"])
-def test_an_unknown_table_is_refused_with_the_known_ones(name):
-    with pytest.raises(InputError, match="newsembed"):
-        tables.load(name)
+def test_an_unknown_table_is_refused_with_the_known_ones():
+    with pytest.raises(InputError, match="choose one of newsembed, or register your own"):
+        tables.load("coffee")
+
+
+def test_printed_commands_import_the_modules_that_this_one_did(monkeypatch, bench, build, capsys):
+    tables.register(TOY)
+    monkeypatch.setenv("NEWSEMBED_IMPORT", "mine,other")
+    assert run(bench, "--data", build, "--output", "x", "--table", "toy", "--print_commands") == 0
+    printed = [line for line in capsys.readouterr().out.splitlines() if not line.startswith("#")]
+    assert len(printed) == 2 + len(ROWS)
+    assert all(line.startswith("newsembed --import=mine --import=other ablate ") for line in printed)
+    assert all("--table toy" in line for line in printed)

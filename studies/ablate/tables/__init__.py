@@ -1,6 +1,6 @@
 """The tables of ``newsembed ablate``, by name: one module each, which defines ``TABLE``.
 
-A table of another package runs too: ``--table package.module:NAME``, or :func:`register` it and give its name.
+A module of a user may :func:`register` another one: ``newsembed --import MODULE ablate --table NAME``.
 """
 
 import importlib
@@ -32,32 +32,15 @@ def names() -> list[str]:
 
 
 def load(name: str) -> Table:
-    """The table of a name, or of ``package.module:NAME``.
+    """The table of a name.
 
     Raises:
       InputError: if there is no such table.
     """
+    if name not in names():
+        remedy = f"choose one of {', '.join(names())}, or register your own: newsembed --import MODULE ablate …"
+        raise InputError(f"no such table: {name}", field="--table", remedy=remedy)
     if name in _REGISTERED:
         return _REGISTERED[name]
-    found = _imported(f"{__name__}.{name}:TABLE" if name in names() else name)
-    if not isinstance(found, Table):
-        raise _unknown(name)
+    found: Table = importlib.import_module(f".{name}", __package__).TABLE
     return found
-
-
-def _imported(name: str) -> object:
-    module, separator, attribute = name.partition(":")
-    if not separator:
-        raise _unknown(name)
-    try:
-        return getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise _unknown(name) from error
-
-
-def _unknown(name: str) -> InputError:
-    return InputError(
-        f"no such table: {name}",
-        field="--table",
-        remedy=f"choose one of {', '.join(names())}, or name your own as package.module:NAME",
-    )
