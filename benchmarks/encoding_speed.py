@@ -1,15 +1,18 @@
-"""Texts a second of our encoder beside sentence-transformers on torch: the same weights, the same texts, in one call.
+"""Compares the speed of our encoder and of sentence-transformers on torch: the same weights and texts, in one run.
 
-    python benchmarks/encoding_speed.py --headlines newsapi-headlines.jsonl.zst --articles allsides.jsonl.zst --torch_python /path/to/venv/bin/python
+    python benchmarks/encoding_speed.py --headlines newsapi-headlines.jsonl.zst --articles allsides.jsonl.zst \
+        --torch_python /path/to/venv/bin/python
 
-For each size a model folder is written with random weights (matrices four times as large as at initialisation, so that embeddings of different texts
-differ) over a vocabulary learned from the texts, then exported as Hugging Face folder and as SavedModel. "ours" is `serving.encoder.load_encoder`, what
-`newsembed evaluate`, `embed` and `serve` use; "saved" is the SavedModel (`--no-saved` leaves it out); "torch" is `SentenceTransformer(folder).encode`,
-its best of the given batch sizes. All read a text as a body without a title, tokenization included, float32, and sort by length themselves.
+For each size a model folder is written with a vocabulary learned from the texts and random weights (matrices four times
+as large as at initialisation, so that embeddings of different texts differ). It is exported as a Hugging Face folder
+and as a SavedModel. "ours" is `serving.encoder.load_encoder`, which `newsembed evaluate`, `embed` and `serve` use;
+"saved" is the SavedModel (`--no-saved` leaves it out); "torch" is `SentenceTransformer(folder).encode` with the fastest
+of the given batch sizes. All read a text as a body without a title, in float32, with tokenization, and sort by length.
 
-Each side is a process of its own with as many threads and cores; torch may live in another environment. They take turns: in every round each side encodes
-all texts once, the order turns around, and the ratio is that of the round. Compilation and loading are left out and shown apart ("first call").
-Above 1, ours is faster. The smallest cosine between the vectors of both sides must be 0.9999, or the case fails.
+Each side is a process with the same number of threads and cores; torch may be in another environment. The sides take
+turns: in every round each side encodes all texts once, in alternating order, and the ratio is taken within the round.
+Compilation and loading are shown separately ("first call"). A ratio above 1 means that ours is faster. The case fails
+if the smallest cosine between the vectors of two sides is below 0.9999.
 """
 
 import argparse
@@ -70,7 +73,7 @@ def main() -> None:
         "--articles", required=True, help="JSONL (.gz, .zst) of articles whose titles and bodies are read"
     )
     parser.add_argument(
-        "--torch_python", default=sys.executable, help="an interpreter with sentence-transformers; this one by default"
+        "--torch_python", default=sys.executable, help="an interpreter with sentence-transformers (default: this one)"
     )
     parser.add_argument("--sizes", nargs="+", choices=list(SIZES), default=list(SIZES))
     parser.add_argument(
@@ -78,22 +81,20 @@ def main() -> None:
         type=int,
         nargs=2,
         metavar=("HEADLINES", "ARTICLES"),
-        help="texts of each kind, 0 for none; by size by default",
+        help="texts of each kind, 0 for none (default: by size)",
     )
     parser.add_argument(
-        "--batches", type=int, nargs="+", default=[32, 128], help="the peer's batch sizes; the fastest counts"
+        "--batches", type=int, nargs="+", default=[32, 128], help="the peer's batch sizes; the fastest one counts"
     )
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=2, help="cores and threads of either side")
+    parser.add_argument("--threads", type=int, default=2, help="cores and threads of each side")
     parser.add_argument("--saved", action=argparse.BooleanOptionalAction, default=True, help="also time the SavedModel")
-    parser.add_argument("--work", help="keep the models here and find them again; a temporary folder by default")
+    parser.add_argument("--work", help="folder to keep the models in for later runs (default: a temporary folder)")
     args = parser.parse_args()
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: args.threads])  # the processes inherit it
     with tempfile.TemporaryDirectory() as temporary:
         work, versions = Path(args.work or temporary), dict[str, str]()
-        print(
-            f"load average before: {', '.join(f'{value:.1f}' for value in os.getloadavg())}; {args.rounds} rounds, {args.threads} threads\n"
-        )
+        print(f"load average before: {load_average()}; {args.rounds} rounds, {args.threads} threads\n")
         print("| " + " | ".join(COLUMNS) + " |")
         print("|---" * len(COLUMNS) + "|")
         for size in args.sizes:
@@ -115,11 +116,15 @@ def main() -> None:
                     print(f"| {size} | {kind} failed: {(str(error) or 'no message').splitlines()[-1]} |", flush=True)
                     print(error, file=sys.stderr)
         print("\n" + "; ".join(f"{side}: {version}" for side, version in versions.items()))
-        print(f"load average after: {', '.join(f'{value:.1f}' for value in os.getloadavg())}")
+        print(f"load average after: {load_average()}")
+
+
+def load_average() -> str:
+    return ", ".join(f"{value:.1f}" for value in os.getloadavg())
 
 
 def read_texts(args: argparse.Namespace, counts: tuple[int, int]) -> tuple[list[str], list[str]]:
-    """Headlines, and titles with bodies, from all over the files."""
+    """Returns headlines, and titles with bodies, spread over the files."""
     from newsembed.formats.jsonl import read_jsonl
 
     def spread(path: str, count: int) -> list[dict[str, Any]]:
@@ -131,7 +136,7 @@ def read_texts(args: argparse.Namespace, counts: tuple[int, int]) -> tuple[list[
 
 
 def prepare(work: Path, size: str, texts: dict[str, list[str]], *, with_saved: bool) -> tuple[Path, Path, Path]:
-    """The folders of a model: ours, Hugging Face's and the SavedModel."""
+    """Writes the folders of a model: ours, Hugging Face's and the SavedModel."""
     import jax
     from newsembed.models.encoders.news import EncoderConfig
     from newsembed.serving.checkpoint import MODEL_FILE, SAFETENSORS_FILE, VOCABULARY_FILE, flatten, fresh_model
@@ -164,7 +169,7 @@ def prepare(work: Path, size: str, texts: dict[str, list[str]], *, with_saved: b
 
 
 def learned(texts: list[str]) -> tuple[str, ...]:
-    """A vocabulary of these texts."""
+    """Learns a vocabulary from these texts."""
     import collections
 
     from newsembed.beam_pipelines.vocabulary_learning import WordCount, learn_pieces
@@ -176,7 +181,7 @@ def learned(texts: list[str]) -> tuple[str, ...]:
 
 
 def measure(case: Case, args: argparse.Namespace) -> dict[str, Any]:
-    """Seconds and CPU seconds of each round by side (of torch by batch size, as `torch 32`), and what each worker says of itself."""
+    """Returns seconds and CPU seconds of each round by side (torch by batch size: `torch 32`), and facts on workers."""
     here = Path(__file__).parent
     ours = [sys.executable, str(here / "encoding_speed_ours.py"), case.texts, str(args.threads)]
     commands = {"ours": [*ours, case.folder, "model"]}
@@ -205,7 +210,7 @@ def measure(case: Case, args: argparse.Namespace) -> dict[str, Any]:
             vectors[side] = np.load(path)
         runs = [(side, batch) for side in workers for batch in (args.batches if side == "torch" else [0])]
         for side, batch in runs:
-            workers[side].run(batch)  # warm: every shape of this batch size has been seen
+            workers[side].run(batch)  # warm-up: compiles every shape of this batch size
         for number in range(args.rounds):
             for side, batch in runs if number % 2 else runs[::-1]:
                 found.setdefault(f"{side} {batch}" if batch else side, []).append(workers[side].run(batch))
@@ -214,7 +219,7 @@ def measure(case: Case, args: argparse.Namespace) -> dict[str, Any]:
 
 
 def row_of(case: Case, found: dict[str, Any]) -> str:
-    """One line of the table."""
+    """Returns one line of the table."""
     rounds, about, vectors = found["rounds"], found["about"], found["vectors"]
     seconds = {side: np.array([run["seconds"] for run in runs]) for side, runs in rounds.items()}
     cpu = {side: np.array([run["cpu_seconds"] for run in runs]) for side, runs in rounds.items()}
@@ -245,7 +250,7 @@ def speed(count: int, seconds: np.ndarray) -> str:
 
 
 def ratio(theirs: np.ndarray, ours: np.ndarray) -> str:
-    """Round by round: the median, the 10th and the 90th percentile."""
+    """Returns the median ratio over rounds, with the 10th and the 90th percentile."""
     values = theirs / ours
     low, high = np.percentile(values, [10, 90])
     return f"{np.median(values):.2f} ({low:.2f}-{high:.2f})"

@@ -1,4 +1,4 @@
-"""Our side of `encoding_speed.py`: encodes the texts whenever the parent says so."""
+"""Our side of `encoding_speed.py`: encodes the texts when the parent asks."""
 
 import importlib.metadata
 import json

@@ -1,4 +1,7 @@
-"""The peer's side of `encoding_speed.py`: sentence-transformers. Imports nothing of newsembed, so torch may live in an environment of its own."""
+"""The peer's side of `encoding_speed.py`: sentence-transformers.
+
+Imports nothing of newsembed, so torch may be in another environment.
+"""
 
 import json
 import sys
@@ -33,7 +36,8 @@ def main() -> None:
         encode(batch)
         return 0.0
 
-    versions = f"torch {torch.__version__}, transformers {transformers.__version__}, sentence-transformers {sentence_transformers.__version__}"
+    modules = {"torch": torch, "transformers": transformers, "sentence-transformers": sentence_transformers}
+    versions = ", ".join(f"{name} {module.__version__}" for name, module in modules.items())
     serve({"first": first, "versions": versions}, run)
 
 

@@ -2,8 +2,9 @@
 
     python benchmarks/heldout_days.py allsides.jsonl.zst --since 2019-01-01 --output heldout.jsonl
 
-Two or three publishers with the same topic on the same day count as reporting one event: a proxy, right for most such groups and wrong for
-some. All other articles of the period stay in as candidates of no event, each of its own.
+Two or three articles of different publishers with the same topic on the same day count as reports of one event: a
+proxy, right for most such groups and wrong for some. All other articles of the period remain as candidates, each an
+event of its own.
 """
 
 import argparse
@@ -43,7 +44,7 @@ def main() -> None:
 
 
 def held_out(path: str, since: datetime.date) -> Iterator[dict[str, Any]]:
-    """Rows of the period, opinion pieces and articles without what a row needs left out, each URL once."""
+    """Yields the rows of the period, each URL once, without opinion pieces and articles that lack a field."""
     seen = set()
     for _, row in read_jsonl(path):
         url = canonical_url(str(row.get("url") or ""))

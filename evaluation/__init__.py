@@ -1,1 +1,1 @@
-"""Benchmarks over any encoder (texts to vectors), and their tables."""
+"""Benchmarks for any encoder (texts to vectors), and their tables."""

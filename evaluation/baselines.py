@@ -1,5 +1,6 @@
-"""Encoders to compare with: LSA, mean word vectors, a sentence-transformers folder, and any function from texts to vectors."""
+"""Baseline encoders: LSA, mean word vectors, a sentence-transformers folder, and any function from texts to vectors."""
 
+import contextlib
 import functools
 import hashlib
 import importlib
@@ -8,6 +9,7 @@ import inspect
 import os
 import re
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
@@ -24,10 +26,10 @@ _DIMENSIONS: Final = 256
 
 
 class LsaEncoder:
-    """Latent semantic analysis: the truncated SVD of the TF-IDF matrix of the very documents it is asked to embed.
+    """Latent semantic analysis (Deerwester et al. 1990): the truncated SVD of the TF-IDF matrix of the documents.
 
-    Deerwester et al. (1990). The signs and the randomised SVD are fixed by seed 0. A collection with fewer documents or words than
-    ``dimensions`` gets as many dimensions as its matrix has.
+    Seed 0 fixes the randomised SVD and its signs. The embeddings have fewer dimensions than ``dimensions`` if the
+    collection has fewer documents or words.
     """
 
     def __init__(self, dimensions: int = _DIMENSIONS) -> None:
@@ -38,35 +40,33 @@ class LsaEncoder:
 
     @property
     def digest(self) -> str:
+        """Identifies the options."""
         return f"lsa-{self._dimensions}-{self._tfidf.digest}"
 
     def encode(self, documents: Sequence[Document]) -> Embeddings:
-        """Float32 ``[N, min(dimensions, N, words)]``.
+        """Returns float32 ``[N, min(dimensions, N, words)]``.
 
         Raises:
-          InputError: if no document holds a word.
+          InputError: if no document contains a word.
         """
         from sklearn.decomposition import TruncatedSVD
         from sklearn.exceptions import ConvergenceWarning
         from threadpoolctl import threadpool_limits
 
         words = self._tfidf.encode(documents)
-        with (
-            threadpool_limits(1),
-            _ignored(RuntimeWarning, ConvergenceWarning),
-        ):  # one document alone has no variance to divide by
-            return (
-                TruncatedSVD(min(self._dimensions, *words.shape), random_state=0)
-                .fit_transform(words)
-                .astype(np.float32)
-            )
+        svd = TruncatedSVD(min(self._dimensions, *words.shape), random_state=0)
+        with threadpool_limits(1), warnings.catch_warnings():
+            for category in (RuntimeWarning, ConvergenceWarning):  # a single document has no variance
+                warnings.simplefilter("ignore", category)
+            return svd.fit_transform(words).astype(np.float32)
 
 
 class WordVectorEncoder:
     """The mean of the vectors of a document's words, from a word2vec or GloVe text file (``.gz`` too).
 
-    Words are runs of letters and digits; a word is looked up as it stands, then in lower case. Words that the file lacks are left out; a
-    document without any known word gets zeros. The file is streamed and only the vectors of words that occur are held.
+    Words are runs of letters and digits. A word is looked up as written, then in lower case. Unknown words are left
+    out; the vector of a document without known words is zero. The file is streamed; only the vectors of words that
+    occur are held in memory.
     """
 
     def __init__(self, path: str) -> None:
@@ -76,13 +76,14 @@ class WordVectorEncoder:
 
     @functools.cached_property
     def digest(self) -> str:
+        """Identifies the contents of the file."""
         return f"wordvectors-{digest(self._path)}"
 
     def encode(self, documents: Sequence[Document]) -> Embeddings:
-        """Float32 ``[N, D]``.
+        """Returns float32 ``[N, D]``.
 
         Raises:
-          InputError: on a broken line, or if no document has a word of the file.
+          InputError: on a broken line, or if no document contains a word of the file.
         """
         words = [_WORD.findall(document.text) for document in documents]
         wanted = {form for row in words for word in row for form in (word, word.lower())}
@@ -105,7 +106,7 @@ class WordVectorEncoder:
         keys = {word.encode("utf-8", "surrogatepass"): word for word in wanted}
         with opened(self._path, _VECTORS) as file:
             for number, line in enumerate(file, 1):
-                # GloVe's largest file has tokens with spaces; cut from the right they match no word of ours.
+                # Tokens of GloVe's largest file may contain spaces; they match none of our words.
                 if (number == 1 and self._header) or line.partition(b" ")[0] not in keys:
                     continue
                 word, *values = line.rstrip().rsplit(b" ", self._dimensions)
@@ -127,9 +128,9 @@ class WordVectorEncoder:
 class FunctionEncoder:
     r"""Any ``module:function`` (or ``file.py:function``) that maps a list of texts to a matrix with one row each.
 
-    It is called on batches of texts of similar length, so it must map each text by itself; a text is ``title\nbody``. The digest, and
-    with it the cache, covers the source of its module; a function whose vectors depend on more (weights on disk) has to say so in an
-    attribute ``digest``, a string.
+    The function is called on batches of texts of similar length, so it must map each text independently; a text is
+    ``title\nbody``. The digest, and so the cache, depends on the source of its module. A function that depends on more,
+    such as weights on disk, needs an attribute ``digest``, a string.
     """
 
     def __init__(self, spec: str, *, progress: bool = False) -> None:
@@ -139,14 +140,15 @@ class FunctionEncoder:
 
     @property
     def digest(self) -> str:
+        """The function's attribute ``digest``, or the digest of the source of its module."""
         own = getattr(self._function, "digest", None)
         return f"function-{self._spec}-{own if isinstance(own, str) else _source_digest(self._function)}"
 
     def encode(self, documents: Sequence[Document]) -> Embeddings:
-        """``[N, D]`` as the function returns it, rows in the order of the documents.
+        """Returns float32 ``[N, D]`` from the function, rows in the order of the documents.
 
         Raises:
-          InputError: on a wrong number of rows, a wrong rank, or rows of different widths.
+          InputError: if the function returns a wrong number of rows, a wrong rank, or rows of different widths.
         """
         texts = [document.text for document in documents]
         rows: Any = None
@@ -154,22 +156,23 @@ class FunctionEncoder:
             batch = np.asarray(self._function([texts[number] for number in numbers]))
             if batch.ndim != 2 or len(batch) != len(numbers):
                 raise InputError(
-                    f"{self._spec} returned an array of shape {batch.shape} for {len(numbers)} texts, expected [{len(numbers)}, D]",
-                    remedy="mend the function: one row each, in order",
+                    f"{self._spec} returned an array of shape {batch.shape} for {len(numbers)} texts, "
+                    f"expected [{len(numbers)}, D]",
+                    remedy="fix the function: one row for each text, in order",
                 )
             if rows is None:
                 rows = np.empty((len(texts), batch.shape[1]), np.float32)
             if batch.shape[1] != rows.shape[1]:
                 raise InputError(
                     f"{self._spec} returned {batch.shape[1]} columns after {rows.shape[1]}",
-                    remedy="mend the function: the same width always",
+                    remedy="fix the function: always the same width",
                 )
             rows[numbers] = batch
         return rows
 
 
 class SentenceTransformerEncoder:
-    """A sentence-transformers or Hugging Face model folder, run by the sentence-transformers library; nothing is downloaded."""
+    """A sentence-transformers or Hugging Face model folder; the sentence-transformers library runs it, offline."""
 
     def __init__(self, folder: str, *, progress: bool = False) -> None:
         if not os.path.isdir(folder):
@@ -191,16 +194,17 @@ class SentenceTransformerEncoder:
 
     @functools.cached_property
     def digest(self) -> str:
+        """Identifies the contents of the folder."""
         return f"st-{digest(self._folder)}"
 
     def encode(self, documents: Sequence[Document]) -> Embeddings:
-        """Float32 ``[N, D]``; the library sorts by length itself and cuts at the model's own maximum."""
+        """Returns float32 ``[N, D]``; the library sorts by length and truncates at the maximum length of the model."""
         texts = [document.text for document in documents]
         return self._model.encode(texts, batch_size=_BATCH, show_progress_bar=self._progress, convert_to_numpy=True)
 
 
 def is_function_spec(spec: str) -> bool:
-    """Whether ``spec`` reads ``module:function`` or ``file.py:function`` and there is such a module or file.
+    """Returns whether ``spec`` is ``module:function`` or ``file.py:function`` and the module or file exists.
 
     >>> is_function_spec("os.path:join"), is_function_spec("no_such_module_here:f"), is_function_spec("tfidf")
     (True, False, False)
@@ -225,7 +229,11 @@ _VECTORS: Final = (
 
 
 def _vector_width(path: str, first: bytes, second: bytes) -> tuple[bool, int]:
-    """(whether the first line is word2vec's ``words D``, D)."""
+    """Returns (whether the first line is word2vec's header ``words D``, D).
+
+    Raises:
+      InputError: if the lines are not word vectors.
+    """
     fields = first.split()
     header = len(fields) == 2 and all(field.isdigit() for field in fields)
     width = int(fields[1]) if header else len(fields) - 1
@@ -236,7 +244,9 @@ def _vector_width(path: str, first: bytes, second: bytes) -> tuple[bool, int]:
         width = 0
     if width < 1 or len(sample) <= width:
         raise InputError(
-            "the first lines hold no word vector", path=path, remedy=f"{_VECTORS}; binary word2vec files are not read"
+            "the first lines contain no word vector",
+            path=path,
+            remedy=f"{_VECTORS}; binary word2vec files are not read",
         )
     return header, width
 
@@ -245,7 +255,7 @@ def _broken_vector(path: str, line: int, found: int, expected: int) -> InputErro
     return InputError(
         f"got {found} numbers, expected {expected}",
         path=f"{path}:{line}",
-        remedy="the file is cut short: fetch it again",
+        remedy="the file may be truncated: download it again",
     )
 
 
@@ -260,10 +270,10 @@ def _length_batches(texts: Sequence[str], progress: bool) -> Iterator[npt.NDArra
 
 
 def load_function(spec: str) -> Callable[..., Any]:
-    """The function that ``module:function`` or ``file.py:function`` names.
+    """Imports the function that ``module:function`` or ``file.py:function`` names.
 
     Raises:
-      InputError: if there is none.
+      InputError: if the file, the module or the function does not exist.
     """
     name, _, attribute = spec.rpartition(":")
     with _working_folder_on_path():
@@ -295,7 +305,7 @@ def _source_digest(function: Any) -> str:
         source = None
     if source is None:
         raise InputError(
-            "its source cannot be read, so nothing tells one state of it from another",
+            "its source cannot be read, so its state has no digest",
             field=str(function),
             remedy="give the function an attribute `digest`, a string",
         )
@@ -303,24 +313,11 @@ def _source_digest(function: Any) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-class _working_folder_on_path:  # noqa: N801 - reads as a statement
-    def __enter__(self) -> None:
-        self._entry = os.getcwd()
-        sys.path.insert(0, self._entry)
-
-    def __exit__(self, *_: object) -> None:
-        sys.path.remove(self._entry)
-
-
-def _ignored(*categories: type[Warning]) -> Any:
-    import contextlib
-    import warnings
-
-    @contextlib.contextmanager
-    def context() -> Iterator[None]:
-        with warnings.catch_warnings():
-            for category in categories:
-                warnings.simplefilter("ignore", category)
-            yield
-
-    return context()
+@contextlib.contextmanager
+def _working_folder_on_path() -> Iterator[None]:
+    entry = os.getcwd()
+    sys.path.insert(0, entry)
+    try:
+        yield
+    finally:
+        sys.path.remove(entry)

@@ -1,4 +1,4 @@
-"""What every benchmark offers, and the score that all of them return."""
+"""The interface of benchmarks, and the score that they return."""
 
 import dataclasses
 import math
@@ -18,10 +18,10 @@ class Score:
     Attributes:
       metric: name as in the tables ("mAP", "ARI", "Spearman").
       value: in the metric's own range, never scaled by 100.
-      part: the slice it was taken over: a language, a genre, or "all".
-      count: queries, documents or pairs in that slice.
-      std: standard deviation over runs (n - 1 in the denominator), where there are several.
-      runs: seeds, folds or repeats that ``value`` is the mean of.
+      part: the slice of the data: a language, a genre, or "all".
+      count: number of queries, documents or pairs in the slice.
+      std: standard deviation over runs (n - 1 in the denominator); ``None`` for a single run.
+      runs: number of seeds, folds or repeats; ``value`` is their mean.
     """
 
     metric: str
@@ -33,7 +33,10 @@ class Score:
 
     @property
     def confidence(self) -> float | None:
-        """Half the width of the 95 % confidence interval of the mean over runs, by Student's t with ``runs - 1`` degrees of freedom."""
+        """Half the width of the 95 % confidence interval of the mean over runs; ``None`` for a single run.
+
+        Student's t distribution with ``runs - 1`` degrees of freedom.
+        """
         if self.std is None or self.runs < 2:
             return None
         from scipy.stats import t
@@ -42,31 +45,43 @@ class Score:
 
 
 def over_runs(metric: str, values: Sequence[float], part: str, count: int) -> Score:
-    """Mean and standard deviation over runs as one score; a single run has no deviation."""
+    """Returns the mean and the standard deviation over runs as one score; a single run has no deviation."""
     std = statistics.stdev(values) if len(values) > 1 else None
     return Score(metric, statistics.fmean(values), part, count, std, len(values))
 
 
 class Benchmark(Protocol):
-    """Documents to embed and a function from their embeddings to scores: a frozen dataclass with the field ``excluded``, documents to leave out.
+    """Documents to embed, and a function from their embeddings to scores.
 
-    Reading is lazy: a missing or broken file raises InputError from ``documents``, and fails this benchmark alone.
+    Benchmarks are frozen dataclasses with a field ``excluded``: documents to leave out. Reading is lazy: a missing or
+    broken file raises InputError from ``documents`` and fails this benchmark only.
     """
 
     @property
     def name(self) -> str:
-        """Unique in a run."""
+        """The name in tables; unique in a run."""
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Files it reads, for the digests in the results manifest."""
+        """The files that it reads, for the digests in the results manifest."""
 
     @property
     def protocol(self) -> Mapping[str, Any]:
         """Every option that changes a score, as JSON values."""
 
     def documents(self) -> Sequence[Document]:
-        """All documents, in the order ``score`` expects their embeddings."""
+        """Returns all documents, in the order in which ``score`` expects their embeddings."""
 
     def score(self, embeddings: Embeddings) -> list[Score]:
-        """Scores of normalised embeddings, float32 ``[N, D]``, dense or CSR."""
+        """Returns the scores of normalised embeddings, float32 ``[N, D]``, dense or CSR."""
+
+
+class PathBenchmark:
+    """A benchmark that reads one file or folder, its field ``path``."""
+
+    path: str
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The file or folder, for the digests in the results manifest."""
+        return (self.path,)

@@ -1,9 +1,10 @@
-"""Bitext retrieval: each sentence looks for its translation among all sentences of the other language.
+"""Bitext retrieval: find the translation of each sentence among all sentences of the other language.
 
-Protocol (Tatoeba, Artetxe and Schwenk 2019; T-MDE's tables). Line i of one file translates line i of the other; a sentence is right if the
-highest cosine is that of its own translation. Both directions are given for each pair of languages, and ``accuracy`` over all is the mean
-over directions and languages. Sentences tied for the highest cosine share the point, so that an encoder which maps everything to one vector
-gets no luck. Files: ``tatoeba.XXX-eng.XXX`` beside ``tatoeba.XXX-eng.eng``, as LASER distributes them.
+Protocol (Tatoeba, Artetxe and Schwenk 2019; T-MDE's tables). Line i of one file translates line i of the other. A
+sentence counts as correct if its own translation has the highest cosine. ``accuracy`` is reported for both directions
+of each pair of languages; ``accuracy`` over all is the mean over directions and languages. Sentences that tie for the
+highest cosine share the point, so an encoder that maps everything to one vector does not score by luck. Files:
+``tatoeba.XXX-eng.XXX`` and ``tatoeba.XXX-eng.eng``, as LASER distributes them.
 """
 
 import dataclasses
@@ -16,23 +17,26 @@ from typing import Any, Final
 import numpy as np
 
 from ..errors import InputError
-from .benchmark import ALL, Score
+from .benchmark import ALL, PathBenchmark, Score
 from .encoders import Document, Embeddings, cosine_similarities
 from .files import folder_entries, read_text
 
-_REMEDY: Final = "get it from https://github.com/facebookresearch/LASER (data/tatoeba/v1); expected: tatoeba.XXX-eng.XXX and tatoeba.XXX-eng.eng"
+_REMEDY: Final = (
+    "get it from https://github.com/facebookresearch/LASER (data/tatoeba/v1); "
+    "expected: tatoeba.XXX-eng.XXX and tatoeba.XXX-eng.eng"
+)
 _NAME: Final = re.compile(r"(?P<stem>.+\.(?P<first>\w+)-(?P<second>\w+))\.(?P=first)$")
 _BLOCK: Final = 1024
 
 
 @dataclasses.dataclass(frozen=True)
-class BitextRetrieval:
+class BitextRetrieval(PathBenchmark):
     """Bitext retrieval over all pairs of files in one folder.
 
     Attributes:
       path: the folder.
-      name: shown in tables.
-      excluded: sentences to leave out with their translations, see ``leakage.py``.
+      name: the name in tables.
+      excluded: sentences to leave out together with their translations, see ``leakage.py``.
     """
 
     path: str
@@ -40,11 +44,8 @@ class BitextRetrieval:
     excluded: frozenset[Document] = frozenset()
 
     @property
-    def paths(self) -> tuple[str, ...]:
-        return (self.path,)
-
-    @property
     def protocol(self) -> Mapping[str, Any]:
+        """Every option that changes a score, as JSON values."""
         return {"suite": "tatoeba", "similarity": "cosine", "excluded": len(self.excluded)}
 
     @functools.cached_property
@@ -56,9 +57,9 @@ class BitextRetrieval:
                 sides = [_sentences(os.path.join(self.path, f"{match['stem']}.{language}")) for language in key]
                 if len(sides[0]) != len(sides[1]):
                     raise InputError(
-                        f"{len(sides[0])} lines beside {len(sides[1])}",
+                        f"{len(sides[0])} lines, but {len(sides[1])} in the other language",
                         path=os.path.join(self.path, name),
-                        remedy="give both files whole",
+                        remedy="give both files complete",
                     )
                 both = list(zip(*sides, strict=True))
                 pairs[key] = [pair for pair in both if not {Document("", side) for side in pair} & self.excluded]
@@ -67,6 +68,7 @@ class BitextRetrieval:
         return pairs
 
     def documents(self) -> Sequence[Document]:
+        """Returns all documents, in the order in which ``score`` expects their embeddings."""
         return [
             Document("", sentence)
             for pairs in self._pairs.values()
@@ -75,7 +77,7 @@ class BitextRetrieval:
         ]
 
     def score(self, embeddings: Embeddings) -> list[Score]:
-        """``accuracy`` for all, and each way for each pair of languages."""
+        """Returns ``accuracy`` over all, and for each direction of each pair of languages."""
         scores, start = [], 0
         for (first, second), pairs in self._pairs.items():
             middle, end = start + len(pairs), start + 2 * len(pairs)
@@ -85,16 +87,17 @@ class BitextRetrieval:
                 Score("accuracy", retrieval_accuracy(two, one), f"{second}→{first}", len(pairs)),
             ]
             start = end
-        return [
-            Score(
-                "accuracy", float(np.mean([score.value for score in scores])), ALL, sum(score.count for score in scores)
-            ),
-            *scores,
-        ]
+        mean = float(np.mean([score.value for score in scores]))
+        return [Score("accuracy", mean, ALL, sum(score.count for score in scores)), *scores]
 
 
 def retrieval_accuracy(queries: Embeddings, candidates: Embeddings) -> float:
-    """The share of rows whose highest cosine is at the same row of ``candidates``; k tied rows count 1/k each."""
+    """Returns the share of queries whose highest cosine is with the same row of ``candidates``; k tied rows count 1/k.
+
+    Args:
+      queries: float32 ``[N, D]`` of unit length, dense or CSR.
+      candidates: the translations of the queries, ``[N, D]``.
+    """
     total = 0.0
     for start in range(0, queries.shape[0], _BLOCK):
         similarities = cosine_similarities(queries[start : start + _BLOCK], candidates)

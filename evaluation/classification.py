@@ -2,16 +2,20 @@
 
 Protocol (NewsEmbed, news classification; SimLTE, Table 2, for few-shot). Documents are embedded once.
 
-- ``accuracy`` and ``macro-F1``: multinomial logistic regression with L2 on unit vectors; C is chosen among 0.1 to 1000 by stratified
-  3-fold cross-validation over training documents alone. With an official split: trained on it (or on ``train_share`` of each class of it,
-  10 % for AG News), tested on the whole test part. Without one: 5 stratified folds, mean over folds; with a ``train_share`` below 1, that
-  share of each class trains and the rest tests.
-- ``few-shot macro-F1``: k documents of each class (5 and 10), drawn anew for each of 10 repeats from the training documents, train an MLP of
-  one hidden layer of 100 on their coordinates in the span of those documents (for every encoder alike: in other directions its
-  weights would stay as they were drawn, and wide vectors would suffer from that noise most); tested on the test part, or on what was not drawn. Left out where a class has fewer than k documents.
-- ``ARI`` and ``V``: k-means with k = number of classes over all documents that are tested, one start a seed (the paper's clustering).
+- ``accuracy`` and ``macro-F1``: multinomial logistic regression with an L2 penalty on unit vectors. C is chosen between
+  0.1 and 1000 by stratified 3-fold cross-validation over the training documents only. With an official split, the head
+  is trained on the training part (or on ``train_share`` of each class, 10 % for AG News) and tested on the whole test
+  part. Without one: 5 stratified folds, mean over folds; with a ``train_share`` below 1, that share of each class is
+  trained on and the rest is tested on.
+- ``few-shot macro-F1``: k documents of each class (5 and 10) are drawn from the training documents, 10 times. An MLP
+  with one hidden layer of 100 units is trained on them and tested on the test part, or on the documents that were not
+  drawn. It reads coordinates in the span of the drawn documents, for every encoder: weights in other directions would
+  keep their random initial values, and that noise would hurt wide vectors most. Skipped where a class has fewer than k
+  documents.
+- ``ARI`` and ``V``: k-means with k = number of classes over the tested documents, one start for each seed (the paper's
+  clustering).
 
-Means over folds, repeats and seeds carry their standard deviation.
+Means over folds, repeats and seeds are reported with their standard deviation.
 """
 
 import contextlib
@@ -25,34 +29,34 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError
-from .benchmark import ALL, Score, over_runs
+from .benchmark import ALL, PathBenchmark, Score, over_runs
 from .clustering import cluster_scores
 from .encoders import Document, Embeddings
-from .labelled import FORMATS, Labelled, Split, sample_per_class
+from .labelled import FORMATS, Split, sample_per_class
 
 TASKS: Final = ("classification", "few_shot", "clustering")
 SHOTS: Final = (5, 10)
 _REGULARISATION: Final = (0.1, 1.0, 10.0, 100.0, 1000.0)
 _INNER_FOLDS: Final = 3
 _OUTER_FOLDS: Final = 5
-_DENSE_ROWS: Final = 3000  # 3000 x 3000 float64 are 72 MB, and their eigenvectors take seconds
+_DENSE_ROWS: Final = 3000  # 3000 x 3000 float64 take 72 MB, and their eigenvectors take seconds
 
 Labels = npt.NDArray[np.str_]
 Rows = npt.NDArray[np.int64]
 
 
 @dataclasses.dataclass(frozen=True)
-class NewsClassification:
+class NewsClassification(PathBenchmark):
     """The three tasks over one labelled collection.
 
     Attributes:
       path: folder or file as distributed.
       format: a key of ``labelled.FORMATS``.
-      name: shown in tables.
+      name: the name in tables.
       tasks: which of ``TASKS`` to score.
-      repeats: few-shot draws.
-      seeds: k-means starts.
-      train_share: of each class of the training part; ``None`` takes the format's own.
+      repeats: number of few-shot draws.
+      seeds: seeds of the k-means starts.
+      train_share: share of each class of the training part to train on; ``None`` takes the default of the format.
       excluded: documents to leave out, see ``leakage.py``.
     """
 
@@ -66,11 +70,8 @@ class NewsClassification:
     excluded: frozenset[Document] = frozenset()
 
     @property
-    def paths(self) -> tuple[str, ...]:
-        return (self.path,)
-
-    @property
     def protocol(self) -> Mapping[str, Any]:
+        """Every option that changes a score, as JSON values."""
         return {
             "suite": self.format,
             "tasks": list(self.tasks),
@@ -91,9 +92,9 @@ class NewsClassification:
     def _split(self) -> Split:
         split = FORMATS[self.format].read(self.path)
         train = split.train
-        if split.test and self._share < 1:  # what does not train and is not tested need not be embedded
+        if split.test and self._share < 1:  # the other training documents need no embedding
             train = tuple(train[number] for number in sample_per_class([row.label for row in train], self._share, 0))
-        kept = Split(_without(train, self.excluded), _without(split.test, self.excluded))
+        kept = Split(train, split.test).without(self.excluded)
         if len({row.label for row in kept.train}) < 2:
             raise InputError(
                 "fewer than two classes to train on",
@@ -104,9 +105,11 @@ class NewsClassification:
         return kept
 
     def documents(self) -> Sequence[Document]:
+        """Returns all documents, in the order in which ``score`` expects their embeddings."""
         return [row.document for row in self._split.all]
 
     def score(self, embeddings: Embeddings) -> list[Score]:
+        """Returns the scores of the chosen tasks."""
         labels = np.array([row.label for row in self._split.all])
         fixed = bool(self._split.test)
         train = np.arange(len(self._split.train) if fixed else len(labels))
@@ -116,7 +119,8 @@ class NewsClassification:
             splits = [(train, test)] if fixed else list(self._own_splits(labels))
             scores += classification_scores(embeddings, labels, splits)
         if "few_shot" in self.tasks:
-            # Some collections have a class of a few documents; their other scores stand, and the table shows a dash here.
+            # Some collections have a class of a few documents; their other scores stand, and the table shows a dash
+            # here.
             smallest = int(np.unique(labels[train], return_counts=True)[1].min())
             for shots in (shots for shots in SHOTS if shots <= smallest or len(self.tasks) == 1):
                 scores += few_shot_scores(embeddings, labels, train, test, shots, self.repeats)
@@ -133,7 +137,7 @@ class NewsClassification:
 
 
 def classification_scores(embeddings: Embeddings, labels: Labels, splits: Sequence[tuple[Rows, Rows]]) -> list[Score]:
-    """``accuracy`` and ``macro-F1`` of logistic regression, over (training rows, test rows)."""
+    """Returns ``accuracy`` and ``macro-F1`` of logistic regression, means over splits (training rows, test rows)."""
     from sklearn.metrics import accuracy_score
 
     runs = [(labels[test], logistic_regression(embeddings, labels, train, test)) for train, test in splits]
@@ -147,15 +151,24 @@ def classification_scores(embeddings: Embeddings, labels: Labels, splits: Sequen
 def few_shot_scores(
     embeddings: Embeddings, labels: Labels, train: Rows, test: Rows, shots: int, repeats: int
 ) -> list[Score]:
-    """Macro-F1 of an MLP trained on ``shots`` documents of each class, mean over ``repeats`` draws.
+    """Returns the macro-F1 of an MLP trained on ``shots`` documents of each class, mean over ``repeats`` draws.
+
+    Args:
+      embeddings: float32 ``[N, D]`` of unit length, dense or CSR.
+      labels: ``[N]``.
+      train: rows to draw from.
+      test: rows to test on; drawn rows are left out of them.
+      shots: documents of each class.
+      repeats: number of draws, seeded 0, 1, ….
 
     Raises:
-      InputError: if a class has no ``shots`` documents to draw, or none is left to test.
+      InputError: if a class has fewer than ``shots`` documents, or no document is left to test on.
     """
     names, sizes = np.unique(labels[train], return_counts=True)
     if sizes.min() < shots:
         raise InputError(
-            f"the class {str(names[sizes.argmin()])!r} has {sizes.min()} documents, expected at least {shots} for few-shot training",
+            f"the class {str(names[sizes.argmin()])!r} has {sizes.min()} documents, "
+            f"expected at least {shots} for few-shot training",
             remedy="give more documents or leave out the few_shot task",
         )
     values = []
@@ -170,17 +183,17 @@ def few_shot_scores(
 
 
 def logistic_regression(embeddings: Embeddings, labels: Labels, train: Rows, test: Rows) -> Labels:
-    """Predicted classes of the rows ``test``.
+    """Returns the predicted classes of the rows ``test``, trained on the rows ``train``.
 
     Raises:
-      InputError: if the training rows are of one class.
+      InputError: if the training rows have one class only.
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import GridSearchCV
 
     if len(set(labels[train])) < 2:
         raise InputError(
-            "the training documents are of one class only",
+            "the training documents have one class only",
             field="label",
             remedy="give documents of at least two classes",
         )
@@ -197,10 +210,11 @@ def logistic_regression(embeddings: Embeddings, labels: Labels, train: Rows, tes
 
 
 def small_features(train: Embeddings, test: Embeddings) -> tuple[Any, Any]:
-    """Coordinates in the span of the training rows, where those are sparse and few: the same classifier, many times faster.
+    """Returns float64 features (training, test) that give the same classifier faster, if the rows are sparse and few.
 
-    A classifier with an L2 penalty has its weights in the span of the training rows (the representer theorem), so only the projection
-    onto that span matters: ``K = X X^T = U S U^T`` gives the basis ``X^T U S^{-1/2}``. Everything else comes back as float64.
+    The weights of a classifier with an L2 penalty are in the span of the training rows (the representer theorem), so
+    only the projection onto that span matters: ``K = X X^T = U S U^T`` gives the basis ``X^T U S^{-1/2}``. Other rows
+    are returned as they are.
     """
     from scipy import sparse
 
@@ -212,7 +226,7 @@ def small_features(train: Embeddings, test: Embeddings) -> tuple[Any, Any]:
 
 
 def span_features(train: Embeddings, test: Embeddings) -> tuple[Any, Any]:
-    """Float64 coordinates in an orthonormal basis of the span of the training rows, dense, for dense and CSR rows alike."""
+    """Returns dense float64 coordinates (training, test) in an orthonormal basis of the span of the training rows."""
     from scipy import sparse
 
     train, test = train.astype(np.float64), test.astype(np.float64)
@@ -226,7 +240,7 @@ def span_features(train: Embeddings, test: Embeddings) -> tuple[Any, Any]:
 
 
 def macro_f1(truth: Labels, found: Labels) -> float:
-    """The mean over the classes of ``truth`` of F1; a class that is never predicted has 0."""
+    """Returns the mean F1 over the classes of ``truth``; a class that is never predicted counts 0."""
     from sklearn.metrics import f1_score
 
     return float(f1_score(truth, found, labels=np.unique(truth), average="macro", zero_division=0))
@@ -234,9 +248,9 @@ def macro_f1(truth: Labels, found: Labels) -> float:
 
 @contextlib.contextmanager
 def quiet_threads() -> Iterator[None]:
-    """One thread for BLAS and OpenMP: problems this small lose more to waiting threads than they gain.
+    """Limits BLAS and OpenMP to one thread: on problems this small, threads wait longer than they work.
 
-    Silences scikit-learn's warnings on rare classes and slow convergence, which the scores show.
+    Silences scikit-learn's warnings about rare classes and slow convergence: the scores show both.
     """
     from sklearn.exceptions import ConvergenceWarning
     from threadpoolctl import threadpool_limits
@@ -259,7 +273,3 @@ def _stratified(folds: int) -> Any:
     from sklearn.model_selection import StratifiedKFold
 
     return StratifiedKFold(folds, shuffle=True, random_state=0)
-
-
-def _without(rows: tuple[Labelled, ...], excluded: frozenset[Document]) -> tuple[Labelled, ...]:
-    return tuple(row for row in rows if row.document not in excluded)

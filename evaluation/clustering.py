@@ -1,8 +1,9 @@
-"""Clustering: k-means with the true number of clusters, scored by the adjusted Rand index and V-measure (the paper's Table 6).
+"""Clustering: k-means with the true number of clusters, scored by adjusted Rand index and V-measure (Table 6).
 
-Protocol. Documents of one JSONL file (``events.py``) that carry the label (``event`` or ``topic``); k is the number of distinct labels;
-k-means++ starts, one start per seed, on unit vectors (so that Euclidean k-means follows the cosine); mean and standard deviation over seeds.
-With several languages, each language's documents are also clustered on their own.
+Protocol. The documents of one JSONL file (``events.py``) that have the label (``event`` or ``topic``) are clustered; k
+is the number of distinct labels. k-means++ runs once for each seed, on unit vectors, where Euclidean distances rank
+pairs as cosines do. Scores are means with standard deviations over seeds. If there are several languages, the documents
+of each language are also clustered separately.
 """
 
 import collections
@@ -14,20 +15,20 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from .benchmark import ALL, Score, over_runs
+from .benchmark import ALL, PathBenchmark, Score, over_runs
 from .encoders import Document, Embeddings
 from .events import EventDocument, read_events
 
 
 @dataclasses.dataclass(frozen=True)
-class Clustering:
+class Clustering(PathBenchmark):
     """The clustering benchmark over one file.
 
     Attributes:
       path: JSONL file, see ``events.py``.
-      name: shown in tables.
+      name: the name in tables.
       label: "event" or "topic".
-      seeds: one k-means run each.
+      seeds: one k-means run for each.
       min_cluster_size: labels with fewer documents are left out.
       excluded: documents to leave out, see ``leakage.py``.
     """
@@ -40,11 +41,8 @@ class Clustering:
     excluded: frozenset[Document] = frozenset()
 
     @property
-    def paths(self) -> tuple[str, ...]:
-        return (self.path,)
-
-    @property
     def protocol(self) -> Mapping[str, Any]:
+        """Every option that changes a score, as JSON values."""
         return {
             "suite": "clustering",
             "label": self.label,
@@ -70,15 +68,16 @@ class Clustering:
                 "fewer than two classes",
                 path=self.path,
                 field=self.label,
-                remedy="give documents of at least two classes; one is no clustering task",
+                remedy="give documents of at least two classes",
             )
         return kept
 
     def documents(self) -> Sequence[Document]:
+        """Returns all documents, in the order in which ``score`` expects their embeddings."""
         return [row.document for row in self._rows]
 
     def score(self, embeddings: Embeddings) -> list[Score]:
-        """``ARI`` and ``V`` with their deviation over seeds, for all documents and by language."""
+        """Returns ``ARI`` and ``V`` with their standard deviation over seeds, for all documents and by language."""
         labels = np.array([getattr(row, self.label) for row in self._rows])
         languages = np.array([row.language for row in self._rows])
         scores = cluster_scores(ALL, embeddings, labels, self.seeds)
@@ -91,7 +90,7 @@ class Clustering:
 
 
 def cluster_scores(part: str, embeddings: Embeddings, labels: Any, seeds: Sequence[int]) -> list[Score]:
-    """``ARI`` and ``V`` of k-means with the true number of clusters, mean and deviation over seeds."""
+    """Returns ``ARI`` and ``V`` of k-means with the true number of clusters, mean and standard deviation over seeds."""
     from sklearn.metrics import adjusted_rand_score, v_measure_score
 
     runs = [kmeans(embeddings, len(set(labels)), seed) for seed in seeds]
@@ -102,9 +101,10 @@ def cluster_scores(part: str, embeddings: Embeddings, labels: Any, seeds: Sequen
 
 
 def kmeans(embeddings: Embeddings, clusters: int, seed: int) -> Any:
-    """Cluster numbers ``[N]`` by one k-means++ start.
+    """Returns cluster numbers ``[N]`` from one k-means++ start.
 
-    Fewer distinct vectors than clusters leave some clusters empty; scikit-learn's warning about it is what the scores then show.
+    With fewer distinct vectors than clusters, some clusters are empty. The scores show it, so scikit-learn's warning is
+    silenced.
     """
     import warnings
 
@@ -112,7 +112,7 @@ def kmeans(embeddings: Embeddings, clusters: int, seed: int) -> Any:
     from sklearn.exceptions import ConvergenceWarning
     from threadpoolctl import threadpool_limits
 
-    # On a busy machine OpenMP threads wait for one another many times longer than they work.
+    # On a busy machine OpenMP threads wait for each other many times longer than they work.
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return KMeans(clusters, n_init=1, random_state=seed).fit_predict(embeddings)

@@ -5,10 +5,11 @@ Example::
     newsembed evaluate --encoder tfidf=tfidf --encoder random=random:work/model --encoder trained=model:work/model \
         --suite events --data work/heldout.jsonl --suite sts --data sts-test.csv --output work/evaluation
 
-An encoder is ``NAME=SPEC`` with SPEC one of ``tfidf``, ``lsa[:DIMENSIONS]``, ``wordvectors:FILE`` (word2vec or GloVe text), ``st:DIR`` (a
-sentence-transformers folder), ``model:DIR[@step]`` (a training folder), ``random:DIR[@seed]`` (its architecture and vocabulary with fresh
-parameters), ``savedmodel:DIR``, and any ``module:function`` or ``file.py:function`` that maps a list of texts to a matrix. The k-th
-``--suite`` reads the k-th ``--data``; a single ``--data`` serves all. ``--suite all`` runs every benchmark found under its ``--data``.
+An encoder is ``NAME=SPEC``. SPEC is one of ``tfidf``, ``lsa[:DIMENSIONS]``, ``wordvectors:FILE`` (word2vec or GloVe
+text), ``st:DIR`` (a sentence-transformers folder), ``model:DIR[@step]`` (a model folder), ``random:DIR[@seed]`` (its
+architecture and vocabulary with random parameters), ``savedmodel:DIR``, or any ``module:function`` or
+``file.py:function`` that maps a list of texts to a matrix. The k-th ``--suite`` reads the k-th ``--data``; a single
+``--data`` is used for all. ``--suite all`` runs every benchmark found in its ``--data``.
 """
 
 import argparse
@@ -41,18 +42,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         required=True,
         choices=[*SUITES, ALL_SUITES],
-        help="a benchmark, or all that lie under --data; repeat for more tables",
+        help="a benchmark, or all benchmarks in --data; repeat for more tables",
     )
     parser.add_argument(
         "--data",
         action="append",
         required=True,
         metavar="PATH",
-        help="its file or folder, as distributed; one for all or one per --suite",
+        help="its file or folder, as distributed; one for all suites, or one for each",
     )
     parser.add_argument("--output", required=True, metavar="DIR", help="folder for results.json and results.md")
     parser.add_argument(
-        "--cache", metavar="DIR", help="keep embeddings here by content, so that a second run only scores"
+        "--cache", metavar="DIR", help="folder that keeps embeddings by content, so that a second run only scores"
     )
     parser.add_argument(
         "--cross_publisher", action="store_true", help="events: leave out candidates of the query's publisher"
@@ -64,13 +65,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--exclude_near_copies", action="store_true", help="events: leave out candidates of the query's duplicate_group"
     )
     parser.add_argument(
-        "--max_day_gap", type=int, metavar="DAYS", help="events: leave out candidates further away in byline date"
+        "--max_day_gap",
+        type=int,
+        metavar="DAYS",
+        help="events: leave out candidates whose byline date is more days away",
     )
-    parser.add_argument("--at_k", type=int, metavar="K", help="events: also give mAP@K, R-precision and nDCG@K")
+    parser.add_argument("--at_k", type=int, metavar="K", help="events: also report mAP@K, R-precision and nDCG@K")
     parser.add_argument(
         "--leakage",
         metavar="PATH",
-        help="training articles (JSONL or Parquet): report benchmark texts that are among them",
+        help="training articles (JSONL or Parquet): report the benchmark texts that are among them",
     )
     parser.add_argument(
         "--drop_leaked", action="store_true", help="with --leakage: leave those texts out of the benchmarks"
@@ -85,17 +89,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--max_length",
         type=int,
         metavar="TOKENS",
-        help="tokens that model: and random: read of each text (default: as in training)",
+        help="tokens of each text that model: and random: read (default: as in training)",
     )
     parser.add_argument("--seeds", type=int, default=5, metavar="N", help="k-means runs, seeds 0 to N-1 (default: 5)")
 
 
 def run(args: argparse.Namespace, factories: Factories) -> int:
-    """Runs the command; 0 if every cell has a number, 1 if one failed.
+    """Runs the command; returns 0 if all benchmarks ran, 1 if one failed.
 
     Args:
       args: from :func:`add_arguments`.
-      factories: makes an encoder from the text after the colon, by the word before it (``serving.factories()``).
+      factories: by the word before the colon of a SPEC: makes an encoder from the text after it
+        (``serving.factories()``).
+
+    Returns:
+      The exit code.
     """
     import rich
 
@@ -121,7 +129,7 @@ def run(args: argparse.Namespace, factories: Factories) -> int:
 
 
 def encoder_factory(spec: str, factories: Factories) -> EncoderFactory:
-    """The maker of the encoder that ``spec`` names; nothing is loaded yet.
+    """Returns the factory of the encoder that ``spec`` names; it loads nothing before it is called.
 
     Raises:
       InputError: on an unknown kind or a missing folder name.
@@ -141,7 +149,7 @@ def encoder_factory(spec: str, factories: Factories) -> EncoderFactory:
     raise InputError(
         f"got the encoder {spec!r}",
         field="--encoder",
-        remedy=f"choose one of {known}, or module:function of a module on disk",
+        remedy=f"choose one of {known}, or module:function of an importable module",
     )
 
 
@@ -160,14 +168,14 @@ _BASELINES_OF: Final[Factories] = {
 
 
 def encoder_specs(texts: Sequence[str]) -> dict[str, str]:
-    """SPEC by NAME of every ``NAME=SPEC``, in their order.
+    """Returns SPEC by NAME of every ``NAME=SPEC``, in their order.
 
     Raises:
-      InputError: on a text of another form, or a name given twice.
+      InputError: if a text has another form, or if a name is given twice.
     """
     specs = dict(_split_encoder(text) for text in texts)
     if len(specs) < len(texts):
-        raise InputError("two encoders share a name", field="--encoder", remedy="give each its own NAME=")
+        raise InputError("two encoders share a name", field="--encoder", remedy="give each its own NAME")
     return specs
 
 
@@ -219,9 +227,8 @@ def _benchmarks(args: argparse.Namespace) -> list[Benchmark]:
 
 
 def _print_progress(result: Result) -> None:
-    note = (
-        f"{result.texts} texts in {result.seconds:.1f} s, {result.texts_per_second or 0:.0f} texts/s{' (cached)' if result.from_cache else ''}"
-        if result.status == "ok"
-        else result.error
-    )
+    note = result.error
+    if result.status == "ok":
+        rate = f"{result.texts_per_second or 0:.0f} texts/s{' (cached)' if result.from_cache else ''}"
+        note = f"{result.texts} texts in {result.seconds:.1f} s, {rate}"
     print(f"{result.encoder} on {result.benchmark}: {result.status}, {note}", file=sys.stderr)

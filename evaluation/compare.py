@@ -1,4 +1,4 @@
-"""Are two encoders' cross-lingual averages different? Paired t-tests over the cells of X→Y (T-MDE's tables)."""
+"""Paired t-tests of two encoders over the cells X→Y of a cross-lingual benchmark (T-MDE's tables)."""
 
 import dataclasses
 import itertools
@@ -15,10 +15,10 @@ class Comparison:
     """A paired two-sided t-test of ``first`` against ``second``.
 
     Attributes:
-      group: which cells: "Same", "Cross" or "All".
+      group: the cells: "Same", "Cross" or "All".
       difference: mean of ``first`` minus ``second`` over the cells.
-      t, p: SciPy's statistic and p-value; NaN where all differences are equal.
-      cells: how many.
+      t, p: SciPy's statistic and p-value; NaN if all differences are equal.
+      cells: number of cells.
     """
 
     benchmark: str
@@ -31,7 +31,7 @@ class Comparison:
     cells: int
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values: NaN, which JSON lacks, becomes null."""
+        """Returns JSON values; NaN, which JSON lacks, becomes null."""
         return {
             name: None if isinstance(value, float) and math.isnan(value) else value
             for name, value in dataclasses.asdict(self).items()
@@ -39,21 +39,23 @@ class Comparison:
 
 
 def compare(results: Sequence[Result]) -> list[Comparison]:
-    """All pairs of encoders on every benchmark that has cells X→Y; failed results take no part."""
+    """Compares all pairs of encoders on every benchmark that has cells X→Y; failed results are left out."""
     found = []
     for one, two in itertools.combinations(results, 2):
         if one.benchmark == two.benchmark and one.status == two.status == "ok":
             left, right = _cells(one), _cells(two)
             shared = [part for part in left if part in right]
             for group in AVERAGES:
-                parts = [
-                    part for part in shared if group in {"All", "Same" if len(set(part.split(ARROW))) == 1 else "Cross"}
-                ]
+                parts = [part for part in shared if group in {"All", _group(part)}]
                 if len(parts) >= 2:
-                    found.append(
-                        _test(one, two, group, [left[part] for part in parts], [right[part] for part in parts])
-                    )
+                    values = [left[part] for part in parts], [right[part] for part in parts]
+                    found.append(_test(one, two, group, *values))
     return found
+
+
+def _group(part: str) -> str:
+    source, _, target = part.partition(ARROW)
+    return "Same" if source == target else "Cross"
 
 
 def _cells(result: Result) -> dict[str, float]:
@@ -69,7 +71,7 @@ def _test(one: Result, two: Result, group: str, left: list[float], right: list[f
     from scipy.stats import ttest_rel
 
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore", RuntimeWarning)  # equal differences have no spread to divide by: NaN says so
+        warnings.simplefilter("ignore", RuntimeWarning)  # equal differences have no spread: the result is NaN
         test = ttest_rel(left, right)
     difference = float(np.mean(left) - np.mean(right))
     return Comparison(

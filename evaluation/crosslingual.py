@@ -1,9 +1,10 @@
 """Cross-lingual topic classification: train on language X, test on language Y.
 
-Protocol (T-MDE; MLDoc and MasakhaNEWS). For every ordered pair of languages a logistic regression (``classification.py``) is trained on
-frozen embeddings of X's training part and tested on Y's test part, over the classes that both parts have. ``accuracy X→Y`` is one cell;
-``Same`` is the mean over X = Y, ``Cross`` over X ≠ Y, ``All`` over all cells. Encoders are compared over the cells by paired t-tests
-(``compare.py``). A language is a folder (MasakhaNEWS) or a prefix of files (MLDoc).
+Protocol (T-MDE; MLDoc and MasakhaNEWS). For every ordered pair of languages a logistic regression
+(``classification.py``) is trained on frozen embeddings of the training part of X and tested on the test part of Y, over
+the classes that both parts have. ``accuracy X→Y`` is one cell; ``Same`` is the mean over X = Y, ``Cross`` over X ≠ Y,
+``All`` over all cells. Paired t-tests over the cells compare encoders (``compare.py``). A language is a folder
+(MasakhaNEWS) or a prefix of file names (MLDoc).
 """
 
 import dataclasses
@@ -15,11 +16,11 @@ from typing import Any, Final
 import numpy as np
 
 from ..errors import InputError
-from .benchmark import Score
+from .benchmark import PathBenchmark, Score
 from .classification import Labels, logistic_regression
 from .encoders import Document, Embeddings
 from .files import folder_entries
-from .labelled import FORMATS, Labelled, Split
+from .labelled import FORMATS, Split
 
 _MARKERS: Final = {"masakhanews": "test.tsv", "mldoc": ".test"}
 ARROW: Final = "→"
@@ -27,13 +28,13 @@ AVERAGES: Final = ("Same", "Cross", "All")
 
 
 @dataclasses.dataclass(frozen=True)
-class CrossLingual:
+class CrossLingual(PathBenchmark):
     """Cross-lingual classification over the languages under one folder.
 
     Attributes:
       path: folder of languages.
       format: "masakhanews" or "mldoc".
-      name: shown in tables.
+      name: the name in tables.
       excluded: documents to leave out, see ``leakage.py``.
     """
 
@@ -43,11 +44,8 @@ class CrossLingual:
     excluded: frozenset[Document] = frozenset()
 
     @property
-    def paths(self) -> tuple[str, ...]:
-        return (self.path,)
-
-    @property
     def protocol(self) -> Mapping[str, Any]:
+        """Every option that changes a score, as JSON values."""
         return {"suite": f"{self.format} X→Y", "classes": "those of both parts", "excluded": len(self.excluded)}
 
     @functools.cached_property
@@ -62,16 +60,14 @@ class CrossLingual:
                 path=self.path,
                 remedy=f"get it from {form.source}; expected for each language: {form.layout}",
             )
-        return {name: Split(self._kept(split.train), self._kept(split.test)) for name, split in splits.items()}
-
-    def _kept(self, rows: tuple[Labelled, ...]) -> tuple[Labelled, ...]:
-        return tuple(row for row in rows if row.document not in self.excluded)
+        return {name: split.without(self.excluded) for name, split in splits.items()}
 
     def documents(self) -> Sequence[Document]:
+        """Returns all documents, in the order in which ``score`` expects their embeddings."""
         return [row.document for split in self._splits.values() for row in split.all]
 
     def score(self, embeddings: Embeddings) -> list[Score]:
-        """``accuracy`` of every cell and the averages Same, Cross and All.
+        """Returns ``accuracy`` of the averages Same, Cross and All, and of every cell.
 
         Raises:
           InputError: if two languages share fewer than two classes.
@@ -100,7 +96,7 @@ class CrossLingual:
 
 
 def languages(path: str, form: str) -> list[str]:
-    """Names of the languages under ``path``: folders with a test part, or prefixes of ``LANGUAGE.test``.
+    """Returns the languages in the folder ``path``: folders with a test part, or the prefixes of ``LANGUAGE.test``.
 
     Raises:
       InputError: if there is no such folder.

@@ -1,9 +1,9 @@
 """Near-duplicate detection: the area under the ROC curve by label level.
 
-Protocol (Okura et al. 2016, Table 1). Each pair of articles has a level, an integer that grows with how alike people found them (unrelated,
-same topic, same event, copy). For every level L above the lowest, pairs of at least L are positive and the others negative, and the
-predicted score is the cosine; the measure is scikit-learn's ROC AUC. File: JSONL with ``first`` and ``second`` (objects with ``title`` and
-``body``) and ``level``.
+Protocol (Okura et al. 2016, Table 1). Each pair of articles has a level: an integer that is higher the more similar
+people found them (unrelated, same topic, same event, copy). For every level L above the lowest, pairs of level L or
+higher are positive and the others are negative. The predicted score is the cosine; the measure is scikit-learn's ROC
+AUC. File: JSONL with ``first`` and ``second`` (objects with ``title`` and ``body``) and ``level``.
 """
 
 import dataclasses
@@ -15,26 +15,29 @@ import numpy as np
 
 from ..errors import InputError
 from ..formats.jsonl import read_jsonl
-from .benchmark import Score
+from .benchmark import PathBenchmark, Score
 from .encoders import Document, Embeddings, paired_cosines
 
 _REMEDY: Final = 'each line needs {"first": {"title", "body"}, "second": {"title", "body"}, "level": integer}'
 
 
 @dataclasses.dataclass(frozen=True)
-class NearDuplicates:
-    """Near-duplicate AUC over one JSONL file of pairs; ``excluded`` as in the other benchmarks."""
+class NearDuplicates(PathBenchmark):
+    """Near-duplicate AUC over one JSONL file of pairs.
+
+    Attributes:
+      path: the file.
+      name: the name in tables.
+      excluded: documents to leave out together with their pairs, see ``leakage.py``.
+    """
 
     path: str
     name: str = "duplicates"
     excluded: frozenset[Document] = frozenset()
 
     @property
-    def paths(self) -> tuple[str, ...]:
-        return (self.path,)
-
-    @property
     def protocol(self) -> Mapping[str, Any]:
+        """Every option that changes a score, as JSON values."""
         return {"suite": "duplicates", "similarity": "cosine", "excluded": len(self.excluded)}
 
     @functools.cached_property
@@ -48,21 +51,22 @@ class NearDuplicates:
         return kept
 
     def documents(self) -> Sequence[Document]:
+        """Returns all documents, in the order in which ``score`` expects their embeddings."""
         return [pair[0] for pair in self._pairs] + [pair[1] for pair in self._pairs]
 
     def score(self, embeddings: Embeddings) -> list[Score]:
-        """``AUC`` for each level above the lowest."""
+        """Returns ``AUC`` for each level above the lowest; ``count`` is the number of positive pairs."""
         from sklearn.metrics import roc_auc_score
 
         count = len(self._pairs)
         cosines = paired_cosines(embeddings[:count], embeddings[count:])
         levels = np.array([level for *_, level in self._pairs])
-        return [
-            Score(
-                "AUC", float(roc_auc_score(levels >= level, cosines)), f"level ≥ {level}", int((levels >= level).sum())
-            )
-            for level in sorted(set(levels.tolist()))[1:]
-        ]
+        scores = []
+        for level in sorted(set(levels.tolist()))[1:]:
+            positive = levels >= level
+            area = float(roc_auc_score(positive, cosines))
+            scores.append(Score("AUC", area, f"level ≥ {level}", int(positive.sum())))
+        return scores
 
 
 def _parse(row: Mapping[str, Any], where: str) -> tuple[Document, Document, int]:

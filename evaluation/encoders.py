@@ -1,7 +1,7 @@
-"""Encoders as the benchmarks see them: documents in, one vector a document out.
+"""The interface of encoders for benchmarks (documents in, vectors out), TF-IDF, and the cache of embeddings.
 
-A benchmark hands *all* of its documents to one ``encode`` call, so an encoder may use statistics of the collection
-(TF-IDF does) and the cache needs one key per benchmark.
+A benchmark passes *all* of its documents to one ``encode`` call. So an encoder may use statistics of the collection, as
+TF-IDF does, and the cache needs one key for each benchmark.
 """
 
 import dataclasses
@@ -25,14 +25,14 @@ _WORD_PATTERN: Final = r"(?u)\b\w+\b"  # scikit-learn's default drops one-letter
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Document:
-    """A text to embed; either part may be empty, not both."""
+    """A text to embed; either part may be empty, but not both."""
 
     title: str
     body: str
 
     @property
     def text(self) -> str:
-        """Both parts as one text, the title on a line of its own."""
+        """Both parts as one text, the title on its own line."""
         return f"{self.title}\n{self.body}".strip()
 
 
@@ -41,21 +41,21 @@ class Encoder(Protocol):
 
     @property
     def digest(self) -> str:
-        """Names the encoder's state: it differs whenever the embeddings of the same documents may differ."""
+        """Identifies the encoder's state: it differs whenever the embeddings of the same documents may differ."""
 
     def encode(self, documents: Sequence[Document]) -> Embeddings:
-        """Embeds ``N`` documents as float32 ``[N, D]``, dense or CSR, not necessarily normalised."""
+        """Returns the embeddings of ``N`` documents: float32 ``[N, D]``, dense or CSR, not necessarily normalised."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Encoded:
-    """Checked embeddings of one benchmark's documents and what they cost.
+    """Checked embeddings of one benchmark's documents, and the time they took.
 
     Attributes:
       embeddings: float32 ``[N, D]`` of unit length (rows of zeros stay zero), dense or CSR.
-      seconds: wall time of ``encode``; of the first run, where they come from the cache.
+      seconds: wall time of ``encode``; if ``from_cache``, of the run that filled the cache.
       texts: N.
-      from_cache: whether they were read from disk.
+      from_cache: whether the embeddings were read from disk.
     """
 
     embeddings: Embeddings
@@ -65,13 +65,14 @@ class Encoded:
 
     @property
     def texts_per_second(self) -> float:
+        """Texts embedded each second."""
         return self.texts / self.seconds if self.seconds > 0 else float("inf")
 
 
 class TfidfEncoder:
     """TF-IDF over words, the baseline that any news encoder must beat.
 
-    Term weights are ``(1 + log tf) * idf`` with idf of the very documents it is asked to embed, which favours the baseline.
+    Term weights are ``(1 + log tf) * idf``. idf is computed from the documents to embed, which favours the baseline.
     """
 
     def __init__(self, max_features: int = 1 << 18) -> None:
@@ -79,13 +80,14 @@ class TfidfEncoder:
 
     @property
     def digest(self) -> str:
+        """Identifies the options."""
         return f"tfidf-words-sublinear-{self._max_features}"
 
     def encode(self, documents: Sequence[Document]) -> Embeddings:
-        """CSR float32 ``[N, words]``, rows of unit length.
+        """Returns CSR float32 ``[N, words]``, rows of unit length.
 
         Raises:
-          InputError: if no document holds a word.
+          InputError: if no document contains a word.
         """
         from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -102,12 +104,13 @@ def encode_checked(encoder: Encoder, documents: Sequence[Document], cache: str |
     """Embeds ``documents``, checks the result and normalises it; reads and fills the cache folder if one is given.
 
     Args:
-      encoder: what embeds.
+      encoder: the encoder.
       documents: all documents of a benchmark.
-      cache: folder of embeddings by content digest; made when needed.
+      cache: folder of embeddings by content digest; created if missing.
 
     Raises:
-      InputError: on no documents, an empty document, a wrong number of rows, a wrong rank, NaN or infinity.
+      InputError: if there are no documents or a document is empty, or if the embeddings have a wrong number of rows or
+        rank, NaN or infinity.
     """
     _check_documents(documents)
     path = None if cache is None else os.path.join(cache, _content_digest(encoder.digest, documents))
@@ -123,7 +126,7 @@ def encode_checked(encoder: Encoder, documents: Sequence[Document], cache: str |
 
 
 def normalised(embeddings: Embeddings) -> Embeddings:
-    """Rows scaled to unit length as float32; rows of zeros stay zero."""
+    """Returns the rows scaled to unit length as float32; rows of zeros stay zero."""
     from scipy import sparse
 
     if sparse.issparse(embeddings):
@@ -136,7 +139,7 @@ def normalised(embeddings: Embeddings) -> Embeddings:
 
 
 def cosine_similarities(first: Embeddings, second: Embeddings) -> npt.NDArray[np.float32]:
-    """Dense ``[N, M]`` cosines between rows of two normalised matrices, dense or CSR."""
+    """Returns the cosines ``[N, M]``, dense, between the rows of two normalised matrices, dense or CSR."""
     from scipy import sparse
 
     product = first @ second.T
@@ -144,7 +147,7 @@ def cosine_similarities(first: Embeddings, second: Embeddings) -> npt.NDArray[np
 
 
 def paired_cosines(first: Embeddings, second: Embeddings) -> npt.NDArray[np.float32]:
-    """``[N]`` cosines between row i of one normalised matrix and row i of another, dense or CSR."""
+    """Returns the cosines ``[N]`` between row i of one normalised matrix and row i of another, dense or CSR."""
     from scipy import sparse
 
     product = first.multiply(second) if sparse.issparse(first) else first * second
@@ -172,12 +175,12 @@ def _checked(embeddings: Embeddings, rows: int) -> Embeddings:
     matrix = embeddings if is_sparse else np.asarray(embeddings)
     if matrix.ndim != 2:
         raise InputError(
-            f"the encoder returned an array of shape {matrix.shape}, expected [{rows}, D]", remedy="mend the encoder"
+            f"the encoder returned an array of shape {matrix.shape}, expected [{rows}, D]", remedy="fix the encoder"
         )
     if matrix.shape[0] != rows:
         raise InputError(
             f"the encoder returned {matrix.shape[0]} rows for {rows} documents",
-            remedy="mend the encoder: one row each, in order",
+            remedy="fix the encoder: one row for each document, in order",
         )
     bad = int((~np.isfinite(matrix.data if is_sparse else matrix)).sum())
     if bad:
@@ -205,7 +208,7 @@ def _read_cache(path: str, rows: int) -> Encoded | None:
             facts = json.load(file)
         embeddings = sparse.load_npz(f"{path}.npz") if facts["sparse"] else np.load(f"{path}.npy", allow_pickle=False)
     except (OSError, ValueError, KeyError):
-        return None  # absent or cut short: embed again and overwrite
+        return None  # absent or truncated: embed again and overwrite
     if embeddings.shape[0] != rows:
         return None
     return Encoded(embeddings, facts["seconds"], rows, from_cache=True)
@@ -220,6 +223,6 @@ def _write_cache(path: str, encoded: Encoded) -> None:
         sparse.save_npz(f"{path}.npz", encoded.embeddings)
     else:
         np.save(f"{path}.npy", encoded.embeddings)
-    # The facts come last: an entry without them is not an entry.
+    # The facts are written last: an entry without them is incomplete.
     with open(f"{path}.json", "w", encoding="utf-8") as file:
         json.dump({"sparse": is_sparse, "seconds": encoded.seconds, "texts": encoded.texts}, file)

@@ -1,12 +1,17 @@
-"""Reads documents with event and topic labels from JSONL: the format of the generated newsroom's held-out part.
+"""Reads documents with event and topic labels from JSONL, the format of the generated newsroom's held-out part.
 
-One JSON object a line: ``id, title, body, publisher, language, event, topic, byline_date``. An ``event`` of null or ""
-says that the document belongs to no event: it can be found, wrongly, but never asks. ``.zst`` and ``.gz`` files are read as they are.
+Each line is one JSON object: ``id, title, body, publisher, language, event, topic, byline_date``. An ``event`` of null
+or "" means that the document belongs to no event: it is a candidate but never a query. ``.zst`` and ``.gz`` files are
+decompressed.
 """
 
 import dataclasses
 import datetime
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from ..errors import InputError
 from ..formats.jsonl import read_jsonl
@@ -15,10 +20,10 @@ from .encoders import Document
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class EventDocument:
-    """One labelled document; fields the file lacks are "" or ``None``.
+    """One labelled document; fields that the file lacks are "" or ``None``.
 
     Attributes:
-      duplicate_group: documents that share a non-empty value are near copies of one another.
+      duplicate_group: documents that share a non-empty value are near copies of each other.
     """
 
     id: str
@@ -33,6 +38,7 @@ class EventDocument:
 
     @property
     def document(self) -> Document:
+        """The text to embed."""
         return Document(self.title, self.body)
 
 
@@ -41,11 +47,12 @@ def read_events(path: str, label: str | None = "event") -> list[EventDocument]:
 
     Args:
       path: JSONL file, plain, ``.gz`` or ``.zst``.
-      label: the field that must be present on every line ("event" or "topic"); its value may be null. ``None`` takes any articles: a line
-        without ``id`` goes by its ``doc_id`` or ``url``, and dates are not read.
+      label: the field that must be present in every line ("event" or "topic"); its value may be null. ``None`` reads
+        any articles: a line without ``id`` is identified by its ``doc_id`` or ``url``, and dates are not read.
 
     Raises:
-      InputError: on a missing file, a line that is not a JSON object, a missing field, a date that is none, a repeated id.
+      InputError: on a missing file, a line that is not a JSON object, a missing field, an invalid date or a repeated
+        id.
     """
     documents: list[EventDocument] = []
     seen: dict[str, str] = {}
@@ -61,7 +68,9 @@ def read_events(path: str, label: str | None = "event") -> list[EventDocument]:
         seen[document.id] = where
         documents.append(document)
     if not documents:
-        raise InputError("the file holds no documents", path=path, remedy="give a JSONL file with one document a line")
+        raise InputError(
+            "the file contains no documents", path=path, remedy="give a JSONL file with one document on each line"
+        )
     return documents
 
 
@@ -76,7 +85,7 @@ def _parse(row: dict[str, Any], where: str, label: str | None) -> EventDocument:
                 path=where,
                 field=field,
                 remedy=f"every line needs {', '.join(needed[:-1])} and {needed[-1]}"
-                + (" (null where there is none)" if label else ""),
+                + (" (null if there is none)" if label else ""),
             )
     fields = (field.name for field in dataclasses.fields(EventDocument) if field.name != "byline_date")
     texts = {name: _text(row.get(name), where, name) for name in fields}
@@ -84,7 +93,7 @@ def _parse(row: dict[str, Any], where: str, label: str | None) -> EventDocument:
 
 
 def _as_article(row: dict[str, Any]) -> dict[str, Any]:
-    """A row with an ``id`` where it has a name at all, and without its date, which is no label and may be junk."""
+    """Returns the row with an ``id``, if it has any identifier, and without its date, which may be invalid."""
     name = row.get("id") or row.get("doc_id") or row.get("url")
     rest = {field: value for field, value in row.items() if field not in ("id", "byline_date")}
     return {**rest, "id": name} if name else rest
@@ -112,3 +121,13 @@ def _date(value: Any, where: str) -> datetime.date | None:
             field="byline_date",
             remedy="write an ISO date or null",
         ) from error
+
+
+def codes(values: Sequence[str]) -> npt.NDArray[np.int64]:
+    """Returns one integer for each distinct value, in their sorted order, and -1 for "".
+
+    >>> codes(["storm", "", "drought", "storm"])
+    array([ 1, -1,  0,  1])
+    """
+    numbers = {value: number for number, value in enumerate(sorted(set(values) - {""}))}
+    return np.array([numbers.get(value, -1) for value in values], np.int64)

@@ -1,4 +1,4 @@
-"""Files as they are distributed: opened with an error that says where to get them, decoded, and named by a digest."""
+"""Reads benchmark files as they are distributed: opens, decodes and digests them; errors say where to get them."""
 
 import contextlib
 import csv
@@ -14,10 +14,10 @@ from ..errors import InputError
 
 @contextlib.contextmanager
 def opened(path: str, remedy: str) -> Iterator[IO[bytes]]:
-    """The file's bytes, decompressed where the name ends in ``.gz``.
+    """Opens a file for reading bytes, decompressed if the name ends in ``.gz``.
 
     Raises:
-      InputError: if it is missing, unreadable or cut short, with ``remedy``: where to get it and what it looks like.
+      InputError: if the file is missing, unreadable or truncated, with ``remedy``: where to get it and its layout.
     """
     try:
         with gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb") as file:
@@ -28,7 +28,7 @@ def opened(path: str, remedy: str) -> Iterator[IO[bytes]]:
 
 
 def read_text(path: str, remedy: str, encoding: str = "utf-8-sig") -> str:
-    """The whole file as text.
+    """Returns the whole file as text.
 
     Raises:
       InputError: if it cannot be read or is not in ``encoding``.
@@ -42,13 +42,13 @@ def read_text(path: str, remedy: str, encoding: str = "utf-8-sig") -> str:
 
 
 def read_rows(path: str, remedy: str, *, delimiter: str, quoted: bool) -> Iterator[tuple[str, list[str]]]:
-    """Yields ("path:line", fields) of a table's rows that are not blank; the line is the row's last.
+    """Yields ("path:line", fields) of each row of a table that is not blank; the line is the last one of the row.
 
     Args:
       path: the file, UTF-8.
       remedy: for a file that cannot be read.
       delimiter: between fields.
-      quoted: whether ``"`` quotes fields, which may then hold line breaks; else it is text.
+      quoted: whether ``"`` quotes fields, which may then contain line breaks; otherwise it is text.
 
     Raises:
       InputError: if the file cannot be read.
@@ -65,7 +65,7 @@ def read_rows(path: str, remedy: str, *, delimiter: str, quoted: bool) -> Iterat
 
 
 def folder_entries(path: str, remedy: str) -> list[str]:
-    """Names in a folder, sorted.
+    """Returns the names in a folder, sorted, without hidden ones.
 
     Raises:
       InputError: if there is no such folder, with ``remedy``.
@@ -77,10 +77,10 @@ def folder_entries(path: str, remedy: str) -> list[str]:
 
 
 def digest(path: str) -> str:
-    """SHA-256 of a file, or of the relative names and contents of all files under a folder, in 64 hex digits.
+    """Returns the SHA-256 of a file, or of the relative names and contents of all files in a folder, as 64 hex digits.
 
     Raises:
-      OSError: if it cannot be read.
+      OSError: if a file cannot be read.
     """
     if not os.path.isdir(path):
         with open(path, "rb") as file:

@@ -1,7 +1,8 @@
-"""Labelled news collections in the formats they are distributed in.
+"""Labelled news collections in the formats in which they are distributed.
 
-Every reader takes the folder a user has on disk and returns the documents of the official training and test parts; a collection without
-an official split returns an empty test part.
+Every reader takes the path on the user's disk and returns the documents of the official training and test parts. The
+test part is empty for a collection without an official split. Every reader raises InputError if a file is missing, if a
+row is broken, if there are fewer than two classes, or if a text is empty.
 """
 
 import collections
@@ -29,14 +30,19 @@ class Labelled:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Split:
-    """The official parts of a collection; ``test`` is empty where there is no official split."""
+    """The official parts of a collection; ``test`` is empty if there is no official split."""
 
     train: tuple[Labelled, ...]
     test: tuple[Labelled, ...] = ()
 
     @property
     def all(self) -> tuple[Labelled, ...]:
+        """The documents of both parts, training first."""
         return self.train + self.test
+
+    def without(self, excluded: frozenset[Document]) -> "Split":
+        """Returns the split without the ``excluded`` documents."""
+        return Split(*(tuple(row for row in part if row.document not in excluded) for part in (self.train, self.test)))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -44,9 +50,9 @@ class Format:
     """One distributed format.
 
     Attributes:
-      read: from the folder (or file) to the documents.
-      layout: what the folder holds, for errors and help.
-      source: where to get it.
+      read: reads a folder (or file).
+      layout: the contents of the folder, for errors and help.
+      source: where to get the collection.
       train_share: the share of the training part that the published protocol trains on.
     """
 
@@ -57,9 +63,10 @@ class Format:
 
 
 def read_bbc(path: str) -> Split:
-    """BBC News (Greene and Cunningham 2006): a folder a class, a file a story, its first line the title.
+    """Reads BBC News (Greene and Cunningham 2006): a folder for each class, a file for each story.
 
-    Files are UTF-8, but for a few in Windows-1252, which are told by not being UTF-8.
+    The first line is the title. Files are UTF-8, except for a few in Windows-1252: files that are not valid UTF-8 are
+    read as such.
     """
     classes = [name for name in folder_entries(path, _remedy("bbc")) if os.path.isdir(os.path.join(path, name))]
     documents = []
@@ -73,9 +80,10 @@ def read_bbc(path: str) -> Split:
 
 
 def read_newsgroups(path: str, *, stripped: bool = False) -> Split:
-    """20 Newsgroups "bydate": ``20news-bydate-train/GROUP/NUMBER`` and ``20news-bydate-test/…``, Latin-1 messages.
+    """Reads 20 Newsgroups "bydate": ``20news-bydate-train/GROUP/NUMBER`` and ``20news-bydate-test/…``.
 
-    ``stripped`` takes headers, footers and quotes away as scikit-learn's ``remove=`` does; messages that are then empty are left out.
+    Messages are Latin-1. ``stripped`` removes headers, footers and quotes as scikit-learn's ``remove=`` does. Empty
+    messages are left out.
     """
     parts = []
     for part in ("train", "test"):
@@ -93,10 +101,11 @@ def read_newsgroups(path: str, *, stripped: bool = False) -> Split:
 
 
 def read_ag_news(path: str) -> Split:
-    """AG News (Zhang, Zhao and LeCun 2015): ``train.csv`` and ``test.csv`` with ``"class","title","description"``, classes 1 to 4.
+    """Reads AG News (Zhang, Zhao and LeCun 2015): ``train.csv`` and ``test.csv``.
 
-    Two columns, ``class,text`` with classes from 0, as in DeepTextClustering's subset, are read too. Without ``train.csv`` the documents
-    of ``test.csv`` come as a collection without a split.
+    Rows are ``"class","title","description"`` with classes 1 to 4. Files with two columns, ``class,text`` with classes
+    from 0, as in DeepTextClustering's subset, are read too. Without ``train.csv`` the documents of ``test.csv`` are a
+    collection without a split.
     """
     test = _checked(_ag_rows(os.path.join(path, "test.csv")), os.path.join(path, "test.csv"), "agnews")
     train = os.path.join(path, "train.csv")
@@ -104,9 +113,10 @@ def read_ag_news(path: str) -> Split:
 
 
 def read_mind(path: str) -> Split:
-    """MIND (Wu et al. 2020): ``train/news.tsv`` and ``dev/news.tsv`` with id, category, subcategory, title, abstract, url, entities.
+    """Reads MIND (Wu et al. 2020): ``train/news.tsv`` and ``dev/news.tsv``.
 
-    The class is the category. News of the training part are taken out of the development part, which is tested on.
+    Columns: id, category, subcategory, title, abstract, url, entities. The class is the category. The test part is the
+    development part without the news of the training part.
     """
     parts: list[dict[str, Labelled]] = []
     for options in (("train", "MINDlarge_train", "MINDsmall_train"), ("dev", "MINDlarge_dev", "MINDsmall_dev")):
@@ -123,9 +133,13 @@ def read_mind(path: str) -> Split:
 
 
 def read_masakhanews(path: str) -> Split:
-    """One language of MasakhaNEWS (Adelani et al. 2023): ``train.tsv`` and ``test.tsv``, columns category, headline, text, url.
+    """Reads one language of MasakhaNEWS (Adelani et al. 2023): ``train.tsv`` and ``test.tsv``.
 
-    A folder without ``train.tsv`` trains on ``dev.tsv``.
+    Columns: category, headline, text, url. In a folder without ``train.tsv`` the training part is ``dev.tsv``.
+
+    Raises:
+      InputError: on a missing file, a wrong header, a row with too few columns, fewer than two classes or an empty
+        text.
     """
     train = next((name for name in ("train.tsv", "dev.tsv") if os.path.exists(os.path.join(path, name))), "train.tsv")
     parts = []
@@ -143,9 +157,9 @@ def read_masakhanews(path: str) -> Split:
 
 
 def read_mldoc(path: str) -> Split:
-    """One language of MLDoc (Schwenk and Li 2018): ``LANGUAGE.train.1000`` and ``LANGUAGE.test``, lines ``label<TAB>text``.
+    """Reads one language of MLDoc (Schwenk and Li 2018): ``LANGUAGE.train.1000`` and ``LANGUAGE.test``.
 
-    ``path`` is ``FOLDER/LANGUAGE``, as in ``mldoc/german``.
+    Lines are ``label<TAB>text``. ``path`` is ``FOLDER/LANGUAGE``, as in ``mldoc/german``.
     """
     parts = []
     for suffix in ("train.1000", "test"):
@@ -159,7 +173,11 @@ def read_mldoc(path: str) -> Split:
 
 
 def read_jsonl_labels(path: str) -> Split:
-    """One JSON object a line: ``title``, ``body``, ``label`` and, for an official split, ``split`` ("train" or "test")."""
+    """Reads JSONL with ``title``, ``body``, ``label`` and, for an official split, ``split`` ("train" or "test").
+
+    Raises:
+      InputError: on a missing file or field, another value of ``split``, fewer than two classes or an empty text.
+    """
     parts: dict[str, list[Labelled]] = {"train": [], "test": []}
     for where, row in read_jsonl(path):
         for field in ("title", "body", "label"):
@@ -178,7 +196,7 @@ def read_jsonl_labels(path: str) -> Split:
 FORMATS: Final[Mapping[str, Format]] = {
     "bbc": Format(
         read_bbc,
-        "one folder a class, NUMBER.txt in each, first line = title",
+        "one folder for each class, NUMBER.txt in each, first line = title",
         "http://mlg.ucd.ie/datasets/bbc.html (full text)",
     ),
     "newsgroups": Format(
@@ -209,7 +227,7 @@ FORMATS: Final[Mapping[str, Format]] = {
         "https://github.com/facebookresearch/MLDoc",
     ),
     "labels": Format(
-        read_jsonl_labels, "JSONL with title, body, label and, where there is one, split: train or test", "your own"
+        read_jsonl_labels, "JSONL with title, body, label and, for an official split, split: train or test", "your own"
     ),
 }
 
@@ -223,7 +241,7 @@ def _checked(documents: Sequence[Labelled], path: str, kind: str) -> tuple[Label
     if not documents:
         raise InputError("no documents found", path=path, remedy=_remedy(kind))
     if len({row.label for row in documents}) < 2:
-        raise InputError(f"one class only: {documents[0].label!r}", path=path, field="label", remedy=_remedy(kind))
+        raise InputError(f"only one class: {documents[0].label!r}", path=path, field="label", remedy=_remedy(kind))
     empty = [number for number, row in enumerate(documents) if not row.document.text]
     if empty:
         shown = ", ".join(map(str, empty[:5]))
@@ -269,7 +287,7 @@ def _strip(text: str) -> str:
 
 
 def sample_per_class(labels: Iterable[str], share: float, seed: int) -> list[int]:
-    """Numbers of a random ``share`` of each class (at least one), in ascending order."""
+    """Returns the 0-based numbers of a random ``share`` of each class (at least one document), in ascending order."""
     import numpy as np
 
     members: dict[str, list[int]] = collections.defaultdict(list)

@@ -1,9 +1,10 @@
 """Leakage: texts of a benchmark that the encoder was trained on.
 
-A benchmark's text leaks if a training article has it exactly (as its title, its body or both; compared in lower case, words only) or
-nearly: MinHash over shingles of five words, 128 permutations, estimated Jaccard similarity of at least 0.8 with the article's body or whole
-text, among candidates of 16 bands of 8 rows. Texts of fewer than 20 words are compared exactly only: their shingles are too few to
-estimate anything. Benchmark texts are held in memory and training articles streamed past them.
+A text of a benchmark leaks if a training article contains it exactly or nearly. Exactly: as its title, its body or
+both, in lower case and words only. Nearly: the MinHash estimate of the Jaccard similarity with its title, its body or
+both is at least 0.8 (shingles of five words, 128 permutations, candidates from 16 bands of 8 rows). Texts of fewer than
+20 words are only compared exactly: they have too few shingles for an estimate. Benchmark texts are held in memory;
+training articles are streamed.
 """
 
 import dataclasses
@@ -27,12 +28,12 @@ _SIMILARITY: Final = 0.8
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Leakage:
-    """What of one benchmark's distinct texts lies in the training articles.
+    """The distinct texts of one benchmark that are in the training articles.
 
     Attributes:
       exact, near: the leaked documents; a document in ``exact`` is not in ``near``.
-      texts: how many distinct documents the benchmark has.
-      articles: how many training articles were read.
+      texts: number of distinct documents in the benchmark.
+      articles: number of training articles read.
     """
 
     exact: frozenset[Document]
@@ -42,10 +43,11 @@ class Leakage:
 
     @property
     def leaked(self) -> frozenset[Document]:
+        """The documents that leaked exactly or nearly."""
         return self.exact | self.near
 
     def to_dict(self) -> dict[str, int]:
-        """Counts for the results manifest."""
+        """Returns the counts for the results manifest."""
         return {
             "texts": self.texts,
             "exact": len(self.exact),
@@ -55,7 +57,15 @@ class Leakage:
 
 
 def find_leakage(benchmarks: Sequence[Sequence[Document]], articles: Iterable[Document]) -> list[Leakage]:
-    """Leakage of each benchmark's documents, in one pass over the training articles."""
+    """Finds the leakage of each benchmark in one pass over the training articles.
+
+    Args:
+      benchmarks: the documents of each benchmark.
+      articles: the training articles.
+
+    Returns:
+      The leakage of each benchmark, in order.
+    """
     documents = list(dict.fromkeys(document for benchmark in benchmarks for document in benchmark))
     by_text: dict[str, list[int]] = {}
     by_band: dict[tuple[int, ...], list[int]] = {}
@@ -89,17 +99,17 @@ def find_leakage(benchmarks: Sequence[Sequence[Document]], articles: Iterable[Do
 
 
 def check_leakage(benchmarks: Sequence[Benchmark], path: str, *, drop: bool) -> tuple[list[Benchmark], dict[str, Any]]:
-    """Leakage of every benchmark from the articles at ``path``.
+    """Finds the leakage of every benchmark from the articles at ``path``.
 
-    A benchmark that cannot be read is passed on as it is: its row will say why.
+    A benchmark that cannot be read is returned as it is: its row in the table will give the reason.
 
     Args:
       benchmarks: frozen dataclasses with the field ``excluded``.
       path: see :func:`read_articles`.
-      drop: return benchmarks without their leaked texts.
+      drop: whether to return the benchmarks without their leaked texts.
 
     Returns:
-      The benchmarks, and for the manifest the counts by benchmark.
+      The benchmarks, and the counts by benchmark for the manifest.
     """
     readable: list[Any] = []
     documents = []
@@ -127,10 +137,12 @@ def check_leakage(benchmarks: Sequence[Benchmark], path: str, *, drop: bool) -> 
 
 
 def read_articles(path: str) -> Iterator[Document]:
-    """Training articles with ``title`` and ``body``: JSONL (plain, ``.gz``, ``.zst``), a Parquet file, or a folder of Parquet shards.
+    """Yields training articles from JSONL (plain, ``.gz``, ``.zst``), a Parquet file, or a folder of Parquet shards.
+
+    Rows need ``title`` and ``body``.
 
     Raises:
-      InputError: if nothing readable is there or a column is missing.
+      InputError: if the files are missing or cannot be read, or if a column is missing.
     """
     if not os.path.isdir(path) and not path.endswith(".parquet"):
         for _, row in read_jsonl(path):

@@ -1,4 +1,4 @@
-"""Any of our encoders as a model of the ``mteb`` package (2.x), which brings the tasks and fetches their data itself.
+"""Adapter of our encoders to the ``mteb`` package (2.x), which provides the tasks and downloads their data.
 
 Example::
 
@@ -8,8 +8,8 @@ Example::
 
     results = mteb.evaluate(MtebModel(encoder, "newsembed/trained"), mteb.get_tasks(tasks=["STS22.v2"]))
 
-``mteb`` hands texts over call by call, queries apart from passages, so encoders that read statistics off the documents at hand (TF-IDF, LSA)
-have no common space there and are refused.
+``mteb`` passes texts in several calls, queries separate from passages. Encoders that use statistics of the documents
+(TF-IDF, LSA) would have a different space in each call and are rejected.
 """
 
 import dataclasses
@@ -29,11 +29,11 @@ FloatArray = npt.NDArray[np.float32]
 
 @dataclasses.dataclass(frozen=True)
 class MtebModel:
-    """mteb's ``EncoderProtocol`` around an encoder.
+    """An encoder with mteb's ``EncoderProtocol``.
 
     Attributes:
-      encoder: embeds each document by itself.
-      name: ``organisation/model``, as mteb wants names.
+      encoder: an encoder that embeds each document independently.
+      name: ``organisation/model``, the form of mteb's names.
       cache: folder of embeddings by content, as in ``encode_checked``.
     """
 
@@ -44,9 +44,9 @@ class MtebModel:
     def __post_init__(self) -> None:
         if isinstance(self.encoder, (TfidfEncoder, LsaEncoder)):
             raise InputError(
-                f"{type(self.encoder).__name__} embeds a collection as a whole, mteb hands it over in parts",
+                f"{type(self.encoder).__name__} embeds a collection as a whole, but mteb passes it in parts",
                 field="encoder",
-                remedy="use a trained model, word vectors or a function here",
+                remedy="use a trained model, word vectors or a function",
             )
         if self.name.count("/") != 1:
             raise InputError(
@@ -54,9 +54,10 @@ class MtebModel:
             )
 
     def encode(self, inputs: Iterable[Any], **_: Any) -> FloatArray:
-        """Unit vectors, float32 ``[N, D]``, of mteb's batches (mappings with ``text`` and, for articles, ``title`` and ``body``) or of strings.
+        """Returns unit vectors, float32 ``[N, D]``, of mteb's batches or of strings.
 
-        An empty text, which some tasks have, gets zeros.
+        A batch is a mapping with ``text`` and, for articles, ``title`` and ``body``. The vector of an empty text, which
+        some tasks have, is zero.
 
         Raises:
           InputError: if all texts are empty, or as ``encode_checked``.
@@ -69,18 +70,18 @@ class MtebModel:
         return embeddings
 
     def similarity(self, embeddings1: Any, embeddings2: Any) -> FloatArray:
-        """Cosines ``[N, M]``; a single vector stands for one row."""
+        """Returns the cosines ``[N, M]``; a single vector counts as one row."""
         one, two = (normalised(np.atleast_2d(np.asarray(embeddings))) for embeddings in (embeddings1, embeddings2))
         return np.asarray(one @ two.T, np.float32)
 
     def similarity_pairwise(self, embeddings1: Any, embeddings2: Any) -> FloatArray:
-        """Cosines ``[N]`` of equal rows."""
+        """Returns the cosines ``[N]`` of corresponding rows."""
         one, two = (normalised(np.atleast_2d(np.asarray(embeddings))) for embeddings in (embeddings1, embeddings2))
         return np.asarray((one * two).sum(axis=1), np.float32)
 
     @property
     def mteb_model_meta(self) -> Any:
-        """The ``ModelMeta`` with the name and, as revision, the encoder's digest.
+        """The ``ModelMeta`` with the name and the encoder's digest as revision.
 
         Raises:
           InputError: if mteb is not installed.
@@ -93,7 +94,10 @@ class MtebModel:
 
 
 def batch_documents(batch: Any) -> Sequence[Document]:
-    """The documents of one mteb batch.
+    """Returns the documents of one mteb batch.
+
+    Raises:
+      InputError: if the batch has no text.
 
     >>> batch_documents({"text": ["t b", "u"], "title": ["t", ""], "body": ["b", "u"]})
     [Document(title='t', body='b'), Document(title='', body='u')]

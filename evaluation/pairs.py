@@ -1,8 +1,8 @@
 """Classification of sentence pairs by a supervised head: MRPC and SICK-E.
 
-Protocol (SentEval, Conneau and Kiela 2018). The features of a pair are ``[|u - v|, u * v]`` of its frozen unit vectors; a logistic
-regression whose C is chosen by cross-validation on the training part (``classification.py``) is tested on the test part. MRPC gives accuracy
-and the F1 of the paraphrases, SICK-E accuracy.
+Protocol (SentEval, Conneau and Kiela 2018). The features of a pair are ``[|u - v|, u * v]`` of its frozen unit vectors;
+a logistic regression whose C is chosen by cross-validation on the training part (``classification.py``) is tested on
+the test part. MRPC reports accuracy and the F1 of the paraphrases, SICK-E accuracy.
 """
 
 import dataclasses
@@ -45,7 +45,14 @@ LAYOUTS: Final[Mapping[str, _Layout]] = {
 
 @dataclasses.dataclass(frozen=True)
 class PairClassification:
-    """MRPC or SICK-E; ``format`` is a key of ``LAYOUTS``, ``path`` the folder of both files, ``excluded`` as in the other benchmarks."""
+    """MRPC or SICK-E.
+
+    Attributes:
+      path: the folder of both files.
+      format: a key of ``LAYOUTS``.
+      name: the name in tables.
+      excluded: sentences to leave out together with their pairs, see ``leakage.py``.
+    """
 
     path: str
     format: str
@@ -54,10 +61,12 @@ class PairClassification:
 
     @property
     def paths(self) -> tuple[str, ...]:
+        """The files of both parts, for the digests in the results manifest."""
         return tuple(os.path.join(self.path, file) for file in LAYOUTS[self.format].files)
 
     @property
     def protocol(self) -> Mapping[str, Any]:
+        """Every option that changes a score, as JSON values."""
         return {"suite": self.format, "features": "|u-v|, u*v", "excluded": len(self.excluded)}
 
     @functools.cached_property
@@ -68,11 +77,12 @@ class PairClassification:
         )
 
     def documents(self) -> Sequence[Document]:
+        """Returns all documents, in the order in which ``score`` expects their embeddings."""
         rows = [row for part in self._parts for row in part]
         return [Document("", row[0]) for row in rows] + [Document("", row[1]) for row in rows]
 
     def score(self, embeddings: Embeddings) -> list[Score]:
-        """``accuracy`` and, for MRPC, ``F1`` on the test part."""
+        """Returns ``accuracy`` and, for MRPC, ``F1`` on the test part."""
         from scipy import sparse
         from sklearn.metrics import accuracy_score, f1_score
 
@@ -91,7 +101,8 @@ class PairClassification:
 
 
 def _read(path: str, layout: _Layout) -> list[tuple[str, str, str]]:
-    remedy = f"get it from {layout.source}; expected: {' and '.join(layout.files)}, tab-separated with the columns {', '.join(layout.columns)}"
+    expected = f"{' and '.join(layout.files)}, tab-separated with the columns {', '.join(layout.columns)}"
+    remedy = f"get it from {layout.source}; expected: {expected}"
     rows = list(read_rows(path, remedy, delimiter="\t", quoted=False))
     header = rows[0][1] if rows else []
     if missing := set(layout.columns) - set(header):

@@ -1,4 +1,4 @@
-"""Published numbers, each with its source, from ``published.json`` beside this file: they stand in the tables under our own."""
+"""Published numbers with their sources, from ``published.json`` next to this file; tables show them below our own."""
 
 import dataclasses
 import functools
@@ -14,10 +14,10 @@ class Published:
 
     Attributes:
       suite: the benchmark's ``protocol["suite"]``.
-      sets: names of the folder or file that the benchmark reads.
-      metric, part: the score's.
+      sets: possible names of the folder or file that the benchmark reads.
+      metric, part: as in the score.
+      source: where the numbers were published.
       values: by the encoder's name in the source, in the metric's own range.
-      source: where they were published.
     """
 
     suite: str
@@ -30,7 +30,7 @@ class Published:
 
 @functools.cache
 def published() -> tuple[Published, ...]:
-    """All published numbers."""
+    """Returns all published numbers."""
     with open(os.path.join(os.path.dirname(__file__), "published.json"), encoding="utf-8") as file:
         return tuple(Published(**row) for row in json.load(file))
 
@@ -38,14 +38,14 @@ def published() -> tuple[Published, ...]:
 def beside(
     benchmark: Mapping[str, Any], columns: Sequence[tuple[str, str]]
 ) -> list[tuple[str, tuple[str, str], float, str]]:
-    """Published numbers for one benchmark's table.
+    """Returns the published numbers for the table of one benchmark.
 
     Args:
       benchmark: its entry in the results manifest: ``protocol`` and ``data``.
       columns: (metric, part) of the table's columns.
 
     Returns:
-      (encoder, (metric, part), value, source) of every published number that belongs into the table.
+      (encoder, (metric, part), value, source) of every published number that belongs in the table.
     """
     suite = benchmark.get("protocol", {}).get("suite")
     names = {os.path.basename(os.path.abspath(row["path"])) for row in benchmark.get("data", ())}

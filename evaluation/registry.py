@@ -1,7 +1,7 @@
-"""The suites by name, and those that a folder of benchmarks holds.
+"""The suites by name, and the discovery of suites in a folder of benchmarks.
 
-Each suite's protocol stands in the docstring of its module: ``sts``, ``pairs``, ``classification``, ``crosslingual``, ``clustering``,
-``retrieval``, ``bitext``, ``duplicates``.
+The docstring of each suite's module describes its protocol: ``sts``, ``pairs``, ``classification``, ``crosslingual``,
+``clustering``, ``retrieval``, ``bitext``, ``duplicates``.
 """
 
 import dataclasses
@@ -28,7 +28,7 @@ _DEPTH: Final = 3  # benchmarks/sts/semeval/2014
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line may change of protocols; see the benchmarks' own attributes."""
+    """Options of protocols on the command line; see the attributes of the benchmarks."""
 
     cross_publisher: bool = False
     cross_language: bool = False
@@ -82,22 +82,22 @@ SUITES: Final[Mapping[str, Builder]] = {
 
 
 def discover(root: str, options: Options) -> list[Benchmark]:
-    """Every benchmark that lies under ``root`` in its distributed layout, in the order of folders, named by suite and folder.
+    """Finds every benchmark below ``root`` in its distributed layout.
+
+    Returns:
+      The benchmarks in the order of folders, named by suite and folder.
 
     Raises:
-      InputError: if there is no such folder, or no known layout in it.
+      InputError: if there is no such folder, or if it contains no known layout.
     """
-    remedy = "give a folder that holds benchmarks as distributed, or name a --suite and its own folder"
+    remedy = "give a folder with benchmarks as distributed, or give a --suite and its folder"
     folder_entries(root, remedy)
     found = []
     for folder in _folders(root, _DEPTH):
         for suite, path in _suites_in(folder):
             place = os.path.relpath(path, root)
-            found.append(
-                SUITES[suite](
-                    path, f"{suite} ({os.path.basename(os.path.abspath(path)) if place == '.' else place})", options
-                )
-            )
+            name = os.path.basename(os.path.abspath(path)) if place == "." else place
+            found.append(SUITES[suite](path, f"{suite} ({name})", options))
     if not found:
         raise InputError("no known benchmark in the folder", path=root, remedy=remedy)
     return found
@@ -113,7 +113,7 @@ def _folders(root: str, depth: int) -> Iterator[str]:
 
 
 def _suites_in(folder: str) -> Iterator[tuple[str, str]]:
-    """(suite, path) of what lies in this very folder."""
+    """Yields (suite, path) of the benchmarks directly in this folder."""
     names = set(os.listdir(folder))
     for suites, is_here in _SIGNATURES:
         if is_here(folder, names):

@@ -1,4 +1,4 @@
-"""What an encoder scored on a benchmark, and all results of a run."""
+"""The result of one encoder on one benchmark, and all results of a run."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -12,8 +12,8 @@ class Result:
     """One encoder on one benchmark.
 
     Attributes:
-      status: "ok", or "failed": then ``error`` says why and there are no scores.
-      seconds: wall time of embedding, of the run that filled the cache where ``from_cache``.
+      status: "ok", or "failed": then ``error`` is the reason and there are no scores.
+      seconds: wall time of embedding; if ``from_cache``, of the run that filled the cache.
       scoring_seconds: wall time of the metric.
     """
 
@@ -30,22 +30,24 @@ class Result:
 
     @property
     def texts_per_second(self) -> float | None:
+        """Texts embedded each second; ``None`` without a measured time."""
         return self.texts / self.seconds if self.seconds > 0 else None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Results:
-    """All results of one run, in the order encoders then benchmarks were given, with the manifest."""
+    """All results of one run, in the order of encoders, then of benchmarks, with the manifest."""
 
     results: tuple[Result, ...]
     manifest: Mapping[str, Any]
 
     @property
     def failed(self) -> tuple[Result, ...]:
+        """The results of encoders and benchmarks that failed."""
         return tuple(result for result in self.results if result.status == "failed")
 
     def score(self, encoder: str, benchmark: str, metric: str, part: str = "all") -> float:
-        """One number.
+        """Returns one number.
 
         Raises:
           KeyError: if that benchmark failed or has no such number.
@@ -58,6 +60,6 @@ class Results:
         raise KeyError((encoder, benchmark, metric, part))
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values; what ``results.json`` holds."""
+        """Returns the contents of ``results.json`` as JSON values."""
         rows = [dataclasses.asdict(result) | {"texts_per_second": result.texts_per_second} for result in self.results]
         return {**self.manifest, "results": rows}

@@ -1,11 +1,17 @@
-"""Same-event retrieval: each document asks for the other documents about its event.
+"""Same-event retrieval: find the other documents about the event of each document.
 
-Protocol. Queries and candidates come from one JSONL file (``events.py``). A candidate of query q is every other document that the options
-admit; it is relevant if it carries q's event. Queries without a relevant candidate are left out and their number shows in ``count``.
-Average precision is scikit-learn's, without interpolation; hit@1 is the share of relevant ones among the candidates tied for the highest
-cosine, so that an encoder which maps everything to one point gets no luck. With ``at_k``: mAP@k = sum of the precisions at the relevant ranks up to k over
-min(k, R) with R relevant candidates, R-precision = the share of relevant ones among the first R, and scikit-learn's nDCG@k; among tied candidates the
-irrelevant ones come first for mAP@k, R-precision and nDCG share evenly. Means are taken over queries, for all and by the query's language.
+Protocol. Queries and candidates are the documents of one JSONL file (``events.py``). The candidates of query q are all
+other documents that the options admit; a candidate is relevant if it has the event of q. Queries without a relevant
+candidate are left out; ``count`` is the number of the others. Scores are means over queries, for all queries and by the
+language of the query:
+
+- ``mAP``: scikit-learn's average precision, without interpolation.
+- ``hit@1``: the share of relevant documents among the candidates that tie for the highest cosine, so an encoder that
+  maps everything to one point does not score by luck.
+- with ``at_k``, where R is the number of relevant candidates: ``mAP@k``, the sum of the precisions at the relevant
+  ranks up to k, divided by min(k, R); ``R-precision``, the share of relevant documents among the first R; and
+  scikit-learn's ``nDCG@k``. Among tied candidates the irrelevant ones come first for mAP@k; R-precision and nDCG take
+  the mean over orders.
 """
 
 import dataclasses
@@ -17,9 +23,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError
-from .benchmark import ALL, Score
+from .benchmark import ALL, PathBenchmark, Score
 from .encoders import Document, Embeddings, cosine_similarities
-from .events import EventDocument, read_events
+from .events import EventDocument, codes, read_events
 
 _QUERY_BLOCK: Final = 256  # rows of the similarity matrix held at once: 256 x 100 000 candidates are 100 MB
 _NO_DAY: Final = np.iinfo(np.int64).min // 2
@@ -28,17 +34,19 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclasses.dataclass(frozen=True)
-class SameEventRetrieval:
+class SameEventRetrieval(PathBenchmark):
     """The same-event retrieval benchmark over one file.
 
     Attributes:
       path: JSONL file, see ``events.py``.
-      name: shown in tables.
-      cross_publisher: candidates of the query's own publisher are left out: neither relevant nor distractors.
-      cross_language: candidates in the query's own language are left out.
-      exclude_near_copies: candidates that share the query's ``duplicate_group`` are left out, so that only paraphrases count.
-      max_day_gap: candidates whose byline date is further away are left out; ``None`` admits all.
-      at_k: also give mAP@k, R-precision and nDCG@k.
+      name: the name in tables.
+      cross_publisher: whether to leave out candidates of the query's publisher; they are neither relevant nor
+        distractors.
+      cross_language: whether to leave out candidates in the query's language.
+      exclude_near_copies: whether to leave out candidates in the query's ``duplicate_group``, so that only paraphrases
+        count.
+      max_day_gap: candidates whose byline date is more days away are left out; ``None`` admits all.
+      at_k: k of mAP@k, R-precision and nDCG@k; ``None`` leaves them out.
       excluded: documents to leave out, see ``leakage.py``.
     """
 
@@ -52,11 +60,8 @@ class SameEventRetrieval:
     excluded: frozenset[Document] = frozenset()
 
     @property
-    def paths(self) -> tuple[str, ...]:
-        return (self.path,)
-
-    @property
     def protocol(self) -> Mapping[str, Any]:
+        """Every option that changes a score, as JSON values."""
         options = dataclasses.asdict(self)
         shown = {key: options[key] for key in options if key not in {"path", "name", "excluded"}}
         return {"suite": "events"} | shown | {"excluded": len(self.excluded)}
@@ -76,10 +81,11 @@ class SameEventRetrieval:
         return rows
 
     def documents(self) -> Sequence[Document]:
+        """Returns all documents, in the order in which ``score`` expects their embeddings."""
         return [row.document for row in self._rows]
 
     def score(self, embeddings: Embeddings) -> list[Score]:
-        """``mAP`` and ``hit@1`` over all queries and by language.
+        """Returns the metrics over all queries and by language.
 
         Raises:
           InputError: if no query has a relevant candidate under the options.
@@ -91,7 +97,7 @@ class SameEventRetrieval:
                 "no document has another one of its event among its candidates",
                 path=self.path,
                 field="event",
-                remedy="loosen the options (cross_publisher, cross_language, max_day_gap) or give more documents an event",
+                remedy="relax the options (cross_publisher, cross_language, max_day_gap) or label more documents",
             )
         languages = np.array([row.language for row in rows])
         parts = [(ALL, np.ones(len(rows), bool))]
@@ -104,7 +110,7 @@ class SameEventRetrieval:
         ]
 
     def query_scores(self, embeddings: Embeddings) -> dict[str, npt.NDArray[np.float64]]:
-        """The metrics of each document as a query, ``[N]`` in the order of the file; NaN where it has no relevant candidate."""
+        """Returns the metrics of each document as a query, ``[N]``; NaN without a relevant candidate."""
         metrics: dict[str, npt.NDArray[np.float64]] = {}
         for queries, relevant, candidate in self._blocks():
             similarities = cosine_similarities(embeddings[queries], embeddings)
@@ -116,7 +122,7 @@ class SameEventRetrieval:
         missing = sum(not value for value in values)
         if needed and missing:
             raise InputError(
-                f"{missing} of {len(values)} documents lack it, which the chosen options need",
+                f"{missing} of {len(values)} documents lack it, but the chosen options need it",
                 path=self.path,
                 field=field,
                 remedy=f"fill in {field} or drop the option",
@@ -125,10 +131,10 @@ class SameEventRetrieval:
     def _blocks(self) -> Iterator[tuple[slice, BoolArray, BoolArray]]:
         """Yields (queries, relevant ``[Q, N]``, candidate ``[Q, N]``)."""
         rows = self._rows
-        event = _codes([row.event for row in rows])
-        publisher = _codes([row.publisher for row in rows])
-        language = _codes([row.language for row in rows])
-        group = _codes([row.duplicate_group for row in rows])
+        event = codes([row.event for row in rows])
+        publisher = codes([row.publisher for row in rows])
+        language = codes([row.language for row in rows])
+        group = codes([row.duplicate_group for row in rows])
         day = np.array([row.byline_date.toordinal() if row.byline_date else _NO_DAY for row in rows])
         for start in range(0, len(rows), _QUERY_BLOCK):
             queries = slice(start, min(start + _QUERY_BLOCK, len(rows)))
@@ -148,16 +154,16 @@ class SameEventRetrieval:
 def ranking_scores(
     similarities: npt.NDArray[np.float32], relevant: BoolArray, candidate: BoolArray, at_k: int | None = None
 ) -> dict[str, npt.NDArray[np.float64]]:
-    """The metrics of each query.
+    """Computes the metrics of each query.
 
     Args:
       similarities: ``[Q, N]``.
-      relevant: ``[Q, N]``, only read where ``candidate`` holds.
+      relevant: ``[Q, N]``, only read where ``candidate`` is true.
       candidate: ``[Q, N]``.
-      at_k: k of mAP@k and nDCG@k; ``None`` gives mAP and hit@1 alone.
+      at_k: k of mAP@k and nDCG@k; ``None`` computes mAP and hit@1 only.
 
     Returns:
-      ``[Q]`` arrays by metric, NaN for queries without a relevant candidate.
+      Arrays ``[Q]`` by metric, NaN for queries without a relevant candidate.
     """
     from sklearn.metrics import average_precision_score
 
@@ -174,7 +180,13 @@ def ranking_scores(
 
 
 def precision_at(scores: npt.NDArray[np.float32], labels: BoolArray, k: int) -> float:
-    """Average precision cut off at rank k; among ties the irrelevant ones come first."""
+    """Returns the average precision cut off at rank k; among ties the irrelevant candidates come first.
+
+    Args:
+      scores: ``[N]``.
+      labels: ``[N]``, whether each candidate is relevant; at least one is.
+      k: the last rank that counts.
+    """
     order = np.lexsort((labels, -scores))[:k]
     hits = labels[order]
     precisions = np.cumsum(hits) / np.arange(1, len(hits) + 1)
@@ -182,7 +194,12 @@ def precision_at(scores: npt.NDArray[np.float32], labels: BoolArray, k: int) -> 
 
 
 def r_precision(scores: npt.NDArray[np.float32], labels: BoolArray) -> float:
-    """The share of relevant ones among the first R, with R how many there are; those tied at rank R share what is left of it."""
+    """Returns the share of relevant candidates among the first R, the mean over the orders of tied candidates.
+
+    Args:
+      scores: ``[N]``.
+      labels: ``[N]``, whether each candidate is relevant; R >= 1 are.
+    """
     total = int(labels.sum())
     threshold = np.sort(scores)[-total]
     above, tied = scores > threshold, scores == threshold
@@ -193,16 +210,10 @@ def _ndcg(scores: npt.NDArray[np.float32], labels: BoolArray, k: int) -> float:
     from sklearn.metrics import ndcg_score
 
     if len(labels) == 1:
-        return 1.0  # scikit-learn refuses to rank one candidate; it is relevant, or there would be no query
+        return 1.0  # scikit-learn rejects a single candidate; it is relevant, or there would be no query
     return float(ndcg_score(labels[None].astype(float), scores[None], k=k))
 
 
 def _means(part: str, metrics: Mapping[str, npt.NDArray[np.float64]]) -> list[Score]:
     count = int((~np.isnan(metrics["mAP"])).sum())
     return [Score(name, float(np.nanmean(values)), part, count) for name, values in metrics.items()] if count else []
-
-
-def _codes(values: list[str]) -> npt.NDArray[np.int64]:
-    """One integer per distinct value, -1 for ""."""
-    numbers = {value: number for number, value in enumerate(sorted(set(values) - {""}))}
-    return np.array([numbers.get(value, -1) for value in values], np.int64)

@@ -1,14 +1,19 @@
 """Semantic textual similarity: Spearman's rank correlation between people's scores and cosines.
 
-Protocol. Each pair's two sentences are embedded as documents without a title; the predicted score is their cosine; the measure is SciPy's
-Spearman correlation (ties share their mean rank). Published tables aggregate in two ways, and both are given where a set has several
-sources: over the concatenation of all pairs (``Spearman``; MTEB, SBERT, SimCSE) and SentEval's means of the sources' correlations, plain
-(``Spearman mean``) and weighted by their number of pairs (``Spearman weighted``). STS-B is also scored by genre (NewsEmbed, Table 4).
+Protocol. The two sentences of each pair are embedded as documents without a title. The predicted score is their cosine;
+the measure is SciPy's Spearman correlation (ties share their mean rank). Published tables aggregate in two ways. Both
+are reported for a set with several sources: over the concatenation of all pairs (``Spearman``; MTEB, SBERT, SimCSE),
+and SentEval's means over the correlations of the sources, plain (``Spearman mean``) and weighted by their number of
+pairs (``Spearman weighted``). STS-B is also scored by genre (NewsEmbed, Table 4).
 
-Layouts are told apart by their names and first lines, each as it is distributed: SemEval's ``score<TAB>sentence1<TAB>sentence2``, a fourth
-column naming the part (a language, a genre) that is scored by itself too; a folder of a SemEval year, with such ``.tsv`` files or with
-``STS.input.SOURCE.txt`` beside ``STS.gs.SOURCE.txt``; STS-B's ``sts-*.csv`` (tab-separated, no header, no quoting: genre, file, year,
-number, score, sentence1, sentence2, …), a folder of it standing for its test part; SICK's with its header line, likewise.
+Files are read as they are distributed; the names and first lines identify the layout:
+
+- SemEval: ``score<TAB>sentence1<TAB>sentence2``. A fourth column names the part (a language, a genre), which is also
+  scored separately.
+- A folder of a SemEval year: such ``.tsv`` files, or pairs of files ``STS.input.SOURCE.txt`` and ``STS.gs.SOURCE.txt``.
+- STS-B: ``sts-*.csv`` (tab-separated, no header, no quoting: genre, file, year, number, score, sentence1, sentence2,
+  …), or its folder, whose test part is read.
+- SICK: a file with its header line, or its folder, whose test part is read.
 """
 
 import dataclasses
@@ -20,18 +25,21 @@ from typing import Any, Final
 import numpy as np
 
 from ..errors import InputError
-from .benchmark import ALL, Score
+from .benchmark import ALL, PathBenchmark, Score
 from .encoders import Document, Embeddings, paired_cosines
 from .files import folder_entries
 
-_LAYOUTS: Final = "score<TAB>sentence1<TAB>sentence2[<TAB>part], STS-B's sts-*.csv, SICK's annotated .txt, or a folder of them (SemEval: *.tsv or STS.input.*.txt with STS.gs.*.txt)"
+_LAYOUTS: Final = (
+    "score<TAB>sentence1<TAB>sentence2[<TAB>part], STS-B's sts-*.csv, SICK's annotated .txt, "
+    "or a folder of them (SemEval: *.tsv or STS.input.*.txt with STS.gs.*.txt)"
+)
 _SOURCE: Final = "SemEval STS and STS-B: https://ixa2.si.ehu.eus/stswiki; SICK: https://zenodo.org/records/2787612"
 _TEST_FILES: Final = ("sts-test.csv", "SICK_test_annotated.txt")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Pair:
-    """Two sentences, people's similarity score, and the genre ("" where the layout has none)."""
+    """Two sentences, people's similarity score, and the genre ("" if the layout has none)."""
 
     score: float
     first: str
@@ -59,13 +67,13 @@ _STSB: Final = _Layout("STS-B", 4, 5, 6, genre=0)
 
 
 @dataclasses.dataclass(frozen=True)
-class Sts:
+class Sts(PathBenchmark):
     """An STS benchmark.
 
     Attributes:
       path: a file, or the folder of STS-B, SICK or one SemEval year.
-      name: shown in tables.
-      excluded: sentences to leave out with their pairs, see ``leakage.py``.
+      name: the name in tables.
+      excluded: sentences to leave out together with their pairs, see ``leakage.py``.
     """
 
     path: str
@@ -73,11 +81,8 @@ class Sts:
     excluded: frozenset[Document] = frozenset()
 
     @property
-    def paths(self) -> tuple[str, ...]:
-        return (self.path,)
-
-    @property
     def protocol(self) -> Mapping[str, Any]:
+        """Every option that changes a score, as JSON values."""
         return {
             "suite": "sts",
             "similarity": "cosine",
@@ -92,13 +97,14 @@ class Sts:
         return [pair for pair in pairs if not {Document("", pair.first), Document("", pair.second)} & self.excluded]
 
     def documents(self) -> Sequence[Document]:
+        """Returns all documents, in the order in which ``score`` expects their embeddings."""
         return [Document("", pair.first) for pair in self._pairs] + [Document("", pair.second) for pair in self._pairs]
 
     def score(self, embeddings: Embeddings) -> list[Score]:
-        """``Spearman`` over all pairs and by genre or source, and SentEval's means over sources.
+        """Returns ``Spearman`` over all pairs and by genre or source, and SentEval's means over sources.
 
         Raises:
-          InputError: if all cosines are equal, which has no correlation.
+          InputError: if all cosines are equal, so that there is no correlation.
         """
         count = len(self._pairs)
         predicted = paired_cosines(embeddings[:count], embeddings[count:])
@@ -124,7 +130,7 @@ def _source_means(parts: Sequence[Score]) -> list[Score]:
 
 
 def read_source(path: str) -> list[Pair]:
-    """The pairs of a file or of a folder as distributed; a folder's files become the pairs' genres.
+    """Reads the pairs of a file, or of a folder as distributed; the genre of a pair is then the name of its file.
 
     Raises:
       InputError: as :func:`read_pairs`, and on a folder without STS files.
@@ -147,7 +153,11 @@ def read_source(path: str) -> list[Pair]:
 
 
 def _read_halves(folder: str, name: str) -> list[Pair]:
-    """SemEval's two files: sentences in one, the score of the same line in the other, blank where there is none."""
+    """Reads SemEval's two files: sentences in one, scores in the other, where a blank line means no score.
+
+    Raises:
+      InputError: if the files do not have the same number of lines.
+    """
     path = os.path.join(folder, name)
     gold = os.path.join(folder, f"STS.gs.{name.removeprefix('STS.input.')}")
     sentences, scores = (_lines(file) for file in (path, gold))
@@ -158,9 +168,9 @@ def _read_halves(folder: str, name: str) -> list[Pair]:
         or any(line.strip() for line in scores[count:])
     ):
         raise InputError(
-            f"{count} pairs beside {len(scores)} lines of scores",
+            f"{count} pairs, but {len(scores)} lines of scores",
             path=gold,
-            remedy="give both files of the same source, whole",
+            remedy="give both files of the same source, complete",
         )
     lines = [f"{score.strip()}\t{pair}" for score, pair in zip(scores[:count], sentences[:count], strict=True)]
     found = [_pair(line.split("\t"), _SEMEVAL, f"{path}:{number}") for number, line in enumerate(lines, 1)]
@@ -168,10 +178,11 @@ def _read_halves(folder: str, name: str) -> list[Pair]:
 
 
 def read_pairs(path: str) -> list[Pair]:
-    """Reads the scored pairs of one file; pairs without a score (SemEval leaves some out) are skipped.
+    """Reads the scored pairs of one file; pairs without a score, which SemEval has, are skipped.
 
     Raises:
-      InputError: on a missing file, wrong columns, a score that is no number, an empty sentence, or one score for all pairs.
+      InputError: on a missing file, wrong columns, a score that is not a number, an empty sentence, or one score for
+        all pairs.
     """
     lines = _lines(path)
     layout = _layout(lines, path)
@@ -212,7 +223,7 @@ def _layout(lines: list[str], path: str) -> _Layout:
     if len(first) == _SEMEVAL.columns and (not first[0].strip() or _number(first[0]) is not None):
         return _SEMEVAL
     raise InputError(
-        f"the first line has {len(first)} tab-separated columns of no known layout",
+        f"the {len(first)} tab-separated columns of the first line match no known layout",
         path=path,
         remedy=f"give {_LAYOUTS}",
     )
@@ -223,21 +234,21 @@ def _pair(columns: list[str], layout: _Layout, where: str) -> Pair | None:
         raise InputError(
             f"got {len(columns)} tab-separated columns, expected at least {layout.columns} ({layout.name})",
             path=where,
-            remedy="mend the line",
+            remedy="fix the line",
         )
     text = columns[layout.score].strip()
     if not text:
         return None
     score = _number(text)
     if score is None:
-        raise InputError(f"got {text!r}, expected a number", path=where, field="score", remedy="mend the line")
+        raise InputError(f"got {text!r}, expected a number", path=where, field="score", remedy="fix the line")
     first, second = columns[layout.first].strip(), columns[layout.second].strip()
     if not first or not second:
         raise InputError(
             "a sentence is empty",
             path=where,
             field="sentence2" if first else "sentence1",
-            remedy="mend or remove the line",
+            remedy="fix or remove the line",
         )
     return Pair(score, first, second, "" if layout.genre is None else columns[layout.genre])
 
@@ -256,6 +267,6 @@ def _spearman(gold: Any, predicted: Any, part: str) -> Score:
     if len(set(predicted.tolist())) < 2:
         raise InputError(
             f"all {len(predicted)} cosines of {part} are equal, so there is no correlation",
-            remedy="the encoder maps all texts to one point",
+            remedy="use another encoder: this one maps all texts to one point",
         )
     return Score("Spearman", float(spearmanr(gold, predicted).statistic), part, len(gold))

@@ -1,7 +1,8 @@
-"""Runs named encoders on benchmarks and keeps the numbers with everything needed to trust and repeat them.
+"""Runs named encoders on benchmarks, and writes the scores with everything needed to reproduce them.
 
-``results.json`` in the output folder holds versions, digests of data and encoders, protocols with their seeds, the command and every
-score; ``results.md`` the same as tables. A benchmark or an encoder that fails is recorded as failed with its error and the others go on.
+``results.json`` in the output folder contains versions, digests of data and encoders, protocols with their seeds, the
+command and every score; ``results.md`` shows them as tables. If a benchmark or an encoder fails, its error is recorded
+and the others still run.
 """
 
 import datetime
@@ -54,11 +55,12 @@ def run_suites(
     """Runs every encoder on every benchmark; one encoder is in memory at a time.
 
     Args:
-      encoders: by name, each made when its turn comes, so that a broken model folder fails its own rows only.
-      benchmarks: with distinct names.
-      cache: folder of embeddings by content; ``None`` embeds anew.
+      encoders: factories by name; each is called just before its runs, so a broken model folder fails only its own
+        rows.
+      benchmarks: benchmarks with distinct names.
+      cache: folder of embeddings by content; ``None`` always embeds.
       command: the command line, for the manifest.
-      specs: how each encoder was asked for, for the manifest.
+      specs: the SPEC of each encoder on the command line, for the manifest.
       on_result: called after each result, for progress.
       facts: further entries of the manifest, JSON values.
 
@@ -73,7 +75,7 @@ def run_suites(
         try:
             encoder = factory()
             digests[name] = {"spec": (specs or {}).get(name, name), "digest": encoder.digest}
-        except Exception as error:  # noqa: BLE001 - whatever broke is shown in the table; the other encoders go on
+        except Exception as error:  # noqa: BLE001 - the table shows the error; the other encoders still run
             reason = _reason(error)
             digests[name] = {"spec": (specs or {}).get(name, name), "error": reason}
         for benchmark in benchmarks:
@@ -85,7 +87,7 @@ def run_suites(
 
 
 def run_one(name: str, encoder: Encoder, benchmark: Benchmark, cache: str | None = None) -> Result:
-    """One encoder on one benchmark; any exception becomes a failed result."""
+    """Runs one encoder on one benchmark; any exception becomes a failed result."""
     try:
         encoded = encode_checked(encoder, benchmark.documents(), cache)
         started = time.perf_counter()
@@ -101,12 +103,12 @@ def run_one(name: str, encoder: Encoder, benchmark: Benchmark, cache: str | None
             scoring_seconds=time.perf_counter() - started,
             from_cache=encoded.from_cache,
         )
-    except Exception as error:  # noqa: BLE001 - one benchmark's failure is a row of the table, not the end of the run
+    except Exception as error:  # noqa: BLE001 - a benchmark that fails is a row of the table, not the end of the run
         return Result(name, benchmark.name, "failed", error=_reason(error))
 
 
 def write_results(results: Results, output: str) -> None:
-    """Writes ``results.json`` and ``results.md`` into ``output``, each complete or not at all."""
+    """Writes ``results.json`` and ``results.md`` into ``output``, each of them atomically."""
     os.makedirs(output, exist_ok=True)
     text = json.dumps(results.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
     for name, content in ((RESULTS_FILE, text), (TABLE_FILE, report(results))):
@@ -117,7 +119,7 @@ def write_results(results: Results, output: str) -> None:
 
 
 def read_results(output: str) -> Results:
-    """Reads what :func:`write_results` wrote.
+    """Reads the results that :func:`write_results` wrote.
 
     Raises:
       InputError: if there is no readable ``results.json``.
@@ -140,7 +142,7 @@ def _check_names(encoders: Mapping[str, EncoderFactory], benchmarks: Sequence[Be
         raise InputError("nothing to run", remedy="give at least one encoder and one benchmark")
     names = [benchmark.name for benchmark in benchmarks]
     if len(set(names)) < len(names):
-        raise InputError(f"two benchmarks share a name: {', '.join(names)}", remedy="give each its own")
+        raise InputError(f"two benchmarks share a name: {', '.join(names)}", remedy="give each its own name")
 
 
 def _reason(error: Exception) -> str:
@@ -153,7 +155,7 @@ def _reason(error: Exception) -> str:
 def run_manifest(
     benchmarks: Sequence[Benchmark], encoders: Mapping[str, Any], command: Sequence[str]
 ) -> dict[str, Any]:
-    """When, by which command, on what and with which versions numbers were made; JSON values."""
+    """Returns time, command, platform, versions, encoders and data of a run as JSON values."""
     return {
         "written_at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "command": list(command),
@@ -166,7 +168,7 @@ def run_manifest(
 
 
 def benchmark_facts(benchmarks: Sequence[Benchmark]) -> dict[str, Any]:
-    """Protocol and digests of the data of each benchmark by its name; equal facts and vectors give equal scores."""
+    """Returns the protocol and the digests of the data of each benchmark; equal facts and vectors give equal scores."""
     return {
         benchmark.name: {
             "protocol": dict(benchmark.protocol),
@@ -177,7 +179,7 @@ def benchmark_facts(benchmarks: Sequence[Benchmark]) -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Versions of the packages that scores may depend on, as far as they are installed."""
+    """Returns the versions of the installed packages that scores may depend on."""
     return {package: version for package in _PACKAGES if (version := _version(package))}
 
 

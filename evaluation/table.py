@@ -1,4 +1,4 @@
-"""Results as tables: Markdown for files, rich for the terminal. One table a benchmark, one row an encoder."""
+"""Results as tables, one for each benchmark: Markdown for files, rich for the terminal."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -20,7 +20,15 @@ _OVERALL: Final = {ALL, *AVERAGES}
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Grid:
-    """One benchmark's table as text: ``rows[i][j]`` under ``columns[j]``, the errors of failed rows by encoder, and notes on sources."""
+    """The table of one benchmark as text.
+
+    Attributes:
+      title: name of the benchmark.
+      columns: headings.
+      rows: cells; ``rows[i][j]`` belongs to ``columns[j]``.
+      errors: (encoder, error) of the failed rows.
+      notes: sources of published numbers.
+    """
 
     title: str
     columns: tuple[str, ...]
@@ -30,7 +38,7 @@ class Grid:
 
 
 def grids(results: Results) -> list[Grid]:
-    """The tables of all benchmarks, in the order they ran."""
+    """Returns the tables of all benchmarks, in the order in which they ran."""
     names = dict.fromkeys(result.benchmark for result in results.results)
     facts = results.manifest.get("benchmarks", {})
     return [
@@ -40,7 +48,7 @@ def grids(results: Results) -> list[Grid]:
 
 
 def markdown(results: Results) -> str:
-    """GitHub-flavoured Markdown of all benchmarks."""
+    """Returns the tables of all benchmarks as GitHub-flavoured Markdown."""
     return "\n\n".join(_block(grid) for grid in grids(results))
 
 
@@ -53,18 +61,17 @@ def _block(grid: Grid) -> str:
 
 
 def report(results: Results) -> str:
-    """What ``results.md`` holds: one table over all benchmarks, then each benchmark's own, t-tests and leakage."""
+    """Returns ``results.md``: one table over all benchmarks, a table for each benchmark, t-tests and leakage."""
     blocks = [_block(summary(results)), markdown(results)] if len(grids(results)) > 1 else [markdown(results)]
     blocks += [_block(grid) for grid in (_comparisons(results), _leakage(results)) if grid.rows]
     if any(score.confidence is not None for result in results.results for score in result.scores):
-        blocks.append(
-            "± is half the width of the 95 % confidence interval of the mean over seeds, folds or repeats (Student's t)."
-        )
+        interval = "95 % confidence interval of the mean over seeds, folds or repeats (Student's t)"
+        blocks.append(f"± is half the width of the {interval}.")
     return "\n\n".join(blocks)
 
 
 def summary(results: Results) -> Grid:
-    """Encoders side by side over all benchmarks: their overall scores, and the time and rate of embedding."""
+    """Returns a table of encoders side by side: overall scores on all benchmarks, time and rate of embedding."""
     encoders = list(dict.fromkeys(result.encoder for result in results.results))
     cells = {(result.encoder, result.benchmark): result for result in results.results}
     rows: list[tuple[str, ...]] = []
@@ -89,7 +96,7 @@ def summary(results: Results) -> Grid:
 
 
 def console(results: Results) -> "list[Table]":
-    """The same tables for ``rich.print``, encoders side by side, so that many languages still fit; errors stand below as captions."""
+    """Returns the tables for ``rich.print``: a column for each encoder, so that many languages fit."""
     from rich.markup import escape
     from rich.table import Table
 

@@ -1,4 +1,4 @@
-"""What people look at beside the scores: neighbors, similarities of pairs, alignment and uniformity, attention, redundancy, a map.
+"""Diagnostics for people to look at: neighbors, similarities, geometry, attention, redundancy, a map.
 
-Pure functions over articles and their embeddings; ``studies.diagnose`` puts them together and writes the report.
+Pure functions of articles and their embeddings; ``studies.diagnose`` combines them into a report.
 """

@@ -1,4 +1,4 @@
-"""The articles of a diagnosis: those with text, no more than asked for, and the ones that neighbors are shown for."""
+"""Chooses the articles of a diagnosis: those with text, up to a limit, and the queries whose neighbors are shown."""
 
 import collections
 import dataclasses
@@ -16,10 +16,10 @@ class Collection:
     """Articles to embed.
 
     Attributes:
-      articles: with text, in the order of the file.
-      queries: places in ``articles`` of those whose neighbors are shown.
-      read: articles in the file.
-      empty: how many of them had neither title nor body.
+      articles: articles with text, in the order of the file.
+      queries: positions in ``articles`` of those whose neighbors are shown.
+      read: number of articles in the file.
+      empty: number of articles in the file without title and body.
     """
 
     articles: tuple[EventDocument, ...]
@@ -35,13 +35,15 @@ def collect(
 
     Args:
       path: JSONL of articles, see ``events.read_events``; ``event``, ``topic`` and ``language`` may be absent.
-      queries: ids to show neighbors for; none draws them.
-      shown: how many are drawn, of articles that have another one of their event in the collection as far as there are any.
-      limit: articles kept at most; events stay whole as far as they fit, and ``queries`` are always kept. ``None`` keeps all.
-      seed: of what is drawn.
+      queries: ids of the queries; if there are none, they are drawn.
+      shown: number of queries to draw; articles with another article of their event are preferred.
+      limit: maximum number of articles; ``queries`` are always kept, events are kept whole. ``None`` keeps all
+        articles.
+      seed: seed of the draws.
 
     Raises:
-      InputError: on a file that cannot be read, fewer than two articles with text, an unknown query, or a query without text.
+      InputError: if the file cannot be read, if fewer than two articles have text, or if a query is unknown or has no
+        text.
     """
     rows = read_events(path, label=None)
     known = {row.id: row for row in rows}
@@ -64,7 +66,7 @@ def collect(
     kept = texts if limit is None else sample(texts, limit, keep=queries, seed=seed)
     if len(kept) < 2:
         raise InputError(
-            f"keeps {len(kept)} articles, expected at least two", field="--max_articles", remedy="give a larger number"
+            f"leaves {len(kept)} articles, expected at least two", field="--max_articles", remedy="give a larger number"
         )
     places = {row.id: place for place, row in enumerate(kept)}
     chosen = [places[name] for name in dict.fromkeys(queries)] or _draw_queries(kept, shown, seed)
@@ -74,9 +76,10 @@ def collect(
 def sample(
     articles: Sequence[EventDocument], limit: int, *, keep: Sequence[str] = (), seed: int = 0
 ) -> list[EventDocument]:
-    """At most ``limit`` articles, in their order: those named in ``keep``, then whole events in a random order.
+    """Returns at most ``limit`` articles, in their order: those in ``keep``, then whole events in random order.
 
-    An article without an event is an event of its own. What does not fit whole is left out, so a few fewer may come back.
+    An article without an event counts as an event. An event that does not fit is left out, so fewer articles than
+    ``limit`` may be returned.
     """
     if len(articles) <= limit:
         return list(articles)
@@ -95,9 +98,8 @@ def sample(
 def _draw_queries(articles: Sequence[EventDocument], shown: int, seed: int) -> list[int]:
     sizes = collections.Counter(article.event for article in articles if article.event)
     order = np.random.default_rng(seed).permutation(len(articles)).tolist()
-    order.sort(
-        key=lambda place: sizes[articles[place].event] < 2
-    )  # stable: those with company first, each kind in its random order
+    # A stable sort: articles of an event with others come first, both kinds in random order.
+    order.sort(key=lambda place: sizes[articles[place].event] < 2)
     return order[:shown]
 
 

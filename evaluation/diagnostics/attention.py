@@ -1,7 +1,8 @@
-"""How much attention each part of speech gets (SimLTE looks at its encoder so in section 3.6).
+"""The attention that each part of speech receives (as in SimLTE, section 3.6).
 
-The attention of a document is that of what its embedding is read from: of [CLS], or the mean over all tokens where the model pools so
-(``NewsEncoder.encode_observed``). A word gets the sum of its pieces. What [CLS], [SEP] and the words share adds up to 1 in every document.
+The attention of a document is that of the positions from which its embedding is pooled: of [CLS], or the mean over all
+tokens (``NewsEncoder.encode_observed``). A word receives the sum over its pieces. The shares of [CLS], [SEP] and the
+words add up to 1 in every document.
 """
 
 import collections
@@ -28,9 +29,9 @@ class TagAttention:
 
     Attributes:
       tag: its name, or ``SPECIAL``.
-      words: how many were seen (of ``SPECIAL``: tokens).
-      tokens: their share of the tokens, a mean over documents.
-      attention: their share of the attention, by layer, a mean over documents.
+      words: number of words (tokens for ``SPECIAL``).
+      tokens: share of the tokens, mean over documents.
+      attention: share of the attention by layer, mean over documents.
     """
 
     tag: str
@@ -40,23 +41,26 @@ class TagAttention:
 
     @property
     def lift(self) -> tuple[float, ...]:
-        """Attention over share of tokens, by layer: 1 where attention is spread evenly."""
+        """Share of attention divided by share of tokens, by layer: 1 if attention is uniform."""
         return tuple(value / self.tokens for value in self.attention)
 
 
 def tag_tokens(tokens: IntArray, words: Sequence[Word], pieces: Sequence[IntArray]) -> tuple[list[str], int] | None:
-    """The part of speech of every token and how many words they are, or None if words and tokens do not tell the same text.
+    """Returns the part of speech of every token, and the number of words in the tokens.
 
     Args:
-      tokens: int32 ``[n]``, ``[CLS] title [SEP] body [SEP]``, possibly cut.
+      tokens: int32 ``[n]``, ``[CLS] title [SEP] body [SEP]``, possibly truncated.
       words: (word, tag) of title and body, in order.
-      pieces: the ids of each word, as many entries as words.
+      pieces: the token ids of each word.
+
+    Returns:
+      (tags, number of words), or ``None`` if words and tokens are not of the same text.
     """
     tags, place = [SPECIAL] * len(tokens), 0
     inner = [position for position, token in enumerate(tokens.tolist()) if token not in _SPECIAL_IDS]
     for number, ((_, tag), own) in enumerate(zip(words, pieces, strict=True)):
         if place == len(inner):
-            return tags, number  # the row was cut here
+            return tags, number  # the row was truncated here
         for piece in own.tolist():
             if place == len(inner):
                 return tags, number + 1
@@ -70,12 +74,12 @@ def tag_tokens(tokens: IntArray, words: Sequence[Word], pieces: Sequence[IntArra
 def attention_by_tag(
     attention: Sequence[FloatArray], tags: Sequence[Sequence[str]], words: Sequence[Sequence[str]]
 ) -> list[TagAttention]:
-    """Shares of tokens and of attention, the most attended first (in the last layer).
+    """Returns the shares of tokens and of attention, sorted by attention in the last layer, the largest first.
 
     Args:
-      attention: float32 ``[layers, n]`` of each document, rows of sum 1.
-      tags: of every token, from :func:`tag_tokens`.
-      words: the tags of each document's words, as far as they were read, to count them.
+      attention: float32 ``[layers, n]`` of each document; rows sum to 1.
+      tags: the tag of every token of each document, from :func:`tag_tokens`.
+      words: the tags of the words of each document that were read, to count them.
 
     Raises:
       ValueError: if there is no document.

@@ -1,6 +1,6 @@
 """Alignment and uniformity (Wang and Isola 2020, arXiv 2005.10242) of embeddings of any kind.
 
-The trainer reports the same of each batch (``models.losses``); here they are taken over a whole collection, and over sparse vectors too.
+The trainer reports them for each batch (``models.losses``); these functions read a whole collection, dense or sparse.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ _SCALE = 2.0  # Wang and Isola's t
 
 
 def alignment(embeddings: Embeddings, pairs: IntArray) -> float:
-    """Mean of ``|x - y|^2`` over pairs that belong together: 0 is best, 4 worst.
+    """Returns the mean of ``|x - y|^2`` over pairs that belong together: 0 is best, 4 is worst.
 
     Args:
       embeddings: float32 ``[N, D]`` of unit length, dense or CSR.
@@ -24,7 +24,9 @@ def alignment(embeddings: Embeddings, pairs: IntArray) -> float:
 
 
 def uniformity(embeddings: Embeddings) -> float:
-    """The log of the mean of ``exp(-2 |x - y|^2)`` over all pairs of two articles: 0 where all are one point, near -4 where they spread over a sphere.
+    """Returns the log of the mean of ``exp(-2 |x - y|^2)`` over all pairs of different articles.
+
+    It is 0 if all articles are one point, and near -4 if they are spread over a sphere.
 
     Args:
       embeddings: float32 ``[N, D]`` of unit length, dense or CSR, N >= 2.

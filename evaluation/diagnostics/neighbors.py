@@ -1,4 +1,4 @@
-"""Nearest articles, and how far two encoders agree on them."""
+"""Nearest articles, and the agreement of two encoders on them."""
 
 from collections.abc import Sequence
 
@@ -14,15 +14,15 @@ FloatArray = npt.NDArray[np.float32]
 
 
 def nearest(embeddings: Embeddings, queries: Sequence[int] | IntArray, k: int) -> tuple[IntArray, FloatArray]:
-    """The k articles nearest to each query, itself left out; ties go to the earlier article.
+    """Returns the k articles nearest to each query, without the query; the earlier of tied articles comes first.
 
     Args:
       embeddings: float32 ``[N, D]`` of unit length, dense or CSR.
-      queries: Q places in ``embeddings``.
-      k: how many; N - 1 at most are given.
+      queries: Q rows of ``embeddings``.
+      k: number of neighbors; at most N - 1 are returned.
 
     Returns:
-      (places int64 ``[Q, k]``, cosines float32 ``[Q, k]``), the nearest first.
+      (rows int64 ``[Q, k]``, cosines float32 ``[Q, k]``), the nearest first.
     """
     places = np.asarray(queries, np.int64)
     k = min(k, embeddings.shape[0] - 1)
@@ -38,12 +38,14 @@ def nearest(embeddings: Embeddings, queries: Sequence[int] | IntArray, k: int) -
 
 
 def shared_neighbors(first: Embeddings, second: Embeddings, k: int) -> float:
-    """The share of its k nearest articles that both encoders give an article, the mean over all articles: 1 where they agree, k / (N - 1) by chance.
+    """Returns the share of the k nearest articles on which two encoders agree, mean over all articles.
+
+    It is 1 if they agree on all, and k / (N - 1) by chance.
 
     Args:
       first: float32 ``[N, D]`` of unit length, dense or CSR.
-      second: the same articles by another encoder, ``[N, E]``.
-      k: at least 1; N - 1 at most counts.
+      second: embeddings of the same articles by another encoder, ``[N, E]``.
+      k: number of neighbors, at least 1; at most N - 1 are compared.
     """
     everything = np.arange(first.shape[0])
     one, other = (nearest(embeddings, everything, k)[0] for embeddings in (first, second))

@@ -1,4 +1,4 @@
-"""How similar pairs of one event, of one topic and of chance are."""
+"""Similarities of pairs of articles: of the same event, of the same topic, and random pairs."""
 
 import dataclasses
 import enum
@@ -8,16 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 from ..encoders import Embeddings, paired_cosines
-from ..events import EventDocument
+from ..events import EventDocument, codes
 
-_BLOCK = 8192  # pairs compared at once: sparse rows of as many articles are copied
+_BLOCK = 8192  # pairs compared at once; their sparse rows are copied
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float32]
 
 
 class PairKind(enum.StrEnum):
-    """Which pairs of articles are compared."""
+    """The kinds of pairs that are compared."""
 
     SAME_EVENT = "same event"
     ACROSS_LANGUAGES = "same event, two languages"
@@ -31,9 +31,10 @@ class Similarities:
 
     Attributes:
       cosines: float32 ``[P]``.
-      mean: of them.
-      quantiles: their 5th, 50th and 95th percentile.
-      auc: how probably such a pair is nearer than a random one, ties counting half (the area under the ROC curve); None for random pairs.
+      mean: mean of the cosines.
+      quantiles: 5th, 50th and 95th percentile of the cosines.
+      auc: probability that such a pair is nearer than a random pair, ties counting half (the area under the ROC curve);
+        ``None`` for random pairs.
     """
 
     cosines: FloatArray
@@ -43,13 +44,14 @@ class Similarities:
 
 
 def draw_pairs(articles: Sequence[EventDocument], limit: int, seed: int = 0) -> dict[PairKind, IntArray]:
-    """Pairs of every kind, int64 ``[P, 2]`` places with P <= ``limit``, the first place the smaller; a kind of which there is none is absent.
+    """Draws pairs of every kind: rows int64 ``[P, 2]`` with P <= ``limit``, the smaller row first.
 
-    Random pairs are any two articles. Where there are more than ``limit`` pairs of a kind they are drawn without repetition.
+    Random pairs are any two articles. If a kind has more than ``limit`` pairs, they are drawn without replacement.
+    Kinds without pairs are absent.
     """
     draw = np.random.default_rng(seed)
     event, topic, language = (
-        _codes([getattr(article, field) for article in articles]) for field in ("event", "topic", "language")
+        codes([getattr(article, field) for article in articles]) for field in ("event", "topic", "language")
     )
     same_event = _pairs_within(event, limit, draw)
     same_topic = _pairs_within(topic, limit, draw)
@@ -67,7 +69,7 @@ def draw_pairs(articles: Sequence[EventDocument], limit: int, seed: int = 0) -> 
 
 
 def similarities(embeddings: Embeddings, pairs: Mapping[PairKind, IntArray]) -> dict[PairKind, Similarities]:
-    """The cosines of all pairs.
+    """Returns the cosines of all pairs by kind.
 
     Args:
       embeddings: float32 ``[N, D]`` of unit length, dense or CSR.
@@ -87,7 +89,12 @@ def similarities(embeddings: Embeddings, pairs: Mapping[PairKind, IntArray]) -> 
 
 
 def area_under_roc(positive: FloatArray, negative: FloatArray) -> float:
-    """How probably a value of ``positive`` ``[P]`` exceeds one of ``negative`` ``[Q]``, ties counting half."""
+    """Returns the probability that a value of ``positive`` exceeds one of ``negative``, ties counting half.
+
+    Args:
+      positive: ``[P]``.
+      negative: ``[Q]``.
+    """
     from sklearn.metrics import roc_auc_score
 
     labels = np.repeat([1, 0], [len(positive), len(negative)])
@@ -100,7 +107,7 @@ def _cosines(embeddings: Embeddings, pairs: IntArray) -> FloatArray:
 
 
 def _pairs_within(codes: IntArray, limit: int, draw: np.random.Generator) -> IntArray:
-    """Pairs of places with one code that is not negative: all of them, or ``limit`` drawn ones of a group that alone has more."""
+    """Returns pairs of rows with the same code >= 0: all of them, or ``limit`` drawn from a larger group."""
     groups = [np.flatnonzero(codes == code) for code in np.unique(codes[codes >= 0])]
     return np.concatenate(
         [np.zeros((0, 2), np.int64), *(members[_random_pairs(len(members), limit, draw)] for members in groups)]
@@ -108,7 +115,7 @@ def _pairs_within(codes: IntArray, limit: int, draw: np.random.Generator) -> Int
 
 
 def _random_pairs(articles: int, limit: int, draw: np.random.Generator) -> IntArray:
-    """Different pairs of different places, ``limit`` of them or all there are."""
+    """Returns distinct pairs of different rows: ``limit`` of them, or all if there are fewer."""
     count = articles * (articles - 1) // 2
     numbers = np.arange(count) if count <= limit else draw.choice(count, limit, replace=False, shuffle=False)
     # Pair number n of the triangle, row by row: row i begins at i * (2 * articles - i - 1) / 2.
@@ -119,9 +126,3 @@ def _random_pairs(articles: int, limit: int, draw: np.random.Generator) -> IntAr
 
 def _drawn(pairs: IntArray, limit: int, draw: np.random.Generator) -> IntArray:
     return pairs if len(pairs) <= limit else pairs[np.sort(draw.choice(len(pairs), limit, replace=False))]
-
-
-def _codes(values: Sequence[str]) -> IntArray:
-    """One integer per distinct value, -1 for ""."""
-    numbers = {value: number for number, value in enumerate(sorted(set(values) - {""}))}
-    return np.array([numbers.get(value, -1) for value in values], np.int64)

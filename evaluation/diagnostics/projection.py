@@ -1,4 +1,4 @@
-"""A map: embeddings in two dimensions, near ones near each other."""
+"""A map: embeddings in two dimensions, similar articles close to each other."""
 
 import importlib
 import importlib.util
@@ -13,29 +13,30 @@ from ..encoders import Embeddings
 Method = Literal["tsne", "umap"]
 METHODS: Final[tuple[Method, ...]] = ("tsne", "umap")
 FEWEST: Final = 5
-_DENSE_DIMENSIONS: Final = 50  # sparse and wide vectors are reduced to these first, as scikit-learn advises for t-SNE
+_DENSE_DIMENSIONS: Final = 50  # wider vectors are reduced to 50 dimensions first, as scikit-learn advises for t-SNE
 _PERPLEXITY: Final = 30.0
 _NEIGHBORS: Final = 15
 _WORTH_THREADS: Final = 1_000
 
 
 def project(embeddings: Embeddings, method: Method = "tsne", seed: int = 0) -> npt.NDArray[np.float32]:
-    """float32 ``[N, 2]`` with the mean at 0, the axes in no unit.
+    """Returns float32 ``[N, 2]`` with mean 0; the axes have no unit.
 
-    On unit vectors Euclidean distances rank pairs as cosines do, so both methods measure those. Wide or sparse vectors pass a truncated SVD to 50
-    dimensions first.
+    On unit vectors Euclidean distances rank pairs as cosines do, so both methods use Euclidean distances. Wide vectors
+    are first reduced to 50 dimensions by a truncated SVD.
 
     Args:
       embeddings: float32 ``[N, D]`` of unit length, dense or CSR, N >= 5.
-      method: "tsne" (van der Maaten and Hinton 2008, scikit-learn's) or "umap" (McInnes et al. 2018, umap-learn's, where it is installed).
-      seed: the same seed gives the same map on one machine.
+      method: "tsne" (van der Maaten and Hinton 2008, by scikit-learn) or "umap" (McInnes et al. 2018, by umap-learn, if
+        installed).
+      seed: the same seed gives the same map on the same machine.
 
     Raises:
-      InputError: on fewer articles, an unknown method, or if umap-learn is not installed.
+      InputError: on fewer than 5 articles, an unknown method, or if umap-learn is not installed.
     """
     rows = embeddings.shape[0]
     if rows < FEWEST:
-        raise InputError(f"a map of {rows} articles shows nothing", remedy=f"give at least {FEWEST}")
+        raise InputError(f"{rows} articles are too few for a map", remedy=f"give at least {FEWEST}")
     points = _reduced(embeddings, seed)
     if method == "tsne":
         placed = _tsne(points, seed)
@@ -62,10 +63,10 @@ def _tsne(points: npt.NDArray[np.float32], seed: int) -> npt.NDArray[np.float32]
     from sklearn.manifold import TSNE
     from threadpoolctl import threadpool_limits
 
-    # PCA begins with it, and where all points are one there is no direction to begin with.
+    # The initial positions are from a PCA, which needs two directions in which the points differ.
     spread = bool((points.std(axis=0) > 0).sum() >= 2)
     perplexity = min(_PERPLEXITY, (len(points) - 1) / 3)
-    # Few points are done before the threads have met.
+    # On few points, threads wait longer than they work.
     with threadpool_limits(1 if len(points) < _WORTH_THREADS else None):
         return np.asarray(
             TSNE(perplexity=perplexity, init="pca" if spread else "random", random_state=seed).fit_transform(points)
@@ -81,7 +82,7 @@ def _umap(points: npt.NDArray[np.float32], seed: int) -> npt.NDArray[np.float32]
 
     umap = importlib.import_module("umap")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it says that a seed costs it its threads
+        warnings.simplefilter("ignore")  # it warns that a seed disables its threads
         neighbors = min(_NEIGHBORS, len(points) - 1)
         init = "spectral" if len(points) > 4 * neighbors else "random"
         return np.asarray(

@@ -1,11 +1,12 @@
-"""How redundant documents are, by their length (SimLTE's appendix A looks at a redundancy R so; the two definitions used here are ours to state).
+"""Redundancy of documents by length (SimLTE, appendix A; it gives no formula, so both definitions are ours).
 
-R of the text is Shannon's redundancy of its word pieces: with n pieces, of which piece v occurs c_v times,
+R of the text is Shannon's redundancy of its word pieces. With n pieces, where piece v occurs c_v times,
 
     H = - sum_v (c_v / n) log2 (c_v / n),    R = 1 - H / log2 n
 
-It is 0 where no piece occurs twice and 1 where all pieces are one. R of the encoder is the mean cosine between the top-layer vectors of two different
-tokens of the document (``serving.probe``): near 1 where every token says the same, so that some of them would do.
+It is 0 if no piece occurs twice and 1 if all pieces are the same. R of the encoder is the mean cosine between the
+top-layer vectors of two different tokens of the document (``serving.probe``): near 1 if all tokens carry the same
+information, so that a few would suffice.
 """
 
 import dataclasses
@@ -21,12 +22,12 @@ _FIRST_BIN = 16  # pieces; each further bin ends at twice the length
 
 @dataclasses.dataclass(frozen=True)
 class RedundancyBin:
-    """Documents of about one length.
+    """Documents of similar length.
 
     Attributes:
-      shortest: pieces, the least that belong here.
-      longest: pieces, the most that belong here.
-      documents: how many there are.
+      shortest: smallest number of pieces in the bin.
+      longest: largest number of pieces in the bin.
+      documents: number of documents.
       text: mean R of their texts.
       encoder: mean R of the encoder on them.
     """
@@ -39,7 +40,7 @@ class RedundancyBin:
 
 
 def text_redundancy(tokens: npt.NDArray[np.int32]) -> float:
-    """R of one text from its tokens ``[n]``, special ones but [UNK] left out; NaN with fewer than two others."""
+    """Returns R of one text from its tokens ``[n]``, without special tokens except [UNK]; NaN below two tokens."""
     pieces = tokens[(tokens >= len(SPECIAL_TOKENS)) | (tokens == UNK_ID)]
     if len(pieces) < 2:
         return float("nan")
@@ -51,11 +52,11 @@ def text_redundancy(tokens: npt.NDArray[np.int32]) -> float:
 def redundancy_by_length(
     tokens: Sequence[npt.NDArray[np.int32]], encoder: npt.NDArray[np.float32]
 ) -> list[RedundancyBin]:
-    """Means by length, the shortest first: up to 16 pieces, up to 32, up to 64 and so on.
+    """Returns means by length, the shortest first: up to 16 pieces, up to 32, up to 64 and so on.
 
     Args:
       tokens: int32 ``[n]`` of each document.
-      encoder: float32 ``[N]``, the mean cosine of its token vectors; documents of NaN are left out.
+      encoder: float32 ``[N]``, R of the encoder on each document; documents with NaN are left out.
     """
     lengths = np.array([int(((row >= len(SPECIAL_TOKENS)) | (row == UNK_ID)).sum()) for row in tokens])
     text = np.array([text_redundancy(row) for row in tokens])

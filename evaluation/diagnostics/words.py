@@ -1,7 +1,8 @@
 """Words with their parts of speech, for languages that a tagger knows.
 
-The tags are those of Universal Dependencies (de Marneffe et al. 2021). By default HanTa tags English, German and Dutch (Wartena 2019; ``pip install
-newsembed[tags]``); its models come with the package. Any other tagger is a function, see :func:`load_tagger`.
+The tags are those of Universal Dependencies (de Marneffe et al. 2021). By default HanTa tags English, German and Dutch
+(Wartena 2019; ``pip install newsembed[tags]``); the package contains its models. Other taggers are functions, see
+:func:`load_tagger`.
 """
 
 import dataclasses
@@ -21,24 +22,24 @@ PUNCTUATION: Final = "PUNCT"
 _MODELS: Final = {"en": "morphmodel_en.pgz", "de": "morphmodel_ger.pgz", "nl": "morphmodel_dutch.pgz"}
 _WORD: Final = re.compile(r"\w+(?:['’.,-]\w+)*|[^\w\s]")  # noqa: RUF001 - the typographic apostrophe is meant
 _SENTENCE_END: Final = frozenset(".!?")
-_LONGEST_SENTENCE: Final = 200  # words; a table or a list without a full stop is cut there
+_LONGEST_SENTENCE: Final = 200  # words; a table or a list without a full stop is split there
 
 Word = tuple[str, str]
 Tag = Callable[[str, str], Sequence[Word]]
 
 
 class UnavailableError(Exception):
-    """There is no tagger; says why and what would help."""
+    """No tagger is available; the message gives the reason and the remedy."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Tagger:
-    """What tags words.
+    """A part-of-speech tagger.
 
     Attributes:
-      name: for the report.
-      languages: those it knows as the first part of a BCP-47 tag, or None for any.
-      tag: ``(text, language) -> [(word, tag), …]``; the words stand in the text in this order, with nothing but white space between them.
+      name: name in the report.
+      languages: the first parts of the BCP-47 tags of the languages that it knows, or ``None`` for any language.
+      tag: ``(text, language) -> [(word, tag), …]``; the words are all of the text, in order, without white space.
     """
 
     name: str
@@ -46,19 +47,20 @@ class Tagger:
     tag: Tag
 
     def knows(self, language: str) -> bool:
+        """Returns whether it knows the language of a BCP-47 tag."""
         return self.languages is None or primary(language) in self.languages
 
 
 def load_tagger(spec: str | None) -> Tagger:
-    """A tagger by its name.
+    """Loads a tagger by its name.
 
     Args:
-      spec: "hanta", or ``module:function`` or ``file.py:function`` of a function ``(text, language) -> [(word, tag), …]``. None takes HanTa where it
-        is installed.
+      spec: "hanta", or ``module:function`` or ``file.py:function`` of a function ``(text, language) -> [(word, tag),
+        …]``. ``None`` loads HanTa if it is installed.
 
     Raises:
-      UnavailableError: if none was asked for and HanTa is not installed.
-      InputError: if the tagger that was asked for cannot be loaded.
+      UnavailableError: if ``spec`` is ``None`` and HanTa is not installed.
+      InputError: if the tagger in ``spec`` cannot be loaded.
     """
     if spec is not None and spec != HANTA:
         function = load_function(spec)
@@ -75,31 +77,31 @@ def load_tagger(spec: str | None) -> Tagger:
 
 
 def checked(words: Any, name: str) -> list[Word]:
-    """What a user's tagger returned, if it is a sequence of (word, tag).
+    """Returns the output of a user's tagger, checked to be a sequence of (word, tag).
 
     Raises:
-      InputError: if it is anything else.
+      InputError: if it is not.
     """
     try:
         pairs = [(word, tag) for word, tag in words]
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"{name} returned no sequence of (word, tag): {error}", field="--tags", remedy="mend the function"
+            f"{name} returned no sequence of (word, tag): {error}", field="--tags", remedy="fix the function"
         ) from error
     if not all(isinstance(part, str) for pair in pairs for part in pair):
         raise InputError(
-            f"{name} returned words or tags that are no strings", field="--tags", remedy="mend the function"
+            f"{name} returned words or tags that are not strings", field="--tags", remedy="fix the function"
         )
     return pairs
 
 
 def primary(language: str) -> str:
-    """The first part of a BCP-47 tag: "en" of "en-GB"."""
+    """Returns the first part of a BCP-47 tag: "en" of "en-GB"."""
     return language.replace("_", "-").partition("-")[0].lower()
 
 
 def split_words(text: str) -> list[str]:
-    """Words and signs in their order: letters and digits hold together over an inner hyphen, apostrophe, point or comma.
+    """Returns words and signs in order; an inner hyphen, apostrophe, point or comma does not split a word.
 
     >>> split_words("John's well-known plan: 1,200 homes.")
     ["John's", 'well-known', 'plan', ':', '1,200', 'homes', '.']
@@ -108,13 +110,13 @@ def split_words(text: str) -> list[str]:
 
 
 def first_words(text: str, count: int) -> str:
-    """The text up to the end of its word number ``count``, as :func:`split_words` counts."""
+    """Returns the text up to the end of its word number ``count``, counted as by :func:`split_words`."""
     ends = [match.end() for match, _ in zip(_WORD.finditer(text), range(count), strict=False)]
     return text[: ends[-1]] if ends else ""
 
 
 def sentences(words: Sequence[str]) -> list[list[str]]:
-    """Words cut after each full stop, question or exclamation mark that stands alone, and after 200 words at the latest."""
+    """Splits words after each separate full stop, question or exclamation mark, and after 200 words at the latest."""
     found: list[list[str]] = [[]]
     for word in words:
         found[-1].append(word)
@@ -134,7 +136,10 @@ def _tag_with_hanta(text: str, language: str) -> list[Word]:
 
 
 def universal_tag(word: str, tag: str, table: Mapping[str, str]) -> str:
-    """The universal tag of a word by the longest beginning of ``tag`` in ``table``; signs are PUNCT or SYM whatever the tagger thinks, the unknown is X."""
+    """Returns the universal tag of the longest prefix of ``tag`` in ``table``, or X if there is none.
+
+    A sign is PUNCT or SYM, whatever the tagger returned.
+    """
     if not any(letter.isalnum() for letter in word):
         return "SYM" if word in _SYMBOLS else PUNCTUATION
     return next((table[tag[:size]] for size in range(len(tag), 0, -1) if tag[:size] in table), "X")
@@ -143,24 +148,27 @@ def universal_tag(word: str, tag: str, table: Mapping[str, str]) -> str:
 @functools.cache
 def _hanta(language: str) -> Any:
     module: Any = importlib.import_module("HanTa.HanoverTagger")
-    # By its full path: of a bare name the library would first unpickle a file in the working folder.
+    # The full path: for a bare name, the library would first try to unpickle a file in the working folder.
     return module.HanoverTagger(os.path.join(os.path.dirname(module.__file__), _MODELS[language]))
 
 
 _SYMBOLS: Final = frozenset("$€£¥%+=<>°§&@#*^~|")
-# Beginnings of HanTa's tags: BNC's C5 for English, STTS for German, CGN for Dutch.
+# Prefixes of HanTa's tags: BNC's C5 for English, STTS for German, CGN for Dutch.
 _ENGLISH: Final = {
-    "AJ": "ADJ", "AT": "DET", "AV": "ADV", "CJC": "CCONJ", "CJS": "SCONJ", "CJT": "SCONJ", "CRD": "NUM", "DPS": "PRON", "DT": "DET", "EX": "PRON",
-    "ITJ": "INTJ", "NN": "NOUN", "NP": "PROPN", "ORD": "ADJ", "PN": "PRON", "POS": "PART", "PR": "ADP", "IN": "ADP", "PU": "PUNCT", "TO": "PART",
-    "VB": "AUX", "VD": "AUX", "VH": "AUX", "VM": "AUX", "VV": "VERB", "XX": "PART",
+    "AJ": "ADJ", "AT": "DET", "AV": "ADV", "CJC": "CCONJ", "CJS": "SCONJ", "CJT": "SCONJ", "CRD": "NUM", "DPS":
+    "PRON", "DT": "DET", "EX": "PRON", "ITJ": "INTJ", "NN": "NOUN", "NP": "PROPN", "ORD": "ADJ", "PN": "PRON", "POS":
+    "PART", "PR": "ADP", "IN": "ADP", "PU": "PUNCT", "TO": "PART", "VB": "AUX", "VD": "AUX", "VH": "AUX", "VM": "AUX",
+    "VV": "VERB", "XX": "PART",
 }  # fmt: skip
 _GERMAN: Final = {
-    "$": "PUNCT", "ADJ": "ADJ", "ADV": "ADV", "AP": "ADP", "ART": "DET", "CARD": "NUM", "FM": "X", "ITJ": "INTJ", "KO": "SCONJ", "KON": "CCONJ",
-    "KOKOM": "CCONJ", "NE": "PROPN", "NN": "NOUN", "P": "PRON", "PDAT": "DET", "PIAT": "DET", "PPOSAT": "DET", "PRELAT": "DET", "PWAT": "DET",
-    "PROAV": "ADV", "PWAV": "ADV", "PTK": "PART", "PTKVZ": "ADP", "VA": "AUX", "VM": "AUX", "VV": "VERB",
+    "$": "PUNCT", "ADJ": "ADJ", "ADV": "ADV", "AP": "ADP", "ART": "DET", "CARD": "NUM", "FM": "X", "ITJ": "INTJ",
+    "KO": "SCONJ", "KON": "CCONJ", "KOKOM": "CCONJ", "NE": "PROPN", "NN": "NOUN", "P": "PRON", "PDAT": "DET", "PIAT":
+    "DET", "PPOSAT": "DET", "PRELAT": "DET", "PWAT": "DET", "PROAV": "ADV", "PWAV": "ADV", "PTK": "PART", "PTKVZ":
+    "ADP", "VA": "AUX", "VM": "AUX", "VV": "VERB",
 }  # fmt: skip
 _DUTCH: Final = {
-    "ADJ": "ADJ", "BW": "ADV", "LET": "PUNCT", "LID": "DET", "N(eigen": "PROPN", "N(soort": "NOUN", "SPEC(deeleigen": "PROPN", "TSW": "INTJ",
-    "TW": "NUM", "VG(neven": "CCONJ", "VG(onder": "SCONJ", "VNW": "PRON", "VZ": "ADP", "WW": "VERB",
+    "ADJ": "ADJ", "BW": "ADV", "LET": "PUNCT", "LID": "DET", "N(eigen": "PROPN", "N(soort": "NOUN", "SPEC(deeleigen":
+    "PROPN", "TSW": "INTJ", "TW": "NUM", "VG(neven": "CCONJ", "VG(onder": "SCONJ", "VNW": "PRON", "VZ": "ADP", "WW":
+    "VERB",
 }  # fmt: skip
 _UNIVERSAL: Final = {"en": _ENGLISH, "de": _GERMAN, "nl": _DUTCH}

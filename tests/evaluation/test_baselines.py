@@ -1,4 +1,4 @@
-"""LSA, word vectors, functions and sentence-transformers folders: vectors by hand, digests that follow the state, clear refusals."""
+"""LSA, word vectors, functions and sentence-transformers folders: vectors by hand, digests, and errors."""
 
 import gzip
 import sys
@@ -44,7 +44,7 @@ def test_word_vectors_are_averaged_by_hand(tmp_path, header, suffix):
     raw = (header + GLOVE).encode()
     path.write_bytes(gzip.compress(raw) if suffix.endswith("gz") else raw)
     rows = WordVectorEncoder(str(path)).encode(DOCUMENTS)
-    # "Storm" stands in the file as it is, "Rain" only in lower case; unknown words do not count.
+    # The file contains "Storm" as written, "Rain" only in lower case; unknown words do not count.
     assert rows.tolist() == [pytest.approx([1, 4 / 3]), pytest.approx([1, 4 / 3]), [0, 0]]
 
 

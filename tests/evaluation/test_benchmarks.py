@@ -42,8 +42,8 @@ def angles(*degrees):
 
 
 def test_map_and_hit_by_hand(tmp_path):
-    # On a circle: d0 at 0, d1 at 10, d2 at 25, d3 at 90. Events: A = {d0, d2}, B = {d1, d3}.
-    # d0 ranks d1, d2, d3: AP 1/2, no hit. d2 ranks d1 (15), d0 (25), d3 (65): AP 1/2. d1 ranks d0, d2, d3: AP 1/3. d3 ranks d2, d1, d0: AP 1/2.
+    # On a circle: d0 at 0, d1 at 10, d2 at 25, d3 at 90. Events: A = {d0, d2}, B = {d1, d3}. d0 ranks d1, d2, d3: AP
+    # 1/2, no hit. d2 ranks d1 (15), d0 (25), d3 (65): AP 1/2. d1 ranks d0, d2, d3: AP 1/3. d3 ranks d2, d1, d0: AP 1/2.
     path = write(tmp_path / "e.jsonl", [row(0, "A"), row(1, "B"), row(2, "A"), row(3, "B")])
     found = scores(SameEventRetrieval(path), angles(0, 10, 25, 90))
     assert found["mAP", "all"].value == pytest.approx((1 / 2 + 1 / 2 + 1 / 3 + 1 / 2) / 4)
@@ -185,7 +185,7 @@ def test_compressed_files_read_the_same(tmp_path):
         (json.dumps(row(0, "A", date="1/21")), "byline_date: got '1/21'"),
         (json.dumps(row(0, "A") | {"title": ["x"]}), "title: got a JSON list"),
         (json.dumps(row(0, "A")) + "\n" + json.dumps(row(0, "B")), r"e\.jsonl:2: id: .*also at .*:1"),
-        ("\n", "no documents"),
+        ("\n", "contains no documents"),
     ],
 )
 def test_bad_event_files(tmp_path, text, message):
@@ -279,7 +279,10 @@ STSB = (
     'main-news\tMSRpar\t2012test\t0002\t1.0\tS "x\tS y\tsource\tsource\n'
     "main-captions\timages\t2014\t0003\t2.5\tS p\tS q\n"
 )  # fmt: skip
-SICK = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n1\tA\tB\t4.5\tNEUTRAL\n2\tC\tD\t3.2\tNEUTRAL\n"
+SICK = (
+    "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n"
+    "1\tA\tB\t4.5\tNEUTRAL\n2\tC\tD\t3.2\tNEUTRAL\n"
+)
 
 
 @pytest.mark.parametrize(("text", "gold"), [(SEMEVAL, [5, 3, 0.5]), (STSB, [4, 1, 2.5]), (SICK, [4.5, 3.2])])
@@ -312,7 +315,7 @@ def test_stsb_is_scored_by_genre_too(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a\tb\n", "no known layout"),
+        ("a\tb\n", "the 2 tab-separated columns of the first line match no known layout"),
         ("", "no known layout"),
         ("5\ta\tb\n5\ta\n", "s:2: got 2 tab-separated columns, expected at least 3"),
         ("5\ta\tb\nx\ta\tb\n", "s:2: score: got 'x'"),

@@ -102,9 +102,9 @@ def test_mldoc_and_jsonl(tmp_path):
 @pytest.mark.parametrize(
     ("read", "files", "message"),
     [
-        (read_bbc, None, "cannot be read.*\n.*mlg.ucd.ie.*one folder a class"),
+        (read_bbc, None, "cannot be read.*\n.*mlg.ucd.ie.*one folder for each class"),
         (read_bbc, {"a.txt": "x"}, "no documents found"),
-        (read_bbc, {"sport/1.txt": "x"}, "one class only"),
+        (read_bbc, {"sport/1.txt": "x"}, "only one class"),
         (read_bbc, {"sport/1.txt": "x", "tech/1.txt": " "}, "1 of 2 texts are empty"),
         (read_newsgroups, {"x": ""}, "20news-bydate-train: cannot be read"),
         (read_ag_news, {"x": ""}, "test.csv: cannot be read"),

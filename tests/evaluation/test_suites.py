@@ -1,4 +1,4 @@
-"""The run over encoders and benchmarks: failures stay in their cell, results come back as written, the command does it all."""
+"""The run over encoders and benchmarks: failures stay in their cell, results are read as written, and the command."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""Classification, cross-lingual cells, pairs, bitext, near duplicates and STS protocols against independent computations."""
+"""Classification, cross-lingual cells, pairs, bitext, duplicates and STS against independent computations."""
 
 import json
 
@@ -258,7 +258,8 @@ def test_bitext_by_hand(tmp_path):
     assert [d.body for d in benchmark.documents()] == ["eins", "zwei", "drei", "one", "two", "three"]
     circle = np.deg2rad([0, 30, 60, 5, 70, 61])
     scores = found(benchmark.score(normalised(np.stack([np.cos(circle), np.sin(circle)], 1))))
-    # eins finds one; zwei at 30 finds one at 5 (25 against 31 and 40); drei finds three. one finds eins, two drei, three drei.
+    # eins finds one; zwei at 30 finds one at 5 (25 against 31 and 40); drei finds three. one finds eins, two drei,
+    # three drei.
     assert scores["accuracy", "deu→eng"].value == pytest.approx(2 / 3)
     assert scores["accuracy", "eng→deu"].value == pytest.approx(2 / 3)
     assert scores["accuracy", "all"].value == pytest.approx(2 / 3)
@@ -272,7 +273,7 @@ def test_bad_bitext(tmp_path):
     with pytest.raises(InputError, match="deu-eng.eng: cannot be read"):
         BitextRetrieval(str(tmp_path)).documents()
     (tmp_path / "tatoeba.deu-eng.eng").write_text("one\n")
-    with pytest.raises(InputError, match="2 lines beside 1"):
+    with pytest.raises(InputError, match="2 lines, but 1 in the other"):
         BitextRetrieval(str(tmp_path)).documents()
     (tmp_path / "tatoeba.deu-eng.eng").write_text("\none\n")
     with pytest.raises(InputError, match="1 lines are empty"):
@@ -342,7 +343,7 @@ def test_sts_folders_that_are_broken(tmp_path):
         Sts(str(tmp_path)).documents()
     sts_year(tmp_path / "2012")
     (tmp_path / "2012/STS.gs.MSRpar.txt").write_text("1\n2\n")
-    with pytest.raises(InputError, match="8 pairs beside 3 lines"):
+    with pytest.raises(InputError, match="8 pairs, but 3 lines"):
         Sts(str(tmp_path / "2012")).documents()
 
 

@@ -1,4 +1,4 @@
-"""Leakage is found and taken out, published numbers stand beside ours with their source, and the report holds it all."""
+"""Leakage is found and removed, published numbers appear below ours with their source, and the report shows both."""
 
 import argparse
 import json

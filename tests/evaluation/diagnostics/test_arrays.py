@@ -1,4 +1,4 @@
-"""Neighbors, pairs, alignment, uniformity, redundancy and maps against cases worked by hand, and against the trainer's own functions."""
+"""Neighbors, pairs, geometry, redundancy and maps against cases worked by hand, and against the trainer's functions."""
 
 import math
 
@@ -48,7 +48,8 @@ def test_blocks_of_queries_change_nothing(monkeypatch):
 
 
 def test_shared_neighbors_by_hand():
-    # By the second encoder articles 1 and 2 have changed places, so of one neighbor each: 0 has 1 and 2, 1 has 0 and 2, 2 has 1 and 0.
+    # By the second encoder articles 1 and 2 have changed places, so of one neighbor each: 0 has 1 and 2, 1 has 0 and 2,
+    # 2 has 1 and 0.
     assert neighbors.shared_neighbors(circle(0, 10, 30, 50), circle(0, 10, 30, 50), 1) == 1
     assert neighbors.shared_neighbors(circle(0, 10, 21), circle(0, 21, 10), 1) == pytest.approx(0)
     assert neighbors.shared_neighbors(circle(0, 10, 21), circle(0, 21, 10), 2) == 1
@@ -169,7 +170,7 @@ def test_a_map_of_equal_vectors_is_a_map():
 
 
 def test_maps_that_cannot_be_made_say_so(monkeypatch):
-    with pytest.raises(InputError, match="a map of 4 articles shows nothing"):
+    with pytest.raises(InputError, match="4 articles are too few for a map"):
         projection.project(drawn(4))
     with pytest.raises(InputError, match="choose one of tsne, umap"):
         projection.project(drawn(9), "pca")

@@ -104,7 +104,8 @@ def test_without_hanta_the_reason_is_said(monkeypatch):
 def test_a_tagger_of_one_s_own(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(
-        "def upper(text, language):\n    return [(word, 'UP' if word.isupper() else language) for word in text.split()]\n"
+        "def upper(text, language):\n"
+        "    return [(word, 'UP' if word.isupper() else language) for word in text.split()]\n"
         "def broken(text, language):\n    return text.split()\n"
         "def numbers(text, language):\n    return [(word, 3) for word in text.split()]\n"
     )
@@ -113,7 +114,7 @@ def test_a_tagger_of_one_s_own(tmp_path):
     assert tagger.tag("A b", "xx") == [("A", "UP"), ("b", "xx")]
     with pytest.raises(InputError, match="returned no sequence of"):
         words.load_tagger(f"{path}:broken").tag("one two", "en")
-    with pytest.raises(InputError, match="are no strings"):
+    with pytest.raises(InputError, match="are not strings"):
         words.load_tagger(f"{path}:numbers").tag("one two", "en")
     with pytest.raises(InputError, match="has no function 'absent'"):
         words.load_tagger(f"{path}:absent")

@@ -1,0 +1,58 @@
+"""The modules that matter most, and the tests that must notice a fault in each: fast ones first."""
+
+_PIPELINES = "tests/beam_pipelines"
+_CLEAN = (f"{_PIPELINES}/test_clean_rules.py", f"{_PIPELINES}/test_clean_yields.py", f"{_PIPELINES}/test_clean.py")
+_PACKING = (f"{_PIPELINES}/test_pack.py",)
+_TRIPLETS = (f"{_PIPELINES}/test_triplets.py",)
+_EXTRACT = (f"{_PIPELINES}/extract/test_page.py", f"{_PIPELINES}/test_extract.py")
+_CRAWL = (f"{_PIPELINES}/crawl/test_retries.py", f"{_PIPELINES}/crawl/test_fetch.py")
+_JOBS = (f"{_PIPELINES}/test_streams.py", f"{_PIPELINES}/test_jobs.py")
+_DIAGNOSTICS = ("tests/evaluation/diagnostics/test_arrays.py",)
+_TASKS = ("tests/evaluation/test_tasks.py",)
+
+TESTS: dict[str, tuple[str, ...]] = {
+    "models/losses.py": ("tests/models/test_losses.py", "tests/models/test_softmax.py"),
+    "models/masking.py": ("tests/models/test_masking.py",),
+    "training/checkpoints.py": ("tests/training/test_checkpoints.py",),
+    "training/mixture.py": ("tests/training/test_batches.py",),
+    "training/metrics.py": ("tests/training/test_steps.py", "tests/training/test_loop.py"),
+    "beam_pipelines/packing.py": _PACKING,
+    "beam_pipelines/pack.py": _PACKING,
+    "beam_pipelines/triplets/dates.py": _TRIPLETS,
+    "beam_pipelines/triplets/evergreen.py": _TRIPLETS,
+    "beam_pipelines/triplets/mine.py": _TRIPLETS,
+    "beam_pipelines/triplets/candidates.py": _TRIPLETS,
+    "beam_pipelines/clean/duplicates.py": _CLEAN,
+    "beam_pipelines/clean/rules.py": _CLEAN,
+    "beam_pipelines/clean/lines.py": _CLEAN,
+    "beam_pipelines/clean/dates.py": _CLEAN,
+    "beam_pipelines/extract/content.py": _EXTRACT,
+    "beam_pipelines/extract/dates.py": _EXTRACT,
+    "beam_pipelines/crawl/robots.py": (f"{_PIPELINES}/crawl/test_site.py", *_CRAWL),
+    "beam_pipelines/crawl/fetch.py": _CRAWL,
+    "beam_pipelines/crawl/patience.py": _CRAWL,
+    "beam_pipelines/accounting.py": _JOBS,
+    "beam_pipelines/shards.py": _JOBS,
+    "beam_pipelines/jobs.py": _JOBS,
+    "evaluation/retrieval.py": ("tests/evaluation/test_benchmarks.py",),
+    "evaluation/classification.py": _TASKS,
+    "evaluation/clustering.py": ("tests/evaluation/test_benchmarks.py", *_TASKS),
+    "evaluation/sts.py": ("tests/evaluation/test_benchmarks.py", *_TASKS),
+    "evaluation/crosslingual.py": _TASKS,
+    "evaluation/bitext.py": _TASKS,
+    "evaluation/duplicates.py": _TASKS,
+    "evaluation/compare.py": _TASKS,
+    "evaluation/benchmark.py": _TASKS,
+    "evaluation/pairs.py": _TASKS,
+    "evaluation/leakage.py": ("tests/evaluation/test_trust.py",),
+    "evaluation/labelled.py": ("tests/evaluation/test_labelled.py",),
+    "evaluation/encoders.py": ("tests/evaluation/test_encoders.py",),
+    "evaluation/diagnostics/pairs.py": _DIAGNOSTICS,
+    "evaluation/diagnostics/neighbors.py": _DIAGNOSTICS,
+    "evaluation/diagnostics/geometry.py": _DIAGNOSTICS,
+    "evaluation/diagnostics/redundancy.py": _DIAGNOSTICS,
+    "evaluation/diagnostics/attention.py": ("tests/evaluation/diagnostics/test_words.py",),
+    "evaluation/diagnostics/articles.py": ("tests/evaluation/diagnostics/test_articles.py",),
+    "serving/index.py": ("tests/serving/test_index.py",),
+    "serving/groups.py": ("tests/serving/test_groups.py",),
+}
