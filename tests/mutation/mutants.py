@@ -66,7 +66,8 @@ def dropped_argument(node: cst.Call) -> Iterator[cst.Call]:
     """A keyword argument left to its default."""
     for number, arg in enumerate(node.args):
         if arg.keyword is not None and not m.matches(arg, _SKIPPED):
-            yield node.with_changes(args=[*node.args[:number], *node.args[number + 1 :]])
+            *most, last = [*node.args[:number], *node.args[number + 1 :]] or [None]
+            yield node.with_changes(args=[*most, last.with_changes(comma=cst.MaybeSentinel.DEFAULT)] if last else [])
 
 
 def negated(node: cst.If | cst.While | cst.CompIf) -> Iterator[cst.CSTNode]:
@@ -83,7 +84,7 @@ def unfiltered(node: cst.CompFor) -> Iterator[cst.CompFor]:
 
 def dropped_statement(node: cst.SimpleStatementLine) -> Iterator[cst.SimpleStatementLine]:
     """A call or an augmented assignment left out."""
-    if m.matches(node, m.SimpleStatementLine(body=[m.Expr(value=m.Call()) | m.AugAssign()])):
+    if m.matches(node, m.SimpleStatementLine(body=[m.Expr(value=m.Call() & ~_SKIPPED) | m.AugAssign()])):
         yield node.with_changes(body=[cst.Pass()])
 
 

@@ -49,7 +49,7 @@ def test_articles_without_labels_go_by_doc_id_or_url_and_their_dates_are_not_rea
             {"queries": ["blank"]},
             "the article 'blank' has no text",
         ),
-        (rows(), {"limit": 1}, "leaves 0 articles, expected at least two"),
+        (rows(), {"limit": 1}, "keeps 0 articles, expected at least two"),
     ],
 )
 def test_bad_input(tmp_path, lines, options, message):

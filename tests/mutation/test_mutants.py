@@ -1,0 +1,97 @@
+"""The mutation runner: which faults it makes, that a fault reaches the tests, and that its table names files that exist."""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("mutmut", reason="mutmut is not installed: make setup")
+sys.path.insert(0, str(Path(__file__).parent))
+
+import modules
+import mutants
+import run
+
+ROOT = Path(__file__).parents[2]
+
+
+def faults(source):
+    """The changed lines of all mutants of a piece of code."""
+    found = mutants.sample_mutants("m.py", source, 1000, 0)
+    before = source.splitlines()
+    return {
+        line.strip() for mutant in found for line in mutant.code.splitlines() if line not in before and line.strip()
+    }
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("x = a < 2\n", {"x = a <= 2", "x = a < 3", "x = a < 1"}),
+        ("x = a + b\n", {"x = a - b", "x = a", "x = b"}),
+        ("x = a and b\n", {"x = a or b", "x = a", "x = b"}),
+        ("x = f(a, b)\n", {"x = f(b, a)"}),
+        ("x = f(a, key=b)\n", {"x = f(a)"}),
+        ("f(a)\n", {"pass"}),
+        ("x += 1\n", {"x -= 1", "x = 1", "x += 2", "x += 0", "pass"}),
+        ("x = not a\n", {"x = a"}),
+        ("x = [i for i in a if i]\n", {"x = [i for i in a]", "x = [i for i in a if not (i)]"}),
+        ("x = a if b else c\n", {"x = a if (b) and False else c", "x = a if (b) or True else c"}),
+        ("x = s.lstrip()\n", {"x = s.rstrip()"}),
+        ("x = a in b\n", {"x = a not in b"}),
+    ],
+)
+def test_the_faults_of_each_kind(source, expected):
+    assert expected <= faults(source)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '"""Text with 1 number."""\n',
+        "x: int | None\n",
+        "raise InputError(1 + a)\n",
+        "_logger.warning(1, 2)\n",
+        "@cache(1)\ndef f(): ...\n",
+        "from a import b\n",
+        "x = zip(*a, strict=True)\n",
+    ],
+)
+def test_texts_types_and_messages_are_left_alone(source):
+    assert faults(source) == set()
+
+
+def test_the_sample_repeats_by_seed_and_every_mutant_is_python():
+    path = "evaluation/benchmark.py"
+    source = (ROOT / path).read_text()
+    one, again, other = (mutants.sample_mutants(path, source, 8, seed) for seed in (1, 1, 2))
+    assert one == again != other
+    assert len({mutant.code for mutant in one}) == 8
+    for mutant in one:
+        ast.parse(mutant.code)
+        changed = [line for line in mutant.diff.splitlines() if line.startswith(("+", "-")) and line[1:3] not in "++--"]
+        assert changed
+
+
+def test_every_module_and_test_file_of_the_table_exists():
+    for module, tests in modules.TESTS.items():
+        for path in (module, *tests):
+            assert (ROOT / path).exists(), path
+
+
+def test_the_tree_is_the_repository_with_one_file_changed(tmp_path):
+    mutant = mutants.Mutant("evaluation/diagnostics/pairs.py", 1, "number", "CHANGED = 1\n", "")
+    run.linked_tree(str(tmp_path), mutant)
+    tree = tmp_path / "newsembed"
+    assert (tree / mutant.path).read_text() == "CHANGED = 1\n"
+    for path in (
+        "__init__.py",
+        "errors.py",
+        "models/losses.py",
+        "evaluation/retrieval.py",
+        "evaluation/diagnostics/words.py",
+    ):
+        assert (tree / path).samefile(ROOT / path)
+    assert not (tree / mutant.path).samefile(ROOT / mutant.path)
+    assert not (tree / "evaluation/__pycache__").exists()
