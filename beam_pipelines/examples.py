@@ -9,6 +9,7 @@ import apache_beam as beam
 import numpy as np
 
 from ..errors import InputError
+from ..formats.manifest import DataSet
 from ..formats.parquet import read_records, shard_paths
 from ..formats.records import Failure, TopicLabels, Triplet, doc_id_to_words
 from ..formats.tfrecords.writer import TFRecordShardWriter
@@ -280,7 +281,7 @@ class _Writer:
         self._store = store
         self._options = options
         self._plan = plan
-        self._files: dict[tuple[str, str], TFRecordShardWriter] = {}
+        self._files: dict[DataSet, TFRecordShardWriter] = {}
 
     def write_triplets(self, rows: list[_TripletRow]) -> None:
         """One example of each row of Table 1 that is drawn, with the negatives of all `rows`, which differ in nothing else."""
@@ -357,11 +358,11 @@ class _Writer:
         return None
 
     def _write(self, task: Task, language: str, features: dict[str, Any]) -> None:
-        key = task.name, language
-        if key not in self._files:
-            self._files[key] = self._shard.examples(f"task={task.name}/language={language}")
-        self._files[key].write(features, task.features)
-        self._shard.tally(f"{_EXAMPLES}{task.name}/{language}")
+        data_set = DataSet(task.name, language)
+        if data_set not in self._files:
+            self._files[data_set] = self._shard.examples(data_set.stream)
+        self._files[data_set].write(features, task.features)
+        self._shard.tally(f"{_EXAMPLES}{data_set}")
 
 
 def triplet_features(triplets: Sequence[AugmentedTriplet], anchor_doc_id: str, language: str) -> dict[str, Any]:

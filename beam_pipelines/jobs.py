@@ -23,12 +23,20 @@ import apache_beam as beam
 from .. import __version__
 from ..errors import InputError
 from ..formats import files
+from ..formats.manifest import (
+    MANIFEST,
+    Manifest,
+    has_manifest,
+    manifest_path,
+    read_manifest,
+    read_seconds,
+    write_manifest,
+    write_seconds,
+)
 from .accounting import Counts, add_counts, chain_counts
 from .options import make_pipeline, noticing_dead_workers
 from .shards import Phase, ProcessShards, ShardFunction
 
-MANIFEST = "manifest.json"
-TIMING = "timing.json"
 Progress = Callable[
     [str, int, int, str], None
 ]  # (phase, shards or other parts complete, parts in all, what else grows)
@@ -89,32 +97,6 @@ class Job:
     inputs: tuple[InputSpec, ...]
     options: type
     run: Callable[["JobRun"], None]
-
-
-@dataclasses.dataclass(frozen=True)
-class Manifest:
-    """What a finished job left behind. Holds no times: an unbroken and a resumed run write the same bytes."""
-
-    job: str
-    code_version: str
-    digest: str
-    options: Mapping[str, Any]
-    inputs: Mapping[str, Any]
-    counts: Counts
-    phases: Mapping[str, Counts]
-    extra: Mapping[str, Any]
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "job": self.job,
-            "code_version": self.code_version,
-            "digest": self.digest,
-            "options": dict(self.options),
-            "inputs": dict(self.inputs),
-            "counts": self.counts.to_json(),
-            "phases": {name: counts.to_json() for name, counts in self.phases.items()},
-            **self.extra,
-        }
 
 
 class JobRun:
@@ -286,9 +268,8 @@ def execute(
             raise InputError(
                 "lies in the output folder", path=output, field=f"--{field.name}", remedy="name a folder beside it"
             )
-    manifest_path = f"{output}/{MANIFEST}"
-    if files.exists(manifest_path) and files.read_json(manifest_path).get("digest") == digest:
-        return Outcome(files.read_json(manifest_path), skipped=True, seconds=read_seconds(output))
+    if has_manifest(output) and (found := read_manifest(output)).get("digest") == digest:
+        return Outcome(found, skipped=True, seconds=read_seconds(output))
     workspace = f"{output}/.work-{digest}"
     if not files.exists(f"{workspace}/_publish.json"):
         _clear(output, keep=workspace)
@@ -296,18 +277,19 @@ def execute(
         job.run(run)
         counts, phases = run.all_counts()
         manifest = Manifest(
-            job.name, __version__, digest, identity["options"], identity["inputs"], counts, phases, run.extra
+            job.name,
+            __version__,
+            digest,
+            identity["options"],
+            identity["inputs"],
+            counts.to_json(),
+            {name: phase.to_json() for name, phase in phases.items()},
+            run.extra,
         )
         files.write_json(f"{workspace}/_publish.json", manifest.to_json())
     seconds = time.monotonic() - started
     _publish(workspace, output, seconds)
-    return Outcome(files.read_json(manifest_path), skipped=False, seconds=seconds)
-
-
-def read_seconds(output: str) -> float:
-    """Seconds that the job which wrote this folder took; 0 if nobody noted it."""
-    path = f"{output.rstrip('/')}/{TIMING}"
-    return float(files.read_json(path)["seconds"]) if files.exists(path) else 0.0
+    return Outcome(read_manifest(output), skipped=False, seconds=seconds)
 
 
 def input_digest(path: str) -> str:
@@ -316,9 +298,9 @@ def input_digest(path: str) -> str:
     Raises:
       InputError: if a folder has no manifest: it is not a result.
     """
-    for manifest in (f"{path.rstrip('/')}/{MANIFEST}", f"{path.rstrip('/').rpartition('/')[0]}/{MANIFEST}"):
-        if files.exists(manifest):
-            return str(files.read_json(manifest)["digest"])
+    for folder in (path, path.rstrip("/").rpartition("/")[0]):
+        if has_manifest(folder):
+            return str(read_manifest(folder)["digest"])
     if not files.exists(path):
         raise InputError("no such file or folder", path=path, remedy="check the path, or run the job that writes it")
     if files.list_files(f"{path.rstrip('/')}/**"):
@@ -374,7 +356,7 @@ def _plain(value: Any) -> Any:
 
 def _clear(output: str, keep: str) -> None:
     """Removes an older result and the workspaces of other digests, the manifest first."""
-    files.delete([f"{output}/{MANIFEST}"])
+    files.delete([manifest_path(output)])
     entries = {path[len(output) + 1 :].partition("/")[0] for path in files.list_files(f"{output}/**")}
     files.delete(f"{output}/{entry}" for entry in sorted(entries) if f"{output}/{entry}" != keep)
 
@@ -386,6 +368,6 @@ def _publish(workspace: str, output: str, seconds: float) -> None:
         relative = path[len(workspace) + 1 :]
         if not relative.startswith("_") and not relative.endswith(".tmp"):
             files.move(path, f"{output}/{relative}")
-    files.write_json(f"{output}/{TIMING}", {"seconds": round(seconds, 2)})
-    files.write_json(f"{output}/{MANIFEST}", manifest)
+    write_seconds(output, seconds)
+    write_manifest(output, manifest)
     files.delete([workspace])

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
+from ..formats.manifest import DataSet
 from ..formats.parquet import shard_paths
 from ..formats.records import Failure, Rejection
 from ..formats.tfrecords.writer import TFRecordShardWriter
@@ -94,9 +95,9 @@ class _Rows:
             self._write(language)
 
     def _write(self, language: str) -> None:
-        name, options = f"{self._task.name}/{language}", self._options
+        data_set, options = DataSet(self._task.name, language), self._options
         if language not in self._writers:
-            self._writers[language] = self._shard.examples(f"task={self._task.name}/language={language}")
+            self._writers[language] = self._shard.examples(data_set.stream)
         keyed = sorted(self._held.pop(language), key=lambda pair: pair[0])
         del self._tokens[language]
         window_tokens = (
@@ -105,9 +106,9 @@ class _Rows:
         pieces = longest_first((piece for _, piece in keyed), window_tokens, len)
         for row in pack(pieces, options.max_length, options.capacity, options.min_fill, len):
             self._writers[language].write(make_row(row, options.max_length), self._task.features)
-            self._shard.tally(f"{_EXAMPLES}{name}")
-            self._shard.tally(f"pieces/{name}", len(row))
-            self._shard.tally(f"tokens/{name}", sum(len(piece) for piece in row))
+            self._shard.tally(f"{_EXAMPLES}{data_set}")
+            self._shard.tally(f"pieces/{data_set}", len(row))
+            self._shard.tally(f"tokens/{data_set}", sum(len(piece) for piece in row))
 
 
 def _article_pieces(

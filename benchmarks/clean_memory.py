@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import zstandard
-from newsembed.formats import files
+from newsembed.formats.manifest import read_manifest, write_manifest
 from newsembed.formats.parquet import write_shard
 from newsembed.formats.records import Article, make_doc_id
 
@@ -74,7 +74,7 @@ def write_input(folder: str, rows: list[dict[str, str]], times: int) -> int:
             itertools.islice(articles, SHARD_ARTICLES),
             Article,
         )
-    files.write_json(f"{folder}/manifest.json", {"digest": str(times)})
+    write_manifest(folder, {"digest": str(times)})
     return total
 
 
@@ -112,7 +112,7 @@ def measure(source: str, output: str) -> tuple[float, int, dict[str, int]]:
         if job.returncode:
             log.seek(0)
             raise SystemExit(log.read().decode()[-3000:])
-    counts = files.read_json(f"{output}/manifest.json")["counts"]
+    counts = read_manifest(output)["counts"]
     return seconds, peak, {"kept": counts["out"], **counts["rejected"]}
 
 

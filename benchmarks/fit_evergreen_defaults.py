@@ -18,6 +18,7 @@ from newsembed.beam_pipelines.triplets.candidates import rank_within, read_candi
 from newsembed.beam_pipelines.triplets.evergreen import fit_model, pair_features
 from newsembed.beam_pipelines.triplets.table import read_table
 from newsembed.formats import files
+from newsembed.formats.manifest import has_manifest
 from newsembed.formats.parquet import shard_paths
 from newsembed.formats.records import make_doc_id
 from newsembed.launch import cli
@@ -37,7 +38,7 @@ def run(*command: str) -> None:
 def mine(work: str, seed: int, scale: float) -> None:
     if not files.exists(f"{work}/newsroom/seeds.txt"):
         cli.main(["newsroom", "--output", f"{work}/newsroom", f"--seed={seed}", f"--scale={scale}"])
-    if not files.exists(f"{work}/crawl/manifest.json"):
+    if not has_manifest(f"{work}/crawl"):
         with NewsroomServer(f"{work}/newsroom") as server:
             options = [
                 "--delay_seconds=0",

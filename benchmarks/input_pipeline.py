@@ -17,7 +17,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from newsembed.training.batches import BatchOptions, DataSet, GrainBatches, read_example_counts
+from newsembed.formats.manifest import DataSet
+from newsembed.tasks import registry
+from newsembed.training.batches import BatchOptions, GrainBatches
 
 UNTIMED = 5
 LARGEST_ID = 2**31 - 1  # ids need no check here
@@ -71,7 +73,7 @@ def main() -> None:
         print(f"a step of {args.step_ms:g} ms takes {args.batch / args.step_ms * 1e3:,.0f} examples/s\n")
     print("| set | records | reader | examples/s | examples/CPU-s | tokens/CPU-s | MB |\n|---|---|---|---|---|---|---|")
     for folder in args.folders:
-        for data_set, records in sorted(read_example_counts(folder).items()):
+        for data_set, records in sorted(registry.example_counts(folder).items()):
             for reader in READERS:
                 command = [
                     sys.executable,

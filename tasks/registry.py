@@ -12,12 +12,14 @@ from typing import Final
 import numpy as np
 
 from ..errors import InputError
+from ..formats.manifest import DataSet, manifest_path, read_example_counts
 from ..formats.tfrecords.schema import PIECES, FeatureSpec
 from .rows import Lengths, RowRule
 
 Row = dict[str, np.ndarray]
 
 _NAME: Final = re.compile(r"[a-z0-9_]+")
+_REMEDY: Final = "Import the module that registers the task, in a gin file by `import <module>`."
 _TASKS: Final[dict[str, "Task"]] = {}
 
 
@@ -145,7 +147,7 @@ def get(name: str) -> Task:
         raise InputError(
             f"got the task {name!r}, expected one of {', '.join(_TASKS)}",
             field="task",
-            remedy="Import the module that registers it, in a gin file by `import <module>`.",
+            remedy=_REMEDY,
         )
     return _TASKS[name]
 
@@ -153,6 +155,24 @@ def get(name: str) -> Task:
 def names() -> tuple[str, ...]:
     """The names of all tasks, in the order in which they were registered."""
     return tuple(_TASKS)
+
+
+def example_counts(folder: str) -> dict[DataSet, int]:
+    """The sets of training data in a folder with their record counts; empty sets are left out.
+
+    Raises:
+      InputError: without a readable manifest that counts examples, or for a set of an unknown task.
+    """
+    counts = read_example_counts(folder)
+    unknown = ", ".join(str(data_set) for data_set in counts if data_set.task not in _TASKS)
+    if unknown:
+        raise InputError(
+            f"got {unknown}, expected sets of the tasks {', '.join(_TASKS)}",
+            path=manifest_path(folder),
+            field="examples",
+            remedy=_REMEDY,
+        )
+    return counts
 
 
 def mixtures() -> dict[str, tuple[str, ...]]:

@@ -7,9 +7,7 @@ TensorFlow and seqio are imported when something here is called. To train throug
 """
 
 import functools
-import glob
 import json
-import os
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -17,6 +15,7 @@ import gin
 import numpy as np
 
 from ..errors import InputError
+from ..formats.manifest import DataSet, example_paths, example_pattern
 from ..formats.tfrecords.schema import PIECES, FeatureSpec
 from . import registry
 
@@ -47,11 +46,11 @@ def register_tasks(data_dir: str, vocabulary_path: str, prefix: str = "newsembed
     import seqio
 
     vocabulary = seqio.PassThroughVocabulary(_vocabulary_size(vocabulary_path))
-    counts = _example_counts(data_dir)
+    counts = registry.example_counts(data_dir)
     names = {key: _register_task(key, data_dir, vocabulary, prefix) for key in sorted(counts)}
     mixtures = []
     for mixture, tasks in _mixtures().items():
-        members = {key: counts[key] for key in names if key[0] in tasks}
+        members = {key: counts[key] for key in names if key.task in tasks}
         if not members:
             continue
         largest = max(members.values())
@@ -79,14 +78,14 @@ class SeqioBatches:
     The order follows from the seed; the state is the number of batches taken, and continuing skips as many.
 
     Args:
-      data_set: has the attributes `task` and `language`.
+      data_set: what to read.
       options: the trainer's `BatchOptions`.
       shuffle_buffer: examples that seqio shuffles among; a set no larger than it is shuffled whole.
     """
 
-    def __init__(self, data_set: Any, options: Any, shuffle_buffer: int = 10_000) -> None:
+    def __init__(self, data_set: DataSet, options: Any, shuffle_buffer: int = 10_000) -> None:
         self._task = registry.get(data_set.task)
-        self._language = data_set.language
+        self._data_set = data_set
         self._options = options
         self._shuffle_buffer = shuffle_buffer
         self._make_row = registry.RowMaker(self._task, options.lengths, options.bounds)
@@ -125,8 +124,8 @@ class SeqioBatches:
     def _open(self, batches_to_skip: int) -> Any:
         """An iterator over this process's rows."""
         options = self._options
-        source = _source(options.directory, self._task.name, self._language)
-        count = _example_counts(options.directory).get((self._task.name, self._language), 0)
+        source = _source(options.directory, self._data_set)
+        count = registry.example_counts(options.directory).get(self._data_set, 0)
         dataset = source.get_dataset(split=_SPLIT, shuffle=False)
         # One pipeline for all processes, of which each takes its block of every global batch: these do not depend on their number.
         dataset = dataset.shuffle(
@@ -143,7 +142,7 @@ class SeqioBatches:
 
     def _row(self, example: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         integers = {spec.name: np.asarray(example[spec.name]).astype(np.int32) for spec in self._task.row_features}
-        return self._make_row(integers, f"{self._options.directory}: {self._task.name}/{self._language}")
+        return self._make_row(integers, f"{self._options.directory}: {self._data_set}")
 
 
 def _mixtures() -> dict[str, tuple[str, ...]]:
@@ -157,17 +156,17 @@ def _mixtures() -> dict[str, tuple[str, ...]]:
     return alike | {name: (name,) for name in registry.names() if name not in mixed}
 
 
-def _register_task(key: tuple[str, str], data_dir: str, vocabulary: Any, prefix: str) -> str:
+def _register_task(data_set: DataSet, data_dir: str, vocabulary: Any, prefix: str) -> str:
     import seqio
 
-    task, language = key
-    name = task_name(task, language, prefix)
+    task = registry.get(data_set.task)
+    name = task_name(data_set.task, data_set.language, prefix)
     seqio.TaskRegistry.remove(name)
     seqio.TaskRegistry.add(
         name,
-        source=_source(data_dir, task, language),
-        preprocessors=[functools.partial(_to_int32, specs=registry.get(task).features)],
-        output_features={spec.name: _seqio_feature(spec, vocabulary) for spec in registry.get(task).row_features},
+        source=_source(data_dir, data_set),
+        preprocessors=[functools.partial(_to_int32, specs=task.features)],
+        output_features={spec.name: _seqio_feature(spec, vocabulary) for spec in task.row_features},
     )
     return name
 
@@ -190,15 +189,12 @@ def _to_int32(dataset: Any, specs: tuple[FeatureSpec, ...]) -> Any:
     )
 
 
-def _source(data_dir: str, task: str, language: str) -> Any:
+def _source(data_dir: str, data_set: DataSet) -> Any:
     import seqio
 
-    pattern = os.path.join(data_dir, f"task={task}", f"language={language}", "part-*.tfrecord")
-    if not glob.glob(pattern):
-        raise InputError("no file matches", path=pattern, remedy="Run the job that writes this set.")
-    return seqio.TFExampleDataSource(
-        {_SPLIT: pattern}, {spec.name: _parser(spec) for spec in registry.get(task).features}, num_input_examples=None
-    )
+    example_paths(data_dir, data_set)  # raises if there are none
+    parsers = {spec.name: _parser(spec) for spec in registry.get(data_set.task).features}
+    return seqio.TFExampleDataSource({_SPLIT: example_pattern(data_dir, data_set)}, parsers, num_input_examples=None)
 
 
 def _parser(spec: FeatureSpec) -> Any:
@@ -208,25 +204,6 @@ def _parser(spec: FeatureSpec) -> Any:
     if spec.shape == (None,):
         return tf.io.FixedLenSequenceFeature([], dtype, allow_missing=True)
     return tf.io.FixedLenFeature(list(spec.shape), dtype)
-
-
-def _example_counts(data_dir: str) -> dict[tuple[str, str], int]:
-    path = os.path.join(data_dir, "manifest.json")
-    try:
-        with open(path, encoding="utf-8") as file:
-            examples = json.load(file)["examples"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            f'cannot be read as a manifest with "examples" ({error})',
-            path=path,
-            remedy="Point DATA_DIR at a finished set of TFRecords.",
-        ) from error
-    counts = {}
-    for key, count in examples.items():
-        task, _, language = key.partition("/")
-        if count:
-            counts[task, language] = int(count)
-    return counts
 
 
 def _vocabulary_size(path: str) -> int:

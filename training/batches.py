@@ -5,7 +5,6 @@
 
 import bisect
 import dataclasses
-import glob
 import itertools
 import json
 import os
@@ -17,13 +16,14 @@ import grain
 import numpy as np
 
 from ..errors import InputError
+from ..formats.manifest import DataSet as DataSet  # noqa: PLC0414
+from ..formats.manifest import example_paths
 from ..formats.tfrecords.example import decode_example
 from ..formats.tfrecords.reader import RecordFile
 from ..tasks import registry
 
 Batch = dict[str, np.ndarray]
 
-MANIFEST: Final = "manifest.json"
 _RECORD: Final = "_record"  # rides along with a row inside the reader
 
 
@@ -58,17 +58,6 @@ class TracedBatches(Protocol):
         ...
 
 
-@dataclasses.dataclass(frozen=True, order=True)
-class DataSet:
-    """One (task, language) set of TFRecords."""
-
-    task: str
-    language: str
-
-    def __str__(self) -> str:
-        return f"{self.task}/{self.language}"
-
-
 @dataclasses.dataclass(frozen=True)
 class BatchOptions:
     """What every implementation needs to know of a run.
@@ -98,51 +87,6 @@ class BatchOpener(Protocol):
     def __call__(self, data_set: DataSet, options: BatchOptions) -> BatchIterator:
         """The iterator at its first batch."""
         ...
-
-
-def read_example_counts(directory: str) -> dict[DataSet, int]:
-    """The sets of a folder with their record counts, as its manifest states them; empty sets are left out.
-
-    Raises:
-      InputError: without a readable manifest.
-    """
-    path = os.path.join(directory, MANIFEST)
-    remedy = "Point DATA_DIR at a folder that `newsembed build` (or `pack`, `triplets`, `topics`) finished."
-    try:
-        with open(path, encoding="utf-8") as file:
-            examples = json.load(file)["examples"]
-    except FileNotFoundError as error:
-        raise InputError("there is no such file", path=path, remedy=remedy) from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            'got no JSON object with the key "examples"', path=path, field="examples", remedy=remedy
-        ) from error
-    counts = {}
-    for key, count in examples.items():
-        task, _, language = key.partition("/")
-        if task not in registry.names() or not language or not isinstance(count, int):
-            expected = f'"<task>/<language>": count with a task of {", ".join(registry.names())}'
-            raise InputError(f"got {key!r}: {count!r}, expected {expected}", path=path, field="examples", remedy=remedy)
-        if count:
-            counts[DataSet(task, language)] = count
-    return counts
-
-
-def record_paths(directory: str, data_set: DataSet) -> list[str]:
-    """The files of one set, sorted.
-
-    Raises:
-      InputError: if there are none.
-    """
-    pattern = os.path.join(directory, f"task={data_set.task}", f"language={data_set.language}", "part-*.tfrecord")
-    paths = sorted(glob.glob(pattern))
-    if not paths:
-        raise InputError(
-            "no file matches, though the manifest names this set",
-            path=pattern,
-            remedy="Run the job that writes it again.",
-        )
-    return paths
 
 
 @gin.register
@@ -238,9 +182,9 @@ class RecordSource:
         task = registry.get(data_set.task)
         self._features = task.row_features
         self._make_row = registry.RowMaker(task, options.lengths, options.bounds)
-        self._files = [RecordFile(path) for path in record_paths(options.directory, data_set)]
+        self._files = [RecordFile(path) for path in example_paths(options.directory, data_set)]
         self._ends = list(itertools.accumulate(len(file) for file in self._files))
-        expected = read_example_counts(options.directory).get(data_set, 0)
+        expected = registry.example_counts(options.directory).get(data_set, 0)
         if len(self) != expected:
             raise InputError(
                 f"the files of {data_set} hold {len(self)} records, the manifest says {expected}",

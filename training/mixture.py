@@ -9,8 +9,9 @@ from typing import Final
 import numpy as np
 
 from ..errors import InputError
+from ..formats.manifest import DataSet
 from ..tasks import registry
-from .batches import Batch, BatchIterator, BatchOpener, BatchOptions, DataSet, TracedBatches, read_example_counts
+from .batches import Batch, BatchIterator, BatchOpener, BatchOptions, TracedBatches
 
 SMOOTHING: Final = 0.7
 
@@ -51,7 +52,7 @@ def select_sets(directory: str, mixture: str) -> dict[DataSet, int]:
             field="MIXTURE_OR_TASK_NAME",
             remedy="Set MIXTURE_OR_TASK_NAME to one of these.",
         )
-    counts = read_example_counts(directory)
+    counts = registry.example_counts(directory)
     chosen = {
         data_set: n for data_set, n in counts.items() if data_set.task in tasks and language in ("", data_set.language)
     }

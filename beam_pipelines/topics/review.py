@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ...errors import InputError
 from ...formats import files
-from ..jobs import MANIFEST
+from ...formats.manifest import has_manifest
 from .choose import Decision, Evidence, Verdict, rank_topics
 
 TOPICS_FILE = "topics.tsv"
@@ -43,7 +43,7 @@ def read_review(path: str, max_topics: int) -> dict[str, Decision]:
     Raises:
       InputError: if the file lies in a job's result, or with path and line of a row that cannot be obeyed.
     """
-    if any(files.exists(f"{folder}/{MANIFEST}") for folder in (path, path.rpartition("/")[0] or ".")):
+    if any(has_manifest(folder) for folder in (path, path.rpartition("/")[0] or ".")):
         # The manifest beside it would stand for the file: edits would go unnoticed, and the next run would replace them.
         raise InputError(
             "got the result of a job, or a file in it",

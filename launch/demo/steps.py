@@ -6,11 +6,10 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ...beam_pipelines.jobs import MANIFEST, read_seconds
 from ...beam_pipelines.workflow import STEPS
 from ...evaluation.suites import RESULTS_FILE
-from ...formats import files
 from ...formats.index import facts_file
+from ...formats.manifest import read_manifest, read_seconds
 from ...formats.saved_model import graph_file
 from ...newsroom import NewsroomServer
 from ...studies.shared import newsroom
@@ -106,7 +105,7 @@ def job_rows(places: Places) -> list[dict[str, Any]]:
     """The numbers of the crawl and of every job of the build, from their manifests, and the seconds of the run that did the work."""
     rows = []
     for name, folder in [("crawl", places.crawl), *((step.job, f"{places.work}/{step.job}") for step in STEPS)]:
-        counts, seconds = files.read_json(f"{folder}/{MANIFEST}")["counts"], read_seconds(folder)
+        counts, seconds = read_manifest(folder)["counts"], read_seconds(folder)
         rate = round(counts["in"] / seconds, 1) if seconds else None
         rows.append({"job": name, **counts, "seconds": seconds, "documents_per_second": rate, "skipped": False})
     return rows

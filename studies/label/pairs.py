@@ -14,6 +14,7 @@ from ...beam_pipelines.triplets.mine import TripletsOptions
 from ...beam_pipelines.triplets.table import DocumentTable, read_table
 from ...errors import InputError
 from ...formats import files
+from ...formats.manifest import read_manifest
 from ...formats.parquet import shard_paths
 
 _MAX_ANCHORS = 10_000  # about 300,000 pairs: enough to choose from and to count shares of, and they fit into 300 MB
@@ -68,7 +69,7 @@ def read_work(path: str) -> Work:
     path = path.rstrip("/")
     digests = {name: jobs.input_digest(f"{path}/{name}") for name in INPUTS}
     folder = f"{path}/triplets"
-    given = files.read_json(f"{folder}/manifest.json").get("options", {})
+    given = read_manifest(folder).get("options", {})
     known = {field.name for field in dataclasses.fields(TripletsOptions)}
     model = EvergreenModel.from_json(files.read_json(f"{folder}/evergreen.json"), f"{folder}/evergreen.json")
     options = TripletsOptions(**{name: value for name, value in given.items() if name in known})

@@ -4,8 +4,8 @@ import dataclasses
 from typing import Any
 
 from ...beam_pipelines.clean.yields import TABLE, PublisherYield, read_yields
-from ...beam_pipelines.jobs import MANIFEST
 from ...formats import files
+from ...formats.manifest import read_manifest
 
 _SHOWN_REASONS = 3
 
@@ -23,7 +23,7 @@ def of_build(output: str) -> Yields | None:
     folder = f"{output}/clean"
     if not files.exists(f"{folder}/{TABLE}"):
         return None
-    return Yields(read_yields(folder), files.read_json(f"{folder}/{MANIFEST}").get("yield_alarms", []))
+    return Yields(read_yields(folder), read_manifest(folder).get("yield_alarms", []))
 
 
 def top_reasons(row: PublisherYield) -> str:

@@ -9,10 +9,10 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from ...beam_pipelines.jobs import MANIFEST, Job
+from ...beam_pipelines.jobs import Job
 from ...beam_pipelines.workflow import STEPS, build, load_job
 from ...errors import InputError
-from ...formats import files
+from ...formats.manifest import MANIFEST, has_manifest, manifest_path, read_manifest
 
 Change = Callable[[Any], Any]  # options of a job to other options of it
 _REMEDY: Final = "name a folder that `newsembed build` finished, such as demo-output/work"
@@ -25,9 +25,9 @@ def build_folder(path: str) -> str:
       InputError: if there is no finished build.
     """
     work = path.rstrip("/")
-    if not files.exists(f"{work}/clean/{MANIFEST}") and files.exists(f"{work}/{MANIFEST}"):
+    if not has_manifest(f"{work}/clean") and has_manifest(work):
         work = os.path.dirname(work) or "."
-    missing = [step.job for step in STEPS if not files.exists(f"{work}/{step.job}/{MANIFEST}")]
+    missing = [step.job for step in STEPS if not has_manifest(f"{work}/{step.job}")]
     if missing:
         raise InputError(f"no finished build: {', '.join(missing)} have no {MANIFEST}", path=path, remedy=_REMEDY)
     return work
@@ -35,8 +35,7 @@ def build_folder(path: str) -> str:
 
 def manifest_of(work: str, job: str) -> Mapping[str, Any]:
     """The manifest of one job of a build."""
-    found: Mapping[str, Any] = files.read_json(f"{work}/{job}/{MANIFEST}")
-    return found
+    return read_manifest(f"{work}/{job}")
 
 
 def options_of(work: str, job: str) -> Any:
@@ -45,7 +44,7 @@ def options_of(work: str, job: str) -> Any:
     Raises:
       InputError: if the manifest holds an option that this version does not know.
     """
-    return options_from_json(load_job(job), manifest_of(work, job)["options"], f"{work}/{job}/{MANIFEST}")
+    return options_from_json(load_job(job), manifest_of(work, job)["options"], manifest_path(f"{work}/{job}"))
 
 
 def options_from_json(job: Job, values: Mapping[str, Any], path: str) -> Any:

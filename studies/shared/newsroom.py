@@ -5,11 +5,12 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from ...beam_pipelines.jobs import MANIFEST, execute
+from ...beam_pipelines.jobs import execute
 from ...beam_pipelines.progress import JobProgress, print_outcomes, print_rows
 from ...beam_pipelines.workflow import build, load_job
 from ...errors import InputError
 from ...formats import files
+from ...formats.manifest import manifest_path
 from ...newsroom import NewsroomOptions, NewsroomServer, generate_newsroom
 from ..report import write_report
 
@@ -63,7 +64,7 @@ class Places:
     @property
     def crawl_manifest(self) -> str:
         """The manifest of the crawl, which exists when the crawl is finished."""
-        return f"{self.crawl}/{MANIFEST}"
+        return manifest_path(self.crawl)
 
     @property
     def warc(self) -> str:

@@ -118,7 +118,7 @@ def test_an_interrupted_job_resumes_to_the_same_bytes(tmp_path):
     broken = make_job(fuse=str(tmp_path / "fuse"))
     with pytest.raises(RuntimeError, match="killed"):
         jobs.execute(broken, {}, str(tmp_path / "resumed"), beam_args=ONE)
-    assert not (tmp_path / "resumed" / jobs.MANIFEST).exists()
+    assert not (tmp_path / "resumed" / "manifest.json").exists()
     with pytest.raises(InputError, match="not a result"):
         jobs.input_digest(str(tmp_path / "resumed"))
     jobs.execute(broken, {}, str(tmp_path / "resumed"), beam_args=ONE)

@@ -102,5 +102,5 @@ def test_bad_input_is_named(corpus, tmp_path):
         register_tasks(corpus[0], str(tmp_path / "vocab.txt"))
     with pytest.raises(InputError, match="tokens: got ids from"):
         rows(SeqioBatches(DataSet("topics", "en"), options(corpus, bounds={"pieces": 9})), 9)
-    with pytest.raises(InputError, match="no file matches"):
+    with pytest.raises(InputError, match="no file of topics/fr is here"):
         SeqioBatches(DataSet("topics", "fr"), options(corpus))

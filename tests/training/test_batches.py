@@ -6,7 +6,8 @@ import json
 import numpy as np
 import pytest
 from newsembed.errors import InputError
-from newsembed.training.batches import BatchIterator, BatchOptions, DataSet, GrainBatches, read_example_counts
+from newsembed.tasks import registry
+from newsembed.training.batches import BatchIterator, BatchOptions, DataSet, GrainBatches
 from newsembed.training.mixture import MixtureBatches, select_sets, smoothed_weights
 from toy_corpus import BOUNDS, LENGTH, LENGTHS, topics, write_corpus, write_sets
 
@@ -108,17 +109,17 @@ def test_a_manifest_that_disagrees_with_the_files_is_named(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (None, "there is no such file"),
-        ("{", "no JSON object"),
-        ("[]", "no JSON object"),
-        ('{"examples": {"ner/en": 3}}', "got 'ner/en': 3"),
+        (None, "cannot be read: No such file"),
+        ("{", "no valid JSON"),
+        ("[]", "expected a JSON object"),
+        ('{"examples": {"ner/en": 3}}', "got ner/en, expected sets of the tasks mlm, tlm, triplets, topics"),
     ],
 )
 def test_a_folder_that_is_no_result_is_named(tmp_path, text, message):
     if text is not None:
         (tmp_path / "manifest.json").write_text(text)
     with pytest.raises(InputError, match=message):
-        read_example_counts(str(tmp_path))
+        registry.example_counts(str(tmp_path))
 
 
 @pytest.mark.parametrize(

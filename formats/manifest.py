@@ -1,0 +1,196 @@
+"""The result of a job: a folder with ``manifest.json``, written last, and ``timing.json``; and the layout of training data.
+
+A folder without a manifest is not a result. Training data are in ``task=<task>/language=<language>/part-*.tfrecord``, and
+the manifest counts their records under ``"examples"`` as ``{"<task>/<language>": count}``.
+
+The version of the format is the key ``"format"``. Version 1 does not write it, because the bytes of its manifests must not
+change; so a manifest without the key has version 1, and one of a newer version is refused.
+
+Local paths are read without Beam, others through its filesystems.
+"""
+
+import dataclasses
+import glob
+import json
+import os
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ..errors import InputError
+
+VERSION: Final = 1
+MANIFEST: Final = "manifest.json"
+_TIMING: Final = "timing.json"
+_REMEDY: Final = "name a folder that a job finished, or run the job that writes it to its end"
+
+
+@dataclasses.dataclass(frozen=True)
+class Manifest:
+    """What a finished job left behind. Holds no times: an unbroken and a resumed run write the same bytes.
+
+    Attributes:
+      job: its name.
+      code_version: of the program.
+      digest: of job, version, options and inputs; a finished job with the same digest is not run again.
+      options: of the job, as JSON values.
+      inputs: digests of the inputs, by name.
+      counts: of the job: records in, out, rejected and failed, and tallies.
+      phases: the same of every phase.
+      extra: further entries of this job, such as ``"examples"``.
+    """
+
+    job: str
+    code_version: str
+    digest: str
+    options: Mapping[str, Any]
+    inputs: Mapping[str, Any]
+    counts: Mapping[str, Any]
+    phases: Mapping[str, Mapping[str, Any]]
+    extra: Mapping[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """The content of the file."""
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "extra"}
+        return values | dict(self.extra)
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class DataSet:
+    """One (task, language) set of TFRecords.
+
+    Attributes:
+      task: name of the task.
+      language: BCP-47 tag, or the two tags of translation pairs.
+    """
+
+    task: str
+    language: str
+
+    def __str__(self) -> str:
+        return f"{self.task}/{self.language}"
+
+    @property
+    def stream(self) -> str:
+        """The folder of the set below the folder of the job."""
+        return f"task={self.task}/language={self.language}"
+
+
+def manifest_path(folder: str) -> str:
+    """The path of the manifest of a folder."""
+    return f"{folder.rstrip('/')}/{MANIFEST}"
+
+
+def has_manifest(folder: str) -> bool:
+    """Whether the folder is the result of a job."""
+    return _exists(manifest_path(folder))
+
+
+def read_manifest(folder: str) -> dict[str, Any]:
+    """The manifest of a folder, as in the file.
+
+    Raises:
+      InputError: if there is none, it is not a JSON object, or its format is newer than this program.
+    """
+    path = manifest_path(folder)
+    value = _read_json(path)
+    if not isinstance(value, dict):
+        raise InputError(f"got a JSON {type(value).__name__}, expected a JSON object", path=path, remedy=_REMEDY)
+    version = value.get("format", 1)
+    if not isinstance(version, int) or version > VERSION:
+        raise InputError(
+            f"got format {version!r}, this version of newsembed reads up to {VERSION}",
+            path=path,
+            field="format",
+            remedy="install a newer version of newsembed",
+        )
+    return value
+
+
+def write_manifest(folder: str, values: Mapping[str, Any]) -> None:
+    """Writes the content of a manifest, complete or not at all."""
+    from . import files
+
+    files.write_json(manifest_path(folder), values)
+
+
+def read_seconds(folder: str) -> float:
+    """The seconds that the job which wrote this folder took; 0 if they were not recorded.
+
+    Raises:
+      InputError: if the file is not JSON.
+    """
+    path = _timing_path(folder)
+    return float(_read_json(path)["seconds"]) if _exists(path) else 0.0
+
+
+def write_seconds(folder: str, seconds: float) -> None:
+    """Records the seconds that a job took, next to its manifest: they differ between runs that write the same bytes."""
+    from . import files
+
+    files.write_json(_timing_path(folder), {"seconds": round(seconds, 2)})
+
+
+def read_example_counts(folder: str) -> dict[DataSet, int]:
+    """The sets of training data in a local folder with their record counts; empty sets are left out.
+
+    Raises:
+      InputError: without a readable manifest that counts examples.
+    """
+    path, examples = manifest_path(folder), read_manifest(folder).get("examples")
+    if not isinstance(examples, dict):
+        raise InputError('got no JSON object with the key "examples"', path=path, field="examples", remedy=_REMEDY)
+    counts = {}
+    for key, count in examples.items():
+        task, _, language = key.partition("/")
+        if not task or not language or not isinstance(count, int):
+            problem = f'got {key!r}: {count!r}, expected "<task>/<language>": count'
+            raise InputError(problem, path=path, field="examples", remedy=_REMEDY)
+        if count:
+            counts[DataSet(task, language)] = count
+    return counts
+
+
+def example_pattern(folder: str, data_set: DataSet) -> str:
+    """A pattern of the files of one set of training data."""
+    return os.path.join(glob.escape(folder), data_set.stream, "part-*.tfrecord")
+
+
+def example_paths(folder: str, data_set: DataSet) -> list[str]:
+    """The local files of one set of training data, sorted.
+
+    Raises:
+      InputError: if there are none.
+    """
+    pattern = example_pattern(folder, data_set)
+    paths = sorted(glob.glob(pattern))
+    if not paths:
+        raise InputError(
+            f"no file of {data_set} is here", path=pattern, remedy="Run the job that writes this set again."
+        )
+    return paths
+
+
+def _timing_path(folder: str) -> str:
+    return f"{folder.rstrip('/')}/{_TIMING}"
+
+
+def _exists(path: str) -> bool:
+    if "://" not in path:
+        return os.path.exists(path)
+    from . import files
+
+    return files.exists(path)
+
+
+def _read_json(path: str) -> Any:
+    if "://" in path:
+        from . import files
+
+        return files.read_json(path)
+    try:
+        with open(path, "rb") as source:
+            return json.loads(source.read())
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", path=path, remedy=_REMEDY) from error
+    except ValueError as error:
+        raise InputError(f"no valid JSON: {error}", path=path, remedy=_REMEDY) from error

@@ -1,0 +1,149 @@
+"""Manifests: what a job writes comes back, other versions and other files are refused, training data by sets."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from newsembed.errors import InputError
+from newsembed.formats.manifest import (
+    DataSet,
+    Manifest,
+    example_paths,
+    has_manifest,
+    manifest_path,
+    read_example_counts,
+    read_manifest,
+    read_seconds,
+    write_manifest,
+    write_seconds,
+)
+from newsembed.formats.tfrecords.reader import RecordFile
+
+BEFORE = Path(__file__).parents[1] / "golden"
+NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=9)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | NAMES,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
+    max_leaves=9,
+)
+OBJECTS = st.dictionaries(NAMES, JSON, max_size=3)
+MANIFESTS = st.builds(
+    Manifest,
+    job=NAMES,
+    code_version=NAMES,
+    digest=NAMES,
+    options=OBJECTS,
+    inputs=OBJECTS,
+    counts=OBJECTS,
+    phases=st.dictionaries(NAMES, OBJECTS, max_size=3),
+    extra=st.fixed_dictionaries({"examples": OBJECTS}),
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(MANIFESTS)
+def test_what_is_written_comes_back(tmp_path_factory, manifest):
+    folder = str(tmp_path_factory.mktemp("result"))
+    assert not has_manifest(folder)
+    write_manifest(folder, manifest.to_json())
+    assert has_manifest(f"{folder}/")
+    assert read_manifest(folder) == {
+        "job": manifest.job,
+        "code_version": manifest.code_version,
+        "digest": manifest.digest,
+        "options": manifest.options,
+        "inputs": manifest.inputs,
+        "counts": manifest.counts,
+        "phases": manifest.phases,
+        "examples": manifest.extra["examples"],
+    }
+
+
+def test_the_bytes_are_those_of_version_1(tmp_path):
+    manifest = Manifest("pack", "1", "d", {"b": 1, "a": "ü"}, {}, {"in": 2}, {}, {"examples": {"mlm/en": 2}})
+    write_manifest(str(tmp_path), manifest.to_json())
+    assert (tmp_path / "manifest.json").read_text() == (
+        '{\n "code_version": "1",\n "counts": {\n  "in": 2\n },\n "digest": "d",\n "examples": {\n  "mlm/en": 2\n },\n'
+        ' "inputs": {},\n "job": "pack",\n "options": {\n  "a": "ü",\n  "b": 1\n },\n "phases": {}\n}\n'
+    )
+    assert manifest_path(f"{tmp_path}/") == str(tmp_path / "manifest.json")
+
+
+def test_the_seconds_are_in_a_file_of_their_own(tmp_path):
+    assert read_seconds(str(tmp_path)) == 0.0
+    write_seconds(str(tmp_path), 12.3456)
+    assert json.loads((tmp_path / "timing.json").read_text()) == {"seconds": 12.35}
+    assert read_seconds(f"{tmp_path}/") == 12.35
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "cannot be read: No such file"),
+        ("{", "no valid JSON"),
+        ("[]", "got a JSON list, expected a JSON object"),
+        ('{"format": 2}', "format: got format 2, this version of newsembed reads up to 1"),
+        ('{"format": "new"}', "format: got format 'new'"),
+    ],
+)
+def test_a_folder_that_is_not_a_result_is_named(tmp_path, text, message):
+    if text is not None:
+        (tmp_path / "manifest.json").write_text(text)
+    with pytest.raises(InputError, match=f"{tmp_path}/manifest.json: {message}"):
+        read_manifest(str(tmp_path))
+
+
+def test_an_explicit_version_1_is_read(tmp_path):
+    (tmp_path / "manifest.json").write_text('{"format": 1, "digest": "x"}')
+    assert read_manifest(str(tmp_path))["digest"] == "x"
+
+
+def test_empty_sets_are_left_out(tmp_path):
+    (tmp_path / "manifest.json").write_text('{"examples": {"mlm/en": 3, "tlm/de-en": 1, "topics/en": 0}}')
+    assert read_example_counts(str(tmp_path)) == {DataSet("mlm", "en"): 3, DataSet("tlm", "de-en"): 1}
+
+
+@pytest.mark.parametrize(
+    ("examples", "message"),
+    [
+        ("[]", 'no JSON object with the key "examples"'),
+        ('{"mlm": 3}', "got 'mlm': 3, expected"),
+        ('{"mlm/": 3}', "got 'mlm/': 3, expected"),
+        ('{"/en": 3}', "got '/en': 3, expected"),
+        ('{"mlm/en": "3"}', "got 'mlm/en': '3', expected"),
+    ],
+)
+def test_counts_that_are_none_are_named(tmp_path, examples, message):
+    (tmp_path / "manifest.json").write_text(f'{{"examples": {examples}}}')
+    with pytest.raises(InputError, match=f"manifest.json: examples: .*{message}"):
+        read_example_counts(str(tmp_path))
+
+
+def test_the_files_of_a_set_are_sorted(tmp_path):
+    folder = tmp_path / "a[1]" / "task=mlm" / "language=en"
+    folder.mkdir(parents=True)
+    for name in ("part-00001-of-00002.tfrecord", "part-00000-of-00002.tfrecord", "part-00000-of-00002.tfrecord.tmp"):
+        (folder / name).touch()
+    paths = example_paths(str(tmp_path / "a[1]"), DataSet("mlm", "en"))
+    assert paths == [str(folder / f"part-0000{number}-of-00002.tfrecord") for number in range(2)]
+    with pytest.raises(InputError, match="no file of mlm/de is here"):
+        example_paths(str(tmp_path / "a[1]"), DataSet("mlm", "de"))
+
+
+def test_sets_have_a_name_a_folder_and_an_order():
+    sets = [DataSet("topics", "en"), DataSet("mlm", "en"), DataSet("mlm", "de")]
+    assert [str(data_set) for data_set in sorted(sets)] == ["mlm/de", "mlm/en", "topics/en"]
+    assert sets[0].stream == "task=topics/language=en"
+
+
+def test_training_data_written_before_the_refactoring_is_read(tmp_path):
+    folder = shutil.copytree(BEFORE / "examples_before", tmp_path / "examples")
+    counts = read_example_counts(str(folder))
+    assert {data_set.task for data_set in counts} == {"topics", "triplets"}
+    for data_set, count in counts.items():
+        assert sum(len(RecordFile(path)) for path in example_paths(str(folder), data_set)) == count
+    assert read_manifest(str(folder))["job"] == "examples"
+    assert read_seconds(str(folder)) > 0
