@@ -10,9 +10,9 @@ from typing import Final
 from ..errors import InputError
 from ..formats import files
 from ..formats.parquet import read_records
+from ..formats.vocabulary import VOCABULARY_FILE
 from ..tasks.vocabulary import Vocabulary
 
-VOCABULARY_FILE: Final = "vocab.txt"
 UNDETERMINED: Final = "und"  # BCP-47's own tag for a language nobody knows
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")
 _BATCH_DOCUMENTS = 256

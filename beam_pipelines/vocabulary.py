@@ -18,11 +18,11 @@ from ..errors import InputError
 from ..formats import files
 from ..formats.parquet import read_batches, shard_paths
 from ..formats.records import Failure, Rejection
-from ..formats.vocabulary import SPECIAL_TOKENS
+from ..formats.vocabulary import SPECIAL_TOKENS, VOCABULARY_FILE, vocabulary_bytes
 from ..tasks.vocabulary import Vocabulary, normalize_for_learning
 from .jobs import InputSpec, Job, JobRun
 from .shards import Shard
-from .texts import VOCABULARY_FILE, ArticleText, language_key, read_text_batches, uniform_draw
+from .texts import ArticleText, language_key, read_text_batches, uniform_draw
 from .vocabulary_learning import WordCount, learn_pieces
 
 _SMALLEST_SIZE = 100
@@ -147,9 +147,7 @@ def _read_words(path: str) -> Iterator[tuple[str, int]]:
 def learn(shard: Shard, paths: Sequence[str], options: VocabularyOptions) -> None:
     """Learns the pieces of all words and writes ``vocab.txt``."""
     learned = learn_pieces(lambda: merge_words(paths), options.size, options.min_frequency, options.limit_alphabet)
-    files.write_whole(
-        f"{shard.workspace}/{VOCABULARY_FILE}", "".join(f"{piece}\n" for piece in learned.pieces).encode()
-    )
+    files.write_whole(f"{shard.workspace}/{VOCABULARY_FILE}", vocabulary_bytes(learned.pieces))
     for name in ("alphabet", "words", "words_outside"):
         shard.tally(name, getattr(learned, name))
 

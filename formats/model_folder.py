@@ -36,7 +36,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from ..errors import InputError
-from .vocabulary import SPECIAL_TOKENS
+from .vocabulary import VOCABULARY_FILE
 from .weights import Array, flatten, read_safetensors, write_safetensors
 
 # The items of one checkpoint.
@@ -120,7 +120,7 @@ class ModelFolder:
     @property
     def vocabulary_file(self) -> str:
         """``vocab.txt``."""
-        return os.path.join(self.path, "vocab.txt")
+        return os.path.join(self.path, VOCABULARY_FILE)
 
     @property
     def config_file(self) -> str:
@@ -293,45 +293,6 @@ def vocabulary_digest(path: str) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", path=path, remedy=_REMEDY) from error
-
-
-@dataclasses.dataclass(frozen=True)
-class VocabularyFile:
-    """A vocabulary as the trainer needs it: its bytes, not its pieces.
-
-    Attributes:
-      path: where it was read.
-      content: the whole file.
-      size: number of pieces, one a line.
-    """
-
-    path: str
-    content: bytes
-    size: int
-
-    @property
-    def sha256(self) -> str:
-        """Hex digest of the file."""
-        return hashlib.sha256(self.content).hexdigest()
-
-
-def read_vocabulary(path: str) -> VocabularyFile:
-    """Reads a vocabulary file.
-
-    Raises:
-      InputError: if it is missing or does not begin with the special tokens.
-    """
-    remedy = "Set VOCABULARY_PATH to a vocab.txt that `newsembed vocabulary` wrote."
-    try:
-        with open(path, "rb") as file:
-            content = file.read()
-    except OSError as error:
-        raise InputError(f"cannot be read ({error.strerror})", path=path, remedy=remedy) from error
-    pieces = content.rstrip(b"\n").split(b"\n")
-    first = tuple(piece.decode("utf-8", "replace") for piece in pieces[: len(SPECIAL_TOKENS)])
-    if first != SPECIAL_TOKENS:
-        raise InputError(f"got {first} as first lines, expected {SPECIAL_TOKENS}", path=path, remedy=remedy)
-    return VocabularyFile(path, content, len(pieces))
 
 
 def _read_orbax(path: str) -> dict[str, Array]:

@@ -17,6 +17,7 @@ import numpy as np
 from ..errors import InputError
 from ..formats.manifest import DataSet, example_paths, example_pattern
 from ..formats.tfrecords.schema import PIECES, FeatureSpec
+from ..formats.vocabulary import read_vocabulary
 from . import registry
 
 SMOOTHING: Final = 0.7
@@ -45,7 +46,7 @@ def register_tasks(data_dir: str, vocabulary_path: str, prefix: str = "newsembed
     """
     import seqio
 
-    vocabulary = seqio.PassThroughVocabulary(_vocabulary_size(vocabulary_path))
+    vocabulary = seqio.PassThroughVocabulary(read_vocabulary(vocabulary_path).size)
     counts = registry.example_counts(data_dir)
     names = {key: _register_task(key, data_dir, vocabulary, prefix) for key in sorted(counts)}
     mixtures = []
@@ -204,15 +205,3 @@ def _parser(spec: FeatureSpec) -> Any:
     if spec.shape == (None,):
         return tf.io.FixedLenSequenceFeature([], dtype, allow_missing=True)
     return tf.io.FixedLenFeature(list(spec.shape), dtype)
-
-
-def _vocabulary_size(path: str) -> int:
-    try:
-        with open(path, "rb") as file:
-            return len(file.read().rstrip(b"\n").split(b"\n"))
-    except OSError as error:
-        raise InputError(
-            f"cannot be read ({error.strerror})",
-            path=path,
-            remedy="Name a vocab.txt that `newsembed vocabulary` wrote.",
-        ) from error

@@ -12,12 +12,19 @@ from typing import Any, Final, Self
 
 import numpy as np
 
-from ..errors import InputError
-from ..formats.vocabulary import CLS_ID, CONTINUATION, SEP_ID, SPECIAL_TOKENS, UNK_ID
+from ..formats.vocabulary import (
+    CLS_ID,
+    CONTINUATION,
+    SEP_ID,
+    SPECIAL_TOKENS,
+    UNK_ID,
+    continues_word,
+    read_vocabulary,
+    vocabulary_bytes,
+)
 
 # TF-Text's own limit of 100 bytes turns long Thai, kana and Hangul runs into [UNK].
 MAX_BYTES_PER_WORD: Final = 400
-_REMEDY = "write the file by `newsembed vocabulary`, or use the vocabulary the model was trained with"
 _SHORTEST_DOCUMENT = 2  # [CLS] [SEP]
 
 
@@ -27,7 +34,7 @@ class Vocabulary:
     The tokenizer is built on first use, so that a vocabulary can be loaded, checked and pickled without TensorFlow.
 
     Args:
-      pieces: in the order of their ids, :data:`~.features.SPECIAL_TOKENS` first.
+      pieces: in the order of their ids, :data:`~..formats.vocabulary.SPECIAL_TOKENS` first.
       digest: SHA-256 of the file, in hexadecimal digits; that of the pieces, one a line, if absent.
 
     Attributes:
@@ -37,7 +44,7 @@ class Vocabulary:
 
     def __init__(self, pieces: Sequence[str], digest: str | None = None) -> None:
         self.pieces = tuple(pieces)
-        self.digest = digest or hashlib.sha256("".join(f"{piece}\n" for piece in self.pieces).encode()).hexdigest()
+        self.digest = digest or hashlib.sha256(vocabulary_bytes(self.pieces)).hexdigest()
 
     @classmethod
     def load(cls, path: str) -> Self:
@@ -47,20 +54,11 @@ class Vocabulary:
           path: local path, or one that TensorFlow's file system knows (``gs://…``).
 
         Raises:
-          InputError: naming the line, if the file is missing, is no UTF-8, lacks a special token in its place, or has an empty,
+          InputError: naming the line, if the file is missing, is not UTF-8, lacks a special token in its place, or has an empty,
             repeated or broken piece.
         """
-        raw = _read_bytes(path)
-        try:
-            text = raw.decode("utf-8")
-        except UnicodeDecodeError as error:
-            line = raw[: error.start].count(b"\n") + 1
-            raise InputError(
-                f"no valid UTF-8: {error.reason}", path=path, field=f"line {line}", remedy=_REMEDY
-            ) from error
-        pieces = text.removesuffix("\n").split("\n")
-        _check_pieces(pieces, path)
-        return cls(pieces, hashlib.sha256(raw).hexdigest())
+        file = read_vocabulary(path)
+        return cls(file.pieces, file.sha256)
 
     @property
     def size(self) -> int:
@@ -120,7 +118,7 @@ class Vocabulary:
             piece = self.pieces[index]
             if index < len(SPECIAL_TOKENS) and index != UNK_ID:
                 continue
-            if words and piece.startswith(CONTINUATION) and piece != CONTINUATION:
+            if words and continues_word(piece):
                 words[-1] += piece[len(CONTINUATION) :]
             else:
                 words.append(piece)
@@ -152,8 +150,8 @@ class Vocabulary:
 
     @functools.cached_property
     def _continues(self) -> np.ndarray:
-        """Whether a piece goes on inside a word, bool ``[size]``."""
-        return np.array([piece.startswith(CONTINUATION) and piece != CONTINUATION for piece in self.pieces])
+        """Whether a piece continues a word, bool ``[size]``."""
+        return np.array([continues_word(piece) for piece in self.pieces])
 
     @functools.cached_property
     def _tokenizer(self) -> Any:
@@ -256,40 +254,6 @@ def _cut_rows(ragged: Any, lengths: Any) -> Any:
 def _as_bytes(texts: Sequence[str]) -> list[bytes]:
     # Half a surrogate pair, which JSON can smuggle in, has no UTF-8 form.
     return [text.encode("utf-8", errors="replace") for text in texts]
-
-
-def _read_bytes(path: str) -> bytes:
-    if "://" in path:
-        import tensorflow as tf
-
-        if not tf.io.gfile.exists(path):
-            raise InputError("no such file", path=path, remedy=_REMEDY)
-        with tf.io.gfile.GFile(path, "rb") as source:
-            return bytes(source.read())
-    try:
-        with open(path, "rb") as source:
-            return source.read()
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", path=path, remedy=_REMEDY) from error
-
-
-def _check_pieces(pieces: Sequence[str], path: str) -> None:
-    for index, special in enumerate(SPECIAL_TOKENS):
-        found = pieces[index] if index < len(pieces) else None
-        if found != special:
-            shown = "the end of the file" if found is None else repr(found)
-            raise InputError(f"got {shown}, expected {special!r}", path=path, field=f"line {index + 1}", remedy=_REMEDY)
-    seen: dict[str, int] = {}
-    for line, piece in enumerate(pieces, start=1):
-        if not piece or piece != piece.strip() or len(piece.split()) != 1:
-            raise InputError(
-                f"got {piece!r}, expected one piece without spaces", path=path, field=f"line {line}", remedy=_REMEDY
-            )
-        if piece in seen:
-            raise InputError(
-                f"{piece!r} is also on line {seen[piece]}", path=path, field=f"line {line}", remedy=_REMEDY
-            )
-        seen[piece] = line
 
 
 def _check_length(max_length: int) -> None:

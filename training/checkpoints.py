@@ -25,10 +25,10 @@ from ..formats.model_folder import (
     PARAMS,
     TRAINING,
     ModelFolder,
-    VocabularyFile,
     folder_of_checkpoint,
     is_checkpoint,
 )
+from ..formats.vocabulary import VocabularyFile
 from ..models.encoders import Architecture
 from .huggingface import initial_params
 from .model_files import check_same_model

@@ -14,8 +14,7 @@ import numpy.typing as npt
 
 from ..errors import InputError
 from ..formats import huggingface as formats
-from ..formats.model_folder import VocabularyFile
-from ..formats.vocabulary import SPECIAL_TOKENS
+from ..formats.vocabulary import SPECIAL_TOKENS, VocabularyFile
 from ..models.encoders import KINDS, NEWS_KIND, Architecture, Capability, require
 from ..models.encoders.huggingface import HuggingFaceArchitecture, UnsupportedArrayError, UnsupportedModelError
 from ..models.huggingface import reorder_tokens, token_order

@@ -17,8 +17,8 @@ import optax
 from jax.sharding import Mesh
 
 from ..errors import InputError
-from ..formats.model_folder import VocabularyFile, read_vocabulary
 from ..formats.tfrecords.schema import PIECES, TOPICS
+from ..formats.vocabulary import VocabularyFile, read_vocabulary
 from ..models.attention import choose_attention
 from ..models.encoders.news import EncoderConfig, NewsEncoder
 from ..tasks import registry

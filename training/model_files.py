@@ -3,7 +3,8 @@
 import dataclasses
 
 from ..errors import InputError
-from ..formats.model_folder import ModelDescription, ModelFolder, VocabularyFile
+from ..formats.model_folder import ModelDescription, ModelFolder
+from ..formats.vocabulary import VocabularyFile
 from ..models.encoders import Architecture, config_from_dict, named_kind
 
 

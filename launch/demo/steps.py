@@ -11,6 +11,7 @@ from ...evaluation.suites import RESULTS_FILE
 from ...formats.index import facts_file
 from ...formats.manifest import read_manifest, read_seconds
 from ...formats.saved_model import graph_file
+from ...formats.vocabulary import VOCABULARY_FILE
 from ...newsroom import NewsroomServer
 from ...studies.shared import newsroom
 
@@ -139,7 +140,7 @@ def _gin(name: str, value: str) -> str:
 
 
 def _train(places: Places, gin_file: str, model_dir: str, data_dir: str) -> list[str]:
-    vocabulary = f"{places.work}/vocabulary/vocab.txt"
+    vocabulary = f"{places.work}/vocabulary/{VOCABULARY_FILE}"
     values = {"MODEL_DIR": model_dir, "DATA_DIR": data_dir, "VOCABULARY_PATH": vocabulary}
     return ["train", f"--gin_file={gin_file}", *(_gin(name, value) for name, value in values.items())]
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ...errors import InputError
+from ...formats.vocabulary import VOCABULARY_FILE
 from .gin_text import base_path, compose, macro
 from .mining import manifest_of
 from .runs import Run
@@ -155,7 +156,7 @@ def _places(folder: str, data: str, vocabulary: str) -> dict[str, Any]:
     return {
         "MODEL_DIR": f"{folder}/model",
         "DATA_DIR": os.path.abspath(data),
-        "VOCABULARY_PATH": os.path.abspath(f"{vocabulary}/vocab.txt"),
+        "VOCABULARY_PATH": os.path.abspath(f"{vocabulary}/{VOCABULARY_FILE}"),
     }
 
 

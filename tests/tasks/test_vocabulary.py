@@ -8,7 +8,6 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from newsembed.errors import InputError
 from newsembed.formats.vocabulary import CLS_ID, SEP_ID, SPECIAL_TOKENS, UNK_ID
 from newsembed.tasks import rows
 from newsembed.tasks.vocabulary import Vocabulary, join_document, normalize_for_learning
@@ -30,35 +29,6 @@ def test_load_keeps_order_and_digest(tmp_path):
     assert loaded.pieces == VOCABULARY.pieces
     assert loaded.size == len(SPECIAL_TOKENS) + len(PIECES)
     assert loaded.digest == hashlib.sha256((tmp_path / "vocab.txt").read_bytes()).hexdigest() == VOCABULARY.digest
-
-
-@pytest.mark.parametrize(
-    ("lines", "where", "problem"),
-    [
-        ([], "line 1", "'[PAD]'"),
-        (SPECIAL_TOKENS[:3], "line 4", "expected '[SEP]'"),
-        (["[UNK]", "[PAD]", *SPECIAL_TOKENS[2:]], "line 1", "got '[UNK]', expected '[PAD]'"),
-        ([*SPECIAL_TOKENS, "a", "", "b"], "line 7", "without spaces"),
-        ([*SPECIAL_TOKENS, "a b"], "line 6", "without spaces"),
-        ([*SPECIAL_TOKENS, "a", "b", "a"], "line 8", "also on line 6"),
-    ],
-)
-def test_a_broken_file_is_refused_by_line(tmp_path, lines, where, problem):
-    path = write(tmp_path / "vocab.txt", lines)
-    with pytest.raises(InputError) as error:
-        Vocabulary.load(path)
-    assert error.value.path == path
-    assert error.value.field == where
-    assert problem in error.value.problem
-    assert error.value.remedy
-
-
-def test_no_utf8_and_no_file_are_refused(tmp_path):
-    (tmp_path / "bad.txt").write_bytes(b"[PAD]\n[UNK]\n\xff\n")
-    with pytest.raises(InputError, match="line 3"):
-        Vocabulary.load(str(tmp_path / "bad.txt"))
-    with pytest.raises(InputError, match="cannot be read"):
-        Vocabulary.load(str(tmp_path / "none.txt"))
 
 
 def test_text_is_casefolded_composed_and_cut_into_longest_pieces():

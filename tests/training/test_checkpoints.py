@@ -13,7 +13,7 @@ import numpy as np
 import optax
 import pytest
 from newsembed.errors import InputError
-from newsembed.formats.model_folder import read_vocabulary
+from newsembed.formats.vocabulary import read_vocabulary
 from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
 from newsembed.training import checkpoints as module
 from newsembed.training.checkpoints import Checkpoints, Keeping, start_state

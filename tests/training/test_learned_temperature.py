@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from newsembed.formats.model_folder import VocabularyFile
+from newsembed.formats.vocabulary import VocabularyFile
 from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
 from newsembed.training.checkpoints import Checkpoints, start_state
 from newsembed.training.partitioning import Partitioner

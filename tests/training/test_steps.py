@@ -10,8 +10,7 @@ import numpy as np
 import optax
 import pytest
 from newsembed.errors import InputError
-from newsembed.formats.model_folder import VocabularyFile
-from newsembed.formats.vocabulary import PAD_ID
+from newsembed.formats.vocabulary import PAD_ID, VocabularyFile
 from newsembed.models.encoders.news import NewsEncoder
 from newsembed.models.losses import DocumentIds, info_nce, normalized_prefix
 from newsembed.tasks.triplets import Augmentation

@@ -11,8 +11,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...errors import InputError
-from ...formats.model_folder import VocabularyFile
-from ...formats.vocabulary import CLS_ID, CONTINUATION, MASK_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID
+from ...formats.vocabulary import (
+    CLS_ID,
+    MASK_ID,
+    PAD_ID,
+    SPECIAL_TOKENS,
+    UNK_ID,
+    VocabularyFile,
+    continues_word,
+)
 from ...models.axes import shard_count
 from ...models.chunks import chunk_count, map_chunks
 from ...models.encoders.news import NewsEncoder
@@ -40,11 +47,8 @@ _NO_WORDS: Final = tuple(number for number in range(len(SPECIAL_TOKENS)) if numb
 
 
 def continuation_pieces(vocabulary: VocabularyFile) -> np.ndarray:
-    """Which pieces go on inside a word ("##ing"), bool [V], as `tasks.vocabulary` has it."""
-    mark = CONTINUATION.encode()
-    return np.array(
-        [piece.startswith(mark) and piece != mark for piece in vocabulary.content.rstrip(b"\n").split(b"\n")]
-    )
+    """Which pieces continue a word ("##ing"), bool [V]."""
+    return np.array([continues_word(piece) for piece in vocabulary.pieces])
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
