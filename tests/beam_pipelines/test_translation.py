@@ -293,7 +293,7 @@ def tree(folder):
     return {
         path.relative_to(folder): path.read_bytes()
         for path in folder.rglob("*")
-        if path.is_file() and path.name != jobs.TIMING
+        if path.is_file() and path.name != "timing.json"
     }
 
 
