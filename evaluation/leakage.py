@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from ..errors import InputError
-from ..formats.jsonl import read_jsonl
+from ..formats.articles import article_files, read_rows
 from .benchmark import Benchmark
 from .encoders import Document
 
@@ -137,41 +137,13 @@ def check_leakage(benchmarks: Sequence[Benchmark], path: str, *, drop: bool) -> 
 
 
 def read_articles(path: str) -> Iterator[Document]:
-    """Yields training articles from JSONL (plain, ``.gz``, ``.zst``), a Parquet file, or a folder of Parquet shards.
-
-    Rows need ``title`` and ``body``.
+    """Yields the texts of training articles: JSONL (plain, ``.gz``, ``.zst``), Parquet, or a folder of either.
 
     Raises:
-      InputError: if the files are missing or cannot be read, or if a column is missing.
+      InputError: if nothing readable is there, or a Parquet file has no title or body.
     """
-    if not os.path.isdir(path) and not path.endswith(".parquet"):
-        for _, row in read_jsonl(path):
-            yield Document(str(row.get("title") or ""), str(row.get("body") or ""))
-        return
-    import pyarrow.dataset
-
-    try:
-        table = pyarrow.dataset.dataset(_parquet_files(path), format="parquet")
-        for batch in table.to_batches(columns=["title", "body"]):
-            for row in batch.to_pylist():
-                yield Document(row["title"] or "", row["body"] or "")
-    except (OSError, ValueError) as error:  # ArrowInvalid is a ValueError
-        raise InputError(
-            f"not readable articles: {error}", path=path, remedy="give JSONL or Parquet with title and body"
-        ) from error
-
-
-def _parquet_files(path: str) -> list[str]:
-    if not os.path.isdir(path):
-        return [path]
-    files = sorted(
-        os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names if name.endswith(".parquet")
-    )
-    if not files:
-        raise InputError(
-            "no .parquet files in the folder", path=path, remedy="give the articles that the encoder was trained on"
-        )
-    return files
+    for _, row in read_rows(article_files(path) if os.path.isdir(path) else [path], ("title", "body")):
+        yield Document(str(row.get("title") or ""), str(row.get("body") or ""))
 
 
 def _words(text: str) -> list[str]:

@@ -1,10 +1,9 @@
 """JSON-lines files, plain, ``.gz`` or ``.zst``, with errors that name the line."""
 
-import gzip
-import io
 import json
+import zlib
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from ..errors import InputError
 
@@ -12,13 +11,18 @@ _CHUNK_BYTES: Final = 1 << 20
 _REMEDY: Final = "write one JSON object a line, in UTF-8"
 
 
+class CompressionError(OSError):
+    """A file is not compressed as its name says."""
+
+
 def read_jsonl(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields ("path:line", object) of every line that is not blank.
+    """Yields ("path:line", object) of every line of a local file that is not blank.
 
     Raises:
-      InputError: on a file that cannot be opened, is cut short or not compressed as its name says, and on a line that is no JSON object.
+      InputError: for a file that cannot be opened, is truncated or is not compressed as its name says, and for a line that is
+        not a JSON object.
     """
-    for number, line in enumerate(_lines(path), 1):
+    for number, line in enumerate(_local_lines(path), 1):
         if line.strip():
             where = f"{path}:{number}"
             try:
@@ -30,39 +34,72 @@ def read_jsonl(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
             yield where, row
 
 
-def _lines(path: str) -> Iterator[bytes]:
+def read_lines(source: BinaryIO, path: str) -> Iterator[bytes]:
+    """Yields the complete lines of an open file, without line ends.
+
+    Args:
+      source: the file as it is stored.
+      path: its name, which says by its ending how the file is compressed.
+
+    Raises:
+      CompressionError: if the file is not compressed as its name says.
+      EOFError: after the last complete line, if the compressed data is truncated or corrupt.
+    """
     pending = b""
-    for chunk in _chunks(path):
+    for chunk in _chunks(source, path):
         *lines, pending = (pending + chunk).split(b"\n")
         yield from lines
     if pending:
         yield pending
 
 
-def _chunks(path: str) -> Iterator[bytes]:
+def _local_lines(path: str) -> Iterator[bytes]:
     try:
-        with gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb") as file:
-            yield from _zstd_chunks(file) if path.endswith(".zst") else iter(lambda: file.read(_CHUNK_BYTES), b"")
+        with open(path, "rb") as source:
+            yield from read_lines(source, path)
     except (OSError, EOFError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"cannot be read: {reason}", path=path, remedy="give a whole JSON-lines file") from error
+        raise InputError(f"cannot be read: {reason}", path=path, remedy="give a complete JSON-lines file") from error
 
 
-def _zstd_chunks(file: io.BufferedIOBase) -> Iterator[bytes]:
-    # zstandard's own stream reader takes a cut file for a whole one, so the frames are walked here.
+def _chunks(source: BinaryIO, path: str) -> Iterator[bytes]:
+    import zstandard
+
+    decompressed = _zstd_chunks if path.endswith(".zst") else _gzip_chunks if path.endswith(".gz") else None
+    if decompressed is None:
+        yield from iter(lambda: source.read(_CHUNK_BYTES), b"")
+        return
+    started = False
+    try:
+        for chunk in decompressed(source):
+            started = started or bool(chunk)
+            yield chunk
+    except (OSError, zlib.error, zstandard.ZstdError) as error:
+        if started:
+            raise EOFError(str(error)) from error
+        raise CompressionError(str(error)) from error
+
+
+def _gzip_chunks(source: BinaryIO) -> Iterator[bytes]:
+    import gzip
+
+    stream = gzip.GzipFile(fileobj=source)
+    # Not read(), which discards its data if the end is missing.
+    yield from iter(lambda: stream.read1(_CHUNK_BYTES), b"")
+
+
+def _zstd_chunks(source: BinaryIO) -> Iterator[bytes]:
+    # zstandard's stream reader does not detect truncated files, so the frames are read one by one here.
     import zstandard
 
     frame = zstandard.ZstdDecompressor().decompressobj()
     started = False
-    while chunk := file.read(_CHUNK_BYTES):
+    while chunk := source.read(_CHUNK_BYTES):
         while chunk:
             if frame.eof:
                 frame = zstandard.ZstdDecompressor().decompressobj()
             started = True
-            try:
-                yield frame.decompress(chunk)
-            except zstandard.ZstdError as error:
-                raise EOFError(str(error)) from error
+            yield frame.decompress(chunk)
             chunk = frame.unused_data
     if started and not frame.eof:
-        raise EOFError("the last zstd frame is cut short")
+        raise EOFError("the last zstd frame is truncated")

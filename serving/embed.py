@@ -18,8 +18,8 @@ from typing import Final
 import numpy as np
 
 from ..errors import InputError
+from ..formats.articles import ArticleText, read_articles
 from ..formats.embeddings import write_folder, write_parquet
-from .articles import ArticleText, read_articles
 from .encoder import FloatArray, TextEncoder
 from .specs import add_encoder_arguments, encoder_from_spec, encoder_spec
 

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError
+from ..formats.articles import ArticleText
 from ..formats.index import IndexedDocument, StoredIndex, read_index, write_index
-from .articles import ArticleText
 from .dates import ALL_DATES, DateRange, as_days
 
 EXACT_LIMIT: Final = 50_000  # one query over 50 000 x 768 floats takes some 20 ms on one core

@@ -10,8 +10,8 @@ import argparse
 
 import numpy as np
 
+from ..formats.articles import read_articles
 from ..formats.index import IndexedDocument
-from .articles import read_articles
 from .embed import embedded
 from .encoder import TextEncoder
 from .index import DocumentIndex, indexed_document

@@ -6,19 +6,17 @@ import datetime
 import itertools
 import zlib
 from collections.abc import Iterator
-from typing import Any, BinaryIO
-
-import zstandard
+from typing import Any
 
 from ...errors import InputError
 from ...formats import files
+from ...formats.jsonl import CompressionError, read_lines
 from .loose_json import load_json
 from .path_lists import is_path_list, read_path_list
 
 RECORDS_PER_WARC_SLICE = 200
 LINES_PER_SLICE = 4_000
 _MAX_PAYLOAD_BYTES = 20 << 20
-_CHUNK_BYTES = 1 << 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -209,57 +207,16 @@ def _lines(path: str) -> Iterator[bytes]:
       InputError: if the compression differs from the file extension.
       EOFError: after the last complete line, if the compressed data is truncated or corrupt.
     """
-    pending = b""
     with files.open_read(path) as source:
-        for chunk in _chunks(path, source):
-            *lines, pending = (pending + chunk).split(b"\n")
-            yield from lines
-    if pending:
-        yield pending
-
-
-def _chunks(path: str, source: BinaryIO) -> Iterator[bytes]:
-    compressed = _zstd_chunks if path.endswith(".zst") else _gzip_chunks if path.endswith(".gz") else None
-    if compressed is None:
-        yield from iter(lambda: source.read(_CHUNK_BYTES), b"")
-        return
-    started = False
-    try:
-        for chunk in compressed(source):
-            started = started or bool(chunk)
-            yield chunk
-    except (OSError, zlib.error, zstandard.ZstdError) as error:
-        if started:
-            raise EOFError(str(error)) from error
-        raise InputError(
-            f"the compression differs from the file extension: {error}",
-            path=path,
-            field="--articles",
-            remedy="rename the file, or fetch it again",
-        ) from error
-
-
-def _gzip_chunks(source: BinaryIO) -> Iterator[bytes]:
-    import gzip
-
-    stream = gzip.GzipFile(fileobj=source)
-    # Not read(), which discards its data if the end is missing.
-    yield from iter(lambda: stream.read1(_CHUNK_BYTES), b"")
-
-
-def _zstd_chunks(source: BinaryIO) -> Iterator[bytes]:
-    # zstandard's stream reader does not detect truncated files, so the frames are read one by one here.
-    frame = zstandard.ZstdDecompressor().decompressobj()
-    started = False
-    while chunk := source.read(_CHUNK_BYTES):
-        while chunk:
-            if frame.eof:
-                frame = zstandard.ZstdDecompressor().decompressobj()
-            started = True
-            yield frame.decompress(chunk)
-            chunk = frame.unused_data
-    if started and not frame.eof:
-        raise EOFError("the last zstd frame is cut short")
+        try:
+            yield from read_lines(source, path)
+        except CompressionError as error:
+            raise InputError(
+                f"the compression differs from the file extension: {error}",
+                path=path,
+                field="--articles",
+                remedy="rename the file, or fetch it again",
+            ) from error
 
 
 def read_rows(piece: Slice) -> Iterator[tuple[str, dict[str, Any] | str | EOFError]]:

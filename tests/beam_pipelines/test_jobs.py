@@ -127,7 +127,7 @@ def test_an_interrupted_job_resumes_to_the_same_bytes(tmp_path):
 
 KILLER = """
 import os, signal
-from newsembed.beam_pipelines import files
+from newsembed.formats import files
 
 def kill_own_process(shard, fuse):
     if fuse and not files.exists(fuse):

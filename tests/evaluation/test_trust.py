@@ -48,7 +48,7 @@ def test_articles_from_parquet_and_jsonl(tmp_path):
         == [Document("a", "b"), Document("", "c")]
     )
     pa.parquet.write_table(pa.table({"title": ["a"]}), tmp_path / "p/x.parquet")
-    with pytest.raises(InputError, match="not readable"):
+    with pytest.raises(InputError, match="body: the column is missing"):
         list(read_articles(str(tmp_path / "p")))
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="no .parquet"):

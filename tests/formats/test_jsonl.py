@@ -50,6 +50,29 @@ def test_bad_lines(tmp_path, raw, message):
         list(jsonl.read_jsonl(str(tmp_path / "r")))
 
 
+@pytest.mark.parametrize("suffix", [".jsonl.gz", ".jsonl.zst"])
+@pytest.mark.parametrize("bad", ["cut", "overwritten"])
+def test_lines_before_the_damage_are_read(tmp_path, monkeypatch, suffix, bad):
+    monkeypatch.setattr(jsonl, "_CHUNK_BYTES", 64)
+    lines = [b"one", b"two", b"three", b"four"]
+    parts = [PACK[suffix](line + b"\n") for line in lines]  # one after another, they are one compressed file
+    parts[-1] = parts[-1][:-6] if bad == "cut" else bytes(len(parts[-1])) + b"x"
+    packed = b"".join(parts)
+    path, found = tmp_path / f"r{suffix}", []
+    path.write_bytes(packed)
+    with path.open("rb") as source, pytest.raises(EOFError):
+        found.extend(jsonl.read_lines(source, str(path)))
+    assert found[:3] == lines[:3]
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+def test_a_file_that_is_not_compressed_as_its_name_says_is_told_apart(tmp_path, suffix):
+    path = tmp_path / f"plain{suffix}"
+    path.write_bytes(b'{"a": 1}\n' * 9)
+    with path.open("rb") as source, pytest.raises(jsonl.CompressionError):
+        list(jsonl.read_lines(source, str(path)))
+
+
 def test_missing_file_and_wrong_packing(tmp_path):
     with pytest.raises(InputError, match="cannot be read"):
         list(jsonl.read_jsonl(str(tmp_path / "none.jsonl")))

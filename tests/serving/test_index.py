@@ -3,7 +3,6 @@
 import argparse
 import dataclasses
 import datetime
-import hashlib
 import json
 from pathlib import Path
 
@@ -12,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from newsembed.errors import InputError
+from newsembed.formats.articles import read_articles
 from newsembed.formats.index import IndexedDocument
 from newsembed.serving import embed, index_command, search
-from newsembed.serving.articles import read_articles
 from newsembed.serving.dates import DateRange
 from newsembed.serving.encoder import load_encoder
 from newsembed.serving.index import DocumentIndex
@@ -52,43 +51,6 @@ def test_jsonl_and_parquet_read_the_same(articles, tmp_path):
     assert found == list(read_articles(articles))
     assert found[0].byline_date == datetime.date(2024, 1, 1)
     assert len({article.doc_id for article in found}) == 5
-
-
-def test_doc_id_is_the_start_of_the_urls_sha1(tmp_path):
-    (tmp_path / "a.jsonl").write_text(
-        '{"title": "t", "body": "b", "url": "https://x.example/"}\n{"title": "t", "body": null, "doc_id": "d"}\n'
-    )
-    first, second = read_articles(str(tmp_path / "a.jsonl"))
-    assert first.doc_id == hashlib.sha1(b"https://x.example/").hexdigest()[:16]
-    assert (second.doc_id, second.body) == ("d", "")
-
-
-def test_junk_dates_are_no_dates(tmp_path):
-    (tmp_path / "a.jsonl").write_text('{"title": "t", "body": "b", "byline_date": "1/21"}')
-    assert next(read_articles(str(tmp_path / "a.jsonl"))).byline_date is None
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("a.jsonl", b'{"title": "t"}', r"a\.jsonl:1: body: the field is missing"),
-        ("a.jsonl", b'{"title": 3, "body": ""}', "title: got a int"),
-        ("a.parquet", b"junk", "no readable Parquet"),
-        ("a.csv", b"", "the name ends neither"),
-        ("readme.txt", b"", "neither"),
-    ],
-)
-def test_bad_articles(tmp_path, name, content, message):
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(InputError, match=message):
-        list(read_articles(str(tmp_path / name)))
-
-
-def test_absent_and_empty_places(tmp_path):
-    with pytest.raises(InputError, match="no such file"):
-        list(read_articles(str(tmp_path / "none")))
-    with pytest.raises(InputError, match="holds no"):
-        list(read_articles(str(tmp_path)))
 
 
 # The index

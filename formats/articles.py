@@ -1,17 +1,21 @@
-"""Reads articles to embed from Parquet (the stream ``Article`` on disk) or JSONL."""
+"""Articles that users bring or jobs write, as Parquet (the stream ``Article``) or JSONL, on local disk.
+
+`read_rows` reads either kind of file; `read_articles` makes records of what embedding and showing an article needs.
+"""
 
 import dataclasses
 import datetime
 import glob
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ..errors import InputError
-from ..formats.jsonl import read_jsonl
+from .jsonl import read_jsonl
 
 _BATCH_ROWS: Final = 1024
+_TEXTS: Final = ("title", "body")
 _OPTIONAL: Final = ("doc_id", "url", "publisher", "language", "byline_date")
 _REMEDY: Final = (
     "give articles as Parquet or JSONL with the fields title and body, and url, publisher, byline_date where known"
@@ -24,7 +28,12 @@ class ArticleText:
 
     Attributes:
       doc_id: 16 hex digits; where the file has none, the first 64 bits of SHA-1 of the URL, or of the texts without one.
-      byline_date: UTC day, ``None`` if unknown or no date.
+      url: where the article was published; "" if unknown.
+      publisher: registered domain; "" if unknown.
+      title: the title, may be empty.
+      body: the text, may be empty.
+      language: BCP-47 tag; "" if unknown.
+      byline_date: UTC day; ``None`` if unknown or not a date.
     """
 
     doc_id: str
@@ -37,6 +46,7 @@ class ArticleText:
 
     @property
     def is_empty(self) -> bool:
+        """Whether the article has no text at all."""
         return not (self.title.strip() or self.body.strip())
 
 
@@ -44,12 +54,27 @@ def read_articles(path: str) -> Iterator[ArticleText]:
     """Yields the articles of a file, or of all Parquet or JSONL files under a folder in the order of their names.
 
     Raises:
-      InputError: if there is no such file, it is no Parquet or JSONL, or a row lacks ``title`` or ``body``.
+      InputError: if there is no such file, it is neither Parquet nor JSONL, or a row lacks ``title`` or ``body``.
     """
-    for file in article_files(path):
-        rows = _parquet_rows(file) if file.endswith(".parquet") else read_jsonl(file)
-        for where, row in rows:
-            yield _article(row, where)
+    for where, row in read_rows(article_files(path), _TEXTS, _OPTIONAL):
+        yield _article(row, where)
+
+
+def read_rows(
+    paths: Iterable[str], columns: Sequence[str], optional: Sequence[str] = ()
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yields ("path:line", row) of JSON-lines files and ("path:row number", row) of Parquet files.
+
+    Args:
+      paths: files; those that do not end in ``.parquet`` are JSON lines.
+      columns: what Parquet files must have; JSON objects come as they are.
+      optional: what is also read of Parquet files that have it.
+
+    Raises:
+      InputError: for a file that cannot be read or lacks a column, and for a line that is not a JSON object.
+    """
+    for path in paths:
+        yield from _parquet_rows(path, columns, optional) if path.endswith(".parquet") else read_jsonl(path)
 
 
 def article_files(path: str) -> list[str]:
@@ -72,24 +97,30 @@ def article_files(path: str) -> list[str]:
     return [path]
 
 
-def _parquet_rows(path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _parquet_rows(
+    path: str, columns: Sequence[str], optional: Sequence[str]
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         with pq.ParquetFile(path) as file:
-            names = [name for name in ("title", "body", *_OPTIONAL) if name in file.schema_arrow.names]
+            present = set(file.schema_arrow.names)
+            for name in columns:
+                if name not in present:
+                    raise InputError("the column is missing", path=path, field=name, remedy=_REMEDY)
+            names = [name for name in (*columns, *optional) if name in present]
             number = 0
             for batch in file.iter_batches(_BATCH_ROWS, columns=names):
                 for row in batch.to_pylist():
                     number += 1
                     yield f"{path}:row {number}", row
     except (OSError, pa.ArrowException) as error:
-        raise InputError(f"no readable Parquet: {error}", path=path, remedy=_REMEDY) from error
+        raise InputError(f"not readable Parquet: {error}", path=path, remedy=_REMEDY) from error
 
 
 def _article(row: Mapping[str, Any], where: str) -> ArticleText:
-    for field in ("title", "body"):
+    for field in _TEXTS:
         if field not in row:
             raise InputError("the field is missing", path=where, field=field, remedy=_REMEDY)
     texts = {
@@ -111,7 +142,7 @@ def _text(value: Any, where: str, field: str) -> str:
 
 
 def _date(value: Any) -> datetime.date | None:
-    """A day, or ``None`` for what is none: crawled dates can be junk, and here they are only shown."""
+    """A day, or ``None`` for anything else: crawled dates can be junk, and here they are only shown."""
     if isinstance(value, datetime.date):
         return value
     try:
