@@ -8,7 +8,8 @@ _EXTRACT = (f"{_PIPELINES}/extract/test_page.py", f"{_PIPELINES}/test_extract.py
 _CRAWL = (f"{_PIPELINES}/crawl/test_retries.py", f"{_PIPELINES}/crawl/test_fetch.py")
 _JOBS = (f"{_PIPELINES}/test_jobs.py",)
 _DIAGNOSTICS = ("tests/evaluation/diagnostics/test_arrays.py",)
-_TASKS = ("tests/evaluation/test_tasks.py",)
+_PROTOCOLS = "tests/evaluation/test_protocols.py"
+_TASKS = (_PROTOCOLS, "tests/evaluation/test_tasks.py")
 
 TESTS: dict[str, tuple[str, ...]] = {
     "models/losses.py": ("tests/models/test_losses.py", "tests/models/test_softmax.py"),
@@ -34,17 +35,17 @@ TESTS: dict[str, tuple[str, ...]] = {
     "beam_pipelines/accounting.py": _JOBS,
     "beam_pipelines/shards.py": _JOBS,
     "beam_pipelines/jobs.py": _JOBS,
-    "evaluation/retrieval.py": ("tests/evaluation/test_benchmarks.py",),
+    "evaluation/retrieval.py": (_PROTOCOLS, "tests/evaluation/test_benchmarks.py"),
     "evaluation/classification.py": _TASKS,
-    "evaluation/clustering.py": ("tests/evaluation/test_benchmarks.py", *_TASKS),
-    "evaluation/sts.py": ("tests/evaluation/test_benchmarks.py", *_TASKS),
+    "evaluation/clustering.py": (_PROTOCOLS, "tests/evaluation/test_benchmarks.py"),
+    "evaluation/sts.py": (_PROTOCOLS, "tests/evaluation/test_benchmarks.py"),
     "evaluation/crosslingual.py": _TASKS,
     "evaluation/bitext.py": _TASKS,
     "evaluation/duplicates.py": _TASKS,
     "evaluation/compare.py": _TASKS,
     "evaluation/benchmark.py": _TASKS,
     "evaluation/pairs.py": _TASKS,
-    "evaluation/leakage.py": ("tests/evaluation/test_trust.py",),
+    "evaluation/leakage.py": ("tests/evaluation/test_leakage.py", "tests/evaluation/test_trust.py"),
     "evaluation/labelled.py": ("tests/evaluation/test_labelled.py",),
     "evaluation/encoders.py": ("tests/evaluation/test_encoders.py",),
     "evaluation/diagnostics/pairs.py": _DIAGNOSTICS,

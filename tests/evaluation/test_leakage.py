@@ -1,0 +1,100 @@
+"""Where the rules of leakage begin and end: exact matches by words, near ones from 20 words and a similarity of 0.8."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from newsembed.errors import InputError
+from newsembed.evaluation.encoders import Document
+from newsembed.evaluation.leakage import check_leakage, find_leakage, read_articles
+from newsembed.evaluation.sts import Sts
+
+
+def words(start, count):
+    return " ".join(f"w{number}" for number in range(start, start + count))
+
+
+def leaks(document, *articles):
+    (found,) = find_leakage([[document]], articles)
+    return "exact" if found.exact else "near" if found.near else ""
+
+
+@pytest.mark.parametrize(
+    ("article", "expected"),
+    [
+        (Document("Storm!", "hits COAST"), "exact"),  # title and body
+        (Document("Other", "storm hits coast"), "exact"),  # the body alone
+        (Document("Storm hits coast", "Other"), "exact"),  # the title alone
+        (Document("", "storm hits coast today"), ""),
+        (Document("coast", "hits storm"), ""),
+    ],
+)
+def test_a_short_text_leaks_if_an_article_has_the_same_words(article, expected):
+    assert leaks(Document("Storm hits", "coast."), article) == expected
+
+
+def test_near_copies_are_looked_for_from_twenty_words():
+    # One more word: of 16 and 17 shingles 16 are shared, similarity 0.94.
+    assert leaks(Document("", words(0, 20)), Document("", words(0, 21))) == "near"
+    assert leaks(Document("", words(0, 19)), Document("", words(0, 20))) == ""
+    assert leaks(Document("", words(0, 21)), Document("", words(0, 19))) == ""
+
+
+@pytest.mark.parametrize(("shared", "expected"), [(96, "near"), (85, "")])
+def test_the_similarity_that_counts_as_near(shared, expected):
+    # 104 words have 100 shingles; with the first `shared` shingles in common, the Jaccard similarity is
+    # shared / (200 - shared): 0.92 and 0.74.
+    text = words(0, shared + 4)
+    one, two = f"{text} {words(1000, 100 - shared)}", f"{text} {words(2000, 100 - shared)}"
+    assert leaks(Document("", one), Document("", two)) == expected
+
+
+def test_near_copies_are_found_by_the_body_without_the_title():
+    assert leaks(Document("", words(0, 60)), Document(words(500, 60), words(0, 61))) == "near"
+
+
+def test_each_benchmark_has_its_own_counts():
+    shared, own = Document("", "a b c"), Document("", "d e f")
+    one, two = find_leakage([[shared, own, own], [own]], [Document("", "a b c"), Document("", "x")])
+    assert (one.leaked, two.leaked) == (frozenset([shared]), frozenset())
+    assert one.to_dict() == {"texts": 2, "exact": 1, "near": 0, "training_articles": 2}
+    assert two.to_dict() == {"texts": 1, "exact": 0, "near": 0, "training_articles": 2}
+
+
+def test_leaked_pairs_are_dropped_only_on_demand_and_a_broken_benchmark_passes(tmp_path):
+    (tmp_path / "s.tsv").write_text("1\ta b\tc d\n2\te f\tg h\n3\ti j\tk l\n")
+    (tmp_path / "train.jsonl").write_text(json.dumps({"title": "e f", "body": None}) + "\n")
+    benchmarks = [Sts(str(tmp_path / "s.tsv")), Sts(str(tmp_path / "absent.tsv"), "absent")]
+    kept, facts = check_leakage(benchmarks, str(tmp_path / "train.jsonl"), drop=False)
+    assert kept == benchmarks
+    assert facts["dropped"] is False
+    assert facts["benchmarks"] == {"sts": {"texts": 6, "exact": 1, "near": 0, "training_articles": 1}}
+    (dropped, broken), facts = check_leakage(benchmarks, str(tmp_path / "train.jsonl"), drop=True)
+    assert dropped.excluded == {Document("", "e f")}
+    assert len(dropped.documents()) == 4
+    assert broken is benchmarks[1]
+    assert facts["dropped"] is True
+
+
+def test_a_parquet_file_and_folders_within_folders_are_read(tmp_path):
+    for number, name in enumerate(("a.parquet", "b/c.parquet", "b/notes.txt")):
+        path = tmp_path / "articles" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if name.endswith("parquet"):
+            pa.parquet.write_table(pa.table({"title": [f"t{number}"], "body": pa.array([None], pa.string())}), path)
+        else:
+            path.write_text("x")
+    assert [a.title for a in read_articles(str(tmp_path / "articles"))] == ["t0", "t1"]
+    assert list(read_articles(str(tmp_path / "articles/a.parquet"))) == [Document("t0", "")]
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1")
+    with pytest.raises(InputError, match="not readable articles"):
+        list(read_articles(str(tmp_path / "broken.parquet")))
+
+
+def test_unrelated_articles_do_not_leak():
+    rng = np.random.default_rng(0)
+    texts = [" ".join(f"w{number}" for number in rng.integers(0, 10**6, 40)) for _ in range(60)]
+    (found,) = find_leakage([[Document("", text) for text in texts[:30]]], [Document("", text) for text in texts[30:]])
+    assert not found.leaked
