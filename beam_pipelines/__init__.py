@@ -1,1 +1,1 @@
-"""The mining jobs, one file (or folder) each, over the stream records of ``records.py``."""
+"""The mining jobs, one module or package each, over the stream records of ``formats/records.py``."""

@@ -1,4 +1,4 @@
-"""Counting what happens to every record: in = out + rejected + failed, at every step, or the job fails."""
+"""Record accounting: in = out + rejected + failed at every step, or the job fails."""
 
 import collections
 import dataclasses
@@ -8,14 +8,14 @@ from typing import Any
 
 @dataclasses.dataclass(frozen=True)
 class Counts:
-    """What happened to the records of a shard, a phase or a job.
+    """Counts of the records of a shard, a phase or a job.
 
     Attributes:
-      read: records that came in.
-      written: records that were passed on.
-      rejected: by :class:`~.records.Rejection`.
-      failed: by :class:`~.records.Failure`.
-      tallies: further named numbers (neighbors found, tokens packed, …) that take no part in the balance.
+      read: number of records read.
+      written: number of records passed on.
+      rejected: number of rejected records by :class:`~newsembed.formats.records.Rejection`.
+      failed: number of failed records by :class:`~newsembed.formats.records.Failure`.
+      tallies: further named numbers (neighbors found, tokens packed, …) that are not part of the balance.
     """
 
     read: int = 0
@@ -26,10 +26,11 @@ class Counts:
 
     @property
     def balance(self) -> int:
-        """Records unaccounted for; 0 unless there is a bug."""
+        """Number of records that are not accounted for; 0 unless there is a bug."""
         return self.read - self.written - sum(self.rejected.values()) - sum(self.failed.values())
 
     def to_json(self) -> dict[str, Any]:
+        """Returns the counts as they are in a report or a manifest."""
         return {
             "in": self.read,
             "out": self.written,
@@ -40,11 +41,12 @@ class Counts:
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> "Counts":
+        """Returns the counts that :meth:`to_json` wrote."""
         return Counts(value["in"], value["out"], value["rejected"], value["failed"], value["tallies"])
 
 
 def add_counts(parts: Iterable[Counts]) -> Counts:
-    """Sum of the counts of shards that worked side by side."""
+    """Returns the sum of the counts of shards that worked in parallel."""
     listed = list(parts)
     return Counts(
         sum(part.read for part in listed),
@@ -56,7 +58,7 @@ def add_counts(parts: Iterable[Counts]) -> Counts:
 
 
 def chain_counts(phases: Iterable[Counts]) -> Counts:
-    """Counts of phases that worked one after another on the same records: in of the first, out of the last."""
+    """Returns the counts of phases that processed the same records in sequence: in of the first, out of the last."""
     listed = list(phases)
     if not listed:
         return Counts()

@@ -1,4 +1,4 @@
-"""Arrays on disk, and document ids as numbers in them."""
+"""Arrays on disk, and document ids as 64-bit numbers."""
 
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ _PLACES: Final = np.uint64(4) * np.arange(15, -1, -1, dtype=np.uint64)
 
 
 def write_array(path: str, values: Array) -> None:
-    """Writes an npy file under a temporary name, then moves it in."""
+    """Writes an npy file under a temporary name, then moves it to ``path``."""
     with files.open_write(f"{path}.tmp") as sink:
         np.save(sink, values)
     files.move(f"{path}.tmp", path)
@@ -29,34 +29,34 @@ def read_array(path: str) -> Array:
     """Reads an npy file.
 
     Raises:
-      InputError: if it is none.
+      InputError: if it is not an npy file.
     """
     with files.open_read(path) as source:
         try:
             return np.asarray(np.load(source))
         except (ValueError, EOFError) as error:
-            raise InputError(f"no npy file: {error}", path=path, remedy="write it with numpy.save") from error
+            raise InputError(f"not an npy file: {error}", path=path, remedy="write it with numpy.save") from error
 
 
 def doc_id_of(number: int) -> str:
-    """The document id of a number, as 16 hex digits."""
+    """Returns the document id of a number, as 16 hex digits."""
     return f"{number:016x}"
 
 
 def doc_ids_of(numbers: Ids) -> pa.Array:
-    """The document ids of many numbers, as an Arrow array of strings."""
+    """Returns the document ids of many numbers, as an Arrow array of strings."""
     digits = _HEX[np.ascontiguousarray(numbers, ">u8").view(np.uint8).reshape(-1, 8)]
     return pa.array(np.ascontiguousarray(digits).view("S16").ravel()).cast(pa.string())
 
 
 def doc_numbers_of(doc_ids: pa.Array) -> Ids:
-    """Numbers of many document ids, uint64 ``[N]``.
+    """Returns the numbers of many document ids, uint64 ``[N]``.
 
     Args:
       doc_ids: Arrow array of strings of 16 hex digits.
 
     Raises:
-      ValueError: if one is of another length.
+      ValueError: if the ids do not have 16 digits each.
     """
     joined = "".join(doc_ids.to_pylist()).encode()
     if len(joined) != 16 * len(doc_ids):

@@ -1,7 +1,7 @@
-"""The four rows of the paper's Table 1: which text of the anchor meets which text of the others. Pure functions over tokens.
+"""The augmentations of Table 1 of the paper: which text of the anchor is paired with which text of the others.
 
-A positive and a negative always are of the same type (body, or title and body): otherwise the encoder would learn to tell
-types apart instead of events.
+Pure functions over tokens. The positive and the negative text always have the same type (body, or title and body).
+Otherwise the encoder would learn to distinguish types instead of events.
 """
 
 import dataclasses
@@ -21,7 +21,17 @@ _FEWEST_ANCHOR_TOKENS = 3  # "here", "read more"
 
 @dataclasses.dataclass(frozen=True)
 class AugmentedTriplet:
-    """One training example: int32 ids with special tokens, the documents of its texts, and whether two were put into English."""
+    """One training example.
+
+    Attributes:
+      augmentation: row of Table 1.
+      anchor_tokens: int32 ids with special tokens.
+      positive_tokens: int32 ids with special tokens.
+      negative_tokens: int32 ids with special tokens.
+      positive_doc_id: document of the positive text.
+      negative_doc_id: document of the negative text.
+      translated: whether the positive and the negative text were translated into English.
+    """
 
     augmentation: Augmentation
     anchor_tokens: np.ndarray
@@ -33,9 +43,10 @@ class AugmentedTriplet:
 
 
 def token_overlap(anchor_text: np.ndarray, title: np.ndarray) -> float:
-    """Share of the anchor text's different tokens that the title holds, in [0, 1]; 0 for a text of a word or two.
+    """Returns the share of the distinct tokens of an anchor text that are in the title, in [0, 1].
 
-    Works in every script, since it compares ids and not words at spaces.
+    An anchor text with fewer than three distinct tokens gets 0. Works for every script, because it compares token ids
+    and not words separated by spaces.
     """
     tokens = np.unique(anchor_text)
     if tokens.size < _FEWEST_ANCHOR_TOKENS:
@@ -46,14 +57,14 @@ def token_overlap(anchor_text: np.ndarray, title: np.ndarray) -> float:
 def usable_anchor_texts(
     anchor_texts: Sequence[np.ndarray], title: np.ndarray, similarity: Similarity, least: float, limit: int
 ) -> tuple[np.ndarray, ...]:
-    """Anchor texts that are similar enough to the title to stand for the document, each once, the most similar first.
+    """Returns the anchor texts that are similar enough to the title, without repeats, the most similar first.
 
     Args:
       anchor_texts: int32 ids of the texts of links to the document.
       title: int32 ids of its title.
-      similarity: of an anchor text to a title.
+      similarity: similarity of an anchor text to a title.
       least: texts that are less similar are left out.
-      limit: at most so many.
+      limit: largest number of texts to return.
     """
     scored = {tuple(text.tolist()): similarity(text, title) for text in anchor_texts}
     best = sorted((-score, ids) for ids, score in scored.items() if ids and score >= least)[:limit]
@@ -63,7 +74,7 @@ def usable_anchor_texts(
 def possible_augmentations(
     anchor: DocumentTokens, positive: DocumentTokens, negative: DocumentTokens
 ) -> tuple[Augmentation, ...]:
-    """Rows of Table 1 whose texts are all there."""
+    """Returns the rows of Table 1 for which all texts exist."""
     has_negative = bool(negative.title.size or negative.body.size)
     has_positive = bool(positive.title.size or positive.body.size)
     conditions = {
@@ -80,25 +91,25 @@ def possible_augmentations(
 def draw_augmentations(
     possible: Sequence[Augmentation], weights: Sequence[float], count: int, key: str
 ) -> list[Augmentation]:
-    """Draws up to ``count`` different rows, each with the probability of its weight among those that are left.
+    """Draws up to ``count`` distinct rows, each in proportion to its weight among the rows that are left.
 
     Args:
-      possible: rows whose texts are there.
-      weights: by row of Table 1; a row of weight 0 is never drawn.
-      count: rows to draw.
-      key: the same key draws the same rows.
+      possible: rows for which all texts exist.
+      weights: weight of each row of Table 1; a row of weight 0 is never drawn.
+      count: number of rows to draw.
+      key: seed of the draw: the same key draws the same rows.
     """
     left = [row for row in possible if weights[row] > 0]
     drawn: list[Augmentation] = []
     while left and len(drawn) < count:
         shares = np.cumsum([weights[row] for row in left])
         place = int(np.searchsorted(shares, uniform_draw("augmentation", key, len(drawn)) * shares[-1], side="right"))
-        drawn.append(left.pop(min(place, len(left) - 1)))  # the smallest weights round up to the very end
+        drawn.append(left.pop(min(place, len(left) - 1)))  # rounding may push a tiny weight past the end
     return drawn
 
 
 def positive_document(row: Augmentation, anchor: DocumentTokens, positive: DocumentTokens) -> DocumentTokens:
-    """The document of a row's positive text: rows 0 and 1 take the anchor's own text."""
+    """Returns the document of a row's positive text: rows 0 and 1 use the anchor's own text."""
     return anchor if row in (Augmentation.TITLE_TO_BODY, Augmentation.ANCHOR_TEXT_TO_DOCUMENT) else positive
 
 
@@ -111,16 +122,16 @@ def augment(
     key: str,
     english: tuple[DocumentTokens, DocumentTokens] | None = None,
 ) -> AugmentedTriplet:
-    """The texts of one row of Table 1.
+    """Returns the texts of one row of Table 1.
 
     Args:
       row: one of :func:`possible_augmentations`.
-      anchor: document.
-      positive: document, see :func:`positive_document`.
-      negative: document.
-      max_length: of each text in tokens, special tokens included.
-      key: draws the anchor text, if there are several.
-      english: translations of the row's positive document and of the negative, whose texts stand in for theirs.
+      anchor: anchor document.
+      positive: positive document, see :func:`positive_document`.
+      negative: negative document.
+      max_length: largest length of each text in tokens, including special tokens.
+      key: seed for choosing one of several anchor texts.
+      english: translations of the row's positive document and of the negative, whose texts replace the originals.
     """
     other, negative = english or (positive_document(row, anchor, positive), negative)
     with_title = row is not Augmentation.TITLE_TO_BODY

@@ -1,4 +1,4 @@
-"""What Dataflow needs of Beam's options, said before a job is built: its own answers come late, one by one, or as tracebacks."""
+"""Early checks of Beam's options for Dataflow, whose own errors come late, one at a time, or as tracebacks."""
 
 import os
 from collections.abc import Sequence
@@ -18,15 +18,15 @@ RUNNER = "DataflowRunner"
 
 
 def names_dataflow(options: PipelineOptions) -> bool:
-    """Whether the options choose Dataflow."""
+    """Returns whether the options choose Dataflow."""
     return (options.view_as(StandardOptions).runner or "").rpartition(".")[2] == RUNNER
 
 
 def check_options(options: PipelineOptions) -> None:
-    """Checks project, region, paths, names and how workers get this package, without the network.
+    """Checks project, region, paths, names and how workers get this package, without using the network.
 
     Raises:
-      InputError: listing all that is wrong.
+      InputError: if an option is missing or wrong; lists all problems.
     """
     from apache_beam.runners.dataflow.dataflow_runner import DataflowRunner
 
@@ -43,49 +43,47 @@ def check_options(options: PipelineOptions) -> None:
         raise InputError(
             "Dataflow cannot run this: " + " ".join(problems),
             field=f"--runner={RUNNER}",
-            remedy="--project=P --region=R --temp_location=gs://BUCKET/tmp --setup_file=./setup.py are what a job needs at least",
+            remedy="give at least --project=P --region=R --temp_location=gs://BUCKET/tmp --setup_file=./setup.py",
         )
 
 
 def check_installed() -> None:
-    """Checks that jobs can be submitted from here.
+    """Checks that jobs can be submitted from this environment.
 
     Raises:
-      InputError: if Beam's part for Google Cloud is not installed.
+      InputError: if Beam's Google Cloud support is not installed.
     """
     if not is_installed():
         raise InputError(
-            "Beam's part for Google Cloud is not installed",
+            "Beam's Google Cloud support is not installed",
             field=f"--runner={RUNNER}",
             remedy="pip install 'newsembed[gcp]'; --dry_run checks the options and builds the job without it",
         )
 
 
 def is_installed() -> bool:
-    """Whether Beam's client of Dataflow can be imported."""
+    """Returns whether Beam's Dataflow client can be imported."""
     try:
-        from apache_beam.runners.dataflow.internal import apiclient  # noqa: F401 - its import is the question
+        from apache_beam.runners.dataflow.internal import apiclient  # noqa: F401 - only the import is tested
     except ImportError:
         return False
     return True
 
 
 def check_paths(output: str, inputs: Sequence[str]) -> list[str]:
-    """Checks where a job on Dataflow writes; returns remarks on inputs that its workers could not read.
+    """Checks the output folder of a job on Dataflow; returns remarks on inputs that workers could not read.
 
     Raises:
       InputError: if the output folder is not on Google Cloud Storage.
     """
     if not output.startswith("gs://"):
         raise InputError(
-            "got a path of this machine, where workers cannot write",
+            "got a local path, where workers cannot write",
             path=output,
             field="--output",
-            remedy="name a folder on gs://",
+            remedy="give a folder on gs://",
         )
-    return [
-        f"{path} lies on this machine: only the launching process can read it" for path in inputs if "://" not in path
-    ]
+    return [f"{path} is a local path: only the launching process can read it" for path in inputs if "://" not in path]
 
 
 def _package_problems(options: PipelineOptions) -> list[str]:

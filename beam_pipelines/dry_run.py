@@ -1,4 +1,7 @@
-"""A job as a cluster would get it, without running it: options checked, inputs resolved, pipelines built, packages built. No network is used."""
+"""Dry run of a job: checks options, resolves inputs, builds pipelines and packages as for a cluster, and runs nothing.
+
+The network is not used.
+"""
 
 import contextlib
 import dataclasses
@@ -25,13 +28,13 @@ _IMAGE = "apache/beam_python{major}.{minor}_sdk:{version}"
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What a job would do.
+    """The plan of a job.
 
     Attributes:
-      phases: (name, number of shards, its transforms in order as "name  urn").
-      staged: file names that workers would be sent.
-      files: what was written: a pipeline proto (.pb) and its graph (.txt) for each phase, and the staged files.
-      remarks: what cannot be known or done from here.
+      phases: (name, number of shards, transforms in order as "name  urn").
+      staged: names of the files that would be sent to workers.
+      files: written files: a pipeline proto (.pb) and its graph (.txt) for each phase, and the staged files.
+      remarks: notes on what cannot be known or done in this environment.
     """
 
     phases: tuple[tuple[str, int, tuple[str, ...]], ...]
@@ -43,10 +46,10 @@ class Plan:
 def plan(
     job: Job, inputs: Mapping[str, Sequence[str]], output: str, options: Any, beam_args: Sequence[str], folder: str
 ) -> Plan:
-    """Builds the pipelines of a job as far as they can be built before any of them has run, and writes them to a local folder.
+    """Builds the pipelines of a job as far as possible before any of them has run, and writes them to a local folder.
 
     Args:
-      job: what would run.
+      job: the job.
       inputs: paths or glob patterns by input name; they are resolved.
       output: the folder that would be published; nothing is read or written there.
       options: an instance of ``job.options``.
@@ -54,7 +57,8 @@ def plan(
       folder: local folder for protos, graphs and packages.
 
     Raises:
-      InputError: on options that the runner would refuse, inputs that are missing, and data that the job refuses before its first phase.
+      InputError: if the runner would refuse the options, an input is missing, or the job refuses its data before its
+        first phase.
     """
     beam_options = PipelineOptions(list(beam_args))
     files.use_options(beam_args)
@@ -65,9 +69,9 @@ def plan(
         remarks += dataflow.check_paths(output, [path for paths in resolved.values() for path in paths])
         if not dataflow.is_installed():
             remarks.append(
-                "Beam's part for Google Cloud is not installed here: `pip install 'newsembed[gcp]'` before you submit"
+                "Beam's Google Cloud support is not installed: run `pip install 'newsembed[gcp]'` before you submit"
             )
-    folder = os.path.abspath(folder)  # Beam builds the package from within its folder
+    folder = os.path.abspath(folder)  # Beam changes the working directory to build the package
     os.makedirs(folder, exist_ok=True)
     artifacts = _stage(beam_options, f"{folder}/staged")
     run = _DryRun(
@@ -78,15 +82,15 @@ def plan(
     except InputError:
         if not run.planned:
             raise
-        # Jobs check what they are given before their first phase. Later they look at results, of which there are none.
-        remarks.append(f"what follows {run.planned[-1][0]} is built from its results, so it is not shown")
+        # Jobs check their inputs before their first phase. Later errors come from results, which do not exist here.
+        remarks.append(f"phases after {run.planned[-1][0]} are built from its results, so they are not shown")
     written = [f"{folder}/{name}.{ending}" for name, _, _ in run.planned for ending in ("pb", "txt")]
     written += sorted(os.path.join(f"{folder}/staged", name) for name in os.listdir(f"{folder}/staged"))
     return Plan(tuple(run.planned), tuple(map(_staged_name, artifacts)), tuple(written), tuple(remarks))
 
 
 class _DryRun(JobRun):
-    """A run whose pipelines are written down in place of being run, and whose phases have counted nothing."""
+    """A run that writes its pipelines to files instead of running them, and whose phases have empty counts."""
 
     def __init__(
         self,
@@ -103,12 +107,12 @@ class _DryRun(JobRun):
         self._folder = folder
 
     @contextlib.contextmanager
-    def pipeline(self, phase: Phase, parts: Parts | None = None) -> Iterator[beam.Pipeline]:  # noqa: ARG002 - there is no progress
+    def pipeline(self, phase: Phase, parts: Parts | None = None) -> Iterator[beam.Pipeline]:  # noqa: ARG002 - no progress
+        """Yields a pipeline and writes it to the folder."""
         pipeline = beam.Pipeline(options=PipelineOptions(["--pickle_library=cloudpickle"]))  # Dataflow's own choice
         yield pipeline
-        pipeline.visit(
-            group_by_key_input_visitor(True)
-        )  # as Dataflow asks of a GroupByKey: pairs, with keys whose bytes are stable
+        # Dataflow requires of a GroupByKey: pairs, with deterministic key coders.
+        pipeline.visit(group_by_key_input_visitor(True))
         proto = pipeline.to_runner_api(default_environment=self._environment)
         transforms = tuple(f"{one.unique_name}  {one.spec.urn}" for one in _leaves(proto, proto.root_transform_ids))
         with open(f"{self._folder}/{phase.name}.pb", "wb") as sink:
@@ -118,24 +122,29 @@ class _DryRun(JobRun):
         self.planned.append((phase.name, phase.shard_count, transforms))
 
     def counts_of(self, name: str) -> Counts:  # noqa: ARG002 - nothing has been counted
+        """Returns empty counts."""
         return Counts()
 
 
 def _stage(options: PipelineOptions, folder: str) -> list[Any]:
-    """Builds what workers would be sent, as Beam does it: the sdist of ``--setup_file``, extra packages."""
+    """Builds the artifacts for workers as Beam does: the sdist of ``--setup_file`` and extra packages.
+
+    Raises:
+      InputError: if ``--requirements_file`` is given, or the package cannot be built.
+    """
     os.makedirs(folder, exist_ok=True)
     setup = options.view_as(SetupOptions)
     if setup.requirements_file:
         raise InputError(
-            "would be downloaded package by package",
+            "got a file whose packages would have to be downloaded",
             field="--requirements_file",
-            remedy="give --setup_file=./setup.py, which names them too",
+            remedy="give --setup_file=./setup.py, which lists them too",
         )
     try:
         return list(environments.python_sdk_dependencies(options, tmp_dir=folder))
     except (RuntimeError, OSError) as error:
         raise InputError(
-            f"the package that workers need was not built: {error}",
+            f"the package for workers was not built: {error}",
             path=setup.setup_file,
             field="--setup_file",
             remedy="run `make wheel`",
@@ -150,7 +159,7 @@ def _environment(options: PipelineOptions, artifacts: list[Any]) -> environments
 
 
 def _leaves(proto: beam_runner_api_pb2.Pipeline, names: Iterable[str]) -> Iterator[Any]:
-    """The transforms that do something, in the order in which the job applied them; composite ones hold others."""
+    """Yields the primitive transforms in the order in which the job applied them; composite ones are expanded."""
     for name in names:
         transform = proto.components.transforms[name]
         if transform.subtransforms:

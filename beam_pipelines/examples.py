@@ -1,4 +1,4 @@
-"""``newsembed examples``: triplets with the augmentations of Table 1, and labelled documents, as TFRecords for training."""
+"""``newsembed examples``: writes triplets, augmented as in Table 1, and labelled documents as TFRecords."""
 
 import dataclasses
 import functools
@@ -53,40 +53,42 @@ from .translated_documents import (
 _EXAMPLES = "examples/"
 _SHORTEST_TEXT = 8
 _LANGUAGE_BYTES = 64
-# What is sent to the shard of its document: triplets, and labels one by one, those of one record in a row.
+# Rows that are sent to the shard of their document: triplets, and single labels; labels of one record are consecutive.
 _TRIPLETS: Final = np.dtype(
     [("anchor", np.uint64), ("positive", np.uint64), ("negative", np.uint64), ("language", f"S{_LANGUAGE_BYTES}")]
 )
 _LABELS: Final = np.dtype([("doc_id", np.uint64), ("record", np.int64), ("topic", np.int64), ("label", np.int8)])
-# What arrives: (task, anchor, positive, negative, language) or (task, doc_id, topic ids, labels).
+# Rows that are received: (task, anchor, positive, negative, language) or (task, doc_id, topic ids, labels).
 _TripletRow = tuple[str, str, str, str, str]
 _TopicRow = tuple[str, str, tuple[int, ...], tuple[int, ...]]
 
 
 @dataclasses.dataclass(frozen=True)
 class ExamplesOptions:
-    """Options of the job."""
+    """Options of ``examples``."""
 
-    max_length: int = dataclasses.field(default=512, metadata={"help": "tokens of a text, special tokens included"})
+    max_length: int = dataclasses.field(default=512, metadata={"help": "tokens of a text, including special tokens"})
     augmentations_per_triplet: int = dataclasses.field(
-        default=1, metadata={"help": "different rows of Table 1 drawn for each triplet, 1 to 4"}
+        default=1, metadata={"help": "distinct rows of Table 1 to draw for each triplet, 1 to 4"}
     )
     weights: tuple[float, ...] = dataclasses.field(
         default=(1.0, 1.0, 1.0, 1.0),
         metadata={
-            "help": "weights of Table 1's rows: title to body, anchor text to document, title to document, document to document"
+            "help": "weights of the rows of Table 1: title to body, anchor text to document, title to document, "
+            "document to document"
         },
     )
     min_anchor_similarity: float = dataclasses.field(
-        default=0.5, metadata={"help": "least similarity of a usable anchor text to the title"}
+        default=0.5, metadata={"help": "least similarity of an anchor text to the title"}
     )
     max_anchor_texts: int = dataclasses.field(
-        default=8, metadata={"help": "anchor texts kept of a document, the most similar ones"}
+        default=8, metadata={"help": "anchor texts to keep of a document, the most similar first"}
     )
     negatives_per_example: int = dataclasses.field(
         default=1,
         metadata={
-            "help": "triplets of one anchor and positive that become one example with so many negatives (--triplets.negatives_per_positive mines them)"
+            "help": "negatives of an example: so many triplets of one anchor and positive are merged "
+            "(--triplets.negatives_per_positive mines them)"
         },
     )
     translate_share: float = dataclasses.field(
@@ -95,14 +97,14 @@ class ExamplesOptions:
     )
     translate_words: int = dataclasses.field(
         default=400,
-        metadata={"help": "words of a body that are translated, in whole sentences; 400 fill about 512 tokens"},
+        metadata={"help": "words of a body to translate, in whole sentences; 400 fill about 512 tokens"},
     )
     translation_beam: int = dataclasses.field(
-        default=2, metadata={"help": "beam of the translation; 1 is greedy and faster"}
+        default=2, metadata={"help": "beam size of the translation; 1 is greedy and faster"}
     )
     translation_cache: str = dataclasses.field(
         default="",
-        metadata={"help": "folder that keeps translations for other runs and jobs; kept while this job lasts if empty"},
+        metadata={"help": "folder that keeps translations for other runs and jobs; kept only during this job if empty"},
     )
 
     def __post_init__(self) -> None:
@@ -154,7 +156,7 @@ def _tokenize(batch: list[ArticleText], vocabulary: Vocabulary, options: Example
     for article, title, body in zip(batch, titles, bodies, strict=True):
         own = [next(anchors) for _ in article.anchor_texts]
         usable = usable_anchor_texts(own, title, token_overlap, options.min_anchor_similarity, options.max_anchor_texts)
-        # max_length ids of each part are enough for every way of joining them.
+        # max_length ids of each part suffice for every way of joining them.
         kept = [part[: options.max_length] for part in (title, body, *usable)]
         yield DocumentTokens(
             article.doc_id, language_key(article.language) or UNDETERMINED, kept[0], kept[1], tuple(kept[2:])
@@ -178,7 +180,7 @@ def send_triplets(shard: Shard, path: str, receiver_count: int) -> None:
 def send_labels(shard: Shard, path: str, receiver_count: int) -> None:
     """Sends the topic labels of one Parquet shard to the shards of their documents."""
     rows: list[tuple[int, int, int, int]] = []
-    for number, one in enumerate(read_records(path, TopicLabels), shard.index << 32):  # unlike every other sender's
+    for number, one in enumerate(read_records(path, TopicLabels), shard.index << 32):  # unique among the senders
         shard.read()
         if len(one.topic_ids) != len(one.labels) or not one.topic_ids or not set(one.labels) <= {0, 1}:
             shard.fail(one.doc_id, Failure.BROKEN_RECORD, f"topics {one.topic_ids} with labels {one.labels}")
@@ -199,7 +201,7 @@ def _send(shard: Shard, source: tuple[str, str], receiver_count: int) -> None:
 
 
 def receive_rows(workspace: str, shard: int) -> Iterator[_TripletRow | _TopicRow]:
-    """All triplets and labelled documents of one shard."""
+    """Yields all triplets and labelled documents of one shard."""
     triplets, labels = receive(workspace, "_triplets", shard), receive(workspace, "_labels", shard)
     doc_ids = (doc_ids_of(triplets[name]).tolist() for name in ("anchor", "positive", "negative"))
     for *of_row, language in zip(*doc_ids, triplets["language"].tolist(), strict=True):
@@ -219,13 +221,13 @@ def receive_rows(workspace: str, shard: int) -> Iterator[_TripletRow | _TopicRow
 def read_wanted(
     path: str, workspace: str, options: ExamplesOptions, plan: TranslationPlan
 ) -> Iterator[tuple[str, int]]:
-    """(doc_id, 0) of every document to translate for the triplets of one Parquet shard."""
+    """Yields (doc_id, 0) for every document to translate for the triplets of one Parquet shard."""
     store = open_store(f"{workspace}/_tokens")
     for triplet in read_records(path, Triplet):
         doc_ids = (triplet.anchor, triplet.positive, triplet.negative)
         anchor, positive, negative = map(store.get, doc_ids)
         if anchor is None or positive is None or negative is None:
-            continue  # fails by name when the examples are written
+            continue  # counted as failed when the examples are written
         key = "-".join(doc_ids)
         for row in _draw(key, anchor, positive, [negative], options):
             pair = positive_document(row, anchor, positive), negative
@@ -240,7 +242,7 @@ def _draw(
     negatives: Sequence[DocumentTokens],
     options: ExamplesOptions,
 ) -> list[Augmentation]:
-    """Rows of Table 1 for which all negatives have their texts."""
+    """Draws rows of Table 1 for which the anchor, the positive and all negatives have texts."""
     possible = [possible_augmentations(anchor, positive, negative) for negative in negatives]
     shared = [row for row in possible[0] if all(row in others for others in possible)]
     return draw_augmentations(shared, options.weights, options.augmentations_per_triplet, key)
@@ -259,7 +261,15 @@ def write_examples(shard: Shard, number: int, options: ExamplesOptions, plan: Tr
 
 
 def group_negatives(rows: Iterable[Any], count: int) -> list[list[Any]]:
-    """Triplets that differ in their negative only, up to `count` together, in the order of the first; every other row by itself."""
+    """Groups triplets that differ only in their negative.
+
+    Args:
+      rows: rows of :func:`receive_rows`.
+      count: largest number of triplets in a group.
+
+    Returns:
+      Groups in the order of their first row; a row of another task is a group of its own.
+    """
     groups: list[list[Any]] = []
     open_groups: dict[Any, list[Any]] = {}
     for row in rows:
@@ -274,7 +284,7 @@ def group_negatives(rows: Iterable[Any], count: int) -> list[list[Any]]:
 
 
 class _Writer:
-    """Turns the rows of one shard into TFRecords, one file for each task and language."""
+    """Writes the rows of one shard as TFRecords, one file per task and language."""
 
     def __init__(self, shard: Shard, store: TokenStore, options: ExamplesOptions, plan: TranslationPlan | None) -> None:
         self._shard = shard
@@ -284,7 +294,11 @@ class _Writer:
         self._files: dict[DataSet, TFRecordShardWriter] = {}
 
     def write_triplets(self, rows: list[_TripletRow]) -> None:
-        """One example of each row of Table 1 that is drawn, with the negatives of all `rows`, which differ in nothing else."""
+        """Writes one example for each drawn row of Table 1, with the negatives of all ``rows``.
+
+        Args:
+          rows: triplets that differ only in their negative.
+        """
         readable = [found for row in rows if (found := self._read(row)) is not None]
         if not readable:
             return
@@ -309,7 +323,7 @@ class _Writer:
             self._shard.tally(f"augmentation/{augmentation.name.lower()}")
 
     def _read(self, row: _TripletRow) -> tuple[str, str, DocumentTokens, DocumentTokens, DocumentTokens] | None:
-        """Key, language, anchor, positive and negative of a triplet, or ``None`` after it failed by name."""
+        """Returns key, language, anchor, positive and negative of a triplet, or ``None`` after counting a failure."""
         _, *doc_ids, language = row
         key = "-".join(doc_ids)
         documents = self._find(key, doc_ids)
@@ -319,6 +333,7 @@ class _Writer:
         return key, language, anchor, positive, negative
 
     def write_topics(self, row: _TopicRow) -> None:
+        """Writes one labelled document."""
         _, doc_id, topic_ids, labels = row
         documents = self._find(doc_id, [doc_id])
         if documents is None:
@@ -343,7 +358,7 @@ class _Writer:
     def _find_english(
         self, key: str, anchor: DocumentTokens, positive: DocumentTokens, negative: DocumentTokens
     ) -> tuple[DocumentTokens, DocumentTokens] | None:
-        """The translations of an example's positive and negative, or ``None``, tallied, if it stays as it is."""
+        """Returns the translations of an example's positive and negative, ``None`` if it is not translated; tallies."""
         if self._plan is None:
             return None
         refusal = self._plan.refusal(key, anchor, positive, negative)
@@ -353,7 +368,8 @@ class _Writer:
             if found[0] is not None and found[1] is not None:
                 self._shard.tally("translation/translated")
                 return found[0], found[1]
-            refusal = "failed"  # the document lies in the dead letters of the phase; one half in English would give itself away
+            # The document is in the dead letters of the phase. With one text in English the pair would be too easy.
+            refusal = "failed"
         self._shard.tally(f"translation/{refusal}")
         return None
 
@@ -366,7 +382,7 @@ class _Writer:
 
 
 def triplet_features(triplets: Sequence[AugmentedTriplet], anchor_doc_id: str, language: str) -> dict[str, Any]:
-    """Triplets that differ in their negative only as the features of the task `TRIPLETS`."""
+    """Returns triplets that differ only in their negative as the features of the task `TRIPLETS`."""
     first = triplets[0]
     return {
         "anchor_tokens": first.anchor_tokens.tolist(),
@@ -382,20 +398,24 @@ def triplet_features(triplets: Sequence[AugmentedTriplet], anchor_doc_id: str, l
 
 
 def run(run: JobRun) -> None:
-    """Stores the tokens of all articles, then writes triplets and topics by the shard of their document."""
+    """Stores the tokens of all articles, then writes triplets and topics in the shard of their document.
+
+    Raises:
+      InputError: if nothing was written, several negatives are to be translated, or vocabulary or a model is broken.
+    """
     articles = shard_paths(f"{run.input('articles')}/articles")
     triplets = shard_paths(f"{run.input('triplets')}/triplets")
     labels = [path for folder in run.inputs["topics"] for path in shard_paths(f"{folder}/labels")]
     vocabulary = vocabulary_path(run.input("vocabulary"))
-    Vocabulary.load(vocabulary)  # a broken file is the user's to mend, so it must not fail inside a worker
+    Vocabulary.load(vocabulary)  # reports a broken file here, not from inside a worker
     if run.inputs["translation_models"]:
         if run.options.negatives_per_example > 1:
             raise InputError(
                 f"got {run.options.negatives_per_example} together with --translation_models, expected 1",
                 field="--negatives_per_example",
-                remedy="an example is translated as a whole, which is done for single negatives only: leave one of the two out",
+                remedy="translation supports only one negative per example: leave out one of the two options",
             )
-        # Translating nothing loads the model: a broken one is the user's to mend too.
+        # Translating nothing loads the model, which reports a broken model here.
         translator = _open_translator(run)
         for language in translator.languages:
             translator.translate([], language)
@@ -424,7 +444,10 @@ def _open_translator(run: JobRun) -> translation.Translator:
 
 
 def _translate(run: JobRun, articles: list[str], triplets: Sequence[str], vocabulary: str) -> TranslationPlan | None:
-    """Translates the documents that triplets without English need; the phase counts documents, so it is no part of the chain."""
+    """Translates the documents of triplets without English; returns ``None`` without models.
+
+    The phase counts documents, so it is not part of the job's chain of counts.
+    """
     if not run.inputs["translation_models"]:
         return None
     options: ExamplesOptions = run.options
@@ -452,15 +475,19 @@ def _translate(run: JobRun, articles: list[str], triplets: Sequence[str], vocabu
 JOB = Job(
     name="examples",
     summary="augmented triplet and topic TFRecords",
-    example="newsembed examples --articles work/clean --triplets work/triplets --topics work/topics --vocabulary work/vocabulary --output work/examples",
+    example=(
+        "newsembed examples --articles work/clean --triplets work/triplets --topics work/topics \\\n"
+        "      --vocabulary work/vocabulary --output work/examples"
+    ),
     inputs=(
-        InputSpec("articles", "folder of the clean job"),
-        InputSpec("triplets", "folder of the triplets job"),
-        InputSpec("vocabulary", "folder of the vocabulary job, or a vocab.txt"),
-        InputSpec("topics", "folder of the topics job", required=False),
+        InputSpec("articles", "folder that `newsembed clean` wrote"),
+        InputSpec("triplets", "folder that `newsembed triplets` wrote"),
+        InputSpec("vocabulary", "folder that `newsembed vocabulary` wrote, or a vocab.txt"),
+        InputSpec("topics", "folder that `newsembed topics` wrote", required=False),
         InputSpec(
             "translation_models",
-            "folder with a CTranslate2 model for each language (DIR/fr, …): positives and negatives of triplets without English are translated",
+            "folder with a CTranslate2 model for each language (DIR/fr, …), to translate positives and negatives of "
+            "triplets without English",
             required=False,
             digest=translation.models_digest,
         ),

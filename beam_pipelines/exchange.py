@@ -1,8 +1,8 @@
-"""Rows that the shards of one phase send to the shards of a later one, through files.
+"""Exchange of rows between the shards of one phase and those of a later one, through files.
 
-A GroupByKey would do, but the local runner keeps what passes it in memory, and a row as a Python object weighs ten times its bytes. Here each
-sender writes its rows sorted by receiver, with the bounds of each receiver's part beside them, and a receiver reads its parts only: memory is
-that of one shard, on every runner.
+A GroupByKey would do the same, but the local runner holds all of its elements in memory, and a row takes ten times its
+bytes as a Python object. Here each sender writes its rows sorted by receiver, together with the bounds of each
+receiver's part. A receiver reads only its own parts, so memory is bounded by one shard on every runner.
 """
 
 from collections.abc import Iterator
@@ -18,25 +18,28 @@ _ROWS, _BOUNDS = "rows.npy", "bounds.npy"
 
 
 def send(shard: Shard, stream: str, rows: Array, receivers: Array, receiver_count: int, chunk: int = 0) -> None:
-    """Writes rows for others to receive.
+    """Writes rows for the shards of a later phase.
 
     Args:
       shard: the sender.
       stream: name of the exchange within the job, starting with "_".
-      rows: ``[N]``, any dtype without objects; the rows for one receiver stay in their order.
+      rows: ``[N]``, any dtype without objects; rows for the same receiver keep their order.
       receivers: int ``[N]``, the receiver of each row, below ``receiver_count``.
       receiver_count: number of receivers.
-      chunk: number of this call, where a shard sends piece by piece.
+      chunk: number of this call, if a shard sends in several calls.
     """
     order = np.argsort(receivers, kind="stable")
     bounds = np.searchsorted(receivers[order], np.arange(receiver_count + 1))
-    # The bounds come last: rows without them were never sent.
+    # The bounds are written last: rows without bounds do not count as sent.
     for values, extension in ((rows[order], _ROWS), (bounds, _BOUNDS)):
         write_array(shard.path(stream, f"{chunk:05d}.{extension}"), values)
 
 
 def receive(workspace: str, stream: str, receiver: int) -> Array:
-    """All rows that were sent to a receiver, in the order of the senders and their chunks; at least one must have sent, be it nothing."""
+    """Returns all rows that were sent to a receiver, in the order of the senders and their chunks.
+
+    At least one shard must have sent to the stream, even if it sent no rows.
+    """
     return np.concatenate(list(_parts(workspace, stream, receiver)))
 
 
@@ -51,7 +54,7 @@ def _parts(workspace: str, stream: str, receiver: int) -> Iterator[Array]:
 
 
 def _seek_items(source: BinaryIO, item: int) -> np.dtype[Any]:
-    """Moves to an item of a one-dimensional npy file; returns the type of its items."""
+    """Seeks to an item of a one-dimensional npy file and returns the dtype of its items."""
     np.lib.format.read_magic(source)
     _, _, dtype = np.lib.format.read_array_header_1_0(source)
     source.seek(int(source.tell() + item * dtype.itemsize))

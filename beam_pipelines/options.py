@@ -1,4 +1,4 @@
-"""Beam pipelines with defaults that are right on one machine."""
+"""Beam pipelines with defaults for one machine, and detection of dead worker processes."""
 
 import contextlib
 import signal
@@ -18,19 +18,17 @@ from . import dataflow
 from .shards import available_cores
 
 _LOCAL = "FnApiRunner"
-_WORKER_THREAD = "run_worker"  # the name Beam gives the thread that waits for a worker process
+_WORKER_THREAD = "run_worker"  # Beam's name for the thread that waits for a worker process
 _INTERRUPTED = (f" {-signal.SIGINT}", f" {128 + signal.SIGINT}")  # return codes, of the worker and of its shell
 
 
 def make_pipeline(beam_args: Sequence[str], shard_count: int) -> beam.Pipeline:
-    """An empty pipeline for a phase of so many shards, set up from Beam's own options.
+    """Returns an empty pipeline for a phase with so many shards, configured by Beam's own options.
 
-    Without ``--runner`` the work runs on this machine: on the FnApiRunner, since DirectRunner first tries to download
-    another runner, and in one process per core (``--direct_num_workers``), since its threaded mode loses records. A phase of
-    one shard runs in this process: starting the others takes seconds.
-
-    Raises:
-      InputError: on options that Dataflow would refuse.
+    Without ``--runner`` the pipeline runs on this machine. It uses the FnApiRunner, because DirectRunner first tries to
+    download another runner, and one process per core (``--direct_num_workers``), because the threaded mode loses
+    records. A phase with one shard runs in this process, because starting others takes seconds. Options that Dataflow
+    would refuse are reported by :mod:`.dataflow`.
     """
     options = PipelineOptions([*beam_args, *([] if _names_runner(beam_args) else [f"--runner={_LOCAL}"])])
     if dataflow.names_dataflow(options):
@@ -43,7 +41,7 @@ def make_pipeline(beam_args: Sequence[str], shard_count: int) -> beam.Pipeline:
         direct.direct_num_workers = min(available_cores(), shard_count)
     if direct.direct_num_workers == 1:
         return beam.Pipeline(options=options)
-    # As direct_running_mode=multi_processing would do it, but with workers that keep quiet and do not crowd the cores.
+    # Like direct_running_mode=multi_processing, but with workers that log only errors and use one thread per library.
     environment = SubprocessSDKEnvironment.from_command_string(
         command_string=f"{sys.executable} -m {__package__}.worker"
     )
@@ -52,31 +50,32 @@ def make_pipeline(beam_args: Sequence[str], shard_count: int) -> beam.Pipeline:
 
 @contextlib.contextmanager
 def noticing_dead_workers() -> Iterator[None]:
-    """Ends a local pipeline if one of its worker processes is killed; Beam's runner would wait for it for ever.
+    """Ends a local pipeline if one of its worker processes is killed; Beam's runner would wait for it forever.
 
     Raises:
-      InputError: says how the worker ended.
+      InputError: if a worker died; states its exit code.
     """
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread can be interrupted
         return
     deaths: list[str] = []
     default, previous = threading.excepthook, signal.getsignal(signal.SIGINT) or signal.SIG_DFL
-    # nohup and `command &` in a script start a process that ignores SIGINT; what interrupts its workers is a death like any other.
-    is_deaf = previous is signal.SIG_IGN
+    # nohup and `command &` in a script start processes that ignore SIGINT; then an interrupted worker is a dead one.
+    ignores_interrupts = previous is signal.SIG_IGN
 
     def hook(ended: threading.ExceptHookArgs) -> None:
         if ended.thread is not None and ended.thread.name == _WORKER_THREAD:
-            # Control-C reaches the workers too, and this process by itself.
-            if deaths or (str(ended.exc_value).endswith(_INTERRUPTED) and not is_deaf):
+            # Control-C reaches the workers too; this process handles it itself.
+            if deaths or (str(ended.exc_value).endswith(_INTERRUPTED) and not ignores_interrupts):
                 return
             deaths.append(str(ended.exc_value))
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-        elif not isinstance(ended.exc_value, grpc.RpcError):  # a worker's broken connections tell nothing but its death
+        # Broken connections only repeat that the worker is dead.
+        elif not isinstance(ended.exc_value, grpc.RpcError):
             default(ended)
 
     def interrupted(_number: int, _frame: FrameType | None) -> None:
-        if deaths or not is_deaf:
+        if deaths or not ignores_interrupts:
             raise KeyboardInterrupt
 
     threading.excepthook = hook
@@ -87,7 +86,8 @@ def noticing_dead_workers() -> Iterator[None]:
         if deaths:
             raise InputError(
                 f"a worker process died: {deaths[0]}",
-                remedy="137 means that it was killed, mostly for want of memory: lower --direct_num_workers; finished shards are kept",
+                remedy="137 means that it was killed, usually because memory ran out: lower --direct_num_workers; "
+                "finished shards are kept",
             ) from error
         raise
     finally:

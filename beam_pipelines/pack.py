@@ -1,4 +1,4 @@
-"""``newsembed pack``: documents and translation pairs as packed rows of tokens, for MLM and TLM pretraining (section 3.1)."""
+"""``newsembed pack``: packs documents and translation pairs into rows for MLM and TLM pretraining (section 3.1)."""
 
 import collections
 import dataclasses
@@ -26,23 +26,27 @@ from .texts import language_key, load_vocabulary, read_text_batches, shuffle_key
 
 _SHORTEST_ROW = 16
 _PAIRS_AT_ONCE = 1_024
-_MOST_TOKENS = 16 << 20  # held at once, about 16 bytes each: an unsplit file of translation pairs may be of any size
+_MOST_TOKENS = 16 << 20  # held at once, about 16 bytes each: a file of translation pairs may be large
 _EXAMPLES = "examples/"
 _Keyed = tuple[bytes, Piece]  # sorting by the key shuffles
 
 
 @dataclasses.dataclass(frozen=True)
 class PackOptions:
-    """Options of the job; length, capacity and fill are L, C and rho of Algorithm 1."""
+    """Options of ``pack``; max_length, capacity and min_fill are L, C and rho of Algorithm 1."""
 
-    max_length: int = dataclasses.field(default=512, metadata={"help": "tokens of a row"})
-    capacity: int = dataclasses.field(default=1_000, metadata={"help": "unfinished rows to choose from"})
-    min_fill: float = dataclasses.field(default=0.99, metadata={"help": "a row filled to this share is done"})
+    max_length: int = dataclasses.field(default=512, metadata={"help": "tokens in a row"})
+    capacity: int = dataclasses.field(
+        default=1_000, metadata={"help": "unfinished rows that are kept open to choose from"}
+    )
+    min_fill: float = dataclasses.field(
+        default=0.99, metadata={"help": "a row that is filled to this share is finished"}
+    )
     min_tokens: int = dataclasses.field(
-        default=8, metadata={"help": "shorter documents and pairs are left out, [CLS] and [SEP] not counted"}
+        default=8, metadata={"help": "shorter documents and pairs are left out; [CLS] and [SEP] do not count"}
     )
     long_documents: str = dataclasses.field(
-        default="split", metadata={"help": "split into several pieces, or truncate to the first"}
+        default="split", metadata={"help": "split: cut into several pieces; truncate: keep the first piece"}
     )
 
     def __post_init__(self) -> None:
@@ -73,7 +77,11 @@ def pack_shard(shard: Shard, source: str | BitextPart, vocabulary: str, options:
 
 
 class _Rows:
-    """Packs the pieces of one shard: of a language all together, or, beyond ``_MOST_TOKENS``, those held of the language with the most."""
+    """Packs the pieces of one shard by language.
+
+    Pieces are held until the end of the shard. If more than ``most_tokens`` tokens are held, the language with the most
+    tokens is packed and written early.
+    """
 
     def __init__(self, shard: Shard, task: Task, options: PackOptions, most_tokens: int = _MOST_TOKENS) -> None:
         self._shard = shard
@@ -102,7 +110,7 @@ class _Rows:
         del self._tokens[language]
         window_tokens = (
             options.capacity * options.max_length // 2
-        )  # its rows leave half of the cache to those of the windows before
+        )  # leaves half of the cache to rows of earlier windows
         pieces = longest_first((piece for _, piece in keyed), window_tokens, len)
         for row in pack(pieces, options.max_length, options.capacity, options.min_fill, len):
             self._writers[language].write(make_row(row, options.max_length), self._task.features)
@@ -168,7 +176,14 @@ def _pair_pieces(
 
 
 def _pair_piece(shard: Shard, pair: TranslationPair, sides: list[np.ndarray], options: PackOptions) -> Piece | None:
-    """``[CLS] source [SEP] target [SEP]`` of ``sides`` = ids and word ids of the source, then of the target."""
+    """Returns ``[CLS] source [SEP] target [SEP]``, or ``None`` after rejecting a pair that is too short.
+
+    Args:
+      shard: counts the rejection.
+      pair: the texts.
+      sides: token ids and word ids of the source, then of the target.
+      options: lengths.
+    """
     source, source_words, target, target_words = sides
     if not source.size or not target.size or source.size + target.size < options.min_tokens:
         shard.reject(pair.key, Rejection.TOO_SHORT_TO_PACK, f"{source.size} and {target.size} tokens", pair.source)
@@ -180,12 +195,16 @@ def _pair_piece(shard: Shard, pair: TranslationPair, sides: list[np.ndarray], op
 
 
 def run(run: JobRun) -> None:
-    """Packs every shard of articles and every piece of the bitext, then adds up the rows by task and language."""
+    """Packs every shard of articles and every part of the bitext, then counts the rows by task and language.
+
+    Raises:
+      InputError: if nothing is long enough to pack, or the vocabulary or a file of translation pairs is broken.
+    """
     vocabulary = vocabulary_path(run.input("vocabulary"))
     sources: list[str | BitextPart] = [*shard_paths(f"{run.input('articles')}/articles")]
     for given in run.inputs["bitext"]:
         sources += bitext.plan_parts(given)
-    Vocabulary.load(vocabulary)  # a broken file is the user's to mend, so it must not fail inside a worker
+    Vocabulary.load(vocabulary)  # reports a broken file here, not from inside a worker
     run.map_shards("pack", functools.partial(pack_shard, vocabulary=vocabulary, options=run.options), sources)
     tallies = run.counts_of("pack").tallies
     examples = {
@@ -218,8 +237,8 @@ JOB = Job(
         "      --bitext 'parallel/*.tsv' memory.tmx.gz europarl.de,europarl.en"
     ),
     inputs=(
-        InputSpec("articles", "folder of the clean job"),
-        InputSpec("vocabulary", "folder of the vocabulary job, or a vocab.txt"),
+        InputSpec("articles", "folder that `newsembed clean` wrote"),
+        InputSpec("vocabulary", "folder that `newsembed vocabulary` wrote, or a vocab.txt"),
         InputSpec("bitext", bitext.HELP, required=False, many=True, digest=bitext.digest),
     ),
     options=PackOptions,

@@ -1,4 +1,4 @@
-"""Greedy sequence packing (the paper's Algorithm 1) and the packed row: pure functions, no Beam."""
+"""Greedy sequence packing (Algorithm 1 of the paper) and the layout of a packed row. Pure functions without Beam."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,25 +18,29 @@ def pack(
 ) -> Iterator[list[P]]:
     """Packs pieces into rows of at most ``max_length`` tokens; every piece is in exactly one row.
 
-    A cache holds up to ``capacity`` rows that are not full yet. Each piece goes to the cached row that it fills best. A row that
-    is filled to ``min_fill`` is done; if a piece fits into no row of a full cache, the fullest is done too. In the end
-    all rows of the cache are, the fullest first. Takes O(1) a piece and holds no more than the cache.
+    A cache holds up to ``capacity`` unfinished rows. Each piece goes to the cached row in which it leaves the least
+    room. A row is emitted when it is filled to ``min_fill``. If a piece fits into no row of a full cache, the fullest
+    row is emitted to make space. At the end the remaining rows are emitted, the fullest first. The time per piece is
+    constant, and no more than the cache is held in memory.
 
     >>> list(pack([5, 4, 3, 6, 2], max_length=10, capacity=2, min_fill=0.9, length=lambda piece: piece))
     [[5, 4], [3, 6], [2]]
 
     Args:
-      pieces: in the order in which they are packed.
-      max_length: L, of a row.
-      capacity: C, rows in the cache, at least 1.
-      min_fill: rho, share of ``max_length`` from which a row is done, in (0, 1].
-      length: of a piece in tokens, 1 to ``max_length``.
+      pieces: pieces in the order in which they are packed.
+      max_length: L, the length of a row in tokens.
+      capacity: C, the number of rows in the cache, at least 1.
+      min_fill: rho, the share of ``max_length`` from which a row is finished, in (0, 1].
+      length: returns the number of tokens of a piece, 1 to ``max_length``.
+
+    Yields:
+      The pieces of one row, in the order in which they came.
 
     Raises:
-      ValueError: for a piece that is empty or longer than a row.
+      ValueError: if a piece is empty or longer than a row.
     """
     cache = _Cache[P](max_length)
-    slack = int(max_length * (1 - min_fill) + 1e-9)  # tokens that a row may lack and still be done
+    slack = int(max_length * (1 - min_fill) + 1e-9)  # unfilled tokens that a finished row may have
     for piece in pieces:
         tokens = length(piece)
         if not 1 <= tokens <= max_length:
@@ -56,13 +60,19 @@ def pack(
 
 
 def longest_first(pieces: Iterable[P], window_tokens: int, length: Callable[[P], int]) -> Iterator[P]:
-    """Reorders a stream for :func:`pack`: windows of about ``window_tokens`` tokens, in each the longest piece first.
+    """Reorders a stream for :func:`pack`: cuts it into windows and yields each window with the longest piece first.
 
-    Short pieces then find the gaps that long ones left, so that rows are nearly as full as best-fit decreasing makes them of all pieces
-    at once. Which pieces meet stays random across windows. A window should open fewer rows than the cache of :func:`pack` holds.
+    Short pieces then fill the gaps that long ones leave, so rows are nearly as full as with best-fit decreasing over
+    all pieces at once. Pieces still meet at random, because windows follow the order of the stream. A window should
+    open fewer rows than the cache of :func:`pack` holds.
 
     >>> list(longest_first([1, 5, 3, 2, 4], window_tokens=8, length=lambda piece: piece))
     [5, 3, 1, 4, 2]
+
+    Args:
+      pieces: the stream.
+      window_tokens: a window ends with the piece that brings it to this many tokens.
+      length: returns the number of tokens of a piece.
     """
     window: list[P] = []
     tokens = 0
@@ -76,7 +86,10 @@ def longest_first(pieces: Iterable[P], window_tokens: int, length: Callable[[P],
 
 
 class _Cache(Generic[P]):
-    """Rows by the room they have left. Bit r of an integer says whether a row with room r is there, so the best is one look away."""
+    """Unfinished rows by the room they have left.
+
+    Bit r of ``_present`` is set if there is a row with room r, so the best row is found by one bit operation.
+    """
 
     def __init__(self, max_length: int) -> None:
         self.rows = 0
@@ -89,7 +102,7 @@ class _Cache(Generic[P]):
         self.rows += 1
 
     def take_best(self, tokens: int) -> tuple[list[P] | None, int]:
-        """The row with the least room that holds ``tokens``, and its room; ``None`` if there is none."""
+        """Removes the row with the least room for ``tokens``; returns it and its room, or ``(None, 0)``."""
         fitting = self._present >> tokens
         if not fitting:
             return None, 0
@@ -109,11 +122,11 @@ class _Cache(Generic[P]):
 
 @dataclass(frozen=True)
 class Piece:
-    """What is packed: one document, part of one, or a translation pair, with [CLS] and [SEP].
+    """One unit of packing: a document, a part of one, or a translation pair, framed by [CLS] and [SEP].
 
     Attributes:
-      tokens: int32 ``[n]``.
-      word_ids: int32 ``[n]``, 1-based number of the whole word inside the piece, 0 on special tokens.
+      tokens: int32 ``[n]``, token ids.
+      word_ids: int32 ``[n]``, 1-based number of the whole word within the piece, 0 on special tokens.
     """
 
     tokens: np.ndarray
@@ -124,7 +137,7 @@ class Piece:
 
 
 def frame(tokens: np.ndarray, word_ids: np.ndarray) -> Piece:
-    """``[CLS] tokens [SEP]``."""
+    """Returns the piece ``[CLS] tokens [SEP]``, its words numbered from 1."""
     return Piece(
         np.concatenate([[CLS_ID], tokens, [SEP_ID]]).astype(np.int32),
         np.concatenate([[0], _renumber(word_ids), [0]]).astype(np.int32),
@@ -132,7 +145,15 @@ def frame(tokens: np.ndarray, word_ids: np.ndarray) -> Piece:
 
 
 def join_parts(parts: Sequence[np.ndarray], word_ids: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Parts (title and body, source and target) with [SEP] between them, empty ones left out; words numbered throughout."""
+    """Joins parts (title and body, source and target) by [SEP].
+
+    Args:
+      parts: int32 token ids of each part; empty parts are left out.
+      word_ids: 1-based word numbers of each part.
+
+    Returns:
+      Token ids and word ids, int32 ``[n]`` each; words are numbered across the parts, [SEP] has word id 0.
+    """
     tokens: list[np.ndarray] = []
     words: list[np.ndarray] = []
     last_word = 0
@@ -151,9 +172,9 @@ def join_parts(parts: Sequence[np.ndarray], word_ids: Sequence[np.ndarray]) -> t
 
 
 def split_document(tokens: np.ndarray, word_ids: np.ndarray, max_length: int) -> list[Piece]:
-    """Cuts ``title [SEP] body`` into pieces of at most ``max_length`` tokens, [CLS] and [SEP] included.
+    """Cuts ``title [SEP] body`` into pieces of at most ``max_length`` tokens, including [CLS] and [SEP].
 
-    A cut falls between words, unless one word is longer than a piece; a [SEP] at a cut goes.
+    Cuts fall between words, except inside a word that is longer than a piece. A [SEP] at a cut is dropped.
     """
     room = max_length - _FRAME
     pieces = []
@@ -170,7 +191,9 @@ def split_document(tokens: np.ndarray, word_ids: np.ndarray, max_length: int) ->
 
 
 def cut_pair(source: int, target: int, room: int) -> tuple[int, int]:
-    """Lengths to which the two sides of a translation pair are cut: the longer side first, down to ``room`` together.
+    """Returns the lengths to which the two sides of a translation pair are cut.
+
+    The longer side is cut first, until both fit into ``room`` together.
 
     >>> cut_pair(10, 3, 8)
     (5, 3)
@@ -185,7 +208,7 @@ def cut_pair(source: int, target: int, room: int) -> tuple[int, int]:
 
 
 def make_row(pieces: Sequence[Piece], max_length: int) -> dict[str, list[int]]:
-    """The features of one packed row (`tasks.packed`), each filled up to ``max_length``."""
+    """Returns the features of one packed row (`tasks.packed`), each padded to ``max_length``."""
     tokens = np.full(max_length, PAD_ID, np.int32)
     segment_ids, positions, word_ids = (np.zeros(max_length, np.int32) for _ in range(3))
     start = words = 0
@@ -201,13 +224,13 @@ def make_row(pieces: Sequence[Piece], max_length: int) -> dict[str, list[int]]:
 
 
 def _renumber(word_ids: np.ndarray) -> np.ndarray:
-    """Numbers words from 1; 0 stays."""
+    """Shifts word numbers so that the first word is 1; 0 stays 0."""
     first = word_ids[word_ids > 0].min(initial=_LARGEST)
     return np.where(word_ids > 0, word_ids - first + 1, 0)
 
 
 def _word_start(word_ids: np.ndarray, start: int, end: int) -> int:
-    """The last position in (start, end] at which a word or a [SEP] begins; ``end`` if there is none."""
+    """Returns the last position in (start, end] at which a word or a [SEP] begins; ``end`` if there is none."""
     cut = end
     while cut > start and word_ids[cut] != 0 and word_ids[cut] == word_ids[cut - 1]:
         cut -= 1

@@ -1,8 +1,8 @@
-"""The unit of work: one shard, written once, counted, and skipped when it is there already.
+"""Shards, the unit of work of a job: written once, counted, and skipped if they are complete.
 
-A job's pipelines carry small elements (ids, dates, signatures, vectors); bodies stay in Parquet shards that the
-shard functions read and write themselves. A shard function may run twice (retries, speculative execution, a killed
-job): it writes to temporary names and its report, moved in last, says that the shard is complete.
+A job's pipelines carry small elements (ids, dates, signatures, vectors). Bodies stay in Parquet shards, which the
+shard functions read and write. A shard function may run twice (retries, speculative execution, a killed job), so it
+writes to temporary names. Its report is written last and marks the shard as complete.
 """
 
 import contextlib
@@ -10,7 +10,7 @@ import dataclasses
 import os
 import types
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, Self, TypeVar
 
 import apache_beam as beam
@@ -44,15 +44,16 @@ class Phase:
 
     @property
     def reports(self) -> str:
-        """Pattern of the reports of all shards."""
+        """Glob pattern of the reports of all shards."""
         return f"{self.workspace}/_reports/{self.name}/*.json"
 
     def report_path(self, index: int) -> str:
+        """Returns the path of the report of one shard."""
         return f"{self.workspace}/_reports/{self.name}/{index:05d}.json"
 
 
 class Shard:
-    """What a shard function writes to and counts with. Use as a context manager.
+    """The outputs and counters of one shard. Use it as a context manager.
 
     Attributes:
       index: number of this shard within its phase.
@@ -71,19 +72,19 @@ class Shard:
         self._dead_letters: ParquetShardWriter[DeadLetter] | None = None
 
     def path(self, stream: str, extension: str) -> str:
-        """Path of this shard in a stream; streams whose name starts with "_" stay inside the job."""
+        """Returns the path of this shard in a stream; streams whose name starts with "_" are not published."""
         return f"{self.workspace}/{stream}/part-{self.index:05d}-of-{self._phase.shard_count:05d}.{extension}"
 
     def records(self, stream: str, record_type: type[R]) -> ParquetShardWriter[R]:
-        """Opens this shard of a Parquet stream; closed and moved in when the shard function returns."""
+        """Opens this shard of a Parquet stream; it is closed and moved to its name when the shard function returns."""
         return self._stack.enter_context(ParquetShardWriter(self.path(stream, "parquet"), record_type))
 
     def examples(self, stream: str) -> TFRecordShardWriter:
-        """Opens this shard of a TFRecord stream; closed and moved in when the shard function returns."""
+        """Opens this shard of a TFRecord stream; it is closed and moved to its name when the shard function returns."""
         return self._stack.enter_context(TFRecordShardWriter(self.path(stream, "tfrecord")))
 
     def read(self, count: int = 1) -> None:
-        """Counts records that came in."""
+        """Counts records that were read."""
         self._read += count
 
     def written(self, count: int = 1) -> None:
@@ -91,25 +92,26 @@ class Shard:
         self._written += count
 
     def tally(self, name: str, count: int = 1) -> None:
-        """Adds to a named number that takes no part in the balance."""
+        """Adds to a named number that is not part of the balance."""
         self._tallies[name] += count
 
     def reject(self, key: str, reason: Rejection, detail: str = "", sample: str = "") -> None:
-        """Counts a well-formed record that a rule turned down, and keeps it as a dead letter."""
+        """Counts a well-formed record that a rule rejected, and keeps it as a dead letter."""
         self._rejected[reason.value] += 1
-        self._bury(DeadLetter(key, "rejected", reason.value, detail, sample[:_SAMPLE_CHARACTERS]))
+        self._write_dead_letter(DeadLetter(key, "rejected", reason.value, detail, sample[:_SAMPLE_CHARACTERS]))
 
     def fail(self, key: str, reason: Failure, detail: str = "", sample: str = "") -> None:
         """Counts a record that could not be processed, and keeps it as a dead letter."""
         self._failed[reason.value] += 1
-        self._bury(DeadLetter(key, "failed", reason.value, detail, sample[:_SAMPLE_CHARACTERS]))
+        self._write_dead_letter(DeadLetter(key, "failed", reason.value, detail, sample[:_SAMPLE_CHARACTERS]))
 
-    def _bury(self, letter: DeadLetter) -> None:
+    def _write_dead_letter(self, letter: DeadLetter) -> None:
         if self._dead_letters is None:
             self._dead_letters = self.records(f"dead_letters/{self._phase.name}", DeadLetter)
         self._dead_letters.write(letter)
 
     def counts(self) -> Counts:
+        """Returns the counts so far."""
         return Counts(self._read, self._written, dict(self._rejected), dict(self._failed), dict(self._tallies))
 
     def __enter__(self) -> Self:
@@ -124,7 +126,8 @@ class Shard:
             counts = self.counts()
             if counts.balance:
                 raise RuntimeError(
-                    f"phase {self._phase.name}, shard {self.index}: {counts.balance} records unaccounted for: {counts.to_json()}"
+                    f"phase {self._phase.name}, shard {self.index}: "
+                    f"{counts.balance} records unaccounted for: {counts.to_json()}"
                 )
             files.write_json(self._phase.report_path(self.index), counts.to_json())
 
@@ -147,7 +150,7 @@ class _ShardDoFn(beam.DoFn):
 
 @dataclasses.dataclass
 class ProcessShards(beam.PTransform):
-    """Runs ``function(shard, payload)`` for every ``(index, payload)`` whose shard is not complete yet."""
+    """Runs ``function(shard, payload)`` for every ``(index, payload)`` whose shard is not complete."""
 
     function: ShardFunction
     phase: Phase
@@ -156,14 +159,18 @@ class ProcessShards(beam.PTransform):
         super().__init__(label=f"Process({self.phase.name})")
 
     def expand(self, pcoll: beam.PCollection) -> beam.PCollection:
+        """Applies the transform to ``(index, payload)`` pairs; returns the indices of the complete shards."""
         return pcoll | beam.ParDo(_ShardDoFn(self.function, self.phase))
 
 
 @dataclasses.dataclass
 class GroupByShard(beam.PTransform):
-    """(shard index, value) → (shard index, sorted values), for every index below ``shard_count``, also the empty ones.
+    """Groups (shard index, value) into (shard index, sorted values), with one group for every index, even if empty.
 
-    Sorting makes what follows independent of bundling. Values must be comparable: plain tuples of ids and numbers.
+    Values are sorted so that later steps do not depend on bundling. They must be comparable: tuples of ids and numbers.
+
+    Attributes:
+      shard_count: number of shards; indices are below it.
     """
 
     shard_count: int
@@ -172,6 +179,7 @@ class GroupByShard(beam.PTransform):
         super().__init__(label="GroupByShard")
 
     def expand(self, pcoll: beam.PCollection) -> beam.PCollection:
+        """Applies the transform to ``(index, value)`` pairs."""
         every = pcoll.pipeline | "EveryShard" >> beam.Create([(index, None) for index in range(self.shard_count)])
         return (
             {"values": pcoll, "every": every}
@@ -181,20 +189,15 @@ class GroupByShard(beam.PTransform):
 
 
 def shard_of(key: str, shard_count: int) -> int:
-    """Shard of a document id (or any hexadecimal key): its top 32 bits modulo the count, the same on every machine."""
+    """Returns the shard of a document id (or any hexadecimal key): its top 32 bits modulo the number of shards."""
     return int(key[:8], 16) % shard_count
 
 
 def shard_numbers(ids: Ids, shard_count: int) -> npt.NDArray[np.uint64]:
-    """:func:`shard_of` of many document ids as numbers."""
+    """Returns :func:`shard_of` for many document ids, given as numbers: uint64 ``[N]``."""
     return (ids >> np.uint64(32)) % np.uint64(shard_count)
 
 
 def available_cores() -> int:
-    """Cores this process may use."""
+    """Returns the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def enumerate_payloads(payloads: Sequence[Any]) -> list[tuple[int, Any]]:
-    """Numbers the work of a phase."""
-    return list(enumerate(payloads))

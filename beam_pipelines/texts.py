@@ -1,4 +1,4 @@
-"""What the jobs that read texts share: articles without the columns they do not need, languages as keys, draws that repeat."""
+"""Shared helpers of the jobs that read texts: text columns of articles, language keys and repeatable random draws."""
 
 import dataclasses
 import functools
@@ -13,7 +13,7 @@ from ..formats.parquet import read_records
 from ..formats.vocabulary import VOCABULARY_FILE
 from ..tasks.vocabulary import Vocabulary
 
-UNDETERMINED: Final = "und"  # BCP-47's own tag for a language nobody knows
+UNDETERMINED: Final = "und"  # BCP-47's tag for an undetermined language
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")
 _BATCH_DOCUMENTS = 256
 
@@ -30,7 +30,7 @@ class ArticleText:
 
 
 def read_text_batches(path: str, size: int = _BATCH_DOCUMENTS) -> Iterator[list[ArticleText]]:
-    """Articles of one shard in batches that suit TensorFlow's operations."""
+    """Yields the articles of one shard in batches of ``size``, which suit TensorFlow's operations."""
     batch: list[ArticleText] = []
     for article in read_records(path, ArticleText):
         batch.append(article)
@@ -42,28 +42,28 @@ def read_text_batches(path: str, size: int = _BATCH_DOCUMENTS) -> Iterator[list[
 
 
 def language_key(language: str) -> str | None:
-    """A language tag as part of a path: the tag, ``und`` for none, ``None`` for what is no BCP-47 tag."""
+    """Returns a language tag as part of a path: the tag, ``und`` if empty, ``None`` if it is not a BCP-47 tag."""
     if not language:
         return UNDETERMINED
     return language if _LANGUAGE.fullmatch(language) else None
 
 
 def uniform_draw(*keys: object) -> float:
-    """A number in [0, 1) that depends on the keys alone: the same on every machine, in every run."""
+    """Returns a number in [0, 1) that depends only on the keys: the same on every machine and in every run."""
     digest = hashlib.blake2b("\0".join(map(str, keys)).encode(), digest_size=8).digest()
     return (int.from_bytes(digest, "big") >> 11) / (1 << 53)
 
 
 def shuffle_key(*keys: object) -> bytes:
-    """Sorting by this key shuffles, and shuffles the same way every time."""
+    """Returns a sort key that shuffles records, in the same way every time."""
     return hashlib.blake2b("\0".join(map(str, keys)).encode(), digest_size=16).digest()
 
 
 def vocabulary_path(path: str) -> str:
-    """The vocabulary file of a job's folder, or the file itself.
+    """Returns the path of the vocabulary file in a job's folder, or the file itself.
 
     Raises:
-      InputError: if there is none.
+      InputError: if there is no vocabulary file.
     """
     inside = f"{path.rstrip('/')}/{VOCABULARY_FILE}"
     if files.exists(inside):
@@ -74,12 +74,12 @@ def vocabulary_path(path: str) -> str:
         f"no {VOCABULARY_FILE} here",
         path=path,
         field="--vocabulary",
-        remedy="name the folder that `newsembed vocabulary` wrote, or its file",
+        remedy="give the folder that `newsembed vocabulary` wrote, or its vocab.txt",
     )
 
 
 def load_vocabulary(path: str) -> Vocabulary:
-    """The vocabulary in a file, one for each process: building its tokenizer takes seconds at 500 000 pieces."""
+    """Loads a vocabulary, once per process: building its tokenizer takes seconds for 500 000 pieces."""
     return _load_vocabulary(path, files.file_digest(path))
 
 

@@ -1,11 +1,11 @@
-"""Random access to the tokens of every document, so that texts need not pass a GroupByKey.
+"""Random access to the tokens of every document, so that texts do not have to pass through a GroupByKey.
 
-For each shard of articles four arrays lie side by side, mapped into memory and never read whole::
+Each shard of articles has five arrays, which are memory-mapped and never read as a whole::
 
     <folder>/part-….doc_ids.npy    uint64 [n], sorted
     <folder>/part-….languages.npy  ASCII bytes [n]
-    <folder>/part-….first.npy      int64 [n + 1], number of each document's first part
-    <folder>/part-….offsets.npy    int64 [parts + 1], where each part begins in the ids
+    <folder>/part-….first.npy      int64 [n + 1], number of the first part of each document
+    <folder>/part-….offsets.npy    int64 [parts + 1], start of each part in the ids
     <folder>/part-….ids.npy        int32 [tokens]
 
 The parts of a document are its title, its body, then its usable anchor texts.
@@ -30,14 +30,14 @@ ARRAYS: Final = ("doc_ids", "languages", "first", "offsets", "ids")
 
 @dataclasses.dataclass(frozen=True)
 class DocumentTokens:
-    """One document without special tokens: int32 arrays, cut to the length that was stored.
+    """Token ids of one document, without special tokens: int32 arrays, cut to the stored length.
 
     Attributes:
       doc_id: 16 hex digits.
-      language: BCP-47 tag, ``und`` for none.
+      language: BCP-47 tag, ``und`` if unknown.
       title: ids, may be empty.
       body: ids, may be empty.
-      anchor_texts: ids of the link texts that may stand for the document.
+      anchor_texts: ids of the link texts that may represent the document.
     """
 
     doc_id: str
@@ -48,7 +48,7 @@ class DocumentTokens:
 
 
 def write_shard(prefix: str, documents: Sequence[DocumentTokens]) -> None:
-    """Writes one shard; ``prefix`` is its path without ``.<array>.npy``."""
+    """Writes the arrays of one shard; ``prefix`` is their path without ``.<array>.npy``."""
     ordered = sorted(documents, key=lambda document: document.doc_id)
     parts = [[document.title, document.body, *document.anchor_texts] for document in ordered]
     flat = [part for of_document in parts for part in of_document]
@@ -64,10 +64,10 @@ def write_shard(prefix: str, documents: Sequence[DocumentTokens]) -> None:
 
 
 class TokenStore:
-    """Reads a folder of shards.
+    """Reads documents by id from a folder of shards.
 
     Args:
-      folder: local, or on a remote file system, whose shards are then copied to local disk on first use.
+      folder: local or remote; shards of a remote folder are copied to local disk on first use.
     """
 
     def __init__(self, folder: str) -> None:
@@ -77,7 +77,7 @@ class TokenStore:
         self._copies = tempfile.TemporaryDirectory(prefix="newsembed-tokens-") if "://" in folder else None
 
     def get(self, doc_id: str) -> DocumentTokens | None:
-        """The document, or ``None`` if no shard has it."""
+        """Returns the document, or ``None`` if no shard has it."""
         doc_ids, places, starts = self._index
         wanted = np.uint64(int(doc_id, 16))
         number = int(np.searchsorted(doc_ids, wanted))
@@ -89,7 +89,10 @@ class TokenStore:
 
     @functools.cached_property
     def _index(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """All ids, sorted; the number of each over all shards; the first number of each shard. 16 bytes a document."""
+        """All document ids, sorted; their row numbers over all shards; the first row number of each shard.
+
+        Takes 16 bytes per document.
+        """
         parts = [read_array(f"{prefix}.doc_ids.npy") for prefix in self._prefixes]
         doc_ids = np.concatenate([np.zeros(0, np.uint64), *parts])
         places = np.argsort(doc_ids, kind="stable")
@@ -126,7 +129,7 @@ class _Shard:
 
 def _map_array(path: str) -> np.ndarray:
     try:
-        # As a plain array over the same memory: slices of a memmap are ten times slower.
+        # A plain array over the same memory: slicing a memmap is ten times slower.
         return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
     except ValueError:  # an array without elements cannot be mapped
         return np.asarray(np.load(path, allow_pickle=False))
@@ -134,5 +137,5 @@ def _map_array(path: str) -> np.ndarray:
 
 @functools.lru_cache(maxsize=2)
 def open_store(folder: str) -> TokenStore:
-    """The store of a folder, one for each process."""
+    """Returns the store of a folder; opened once per process."""
     return TokenStore(folder)

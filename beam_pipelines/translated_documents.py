@@ -1,4 +1,4 @@
-"""The phase of ``newsembed examples`` that translates documents: which ones, where they lie, and the tokens of their English."""
+"""The translation phase of ``newsembed examples``: selects documents, finds them and stores their English tokens."""
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,11 +19,11 @@ _CACHE = "_translations"
 
 @dataclasses.dataclass(frozen=True)
 class TranslationPlan:
-    """Decides by languages and a draw, before anything is translated, which examples get an English positive and negative.
+    """Decides which examples get an English positive and negative, before anything is translated.
 
     Attributes:
-      languages: those with a model.
-      share: of the eligible triplets.
+      languages: languages that have a model.
+      share: share of the eligible triplets to translate, drawn by key.
     """
 
     languages: tuple[str, ...]
@@ -32,13 +32,13 @@ class TranslationPlan:
     def refusal(
         self, key: str, anchor: DocumentTokens, positive: DocumentTokens, negative: DocumentTokens
     ) -> str | None:
-        """Why an example stays as it is, as the name of a counter; ``None`` if it is to be translated.
+        """Returns why an example is not translated, as the name of a counter; ``None`` if it is to be translated.
 
         Args:
-          key: of the triplet.
-          anchor: document.
-          positive: the document of the positive text, which in two rows of Table 1 is the anchor.
-          negative: document.
+          key: key of the triplet.
+          anchor: anchor document.
+          positive: document of the positive text, which is the anchor in two rows of Table 1.
+          negative: negative document.
         """
         if any(is_english(document.language) for document in (anchor, positive, negative)):
             return "has_english"
@@ -54,15 +54,15 @@ class TranslationPlan:
 
 @dataclasses.dataclass(frozen=True)
 class TranslationSettings:
-    """What translating one shard needs to know.
+    """Settings for translating one shard.
 
     Attributes:
       models: folder of the models.
-      beam_size: of the search.
-      words: of a body, see :func:`~.translation.cut_text`.
-      cache: folder; the job's workspace if empty.
-      vocabulary: path.
-      max_length: tokens kept of a text.
+      beam_size: beam of the search.
+      words: words of a body to translate, see :func:`~.translation.cut_text`.
+      cache: folder of the cache; in the job's workspace if empty.
+      vocabulary: path of the vocabulary.
+      max_length: tokens to keep of each text.
     """
 
     models: str
@@ -74,14 +74,14 @@ class TranslationSettings:
 
 
 def read_places(index: int, path: str) -> Iterator[tuple[str, int]]:
-    """(doc_id, shard) of every article of one shard."""
+    """Yields (doc_id, shard) for every article of one shard."""
     for batch in read_batches(path, ["doc_id"]):
         for doc_id in batch.column("doc_id").to_pylist():
             yield doc_id, index
 
 
 def place_wanted(doc_id: str, groups: Mapping[str, Iterable[int]]) -> Iterator[tuple[int, str]]:
-    """(shard, doc_id) of a document that is wanted."""
+    """Yields (shard, doc_id) of a document if it is wanted."""
     if list(groups["wanted"]):
         yield min(groups["places"]), doc_id
 
@@ -89,9 +89,15 @@ def place_wanted(doc_id: str, groups: Mapping[str, Iterable[int]]) -> Iterator[t
 def translate_documents(
     shard: Shard, doc_ids: Sequence[str], articles: Sequence[str], settings: TranslationSettings
 ) -> None:
-    """Writes the tokens of the English of these documents of one shard; those that cannot be translated are dead letters.
+    """Translates documents of one shard and stores the tokens; documents that cannot be translated become dead letters.
 
-    A document is translated whole or not at all, so every row of Table 1 that its texts allow is there in English too.
+    A document is translated completely or not at all, so every row of Table 1 that is possible for it is also possible
+    in English.
+
+    Raises:
+      InputError: if a model is broken.
+      OSError: if a file cannot be read or written, for example on a full disk.
+      MemoryError: if memory runs out.
     """
     opened = translation.open_translator(settings.models, settings.beam_size, shard.workspace)
     translator = CachingTranslator(opened, settings.cache or f"{shard.workspace}/{_CACHE}")
@@ -102,8 +108,8 @@ def translate_documents(
         try:
             documents.append(_translate(article, translator, vocabulary, settings))
         except (InputError, OSError, MemoryError):
-            raise  # a broken model or a full disk is no fault of this document
-        except Exception as error:  # noqa: BLE001 - an engine raises anything; it must not stop the shard
+            raise  # a broken model or a full disk is not the fault of this document
+        except Exception as error:  # noqa: BLE001 - the engine may raise anything; one document must not stop the shard
             detail = f"{article.language}: {type(error).__name__}: {error}"
             shard.fail(article.doc_id, Failure.TRANSLATION_ERROR, detail, f"{article.title}\n{article.body}")
         else:
@@ -112,7 +118,7 @@ def translate_documents(
 
 
 def _read_wanted(path: str, doc_ids: Sequence[str]) -> list[ArticleText]:
-    """The articles of a shard, sorted by language, since a translator holds one model at a time."""
+    """Returns the wanted articles of a shard, sorted by language, because a translator holds one model at a time."""
     wanted = set(doc_ids)
     found = (
         [article for batch in read_text_batches(path) for article in batch if article.doc_id in wanted]

@@ -1,8 +1,7 @@
-"""Machine translation into English with local models, for triplets none of whose documents is English (paper, section 3.3).
+"""Machine translation into English with local models, for triplets without an English document (section 3.3).
 
-A :class:`Translator` gets the texts of one document at a time: its sentences fill a batch (20 of them run at the speed of 80), and
-what a document becomes depends on nothing but its texts and the model, however documents are spread over shards and however often
-a job was killed.
+A :class:`Translator` gets the texts of one document at a time. Its sentences form a batch (20 sentences are as fast as
+80). The translation of a document depends only on its texts and the model, not on the sharding or on interruptions.
 """
 
 import dataclasses
@@ -22,15 +21,19 @@ from .texts import language_key
 
 ENGLISH: Final = "en"
 MODEL_FILE: Final = "model.bin"
-CONVERT: Final = "ct2-transformers-converter --model MODEL --output_dir DIR/LANGUAGE --quantization int8 --copy_files source.spm target.spm"
+CONVERT: Final = (
+    "ct2-transformers-converter --model MODEL --output_dir DIR/LANGUAGE --quantization int8 "
+    "--copy_files source.spm target.spm"
+)
 _SPIECE_FILES: Final = ("source.spm", "target.spm")
 _CONFIG_FILE: Final = "config.json"
 _VOCABULARY_FILE: Final = re.compile(r"(shared|source|target)_vocabulary\.(json|txt)")
-_MAX_PIECES: Final = 128  # of a sentence; Marian models see few longer ones in training
+_MAX_PIECES: Final = 128  # pieces of a sentence; Marian models see few longer sentences in training
 _MAX_BATCH_TOKENS: Final = 2048
-_SCHEME: Final = "1"  # raise it when splitting or decoding changes: cached translations are then made anew
+_SCHEME: Final = "1"  # increase when splitting or decoding changes, which invalidates cached translations
 _END: Final = re.compile(
-    r"[.!?\u2026\u061f\u06d4\u0964]+[\"'\u201d\u2019\u00bb)\]]*\s+|[\u3002\uff01\uff1f]+[\"'\u201d\u2019\u300d\u300f)\uff09]*\s*"
+    r"[.!?\u2026\u061f\u06d4\u0964]+[\"'\u201d\u2019\u00bb)\]]*\s+"
+    r"|[\u3002\uff01\uff1f]+[\"'\u201d\u2019\u300d\u300f)\uff09]*\s*"
 )
 _NO_END: Final = re.compile(r"(?:^|[\s(.])(?:[^\W\d_]|\d{1,2})\.\s+$")  # an initial ("J. Doe"), an ordinal ("3. Mai")
 _PHRASE_END: Final = (",", ";", ":", "\u3001", "\uff0c", "\uff1b", "\uff1a", "\u060c")
@@ -38,24 +41,24 @@ _WORD_START: Final = "\u2581"  # SentencePiece's mark
 
 
 class TranslationError(RuntimeError):
-    """A text that the engine could not translate; the document becomes a dead letter."""
+    """Raised for a text that the engine cannot translate; the document becomes a dead letter."""
 
 
 class Translator(Protocol):
-    """Translates into English."""
+    """Interface of translators into English."""
 
     @property
     def languages(self) -> tuple[str, ...]:
         """BCP-47 tags of the languages with a model, sorted."""
 
     def identity(self, language: str) -> str:
-        """Digest of everything besides the texts that a translation depends on: model, beam, splitting."""
+        """Returns a digest of everything except the texts on which a translation depends: model, beam, splitting."""
 
     def translate(self, texts: Sequence[str], language: str) -> list[str]:
-        """Translates the texts of one document, in one batch; the result depends on these texts and the model alone.
+        """Translates the texts of one document in one batch; the result depends only on these texts and the model.
 
         Args:
-          texts: of any length; none for loading the model only.
+          texts: texts of any length; an empty list only loads the model.
           language: one of :attr:`languages`.
 
         Raises:
@@ -65,7 +68,7 @@ class Translator(Protocol):
 
 
 def is_english(language: str) -> bool:
-    """Whether a tag stands for English of any country.
+    """Returns whether a tag is English of any country.
 
     >>> is_english("en-GB"), is_english("enm")
     (True, False)
@@ -74,7 +77,7 @@ def is_english(language: str) -> bool:
 
 
 def find_language(language: str, languages: Sequence[str]) -> str | None:
-    """The tag among ``languages`` that is the most specific one to cover a language.
+    """Returns the most specific tag among ``languages`` that covers a language, ``None`` if there is none.
 
     >>> find_language("zh-Hant-TW", ["zh", "zh-hant", "fr"]), find_language("de", ["fr"])
     ('zh-hant', None)
@@ -86,7 +89,7 @@ def find_language(language: str, languages: Sequence[str]) -> str | None:
 
 
 def split_text(text: str) -> list[tuple[str, str]]:
-    r"""Sentences of a text, each with what stands before it: nothing, a space, or a line break between paragraphs.
+    r"""Splits a text into sentences, each with its separator: nothing, a space, or a line break between paragraphs.
 
     >>> split_text("Am 3. Mai kam J. Doe. Er blieb.\nEnde")
     [('', 'Am 3. Mai kam J. Doe.'), (' ', 'Er blieb.'), ('\n', 'Ende')]
@@ -110,7 +113,10 @@ def _sentences(paragraph: str) -> Iterator[str]:
 
 
 def cut_text(text: str, words: int) -> str:
-    """The first sentences of a text that have so many words together (two characters to a word in scripts without spaces)."""
+    """Returns the first sentences of a text that together have at least ``words`` words, or the whole text.
+
+    In scripts without spaces, two characters count as a word.
+    """
     kept: list[str] = []
     total = 0
     for separator, sentence in split_text(text):
@@ -122,7 +128,9 @@ def cut_text(text: str, words: int) -> str:
 
 
 def cut_pieces(pieces: list[str], limit: int) -> list[list[str]]:
-    """A sentence's pieces in runs of at most ``limit``, cut after a comma or before a word where the later half has one.
+    """Cuts the pieces of a sentence into runs of at most ``limit``.
+
+    A run ends after a comma, or else before a word, if there is one in its second half.
 
     >>> cut_pieces(["▁a", "▁b", ",", "▁c", "▁d"], 4)
     [['▁a', '▁b', ','], ['▁c', '▁d']]
@@ -139,13 +147,13 @@ def cut_pieces(pieces: list[str], limit: int) -> list[list[str]]:
 
 
 def model_files(folder: str) -> dict[str, dict[str, str]]:
-    """Paths of the files of every model: by language, then by name.
+    """Returns the paths of the files of every model, by language, then by name.
 
     Args:
-      folder: holds a folder for each language, named by its BCP-47 tag, with a CTranslate2 model and its SentencePiece files.
+      folder: has a folder per language, named by its BCP-47 tag, with a CTranslate2 model and its SentencePiece files.
 
     Raises:
-      InputError: if there is no model, a folder's name is no language or a model lacks a file.
+      InputError: if there is no model, the name of a folder is not a language, or a model lacks a file.
     """
     models: dict[str, dict[str, str]] = {}
     for path in files.list_files(f"{folder.rstrip('/')}/*/*"):
@@ -179,11 +187,7 @@ def model_files(folder: str) -> dict[str, dict[str, str]]:
 
 
 def models_digest(folder: str) -> str:
-    """Digest of languages and bytes of all models of a folder.
-
-    Raises:
-      InputError: as :func:`model_files`.
-    """
+    """Returns a digest of languages and bytes of all models of a folder; errors are those of :func:`model_files`."""
     models = model_files(folder)
     return hashlib.sha256(
         json.dumps({language: _digest(found) for language, found in models.items()}).encode()
@@ -191,7 +195,7 @@ def models_digest(folder: str) -> str:
 
 
 def _digest(found: dict[str, str]) -> str:
-    """Digest of a model: of every byte, since tuning some layers changes neither the size nor the ends of the file."""
+    """Returns a digest of all bytes of a model: tuning some layers changes neither the size nor the ends of a file."""
     parts = {}
     for name, path in found.items():
         with files.open_read(path) as source:
@@ -201,7 +205,15 @@ def _digest(found: dict[str, str]) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class _Model:
-    """A loaded model: engine, SentencePiece processors of both sides, the end token and whether the source needs it written."""
+    """A loaded model.
+
+    Attributes:
+      engine: the CTranslate2 translator.
+      source: SentencePiece processor of the source.
+      target: SentencePiece processor of the target.
+      end: the end token.
+      ends_source: whether the end token has to be appended to the source.
+    """
 
     engine: Any
     source: Any
@@ -211,16 +223,16 @@ class _Model:
 
 
 class CTranslate2Translator:
-    """Marian models (OPUS-MT) as ``ct2-transformers-converter`` leaves them, in int8 on one core.
+    """Translates with Marian models (OPUS-MT), converted by ``ct2-transformers-converter``, in int8 on one core.
 
-    Holds one model at a time: give it documents sorted by language.
+    Holds one model at a time, so documents should come sorted by language.
 
     Args:
-      folder: of the models, see :func:`model_files`; local or remote.
-      beam_size: hypotheses kept; 1 is greedy.
+      folder: folder of the models, see :func:`model_files`; local or remote.
+      beam_size: number of hypotheses; 1 is greedy.
 
     Raises:
-      InputError: if CTranslate2 is not installed, or as :func:`model_files`.
+      InputError: if CTranslate2 is not installed, or as in :func:`model_files`.
     """
 
     def __init__(self, folder: str, beam_size: int) -> None:
@@ -232,15 +244,22 @@ class CTranslate2Translator:
 
     @property
     def languages(self) -> tuple[str, ...]:
+        """BCP-47 tags of the languages with a model, sorted."""
         return tuple(self._files)
 
     def identity(self, language: str) -> str:
+        """Returns a digest of model, beam and splitting."""
         if language not in self._identities:
             parts = (_SCHEME, str(self._beam_size), _digest(self._files[language]))
             self._identities[language] = hashlib.sha256(" ".join(parts).encode()).hexdigest()[:32]
         return self._identities[language]
 
     def translate(self, texts: Sequence[str], language: str) -> list[str]:
+        """Translates the texts of one document, see :meth:`Translator.translate`.
+
+        Raises:
+          TranslationError: if a translation does not end.
+        """
         model = self._model(language)
         chunks = [(index, *chunk) for index, text in enumerate(texts) for chunk in _chunks(model, text)]
         translated = [""] * len(texts)
@@ -258,14 +277,14 @@ class CTranslate2Translator:
         )
         for (index, separator, pieces), result in zip(chunks, results, strict=True):
             *words, last = result.hypotheses[0] or [""]
-            if last != model.end:  # these models repeat themselves for ever on what they cannot read
+            if last != model.end:  # these models repeat themselves without end on text that they cannot read
                 raise TranslationError(f"no end after {2 * _MAX_PIECES} pieces of {model.source.decode(pieces)!r}")
             translated[index] += separator + str(model.target.decode(words)).strip()
         return [text.strip() for text in translated]
 
     def _model(self, language: str) -> _Model:
         if self._loaded is None or self._loaded[0] != language:
-            self._loaded = None  # frees the last one before the next is read
+            self._loaded = None  # frees the previous model before the next is read
             self._loaded = (language, _load(self._files[language]))
         return self._loaded[1]
 
@@ -290,13 +309,13 @@ def _load(found: dict[str, str]) -> _Model:
             sentencepiece.SentencePieceProcessor(model_proto=contents.pop(name)) for name in _SPIECE_FILES
         )
         config = json.loads(contents[_CONFIG_FILE])
-        # More threads would change the order of sums, and there is a worker for each core already.
+        # More threads would change the order of sums, and there is already one worker per core.
         translator = engine.Translator(
             folder, device="cpu", compute_type="int8", inter_threads=1, intra_threads=1, files=contents
         )
     except (RuntimeError, ValueError) as error:
         raise InputError(
-            f"no model that CTranslate2 can read: {error}", path=folder, remedy=f"convert it again by {CONVERT}"
+            f"CTranslate2 cannot read the model: {error}", path=folder, remedy=f"convert it again by {CONVERT}"
         ) from error
     return _Model(
         translator,
@@ -308,7 +327,7 @@ def _load(found: dict[str, str]) -> _Model:
 
 
 def import_engine() -> ModuleType:
-    """CTranslate2, which is an extra.
+    """Imports CTranslate2, an optional dependency.
 
     Raises:
       InputError: if it is not installed.
@@ -326,11 +345,11 @@ def import_engine() -> ModuleType:
 
 
 class CachingTranslator:
-    """Keeps every translation on disk, so that no document is translated twice. A failure is not kept.
+    """Caches translations on disk, so that no document is translated twice. Failures are not cached.
 
     Args:
-      inner: translates what is not there yet.
-      folder: ``<folder>/<identity>/<two digits>/<digest of the texts>.json``; several jobs may share it.
+      inner: translates texts that are not in the cache.
+      folder: folder of ``<identity>/<two digits>/<digest of the texts>.json``; several jobs may share it.
     """
 
     def __init__(self, inner: Translator, folder: str) -> None:
@@ -339,12 +358,15 @@ class CachingTranslator:
 
     @property
     def languages(self) -> tuple[str, ...]:
+        """BCP-47 tags of the languages with a model, sorted."""
         return self._inner.languages
 
     def identity(self, language: str) -> str:
+        """Returns the identity of the inner translator."""
         return self._inner.identity(language)
 
     def translate(self, texts: Sequence[str], language: str) -> list[str]:
+        """Returns the cached translation, or translates and caches."""
         key = hashlib.sha256(json.dumps(list(texts)).encode()).hexdigest()[:32]
         path = f"{self._folder}/{self.identity(language)}/{key[:2]}/{key}.json"
         if files.exists(path):
@@ -358,9 +380,8 @@ class CachingTranslator:
 
 @functools.lru_cache(maxsize=1)
 def open_translator(folder: str, beam_size: int, _workspace: str) -> Translator:
-    """The translator over a folder of models, one for each process and job (the models may change between two jobs).
+    """Returns the translator over a folder of models, one per process and job (models may change between two jobs).
 
-    Raises:
-      InputError: as :class:`CTranslate2Translator`.
+    Errors are those of :class:`CTranslate2Translator`.
     """
     return CTranslate2Translator(folder, beam_size)

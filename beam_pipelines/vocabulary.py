@@ -1,8 +1,8 @@
 """``newsembed vocabulary``: learns the WordPieces of the corpus on a sample that is smoothed over the languages.
 
-Language i with n_i documents, of the share p_i, gives m_i = n_1 (p_i / p_1)^alpha documents, where 1 is the largest language
-(section 2.1 of the paper). So every document of the language is taken m_i / n_i times; the fractional part is a Bernoulli
-draw by the document's id.
+A language i with n_i documents and share p_i contributes m_i = n_1 (p_i / p_1)^alpha documents to the sample, where 1
+is the largest language (section 2.1 of the paper). Every document of the language is therefore sampled m_i / n_i times.
+The fractional part is a Bernoulli draw that depends on the document id.
 """
 
 import dataclasses
@@ -32,20 +32,20 @@ _WORDS_TOGETHER = 5_000
 
 @dataclasses.dataclass(frozen=True)
 class VocabularyOptions:
-    """Options of the job; the paper's vocabulary has 500 000 pieces of 101 languages."""
+    """Options of ``vocabulary``; the vocabulary of the paper has 500 000 pieces for 101 languages."""
 
-    size: int = dataclasses.field(default=32_000, metadata={"help": "pieces to learn, special tokens included"})
+    size: int = dataclasses.field(default=32_000, metadata={"help": "pieces to learn, including special tokens"})
     alpha: float = dataclasses.field(
         default=0.7, metadata={"help": "smoothing exponent over languages: 1 keeps their shares, 0 makes them equal"}
     )
     max_documents: int = dataclasses.field(
-        default=1_000_000, metadata={"help": "size of the sample, repeated documents counted; 0 for no limit"}
+        default=1_000_000, metadata={"help": "size of the sample, counting repeated documents; 0 for no limit"}
     )
     min_frequency: int = dataclasses.field(
-        default=2, metadata={"help": "letters and pairs seen less often are not learned"}
+        default=2, metadata={"help": "do not learn letters and pairs that are less frequent"}
     )
     limit_alphabet: int = dataclasses.field(
-        default=10_000, metadata={"help": "letters kept, never more than half of the size"}
+        default=10_000, metadata={"help": "most letters to keep, never more than half of the size"}
     )
 
     def __post_init__(self) -> None:
@@ -64,7 +64,7 @@ def _require(holds: bool, name: str, value: object, expected: str) -> None:
 
 
 def smoothed_rates(documents: Mapping[str, int], alpha: float, max_documents: int = 0) -> dict[str, float]:
-    """Copies of each document of a language, m_i / n_i with m_i = n_1 (p_i / p_1)^alpha.
+    """Returns the copies of each document by language, m_i / n_i with m_i = n_1 (p_i / p_1)^alpha.
 
     >>> smoothed_rates({"en": 100, "sw": 1}, alpha=0.5)
     {'en': 1.0, 'sw': 10.0}
@@ -72,7 +72,7 @@ def smoothed_rates(documents: Mapping[str, int], alpha: float, max_documents: in
     Args:
       documents: number of documents by language.
       alpha: smoothing exponent.
-      max_documents: if the sample would be larger, all rates shrink alike; 0 for no limit.
+      max_documents: if the sample would be larger, all rates are scaled down equally; 0 for no limit.
     """
     present = {language: count for language, count in sorted(documents.items()) if count}
     largest = max(present.values(), default=0)
@@ -83,7 +83,7 @@ def smoothed_rates(documents: Mapping[str, int], alpha: float, max_documents: in
 
 
 def copies_of(doc_id: str, rate: float) -> int:
-    """``rate`` rounded down or up, up with the probability of its fractional part, by a draw of the document's own."""
+    """Returns ``rate`` rounded down or up, up with the probability of its fraction; drawn by the document id."""
     whole = int(rate)
     return whole + (uniform_draw("vocabulary", doc_id) < rate - whole)
 
@@ -100,7 +100,7 @@ def count_languages(shard: Shard, path: str) -> None:
 
 
 def sample_words(shard: Shard, path: str, rates: Mapping[str, float]) -> None:
-    """Draws documents of one shard and writes how often each of their words is seen, sorted, to the stream ``_words``."""
+    """Samples documents of one shard and writes the counts of their words, sorted, to the stream ``_words``."""
     counts: Counter[str] = Counter()
     for batch in read_text_batches(path):
         shard.read(len(batch))
@@ -134,7 +134,7 @@ def _draw(shard: Shard, article: ArticleText, rates: Mapping[str, float]) -> int
 
 
 def merge_words(paths: Sequence[str]) -> Iterator[WordCount]:
-    """Total counts of all words, sorted, holding a row group of each shard in memory."""
+    """Yields the total counts of all words, sorted; holds one row group of each shard in memory."""
     for word, group in itertools.groupby(heapq.merge(*map(_read_words, paths)), key=operator.itemgetter(0)):
         yield WordCount(word, sum(count for _, count in group))
 
@@ -145,7 +145,7 @@ def _read_words(path: str) -> Iterator[tuple[str, int]]:
 
 
 def learn(shard: Shard, paths: Sequence[str], options: VocabularyOptions) -> None:
-    """Learns the pieces of all words and writes ``vocab.txt``."""
+    """Learns the pieces from all words and writes ``vocab.txt``."""
     learned = learn_pieces(lambda: merge_words(paths), options.size, options.min_frequency, options.limit_alphabet)
     files.write_whole(f"{shard.workspace}/{VOCABULARY_FILE}", vocabulary_bytes(learned.pieces))
     for name in ("alphabet", "words", "words_outside"):
@@ -153,7 +153,11 @@ def learn(shard: Shard, paths: Sequence[str], options: VocabularyOptions) -> Non
 
 
 def run(run: JobRun) -> None:
-    """Counts languages, draws the smoothed sample, learns."""
+    """Counts languages, draws the smoothed sample, then learns the pieces.
+
+    Raises:
+      InputError: if there are no articles, or the sample has no words.
+    """
     options: VocabularyOptions = run.options
     articles = shard_paths(f"{run.input('articles')}/articles")
     run.map_shards("languages", count_languages, articles, accounted=False)
@@ -180,20 +184,23 @@ def _documents_by_language(run: JobRun) -> dict[str, int]:
 def _describe(
     run: JobRun, options: VocabularyOptions, documents: Mapping[str, int], rates: Mapping[str, float]
 ) -> dict[str, Any]:
-    """What the manifest says of the result.
+    """Returns the manifest's description of the vocabulary.
 
     Raises:
-      InputError: if the sample held no word to learn from.
+      InputError: if the sample has no words.
     """
     tallies = run.counts_of("learn").tallies
     if not tallies["words"]:
         raise InputError(
-            "the sampled articles hold no words",
+            "the sampled articles have no words",
             path=run.input("articles"),
             remedy="raise --max_documents, or lower --min_frequency",
         )
     vocabulary = Vocabulary.load(f"{run.workspace}/{VOCABULARY_FILE}")
-    shortfall = f"learned {vocabulary.size} of {options.size} pieces: the sample holds no more that are seen {options.min_frequency} times"
+    shortfall = (
+        f"learned {vocabulary.size} of {options.size} pieces: "
+        f"the sample holds no more that are seen {options.min_frequency} times"
+    )
     return {
         "pieces": vocabulary.size,
         "asked": options.size,
@@ -212,7 +219,7 @@ JOB = Job(
     name="vocabulary",
     summary="learn a WordPiece vocabulary on a sample that is smoothed over the languages",
     example="newsembed vocabulary --articles work/clean --output work/vocabulary --size=32000",
-    inputs=(InputSpec("articles", "folder of the clean job"),),
+    inputs=(InputSpec("articles", "folder that `newsembed clean` wrote"),),
     options=VocabularyOptions,
     run=run,
 )

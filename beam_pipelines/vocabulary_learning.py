@@ -1,8 +1,8 @@
-"""Learning WordPieces from counts of words, with the same result every time.
+"""Deterministic learning of WordPieces from word counts.
 
-Hugging Face's WordPiece trainer is a byte-pair learner that numbers its ``##`` letters in the order of a hash table, so that
-equal counts are broken another way on every run. Here each letter, at the start of a word and inside one, is renamed to a
-code point of its own, by frequency: the plain byte-pair learner then needs no ``##``, and sorts its letters.
+Hugging Face's WordPiece trainer is a byte-pair learner that numbers its ``##`` letters in the order of a hash table, so
+ties between counts are broken differently in every run. Here each letter, at the start of a word and inside a word, is
+renamed to its own code point, by frequency. The plain byte-pair learner then needs no ``##`` and sorts its letters.
 """
 
 import collections
@@ -22,7 +22,7 @@ _BASIC: Final = tuple((inside, letter) for inside in (False, True) for letter in
 
 @dataclasses.dataclass(frozen=True, slots=True, order=True)
 class WordCount:
-    """How often a word is seen in the sample."""
+    """A word and its count in the sample."""
 
     word: str
     count: int
@@ -30,13 +30,13 @@ class WordCount:
 
 @dataclasses.dataclass(frozen=True)
 class LearnedPieces:
-    """What was learned.
+    """A learned vocabulary.
 
     Attributes:
       pieces: special tokens, alphabet by frequency, then merges in the order in which they were made.
-      alphabet: how many of them are single letters; a letter counts apart at the start of and inside a word.
-      words: words that were learned from.
-      words_outside: words left out for a letter outside the alphabet.
+      alphabet: number of single letters; a letter at the start of a word and inside a word are two letters.
+      words: total count of the words that were used.
+      words_outside: total count of the words that were left out because of a letter outside the alphabet.
     """
 
     pieces: tuple[str, ...]
@@ -51,10 +51,10 @@ def learn_pieces(
     """Learns a vocabulary by byte-pair merges inside words.
 
     Args:
-      read_words: gives the words of texts as `tasks.vocabulary.normalize_for_learning` makes them; called twice.
-      size: pieces to learn, the special tokens included; fewer if the words hold no more.
-      min_frequency: letters and pairs that are seen less often are not learned.
-      limit_alphabet: at most so many letters, the most frequent, and never more than half of ``size``.
+      read_words: returns the words, normalised by `tasks.vocabulary.normalize_for_learning`; called twice.
+      size: number of pieces to learn, including special tokens; fewer if the words have no more.
+      min_frequency: letters and pairs with lower counts are not learned.
+      limit_alphabet: largest number of letters, the most frequent first; never more than half of ``size``.
     """
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
@@ -78,12 +78,15 @@ def learn_pieces(
 
 
 def choose_alphabet(counts: Mapping[Letter, int], min_frequency: int, limit: int) -> list[Letter]:
-    """The most frequent letters, and every Latin letter and digit in both places.
+    """Returns the most frequent letters, and every basic Latin letter and digit at the start of and inside words.
 
     Args:
-      counts: how often each letter is seen.
-      min_frequency: rarer letters are left out.
-      limit: at most so many; Latin letters and digits come before all others, equal counts by code point.
+      counts: count of each letter.
+      min_frequency: letters with lower counts are left out.
+      limit: largest number of letters; Latin letters and digits precede all others, ties are broken by code point.
+
+    Returns:
+      Letters by falling count.
     """
     basic = set(_BASIC)
     candidates = basic | {letter for letter, count in counts.items() if count >= min_frequency}
@@ -100,14 +103,14 @@ def _count_letters(words: Iterable[WordCount]) -> collections.Counter[Letter]:
 
 
 def _code_points() -> Iterator[str]:
-    """Printable code points, the shortest in UTF-8 first: the learner's time goes by bytes."""
+    """Yields printable code points, the shortest in UTF-8 first, because the time of the learner depends on bytes."""
     for code in itertools.chain(range(ord("!"), _SURROGATES.start), range(_SURROGATES.stop, 0x110000)):
         if not chr(code).isspace():
             yield chr(code)
 
 
 def _renamed(words: Iterable[WordCount], names: Mapping[Letter, str], seen: dict[str, int]) -> Iterator[str]:
-    """Texts that hold each renamed word as often as it was seen; the learner takes no counts."""
+    """Yields texts that repeat each renamed word as often as its count, because the learner takes no counts."""
     for word in words:
         try:
             name = "".join([names[position > 0, letter] for position, letter in enumerate(word.word)])
@@ -116,7 +119,7 @@ def _renamed(words: Iterable[WordCount], names: Mapping[Letter, str], seen: dict
             continue
         seen["words"] += word.count
         if len(name) == 1:
-            continue  # nothing to merge, and its letter is in the alphabet
+            continue  # nothing to merge: its letter is in the alphabet
         for start in range(0, word.count, _COPIES_AT_ONCE):
             yield f"{name} " * min(_COPIES_AT_ONCE, word.count - start)
 

@@ -1,4 +1,4 @@
-"""A local worker process of the FnApiRunner: Beam's own, with errors only on the terminal and one thread a library."""
+"""A local worker process of the FnApiRunner: Beam's worker, printing only errors, with one thread per library."""
 
 import logging
 import os
@@ -7,15 +7,14 @@ import sys
 
 
 def main() -> None:
-    """Runs the worker until the runner is done with it."""
-    signal.signal(
-        signal.SIGINT, signal.SIG_DFL
-    )  # Control-C ends it at once and without a traceback: the runner's process has the word
-    # There is a process for each core already.
+    """Runs the worker until the runner ends it."""
+    # Control-C ends the worker at once and without a traceback; the runner's process reports it.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # There is already one process per core.
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    # Set before Beam is imported: its import logs, which would put a handler for everything on the terminal.
+    # The handler is set before Beam is imported: Beam logs on import, which would install a handler for all levels.
     handler = logging.StreamHandler(sys.stderr)
     handler.setLevel(logging.ERROR)
     logging.getLogger().addHandler(handler)

@@ -63,7 +63,6 @@ class Rejection(enum.StrEnum):
     CROWDED_EVENT = "crowded_event"
     # topics, examples
     NO_TOPIC = "no_topic"
-    NO_NEGATIVE_TOPIC = "no_negative_topic"
     DOWN_SAMPLED = "down_sampled"
 
 

@@ -1,12 +1,12 @@
-"""Translation pairs from files: TSV, TMX, or two files aligned line by line; told apart by the suffix.
+"""Translation pairs from files: TSV, TMX, or two files aligned line by line, distinguished by suffix.
 
-=========================  ==================================================================================================
-``pairs.tsv``              source language, target language, source text, target text on each line
-``memory.tmx``             translation memory (TMX 1.4); the source language of a unit with each of its other languages
-``corpus.de,corpus.en``    two files with a sentence on each line (Moses): source, then target; the languages are the suffixes
-=========================  ==================================================================================================
+=======================  ===============================================================================================
+``pairs.tsv``            source language, target language, source text and target text on each line
+``memory.tmx``           translation memory (TMX 1.4); pairs the source language of a unit with each other language
+``corpus.de,corpus.en``  two files with a sentence on each line (Moses), source then target; suffixes are the languages
+=======================  ===============================================================================================
 
-Each may end in ``.gz``; aligned files may have ``.txt`` behind the language.
+Each name may end in ``.gz``; aligned files may have ``.txt`` after the language.
 """
 
 from collections.abc import Iterator
@@ -20,16 +20,19 @@ from .pairs import BitextPart, TranslationPair
 
 _BETWEEN: Final = ","
 HELP: Final = (
-    "translation pairs, told apart by suffix, each plain or .gz: TSV (x.tsv: source language, target language, source, target), "
-    "TMX (x.tmx), or two files aligned line by line, joined by a comma (x.de,x.en: the suffix is the language)"
+    "translation pairs, distinguished by suffix, each plain or .gz: TSV (x.tsv: source language, target language, "
+    "source, target), TMX (x.tmx), or two files aligned line by line, joined by a comma (x.de,x.en: the suffix is the "
+    "language)"
 )
 
 
 def plan_parts(given: str) -> list[BitextPart]:
-    """Cuts one value of ``--bitext`` into parts that can be read apart. Reads aligned files once, to count their lines.
+    """Cuts one value of ``--bitext`` into parts that can be read independently.
+
+    Aligned files are read once to count their lines.
 
     Raises:
-      InputError: for an unknown suffix, a missing file, aligned files of different lengths, or TMX that declares entities.
+      InputError: if the suffix is unknown, a file is missing, aligned files differ in length, or TMX declares entities.
     """
     paths = given.split(_BETWEEN)
     if len(paths) == 2:
@@ -40,7 +43,7 @@ def plan_parts(given: str) -> list[BitextPart]:
     if len(paths) == 1 and plain.endswith(".tmx"):
         return tmx.plan(given)
     raise InputError(
-        "no known form of translation pairs",
+        "unknown format of translation pairs",
         path=given,
         field="--bitext",
         remedy="give x.tsv, x.tmx (plain or .gz), or two aligned files joined by a comma: x.de,x.en",
@@ -48,7 +51,7 @@ def plan_parts(given: str) -> list[BitextPart]:
 
 
 def read_pairs(shard: Shard, part: BitextPart) -> Iterator[TranslationPair]:
-    """The pairs of one part; counts every pair as read, and those it does not yield as rejected or failed."""
+    """Yields the pairs of one part; counts every pair as read, and the others as rejected or failed."""
     if len(part.paths) == 2:
         return aligned.read(shard, part)
     is_tmx = part.paths[0].lower().removesuffix(".gz").endswith(".tmx")
@@ -56,7 +59,7 @@ def read_pairs(shard: Shard, part: BitextPart) -> Iterator[TranslationPair]:
 
 
 def digest(given: str) -> str:
-    """Digest of one value of ``--bitext``: of its file, or of both."""
+    """Returns the digest of one value of ``--bitext``: of its file, or of both files."""
     return " ".join(files.file_digest(path) for path in given.split(_BETWEEN))
 
 

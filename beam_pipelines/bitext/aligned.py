@@ -1,4 +1,4 @@
-"""Translation pairs from two files with a sentence on each line (Moses, OPUS): line n of one translates line n of the other."""
+"""Translation pairs from two aligned files (Moses, OPUS): line n of one is the translation of line n of the other."""
 
 import re
 import zlib
@@ -28,10 +28,12 @@ _NAME: Final = re.compile(
 
 
 def plan(source: str, target: str, size: int = RANGE_BYTES) -> list[BitextPart]:
-    """Checks that two files are aligned, and cuts them where the source's n-th range of ``size`` bytes begins; .gz files are one part.
+    """Checks that two files are aligned and cuts them into parts of about ``size`` bytes of the source.
+
+    Compressed files are one part.
 
     Raises:
-      InputError: if a file is missing or broken, names no language, or the two have not the same number of lines.
+      InputError: if a file is missing or broken, its name has no language, or the numbers of lines differ.
     """
     languages = [language_of(source), language_of(target)]
     if languages[0] == languages[1]:
@@ -39,7 +41,7 @@ def plan(source: str, target: str, size: int = RANGE_BYTES) -> list[BitextPart]:
             f"both files are named {languages[0]}",
             path=f"{source},{target}",
             field="--bitext",
-            remedy="name a source and a target whose suffixes are two languages",
+            remedy="give a source and a target file with the suffixes of two languages",
         )
     lines = [count_lines(source), count_lines(target)]
     if lines[0] != lines[1]:
@@ -47,7 +49,7 @@ def plan(source: str, target: str, size: int = RANGE_BYTES) -> list[BitextPart]:
             f"got {lines[0]} and {lines[1]} lines, expected the same number",
             path=f"{source},{target}",
             field="--bitext",
-            remedy="name two files whose lines translate each other, one for one",
+            remedy="give two files in which the same lines are translations of each other",
         )
     if is_compressed(source) or is_compressed(target) or files.size_of(source) <= size:
         return [BitextPart((source, target), (0, 0))]
@@ -65,7 +67,7 @@ def _starts(source: str, target: str, size: int) -> Iterator[tuple[int, int]]:
 
 
 def read(shard: Shard, part: BitextPart) -> Iterator[TranslationPair]:
-    """Pairs of the lines that begin in the part."""
+    """Yields the pairs of the lines that begin in the part."""
     (source, target), (source_start, target_start) = part.paths, part.starts
     languages = (language_of(source), language_of(target))
     name = base_name(source)
@@ -77,7 +79,7 @@ def read(shard: Shard, part: BitextPart) -> Iterator[TranslationPair]:
         shard.read()
         key = f"{name}:{offset}"
         texts = [decode_line(shard, key, left)]
-        if texts[0] is not None:  # one failure a pair
+        if texts[0] is not None:  # count one failure per pair
             texts.append(decode_line(shard, key, right))
         if texts[0] is not None and texts[1] is not None:
             pair = accept_pair(shard, key, languages, (texts[0], texts[1]))
@@ -86,25 +88,25 @@ def read(shard: Shard, part: BitextPart) -> Iterator[TranslationPair]:
 
 
 def language_of(path: str) -> str:
-    """The language in a file's name: ``corpus.de``, ``corpus.pt-BR.gz``, ``newstest.deu.txt``.
+    """Returns the language in the name of a file: ``corpus.de``, ``corpus.pt-BR.gz``, ``newstest.deu.txt``.
 
     Raises:
-      InputError: if there is none.
+      InputError: if the name has no language.
     """
     found = _NAME.fullmatch(base_name(path))
     tag = language_tag(found["language"]) if found else None
     if tag is None:
         raise InputError(
-            "names no language",
+            "the name has no language",
             path=path,
             field="--bitext",
-            remedy="let each of two aligned files end in its language, as in corpus.de,corpus.en (.txt and .gz may follow)",
+            remedy="end the name of each file in its language, as in corpus.de,corpus.en (.txt and .gz may follow)",
         )
     return tag
 
 
 def count_lines(path: str) -> int:
-    r"""Lines of a file, read in blocks; text behind the last ``\n`` is a line.
+    r"""Counts the lines of a file; text after the last ``\n`` is a line.
 
     Raises:
       InputError: if the file is missing, or is compressed and broken.

@@ -1,4 +1,4 @@
-"""What the readers of translation pairs share: the pair, its checks, and lines of files of any size."""
+"""Shared code of the readers of translation pairs: the pair, its checks, and reading of lines from large files."""
 
 import codecs
 import contextlib
@@ -14,19 +14,18 @@ from ...formats.records import Failure, Rejection
 from ..shards import Shard
 from ..texts import language_key
 
-RANGE_BYTES: Final = 32 << 20  # what one worker reads of a file that can be cut
-MOST_BYTES: Final = (
-    1 << 20
-)  # of a line, and characters of a translation unit: no sentence is as long, but a broken file may be
+RANGE_BYTES: Final = 32 << 20  # size of one part of a file that can be cut
+# Largest line in bytes, and largest translation unit in characters. Only a broken file has longer ones.
+MOST_BYTES: Final = 1 << 20
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TranslationPair:
-    """Two texts that say the same.
+    """A text and its translation.
 
     Attributes:
       key: file and byte offset, unique within a file.
-      languages: ``"<source>-<target>"``, BCP-47 tags, a part of paths.
+      languages: ``"<source>-<target>"`` as BCP-47 tags, used in paths.
       source: text, not blank.
       target: text, not blank.
     """
@@ -39,12 +38,12 @@ class TranslationPair:
 
 @dataclasses.dataclass(frozen=True)
 class BitextPart:
-    """What one shard reads.
+    """The part of a file, or of two aligned files, that one shard reads.
 
     Attributes:
-      paths: a file of TSV or TMX, or a source file and the target file aligned with it.
-      starts: byte offset in each of them.
-      end: records that begin at this byte of the first file, or behind it, are the next part's; ``None`` for the file's end.
+      paths: a TSV or TMX file, or a source file and the aligned target file.
+      starts: byte offset in each file at which the part begins.
+      end: records that begin at or after this byte of the first file belong to the next part; ``None`` for no limit.
     """
 
     paths: tuple[str, ...]
@@ -53,7 +52,7 @@ class BitextPart:
 
 
 def accept_pair(shard: Shard, key: str, languages: tuple[str, str], texts: tuple[str, str]) -> TranslationPair | None:
-    """The pair; ``None``, and counted as rejected or failed, if it is none."""
+    """Returns the pair, or ``None`` after counting it as rejected or failed."""
     tags = [language_tag(language) for language in languages]
     for language, tag in zip(languages, tags, strict=True):
         if tag is None:
@@ -71,7 +70,7 @@ def accept_pair(shard: Shard, key: str, languages: tuple[str, str], texts: tuple
 
 @functools.lru_cache(maxsize=4_096)  # every pair of a file asks for the same few
 def language_tag(language: str) -> str | None:
-    """A language as BCP-47 writes it (RFC 5646, section 2.1.1), ``None`` for what is no tag.
+    """Returns a language tag in the form of BCP-47 (RFC 5646, section 2.1.1), ``None`` if it is not a tag.
 
     >>> language_tag("EN"), language_tag("pt_br"), language_tag("ZH-hant-tw")
     ('en', 'pt-BR', 'zh-Hant-TW')
@@ -82,35 +81,35 @@ def language_tag(language: str) -> str | None:
     first, *subtags = tag.lower().split("-")
     written = [first]
     for subtag in subtags:
-        private = len(first) == 1 or any(len(before) == 1 for before in written)  # x-…, u-…: what follows has no case
+        private = len(first) == 1 or any(len(before) == 1 for before in written)  # after x-, u-, …: lower case
         if not private and subtag.isalpha() and len(subtag) in (2, 4):
-            subtag = subtag.upper() if len(subtag) == 2 else subtag.title()  # noqa: PLW2901 - the subtag, written as it should be
+            subtag = subtag.upper() if len(subtag) == 2 else subtag.title()  # noqa: PLW2901 - the subtag in its canonical case
         written.append(subtag)
     return "-".join(written)
 
 
 def base_name(path: str) -> str:
+    """Returns the name of a file without its folder."""
     return path.rpartition("/")[2]
 
 
 def is_compressed(path: str) -> bool:
+    """Returns whether a file is compressed, by its suffix."""
     return path.lower().endswith(".gz")
 
 
 @contextlib.contextmanager
 def open_plain(path: str) -> Iterator[BinaryIO]:
-    """Opens a file for reading, unpacked if it is compressed."""
+    """Opens a file for reading and decompresses it if necessary."""
     with files.open_read(path) as raw:
         yield cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if is_compressed(path) else raw
 
 
 def read_lines(path: str, start: int = 0) -> Iterator[tuple[int, bytes]]:
-    r"""Byte offset and bytes of every line from ``start`` on. Only ``\n`` ends a line, so that aligned files stay aligned.
+    r"""Yields byte offset and bytes of every line from ``start`` on. Only ``\n`` ends a line, so files stay aligned.
 
-    A line of more than ``MOST_BYTES`` is cut behind that many and one: whoever reads sees that it is too long, and memory does not.
-
-    Raises:
-      EOFError, OSError, zlib.error: where a compressed file is cut or broken.
+    A line of more than ``MOST_BYTES`` is cut to one byte more than that, so that the caller sees that it is too long
+    and memory stays bounded. A truncated or broken compressed file ends in an EOFError, OSError or zlib.error.
     """
     with open_plain(path) as source:
         if start:
@@ -134,7 +133,7 @@ def _skip_line(source: BinaryIO) -> int:
 
 
 def decode_line(shard: Shard, key: str, line: bytes) -> str | None:
-    """The text of a line without its end; ``None``, and counted as failed, if it is too long or no UTF-8."""
+    """Returns the text of a line without its end, or ``None`` after counting a failure: too long, or not UTF-8."""
     if len(line) > MOST_BYTES:
         shard.fail(
             key,

@@ -1,8 +1,9 @@
-"""Translation pairs from TMX, the exchange format of translation memories (TMX 1.4b, LISA/OSCAR 2005), as a stream.
+"""Streaming reader of TMX, the exchange format of translation memories (TMX 1.4b, LISA/OSCAR 2005).
 
-A unit ``<tu>`` holds one text in several languages, a ``<tuv xml:lang=…>`` each. Its source language (``srclang`` of the unit or of the
-header, the first variant where that is ``*all*`` or absent) makes a pair with each of the others. Codes of other formats inside a segment
-(``<bpt>``, ``<ph>``, …) are no text; what ``<hi>`` marks is. Entities are refused where they are declared, and nothing outside the file is read.
+A unit ``<tu>`` has one text in several languages, one ``<tuv xml:lang=…>`` each. Its source language (``srclang`` of
+the unit or of the header; the first variant if that is ``*all*`` or absent) is paired with each other language. Codes
+of other formats within a segment (``<bpt>``, ``<ph>``, …) are dropped; text marked by ``<hi>`` is kept. A file that
+declares entities is refused, and nothing outside the file is read.
 """
 
 import dataclasses
@@ -19,11 +20,13 @@ from .pairs import MOST_BYTES, BitextPart, TranslationPair, accept_pair, base_na
 _CHUNK_BYTES: Final = 1 << 16
 _CODES: Final = frozenset({"bpt", "ept", "it", "ph", "ut", "sub"})
 _LANGUAGE_ATTRIBUTES: Final = ("xml:lang", "lang")  # the latter until TMX 1.2
+_NOT_TMX: Final = "not TMX"
+_GIVE_TMX: Final = "give a TMX file, plain or .gz"
 
 
 @dataclasses.dataclass
 class _Unit:
-    """One ``<tu>``: where it begins, its source language, and language and text of its variants."""
+    """One ``<tu>``: its byte offset, its source language, and (language, text) of its variants."""
 
     offset: int
     source_language: str
@@ -32,10 +35,10 @@ class _Unit:
 
 
 def plan(path: str) -> list[BitextPart]:
-    """One part: XML cannot be cut. Reads up to the root element.
+    """Returns one part for the whole file, because XML cannot be cut. Reads up to the root element.
 
     Raises:
-      InputError: if the file is missing, is no TMX, or declares entities.
+      InputError: if the file is missing, is not TMX, or declares entities.
     """
     parser = _Parser(path)
     try:
@@ -46,13 +49,13 @@ def plan(path: str) -> list[BitextPart]:
                 parser.feed(b"", last=True)
     except (expat.ExpatError, EOFError, OSError, zlib.error) as error:
         if not parser.root_seen:
-            raise _no_tmx(path, str(error)) from error
-        # what is broken further on is a dead letter
+            raise InputError(f"{_NOT_TMX}: {error}", path=path, field="--bitext", remedy=_GIVE_TMX) from error
+        # an error further on becomes a dead letter when the file is read
     return [BitextPart((path,))]
 
 
 def read(shard: Shard, part: BitextPart) -> Iterator[TranslationPair]:
-    """Pairs of all units up to the end or to where the file is broken, which counts as one failed record."""
+    """Yields the pairs of all units up to the end, or up to an error in the file, which counts as one failed record."""
     (path,) = part.paths
     for unit in _read_units(shard, path):
         yield from _pairs_of(shard, f"{base_name(path)}:{unit.offset}", unit)
@@ -72,7 +75,7 @@ def _read_units(shard: Shard, path: str) -> Iterator[_Unit]:
             parser.units.clear()
             if problem is not None:
                 shard.read()
-                # An archive that is cut raises as it is unpacked; XML that is cut, only when it is told that there is no more.
+                # A truncated archive raises while it is decompressed; truncated XML raises only when parsing is ended.
                 broken = isinstance(problem, expat.ExpatError) and not parser.ended
                 shard.fail(
                     f"{base_name(path)}:{parser.offset}",
@@ -106,7 +109,7 @@ def _pairs_of(shard: Shard, key: str, unit: _Unit) -> Iterator[TranslationPair]:
 
 
 def _source_of(unit: _Unit) -> int:
-    """Number of the variant in the source language, or else in another form of it (en-GB for en), or else the first."""
+    """Returns the index of the variant in the source language, else in a form of it (en-GB for en), else 0."""
     wanted = language_tag(unit.source_language)
     if wanted is None:
         return 0
@@ -118,12 +121,12 @@ def _source_of(unit: _Unit) -> int:
 
 
 class _Parser:
-    """Collects units from an XML stream; holds no more than one unit and a chunk.
+    """Collects units from an XML stream; holds at most one unit and one chunk.
 
     Attributes:
-      root_seen: the root element has begun; declarations of entities would have come before.
-      units: complete units, for the reader to take away.
-      ended: the end of the file was told.
+      root_seen: whether the root element has begun; entities are declared before it.
+      units: complete units; the reader removes them.
+      ended: whether the end of the file was reached.
     """
 
     def __init__(self, path: str) -> None:
@@ -135,7 +138,7 @@ class _Parser:
         self._unit: _Unit | None = None
         self._language = ""
         self._text: list[str] | None = None
-        self._codes = 0  # elements that are no text, around where we are
+        self._codes = 0  # number of open elements that are not text
         self._expat = expat.ParserCreate()
         self._expat.buffer_text = True
         self._expat.StartElementHandler = self._start
@@ -145,15 +148,16 @@ class _Parser:
 
     @property
     def offset(self) -> int:
-        """Byte where the unit begins that is not complete yet, or where the parser stands."""
+        """Byte at which the incomplete unit begins, or the position of the parser."""
         return self._unit.offset if self._unit else max(self._expat.CurrentByteIndex, 0)
 
     def feed(self, chunk: bytes, *, last: bool = False) -> None:
+        """Parses a chunk; ``last`` ends the file."""
         self.ended = last
         self._expat.Parse(chunk, last)
 
     def feed_from(self, source: BinaryIO) -> bool:
-        """Parses the next chunk; says whether there was one."""
+        """Parses the next chunk; returns whether there was one."""
         chunk = source.read(_CHUNK_BYTES)
         self.feed(chunk, last=not chunk)
         return bool(chunk)
@@ -162,7 +166,8 @@ class _Parser:
         name = qualified.rpartition(":")[2]
         if not self.root_seen:
             if name != "tmx":
-                raise _no_tmx(self._path, f"the root element is <{qualified}>")
+                problem = f"{_NOT_TMX}: the root element is <{qualified}>"
+                raise InputError(problem, path=self._path, field="--bitext", remedy=_GIVE_TMX)
             self.root_seen = True
         elif name == "header":
             self._source_language = attributes.get("srclang", "")
@@ -197,9 +202,5 @@ class _Parser:
             f"declares the entity {name!r}",
             path=self._path,
             field="--bitext",
-            remedy="TMX needs no entities of its own; replace them by their text if you trust the file",
+            remedy="replace its entities by their text if you trust the file",
         )
-
-
-def _no_tmx(path: str, problem: str) -> InputError:
-    return InputError(f"no TMX: {problem}", path=path, field="--bitext", remedy="give a TMX file, plain or .gz")

@@ -1,4 +1,4 @@
-"""Translation pairs from TSV: source language, target language, source text, target text on each line."""
+"""Translation pairs from TSV: source language, target language, source text and target text on each line."""
 
 import zlib
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ _COLUMNS: Final = 4
 
 
 def plan(path: str, size: int = RANGE_BYTES) -> list[BitextPart]:
-    """Cuts a file into ranges of ``size`` bytes; a .gz file has no such ranges."""
+    """Cuts a file into ranges of ``size`` bytes; a compressed file is one part."""
     total = files.size_of(path)
     if is_compressed(path) or total <= size:
         return [BitextPart((path,))]
@@ -31,7 +31,7 @@ def plan(path: str, size: int = RANGE_BYTES) -> list[BitextPart]:
 
 
 def read(shard: Shard, part: BitextPart) -> Iterator[TranslationPair]:
-    """Pairs of the lines that begin in the part; blank lines are none."""
+    """Yields the pairs of the lines that begin in the part; skips blank lines."""
     name = base_name(part.paths[0])
     for offset, line in _lines_of(shard, part):
         shard.read()
@@ -62,7 +62,7 @@ def _lines_of(shard: Shard, part: BitextPart) -> Iterator[tuple[int, bytes]]:
     lines = read_lines(path, max(start - 1, 0))
     try:
         if start:
-            next(lines, None)  # the line that began before this range is the last range's
+            next(lines, None)  # a line that began before this range belongs to the previous range
         for offset, line in lines:
             if part.end is not None and offset >= part.end:
                 return

@@ -1,8 +1,8 @@
-"""``entities``: an alias table and embeddings of entities and words, learned from the corpus itself.
+"""``newsembed entities``: learns an alias table and embeddings of entities and words from the corpus.
 
-Names are capitalised spans, counted over the corpus; co-occurrence in articles gives embeddings (PPMI and truncated
-SVD). Writes ``aliases.tsv`` (alias, entity id, prior, name), ``entities.tsv`` and ``words.tsv`` (key, frequency) and
-the rows beside them in ``entities.npy`` and ``words.npy``, float32.
+Names are capitalised spans that are frequent in the corpus. Embeddings come from co-occurrence in articles (PPMI and
+truncated SVD). Writes ``aliases.tsv`` (alias, entity id, prior, name), ``entities.tsv`` and ``words.tsv`` (key,
+frequency), and the corresponding rows in ``entities.npy`` and ``words.npy``, float32.
 """
 
 import collections
@@ -29,7 +29,9 @@ _LONGEST_KEYWORD = 5
 class EntitiesOptions:
     """Options of ``entities``."""
 
-    min_documents: int = dataclasses.field(default=3, metadata={"help": "documents that must hold a name or word"})
+    min_documents: int = dataclasses.field(
+        default=3, metadata={"help": "least number of documents with a name or word"}
+    )
     max_entities: int = dataclasses.field(
         default=50_000, metadata={"help": "most entities to keep, the most frequent first"}
     )
@@ -37,18 +39,19 @@ class EntitiesOptions:
     max_noun_share: float = dataclasses.field(
         default=0.02,
         metadata={
-            "help": "share of a language's documents above which a single word is no name, where nouns are capitalised"
+            "help": "in languages that capitalise nouns: share of documents above which a single word is not a name"
         },
     )
     dimensions: int = dataclasses.field(default=64, metadata={"help": "dimensions learned from co-occurrence"})
     signature_dimensions: int = dataclasses.field(
-        default=128, metadata={"help": "dimensions of the random signature that keeps identities apart"}
+        default=128, metadata={"help": "dimensions of the random signature that distinguishes entities"}
     )
     identity: float = dataclasses.field(
         default=0.7, metadata={"help": "share of the signature in the cosine of two embeddings"}
     )
     lead_words: int = dataclasses.field(
-        default=60, metadata={"help": "words of the body that count as its head, beside title and keywords"}
+        default=60,
+        metadata={"help": "words of the body that belong to the head of an article, with title and keywords"},
     )
 
     def __post_init__(self) -> None:
@@ -72,7 +75,7 @@ class EntitiesOptions:
 
 
 def run(job: JobRun) -> None:
-    """The pipeline of ``entities``."""
+    """Counts words and names, resolves names to entities, links the articles, then embeds entities and words."""
     options: EntitiesOptions = job.options
     shards = parquet.shard_paths(f"{job.input('articles')}/articles")
     job.map_shards("count_words", functools.partial(_count_words, options), shards)
@@ -84,11 +87,11 @@ def run(job: JobRun) -> None:
     job.map_shards("embed", functools.partial(_embed, options), ["entities", "words"], accounted=False)
 
 
-_DOCUMENTS = ""  # the word under which a language's documents are counted
+_DOCUMENTS = ""  # the key under which the documents of a language are counted
 
 
 def _count_words(options: EntitiesOptions, shard: Shard, path: str) -> None:
-    """Counts, for each word of each language: documents in lower case, documents capitalised inside a sentence, uses in heads."""
+    """Counts for each language and word: documents in lower case, capitalised in a sentence, uses in heads."""
     counts: dict[str, list[int]] = collections.defaultdict(lambda: [0, 0, 0])
     for article in parquet.read_records(path, Article):
         shard.read()
@@ -103,7 +106,7 @@ def _count_words(options: EntitiesOptions, shard: Shard, path: str) -> None:
 
 
 def _count_names(shard: Shard, path: str) -> None:
-    """Counts the documents of every candidate name."""
+    """Counts the documents with each candidate name."""
     uses = _word_uses(shard.workspace)
     counts: collections.Counter[str] = collections.Counter()
     for article in parquet.read_records(path, Article):
@@ -114,12 +117,12 @@ def _count_names(shard: Shard, path: str) -> None:
 
 
 def candidate_names(article: Article, uses: dict[str, WordUse]) -> set[str]:
-    """Names in the body, in a title without title case, and among keywords and short link texts."""
+    """Returns the candidate names in the body, in a title without title case, in keywords and in short link texts."""
     texts = [article.body] if is_title_case(article.title) else [article.title, article.body]
     names = {" ".join(span) for text in texts for span in name_spans(text, uses)}
     for phrase in (*article.keywords, *article.anchor_texts):
         words = words_of(phrase)
-        # Scripts without capitals have no other hint; a lower-case keyword of a cased script is a theme.
+        # A lower-case keyword of a cased script is a theme. In scripts without case, every short keyword may be a name.
         if 0 < len(words) <= _LONGEST_KEYWORD and words[0].lower() != words[0].upper() and not is_capitalised(words[0]):
             continue
         if 0 < len(words) <= _LONGEST_KEYWORD and len("".join(words)) > 1 and not is_title_case(phrase):
@@ -137,7 +140,7 @@ def _word_uses(workspace: str) -> dict[str, dict[str, WordUse]]:
 
 
 def _resolve(options: EntitiesOptions, shard: Shard, _: Any) -> None:
-    """Writes the alias table and, as intermediate tables, the keys of the embeddings to come."""
+    """Writes the alias table and, as intermediate tables, the keys of the embeddings."""
     names = {name: counts[0] for name, counts in counting.read_counts(f"{shard.workspace}/_names").items()}
     nouns = frequent_nouns(_word_uses(shard.workspace), options.max_noun_share)
     names = {name: count for name, count in names.items() if " " in name or name.lower() not in nouns}
@@ -156,9 +159,13 @@ def _resolve(options: EntitiesOptions, shard: Shard, _: Any) -> None:
 
 
 def frequent_nouns(uses: dict[str, dict[str, WordUse]], max_share: float) -> set[str]:
-    """Capitalised words too frequent for a name, in languages that capitalise nouns.
+    """Returns capitalised words that are too frequent for names, in languages that capitalise nouns.
 
-    Such a language shows itself: most of its well-used words that are no function words have a capital.
+    A language counts as such if more than 30 % of its frequent words are mostly capitalised.
+
+    Args:
+      uses: word uses by language and word.
+      max_share: share of a language's documents above which a capitalised word is not a name.
     """
     nouns: set[str] = set()
     for words in uses.values():
@@ -172,9 +179,15 @@ def frequent_nouns(uses: dict[str, dict[str, WordUse]], max_share: float) -> set
 
 
 def word_frequencies(counts: dict[str, tuple[int, ...]], at_least: int, limit: int) -> list[tuple[str, float]]:
-    """Words of the heads with their relative frequency, the most frequent first.
+    """Returns the words of heads with their relative frequency, the most frequent first.
 
-    A word of several languages gets its highest frequency: "die" is as empty in an English mixture as in German.
+    A word of several languages gets its highest frequency: "die" is a function word in German, so it counts as one in a
+    mixed corpus.
+
+    Args:
+      counts: counts by language and word, see ``_count_words``.
+      at_least: least number of uses.
+      limit: most words to return.
     """
     totals: collections.Counter[str] = collections.Counter()
     for key, (*_, uses) in counts.items():
@@ -190,7 +203,7 @@ def word_frequencies(counts: dict[str, tuple[int, ...]], at_least: int, limit: i
 
 
 def _link(options: EntitiesOptions, shard: Shard, path: str) -> None:
-    """Writes the numbers of the entities and words of every article."""
+    """Writes the row numbers of the entities and words of every article."""
     linker, words = _link_tables(shard.workspace)
     writer = shard.records("_mentions", Mentions)
     for article in parquet.read_records(path, Article):
@@ -211,7 +224,7 @@ def _link_tables(workspace: str) -> tuple[Linker, dict[str, int]]:
 
 
 def _embed(options: EntitiesOptions, shard: Shard, name: str) -> None:
-    """Embeds the entities or the words by the articles they share."""
+    """Embeds the entities or the words by the articles that they share."""
     from .cooccurrence import embed_items
 
     rows = tables.read_keys(f"{shard.workspace}/_{name}.tsv")
@@ -227,7 +240,7 @@ JOB = Job(
     name="entities",
     summary="build an alias table and embeddings of entities and words from the corpus",
     example="newsembed entities --articles work/clean --output work/entities",
-    inputs=(InputSpec("articles", "folder written by clean"),),
+    inputs=(InputSpec("articles", "folder that `newsembed clean` wrote"),),
     options=EntitiesOptions,
     run=run,
 )

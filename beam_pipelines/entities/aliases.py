@@ -1,4 +1,4 @@
-"""From counted names to an alias table: variants of one name become aliases of one entity."""
+"""Alias table from counted names: variants of one name become aliases of one entity."""
 
 import collections
 import dataclasses
@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 
 from .tables import Alias
 
-_CLEAR_SHARE = 0.6  # of the full names with one surname, what the leading one must reach to own the surname
-_KNOWN_SHARE = 0.2  # of the documents with the bare word, those that the leading full name must reach
-_LISTED_SHARE = 0.1  # full names below this share are no meaning of the surname
-_AMBIGUOUS_PRIOR = 0.6  # of the bare word itself where no full name owns it
+_CLEAR_SHARE = 0.6  # the leading full name owns a surname if it has this share of all full names with it
+_KNOWN_SHARE = 0.2  # … and as many documents as this share of those with the bare surname
+_LISTED_SHARE = 0.1  # full names below this share are not listed as meanings of the surname
+_AMBIGUOUS_PRIOR = 0.6  # prior of the bare word itself if no full name owns it
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,7 +18,8 @@ class Entity:
 
     Attributes:
       key: id, the name with underscores.
-      documents: documents that name it in full.
+      name: the name as written.
+      documents: number of documents with the full name.
     """
 
     key: str
@@ -27,14 +28,17 @@ class Entity:
 
 
 def resolve_names(documents: Mapping[str, int], limit: int) -> tuple[list[Entity], list[Alias]]:
-    """Entities by falling document frequency, and the aliases of each.
+    """Returns the entities by falling document frequency, and their aliases.
 
-    "President Jane Roe" and "Jane Q Roe" become aliases of "Jane Roe", and so does "Roe" if few other full names end
-    in it. Where several do, the word keeps an entity of its own and the full names stay possible meanings.
+    "President Jane Roe" and "Jane Q Roe" become aliases of "Jane Roe", and "Roe" does too if few other full names end
+    in it. If several full names do, the word keeps its own entity and the full names are listed as possible meanings.
 
     Args:
       documents: document frequency by name, tokens joined by single spaces.
       limit: most entities to keep.
+
+    Returns:
+      Entities, and aliases sorted by alias, falling prior and entity.
     """
     target = {name: _variant_of(name, documents) for name in documents}
     heads = {name: _last_target(name, target) for name in documents}
@@ -73,7 +77,7 @@ def _key(name: str) -> str:
 
 
 def _variant_of(name: str, documents: Mapping[str, int]) -> str:
-    """The more frequent, shorter name that this one only decorates, or the name itself."""
+    """Returns the more frequent, shorter name of which this is a variant, or the name itself."""
     words = name.split(" ")
     bare = " ".join(word for place, word in enumerate(words) if not (0 < place < len(words) - 1 and len(word) == 1))
     if bare != name and " " in bare and bare in documents:
@@ -86,7 +90,7 @@ def _variant_of(name: str, documents: Mapping[str, int]) -> str:
 
 
 def _last_target(name: str, target: Mapping[str, str]) -> str:
-    """Every step shortens the name, so the chain ends."""
+    """Follows variants to the last one; every step shortens the name, so the chain ends."""
     while target[name] != name:
         name = target[name]
     return name
@@ -102,7 +106,7 @@ def _full_names_by_surname(heads: Mapping[str, str], totals: Mapping[str, int]) 
 
 
 def _owner(documents: int, full_names: Mapping[str, int]) -> str:
-    """The full name that a bare surname stands for, "" if that is not clear."""
+    """Returns the full name that a bare surname stands for, "" if it is ambiguous."""
     if not full_names:
         return ""
     best = min(full_names, key=lambda name: (-full_names[name], name))

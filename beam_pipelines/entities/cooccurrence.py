@@ -1,4 +1,4 @@
-"""Embeddings from co-occurrence in documents: PPMI, truncated SVD, and a signature that keeps identities apart."""
+"""Embeddings from co-occurrence in documents: PPMI, truncated SVD, and random signatures that distinguish items."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -12,26 +12,26 @@ _ITEMS_AT_ONCE = 2_000
 _CONTEXT_SMOOTHING = 0.75  # as in word2vec: rare contexts would otherwise dominate PMI
 
 
-# Item numbers of some documents one after the other, int ``[sum(lengths)]``, and how many each document has, int ``[documents]``.
+# Item numbers of some documents, concatenated, int ``[sum(lengths)]``, and count by document, int ``[documents]``.
 Documents = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
 
 
 def embed_items(
     keys: Sequence[str], documents: Iterable[Documents], dimensions: int, signature_dimensions: int, identity: float
 ) -> Floats:
-    """Embeds items by the documents they share.
+    """Embeds items by the documents that they share.
 
-    A mean of SVD vectors alone blurs events: all football reports point the same way. So each row is the unit SVD
-    vector beside a unit random signature of the key, weighted so that the cosine of two rows is
-    ``(1 - identity) * cosine of their contexts + identity * [same key]``, up to the signatures' noise of
-    about ``identity / sqrt(signature_dimensions)``. The mean over a document then holds both its theme and its cast.
+    SVD vectors alone do not separate events: all football reports point in the same direction. Therefore each row is
+    the unit SVD vector, concatenated with a unit random signature of the key, weighted so that the cosine of two rows
+    is ``(1 - identity) * cosine of their contexts + identity * [same key]``, up to noise of about
+    ``identity / sqrt(signature_dimensions)``. The mean over a document then represents both its theme and its actors.
 
     Args:
-      keys: id of each item, N.
+      keys: id of each of the N items.
       documents: the corpus, in parts.
-      dimensions: of the SVD.
-      signature_dimensions: of the random part.
-      identity: share of the identity in the cosine, in [0, 1].
+      dimensions: dimensions of the SVD.
+      signature_dimensions: dimensions of the random signature.
+      identity: share of the signature in the cosine, in [0, 1].
 
     Returns:
       float32 ``[N, dimensions + signature_dimensions]`` with rows of unit length.
@@ -43,16 +43,16 @@ def embed_items(
 
 
 def ppmi_svd(items: int, documents: Iterable[Documents], dimensions: int, most_contexts: int = 10_000) -> Floats:
-    """Truncated SVD of the positive pointwise mutual information of co-occurrence in documents.
+    """Returns the truncated SVD of the positive pointwise mutual information of co-occurrence in documents.
 
     Args:
-      items: number of items N.
+      items: N, the number of items.
       documents: the corpus, in parts.
-      dimensions: D; what the data's rank leaves open is zero.
-      most_contexts: only the most frequent items serve as contexts, which bounds the matrix.
+      dimensions: D; dimensions beyond the rank of the data are zero.
+      most_contexts: only the most frequent items are contexts, which bounds the matrix.
 
     Returns:
-      float32 ``[N, D]``; zero rows for items that never meet another.
+      float32 ``[N, D]``; zero rows for items that never occur with another.
     """
     import scipy.sparse
     import threadpoolctl
@@ -82,16 +82,21 @@ def ppmi_svd(items: int, documents: Iterable[Documents], dimensions: int, most_c
 
 
 def _positive_pmi(matrix: Any, contexts: np.ndarray[Any, Any]) -> Any:
-    """Positive PMI of items and contexts, CSR float32 ``[items, contexts]``, from which items are in which documents.
+    """Returns the positive PMI of items and contexts, CSR float32 ``[items, contexts]``.
 
-    The counts are made and turned into PMI some items at a time: most are dropped, and all at once they would take gigabytes.
+    Counts are computed and turned into PMI for some items at a time: most entries are dropped, and all at once they
+    would take gigabytes.
+
+    Args:
+      matrix: CSR ``[documents, items]``, 1 where a document has an item.
+      contexts: item numbers of the contexts, sorted.
     """
     import scipy.sparse
 
     among = matrix[:, contexts]
     is_context = np.zeros(matrix.shape[1])
     is_context[contexts] = 1
-    others = np.asarray(matrix.sum(axis=1), np.float64).ravel() - 1  # of a document, beside any one of its items
+    others = np.asarray(matrix.sum(axis=1), np.float64).ravel() - 1  # items of a document apart from any one of them
     column_total = (among.T @ others) ** _CONTEXT_SMOOTHING
     by_item = matrix.T.tocsr()
     row_total = (
@@ -111,7 +116,7 @@ def _positive_pmi(matrix: Any, contexts: np.ndarray[Any, Any]) -> Any:
 
 
 def signatures(keys: Sequence[str], dimensions: int) -> Floats:
-    """Random unit vectors that depend on the key alone: float32 ``[len(keys), dimensions]``, entries ±1/√dimensions."""
+    """Returns random unit vectors that depend only on the key: float32 ``[len(keys), dimensions]``, ±1/√dimensions."""
     if not dimensions:
         return np.zeros((len(keys), 0), np.float32)
     digests = b"".join(hashlib.shake_128(key.encode()).digest((dimensions + 7) // 8) for key in keys)
@@ -120,6 +125,6 @@ def signatures(keys: Sequence[str], dimensions: int) -> Floats:
 
 
 def unit_rows(values: Floats) -> Floats:
-    """Rows scaled to length 1; zero rows stay zero."""
+    """Returns rows scaled to length 1; zero rows stay zero."""
     norms = np.linalg.norm(values, axis=1, keepdims=True)
     return np.asarray(values / np.where(norms > 0, norms, 1), np.float32)

@@ -1,4 +1,4 @@
-"""Entity linking: Aho-Corasick over the alias table, whole words, longest match, then one entity for each alias."""
+"""Entity linking: finds aliases by Aho-Corasick (whole words, longest match) and chooses one entity for each."""
 
 import collections
 import itertools
@@ -8,18 +8,18 @@ from typing import Final
 from .tables import Alias
 from .tokens import words_of
 
-# An alias that means its likeliest entity less often than this means nothing by itself.
+# An alias whose most likely entity has a lower prior is not linked by itself.
 LEAST_PRIOR: Final = 0.5
 
 
 class Linker:
     """Finds entities in texts.
 
-    Every word is matched with a space on each side, so a match covers whole words and neighboring names share none.
+    Every word is matched with a space on each side, so a match covers whole words and adjacent names share no space.
 
     Args:
-      aliases: the alias table; rows whose entity has no row in ``rows`` are left out.
-      rows: number of each entity in the embedding table.
+      aliases: the alias table; aliases whose entity is not in ``rows`` are left out.
+      rows: row of each entity in the embedding table.
     """
 
     def __init__(self, aliases: Iterable[Alias], rows: Mapping[str, int]) -> None:
@@ -38,7 +38,7 @@ class Linker:
             self._automaton.make_automaton()
 
     def find(self, text: str) -> list[int]:
-        """Numbers of the aliases in a text, in order: of matches that overlap, the leftmost, of those the longest."""
+        """Returns the numbers of the aliases in a text, in order; of overlapping matches the leftmost, then longest."""
         if not self._meanings:
             return []
         found = [
@@ -54,10 +54,10 @@ class Linker:
         return chosen
 
     def link(self, texts: Sequence[str]) -> collections.Counter[int]:
-        """Mentions by entity row over the texts of one document.
+        """Counts mentions by entity row over the texts of one document.
 
-        An alias of several entities means the one that the document also names by an alias of its own; failing that,
-        the likeliest, if its prior is at least a half; failing that, nothing.
+        An alias of several entities means the one that the document also names by an unambiguous alias. Otherwise it
+        means the most likely one if its prior is at least 0.5, and nothing if not.
         """
         aliases = collections.Counter(itertools.chain.from_iterable(map(self.find, texts)))
         certain = {self._meanings[number][0][1] for number in aliases if len(self._meanings[number]) == 1}
@@ -79,7 +79,7 @@ class Linker:
 
 
 def _spaced(words: Sequence[str]) -> str:
-    """Each word between spaces of its own.
+    """Returns the words joined, each with a space on both sides.
 
     >>> _spaced(["New", "York"])
     ' New  York '

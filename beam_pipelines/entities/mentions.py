@@ -1,4 +1,4 @@
-"""What one article mentions, as numbers: the ids-only record from which embeddings and vectors are made."""
+"""The entities and words of an article as row numbers, from which embeddings and vectors are computed."""
 
 import dataclasses
 import datetime
@@ -17,12 +17,17 @@ Integers = np.ndarray[Any, np.dtype[np.int64]]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Mentions:
-    """Numbers of the entities and words of one article.
+    """Row numbers of the entities and words of one article.
 
     Attributes:
-      entities: rows of the entity table, each once, by first rank of count then row.
-      entity_counts: mentions of each.
-      words: rows of the word table, of title, keywords and lead, in order and with repeats.
+      doc_id: 16 hex digits.
+      byline_date: date of the article, if known.
+      publisher: publisher of the article.
+      language: BCP-47 tag.
+      entities: rows of the entity table without repeats, by falling count, then row.
+      entity_counts: number of mentions of each.
+      words: rows of the word table for title, keywords and lead, in order and with repeats.
+      image_hash: wavelet hash of the thumbnail, 8 bytes, if there is one.
     """
 
     doc_id: str
@@ -36,7 +41,14 @@ class Mentions:
 
 
 def find_mentions(article: Article, linker: Linker, words: Mapping[str, int], lead_words: int) -> Mentions:
-    """Links the entities of title, keywords and body and looks up the words of the article's head."""
+    """Links the entities of title, keywords and body, and looks up the words of the article's head.
+
+    Args:
+      article: the article.
+      linker: finds entities in texts.
+      words: row by word, in lower case.
+      lead_words: number of words of the body that belong to the head.
+    """
     entities = linker.link([article.title, *article.keywords, article.body])
     ranked = sorted(entities, key=lambda row: (-entities[row], row))
     return Mentions(
@@ -52,19 +64,23 @@ def find_mentions(article: Article, linker: Linker, words: Mapping[str, int], le
 
 
 def head_words(article: Article, lead_words: int) -> list[str]:
-    """Lower-cased words of title and keywords and the first words of the body."""
-    # A word has at most a few dozen characters, so a prefix of the body is enough.
+    """Returns the words of title and keywords and the first ``lead_words`` words of the body, in lower case."""
+    # A word has at most a few dozen characters, so a prefix of the body suffices.
     lead = words_of(article.body[: 40 * lead_words])[:lead_words]
     return [word.lower() for word in (*words_of(article.title), *words_of(" ".join(article.keywords)), *lead)]
 
 
 def read_column(folder: str, column: str, limit: int | None = None) -> Iterator[tuple[Integers, Integers]]:
-    """One list column of a stream of :class:`Mentions` in parts: the numbers of some articles one after the other, and how many each has.
+    """Yields one list column of a stream of :class:`Mentions` in parts.
 
     Args:
-      folder: of the stream.
+      folder: folder of the stream.
       column: name of the column.
-      limit: numbers to keep of each article, the first ones; None keeps all.
+      limit: keep only the first ``limit`` numbers of each article; None keeps all.
+
+    Yields:
+      The numbers of some articles, concatenated, and how many each article has: int64 ``[sum(lengths)]`` and
+      ``[articles]``.
     """
     for path in parquet.shard_paths(folder):
         for batch in parquet.read_batches(path, [column]):

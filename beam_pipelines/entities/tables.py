@@ -1,4 +1,4 @@
-"""Alias tables and embedding tables on disk: ours, and the formats that users bring."""
+"""Alias tables and embedding tables on disk, in our format and in common formats of users."""
 
 import dataclasses
 import math
@@ -19,10 +19,10 @@ class Alias:
     """One way to write an entity.
 
     Attributes:
-      alias: as it stands in texts, case included.
+      alias: the text, case-sensitive.
       entity: id of the entity.
-      prior: probability that the alias means this entity where nothing else is known, in (0, 1].
-      name: the entity's name for people.
+      prior: prior probability that the alias means this entity, in (0, 1].
+      name: readable name of the entity.
     """
 
     alias: str
@@ -33,12 +33,12 @@ class Alias:
 
 @dataclasses.dataclass(frozen=True)
 class EmbeddingTable:
-    """Rows of embeddings by key.
+    """Embeddings by key.
 
     Attributes:
       keys: one per row.
       values: float32 ``[len(keys), D]``.
-      counts: the number that stands beside each key, such as its frequency; empty where the file has none.
+      counts: a number for each key, such as its frequency; empty if the file has none.
     """
 
     keys: tuple[str, ...]
@@ -46,11 +46,12 @@ class EmbeddingTable:
     counts: tuple[float, ...] = ()
 
     def rows(self) -> dict[str, int]:
+        """Returns the row by key."""
         return {key: row for row, key in enumerate(self.keys)}
 
 
 def write_lines(path: str, lines: Iterable[str]) -> None:
-    """Writes UTF-8 lines to a temporary name, then moves the file in."""
+    """Writes UTF-8 lines under a temporary name, then moves the file to ``path``."""
     with files.open_write(f"{path}.tmp") as sink:
         for line in lines:
             sink.write(f"{line}\n".encode())
@@ -58,6 +59,7 @@ def write_lines(path: str, lines: Iterable[str]) -> None:
 
 
 def write_aliases(path: str, aliases: Iterable[Alias]) -> None:
+    """Writes an alias table as TSV: alias, entity id, prior, name."""
     write_lines(path, (f"{item.alias}\t{item.entity}\t{item.prior:.4f}\t{item.name}" for item in aliases))
 
 
@@ -65,13 +67,13 @@ def read_aliases(path: str) -> list[Alias]:
     """Reads a TSV of alias, entity id, prior and, if there is a fourth column, name.
 
     Raises:
-      InputError: naming the line that is broken.
+      InputError: if a line is broken; names the line.
     """
     return [_alias(path, number, fields) for number, fields in _tsv(path)]
 
 
 def _alias(path: str, number: int, fields: Sequence[str]) -> Alias:
-    remedy = "each line is alias, entity id, prior in (0, 1] and optionally name, tab-separated"
+    remedy = "write alias, entity id, prior in (0, 1] and optionally name on each line, separated by tabs"
     if len(fields) < 3 or not fields[0].strip() or not fields[1].strip():
         raise InputError(
             f"got {len(fields)} columns or an empty one, expected at least 3",
@@ -94,7 +96,7 @@ def _alias(path: str, number: int, fields: Sequence[str]) -> Alias:
 
 
 def write_embeddings(stem: str, table: EmbeddingTable, names: Sequence[str] = ()) -> None:
-    """Writes ``<stem>.npy`` and ``<stem>.tsv``: key, count and, if given, name of each row."""
+    """Writes ``<stem>.npy``, and ``<stem>.tsv`` with key, count and, if given, name of each row."""
     lines = [f"{key}\t{count:.8g}" for key, count in zip(table.keys, table.counts, strict=True)]
     if names:
         lines = [f"{line}\t{name}" for line, name in zip(lines, names, strict=True)]
@@ -106,7 +108,7 @@ def read_embeddings(path: str) -> EmbeddingTable:
     """Reads ``X.npy`` with its keys in ``X.tsv`` (key, optional count), or word2vec text.
 
     Raises:
-      InputError: if keys and rows differ in number, or a row differs in length or holds no numbers.
+      InputError: if keys and rows differ in number, or a row has another length or is not numeric.
     """
     if not path.endswith(".npy"):
         return _read_word2vec(path)
@@ -117,7 +119,7 @@ def read_embeddings(path: str) -> EmbeddingTable:
         raise InputError(
             f"got an array of shape {values.shape} and {len(rows)} keys in {keys_path}, expected [keys, dimensions]",
             path=path,
-            remedy="write one key a line, in the order of the rows",
+            remedy="write one key per line, in the order of the rows",
         )
     counts = tuple(float(fields[1]) for fields in rows) if rows and all(len(fields) > 1 for fields in rows) else ()
     return EmbeddingTable(tuple(fields[0] for fields in rows), np.asarray(values, np.float32), counts)
@@ -134,22 +136,24 @@ def _read_word2vec(path: str) -> EmbeddingTable:
             row = np.array(fields[1:], np.float32)
         except ValueError as error:
             raise InputError(
-                f"no numbers: {error}", path=path, field=f"line {number}", remedy="give npy or word2vec text"
+                f"not numeric: {error}", path=path, field=f"line {number}", remedy="give npy or word2vec text"
             ) from error
         if rows and len(row) != len(rows[0]):
             raise InputError(
-                f"got {len(row)} dimensions, expected {len(rows[0])} as in the first row", path=path, field=f"line {number}",
+                f"got {len(row)} dimensions, expected {len(rows[0])} as in the first row",
+                path=path,
+                field=f"line {number}",
                 remedy="write every row with the same dimensions",
-            )  # fmt: skip
+            )
         keys.append(fields[0])
         rows.append(row)
     if not rows:
-        raise InputError("holds no rows", path=path, remedy="give npy or word2vec text")
+        raise InputError("has no rows", path=path, remedy="give npy or word2vec text")
     return EmbeddingTable(tuple(keys), np.stack(rows))
 
 
 def read_keys(path: str) -> list[list[str]]:
-    """Columns of a table of keys."""
+    """Returns the columns of each line of a table of keys."""
     return [fields for _, fields in _tsv(path)]
 
 
@@ -165,5 +169,5 @@ def _lines(path: str) -> Iterator[str]:
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise InputError(f"no UTF-8: {error}", path=path, remedy="write the file as UTF-8") from error
+        raise InputError(f"not UTF-8: {error}", path=path, remedy="write the file as UTF-8") from error
     yield from text.split("\n")[: None if text and not text.endswith("\n") else -1]

@@ -1,8 +1,9 @@
-"""``neighbors``: the nearest documents of every document in each auxiliary space, searched where the answer can be.
+"""``newsembed neighbors``: finds the nearest documents of every document in each auxiliary space.
 
-A positive lies within a day and a negative at least a year away, so ``windowed`` spends the K neighbors of a query on
-those days only; ``global`` is the paper's way (K nearest of all, filtered by date afterwards), ``both`` does both.
-A pair found in one space is written with its similarity in every space in which both documents have a vector.
+A positive is within a day of its anchor and a negative at least a year away, so ``windowed`` searches only those days
+for the K neighbors of a query. ``global`` searches as the paper does (K nearest of all documents, filtered by date
+afterwards), and ``both`` does both. A pair that is found in one space is written with its similarity in every space in
+which both documents have a vector.
 """
 
 import collections
@@ -28,7 +29,7 @@ from .search import Plan, Task, plan_tasks, run_task
 
 
 class DateMode(enum.StrEnum):
-    """Which days are searched."""
+    """The days that are searched."""
 
     WINDOWED = "windowed"
     GLOBAL = "global"
@@ -51,12 +52,14 @@ class NeighborsOptions:
 
     dates: DateMode = dataclasses.field(default=DateMode.WINDOWED, metadata={"help": "days to search"})
     positives: int = dataclasses.field(
-        default=20, metadata={"help": "neighbors by query and space within positive_days"}
+        default=20, metadata={"help": "neighbors per query and space within positive_days"}
     )
     negatives: int = dataclasses.field(
-        default=10, metadata={"help": "neighbors by query and space beyond negative_days"}
+        default=10, metadata={"help": "neighbors per query and space from negative_days on"}
     )
-    neighbors: int = dataclasses.field(default=50, metadata={"help": "neighbors by query and space of a global search"})
+    neighbors: int = dataclasses.field(
+        default=50, metadata={"help": "neighbors per query and space of a global search"}
+    )
     positive_days: int = dataclasses.field(default=1, metadata={"help": "largest day gap of a positive"})
     negative_days: int = dataclasses.field(default=365, metadata={"help": "smallest day gap of a negative"})
     engine: Engine = dataclasses.field(
@@ -82,16 +85,16 @@ class NeighborsOptions:
             raise InputError(
                 f"got {self.positive_days} and {self.negative_days} days",
                 field="--positive_days, --negative_days",
-                remedy="positives must lie nearer than negatives",
+                remedy="positive_days must be smaller than negative_days",
             )
 
     def plan(self) -> Plan:
-        """What to search."""
+        """Returns what to search."""
         counts = {Side.POSITIVE: self.positives, Side.NEGATIVE: self.negatives, Side.GLOBAL: self.neighbors}
         return Plan(counts, self.positive_days, self.negative_days, self.engine, self.exact_below)
 
     def tasks(self, documents: Mapping[int, int]) -> list[Task]:
-        """The searches for a corpus of so many documents by block."""
+        """Returns the searches for a corpus, given its number of documents by block."""
         return plan_tasks(
             documents, _SIDES[self.dates], _BLOCKS_TOGETHER, self.max_index_rows, self.block_days, self.negative_days
         )
@@ -102,7 +105,7 @@ _PAIRS_WRITTEN_TOGETHER = 20_000
 
 
 def run(job: JobRun) -> None:
-    """The pipeline of ``neighbors``."""
+    """Cuts the vectors into blocks of days, searches the blocks, then merges the pairs by query."""
     options: NeighborsOptions = job.options
     shards = list(zip(*(parquet.shard_paths(f"{job.input('vectors')}/{space.value}") for space in SPACES), strict=True))
     count = len(shards)
@@ -142,7 +145,7 @@ def _search(options: NeighborsOptions, shard_count: int, shard: Shard, task: Tas
 
 
 def _gathered(parts: Iterable[Found]) -> Iterator[Found]:
-    """The same pairs in fewer parts: every receiver opens every part that is sent."""
+    """Yields the same pairs in fewer parts, because every receiver opens every part."""
     waiting: list[Found] = []
     for part in parts:
         waiting.append(part)
@@ -154,7 +157,7 @@ def _gathered(parts: Iterable[Found]) -> Iterator[Found]:
 
 
 def _merge(options: NeighborsOptions, shard: Shard, number: int) -> None:
-    """Writes the neighbors of every document of a shard: each pair once for each space in which both have a vector."""
+    """Writes the neighbors of every document of a shard, one row per pair and space in which both have a vector."""
     documents = np.sort(receive(shard.workspace, "_documents", number))
     pairs = keep_best(receive(shard.workspace, "_found", number), options.plan().counts)
     _, first = np.unique(pairs[["query", "neighbor"]], return_index=True)
@@ -184,7 +187,7 @@ JOB = Job(
     name="neighbors",
     summary="nearest documents in each auxiliary space, by date",
     example="newsembed neighbors --vectors work/vectors --output work/neighbors",
-    inputs=(InputSpec("vectors", "folder written by vectors"),),
+    inputs=(InputSpec("vectors", "folder that `newsembed vectors` wrote"),),
     options=NeighborsOptions,
     run=run,
 )

@@ -1,4 +1,4 @@
-"""Pairs that a search found, as arrays: keeping the best of each query, whatever order the parts come in."""
+"""Pairs that a search found, as arrays, and merging of parts that keeps the best pairs of each query."""
 
 import enum
 from collections.abc import Mapping
@@ -14,15 +14,14 @@ SPACES = tuple(Space)
 
 
 class Side(enum.IntEnum):
-    """What a pair was searched for."""
+    """The days among which a pair was searched."""
 
-    POSITIVE = 0  # among the days around the query's
-    NEGATIVE = 1  # among the days far from the query's
-    GLOBAL = 2  # among all days
-    DOCUMENT = 3  # no pair: says that the document exists
+    POSITIVE = 0  # days near the query's day
+    NEGATIVE = 1  # days far from the query's day
+    GLOBAL = 2  # all days
 
 
-# Similarities are cosines in every space, NaN where one of the two has no vector; ``space`` is the one searched.
+# Similarities are cosines in every space, NaN if a document has no vector there; ``space`` is the space searched.
 FOUND = np.dtype(
     [
         ("query", "<u8"),
@@ -40,15 +39,15 @@ _PAIRS_AT_ONCE = 1_024
 def make_found(
     queries: Rows, candidates: Rows, query_numbers: Any, candidate_numbers: Any, side: Side, space: Space
 ) -> Found:
-    """Describes pairs, with exact similarities in all spaces.
+    """Returns pairs of distinct documents with exact similarities in all spaces, dtype :data:`FOUND`.
 
     Args:
       queries: documents that were searched for.
-      candidates: documents that were found.
+      candidates: documents that were searched.
       query_numbers: row in ``queries`` of each pair, int ``[P]``.
       candidate_numbers: row in ``candidates`` of each pair, int ``[P]``.
-      side: what was searched.
-      space: where.
+      side: the days that were searched.
+      space: the space that was searched.
     """
     found = np.zeros(len(query_numbers), FOUND)
     found["query"], found["neighbor"] = queries.ids[query_numbers], candidates.ids[candidate_numbers]
@@ -62,7 +61,7 @@ def make_found(
 def _cosines(queries: Rows, candidates: Rows, query_numbers: Any, candidate_numbers: Any, space: Space) -> Floats:
     cosines = np.full(len(query_numbers), np.nan, np.float32)
     known = np.flatnonzero(queries.present[space][query_numbers] & candidates.present[space][candidate_numbers])
-    for start in range(0, len(known), _PAIRS_AT_ONCE):  # what fits into a processor's cache
+    for start in range(0, len(known), _PAIRS_AT_ONCE):  # fits into a processor's cache
         part = known[start : start + _PAIRS_AT_ONCE]
         left, right = queries.vectors[space][query_numbers[part]], candidates.vectors[space][candidate_numbers[part]]
         cosines[part] = np.clip(np.einsum("pd,pd->p", left, right), -1, 1)
@@ -70,9 +69,13 @@ def _cosines(queries: Rows, candidates: Rows, query_numbers: Any, candidate_numb
 
 
 def keep_best(found: Found, counts: Mapping[Side, int]) -> Found:
-    """The best pairs of each (query, side, space) by similarity in that space, ties by id; sorted, without repeats.
+    """Returns the best pairs of each (query, side, space) by similarity, ties by id; sorted, without repeats.
 
-    It may be applied to parts and to their union in any order: the result is that of applying it to all pairs at once.
+    It may be applied to parts and then to their union in any order; the result is the same as for all pairs at once.
+
+    Args:
+      found: pairs, dtype :data:`FOUND`.
+      counts: number of pairs to keep by side; 1 for a side that is not given.
     """
     similarity = found["similarity"][np.arange(len(found)), found["space"] % len(SPACES)]
     order = np.lexsort((found["neighbor"], -similarity, found["space"], found["side"], found["query"]))

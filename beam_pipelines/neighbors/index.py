@@ -1,32 +1,28 @@
-"""Nearest-neighbor search by cosine behind three methods (build, search, save and load): exact, ScaNN and faiss."""
+"""Nearest-neighbor search by cosine with a common interface: exact, ScaNN and faiss."""
 
 import abc
 import enum
-import functools
 import importlib.util
-import json
 import math
 from typing import Any, Self
 
 import numpy as np
 
 from ...errors import InputError
-from ...formats import files
-from ..arrays import read_array, write_array
 from ..entities.cooccurrence import unit_rows
 from ..entities.tables import Floats
 
 Rows = np.ndarray[Any, np.dtype[np.int64]]
 _SCORES_AT_ONCE = 8_000_000  # 32 MB, and twice as much to sort them
-# ScaNN builds at 180 us a row; exact search takes 20 ns for a row and query (192 dimensions, one core).
+# ScaNN builds at 180 us per row; exact search takes 20 ns per row and query (192 dimensions, one core).
 _QUERIES_WORTH_BUILDING = 9_000
-# Of ScaNN's search, so that recall@50 is at least 0.95 at 20,000 and at 200,000 rows; see benchmarks/neighbor_engines.py.
+# Settings of ScaNN's search: recall@50 is at least 0.95 at 20,000 and 200,000 rows, see benchmarks/neighbor_engines.py.
 _FEWEST_LEAVES = 16
 _FEWEST_RESCORED = 100
 
 
 class Engine(enum.StrEnum):
-    """Who searches."""
+    """The library that searches."""
 
     AUTO = "auto"
     EXACT = "exact"
@@ -35,16 +31,16 @@ class Engine(enum.StrEnum):
 
 
 def choose_engine(engine: Engine, rows: int, exact_below: int, queries: int) -> Engine:
-    """The engine for an index of so many rows: exact for few, else ScaNN, or faiss on platforms without a ScaNN wheel.
+    """Returns the engine for an index: exact for few rows, else ScaNN, or faiss on platforms without a ScaNN wheel.
 
     Args:
-      engine: who is asked for; ``auto`` is exact also where there are too few queries to win back the building of an index.
-      rows: of the index.
-      exact_below: rows below which search is exact.
-      queries: that will be searched for.
+      engine: the requested engine; ``auto`` is also exact if there are too few queries to repay building an index.
+      rows: number of rows of the index.
+      exact_below: number of rows below which search is exact.
+      queries: number of queries to come.
 
     Raises:
-      InputError: if the named engine is not installed, or none is that could take so many rows.
+      InputError: if the named engine, or with ``auto`` every approximate engine, is not installed.
     """
     if engine is Engine.EXACT or rows < exact_below or (engine is Engine.AUTO and queries < _QUERIES_WORTH_BUILDING):
         return Engine.EXACT
@@ -57,60 +53,46 @@ def choose_engine(engine: Engine, rows: int, exact_below: int, queries: int) -> 
 
 
 class Index(abc.ABC):
-    """An index of unit vectors. Similarities of an approximate engine are approximate too: rescore what it finds."""
+    """An index of unit vectors. An approximate engine also approximates similarities, so its results need rescoring."""
 
     @classmethod
     @abc.abstractmethod
     def build(cls, vectors: Floats) -> Self:
-        """Builds an index of the rows of ``vectors``, float32 ``[N, D]``, scaled to unit length here."""
+        """Builds an index of the rows of ``vectors``, float32 ``[N, D]``, which are scaled to unit length."""
 
     @abc.abstractmethod
     def search(self, queries: Floats, count: int) -> tuple[Rows, Floats]:
-        """Nearest rows by falling cosine.
+        """Returns the nearest rows of each query by falling cosine.
 
         Args:
-          queries: float32 ``[Q, D]``, any length.
-          count: K; at most the number of rows is found.
+          queries: float32 ``[Q, D]``, not necessarily of unit length.
+          count: K, the number of rows to find.
 
         Returns:
-          Row numbers ``[Q, min(K, N)]``, -1 where an approximate engine found fewer, and their cosines.
+          Row numbers, int64 ``[Q, min(K, N)]``, -1 where an approximate engine found fewer, and their cosines, float32.
         """
-
-    @abc.abstractmethod
-    def save(self, folder: str) -> None:
-        """Writes the index into a folder."""
-
-    @classmethod
-    @abc.abstractmethod
-    def load(cls, folder: str) -> Self:
-        """Reads an index that :meth:`save` wrote."""
 
 
 class ExactIndex(Index):
-    """All dot products; equal similarities in the order of the rows."""
+    """Computes all dot products; rows of equal similarity keep their order."""
 
     def __init__(self, vectors: Floats) -> None:
         self._vectors = vectors
 
     @classmethod
     def build(cls, vectors: Floats) -> Self:
+        """Stores the unit vectors."""
         return cls(unit_rows(vectors))
 
     def search(self, queries: Floats, count: int) -> tuple[Rows, Floats]:
+        """Returns the nearest rows, see :meth:`Index.search`."""
         count = min(count, len(self._vectors))
         found = [highest(unit_rows(part) @ self._vectors.T, count) for part in _parts(queries, len(self._vectors))]
         return np.concatenate([rows for rows, _ in found]), np.concatenate([values for _, values in found])
 
-    def save(self, folder: str) -> None:
-        write_array(f"{folder}/vectors.npy", self._vectors)
-
-    @classmethod
-    def load(cls, folder: str) -> Self:
-        return cls(read_array(f"{folder}/vectors.npy"))
-
 
 class ScannIndex(Index):
-    """Tree, asymmetric hashing and exact rescoring (Guo et al. 2020)."""
+    """ScaNN: a partition tree, asymmetric hashing and exact rescoring (Guo et al. 2020)."""
 
     def __init__(self, searcher: Any, rows: int) -> None:
         self._searcher = searcher
@@ -118,6 +100,7 @@ class ScannIndex(Index):
 
     @classmethod
     def build(cls, vectors: Floats) -> Self:
+        """Trains and fills the tree, with one thread."""
         import scann
 
         rows = len(vectors)
@@ -130,6 +113,7 @@ class ScannIndex(Index):
         return cls(builder.build(), rows)
 
     def search(self, queries: Floats, count: int) -> tuple[Rows, Floats]:
+        """Returns the nearest rows, see :meth:`Index.search`."""
         count = min(count, self._rows)
         rescored = max(_FEWEST_RESCORED, 3 * count)
         found, values = self._searcher.search_batched(
@@ -138,32 +122,22 @@ class ScannIndex(Index):
         rows = np.where(np.isfinite(values), found.astype(np.int64), -1)
         return _padded(rows, count, -1), _padded(np.asarray(values, np.float32), count, -math.inf)
 
-    def save(self, folder: str) -> None:
-        files.make_folder(folder)
-        self._searcher.serialize(folder)
-        files.write_json(f"{folder}/rows.json", {"rows": self._rows})
-
-    @classmethod
-    def load(cls, folder: str) -> Self:
-        import scann
-
-        return cls(scann.scann_ops_pybind.load_searcher(folder), int(files.read_json(f"{folder}/rows.json")["rows"]))
-
 
 class FaissIndex(Index):
-    """Inverted lists over exact vectors."""
+    """Faiss: inverted lists over exact vectors."""
 
     def __init__(self, index: Any) -> None:
         self._index = index
 
     @classmethod
     def build(cls, vectors: Floats) -> Self:
+        """Trains and fills the lists, with one thread."""
         import faiss
 
         rows, dimensions = vectors.shape
         lists = max(1, round(math.sqrt(rows)))
         index = faiss.IndexIVFFlat(faiss.IndexFlatIP(dimensions), dimensions, lists, faiss.METRIC_INNER_PRODUCT)
-        index.cp.min_points_per_centroid = 1  # small indexes are fine; the default only warns about them
+        index.cp.min_points_per_centroid = 1  # the default would only warn about small indexes
         faiss.omp_set_num_threads(1)
         unit = unit_rows(vectors)
         index.train(unit)
@@ -172,40 +146,17 @@ class FaissIndex(Index):
         return cls(index)
 
     def search(self, queries: Floats, count: int) -> tuple[Rows, Floats]:
+        """Returns the nearest rows, see :meth:`Index.search`."""
         values, rows = self._index.search(unit_rows(queries), min(count, self._index.ntotal))
         return rows.astype(np.int64), values
-
-    def save(self, folder: str) -> None:
-        import faiss
-
-        write_array(f"{folder}/faiss.npy", faiss.serialize_index(self._index))
-
-    @classmethod
-    def load(cls, folder: str) -> Self:
-        import faiss
-
-        return cls(faiss.deserialize_index(read_array(f"{folder}/faiss.npy")))
 
 
 _CLASSES: dict[Engine, type[Index]] = {Engine.EXACT: ExactIndex, Engine.SCANN: ScannIndex, Engine.FAISS: FaissIndex}
 
 
 def build_index(vectors: Floats, engine: Engine, exact_below: int, queries: int) -> Index:
-    """Builds an index of float32 ``[N, D]`` with the engine that fits, see :func:`choose_engine`."""
+    """Builds an index of float32 ``[N, D]`` with the engine from :func:`choose_engine`."""
     return _CLASSES[choose_engine(engine, len(vectors), exact_below, queries)].build(vectors)
-
-
-def save_index(index: Index, folder: str) -> None:
-    """Saves an index together with the name of its engine."""
-    index.save(folder)
-    engine = next(engine for engine, kind in _CLASSES.items() if isinstance(index, kind))
-    files.write_json(f"{folder}/engine.json", {"engine": engine.value})
-
-
-@functools.lru_cache(maxsize=1)
-def load_index(folder: str) -> Index:
-    """Loads a saved index, once a process."""
-    return _CLASSES[Engine(json.loads(json.dumps(files.read_json(f"{folder}/engine.json")))["engine"])].load(folder)
 
 
 def _parts(queries: Floats, rows: int) -> list[Floats]:
@@ -214,12 +165,20 @@ def _parts(queries: Floats, rows: int) -> list[Floats]:
 
 
 def highest(scores: Floats, count: int) -> tuple[Rows, Floats]:
-    """The ``count`` highest scores of each row; of equal ones the lower column first."""
+    """Returns the columns and values of the ``count`` highest scores of each row, ties by lower column.
+
+    Args:
+      scores: float32 ``[Q, N]``.
+      count: K, at most N.
+
+    Returns:
+      Columns, int64 ``[Q, K]``, and scores, float32 ``[Q, K]``, both by falling score.
+    """
     queries, width = scores.shape
     if count < width:
         lowest = np.partition(scores, width - count, axis=1)[:, width - count, None]
         chosen = scores >= lowest
-        # Many scores may equal the lowest that is wanted; image vectors have few values.
+        # Many scores may tie with the lowest one wanted: similarities of image vectors have few values.
         tied = np.flatnonzero(np.count_nonzero(chosen, axis=1) > count)
         if len(tied):
             higher, equal = scores[tied] > lowest[tied], scores[tied] == lowest[tied]

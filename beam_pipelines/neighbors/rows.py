@@ -1,7 +1,6 @@
-"""Document vectors as arrays, cut into blocks of days, so that a worker reads only the dates it searches."""
+"""Document vectors as arrays, cut into blocks of days, so that a worker reads only the days that it searches."""
 
 import dataclasses
-import datetime
 import functools
 import io
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +16,6 @@ from ..entities.tables import Floats
 Ids = np.ndarray[Any, np.dtype[np.uint64]]
 Days = np.ndarray[Any, np.dtype[np.int32]]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
-_EPOCH = datetime.date(1970, 1, 1).toordinal()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,8 +24,8 @@ class Rows:
 
     Attributes:
       ids: uint64 ``[N]``, the document ids as numbers.
-      days: int32 ``[N]``, byline days since 1970.
-      vectors: by space float32 ``[N, D]`` of unit length, zero where a document has none; every space is there.
+      days: int32 ``[N]``, byline dates as days since 1970-01-01.
+      vectors: for every space float32 ``[N, D]`` of unit length, zero where a document has no vector.
     """
 
     ids: Ids
@@ -38,22 +36,22 @@ class Rows:
         return len(self.ids)
 
     def take(self, chosen: Flags | Any) -> Self:
-        """The chosen documents, by mask or sorted numbers."""
+        """Returns the chosen documents, given as a mask, a slice or sorted row numbers."""
         vectors = {space: values[chosen] for space, values in self.vectors.items()}
         return dataclasses.replace(self, ids=self.ids[chosen], days=self.days[chosen], vectors=vectors)
 
     @functools.cached_property
     def present(self) -> Mapping[Space, Flags]:
-        """Which documents have a vector, by space: bool ``[N]``."""
+        """Flags of the documents that have a vector, by space: bool ``[N]``."""
         return {space: np.asarray(values.any(axis=1)) for space, values in self.vectors.items()}
 
     def having(self, space: Space) -> Any:
-        """Numbers of the documents with a vector in a space."""
+        """Returns the row numbers of the documents that have a vector in a space."""
         return np.flatnonzero(self.present[space])
 
 
 def read_vectors(paths: Mapping[Space, str]) -> Rows:
-    """Reads the same shard of the streams of all spaces."""
+    """Reads one shard of the streams of all spaces; ``paths`` has its path in each."""
     documents: dict[str, int] = {}
     parts: dict[Space, tuple[list[str], Floats]] = {}
     for space, path in paths.items():
@@ -82,12 +80,19 @@ def read_vectors(paths: Mapping[Space, str]) -> Rows:
 
 
 def block_path(workspace: str, block: int, shard: int) -> str:
-    """File of one source shard's documents of one block."""
+    """Returns the path of the documents of one block that came from one source shard."""
     return f"{workspace}/_rows/block={block:06d}/part-{shard:05d}.npz"
 
 
 def write_blocks(workspace: str, shard: int, rows: Rows, block_days: int) -> list[int]:
-    """Writes one file for each block of days that the documents fall into, and returns the blocks."""
+    """Writes one file per block of days and returns the numbers of the blocks.
+
+    Args:
+      workspace: the job's temporary folder.
+      shard: number of the source shard.
+      rows: documents of the shard.
+      block_days: days of a block.
+    """
     blocks = rows.days // block_days
     present = [int(block) for block in np.unique(blocks)]
     for block in present:
@@ -107,7 +112,7 @@ def write_blocks(workspace: str, shard: int, rows: Rows, block_days: int) -> lis
 
 
 def read_blocks(workspace: str, blocks: Iterable[int]) -> Rows:
-    """All documents of the given blocks, sorted by id."""
+    """Returns all documents of the given blocks, sorted by id."""
     parts = [
         _read_block(path)
         for block in blocks
@@ -122,7 +127,7 @@ def _read_block(path: str) -> Rows:
 
 
 def concatenate(parts: Sequence[Rows]) -> Rows:
-    """Documents of several parts, sorted by id. A space that a part lacks altogether (width 0) becomes zeros there."""
+    """Returns the documents of several parts, sorted by id; a space that a part lacks (width 0) becomes zeros."""
     if not parts:
         return Rows(
             np.zeros(0, np.uint64), np.zeros(0, np.int32), {space: np.zeros((0, 0), np.float32) for space in Space}
@@ -138,8 +143,3 @@ def concatenate(parts: Sequence[Rows]) -> Rows:
         ]
         vectors[space] = np.concatenate(blocks)[order]
     return Rows(ids[order], np.concatenate([part.days for part in parts])[order], vectors)
-
-
-def day_number(day: datetime.date) -> int:
-    """Days since 1970-01-01."""
-    return day.toordinal() - _EPOCH

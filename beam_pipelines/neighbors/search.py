@@ -1,4 +1,4 @@
-"""Searching blocks of days: positives near the query's day, negatives far from it, or all days at once."""
+"""Search over blocks of days: positives near the day of the query, negatives far from it, or all days."""
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,20 +12,20 @@ from .found import FOUND, Found, Side, keep_best, make_found
 from .index import Engine, Index, build_index, choose_engine, highest
 from .rows import Rows, read_blocks
 
-_QUERIES_AT_ONCE = 8_192  # whose pairs are in memory at a time
-_PAIRS_AT_ONCE = 8_000_000  # scores in memory at a time, 32 MB
+_QUERIES_AT_ONCE = 8_192  # bounds the pairs in memory
+_PAIRS_AT_ONCE = 8_000_000  # bounds the scores in memory, 32 MB
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What to search.
+    """Settings of a search.
 
     Attributes:
-      counts: neighbors to keep for each query, space and side.
+      counts: neighbors to keep for each query and space, by side.
       positive_days: largest day gap of a positive.
       negative_days: smallest day gap of a negative.
-      engine: who searches large indexes.
-      exact_below: rows below which search is exact.
+      engine: engine of large indexes.
+      exact_below: rows of an index below which search is exact.
     """
 
     counts: Mapping[Side, int]
@@ -37,14 +37,15 @@ class Plan:
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """One worker's search: the queries of some blocks against the candidates of some (for positives, the same).
+    """The search of one worker: the queries of some blocks against the candidates of some blocks.
 
     Attributes:
-      side: what to search for.
+      side: the days to search.
       blocks: blocks of the candidates.
-      query_blocks: blocks of the queries.
+      query_blocks: blocks of the queries; for positives the same as ``blocks``.
       queries: number of documents in ``query_blocks``.
-      part: of ``parts`` hash shards, the candidates with ``id % parts == part``.
+      part: the hash part to search: candidates with ``id % parts == part``.
+      parts: number of hash parts.
     """
 
     side: Side
@@ -56,7 +57,14 @@ class Task:
 
 
 def search_near(rows: Rows, first_day: int, last_day: int, plan: Plan) -> Iterator[Found]:
-    """Positives of the documents from ``first_day`` to ``last_day``, each among those at most ``plan.positive_days`` away; a day at a time."""
+    """Yields the positives of the documents from ``first_day`` to ``last_day`` (inclusive), one day at a time.
+
+    Args:
+      rows: documents of these days and of ``plan.positive_days`` days before and after.
+      first_day: first day of the queries.
+      last_day: last day of the queries.
+      plan: settings of the search.
+    """
     for day in np.unique(rows.days[(rows.days >= first_day) & (rows.days <= last_day)]):
         queries = rows.take(rows.days == day)
         candidates = rows.take(np.abs(rows.days - day) <= plan.positive_days)
@@ -67,26 +75,26 @@ def search_near(rows: Rows, first_day: int, last_day: int, plan: Plan) -> Iterat
 
 
 def _search_all(queries: Rows, candidates: Rows, space: Space, side: Side, plan: Plan) -> Found:
-    asked, there = queries.having(space), candidates.having(space)
-    if not len(asked) or not len(there):
+    asked, present = queries.having(space), candidates.having(space)
+    if not len(asked) or not len(present):
         return np.zeros(0, FOUND)
-    index = build_index(candidates.vectors[space][there], plan.engine, plan.exact_below, len(asked))
-    # One more than wanted, since a document finds itself.
+    index = build_index(candidates.vectors[space][present], plan.engine, plan.exact_below, len(asked))
+    # One more than wanted, because a document finds itself.
     hits, _ = index.search(queries.vectors[space][asked], plan.counts[side] + 1)
     valid = hits.ravel() >= 0
     return make_found(
-        queries, candidates, np.repeat(asked, hits.shape[1])[valid], there[hits.ravel()[valid]], side, space
+        queries, candidates, np.repeat(asked, hits.shape[1])[valid], present[hits.ravel()[valid]], side, space
     )
 
 
 class FarSearch:
-    """Searches one set of candidates again and again; indexes are built once.
+    """Searches one set of candidates for many batches of queries; indexes are built once.
 
     Args:
-      candidates: documents of one block.
-      plan: what to search.
-      side: NEGATIVE for documents far from the query's day only, GLOBAL for all.
-      queries: how many there will be, for the choice of the engine.
+      candidates: documents to search.
+      plan: settings of the search.
+      side: NEGATIVE to search only documents far from the query's day, GLOBAL to search all.
+      queries: number of queries to come, for the choice of the engine.
     """
 
     def __init__(self, candidates: Rows, plan: Plan, side: Side, queries: int) -> None:
@@ -94,26 +102,26 @@ class FarSearch:
         self._queries = queries
         self._plan = plan
         self._side = side
-        self._there = {space: there for space in Space if len(there := candidates.having(space))}
+        self._present = {space: present for space in Space if len(present := candidates.having(space))}
         self._indexes: dict[Space, Index] = {}
 
     def engines(self) -> Iterator[Engine]:
-        """The engine of every index."""
-        for there in self._there.values():
-            yield choose_engine(self._plan.engine, len(there), self._plan.exact_below, self._queries)
+        """Yields the engine of every index."""
+        for present in self._present.values():
+            yield choose_engine(self._plan.engine, len(present), self._plan.exact_below, self._queries)
 
     def search(self, queries: Rows, asked: Any, space: Space) -> tuple[Any, Floats]:
-        """The nearest candidates in one space.
+        """Returns the nearest candidates in one space.
 
         Args:
           queries: any documents.
-          asked: numbers of those to search for, int ``[A]``; all have a vector in the space.
-          space: which one.
+          asked: row numbers of the documents to search for, int ``[A]``; all have a vector in the space.
+          space: the space to search.
 
         Returns:
-          Numbers of candidates, int ``[A, K]``, and their cosines, float32 ``[A, K]``, -inf where there are fewer.
+          Row numbers of candidates, int ``[A, K]``, and their cosines, float32 ``[A, K]``, -inf where there are fewer.
         """
-        if space not in self._there or not len(asked):
+        if space not in self._present or not len(asked):
             return _nothing(len(asked))
         nearest, farthest = _gap_range(queries.days, self.candidates.days)
         if self._side is Side.NEGATIVE and farthest < self._plan.negative_days:
@@ -123,30 +131,30 @@ class FarSearch:
         return self._by_mask(queries, asked, space)
 
     def _by_index(self, queries: Rows, asked: Any, space: Space) -> tuple[Any, Floats]:
-        there = self._there[space]
+        present = self._present[space]
         if space not in self._indexes:
-            vectors = self.candidates.vectors[space][there]
+            vectors = self.candidates.vectors[space][present]
             self._indexes[space] = build_index(vectors, self._plan.engine, self._plan.exact_below, self._queries)
-        # One more than wanted, since in a search of all days a document finds itself.
+        # One more than wanted, because in a search of all days a document finds itself.
         hits, similarities = self._indexes[space].search(
             queries.vectors[space][asked], self._plan.counts[self._side] + 1
         )
-        return there[hits], np.where(hits >= 0, similarities, -np.inf)
+        return present[hits], np.where(hits >= 0, similarities, -np.inf)
 
     def _by_mask(self, queries: Rows, asked: Any, space: Space) -> tuple[Any, Floats]:
-        """Exact search for queries that are far from some candidates only."""
-        there = self._there[space]
-        count = min(self._plan.counts[self._side], len(there))
-        step = max(1, _PAIRS_AT_ONCE // len(there))
+        """Searches exactly, for queries that are far from only some of the candidates."""
+        present = self._present[space]
+        count = min(self._plan.counts[self._side], len(present))
+        step = max(1, _PAIRS_AT_ONCE // len(present))
         days, day_of = np.unique(queries.days[asked], return_inverse=True)
-        is_far = np.abs(days[:, None] - self.candidates.days[there]) >= self._plan.negative_days
+        is_far = np.abs(days[:, None] - self.candidates.days[present]) >= self._plan.negative_days
         penalties = np.where(is_far, 0, -np.inf).astype(np.float32)
         found = []
         for start in range(0, len(asked), step):
-            scores = queries.vectors[space][asked[start : start + step]] @ self.candidates.vectors[space][there].T
+            scores = queries.vectors[space][asked[start : start + step]] @ self.candidates.vectors[space][present].T
             scores += penalties[day_of[start : start + step]]
             found.append(highest(scores, count))
-        return there[np.concatenate([rows for rows, _ in found])], np.concatenate([values for _, values in found])
+        return present[np.concatenate([rows for rows, _ in found])], np.concatenate([values for _, values in found])
 
 
 def _nothing(queries: int) -> tuple[Any, Floats]:
@@ -154,7 +162,16 @@ def _nothing(queries: int) -> tuple[Any, Floats]:
 
 
 def search_far(searches: Sequence[FarSearch], queries: Rows, side: Side, plan: Plan) -> Found:
-    """The best pairs of all spaces over several sets of candidates. Only these get their similarities in the other spaces."""
+    """Returns the best pairs of all spaces over several sets of candidates.
+
+    Similarities in the other spaces are computed only for these pairs.
+
+    Args:
+      searches: one search for each set of candidates.
+      queries: any documents.
+      side: the days to search.
+      plan: settings of the search.
+    """
     found = [np.zeros(0, FOUND)]
     for space in Space:
         asked = queries.having(space)
@@ -172,13 +189,20 @@ def search_far(searches: Sequence[FarSearch], queries: Rows, side: Side, plan: P
 
 
 def _gap_range(left: Any, right: Any) -> tuple[int, int]:
-    """Smallest and largest distance in days between two ranges of days."""
+    """Returns the smallest and the largest distance in days between two sets of days."""
     low, high = int(right.min()) - int(left.max()), int(right.max()) - int(left.min())
     return (0 if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
 
 
 def run_task(task: Task, plan: Plan, workspace: str, block_days: int, note: Callable[[str], None]) -> Iterator[Found]:
-    """Runs one task over the blocks in ``workspace``; ``note`` gets the name of each engine used.
+    """Runs one task over the blocks in ``workspace``.
+
+    Args:
+      task: what to search.
+      plan: settings of the search.
+      workspace: the job's temporary folder.
+      block_days: days of a block.
+      note: called with the name of the engine of each index.
 
     Yields:
       The best pairs of some of its queries at a time.
@@ -214,13 +238,13 @@ def plan_tasks(
     block_days: int,
     negative_days: int,
 ) -> list[Task]:
-    """Cuts the work into tasks, the longest first, so that workers end at about the same time.
+    """Cuts the work into tasks, the longest first, so that workers finish at about the same time.
 
     Args:
       documents: number of documents by block.
-      sides: what to search for.
-      blocks_together: blocks of one task, whose results are merged at once.
-      most_rows: rows of one index; larger sets are split by hash.
+      sides: the days to search.
+      blocks_together: number of adjacent blocks in one task, whose results are merged at once.
+      most_rows: largest number of rows of one index; larger sets are split by hash.
       block_days: days of a block.
       negative_days: smallest day gap of a negative.
     """
@@ -247,6 +271,6 @@ def plan_tasks(
 
 
 def _scores(task: Task, documents: Mapping[int, int], block_days: int) -> float:
-    """Pairs of documents that a task looks at: roughly its time."""
+    """Returns the number of pairs that a task compares, which is roughly proportional to its time."""
     candidates = sum(documents[block] for block in task.blocks) / task.parts
     return task.queries * candidates / (block_days if task.side is Side.POSITIVE else 1)

@@ -1,4 +1,4 @@
-"""``newsembed topics``: document-topic labels from the hubs that list an article (section 2.2.3 of the paper)."""
+"""``newsembed topics``: derives document-topic labels from the hubs that list an article (section 2.2.2)."""
 
 import collections
 import dataclasses
@@ -26,15 +26,19 @@ _SKEW_FILE = "skew.tsv"
 
 @dataclasses.dataclass(frozen=True)
 class TopicsOptions:
-    """What makes a hub title a topic, and how labels are sampled. A ``topics_file`` decides in place of the minima."""
+    """Options of ``topics``: the minima of a topic, which a ``topics_file`` overrides, and the sampling of labels."""
 
-    max_topics: int = dataclasses.field(default=600, metadata={"help": "topics kept, the most documented first"})
-    min_publishers: int = dataclasses.field(
-        default=2, metadata={"help": "publishers that must have a hub of the topic"}
+    max_topics: int = dataclasses.field(
+        default=600, metadata={"help": "most topics to keep, those with the most articles first"}
     )
-    min_documents: int = dataclasses.field(default=10, metadata={"help": "articles that the topic's hubs must list"})
+    min_publishers: int = dataclasses.field(
+        default=2, metadata={"help": "least number of publishers with a hub of the topic"}
+    )
+    min_documents: int = dataclasses.field(
+        default=10, metadata={"help": "least number of articles that the hubs of the topic list"}
+    )
     positive_ratio: float = dataclasses.field(
-        default=0.25, metadata={"help": "positives of a topic are down-sampled to this share of its negatives"}
+        default=0.25, metadata={"help": "down-sample the positives of a topic to this ratio to its negatives"}
     )
 
     def __post_init__(self) -> None:
@@ -49,7 +53,7 @@ class TopicsOptions:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Member:
-    """The columns of an :class:`~..records.Article` that labels need."""
+    """The columns of an :class:`~newsembed.formats.records.Article` that labels need."""
 
     doc_id: str
     url: str
@@ -70,7 +74,7 @@ class HubTopic:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic's number, from 0, and name."""
+    """The number of a topic, from 0, and its name."""
 
     topic_id: int
     name: str
@@ -78,7 +82,7 @@ class Topic:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TopicShare:
-    """A topic with the share of its positives to keep, in [0, 1]."""
+    """A topic and the share of its positives to keep, in [0, 1]."""
 
     topic_id: int
     name: str
@@ -86,16 +90,16 @@ class TopicShare:
 
 
 def run(job: JobRun) -> None:
-    """Chooses topics, or takes those of ``topics_file``; counts the labels they would give; samples the labels.
+    """Chooses topics, or takes those of ``topics_file``, counts their labels, then samples the labels.
 
-    Streams: ``labels`` and, in the folder's root, ``topics.tsv`` with every title, kept or not, and why, and ``skew.tsv``
-    with the labels of each topic before and after sampling.
+    Writes the stream ``labels``, ``topics.tsv`` with the verdict on every title, and ``skew.tsv`` with the labels of
+    each topic before and after sampling.
     """
     review = read_review(job.input("topics_file"), job.options.max_topics) if job.inputs["topics_file"] else None
     entities, alias_file = job.inputs["entities"], job.inputs["alias_file"]
     aliases = job.input("alias_file") if alias_file else f"{job.input('entities')}/aliases.tsv" if entities else ""
     if aliases:
-        read_aliases(aliases)  # a broken table is the user's to mend, so it must not fail inside a worker
+        read_aliases(aliases)  # reports a broken table here, not from inside a worker
     paths = shard_paths(f"{job.input('articles')}/articles")
     hubs = files.list_files(f"{job.input('hubs')}/hubs/part-*.parquet")
     job.map_shards(
@@ -114,17 +118,28 @@ def run(job: JobRun) -> None:
 def labels_of(
     article_hubs: Sequence[str], publisher: str, topics: Mapping[str, int], offered: Mapping[str, frozenset[int]]
 ) -> tuple[set[int], set[int]]:
-    """(positive, negative) topics of an article.
+    """Returns the (positive, negative) topics of an article.
 
-    A topic is positive if one of its hubs lists the article, and negative only if the article's publisher has a hub of that
-    topic which does not: of a publisher without one nothing can be known.
+    A topic is positive if one of its hubs lists the article. It is negative only if the article's publisher has a hub
+    of that topic that does not list the article: publishers without such a hub tell nothing about the topic.
+
+    Args:
+      article_hubs: ids of the hubs that list the article.
+      publisher: publisher of the article.
+      topics: topic by hub id.
+      offered: topics of the hubs of each publisher.
     """
     positives = {topics[hub] for hub in article_hubs if hub in topics}
     return positives, set(offered.get(publisher, frozenset()) - positives) if positives else set()
 
 
 def keep_shares(counts: Mapping[int, tuple[int, int]], ratio: float) -> dict[int, float]:
-    """Share of each topic's positives to keep, so that they are at most ``ratio`` times its negatives."""
+    """Returns the share of each topic's positives to keep, so that they are at most ``ratio`` times its negatives.
+
+    Args:
+      counts: (positives, negatives) by topic.
+      ratio: wanted ratio of positives to negatives.
+    """
     return {
         topic: min(1.0, ratio * negatives / positives) if positives else 1.0
         for topic, (positives, negatives) in counts.items()
@@ -132,7 +147,7 @@ def keep_shares(counts: Mapping[int, tuple[int, int]], ratio: float) -> dict[int
 
 
 def draw(doc_id: str, topic: str) -> float:
-    """A number in [0, 1) that depends on nothing but the label: another topic edited away leaves this one's sample as it was."""
+    """Returns a number in [0, 1) that depends only on the label: removing a topic leaves other samples unchanged."""
     return int.from_bytes(hashlib.blake2b(f"{doc_id}:{topic}".encode(), digest_size=6).digest(), "big") / (1 << 48)
 
 
@@ -172,7 +187,7 @@ def _choose_topics(
 
 
 def _read_articles(paths: Sequence[str], titles: AbstractSet[str]) -> tuple[set[str], dict[str, set[str]]]:
-    """(every doc_id, doc_ids by author), of the authors whose name is a hub's title."""
+    """Returns all doc_ids, and the doc_ids by author for authors whose name is the title of a hub."""
     present: set[str] = set()
     authored: dict[str, set[str]] = collections.defaultdict(set)
     for path in paths:
@@ -186,7 +201,7 @@ def _read_articles(paths: Sequence[str], titles: AbstractSet[str]) -> tuple[set[
 
 @functools.lru_cache(maxsize=1)  # every shard of a process asks for it
 def _hub_topics(workspace: str) -> tuple[dict[str, int], dict[str, frozenset[int]]]:
-    """(topic by hub_id, topics that a publisher has hubs of)."""
+    """Returns the topic of each hub, and the topics of the hubs of each publisher."""
     topics, offered = {}, collections.defaultdict(set)
     for row in read_stream(f"{workspace}/{_HUBS}", HubTopic):
         topics[row.hub_id] = row.topic_id
@@ -195,7 +210,7 @@ def _hub_topics(workspace: str) -> tuple[dict[str, int], dict[str, frozenset[int
 
 
 def _labelled(workspace: str, path: str) -> Iterator[tuple[Member, set[int], set[int]]]:
-    """Each article with its positive and negative topics."""
+    """Yields each article with its positive and negative topics."""
     topics, offered = _hub_topics(workspace)
     for article in read_records(path, Member):
         yield article, *labels_of(article.hubs, article.publisher, topics, offered)
@@ -261,20 +276,20 @@ def _write_skew(shard: Shard, _: None) -> None:
 
 JOB = Job(
     name="topics",
-    summary="document-topic labels from the hubs that list an article",
+    summary="derive document-topic labels from the hubs that list an article",
     example="newsembed topics --articles work/clean --hubs work/extract --entities work/entities --output work/topics",
     inputs=(
         InputSpec("articles", "folder that `newsembed clean` wrote"),
         InputSpec("hubs", "folder that `newsembed extract` wrote"),
         InputSpec(
             "entities",
-            "folder that `newsembed entities` wrote: hubs whose titles name the same entity are of one topic",
+            "folder that `newsembed entities` wrote: hubs whose titles name the same entity share a topic",
             required=False,
         ),
         InputSpec("alias_file", "your own alias table instead: TSV of alias, entity id, prior", required=False),
         InputSpec(
             "topics_file",
-            "copy of a topics.tsv that an earlier run wrote, edited by a person, to be obeyed",
+            "edited copy of a topics.tsv that an earlier run wrote; its decisions replace the rules",
             required=False,
         ),
     ),

@@ -1,4 +1,4 @@
-"""From hub titles to topics: normalising titles, choosing those that several publishers use, and saying why the others are not."""
+"""Topics from hub titles: normalises titles, keeps those that several publishers use and names why others are not."""
 
 import collections
 import dataclasses
@@ -10,41 +10,49 @@ from ...formats.records import Hub
 from ..entities.linking import LEAST_PRIOR
 from ..entities.tables import Alias
 
-# Titles made of nothing but these words say where on a site one is, not what the articles are about.
+# A title that consists only of these words names a part of the site, not what the articles are about.
 _SITE_WORDS = (
-    "home homepage page index start startseite inicio portada front frontpage main top stories latest all the and most read popular"
-    " headlines breaking today sitemap search login subscribe newsletter newsletters podcasts video videos photos live archive archives"
-    " archiv hemeroteca archivo contact about impressum kontakt contacto regions regionen regiones authors autoren autores staff tags"
+    "home homepage page index start startseite inicio portada front frontpage main top stories latest all the and most"
+    " read popular headlines breaking today sitemap search login subscribe newsletter newsletters podcasts video videos"
+    " photos live archive archives archiv hemeroteca archivo contact about impressum kontakt contacto regions regionen"
+    " regiones authors autoren autores staff tags"
 )
 _FURNITURE_WORDS = frozenset(_SITE_WORDS.split())
 _FURNITURE = {"about us", "contact us", "staff writer", "news desk"}
 _AFFIX = re.compile(
-    r"\b(?:rss|atom|feed|feeds|news|nachrichten|aktuelles|noticias(?: de| sobre)?|actualit[e\u00e9]s?|latest|all about|section|category|page \d+|seite \d+|p\u00e1gina \d+)\b"
+    r"\b(?:rss|atom|feed|feeds|news|nachrichten|aktuelles|noticias(?: de| sobre)?|actualit[e\u00e9]s?|latest|all about"
+    r"|section|category|page \d+|seite \d+|p\u00e1gina \d+)\b"
 )
 _SEPARATOR = re.compile(r"\s+[|\u2013\u2014:\u00bb>-]\s+|\s*[|\u00bb>]\s*|:\s+")
 _EDGES = " .,-&/"
 _MAX_TITLE = 200
 _MONTHS = (
-    "january february march april may june july august september october november december jan feb mar apr jun jul aug sep sept oct nov dec"
-    " januar februar m\u00e4rz mai juni juli oktober dezember enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre"
-    " diciembre janvier f\u00e9vrier mars avril juin juillet ao\u00fbt septembre octobre novembre d\u00e9cembre gennaio febbraio aprile maggio"
-    " giugno luglio settembre ottobre dicembre janeiro fevereiro mar\u00e7o maio junho julho setembro outubro novembro dezembro"
+    "january february march april may june july august september october november december"
+    " jan feb mar apr jun jul aug sep sept oct nov dec"
+    " januar februar m\u00e4rz mai juni juli oktober dezember"
+    " enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre"
+    " janvier f\u00e9vrier mars avril juin juillet ao\u00fbt septembre octobre novembre d\u00e9cembre"
+    " gennaio febbraio aprile maggio giugno luglio settembre ottobre dicembre"
+    " janeiro fevereiro mar\u00e7o maio junho julho setembro outubro novembro dezembro"
 )
 _WEEKDAYS = (
-    "monday tuesday wednesday thursday friday saturday sunday montag dienstag mittwoch donnerstag freitag samstag sonntag"
-    " lunes martes mi\u00e9rcoles jueves viernes s\u00e1bado domingo lundi mardi mercredi jeudi vendredi samedi dimanche"
+    "monday tuesday wednesday thursday friday saturday sunday"
+    " montag dienstag mittwoch donnerstag freitag samstag sonntag"
+    " lunes martes mi\u00e9rcoles jueves viernes s\u00e1bado domingo"
+    " lundi mardi mercredi jeudi vendredi samedi dimanche"
 )
 _BESIDE_DATES = "archive archives archiv archivo hemeroteca week of for from on in the de del du vom von im am"
 _DATE_WORDS = frozenset(f"{_MONTHS} {_WEEKDAYS} {_BESIDE_DATES}".split())
 _NUMBER = re.compile(r"\d+(?:st|nd|rd|th|er)?")
 _AUTHOR_TITLE = re.compile(
-    r"(?:author|autor|autorin|auteur)\Z|.*\b(?:articles|posts|stories|columns|beitr\u00e4ge|artikel) (?:by|von)\b|.*\bauthor at\b"
+    r"(?:author|autor|autorin|auteur)\Z"
+    r"|.*\b(?:articles|posts|stories|columns|beitr\u00e4ge|artikel) (?:by|von)\b|.*\bauthor at\b"
 )
 _AUTHOR_URL = re.compile(r"/(?:authors?|autor(?:en|in|es)?|auteurs?|autori|byline|columnists?)/[^/]")
 
 
 class Verdict(enum.StrEnum):
-    """Why a title is of a topic, or of none; the last column of ``topics.tsv``."""
+    """Whether a title belongs to a topic, or why not; the last column of ``topics.tsv``."""
 
     KEPT = "kept"
     EMPTY = "empty_title"
@@ -55,15 +63,15 @@ class Verdict(enum.StrEnum):
     FEW_PUBLISHERS = "few_publishers"
     FEW_DOCUMENTS = "few_documents"
     OVER_LIMIT = "over_limit"
-    # Only where a person reviewed the topics.
-    DROPPED = "dropped"  # the person's own word
-    NOT_LISTED = "not_listed"  # the reviewed file has no row of this title
-    NO_HUB = "no_hub"  # the reviewed file keeps a title that no hub of this corpus has
+    # Only with a reviewed file.
+    DROPPED = "dropped"  # dropped by the reviewer
+    NOT_LISTED = "not_listed"  # the reviewed file has no row for this title
+    NO_HUB = "no_hub"  # the reviewed file keeps this title, but no hub of this corpus has it
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Decision:
-    """The topic that a title is of, if its verdict is ``kept``."""
+    """The verdict on a title, and the topic that it belongs to if the verdict is ``kept``."""
 
     topic: str
     verdict: Verdict
@@ -71,13 +79,13 @@ class Decision:
 
 @dataclasses.dataclass(slots=True)
 class Evidence:
-    """What speaks for a title.
+    """The hubs of a title and what they list.
 
     Attributes:
       hubs: number of hubs with the title.
-      author_hubs: those whose URL is an author's.
-      publishers: of these hubs.
-      documents: ids of the articles that they list.
+      author_hubs: number of these hubs whose URL is that of an author page.
+      publishers: publishers of these hubs.
+      documents: ids of the articles that these hubs list.
     """
 
     hubs: int = 0
@@ -87,9 +95,9 @@ class Evidence:
 
 
 def normalize_title(title: str, publisher: str) -> str:
-    """A hub's title without the site's name and without words that only say that it is a hub.
+    """Returns a hub title without the name of the site and without words that only mark it as a hub.
 
-    A title that only names the site becomes the publisher; what nothing is left of becomes "".
+    A title that only names the site becomes the publisher. A title of which nothing is left becomes "".
 
     >>> normalize_title("Politics News - Harbour Times", "harbourtimes.example")
     'politics'
@@ -99,11 +107,11 @@ def normalize_title(title: str, publisher: str) -> str:
     'harbourtimes.example'
     """
     parts = [part for part in _SEPARATOR.split(title) if part.strip()]
-    telling = [part for part in parts if not _names_site(part, publisher)]
-    if parts and not telling:
+    informative = [part for part in parts if not _names_site(part, publisher)]
+    if parts and not informative:
         return _plain(publisher)
-    text = _plain(telling[0]) if telling else ""
-    if "/" in text and " " not in text:  # a path, as feed lists use: the longest step that is no country code
+    text = _plain(informative[0]) if informative else ""
+    if "/" in text and " " not in text:  # a path, as in feed lists: the longest step that is not a country code
         text = next(
             (step for step in sorted(text.split("/"), key=len, reverse=True) if len(step) > 2 and step != "top"), text
         )
@@ -111,7 +119,7 @@ def normalize_title(title: str, publisher: str) -> str:
 
 
 def hub_title(hub: Hub) -> str:
-    """The normalised title of a hub; a front page has its publisher's name, whatever today's headline is."""
+    """Returns the normalised title of a hub; the title of a front page is its publisher, whatever its headline."""
     front = hub.url.partition("://")[2].removeprefix("www.").rstrip("/") == hub.publisher
     title = _plain(hub.publisher) if front and hub.title.strip() else normalize_title(hub.title, hub.publisher)
     return title[:_MAX_TITLE].strip(_EDGES)
@@ -122,7 +130,7 @@ def _plain(text: str) -> str:
 
 
 def _names_site(part: str, publisher: str) -> bool:
-    """Whether a part of a title spells the publisher's domain, with or without an article ("La Voz", "The Post")."""
+    """Returns whether a part of a title spells the publisher's domain, with or without an article ("The Post")."""
     letters = re.sub(r"[\W_]", "", part.casefold())
     label = re.sub(r"[\W_]", "", publisher.partition(".")[0].casefold())
     return (
@@ -137,12 +145,12 @@ def _names_site(part: str, publisher: str) -> bool:
 
 
 def gather(hubs: Iterable[Hub], titles: Mapping[str, str], present: Collection[str]) -> dict[str, Evidence]:
-    """Evidence by title.
+    """Collects the evidence for each title.
 
     Args:
-      hubs: every hub.
+      hubs: all hubs.
       titles: normalised title by hub_id.
-      present: doc_ids of the articles that passed ``clean``.
+      present: doc_ids of the articles that passed ``clean``; others are ignored.
     """
     found: dict[str, Evidence] = collections.defaultdict(Evidence)
     for hub in hubs:
@@ -155,11 +163,14 @@ def gather(hubs: Iterable[Hub], titles: Mapping[str, str], present: Collection[s
 
 
 def link_titles(titles: Iterable[str], aliases: Iterable[Alias]) -> dict[str, str]:
-    """The entity that each title names, of those that are as a whole an alias, in any case; what is likelier to mean another is left out."""
+    """Returns the entity by title, for titles that are an alias as a whole, ignoring case.
+
+    A title whose most likely entity has a prior below ``LEAST_PRIOR`` is left out.
+    """
     meanings: dict[str, list[tuple[float, str]]] = collections.defaultdict(list)
     for alias in aliases:
         meanings[_plain(alias.alias)].append((alias.prior, alias.entity))
-    # Of equal priors the first by name, whatever the order of the table.
+    # Ties of priors go to the first entity by name, so that the order of the table does not matter.
     best = {
         title: min(meanings[title], key=lambda meaning: (-meaning[0], meaning[1]))
         for title in titles
@@ -177,17 +188,18 @@ def choose(
     min_documents: int,
     max_topics: int,
 ) -> dict[str, Decision]:
-    """Decides on every title, by rules; titles of one entity are one topic, every other kept title is a topic of its own.
+    """Decides on every title by rules.
 
-    A topic bears the most documented of its titles.
+    Titles of one entity form one topic; every other kept title is its own topic. A topic is named after its title with
+    the most articles.
 
     Args:
-      evidence: by title.
-      authored: ids of the articles that an author of this name wrote, by title.
+      evidence: evidence by title.
+      authored: for each title, ids of the articles written by an author of this name.
       entities: entity by title, see :func:`link_titles`.
-      min_publishers: publishers that must have a hub of the topic.
-      min_documents: articles that its hubs must list.
-      max_topics: the most documented are kept (the paper has 600).
+      min_publishers: least number of publishers with a hub of the topic.
+      min_documents: least number of articles that its hubs list.
+      max_topics: most topics to keep, those with the most articles first (600 in the paper).
     """
     verdicts = {title: _verdict(title, one, authored.get(title, ())) for title, one in evidence.items()}
     groups: dict[tuple[bool, str], list[str]] = collections.defaultdict(list)
@@ -211,9 +223,10 @@ def choose(
 
 
 def obey(review: Mapping[str, Decision], evidence: Mapping[str, Evidence]) -> dict[str, Decision]:
-    """What a person decided, for every title of the corpus and of the review.
+    """Applies reviewed decisions to every title of the corpus and of the review.
 
-    A title that the review does not list is dropped: the topics are those that the person saw, also after another crawl.
+    A title that the review does not list is dropped, so the topics are those that the reviewer saw, even after another
+    crawl.
     """
     found = {title: review.get(title, Decision(title, Verdict.NOT_LISTED)) for title in evidence}
     gone = {
@@ -225,7 +238,7 @@ def obey(review: Mapping[str, Decision], evidence: Mapping[str, Evidence]) -> di
 
 
 def rank_topics(decisions: Mapping[str, Decision], evidence: Mapping[str, Evidence]) -> Sequence[str]:
-    """Names of the kept topics, the most documented first."""
+    """Returns the names of the kept topics, those with the most articles first."""
     documents: dict[str, set[str]] = collections.defaultdict(set)
     for title, decision in decisions.items():
         if decision.verdict is Verdict.KEPT:
@@ -243,7 +256,7 @@ def _verdict(title: str, evidence: Evidence, authored: Collection[str]) -> Verdi
         return Verdict.FURNITURE
     if any(map(_NUMBER.fullmatch, words)) and all(word in _DATE_WORDS or _NUMBER.fullmatch(word) for word in words):
         return Verdict.DATE
-    # A desk signs "Sports" here and there; on the page of an author (most of) the articles are the author's.
+    # A news desk may sign single articles as "Sports"; on an author page at least half of them are the author's.
     signed = sum(doc_id in evidence.documents for doc_id in authored)
     if (
         _AUTHOR_TITLE.match(title)

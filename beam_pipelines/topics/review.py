@@ -1,4 +1,4 @@
-"""``topics.tsv``: every hub title with its topic and verdict, written for a person to edit and read back to be obeyed."""
+"""``topics.tsv``: every hub title with its topic and verdict. A person may edit a copy, which a later run reads."""
 
 import csv
 import io
@@ -11,11 +11,11 @@ from .choose import Decision, Evidence, Verdict, rank_topics
 
 TOPICS_FILE = "topics.tsv"
 _COLUMNS = ("topic_id", "topic", "title", "hubs", "publishers", "documents", "verdict")
-_READ = ("topic", "title", "verdict")  # the others are for the person's eyes
+_READ = ("topic", "title", "verdict")  # the other columns are only informative
 
 
 def write_tsv(path: str, rows: Sequence[Sequence[object]]) -> None:
-    """Writes a table as spreadsheets read and write it: a field with a quotation mark is quoted."""
+    """Writes a table in the dialect of spreadsheets, where a field with a quotation mark is quoted."""
     text = io.StringIO()
     csv.writer(text, "excel-tab", lineterminator="\n").writerows(rows)
     with files.open_write(path) as sink:
@@ -23,7 +23,7 @@ def write_tsv(path: str, rows: Sequence[Sequence[object]]) -> None:
 
 
 def write_review(path: str, decisions: Mapping[str, Decision], evidence: Mapping[str, Evidence]) -> None:
-    """Writes one row for each title: the topics by number, then what was dropped, the most documented first."""
+    """Writes one row per title: topics by number, then dropped titles, those with the most articles first."""
     numbers = {topic: number for number, topic in enumerate(rank_topics(decisions, evidence))}
     rows: list[tuple[bool, int, int, str, tuple[object, ...]]] = []
     for title, decision in decisions.items():
@@ -36,20 +36,25 @@ def write_review(path: str, decisions: Mapping[str, Decision], evidence: Mapping
 
 
 def read_review(path: str, max_topics: int) -> dict[str, Decision]:
-    """Decisions by title, of a ``topics.tsv`` that a person may have edited: verdicts and topics, rows deleted or moved.
+    """Reads decisions by title from a ``topics.tsv`` that a person may have edited.
 
-    The title says whose row it is. Titles that share a topic are one topic.
+    Verdicts and topics may be changed, and rows deleted or moved: a row is identified by its title. Titles
+    with the same topic form one topic.
+
+    Args:
+      path: the file.
+      max_topics: most topics that the file may keep.
 
     Raises:
-      InputError: if the file lies in a job's result, or with path and line of a row that cannot be obeyed.
+      InputError: if the file is in the result of a job, or a row is invalid; names path and line.
     """
     if any(has_manifest(folder) for folder in (path, path.rpartition("/")[0] or ".")):
-        # The manifest beside it would stand for the file: edits would go unnoticed, and the next run would replace them.
+        # The manifest next to it would identify the file: edits would go unnoticed and be overwritten by the next run.
         raise InputError(
             "got the result of a job, or a file in it",
             path=path,
             field="--topics_file",
-            remedy="copy it elsewhere, edit the copy and give that",
+            remedy="copy it to another folder and edit the copy",
         )
     decisions: dict[str, Decision] = {}
     lines: dict[str, int] = {}
@@ -90,7 +95,11 @@ def read_review(path: str, max_topics: int) -> dict[str, Decision]:
 
 
 def _read_rows(path: str) -> list[tuple[int, dict[str, str]]]:
-    """(line number, cell by column) of each row that is not blank."""
+    """Returns (line number, cell by column) of each row that is not blank.
+
+    Raises:
+      InputError: if the file is not a table with the expected columns.
+    """
     with files.open_read(path) as source:
         raw = source.read()
     try:
@@ -98,7 +107,7 @@ def _read_rows(path: str) -> list[tuple[int, dict[str, str]]]:
         lines = [(reader.line_num, cells) for cells in reader if any(cells)]
     except (UnicodeDecodeError, csv.Error) as error:
         raise InputError(
-            f"no table: {error}", path=path, field="--topics_file", remedy="save it as tab-separated text in UTF-8"
+            f"not a table: {error}", path=path, field="--topics_file", remedy="save it as tab-separated text in UTF-8"
         ) from error
     if not lines or (missing := [name for name in _READ if name not in lines[0][1]]):
         got = lines[0][1] if lines else []
@@ -115,6 +124,6 @@ def _read_rows(path: str) -> list[tuple[int, dict[str, str]]]:
                 f"got {len(cells)} cells, expected {len(header)}",
                 path=f"{path}:{line}",
                 field=header[min(len(cells), len(header) - 1)],
-                remedy="separate the columns by tabs, one row a line",
+                remedy="separate the columns by tabs, one row per line",
             )
     return [(line, dict(zip(header, cells, strict=True))) for line, cells in lines[1:]]

@@ -1,4 +1,4 @@
-"""``skew.tsv``: positives and negatives of every topic before and after sampling, in all and by language."""
+"""``skew.tsv``: positives and negatives of every topic before and after sampling, in total and by language."""
 
 import collections
 import dataclasses
@@ -20,7 +20,7 @@ _ALL = "all"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LabelCount:
-    """Positives and negatives of a topic in one shard of articles, of one language and publisher."""
+    """Numbers of positives and negatives of a topic in one shard of articles, for one language and publisher."""
 
     topic_id: int
     language: str
@@ -42,19 +42,21 @@ class LabelCounter:
                 self._counts[number, language, publisher][side] += 1
 
     def counts(self) -> Iterator[LabelCount]:
+        """Yields the counts, sorted by topic, language and publisher."""
         for key in sorted(self._counts):
             yield LabelCount(*key, *self._counts[key])
 
 
 @dataclasses.dataclass(slots=True)
 class Totals:
-    """Labels of a topic, and the publishers that have a positive."""
+    """Numbers of labels of a topic, and the publishers that have a positive."""
 
     positives: int = 0
     negatives: int = 0
     publishers: set[str] = dataclasses.field(default_factory=set)
 
     def add(self, count: LabelCount) -> None:
+        """Adds the counts of a shard."""
         self.positives += count.positives
         self.negatives += count.negatives
         if count.positives:
@@ -62,7 +64,7 @@ class Totals:
 
 
 def total_labels(counts: Iterable[LabelCount]) -> dict[tuple[int, str], Totals]:
-    """Totals by topic and language, with those of all languages under "all"."""
+    """Returns totals by topic and language; the language "all" has the totals over all languages."""
     totals: dict[tuple[int, str], Totals] = collections.defaultdict(Totals)
     for count in counts:
         for language in (_ALL, count.language):
@@ -71,16 +73,21 @@ def total_labels(counts: Iterable[LabelCount]) -> dict[tuple[int, str], Totals]:
 
 
 def topic_totals(counts: Iterable[LabelCount]) -> dict[int, Totals]:
-    """Totals by topic."""
+    """Returns totals by topic over all languages."""
     return {topic_id: totals for (topic_id, language), totals in total_labels(counts).items() if language == _ALL}
 
 
 def skew_rows(
     topics: Mapping[int, str], before: Iterable[LabelCount], after: Iterable[LabelCount]
 ) -> Iterator[tuple[object, ...]]:
-    """The table: a line for each topic, then one for each of its languages.
+    """Yields the rows of the table: for each topic one of all languages, then one per language.
 
-    ``ratio`` is that of positives to negatives after sampling, empty where there are no negatives.
+    ``ratio`` is the ratio of positives to negatives after sampling, empty if there are no negatives.
+
+    Args:
+      topics: name by topic.
+      before: counts before sampling.
+      after: counts after sampling.
     """
     found, sampled = total_labels(before), total_labels(after)
     yield _COLUMNS

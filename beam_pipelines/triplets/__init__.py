@@ -1,4 +1,4 @@
-"""``newsembed triplets``: (anchor, positive, negative) by byline date, with an evergreen filter (section 2.2.1 of the paper)."""
+"""``newsembed triplets``: mines triplets by byline date, with an evergreen filter (section 2.2.1 of the paper)."""
 
 import hashlib
 import heapq
@@ -34,9 +34,9 @@ _SHARPNESS_SAMPLE = 400
 def run(job: JobRun) -> None:
     """Fits the byline-date model, then pairs each article with its neighbors.
 
-    A record is an article; it is written if it became the anchor of a triplet. Stream: ``triplets``; in the folder's
-    root ``evergreen.json``, the weights of the evergreen filter that were used, and ``documents/table.npz``, how well
-    each article's date can be told from its text.
+    A record is an article; it counts as written if it is the anchor of a triplet. Writes the stream ``triplets``,
+    ``evergreen.json`` with the weights of the evergreen filter, and ``documents/table.npz`` with how well the date of
+    each article can be predicted from its text.
     """
     paths = shard_paths(f"{job.input('articles')}/articles")
     neighbors = shard_paths(f"{job.input('neighbors')}/neighbors")
@@ -54,7 +54,11 @@ def run(job: JobRun) -> None:
 
 
 def _months(paths: Sequence[str]) -> tuple[int, int]:
-    """(first month, number of months) of all byline dates."""
+    """Returns (first month, number of months) of all byline dates.
+
+    Raises:
+      InputError: if no article has a byline date.
+    """
     found = [
         date.year * 12 + date.month - 1
         for path in paths
@@ -73,7 +77,7 @@ def _months(paths: Sequence[str]) -> tuple[int, int]:
 
 
 def _dated(path: str) -> Iterator[list[Article]]:
-    """Batches of the articles that have a date; the others can be in no triplet."""
+    """Yields batches of the articles that have a date; others cannot be in a triplet."""
     dated = (article for article in read_records(path, Article) if article.byline_date)
     while batch := list(itertools.islice(dated, _BATCH)):
         yield batch
@@ -91,7 +95,7 @@ def _fit(shard: Shard, paths: Sequence[str], first: int) -> None:
         with files.open_read(path) as source:
             total = total + np.load(source)
     every = (article for path in paths for batch in _dated(path) for article in batch)
-    # Drawn by the digest of the id, so that the same articles are drawn however they are sharded.
+    # Drawn by the digest of the id, so that the sample does not depend on the sharding.
     sample = heapq.nsmallest(
         _SHARPNESS_SAMPLE, every, key=lambda article: hashlib.blake2b(article.doc_id.encode()).digest()
     )
@@ -125,7 +129,11 @@ def _tabulate(shard: Shard, _: None) -> None:
 
 
 def _prepare_filter(shard: Shard, neighbors: Sequence[str], labels: str) -> None:
-    """Writes the evergreen filter's weights: the default ones, or those fitted on the user's labels."""
+    """Writes the weights of the evergreen filter: the defaults, or weights fitted on the user's labels.
+
+    Raises:
+      InputError: if the labels are broken, or none of the labelled pairs is among the neighbors.
+    """
     model = default_model()
     if labels:
         table = read_table(f"{shard.workspace}/{_TABLE}")
@@ -149,14 +157,18 @@ def _filter(path: str) -> EvergreenModel:
 
 
 def _pair(shard: Shard, path: str, options: TripletsOptions, shard_count: int) -> None:
-    """Pairs the anchors of one shard of the neighbors, which are sharded by anchor."""
+    """Pairs the anchors of one shard of the neighbors, which are sharded by anchor.
+
+    Raises:
+      InputError: if the file has neighbors of an anchor of another shard.
+    """
     table, model = read_table(f"{shard.workspace}/{_TABLE}"), _filter(f"{shard.workspace}/{_FILTER}")
     candidates = read_candidates(path)
-    if len(strangers := candidates["anchor"][shard_numbers(candidates["anchor"], shard_count) != shard.index]):
+    if len(misplaced := candidates["anchor"][shard_numbers(candidates["anchor"], shard_count) != shard.index]):
         raise InputError(
-            f"holds neighbors of {doc_id_of(int(strangers[0]))}, which belong in another shard",
+            f"holds neighbors of {doc_id_of(int(misplaced[0]))}, which belong in another shard",
             path=path,
-            remedy="run `newsembed neighbors` again; its shards cannot be renamed or left out",
+            remedy="run `newsembed neighbors` again; its shards must not be renamed or removed",
         )
     anchors = table.ids[shard_numbers(table.ids, shard_count) == shard.index]
     triplets, outcomes = mine(anchors, candidates, table, model, options)
@@ -165,7 +177,7 @@ def _pair(shard: Shard, path: str, options: TripletsOptions, shard_count: int) -
 
 
 def _crowded(shard: Shard, _: None, most: int) -> None:
-    """Writes the anchors that are too many of their event. Pairs are ids only, so one worker can hold those of any corpus."""
+    """Writes the anchors that exceed the limit of their event. One worker can hold the pairs, which are only ids."""
     paired = (read_array(path) for path in files.list_files(f"{shard.workspace}/{_PAIRED}/*.npy"))
     pairs = np.concatenate([np.unique(np.stack([part["anchor"], part["positive"]], axis=1), axis=0) for part in paired])
     write_array(f"{shard.workspace}/{_CROWDED}", crowded_out(np.unique(pairs[:, 0]), pairs, most))
@@ -212,14 +224,14 @@ def _triplet(row: tuple[Any, ...], language: str) -> Triplet:
 
 JOB = Job(
     name="triplets",
-    summary="(anchor, positive, negative) by byline date, with an evergreen filter",
+    summary="mine (anchor, positive, negative) by byline date, with an evergreen filter",
     example="newsembed triplets --articles work/clean --neighbors work/neighbors --output work/triplets",
     inputs=(
         InputSpec("articles", "folder that `newsembed clean` wrote"),
         InputSpec("neighbors", "folder that `newsembed neighbors` wrote"),
         InputSpec(
             "labels",
-            "TSV of labelled pairs (anchor, other, 1 false negative or 0) to fit the evergreen filter on",
+            "TSV of labelled pairs (anchor, other, 1 for a false negative or 0) to fit the evergreen filter on",
             required=False,
         ),
     ),

@@ -1,4 +1,4 @@
-"""The neighbors of a shard as arrays: one row for each pair, its similarities merged over the spaces."""
+"""The neighbors of a shard as an array: one row per pair, with its similarities in all spaces."""
 
 from collections.abc import Collection, Iterable
 from typing import Any, Final
@@ -11,7 +11,7 @@ from ..arrays import Array, doc_numbers_of
 from .table import DocumentTable
 
 SPACES: Final = tuple(Space)
-# ``similarity`` by space in the order of Space, NaN where the space does not know the pair; ``gap`` is other minus anchor, in days.
+# ``similarity``: in the order of Space, NaN where a space does not have the pair. ``gap``: other minus anchor, in days.
 CANDIDATE: Final = np.dtype(
     [("anchor", "<u8"), ("other", "<u8"), ("gap", "<i4"), ("similarity", "<f4", (len(SPACES),))]
 )
@@ -19,7 +19,7 @@ _ROWS_AT_ONCE = 65_536
 
 
 def read_candidates(path: str) -> Array:
-    """Reads one shard of the ``neighbors`` stream; dtype :data:`CANDIDATE`, see :func:`merge_spaces`."""
+    """Reads one shard of the ``neighbors`` stream, merged by :func:`merge_spaces`; dtype :data:`CANDIDATE`."""
     columns = ["query", "neighbor", "space", "similarity", "day_gap"]
     parts = [np.zeros(0, CANDIDATE)]
     for batch in read_batches(path, columns, _ROWS_AT_ONCE):
@@ -35,7 +35,7 @@ def read_candidates(path: str) -> Array:
 
 
 def merge_spaces(rows: Array) -> Array:
-    """One row for each pair, with the highest similarity of each space; sorted by anchor and other."""
+    """Returns one row per pair with the highest similarity of each space, sorted by anchor and other."""
     ordered = rows[np.lexsort((rows["other"], rows["anchor"]))]
     if not len(ordered):
         return ordered
@@ -50,7 +50,7 @@ def merge_spaces(rows: Array) -> Array:
 
 
 def known_pairs(paths: Iterable[str], wanted: Collection[tuple[int, int]], table: DocumentTable) -> Array:
-    """Those of the wanted (anchor, other) pairs that are among the neighbors and whose documents have rows in the table."""
+    """Returns the wanted (anchor, other) pairs that are among the neighbors and whose documents are in the table."""
     found = [np.zeros(0, CANDIDATE)]
     anchors = np.unique(np.array([anchor for anchor, _ in wanted], np.uint64))
     for path in paths:
@@ -62,12 +62,12 @@ def known_pairs(paths: Iterable[str], wanted: Collection[tuple[int, int]], table
 
 
 def strength(candidates: Array) -> np.ndarray[Any, np.dtype[np.float32]]:
-    """The best similarity of any space, float32 ``[P]``."""
+    """Returns the highest similarity in any space, float32 ``[P]``."""
     return np.asarray(np.fmax.reduce(candidates["similarity"], axis=1))
 
 
 def rank_within(*keys: Array) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Number of earlier rows with the same keys, int64 ``[N]``."""
+    """Returns the number of earlier rows with the same keys, int64 ``[N]``."""
     if not len(keys[0]):
         return np.zeros(0, np.int64)
     order = np.lexsort(keys[::-1])  # stable

@@ -1,8 +1,9 @@
-"""A byline-date model: which month was this written in? An article that could have been written in any is evergreen.
+"""A byline-date model that predicts the month of an article from its text; evergreen articles are hard to predict.
 
-Multinomial naive Bayes over hashed word n-grams, trained out of fold: an article is scored by a model that has not seen it.
-The product of so many dependent likelihoods is far too sure of itself, so their mean is taken and sharpened by one number. This number and
-the smoothing of the months towards the whole corpus are those under which held-out articles' own months are most likely.
+The model is a multinomial naive Bayes over hashed word n-grams, trained out of fold: an article is scored by a model
+that has not seen it. The product of so many dependent likelihoods is overconfident, so the mean log-likelihood ratio is
+used, scaled by one number, the sharpness. The sharpness and the smoothing of months towards the whole corpus maximise
+the likelihood of the true months of held-out articles.
 """
 
 import dataclasses
@@ -21,19 +22,22 @@ _WORDS = 300
 _SMOOTHING = 0.5
 _PRIOR_MONTHS = (0.1, 1.0, 4.0, 16.0, 64.0)
 _SHARPNESS = tuple(2.0**power for power in range(12))
-_IMPOSSIBLE = -1e3  # log-likelihood ratio of a month that nothing is known of
+_IMPOSSIBLE = -1e3  # log-likelihood ratio of a month without training articles
 
 Floats = npt.NDArray[np.float32]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DateStats:
-    """How well an article's date can be told from its text, with what the pairing rules need to know of it.
+    """How well the date of an article can be predicted, and the fields that the pairing rules need.
 
     Attributes:
-      entropy: of the predicted distribution over months, over its maximum: 1 is no idea at all.
-      own_mass: probability of the article's own month and its neighbors.
-      expected_gap: |expected month - own month|, as a share of all months.
+      doc_id: 16 hex digits.
+      publisher: publisher of the article.
+      language: BCP-47 tag.
+      entropy: entropy of the predicted distribution over months, divided by its maximum; 1 is a uniform distribution.
+      own_mass: predicted probability of the article's month and the two adjacent months.
+      expected_gap: |expected month - own month|, as a share of the number of months.
     """
 
     doc_id: str
@@ -45,19 +49,23 @@ class DateStats:
 
 
 def month_of(article: Article) -> int:
-    """Months since year 0."""
+    """Returns the months since year 0.
+
+    Raises:
+      ValueError: if the article has no byline date.
+    """
     if article.byline_date is None:
         raise ValueError(f"article {article.doc_id} has no byline date")
     return article.byline_date.year * 12 + article.byline_date.month - 1
 
 
 def fold_of(doc_id: str) -> int:
-    """The fold an article belongs to; models of the other folds score it."""
+    """Returns the fold of an article; it is scored by a model trained on the other folds."""
     return hashlib.blake2b(doc_id.encode(), digest_size=1).digest()[0] % FOLDS
 
 
 def ngram_counts(articles: Sequence[Article]) -> Any:
-    """Hashed uni- and bigrams of title and lead, CSR float32 ``[len(articles), FEATURES]``."""
+    """Counts hashed unigrams and bigrams of title and lead: CSR float32 ``[len(articles), FEATURES]``."""
     from sklearn.feature_extraction.text import HashingVectorizer
 
     vectorizer = HashingVectorizer(
@@ -67,7 +75,13 @@ def ngram_counts(articles: Sequence[Article]) -> Any:
 
 
 def count_by_month(articles: Sequence[Article], first_month: int, months: int) -> Floats:
-    """N-gram counts by fold and month, float32 ``[FOLDS, months, FEATURES]``."""
+    """Counts n-grams by fold and month: float32 ``[FOLDS, months, FEATURES]``.
+
+    Args:
+      articles: articles with a byline date.
+      first_month: month of column 0, see :func:`month_of`.
+      months: number of months.
+    """
     import scipy.sparse
 
     counts = np.zeros((FOLDS, months, FEATURES), np.float32)
@@ -84,12 +98,12 @@ def count_by_month(articles: Sequence[Article], first_month: int, months: int) -
 
 
 def fit(counts: Floats, prior_months: float) -> Floats:
-    """Log-likelihood ratios log p(n-gram | month) / p(n-gram), one model a fold, trained on the other folds.
+    """Returns log-likelihood ratios log p(n-gram | month) / p(n-gram) for each fold, trained on the other folds.
 
     Args:
-      counts: float32 ``[FOLDS, months, FEATURES]``.
-      prior_months: weight of the whole corpus in each month's distribution, as a multiple of the mean month: a month with few articles must not
-        look likely, or unlikely, by chance.
+      counts: float32 ``[FOLDS, months, FEATURES]``, see :func:`count_by_month`.
+      prior_months: weight of the whole corpus in the distribution of each month, as a multiple of the mean month.
+        It keeps a month with few articles from looking likely or unlikely by chance.
 
     Returns:
       float32 ``[FOLDS, months, FEATURES]``; very low for months that have no article in the other folds.
@@ -106,30 +120,43 @@ def fit(counts: Floats, prior_months: float) -> Floats:
 
 
 def log_ratios(articles: Sequence[Article], models: Floats) -> Floats:
-    """Mean log-likelihood ratio of each month over an article's n-grams, by the model of its fold: float32 ``[len(articles), months]``."""
+    """Returns the mean log-likelihood ratio of each month over an article's n-grams, by the model of its fold.
+
+    Args:
+      articles: articles of any folds.
+      models: float32 ``[FOLDS, months, FEATURES]``, see :func:`fit`.
+
+    Returns:
+      float32 ``[len(articles), months]``.
+    """
     grams = ngram_counts(articles)
     folds = np.array([fold_of(article.doc_id) for article in articles])
     ratios = np.zeros((len(articles), models.shape[1]), np.float32)
     for fold in range(FOLDS):
-        # One product a fold: scipy copies the whole model for each.
+        # One product per fold, because scipy copies the whole model for each product.
         ratios[folds == fold] = grams[folds == fold] @ models[fold].T
     return ratios / np.maximum(np.asarray(grams.sum(1)), 1)
 
 
 def distributions(ratios: Floats, sharpness: float) -> Floats:
-    """Probabilities over months, float32 like ``ratios``."""
+    """Returns probabilities over months, the softmax of ``sharpness * ratios``: float32, shaped like ``ratios``."""
     logits = sharpness * ratios
     weights = np.exp(logits - logits.max(1, keepdims=True))
     return (weights / weights.sum(1, keepdims=True)).astype(np.float32)
 
 
 def fit_model(articles: Sequence[Article], counts: Floats, first_month: int) -> tuple[Floats, float]:
-    """The model and the sharpness under which the articles' own months are most likely, each article judged by the model of its fold.
+    """Returns the models and the sharpness that maximise the likelihood of the articles' own months.
+
+    Each article is scored by the model of its fold, which has not seen it.
 
     Args:
       articles: a sample of the corpus.
-      counts: of the whole corpus, see :func:`count_by_month`.
-      first_month: that column 0 of the counts stands for.
+      counts: counts of the whole corpus, see :func:`count_by_month`.
+      first_month: month of column 0 of the counts.
+
+    Returns:
+      Models, float32 ``[FOLDS, months, FEATURES]``, and the sharpness.
     """
     if not articles:
         return fit(counts, _PRIOR_MONTHS[0]), _SHARPNESS[0]
@@ -147,7 +174,14 @@ def fit_model(articles: Sequence[Article], counts: Floats, first_month: int) -> 
 
 
 def date_stats(articles: Sequence[Article], models: Floats, sharpness: float, first_month: int) -> Iterable[DateStats]:
-    """The statistics of each article."""
+    """Yields the statistics of each article.
+
+    Args:
+      articles: articles with a byline date.
+      models: see :func:`fit`.
+      sharpness: see :func:`distributions`.
+      first_month: month of column 0 of the models.
+    """
     if not articles:
         return
     months = models.shape[1]

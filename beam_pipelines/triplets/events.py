@@ -1,7 +1,8 @@
-"""Which anchors tell of the same event, and who of a crowded one stays.
+"""Events of anchors, and a limit on the anchors of one event, so that a big story does not flood the training set.
 
-A big story would flood the training set. Events are found by leaders: documents in the order of their number of positives, each takes those
-of its positives that no earlier one has taken. Unlike connected components, stories that pass into each other day by day do not become one.
+Events are found by leader clustering: documents are visited by falling number of positives, and each takes those of its
+positives that no earlier document has taken. Unlike connected components, this does not merge stories that pass into
+each other day by day.
 """
 
 import hashlib
@@ -15,7 +16,7 @@ Ids = np.ndarray[Any, np.dtype[np.uint64]]
 
 
 def events_of(pairs: Array) -> tuple[Ids, Ids]:
-    """Events of the documents in positive pairs.
+    """Groups the documents of positive pairs into events.
 
     Args:
       pairs: uint64 ``[P, 2]``, document ids as numbers; the direction does not matter.
@@ -36,7 +37,13 @@ def events_of(pairs: Array) -> tuple[Ids, Ids]:
 
 
 def crowded_out(anchors: Ids, pairs: Array, most: int) -> Ids:
-    """The anchors beyond the first ``most`` of their event, in an order that is the same on every machine; sorted."""
+    """Returns the anchors beyond the first ``most`` of their event, in an order drawn by digest; sorted.
+
+    Args:
+      anchors: uint64 ``[A]``, all in the pairs.
+      pairs: uint64 ``[P, 2]``, see :func:`events_of`.
+      most: largest number of anchors of one event.
+    """
     documents, leaders = events_of(pairs)
     leader = leaders[np.searchsorted(documents, anchors)]
     keys = np.array(

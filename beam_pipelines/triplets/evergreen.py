@@ -1,7 +1,7 @@
-"""The evergreen filter: is a negative, a year or more away, really another story?
+"""The evergreen filter, which finds false negatives: pairs far apart in time that could still be about one subject.
 
-A logistic regression over how datable both articles are and how similar they are (section 2.2.1). Its default weights were
-fitted on the labels named in ``evergreen_defaults.json``; ``--labels`` fits others.
+A logistic regression over how well both articles can be dated and how similar they are (section 2.2.1). The default
+weights were fitted on the labels that ``evergreen_defaults.json`` names; ``--labels`` fits others.
 """
 
 import dataclasses
@@ -32,13 +32,20 @@ FEATURES = (
 
 @dataclasses.dataclass(frozen=True)
 class EvergreenModel:
-    """Weights by feature and the bias of a logistic regression; ``provenance`` says what it was fitted on."""
+    """A fitted logistic regression.
+
+    Attributes:
+      weights: one for each of :data:`FEATURES`.
+      bias: the intercept.
+      provenance: the labels that it was fitted on.
+    """
 
     weights: tuple[float, ...]
     bias: float
     provenance: str
 
     def to_json(self) -> dict[str, object]:
+        """Returns the model as in ``evergreen.json``."""
         return {
             "weights": dict(zip(FEATURES, self.weights, strict=True)),
             "bias": self.bias,
@@ -47,7 +54,11 @@ class EvergreenModel:
 
     @staticmethod
     def from_json(value: Mapping[str, Any], path: str) -> "EvergreenModel":
-        """Raises InputError if the weights are of other features."""
+        """Returns the model that :meth:`to_json` wrote; ``path`` is named in errors.
+
+        Raises:
+          InputError: if the weights belong to other features.
+        """
         weights = value["weights"]
         if set(weights) != set(FEATURES):
             raise InputError(
@@ -61,17 +72,18 @@ class EvergreenModel:
         )
 
     def scores(self, features: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Probability in [0, 1] that each pair is a false negative: ``[P, len(FEATURES)]`` → ``[P]``."""
-        # A matrix product may round a row differently in another batch; the choice of triplets must not depend on the sharding.
+        """Returns the probability in [0, 1] that each pair is a false negative: ``[P, len(FEATURES)]`` → ``[P]``."""
+        # Not a matrix product: it may round a row differently in another batch, and the choice of triplets must not
+        # depend on the sharding.
         logits = (features * self.weights).sum(axis=1) + self.bias
         return np.asarray(1 / (1 + np.exp(-np.clip(logits, -50, 50))))
 
 
 def pair_features(table: DocumentTable, candidates: Array) -> npt.NDArray[np.float64]:
-    """Features of pairs in the order of :data:`FEATURES`; a similarity that is not known counts as 0.
+    """Returns the features of pairs in the order of :data:`FEATURES`; an unknown similarity counts as 0.
 
     Args:
-      table: has rows of all documents of the pairs.
+      table: contains all documents of the pairs.
       candidates: dtype ``CANDIDATE``, ``[P]``.
 
     Returns:
@@ -83,18 +95,18 @@ def pair_features(table: DocumentTable, candidates: Array) -> npt.NDArray[np.flo
 
 
 def default_model() -> EvergreenModel:
-    """The weights shipped with the package."""
+    """Returns the model that is shipped with the package."""
     path = resources.files(__package__).joinpath("evergreen_defaults.json")
     return EvergreenModel.from_json(json.loads(path.read_text(encoding="utf-8")), str(path))
 
 
 def fit_model(features: npt.NDArray[np.float64], labels: Sequence[int], provenance: str) -> EvergreenModel:
-    """Fits the regression.
+    """Fits the regression with balanced classes.
 
     Args:
-      features: ``[pairs, len(FEATURES)]``.
-      labels: 1 for a false negative, 0 for a true one.
-      provenance: what the labels are, kept with the weights.
+      features: float64 ``[pairs, len(FEATURES)]``.
+      labels: 1 for a false negative, 0 for a true negative.
+      provenance: describes the labels; kept with the weights.
 
     Raises:
       InputError: if all labels are equal.
@@ -113,7 +125,14 @@ def fit_model(features: npt.NDArray[np.float64], labels: Sequence[int], provenan
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LabelRow:
-    """One line of a labels file; ``notes`` are its further columns, which ``newsembed label`` fills with provenance."""
+    """One line of a labels file.
+
+    Attributes:
+      anchor: document id.
+      other: document id.
+      label: 1 for a false negative, 0 for a true negative.
+      notes: further columns, which ``newsembed label`` fills with provenance.
+    """
 
     anchor: str
     other: str
@@ -122,10 +141,12 @@ class LabelRow:
 
 
 def read_label_rows(path: str) -> list[LabelRow]:
-    """Rows of a TSV file: anchor doc_id, other doc_id, 1 or 0, notes; empty lines and lines that start with # are comments.
+    """Reads a TSV file of anchor doc_id, other doc_id, 1 or 0, and notes.
+
+    Empty lines and lines that start with # are skipped.
 
     Raises:
-      InputError: on a line of another form, or text that is not UTF-8.
+      InputError: if a line has another form, or the text is not UTF-8.
     """
     rows = []
     with files.open_read(path) as source:
@@ -133,7 +154,7 @@ def read_label_rows(path: str) -> list[LabelRow]:
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise InputError(f"no UTF-8: {error}", path=path, field="--labels", remedy="save the file as UTF-8") from error
+        raise InputError(f"not UTF-8: {error}", path=path, field="--labels", remedy="save the file as UTF-8") from error
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.startswith("#"):
             continue
@@ -150,7 +171,7 @@ def read_label_rows(path: str) -> list[LabelRow]:
 
 
 def read_labels(path: str) -> dict[tuple[str, str], int]:
-    """Labels by (anchor, other) of a file of :func:`read_label_rows`; of a pair that is there twice, the later one counts.
+    """Reads labels by (anchor, other), see :func:`read_label_rows`; of a repeated pair, the last label counts.
 
     Raises:
       InputError: see :func:`read_label_rows`.

@@ -1,4 +1,4 @@
-"""The pairing rules (section 2.2.1): which neighbors of an anchor are positives, which are negatives, and how many of each."""
+"""The pairing rules (section 2.2.1), which choose the positives and negatives of an anchor among its neighbors."""
 
 import dataclasses
 import hashlib
@@ -16,39 +16,42 @@ from .table import DocumentTable
 
 @dataclasses.dataclass(frozen=True)
 class TripletsOptions:
-    """The paper's date rule, and what keeps the pairs clean and even."""
+    """Options of ``triplets``: the date rule of the paper, and limits that keep the pairs clean and balanced."""
 
     max_positive_days: int = dataclasses.field(
-        default=1, metadata={"help": "days between anchor and positive, at most"}
+        default=1, metadata={"help": "largest day gap between anchor and positive"}
     )
     min_negative_days: int = dataclasses.field(
-        default=365, metadata={"help": "days between anchor and negative, at least"}
+        default=365, metadata={"help": "smallest day gap between anchor and negative"}
     )
     min_entity: float = dataclasses.field(
-        default=0.75, metadata={"help": "entity similarity that makes a positive by itself"}
+        default=0.75, metadata={"help": "entity similarity that is enough for a positive"}
     )
     min_image: float = dataclasses.field(
-        default=0.8, metadata={"help": "image similarity that makes a positive by itself"}
+        default=0.8, metadata={"help": "image similarity that is enough for a positive"}
     )
     min_text: float = dataclasses.field(
-        default=0.85, metadata={"help": "text similarity that makes a positive by itself"}
+        default=0.85, metadata={"help": "text similarity that is enough for a positive"}
     )
     joint_margin: float = dataclasses.field(
-        default=0.25, metadata={"help": "two spaces that both come this near to their bars make a positive together"}
+        default=0.25,
+        metadata={"help": "a pair is also positive if two spaces are both within this margin of their thresholds"},
     )
-    cross_publisher: bool = dataclasses.field(default=True, metadata={"help": "positives only from other publishers"})
-    max_positives: int = dataclasses.field(default=4, metadata={"help": "positives of an anchor"})
+    cross_publisher: bool = dataclasses.field(
+        default=True, metadata={"help": "take positives only from other publishers"}
+    )
+    max_positives: int = dataclasses.field(default=4, metadata={"help": "most positives of an anchor"})
     max_positives_per_publisher: int = dataclasses.field(
-        default=2, metadata={"help": "positives of an anchor from one publisher"}
+        default=2, metadata={"help": "most positives of an anchor from one publisher"}
     )
     max_anchors_per_event: int = dataclasses.field(
-        default=50, metadata={"help": "anchors of one event, so that a big story does not flood the set"}
+        default=50, metadata={"help": "most anchors of one event, so that a big story does not flood the training set"}
     )
     negatives_per_positive: int = dataclasses.field(
-        default=1, metadata={"help": "triplets made of each positive, with a negative each"}
+        default=1, metadata={"help": "triplets for each positive, with one negative each"}
     )
     max_evergreen_score: float = dataclasses.field(
-        default=0.5, metadata={"help": "negatives that are more probably false are dropped; 1 keeps all"}
+        default=0.5, metadata={"help": "drop negatives whose probability of being false is higher; 1 keeps all"}
     )
 
     def __post_init__(self) -> None:
@@ -67,7 +70,7 @@ class TripletsOptions:
                 )
 
 
-# Why an anchor has no triplet; MINED stands where it has some.
+# Why an anchor has no triplet; MINED if it has triplets.
 REASONS: Final = (Rejection.NO_NEIGHBOR, Rejection.NO_POSITIVE, Rejection.NO_NEGATIVE)
 _NO_NEIGHBOR, _NO_POSITIVE, _NO_NEGATIVE = range(len(REASONS))
 MINED: Final = len(REASONS)
@@ -87,13 +90,13 @@ OUTCOME: Final = np.dtype(
 
 
 def evidence(similarities: Array, options: TripletsOptions) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """How far pairs are above the bars of the spaces, NaN for a pair that is below.
+    """Returns the largest margin of each pair over the thresholds of the spaces, NaN for a pair that is not a positive.
 
-    A space that reaches its bar decides by itself; so do two that both come within ``joint_margin`` of theirs.
+    A pair is a positive if one space reaches its threshold, or if two spaces are within ``joint_margin`` of theirs.
 
     Args:
       similarities: ``[P, spaces]`` in the order of ``Space``, NaN where unknown.
-      options: the bars.
+      options: the thresholds.
 
     Returns:
       float64 ``[P]``.
@@ -107,18 +110,19 @@ def evidence(similarities: Array, options: TripletsOptions) -> np.ndarray[Any, n
 def mine(
     anchors: Ids, candidates: Array, table: DocumentTable, model: EvergreenModel, options: TripletsOptions
 ) -> tuple[Array, Array]:
-    """The triplets of some anchors.
+    """Mines the triplets of some anchors.
 
     Args:
-      anchors: sorted; all are in the table.
-      candidates: dtype ``CANDIDATE``, their neighbors as ``merge_spaces`` has them; those that are not in the table are ignored.
-      table: rows of all documents.
+      anchors: uint64 ``[A]``, sorted; all are in the table.
+      candidates: dtype ``CANDIDATE``, their neighbors from ``merge_spaces``; documents that are not in the table are
+        ignored.
+      table: all documents.
       model: the evergreen filter.
       options: see :class:`TripletsOptions`.
 
     Returns:
-      The triplets, dtype :data:`TRIPLET`, and what became of each anchor, dtype :data:`OUTCOME`; ``evergreen`` counts the negatives that the
-      filter dropped.
+      The triplets, dtype :data:`TRIPLET`, and the outcome of each anchor, dtype :data:`OUTCOME`, whose ``evergreen``
+      counts the negatives that the filter dropped.
     """
     known = (table.places(candidates["anchor"]) >= 0) & (table.places(candidates["other"]) >= 0)
     candidates = candidates[known & np.isin(candidates["anchor"], anchors)]
@@ -142,7 +146,7 @@ def _per_anchor(anchors: Ids, rows: Array) -> np.ndarray[Any, np.dtype[np.int64]
 
 
 def _positives(candidates: Array, table: DocumentTable, options: TripletsOptions) -> Array:
-    """The best positives, strongest evidence first, no more than allowed from one publisher; grouped by anchor."""
+    """Returns the best positives by falling evidence, limited by publisher and in all; grouped by anchor."""
     near = candidates[np.abs(candidates["gap"]) <= options.max_positive_days]
     publishers = table.publishers(near["other"])
     strengths = evidence(near["similarity"], options)
@@ -164,7 +168,11 @@ def _negatives(
     options: TripletsOptions,
     wanted: Array,
 ) -> tuple[Array, Array, Array]:
-    """The hardest negatives that the evergreen filter lets pass, grouped by anchor; their scores; and by anchor the number it dropped on the way."""
+    """Returns the hardest negatives that pass the evergreen filter.
+
+    Returns:
+      The negatives, grouped by anchor; their scores; and the number of dropped negatives of each anchor.
+    """
     asked = wanted[np.searchsorted(anchors, candidates["anchor"])]
     far = candidates[(np.abs(candidates["gap"]) >= options.min_negative_days) & (asked > 0)]
     far = far[np.lexsort((far["other"], -strength(far), far["anchor"]))]
@@ -179,7 +187,7 @@ def _negatives(
 
 
 def _combined(anchors: Ids, positives: Array, negatives: Array, scores: Array, per_positive: int) -> Array:
-    """Each positive with ``per_positive`` negatives, which begin anew where there are too few; no triplet twice."""
+    """Combines each positive with ``per_positive`` negatives, reused in turn if there are too few; no triplet twice."""
     pos, neg = _per_anchor(anchors, positives), _per_anchor(anchors, negatives)
     counts = np.where(neg > 0, pos * per_positive, 0)
     anchor = np.repeat(np.arange(len(anchors)), counts)
@@ -198,5 +206,5 @@ def _combined(anchors: Ids, positives: Array, negatives: Array, scores: Array, p
 
 
 def order_key(triplet: Triplet) -> str:
-    """A key that shuffles triplets the same way on every machine."""
+    """Returns a sort key that shuffles triplets in the same way on every machine."""
     return hashlib.blake2b(f"{triplet.anchor}{triplet.positive}{triplet.negative}".encode(), digest_size=8).hexdigest()

@@ -1,4 +1,4 @@
-"""What pairing needs to know of every document, as arrays that a worker looks ids up in: 28 bytes a document."""
+"""The fields of every document that pairing needs, as arrays with lookup by id: 28 bytes per document."""
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -12,7 +12,7 @@ from .dates import DateStats
 
 
 class DocumentTable:
-    """Rows by document id (as a number), over sorted arrays.
+    """A table of documents, looked up by document id as a number.
 
     Attributes:
       ids: uint64 ``[N]``, sorted.
@@ -28,24 +28,25 @@ class DocumentTable:
         return len(self.ids)
 
     def places(self, ids: Ids) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Row of each document, int64 ``[P]``; -1 for one that is not there."""
+        """Returns the row of each document, int64 ``[P]``; -1 if it is not in the table."""
         places = np.searchsorted(self.ids, ids)
         there = places < len(self.ids)
         there[there] = self.ids[places[there]] == ids[there]
         return np.where(there, places, -1)
 
     def publishers(self, ids: Ids) -> np.ndarray[Any, np.dtype[np.int32]]:
-        """A number for the publisher of each document, all of which must be there: int32 ``[P]``."""
+        """Returns the publisher code of each document, int32 ``[P]``; all documents must be in the table."""
         return np.asarray(self._codes[self.places(ids), 0])
 
     def language(self, number: int) -> str:
-        """Language of the document at a row."""
+        """Returns the language of the document in a row."""
         return str(self._languages[self._codes[number, 1]])
 
     def date_stats(self, ids: Ids) -> np.ndarray[Any, np.dtype[np.float32]]:
-        """Entropy, own mass and expected gap of each document (see ``DateStats``), all of which must be there: float32 ``[P, 3]``.
+        """Returns entropy, own mass and expected gap of each document (see ``DateStats``): float32 ``[P, 3]``.
 
-        The first two as ranks in the corpus, from 0 to 1: what a number means depends on how well any article of a corpus can be dated.
+        Entropy and own mass are ranks within the corpus, from 0 to 1, because their scale depends on how well the
+        articles of a corpus can be dated. All documents must be in the table.
         """
         return np.asarray(self._numbers[self.places(ids)])
 
@@ -74,7 +75,7 @@ def write_table(path: str, rows: Iterable[DateStats]) -> None:
 
 
 def _ranks(values: Sequence[float]) -> np.ndarray[Any, np.dtype[np.float32]]:
-    """Share of the other values that are smaller, equal ones counted half; 0.5 for a value that is alone."""
+    """Returns mid-ranks scaled to (0, 1): the share of smaller values plus half the share of equal values."""
     from scipy.stats import rankdata
 
     return np.asarray((rankdata(values) - 0.5) / max(1, len(values)), np.float32)
@@ -82,6 +83,6 @@ def _ranks(values: Sequence[float]) -> np.ndarray[Any, np.dtype[np.float32]]:
 
 @lru_cache(maxsize=2)
 def read_table(path: str) -> DocumentTable:
-    """Reads the table once a process."""
+    """Reads the table, once per process."""
     with files.open_read(path) as source:
         return DocumentTable(dict(np.load(source)))

@@ -1,7 +1,7 @@
-"""``vectors``: one vector a document in each auxiliary space: entity, image and text (paper, section 2.2).
+"""``newsembed vectors``: computes a vector per document in each auxiliary space: entity, image and text (section 2.2).
 
-Entity: the mean of the linked entities' embeddings, weighted by rarity. Image: the bits of the thumbnail's wavelet
-hash as ±1. Text: the SIF mean of the words of title, keywords and lead without the first principal component.
+Entity: the mean of the embeddings of the linked entities, weighted by rarity. Image: the bits of the wavelet hash of
+the thumbnail as ±1. Text: the SIF mean of the words of title, keywords and lead, without the first principal component.
 """
 
 import collections
@@ -27,13 +27,13 @@ class VectorsOptions:
 
     lead_words: int = dataclasses.field(
         default=60,
-        metadata={"help": "words of the body in the text vector, beside title and keywords; 0 is the paper's way"},
+        metadata={"help": "words of the body in the text vector, with title and keywords; 0 as in the paper"},
     )
     sif_smoothing: float = dataclasses.field(
         default=1e-3, metadata={"help": "a in the weight a / (a + frequency) of a word"}
     )
     max_image_uses: int = dataclasses.field(
-        default=12, metadata={"help": "an image hash of more documents is a logo or placeholder"}
+        default=12, metadata={"help": "ignore an image hash of more documents than this: a logo or placeholder"}
     )
 
     def __post_init__(self) -> None:
@@ -50,7 +50,10 @@ class Sources:
     """Paths of the tables in use.
 
     Attributes:
-      run: the job's workspace: a process that outlives a change of the files loads them anew.
+      aliases: alias table.
+      entities: embeddings of entities.
+      words: embeddings of words.
+      run: the job's workspace; makes a process reload files that changed between two jobs.
     """
 
     aliases: str
@@ -60,10 +63,10 @@ class Sources:
 
 
 def run(job: JobRun) -> None:
-    """The pipeline of ``vectors``."""
+    """Links the articles and collects statistics, adds up the statistics, then embeds the articles."""
     options: VectorsOptions = job.options
     sources = _sources(job)
-    load_tables(sources)  # a broken file is an error now, not in a worker
+    load_tables(sources)  # reports a broken file here, not from inside a worker
     shards = parquet.shard_paths(f"{job.input('articles')}/articles")
     job.map_shards("link", functools.partial(_link, options, sources), shards)
     statistics = [
@@ -75,10 +78,10 @@ def run(job: JobRun) -> None:
 
 
 def _sources(job: JobRun) -> Sources:
-    """The user's tables where given, else those of the entities folder.
+    """Returns the user's tables if given, else those of the entities folder.
 
     Raises:
-      InputError: if only one of two files that belong together is given.
+      InputError: if only one of alias table and entity embeddings is given.
     """
     if bool(job.inputs["alias_file"]) != bool(job.inputs["entity_embeddings"]):
         raise InputError(
@@ -100,7 +103,7 @@ def _sources(job: JobRun) -> Sources:
 
 @dataclasses.dataclass(frozen=True)
 class Tables:
-    """The tables, loaded."""
+    """The loaded tables."""
 
     linker: Linker
     entities: tables.Floats
@@ -111,10 +114,10 @@ class Tables:
 
 @functools.lru_cache(maxsize=1)
 def load_tables(sources: Sources) -> Tables:
-    """Loads alias table and embeddings, once a process.
+    """Loads alias table and embeddings, once per process.
 
     Raises:
-      InputError: if a file is broken, no alias leads to an embedding, or words come without frequencies.
+      InputError: if a file is broken, no alias has an embedding, or words have no frequencies.
     """
     entities, words = tables.read_embeddings(sources.entities), tables.read_embeddings(sources.words)
     rows, aliases = entities.rows(), tables.read_aliases(sources.aliases)
@@ -129,13 +132,13 @@ def load_tables(sources: Sources) -> Tables:
         raise InputError(
             "got no frequencies",
             path=sources.words,
-            remedy="write word and relative frequency in the .tsv beside the .npy",
+            remedy="write word and relative frequency into the .tsv next to the .npy",
         )
     return Tables(Linker(aliases, rows), entities.values, words.values, words.rows(), words.counts)
 
 
 def _link(options: VectorsOptions, sources: Sources, shard: Shard, path: str) -> None:
-    """Writes the mentions of every article and what the shard adds to the statistics."""
+    """Writes the mentions of every article and the statistics of the shard."""
     loaded = load_tables(sources)
     sif = sif_weights(loaded.word_frequencies, options.sif_smoothing)
     sums = Statistics.empty(len(loaded.entities))
@@ -173,7 +176,7 @@ def _embed(options: VectorsOptions, sources: Sources, shard: Shard, path: str) -
     for mentions in parquet.read_records(path, Mentions):
         shard.read()
         if mentions.byline_date is None:
-            # Neighbors are searched by date: without one it can be neither positive nor negative.
+            # Neighbors are searched by date: an article without one can be neither positive nor negative.
             shard.reject(mentions.doc_id, Rejection.NO_BYLINE_DATE)
             continue
         vectors = embedder.vectors(mentions)
@@ -194,12 +197,12 @@ def _embedder(options: VectorsOptions, sources: Sources, workspace: str) -> "Emb
 
 
 class Embedder:
-    """Vectors of a document from its mentions.
+    """Computes the vectors of a document from its mentions.
 
     Args:
       loaded: alias table and embeddings.
-      statistics: of the whole corpus.
-      options: of the job.
+      statistics: statistics of the whole corpus.
+      options: options of the job.
     """
 
     def __init__(self, loaded: Tables, statistics: Statistics, options: VectorsOptions) -> None:
@@ -210,7 +213,7 @@ class Embedder:
         self._sif = sif_weights(loaded.word_frequencies, options.sif_smoothing)
 
     def vectors(self, mentions: Mentions) -> dict[Space, tables.Floats]:
-        """The vectors that are not zero, by space."""
+        """Returns the vectors that are not zero, by space."""
         found: dict[Space, tables.Floats] = {}
         entity = entity_vector(mentions, self._loaded.entities, self._rarity)
         if entity is not None and entity.any():
@@ -231,18 +234,20 @@ def _save(path: str, value: Statistics) -> None:
 
 def _load(path: str) -> Any:
     with files.open_read(path) as source:
-        return pickle.loads(source.read())  # noqa: S301 - our own file, written a phase ago in the job's workspace
+        return pickle.loads(source.read())  # noqa: S301 - our own file, written by an earlier phase in the job's workspace
 
 
 JOB = Job(
     name="vectors",
-    summary="entity, image and text vectors of every document",
+    summary="compute entity, image and text vectors of every document",
     example="newsembed vectors --articles work/clean --entities work/entities --output work/vectors",
     inputs=(
-        InputSpec("articles", "folder written by clean"),
-        InputSpec("entities", "folder written by entities"),
+        InputSpec("articles", "folder that `newsembed clean` wrote"),
+        InputSpec("entities", "folder that `newsembed entities` wrote"),
         InputSpec(
-            "alias_file", "your own TSV of alias, entity id, prior, in place of the entities folder's", required=False
+            "alias_file",
+            "your own TSV of alias, entity id, prior, instead of that of the entities folder",
+            required=False,
         ),
         InputSpec("entity_embeddings", "its embeddings: X.npy with keys in X.tsv, or word2vec text", required=False),
         InputSpec("word_embeddings", "your own X.npy with word and relative frequency in X.tsv", required=False),

@@ -1,4 +1,4 @@
-"""Document vectors of the three auxiliary spaces, from the numbers of what an article mentions."""
+"""Document vectors of the three auxiliary spaces, computed from the entities and words of an article."""
 
 import collections
 import dataclasses
@@ -11,19 +11,19 @@ from ..entities.mentions import Mentions
 from ..entities.tables import Floats
 
 Doubles = np.ndarray[Any, np.dtype[np.float64]]
-_ENOUGH_FOR_A_COMPONENT = 50  # documents of a language that a principal component of its own needs
+_ENOUGH_FOR_A_COMPONENT = 50  # documents that a language needs for its own principal component
 
 
 def entity_vector(mentions: Mentions, embeddings: Floats, rarity: Floats) -> Floats | None:
-    """Mean of the mentioned entities' embeddings, weighted by rarity and by the logarithm of mentions.
+    """Returns the mean of the embeddings of the mentioned entities, weighted by rarity and log count.
 
     Args:
-      mentions: of one document.
+      mentions: mentions of one document.
       embeddings: float32 ``[E, D]``.
       rarity: weight of each entity, float32 ``[E]``.
 
     Returns:
-      float32 ``[D]``, or None where nothing is mentioned.
+      float32 ``[D]``, or None if nothing with a positive weight is mentioned.
     """
     if not mentions.entities:
         return None
@@ -34,15 +34,15 @@ def entity_vector(mentions: Mentions, embeddings: Floats, rarity: Floats) -> Flo
 
 
 def text_vector(mentions: Mentions, embeddings: Floats, weights: Floats) -> Floats | None:
-    """SIF-weighted mean of the embeddings of the words of title, keywords and lead (Arora et al. 2017), before the component goes.
+    """Returns the SIF-weighted mean of word embeddings (Arora et al. 2017), before the common component is removed.
 
     Args:
-      mentions: of one document.
+      mentions: mentions of one document, with the words of title, keywords and lead.
       embeddings: float32 ``[W, D]``.
       weights: ``a / (a + frequency)`` of each word, float32 ``[W]``.
 
     Returns:
-      float32 ``[D]``, or None where no word is known.
+      float32 ``[D]``, or None if no word is known.
     """
     if not mentions.words:
         return None
@@ -51,25 +51,25 @@ def text_vector(mentions: Mentions, embeddings: Floats, weights: Floats) -> Floa
 
 
 def image_vector(image_hash: bytes) -> Floats:
-    """The bits of a 64-bit wavelet hash as ±1: float32 ``[64]``; its cosine is 1 - 2 · Hamming distance / 64."""
+    """Returns the bits of a 64-bit wavelet hash as ±1, float32 ``[64]``; cosine = 1 - 2 · Hamming distance / 64."""
     return (2.0 * np.unpackbits(np.frombuffer(image_hash, np.uint8)) - 1.0).astype(np.float32)
 
 
 def sif_weights(frequencies: Sequence[float], smoothing: float) -> Floats:
-    """Smooth inverse frequency of each word: a / (a + p)."""
+    """Returns the smooth inverse frequency of each word, a / (a + p): float32 ``[W]``."""
     return (smoothing / (smoothing + np.array(frequencies, np.float64))).astype(np.float32)
 
 
 @dataclasses.dataclass
 class Statistics:
-    """What a set of documents says about rarity, boilerplate images and the common component; sums of shards add up.
+    """Statistics of a set of documents for rarity, boilerplate images and common components; statistics of sets add up.
 
     Attributes:
       documents: number of documents.
-      entity_documents: documents that mention each entity, ``[E]``.
-      moments: by language, the sum of outer products of unit text vectors ``[D, D]``.
-      texts: by language, the number of text vectors.
-      images: documents by image hash.
+      entity_documents: number of documents that mention each entity, ``[E]``.
+      moments: sum of outer products of unit text vectors by language, ``[D, D]``.
+      texts: number of text vectors by language.
+      images: number of documents by image hash.
     """
 
     documents: int
@@ -80,6 +80,7 @@ class Statistics:
 
     @classmethod
     def empty(cls, entities: int) -> Self:
+        """Returns the statistics of no documents, for so many entities."""
         return cls(0, np.zeros(entities, np.int64), {}, collections.Counter(), collections.Counter())
 
     def add_texts(self, language: str, vectors: Sequence[Floats]) -> None:
@@ -92,7 +93,7 @@ class Statistics:
             self.texts[language] += len(vectors)
 
     def add(self, other: "Statistics") -> None:
-        """Adds the sums of another set."""
+        """Adds the statistics of another set."""
         self.documents += other.documents
         self.entity_documents += other.entity_documents
         for language, moment in other.moments.items():
@@ -101,11 +102,14 @@ class Statistics:
         self.images.update(other.images)
 
     def rarity(self) -> Floats:
-        """Inverse document frequency log((N + 1) / (n + 1)) of each entity; 0 for one that every document mentions."""
+        """Returns the inverse document frequency log((N + 1) / (n + 1)) of each entity, float32 ``[E]``."""
         return np.log((self.documents + 1.0) / (self.entity_documents + 1.0)).astype(np.float32)
 
     def components(self) -> dict[str, Floats]:
-        """First principal direction of the text vectors by language; under "" that of all, for languages with few."""
+        """Returns the first principal direction of the text vectors by language.
+
+        The key "" has the direction of all languages, for languages with few documents.
+        """
         everything = sum(self.moments[language] for language in sorted(self.moments)) if self.moments else None
         found = {
             language: moment
@@ -117,7 +121,7 @@ class Statistics:
         return {language: _first_direction(moment) for language, moment in found.items()}
 
     def boilerplate(self, max_uses: int) -> set[bytes]:
-        """Image hashes that more than ``max_uses`` documents share: logos and placeholders."""
+        """Returns the image hashes that more than ``max_uses`` documents share: logos and placeholders."""
         return {image for image, count in self.images.items() if count > max_uses}
 
 
@@ -131,6 +135,6 @@ def _first_direction(moment: Doubles) -> Floats:
 
 
 def remove_component(vector: Floats, language: str, components: Mapping[str, Floats]) -> Floats:
-    """The vector without its part along the language's common component."""
+    """Returns the vector without its projection on the common component of the language."""
     component = components.get(language, components.get(""))
     return vector if component is None else np.asarray(vector - (vector @ component) * component, np.float32)

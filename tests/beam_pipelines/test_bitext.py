@@ -172,8 +172,8 @@ def test_broken_lines_of_aligned_files_take_their_partner_with_them(tmp_path, re
         (("c.en", "c.de"), "x\ny\n", "got 3 and 2 lines, expected the same number"),
         (("c.en", "c.de.gz"), "x\ny\nz\n\n", "got 3 and 4 lines, expected the same number"),
         (("c.en", "d.EN"), "x\ny\nz\n", "both files are named en"),
-        (("c.en", "c.txt"), "x\ny\nz\n", r"c\.txt.*names no language"),
-        (("c.en", "german"), "x\ny\nz\n", "german.*names no language"),
+        (("c.en", "c.txt"), "x\ny\nz\n", r"c\.txt.*the name has no language"),
+        (("c.en", "german"), "x\ny\nz\n", "german.*the name has no language"),
     ],
 )
 def test_files_that_are_not_aligned_are_refused(tmp_path, names, right, problem):
@@ -315,7 +315,12 @@ def test_entities_are_refused(tmp_path, doctype):
 
 @pytest.mark.parametrize(
     ("text", "problem"),
-    [("<html/>", "root element is <html>"), ("", "no TMX"), ("no XML", "no TMX"), ("<?xml version='1.0'?>", "no TMX")],
+    [
+        ("<html/>", "root element is <html>"),
+        ("", "not TMX"),
+        ("no XML", "not TMX"),
+        ("<?xml version='1.0'?>", "not TMX"),
+    ],
 )
 def test_what_is_no_tmx_is_refused(tmp_path, text, problem):
     with pytest.raises(InputError, match=problem):
@@ -387,7 +392,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path, read, name):
 
 @pytest.mark.parametrize("given", ["pairs.csv", "corpus.de", "a.en,b.de,c.fr", "folder"])
 def test_unknown_forms_are_refused(given):
-    with pytest.raises(InputError, match="no known form of translation pairs") as error:
+    with pytest.raises(InputError, match="unknown format of translation pairs") as error:
         bitext.plan_parts(given)
     assert "x.de,x.en" in error.value.remedy
 

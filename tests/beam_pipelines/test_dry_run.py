@@ -96,7 +96,7 @@ def test_phases_that_depend_on_results_are_said_to(tmp_path):
         jobs.Job("toy", "", "", (), CrawlOptions, run), {}, "gs://b/o", CrawlOptions(), [], str(tmp_path / "dry")
     )
     assert [name for name, _, _ in plan.phases] == ["first"]
-    assert plan.remarks == ("what follows first is built from its results, so it is not shown",)
+    assert plan.remarks == ("phases after first are built from its results, so they are not shown",)
 
     def broken(_):
         raise InputError("bad", path="articles.jsonl")
@@ -129,7 +129,7 @@ def test_options_that_dataflow_would_refuse_are_named(beam_args, problem):
 
 
 def test_results_lie_on_cloud_storage():
-    with pytest.raises(InputError, match="--output: got a path of this machine"):
+    with pytest.raises(InputError, match="--output: got a local path"):
         dataflow.check_paths("work/crawl", [])
     assert dataflow.check_paths("gs://bucket/crawl", ["gs://bucket/x"]) == []
 

@@ -174,7 +174,7 @@ def test_embedding_files(tmp_path):
     with pytest.raises(InputError, match="1 keys"):
         tables.read_embeddings(str(tmp_path / "x.npy"))
     (tmp_path / "x.npy").write_bytes(b"junk")
-    with pytest.raises(InputError, match="no npy file"):
+    with pytest.raises(InputError, match="not an npy file"):
         tables.read_embeddings(str(tmp_path / "x.npy"))
 
 

@@ -18,8 +18,6 @@ from newsembed.beam_pipelines.neighbors.index import (
     build_index,
     choose_engine,
     highest,
-    load_index,
-    save_index,
 )
 from newsembed.beam_pipelines.neighbors.search import plan_tasks
 from newsembed.errors import InputError
@@ -49,14 +47,12 @@ def test_exact_index_sorts_by_cosine_then_row():
     assert rows.tolist() == [[0, 1, 4, 3, 2]]
 
 
-def test_faiss_recall_and_disk(tmp_path):
+def test_faiss_finds_most_of_the_nearest_rows():
     vectors = clustered(1_000)
     index = FaissIndex.build(vectors)
     rows, _ = index.search(vectors[:100], 10)
     exact, _ = ExactIndex.build(vectors).search(vectors[:100], 10)
     assert np.mean([len(set(left) & set(right)) / 10 for left, right in zip(rows, exact, strict=True)]) > 0.9
-    save_index(index, str(tmp_path / "index"))
-    np.testing.assert_array_equal(load_index(str(tmp_path / "index")).search(vectors[:100], 10)[0], rows)
 
 
 def test_choice_of_engine(monkeypatch):

@@ -414,8 +414,8 @@ HEADER = "topic\ttitle\tverdict\n"
         (f"{HEADER}a\tsports\tkept\nb\tsports\tdropped\n", ":3: title", "got 'sports' again"),
         (f"{HEADER} \tsports\tkept\n", ":2: topic", "no topic"),
         (f"{HEADER}a\ta\tkept\na\tb\tkept\nc\tc\tkept\nd\td\tkept\n", ":5: verdict", "more than 2 kept topics"),
-        (f'{HEADER}a\t"sports\tkept\n', ": --topics_file", "no table"),
-        (b"\xff\xfea\x00", ": --topics_file", "no table"),
+        (f'{HEADER}a\t"sports\tkept\n', ": --topics_file", "not a table"),
+        (b"\xff\xfea\x00", ": --topics_file", "not a table"),
     ],
 )
 def test_broken_reviews_name_their_line(tmp_path, text, where, message):

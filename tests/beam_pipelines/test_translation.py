@@ -595,7 +595,7 @@ def test_the_identity_names_model_and_beam(marian, tmp_path):
 @pytest.mark.parametrize("name", ["model.bin", "source.spm", "config.json", "shared_vocabulary.json"])
 def test_a_broken_model_is_the_users_to_mend(marian, inputs, tmp_path, name):
     (tmp_path / "marian/fr" / name).write_bytes(b"nonsense")
-    with pytest.raises(InputError, match="no model that CTranslate2 can read") as raised:
+    with pytest.raises(InputError, match="CTranslate2 cannot read the model") as raised:
         run_job(inputs | {"translation_models": [marian]}, tmp_path / "out")
     assert raised.value.path.endswith("marian/fr")
 

@@ -278,7 +278,7 @@ def test_files_that_cannot_be_used(tmp_path):
     with pytest.raises(InputError, match=r"labels\.tsv:1: --labels: got 'a b 1'"):
         LabelFile(str(path), "ann", [])
     path.write_bytes(b"a\tb\t1\t\xff\n")
-    with pytest.raises(InputError, match="no UTF-8"):
+    with pytest.raises(InputError, match="not UTF-8"):
         LabelFile(str(path), "ann", [])
     path.write_text("")
     with LabelFile(str(path), "ann", []), pytest.raises(InputError, match="another newsembed label is writing it"):
