@@ -1,14 +1,15 @@
-"""What searching where the answer can be gains: ``windowed`` against ``global`` neighbors at equal K, on growing parts of a corpus.
+"""Compares ``windowed`` with ``global`` neighbor search at equal K, on growing parts of a corpus.
 
     python benchmarks/date_windows.py work/vectors work/clean/articles --documents 10000 50000 270000 --neighbors 10
 
-Both modes run the code of the neighbors job. Positives are pairs of different publishers within a day that pass the bars of ``triplets``, negatives
-pairs a year and more apart. ``windowed`` finds K of each, ``global`` K in all, of which those of fitting dates are left.
+Both modes run the code of the neighbors job. Positives are pairs of different publishers within a day that reach the
+thresholds of ``triplets``; negatives are pairs at least a year apart. ``windowed`` finds K of each; ``global`` finds K
+in total and keeps those with fitting dates.
 
-Precision is judged by what no space of the search has seen, the TF-IDF similarity of the texts: the share of positives above the value that one in
-a thousand pairs of other publishers and the same days exceeds by chance. Since more positives are weaker ones, the column beside it says how many, the
-ones with the strongest evidence first, are together as often right as those of ``global``.
-Negatives should be as hard: their mean similarity in the space searched best.
+Precision is measured by the TF-IDF similarity of the texts, which no space of the search uses: the share of positives
+above the value that one in a thousand pairs of different publishers and the same days exceeds by chance. Additional
+positives are weaker ones, so a further column gives the number of positives, by falling evidence, that together have
+the precision of ``global``. Negatives should be equally hard: the table gives their mean highest similarity.
 """
 
 import argparse
@@ -29,7 +30,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 
 def load(folder: str) -> tuple[Rows, dict[int, str]]:
-    """All documents and their publishers."""
+    """Returns all documents and their publishers."""
     parts, publishers = [], {}
     for paths in zip(*(parquet.shard_paths(f"{folder}/{space.value}") for space in SPACES), strict=True):
         parts.append(read_vectors(dict(zip(SPACES, paths, strict=True))))
@@ -41,7 +42,7 @@ def load(folder: str) -> tuple[Rows, dict[int, str]]:
 
 
 def search(rows: Rows, options: NeighborsOptions) -> tuple[np.ndarray, float]:
-    """The pairs found by the job's code and the CPU seconds it took."""
+    """Returns the pairs found by the code of the job and the CPU seconds that it took."""
     start = time.process_time()
     with tempfile.TemporaryDirectory() as workspace:
         write_blocks(workspace, 0, rows, options.block_days)
@@ -57,7 +58,7 @@ def search(rows: Rows, options: NeighborsOptions) -> tuple[np.ndarray, float]:
 
 
 class Judge:
-    """Tells by their words whether two documents are about the same."""
+    """Decides by TF-IDF similarity whether two documents have the same subject."""
 
     def __init__(self, articles: str, rows: Rows, publishers: dict[int, str]) -> None:
         columns = [pq.read_table(path, columns=["doc_id", "title", "body"]) for path in parquet.shard_paths(articles)]
@@ -73,7 +74,7 @@ class Judge:
         self._vectors: csr_matrix = TfidfVectorizer(
             sublinear_tf=True, min_df=2, max_df=0.1, dtype=np.float32
         ).fit_transform([texts[doc_id] for doc_id in ids])
-        # Documents beside each other in the order of days are at most a day apart, or the corpus has no such pairs.
+        # Adjacent documents in the order of days are at most a day apart, or the corpus has no such pairs.
         by_day = np.random.default_rng(0).permutation(len(ids))
         by_day = by_day[np.argsort(rows.days[by_day], kind="stable")]
         pairs = [
@@ -81,19 +82,19 @@ class Judge:
             for one, other in itertools.pairwise(by_day)
             if rows.days[other] - rows.days[one] <= 1 and publishers[ids[one]] != publishers[ids[other]]
         ]
-        self._bar = float(np.quantile(self._similarity(pairs), 0.999))
+        self._threshold = float(np.quantile(self._similarity(pairs), 0.999))
 
     def _similarity(self, pairs: list[tuple[int, int]]) -> np.ndarray:
         ones, others = np.array([[self._row[one], self._row[other]] for one, other in pairs]).T
         return np.asarray(self._vectors[ones].multiply(self._vectors[others]).sum(1)).ravel()
 
     def right(self, pairs: list[tuple[int, int]]) -> np.ndarray:
-        """Whether each pair is more similar than all but one in a thousand of the same days."""
-        return self._similarity(pairs) > self._bar
+        """Returns whether each pair is more similar than all but one in a thousand pairs of the same days."""
+        return self._similarity(pairs) > self._threshold
 
 
 def describe(pairs: np.ndarray, publishers: dict[int, str], judge: Judge) -> tuple[np.ndarray, int, float]:
-    """Whether each positive is judged right, by falling evidence; the number of negatives and their mean best similarity."""
+    """Returns the verdicts on positives by falling evidence, the number of negatives and their mean similarity."""
     _, first = np.unique(pairs[["query", "neighbor"]], return_index=True)
     pairs = pairs[first]
     near = pairs[np.abs(pairs["gap"]) <= 1]
@@ -106,12 +107,13 @@ def describe(pairs: np.ndarray, publishers: dict[int, str], judge: Judge) -> tup
 
 
 def count_as_precise(right: np.ndarray, precision: float) -> int:
-    """The most positives, the strongest first, of which this share is right."""
+    """Returns the largest number of positives, strongest first, that together have this precision."""
     enough = np.flatnonzero(np.cumsum(right) >= precision * np.arange(1, len(right) + 1))
     return int(enough[-1]) + 1 if len(enough) else 0
 
 
 def main() -> None:
+    """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("vectors", help="folder of the vectors job")
     parser.add_argument("articles", help="folder of clean articles")
@@ -121,7 +123,9 @@ def main() -> None:
     rows, publishers = load(args.vectors)
     order = np.random.default_rng(0).permutation(len(rows))
     print(
-        "| documents | mode | positives | judged right | as precise as global | negatives | their similarity | CPU s |\n|---|---|---|---|---|---|---|---|"
+        "| documents | mode | positives | judged right | as precise as global | negatives "
+        "| their similarity | CPU s |\n"
+        "|---|---|---|---|---|---|---|---|"
     )
     for documents in sorted({min(count, len(rows)) for count in args.documents}):
         part = rows.take(np.sort(order[:documents]))
@@ -137,7 +141,8 @@ def main() -> None:
             counts.append(np.array([len(right), right.sum(), count_as_precise(right, precision), negatives]))
             positives, correct, precise, _ = counts[-1].tolist()
             print(
-                f"| {documents:,} | {mode.value} | {positives:,} | {correct:,} ({right.mean():.3f}) | {precise:,} | {negatives:,} | {similarity:.3f} | {seconds:.0f} |",
+                f"| {documents:,} | {mode.value} | {positives:,} | {correct:,} ({right.mean():.3f}) | {precise:,} "
+                f"| {negatives:,} | {similarity:.3f} | {seconds:.0f} |",
                 flush=True,
             )
         gains = [f"{gain:.2f} x" for gain in counts[1] / counts[0]]

@@ -1,11 +1,12 @@
-"""Near duplicates of real articles against exact Jaccard similarity of word 5-grams: recall and precision.
+"""Recall and precision of near-duplicate detection on real articles, against exact Jaccard similarity of word 5-grams.
 
     python benchmarks/deduplication.py allsides.jsonl.zst --articles 20000
 
-The exact pairs come from a join over all 5-grams of the sample (a sparse matrix product), not from signatures. Real corpora hold few pairs just
-above the threshold, where a method is tried, so each of some articles also gets an edited copy: words are exchanged, in one stretch or all
-over, until the pair lies anywhere from well below the threshold to 1. Found pairs are those that clean would verify (bands, then sketches), by
-bands as asked; "estimate" is the usual peer: the share of equal signature components in place of the sketches.
+The exact pairs come from a join over all 5-grams of the sample (a sparse matrix product), not from signatures. Real
+corpora have few pairs just above the threshold, where a method is tested, so some articles also get an edited copy:
+words are exchanged, in one stretch or throughout, so that similarities range from well below the threshold to 1. Found
+pairs are those that the clean job accepts (bands, then sketches), for each requested number of bands. "estimate" is the
+usual alternative: the share of equal signature components instead of the sketches.
 """
 
 import argparse
@@ -30,7 +31,7 @@ _AT_ONCE = 1_000
 
 
 def read_bodies(path: str, most: int) -> list[str]:
-    """The first articles' texts, each once."""
+    """Returns the texts of the first articles, without repeats."""
     found: dict[str, None] = {}
     with open(path, "rb") as source, zstandard.ZstdDecompressor().stream_reader(source) as plain:
         for line in io.TextIOWrapper(plain, "utf-8"):
@@ -43,7 +44,7 @@ def read_bodies(path: str, most: int) -> list[str]:
 
 
 def edited(body: str, draw: random.Random) -> str:
-    """A copy with some words exchanged for other words of the text, in one stretch or here and there."""
+    """Returns a copy in which some words are exchanged for other words of the text, in one stretch or throughout."""
     words = re.split(r"(\s+)", body)
     places = range(0, len(words), 2)
     if draw.random() < 0.5:
@@ -58,7 +59,7 @@ def edited(body: str, draw: random.Random) -> str:
 
 
 def exact_pairs(texts: Sequence[str], lowest: float) -> dict[tuple[int, int], float]:
-    """Every pair of texts with at least this exact Jaccard similarity of their 5-grams."""
+    """Returns every pair of texts whose 5-grams have at least this exact Jaccard similarity."""
     numbers: dict[str, int] = {}
     columns = [sorted({numbers.setdefault(span, len(numbers)) for span in shingles(text)}) for text in texts]
     sizes = np.array([len(row) for row in columns])
@@ -78,7 +79,7 @@ def exact_pairs(texts: Sequence[str], lowest: float) -> dict[tuple[int, int], fl
 
 
 def found_pairs(texts: Sequence[str], options: CleanOptions) -> set[tuple[int, int]]:
-    """Pairs that the clean job would find."""
+    """Returns the pairs that the clean job would find."""
     rows, sketches = [], []
     for number, text in enumerate(texts):
         entries, sketch = sign(Article(f"{number:016x}", "", "", "", text), 0, number, options)
@@ -94,6 +95,7 @@ def found_pairs(texts: Sequence[str], options: CleanOptions) -> set[tuple[int, i
 
 
 def main() -> None:
+    """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("articles_file", type=Path, help="JSONL of articles, zstd")
     parser.add_argument("--articles", type=int, default=10_000, help="size of the sample")
@@ -111,8 +113,10 @@ def main() -> None:
     near = {pair for pair in true if exact[pair] < args.threshold + 0.05}
     own = sum(max(pair) < args.articles for pair in true)
     print(
-        f"{len(texts):,} texts; {len(true):,} pairs at {args.threshold} or above, {own:,} of them unedited; {len(near):,} within 0.05 above it\n\n"
-        "| permutations / bands | method | recall | recall within 0.05 above the threshold | precision | seconds |\n|---|---|---|---|---|---|"
+        f"{len(texts):,} texts; {len(true):,} pairs at {args.threshold} or above, {own:,} of them unedited; "
+        f"{len(near):,} within 0.05 above it\n\n"
+        "| permutations / bands | method | recall | recall within 0.05 above the threshold | precision | seconds |\n"
+        "|---|---|---|---|---|---|"
     )
     for setting in args.bands:
         permutations, bands = map(int, setting.split("/"))

@@ -1,10 +1,10 @@
-"""Fits the default weights of the evergreen filter on a generated newsroom of another seed than the demo's.
+"""Fits the default weights of the evergreen filter on a generated newsroom with another seed than that of the demo.
 
     python benchmarks/fit_evergreen_defaults.py /tmp/evergreen --seed 101
 
-Mines the newsroom up to the neighbors, takes the hardest candidates for a negative of every anchor, labels them by the newsroom's truth
-(1: same event, or evergreen pieces of one language), fits the logistic regression, prints precision and recall by five-fold
-cross-validation, and writes the weights over beam_pipelines/triplets/evergreen_defaults.json.
+Mines the newsroom up to the neighbors, takes the hardest negative candidates of every anchor and labels them by the
+truth of the newsroom (1: same event, or evergreen articles in one language). Fits the logistic regression, prints
+precision and recall by five-fold cross-validation, and overwrites beam_pipelines/triplets/evergreen_defaults.json.
 """
 
 import argparse
@@ -32,10 +32,12 @@ DEFAULTS = Path(__file__).parents[1] / "beam_pipelines/triplets/evergreen_defaul
 
 
 def run(*command: str) -> None:
+    """Runs a command with one worker."""
     cli.main([*command, "--direct_num_workers=1"])
 
 
 def mine(work: str, seed: int, scale: float) -> None:
+    """Generates and crawls the newsroom and runs the jobs up to the triplets."""
     if not files.exists(f"{work}/newsroom/seeds.txt"):
         cli.main(["newsroom", "--output", f"{work}/newsroom", f"--seed={seed}", f"--scale={scale}"])
     if not has_manifest(f"{work}/crawl"):
@@ -66,6 +68,7 @@ def mine(work: str, seed: int, scale: float) -> None:
 
 
 def labelled(work: str) -> tuple[np.ndarray, np.ndarray]:
+    """Returns features and labels of the hardest negative candidates of every anchor."""
     lines = Path(f"{work}/newsroom/truth.jsonl").read_text().splitlines()
     truth = {make_doc_id(canonical_url(row["url"])): row for row in map(json.loads, lines)}
     table = read_table(f"{work}/triplets/documents/table.npz")
@@ -88,25 +91,31 @@ def labelled(work: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def is_false_negative(anchor: dict[str, str], other: dict[str, str]) -> int:
+    """Returns 1 if two articles report the same event or are evergreen articles in one language, else 0."""
     same = any(anchor[field] and anchor[field] == other[field] for field in ("event", "near_duplicate_group"))
     return int(same or (anchor["kind"] == other["kind"] == "evergreen" and anchor["language"] == other["language"]))
 
 
 def main() -> None:
+    """Mines, fits and writes the weights."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("work")
     parser.add_argument("--seed", type=int, default=101)
     parser.add_argument("--scale", type=float, default=0.5)
     args = parser.parse_args()
     if args.seed == 7:
-        parser.error("seed 7 is the demo's: fit on another")
+        parser.error("seed 7 is the seed of the demo: use another one")
     mine(args.work, args.seed, args.scale)
     features, labels = labelled(args.work)
     predicted = cross_val_predict(LogisticRegression(class_weight="balanced", max_iter=1000), features, labels, cv=5)
     precision, recall = precision_score(labels, predicted), recall_score(labels, predicted)
-    provenance = f"{len(labels)} pairs ({labels.sum()} false negatives) of a generated newsroom, seed {args.seed}, scale {args.scale}"
+    provenance = (
+        f"{len(labels)} pairs ({labels.sum()} false negatives) of a generated newsroom, "
+        f"seed {args.seed}, scale {args.scale}"
+    )
     print(
-        f"{provenance}: precision {precision:.3f}, recall {recall:.3f}, dropped {predicted.mean():.3f} (five-fold cross-validation)"
+        f"{provenance}: precision {precision:.3f}, recall {recall:.3f}, dropped {predicted.mean():.3f} "
+        "(five-fold cross-validation)"
     )
     value = fit_model(features, labels.tolist(), provenance).to_json()
     DEFAULTS.write_text(json.dumps(value, indent=1) + "\n")

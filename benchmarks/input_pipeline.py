@@ -1,10 +1,11 @@
-"""Examples a second that each reader of the trainer makes of real TFRecords, beside what a training step takes.
+"""Examples per second of each reader of the trainer on real TFRecords, compared with the rate of training steps.
 
     python benchmarks/input_pipeline.py work/examples work/pack --length 128 --batch 128 --step_ms 640
 
-Every set of each folder is read by `GrainBatches` (TensorFlow-free) and by `SeqioBatches`, each in a process of its own. The first batches fill the
-buffers and are not timed. `--step_ms` is the time of a step over such a batch (a run logs it, or see `train_speed.py`): a reader is fast enough where
-it makes more examples a second than the steps take. Seconds of a CPU that others use, too, are upper bounds; examples by CPU time hardly depend on them.
+Every set of each folder is read by `GrainBatches` (without TensorFlow) and by `SeqioBatches`, each in its own process.
+The first batches fill the buffers and are not timed. `--step_ms` is the time of a training step over such a batch (a
+run logs it, or see `train_speed.py`): a reader is fast enough if it produces more examples per second than the steps
+consume. Wall-clock rates on a shared CPU are lower bounds; rates by CPU time hardly depend on other processes.
 """
 
 import argparse
@@ -22,12 +23,13 @@ from newsembed.tasks import registry
 from newsembed.training.batches import BatchOptions, GrainBatches
 
 UNTIMED = 5
-LARGEST_ID = 2**31 - 1  # ids need no check here
+LARGEST_ID = 2**31 - 1  # token ids are not checked here
 LENGTHS = ("tokens", "anchor_tokens", "positive_tokens", "negative_tokens")
 TOPICS = 16
 
 
 def open_seqio(data_set: DataSet, options: BatchOptions) -> Any:
+    """Opens the reader that needs TensorFlow."""
     from newsembed.tasks.seqio_tasks import SeqioBatches
 
     return SeqioBatches(data_set, options)
@@ -37,7 +39,7 @@ READERS: dict[str, Callable[[DataSet, BatchOptions], Any]] = {"grain": GrainBatc
 
 
 def measure(reader: str, data_set: DataSet, options: BatchOptions, batches: int) -> dict[str, float]:
-    """Examples by second and by CPU-second (all threads), and the largest memory of the process."""
+    """Returns examples per second and per CPU-second (all threads), and the peak memory of the process."""
     stream = READERS[reader](data_set, options)
     for _ in range(UNTIMED):
         next(stream)
@@ -55,11 +57,12 @@ def measure(reader: str, data_set: DataSet, options: BatchOptions, batches: int)
 
 
 def main() -> None:
+    """Prints the table; with ``--one`` measures one reader."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folders", nargs="+", help="of the pack or the examples job")
+    parser.add_argument("folders", nargs="+", help="folders of the pack or the examples job")
     parser.add_argument("--length", type=int, default=128, help="tokens of a row; rows of pack must have this length")
     parser.add_argument("--batch", type=int, default=128)
-    parser.add_argument("--batches", type=int, default=100, help="to time")
+    parser.add_argument("--batches", type=int, default=100, help="batches to time")
     parser.add_argument("--step_ms", type=float, help="milliseconds of a training step over one batch")
     parser.add_argument("--one", nargs=3, metavar=("READER", "TASK", "LANGUAGE"), help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -88,8 +91,9 @@ def main() -> None:
                     subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()[-1]
                 )
                 print(
-                    f"| {data_set} | {records:,} | {reader} | {found['examples_per_second']:,.0f} | {found['examples_per_cpu_second']:,.0f} | "
-                    f"{found['tokens_per_cpu_second']:,.0f} | {found['megabytes']:,.0f} |",
+                    f"| {data_set} | {records:,} | {reader} | {found['examples_per_second']:,.0f} "
+                    f"| {found['examples_per_cpu_second']:,.0f} | {found['tokens_per_cpu_second']:,.0f} "
+                    f"| {found['megabytes']:,.0f} |",
                     flush=True,
                 )
 

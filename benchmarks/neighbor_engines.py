@@ -1,9 +1,10 @@
-"""Recall, speed, build time and memory of the neighbor engines on real vectors, exact search as the peer.
+"""Recall, speed, build time and memory of the neighbor engines on real vectors, compared with exact search.
 
     python benchmarks/neighbor_engines.py work/vectors --space text --rows 50000 200000 --neighbors 50
 
-Each engine runs in a process of its own with one thread, as a worker of the neighbors job does: builds an index over the first N vectors and
-searches 2,000 of them, drawn at random. Recall@K counts how many of the exact K it found; equal similarities count as found.
+Each engine runs in its own process with one thread, as in a worker of the neighbors job. It builds an index over the
+first N vectors and searches for 2,000 of them, drawn at random. Recall@K is the share of the exact K neighbors that it
+finds; equal similarities count as found.
 """
 
 import argparse
@@ -28,19 +29,22 @@ ENGINES = (Engine.EXACT, Engine.SCANN, Engine.FAISS)
 
 
 def load(folder: str, space: Space, most: int) -> np.ndarray:
-    """The vectors of one space, float32 ``[<= most, D]``."""
+    """Returns the vectors of one space, float32 ``[<= most, D]``."""
     found = []
     for paths in zip(*(parquet.shard_paths(f"{folder}/{space.value}") for space in SPACES), strict=True):
         rows = read_vectors(dict(zip(SPACES, paths, strict=True)))
-        if len(there := rows.having(space)):
-            found.append(rows.vectors[space][there])
+        if len(present := rows.having(space)):
+            found.append(rows.vectors[space][present])
         if sum(map(len, found)) >= most:
             break
     return np.concatenate(found)[:most]
 
 
 def measure(engine: Engine, path: str, count: int) -> dict[str, object]:
-    """Builds and searches; writes the neighbors found beside the vectors. Times are of the process's own CPU, so that a busy machine does not count."""
+    """Builds an index, searches it and writes the similarities found next to the vectors.
+
+    Times are CPU times of the process, so that the load of the machine does not count.
+    """
     vectors = np.load(path)
     queries = vectors[np.random.default_rng(0).choice(len(vectors), min(QUERIES, len(vectors)), replace=False)]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -63,12 +67,13 @@ def measure(engine: Engine, path: str, count: int) -> dict[str, object]:
 
 
 def recall(path: str, engine: Engine) -> float:
-    """Share of the exact neighbors that are found: similarities that reach the lowest exact one."""
+    """Returns the share of exact neighbors found: similarities that reach the lowest exact one."""
     exact, found = np.load(f"{path}.{Engine.EXACT.value}.npy"), np.load(f"{path}.{engine.value}.npy")
     return float((found >= exact.min(1, keepdims=True) - 1e-5).mean())
 
 
 def main() -> None:
+    """Prints the table; with ``--engine`` measures one engine."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("vectors", help="folder of the vectors job")
     parser.add_argument("--space", type=Space, default=Space.TEXT, choices=list(Space))
@@ -81,7 +86,9 @@ def main() -> None:
         return
     every = load(args.vectors, args.space, max(args.rows))
     print(
-        f"| rows x width | engine | recall@{args.neighbors} | queries/s | against exact | build s | MB above the vectors |\n|---|---|---|---|---|---|---|"
+        f"| rows x width | engine | recall@{args.neighbors} | queries/s | against exact | build s "
+        "| MB above the vectors |\n"
+        "|---|---|---|---|---|---|---|"
     )
     with tempfile.TemporaryDirectory() as folder:
         for rows in sorted({min(rows, len(every)) for rows in args.rows}):
@@ -95,8 +102,10 @@ def main() -> None:
                 )
                 peer = peer or result["queries_per_second"]
                 print(
-                    f"| {rows:,} x {every.shape[1]} | {engine.value} | {recall(path, engine):.3f} | {result['queries_per_second']:,.0f} | "
-                    f"{result['queries_per_second'] / peer:.1f} x | {result['build_seconds']:.1f} | {result['megabytes']:,.0f} |",
+                    f"| {rows:,} x {every.shape[1]} | {engine.value} | {recall(path, engine):.3f} "
+                    f"| {result['queries_per_second']:,.0f} | "
+                    f"{result['queries_per_second'] / peer:.1f} x | {result['build_seconds']:.1f} "
+                    f"| {result['megabytes']:,.0f} |",
                     flush=True,
                 )
 

@@ -1,10 +1,10 @@
-"""Quality of mined triplets on a generated newsroom, whose truth is known: one row for each triplets folder.
+"""Quality of mined triplets on a generated newsroom with known truth: one row for each triplets folder.
 
     newsembed triplets … --output work/unfiltered --max_evergreen_score=1
     python benchmarks/newsroom_mining.py demo-output demo-output/work/triplets work/unfiltered
 
-False negatives are negatives of the anchor's own event, editions of one evergreen piece, and evergreen pieces of one language. Coverage is the
-number of anchors with a triplet, against the last folder.
+False negatives are negatives of the event of the anchor, editions of one evergreen article, and evergreen articles in
+one language. Coverage is the number of anchors with a triplet, relative to the last folder.
 """
 
 import argparse
@@ -19,6 +19,7 @@ from newsembed.launch.demo.checks import score_mining
 
 
 def main() -> None:
+    """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("demo", help="output of `newsembed demo`: has newsroom/truth.jsonl and work/clean")
     parser.add_argument("triplets", nargs="+", help="folders of the triplets job")
@@ -38,13 +39,14 @@ def main() -> None:
         scores = score_mining(iter(triplets), truth, publishers)
         rows.append((folder, scores, false / len(negatives), len({one.anchor for one in triplets})))
     print(
-        "| triplets | positive precision | positive recall | false negatives | cut | anchors | coverage |\n|---|---|---|---|---|---|---|"
+        "| triplets | positive precision | positive recall | false negatives | cut | anchors | coverage |\n"
+        "|---|---|---|---|---|---|---|"
     )
     _, _, worst, most = rows[-1]
     for folder, scores, share, anchors in rows:
         print(
-            f"| {Path(folder).name} | {scores['positive precision']:.3f} | {scores['positive recall']:.3f} | {share:.4f} | "
-            f"{worst / share if share else float('inf'):.1f} x | {anchors:,} | {anchors / most:.3f} |"
+            f"| {Path(folder).name} | {scores['positive precision']:.3f} | {scores['positive recall']:.3f} "
+            f"| {share:.4f} | {worst / share if share else float('inf'):.1f} x | {anchors:,} | {anchors / most:.3f} |"
         )
 
 

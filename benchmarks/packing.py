@@ -1,12 +1,14 @@
-"""How full greedy packing (Algorithm 1) fills rows with real translation pairs, beside sequential packing and best-fit decreasing.
+"""Fill of rows of real translation pairs by greedy packing (Algorithm 1), sequential packing and best-fit decreasing.
 
-    python benchmarks/packing.py multi30k/train.en.gz,multi30k/train.de.gz news.tmx --lengths 128 256 512 --capacities 10 100 1000
+    python benchmarks/packing.py multi30k/train.en.gz,multi30k/train.de.gz news.tmx \\
+        --lengths 128 256 512 --capacities 10 100 1000
 
-Each argument is one value of `newsembed pack --bitext`. Pairs become pieces as in that job: the same vocabulary rules, the same cut, the same
-shortest pair, the same shuffle. Fill is the share of tokens that are no padding; compression is pieces (rows without packing) by rows.
-"Greedy" is Algorithm 1 as the job runs it, on windows of shuffled pieces with the longest first; "shuffled" leaves the windows out.
-Sequential packing fills one row after the other. Best-fit decreasing sees all pieces at once and sorts them first: no stream can do that, so
-it stands for what is left to gain. The bound is the fill of as few rows as the tokens could possibly have.
+Each argument is one value of `newsembed pack --bitext`. Pairs become pieces as in that job, with the same vocabulary
+rules, cut, shortest pair and shuffle. Fill is the share of tokens that are not padding; compression is the number of
+pieces (rows without packing) divided by the number of rows. "Greedy" is Algorithm 1 as in the job, on windows of
+shuffled pieces with the longest first; "shuffled" is without windows. Sequential packing fills one row after the other.
+Best-fit decreasing sorts all pieces at once, which is impossible on a stream, so it shows what is left to gain. The
+bound is the fill of the smallest number of rows that could hold the tokens.
 """
 
 import argparse
@@ -51,7 +53,7 @@ def sequential(pieces: Sequence[int], max_length: int) -> Rows:
 
 
 def best_fit_decreasing(pieces: Sequence[int], max_length: int) -> Rows:
-    """The longest piece first, each into the row with the least room that holds it."""
+    """Puts each piece, the longest first, into the row with the least room that holds it."""
     rows: Rows = []
     open_rows: list[tuple[int, int]] = []  # (room, number), sorted
     for piece in sorted(pieces, reverse=True):
@@ -68,17 +70,17 @@ def best_fit_decreasing(pieces: Sequence[int], max_length: int) -> Rows:
 
 
 def greedy(pieces: Iterable[int], max_length: int, capacity: int) -> Rows:
-    """Algorithm 1 on the pieces as they come."""
+    """Runs Algorithm 1 on the pieces in their order."""
     return list(pack(pieces, max_length, capacity, PackOptions().min_fill, int))
 
 
 def greedy_longest_first(pieces: Sequence[int], max_length: int, capacity: int) -> Rows:
-    """Algorithm 1 as the job runs it: the longest piece of each window first."""
+    """Runs Algorithm 1 as in the job, with the longest piece of each window first."""
     return greedy(longest_first(pieces, capacity * max_length // 2, int), max_length, capacity)
 
 
 def read_all(given: str) -> list[TranslationPair]:
-    """The pairs of one value of ``--bitext``, in the order in which the job packs them."""
+    """Returns the pairs of one value of ``--bitext``, in the order in which the job packs them."""
     parts = bitext.plan_parts(given)
     found = []
     with tempfile.TemporaryDirectory() as folder:
@@ -91,7 +93,7 @@ def read_all(given: str) -> list[TranslationPair]:
 
 
 def learn(pairs: Sequence[TranslationPair], size: int) -> Vocabulary:
-    """A vocabulary of the pairs themselves, by the repository's own learner."""
+    """Learns a vocabulary from the pairs."""
     counts: collections.Counter[str] = collections.Counter()
     for batch in _batches(pairs):
         for text in normalize_for_learning([side for pair in batch for side in (pair.source, pair.target)]):
@@ -101,7 +103,7 @@ def learn(pairs: Sequence[TranslationPair], size: int) -> Vocabulary:
 
 
 def side_lengths(pairs: Sequence[TranslationPair], vocabulary: Vocabulary) -> list[tuple[int, int]]:
-    """Tokens of source and target of every pair."""
+    """Returns the number of tokens of source and target of every pair."""
     sizes: list[tuple[int, int]] = []
     for batch in _batches(pairs):
         sides = [vocabulary.encode_texts([getattr(pair, side) for pair in batch]) for side in ("source", "target")]
@@ -110,7 +112,7 @@ def side_lengths(pairs: Sequence[TranslationPair], vocabulary: Vocabulary) -> li
 
 
 def piece_lengths(sizes: Sequence[tuple[int, int]], max_length: int) -> list[int]:
-    """Tokens of every piece, [CLS] and [SEP] included; too short pairs are left out."""
+    """Returns the number of tokens of every piece, including [CLS] and [SEP]; short pairs are left out."""
     return [
         sum(cut_pair(source, target, max_length - AROUND_A_PAIR)) + AROUND_A_PAIR
         for source, target in sizes
@@ -125,14 +127,14 @@ def _batches(pairs: Sequence[TranslationPair]) -> Iterator[tuple[TranslationPair
 
 
 def describe(pieces: Sequence[int], rows: Rows, max_length: int) -> str:
-    """Fill and compression; refuses a result that lost a piece or overfilled a row."""
+    """Returns fill and compression; fails if a piece is missing or a row is too long."""
     assert sorted(itertools.chain.from_iterable(rows)) == sorted(pieces)
     assert all(sum(row) <= max_length for row in rows)
     return f"{sum(pieces) / (len(rows) * max_length):.4f} ({len(pieces) / len(rows):.2f} x)"
 
 
 def tokens_per_second(pieces: Sequence[int], max_length: int, packer: Packer) -> float:
-    """Tokens packed in a second of this process's CPU time: the best of three runs."""
+    """Returns tokens packed per second of CPU time, the best of three runs."""
     seconds = []
     for _ in range(3):
         start = time.process_time()
@@ -142,7 +144,7 @@ def tokens_per_second(pieces: Sequence[int], max_length: int, packer: Packer) ->
 
 
 def job_tokens_per_second(given: str, vocabulary: Vocabulary, max_length: int) -> float:
-    """The same of the whole job's shard: read, tokenize, shuffle, pack, write TFRecords."""
+    """Returns tokens per CPU-second of a whole shard of the job: read, tokenize, shuffle, pack, write TFRecords."""
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/vocab.txt"
         with open(path, "w", encoding="utf-8") as file:
@@ -160,11 +162,12 @@ def job_tokens_per_second(given: str, vocabulary: Vocabulary, max_length: int) -
 
 
 def main() -> None:
+    """Prints both tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bitext", nargs="+", help="x.tsv, x.tmx or x.de,x.en, plain or .gz")
     parser.add_argument("--lengths", type=int, nargs="+", default=[128, 256, 512], help="L")
     parser.add_argument("--capacities", type=int, nargs="+", default=[10, 100, 1_000], help="C of Algorithm 1")
-    parser.add_argument("--vocabulary", help="vocab.txt; learned from the pairs themselves by default")
+    parser.add_argument("--vocabulary", help="vocab.txt; learned from the pairs by default")
     parser.add_argument("--vocabulary_size", type=int, default=32_000, help="pieces to learn")
     args = parser.parse_args()
     pairs = {given: read_all(given) for given in args.bitext}
@@ -174,9 +177,8 @@ def main() -> None:
         else learn([pair for found in pairs.values() for pair in found], args.vocabulary_size)
     )
     sizes = {given: side_lengths(found, vocabulary) for given, found in pairs.items()}
-    print(
-        f"vocabulary: {vocabulary.size:,} pieces; min fill {PackOptions().min_fill}; the paper reports {PAPER} x at 512\n"
-    )
+    fill = PackOptions().min_fill
+    print(f"vocabulary: {vocabulary.size:,} pieces; min fill {fill}; the paper reports {PAPER} x at 512\n")
     packers: dict[str, Packer] = {
         "sequential": sequential,
         f"greedy, shuffled, C = {max(args.capacities)}": functools.partial(greedy, capacity=max(args.capacities)),
@@ -195,19 +197,18 @@ def main() -> None:
             cells = [describe(pieces, packer(pieces, max_length), max_length) for packer in packers.values()]
             name = f"{base_name(given.partition(',')[0])} {found[0].languages}"
             print(
-                f"| {name} | {max_length} | {len(pieces):,} | {np.mean(pieces):.1f} | {' | '.join(cells)} | {bound:.4f} |",
+                f"| {name} | {max_length} | {len(pieces):,} | {np.mean(pieces):.1f} | {' | '.join(cells)} "
+                f"| {bound:.4f} |",
                 flush=True,
             )
     given, longest = max(sizes, key=lambda name: len(sizes[name])), max(args.lengths)
     pieces = piece_lengths(sizes[given], longest)
-    print(
-        f"\n| L = {longest}, {base_name(given.partition(',')[0])} {pairs[given][0].languages} | tokens per CPU-second |\n|---|---|"
-    )
-    for name, packer in packers.items():
-        print(f"| {name}, packing alone | {tokens_per_second(pieces, longest, packer):,.0f} |")
-    print(
-        f"| the job's shard: read, tokenize, shuffle, pack, write | {job_tokens_per_second(given, vocabulary, longest):,.0f} |"
-    )
+    name = f"{base_name(given.partition(',')[0])} {pairs[given][0].languages}"
+    print(f"\n| L = {longest}, {name} | tokens per CPU-second |\n|---|---|")
+    for method, packer in packers.items():
+        print(f"| {method}, packing alone | {tokens_per_second(pieces, longest, packer):,.0f} |")
+    rate = job_tokens_per_second(given, vocabulary, longest)
+    print(f"| a shard of the job: read, tokenize, shuffle, pack, write | {rate:,.0f} |")
 
 
 if __name__ == "__main__":

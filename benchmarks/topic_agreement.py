@@ -1,9 +1,9 @@
-"""Share of mined pairs whose articles carry the same editor's topic: (anchor, positive) beside (anchor, negative) and random pairs.
+"""Share of mined pairs whose articles have the same editorial topic, compared with negatives and random pairs.
 
     python benchmarks/topic_agreement.py work/triplets allsides.jsonl.zst
 
-A positive should agree more often than a negative, and a hard negative more often than a random pair. Articles whose topic is not known are left
-out. The interval is 1.96 standard errors.
+Positives should agree more often than negatives, and hard negatives more often than random pairs. Articles without a
+known topic are left out. The interval is 1.96 standard errors.
 """
 
 import argparse
@@ -18,6 +18,7 @@ from newsembed.formats.records import Triplet, make_doc_id
 
 
 def main() -> None:
+    """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("triplets", help="folder of the triplets job")
     parser.add_argument("articles", help="JSONL (plain, .gz, .zst) with url and topic")
@@ -37,13 +38,12 @@ def main() -> None:
     }
     print("| pairs | both topics known | same topic |\n|---|---|---|")
     for name, chosen in pairs.items():
-        print(
-            f"| {name} | {len(same := agreement(chosen, topics)):,} | {same.mean():.3f} ± {1.96 * same.std() / len(same) ** 0.5:.3f} |"
-        )
+        same = agreement(chosen, topics)
+        print(f"| {name} | {len(same):,} | {same.mean():.3f} ± {1.96 * same.std() / len(same) ** 0.5:.3f} |")
 
 
 def agreement(pairs: Iterable[tuple[str, str]], topics: dict[str, str]) -> np.ndarray:
-    """1 where both topics are the same, 0 where they differ; pairs without both are left out."""
+    """Returns 1 where both topics are the same, 0 where they differ; pairs without both topics are left out."""
     known = [(topics[one], topics[other]) for one, other in pairs if one in topics and other in topics]
     return np.array([one == other for one, other in known], float)
 

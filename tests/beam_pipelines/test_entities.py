@@ -8,13 +8,22 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 from newsembed.beam_pipelines import jobs
-from newsembed.beam_pipelines.entities import JOB, EntitiesOptions, cooccurrence, tables
+from newsembed.beam_pipelines.entities import (
+    JOB,
+    EntitiesOptions,
+    cooccurrence,
+    counting,
+    frequent_nouns,
+    tables,
+    word_frequencies,
+)
 from newsembed.beam_pipelines.entities.aliases import resolve_names
 from newsembed.beam_pipelines.entities.cooccurrence import embed_items, ppmi_svd
 from newsembed.beam_pipelines.entities.linking import Linker
-from newsembed.beam_pipelines.entities.mentions import Mentions, read_column
+from newsembed.beam_pipelines.entities.mentions import Mentions, find_mentions, read_column
 from newsembed.beam_pipelines.entities.tables import Alias
 from newsembed.beam_pipelines.entities.tokens import WordUse, is_title_case, name_spans, words_of
+from newsembed.beam_pipelines.shards import Phase, Shard
 from newsembed.errors import InputError
 from newsembed.formats import parquet
 from newsembed.formats.records import Article, make_doc_id
@@ -64,6 +73,31 @@ def test_resolve_names_merges_variants_and_clear_surnames():
     assert [item.name for item in entities][0] == "Jane Roe"
 
 
+def meanings(documents):
+    return {(item.alias, item.entity): item.prior for item in resolve_names(documents, 100)[1]}
+
+
+def test_a_bare_word_much_more_frequent_than_the_full_name_stays_its_own_entity():
+    assert meanings({"Jane Roe": 10, "Roe": 50}) == {("Jane Roe", "Jane_Roe"): 1.0, ("Roe", "Jane_Roe"): 1.0}
+    assert meanings({"Jane Roe": 10, "Roe": 51}) == {
+        ("Jane Roe", "Jane_Roe"): 1.0,
+        ("Roe", "Roe"): 0.6,
+        ("Roe", "Jane_Roe"): pytest.approx(0.4),
+    }
+
+
+def test_a_longer_name_is_a_variant_only_of_a_more_frequent_one():
+    assert meanings({"Jane Roe": 5, "President Jane Roe": 4})["President Jane Roe", "Jane_Roe"] == 1.0
+    assert meanings({"Jane Roe": 4, "President Jane Roe": 4})["President Jane Roe", "President_Jane_Roe"] == 1.0
+
+
+def test_rare_full_names_are_not_meanings_of_a_surname():
+    found = meanings({"Ann Poe": 45, "Bob Poe": 46, "Cid Poe": 9, "Poe": 80})
+    assert {entity for alias, entity in found if alias == "Poe"} == {"Poe", "Ann_Poe", "Bob_Poe"}
+    found = meanings({"Ann Poe": 45, "Bob Poe": 45, "Cid Poe": 10, "Poe": 80})
+    assert ("Poe", "Cid_Poe") in found  # exactly a tenth of the documents
+
+
 def test_linker_prefers_the_longest_whole_words():
     linker = Linker(
         [Alias("New York", "a", 1, ""), Alias("New York Times", "b", 1, ""), Alias("Iran", "c", 1, "")],
@@ -83,7 +117,18 @@ def test_linker_disambiguates_by_the_document_then_by_prior():
     assert linker.link(["Roe"]) == {0: 1}
     assert linker.link(["John Roe came. Roe left."]) == {1: 2}
     assert Linker([Alias("Roe", "jane", 0.4, "")], {"jane": 0}).link(["Roe"]) == {}
+    assert Linker([Alias("Roe", "jane", 0.5, "")], {"jane": 0}).link(["Roe"]) == {0: 1}
     assert Linker([], {}).link(["Roe"]) == {}
+
+
+def test_mentions_are_ranked_by_count_and_words_come_from_title_keywords_and_lead():
+    names = ("Roe", "Ulm", "Poe")
+    linker = Linker([Alias(name, name, 1, "") for name in names], {name: row for row, name in enumerate(names)})
+    body = "Ulm met Poe and Roe. Late vote."
+    article = Article(make_doc_id("a"), "u", "p", "Flood in Ulm", body, keywords=("Storm",))
+    found = find_mentions(article, linker, {"flood": 0, "vote": 1, "storm": 2, "met": 3, "roe": 4}, 5)
+    assert (found.entities, found.entity_counts) == ((1, 0, 2), (2, 1, 1))
+    assert found.words == (0, 2, 3, 4)  # the fifth word of the body is "Roe"; "vote" comes later
 
 
 WORD = st.sampled_from(["ab", "abc", "b", "a-b", "New", "York"])
@@ -125,6 +170,48 @@ def test_pmi_equals_counting_by_hand(monkeypatch):
     with np.errstate(divide="ignore", invalid="ignore"):
         expected = np.fmax(np.log(counts * columns.sum() / (counts.sum(1, keepdims=True) * columns)), 0)
     np.testing.assert_allclose(cooccurrence._positive_pmi(matrix, contexts).toarray(), expected, rtol=1e-5)
+
+
+def test_repeats_within_a_document_count_once_and_contexts_are_the_most_frequent_items(monkeypatch):
+    documents = [[0, 1, 2], [1, 2], [2, 3], [1, 4, 2]]
+    repeated = [[*one, *one[:1], *one[:1]] for one in documents]
+    np.testing.assert_array_equal(ppmi_svd(5, parts(*repeated), 3), ppmi_svd(5, parts(*documents), 3))
+    contexts = []
+    monkeypatch.setattr(
+        cooccurrence, "_positive_pmi", lambda _, chosen: contexts.extend(chosen) or scipy.sparse.csr_matrix((5, 2))
+    )
+    ppmi_svd(5, parts(*documents), 3, most_contexts=2)
+    assert contexts == [1, 2]
+
+
+def test_the_most_frequent_capitalised_words_are_nouns_where_most_words_have_capitals():
+    german = {"haus": WordUse(0, 60), "ulm": WordUse(0, 2), "und": WordUse(90, 0), "baum": WordUse(0, 9)}
+    english = {"trump": WordUse(0, 60), "and": WordUse(90, 0), "said": WordUse(80, 0), "of": WordUse(70, 0)}
+    german[""] = english[""] = WordUse(100, 100)  # the number of documents
+    assert frequent_nouns({"de": german}, 0.02) == {"haus", "baum"}  # "ulm" is in 2 % of the documents, not in more
+    assert frequent_nouns({"en": english}, 0.02) == set()  # one of four frequent words has a capital
+    half = {**english, "monday": WordUse(0, 50), "tuesday": WordUse(0, 40)}
+    assert frequent_nouns({"en": half}, 0.02) == {"trump", "monday", "tuesday"}  # three of six
+
+
+def test_a_word_of_several_languages_has_its_highest_frequency():
+    uses = {"de\tdie": 60, "de\thaus": 40, "en\tdie": 10, "en\tof": 90, "en\trare": 2}
+    counts = {"de\t": (9, 9, 9), **{key: (0, 0, count) for key, count in uses.items()}}
+    found = word_frequencies(counts, 3, 10)
+    assert [word for word, _ in found] == ["of", "die", "haus"]
+    assert [frequency for _, frequency in found] == pytest.approx([90 / 102, 0.6, 0.4])
+    assert word_frequencies(counts, 3, 2) == found[:2]
+
+
+def test_counts_are_summed_by_name_and_kept_if_any_of_them_is_large_enough(tmp_path):
+    shards = [{"a": (1, 0), "b": (2, 0), "c": (1, 1)}, {"a": (0, 2), "b": (1, 0), "c": (1, 1)}]
+    for index, counts in enumerate(shards):
+        with Shard(Phase(str(tmp_path), "count", 2), index) as shard:
+            counting.write_counts(shard, "_counts", counts)
+    for bucket in range(16):
+        with Shard(Phase(str(tmp_path), "sum", 16), bucket) as shard:
+            counting._sum_bucket("_counts", "_sums", 3, shard, bucket)
+    assert counting.read_counts(f"{tmp_path}/_sums") == {"b": (3, 0)}
 
 
 def test_the_first_numbers_of_each_document_are_kept(tmp_path):
@@ -183,7 +270,10 @@ def write_corpus(folder, shards=2):
     parts = [[] for _ in range(shards)]
     for number in range(40):
         who, where = ("Jane Roe", "Marrowick") if number % 2 else ("Carl Ulm", "Osterby")
-        body = f"There was news. We heard that {who} went to {where} on Monday. The town thanked {who.split()[1]} and later slept."
+        body = (
+            f"There was news. We heard that {who} went to {where} on Monday. "
+            f"The town thanked {who.split()[1]} and later slept."
+        )
         url = f"http://p{number % 3}.example/{number}"
         article = Article(
             make_doc_id(url),

@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import hashlib
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from newsembed.beam_pipelines import augmentation, jobs, token_store
-from newsembed.beam_pipelines.examples import JOB, ExamplesOptions
+from newsembed.beam_pipelines.examples import JOB, ExamplesOptions, group_negatives
 from newsembed.errors import InputError
 from newsembed.formats import files, parquet
 from newsembed.formats.records import Article, TopicLabels, Triplet, make_doc_id, words_to_doc_id
@@ -75,6 +76,25 @@ def test_rows_of_table_1(row, anchor_text, positive_of, with_title):
 )
 def test_rows_need_their_texts(anchor, negative, rows):
     assert set(augmentation.possible_augmentations(anchor, document(), negative)) == rows
+
+
+def test_rows_with_the_positive_document_need_its_text():
+    anchor, empty = document(anchors=[(1, 2)]), document(title=(), body=())
+    assert set(augmentation.possible_augmentations(anchor, empty, document())) == {
+        Augmentation.TITLE_TO_BODY,
+        Augmentation.ANCHOR_TEXT_TO_DOCUMENT,
+    }
+
+
+def test_the_key_draws_one_of_the_anchor_texts():
+    texts = [(40, 41), (50, 51), (60, 61)]
+    anchor, row = document("a", anchors=texts), Augmentation.ANCHOR_TEXT_TO_DOCUMENT
+    drawn = collections.Counter(
+        tuple(augmentation.augment(row, anchor, document(), document(), 20, str(key)).anchor_tokens.tolist())
+        for key in range(600)
+    )
+    assert set(drawn) == {tuple(framed(text)) for text in texts}
+    assert min(drawn.values()) > 150
 
 
 @given(
@@ -261,6 +281,31 @@ def test_several_negatives_of_one_pair_become_one_example(inputs, tmp_path):
     }
 
 
+def test_triplets_that_differ_in_their_negative_are_grouped_up_to_the_count():
+    rows = [("triplets", "a", "p", negative, "en") for negative in ("n1", "n2", "n3")]
+    rows[1:1] = [("topics", "a", (1,), (1,)), ("triplets", "a", "q", "n1", "en"), ("topics", "a", (1,), (1,))]
+    assert group_negatives(rows, 2) == [[rows[0], rows[4]], [rows[1]], [rows[2]], [rows[3]], [rows[5]]]
+
+
+def test_examples_are_written_in_an_order_drawn_by_digest(inputs, tmp_path):
+    inputs |= {"topics": [], "articles": inputs["articles"]}
+    names = [("en1", f"en{n}", "en0") for n in range(2, 12)]
+    inputs["triplets"] = write_stream(tmp_path / "order", "triplets", [[triplet(*one) for one in names]], Triplet)
+    run_job(inputs, tmp_path / "out", weights=(0.0, 0.0, 1.0, 0.0))
+    found = [doc_of(example, "positive") for example in read_back(tmp_path / "out", TaskName.TRIPLETS, "en")]
+    rows = [("triplets", *(make_doc_id(name) for name in one), "en") for one in names]
+    rows.sort(key=lambda row: hashlib.blake2b("\0".join(row).encode(), digest_size=16).digest())
+    assert found == [row[2] for row in rows]
+
+
+def test_labels_of_one_document_in_two_records_stay_two_examples(inputs, tmp_path):
+    shards = [[TopicLabels(make_doc_id("en1"), (topic,), (1,))] for topic in (4, 9)]
+    inputs["topics"] = write_stream(tmp_path / "twice", "labels", shards, TopicLabels)
+    run_job(inputs, tmp_path / "out")
+    found = [example["topic_ids"].tolist() for example in read_back(tmp_path / "out", TaskName.TOPICS, "en")]
+    assert sorted(found) == [[4], [9]]
+
+
 def test_several_negatives_and_translation_exclude_each_other(inputs, tmp_path):
     for name in ("model.bin", "config.json", "shared_vocabulary.json", "source.spm", "target.spm"):
         (tmp_path / "models" / "fr").mkdir(parents=True, exist_ok=True)
@@ -287,8 +332,14 @@ def test_topics_carry_their_labels(inputs, tmp_path):
 
 
 def test_missing_and_broken_documents_fail_by_name(inputs, tmp_path):
-    broken = [triplet("en1", "en2", "gone"), triplet("en1", "en2", "en3", "no/language"), triplet("en1", "en2", "en3")]
+    broken = [
+        triplet("en1", "en2", "gone"),
+        triplet("en1", "en2", "en3", "no/language"),
+        triplet("en1", "en2", "en3", "en" + "-abcdefgh" * 8),  # a tag of more than 64 bytes
+        triplet("en1", "en2", "en3"),
+    ]
     labels = [
+        TopicLabels(make_doc_id("en1"), (), ()),
         TopicLabels(make_doc_id("gone"), (1,), (1,)),
         TopicLabels(make_doc_id("en1"), (1, 2), (1,)),
         TopicLabels(make_doc_id("en2"), (1,), (7,)),
@@ -298,7 +349,7 @@ def test_missing_and_broken_documents_fail_by_name(inputs, tmp_path):
         "topics": write_stream(tmp_path / "topics2", "labels", [labels], TopicLabels),
     }
     manifest = run_job(inputs, tmp_path / "out")
-    assert manifest["counts"]["failed"] == {"missing_field": 2, "broken_record": 3}
+    assert manifest["counts"]["failed"] == {"missing_field": 2, "broken_record": 5}
     assert manifest["examples"] == {"triplets/en": 1}
     letters = [
         row

@@ -1,14 +1,18 @@
-"""The harness: accounting, skipping, resuming, publishing."""
+"""Running jobs: accounting, skipping of finished jobs, resuming, publishing."""
 
+import contextlib
 import dataclasses
+import functools
 import importlib
 import signal
 
 import apache_beam as beam
+import numpy as np
 import pytest
+from apache_beam.testing.util import assert_that, equal_to
 from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.accounting import Counts, add_counts, chain_counts
-from newsembed.beam_pipelines.shards import GroupByShard, ProcessShards, shard_of
+from newsembed.beam_pipelines.shards import GroupByShard, Phase, ProcessShards, Shard, shard_numbers, shard_of
 from newsembed.errors import InputError
 from newsembed.formats import files, parquet
 from newsembed.formats.records import Failure, Hub, Rejection
@@ -91,12 +95,7 @@ def test_counts_balance_and_streams_are_published(tmp_path):
     }
     assert sum(1 for _ in parquet.read_stream(str(tmp_path / "out/sorted"), Hub)) == 80
     assert not list((tmp_path / "out").glob(".work-*"))
-    letters = [
-        row
-        for path in (tmp_path / "out/dead_letters").rglob("*.parquet")
-        for batch in parquet.read_batches(str(path))
-        for row in batch.to_pylist()
-    ]
+    letters = letters_of(tmp_path / "out/dead_letters")
     assert sorted({(row["outcome"], row["reason"]) for row in letters}) == [
         ("failed", "broken_record"),
         ("rejected", "no_title"),
@@ -263,6 +262,147 @@ def test_inputs_are_checked_before_anything_runs(tmp_path):
     with pytest.raises(InputError, match="no file matches"):
         jobs.execute(job, {"articles": [str(tmp_path / "*.warc")]}, str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
+
+
+def letters_of(folder):
+    return [
+        row
+        for path in folder.rglob("*.parquet")
+        for batch in parquet.read_batches(str(path))
+        for row in batch.to_pylist()
+    ]
+
+
+def single(function, **inputs):
+    """A job of one shard that reads and writes one record."""
+
+    def one(shard, _):
+        function(shard)
+        shard.read()
+        shard.written()
+
+    specs = tuple(jobs.InputSpec(name, "", many=name == "many") for name in inputs)
+    return jobs.Job("toy", "", "", specs, Options, lambda run: run.map_shards("one", one, [None]))
+
+
+def test_half_written_and_internal_files_are_not_published(tmp_path):
+    def write(shard):
+        for name in ("whole.txt", "half.txt.tmp", "_internal.txt"):
+            with files.open_write(f"{shard.workspace}/{name}") as sink:
+                sink.write(b"text")
+
+    jobs.execute(single(write), {}, str(tmp_path / "out"), beam_args=ONE)
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["manifest.json", "timing.json", "whole.txt"]
+
+
+def write_empty(name, shard):
+    files.write_whole(f"{shard.workspace}/{name}", b"")
+
+
+def test_files_of_an_older_result_are_removed(tmp_path):
+    jobs.execute(single(functools.partial(write_empty, "old.txt")), {}, str(tmp_path / "out"), beam_args=ONE)
+    other = Options(keep_below=1)
+    jobs.execute(single(functools.partial(write_empty, "new.txt")), {}, str(tmp_path / "out"), other, ONE)
+    assert sorted(path.name for path in (tmp_path / "out").glob("*.txt")) == ["new.txt"]
+
+
+def write_one_record(shard, name):
+    assert name != "must not run"
+    shard.read()
+    shard.written()
+
+
+def test_a_complete_shard_is_not_run_again(tmp_path):
+    phase = Phase(str(tmp_path), "p", 2)
+    for payloads in (["runs", "must not run"], ["must not run", "runs"]):
+        # The first run completes shard 0 and stops at shard 1, the second one has only shard 1 left to do.
+        with contextlib.suppress(Exception), beam.Pipeline(runner="FnApiRunner") as pipeline:
+            _ = pipeline | beam.Create(list(enumerate(payloads))) | ProcessShards(write_one_record, phase)
+    assert [files.exists(phase.report_path(index)) for index in range(2)] == [True, True]
+
+
+def test_changed_inputs_and_another_version_run_a_job_again(tmp_path, monkeypatch):
+    raw = tmp_path / "raw.txt"
+    raw.write_text("one")
+    job, given, out = single(lambda _: None, articles=""), {"articles": [str(raw)]}, str(tmp_path / "out")
+    assert not jobs.execute(job, given, out, beam_args=ONE).skipped
+    assert jobs.execute(job, given, out, beam_args=ONE).skipped
+    raw.write_text("two")
+    assert not jobs.execute(job, given, out, beam_args=ONE).skipped
+    monkeypatch.setattr(jobs, "__version__", "0.0.0-test")
+    assert not jobs.execute(job, given, out, beam_args=ONE).skipped
+
+
+def test_the_keys_of_an_embedding_table_are_part_of_its_digest(tmp_path):
+    np.save(tmp_path / "x.npy", np.zeros((1, 2)))
+    (tmp_path / "x.tsv").write_text("a\n")
+    before = jobs.input_digest(str(tmp_path / "x.npy"))
+    (tmp_path / "x.tsv").write_text("b\n")
+    assert jobs.input_digest(str(tmp_path / "x.npy")) != before
+
+
+def test_an_input_inside_the_output_folder_is_refused(tmp_path):
+    inside = tmp_path / "out" / "raw.txt"
+    inside.parent.mkdir()
+    inside.write_text("one")
+    with pytest.raises(InputError, match="--articles"):
+        jobs.execute(
+            single(lambda _: None, articles=""), {"articles": [str(inside)]}, str(tmp_path / "out"), beam_args=ONE
+        )
+    assert inside.exists()
+
+
+@dataclasses.dataclass(frozen=True)
+class CacheOptions:
+    cache: str = dataclasses.field(default="", metadata={"lasting_folder": True})
+
+
+def test_a_lasting_folder_inside_the_output_folder_is_refused(tmp_path):
+    job = dataclasses.replace(single(lambda _: None), options=CacheOptions)
+    with pytest.raises(InputError, match="--cache"):
+        jobs.execute(job, {}, str(tmp_path / "out"), CacheOptions(str(tmp_path / "out/cache")), ONE)
+    assert jobs.execute(job, {}, str(tmp_path / "out"), CacheOptions(str(tmp_path / "cache")), ONE).manifest
+
+
+def test_several_paths_are_accepted_only_where_the_job_takes_many(tmp_path):
+    paths = [str(tmp_path / name) for name in ("a.txt", "b.txt")]
+    for path in paths:
+        files.write_whole(path, b"")
+    job = single(lambda _: None, articles="", many="")
+    with pytest.raises(InputError, match="--articles: got 2 paths, expected one"):
+        jobs.resolve_inputs(job, {"articles": paths, "many": paths})
+    assert jobs.resolve_inputs(job, {"articles": paths[:1], "many": paths}) == {
+        "articles": (paths[0],),
+        "many": tuple(paths),
+    }
+
+
+def test_a_shard_that_writes_more_than_it_read_fails(tmp_path):
+    phase = Phase(str(tmp_path), "p", 1)
+    with pytest.raises(RuntimeError, match="-1 records unaccounted for"), Shard(phase, 0) as shard:
+        shard.written()
+    assert not files.exists(phase.report_path(0))
+
+
+def test_dead_letters_keep_only_the_start_of_a_text(tmp_path):
+    with Shard(Phase(str(tmp_path), "p", 1), 0) as shard:
+        shard.read(2)
+        shard.reject("a", Rejection.NO_TITLE, "", "x" * 600)
+        shard.fail("b", Failure.BROKEN_RECORD, "", "y" * 600)
+    assert [row["sample"] for row in letters_of(tmp_path)] == ["x" * 500, "y" * 500]
+
+
+def test_groups_are_sorted_and_every_shard_has_one():
+    with beam.Pipeline(runner="FnApiRunner") as pipeline:
+        groups = pipeline | beam.Create([(1, value) for value in (5, 3, 9, 1)]) | GroupByShard(3)
+        assert_that(groups, equal_to([(0, []), (1, [1, 3, 5, 9]), (2, [])]))
+
+
+def test_the_shard_of_an_id_is_its_top_32_bits_modulo_the_count():
+    ids = ["0000000700000001", "00010000ffffffff", "ffffffff00000000"]
+    expected = [7 % 5, 0x10000 % 5, 0xFFFFFFFF % 5]
+    assert [shard_of(doc_id, 5) for doc_id in ids] == expected
+    assert shard_numbers(np.array([int(doc_id, 16) for doc_id in ids], np.uint64), 5).tolist() == expected
 
 
 def test_counts_add_and_chain():

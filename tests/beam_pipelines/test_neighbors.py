@@ -61,6 +61,7 @@ def test_choice_of_engine(monkeypatch):
     assert choose_engine(Engine.EXACT, 1_000, 100, many) is Engine.EXACT
     assert choose_engine(Engine.AUTO, 1_000, 100, 1_000) is Engine.EXACT  # an index takes longer to build than it saves
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "scann" else object())
+    assert choose_engine(Engine.AUTO, 1_000, 100, 9_000) is Engine.FAISS
     assert choose_engine(Engine.AUTO, 1_000, 100, many) is Engine.FAISS
     with pytest.raises(InputError, match="scann is not installed"):
         choose_engine(Engine.SCANN, 1_000, 100, 1_000)
@@ -178,6 +179,24 @@ def test_windowed_search_equals_brute_force(tmp_path):
             if (abs(row.day_gap) <= 1) == (side == 1):
                 measured[row.query].add(row.neighbor)
         assert measured == expected
+
+
+@pytest.mark.parametrize("block_days", [1, 2, 91])
+def test_the_limits_of_the_day_gaps_are_inclusive_in_every_partition(tmp_path, block_days):
+    """Gaps of 0, 1 and 2 days beside gaps of 364, 365 and 366 days, on both sides of a border between blocks."""
+    days = [FIRST + datetime.timedelta(days=day) for day in (0, 1, 2, 3, 364, 365, 366, 367) for _ in range(3)]
+    documents = [(make_doc_id(str(number)), day) for number, day in enumerate(days)]
+    inputs = write_vectors(tmp_path / "vectors", documents, clustered(24), [{Space.TEXT}] * 24)
+    _, found = run(inputs, tmp_path / "out", positives=30, negatives=30, block_days=block_days)
+    day_of = dict(documents)
+    expected = {
+        (query, neighbor)
+        for query, day in documents
+        for neighbor, other in documents
+        if query != neighbor and (abs((other - day).days) <= 1 or abs((other - day).days) >= 365)
+    }
+    assert {(row.query, row.neighbor) for row in found} == expected
+    assert all(row.day_gap == (day_of[row.neighbor] - day_of[row.query]).days for row in found)
 
 
 def test_global_search_equals_brute_force(tmp_path):

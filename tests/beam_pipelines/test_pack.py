@@ -1,4 +1,4 @@
-"""Packing: Algorithm 1 as a pure function, rows, splitting, translation pairs, the job read back with tf.data."""
+"""Packing: Algorithm 1 as a pure function, rows, splitting, translation pairs, and the job read back with tf.data."""
 
 import gzip
 
@@ -72,6 +72,32 @@ def pack_plainly(lengths, max_length, capacity, min_fill):
 def test_equals_a_plain_search_of_the_cache(lengths, capacity, min_fill):
     rows = lengths_of(pack_lengths(lengths, max_length=20, capacity=capacity, min_fill=min_fill))
     assert rows == pack_plainly(lengths, 20, capacity, min_fill)
+
+
+def pack_as_printed(lengths, max_length, capacity, min_fill):
+    """Algorithm 1 as the paper prints it: a piece that fits nowhere is inserted first, then the fullest may leave."""
+    cache, rows = [], []
+    for length in lengths:
+        fitting = [row for row in cache if sum(row) + length <= max_length]
+        row = max(fitting, key=sum, default=[])
+        cache = [other for other in cache if other is not row]
+        row.append(length)
+        if sum(row) >= min_fill * max_length:
+            rows.append(row)
+            continue
+        cache.append(row)
+        if len(cache) > capacity:
+            fullest = max(cache, key=sum)
+            cache = [other for other in cache if other is not fullest]
+            rows.append(fullest)
+    return rows + cache
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_are_as_full_as_those_of_the_printed_algorithm(seed):
+    lengths = np.random.default_rng(seed).integers(8, 512, 2_000).tolist()
+    rows = len(pack_lengths(lengths, max_length=512, capacity=50, min_fill=0.99))
+    assert rows == pytest.approx(len(pack_as_printed(lengths, 512, 50, 0.99)), rel=0.005)
 
 
 def test_a_larger_cache_fills_better():
@@ -163,6 +189,23 @@ def test_a_separator_at_a_cut_goes():
     assert join_parts((title[:0], body[:0]), (ones[:0], ones[:0]))[0].size == 0
 
 
+def test_a_separator_before_a_cut_is_dropped():
+    tokens = np.array([10, 11, 12, 13, 14, SEP_ID, 20, 21], np.int32)
+    word_ids = np.array([1, 2, 3, 4, 5, 0, 6, 7], np.int32)
+    pieces = split_document(tokens, word_ids, 8)
+    assert [piece.tokens.tolist() for piece in pieces] == [
+        [CLS_ID, 10, 11, 12, 13, 14, SEP_ID],
+        [CLS_ID, 20, 21, SEP_ID],
+    ]
+
+
+def test_joined_parts_number_words_across_the_separator():
+    title, body = np.array([10, 11, 12], np.int32), np.array([20, 21], np.int32)
+    tokens, word_ids = join_parts((title, title[:0], body), (np.array([1, 1, 2]), np.array([], int), np.array([1, 2])))
+    assert tokens.tolist() == [10, 11, 12, SEP_ID, 20, 21]
+    assert word_ids.tolist() == [1, 1, 2, 0, 3, 4]
+
+
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(2, 60))
 def test_cut_pairs_fit_and_lose_from_the_longer_side(source, target, room):
     left, right = cut_pair(source, target, room)
@@ -171,6 +214,11 @@ def test_cut_pairs_fit_and_lose_from_the_longer_side(source, target, room):
     assert left + right == min(room, source + target)
     assert left == source or left >= right - 1
     assert right == target or right >= left - 1
+
+
+@pytest.mark.parametrize(("source", "target", "expected"), [(10, 9, (3, 2)), (9, 10, (2, 3)), (1, 9, (1, 4))])
+def test_the_longer_side_of_a_cut_pair_keeps_the_odd_token(source, target, expected):
+    assert cut_pair(source, target, 5) == expected
 
 
 def test_a_row_restarts_positions_and_numbers_words_throughout():
@@ -270,6 +318,9 @@ def test_job_packs_every_token_of_every_language(inputs, tmp_path):
         assert manifest["packing"][name]["fill"] == pytest.approx(
             np.mean([row["segment_ids"] > 0 for row in found]), abs=1e-4
         )
+        pieces, documents = len(pieces_in(found)), counts["tallies"][f"documents/{name}"]
+        assert manifest["packing"][name]["pieces_per_row"] == pytest.approx(pieces / rows, abs=1e-3)
+        assert manifest["packing"][name]["documents_per_row"] == pytest.approx(documents / rows, abs=1e-3)
         for row in found:
             assert all(piece[0] == CLS_ID and piece[-1] == SEP_ID for piece in pieces_in([row]))
             assert ((row["word_ids"] == 0) == (row["tokens"] < len(SPECIAL_TOKENS))).all()
@@ -316,7 +367,8 @@ def test_job_packs_translation_pairs(inputs, tmp_path):
 
 def test_job_packs_tmx_and_aligned_files(inputs, tmp_path):
     (tmp_path / "m.tmx").write_text(
-        "<tmx><header srclang='en'/><body><tu><tuv xml:lang='EN'><seg>a b c</seg></tuv><tuv xml:lang='de'><seg>c d e</seg></tuv></tu></body></tmx>"
+        "<tmx><header srclang='en'/><body><tu><tuv xml:lang='EN'><seg>a b c</seg></tuv>"
+        "<tuv xml:lang='de'><seg>c d e</seg></tuv></tu></body></tmx>"
     )
     (tmp_path / "c.en").write_text("a b\n\ne f\n")
     (tmp_path / "c.pt_br").write_text("c d\nx\ng h\n")
@@ -354,6 +406,57 @@ def test_a_shard_that_holds_too_much_packs_what_it_holds(tmp_path_factory, piece
         for piece in pieces_in(read_back(folder, "tlm", language, 16))
     ]
     assert sorted(found) == [[CLS_ID, *[100 + number] * length, SEP_ID] for number, (_, length) in enumerate(pieces)]
+
+
+def rows_of(folder, pieces, **options):
+    """Lengths of the pieces in each row, in the order of the file; a piece is (key, length without special tokens)."""
+    with Shard(Phase(str(folder), "p", 1), 0) as shard:
+        rows = _Rows(shard, TaskName.TLM, PackOptions(max_length=16, **options), 1_000)
+        for key, length in pieces:
+            rows.add("en", key, frame(np.full(length, 100), np.arange(1, length + 1)))
+        rows.finish()
+    return [list(map(len, pieces_in([row]))) for row in read_back(folder, "tlm", "en", 16)]
+
+
+def test_pieces_are_shuffled_by_their_key(tmp_path):
+    pieces = [(b"c", 12), (b"a", 14), (b"d", 11), (b"b", 13)]
+    # No two fit together, and every row is finished at once: the order is that of the keys.
+    assert rows_of(tmp_path, pieces, min_fill=0.5, capacity=2) == [[16], [15], [14], [13]]
+
+
+def test_long_pieces_are_packed_before_short_ones(tmp_path):
+    pieces = [(b"a", 4), (b"b", 8), (b"c", 2), (b"d", 10)]  # 6, 10, 4 and 12 tokens with [CLS] and [SEP]
+    assert rows_of(tmp_path, pieces, min_fill=1.0) == [[10, 6], [12, 4]]
+
+
+def test_the_language_with_the_most_tokens_is_written_early(tmp_path):
+    with Shard(Phase(str(tmp_path), "p", 1), 0) as shard:
+        rows = _Rows(shard, TaskName.TLM, PackOptions(max_length=16), 20)
+        for language, length in (("de", 4), ("en", 12), ("en", 2)):
+            rows.add(language, b"", frame(np.full(length, 100), np.arange(1, length + 1)))
+        assert {name: len(held) for name, held in rows._held.items()} == {"de": 1}  # 6 and 18 tokens are more than 20
+        rows.finish()
+    with Shard(Phase(str(tmp_path / "exact"), "p", 1), 0) as shard:
+        rows = _Rows(shard, TaskName.TLM, PackOptions(max_length=16), 20)
+        for length in (8, 8):
+            rows.add("en", b"", frame(np.full(length, 100), np.arange(1, length + 1)))
+        assert len(rows._held["en"]) == 2  # 20 tokens are not more than 20
+        rows.finish()
+
+
+def test_a_document_with_the_least_number_of_tokens_is_packed(inputs, tmp_path):
+    documents = [article("8", "abcd", "efgh"), article("7", "abc", "efgh")]
+    parquet.write_shard(str(tmp_path / "few/articles/part-00000-of-00001.parquet"), documents, Article)
+    files.write_json(str(tmp_path / "few/manifest.json"), {"digest": "few"})
+    counts = run_job({**inputs, "articles": [str(tmp_path / "few")]}, tmp_path / "out", min_tokens=8)["counts"]
+    assert (counts["out"], counts["rejected"]) == (1, {"too_short_to_pack": 1})
+
+
+def test_a_pair_without_tokens_on_one_side_is_rejected(inputs, tmp_path):
+    (tmp_path / "pairs.tsv").write_text("en\tde\tabcdefgh\t\x01\nen\tde\tabcd\tefgh\n")
+    counts = run_job({**inputs, "bitext": [str(tmp_path / "pairs.tsv")]}, tmp_path / "out")["counts"]
+    assert counts["tallies"]["documents/tlm/en-de"] == 1
+    assert counts["rejected"]["too_short_to_pack"] == 2  # this pair, and an article
 
 
 def test_output_does_not_depend_on_the_run(inputs, tmp_path):

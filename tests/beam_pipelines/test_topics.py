@@ -1,4 +1,4 @@
-"""topics: titles, verdicts, a reviewed topics.tsv obeyed, negatives only where the publisher could have said yes, sampling and skew."""
+"""topics: titles, verdicts, a reviewed topics.tsv, negatives only from publishers with the topic, sampling and skew."""
 
 import csv
 import datetime
@@ -146,9 +146,10 @@ def test_titles_that_name_one_entity_are_one_topic():
         Alias("TRUMP", "Q1", 0.9, ""),
         Alias("Trump", "Q2", 0.1, ""),
         Alias("Paris", "Q3", 0.4, ""),
+        Alias("Rome", "Q4", 0.5, ""),
     ]
-    entities = link_titles(["donald trump", "trump", "trump tower", "paris"], aliases)
-    assert entities == {"donald trump": "Q1", "trump": "Q1"}
+    entities = link_titles(["donald trump", "trump", "trump tower", "paris", "rome"], aliases)
+    assert entities == {"donald trump": "Q1", "trump": "Q1", "rome": "Q4"}
     page = [
         hub(21, "a.example", "Donald Trump", ids(0, 1)),
         hub(22, "b.example", "Trump", ids(10, 11, 12)),
@@ -162,6 +163,14 @@ def test_titles_that_name_one_entity_are_one_topic():
     assert decide(page, {"donald trump": ids(0, 1)}, entities)["trump"].verdict is Verdict.FEW_PUBLISHERS
     over = decide([*page, *HUBS[:2]], entities=entities, max_topics=1)
     assert over["trump"].verdict is over["donald trump"].verdict is Verdict.OVER_LIMIT
+
+
+def test_only_articles_that_passed_clean_count():
+    hubs = [hub(1, "a.example", "Sports", ids(1, 2)), hub(2, "b.example", "Sports", ids(2, 3, 4))]
+    titles = {one.hub_id: hub_title(one) for one in hubs}
+    assert gather(hubs, titles, set(ids(2, 4, 9)))["sports"] == Evidence(
+        hubs=2, publishers={"a.example", "b.example"}, documents=set(ids(2, 4))
+    )
 
 
 def test_negatives_need_a_hub_of_the_same_publisher():
@@ -186,7 +195,7 @@ def test_skew_is_by_topic_and_language():
     ]
 
 
-def run(tmp_path, options, hubs=HUBS, *, topics_file=None, alias_file=None, output="out", shards=1):
+def run(tmp_path, options, hubs=HUBS, *, topics_file=None, alias_file=None, entities=None, output="out", shards=1):
     hubs_of = {number: tuple(one.hub_id for one in hubs if ids(number)[0] in one.doc_ids) for number in range(20)}
     articles = [
         Article(
@@ -215,6 +224,8 @@ def run(tmp_path, options, hubs=HUBS, *, topics_file=None, alias_file=None, outp
         inputs["topics_file"] = [str(topics_file)]
     if alias_file:
         inputs["alias_file"] = [str(alias_file)]
+    if entities:
+        inputs["entities"] = [str(entities)]
     manifest = jobs.execute(JOB, inputs, str(tmp_path / output), options, ONE).manifest
     assert manifest["counts"]["in"] == manifest["counts"]["out"] + sum(manifest["counts"]["rejected"].values())
     return manifest, list(parquet.read_stream(str(tmp_path / output / "labels"), TopicLabels))
@@ -369,6 +380,11 @@ def test_hubs_of_one_entity_are_united_and_the_review_says_so(tmp_path):
         ("0", "sport", "sports"),
         ("1", "politics", "politics"),
     ]
+    (tmp_path / "entities").mkdir()
+    (tmp_path / "entities/aliases.tsv").write_bytes(table.read_bytes())
+    (tmp_path / "entities/manifest.json").write_text('{"digest": "e"}')
+    _, linked = run(tmp_path, options, hubs, entities=tmp_path / "entities", output="linked")
+    assert linked == united  # the folder of the entities job does the same as a table of the user
     table.write_text("Sport\tQ1\ttwice\n")
     with pytest.raises(InputError, match=r"aliases.tsv.*line 1.*prior"):
         run(tmp_path, options, hubs, alias_file=table, output="broken")
@@ -440,7 +456,8 @@ def test_a_review_within_a_result_is_refused(tmp_path):
 def test_what_spreadsheets_do_to_a_table_is_read(tmp_path):
     path = tmp_path / "topics.tsv"
     path.write_bytes(
-        '\ufeffverdict\ttitle\tnotes\ttopic\r\nKept\t"""big"" data"\tmine\tData\r\n\t\t\t\r\nDROPPED\tchess\t\tchess\r\n'.encode()
+        '\ufeffverdict\ttitle\tnotes\ttopic\r\nKept\t"""big"" data"\tmine\tData\r\n'.encode()
+        + b"\t\t\t\r\nDROPPED\tchess\t\tchess\r\n"
     )
     assert read_review(str(path), 1) == {
         '"big" data': Decision("Data", Verdict.KEPT),

@@ -1,7 +1,11 @@
-"""triplets: the date rule, merged spaces, caps, the evergreen filter, the same result under any sharding."""
+"""triplets: the date rule, merged spaces, limits, the evergreen filter, the same result under any sharding."""
 
+import collections
 import datetime
+import hashlib
+import json
 import math
+from importlib import resources
 
 import numpy as np
 import pytest
@@ -9,8 +13,19 @@ from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.arrays import doc_id_of
 from newsembed.beam_pipelines.shards import shard_of
 from newsembed.beam_pipelines.triplets import JOB
-from newsembed.beam_pipelines.triplets.candidates import CANDIDATE, read_candidates
-from newsembed.beam_pipelines.triplets.dates import FOLDS, count_by_month, date_stats, distributions, log_ratios
+from newsembed.beam_pipelines.triplets.candidates import CANDIDATE, known_pairs, read_candidates
+from newsembed.beam_pipelines.triplets.dates import (
+    FEATURES as NGRAMS,
+)
+from newsembed.beam_pipelines.triplets.dates import (
+    DateStats,
+    count_by_month,
+    date_stats,
+    distributions,
+    fit,
+    log_ratios,
+    ngram_counts,
+)
 from newsembed.beam_pipelines.triplets.dates import fit_model as fit_dates
 from newsembed.beam_pipelines.triplets.events import crowded_out, events_of
 from newsembed.beam_pipelines.triplets.evergreen import (
@@ -18,11 +33,10 @@ from newsembed.beam_pipelines.triplets.evergreen import (
     EvergreenModel,
     default_model,
     fit_model,
-    pair_features,
     read_labels,
 )
 from newsembed.beam_pipelines.triplets.mine import REASONS, TripletsOptions, evidence, mine
-from newsembed.beam_pipelines.triplets.table import DocumentTable
+from newsembed.beam_pipelines.triplets.table import DocumentTable, read_table, write_table
 from newsembed.errors import InputError
 from newsembed.formats import parquet
 from newsembed.formats.records import Article, Neighbor, Triplet, make_doc_id
@@ -35,10 +49,10 @@ def doc(name):
     return make_doc_id(f"http://{name}.example/")
 
 
-def article(name, publisher, days=0):
+def article(name, publisher, days=0, language="en"):
     date = DAY + datetime.timedelta(days=days)
     words = f"In {date:%B} of {date.year} something happened that is called {name}. "
-    return Article(doc(name), f"http://{name}.example/", publisher, name, words * 10, ("A B",), date, language="en")
+    return Article(doc(name), f"http://{name}.example/", publisher, name, words * 10, ("A B",), date, language=language)
 
 
 def neighbor(query, other, space="entity", similarity=0.9, gap=0):
@@ -49,7 +63,7 @@ ARTICLES = [
     article("a", "p1"),
     article("b", "p2", 1),
     article("c", "p1"),
-    article("d", "p2", 400),
+    article("d", "p2", 400, "de"),
     article("e", "p3", -500),
     article("f", "p3", 5),
     article("g", "p4"),
@@ -83,6 +97,7 @@ def run(tmp_path, name="out", shards=2, options=None, neighbors=NEIGHBORS, **inp
 def test_the_whole_counter_dict_and_the_rules(tmp_path):
     counts, triplets = run(tmp_path)
     assert (counts["in"], counts["out"]) == (7, 1)
+    assert (counts["tallies"]["positive pairs"], counts["tallies"]["triplets"]) == (1, 1)
     assert counts["rejected"] == {"no_neighbor": 4, "no_positive": 1, "no_negative": 1}
     (triplet,) = triplets
     assert (triplet.anchor, triplet.positive, triplet.negative) == (doc("a"), doc("b"), doc("d"))
@@ -133,6 +148,31 @@ def test_evidence_by_hand():
     nan = math.nan
     pairs = np.array([(0.7, nan, nan), (0.5, nan, nan), (0.5, nan, 0.7), (0.5, nan, 0.5), (nan, nan, nan)])
     np.testing.assert_allclose(evidence(pairs, options), [0.1, nan, -0.1, nan, nan])
+    exact = TripletsOptions(min_entity=0.5, min_image=0.5, min_text=0.5, joint_margin=0.25)
+    pairs = np.array([(0.5, nan, nan), (0.25, 0.375, nan), (0.25, 0.125, nan)])
+    np.testing.assert_allclose(evidence(pairs, exact), [0, -0.125, nan])  # on the threshold, on the margin, below it
+
+
+def test_a_filter_threshold_of_1_keeps_every_negative():
+    ids = np.array([1, 2, 3], np.uint64)
+    codes = np.array([(0, 0), (1, 0), (2, 0)])
+    table = DocumentTable({"ids": ids, "numbers": np.ones((3, 3)), "codes": codes, "languages": np.array(["en"])})
+    candidates = np.zeros(2, CANDIDATE)
+    candidates["anchor"], candidates["other"], candidates["gap"] = 1, [2, 3], [0, 400]
+    candidates["similarity"] = 0.9
+    certain = EvergreenModel((0.0,) * len(FEATURES), 100.0, "gives every pair the probability 1")
+    triplets, _ = mine(ids[:1], candidates, table, certain, TripletsOptions(max_evergreen_score=1.0))
+    assert triplets[["positive", "negative"]].tolist() == [(2, 3)]
+
+
+def test_triplets_are_written_in_an_order_drawn_by_digest(tmp_path):
+    options = TripletsOptions(negatives_per_positive=2, cross_publisher=False, max_evergreen_score=1.0)
+    run(tmp_path, shards=1, options=options)
+    written = [
+        one.anchor + one.positive + one.negative for one in parquet.read_stream(f"{tmp_path}/out/out/triplets", Triplet)
+    ]
+    assert len(written) > 3
+    assert written == sorted(written, key=lambda key: hashlib.blake2b(key.encode(), digest_size=8).hexdigest())
 
 
 def test_spaces_are_merged(tmp_path):
@@ -147,22 +187,31 @@ def test_spaces_are_merged(tmp_path):
     assert (doc_id_of(int(merged["anchor"])), doc_id_of(int(merged["other"])), merged["gap"]) == (doc("a"), doc("b"), 1)
 
 
-def plain_mine(anchor, candidates, publishers, scores, options):
-    """The rules once more, one anchor at a time."""
-    if not candidates:
-        return "no_neighbor", []
+def plain_score(anchor, other, similarities):
+    """The evergreen probability of a pair by hand, from the shipped weights and (entropy, own mass, gap) of both."""
+    path = resources.files("newsembed.beam_pipelines.triplets").joinpath("evergreen_defaults.json")
+    model = json.loads(path.read_text(encoding="utf-8"))
+    values = {
+        "entropy_anchor": anchor[0],
+        "entropy_other": other[0],
+        "own_mass_anchor": anchor[1],
+        "own_mass_other": other[1],
+        "expected_gap_other": other[2],
+    }
+    for space, similarity in zip(("entity", "image", "text"), similarities, strict=True):
+        values[f"{space}_similarity"] = 0.0 if math.isnan(similarity) else similarity
+    logit = model["bias"] + sum(weight * float(values[name]) for name, weight in model["weights"].items())
+    return 1 / (1 + math.exp(-logit))
+
+
+def plain_positives(anchor, candidates, publishers, options):
     near = []
     for other, gap, similarities in candidates:
-        margins = sorted(
-            (
-                value - bar
-                for value, bar in zip(
-                    similarities, (options.min_entity, options.min_image, options.min_text), strict=True
-                )
-            ),
-            key=lambda value: -math.inf if math.isnan(value) else value,
-            reverse=True,
-        )
+        thresholds = (options.min_entity, options.min_image, options.min_text)
+        margins = [
+            value - least for value, least in zip(similarities, thresholds, strict=True) if not math.isnan(value)
+        ]
+        margins = [*sorted(margins, reverse=True), -math.inf, -math.inf]
         enough = margins[0] >= 0 or margins[1] >= -options.joint_margin
         if abs(gap) <= 1 and enough and not (options.cross_publisher and publishers[other] == publishers[anchor]):
             near.append((-margins[0], other))
@@ -170,17 +219,30 @@ def plain_mine(anchor, candidates, publishers, scores, options):
     for _, other in sorted(near):
         if sum(publishers[chosen] == publishers[other] for chosen in positives) < options.max_positives_per_publisher:
             positives.append(other)
-    positives = positives[: options.max_positives]
+    return positives[: options.max_positives]
+
+
+def plain_mine(anchor, candidates, publishers, scores, options):
+    """The rules for one anchor at a time: outcome, (positive, negative) pairs, and the number of dropped negatives."""
+    if not candidates:
+        return "no_neighbor", [], 0
+    positives = plain_positives(anchor, candidates, publishers, options)
     if not positives:
-        return "no_positive", []
+        return "no_positive", [], 0
     far = sorted((-np.nanmax(similarities), other) for other, gap, similarities in candidates if abs(gap) >= 365)
-    negatives = [other for _, other in far if scores[anchor, other] <= options.max_evergreen_score]
-    negatives = negatives[: len(positives) * options.negatives_per_positive]
+    negatives, dropped = [], 0
+    for _, other in far:
+        if len(negatives) == len(positives) * options.negatives_per_positive:
+            break
+        if scores[anchor, other] <= options.max_evergreen_score:
+            negatives.append(other)
+        else:
+            dropped += 1
     if not negatives:
-        return "no_negative", []
+        return "no_negative", [], dropped
     each = options.negatives_per_positive
     triplets = [(positives[n // each], negatives[n % len(negatives)]) for n in range(len(positives) * each)]
-    return "mined", list(dict.fromkeys(triplets))
+    return "mined", list(dict.fromkeys(triplets)), dropped
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -188,9 +250,8 @@ def test_mining_equals_the_rules_applied_one_by_one(seed):
     draw = np.random.default_rng(seed)
     ids = np.unique(draw.integers(1, 2**63, 30).astype(np.uint64))
     codes = np.stack([draw.integers(0, 4, len(ids)), np.zeros(len(ids), int)], axis=1)
-    table = DocumentTable(
-        {"ids": ids, "numbers": draw.random((len(ids), 3), np.float32), "codes": codes, "languages": np.array(["en"])}
-    )
+    stats = draw.random((len(ids), 3), np.float32)
+    table = DocumentTable({"ids": ids, "numbers": stats, "codes": codes, "languages": np.array(["en"])})
     pairs = np.unique(draw.choice(ids, (400, 2)), axis=0)
     candidates = np.zeros(len(pairs), CANDIDATE)
     candidates["anchor"], candidates["other"] = pairs.T
@@ -198,23 +259,74 @@ def test_mining_equals_the_rules_applied_one_by_one(seed):
     candidates["similarity"] = draw.random((len(pairs), 3)).astype(np.float32)
     candidates["similarity"][draw.random((len(pairs), 3)) < 0.3] = math.nan
     candidates["similarity"][np.isnan(candidates["similarity"]).all(1)] = 0.5
+    stats_of = dict(zip(ids.tolist(), stats.tolist(), strict=True))
+    scores = {
+        (anchor, other): plain_score(stats_of[anchor], stats_of[other], similarities)
+        for anchor, other, _, similarities in candidates.tolist()
+    }
     options = TripletsOptions(
         negatives_per_positive=1 + seed % 3,
         max_positives_per_publisher=1,
         cross_publisher=seed % 2 == 0,
-        max_evergreen_score=0.6,
+        max_evergreen_score=float(np.median(list(scores.values()))) + 1e-4,
     )
-    model = default_model()
-    triplets, outcomes = mine(ids, candidates, table, model, options)
-    scores = dict(zip(map(tuple, pairs.tolist()), model.scores(pair_features(table, candidates)).tolist(), strict=True))
+    triplets, outcomes = mine(ids, candidates, table, default_model(), options)
     publishers = dict(zip(ids.tolist(), codes[:, 0].tolist(), strict=True))
+    reasons = collections.Counter()
     for anchor, outcome in zip(ids.tolist(), outcomes, strict=True):
         own = candidates[candidates["anchor"] == anchor]
         listed = [(other, gap, similarity) for _, other, gap, similarity in own.tolist()]
-        reason, expected = plain_mine(anchor, listed, publishers, scores, options)
+        reason, expected, dropped = plain_mine(anchor, listed, publishers, scores, options)
         assert (*REASONS, "mined")[outcome["reason"]] == reason
-        found = triplets[triplets["anchor"] == anchor][["positive", "negative"]].tolist()
-        assert [tuple(one) for one in found] == expected
+        assert (outcome["neighbors"], outcome["evergreen"]) == (len(listed), dropped)
+        found = triplets[triplets["anchor"] == anchor]
+        assert [tuple(one) for one in found[["positive", "negative"]].tolist()] == expected
+        for one in found:
+            assert one["score"] == pytest.approx(scores[anchor, int(one["negative"])], rel=1e-5)
+        reasons[reason] += 1
+    assert reasons["mined"] > 5
+
+
+def test_known_pairs_are_neighbors_of_documents_in_the_table(tmp_path):
+    parquet.write_shard(
+        str(tmp_path / "part.parquet"), [neighbor("a", "b"), neighbor("a", "c"), neighbor("d", "b")], Neighbor
+    )
+    number = {name: int(doc(name), 16) for name in "abcd"}
+    table = DocumentTable(
+        {
+            "ids": np.array(sorted(number[name] for name in "abc"), np.uint64),
+            "numbers": np.zeros((3, 3)),
+            "codes": np.zeros((3, 2), int),
+            "languages": np.array(["en"]),
+        }
+    )
+    wanted = {(number["a"], number["b"]), (number["d"], number["b"]), (number["b"], number["c"])}
+    found = known_pairs([str(tmp_path / "part.parquet")], wanted, table)
+    assert found[["anchor", "other"]].tolist() == [
+        (number["a"], number["b"])
+    ]  # d is not in the table, b-c no neighbors
+    unknown = np.array([number["d"]], np.uint64)
+    assert table.places(unknown).tolist() == [-1]
+    assert table.places(np.array([0, 2**64 - 1], np.uint64)).tolist() == [-1, -1]
+
+
+def test_the_table_ranks_entropy_and_own_mass_and_keeps_the_gap(tmp_path):
+    rows = [
+        DateStats("000000000000000b", "p2", "de", 0.2, 0.9, 0.25),
+        DateStats("000000000000000a", "p1", "en", 0.8, 0.1, 0.5),
+        DateStats("000000000000000c", "p1", "en", 0.2, 0.3, 0.75),
+        DateStats("000000000000000d", "p1", "fr", 0.4, 0.5, 1.0),
+    ]
+    write_table(str(tmp_path / "table.npz"), rows)
+    table = read_table(str(tmp_path / "table.npz"))
+    ids = np.array([10, 11, 12, 13], np.uint64)
+    # Ranks of 4 values are 1/8, 3/8, 5/8 and 7/8; the two smallest entropies are equal and share 2/8.
+    np.testing.assert_allclose(
+        table.date_stats(ids),
+        [[0.875, 0.125, 0.5], [0.25, 0.875, 0.25], [0.25, 0.375, 0.75], [0.625, 0.625, 1.0]],
+    )
+    assert [table.language(row) for row in range(4)] == ["en", "de", "en", "fr"]
+    assert [code == table.publishers(ids)[0] for code in table.publishers(ids)] == [True, False, True, True]
 
 
 def test_a_crowded_event_keeps_so_many_anchors():
@@ -232,6 +344,8 @@ def test_a_crowded_event_keeps_so_many_anchors():
     dropped = crowded_out(anchors, pairs, 5)
     assert len(dropped) == 21 - 5
     assert set(dropped.tolist()) <= {hub, *others}
+    first = sorted([hub, *others], key=lambda one: hashlib.blake2b(f"{one:016x}".encode(), digest_size=8).digest())
+    assert dropped.tolist() == sorted(first[5:])
     assert len(crowded_out(anchors, pairs, 21)) == 0
     assert len(crowded_out(anchors[:0], pairs[:0], 5)) == 0
 
@@ -262,36 +376,118 @@ def test_neighbors_in_the_wrong_shard_are_named(tmp_path):
         jobs.execute(JOB, given, str(tmp_path / "again"), TripletsOptions(), ONE)
 
 
-def test_the_byline_model_is_out_of_fold_and_finds_months():
+def fold_by_hand(one):
+    return hashlib.blake2b(one.doc_id.encode(), digest_size=1).digest()[0] % 2
+
+
+def month_by_hand(one):
+    return one.byline_date.year * 12 + one.byline_date.month - 1
+
+
+def fit_by_hand(counts, prior_months):
+    """log p(n-gram | month) / p(n-gram) of each fold from the counts of the other fold, in float64."""
+    models = np.zeros(counts.shape)
+    for fold in range(2):
+        seen = counts[1 - fold].astype(float)
+        overall = (seen.sum(0) + 0.5) / (seen.sum() + 0.5 * seen.shape[1])
+        by_month = seen.sum(1)
+        weight = prior_months * max(1.0, by_month.sum() / max(1, (by_month > 0).sum()))
+        for month in range(len(seen)):
+            models[fold, month] = np.log((seen[month] + weight * overall) / (by_month[month] + weight) / overall)
+            if not by_month[month]:
+                models[fold, month] = -1e3
+    return models
+
+
+def test_ngrams_are_counted_by_fold_and_month():
+    articles = [article(f"x{number}", "p", 31 * (number % 3)) for number in range(8)]
+    first = min(map(month_by_hand, articles))
+    counts = count_by_month(articles, first, 4)
+    assert counts.shape == (2, 4, NGRAMS)
+    grams = ngram_counts(articles).toarray()
+    for fold in range(2):
+        for month in range(4):
+            rows = [
+                n for n, one in enumerate(articles) if (fold_by_hand(one), month_by_hand(one) - first) == (fold, month)
+            ]
+            np.testing.assert_array_equal(counts[fold, month], grams[rows].sum(0))
+
+
+def test_the_byline_model_is_fitted_out_of_fold():
+    draw = np.random.default_rng(0)
+    counts = np.zeros((2, 5, NGRAMS), np.float32)
+    counts[:, :4, :50] = draw.poisson(1.5, (2, 4, 50))  # the last month has no articles
+    np.testing.assert_allclose(fit(counts, 4.0), fit_by_hand(counts, 4.0), rtol=1e-4, atol=1e-4)
+    changed = counts.copy()
+    changed[0] *= 7
+    np.testing.assert_array_equal(fit(changed, 4.0)[0], fit(counts, 4.0)[0])  # fold 0 is scored by fold 1 alone
+    assert not np.array_equal(fit(changed, 4.0)[1], fit(counts, 4.0)[1])
+
+
+def test_an_article_is_scored_by_the_model_of_its_fold():
+    articles = [article(f"x{number}", "p") for number in range(12)]
+    models = np.zeros((2, 3, NGRAMS), np.float32)
+    models[0], models[1] = 2.0, 5.0
+    expected = [[2.0 if fold_by_hand(one) == 0 else 5.0] * 3 for one in articles]
+    assert len({row[0] for row in expected}) == 2
+    np.testing.assert_allclose(log_ratios(articles, models), expected)  # a mean over n-grams, not a sum
+
+
+def test_date_statistics_by_hand():
+    one = article("x", "p", 62)
+    models = np.zeros((2, 4, NGRAMS), np.float32)
+    models[:] = np.log([1.0, 2.0, 4.0, 1.0])[None, :, None]  # p = 1/8, 2/8, 4/8, 1/8 with sharpness 1
+    (stats,) = date_stats([one], models, 1.0, month_by_hand(one) - 3)  # the article's month is the last one
+    probabilities = np.array([0.125, 0.25, 0.5, 0.125])
+    assert stats.entropy == pytest.approx(-(probabilities * np.log(probabilities)).sum() / np.log(4), rel=1e-5)
+    assert stats.own_mass == pytest.approx(0.5 + 0.125, rel=1e-5)
+    assert stats.expected_gap == pytest.approx((3 - (0.25 + 2 * 0.5 + 3 * 0.125)) / 4, rel=1e-5)
+    (earlier,) = date_stats([one], models, 1.0, month_by_hand(one) - 1)  # its month is the second one
+    assert earlier.own_mass == pytest.approx(0.125 + 0.25 + 0.5, rel=1e-5)
+
+
+def test_smoothing_and_sharpness_make_the_own_months_most_likely():
+    articles = [article(f"x{number}", "p", 31 * (number % 6)) for number in range(24)]
+    first = min(map(month_by_hand, articles))
+    counts = count_by_month(articles, first, 7)
+    grams = ngram_counts(articles).toarray().astype(float)
+    best = (-math.inf, 0.0, 0.0)
+    for prior in (0.1, 1.0, 4.0, 16.0, 64.0):
+        models = fit_by_hand(counts, prior)
+        ratios = np.stack(
+            [row @ models[fold_by_hand(one)].T / row.sum() for one, row in zip(articles, grams, strict=True)]
+        )
+        for sharpness in 2.0 ** np.arange(12):
+            weights = np.exp(sharpness * (ratios - ratios.max(1, keepdims=True)))
+            own = weights[np.arange(len(articles)), [month_by_hand(one) - first for one in articles]] / weights.sum(1)
+            best = max(best, (float(np.log(own + 1e-9).mean()), prior, sharpness))
+    found, sharpness = fit_dates(articles, counts, first)
+    assert sharpness == best[2]
+    np.testing.assert_allclose(found, fit_by_hand(counts, best[1]), rtol=1e-3, atol=1e-3)
+
+
+def test_the_byline_model_finds_months_and_timeless_texts():
     articles = [article(f"x{number}", "p", 31 * (number % 6)) for number in range(60)]
-    first = min(one.byline_date.year * 12 + one.byline_date.month - 1 for one in articles)
+    first = min(map(month_by_hand, articles))
     counts = count_by_month(articles, first, 8)
     counts[:, 6] = 0
     models, sharpness = fit_dates(articles, counts, first)
-    assert models.shape[0] == FOLDS
     distribution = distributions(log_ratios(articles, models), sharpness)
-    assert distribution[:, 6:].max() < 1e-6  # months of which nothing is known
+    assert distribution[:, 6:].max() < 1e-6  # months without articles
     np.testing.assert_allclose(distribution.sum(1), 1, rtol=1e-5)
-    own = [one.byline_date.year * 12 + one.byline_date.month - 1 - first for one in articles]
-    assert np.mean(distribution.argmax(1) == own) > 0.9
-    timeless = article("t", "p")
-    (stats,) = date_stats(
-        [
-            Article(
-                doc("t"),
-                "u",
-                "p",
-                "something",
-                "something happened that is called something " * 10,
-                byline_date=timeless.byline_date,
-            )
-        ],
-        models,
-        16.0,
-        first,
-    )
-    dated = next(iter(date_stats(articles[:1], models, 16.0, first)))
-    assert stats.entropy > dated.entropy
+    assert np.mean(distribution.argmax(1) == [month_by_hand(one) - first for one in articles]) > 0.9
+    words = "something happened that is called something " * 10
+    timeless = Article(doc("t"), "u", "p", "something", words, byline_date=DAY)
+    timeless_stats, dated_stats = date_stats([timeless, articles[0]], models, 16.0, first)
+    assert timeless_stats.entropy > dated_stats.entropy
+
+
+def test_the_evergreen_filter_weighs_both_labels_equally():
+    features = np.zeros(
+        (40, len(FEATURES))
+    )  # tell nothing: the score is the share of false negatives, or 1/2 if balanced
+    model = fit_model(features, [1] * 4 + [0] * 36, "x")
+    np.testing.assert_allclose(model.scores(features[:1]), [0.5], atol=1e-3)
 
 
 def test_default_weights_are_fitted_and_complete():

@@ -33,6 +33,9 @@ def test_entity_vector_is_a_weighted_mean():
     np.testing.assert_allclose(entity_vector(mentions((0, 1), (1, 1)), table, rarity), [0.25, 0.75, 0])
     assert entity_vector(mentions(), table, rarity) is None
     assert entity_vector(mentions((2,), (5,)), table, rarity) is None  # every document mentions it
+    twice = [1 + np.log(2), 3]  # weights of an entity that is mentioned twice, and of a rarer one
+    expected = [twice[0] / sum(twice), twice[1] / sum(twice), 0]
+    np.testing.assert_allclose(entity_vector(mentions((0, 1), (2, 1)), table, rarity), expected, rtol=1e-6)
 
 
 def test_text_vector_weighs_rare_words_more():
@@ -74,6 +77,17 @@ def test_statistics_of_shards_add_up():
     np.testing.assert_allclose(parts[0].moments["en"], whole.moments["en"])
     np.testing.assert_array_equal(parts[0].rarity(), whole.rarity())
     assert parts[0].boilerplate(1) == {b"x"} == whole.boilerplate(1)
+    assert parts[0].boilerplate(2) == set()  # two uses are not more than two
+    np.testing.assert_allclose(parts[0].rarity(), [np.log(3 / 2)] * 2, rtol=1e-6)  # one of two documents
+    first, second = np.array([1, 1]) / np.sqrt(2), np.array([2, 1]) / np.sqrt(5)
+    np.testing.assert_allclose(parts[0].moments["en"], np.outer(first, first) + np.outer(second, second))
+
+
+@pytest.mark.parametrize(("texts", "own"), [(49, False), (50, True)])
+def test_a_language_needs_50_texts_for_its_own_component(texts, own):
+    statistics = Statistics.empty(1)
+    statistics.add_texts("en", [np.array([1, 0], np.float32)] * texts)
+    assert ("en" in statistics.components()) == own
 
 
 @pytest.fixture
@@ -102,6 +116,20 @@ def inputs(tmp_path):
         )
     (tmp_path / "clean" / "manifest.json").write_text('{"digest": "c"}')
     return {"articles": [str(tmp_path / "clean")], "entities": [str(entities)]}
+
+
+def test_logos_have_no_vector_and_texts_lose_the_common_component(tmp_path, inputs):
+    options = VectorsOptions(max_image_uses=3)
+    jobs.execute(JOB, inputs, str(tmp_path / "out"), options, ["--direct_num_workers=1"])
+    images = {row.doc_id for row in parquet.read_stream(str(tmp_path / "out/image"), Vector)}
+    assert images == {make_doc_id("d")}  # four documents share the other image
+    found = {row.doc_id: np.array(row.values) for row in parquet.read_stream(str(tmp_path / "out/text"), Vector)}
+    flood, vote = 1e-3 / (1e-3 + 0.1) * np.eye(3)[0], 1e-3 / (1e-3 + 0.2) * np.eye(3)[1]
+    texts = {"a": flood, "b": vote, "c": (flood + vote) / 2}
+    units = np.stack([text / np.linalg.norm(text) for text in texts.values()])
+    common = np.linalg.eigh(units.T @ units)[1][:, -1]
+    for name, text in texts.items():
+        np.testing.assert_allclose(found[make_doc_id(name)], text - (text @ common) * common, atol=1e-6)
 
 
 def test_user_tables_replace_ours(tmp_path, inputs):

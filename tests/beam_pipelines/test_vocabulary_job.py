@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.vocabulary import JOB, VocabularyOptions, copies_of, merge_words, smoothed_rates
-from newsembed.beam_pipelines.vocabulary_learning import WordCount, choose_alphabet, learn_pieces
+from newsembed.beam_pipelines.vocabulary_learning import WordCount, _renamed, choose_alphabet, learn_pieces
 from newsembed.errors import InputError
 from newsembed.formats import files, parquet
 from newsembed.formats.records import Article, make_doc_id
@@ -86,6 +86,29 @@ def test_alphabet_keeps_latin_letters_and_the_most_frequent():
     assert (False, "ж") not in wide
     narrow = choose_alphabet(counts, 2, 72 + 2)
     assert set(wide) - set(narrow) == {(True, "π")}
+    assert (False, "ж") in choose_alphabet(counts, 1, 100)
+    assert (True, "π") in choose_alphabet(counts, 3, 100)  # seen exactly as often as asked
+    assert choose_alphabet(counts, 2, 100)[:4] == [(False, "π"), (False, "中"), (True, "π"), (True, "a")]
+
+
+def test_letters_are_never_more_than_half_of_the_vocabulary():
+    words = [WordCount(chr(0x4E00 + number), 9) for number in range(200)]
+    learned = learn_pieces(lambda: words, 185, 2, 1_000)
+    assert learned.alphabet == (185 - len(SPECIAL_TOKENS)) // 2
+
+
+def test_a_vocabulary_has_the_asked_size_if_the_words_suffice():
+    words = [WordCount(f"{first}{second}{third}", 5) for first in "abcdef" for second in "ghijkl" for third in "mnopqr"]
+    assert len(learn_pieces(lambda: words, 150, 2, 1_000).pieces) == 150
+
+
+@pytest.mark.parametrize("count", [1, 4_095, 4_096, 10_000])
+def test_the_learner_gets_each_word_as_often_as_it_was_seen(count):
+    names = {(False, "a"): "!", (True, "b"): "#"}
+    seen = {"words": 0, "outside": 0}
+    texts = list(_renamed([WordCount("ab", count), WordCount("ax", 3), WordCount("a", 7)], names, seen))
+    assert sum(text.split().count("!#") for text in texts) == sum(len(text.split()) for text in texts) == count
+    assert seen == {"words": count + 7, "outside": 3}
 
 
 def test_merged_counts_are_sums(tmp_path):
