@@ -1,4 +1,4 @@
-"""Translation pairs from TSV, TMX and aligned files: every pair once, nothing lost unseen, broken and hostile files."""
+"""Translation pairs from TSV, TMX and aligned files: every pair once, every loss counted, broken and hostile files."""
 
 import gzip
 import tracemalloc
@@ -14,12 +14,12 @@ from newsembed.beam_pipelines.bitext.pairs import BitextPart, language_tag
 from newsembed.beam_pipelines.shards import Phase, Shard
 from newsembed.errors import InputError
 
-PARALLEL = Path(__file__).parents[2] / "../shared/data/parallel"  # beside the clone
+PARALLEL = Path(__file__).parents[2] / "../shared/data/parallel"  # next to the clone
 
 
 @pytest.fixture
 def read(tmp_path):
-    """Reads parts, each in a shard of its own, which fails if its numbers do not add up. Returns pairs and counts."""
+    """Reads parts, each in its own shard, which fails if its numbers do not add up. Returns pairs and counts."""
     runs = iter(range(1_000_000))
 
     def run(parts):
@@ -59,7 +59,7 @@ def texts_of(found):
         ("*all*", None),
     ],
 )
-def test_languages_are_written_as_bcp_47_has_them(given, tag):
+def test_language_tags_get_the_case_of_bcp_47(given, tag):
     assert language_tag(given) == tag
 
 
@@ -75,7 +75,7 @@ def test_ranges_of_a_file_read_every_line_once(tmp_path, read):
         assert counts == {"in": 50}
 
 
-def test_broken_lines_have_names(tmp_path, read, monkeypatch):
+def test_broken_lines_are_counted_by_reason(tmp_path, read, monkeypatch):
     monkeypatch.setattr(pairs, "MOST_BYTES", 64)
     path = tmp_path / "pairs.tsv"
     lines = [
@@ -103,7 +103,7 @@ def test_broken_lines_have_names(tmp_path, read, monkeypatch):
     }
 
 
-def test_a_cut_archive_is_a_dead_letter(tmp_path, read):
+def test_a_truncated_archive_is_a_dead_letter(tmp_path, read):
     whole = gzip.compress(b"en\tde\ta\tb\n" * 10_000, compresslevel=0)
     (tmp_path / "cut.tsv.gz").write_bytes(whole[: len(whole) // 2])
     found, counts = read(bitext.plan_parts(str(tmp_path / "cut.tsv.gz")))
@@ -158,7 +158,7 @@ def test_the_suffix_names_the_language(tmp_path, read, names):
     assert len({pair.key for pair in found}) == 2
 
 
-def test_broken_lines_of_aligned_files_take_their_partner_with_them(tmp_path, read):
+def test_a_broken_line_of_aligned_files_fails_the_pair(tmp_path, read):
     (tmp_path / "c.en").write_bytes(b"a\n\xff\nc\n\xff\n")
     (tmp_path / "c.de").write_bytes(b"x\ny\n\xfe\n\xff\n")
     found, counts = read(bitext.plan_parts(f"{tmp_path}/c.en,{tmp_path}/c.de"))
@@ -183,7 +183,7 @@ def test_files_that_are_not_aligned_are_refused(tmp_path, names, right, problem)
     assert error.value.remedy
 
 
-def test_a_cut_archive_of_aligned_lines_is_refused(tmp_path):
+def test_a_truncated_archive_of_aligned_lines_is_refused(tmp_path):
     write_aligned(tmp_path, "a\n", "x\n")
     (tmp_path / "c.de.gz").write_bytes(gzip.compress(b"x\n")[:-4])
     with pytest.raises(InputError, match="cannot be read to its end"):
@@ -225,7 +225,7 @@ def write_tmx(folder, text, name="m.tmx", encoding="utf-8"):
     ("name", "encoding", "declared"),
     [("m.tmx", "utf-8", "utf-8"), ("m.TMX.gz", "utf-8", "utf-8"), ("m.tmx", "utf-16", "utf-16")],
 )
-def test_units_give_their_source_with_each_other_language(tmp_path, read, name, encoding, declared):
+def test_units_pair_their_source_with_each_other_language(tmp_path, read, name, encoding, declared):
     text = tmx_of(
         unit(en="one", de="eins", fr="un"),
         unit(de="zwei", en_GB="two"),
@@ -248,14 +248,20 @@ def test_units_give_their_source_with_each_other_language(tmp_path, read, name, 
     assert len({pair.key for pair in found}) == 6
 
 
-def test_codes_in_a_segment_are_no_text(tmp_path, read):
-    marked = 'Click <bpt i="1">&lt;b&gt;</bpt><hi>here <ph>{0}<sub>foot</sub>x</ph>now</hi><ept i="1">&lt;/b&gt;</ept>\n  please'
-    noted = '<tu><note>no text</note><tuv lang="EN"><prop type="x">no</prop><seg>a</seg></tuv><tuv lang="de_at"><seg>b</seg></tuv></tu>'
+def test_codes_in_a_segment_are_dropped(tmp_path, read):
+    marked = (
+        'Click <bpt i="1">&lt;b&gt;</bpt><hi>here <ph>{0}<sub>foot</sub>x</ph>now</hi>'
+        '<ept i="1">&lt;/b&gt;</ept>\n  please'
+    )
+    noted = (
+        '<tu><note>no text</note><tuv lang="EN"><prop type="x">no</prop><seg>a</seg></tuv>'
+        '<tuv lang="de_at"><seg>b</seg></tuv></tu>'
+    )
     found, _ = read(bitext.plan_parts(write_tmx(tmp_path, tmx_of(unit(en=marked, de="<![CDATA[a < b]]>"), noted))))
     assert texts_of(found) == [("en-de", "Click here now please", "a < b"), ("en-de-AT", "a", "b")]
 
 
-def test_units_that_are_no_pairs_have_names(tmp_path, read, monkeypatch):
+def test_units_that_are_not_pairs_are_counted_by_reason(tmp_path, read, monkeypatch):
     monkeypatch.setattr(tmx, "MOST_BYTES", 64)
     no_language = "<tu><tuv xml:lang='en'><seg>a</seg></tuv><tuv><seg>b</seg></tuv></tu>"
     text = tmx_of(
@@ -279,7 +285,7 @@ def test_units_that_are_no_pairs_have_names(tmp_path, read, monkeypatch):
 
 
 @pytest.mark.parametrize(("cut", "reason"), [(-10, "truncated"), (None, "broken_record")])
-def test_pairs_before_the_break_are_kept(tmp_path, read, cut, reason):
+def test_pairs_before_an_error_are_kept(tmp_path, read, cut, reason):
     units = [unit(en=f"a{number}", de=f"b{number}") for number in range(3_000)]
     text = tmx_of(*units)
     path = write_tmx(tmp_path, text[:cut] if cut else text.replace("</body>", "<tu></seg></tu></body>"))
@@ -288,7 +294,7 @@ def test_pairs_before_the_break_are_kept(tmp_path, read, cut, reason):
     assert counts == {"in": 3_001, reason: 1}
 
 
-def test_a_cut_tmx_archive_is_a_dead_letter(tmp_path, read):
+def test_a_truncated_tmx_archive_is_a_dead_letter(tmp_path, read):
     whole = gzip.compress(tmx_of(*(unit(en=f"a{number}", de="b") for number in range(3_000))).encode(), compresslevel=0)
     (tmp_path / "m.tmx.gz").write_bytes(whole[: len(whole) // 2])
     found, counts = read(bitext.plan_parts(str(tmp_path / "m.tmx.gz")))
@@ -322,7 +328,7 @@ def test_entities_are_refused(tmp_path, doctype):
         ("<?xml version='1.0'?>", "not TMX"),
     ],
 )
-def test_what_is_no_tmx_is_refused(tmp_path, text, problem):
+def test_files_that_are_not_tmx_are_refused(tmp_path, text, problem):
     with pytest.raises(InputError, match=problem):
         bitext.plan_parts(write_tmx(tmp_path, text))
 
@@ -363,7 +369,7 @@ def test_tmx_reads_what_an_xml_writer_wrote(tmp_path_factory, units):
 
 @pytest.mark.parametrize("name", ["m.tmx.gz", "m.tsv.gz", "m.en.gz,m.de.gz"])
 def test_memory_does_not_grow_with_the_file(tmp_path, read, name):
-    """32 MB of text in one file, read within a few."""
+    """A file of 32 MB is read with a few MB of memory."""
     text, count = "wordword" * 500, 4_000
     content = {
         "tmx": lambda number: unit(en=f"{number} {text}", de=f"{number} {text}").encode(),
@@ -391,7 +397,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path, read, name):
 
 
 @pytest.mark.parametrize("given", ["pairs.csv", "corpus.de", "a.en,b.de,c.fr", "folder"])
-def test_unknown_forms_are_refused(given):
+def test_unknown_formats_are_refused(given):
     with pytest.raises(InputError, match="unknown format of translation pairs") as error:
         bitext.plan_parts(given)
     assert "x.de,x.en" in error.value.remedy

@@ -87,7 +87,7 @@ def test_the_command_line_shows_the_plan(tmp_path, seeds, setup_file, capsys, mo
     assert list((tmp_path / "dry-run/staged").glob("*.tar.gz"))
 
 
-def test_phases_that_depend_on_results_are_said_to(tmp_path):
+def test_a_remark_names_phases_that_depend_on_results(tmp_path):
     def run(job):
         job.map_shards("first", print, [1])
         raise InputError("nothing was written", path="articles")
@@ -128,7 +128,7 @@ def test_options_that_dataflow_would_refuse_are_named(beam_args, problem):
     assert "--project" in raised.value.remedy
 
 
-def test_results_lie_on_cloud_storage():
+def test_results_must_be_on_cloud_storage():
     with pytest.raises(InputError, match="--output: got a local path"):
         dataflow.check_paths("work/crawl", [])
     assert dataflow.check_paths("gs://bucket/crawl", ["gs://bucket/x"]) == []
@@ -147,7 +147,7 @@ def test_a_package_that_does_not_build_is_named(tmp_path, seeds):
         )
 
 
-def test_a_run_without_googles_part_says_what_to_install(monkeypatch, setup_file):
+def test_a_run_without_google_cloud_support_says_what_to_install(monkeypatch, setup_file):
     monkeypatch.setattr(dataflow, "is_installed", lambda: False)
     with pytest.raises(InputError, match=r"not installed") as raised:
         options.make_pipeline([*GOOD, f"--setup_file={setup_file}"], 4)

@@ -162,7 +162,7 @@ def test_a_killed_worker_ends_the_job_and_the_next_run_completes_it(tmp_path, mo
     assert jobs.execute(job, {}, str(tmp_path / "out"), beam_args=two).manifest["counts"]["out"] == 2
 
 
-def test_a_cut_off_publication_is_completed(tmp_path, monkeypatch):
+def test_an_interrupted_publication_is_completed(tmp_path, monkeypatch):
     jobs.execute(make_job(), {}, str(tmp_path / "whole"), beam_args=ONE)
     moved, move = [], files.move
 
@@ -193,7 +193,7 @@ def test_a_shard_that_loses_a_record_fails_the_job(tmp_path):
         jobs.execute(jobs.Job("lossy", "", "", (), Options, run), {}, str(tmp_path / "out"), beam_args=ONE)
 
 
-def test_phases_that_do_not_meet_fail_the_job(tmp_path):
+def test_phases_with_different_counts_fail_the_job(tmp_path):
     def read_two(shard, _):
         shard.read(2)
         shard.written(2)
@@ -210,7 +210,7 @@ def test_phases_that_do_not_meet_fail_the_job(tmp_path):
         jobs.execute(jobs.Job("gap", "", "", (), Options, run), {}, str(tmp_path / "out"), beam_args=ONE)
 
 
-def test_a_phase_beside_the_chain_adds_records_of_its_own(tmp_path):
+def test_a_phase_beside_the_chain_adds_its_own_records(tmp_path):
     def run(run_):
         run_.map_shards("first", first, [(0, 20, "")])
         beside = run_.phase("found", 1, beside=True)

@@ -183,7 +183,7 @@ def test_windowed_search_equals_brute_force(tmp_path):
 
 @pytest.mark.parametrize("block_days", [1, 2, 91])
 def test_the_limits_of_the_day_gaps_are_inclusive_in_every_partition(tmp_path, block_days):
-    """Gaps of 0, 1 and 2 days beside gaps of 364, 365 and 366 days, on both sides of a border between blocks."""
+    """Gaps of 0 to 3 and of 361 to 367 days, on both sides of borders between blocks."""
     days = [FIRST + datetime.timedelta(days=day) for day in (0, 1, 2, 3, 364, 365, 366, 367) for _ in range(3)]
     documents = [(make_doc_id(str(number)), day) for number, day in enumerate(days)]
     inputs = write_vectors(tmp_path / "vectors", documents, clustered(24), [{Space.TEXT}] * 24)

@@ -154,7 +154,7 @@ def test_longest_first_fills_better():
 
 
 @pytest.mark.parametrize("length", [0, 21])
-def test_impossible_pieces(length):
+def test_pieces_that_are_empty_or_longer_than_a_row_are_refused(length):
     with pytest.raises(ValueError, match="expected 1 to 20"):
         pack_lengths([length], max_length=20, capacity=1, min_fill=1.0)
 
@@ -177,7 +177,7 @@ def test_splitting_loses_nothing_and_keeps_words_whole(words, max_length):
         assert sum(int(piece.word_ids.max()) for piece in pieces) == len(words)
 
 
-def test_a_separator_at_a_cut_goes():
+def test_a_separator_after_a_cut_is_dropped():
     title, body = np.arange(10, 16, dtype=np.int32), np.arange(20, 26, dtype=np.int32)
     ones = np.arange(1, 7, dtype=np.int32)
     pieces = split_document(*join_parts((title, body), (ones, ones)), 8)

@@ -115,13 +115,13 @@ def test_every_title_has_a_verdict():
         ("***", Verdict.EMPTY),
     ],
 )
-def test_dates_furniture_and_bylines_are_told_by_their_words(title, verdict):
+def test_dates_site_furniture_and_bylines_are_recognised_by_their_words(title, verdict):
     assert set(verdicts([hub(1, "a.example", title, ids(*range(9))), hub(2, "b.example", title, ())]).values()) == {
         verdict
     }
 
 
-def test_authors_are_told_by_their_articles_or_their_pages():
+def test_author_pages_are_recognised_by_their_articles_or_urls():
     page = [
         hub(1, "a.example", "Bo Chen", ids(1, 2, 3, 4), "http://a.example/author/bo-chen"),
         hub(2, "b.example", "Bo Chen", ()),
@@ -360,7 +360,7 @@ def test_titles_with_one_topic_are_one_topic(tmp_path):
     ]
 
 
-def test_hubs_of_one_entity_are_united_and_the_review_says_so(tmp_path):
+def test_hubs_of_one_entity_share_a_topic_in_labels_and_review(tmp_path):
     table = tmp_path / "aliases.tsv"
     table.write_text("Sport\tQ1\t1\tSport\nSports\tQ1\t1\tSport\n")
     hubs = [
@@ -390,7 +390,7 @@ def test_hubs_of_one_entity_are_united_and_the_review_says_so(tmp_path):
         run(tmp_path, options, hubs, alias_file=table, output="broken")
 
 
-def test_another_corpus_than_the_reviewed_one():
+def test_a_review_is_applied_to_another_corpus():
     review = {
         "sports": Decision("sports", Verdict.KEPT),
         "old": Decision("old", Verdict.KEPT),
@@ -404,13 +404,13 @@ def test_another_corpus_than_the_reviewed_one():
     }
 
 
-def test_a_topic_is_sampled_the_same_whatever_becomes_of_others(tmp_path):
+def test_the_sample_of_a_topic_does_not_depend_on_other_topics(tmp_path):
     options = TopicsOptions(min_documents=4, positive_ratio=0.1)
     run(tmp_path, options)
     kept = {"verdict": "kept"}
     alone = edit(tmp_path / "out/topics.tsv", tmp_path / "alone.tsv", ann_lee=kept)
-    beside = edit(alone, tmp_path / "beside.tsv", **{"archive_2021/07": kept})
-    for review, number in ((alone, 2), (beside, 3)):  # 3 positives and 15 negatives: every second one stays
+    more = edit(alone, tmp_path / "more.tsv", **{"archive_2021/07": kept})
+    for review, number in ((alone, 2), (more, 3)):  # 3 positives and 15 negatives: every second one stays
         _, labels = run(tmp_path, options, topics_file=review, output=review.stem)
         found = {one.doc_id for one in labels if (number, 1) in zip(one.topic_ids, one.labels, strict=True)}
         assert found == {doc_id for doc_id in ids(0, 1, 10) if draw(doc_id, "ann lee") < 0.5} == set(ids(0, 10))
@@ -453,7 +453,7 @@ def test_a_review_within_a_result_is_refused(tmp_path):
     assert not (tmp_path / "again/manifest.json").exists()
 
 
-def test_what_spreadsheets_do_to_a_table_is_read(tmp_path):
+def test_tables_saved_by_spreadsheets_are_read(tmp_path):
     path = tmp_path / "topics.tsv"
     path.write_bytes(
         '\ufeffverdict\ttitle\tnotes\ttopic\r\nKept\t"""big"" data"\tmine\tData\r\n'.encode()

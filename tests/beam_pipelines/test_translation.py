@@ -1,4 +1,4 @@
-"""Translation: splitting, folders of models, a real tiny CTranslate2 model, the cache, and the job with a translator of the test."""
+"""Translation: splitting, folders of models, a tiny CTranslate2 model, the cache, and the job with a fake translator."""
 
 import collections
 import dataclasses
@@ -111,7 +111,7 @@ def plan_document(language):
         (("fr", "fr", "fr"), 0.0, "not_drawn"),
     ],
 )
-def test_who_is_translated(languages, share, refusal):
+def test_which_triplets_are_translated(languages, share, refusal):
     plan = TranslationPlan(("de", "fr"), share)
     assert plan.refusal("key", *map(plan_document, languages)) == refusal
 
@@ -136,7 +136,7 @@ def write_models(folder, *languages, **contents):
     return folder
 
 
-def test_every_byte_of_the_models_counts(tmp_path):
+def test_the_digest_depends_on_every_byte_of_the_models(tmp_path):
     digests = [translation.models_digest(str(write_models(tmp_path / "a", "fr", "de")))]
     (tmp_path / "a/README.md").write_text("not read")
     (tmp_path / "a/fr/README.md").write_text("not read")
@@ -167,7 +167,7 @@ def test_a_model_that_lacks_a_file_is_named(tmp_path, path, problem):
 
 
 @pytest.mark.parametrize("language", ["en-GB", "no_language", "f"])
-def test_folders_are_named_by_foreign_languages(tmp_path, language):
+def test_folders_must_be_named_by_languages_other_than_english(tmp_path, language):
     with pytest.raises(InputError, match="expected a language other than English"):
         translation.model_files(str(write_models(tmp_path, language)))
 
@@ -333,7 +333,7 @@ def test_positives_and_negatives_are_english_by_row(inputs, tmp_path, fake):
     assert sorted(fake.calls) == sorted(("fr", f"titre fr{n}", f"corps fr{n}") for n in range(6))
 
 
-def test_what_is_not_translated_is_tallied_by_name(inputs, tmp_path, fake):
+def test_triplets_that_are_not_translated_are_tallied_by_reason(inputs, tmp_path, fake):
     inputs["triplets"] = write_stream(tmp_path / "mixed", "triplets", [MIXED], Triplet)
     manifest = run_job(inputs, tmp_path / "out", weights=(0.0, 0.0, 0.0, 1.0))
     assert translations(manifest) == {"translated": 1, "no_model/it": 1, "has_english": 2}
@@ -492,7 +492,7 @@ def write_pieces(path):
 
 
 def write_marian(folder, end_bias=2.0, seed=0, width=16):
-    """A Marian as ``ct2-transformers-converter`` leaves it; a high ``end_bias`` makes it end its sentences, a low one never."""
+    """Writes a converted Marian model; with a high ``end_bias`` it ends its sentences, with a low one it never does."""
     specs = pytest.importorskip("ctranslate2", reason="ctranslate2 (the extra `translate`) is not installed").specs
     folder.mkdir(parents=True)
     pieces = [write_pieces(folder / name) for name in ("source.spm", "target.spm")][0]
@@ -593,7 +593,7 @@ def test_the_identity_names_model_and_beam(marian, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["model.bin", "source.spm", "config.json", "shared_vocabulary.json"])
-def test_a_broken_model_is_the_users_to_mend(marian, inputs, tmp_path, name):
+def test_a_broken_model_is_an_input_error(marian, inputs, tmp_path, name):
     (tmp_path / "marian/fr" / name).write_bytes(b"nonsense")
     with pytest.raises(InputError, match="CTranslate2 cannot read the model") as raised:
         run_job(inputs | {"translation_models": [marian]}, tmp_path / "out")

@@ -331,8 +331,8 @@ def test_the_table_ranks_entropy_and_own_mass_and_keeps_the_gap(tmp_path):
 
 
 def test_a_crowded_event_keeps_so_many_anchors():
-    hub, others, strangers = 1, list(range(10, 30)), [(100, 101), (102, 101)]
-    pairs = np.array([(hub, other) for other in others] + [(other, hub) for other in others] + strangers, np.uint64)
+    hub, others, separate = 1, list(range(10, 30)), [(100, 101), (102, 101)]
+    pairs = np.array([(hub, other) for other in others] + [(other, hub) for other in others] + separate, np.uint64)
     documents, leaders = events_of(pairs)
     assert dict(zip(documents.tolist(), leaders.tolist(), strict=True)) == {
         hub: hub,

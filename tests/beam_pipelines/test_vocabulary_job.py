@@ -144,13 +144,13 @@ def test_sampling_is_named_and_counted(tmp_path):
     assert "en is taken 0.5" in letters[0].column("detail")[0].as_py()
 
 
-def test_a_tag_that_is_no_language_fails_and_the_rest_goes_on(tmp_path):
+def test_an_invalid_language_tag_fails_and_other_articles_are_used(tmp_path):
     manifest = run_job(tmp_path, [[*articles(10), *articles(1, "../../etc")]], size=200)
     assert manifest["counts"]["failed"] == {"broken_record": 1}
     assert manifest["counts"]["out"] == 10
 
 
-def test_a_small_corpus_says_what_it_fell_short_of(tmp_path):
+def test_a_small_corpus_warns_that_it_has_too_few_pieces(tmp_path):
     manifest = run_job(tmp_path, [articles(3)], size=30_000)
     described = manifest["vocabulary"]
     assert described["pieces"] < described["asked"]
