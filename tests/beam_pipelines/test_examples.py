@@ -292,7 +292,7 @@ def test_examples_are_written_in_an_order_drawn_by_digest(inputs, tmp_path):
     names = [("en1", f"en{n}", "en0") for n in range(2, 12)]
     inputs["triplets"] = write_stream(tmp_path / "order", "triplets", [[triplet(*one) for one in names]], Triplet)
     run_job(inputs, tmp_path / "out", weights=(0.0, 0.0, 1.0, 0.0))
-    found = [doc_of(example, "positive") for example in read_back(tmp_path / "out", TaskName.TRIPLETS, "en")]
+    found = [doc_of(example, "positive") for example in read_back(tmp_path / "out", "triplets", "en")]
     rows = [("triplets", *(make_doc_id(name) for name in one), "en") for one in names]
     rows.sort(key=lambda row: hashlib.blake2b("\0".join(row).encode(), digest_size=16).digest())
     assert found == [row[2] for row in rows]
@@ -302,7 +302,7 @@ def test_labels_of_one_document_in_two_records_stay_two_examples(inputs, tmp_pat
     shards = [[TopicLabels(make_doc_id("en1"), (topic,), (1,))] for topic in (4, 9)]
     inputs["topics"] = write_stream(tmp_path / "twice", "labels", shards, TopicLabels)
     run_job(inputs, tmp_path / "out")
-    found = [example["topic_ids"].tolist() for example in read_back(tmp_path / "out", TaskName.TOPICS, "en")]
+    found = [example["topic_ids"].tolist() for example in read_back(tmp_path / "out", "topics", "en")]
     assert sorted(found) == [[4], [9]]
 
 

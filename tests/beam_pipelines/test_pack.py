@@ -411,7 +411,7 @@ def test_a_shard_that_holds_too_much_packs_what_it_holds(tmp_path_factory, piece
 def rows_of(folder, pieces, **options):
     """Lengths of the pieces in each row, in the order of the file; a piece is (key, length without special tokens)."""
     with Shard(Phase(str(folder), "p", 1), 0) as shard:
-        rows = _Rows(shard, TaskName.TLM, PackOptions(max_length=16, **options), 1_000)
+        rows = _Rows(shard, TLM, PackOptions(max_length=16, **options), 1_000)
         for key, length in pieces:
             rows.add("en", key, frame(np.full(length, 100), np.arange(1, length + 1)))
         rows.finish()
@@ -431,13 +431,13 @@ def test_long_pieces_are_packed_before_short_ones(tmp_path):
 
 def test_the_language_with_the_most_tokens_is_written_early(tmp_path):
     with Shard(Phase(str(tmp_path), "p", 1), 0) as shard:
-        rows = _Rows(shard, TaskName.TLM, PackOptions(max_length=16), 20)
+        rows = _Rows(shard, TLM, PackOptions(max_length=16), 20)
         for language, length in (("de", 4), ("en", 12), ("en", 2)):
             rows.add(language, b"", frame(np.full(length, 100), np.arange(1, length + 1)))
         assert {name: len(held) for name, held in rows._held.items()} == {"de": 1}  # 6 and 18 tokens are more than 20
         rows.finish()
     with Shard(Phase(str(tmp_path / "exact"), "p", 1), 0) as shard:
-        rows = _Rows(shard, TaskName.TLM, PackOptions(max_length=16), 20)
+        rows = _Rows(shard, TLM, PackOptions(max_length=16), 20)
         for length in (8, 8):
             rows.add("en", b"", frame(np.full(length, 100), np.arange(1, length + 1)))
         assert len(rows._held["en"]) == 2  # 20 tokens are not more than 20
