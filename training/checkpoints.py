@@ -13,6 +13,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, Self
 
+import gin
 import jax
 import numpy as np
 import orbax.checkpoint as ocp
@@ -32,8 +33,9 @@ from ..formats.vocabulary import VocabularyFile
 from ..models.encoders import Architecture
 from .huggingface import initial_params
 from .model_files import check_same_model
+from .objectives import parameter_names
 from .processes import gather_bytes, wait_for_all
-from .train_state import LOG_TEMPERATURE, StateLayout, TrainState
+from .train_state import StateLayout, TrainState
 
 _FULL_DISK: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FULL_DISK_WORDS: Final = tuple(
@@ -41,6 +43,7 @@ _FULL_DISK_WORDS: Final = tuple(
 )  # where a library passes on the words only
 
 
+@gin.register
 @dataclasses.dataclass(frozen=True)
 class Keeping:
     """Which checkpoints stay; one that any rule keeps stays.
@@ -399,11 +402,14 @@ def find_checkpoint(path: str) -> str:
 
 
 def _as_saved(path: str, abstract: TrainState) -> dict[str, Any]:
-    """The parameters to read: a learned temperature where the checkpoint has one, whether this run learns one or not."""
-    wanted = {name: array for name, array in abstract.params.items() if name != LOG_TEMPERATURE}
+    """The parameters to read: those of the model, and those of objectives that the checkpoint has, trained here or not."""
+    names, saved = parameter_names(), _saved_shapes(path)
+    wanted = {name: array for name, array in abstract.params.items() if name not in names}
     # The step number is laid out as any scalar is: whole on every device.
-    learned = jax.ShapeDtypeStruct((), np.float32, sharding=abstract.step.sharding)
-    return wanted | ({LOG_TEMPERATURE: learned} if LOG_TEMPERATURE in _saved_shapes(path) else {})
+    whole = abstract.step.sharding
+    return wanted | {
+        name: jax.ShapeDtypeStruct(saved[name], np.float32, sharding=whole) for name in sorted(names & saved.keys())
+    }
 
 
 def _saved_shapes(path: str) -> dict[str, tuple[int, ...]]:

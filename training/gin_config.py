@@ -1,4 +1,4 @@
-"""Loads gin files strictly: a key that nothing uses is an error that says where it stands and what was probably meant."""
+"""Loads gin files strictly: a key that nothing uses is an error that names its place and what was probably meant."""
 
 import dataclasses
 import difflib
@@ -7,39 +7,57 @@ import inspect
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import gin
 from gin import config_parser
 
 from ..errors import InputError
-from ..models.encoders.news import EncoderConfig
-
-# Imported for their registration with gin.
-from . import batches, guards, held_out, loop, optimizers, partitioning, steps  # noqa: F401
+from ..models.encoders import KINDS
+from .batches import GrainBatches
+from .checkpoints import Keeping
+from .gin_renames import RENAMED, with_new_names
+from .guards import Guards
+from .held_out import HeldOut
+from .objectives import OBJECTIVES
+from .optimizers import adam, learning_rate_schedule
+from .options import CalibrationOptions, CheckpointOptions, DataOptions, ModelOptions, OptimizerOptions, RunOptions
+from .partitioning import Partitioner
+from .train import train
 
 _INCLUDE: Final = re.compile(r"""^include\s+["'](.+?)["'].*$""", re.MULTILINE)
-_ROOT: Final = "train"
-_NAMES: Final = (
-    "train",
-    "EncoderConfig",
-    "adam",
-    "learning_rate_schedule",
-    "Losses",
-    "Partitioner",
-    "GrainBatches",
-    "Guards",
-    "HeldOut",
-)
+_GROUPS: Final = (RunOptions, DataOptions, ModelOptions, OptimizerOptions, CheckpointOptions, CalibrationOptions)
+_OTHERS: Final = (train, HeldOut, Keeping, Guards, Partitioner, GrainBatches, adam, learning_rate_schedule)
+# Read before every run file.
+_DEFAULTS: Final = "models/defaults.gin"
+_SHOWN_NAMES: Final = 3
 GIN_FOLDER: Final = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "gin")
 
-gin.external_configurable(EncoderConfig, module="newsembed.models")
+
+def _names() -> list[str]:
+    """Returns the names that a run file may configure, as far as the package and the imported modules bring them."""
+    classes = {*_GROUPS, *_OTHERS, *KINDS.values(), *OBJECTIVES.values()}
+    return sorted(kind.__name__ for kind in classes)
+
+
+def _register_architectures() -> None:
+    """Makes the registered architectures configurable by gin, unless their module did."""
+    with gin.unlock_config():
+        for config_class in KINDS.values():
+            try:
+                gin.get_configurable(config_class)
+            except ValueError:
+                gin.external_configurable(config_class, module="newsembed.models")
+
+
+_register_architectures()
 
 
 @dataclasses.dataclass(frozen=True)
 class _Reference:
-    """What a value points at: "%NAME" or "@name"."""
+    """A reference in a value: "%NAME" or "@name"."""
 
     name: str
     is_macro: bool
@@ -53,7 +71,7 @@ class _Binding:
       owner: the macro, or the configurable's last name.
       parameter: empty for a macro.
       key: as written.
-      references: what the value points at.
+      references: in the value.
       is_required: True if the value is still %gin.REQUIRED.
       place: "file:line" or the option.
     """
@@ -78,23 +96,40 @@ def load_gin(files: Sequence[str], bindings: Sequence[str], search_paths: Sequen
       InputError: for a file that does not exist or parse, a key that nothing uses, or a required one without value.
     """
     folders = [*search_paths, "", GIN_FOLDER]
-    statements = [statement for file in files for statement in _read_file(file, folders, "--gin_file")]
-    statements += [statement for binding in bindings for statement in _parse(binding, None, folders)]
+    paths = [os.path.join(GIN_FOLDER, _DEFAULTS), *(_find(file, folders, "--gin_file") for file in files)]
+    statements = [statement for path in paths for statement in _parse_file(path, folders)]
+    new_bindings = [_renamed(binding, "--gin") for binding in bindings]
+    statements += [statement for binding in new_bindings for statement in _parse(binding, None, folders)]
+    _register_architectures()
     _check(statements)
     gin.clear_config()
     try:
         # Includes are put in place here: gin itself would log an error for each folder that a file is not in.
-        gin.parse_config([*(_expanded(_find(file, folders, "--gin_file"), folders) for file in files), *bindings])
+        gin.parse_config([*(_expanded(path, folders) for path in paths), *new_bindings])
         gin.finalize()
     except (ValueError, SyntaxError) as error:
-        raise InputError(str(error).strip(), field="--gin_file", remedy="Mend this line.") from error
+        raise InputError(str(error).strip(), field="--gin_file", remedy="Correct this line.") from error
 
 
 def _expanded(path: str, folders: Sequence[str]) -> str:
-    """A file's text with its includes in place."""
-    with open(path, encoding="utf-8") as file:
-        text = file.read()
+    """Returns a file's text with new names and its includes in place."""
+    text, _ = with_new_names(_read(path))
     return _INCLUDE.sub(lambda match: _expanded(_find(match[1], folders, path), folders), text)
+
+
+def _read(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def _renamed(text: str, place: str) -> str:
+    """Returns gin text with new names, and tells about the old ones on stderr."""
+    new, old_names = with_new_names(text)
+    if old_names:
+        shown = ", ".join(f"{name} is now {RENAMED[name]}" for name in old_names[:_SHOWN_NAMES])
+        more = f" and {len(old_names) - _SHOWN_NAMES} more" if len(old_names) > _SHOWN_NAMES else ""
+        print(f"newsembed train: note: {place} has old names: {shown}{more}", file=sys.stderr)
+    return new
 
 
 class _Recorder(config_parser.ParserDelegate):
@@ -113,31 +148,28 @@ class _Recorder(config_parser.ParserDelegate):
         self.references.append(_Reference(macro_name, is_macro=True))
 
 
-def _read_file(name: str, folders: Sequence[str], asked_by: str) -> Iterator[_Binding]:
-    path = _find(name, folders, asked_by)
-    with open(path, encoding="utf-8") as file:
-        text = file.read()
-    yield from _parse(text, path, folders)
-
-
 def _find(name: str, folders: Sequence[str], asked_by: str) -> str:
     candidates = [os.path.join(folder, name) for folder in folders]
     for path in candidates:
         if os.path.isfile(path):
             return path
-    there = sorted(
+    known = sorted(
         os.path.relpath(os.path.join(root, file), GIN_FOLDER)
         for root, _, names in os.walk(GIN_FOLDER)
         for file in names
         if file.endswith(".gin")
     )
     raise InputError(
-        f"there is no such file (looked for {', '.join(candidates)})",
+        f"no such file (looked for {', '.join(candidates)})",
         path=name,
         field=asked_by,
-        remedy=_suggest(name, there)
-        or f"The package brings {', '.join(there)}; other folders go into --gin_search_paths.",
+        remedy=_suggest(name, known)
+        or f"The package brings {', '.join(known)}; other folders go into --gin_search_paths.",
     )
+
+
+def _parse_file(path: str, folders: Sequence[str]) -> Iterator[_Binding]:
+    yield from _parse(_renamed(_read(path), path), path, folders)
 
 
 def _parse(text: str, path: str | None, folders: Sequence[str]) -> Iterator[_Binding]:
@@ -146,9 +178,11 @@ def _parse(text: str, path: str | None, folders: Sequence[str]) -> Iterator[_Bin
         for statement in config_parser.ConfigParser(text, recorder):
             references, recorder.references = tuple(recorder.references), []
             if isinstance(statement, config_parser.IncludeStatement):
-                yield from _read_file(statement.filename, folders, f"{path}:{statement.location.line_num}")
+                place = f"{path}:{statement.location.line_num}"
+                yield from _parse_file(_find(statement.filename, folders, place), folders)
             elif isinstance(statement, config_parser.ImportStatement):
-                importlib.import_module(statement.module)
+                with gin.unlock_config():  # what it registers; a run in this process may have locked it
+                    importlib.import_module(statement.module)
             elif isinstance(statement, config_parser.BindingStatement):
                 yield _binding(statement, references, path, text)
     except SyntaxError as error:
@@ -161,7 +195,7 @@ def _parse(text: str, path: str | None, folders: Sequence[str]) -> Iterator[_Bin
         raise InputError(f"got {line!r}, which gin cannot read ({error.msg})", path=where, remedy=remedy) from error
     except ImportError as error:
         raise InputError(
-            f"cannot import a module ({error})", path=path, remedy="Install it or mend the import."
+            f"cannot import a module ({error})", path=path, remedy="Install it or correct the import."
         ) from error
 
 
@@ -191,23 +225,30 @@ def _check(statements: Sequence[_Binding]) -> None:
     used = _reachable(in_force.values())
     for statement in in_force.values():
         if (statement.owner, not statement.parameter) not in used:
-            names = {name for name, is_macro in used if is_macro} if not statement.parameter else set(_NAMES)
+            names = {name for name, is_macro in used if is_macro} if not statement.parameter else set(_names())
             raise _typo(statement, "got a key that nothing uses", statement.owner, names)
+    _check_required(in_force)
+
+
+def _check_required(in_force: Mapping[str, _Binding]) -> None:
+    problem = "the key is required and has no value"
     for statement in in_force.values():
         if statement.is_required:
-            raise InputError(
-                "the key is required and has no value",
-                path=statement.place,
-                field=statement.key,
-                remedy=f"Set it: --gin.{statement.key}=<value>, texts in quotes.",
-            )
+            remedy = f"Set it: --gin.{statement.key}=<value>, texts in quotes."
+            raise InputError(problem, path=statement.place, field=statement.key, remedy=remedy)
+    for group in _GROUPS:
+        for field in dataclasses.fields(group):
+            is_required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+            if is_required and f"{group.__name__}.{field.name}" not in in_force:
+                remedy = 'Set it, or include "models/trainer.gin", which does.'
+                raise InputError(problem, field=f"{group.__name__}.{field.name}", remedy=remedy)
 
 
 def _check_parameter(statement: _Binding) -> None:
     try:
         configurable: Any = gin.get_configurable(statement.key.rsplit(".", 1)[0].split("/")[-1])
     except ValueError:
-        raise _typo(statement, f"got the unknown name {statement.owner}", statement.owner, _NAMES) from None
+        raise _typo(statement, f"got the unknown name {statement.owner}", statement.owner, _names()) from None
     # gin hides a class's signature behind its own __call__; that of __init__ stays.
     parameters = inspect.signature(configurable.__init__ if inspect.isclass(configurable) else configurable).parameters
     if statement.parameter not in parameters:
@@ -217,10 +258,10 @@ def _check_parameter(statement: _Binding) -> None:
 
 
 def _reachable(statements: Iterable[_Binding]) -> set[tuple[str, bool]]:
-    """(name, is macro) of everything that `train` uses, directly or not."""
+    """Returns (name, is macro) of everything that `train` and the objectives use, directly or not."""
     bindings = list(statements)
     used: set[tuple[str, bool]] = set()
-    waiting = [(_ROOT, False)]
+    waiting = [(root.__name__, False) for root in (train, *OBJECTIVES.values())]
     while waiting:
         name = waiting.pop()
         if name in used:

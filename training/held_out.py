@@ -1,4 +1,7 @@
-"""Evaluation while a run trains: the loss on held-out examples, and a hook for benchmarks, which know more than the trainer may import."""
+"""Evaluation while a run trains: the loss on held-out examples, and a hook for benchmarks.
+
+Benchmarks import more than the trainer may, so they come in by gin (`HeldOut.evaluate`).
+"""
 
 import dataclasses
 import math
@@ -12,14 +15,14 @@ import numpy as np
 from jax.sharding import Mesh
 
 from ..errors import InputError
-from ..models.encoders.news import EncoderConfig, NewsEncoder
+from ..models.encoders import Architecture
 from .batches import BatchIterator, BatchOpener, BatchOptions, DataSet
 from .mixture import select_sets
+from .objectives import Model, Objectives
 from .partitioning import Partitioner, data_share, replicated, shard_batch
-from .steps import Losses, TaskLosses
 
 PREFIX: Final = "eval/"
-_MASKS: Final = 0x5EED  # the masks of held-out rows are the same at every evaluation of every run
+_MASKS: Final = 0x5EED  # held-out rows have the same masks at every evaluation of every run
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,20 +33,21 @@ class Snapshot:
       step: steps done.
       config: the architecture.
       vocabulary_path: its vocab.txt.
-      embed: token ids int32 [B, L] to embeddings float32 [B, D] of length 1. Over several processes, all call it with the same rows.
+      embed: token ids int32 [B, L] to embeddings float32 [B, D] of length 1. Several processes all call it with the same
+        rows.
       rows_multiple: B must be a multiple of it.
       text_length: tokens of the longest text that the run trains on.
     """
 
     step: int
-    config: EncoderConfig
+    config: Architecture
     vocabulary_path: str
     embed: Callable[[np.ndarray], np.ndarray]
     rows_multiple: int
     text_length: int
 
 
-# Gives metrics by name, the same on every process. Every process calls it; the names get the prefix "eval/".
+# Returns metrics by name, the same on every process. Every process calls it; the names get the prefix "eval/".
 Evaluator = Callable[[Snapshot], Mapping[str, float]]
 
 
@@ -54,7 +58,8 @@ class HeldOut:
 
     Attributes:
       period: EVAL_PERIOD, steps between evaluations; the last step is always evaluated. 0 evaluates nothing.
-      data_dir: EVAL_DATA_DIR, TFRecords like those of DATA_DIR that the run does not train on, for the held-out loss; None leaves it out.
+      data_dir: EVAL_DATA_DIR, TFRecords like those of DATA_DIR that the run does not train on, for the held-out loss;
+        None leaves it out.
       batches: at most so many batches of each set, always the same.
       evaluate: an evaluator, such as `@SameEventEvaluator()`; None has none.
     """
@@ -67,7 +72,8 @@ class HeldOut:
     def __post_init__(self) -> None:
         if self.period < 0 or self.batches < 1:
             raise InputError(
-                f"got period {self.period} and {self.batches} batches, expected a period of 0 or more and at least one batch",
+                f"got period {self.period} and {self.batches} batches, expected a period of 0 or more and at least one "
+                "batch",
                 field="HeldOut",
                 remedy="Set EVAL_PERIOD = 0 to evaluate nothing.",
             )
@@ -79,104 +85,76 @@ class HeldOut:
             )
 
     def is_due(self, step: int) -> bool:
-        """Whether this step is evaluated, the last one apart."""
+        """Whether this step is evaluated; the last one always is."""
         return self.period > 0 and step % self.period == 0
 
 
-class Evaluation:
-    """The evaluations of one run.
+@dataclasses.dataclass(frozen=True)
+class _HeldOutSet:
+    """The batches of one set that are evaluated: the first `count` ones from the state `beginning`."""
+
+    iterator: BatchIterator
+    beginning: bytes
+    count: int
+
+
+def open_held_out(
+    held_out: HeldOut, mixture: str, open_set: BatchOpener, options: BatchOptions
+) -> dict[DataSet, _HeldOutSet]:
+    """Opens the held-out sets.
 
     Args:
-      held_out: what and when.
+      held_out: what is evaluated.
       mixture: which sets of the held-out folder count.
       open_set: opens one.
       options: of the training data; the folder is replaced.
-      model: the encoder.
-      losses: the numbers in the losses.
-      partitioner: the axis rules.
-      mesh: the devices.
-      vocabulary_path: for evaluators.
-      text_length: for evaluators, tokens to read of each text.
 
     Raises:
       InputError: if the held-out folder does not fit, or has nothing of the mixture.
     """
+    if not held_out.period or held_out.data_dir is None:
+        return {}
+    _refuse_training_data(held_out.data_dir, options.directory)
+    options = dataclasses.replace(options, directory=held_out.data_dir)
+    sets = {}
+    for data_set, count in sorted(select_sets(held_out.data_dir, mixture).items()):
+        iterator = open_set(data_set, options)
+        whole_batches = count // (options.batch_size * options.process_count)
+        sets[data_set] = _HeldOutSet(iterator, iterator.get_state(), max(1, min(held_out.batches, whole_batches)))
+    return sets
+
+
+class HeldOutLosses:
+    """The losses on the held-out sets.
+
+    Args:
+      sets: see `open_held_out`.
+      objectives: of the run; what only helps training is left out.
+      partitioner: the axis rules.
+      mesh: the devices.
+    """
 
     def __init__(
-        self,
-        held_out: HeldOut,
-        mixture: str,
-        open_set: BatchOpener,
-        options: BatchOptions,
-        model: NewsEncoder,
-        losses: Losses,
-        partitioner: Partitioner,
-        mesh: Mesh,
-        vocabulary_path: str,
-        text_length: int,
+        self, sets: Mapping[DataSet, _HeldOutSet], objectives: Objectives, partitioner: Partitioner, mesh: Mesh
     ) -> None:
-        self._held_out, self._partitioner, self._mesh, self._vocabulary_path = (
-            held_out,
-            partitioner,
-            mesh,
-            vocabulary_path,
-        )
-        self._text_length = text_length
-        # Dropout is for training; the parameters do not depend on it.
-        self._model = NewsEncoder(dataclasses.replace(model.config, dropout_rate=0.0))
-        # The masked language model beside the other losses teaches; what is measured is the losses themselves.
-        self._losses = TaskLosses(self._model, dataclasses.replace(losses, mlm_weight=0.0))
-        self._embed = partitioner.wrap(jax.jit(self._embed_rows, out_shardings=replicated(mesh)), mesh)
+        self._sets, self._objectives, self._partitioner, self._mesh = sets, objectives.evaluated(), partitioner, mesh
         self._compiled: dict[str, Callable[..., Any]] = {}
-        self._iterators: dict[DataSet, tuple[BatchIterator, bytes, int]] = {}
-        if held_out.period and held_out.data_dir is not None:
-            _refuse_training_data(held_out.data_dir, options.directory)
-            options = dataclasses.replace(options, directory=held_out.data_dir)
-            for data_set, count in sorted(select_sets(held_out.data_dir, mixture).items()):
-                iterator = open_set(data_set, options)
-                whole_batches = count // (options.batch_size * options.process_count)
-                self._iterators[data_set] = (
-                    iterator,
-                    iterator.get_state(),
-                    max(1, min(held_out.batches, whole_batches)),
-                )
 
-    @property
-    def is_on(self) -> bool:
-        """Whether anything is ever evaluated."""
-        return self._held_out.period > 0
-
-    def is_due(self, step: int) -> bool:
-        """Whether this step is evaluated, the last one apart."""
-        return self._held_out.is_due(step)
-
-    def run(self, step: int, params: Any) -> dict[str, float]:
-        """Evaluates these parameters.
-
-        Returns:
-          `eval/loss/<task>/<language>` (likewise accuracy and what the loss adds), means over the batches; `eval/loss/<task>`, the mean over
-          the languages, and `eval/loss`, the mean over all sets; and what the evaluator gives.
-
-        Raises:
-          InputError: if the evaluator gives something that is no finite number.
-        """
-        results = self._held_out_losses(params)
-        if self._held_out.evaluate is not None:
-            results |= self._checked(self._held_out.evaluate(self._snapshot(step, params)))
-        return {f"{PREFIX}{name}": value for name, value in results.items()}
-
-    def _held_out_losses(self, params: Any) -> dict[str, float]:
+    def compute(self, params: Any) -> dict[str, float]:
+        """Returns `loss/<task>/<language>` and its metrics, `loss/<task>` and `loss`, see `Evaluation.run`."""
         by_set: dict[str, float] = {}
         losses: dict[str, list[float]] = {}
-        for data_set, (iterator, beginning, count) in self._iterators.items():
-            iterator.set_state(beginning)
+        for data_set, held in self._sets.items():
+            held.iterator.set_state(held.beginning)
             parts = []
-            for number in range(count):
-                part = self._compute(data_set.task, params, shard_batch(next(iterator), self._mesh), number)
-                # Waited for one by one: on CPUs, programs that do not depend on each other may meet their partners in another order.
+            for number in range(held.count):
+                batch = shard_batch(next(held.iterator), self._mesh)
+                part = self._loss_of(data_set.task)(params, batch, number)
+                # Wait for each: on CPUs, programs that do not depend on each other may meet their partners in
+                # another order.
                 parts.append({name: float(value) for name, value in part.items()})
             for name in parts[0]:
-                mean = math.fsum(part[name] for part in parts) / count
+                mean = math.fsum(part[name] for part in parts) / held.count
                 by_set[f"{name}/{data_set}"] = mean
                 if name == "loss":
                     losses.setdefault(f"loss/{data_set.task}", []).append(mean)
@@ -185,45 +163,103 @@ class Evaluation:
         overall = {"loss": math.fsum(every) / len(every)} if every else {}
         return overall | by_task | by_set
 
-    def _compute(self, task: str, params: Any, batch: dict[str, jax.Array], number: int) -> dict[str, jax.Array]:
+    def _loss_of(self, task: str) -> Callable[..., dict[str, jax.Array]]:
+        """Returns the compiled loss of a task: (parameters, batch, number of the batch) to metrics."""
         if task not in self._compiled:
 
             def loss_of(params: Any, batch: dict[str, jax.Array], number: int) -> dict[str, jax.Array]:
-                loss, metrics = self._losses.loss(
-                    task, params, batch, jax.random.fold_in(jax.random.key(_MASKS), number)
-                )
+                key = jax.random.fold_in(jax.random.key(_MASKS), number)
+                loss, metrics = self._objectives.loss(task, params, batch, key)
                 return {"loss": loss, **metrics}
 
-            self._compiled[task] = self._partitioner.wrap(
-                jax.jit(loss_of, out_shardings=replicated(self._mesh)), self._mesh
-            )
-        return self._compiled[task](params, batch, number)
+            compiled = jax.jit(loss_of, out_shardings=replicated(self._mesh))
+            self._compiled[task] = self._partitioner.wrap(compiled, self._mesh)
+        return self._compiled[task]
 
-    def _embed_rows(self, params: Any, tokens: jax.Array) -> jax.Array:
-        result: jax.Array = self._model.apply({"params": params}, tokens, method="embed")
-        return result
 
-    def _snapshot(self, step: int, params: Any) -> Snapshot:
+class Snapshots:
+    """Makes the snapshots of one run.
+
+    Args:
+      model: the model.
+      partitioner: the axis rules.
+      mesh: the devices.
+      vocabulary_path: its vocab.txt.
+      text_length: tokens to read of each text.
+    """
+
+    def __init__(
+        self, model: Model, partitioner: Partitioner, mesh: Mesh, vocabulary_path: str, text_length: int
+    ) -> None:
+        def embed_rows(params: Any, tokens: jax.Array) -> jax.Array:
+            result: jax.Array = model.module.apply({"params": params}, tokens, method="embed")
+            return result
+
+        self._config, self._mesh, self._vocabulary_path = model.config, mesh, vocabulary_path
+        self._text_length = text_length
+        self._embed = partitioner.wrap(jax.jit(embed_rows, out_shardings=replicated(mesh)), mesh)
+
+    def take(self, step: int, params: Any) -> Snapshot:
+        """Returns the model after `step` steps."""
         share = data_share(self._mesh)
 
         def embed(tokens: np.ndarray) -> np.ndarray:
             mine = np.split(tokens, share.count)[share.index]
             return np.asarray(self._embed(params, shard_batch({"tokens": mine}, self._mesh)["tokens"]))
 
-        return Snapshot(
-            step, self._model.config, self._vocabulary_path, embed, len(self._mesh.devices), self._text_length
-        )
+        rows_multiple = len(self._mesh.devices)
+        return Snapshot(step, self._config, self._vocabulary_path, embed, rows_multiple, self._text_length)
 
-    @staticmethod
-    def _checked(results: Mapping[str, float]) -> dict[str, float]:
-        for name, value in results.items():
-            if not math.isfinite(value):
-                raise InputError(
-                    f"got {value}, expected a finite number",
-                    field=f"{PREFIX}{name}",
-                    remedy="Mend HeldOut.evaluate, or set it to None.",
-                )
-        return dict(results)
+
+@dataclasses.dataclass(frozen=True)
+class Evaluation:
+    """The evaluations of one run.
+
+    Attributes:
+      held_out: what and when.
+      losses: the losses on held-out examples.
+      snapshots: makes what the evaluator sees.
+    """
+
+    held_out: HeldOut
+    losses: HeldOutLosses
+    snapshots: Snapshots
+
+    @property
+    def is_on(self) -> bool:
+        """Whether anything is ever evaluated."""
+        return self.held_out.period > 0
+
+    def is_due(self, step: int) -> bool:
+        """Whether this step is evaluated; the last one always is."""
+        return self.held_out.is_due(step)
+
+    def run(self, step: int, params: Any) -> dict[str, float]:
+        """Evaluates these parameters.
+
+        Returns:
+          `eval/loss/<task>/<language>` (likewise accuracy and what the loss adds), means over the batches;
+          `eval/loss/<task>`, the mean over the languages, and `eval/loss`, the mean over all sets; and what the
+          evaluator returns.
+
+        Raises:
+          InputError: if the evaluator returns a number that is not finite.
+        """
+        results = self.losses.compute(params)
+        if self.held_out.evaluate is not None:
+            results |= _checked(self.held_out.evaluate(self.snapshots.take(step, params)))
+        return {f"{PREFIX}{name}": value for name, value in results.items()}
+
+
+def _checked(results: Mapping[str, float]) -> dict[str, float]:
+    for name, value in results.items():
+        if not math.isfinite(value):
+            raise InputError(
+                f"got {value}, expected a finite number",
+                field=f"{PREFIX}{name}",
+                remedy="Correct HeldOut.evaluate, or set it to None.",
+            )
+    return dict(results)
 
 
 def _refuse_training_data(held_out: str, training: str) -> None:

@@ -22,7 +22,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Self
 
 import jax
@@ -229,3 +229,36 @@ class Progress:
     def evaluated(self, step: int, results: Mapping[str, float]) -> None:
         """Shows what an evaluation found."""
         self.say(f"step {step}  " + "  ".join(f"{name} {value:.4f}" for name, value in results.items()))
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """Where the metrics of the steps go.
+
+    Attributes:
+      writer: the files.
+      progress: the terminal.
+      means: of the steps since the last record.
+      learning_rate_after: the learning rate of a step, None if it is not known.
+      period: steps between records.
+    """
+
+    writer: MetricWriter
+    progress: Progress
+    means: Means
+    learning_rate_after: Callable[[int], float | None]
+    period: int
+
+    def write(self, step: int) -> None:
+        """Writes one record of the steps since the last one."""
+        record = self.means.take()
+        rate, peak = self.learning_rate_after(step), peak_device_bytes()
+        record |= {} if rate is None else {"learning_rate": rate}
+        record |= {} if peak is None else {"peak_device_bytes": peak}
+        self.writer.write(step, record)
+        self.progress.record(step, record)
+
+    def evaluated(self, step: int, results: dict[str, float]) -> None:
+        """Writes one record of an evaluation."""
+        self.writer.write(step, results)
+        self.progress.evaluated(step, results)

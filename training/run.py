@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from ..errors import InputError
 
 if TYPE_CHECKING:
-    from .loop import TrainResult
+    from .train import TrainResult
 
 _BINDING: Final = "--gin."
 _EPILOG: Final = """\
@@ -98,10 +98,10 @@ def run_training(
       gin_search_paths: folders of gin files.
 
     Raises:
-      InputError: see `loop.train` and `gin_config.load_gin`.
+      InputError: see `train.train` and `gin_config.load_gin`.
     """
     from .gin_config import load_gin
-    from .loop import train
+    from .train import train
 
     load_gin(gin_files, gin_bindings, gin_search_paths)
     try:

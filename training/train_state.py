@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import flax.linen as nn
 import flax.struct
@@ -14,17 +14,13 @@ from jax.sharding import Mesh
 from ..errors import InputError
 from .partitioning import Partitioner
 
-# A parameter of the loss among those of the model, where it is learned: float32 scalar, see
-# `steps.Losses.learn_temperature`.
-LOG_TEMPERATURE: Final = "log_temperature"
-
 
 class TrainState(flax.struct.PyTreeNode):
     """A training state; a pytree.
 
     Attributes:
       step: int32 scalar, steps done.
-      params: parameters of the model, float32, and of the losses.
+      params: parameters of the model, float32, and of the objectives.
       opt_state: optax's state.
     """
 
@@ -86,7 +82,7 @@ def plan_state(
       optimizer: of the run.
       partitioner: the axis rules.
       mesh: the devices.
-      loss_parameters: parameters of the losses, which join the model's.
+      loss_parameters: parameters of the objectives, which join the model's.
 
     Raises:
       InputError: if the mesh's model axis does not divide the arrays that are sharded over it.

@@ -1,0 +1,182 @@
+"""What an objective is, the model that it trains, and the table of the objectives of a run."""
+
+import abc
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import flax.linen as nn
+import jax
+import numpy as np
+
+from ...errors import InputError
+from ...formats.vocabulary import VocabularyFile, continues_word
+from ...models.encoders import Architecture, Capability, require
+
+DeviceBatch = Mapping[str, jax.Array]
+Metrics = dict[str, jax.Array]
+
+
+def continuation_pieces(vocabulary: VocabularyFile) -> np.ndarray:
+    """Returns which pieces continue a word ("##ing"), bool [V]."""
+    return np.array([continues_word(piece) for piece in vocabulary.pieces])
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Model:
+    """A model as the objectives see it.
+
+    Attributes:
+      config: the architecture.
+      continuations: bool [V], see `continuation_pieces`; None where no objective looks for whole words in plain texts.
+      module: the Flax module of the architecture.
+    """
+
+    config: Architecture
+    continuations: np.ndarray | None = None
+    module: nn.Module = dataclasses.field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "module", self.config.module())
+
+    def apply(self, params: Any, key: jax.Array, method: str, *arguments: jax.Array) -> jax.Array:
+        """Returns what a method of the module gives in training, with dropout drawn from `key` where the model has any."""
+        result: jax.Array = self.module.apply(
+            {"params": params},
+            *arguments,
+            deterministic=self.config.dropout_rate == 0.0,
+            rngs={"dropout": key},
+            method=method,
+        )
+        return result
+
+
+@dataclasses.dataclass(frozen=True)
+class Objective(abc.ABC):
+    """A training objective: the loss of some tasks, with its options as fields. Register subclasses with `register`.
+
+    Attributes:
+      tasks: names of the tasks that it serves.
+      pretrains: True if it leaves the embedding head without gradient. A run of such objectives alone ends with the
+        calibration of the head; other runs that start from random parameters begin with it.
+      parameter_names: parameters that it may add to the model's, see `initial_parameters`.
+    """
+
+    tasks: ClassVar[tuple[str, ...]]
+    pretrains: ClassVar[bool] = False
+    parameter_names: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def needs(self) -> tuple[Capability, ...]:
+        """What the architecture must be able to do, beside embedding."""
+        return ()
+
+    def check(self, model: Model) -> None:  # noqa: B027 - most objectives have nothing to check
+        """Refuses options that do not fit the model.
+
+        Raises:
+          InputError: naming the option.
+        """
+
+    @abc.abstractmethod
+    def loss(self, model: Model, params: Any, batch: DeviceBatch, key: jax.Array) -> tuple[jax.Array, Metrics]:
+        """Returns the loss of one batch, a float32 scalar, and scalars to log beside it.
+
+        Args:
+          model: the model.
+          params: its parameters, and those of `initial_parameters`.
+          batch: global arrays [B, ...] by feature.
+          key: PRNG key of this step; all randomness follows from it.
+
+        Raises:
+          InputError: for a batch that the options do not fit.
+        """
+
+    @abc.abstractmethod
+    def flops(self, config: Architecture, lengths: Mapping[str, int], batch_size: int) -> float:
+        """Returns the model FLOPs of the forward pass of one batch, see `costs`.
+
+        Args:
+          config: the architecture.
+          lengths: tokens of each text of a row, by feature, see `tasks.registry.Task.text_lengths`.
+          batch_size: examples over all devices.
+        """
+
+    def initial_parameters(self) -> dict[str, jax.Array]:
+        """Returns parameters that are trained and saved beside the model's, by the names in `parameter_names`."""
+        return {}
+
+    def constrain(self, params: Any) -> Any:
+        """Returns the parameters after an update, brought back into their bounds."""
+        return params
+
+    def evaluated(self) -> Self:
+        """Returns the objective whose loss is measured on held-out examples: without what only helps training."""
+        return self
+
+    def require_option(self, holds: bool, name: str, expected: str) -> None:
+        """Refuses the value of an option.
+
+        Raises:
+          InputError: naming option and value, unless `holds`.
+        """
+        if not holds:
+            raise InputError(
+                f"got {getattr(self, name)!r}, expected {expected}",
+                field=f"{type(self).__name__}.{name}",
+                remedy="Correct the gin file or binding that sets it.",
+            )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Objectives:
+    """The objectives of a run with their model.
+
+    Attributes:
+      model: the model that all of them train.
+      of_task: the objective of each task; tasks may share one.
+
+    Raises:
+      InputError: from the constructor, for a model that lacks what an objective needs, or options that do not fit it.
+    """
+
+    model: Model
+    of_task: Mapping[str, Objective]
+
+    def __post_init__(self) -> None:
+        for objective in self.distinct():
+            require(self.model.config, *objective.needs, by=f"the objective {type(objective).__name__}")
+            objective.check(self.model)
+
+    def distinct(self) -> list[Objective]:
+        """Returns every objective once."""
+        return list({id(objective): objective for objective in self.of_task.values()}.values())
+
+    @property
+    def pretrains(self) -> bool:
+        """Whether no objective trains the embedding head."""
+        return all(objective.pretrains for objective in self.of_task.values())
+
+    def loss(self, task: str, params: Any, batch: DeviceBatch, key: jax.Array) -> tuple[jax.Array, Metrics]:
+        """Returns the loss and the metrics of one batch of a task, see `Objective.loss`."""
+        return self.of_task[task].loss(self.model, params, batch, key)
+
+    def initial_parameters(self) -> dict[str, jax.Array]:
+        """Returns the parameters that all objectives together add to the model's."""
+        return {name: value for objective in self.distinct() for name, value in objective.initial_parameters().items()}
+
+    def constrain(self, params: Any) -> Any:
+        """Returns the parameters after an update, brought back into the bounds of every objective."""
+        for objective in self.distinct():
+            params = objective.constrain(params)
+        return params
+
+    def evaluated(self) -> "Objectives":
+        """Returns the objectives as measured on held-out examples: without dropout and what only helps training."""
+        config = self.model.config
+        if config.dropout_rate:
+            # Dropout is for training; the parameters do not depend on it.
+            config = dataclasses.replace(config, dropout_rate=0.0)  # type: ignore[type-var]
+        replaced = {id(objective): objective.evaluated() for objective in self.distinct()}
+        of_task = {task: replaced[id(objective)] for task, objective in self.of_task.items()}
+        return Objectives(Model(config, self.model.continuations), of_task)

@@ -1,0 +1,207 @@
+"""InfoNCE on triplets over the global batch (paper, section 3.2)."""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ...formats.vocabulary import CLS_ID, PAD_ID
+from ...models.chunks import map_chunks
+from ...models.encoders import Architecture
+from ...models.losses import (
+    TEMPERATURE,
+    DocumentIds,
+    LossAndAccuracy,
+    alignment,
+    info_nce,
+    normalized_prefix,
+    uniformity,
+)
+from ...tasks.triplets import Augmentation
+from .base import DeviceBatch, Metrics, Model
+from .texts import TextObjective, embed_texts, texts_of
+
+ALL_AUGMENTATIONS: Final = tuple(row.name.lower() for row in Augmentation)
+# A learned temperature stays between these, as CLIP's scale between 1 and 100.
+LEAST_TEMPERATURE, LARGEST_TEMPERATURE = 0.01, 1.0
+# The learned parameter: float32 scalar, saved beside the encoder's.
+LOG_TEMPERATURE: Final = "log_temperature"
+
+
+class _Embedded(NamedTuple):
+    """Embeddings [B, D] of a batch; the negatives [B, D] or [B, N, D], or None where they are not read."""
+
+    anchor: jax.Array
+    positive: jax.Array
+    negative: jax.Array | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Contrastive(TextObjective):
+    """InfoNCE: every anchor finds its positive among the positives and the mined negatives of the global batch.
+
+    The defaults are the paper's.
+
+    Attributes:
+      temperature: of InfoNCE; where it is learned, the initial value.
+      learn_temperature: the temperature is a parameter of the run, exp(log_temperature), kept between 0.01 and 1
+        (Radford et al. 2021). Only training reads it.
+      stop_translated_gradient: machine-translated positives and negatives pass no gradient back (section 3.3).
+      hard_negatives: False leaves the mined negatives out: an anchor meets the positives of its batch alone.
+      symmetric: InfoNCE is the mean of both directions, see `models.losses.info_nce`.
+      augmentations: rows of Table 1 that take part, by name in lower case. Triplets of other rows have no part in a
+        step, so that its batch is effectively smaller (`newsembed examples --weights` leaves them out of the data
+        instead).
+      translated_triplets: False leaves out triplets with translated texts.
+      matryoshka_sizes: InfoNCE is the sum over these prefixes of the embedding, each scaled back to length 1 (Kusupati
+        et al. 2022); ascending, the last being the whole embedding. Empty takes the whole embedding only.
+      matryoshka_weights: factor of each prefix; empty gives each 1.
+    """
+
+    tasks: ClassVar[tuple[str, ...]] = ("triplets",)
+    parameter_names: ClassVar[tuple[str, ...]] = (LOG_TEMPERATURE,)
+
+    temperature: float = TEMPERATURE
+    learn_temperature: bool = False
+    stop_translated_gradient: bool = True
+    hard_negatives: bool = True
+    symmetric: bool = False
+    augmentations: tuple[str, ...] = ALL_AUGMENTATIONS
+    translated_triplets: bool = True
+    matryoshka_sizes: tuple[int, ...] = ()
+    matryoshka_weights: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        least, largest = (LEAST_TEMPERATURE, LARGEST_TEMPERATURE) if self.learn_temperature else (0.0, math.inf)
+        is_inside = least <= self.temperature <= largest and self.temperature > 0
+        self.require_option(is_inside, "temperature", f"a number from {least:g} to {largest:g}, above 0")
+        is_known = set(self.augmentations) <= set(ALL_AUGMENTATIONS) and len(self.augmentations) > 0
+        self.require_option(is_known, "augmentations", f"some of {', '.join(ALL_AUGMENTATIONS)}")
+        sizes, weights = self.matryoshka_sizes, self.matryoshka_weights
+        is_ascending = list(sizes) == sorted(set(sizes)) and min(sizes, default=1) > 0
+        self.require_option(is_ascending, "matryoshka_sizes", "positive sizes, ascending")
+        fits = len(weights) in (0, len(sizes)) and min(weights, default=0) >= 0
+        expected = "a factor of at least 0 for each of matryoshka_sizes, or none"
+        self.require_option(fits, "matryoshka_weights", expected)
+
+    def check(self, model: Model) -> None:
+        """Refuses prefixes that do not end with the whole embedding, and what `TextObjective` refuses.
+
+        Raises:
+          InputError: naming the option.
+        """
+        super().check(model)
+        whole, sizes = model.config.embedding_size, self.matryoshka_sizes
+        is_whole = not sizes or sizes[-1] == whole
+        self.require_option(is_whole, "matryoshka_sizes", f"the embedding's size, {whole}, as the last")
+
+    def initial_parameters(self) -> dict[str, jax.Array]:
+        """Returns the logarithm of the temperature, where it is learned."""
+        return {LOG_TEMPERATURE: jnp.log(jnp.float32(self.temperature))} if self.learn_temperature else {}
+
+    def constrain(self, params: Any) -> Any:
+        """Returns the parameters with a learned temperature brought back between its bounds."""
+        if not self.learn_temperature:
+            return params
+        clipped = jnp.clip(params[LOG_TEMPERATURE], math.log(LEAST_TEMPERATURE), math.log(LARGEST_TEMPERATURE))
+        return {**params, LOG_TEMPERATURE: clipped}
+
+    def loss(self, model: Model, params: Any, batch: DeviceBatch, key: jax.Array) -> tuple[jax.Array, Metrics]:
+        """Returns InfoNCE, with `accuracy`, `alignment`, `uniformity` and, where it is learned, `temperature`.
+
+        Raises:
+          InputError: for a batch that `gradient_chunk` does not divide.
+        """
+        texts = self._texts(batch)
+        chunks = self.chunks(len(texts[0]), sum(map(texts_of, texts)))
+        text_key, mlm_key = self.split_key(key)
+        vectors = map_chunks(functools.partial(embed_texts, model, params), texts, text_key, chunks)
+        anchor, *others = vectors
+        translated = batch["translated"] > 0
+        if self.stop_translated_gradient:
+            others = [_stop_where(translated, embeddings) for embeddings in others]
+        embedded = _Embedded(anchor, others[0], others[1] if self.hard_negatives else None)
+        kept = self._kept(batch)
+        loss, accuracy = self._info_nce(params, embedded, batch, kept, chunks)
+        metrics = {"accuracy": accuracy, **_geometry(embedded, kept, chunks)}
+        if self.learn_temperature:
+            metrics["temperature"] = self._temperature(params)
+        own = jnp.broadcast_to(True if kept is None else kept, translated.shape)
+        other = own & ~translated if self.stop_translated_gradient else own
+        learnable = [own, *[other] * (len(texts) - 1)]
+        texts_and_rows = list(zip(texts, learnable, strict=True))
+        return self.with_masked_words(model, params, (loss, metrics), texts_and_rows, mlm_key)
+
+    def flops(self, config: Architecture, lengths: Mapping[str, int], batch_size: int) -> float:
+        """Returns the FLOPs of all embeddings and of their similarities: B anchors x 2 B candidates x 2 D."""
+        embeddings = math.fsum(config.flops("embed", length) for length in lengths.values()) * batch_size
+        return embeddings + batch_size * 2 * batch_size * 2 * config.embedding_size
+
+    def _texts(self, batch: DeviceBatch) -> list[jax.Array]:
+        """Returns the tokens of anchors, positives and, unless they are left out, negatives."""
+        names = ("anchor", "positive", "negative") if self.hard_negatives else ("anchor", "positive")
+        texts = [batch[f"{name}_tokens"] for name in names]
+        # One text is [B, L]; several negatives are [B, N, L].
+        if texts[-1].ndim == 3:
+            # Attention over nothing has no meaning: an empty text, which nobody reads, gets one token.
+            texts[-1] = texts[-1].at[:, :, 0].set(jnp.where(_has_text(texts[-1]), texts[-1][:, :, 0], CLS_ID))
+        return texts
+
+    def _info_nce(
+        self, params: Any, embedded: _Embedded, batch: DeviceBatch, kept: jax.Array | None, chunks: int
+    ) -> LossAndAccuracy:
+        """Returns the sum over the prefixes, and the accuracy of the whole embedding."""
+        negative_ids = batch["negative_doc_id"].reshape(len(batch["negative_doc_id"]), -1, 2)
+        are_several = embedded.negative is not None and embedded.negative.ndim == 3
+        contrast = functools.partial(
+            info_nce,
+            temperature=self._temperature(params),
+            doc_ids=DocumentIds(batch["anchor_doc_id"], batch["positive_doc_id"], negative_ids),
+            kept=kept,
+            kept_negatives=_has_text(batch["negative_tokens"]) if are_several else None,
+            symmetric=self.symmetric,
+            chunks=chunks,
+        )
+        sizes = self.matryoshka_sizes
+        if not sizes:
+            return contrast(*embedded)
+        total = jnp.zeros(())
+        for size, weight in zip(sizes, self.matryoshka_weights or [1.0] * len(sizes), strict=True):
+            prefixes = (vectors if vectors is None else normalized_prefix(vectors, size) for vectors in embedded)
+            loss, accuracy = contrast(*prefixes)
+            total += weight * loss
+        return LossAndAccuracy(total, accuracy)
+
+    def _temperature(self, params: Any) -> float | jax.Array:
+        return jnp.exp(params[LOG_TEMPERATURE]) if self.learn_temperature else self.temperature
+
+    def _kept(self, batch: DeviceBatch) -> jax.Array | None:
+        """Returns which triplets take part, bool [B]; None for all."""
+        if self.translated_triplets and set(self.augmentations) == set(ALL_AUGMENTATIONS):
+            return None
+        rows = jnp.array([Augmentation[name.upper()] for name in self.augmentations])
+        kept = jnp.any(batch["augmentation"][:, None] == rows, axis=1)
+        return kept if self.translated_triplets else kept & (batch["translated"] == 0)
+
+
+def _geometry(embedded: _Embedded, kept: jax.Array | None, chunks: int) -> Metrics:
+    """Returns alignment and uniformity of anchors and positives, without gradient."""
+    anchor, positive = jax.lax.stop_gradient((embedded.anchor, embedded.positive))
+    distance = alignment(anchor, positive, kept)
+    spread = uniformity(anchor, kept, chunks=chunks) + uniformity(positive, kept, chunks=chunks)
+    return {"alignment": distance, "uniformity": spread / 2}
+
+
+def _has_text(tokens: jax.Array) -> jax.Array:
+    """Returns which of several negatives [B, N, L] are there, bool [B, N]; the others are empty texts."""
+    return tokens[:, :, 0] != PAD_ID
+
+
+def _stop_where(condition: jax.Array, vectors: jax.Array) -> jax.Array:
+    """Returns `vectors` [B, ..., D], without gradient where `condition` [B]."""
+    return jnp.where(condition.reshape(-1, *[1] * (vectors.ndim - 1)), jax.lax.stop_gradient(vectors), vectors)

@@ -1,0 +1,133 @@
+"""Trains a model: the function that gin files configure, in T5X's terms."""
+
+import dataclasses
+import os
+from collections.abc import Callable, Sequence
+
+import gin
+import jax
+
+from ..formats.model_folder import ModelFolder
+from .checkpoints import Checkpoints, Start, start_state
+from .guards import Watch
+from .held_out import HeldOut
+from .loop import Loop, Saving
+from .metrics import Means, MetricWriter, Progress, Report
+from .model_files import write_model_files
+from .objectives import Objective
+from .options import CalibrationOptions, CheckpointOptions, DataOptions, ModelOptions, OptimizerOptions, RunOptions
+from .processes import check_joined, wait_for_all
+from .setup import Setup, prepare, total_peak_flops
+from .train_state import TrainState
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainResult:
+    """How a run ended.
+
+    Attributes:
+      step: steps done, all of them saved.
+      interrupted: True if SIGTERM, to any of the processes, ended it early.
+      model_dir: the folder of the model.
+      origin: what the run started from.
+    """
+
+    step: int
+    interrupted: bool
+    model_dir: str
+    origin: str
+
+
+@gin.configurable
+def train(
+    run: RunOptions = gin.REQUIRED,
+    data: DataOptions = gin.REQUIRED,
+    model: ModelOptions = gin.REQUIRED,
+    optimizer: OptimizerOptions = gin.REQUIRED,
+    objectives: Sequence[Objective] = (),
+    checkpoints: CheckpointOptions = CheckpointOptions(),  # noqa: B008 - a frozen value
+    held_out: HeldOut = HeldOut(),  # noqa: B008 - a frozen value
+    calibration: CalibrationOptions = CalibrationOptions(),  # noqa: B008 - a frozen value
+) -> TrainResult:
+    """Trains until `train_steps` steps are done, from the state of the model folder (see `checkpoints.start_state`).
+
+    A run that was killed and started again ends with the same parameters, bit for bit, as one that was not.
+
+    Several processes may train together (see `processes`): each calls this with the same arguments. The batches, their
+    order and so the losses are those of one process with the same devices in one mesh, up to the order in which
+    floating-point numbers are added.
+
+    Args:
+      run: where it writes, how long it takes and what it reports.
+      data: what it trains on.
+      model: what it trains, on which devices.
+      optimizer: how parameters are updated.
+      objectives: take the place of the registered ones, each for the tasks that it serves.
+      checkpoints: what it starts from and what it saves.
+      held_out: what is evaluated while it trains.
+      calibration: what is computed instead of trained.
+
+    Raises:
+      InputError: for data, a vocabulary, a checkpoint or an option that do not fit; if the guards stop the run; and for
+        checkpoints that cannot be written.
+    """
+    check_joined()
+    checkpoints.check_evaluated(held_out)
+    setup = prepare(run, data, model, objectives)
+    calibrate = _calibration(setup, calibration)
+    batches, evaluation = setup.open_batches(), setup.evaluation(held_out)
+    guarded = optimizer.guarded()
+    layout = setup.layout(guarded)
+    steps = setup.steps(guarded, layout)
+    os.makedirs(run.model_dir, exist_ok=True)
+    init_key, loop_key = jax.random.split(jax.random.key(run.seed))
+    is_first_host = jax.process_index() == 0
+    with Checkpoints(run.model_dir, checkpoints.keeping) as saved:
+        path = checkpoints.initial_checkpoint_path
+        start = start_state(saved, path, layout, init_key, setup.config, setup.vocabulary)
+        if start.iterators is not None:
+            batches.set_state(start.iterators)
+        if is_first_host:
+            _write_description(run.model_dir, setup)
+        progress = Progress(run.train_steps, start.step, enabled=is_first_host)
+        with MetricWriter(run.model_dir, start.step, enabled=is_first_host) as writer, progress.shown():
+            progress.say(f"{start.origin}; {', '.join(map(str, batches.data_sets))}; {setup.config.summary()}")
+            means = Means(total_peak_flops(run.peak_flops_per_device))
+            report = Report(writer, progress, means, optimizer.learning_rate_after, run.log_period)
+            saving, watch = Saving(saved, checkpoints.period), Watch(optimizer.guards, run.model_dir)
+            loop = Loop(batches, steps, setup.mesh, loop_key, saving, evaluation, watch, report)
+            step, interrupted = loop.run(calibrate.before(start), run.train_steps, calibrate.after)
+            if interrupted:
+                progress.say(f"SIGTERM: saved step {step}; the same command continues")
+    wait_for_all("trained")
+    return TrainResult(step, interrupted, run.model_dir, start.origin)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Calibrate:
+    """When a run is calibrated: before its first step from random parameters, or after its last step."""
+
+    before: Callable[[Start], Start]
+    after: Callable[[TrainState], TrainState]
+
+
+def _calibration(setup: Setup, options: CalibrationOptions) -> _Calibrate:
+    calibration = setup.calibration(options)
+    is_pretraining = setup.objectives.pretrains
+
+    def before(start: Start) -> Start:
+        if not options.whitening_rows or not start.is_random or is_pretraining:
+            return start
+        state = calibration.calibrated(start.state, latent_semantics=options.latent_semantics)
+        return dataclasses.replace(start, state=state)
+
+    def after(state: TrainState) -> TrainState:
+        return calibration.calibrated(state) if options.whitening_rows and is_pretraining else state
+
+    return _Calibrate(before, after)
+
+
+def _write_description(model_dir: str, setup: Setup) -> None:
+    write_model_files(model_dir, setup.config, setup.vocabulary, setup.text_length)
+    with open(ModelFolder(model_dir).config_file, "w", encoding="utf-8") as file:
+        file.write(gin.operative_config_str())
