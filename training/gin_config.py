@@ -98,7 +98,7 @@ def load_gin(files: Sequence[str], bindings: Sequence[str], search_paths: Sequen
     folders = [*search_paths, "", GIN_FOLDER]
     paths = [os.path.join(GIN_FOLDER, _DEFAULTS), *(_find(file, folders, "--gin_file") for file in files)]
     statements = [statement for path in paths for statement in _parse_file(path, folders)]
-    new_bindings = [_renamed(binding, "--gin") for binding in bindings]
+    new_bindings = _renamed_bindings(bindings)
     statements += [statement for binding in new_bindings for statement in _parse(binding, None, folders)]
     _register_architectures()
     _check(statements)
@@ -125,11 +125,21 @@ def _read(path: str) -> str:
 def _renamed(text: str, place: str) -> str:
     """Returns gin text with new names, and tells about the old ones on stderr."""
     new, old_names = with_new_names(text)
+    _tell_renamed(place, old_names)
+    return new
+
+
+def _renamed_bindings(bindings: Sequence[str]) -> list[str]:
+    pairs = [with_new_names(binding) for binding in bindings]
+    _tell_renamed("--gin", [name for _, names in pairs for name in names])
+    return [binding for binding, _ in pairs]
+
+
+def _tell_renamed(place: str, old_names: Sequence[str]) -> None:
     if old_names:
         shown = ", ".join(f"{name} is now {RENAMED[name]}" for name in old_names[:_SHOWN_NAMES])
         more = f" and {len(old_names) - _SHOWN_NAMES} more" if len(old_names) > _SHOWN_NAMES else ""
-        print(f"newsembed train: note: {place} has old names: {shown}{more}", file=sys.stderr)
-    return new
+        print(f"newsembed train: note: old names in {place}: {shown}{more}", file=sys.stderr)
 
 
 class _Recorder(config_parser.ParserDelegate):

@@ -74,7 +74,7 @@ def test_rows_that_change_mining_train_on_other_data(command, bench, tmp_path):
     assert len(
         {line for text in texts.values() for line in text.splitlines() if line.startswith("DATA_DIR")}
     ) == 1 + len(mined)
-    assert "Losses.augmentations" in texts["without_title_to_body"]
+    assert "Contrastive.augmentations" in texts["without_title_to_body"]
 
 
 def test_each_run_file_says_all_of_its_training(command, bench, tmp_path):

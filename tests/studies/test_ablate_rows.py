@@ -89,15 +89,15 @@ def test_a_row_s_own_lines_come_after_the_base_the_study_s_and_the_user_s():
     text = gin_text.compose(
         "runs/train_small.gin",
         {"SEED": 3},
-        ["Losses.hard_negatives = True"],
+        ["Contrastive.hard_negatives = True"],
         "runs/ablation_without_hard_negatives.gin",
     )
     assert text.splitlines() == [
         'include "runs/train_small.gin"',
         "SEED = 3",
-        "Losses.hard_negatives = True",
+        "Contrastive.hard_negatives = True",
         "# runs/ablation_without_hard_negatives.gin",
-        "Losses.hard_negatives = False",
+        "Contrastive.hard_negatives = False",
     ]
 
 

@@ -11,9 +11,9 @@ from newsembed.models.encoders.news import NewsEncoder
 from newsembed.training.batches import BatchOptions, DataSet, GrainBatches
 from newsembed.training.checkpoints import Checkpoints
 from newsembed.training.partitioning import Partitioner, data_share, shard_batch
-from newsembed.training.steps import Losses, TaskLosses, make_train_step
 from newsembed.training.train_state import plan_state
-from toy_corpus import BOUNDS, LENGTHS, toy_config, write_corpus
+from newsembed.training.train_step import make_train_step
+from toy_corpus import BOUNDS, LENGTHS, toy_config, toy_objectives, write_corpus
 
 MODEL = NewsEncoder(toy_config())
 OPTIMIZER = optax.sgd(0.1, momentum=0.9)  # Adam would divide rounding errors by their own size
@@ -28,7 +28,12 @@ class Machine:
         self.mesh = partitioner.make_mesh(jax.devices()[:devices])
         self.layout = plan_state(MODEL, OPTIMIZER, partitioner, self.mesh)
         self._step = make_train_step(
-            "triplets", TaskLosses(MODEL, Losses()), OPTIMIZER, self.layout.abstract, partitioner, self.mesh
+            "triplets",
+            toy_objectives(MODEL.config, "triplets"),
+            OPTIMIZER,
+            self.layout.abstract,
+            partitioner,
+            self.mesh,
         )
 
     def train(self, state, batches, steps):

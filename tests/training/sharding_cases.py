@@ -14,11 +14,10 @@ from newsembed.errors import InputError
 from newsembed.models.encoders.news import NewsEncoder
 from newsembed.models.losses import DocumentIds, info_nce, masked_language_model, mean_cross_entropy
 from newsembed.models.softmax import softmax_terms
-from newsembed.training.batches import BatchOptions, DataSet, GrainBatches
 from newsembed.training.partitioning import Partitioner, check_batch_size, shard_batch
-from newsembed.training.steps import Losses, TaskLosses, make_train_step
 from newsembed.training.train_state import plan_state
-from toy_corpus import BOUNDS, LENGTHS, VOCAB_SIZE, toy_config, write_corpus
+from newsembed.training.train_step import make_train_step
+from toy_corpus import VOCAB_SIZE, first_batch, toy_config, toy_objectives, write_corpus
 
 MODEL = NewsEncoder(toy_config(dropout_rate=0.1))
 OPTIMIZER = optax.sgd(0.1)  # Adam would divide rounding errors by their own size
@@ -33,10 +32,10 @@ def one_step(task, corpus, devices, model_parallel, dropout=0.1, rows=8, shape=t
     partitioner = Partitioner(model_parallel=model_parallel)
     mesh = partitioner.make_mesh(jax.devices()[:devices])
     model = NewsEncoder(dataclasses.replace(MODEL.config, dropout_rate=dropout, **shape))
-    losses = TaskLosses(model, Losses(**options), np.arange(VOCAB_SIZE) >= 40)
-    layout = plan_state(model, OPTIMIZER, partitioner, mesh, losses.initial_parameters())
-    batch = next(GrainBatches(DataSet(task, "en"), BatchOptions(corpus, LENGTHS, rows, BOUNDS)))
-    step = make_train_step(task, losses, OPTIMIZER, layout.abstract, partitioner, mesh)
+    objectives = toy_objectives(model.config, task, **options)
+    layout = plan_state(model, OPTIMIZER, partitioner, mesh, objectives.initial_parameters())
+    batch = first_batch(corpus, task, rows)
+    step = make_train_step(task, objectives, OPTIMIZER, layout.abstract, partitioner, mesh)
     state, metrics = step(layout.create(jax.random.key(0)), shard_batch(batch, mesh), jax.random.key(1))
     return jax.tree.map(np.asarray, (state.params, metrics)), state
 
@@ -164,13 +163,13 @@ def test_info_nce_over_the_global_batch_equals_its_shard_map_twin():
 
 
 def test_no_gradient_flows_into_translated_documents(corpus):
-    losses = TaskLosses(MODEL, Losses())
-    batch = dict(next(GrainBatches(DataSet("triplets", "en"), BatchOptions(corpus, LENGTHS, 8, BOUNDS))))
+    objectives = toy_objectives(MODEL.config, "triplets")
+    batch = first_batch(corpus, "triplets", 8)
     marker = VOCAB_SIZE - 1  # a piece that stands in the positives only
     for name in ("anchor_tokens", "positive_tokens", "negative_tokens"):
         batch[name] = np.where(batch[name] == marker, marker - 1, batch[name])
     batch["positive_tokens"][:, 1] = marker
-    gradient = jax.jit(jax.grad(lambda params, batch: losses.loss("triplets", params, batch, jax.random.key(0))[0]))
+    gradient = jax.jit(jax.grad(lambda params, batch: objectives.loss("triplets", params, batch, jax.random.key(0))[0]))
     partitioner = Partitioner()
     params = (
         plan_state(MODEL, OPTIMIZER, partitioner, partitioner.make_mesh(jax.devices()[:1]))

@@ -8,8 +8,8 @@ from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
 from newsembed.training.batches import DataSet
 from newsembed.training.costs import PEAK_FLOPS, peak_flops, step_flops
 from newsembed.training.metrics import Means, StepCost
+from newsembed.training.objectives import Model, Objectives, objectives_of
 from newsembed.training.partitioning import Partitioner
-from newsembed.training.steps import Losses, TaskLosses
 from newsembed.training.train_state import plan_state
 
 CONFIG = EncoderConfig(
@@ -43,15 +43,15 @@ def test_flops_are_those_that_the_compiler_counts(task):
     partitioner, optimizer = Partitioner(), optax.sgd(0.1)
     mesh = partitioner.make_mesh(jax.devices()[:1])
     layout = plan_state(NewsEncoder(CONFIG), optimizer, partitioner, mesh)
-    losses = TaskLosses(NewsEncoder(CONFIG), Losses())
+    objectives = Objectives(Model(CONFIG), objectives_of([task]))
 
     def gradient(params, batch, key):
-        return jax.grad(lambda params: losses.loss(task, params, batch, key)[0])(params)
+        return jax.grad(lambda params: objectives.loss(task, params, batch, key)[0])(params)
 
     lowered = partitioner.wrap(jax.jit(gradient).lower, mesh)(layout.abstract.params, BATCHES[task], jax.random.key(0))
     # Softmax, norms and the like come on top; at this width they are a few per cent of the products.
     counted = lowered.cost_analysis()["flops"]
-    assert step_flops(task, CONFIG, LENGTHS, ROWS, 0.15) == pytest.approx(counted, rel=0.15)
+    assert step_flops(task, objectives.of_task[task], CONFIG, LENGTHS, ROWS) == pytest.approx(counted, rel=0.15)
 
 
 def test_flops_of_the_body_are_six_times_parameters_times_tokens():
@@ -61,7 +61,8 @@ def test_flops_of_the_body_are_six_times_parameters_times_tokens():
     body = 3 * (4 * 64 * 64 + 2 * 64 * 256)  # parameters in products
     heads = 3 * 10 * 2 * 64 * 1
     attention = 3 * 10 * 3 * 4 * 64
-    assert step_flops("topics", short, {"tokens": 1, "topic_ids": 1}, 10, 0.15) == 6 * body * 10 + heads + attention
+    flops = step_flops("topics", objectives_of(["topics"])["topics"], short, {"tokens": 1, "topic_ids": 1}, 10)
+    assert flops == 6 * body * 10 + heads + attention
 
 
 def test_the_peak_is_that_of_the_longest_name():

@@ -1,13 +1,16 @@
 """Gin: every shipped run file loads; a key that nothing uses names its place and what was probably meant."""
 
+import dataclasses
 from pathlib import Path
 
 import gin
 import pytest
 from newsembed.errors import InputError
+from newsembed.training import gin_config, objectives
 from newsembed.training.gin_config import GIN_FOLDER, load_gin
+from newsembed.training.gin_renames import RENAMED, with_new_names
+from newsembed.training.objectives.contrastive import ALL_AUGMENTATIONS
 from newsembed.training.run import main
-from newsembed.training.steps.options import ALL_AUGMENTATIONS
 
 REQUIRED = ['MODEL_DIR = "m"', 'DATA_DIR = "d"', 'VOCABULARY_PATH = "v"', 'INITIAL_CHECKPOINT_PATH = "c"']
 RUNS = sorted(path.name for path in Path(GIN_FOLDER, "runs").glob("*.gin"))
@@ -16,7 +19,7 @@ RUNS = sorted(path.name for path in Path(GIN_FOLDER, "runs").glob("*.gin"))
 @pytest.mark.parametrize("run", [name for name in RUNS if name.startswith(("pretrain", "train_", "weak", "ablation"))])
 def test_every_run_file_loads_with_its_required_keys_alone(run):
     load_gin([f"runs/{run}"], REQUIRED)
-    assert gin.query_parameter("train.model_dir").scoped_configurable_fn() == "m"
+    assert gin.query_parameter("RunOptions.model_dir").scoped_configurable_fn() == "m"
 
 
 def test_the_paper_s_numbers():
@@ -32,8 +35,8 @@ def test_the_paper_s_numbers():
         "VOCAB_SIZE": 500000,
         "DECAY": "constant",
     }
-    assert gin.query_parameter("Losses.temperature") == 0.05
-    assert gin.query_parameter("train.smoothing") == 0.7
+    assert gin.query_parameter("Contrastive.temperature") == 0.05
+    assert gin.query_parameter("DataOptions.smoothing") == 0.7
 
 
 @pytest.mark.parametrize(
@@ -44,10 +47,10 @@ def test_the_paper_s_numbers():
         ("without_pretraining", "INITIAL_CHECKPOINT_PATH/macro.value", None),
         ("pretraining_without_tlm", "MIXTURE_OR_TASK_NAME/macro.value", "mlm"),
         ("pretraining_without_mlm", "MIXTURE_OR_TASK_NAME/macro.value", "tlm"),
-        ("without_hard_negatives", "Losses.hard_negatives", False),
-        ("without_translation", "Losses.translated_triplets", False),
+        ("without_hard_negatives", "Contrastive.hard_negatives", False),
+        ("without_translation", "Contrastive.translated_triplets", False),
         *(
-            (f"without_{row}", "Losses.augmentations", tuple(name for name in ALL_AUGMENTATIONS if name != row))
+            (f"without_{row}", "Contrastive.augmentations", tuple(name for name in ALL_AUGMENTATIONS if name != row))
             for row in ALL_AUGMENTATIONS
         ),
     ],
@@ -64,15 +67,15 @@ def test_every_ablation_of_weak_supervision_keeps_its_numbers():
         if run.startswith("ablation_without"):
             load_gin([f"runs/{run}"], REQUIRED)
             assert gin.query_parameter("BATCH_SIZE/macro.value") == 8192
-            assert gin.query_parameter("Losses.temperature") == 0.05
+            assert gin.query_parameter("Contrastive.temperature") == 0.05
 
 
 @pytest.mark.parametrize(
     ("binding", "place", "suggestion"),
     [
         ("TRAIN_STEP = 5", "--gin.TRAIN_STEP = 5: TRAIN_STEP: got a key that nothing uses", "TRAIN_STEPS"),
-        ("Lossess.temperature = 1", "got the unknown name Lossess", "Losses"),
-        ("Losses.temprature = 1", "Losses has no parameter temprature", "temperature"),
+        ("Contrastiv.temperature = 1", "got the unknown name Contrastiv", "Contrastive"),
+        ("Topics.mlm_wait = 1", "Topics has no parameter mlm_wait", "mlm_weight"),
         ("EncoderConfig.num_layer = 1", "EncoderConfig has no parameter num_layer", "num_layers"),
         ("BATCH_SIZE = %BATCHSIZE", "names %BATCHSIZE, which nothing sets", "BATCH_SIZE"),
     ],
@@ -108,3 +111,89 @@ def test_unknown_options_end_the_command(capsys):
     with pytest.raises(SystemExit, match="2"):
         main(["--gin_file=runs/train_demo.gin", "--batch=3"])
     assert "unknown options --batch=3" in capsys.readouterr().err
+
+
+OLD_CONFIG = Path(__file__).parents[1] / "golden" / "model_before" / "config.gin"
+
+
+def values_of(*keys):
+    return [gin.query_parameter(key) for key in keys]
+
+
+def test_old_names_on_the_command_line_set_what_they_always_set(capsys):
+    old = {
+        "Losses.temperature": 0.2,
+        "Losses.gradient_chunk": 12,
+        "train.smoothing": 0.5,
+        "train.task_weights": {"topics": 2.0},
+    }
+    load_gin(["runs/train_demo.gin"], [*REQUIRED, *(f"{name} = {value!r}" for name, value in old.items())])
+    keys = (
+        "Contrastive.temperature",
+        "GRADIENT_CHUNK/macro.value",
+        "DataOptions.smoothing",
+        "DataOptions.task_weights",
+    )
+    assert values_of(*keys) == list(old.values())
+    for objective in ("MaskedLanguageModel", "Contrastive", "Topics"):
+        assert str(gin.query_parameter(f"{objective}.gradient_chunk")) == "%GRADIENT_CHUNK"
+    assert capsys.readouterr().err == (
+        "newsembed train: note: old names in --gin: Losses.temperature is now Contrastive.temperature, "
+        "Losses.gradient_chunk is now GRADIENT_CHUNK, train.smoothing is now DataOptions.smoothing and 1 more\n"
+    )
+
+
+def test_the_config_of_an_old_model_folder_loads(capsys):
+    load_gin([str(OLD_CONFIG)], ["LOG_PERIOD = 3"])
+    assert values_of("DataOptions.smoothing", "DataOptions.task_weights", "MASKING_RATE/macro.value") == [
+        0.3,
+        {"topics": 0.3},
+        0.15,
+    ]
+    assert str(gin.query_parameter("OptimizerOptions.optimizer")) == "@adam()"
+    assert gin.query_parameter("Contrastive.augmentations") == ALL_AUGMENTATIONS
+    assert f"note: old names in {OLD_CONFIG}: Losses.augmentations is now" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("old", sorted(RENAMED))
+def test_every_new_name_is_an_option_or_a_macro_of_the_defaults(old):
+    load_gin(["runs/train_demo.gin"], REQUIRED)
+    owner, _, parameter = RENAMED[old].partition(".")
+    if parameter:
+        assert parameter in {field.name for field in dataclasses.fields(gin.get_configurable(owner))}
+    else:
+        assert gin.query_parameter(f"{owner}/macro.value") is not None
+    assert with_new_names(f"  {old} = 1") == (f"  {RENAMED[old]} = 1", [old])
+
+
+def test_names_that_only_begin_like_old_ones_stay():
+    text = "mytrain.seed = 1\ntrain.objectives = ()\ntrain.optimizer = @OptimizerOptions()"
+    assert with_new_names(text) == (text, [])
+
+
+def test_a_group_without_a_required_value_is_named(tmp_path):
+    (tmp_path / "mine.gin").write_text('RunOptions.model_dir = "m"\n')
+    with pytest.raises(InputError, match=r"RunOptions.train_steps: the key is required") as raised:
+        load_gin([str(tmp_path / "mine.gin")], [])
+    assert "models/trainer.gin" in raised.value.remedy
+
+
+def test_a_module_that_a_run_file_imports_brings_its_own_objective(tmp_path, monkeypatch):
+    monkeypatch.setattr(objectives, "OBJECTIVES", dict(objectives.OBJECTIVES))
+    monkeypatch.setattr(gin_config, "OBJECTIVES", objectives.OBJECTIVES)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "poems.py").write_text(
+        "import dataclasses\n"
+        "from newsembed.training.objectives import register\n"
+        "from newsembed.training.objectives.topics import Topics\n"
+        "@register\n"
+        "@dataclasses.dataclass(frozen=True)\n"
+        "class Poems(Topics):\n"
+        "    tasks = ('poems',)\n"
+        "    rhyme: float = 0.0\n"
+    )
+    (tmp_path / "mine.gin").write_text('import poems\ninclude "runs/train_demo.gin"\nPoems.rhyme = 0.5\n')
+    load_gin(["mine.gin"], REQUIRED, [str(tmp_path)])
+    assert objectives.objectives_of(["poems"])["poems"].rhyme == 0.5
+    with pytest.raises(InputError, match="Poems has no parameter rime"):
+        load_gin(["mine.gin"], [*REQUIRED, "Poems.rime = 1"], [str(tmp_path)])

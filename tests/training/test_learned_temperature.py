@@ -6,11 +6,11 @@ import numpy as np
 import optax
 import pytest
 from newsembed.formats.vocabulary import VocabularyFile
-from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
+from newsembed.models.encoders.news import EncoderConfig
 from newsembed.training.checkpoints import Checkpoints, start_state
+from newsembed.training.objectives.contrastive import LOG_TEMPERATURE, Contrastive
 from newsembed.training.partitioning import Partitioner
-from newsembed.training.steps import Losses, TaskLosses
-from newsembed.training.train_state import LOG_TEMPERATURE, plan_state
+from newsembed.training.train_state import plan_state
 
 CONFIG = EncoderConfig(
     vocab_size=8, hidden_size=4, num_layers=1, num_heads=1, mlp_size=4, max_length=4, embedding_size=4, num_topics=2
@@ -20,9 +20,9 @@ SAVED, FRESH = 0.2, 0.05
 
 def layout_of(*, learns):
     partitioner = Partitioner()
-    losses = TaskLosses(NewsEncoder(CONFIG), Losses(learn_temperature=learns, temperature=FRESH))
+    objective = Contrastive(learn_temperature=learns, temperature=FRESH)
     mesh = partitioner.make_mesh(jax.devices()[:1])
-    return plan_state(losses.model, optax.sgd(0.1), partitioner, mesh, losses.initial_parameters())
+    return plan_state(CONFIG.module(), optax.sgd(0.1), partitioner, mesh, objective.initial_parameters())
 
 
 @pytest.mark.parametrize("saved_has_one", [False, True])

@@ -12,7 +12,7 @@ import orbax.checkpoint as ocp
 import pytest
 from newsembed.errors import InputError
 from newsembed.models.encoders.news import EncoderConfig
-from newsembed.training import loop, mixture
+from newsembed.training import loop, mixture, setup
 from newsembed.training.run import main, run_training
 from toy_corpus import LENGTH, NUM_TOPICS, tiny_bindings, topics, triplet, write_corpus, write_sets, write_vocabulary
 
@@ -117,8 +117,8 @@ def test_a_restored_start_takes_the_parameters_only(corpus, pretrained, tmp_path
 
 
 def test_a_run_with_options_of_the_losses_logs_what_they_add(corpus, pretrained, tmp_path):
-    options = {"MIXTURE_OR_TASK_NAME": "triplets/en", "Losses.mlm_weight": 0.1, "Losses.gradient_chunk": 12}
-    options |= {"Losses.learn_temperature": True, "Losses.temperature": 0.1}
+    options = {"MIXTURE_OR_TASK_NAME": "triplets/en", "MLM_WEIGHT": 0.1, "GRADIENT_CHUNK": 12}
+    options |= {"Contrastive.learn_temperature": True, "Contrastive.temperature": 0.1}
     bindings = tiny_bindings(tmp_path, *corpus, **options, TRAIN_STEPS=2, INITIAL_CHECKPOINT_PATH=str(pretrained))
     run_training(TRAIN, bindings)
     record = records(tmp_path)[-1]
@@ -208,7 +208,7 @@ def test_the_next_batch_is_read_and_queued_while_a_step_runs(corpus, tmp_path, m
     note(mixture.MixtureBatches, "draw", lambda _, step: f"read {step + 1}")
     note(loop, "shard_batch", lambda *_: "copy and queue")
     note(
-        loop._Loop, "_finish", lambda _, pending, **__: f"wait for {pending.step}" if pending else "nothing to wait for"
+        loop.Loop, "_finish", lambda _, pending, **__: f"wait for {pending.step}" if pending else "nothing to wait for"
     )
     bindings = tiny_bindings(
         tmp_path / "model", *corpus, TRAIN_STEPS=3, CHECKPOINT_PERIOD=9, MIXTURE_OR_TASK_NAME="mlm"
@@ -286,11 +286,13 @@ def test_an_evaluation_that_cannot_be_is_named(corpus, tmp_path, changes, messag
 
 
 def test_steps_without_a_finite_gradient_are_left_out(corpus, tmp_path, monkeypatch):
-    real = loop.make_train_step
+    real = setup.make_train_steps
 
     def breaking(*arguments):
-        step = real(*arguments)
+        steps = real(*arguments)
+        return {task: broken_step(step) for task, step in steps.items()}
 
+    def broken_step(step):
         def broken(state, batch, key):
             count = int(state.step)
             state, metrics = step(state, batch, key)
@@ -298,7 +300,7 @@ def test_steps_without_a_finite_gradient_are_left_out(corpus, tmp_path, monkeypa
 
         return broken
 
-    monkeypatch.setattr(loop, "make_train_step", breaking)
+    monkeypatch.setattr(setup, "make_train_steps", breaking)
     bindings = tiny_bindings(
         tmp_path / "model", *corpus, TRAIN_STEPS=4, LOG_PERIOD=4, SKIP_NONFINITE=True, INITIAL_CHECKPOINT_PATH=None
     )

@@ -12,6 +12,8 @@ from newsembed.formats.tfrecords.framing import frame
 from newsembed.formats.vocabulary import CLS_ID, SEP_ID, SPECIAL_TOKENS
 from newsembed.models.encoders.news import EncoderConfig
 from newsembed.tasks import registry
+from newsembed.training.batches import BatchOptions, DataSet, GrainBatches
+from newsembed.training.objectives import OBJECTIVES, Model, Objectives
 
 VOCAB_SIZE = 64
 LENGTH = 16
@@ -168,3 +170,14 @@ def toy_config(**changes: object) -> EncoderConfig:
         "embedding_size": 8,
     }
     return EncoderConfig(**({"vocab_size": VOCAB_SIZE, "num_topics": NUM_TOPICS, "norm": "pre"} | sizes | changes))
+
+
+def toy_objectives(config: EncoderConfig, task: str, **options: object) -> Objectives:
+    """The registered objective of one task with these options; pieces from 40 on continue a word."""
+    return Objectives(Model(config, np.arange(VOCAB_SIZE) >= 40), {task: OBJECTIVES[task](**options)})
+
+
+def first_batch(corpus: str, task: str, rows: int) -> dict[str, np.ndarray]:
+    """The first batch of a set of `write_corpus`."""
+    batch = next(GrainBatches(DataSet(task, "en"), BatchOptions(corpus, LENGTHS, rows, BOUNDS)))
+    return {name: np.array(values) for name, values in batch.items()}

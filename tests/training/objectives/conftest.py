@@ -1,0 +1,16 @@
+"""One batch of every task, and the way to `objective_runs`."""
+
+import os
+import sys
+
+import pytest
+
+sys.path.insert(0, os.path.dirname(__file__))
+
+
+@pytest.fixture(scope="session")
+def batches(tmp_path_factory):
+    from toy_corpus import first_batch, write_corpus
+
+    corpus = write_corpus(tmp_path_factory.mktemp("objectives") / "data")
+    return {task: first_batch(corpus, task, 12) for task in ("mlm", "triplets", "topics")}

@@ -1,0 +1,132 @@
+"""InfoNCE on triplets: against plain references, what each option leaves out, and the learned temperature."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from newsembed.formats.vocabulary import PAD_ID
+from newsembed.models.losses import DocumentIds, info_nce, normalized_prefix
+from newsembed.tasks.triplets import Augmentation
+from newsembed.training.objectives.contrastive import LOG_TEMPERATURE
+from newsembed.training.partitioning import Partitioner, shard_batch
+from newsembed.training.train_state import plan_state
+from newsembed.training.train_step import make_train_step
+from objective_runs import (
+    CONFIG,
+    KEY,
+    assert_close,
+    embeddings_of,
+    ids_of,
+    jit,
+    loss_of,
+    method_of,
+    parameters,
+    with_gradient,
+)
+from toy_corpus import toy_objectives
+
+
+def test_cached_gradients_with_dropout_equal_a_plain_loop_over_the_same_chunks(batches):
+    """No cache, no rematerialisation: each chunk is encoded in turn and the whole is differentiated."""
+    batch, chunks = batches["triplets"], 4
+    model = CONFIG.module()
+
+    def plain(params):
+        towers = [batch[f"{name}_tokens"] for name in ("anchor", "positive", "negative")]
+        stacked = np.stack(towers, axis=1)
+        embeddings = jnp.zeros((12, 3, 8))
+        for number, key in enumerate(jax.random.split(KEY, chunks)):
+            rows = stacked[number::chunks]
+            own = model.apply(
+                {"params": params}, rows.reshape(9, -1), deterministic=False, rngs={"dropout": key}, method="embed"
+            )
+            embeddings = embeddings.at[number::chunks].set(own.reshape(3, 3, -1))
+        stopped = jnp.where((batch["translated"] > 0)[:, None, None], jax.lax.stop_gradient(embeddings), embeddings)
+        doc_ids = DocumentIds(*(batch[f"{name}_doc_id"] for name in ("anchor", "positive", "negative")))
+        return info_nce(embeddings[:, 0], stopped[:, 1], stopped[:, 2], doc_ids=doc_ids).loss
+
+    expected = jit(jax.value_and_grad(plain))(parameters())
+    loss, gradient, _ = with_gradient("triplets", batch, gradient_chunk=9)
+    assert_close((loss, gradient), expected)
+    assert loss != loss_of("triplets", batch)[0]
+
+
+def test_without_hard_negatives_they_are_not_even_read(batches):
+    batch = batches["triplets"]
+    anchor, positive, _ = embeddings_of(batch)
+    loss, _ = loss_of("triplets", batch, hard_negatives=False)
+    assert loss == pytest.approx(float(info_nce(anchor, positive, doc_ids=ids_of(batch)).loss), rel=1e-5)
+    other = batch | {"negative_tokens": np.full_like(batch["negative_tokens"], 9)}
+    assert loss_of("triplets", other, hard_negatives=False)[0] == loss
+
+
+def test_triplets_of_other_rows_of_table_1_and_translated_ones_have_no_part(batches):
+    batch = dict(batches["triplets"])
+    batch["augmentation"] = np.arange(12, dtype=np.int32) % 4
+    kept = (batch["augmentation"] != Augmentation.DOCUMENT_TO_DOCUMENT) & (batch["translated"] == 0)
+    names = tuple(row.name.lower() for row in Augmentation if row is not Augmentation.DOCUMENT_TO_DOCUMENT)
+    loss, metrics = loss_of("triplets", batch, augmentations=names, translated_triplets=False)
+    assert 0 < kept.sum() < 12
+    alone = [vectors[kept] for vectors in embeddings_of(batch)]
+    expected = info_nce(*alone, doc_ids=DocumentIds(*(values[kept] for values in ids_of(batch))))
+    assert loss == pytest.approx(float(expected.loss), rel=1e-5)
+    assert metrics["alignment"] == pytest.approx(float(((alone[0] - alone[1]) ** 2).sum(1).mean()), rel=1e-5)
+
+
+def test_matryoshka_and_symmetry_add_up_to_what_info_nce_gives_each(batches):
+    batch = batches["triplets"]
+    whole = embeddings_of(batch)
+    options = {"matryoshka_sizes": (2, 8), "matryoshka_weights": (0.5, 2.0), "symmetric": True}
+    loss, _ = loss_of("triplets", batch, **options)
+    small = [normalized_prefix(vectors, 2) for vectors in whole]
+    parts = [float(info_nce(*vectors, doc_ids=ids_of(batch), symmetric=True).loss) for vectors in (small, whole)]
+    assert loss == pytest.approx(0.5 * parts[0] + 2 * parts[1], rel=1e-5)
+
+
+def test_several_negatives_of_an_anchor_and_empty_places_among_them(batches):
+    batch = dict(batches["triplets"])
+    first, second = batch["negative_tokens"], np.roll(batch["negative_tokens"], 3, axis=0)
+    second_ids = batch["negative_doc_id"] + 100
+    second[4:] = PAD_ID
+    several = batch | {
+        "negative_tokens": np.stack([first, second], axis=1),
+        "negative_doc_id": np.concatenate([batch["negative_doc_id"], second_ids], axis=1),
+    }
+    anchor, positive, negative = embeddings_of(batch)
+    more = method_of("embed")(second)[:4]
+    scores = (
+        np.float64(anchor) @ np.concatenate([positive, negative, more]).T / 0.05
+    )  # the toy corpus repeats no document
+    expected = np.mean(np.log(np.exp(scores).sum(1)) - np.diag(scores))
+    assert loss_of("triplets", several)[0] == pytest.approx(expected, rel=1e-5)
+    loss, gradient, _ = with_gradient("triplets", several, dropout=0.0, gradient_chunk=8)
+    assert loss == pytest.approx(expected, rel=1e-5)
+    assert all(np.isfinite(array).all() for array in jax.tree.leaves(gradient))
+
+
+def test_a_learned_temperature_is_a_parameter_that_only_its_own_runs_have(batches):
+    batch, params = batches["triplets"], parameters() | {LOG_TEMPERATURE: jnp.log(jnp.float32(0.2))}
+    loss, gradient, metrics = with_gradient("triplets", batch, dropout=0.0, params=params, learn_temperature=True)
+    assert loss == pytest.approx(float(loss_of("triplets", batch, temperature=0.2)[0]), rel=1e-6)
+    assert metrics["temperature"] == pytest.approx(0.2)
+    vectors = [np.float64(array) for array in embeddings_of(batch)]
+    up, down = (plain_loss(*vectors, np.exp(np.log(0.2) + sign * 1e-4)) for sign in (1, -1))
+    assert gradient[LOG_TEMPERATURE] == pytest.approx((up - down) / 2e-4, rel=1e-3)
+    assert toy_objectives(CONFIG, "triplets").initial_parameters() == {}
+    assert LOG_TEMPERATURE not in parameters()
+
+
+def plain_loss(anchor, positive, negative, temperature):
+    scores = anchor @ np.concatenate([positive, negative]).T / temperature
+    return np.mean(np.log(np.exp(scores).sum(1)) - np.diag(scores))
+
+
+def test_a_step_moves_the_temperature_and_keeps_it_within_its_bounds(batches):
+    objectives = toy_objectives(CONFIG, "triplets", learn_temperature=True, temperature=0.02)
+    partitioner, optimizer = Partitioner(), optax.sgd(1e3)
+    mesh = partitioner.make_mesh(jax.devices()[:1])
+    layout = plan_state(CONFIG.module(), optimizer, partitioner, mesh, objectives.initial_parameters())
+    step = make_train_step("triplets", objectives, optimizer, layout.abstract, partitioner, mesh)
+    state, _ = step(layout.create(KEY), shard_batch(batches["triplets"], mesh), KEY)
+    assert float(jnp.exp(state.params[LOG_TEMPERATURE])) == pytest.approx(1.0)

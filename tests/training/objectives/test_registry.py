@@ -1,0 +1,131 @@
+"""The registry of objectives: who serves which task, and what a table of objectives does for all of them."""
+
+import dataclasses
+from typing import ClassVar
+
+import gin
+import jax.numpy as jnp
+import optax
+import pytest
+from newsembed.errors import InputError
+from newsembed.models.encoders import Capability
+from newsembed.training import objectives
+from newsembed.training.objectives import Model, Objective, Objectives, objectives_of
+from newsembed.training.objectives.contrastive import LOG_TEMPERATURE, Contrastive
+from newsembed.training.objectives.topics import Topics
+from newsembed.training.partitioning import Partitioner
+from newsembed.training.train_state import plan_state
+from newsembed.training.train_step import make_train_steps
+from objective_runs import CONFIG
+
+
+@dataclasses.dataclass(frozen=True)
+class Halving(Objective):
+    """Half of a parameter of its own."""
+
+    tasks: ClassVar[tuple[str, ...]] = ("halving",)
+    parameter_names: ClassVar[tuple[str, ...]] = ("half",)
+
+    start: float = 3.0
+
+    @property
+    def needs(self):
+        return (Capability.TOPICS,)
+
+    def loss(self, model, params, batch, key):
+        return params["half"] / 2, {"accuracy": jnp.zeros(())}
+
+    def flops(self, config, lengths, batch_size):
+        return float(batch_size)
+
+    def initial_parameters(self):
+        return {"half": jnp.float32(self.start)}
+
+    def constrain(self, params):
+        return params | {"half": jnp.maximum(params["half"], 0.0)}
+
+
+@pytest.fixture
+def registry(monkeypatch):
+    monkeypatch.setattr(objectives, "OBJECTIVES", dict(objectives.OBJECTIVES))
+    return objectives.OBJECTIVES
+
+
+def test_tasks_of_one_class_share_one_objective_and_its_step():
+    chosen = objectives_of(["tlm", "mlm", "topics"])
+    assert list(chosen) == ["mlm", "tlm", "topics"]
+    assert chosen["mlm"] is chosen["tlm"]
+    assert isinstance(chosen["topics"], Topics)
+    partitioner, optimizer = Partitioner(), optax.sgd(0.1)
+    mesh = partitioner.make_mesh()
+    layout = plan_state(CONFIG.module(), optimizer, partitioner, mesh)
+    steps = make_train_steps(Objectives(Model(CONFIG), chosen), optimizer, layout.abstract, partitioner, mesh)
+    assert steps["mlm"] is steps["tlm"]
+    assert steps["mlm"] is not steps["topics"]
+
+
+def test_a_given_objective_takes_the_place_of_the_registered_one():
+    mine = Contrastive(temperature=0.3)
+    chosen = objectives_of(["triplets", "topics"], [mine])
+    assert chosen["triplets"] is mine
+    assert chosen["topics"] == Topics()
+
+
+def test_gin_configures_the_registered_objectives():
+    with gin.unlock_config():
+        gin.clear_config()
+        gin.parse_config("Contrastive.temperature = 0.25")
+    assert objectives_of(["triplets"])["triplets"].temperature == 0.25
+    with gin.unlock_config():
+        gin.clear_config()
+
+
+def test_a_task_without_an_objective_is_named():
+    with pytest.raises(InputError, match="the task 'poems' has no objective; there are those of mlm, tlm, .*triplets"):
+        objectives_of(["mlm", "poems"])
+
+
+def test_two_objectives_for_one_task_are_named():
+    with pytest.raises(InputError, match="two objectives for the task 'triplets': Contrastive and Contrastive"):
+        objectives_of(["triplets"], [Contrastive(), Contrastive()])
+
+
+def test_a_task_is_registered_once(registry):
+    class Other(Halving):
+        tasks = ("topics",)
+
+    with pytest.raises(ValueError, match="the task 'topics' has two objectives"):
+        objectives.register(Other)
+    assert registry["topics"] is Topics
+
+
+def test_an_objective_of_another_module_serves_its_own_task(registry):
+    assert objectives.register(Halving) is Halving
+    chosen = objectives_of(["halving"])
+    assert chosen == {"halving": Halving()}
+    assert objectives.parameter_names() == {"half", LOG_TEMPERATURE}
+    table = Objectives(Model(CONFIG), chosen)
+    assert table.initial_parameters() == {"half": 3.0}
+    assert table.constrain({"half": jnp.float32(-1.0), "other": 2}) == {"half": 0.0, "other": 2}
+
+
+def test_an_architecture_that_lacks_what_an_objective_needs_is_named(monkeypatch):
+    monkeypatch.setattr(type(CONFIG), "capabilities", frozenset({Capability.SEQUENCE}))
+    for task, capability in (("mlm", "masked_lm"), ("topics", "topics")):
+        with pytest.raises(InputError, match=f"cannot do what the objective .* needs: {capability}"):
+            Objectives(Model(CONFIG), objectives_of([task]))
+    assert Objectives(Model(CONFIG), objectives_of(["triplets"])).pretrains is False
+
+
+@pytest.mark.parametrize(
+    ("tasks", "pretrains"), [(["mlm", "tlm"], True), (["mlm", "topics"], False), (["topics"], False)]
+)
+def test_a_run_pretrains_if_no_objective_trains_the_embedding(tasks, pretrains):
+    assert Objectives(Model(CONFIG), objectives_of(tasks)).pretrains is pretrains
+
+
+def test_held_out_losses_are_without_dropout_and_without_the_masked_language_model():
+    contrastive = Contrastive(mlm_weight=0.1, temperature=0.3)
+    table = Objectives(Model(CONFIG, jnp.zeros(1, bool)), {"triplets": contrastive}).evaluated()
+    assert table.model.config.dropout_rate == 0.0
+    assert table.of_task == {"triplets": Contrastive(temperature=0.3)}

@@ -1,0 +1,130 @@
+"""What the objectives share: chunks, the masked language model beside another loss, and checks of options."""
+
+import dataclasses
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from newsembed.errors import InputError
+from newsembed.formats.vocabulary import VocabularyFile
+from newsembed.training.objectives import OBJECTIVES, Model, Objectives, continuation_pieces
+from objective_runs import CONFIG, KEY, assert_close, loss_of, with_gradient
+from toy_corpus import VOCAB_SIZE, toy_objectives
+
+
+@pytest.mark.parametrize(
+    ("task", "options"),
+    [
+        ("mlm", {"gradient_chunk": 4, "vocabulary_chunk": 13}),
+        ("triplets", {"gradient_chunk": 9}),
+        ("topics", {"gradient_chunk": 5}),
+    ],
+    ids=lambda value: str(value) if isinstance(value, str) else "",
+)
+def test_in_chunks_loss_gradient_and_metrics_stay_those_of_the_whole_batch(batches, task, options):
+    whole = {name: value for name, value in options.items() if not name.endswith("chunk")}
+    expected = with_gradient(task, batches[task], dropout=0.0, **whole)
+    assert_close(with_gradient(task, batches[task], dropout=0.0, **options), expected)
+
+
+def test_8192_triplets_fit_where_the_whole_batch_does_not():
+    """What the compiler reserves for loss and gradient; nothing runs."""
+    config = dataclasses.replace(CONFIG, hidden_size=64, mlp_size=256, num_layers=2, max_length=64)
+    rows, length = 8192, 64
+    params = nn.unbox(jax.eval_shape(config.module().init, KEY, jnp.zeros((1, 1), jnp.int32)))["params"]
+    batch = {f"{name}_tokens": (rows, length) for name in ("anchor", "positive", "negative")}
+    batch |= {f"{name}_doc_id": (rows, 2) for name in ("anchor", "positive", "negative")} | {
+        "translated": (rows,),
+        "augmentation": (rows,),
+    }
+    batch = {name: jax.ShapeDtypeStruct(shape, jnp.int32) for name, shape in batch.items()}
+
+    def temporary_bytes(**options):
+        objectives = toy_objectives(config, "triplets", **options)
+        gradient = jax.grad(lambda params, batch: objectives.loss("triplets", params, batch, KEY)[0])
+        compiled = jax.jit(gradient).lower(params, batch).compile()
+        return compiled.memory_analysis().temp_size_in_bytes
+
+    whole, cached = temporary_bytes(), temporary_bytes(gradient_chunk=384)
+    assert whole > 8e9
+    assert cached < 0.05 * whole
+
+
+def test_a_masked_language_model_beside_adds_its_weight_times_its_loss(batches):
+    batch = batches["triplets"]
+    alone = loss_of("triplets", batch)
+    loss, metrics = loss_of("triplets", batch, mlm_weight=0.1)
+    assert loss == pytest.approx(alone[0] + 0.1 * metrics["mlm_loss"], rel=1e-5)
+    assert metrics["mlm_loss"] == pytest.approx(np.log(VOCAB_SIZE), rel=0.1)
+    assert set(metrics) == {*alone[1], "mlm_loss", "mlm_accuracy"}
+
+
+def test_a_masked_language_model_beside_reads_no_translation(batches):
+    batch = dict(batches["triplets"])
+    marker = 39  # the last piece that begins a word
+    for name in ("anchor_tokens", "positive_tokens", "negative_tokens"):
+        batch[name] = np.where(batch[name] == marker, marker - 1, batch[name])
+    batch["positive_tokens"][:, 1] = marker
+    for translated in (0, 1):
+        batch["translated"] = np.full(12, translated, np.int32)
+        bias = with_gradient("triplets", batch, mlm_weight=1.0, masking_rate=0.9)[1]["mlm_bias"]
+        # The bias of a piece that is never a target has no gradient but the softmax's, which is positive.
+        assert (bias[marker] < 0) == (not translated)
+
+
+def test_continuation_pieces_are_those_that_the_vocabulary_marks():
+    file = VocabularyFile("v", b"[PAD]\nflood\n##ed\n##\n#s\n", 5)
+    assert continuation_pieces(file).tolist() == [False, False, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("task", "options", "message"),
+    [
+        ("triplets", {"temperature": 0.0}, "Contrastive.temperature: got 0.0"),
+        (
+            "triplets",
+            {"temperature": 0.001, "learn_temperature": True},
+            "Contrastive.temperature: got 0.001, expected a number from 0.01 to 1",
+        ),
+        ("triplets", {"augmentations": ("title",)}, "Contrastive.augmentations: got .*title_to_body"),
+        ("triplets", {"augmentations": ()}, "Contrastive.augmentations: got"),
+        ("triplets", {"matryoshka_sizes": (8, 4)}, "Contrastive.matryoshka_sizes: got .*ascending"),
+        (
+            "triplets",
+            {"matryoshka_sizes": (4, 8), "matryoshka_weights": (1.0,)},
+            "Contrastive.matryoshka_weights: got",
+        ),
+        (
+            "triplets",
+            {"matryoshka_sizes": (2, 4)},
+            "Contrastive.matryoshka_sizes: got .* the embedding's size, 8, as the last",
+        ),
+        ("triplets", {"mlm_weight": -1.0}, "Contrastive.mlm_weight: got -1.0"),
+        ("topics", {"mlm_weight": 0.1}, "Topics.mlm_weight: whole words need the vocabulary's continuation pieces"),
+        ("mlm", {"masking_rate": 1.0}, "MaskedLanguageModel.masking_rate: got 1.0"),
+        ("mlm", {"gradient_chunk": -1}, "MaskedLanguageModel.gradient_chunk: got -1"),
+        ("mlm", {"vocabulary_chunk": -1}, "MaskedLanguageModel.vocabulary_chunk: got -1"),
+        ("topics", {"topics_per_row": 0}, "Topics.topics_per_row: got 0"),
+    ],
+)
+def test_an_option_that_makes_no_sense_is_named(task, options, message):
+    with pytest.raises(InputError, match=message):
+        Objectives(Model(CONFIG), {task: OBJECTIVES[task](**options)})
+
+
+@pytest.mark.parametrize(
+    ("task", "options", "message"),
+    [
+        (
+            "triplets",
+            {"gradient_chunk": 2},
+            "Contrastive.gradient_chunk: got 2 for a batch of 12 rows with 3 texts each",
+        ),
+        ("topics", {"topics_per_row": 2}, "Topics.topics_per_row: got 2 documents of 16 tokens in a row"),
+    ],
+)
+def test_a_batch_that_an_option_does_not_fit_is_named(batches, task, options, message):
+    with pytest.raises(InputError, match=message):
+        with_gradient(task, batches[task], **options)
