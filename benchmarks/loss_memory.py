@@ -16,11 +16,12 @@ import jax
 import jax.numpy as jnp
 import optax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
+from newsembed.models.encoders.news import EncoderConfig
 from newsembed.models.losses import masked_language_model, mean_cross_entropy
 from newsembed.models.softmax import chunk_of_device, softmax_terms
+from newsembed.training.objectives import Model, Objectives
+from newsembed.training.objectives.contrastive import Contrastive
 from newsembed.training.partitioning import Partitioner
-from newsembed.training.steps import Losses, TaskLosses
 from newsembed.training.train_state import plan_state
 
 PIECES, WIDTH = 500_000, 768
@@ -65,8 +66,8 @@ def softmax(partitioner: Partitioner, mesh: Mesh, positions: int, *, whole: bool
 
 
 def triplets(partitioner: Partitioner, mesh: Mesh, config: EncoderConfig, length: int, rows: int, chunk: int) -> float:
-    losses = TaskLosses(NewsEncoder(config), Losses(gradient_chunk=chunk))
-    params = plan_state(losses.model, optax.sgd(0.1), partitioner, mesh).abstract.params
+    objectives = Objectives(Model(config), {"triplets": Contrastive(gradient_chunk=chunk)})
+    params = plan_state(config.module(), optax.sgd(0.1), partitioner, mesh).abstract.params
     shapes = {f"{name}_tokens": (rows, length) for name in ("anchor", "positive", "negative")}
     shapes |= {f"{name}_doc_id": (rows, 2) for name in ("anchor", "positive", "negative")} | {
         "translated": (rows,),
@@ -74,7 +75,7 @@ def triplets(partitioner: Partitioner, mesh: Mesh, config: EncoderConfig, length
     }
     sharding = NamedSharding(mesh, PartitionSpec("data"))
     batch = {name: jax.ShapeDtypeStruct(shape, jnp.int32, sharding=sharding) for name, shape in shapes.items()}
-    gradient = jax.jit(jax.grad(lambda params, batch: losses.loss("triplets", params, batch, jax.random.key(0))[0]))
+    gradient = jax.jit(jax.grad(lambda params, batch: objectives.loss("triplets", params, batch, jax.random.key(0))[0]))
     return gib(partitioner.wrap(gradient.lower, mesh)(nn.unbox(params), batch).compile())
 
 

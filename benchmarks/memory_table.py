@@ -14,10 +14,11 @@ import time
 import jax
 import jax.numpy as jnp
 import optax
-from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
+from newsembed.models.encoders.news import EncoderConfig
+from newsembed.training.objectives import Model, Objectives, objectives_of
 from newsembed.training.partitioning import Partitioner
-from newsembed.training.steps import Losses, TaskLosses, make_train_step
 from newsembed.training.train_state import bytes_per_device, plan_state
+from newsembed.training.train_step import make_train_step
 
 MIB = 2**20
 
@@ -37,10 +38,11 @@ def batch_shapes(task, batch, length):
 
 def measure(task, config, batch, length, model_parallel):
     """(state, step) in bytes on each device, and the seconds of the compilation."""
-    partitioner, optimizer, model = Partitioner(model_parallel=model_parallel), optax.adam(1e-4), NewsEncoder(config)
+    partitioner, optimizer, model = Partitioner(model_parallel=model_parallel), optax.adam(1e-4), config.module()
     mesh = partitioner.make_mesh()
     layout = plan_state(model, optimizer, partitioner, mesh)
-    step = make_train_step(task, TaskLosses(model, Losses()), optimizer, layout.abstract, partitioner, mesh)
+    objectives = Objectives(Model(config), objectives_of([task]))
+    step = make_train_step(task, objectives, optimizer, layout.abstract, partitioner, mesh)
     started = time.monotonic()
     compiled = partitioner.wrap(step.__wrapped__.lower, mesh)(
         layout.abstract, batch_shapes(task, batch, length), jax.random.key(0)

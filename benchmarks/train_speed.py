@@ -3,7 +3,7 @@
     python benchmarks/train_speed.py --cases cpu --torch_python /path/to/torch-venv/bin/python
     python benchmarks/train_speed.py --cases gpu --torch_python /path/to/torch-venv/bin/python --torch_compile
 
-Ours is `training.steps.make_train_step` as a run uses it (whole words masked on the device, gradient norm logged). The peer is BertForMaskedLM or
+Ours is `training.train_step.make_train_step` as a run uses it (whole words masked on the device, gradient norm logged). The peer is BertForMaskedLM or
 BertModel with a dense head, sdpa attention without a mask (so that it may take flash attention), fused Adam, float32 parameters, and autocast
 where the type is bfloat16. "masked" computes the peer's logits at the masked positions only, as ours does; "all" is the model as it ships.
 Rows are full, so nobody gains by skipping padding. Each side is a process of its own; torch may live in another environment.
@@ -294,7 +294,7 @@ def main() -> None:
     parser.add_argument(
         "--encoder", nargs="*", default=[], metavar="NAME=JSON", help='of our EncoderConfig, such as remat=\\"full\\"'
     )
-    parser.add_argument("--losses", nargs="*", default=[], metavar="NAME=JSON", help="of our Losses")
+    parser.add_argument("--losses", nargs="*", default=[], metavar="NAME=JSON", help="of our objective")
     args = parser.parse_args()
     if args.cores:
         os.sched_setaffinity(

@@ -3,17 +3,17 @@
 import argparse
 import dataclasses
 import json
-import sys
 from collections.abc import Sequence
 from typing import Any
 
 import flax
 import jax
-from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
+from newsembed.models.encoders.news import EncoderConfig
+from newsembed.training.objectives import OBJECTIVES, Model, Objectives
 from newsembed.training.optimizers import adam
 from newsembed.training.partitioning import Partitioner, shard_batch
-from newsembed.training.steps import Losses, TaskLosses, make_train_step
 from newsembed.training.train_state import plan_state
+from newsembed.training.train_step import make_train_step
 from train_speed import BATCHES, LEARNING_RATE, MASKING_RATE, TEMPERATURE, Case, make_batch, serve
 
 
@@ -42,18 +42,15 @@ def main() -> None:
         }
         | assigned(args.encoder)
     )
-    options = {"temperature": TEMPERATURE, "masking_rate": MASKING_RATE} | assigned(args.losses)
-    if case.chunk:
-        if "gradient_chunk" not in {field.name for field in dataclasses.fields(Losses)}:
-            sys.exit(
-                "Losses has no gradient_chunk: this version of newsembed cannot cut a batch of triplets into chunks"
-            )
-        options.setdefault("gradient_chunk", case.chunk)
-    model, optimizer, partitioner = NewsEncoder(config), adam(learning_rate=LEARNING_RATE), Partitioner()
+    objective_class = OBJECTIVES[case.task]
+    names = {field.name for field in dataclasses.fields(objective_class)}
+    options = {"temperature": TEMPERATURE, "masking_rate": MASKING_RATE, "gradient_chunk": case.chunk}
+    chosen = {name: value for name, value in options.items() if name in names} | assigned(args.losses)
+    objectives = Objectives(Model(config), {case.task: objective_class(**chosen)})
+    model, optimizer, partitioner = config.module(), adam(learning_rate=LEARNING_RATE), Partitioner()
     mesh = partitioner.make_mesh()
     layout = plan_state(model, optimizer, partitioner, mesh)
-    task = case.task
-    step = make_train_step(task, TaskLosses(model, Losses(**options)), optimizer, layout.abstract, partitioner, mesh)
+    step = make_train_step(case.task, objectives, optimizer, layout.abstract, partitioner, mesh)
     state, key = layout.create(jax.random.key(0)), jax.random.key(1)
     batches = [shard_batch(make_batch(case, seed), mesh) for seed in range(BATCHES)]
     done = 0
