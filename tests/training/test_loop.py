@@ -274,7 +274,7 @@ def test_an_evaluation_changes_nothing_of_the_training(evaluated, corpus, tmp_pa
     [
         ({"EVAL_PERIOD": 2}, "but nothing to evaluate"),
         ({"EVAL_PERIOD": 2, "EVAL_DATA_DIR": "<DATA_DIR>"}, "EVAL_DATA_DIR: got DATA_DIR"),
-        ({"EVAL_PERIOD": 2, "EVAL_DATA_DIR": "/nowhere"}, "/nowhere/manifest.json: there is no such file"),
+        ({"EVAL_PERIOD": 2, "EVAL_DATA_DIR": "/nowhere"}, "/nowhere/manifest.json: cannot be read: No such file"),
         ({"KEEP_BEST": "eval/loss"}, "KEEP_BEST: got 'eval/loss', but checkpoints every 2 steps are not all evaluated"),
         ({"CHECKPOINT_PERIOD": 0}, "CHECKPOINT_PERIOD: got 0"),
     ],
