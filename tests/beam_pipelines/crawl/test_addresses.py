@@ -20,6 +20,9 @@ from newsembed.beam_pipelines.crawl.addresses import is_public
         "198.18.0.1",
         "0.0.0.0",
         "224.0.0.1",
+        "232.1.2.3",  # multicast that Python counts as global
+        "64:ff9b::e801:203",  # NAT64 of 232.1.2.3
+        "ff0e::1",  # global multicast
         "240.0.0.1",
         "255.255.255.255",
         "::",
@@ -46,6 +49,8 @@ def test_no_address_inside_is_public(peer):
     assert not is_public(peer)
 
 
-@pytest.mark.parametrize("peer", ["93.184.216.34", "8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808"])
+@pytest.mark.parametrize(
+    "peer", ["93.184.216.34", "8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808", "64:ff9b::101:101"]
+)
 def test_addresses_of_the_internet_are(peer):
     assert is_public(peer)

@@ -5,7 +5,8 @@ import threading
 import time
 
 import pytest
-from newsembed.beam_pipelines.crawl.rate_limits import RateLimiter, backoff, shared_limiter
+from newsembed.beam_pipelines.crawl import rate_limits
+from newsembed.beam_pipelines.crawl.rate_limits import RateLimiter, backoff, host_of, shared_limiter
 
 
 def test_requests_to_a_host_are_a_pause_apart_whoever_asks():
@@ -71,3 +72,30 @@ def test_pauses_double_with_jitter_up_to_a_bound():
         assert len(drawn) > 1
         assert whole / 2 <= min(drawn) <= max(drawn) <= whole
     assert backoff(1, 2.0, 30.0, 25.0) == 25.0, "the server's wish"
+    assert backoff(1, 2.0, 30.0, 0.5) >= 1.0, "a shorter wish does not shorten the pause"
+
+
+def test_the_first_pause_is_between_half_and_all_of_the_base(monkeypatch):
+    for share in (0.5, 1.0):
+        monkeypatch.setattr(rate_limits.random, "uniform", lambda _low, _high, share=share: share)
+        assert [backoff(attempt, 2.0, 30.0) for attempt in (1, 2, 3, 5)] == [
+            2.0 * share,
+            4.0 * share,
+            8.0 * share,
+            30.0 * share,
+        ]
+        assert backoff(1, 2.0, 30.0, 1.5) == max(2.0 * share, 1.5)
+
+
+def test_a_shorter_pause_does_not_end_a_longer_one(monkeypatch):
+    monkeypatch.setattr(rate_limits.time, "monotonic", lambda: 100.0)
+    limiter = RateLimiter(1)
+    limiter.pause("a.example", 60.0)
+    limiter.pause("a.example", 1.0)
+    assert limiter._next == {"a.example": 160.0}
+
+
+def test_hosts_are_in_lower_case_with_their_port_and_without_a_user():
+    assert host_of("http://me:secret@A.Example:81/x") == "a.example:81"
+    assert host_of("mailto:a@b.example") == ""
+    assert host_of("http://[x") == ""

@@ -52,8 +52,10 @@ def test_a_first_crawl_knows_nothing(tmp_path):
 def test_what_nobody_asked_for_in_a_year_is_forgotten(tmp_path):
     path = str(tmp_path / "s.json.gz")
     old = UrlRecord("x", "", "d", TODAY - datetime.timedelta(days=401))
-    write_state(path, {"http://a.example/old": old, "http://a.example/new": UrlRecord("x", "", "d", TODAY)}, TODAY)
-    assert list(read_state(path)) == ["http://a.example/new"]
+    last = UrlRecord("x", "", "d", TODAY - datetime.timedelta(days=400))
+    new = UrlRecord("x", "", "d", TODAY)
+    write_state(path, {"http://a.example/old": old, "http://a.example/last": last, "http://a.example/new": new}, TODAY)
+    assert list(read_state(path)) == ["http://a.example/last", "http://a.example/new"]
 
 
 def test_validators_that_would_break_a_request_are_dropped():
@@ -61,7 +63,14 @@ def test_validators_that_would_break_a_request_are_dropped():
 
 
 def test_very_long_lists_are_asked_for_whole():
-    assert record_of(fetched(), "sitemap", LINKS * 3_000).links is None
+    assert record_of(fetched(), "sitemap", LINKS * 2_500).links == LINKS * 2_500
+    assert record_of(fetched(), "sitemap", (*LINKS * 2_500, LINKS[0])).links is None
+
+
+def test_both_validators_are_kept_under_their_names():
+    record = record_of(fetched(ETag='"1"', Last_Modified="Wed, 01 May 2024 00:00:00 GMT"))
+    assert (record.etag, record.modified) == ('"1"', "Wed, 01 May 2024 00:00:00 GMT")
+    assert record.digest == "02083f4579e08a612425c0c1a17ee47add783b94"  # sha1sum of "body"
 
 
 def damaged(raw):

@@ -1,0 +1,153 @@
+"""extract: which blocks of a page are its text, one rule at a time."""
+
+import pytest
+from newsembed.beam_pipelines.extract.content import lay_out, main_content, running_text
+from newsembed.beam_pipelines.extract.hints import Name, is_hidden_name, judge_name
+from newsembed.beam_pipelines.extract.links import links_of
+from newsembed.beam_pipelines.extract.page import parse
+from newsembed.beam_pipelines.extract.trimming import ends_article, is_boilerplate
+
+SENTENCE = "The council of the river town voted late on Tuesday to raise the embankment before the autumn rains arrive, it said. "
+PARAGRAPHS = [f"{SENTENCE}Paragraph {number}." for number in range(6)]
+BODY = "".join(f"<p>{text}</p>" for text in PARAGRAPHS)
+TITLE = "Council raises embankment"
+
+
+def layout_of(body):
+    return lay_out(parse(f"<html><body>{body}</body></html>"))
+
+
+def lines_of(body, **options):
+    return main_content(layout_of(body), TITLE, **options).text.split("\n")
+
+
+def test_a_block_weighs_its_characters_outside_links():
+    linked = SENTENCE[:41]
+    (block,) = layout_of(f"<p><a href=/x>{linked}</a>{SENTENCE[41:].strip()}</p>").blocks
+    characters = len(SENTENCE.strip())
+    assert block.text == SENTENCE.strip()
+    assert block.link_share == pytest.approx(41 / characters)
+    assert block.prose == pytest.approx(characters - 41)
+
+
+def test_a_block_with_half_of_its_text_in_links_is_not_prose():
+    half = len(SENTENCE) // 2
+    (block,) = layout_of(f"<p><a href=/x>{SENTENCE[:half]}</a>{SENTENCE[half:]}</p>").blocks
+    assert block.prose == 0
+
+
+@pytest.mark.parametrize(("characters", "is_prose"), [(59, False), (60, True)])
+def test_prose_has_sixty_characters(characters, is_prose):
+    (block,) = layout_of(f"<p>{'x' * (characters - 1)}.</p>").blocks
+    assert bool(block.prose) == is_prose
+
+
+def test_text_after_the_page_body_is_not_read():
+    body = parse(f"<html><body>{BODY}</body></html>").find("body")
+    body.tail = SENTENCE
+    assert [block.text for block in lay_out(body).blocks] == PARAGRAPHS
+
+
+def test_a_paragraph_that_repeats_the_title_is_left_out():
+    assert lines_of(f"<article><p>{TITLE.upper()}</p>{BODY}</article>") == PARAGRAPHS
+
+
+def test_a_heading_at_the_end_is_left_out_and_one_inside_stays():
+    assert lines_of(f"<article>{BODY}<h3>The walls</h3></article>") == PARAGRAPHS
+    assert lines_of(f"<article>{BODY}<h3>The walls</h3>{BODY}</article>") == [*PARAGRAPHS, "The walls", *PARAGRAPHS]
+
+
+def test_hidden_text_inside_a_paragraph_is_left_out():
+    for hidden in (
+        '<span style="display: none">secret</span>',
+        '<span class="sr-only">secret</span>',
+        '<span class="photo-caption">secret</span>',
+    ):
+        assert lines_of(f"<article>{BODY.replace('</p>', hidden + '</p>', 1)}</article>") == PARAGRAPHS
+
+
+def test_a_box_that_is_mostly_links_is_left_out():
+    # 70 of 100 characters are in links: more than the 60 % of a box, fewer than 90 %.
+    box = f"<div><p><a href=/x>{'l' * 69}.</a></p><p>{'t' * 29}.</p></div>"
+    assert lines_of(f"<article>{BODY}{box}{BODY}</article>") == [*PARAGRAPHS, *PARAGRAPHS]
+
+
+def test_a_body_named_by_itemprop_is_the_article():
+    other = "".join(f"<p>Another story of the day, {number}. {SENTENCE}</p>" for number in range(3))
+    page = f'<div><div>{other}</div><div itemprop="articleBody">{BODY}</div></div>'
+    assert lines_of(page) == PARAGRAPHS
+
+
+def test_the_first_of_two_marked_bodies_is_the_article_even_if_the_second_is_longer():
+    longer = "".join(f"<p>Another story of the day, {number}. {SENTENCE}</p>" for number in range(8))
+    page = f'<div><div class="story-body">{BODY}</div><div class="story-body">{longer}</div></div>'
+    assert lines_of(page) == PARAGRAPHS
+
+
+def test_a_teaser_in_an_article_element_is_not_a_story_of_its_own():
+    teaser = f"<article><h1>{TITLE}</h1><p>{SENTENCE}</p></article>"
+    other = f"<article><h1>Another</h1>{BODY}</article>"
+    assert lines_of(f"<div>{teaser}{other}</div>") == PARAGRAPHS
+
+
+def test_a_box_name_is_released_only_where_it_contains_most_of_the_text():
+    # The box has 10 of 11 parts of the prose: without it less than a fifth is left.
+    assert lines_of(f'<div class="sidebar">{BODY * 10}</div><div>{BODY}</div>') == [*PARAGRAPHS * 10]
+    # The box has half of the prose.
+    assert lines_of(f'<div class="sidebar">{BODY}</div><div>{BODY}</div>') == PARAGRAPHS
+
+
+@pytest.mark.parametrize(("paragraphs", "counted"), [(2, False), (3, True)])
+def test_running_text_has_three_paragraphs(paragraphs, counted):
+    text = "x" * 99 + "."
+    layout = layout_of(f"<div>{f'<p>{text}</p>' * paragraphs}</div>")
+    assert running_text(layout) == (100 * paragraphs if counted else 0)
+
+
+def test_names_of_states_and_pairs():
+    assert judge_name("has-sidebar") is judge_name("is-comment") is Name.NEUTRAL
+    assert judge_name("sidebar-has") is Name.BOILERPLATE
+    assert judge_name("story-read-more-box") is Name.BOILERPLATE, "a pair of tokens among others"
+    assert judge_name("more-reading") is Name.NEUTRAL
+    assert is_hidden_name("visually-hidden")
+    assert is_hidden_name("photoCredit")
+    assert not is_hidden_name("hidden-gem")
+
+
+@pytest.mark.parametrize(
+    ("line", "verdict"),
+    [
+        ("The tower at dusk. (Ann Lee/The News). ", True),  # the credit ends up to three characters before the end
+        ("The River News 2016, all rights reserved by the publisher", True),
+        ("Sign up for our newsletter to get the news of the river town every morning.", True),
+        ("Sign up " + "x" * 193, True),
+        ("Sign up " + "x" * 393, False),
+    ],
+)
+def test_calls_credits_and_notices(line, verdict):
+    assert is_boilerplate(line) is verdict
+
+
+def test_headings_of_related_stories_end_an_article():
+    assert ends_article("Most popular stories of the week")
+    assert not ends_article("Most popular stories of the week " + "in the town " * 6)
+
+
+def links(html, url="http://s.example/town/1"):
+    return list(links_of(parse(f"<html><body>{html}</body></html>"), url))
+
+
+def test_links_are_resolved_on_their_page_and_generic_texts_are_empty():
+    assert links('<a href="2">Two walls</a><a href="/3">Three walls</a><a href="//t.example/4">Four walls</a>') == [
+        ("http://s.example/town/2", "Two walls"),
+        ("http://s.example/3", "Three walls"),
+        ("http://t.example/4", "Four walls"),
+    ]
+    assert links('<a href="/2">Read more »</a><a href="/2">Two walls</a><a href="/2">Two  walls</a>') == [
+        ("http://s.example/2", ""),
+        ("http://s.example/2", "Two walls"),
+    ]
+
+
+def test_links_of_a_page_to_itself_are_left_out():
+    assert links('<a href="/town/1">This</a><a href="#top">Top</a><a href="mailto:a@b.c">Mail</a>') == []
