@@ -1,8 +1,9 @@
 """What every job has in common: options, skipping finished work, phases, accounting, publishing with a manifest last.
 
-A job reads folders that have a manifest (or raw files), works in ``<output>/.work-<digest>`` and publishes by moving
-its streams in and writing ``manifest.json`` last. The digest covers job, code version, options and inputs: a finished
-job with the same digest is skipped, an unfinished one goes on where its shards ended, and anything else starts anew.
+A job reads folders that have a manifest (or raw files) and works in ``<output>/.work-<digest>``. It publishes by moving
+its streams to the output, and writes the manifest last. The digest covers job, code version, options and inputs. A
+finished job with the same digest is skipped, an unfinished one is resumed with the shards that it lacks, and any other
+starts from the beginning.
 """
 
 import contextlib
@@ -37,19 +38,18 @@ from .accounting import Counts, add_counts, chain_counts
 from .options import make_pipeline, noticing_dead_workers
 from .shards import Phase, ProcessShards, ShardFunction
 
-Progress = Callable[
-    [str, int, int, str], None
-]  # (phase, shards or other parts complete, parts in all, what else grows)
+# Called with (phase, complete shards or other parts, number of parts, what else grows).
+Progress = Callable[[str, int, int, str], None]
 
 
 @dataclasses.dataclass(frozen=True)
 class Parts:
-    """What progress counts in a phase whose shards are long.
+    """What progress counts in a phase whose shards take long.
 
     Attributes:
-      pattern: the files that a shard leaves one after another.
+      pattern: matches the files that shards write one after another.
       total: how many there will be.
-      growing: files that grow in between, as a pattern; their size is shown beside the count.
+      growing: matches files that grow in between; their size is shown next to the count.
     """
 
     pattern: str
@@ -57,7 +57,7 @@ class Parts:
     growing: str = ""
 
     def progress(self) -> tuple[int, int, str]:
-        """Parts complete, parts in all, and the size of what grows."""
+        """The number of complete parts, the number of all parts, and the size of what grows."""
         grown = f"{files.total_bytes(self.growing) / 1e6:,.1f} MB" if self.growing else ""
         return len(files.list_files(self.pattern)), self.total, grown
 
@@ -67,7 +67,11 @@ class InputSpec:
     """One input of a job: a folder with a manifest, or raw files, given as ``--<name>``.
 
     Attributes:
-      digest: of a path, where it is neither a result nor a raw file; ``None`` for :func:`input_digest`.
+      name: of the option.
+      help: one line for ``--help``.
+      required: whether the job cannot run without it.
+      many: whether several paths may be given.
+      digest: of a path that is neither a result nor a raw file; ``None`` for :func:`input_digest`.
     """
 
     name: str
@@ -86,8 +90,8 @@ class Job:
       summary: one line for ``--help``.
       example: a command that works.
       inputs: what it reads.
-      options: frozen dataclass of options; each field carries ``metadata={"help": …}`` and a default; ``"lasting_folder": True`` beside the help
-        marks a folder that outlives the output, which must not lie in it.
+      options: frozen dataclass of options; each field has ``metadata={"help": …}`` and a default. ``"lasting_folder":
+        True`` in the metadata marks a folder that is kept when the output is replaced, so it must not be in the output.
       run: the pipeline; gets a :class:`JobRun`.
     """
 
@@ -132,9 +136,9 @@ class JobRun:
         return self.inputs[name][0]
 
     def phase(self, name: str, shard_count: int, *, accounted: bool = True, beside: bool = False) -> Phase:
-        """Declares a phase. Accounted phases form a chain: the records one passes on are those the next takes in.
+        """Declares a phase. Accounted phases form a chain: each passes on the records that the next reads.
 
-        A phase ``beside`` the chain has records of its own, which are added to the job's.
+        The records of a phase ``beside`` the chain are added to those of the job.
         """
         phase = Phase(self.workspace, name, shard_count)
         self._phases[name] = (phase, "beside" if beside else "chained" if accounted else "")
@@ -149,7 +153,7 @@ class JobRun:
         accounted: bool = True,
         parts: Parts | None = None,
     ) -> None:
-        """Runs a phase of independent shards: ``function(shard, payloads[shard.index])``; progress counts them, or their ``parts``."""
+        """Runs ``function(shard, payloads[shard.index])`` for each shard; progress counts shards, or their ``parts``."""
         phase = self.phase(name, len(payloads), accounted=accounted)
         with self.pipeline(phase, parts) as pipeline:
             _ = pipeline | beam.Create(list(enumerate(payloads))) | beam.Reshuffle() | ProcessShards(function, phase)
@@ -179,7 +183,11 @@ class JobRun:
         )
 
     def all_counts(self) -> tuple[Counts, dict[str, Counts]]:
-        """Counts of the job (its accounted phases chained) and of every phase."""
+        """Counts of the job (its accounted phases chained) and of every phase.
+
+        Raises:
+          RuntimeError: if a phase reads other records than the one before passed on.
+        """
         every = {name: self.counts_of(name) for name in self._phases}
         chain = [every[name] for name, (_, accounting) in self._phases.items() if accounting == "chained"]
         beside = [every[name] for name, (_, accounting) in self._phases.items() if accounting == "beside"]
@@ -228,7 +236,7 @@ def execute(
     beam_args: Sequence[str] = (),
     progress: Progress = lambda *_: None,
 ) -> Outcome:
-    """Runs a job, or finds that it has been run.
+    """Runs a job, unless the output already has its result.
 
     Args:
       job: what to run.
@@ -236,38 +244,19 @@ def execute(
       output: the folder to publish into; a result of other options or inputs there is replaced.
       options: an instance of ``job.options``; the defaults if absent.
       beam_args: Beam's own options (``--runner=…``).
-      progress: called with (phase, shards or other parts complete, parts in all, what else grows).
+      progress: called with (phase, complete shards or other parts, number of parts, what else grows).
 
     Raises:
-      InputError: if an input is missing, is no result, or is broken beyond dead letters.
+      InputError: if an input is missing or is not a result, or if the job cannot read it at all.
     """
     started = time.monotonic()
     options = job.options() if options is None else options
     files.use_options(beam_args)
     resolved = resolve_inputs(job, inputs)
-    identity = {
-        "job": job.name,
-        "code_version": __version__,
-        "options": _plain(dataclasses.asdict(options)),
-        "inputs": {
-            spec.name: [(spec.digest or input_digest)(path) for path in resolved[spec.name]] for spec in job.inputs
-        },
-    }
+    identity = _identity(job, options, resolved)
     digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
     output = output.rstrip("/")
-    for name, paths in resolved.items():
-        if any(f"{path}/".startswith(f"{output}/") for path in paths):  # _clear would delete it before it is read
-            raise InputError(
-                "lies in the output folder",
-                path=output,
-                field=f"--{name}",
-                remedy="copy it elsewhere, or publish elsewhere",
-            )
-    for field in dataclasses.fields(options):
-        if field.metadata.get("lasting_folder") and f"{getattr(options, field.name)}/".startswith(f"{output}/"):
-            raise InputError(
-                "lies in the output folder", path=output, field=f"--{field.name}", remedy="name a folder beside it"
-            )
+    _refuse_folders_in_output(output, options, resolved)
     if has_manifest(output) and (found := read_manifest(output)).get("digest") == digest:
         return Outcome(found, skipped=True, seconds=read_seconds(output))
     workspace = f"{output}/.work-{digest}"
@@ -292,11 +281,34 @@ def execute(
     return Outcome(read_manifest(output), skipped=False, seconds=seconds)
 
 
+def _identity(job: Job, options: Any, inputs: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """What the digest of a job covers."""
+    return {
+        "job": job.name,
+        "code_version": __version__,
+        "options": _plain(dataclasses.asdict(options)),
+        "inputs": {
+            spec.name: [(spec.digest or input_digest)(path) for path in inputs[spec.name]] for spec in job.inputs
+        },
+    }
+
+
+def _refuse_folders_in_output(output: str, options: Any, inputs: Mapping[str, Sequence[str]]) -> None:
+    problem = "is in the output folder"
+    for name, paths in inputs.items():
+        if any(f"{path}/".startswith(f"{output}/") for path in paths):  # _clear would delete it before it is read
+            remedy = "copy it elsewhere, or publish elsewhere"
+            raise InputError(problem, path=output, field=f"--{name}", remedy=remedy)
+    for field in dataclasses.fields(options):
+        if field.metadata.get("lasting_folder") and f"{getattr(options, field.name)}/".startswith(f"{output}/"):
+            raise InputError(problem, path=output, field=f"--{field.name}", remedy="name a folder next to it")
+
+
 def input_digest(path: str) -> str:
-    """Digest of an input: of its manifest (in the folder or its parent) or, for raw files, of the file.
+    """The digest of an input: that in its manifest (of the folder or its parent) or, for raw files, of the file.
 
     Raises:
-      InputError: if a folder has no manifest: it is not a result.
+      InputError: if there is no such path, or a folder has no manifest and so is not a result.
     """
     for folder in (path, path.rstrip("/").rpartition("/")[0]):
         if has_manifest(folder):
@@ -314,10 +326,10 @@ def input_digest(path: str) -> str:
 
 
 def resolve_inputs(job: Job, inputs: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
-    """Paths by input name, patterns expanded; ``()`` where an optional input is not given.
+    """The paths of each input, patterns expanded; ``()`` where an optional input is not given.
 
     Raises:
-      InputError: if a required input is not given, a pattern matches nothing, or there are several where one is taken.
+      InputError: if a required input is not given, a pattern matches nothing, or matches several where one is expected.
     """
     return {spec.name: _resolve(job, spec, inputs.get(spec.name, ())) for spec in job.inputs}
 

@@ -27,7 +27,8 @@ class ArticleText:
     """What embedding and showing an article needs; a subset of the stream record ``Article``.
 
     Attributes:
-      doc_id: 16 hex digits; where the file has none, the first 64 bits of SHA-1 of the URL, or of the texts without one.
+      doc_id: 16 hex digits; where the file has none, the first 64 bits of SHA-1 of the URL, or of the texts without
+        one.
       url: where the article was published; "" if unknown.
       publisher: registered domain; "" if unknown.
       title: the title, may be empty.

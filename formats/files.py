@@ -1,11 +1,11 @@
-"""Files through Beam's filesystems, so that every path may be local, gs:// or s3://."""
+"""Files through Beam's filesystems: every path may be local, gs:// or s3://."""
 
 import contextlib
 import hashlib
 import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, NoReturn, cast
 
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes
 from apache_beam.io.filesystems import FileSystems
@@ -13,37 +13,38 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from ..errors import InputError
 
-_OBJECT_STORES = (
-    "gs://",
-    "s3://",
-)  # without folders; to ask one for its bucket's name is an error, and each question takes its time
+# Without folders: asking one for the name of its bucket is an error, and every question takes time.
+_OBJECT_STORES = ("gs://", "s3://")
 _DIGEST_BYTES = 1 << 20  # of each end of a file: enough to notice another file without reading terabytes
 
 
 def use_options(beam_args: Sequence[str]) -> None:
-    """Gives Beam's filesystems their options (``--s3_region_name``, …); without any, s3:// paths do not open outside a pipeline."""
+    """Gives Beam's filesystems their options, such as ``--s3_region_name``.
+
+    Without options, s3:// paths do not open outside a pipeline.
+    """
     FileSystems.set_options(PipelineOptions(list(beam_args)))
 
 
 def open_read(path: str) -> BinaryIO:
-    """Opens a file as stored (no transparent decompression).
+    """Opens a file for reading the bytes as stored, without decompression.
 
     Raises:
       InputError: if the file does not exist.
     """
     if not exists(path):
-        raise _missing(path)
+        _refuse_missing(path)
     return cast(BinaryIO, FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED))
 
 
 def open_write(path: str) -> BinaryIO:
-    """Creates a file, and its folder, for writing bytes as they are."""
+    """Creates a file, and its folder, for writing bytes without compression."""
     make_folder(path.rpartition("/")[0])
     return cast(BinaryIO, FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED))
 
 
 def exists(path: str) -> bool:
-    """Whether a file or folder is there.
+    """Whether a file or folder exists.
 
     Raises:
       InputError: if no filesystem is installed for paths like this.
@@ -53,23 +54,27 @@ def exists(path: str) -> bool:
 
 
 def make_folder(path: str) -> None:
-    """Creates a folder and its parents; one that is there already is fine (object stores have none)."""
+    """Creates a folder and its parents where they do not exist; object stores have no folders.
+
+    Raises:
+      OSError: if it cannot be created.
+    """
     if path and not path.startswith(_OBJECT_STORES) and not exists(path):
         try:
             FileSystems.mkdirs(path)
         except OSError:
-            if not FileSystems.exists(path):  # another worker may have been faster
+            if not FileSystems.exists(path):  # another worker may have created it
                 raise
 
 
 def list_files(pattern: str) -> list[str]:
-    """All files that match a glob pattern, sorted by path (``**`` crosses folders)."""
+    """All files that match a glob pattern, sorted by path; ``**`` matches folders below folders."""
     with _known_filesystem(pattern):
         return sorted(metadata.path for metadata in FileSystems.match([pattern])[0].metadata_list)
 
 
 def total_bytes(pattern: str) -> int:
-    """Size of all files that match a glob pattern, in bytes."""
+    """The size of all files that match a glob pattern, in bytes."""
     with _known_filesystem(pattern):
         return sum(metadata.size_in_bytes for metadata in FileSystems.match([pattern])[0].metadata_list)
 
@@ -77,13 +82,13 @@ def total_bytes(pattern: str) -> int:
 def move(source: str, target: str) -> None:
     """Renames a file, replacing the target."""
     make_folder(target.rpartition("/")[0])
-    if not target.startswith(_OBJECT_STORES) and exists(target):  # there a copy replaces what it meets
+    if not target.startswith(_OBJECT_STORES) and exists(target):  # there, a copy replaces the target
         FileSystems.delete([target])
     FileSystems.rename([source], [target])
 
 
 def write_whole(path: str, raw: bytes) -> None:
-    """Writes a file so that nobody ever sees a part of it: beside the target, then moved in; an object store does so by itself."""
+    """Writes a file completely or not at all: under a temporary name first, which object stores do not need."""
     temporary = path if path.startswith(_OBJECT_STORES) else f"{path}.tmp"
     with open_write(temporary) as sink:
         sink.write(raw)
@@ -92,7 +97,7 @@ def write_whole(path: str, raw: bytes) -> None:
 
 
 def copy(sources: Sequence[str], folder: str) -> None:
-    """Copies files into a folder, each whole; within one object store in a few requests."""
+    """Copies files into a folder, each completely or not at all; within one object store in a few requests."""
     targets = [f"{folder}/{path.rpartition('/')[2]}" for path in sources]
     if sources and any(sources[0].startswith(store) and folder.startswith(store) for store in _OBJECT_STORES):
         FileSystems.copy(list(sources), targets)
@@ -103,14 +108,14 @@ def copy(sources: Sequence[str], folder: str) -> None:
 
 
 def delete(paths: Iterable[str]) -> None:
-    """Deletes files and folder trees; what is not there is no error."""
+    """Deletes files and folder trees; paths that do not exist are ignored."""
     present = [path for path in paths if exists(path)]
     if present:
         FileSystems.delete(present)
 
 
 def write_json(path: str, value: Any) -> None:
-    """Writes canonical JSON: sorted keys, no timestamps of its own."""
+    """Writes JSON with sorted keys: equal values give equal bytes."""
     write_whole(path, (json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode("utf-8"))
 
 
@@ -118,7 +123,7 @@ def read_json(path: str) -> Any:
     """Reads a JSON file.
 
     Raises:
-      InputError: if it is missing or no JSON.
+      InputError: if it is missing or not JSON.
     """
     with open_read(path) as source:
         raw = source.read()
@@ -126,24 +131,28 @@ def read_json(path: str) -> Any:
         return json.loads(raw)
     except ValueError as error:
         raise InputError(
-            f"no valid JSON: {error}", path=path, remedy="delete the file and run the job again"
+            f"not valid JSON: {error}", path=path, remedy="delete the file and run the job again"
         ) from error
 
 
 def size_of(path: str) -> int:
-    """Size of a file in bytes.
+    """The size of a file in bytes.
 
     Raises:
       InputError: if the file does not exist.
     """
     found = FileSystems.match([path])[0].metadata_list
     if not found:
-        raise _missing(path)
+        _refuse_missing(path)
     return int(found[0].size_in_bytes)
 
 
 def file_digest(path: str) -> str:
-    """Digest of a file's size and both its ends (1 MiB each): cheap on any size, and another file differs."""
+    """A digest of a file's size and its first and last 1 MiB: cheap for files of any size.
+
+    Raises:
+      InputError: if the file does not exist.
+    """
     size = size_of(path)
     digest = hashlib.sha256(str(size).encode())
     with open_read(path) as source:
@@ -159,13 +168,13 @@ def _known_filesystem(path: str) -> Iterator[None]:
     try:
         yield
     except (ValueError, BeamIOError) as error:
-        if "Unable to get filesystem" in str(error) or "Missing boto3" in str(
-            error
-        ):  # Beam's words for what is not installed
+        # Beam's words for a filesystem that is not installed.
+        if "Unable to get filesystem" in str(error) or "Missing boto3" in str(error):
             raise InputError(
                 "no filesystem is installed for paths like this",
                 path=path,
-                remedy="gs:// needs `pip install 'newsembed[gcp]'`, s3:// needs 'newsembed[aws]'; https:// files are downloaded first",
+                remedy="gs:// needs `pip install 'newsembed[gcp]'`, s3:// needs 'newsembed[aws]'; "
+                "download https:// files first",
             ) from error
         if isinstance(error, BeamIOError):
             raise InputError(
@@ -174,7 +183,7 @@ def _known_filesystem(path: str) -> Iterator[None]:
         raise
 
 
-def _missing(path: str) -> InputError:
-    return InputError(
+def _refuse_missing(path: str) -> NoReturn:
+    raise InputError(
         "no such file", path=path, remedy="check the path; folders of shards are given as the folder itself"
     )

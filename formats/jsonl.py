@@ -19,8 +19,8 @@ def read_jsonl(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yields ("path:line", object) of every line of a local file that is not blank.
 
     Raises:
-      InputError: for a file that cannot be opened, is truncated or is not compressed as its name says, and for a line that is
-        not a JSON object.
+      InputError: for a file that cannot be opened, is truncated or is not compressed as its name says, and for a line
+        that is not a JSON object.
     """
     for number, line in enumerate(_local_lines(path), 1):
         if line.strip():

@@ -1,10 +1,10 @@
-"""The result of a job: a folder with ``manifest.json``, written last, and ``timing.json``; and the layout of training data.
+"""The folder of a finished job: ``manifest.json``, written last, ``timing.json``, and the layout of training data.
 
-A folder without a manifest is not a result. Training data are in ``task=<task>/language=<language>/part-*.tfrecord``, and
-the manifest counts their records under ``"examples"`` as ``{"<task>/<language>": count}``.
+A folder without a manifest is not a result. Training data are in ``task=<task>/language=<language>/part-*.tfrecord``,
+and the manifest counts their records under ``"examples"`` as ``{"<task>/<language>": count}``.
 
-The version of the format is the key ``"format"``. Version 1 does not write it, because the bytes of its manifests must not
-change; so a manifest without the key has version 1, and one of a newer version is refused.
+The version of the format is the key ``"format"``. Version 1 does not write it, because the bytes of its manifests must
+not change; so a manifest without the key has version 1, and one of a newer version is refused.
 
 Local paths are read without Beam, others through its filesystems.
 """
@@ -193,4 +193,4 @@ def _read_json(path: str) -> Any:
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", path=path, remedy=_REMEDY) from error
     except ValueError as error:
-        raise InputError(f"no valid JSON: {error}", path=path, remedy=_REMEDY) from error
+        raise InputError(f"not valid JSON: {error}", path=path, remedy=_REMEDY) from error

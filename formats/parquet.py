@@ -1,4 +1,4 @@
-"""Streams on disk: folders of zstd Parquet shards whose schema follows from the record's dataclass."""
+"""Streams: folders of zstd Parquet shards whose schema follows from the dataclass of the records."""
 
 import dataclasses
 import datetime
@@ -16,7 +16,7 @@ from . import files
 
 R = TypeVar("R")
 
-_ROWS_PER_GROUP = 2_000  # of a few KB each: a row group is what a reader holds in memory
+_ROWS_PER_GROUP = 2_000  # of a few KB each: a reader has one row group in memory
 _SCALARS: dict[type, pa.DataType] = {
     str: pa.string(),
     bytes: pa.binary(),
@@ -72,13 +72,14 @@ class ParquetShardWriter(Generic[R]):
         self._writer = pq.ParquetWriter(self._sink, self._schema, compression="zstd")
 
     def write(self, record: R) -> None:
+        """Writes one record."""
         self._buffer.append(record)
         self.rows += 1
         if len(self._buffer) >= _ROWS_PER_GROUP:
             self._flush()
 
     def write_columns(self, columns: Mapping[str, Any]) -> None:
-        """Writes many records at once as one row group: an array for each field."""
+        """Writes many records as one row group, given as one array for each field."""
         self._flush()
         table = pa.table(dict(columns), schema=self._schema)
         self.rows += table.num_rows
@@ -103,17 +104,19 @@ class ParquetShardWriter(Generic[R]):
 
 
 def read_batches(path: str, columns: list[str] | None = None, rows: int = _ROWS_PER_GROUP) -> Iterator[pa.RecordBatch]:
-    """Record batches of one Parquet file, of ``rows`` rows at most.
+    """Yields record batches of at most ``rows`` rows of one Parquet file.
 
     Raises:
-      InputError: if the file is no Parquet file or lacks one of ``columns``.
+      InputError: if the file is not a Parquet file or lacks one of ``columns``.
     """
     with files.open_read(path) as source:
         try:
             parquet = pq.ParquetFile(source)
         except pa.ArrowInvalid as error:
             raise InputError(
-                f"no Parquet file: {error}", path=path, remedy="write the file again; a partial upload looks like this"
+                f"not a Parquet file: {error}",
+                path=path,
+                remedy="write the file again; a partial upload looks like this",
             ) from error
         missing = sorted(set(columns or ()) - set(parquet.schema_arrow.names))
         if missing:
@@ -127,7 +130,11 @@ def read_batches(path: str, columns: list[str] | None = None, rows: int = _ROWS_
 
 
 def read_records(path: str, record_type: type[R]) -> Iterator[R]:
-    """Records of one shard, in order, holding one row group in memory."""
+    """Yields the records of one shard, in order, with one row group in memory.
+
+    Raises:
+      InputError: if the file is not a Parquet file or lacks a field.
+    """
     schema = schema_of(record_type)
     tuples = [pa.types.is_list(field.type) for field in schema]
     for batch in read_batches(path, schema.names):
@@ -139,10 +146,10 @@ def read_records(path: str, record_type: type[R]) -> Iterator[R]:
 
 
 def shard_paths(folder: str) -> list[str]:
-    """The shards of a stream, sorted.
+    """The paths of the shards of a stream, sorted.
 
     Raises:
-      InputError: if the folder holds none.
+      InputError: if the folder has none.
     """
     paths = files.list_files(f"{folder.rstrip('/')}/part-*.parquet")
     if not paths:
@@ -155,13 +162,17 @@ def shard_paths(folder: str) -> list[str]:
 
 
 def read_stream(folder: str, record_type: type[R]) -> Iterator[R]:
-    """All records of a stream, shard after shard."""
+    """Yields the records of all shards of a stream.
+
+    Raises:
+      InputError: if there are no shards, or one cannot be read.
+    """
     for path in shard_paths(folder):
         yield from read_records(path, record_type)
 
 
 def write_shard(path: str, records: Iterable[R], record_type: type[R]) -> int:
-    """Writes one shard whole and returns the number of records."""
+    """Writes one shard, completely or not at all, and returns the number of records."""
     with ParquetShardWriter(path, record_type) as writer:
         for record in records:
             writer.write(record)

@@ -10,7 +10,7 @@ import hashlib
 
 
 class Rejection(enum.StrEnum):
-    """Why a job turned down a well-formed record. Each value is a counter and a reason in the dead letters."""
+    """Why a job rejected a well-formed record. Each value is a counter and a reason in the dead letters."""
 
     # crawl
     ROBOTS_DISALLOWED = "robots_disallowed"
@@ -91,15 +91,23 @@ class Article:
       doc_id: 16 hex digits, the first 64 bits of SHA-1 of the canonical URL (see :func:`make_doc_id`).
       url: canonical URL.
       publisher: registered domain of ``url``, or the source's name in pre-extracted input.
-      byline_date: UTC day of first publication; ``None`` until known.
+      title: the headline.
+      body: the text.
+      authors: their names.
+      byline_date: UTC day of first publication; ``None`` if unknown.
+      modified_date: UTC day of the last change; ``None`` if unknown.
       date_source: where ``byline_date`` was read (json-ld, meta, markup, text, url, feed, given).
       language: BCP-47 tag, "" if unknown.
-      anchor_texts: texts of links on other pages that point here.
+      keywords: as the page states them.
+      anchor_texts: texts of links on other pages that point to this article.
+      image_url: canonical URL of the thumbnail, "" if unknown.
       image_hash: 8 bytes, wavelet hash of the thumbnail.
       hubs: ids of the hubs that list this article.
-      sources: "field: where it was read" for each field that a page states (json-ld, meta, markup, url, text); empty for pre-extracted input.
-      paywalled: the page says that not all may read it.
-      live_blog: a running report in posts, not one article.
+      fetched_at: when the page was fetched, UTC; ``None`` for pre-extracted input.
+      sources: "field: where it was read" for each field that a page states (json-ld, meta, markup, url, text); empty
+        for pre-extracted input.
+      paywalled: whether the page says that only some readers may read it.
+      live_blog: whether it is a running report in posts instead of one article.
     """
 
     doc_id: str
@@ -124,7 +132,7 @@ class Article:
 
 
 class HubKind(enum.StrEnum):
-    """What a hub was found as."""
+    """The kind of page that a hub is."""
 
     FEED = "feed"
     DIRECTORY = "directory"  # a section or front page
@@ -136,8 +144,11 @@ class Hub:
 
     Attributes:
       hub_id: 16 hex digits of the hub's URL, made like ``doc_id``.
+      url: canonical URL.
+      publisher: registered domain of ``url``.
+      title: of the feed or page.
       kind: a :class:`HubKind` value.
-      doc_ids: members, sorted, unique.
+      doc_ids: the articles that it lists, sorted, unique.
     """
 
     hub_id: str
@@ -182,6 +193,9 @@ class Neighbor:
     """One neighbor of one query document in one space.
 
     Attributes:
+      query: doc_id of the query.
+      neighbor: doc_id of the neighbor.
+      space: a :class:`Space` value.
       similarity: cosine similarity, in [-1, 1].
       day_gap: neighbor's byline date minus the query's, in days.
     """
@@ -198,8 +212,10 @@ class Triplet:
     """(anchor, positive, negative) document ids with the evidence for them.
 
     Attributes:
-      positive_similarity / negative_similarity: per space in the order of :class:`Space`; NaN where the pair
-        was not found in that space.
+      anchor / positive / negative: doc_ids.
+      language: of the anchor.
+      positive_similarity / negative_similarity: by space, in the order of :class:`Space`; NaN where the pair was not
+        found in that space.
       positive_day_gap / negative_day_gap: days, other minus anchor.
       evergreen_score: probability that the negative is an evergreen false negative, in [0, 1].
     """
@@ -229,11 +245,11 @@ class DeadLetter:
     """A record that a job did not pass on.
 
     Attributes:
-      key: doc_id, URL or "file:line", whatever names the record best.
+      key: doc_id, URL or "file:line", whichever identifies the record best.
       outcome: "rejected" or "failed".
       reason: a :class:`Rejection` or :class:`Failure` value.
       detail: free text: the value that broke the rule, or the error.
-      sample: up to 500 characters of the record, for people's eyes.
+      sample: up to 500 characters of the record, for people to read.
     """
 
     key: str

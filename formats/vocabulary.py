@@ -55,8 +55,8 @@ def read_vocabulary(path: str) -> VocabularyFile:
       path: local path, or one that TensorFlow's file system knows (``gs://…``).
 
     Raises:
-      InputError: naming the line, if the file is missing, is not UTF-8, lacks a special token in its place, or has an empty,
-        repeated or broken piece.
+      InputError: naming the line, if the file is missing, is not UTF-8, lacks a special token in its place, or has an
+        empty, repeated or broken piece.
     """
     content = _read_bytes(path)
     try:

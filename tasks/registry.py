@@ -1,7 +1,8 @@
 """The registry of tasks: one declaration for each kind of training data.
 
-A task is one `Task` and a call of `register`. The pipelines write records by its features, and the readers make rows by its
-rules. A task outside this package is registered by its own module, which a gin file imports (``import my_package.my_task``).
+A task is one `Task` and a call of `register`. The pipelines write records by its features, and the readers make rows by
+its rules. A task outside this package is registered by its own module, which a gin file imports (``import
+my_package.my_task``).
 """
 
 import dataclasses

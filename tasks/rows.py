@@ -1,4 +1,4 @@
-"""How a record of any length becomes a row of fixed shape: the rules that tasks declare, for all readers of training data."""
+"""The rules that tasks declare for their rows: how a record of any length becomes a row of fixed shape."""
 
 import dataclasses
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
 """seqio tasks and mixtures over the training TFRecords, and their batches behind the trainer's iterator interface.
 
-TensorFlow and seqio are imported when something here is called. To train through seqio, say in a gin file::
+TensorFlow and seqio are imported by the functions that need them. To train through seqio, write in a gin file::
 
     import newsembed.tasks.seqio_tasks
     train.open_set = @SeqioBatches
@@ -27,11 +27,12 @@ _SPLIT: Final = "train"
 def register_tasks(data_dir: str, vocabulary_path: str, prefix: str = "newsembed") -> list[str]:
     """Registers one seqio task for each (task, language) set, and mixtures over the languages.
 
-    All tasks of a seqio mixture must have the same features. There is one for each mixture of such tasks, "pretrain", and one for each
-    other task, such as "triplets" and "topics"; "weak_supervision" is the trainer's to draw.
+    All tasks of a seqio mixture must have the same features. There is a seqio mixture for each mixture of such tasks
+    ("pretrain"), and one for each other task ("triplets", "topics"). seqio has no "weak_supervision"; the trainer draws
+    it.
 
-    Names are `<prefix>_<task>_<language>` and `<prefix>_<mixture>`, with underscores for what seqio does not allow in a name. Mixture rates are
-    the paper's, m_i = n_1 (p_i / p_1)^0.7. Registering the same folder again replaces what it registered before.
+    Names are `<prefix>_<task>_<language>` and `<prefix>_<mixture>`, with underscores for hyphens, which seqio does not
+    allow. Mixture rates are the paper's, m_i = n_1 (p_i / p_1)^0.7. Registering a folder again replaces its tasks.
 
     Args:
       data_dir: holds `task=…/language=…/part-*.tfrecord` and `manifest.json`.
@@ -74,14 +75,14 @@ def task_name(task: str, language: str, prefix: str = "newsembed") -> str:
 
 @gin.register
 class SeqioBatches:
-    """Batches of one set by seqio; the same interface and the same rows as the trainer's `GrainBatches`, in another order.
+    """Batches of one set by seqio: the interface and the rows of the trainer's `GrainBatches`, in another order.
 
-    The order follows from the seed; the state is the number of batches taken, and continuing skips as many.
+    The order depends on the seed only. The state is the number of batches taken; a resumed run skips as many.
 
     Args:
       data_set: what to read.
       options: the trainer's `BatchOptions`.
-      shuffle_buffer: examples that seqio shuffles among; a set no larger than it is shuffled whole.
+      shuffle_buffer: number of examples among which seqio shuffles.
     """
 
     def __init__(self, data_set: DataSet, options: Any, shuffle_buffer: int = 10_000) -> None:
@@ -107,7 +108,7 @@ class SeqioBatches:
         return json.dumps({"seed": self._options.seed, "batches": self._taken}).encode()
 
     def set_state(self, state: bytes) -> None:
-        """Continues at a state.
+        """Continues after the batch at which `get_state` was called.
 
         Raises:
           InputError: if the state was saved with another seed.
@@ -117,7 +118,7 @@ class SeqioBatches:
             raise InputError(
                 f"the checkpoint was trained with the seed {values['seed']}, this run has {self._options.seed}",
                 field="SEED",
-                remedy="Continue with the same seed, or start another MODEL_DIR.",
+                remedy="Resume with the same seed, or start another MODEL_DIR.",
             )
         self._taken = values["batches"]
         self._rows = self._open(self._taken)
@@ -128,7 +129,7 @@ class SeqioBatches:
         source = _source(options.directory, self._data_set)
         count = registry.example_counts(options.directory).get(self._data_set, 0)
         dataset = source.get_dataset(split=_SPLIT, shuffle=False)
-        # One pipeline for all processes, of which each takes its block of every global batch: these do not depend on their number.
+        # All processes run the same pipeline and take their block of each global batch: it does not depend on their number.
         dataset = dataset.shuffle(
             max(1, min(count, self._shuffle_buffer)), seed=options.seed, reshuffle_each_iteration=True
         ).repeat()

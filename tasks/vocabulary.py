@@ -1,8 +1,9 @@
 """The WordPiece vocabulary: one tokenizer, TF-Text's, for pipelines, training data and served models.
 
-Text is NFKC-casefolded (case and compatibility forms go, accents and composed Hangul stay), cleaned and split into words by
-TF-Text's BERT rules, and every word is cut into the longest pieces of the vocabulary. The same TensorFlow operations run on
-arrays in a pipeline and inside a SavedModel, so a served model cannot see other tokens than it was trained on.
+Text is NFKC-casefolded (this removes case and compatibility forms and keeps accents and composed Hangul), cleaned and
+split into words by TF-Text's BERT rules, and every word is cut into the longest pieces of the vocabulary. The same
+TensorFlow operations run on arrays in a pipeline and inside a SavedModel, so a served model reads the tokens that it
+was trained on.
 """
 
 import functools
@@ -23,7 +24,7 @@ from ..formats.vocabulary import (
     vocabulary_bytes,
 )
 
-# TF-Text's own limit of 100 bytes turns long Thai, kana and Hangul runs into [UNK].
+# TF-Text's default of 100 bytes makes long runs of Thai, kana and Hangul [UNK].
 MAX_BYTES_PER_WORD: Final = 400
 _SHORTEST_DOCUMENT = 2  # [CLS] [SEP]
 
@@ -35,7 +36,7 @@ class Vocabulary:
 
     Args:
       pieces: in the order of their ids, :data:`~..formats.vocabulary.SPECIAL_TOKENS` first.
-      digest: SHA-256 of the file, in hexadecimal digits; that of the pieces, one a line, if absent.
+      digest: SHA-256 of the file, in hexadecimal digits; by default that of a file of these pieces.
 
     Attributes:
       pieces: as given.
@@ -54,8 +55,8 @@ class Vocabulary:
           path: local path, or one that TensorFlow's file system knows (``gs://…``).
 
         Raises:
-          InputError: naming the line, if the file is missing, is not UTF-8, lacks a special token in its place, or has an empty,
-            repeated or broken piece.
+          InputError: naming the line, if the file is missing, is not UTF-8, lacks a special token in its place, or has
+            an empty, repeated or broken piece.
         """
         file = read_vocabulary(path)
         return cls(file.pieces, file.sha256)
@@ -83,14 +84,15 @@ class Vocabulary:
           max_length: longer documents are cut to this many ids, the last of them the closing [SEP].
 
         Raises:
-          ValueError: if there are more titles than bodies, or fewer, or if ``max_length`` has no room for [CLS] and [SEP].
+          ValueError: if there are more titles than bodies, or fewer, or if ``max_length`` has no room for [CLS] and
+            [SEP].
         """
         _check_length(max_length)
         parts = zip(self.encode_texts(titles), self.encode_texts(bodies), strict=True)
         return [join_document(title, body, max_length) for title, body in parts]
 
     def encode_with_words(self, texts: Sequence[str]) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Ids of every text and, for whole-word masking, the 1-based number of the word that each belongs to.
+        """Ids of every text and, for whole-word masking, the 1-based number of the word of each id.
 
         Returns:
           ``(ids, word_ids)``, both one int32 ``[number of pieces]`` per text, without special tokens.
@@ -101,12 +103,12 @@ class Vocabulary:
     def word_ids(self, ids: np.ndarray) -> np.ndarray:
         """1-based number of the word of every piece of one text without special tokens, int32 ``[number of pieces]``.
 
-        A word begins at every piece that is no ``##`` piece: TF-Text never begins a word with one.
+        A word begins at every piece without ``##``: TF-Text never begins a word with such a piece.
         """
         return np.cumsum(~self._continues[ids], dtype=np.int32)
 
     def decode(self, ids: Sequence[int] | np.ndarray) -> str:
-        """Text of the ids, words joined by spaces; of the special tokens only [UNK] shows.
+        """Text of the ids, words joined by spaces, without special tokens other than [UNK].
 
         Raises:
           IndexError: for an id outside the vocabulary.
@@ -143,7 +145,7 @@ class Vocabulary:
         opening = tf.fill([tf.shape(titles)[0], 1], tf.constant(CLS_ID, tf.int32))
         document = tf.concat([opening, *closed], axis=1)
         lengths = document.row_lengths()
-        # What is cut or empty still lacks its closing [SEP]; every other document has it.
+        # A document that is cut or empty still lacks its closing [SEP].
         is_open = tf.logical_or(lengths > max_length, lengths == 1)
         kept = _cut_rows(document, tf.where(is_open, tf.minimum(lengths, max_length - 1), lengths))
         return tf.concat([kept, _column_where(is_open, SEP_ID)], axis=1)
@@ -168,7 +170,7 @@ class Vocabulary:
 
 
 def join_document(title: np.ndarray, body: np.ndarray, max_length: int) -> np.ndarray:
-    """``[CLS] title [SEP] body [SEP]`` of ids without special tokens, by the rule of :meth:`Vocabulary.encode_documents`.
+    """``[CLS] title [SEP] body [SEP]`` of ids without special tokens, as :meth:`Vocabulary.encode_documents` joins them.
 
     Args:
       title: int32 ``[number of pieces]``, may be empty.
@@ -186,10 +188,10 @@ def join_document(title: np.ndarray, body: np.ndarray, max_length: int) -> np.nd
 
 
 def normalize_for_learning(texts: Sequence[str]) -> list[str]:
-    """Texts as the tokenizer sees them before it looks anything up: normalised, its words separated by single spaces.
+    """Texts as the tokenizer reads them before it looks up pieces: normalised, with single spaces between words.
 
-    A learner that splits this at the spaces counts exactly the words that TF-Text will cut into pieces. Words over
-    :data:`MAX_BYTES_PER_WORD` are left out: the tokenizer makes them [UNK] whatever is learned.
+    A learner that splits them at the spaces counts the words that TF-Text will cut into pieces. Words of more than
+    :data:`MAX_BYTES_PER_WORD` are left out: the tokenizer makes them [UNK] with any vocabulary.
     """
     import tensorflow_text
 
@@ -222,8 +224,8 @@ def _fast_tokenizer(pieces: Sequence[str]) -> Any:
 
 @functools.cache
 def _word_splitter() -> Any:
-    """A tokenizer that knows no word: each becomes one [UNK], whose offsets are the bounds of the word."""
-    never_assigned = "\U0010ffff"  # the library wants one piece beside the special tokens
+    """A tokenizer without words: each word becomes one [UNK], whose offsets are the bounds of the word."""
+    never_assigned = "\U0010ffff"  # the library needs one piece other than the special tokens
     return _fast_tokenizer((*SPECIAL_TOKENS, never_assigned))
 
 

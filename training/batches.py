@@ -1,4 +1,4 @@
-"""Where batches come from: a small checkpointable iterator, and its TensorFlow-free implementation with grain.
+"""Batches of training data: the interface of checkpointable iterators, and its implementation with grain.
 
 `tasks.seqio_tasks.SeqioBatches` implements the same interface over the same files with seqio.
 """
@@ -29,24 +29,24 @@ _RECORD: Final = "_record"  # rides along with a row inside the reader
 
 @runtime_checkable
 class BatchIterator(Protocol):
-    """An endless stream of batches that can be stopped and continued exactly."""
+    """An endless stream of batches that can be stopped and resumed exactly."""
 
     def __next__(self) -> Batch:
         """The next batch of this process: int32 arrays [batch, …] by feature name."""
         ...
 
     def get_state(self) -> bytes:
-        """What `set_state` needs to continue after the last batch that was returned."""
+        """The state from which `set_state` continues after the last batch that was returned."""
         ...
 
     def set_state(self, state: bytes) -> None:
-        """Continues where `get_state` was called, on an iterator with the same arguments."""
+        """Continues after the batch at which `get_state` was called on an iterator with the same arguments."""
         ...
 
 
 @runtime_checkable
 class TracedBatches(Protocol):
-    """What an iterator offers beside `BatchIterator` if it can tell where a batch came from."""
+    """The further interface of iterators that know the records of a batch."""
 
     @property
     def last_records(self) -> np.ndarray:
@@ -54,19 +54,19 @@ class TracedBatches(Protocol):
         ...
 
     def place(self, record: int) -> str:
-        """Where the record with this number lies, as "file:number", both from 0."""
+        """The place of the record with this number, as "file:number", counted from 0."""
         ...
 
 
 @dataclasses.dataclass(frozen=True)
 class BatchOptions:
-    """What every implementation needs to know of a run.
+    """The options of a run that every implementation needs.
 
     Attributes:
       directory: holds `task=…/language=…/part-*.tfrecord` and `manifest.json`.
       lengths: `TASK_FEATURE_LENGTHS`.
       batch_size: examples of this process's share, the global batch size divided by `process_count`.
-      bounds: how many word pieces, topics and the like there are, by what features hold ids of (`FeatureSpec.holds`).
+      bounds: the number of word pieces, of topics and the like, by `FeatureSpec.holds`; ids must be less.
       seed: of the shuffle.
       process_index: which share of each global batch is this process's, see `partitioning.data_share`.
       process_count: number of shares.
@@ -93,9 +93,9 @@ class BatchOpener(Protocol):
 class GrainBatches:
     """Batches of one set by grain, without TensorFlow.
 
-    Each epoch is a new seeded permutation of all records, epochs follow each other without end and batches run across their borders. Share
-    p of n is the p-th of n equal blocks of every global batch. So the global batch, row for row, does not depend on n, and neither does the
-    state: it continues with another number of processes.
+    Each epoch is another seeded permutation of all records. Epochs follow each other without end, and batches may span
+    two of them. Share p of n is the p-th of n equal blocks of every global batch, so the rows of a global batch do not
+    depend on n. Neither does the state: a run may be resumed with another number of processes.
 
     Args:
       data_set: what to read.
@@ -104,7 +104,8 @@ class GrainBatches:
       prefetch_batches: batches prepared ahead of the training loop.
 
     Raises:
-      InputError: from the constructor for missing or damaged files, from `__next__` for records that break the contract.
+      InputError: from the constructor for missing or damaged files, from `__next__` for records that do not fit the
+        task.
     """
 
     def __init__(
@@ -139,15 +140,15 @@ class GrainBatches:
         return self._records
 
     def place(self, record: int) -> str:
-        """Where a record lies, as "file:number", both from 0."""
+        """The place of a record, as "file:number", counted from 0."""
         return self._source.place(record)
 
     def get_state(self) -> bytes:
-        """JSON: grain's position and what it is a position in."""
+        """JSON: grain's position, and the data and options that it belongs to."""
         return json.dumps({"identity": self._identity, "position": self._iterator.get_state()}, sort_keys=True).encode()
 
     def set_state(self, state: bytes) -> None:
-        """Continues at a state.
+        """Continues after the batch at which `get_state` was called.
 
         Raises:
           InputError: if the state belongs to other data, another seed or another batch size.
@@ -157,7 +158,8 @@ class GrainBatches:
             raise InputError(
                 f"the checkpoint was trained on {values['identity']}, the data are now {self._identity}",
                 path=str(self._identity["set"]),
-                remedy="Give back the data, seed and batch size of the run, or start another MODEL_DIR with INITIAL_CHECKPOINT_PATH.",
+                remedy="Restore the data, seed and batch size of the run, or start another MODEL_DIR with "
+                "INITIAL_CHECKPOINT_PATH.",
             )
         self._iterator.set_state(values["position"])
 
@@ -176,7 +178,7 @@ class _Numbered:
 
 
 class RecordSource:
-    """Random access to the rows of one set, decoded, checked and brought to their fixed lengths."""
+    """Random access to the rows of one set: decoded, checked, and of fixed shape."""
 
     def __init__(self, data_set: DataSet, options: BatchOptions) -> None:
         task = registry.get(data_set.task)
@@ -200,7 +202,7 @@ class RecordSource:
         return self._make_row(decode_example(file[number], self._features, file.path), file.path)
 
     def place(self, index: int) -> str:
-        """Where a record lies, as "file:number", both from 0."""
+        """The place of a record, as "file:number", counted from 0."""
         file, number = self._locate(index)
         return f"{file.path}:{number}"
 

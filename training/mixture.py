@@ -1,4 +1,7 @@
-"""Which (task, language) set a step trains on (paper, section 3.4): drawn from the step number and the seed alone, the same on every host."""
+"""The choice of the (task, language) set of each step (paper, section 3.4).
+
+It depends on the step number and the seed only, so all hosts choose the same set.
+"""
 
 import base64
 import dataclasses
@@ -40,7 +43,7 @@ def select_sets(directory: str, mixture: str) -> dict[DataSet, int]:
       mixture: "pretrain", "weak_supervision", a task, or "task/language".
 
     Raises:
-      InputError: for an unknown mixture, or one that the folder has nothing of.
+      InputError: for an unknown mixture, or one of which the folder has no data.
     """
     task, _, language = mixture.partition("/")
     mixtures = registry.mixtures()
@@ -74,7 +77,7 @@ class Draw:
     Attributes:
       data_set: the set.
       batch: the rows.
-      records: int64 [rows], their numbers in the set; None where the iterator does not tell.
+      records: int64 [rows], their numbers in the set; None where the iterator does not know them.
       source: the iterator.
     """
 
@@ -84,14 +87,14 @@ class Draw:
     source: TracedBatches | None = None
 
     def places(self) -> list[str]:
-        """Where the rows came from, as "file:number"; empty where the iterator does not tell."""
+        """The places of the rows, as "file:number"; empty where the iterator does not know them."""
         if self.records is None or self.source is None:
             return []
         return [self.source.place(int(record)) for record in self.records]
 
 
 class MixtureBatches:
-    """The iterators of all sets of a mixture, and the rule which one a step takes.
+    """The iterators of all sets of a mixture, and the choice of one for each step.
 
     Args:
       weights: probability of each set.
@@ -113,7 +116,7 @@ class MixtureBatches:
         return list(self._sets)
 
     def choose(self, step: int) -> DataSet:
-        """The set of a step, a function of the step number and the seed alone."""
+        """The set of a step, a function of the step number and the seed only."""
         point = np.random.default_rng([self._seed, step]).random() * self._borders[-1]
         return self._sets[min(int(np.searchsorted(self._borders, point, side="right")), len(self._sets) - 1)]
 
@@ -137,7 +140,7 @@ class MixtureBatches:
         return json.dumps(states, sort_keys=True).encode()
 
     def set_state(self, state: bytes) -> None:
-        """Continues all iterators.
+        """Continues all iterators at their states.
 
         Raises:
           InputError: if the state is of other sets.
@@ -148,7 +151,8 @@ class MixtureBatches:
             raise InputError(
                 f"the checkpoint was trained on {', '.join(sorted(states))}, this run on {', '.join(sorted(names))}",
                 field="MIXTURE_OR_TASK_NAME",
-                remedy="Continue with the same mixture and data, or start another MODEL_DIR with INITIAL_CHECKPOINT_PATH.",
+                remedy="Resume with the same mixture and data, or start another MODEL_DIR with "
+                "INITIAL_CHECKPOINT_PATH.",
             )
         for data_set, iterator in self._iterators.items():
             iterator.set_state(base64.b64decode(states[str(data_set)]))

@@ -1,6 +1,7 @@
 """Encodes and decodes ``tf.train.Example`` records by a schema, without TensorFlow.
 
-The message types are declared here in a descriptor pool of their own, so they do not clash with TensorFlow's if that is loaded.
+The message types are declared here in a descriptor pool of their own, so they do not clash with TensorFlow's if that is
+loaded.
 """
 
 import functools

@@ -59,7 +59,11 @@ class RecordFile:
         return type(self), (self.path,)
 
     def _index(self) -> np.ndarray:
-        """int64 byte offset of every record."""
+        """int64 byte offset of every record.
+
+        Raises:
+          InputError: if the file is cut off or a header is damaged.
+        """
         offsets, offset, size = [], 0, len(self._bytes)
         while offset < size:
             if offset + HEADER.size > size:

@@ -17,8 +17,8 @@ class FeatureSpec:
       kind: ``"int"`` (stored as int64, read as int32) or ``"bytes"`` (UTF-8).
       shape: fixed shape; ``None`` stands for a length that varies by record, ``()`` for a scalar.
       meaning: one line for error messages and documentation.
-      holds: what the integers are ids of, such as :data:`PIECES` or :data:`TOPICS`; they must be at least 0 and less than the
-        number of these. ``""`` for integers without bounds.
+      holds: what the integers are ids of, such as :data:`PIECES` or :data:`TOPICS`; they must be at least 0 and less
+        than the number of these. ``""`` for integers without bounds.
     """
 
     name: str

@@ -83,7 +83,7 @@ def test_the_seconds_are_in_a_file_of_their_own(tmp_path):
     ("text", "message"),
     [
         (None, "cannot be read: No such file"),
-        ("{", "no valid JSON"),
+        ("{", "not valid JSON"),
         ("[]", "got a JSON list, expected a JSON object"),
         ('{"format": 2}', "format: got format 2, this version of newsembed reads up to 1"),
         ('{"format": "new"}', "format: got format 'new'"),

@@ -62,7 +62,7 @@ def test_a_failed_writer_leaves_no_shard(tmp_path):
 def test_broken_and_foreign_files_are_named(tmp_path):
     broken = tmp_path / "part-00000-of-00001.parquet"
     broken.write_bytes(b"PAR1 but no more")
-    with pytest.raises(InputError, match=r"part-00000-of-00001\.parquet: no Parquet file"):
+    with pytest.raises(InputError, match=r"part-00000-of-00001\.parquet: not a Parquet file"):
         list(parquet.read_records(str(broken), records.Hub))
     foreign = str(tmp_path / "part-00001-of-00001.parquet")
     parquet.write_shard(foreign, [records.TopicLabels("a", (1,), (0,))], records.TopicLabels)

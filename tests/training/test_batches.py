@@ -110,7 +110,7 @@ def test_a_manifest_that_disagrees_with_the_files_is_named(tmp_path):
     ("text", "message"),
     [
         (None, "cannot be read: No such file"),
-        ("{", "no valid JSON"),
+        ("{", "not valid JSON"),
         ("[]", "expected a JSON object"),
         ('{"examples": {"ner/en": 3}}', "got ner/en, expected sets of the tasks mlm, tlm, triplets, topics"),
     ],

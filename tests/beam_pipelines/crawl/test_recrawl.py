@@ -124,7 +124,7 @@ def test_state_holds_for_each_site_alone(tmp_path, site):
 
 
 def test_state_lies_outside_the_output(tmp_path, site):
-    with pytest.raises(InputError, match="--state: lies in the output folder"):
+    with pytest.raises(InputError, match="--state: is in the output folder"):
         crawl(tmp_path, site, f"{HOME}/", state=str(tmp_path / "out/state"))
 
 
