@@ -153,7 +153,7 @@ class JobRun:
         accounted: bool = True,
         parts: Parts | None = None,
     ) -> None:
-        """Runs ``function(shard, payloads[shard.index])`` for each shard; progress counts shards, or their ``parts``."""
+        """Runs ``function(shard, payloads[shard.index])`` for each shard; progress counts shards or ``parts``."""
         phase = self.phase(name, len(payloads), accounted=accounted)
         with self.pipeline(phase, parts) as pipeline:
             _ = pipeline | beam.Create(list(enumerate(payloads))) | beam.Reshuffle() | ProcessShards(function, phase)

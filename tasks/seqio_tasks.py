@@ -129,7 +129,7 @@ class SeqioBatches:
         source = _source(options.directory, self._data_set)
         count = registry.example_counts(options.directory).get(self._data_set, 0)
         dataset = source.get_dataset(split=_SPLIT, shuffle=False)
-        # All processes run the same pipeline and take their block of each global batch: it does not depend on their number.
+        # All processes run the same pipeline and take their block of each global batch.
         dataset = dataset.shuffle(
             max(1, min(count, self._shuffle_buffer)), seed=options.seed, reshuffle_each_iteration=True
         ).repeat()

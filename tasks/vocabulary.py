@@ -170,7 +170,7 @@ class Vocabulary:
 
 
 def join_document(title: np.ndarray, body: np.ndarray, max_length: int) -> np.ndarray:
-    """``[CLS] title [SEP] body [SEP]`` of ids without special tokens, as :meth:`Vocabulary.encode_documents` joins them.
+    """``[CLS] title [SEP] body [SEP]`` of ids without special tokens, as in :meth:`Vocabulary.encode_documents`.
 
     Args:
       title: int32 ``[number of pieces]``, may be empty.

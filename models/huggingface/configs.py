@@ -124,7 +124,7 @@ def _rotary_thetas(values: Mapping[str, Any]) -> tuple[float, float]:
 
 
 def huggingface_config(config: EncoderConfig) -> dict[str, Any]:
-    """The config.json of an encoder without its heads; special tokens have the ids of `tasks.features`.
+    """The config.json of an encoder without its heads; special tokens have the ids of `formats.vocabulary`.
 
     Raises:
       UnsupportedModelError: if no class of `transformers` computes this encoder.
