@@ -58,6 +58,11 @@ class Task:
         """The features that reach the device: all integer ones."""
         return tuple(spec for spec in self.features if spec.kind == "int")
 
+    @property
+    def text_features(self) -> tuple[str, ...]:
+        """The names of the features that hold word pieces."""
+        return tuple(spec.name for spec in self.row_features if spec.holds == PIECES)
+
     def shapes(self, lengths: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
         """The shape of every feature in a row.
 
@@ -85,7 +90,7 @@ class Task:
           InputError: for a length that is missing or not positive.
         """
         shapes = self.shapes(lengths)
-        return {spec.name: shapes[spec.name][-1] for spec in self.row_features if spec.holds == PIECES}
+        return {name: shapes[name][-1] for name in self.text_features}
 
 
 class RowMaker:

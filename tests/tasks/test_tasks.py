@@ -149,3 +149,11 @@ def test_integers_that_are_no_ids_have_no_bounds():
     assert row_of(TOPICS, LABELLED, {"tokens": [], "topic_ids": [], "topic_labels": [], "doc_id": [99, -99]})[
         "doc_id"
     ] == [99, -99]
+
+
+def test_texts_are_the_features_that_hold_word_pieces():
+    assert [task.text_features for task in (MLM, TOPICS, TRIPLETS)] == [
+        ("tokens",),
+        ("tokens",),
+        ("anchor_tokens", "positive_tokens", "negative_tokens"),
+    ]
