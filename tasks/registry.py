@@ -1,8 +1,8 @@
 """The registry of tasks: one declaration for each kind of training data.
 
 A task is one `Task` and a call of `register`. The pipelines write records by its features, and the readers make rows by
-its rules. A task outside this package is registered by its own module, which a gin file imports (``import
-my_package.my_task``).
+its rules. A task outside this package is registered by its own module: ``newsembed --import my_module COMMAND …``, or
+``import my_module`` in a gin file.
 """
 
 import dataclasses
@@ -20,7 +20,7 @@ from .rows import Lengths, RowRule
 Row = dict[str, np.ndarray]
 
 _NAME: Final = re.compile(r"[a-z0-9_]+")
-_REMEDY: Final = "Import the module that registers the task, in a gin file by `import <module>`."
+_REMEDY: Final = "Import the module that registers the task: newsembed --import MODULE COMMAND …"
 _TASKS: Final[dict[str, "Task"]] = {}
 
 
