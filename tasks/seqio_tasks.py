@@ -19,8 +19,8 @@ from ..formats.manifest import DataSet, example_paths, example_pattern
 from ..formats.tfrecords.schema import PIECES, FeatureSpec
 from ..formats.vocabulary import read_vocabulary
 from . import registry
+from .smoothing import smoothed_sizes
 
-SMOOTHING: Final = 0.7
 _SPLIT: Final = "train"
 
 
@@ -55,8 +55,7 @@ def register_tasks(data_dir: str, vocabulary_path: str, prefix: str = "newsembed
         members = {key: counts[key] for key in names if key.task in tasks}
         if not members:
             continue
-        largest = max(members.values())
-        rates = [(names[key], largest * (count / largest) ** SMOOTHING) for key, count in members.items()]
+        rates = [(names[key], size) for key, size in smoothed_sizes(members).items()]
         name = f"{prefix}_{mixture}"
         seqio.MixtureRegistry.remove(name)
         seqio.MixtureRegistry.add(name, rates)

@@ -7,30 +7,27 @@ import base64
 import dataclasses
 import json
 from collections.abc import Mapping
-from typing import Final
 
 import numpy as np
 
 from ..errors import InputError
 from ..formats.manifest import DataSet
 from ..tasks import registry
+from ..tasks.smoothing import SMOOTHING, smoothed_sizes
 from .batches import Batch, BatchIterator, BatchOpener, BatchOptions, TracedBatches
-
-SMOOTHING: Final = 0.7
 
 
 def smoothed_weights(counts: Mapping[DataSet, int], alpha: float = SMOOTHING) -> dict[DataSet, float]:
-    """Sampling probabilities: proportional to m_i = n_1 (p_i / p_1)^alpha, where set 1 is the largest.
+    """Sampling probabilities, proportional to the smoothed sizes.
 
     Args:
-      counts: records per set, all positive.
-      alpha: 1 samples by size, 0 all sets alike.
+      counts: records by set, all positive.
+      alpha: see `smoothed_sizes`.
 
     Returns:
       Probabilities that sum to 1, in the sorted order of the sets.
     """
-    largest = max(counts.values())
-    sizes = {data_set: largest * (counts[data_set] / largest) ** alpha for data_set in sorted(counts)}
+    sizes = smoothed_sizes(counts, alpha)
     total = sum(sizes.values())
     return {data_set: size / total for data_set, size in sizes.items()}
 
