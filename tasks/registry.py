@@ -181,6 +181,11 @@ def example_counts(folder: str) -> dict[DataSet, int]:
     return counts
 
 
+def text_features() -> frozenset[str]:
+    """The names of the features that hold word pieces in any task."""
+    return frozenset(name for task in _TASKS.values() for name in task.text_features)
+
+
 def mixtures() -> dict[str, tuple[str, ...]]:
     """The names of the tasks of every mixture."""
     found: dict[str, tuple[str, ...]] = {}

@@ -16,8 +16,7 @@ import grain
 import numpy as np
 
 from ..errors import InputError
-from ..formats.manifest import DataSet as DataSet  # noqa: PLC0414
-from ..formats.manifest import example_paths
+from ..formats.manifest import DataSet, example_paths
 from ..formats.tfrecords.example import decode_example
 from ..formats.tfrecords.reader import RecordFile
 from ..tasks import registry

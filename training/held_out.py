@@ -15,8 +15,9 @@ import numpy as np
 from jax.sharding import Mesh
 
 from ..errors import InputError
+from ..formats.manifest import DataSet
 from ..models.encoders import Architecture
-from .batches import BatchIterator, BatchOpener, BatchOptions, DataSet
+from .batches import BatchIterator, BatchOpener, BatchOptions
 from .mixture import select_sets
 from .objectives import Model, Objectives
 from .partitioning import Partitioner, data_share, replicated, shard_batch

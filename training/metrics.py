@@ -27,8 +27,9 @@ from typing import Any, Final, Self
 
 import jax
 
+from ..formats.manifest import DataSet
 from ..formats.vocabulary import PAD_ID
-from .batches import DataSet
+from ..tasks import registry
 from .mixture import Draw
 
 METRICS_FILE: Final = "metrics.jsonl"
@@ -37,7 +38,8 @@ _WHOLE_RUN: Final = ("gradient_norm",)  # not split by set
 
 def count_tokens(draw: Draw) -> tuple[int, int]:
     """Input positions of this process's rows that hold a token, and all of them."""
-    rows = [values for name, values in draw.batch.items() if name.endswith("tokens")]
+    texts = registry.get(draw.data_set.task).text_features
+    rows = [values for name, values in draw.batch.items() if name in texts]
     return sum(int((values != PAD_ID).sum()) for values in rows), sum(values.size for values in rows)
 
 

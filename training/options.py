@@ -7,14 +7,16 @@ import gin
 import optax
 
 from ..errors import InputError
+from ..formats.manifest import DataSet
 from ..formats.vocabulary import VocabularyFile
 from ..models.encoders import Architecture
 from ..tasks import registry
-from .batches import BatchOpener, DataSet, GrainBatches
+from ..tasks.smoothing import SMOOTHING
+from .batches import BatchOpener, GrainBatches
 from .checkpoints import Keeping
 from .guards import Guards
 from .held_out import HeldOut
-from .mixture import SMOOTHING, select_sets, smoothed_weights
+from .mixture import select_sets, smoothed_weights
 from .partitioning import Partitioner
 
 
@@ -156,7 +158,8 @@ class ModelOptions:
         if self.text_length is None:
             if lengths is None:
                 return None
-            return min(max(length for name, length in lengths.items() if name.endswith("tokens")), config.max_length)
+            texts = registry.text_features()
+            return min(max(length for name, length in lengths.items() if name in texts), config.max_length)
         if not 1 <= self.text_length <= config.max_length:
             raise InputError(
                 f"got {self.text_length}, expected 1 to {config.max_length}, the architecture's positions",

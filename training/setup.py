@@ -8,10 +8,11 @@ import jax
 import optax
 from jax.sharding import Mesh
 
+from ..formats.manifest import DataSet
 from ..formats.tfrecords.schema import PIECES, TOPICS
 from ..formats.vocabulary import VocabularyFile, read_vocabulary
 from ..models.encoders import Architecture
-from .batches import BatchOptions, DataSet
+from .batches import BatchOptions
 from .calibration import Calibration, check_calibration, first_rows
 from .costs import peak_flops, step_flops
 from .held_out import Evaluation, HeldOut, HeldOutLosses, Snapshots, open_held_out

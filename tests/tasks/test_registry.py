@@ -31,6 +31,7 @@ def test_a_task_of_ones_own_joins_mixtures(headlines):
     assert registry.mixtures()["pretrain"] == ("mlm", "tlm", "headlines")
     assert registry.mixtures()["news"] == ("headlines",)
     assert headlines.row_features == (TITLE,)
+    assert registry.text_features() == {"tokens", "anchor_tokens", "positive_tokens", "negative_tokens", "title"}
 
 
 def test_a_name_belongs_to_one_task(headlines):

@@ -7,8 +7,9 @@ import numpy as np
 import optax
 import pytest
 from newsembed.errors import InputError
+from newsembed.formats.manifest import DataSet
 from newsembed.models.encoders.news import NewsEncoder
-from newsembed.training.batches import BatchOptions, DataSet, GrainBatches
+from newsembed.training.batches import BatchOptions, GrainBatches
 from newsembed.training.checkpoints import Checkpoints
 from newsembed.training.partitioning import Partitioner, data_share, shard_batch
 from newsembed.training.train_state import plan_state

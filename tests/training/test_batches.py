@@ -6,8 +6,9 @@ import json
 import numpy as np
 import pytest
 from newsembed.errors import InputError
+from newsembed.formats.manifest import DataSet
 from newsembed.tasks import registry
-from newsembed.training.batches import BatchIterator, BatchOptions, DataSet, GrainBatches
+from newsembed.training.batches import BatchIterator, BatchOptions, GrainBatches
 from newsembed.training.mixture import MixtureBatches, select_sets, smoothed_weights
 from toy_corpus import BOUNDS, LENGTH, LENGTHS, topics, write_corpus, write_sets
 

@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 import optax
 import pytest
+from newsembed.formats.manifest import DataSet
 from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
-from newsembed.training.batches import DataSet
 from newsembed.training.costs import PEAK_FLOPS, peak_flops, step_flops
 from newsembed.training.metrics import Means, StepCost
 from newsembed.training.objectives import Model, Objectives, objectives_of

@@ -8,7 +8,7 @@ import numpy as np
 import optax
 import pytest
 from newsembed.errors import InputError
-from newsembed.training.batches import DataSet
+from newsembed.formats.manifest import DataSet
 from newsembed.training.guards import Guards, Watch, skip_nonfinite, spike_limit
 from newsembed.training.mixture import Draw
 

@@ -6,13 +6,14 @@ from pathlib import Path
 import jax
 import numpy as np
 import orbax.checkpoint as ocp
+from newsembed.formats.manifest import DataSet
 from newsembed.formats.records import doc_id_to_words
 from newsembed.formats.tfrecords.example import encode_example
 from newsembed.formats.tfrecords.framing import frame
 from newsembed.formats.vocabulary import CLS_ID, SEP_ID, SPECIAL_TOKENS
 from newsembed.models.encoders.news import EncoderConfig
 from newsembed.tasks import registry
-from newsembed.training.batches import BatchOptions, DataSet, GrainBatches
+from newsembed.training.batches import BatchOptions, GrainBatches
 from newsembed.training.objectives import OBJECTIVES, Model, Objectives
 
 VOCAB_SIZE = 64
