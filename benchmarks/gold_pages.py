@@ -1,7 +1,8 @@
-"""Pages with a known truth, and the scores of what an extractor makes of them.
+"""Pages with a known truth, and the scores of an extractor on them.
 
-Body: the metric of Scrapinghub's article-extraction-benchmark (`evaluate.py` there): multisets of 4-grams of words, precision and recall
-averaged over pages, F1 of the two averages. Authors: pooled precision and recall of names. Dates: share of pages with the right day.
+Body: the metric of Scrapinghub's article-extraction-benchmark (`evaluate.py` there): multisets of 4-grams of words,
+precision and recall averaged over pages, F1 of the two averages. Authors: pooled precision and recall of names. Dates:
+share of pages with the correct day.
 """
 
 import collections
@@ -13,9 +14,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from newsembed.beam_pipelines.extract.nodes import letters_of
+
 _WORD = re.compile(r"\w+")
 _SHINGLE = 4
-# Of these newspaper4k's metadata are what its own extractor made of the page ("Print", "www.facebook.com", authors of other stories).
+# For these pages newspaper4k's metadata are errors of its own extractor ("Print", "www.facebook.com", other authors).
 _NO_AUTHORS = frozenset({"video_article_01", "cleveland.com1", "wired_001", "yna_co_kr"})
 
 
@@ -24,8 +27,13 @@ class GoldPage:
     """A page and its truth.
 
     Attributes:
-      optional: paragraphs that an extractor may give or leave out (subtitles, editors' notes).
-      authors, day: ``None`` where the truth is not given.
+      name: name of the page.
+      url: URL of the page.
+      html: bytes of the page.
+      body: text of the article.
+      optional: paragraphs that an extractor may include or omit (subtitles, editors' notes).
+      authors: names of the authors; ``None`` if unknown.
+      day: byline date; ``None`` if unknown.
     """
 
     name: str
@@ -38,7 +46,7 @@ class GoldPage:
 
 
 def fundus(folder: Path) -> Iterator[GoldPage]:
-    """The 80 pages of fundus-evaluation; paragraphs in brackets are optional."""
+    """Yields the 80 pages of fundus-evaluation; paragraphs in brackets are optional."""
     for name, truth in json.loads((folder / "ground_truth.json").read_text()).items():
         optional = [text for text in truth["body"] if text.startswith("[") and text.endswith("]")]
         body = "\n".join(text for text in truth["body"] if text not in optional)
@@ -52,10 +60,10 @@ def fundus(folder: Path) -> Iterator[GoldPage]:
 
 
 def newspaper4k(folder: Path) -> Iterator[GoldPage]:
-    """The pages of newspaper4k's tests that have a text; authors and day where its metadata name them."""
+    """Yields the pages of newspaper4k's tests that have a text, with authors and day if its metadata state them."""
     for path in sorted((folder / "txt").glob("*.txt")):
         page = folder / "html" / f"{path.stem}.html"
-        if not page.exists() or path.stem == "cnn_test_nlp":  # its text is a test of keywords, not the page's
+        if not page.exists() or path.stem == "cnn_test_nlp":  # that text is a test of keywords, not the page's text
             continue
         stated = folder / "metadata" / f"{path.stem}.json"
         truth = json.loads(stated.read_text()) if stated.exists() else {}
@@ -66,7 +74,7 @@ def newspaper4k(folder: Path) -> Iterator[GoldPage]:
 
 
 def _utc_day(stamp: str) -> datetime.date:
-    """A byline date is a day in UTC: 05:50 in Tokyo is the day before."""
+    """Returns the day in UTC: 05:50 in Tokyo is on the previous day."""
     moment = datetime.datetime.fromisoformat(stamp)
     return moment.astimezone(datetime.UTC).date() if moment.tzinfo else moment.date()
 
@@ -76,7 +84,13 @@ SETS = {"fundus-evaluation": fundus, "newspaper4k": newspaper4k}
 
 @dataclasses.dataclass(frozen=True)
 class Match:
-    """Shares of the shingles of two texts: in both, in the extracted one only, in the true one only; they add up to 1, or to 0."""
+    """Shares of the shingles of two texts, which sum to 1; all 0 if both texts are empty.
+
+    Attributes:
+      both: share in both texts.
+      extra: share in the extracted text only.
+      missed: share in the true text only.
+    """
 
     both: float
     extra: float
@@ -84,6 +98,7 @@ class Match:
 
     @property
     def precision(self) -> float:
+        """Share of the extracted shingles that are true."""
         return (
             1.0
             if self.extra == self.missed == 0
@@ -94,6 +109,7 @@ class Match:
 
     @property
     def recall(self) -> float:
+        """Share of the true shingles that are extracted."""
         return (
             1.0
             if self.extra == self.missed == 0
@@ -104,7 +120,7 @@ class Match:
 
 
 def match(page: GoldPage, text: str) -> Match:
-    """Compares a text with a page's body; an optional paragraph counts as true if most of it is there."""
+    """Compares a text with a page's body; an optional paragraph counts as true if most of it is extracted."""
     found = shingles(text)
     paragraphs = [shingles(paragraph) for paragraph in page.optional]
     given = [
@@ -117,7 +133,7 @@ def match(page: GoldPage, text: str) -> Match:
 
 
 def shingles(text: str) -> collections.Counter[tuple[str, ...]]:
-    """Every run of four words of a text, or all of a shorter one."""
+    """Returns the multiset of runs of four words of a text; a shorter text is one run."""
     words = _WORD.findall(text)
     return collections.Counter(
         tuple(words[start : start + _SHINGLE]) for start in range(max(1, len(words) - _SHINGLE + 1)) if words
@@ -125,7 +141,7 @@ def shingles(text: str) -> collections.Counter[tuple[str, ...]]:
 
 
 def body_scores(matches: Iterable[Match]) -> tuple[float, float, float]:
-    """(F1, precision, recall) as the benchmark has them."""
+    """Returns (F1, precision, recall) as the benchmark defines them."""
     matches = list(matches)
     precisions = [one.precision for one in matches if one.both + one.extra > 0]
     recalls = [one.recall for one in matches if one.both + one.missed > 0]
@@ -134,13 +150,9 @@ def body_scores(matches: Iterable[Match]) -> tuple[float, float, float]:
 
 
 def author_f1(pairs: Iterable[tuple[Sequence[str], Sequence[str]]]) -> float:
-    """F1 of (extracted, true) names pooled over pages; case and accents of punctuation do not count."""
+    """Returns the F1 of (extracted, true) names pooled over pages; case and punctuation are ignored."""
     both = extra = missed = 0
     for extracted, true in pairs:
-        ours, theirs = ({_letters(name) for name in names} for names in (extracted, true))
+        ours, theirs = ({letters_of(name) for name in names} for names in (extracted, true))
         both, extra, missed = both + len(ours & theirs), extra + len(ours - theirs), missed + len(theirs - ours)
     return 2 * both / max(1, 2 * both + extra + missed)
-
-
-def _letters(name: str) -> str:
-    return "".join(letter for letter in name.casefold() if letter.isalnum())
