@@ -1,4 +1,4 @@
-"""The wheel and the sdist that Beam ships to workers hold the package, its gin files and nothing that does not belong."""
+"""The wheel, and the sdist that Beam ships to workers, contain the package, its gin files and nothing else."""
 
 import shutil
 import subprocess
@@ -41,22 +41,24 @@ def built(tmp_path_factory):
     return next(dist.glob("*.whl")), next(dist.glob("*.tar.gz"))
 
 
-def expected_modules():
-    rooms = ("tasks", "models", "beam_pipelines", "training", "evaluation", "serving", "launch")
-    return {f"newsembed/{path.relative_to(ROOT)}" for room in rooms for path in (ROOT / room).rglob("*.py")}
+PACKAGES = [path.parent for path in ROOT.glob("*/__init__.py") if path.parent.name not in {"build", "dist"}]
 
 
-def test_the_wheel_holds_every_module_and_gin_file(built):
+def expected_files(*suffixes):
+    return {
+        f"newsembed/{path.relative_to(ROOT)}"
+        for package in PACKAGES
+        for path in package.rglob("*")
+        if path.suffix in suffixes
+    }
+
+
+def test_the_wheel_contains_every_module_gin_file_and_data_file(built):
     names = set(zipfile.ZipFile(built[0]).namelist())
-    assert expected_modules() <= names
+    assert len(PACKAGES) > 8
+    assert expected_files(".py") <= names
     assert {f"newsembed/gin/{path.relative_to(ROOT / 'gin')}" for path in (ROOT / "gin").rglob("*.gin")} <= names
-    data = [
-        path
-        for room in ("launch", "serving", "beam_pipelines", "evaluation")
-        for path in (ROOT / room).rglob("*")
-        if path.suffix in {".json", ".txt", ".html"}
-    ]
-    assert {f"newsembed/{path.relative_to(ROOT)}" for path in data} <= names
+    assert expected_files(".json", ".txt", ".html") <= names
 
 
 def test_the_wheel_leaves_setup_and_tests_out(built):
@@ -73,7 +75,10 @@ def test_the_sdist_can_be_built_again(built):
 
 def test_the_wheel_runs_outside_the_repository(built, tmp_path):
     zipfile.ZipFile(built[0]).extractall(tmp_path)
-    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import newsembed, newsembed.launch.cli as cli; assert newsembed.__file__.startswith({str(tmp_path)!r}); cli.main([])"
+    code = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import newsembed, newsembed.launch.cli as cli; "
+        f"assert newsembed.__file__.startswith({str(tmp_path)!r}); cli.main([])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "newsembed COMMAND" in done.stdout
