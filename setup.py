@@ -27,7 +27,7 @@ class BuildWithoutSetup(build_py):
 
     def find_package_modules(self, package, package_dir):
         modules = super().find_package_modules(package, package_dir)
-        return [module for module in modules if module[1] != "setup"]
+        return [module for module in modules if (package, module[1]) != ("newsembed", "setup")]
 
 
 TENSORFLOW = ["tensorflow==2.20.*", "tensorflow-text==2.20.*"]

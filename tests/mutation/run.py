@@ -91,12 +91,11 @@ def run_tests(folder: str, tests: Sequence[str]) -> int:
     os.environ.update(
         PYTHONPATH=os.pathsep.join(paths),
         PYTHONDONTWRITEBYTECODE="1",
-        HYPOTHESIS_STORAGE_DIRECTORY=os.path.join(folder, "hypothesis"),
     )
     os.chdir(ROOT)
     import pytest
 
-    options = ["-x", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", f"--basetemp={folder}/tmp"]
+    options = ["-x", "-q", "-p", "no:cacheprovider", f"--basetemp={folder}/tmp"]
     return int(pytest.main([*options, *tests]))
 
 
