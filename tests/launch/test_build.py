@@ -109,9 +109,7 @@ def wait_for_first_shard(folder: Path, run: subprocess.Popen) -> None:
 
 def test_a_second_run_skips_every_job(crawl, unbroken, capsys):
     before = digests(unbroken)
-    started = time.monotonic()
     assert cli.main(build_arguments(crawl, unbroken)) == 0
-    assert time.monotonic() - started < 60
     assert "skipped now" in capsys.readouterr().out
     assert digests(unbroken) == before
 
