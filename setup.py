@@ -23,7 +23,7 @@ PACKAGES = (
 
 
 class BuildWithoutSetup(build_py):
-    """Leaves setup.py out of the wheel: it is in the root folder of the package, so setuptools takes it for a module."""
+    """Leaves setup.py out of the wheel: it is in the root folder of the package, so it looks like a module."""
 
     def find_package_modules(self, package, package_dir):
         modules = super().find_package_modules(package, package_dir)

@@ -1,4 +1,4 @@
-"""Each benchmark keeps to its protocol: which documents train, which are tested, what is left out, and what is averaged."""
+"""Each benchmark keeps to its protocol: what is trained on, tested on, left out and averaged."""
 
 import json
 
@@ -41,8 +41,9 @@ def write(path, rows):
 
 
 def test_few_shot_is_never_tested_on_a_document_that_was_drawn():
-    # Every document has a direction of its own, so what was learned says nothing about the others: all 45 get one class, of which there
-    # are 15. Its F1 is 2 * 1/3 / (1/3 + 1) = 1/2, the other two classes have 0. Documents that were drawn would be memorised.
+    # Every document has a direction of its own, so what was learned says nothing about the others: all 45 get one
+    # class, of which there are 15. Its F1 is 2 * 1/3 / (1/3 + 1) = 1/2, the other two classes have 0. Documents that
+    # were drawn would be memorised.
     labels = np.repeat(list("abc"), 20)
     (score,) = few_shot_scores(np.eye(60, dtype=np.float32), labels, np.arange(60), np.arange(60), 5, 2)
     assert score.value == pytest.approx(1 / 6)
@@ -97,7 +98,7 @@ def labelled(path, train, test=""):
 
 @pytest.fixture
 def splits_seen(monkeypatch):
-    """The (training rows, test rows) of every logistic regression; its predictions are the true classes but for the first row."""
+    """The (training rows, test rows) of every logistic regression; only its first prediction is wrong."""
     seen = []
 
     def learn(embeddings, labels, train, test):
@@ -205,11 +206,13 @@ def test_the_manifest_names_every_option_and_its_default():
     }  # fmt: skip
     assert NewsClassification("a", "agnews", "a").protocol == shared | {
         "suite": "agnews", "tasks": ["classification", "few_shot", "clustering"], "train_share": 0.1,
-        "C": [0.1, 1.0, 10.0, 100.0, 1000.0], "folds": [5, 3], "shots": [5, 10], "repeats": 10, "seeds": [0, 1, 2, 3, 4],
+        "C": [0.1, 1.0, 10.0, 100.0, 1000.0], "folds": [5, 3], "shots": [5, 10], "repeats": 10,
+        "seeds": [0, 1, 2, 3, 4],
     }  # fmt: skip
     assert NewsClassification("a", "agnews", "a", train_share=1.0).protocol["train_share"] == 1
     assert Sts("s").protocol == shared | {
-        "suite": "sts", "similarity": "cosine", "correlation": "spearman", "aggregation": "concatenation; SentEval's means",
+        "suite": "sts", "similarity": "cosine", "correlation": "spearman",
+        "aggregation": "concatenation; SentEval's means",
     }  # fmt: skip
     assert NearDuplicates("d").protocol == shared | {"suite": "duplicates", "similarity": "cosine"}
     assert BitextRetrieval("t").protocol == shared | {"suite": "tatoeba", "similarity": "cosine"}
@@ -232,7 +235,8 @@ def test_a_candidate_on_the_last_day_of_the_gap_counts(tmp_path):
     rows = [event(n, name, byline_date=date) for n, (name, date) in enumerate(zip("AAAB", dates, strict=True))]
     path = write(tmp_path / "e.jsonl", rows)
     scores = found(SameEventRetrieval(path, max_day_gap=7).score(circle(0, 50, 1, 2)))
-    # d0: of its event only d1 is within 7 days, alone: 1. d1: d3 at 48 first, then d2 at 49, then d0: (1/2 + 2/3) / 2. d2: d3, d1: 1/2.
+    # d0: of its event only d1 is within 7 days, alone: 1. d1: d3 at 48 first, then d2 at 49, then d0: (1/2 + 2/3) / 2.
+    # d2: d3, d1: 1/2.
     assert scores["mAP", "all"].value == pytest.approx((1 + (1 / 2 + 2 / 3) / 2 + 1 / 2) / 3)
     assert scores["hit@1", "all"].value == pytest.approx(1 / 3)
 
@@ -458,7 +462,8 @@ def test_both_directions_of_a_pair_and_their_mean(tmp_path, monkeypatch):
             (tmp_path / f"tatoeba.{pair}.{language}").write_text(
                 "".join(f"{pair} {language} {n}\n" for n in range(count))
             )
-    # deu 0, 30, 60 and eng 5, 70, 61: zwei finds one (25 against 40 and 31), one and three find their own, two finds drei.
+    # deu 0, 30, 60 and eng 5, 70, 61: zwei finds one (25 against 40 and 31), one and three find their own, two finds
+    # drei.
     vectors = np.concatenate([circle(0, 30, 60), circle(5, 70, 61), circle(0, 90), circle(0, 90)])
     expected = {"deu→eng": 2 / 3, "eng→deu": 2 / 3, "fra→eng": 1, "eng→fra": 1, "all": (2 / 3 + 2 / 3 + 1 + 1) / 4}
     for block in (1024, 2):

@@ -1,4 +1,4 @@
-"""The mutation runner: which faults it makes, that a fault reaches the tests, and that its table names files that exist."""
+"""The mutation runner: the faults that it makes, the tree that the tests see, and its table of files."""
 
 import ast
 import sys
