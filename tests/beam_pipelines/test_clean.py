@@ -102,7 +102,7 @@ def run(tmp_path, articles, options=None, name="out", shards=2, args=ONE, **inpu
     )
 
 
-def test_a_text_of_no_language_is_rejected(tmp_path):
+def test_a_text_without_a_language_is_rejected(tmp_path):
     letters = random.Random(0)
     noise = " ".join("".join(letters.choices("bcdfghjklmnpqrstvwxz", k=6)) + "." for _ in range(150))
     counts, kept, _ = run(tmp_path, [article(1), article(2, title="zq", body=noise)], CleanOptions())
@@ -291,7 +291,7 @@ def test_yields_and_their_alarm(tmp_path):
     assert not (tmp_path / "strict/manifest.json").exists()
 
 
-def test_an_empty_corpus_is_named(tmp_path):
+def test_an_empty_corpus_is_reported(tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty/manifest.json").write_text('{"digest": "x"}')
     with pytest.raises(InputError, match=r"no part-\*\.parquet shards"):

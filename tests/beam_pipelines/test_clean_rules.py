@@ -103,7 +103,7 @@ def reason(options=OPTIONS, **changes):
         ({"modified_date": datetime.date(2021, 4, 27)}, None),
     ],
 )
-def test_each_rule_turns_down_what_it_names(changes, expected):
+def test_each_rule_rejects_its_articles(changes, expected):
     assert reason(**changes) == expected
 
 
@@ -178,12 +178,12 @@ def test_each_line_rule_drops_what_it_names_and_has_a_switch(line, name, switch)
     assert clean_lines(body, CleanOptions(**switch)) == (body, {})
 
 
-def test_a_report_on_cookies_is_no_notice():
+def test_a_report_about_cookies_is_not_a_notice():
     line = "The regulator said on Monday that the use of cookies must be agreed to. " * 5
     assert clean_lines(line, OPTIONS) == (line.strip(), {})
 
 
-def test_a_body_of_which_nothing_is_left_is_named_after_the_rule_that_took_most():
+def test_an_empty_body_is_rejected_under_the_rule_that_dropped_most_lines():
     for line, rejection in [
         ("We use cookies here.", Rejection.ONLY_COOKIE_LINES),
         ("Enable JavaScript now.", Rejection.ONLY_JAVASCRIPT_LINES),
@@ -247,7 +247,8 @@ def test_news_in_scripts_without_spaces_passes():
 
 
 SPANISH = (
-    "El alcalde de la ciudad presento ayer el plan para ampliar el puerto. Los vecinos del barrio piden que se respete el parque. "
+    "El alcalde de la ciudad presento ayer el plan para ampliar el puerto. Los vecinos "
+    "del barrio piden que se respete el parque. "
     "La obra costara doce millones y empezara en otono, segun el ayuntamiento. "
 )
 
@@ -292,7 +293,7 @@ def test_capitals_do_not_change_a_language():
     assert languages.detect_language(article(title="The budget", body=HEADLINES["en"].upper()), OPTIONS) == "en"
 
 
-def test_what_is_written_much_like_another_language_counts_as_it(monkeypatch):
+def test_a_language_written_almost_like_another_counts_as_that_one(monkeypatch):
     labels, probabilities = ["__label__nn", "__label__no", "__label__war"], [0.3, 0.3, 0.4]
     identifier = types.SimpleNamespace(predict=lambda *_, **__: (labels, probabilities))
     monkeypatch.setattr(languages, "_identifier", lambda: identifier)
@@ -356,7 +357,7 @@ def test_repeats_by_hand():
 
 @settings(max_examples=50, deadline=None)
 @given(st.text(max_size=300))
-def test_whatever_the_text(said):
+def test_properties_that_hold_for_any_text(said):
     kept, dropped = clean_lines(said, OPTIONS)
     assert clean_lines(kept, OPTIONS) == (kept, {})
     assert len(kept.splitlines()) + dropped.total() == sum(bool(line.split()) for line in said.splitlines())

@@ -68,7 +68,7 @@ def test_the_p_value_by_hand():
     assert (alarm.before, alarm.now, alarm.judged_before, alarm.judged_now, alarm.reason) == (1, 0, 5, 5, "no_author")
 
 
-def test_who_is_named():
+def test_publishers_whose_yield_dropped_or_that_are_lost_raise_alarms():
     before = [
         row("broken", 95, 5),
         row("same", 95, 5),
@@ -97,7 +97,7 @@ def test_many_publishers_raise_few_false_alarms():
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(*[st.integers(0, 40)] * 4), max_size=8), st.floats(0.01, 1), st.floats(0, 1))
-def test_whatever_the_tables(counts, rate, drop):
+def test_alarms_obey_their_thresholds_for_any_tables(counts, rate, drop):
     now = [row(f"p{n}", kept, rejected) for n, (kept, rejected, _, _) in enumerate(counts)]
     before = {f"p{n}": row(f"p{n}", kept, rejected) for n, (_, _, kept, rejected) in enumerate(counts)}
     for alarm in find_alarms(now, before, drop, rate):

@@ -38,7 +38,11 @@ def article_page(title="Council raises embankment", extra="", url_image="http://
             "author": [{"name": "Ann Lee"}, {"name": "By Bo Chen"}],
         }
     )
-    return f'<html lang="en"><head><title>{title} - Site</title><meta property="og:image" content="{url_image}"><meta name="keywords" content="flood, council"><script type="application/ld+json">{ld}</script></head><body><article><h1>{title}</h1>{BODY}{extra}</article></body></html>'
+    return (
+        f'<html lang="en"><head><title>{title} - Site</title><meta property="og:image" content="{url_image}">'
+        f'<meta name="keywords" content="flood, council"><script type="application/ld+json">{ld}</script>'
+        f"</head><body><article><h1>{title}</h1>{BODY}{extra}</article></body></html>"
+    )
 
 
 def hub_page():
@@ -48,7 +52,11 @@ def hub_page():
     return f"<html><head><title>Weather</title></head><body><h1>Weather</h1><ul>{links}</ul></body></html>"
 
 
-FEED = '<?xml version="1.0"?><rss version="2.0"><channel><title>Floods</title><item><title>Embankment to rise, says council</title><link>http://s.example/a/1</link></item></channel></rss>'
+FEED = (
+    '<?xml version="1.0"?><rss version="2.0"><channel><title>Floods</title><item>'
+    "<title>Embankment to rise, says council</title><link>http://s.example/a/1</link></item></channel>"
+    "</rss>"
+)
 
 
 def png():
@@ -153,7 +161,7 @@ def test_every_broken_response_gets_a_reason_and_nothing_else_is_lost(tmp_path):
     assert {letter.key for letter in letters(tmp_path)} >= {"http://s.example/junk", "http://s.example/gone"}
 
 
-def test_a_feed_says_what_its_pages_do_not(tmp_path):
+def test_a_feed_supplies_dates_and_authors_that_pages_lack(tmp_path):
     bare = f"<html><head><title>Council raises embankment</title></head><body><article>{BODY}</article></body></html>"
     feed = """<rss xmlns:dc="http://purl.org/dc/elements/1.1/"><channel><title>Floods</title>
       <item><title>One</title><link>http://s.example/a/1</link><pubDate>Mon, 01 Mar 2021 23:30:00 -0500</pubDate><dc:creator>By Ann Lee and Bo Chen</dc:creator></item>
@@ -286,20 +294,24 @@ def test_lines_before_a_cut_are_kept_and_the_cut_is_counted(tmp_path, kind):
         ("a.parquet", "not a Parquet file"),
     ],
 )
-def test_a_file_that_is_not_what_its_name_says_is_refused(tmp_path, name, message):
+def test_a_file_that_does_not_match_its_extension_is_rejected(tmp_path, name, message):
     (tmp_path / name).write_bytes(b'{"url": "http://n.example/1"}\n')
     with pytest.raises(InputError, match=message) as raised:
         run(tmp_path, articles=[str(tmp_path / name)])
     assert raised.value.path == str(tmp_path / name)
 
 
-def test_half_a_surrogate_pair_stops_nothing(tmp_path):
+def test_unpaired_surrogates_are_replaced(tmp_path):
     file = tmp_path / "rows.jsonl"
     file.write_text(
-        '{"url": "http://n.example/\\ud83d", "title": "cut \\ud83d", "body": "text \\udc00", "authors": ["Ann \\ud83d Lee"]}\n'
+        '{"url": "http://n.example/\\ud83d", "title": "cut \\ud83d", "body": "text \\udc00", '
+        '"authors": ["Ann \\ud83d Lee"]}\n'
     )
     page = article_page("Council raises embankment @@").replace("@@", "\\ud83d")
-    feed = '{"version": "https://jsonfeed.org/version/1.1", "title": "a \\ud83d", "items": [{"url": "http://s.example/\\ud83d", "title": "\\udc00"}]}'
+    feed = (
+        '{"version": "https://jsonfeed.org/version/1.1", "title": "a \\ud83d", "items": '
+        '[{"url": "http://s.example/\\ud83d", "title": "\\udc00"}]}'
+    )
     path = warc(
         tmp_path / "a.warc.gz",
         [("http://s.example/a/1", "text/html", page), ("http://s.example/f", "application/feed+json", feed)],
@@ -313,12 +325,15 @@ def test_a_front_page_is_a_hub_whatever_it_says_of_itself():
     teasers = "".join(
         f"<p><a href='/a/{n}'>A headline about something number {n}</a> {SENTENCE}</p>" for n in range(12)
     )
-    html = f'<html><head><title>Site</title><meta property="og:type" content="article"></head><body>{teasers}</body></html>'
+    html = (
+        f'<html><head><title>Site</title><meta property="og:type" content="article"></head><body>{teasers}'
+        f"</body></html>"
+    )
     assert extract_page(html, "http://s.example/").hub_title == "Site"
     assert extract_page(html, "http://s.example/a/99").article is not None
 
 
-def test_what_is_no_input_is_refused_with_a_remedy(tmp_path):
+def test_invalid_inputs_are_rejected_with_a_remedy(tmp_path):
     for name, content, message in (
         ("a.warc.gz", b"PK not a warc", "expected gzip or WARC"),
         ("a.csv", b"a,b", "unknown type of article file"),

@@ -1,4 +1,4 @@
-"""A server on loopback that answers for any host, as each test tells it."""
+"""A server on loopback that answers for any host, as each test defines."""
 
 import os
 import sys

@@ -23,8 +23,8 @@ def page(*links, image="", text="A page."):
 class Web:
     """Answers by (host, path): status, content type, body, further headers.
 
-    A callable body writes to the socket itself; a list of answers is gone through, the last one stays. An ETag or Last-Modified among the headers
-    is compared with what the request asks.
+    A callable body writes to the socket itself. A list of answers is used in order; the last one stays. An ETag or
+    Last-Modified header is compared with the conditions of the request.
     """
 
     def __init__(self):

@@ -1,4 +1,4 @@
-"""Only the open internet is talked to, whatever an address hides in."""
+"""Only addresses on the public internet are accepted, also when they embed others."""
 
 import pytest
 from newsembed.beam_pipelines.crawl.addresses import is_public
@@ -45,12 +45,12 @@ from newsembed.beam_pipelines.crawl.addresses import is_public
         "ff02::1",
     ],
 )
-def test_no_address_inside_is_public(peer):
+def test_internal_addresses_are_not_public(peer):
     assert not is_public(peer)
 
 
 @pytest.mark.parametrize(
     "peer", ["93.184.216.34", "8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808", "64:ff9b::101:101"]
 )
-def test_addresses_of_the_internet_are(peer):
+def test_internet_addresses_are_public(peer):
     assert is_public(peer)

@@ -1,4 +1,4 @@
-"""Sitemaps in a crawl: found in robots.txt or given as seeds, nested, dated, broken, endless; and feeds whose entries lie elsewhere."""
+"""Sitemaps in a crawl: from robots.txt or seeds, nested, dated, broken, endless; feeds with entries on other domains."""
 
 import datetime
 import gzip
@@ -60,7 +60,7 @@ def test_sitemaps_are_left_alone_unless_asked_for(tmp_path, archive):
     assert archive.count(f"{HOME}/sitemap.xml") == 0
 
 
-def test_an_archive_is_reached_by_robots_txt(tmp_path, archive):
+def test_an_archive_is_found_through_robots_txt(tmp_path, archive):
     counts = crawl(tmp_path, archive, f"{HOME}/", sitemaps=Sitemaps.AUTO)
     articles = {"/", "/old", "/may", "/2023/05/30/late", "/new", "/undated"}
     assert paths(tmp_path) == articles | {"/sitemap.xml", "/2020-01.xml.gz", "/2023-05.xml", "/2024-01.xml"}
@@ -101,7 +101,7 @@ def test_a_text_sitemap_may_be_a_seed(tmp_path, web):
     assert paths(tmp_path) == {"/sitemap.txt", "/1", "/2"}
 
 
-def test_indexes_that_name_themselves_end(tmp_path, web):
+def test_indexes_that_list_themselves_are_read_once(tmp_path, web):
     web.add(f"{HOME}/sitemap.xml", index(("/sitemap.xml", ""), ("/other.xml", "")), XML)
     web.add(f"{HOME}/other.xml", index(("/sitemap.xml", ""), ("/other.xml?", "")), XML)
     counts = crawl(tmp_path, web, f"{HOME}/sitemap.xml")
@@ -109,7 +109,7 @@ def test_indexes_that_name_themselves_end(tmp_path, web):
     assert len(set(web.requests)) == len(web.requests)
 
 
-def test_indexes_without_end_are_limited(tmp_path, web):
+def test_endless_indexes_are_limited(tmp_path, web):
     for number in range(9):
         web.add(f"{HOME}/sitemap{number}.xml", index((f"/sitemap{number + 1}.xml", "")), XML)
     counts = crawl(tmp_path, web, f"{HOME}/sitemap0.xml", max_sitemaps_per_site=4)

@@ -1,4 +1,4 @@
-"""Content codings: right for what servers send, bounded for what attackers send."""
+"""Content codings: correct for servers, bounded for attackers."""
 
 import gzip
 import zlib
@@ -41,12 +41,12 @@ def test_codings_are_undone(body, coding):
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "identity"])
-def test_nothing_is_nothing(coding):
+def test_an_empty_body_stays_empty(coding):
     assert decode(b"", coding, 10) == b""
 
 
 @pytest.mark.parametrize("pack", [(packed, "gzip"), (zlib.compress, "deflate"), (raw_deflate, "deflate")])
-def test_a_bomb_ends_at_the_bound(pack):
+def test_a_decompression_bomb_is_stopped_at_the_limit(pack):
     bomb = pack[0](b"\0" * 20_000_000)
     assert len(bomb) < 30_000
     with pytest.raises(TooLargeError):

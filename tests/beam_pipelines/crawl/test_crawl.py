@@ -1,4 +1,4 @@
-"""crawl: polite, bounded, vetted; against servers on loopback that misbehave on purpose."""
+"""crawl: limits, politeness and address checks, against misbehaving servers on loopback."""
 
 import collections
 import contextlib
@@ -11,12 +11,18 @@ from newsembed.beam_pipelines.crawl.fetch import Fetcher, FetchError
 from newsembed.errors import InputError
 from newsembed.formats.records import Failure, Rejection
 
-CHUNKED = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ntwo \r\n6\r\npieces\r\n0\r\n\r\n"
+CHUNKED = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ntwo "
+    b"\r\n6\r\npieces\r\n0\r\n\r\n"
+)
 ROBOTS = "User-agent: *\nDisallow: /private/\n"
 
 
 def test_a_site_is_walked_to_its_depth_and_stored(tmp_path, web):
-    feed = "<rss><channel><title>T</title><item><title>One</title><link>http://www.a.example/1</link></item></channel></rss>"
+    feed = (
+        "<rss><channel><title>T</title><item><title>One</title><link>http://www.a.example/1</link></item>"
+        "</channel></rss>"
+    )
     web.add("http://www.a.example/robots.txt", ROBOTS, "text/plain")
     web.add("http://www.a.example/feed", feed, "application/rss+xml")
     web.add(
@@ -76,7 +82,7 @@ def test_every_hop_is_vetted(web, monkeypatch):
     assert web.requests == ["http://public.example/"]
 
 
-def test_what_cannot_be_kept_has_a_reason(tmp_path, web):
+def test_every_url_that_is_not_stored_has_a_reason(tmp_path, web):
     links = ("/gone", "/broken", "/film", "/loop", "/away", "/huge", "/cut")
     web.add("http://a.example/", page(*links, image="/no-image"))
     web.add("http://a.example/broken", "x", status=500)
@@ -124,7 +130,7 @@ def drip(start, drop):
     ],
     ids=["header", "body", "chunk size"],
 )
-def test_a_server_that_drips_cannot_stretch_a_request(web, body):
+def test_a_server_that_sends_single_bytes_cannot_exceed_the_timeout(web, body):
     web.add("http://a.example/", body)
     fetcher = Fetcher(options(web, timeout_seconds=0.4))
     with contextlib.closing(fetcher), pytest.raises(FetchError) as raised:
@@ -199,6 +205,6 @@ def test_seeds_are_grouped_by_site_and_checked(tmp_path):
 @pytest.mark.parametrize(
     "changes", [{"timeout_seconds": 0.0}, {"max_depth": -1}, {"resolve": ("a.example",)}, {"max_pages_per_site": 0}]
 )
-def test_options_that_make_no_sense_are_refused(changes):
+def test_invalid_options_are_rejected(changes):
     with pytest.raises(InputError, match=f"--{next(iter(changes))}"):
         CrawlOptions(**changes)

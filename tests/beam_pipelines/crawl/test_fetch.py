@@ -35,7 +35,7 @@ def test_compression_is_asked_for_and_undone(web):
     assert fetched.peer == "127.0.0.1"
 
 
-def test_a_bomb_is_too_large(web):
+def test_a_decompression_bomb_is_too_large(web):
     web.add(URL, gzip.compress(b"\0" * 5_000_000), Content_Encoding="gzip")
     error = failing(web, changes={"max_bytes": 100_000})
     assert (error.reason, error.retry) == (Failure.TOO_LARGE, False)
@@ -61,14 +61,14 @@ def test_broken_coding_is_a_fetch_error(web, body, coding):
         (504, True),
     ],
 )
-def test_only_busy_and_broken_servers_are_asked_again(web, status, retry):
+def test_only_requests_to_busy_and_broken_servers_are_retried(web, status, retry):
     web.add(URL, "no", status=status, Retry_After="7")
     error = failing(web)
     assert (error.reason, error.status, error.retry) == (Failure.HTTP_ERROR, status, retry)
     assert error.retry_after == (7.0 if retry else None)
 
 
-def test_connections_that_break_are_tried_again_and_names_that_are_none_are_not(web, monkeypatch):
+def test_broken_connections_are_retried_and_unknown_hosts_are_not(web, monkeypatch):
     web.add(URL, lambda out: out.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 99\r\n\r\nhalf"))
     assert failing(web).retry
     assert failing(web, changes={"resolve": ("a.example=127.0.0.1:1",)}).retry, "nobody listens"
@@ -119,7 +119,7 @@ def test_a_304_is_an_answer_only_to_a_condition(web):
     assert failing(web).detail.startswith("304")
 
 
-def test_redirects_that_never_end_do(web):
+def test_endless_redirects_are_stopped(web):
     web.add("http://a.example/", "", status=302, Location="/b")
     web.add("http://a.example/b", "", status=307, Location="http://a.example/")
     error = failing(web, changes={"max_redirects": 3})
@@ -137,7 +137,7 @@ def test_redirects_lead_to_web_addresses_only(web, target):
     assert web.requests == [URL]
 
 
-def test_each_hop_is_announced_and_may_be_stopped(web):
+def test_each_hop_can_be_stopped(web):
     web.add(URL, "", status=302, Location="/there")
     web.add("http://a.example/there", page())
     hops = []
@@ -177,7 +177,7 @@ def test_content_types_are_those_asked_for(web):
     assert failing(web, types=("image/",)).reason is Rejection.UNSUPPORTED_CONTENT_TYPE
 
 
-def test_answers_that_are_no_http_are_fetch_errors(web):
+def test_answers_that_are_not_http_are_fetch_errors(web):
     for raw in (
         b"",
         b"SSH-2.0-OpenSSH\r\n",

@@ -23,8 +23,9 @@ def urls(found):
 
 def test_a_page_leads_to_its_links_its_feeds_and_its_image():
     found = outlinks(
-        '<html><head><link rel="alternate" type="application/rss+xml" href="/rss"><link rel="alternate" hreflang="de" href="/de">'
-        '<meta property="og:image" content="i.png"></head><body><a href="1">one</a><a href=" /2 ">two</a><a name="x">none</a></body></html>'
+        '<html><head><link rel="alternate" type="application/rss+xml" href="/rss">'
+        '<link rel="alternate" hreflang="de" href="/de"><meta property="og:image" content="i.png"></head>'
+        '<body><a href="1">one</a><a href=" /2 ">two</a><a name="x">none</a></body></html>'
     )
     assert urls(found) == ["http://a.example/news/1", "http://a.example/2", "http://a.example/rss"]
     assert (found.kind, found.image) == ("page", "http://a.example/news/i.png")
@@ -39,9 +40,18 @@ def test_a_page_may_name_another_base():
     ]
 
 
-RSS = "<rss><channel><title>F</title><item><title>1</title><link>/1</link><pubDate>Wed, 01 May 2024 23:00:00 -0500</pubDate></item></channel></rss>"
-ATOM = '<feed xmlns="http://www.w3.org/2005/Atom"><title>F</title><entry><link href="/1"/><published>2024-05-02T04:00:00Z</published></entry></feed>'
-JSON = '{"version": "https://jsonfeed.org/version/1.1", "title": "F", "items": [{"url": "/1", "date_published": "2024-05-02T04:00:00Z"}]}'
+RSS = (
+    "<rss><channel><title>F</title><item><title>1</title><link>/1</link><pubDate>Wed, "
+    "01 May 2024 23:00:00 -0500</pubDate></item></channel></rss>"
+)
+ATOM = (
+    '<feed xmlns="http://www.w3.org/2005/Atom"><title>F</title><entry><link href="/1"/>'
+    "<published>2024-05-02T04:00:00Z</published></entry></feed>"
+)
+JSON = (
+    '{"version": "https://jsonfeed.org/version/1.1", "title": "F", "items": [{"url": '
+    '"/1", "date_published": "2024-05-02T04:00:00Z"}]}'
+)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Turns of hosts, the cap of a process, and pauses between attempts."""
+"""Pauses between requests to a host, concurrent requests of a process, and pauses between attempts."""
 
 import random
 import threading
@@ -54,7 +54,7 @@ def test_a_paused_host_waits():
         assert time.monotonic() - began >= 0.1
 
 
-def test_a_place_is_given_back_after_an_error():
+def test_a_slot_is_released_after_an_error():
     limiter = RateLimiter(1)
     for _ in range(2):
         with pytest.raises(KeyError), limiter.request("a.example", 0.0):

@@ -58,7 +58,7 @@ def test_pages_behind_an_unchanged_page_are_still_reached(tmp_path, site):
     assert set(stored(tmp_path, "second")) == {f"{HOME}/1"}
 
 
-def test_what_failed_is_asked_for_again(tmp_path, site):
+def test_urls_that_failed_are_requested_again(tmp_path, site):
     state = str(tmp_path / "state")
     healthy = site.answers["www.a.example", "/1"]
     site.add(f"{HOME}/1", "x", status=500)
@@ -113,7 +113,7 @@ def test_damaged_state_is_named_before_anything_is_fetched(tmp_path, site):
     assert crawl(tmp_path, site, f"{HOME}/", state=str(state), out="third")["out"] == 4
 
 
-def test_state_holds_for_each_site_alone(tmp_path, site):
+def test_each_site_has_its_own_state(tmp_path, site):
     state = tmp_path / "state"
     site.add("http://b.example/", page(), ETag='"b"')
     crawl(tmp_path, site, f"{HOME}/", "http://b.example/", state=str(state), out="first")
@@ -128,7 +128,7 @@ def test_state_lies_outside_the_output(tmp_path, site):
         crawl(tmp_path, site, f"{HOME}/", state=str(tmp_path / "out/state"))
 
 
-def test_what_redirects_lead_to_is_compared_too(tmp_path, site):
+def test_targets_of_redirects_are_compared_too(tmp_path, site):
     state = str(tmp_path / "state")
     site.add(f"{HOME}/", page("/1", "/alias", "/early", "/late"), ETag='"front"')
     site.add(f"{HOME}/alias", "", status=301, Location="/1")

@@ -1,4 +1,4 @@
-"""Servers that are busy, broken or gone: asked again within bounds, then named; nothing is lost and nobody is pestered."""
+"""Servers that are busy, broken or gone: retried within limits, then reported; every URL is accounted for."""
 
 import socket
 import time
@@ -9,7 +9,7 @@ HOME = "http://www.a.example"
 BUSY = {"body": "busy", "status": 503}
 
 
-def test_what_fails_for_a_moment_is_asked_for_again(tmp_path, web):
+def test_transient_failures_are_retried(tmp_path, web):
     web.add(f"{HOME}/", page("/busy", "/cut", "/gone"))
     web.add(f"{HOME}/busy", **BUSY)
     web.then(f"{HOME}/busy", "many", status=429)
@@ -54,7 +54,7 @@ def test_retry_after_is_obeyed(tmp_path, web):
     assert web.requests[busy + 1 :].count(f"{HOME}/next") == 1, "the whole host is left alone meanwhile, then goes on"
 
 
-def test_a_host_that_asks_for_more_than_the_bound_is_left_alone(tmp_path, web):
+def test_a_host_that_asks_for_a_longer_pause_than_the_limit_is_given_up(tmp_path, web):
     web.add(f"{HOME}/", page("/busy", *(f"/{number}" for number in range(5))))
     web.add(f"{HOME}/busy", **BUSY, Retry_After="3600")
     counts = crawl(tmp_path, web, f"{HOME}/", max_attempts=5, max_wait_seconds=60.0)
@@ -64,7 +64,7 @@ def test_a_host_that_asks_for_more_than_the_bound_is_left_alone(tmp_path, web):
     assert down.detail == "asks with 503 to wait 3600 s, more than --max_wait_seconds=60"
 
 
-def test_a_host_that_fails_again_and_again_is_given_up(tmp_path, web):
+def test_a_host_with_many_consecutive_failures_is_given_up(tmp_path, web):
     web.add(f"{HOME}/", page(*(f"/{number}" for number in range(30))))
     for number in range(30):
         web.add(f"{HOME}/{number}", "broken", status=500)
@@ -76,7 +76,7 @@ def test_a_host_that_fails_again_and_again_is_given_up(tmp_path, web):
     assert len(web.requests) <= 2 + 10
 
 
-def test_a_host_without_robots_allows_everything_and_one_that_cannot_answer_nothing(tmp_path, web):
+def test_a_host_without_robots_allows_everything_and_one_without_an_answer_nothing(tmp_path, web):
     statuses = (404, 403, 410, 500, 503, 429)
     for status in statuses:
         web.add(f"http://h{status}.example/robots.txt", "x", "text/plain", status=status)
@@ -90,7 +90,7 @@ def test_a_host_without_robots_allows_everything_and_one_that_cannot_answer_noth
         assert web.count(letter.key) == 0
 
 
-def test_robots_that_come_at_the_second_attempt_are_obeyed(tmp_path, web):
+def test_robots_fetched_at_the_second_attempt_are_obeyed(tmp_path, web):
     web.add(f"{HOME}/robots.txt", **BUSY)
     web.then(f"{HOME}/robots.txt", "User-agent: *\nDisallow: /1\n", "text/plain")
     web.add(f"{HOME}/", page("/1"))
@@ -109,7 +109,7 @@ def test_robots_are_read_whatever_their_type_and_by_our_name(tmp_path, web):
     assert (counts["out"], counts["rejected"]) == (1, {"robots_disallowed": 1})
 
 
-def test_hosts_that_are_not_there_are_named(tmp_path, web, monkeypatch):
+def test_unreachable_hosts_are_reported(tmp_path, web, monkeypatch):
     counts = crawl(tmp_path, web, "http://a.example/", resolve=("a.example=127.0.0.1:1",), max_attempts=2)
     assert counts["failed"] == {"robots_unavailable": 1}
 
@@ -132,7 +132,7 @@ def test_the_cap_holds_over_all_sites(tmp_path, web):
     assert web.most_under_way <= 2
 
 
-def test_a_redirect_to_what_is_stored_already_is_no_second_record(tmp_path, web):
+def test_a_redirect_to_a_stored_page_makes_no_second_record(tmp_path, web):
     web.add(f"{HOME}/", page("/1", "/alias", "/2"))
     web.add(f"{HOME}/1", page())
     web.add(f"{HOME}/alias", "", status=301, Location="/1")
@@ -142,7 +142,7 @@ def test_a_redirect_to_what_is_stored_already_is_no_second_record(tmp_path, web)
     assert len(stored(tmp_path)) == 3
 
 
-def test_a_crawl_delay_beyond_the_bound_leaves_the_host_alone(tmp_path, web):
+def test_a_host_with_a_crawl_delay_beyond_the_limit_is_not_crawled(tmp_path, web):
     delays = {"long": "86400", "infinite": "inf", "none": "nan", "negative": "-1"}
     for name, delay in delays.items():
         web.add(f"http://{name}.example/robots.txt", f"User-agent: *\nCrawl-delay: {delay}\n", "text/plain")

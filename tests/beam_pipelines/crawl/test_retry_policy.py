@@ -76,7 +76,10 @@ def test_a_crawl_delay_equal_to_the_limit_is_accepted():
         retries.check_delay(60.1)
 
 
-RULES = b"User-agent: *\nCrawl-delay: 9\nDisallow: /\n\nUser-agent: newsembed\nCrawl-delay: 2.5\nDisallow: /no\nSitemap: /s.xml\n"
+RULES = (
+    b"User-agent: *\nCrawl-delay: 9\nDisallow: /\n\nUser-agent: newsembed\nCrawl-delay: "
+    b"2.5\nDisallow: /no\nSitemap: /s.xml\n"
+)
 
 
 def test_rules_are_those_of_the_named_agent():

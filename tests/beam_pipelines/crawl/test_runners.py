@@ -67,7 +67,7 @@ def test_a_shard_that_is_run_again_asks_for_nothing_and_writes_nothing_twice(tmp
     assert {path.name: path.read_bytes() for path in (tmp_path / "work/warc").iterdir()} == files
 
 
-def test_a_site_that_was_cut_off_is_crawled_whole(tmp_path, sites):
+def test_an_interrupted_site_is_crawled_completely(tmp_path, sites):
     """Half a WARC of a lost worker lies under its own name and is never published."""
     warc = tmp_path / "out/.work-x/warc"
     warc.mkdir(parents=True)

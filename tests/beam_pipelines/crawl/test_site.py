@@ -19,7 +19,10 @@ PAGES = {
     "/": (
         200,
         "text/html",
-        '<a href="/a">a</a> <a href="/secret/x">s</a> <a href="http://other.example/">o</a> <a href="/gone">g</a> <a href="/moved">m</a> <a href="/film">f</a>',
+        (
+            '<a href="/a">a</a> <a href="/secret/x">s</a> <a href="http://other.example/">o</a> '
+            '<a href="/gone">g</a> <a href="/moved">m</a> <a href="/film">f</a>'
+        ),
     ),
     "/a": (200, "text/html", '<meta property="og:image" content="/i.png"><a href="/b">b</a>'),
     "/b": (200, "text/html", '<meta property="og:image" content="/i.png"><a href="/deep">d</a>'),
@@ -131,7 +134,7 @@ def test_loopback_is_refused_unless_allowed(tmp_path, server):
         ("/film", {}, Rejection.UNSUPPORTED_CONTENT_TYPE),
     ],
 )
-def test_every_bad_end_has_a_reason(server, path, changes, reason):
+def test_every_failed_request_has_a_reason(server, path, changes, reason):
     with contextlib.closing(Fetcher(options(server, **changes))) as fetcher, pytest.raises(FetchError) as caught:
         fetcher.fetch(f"http://www.site.example{path}")
     assert caught.value.reason is reason
@@ -149,7 +152,7 @@ def test_nobody_listening_is_a_fetch_error():
     "peer",
     ["127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "fe80::1%eth0", "::ffff:192.168.0.1", "0.0.0.0", "224.0.0.1"],
 )
-def test_inner_addresses_are_refused_by_what_was_connected_to(peer):
+def test_private_addresses_are_rejected_by_the_connected_address(peer):
     with pytest.raises(FetchError, match="private_address"):
         Fetcher(CrawlOptions())._vet(peer)
     Fetcher(CrawlOptions())._vet("93.184.216.34")

@@ -36,7 +36,10 @@ def test_a_news_sitemap_lists_urls_with_their_days(pack):
 
 
 def test_an_index_lists_sitemaps():
-    index = f"{HEAD}<sm:sitemapindex xmlns:sm='x'><sm:sitemap><sm:loc>/s1.xml</sm:loc><sm:lastmod>2024-01-01</sm:lastmod></sm:sitemap></sm:sitemapindex>"
+    index = (
+        f"{HEAD}<sm:sitemapindex xmlns:sm='x'><sm:sitemap><sm:loc>/s1.xml</sm:loc><sm:lastmod>2024-01-01"
+        f"</sm:lastmod></sm:sitemap></sm:sitemapindex>"
+    )
     found = parse_sitemap(index.encode())
     assert found.is_index
     assert found.entries == (Entry("/s1.xml", day("2024-01-01")),)
@@ -63,7 +66,7 @@ def test_text_is_a_sitemap_only_where_one_is_expected():
         b"\0" * 99,
     ],
 )
-def test_other_bytes_are_none(raw):
+def test_other_bytes_are_not_a_sitemap(raw):
     assert parse_sitemap(raw) is None
 
 
@@ -77,14 +80,17 @@ def test_other_bytes_are_none(raw):
         (f"{HEAD}<urlset", 0),
     ],
 )
-def test_broken_xml_is_read_as_far_as_it_goes(raw, expected):
+def test_broken_xml_is_read_up_to_the_error(raw, expected):
     assert len(parse_sitemap(raw.encode()).entries) >= expected
 
 
 def test_entities_are_not_expanded_and_nothing_is_read_from_disk(tmp_path):
     secret = tmp_path / "secret"
     secret.write_text("http://a.example/secret")
-    raw = f'{HEAD}<!DOCTYPE u [<!ENTITY f SYSTEM "file://{secret}"><!ENTITY a "xxxxxxxxxx"><!ENTITY b "&a;&a;&a;">]><urlset><url><loc>&f;&b;</loc></url>{urls(1)}</urlset>'
+    raw = (
+        f'{HEAD}<!DOCTYPE u [<!ENTITY f SYSTEM "file://{secret}"><!ENTITY a "xxxxxxxxxx">'
+        f'<!ENTITY b "&a;&a;&a;">]><urlset><url><loc>&f;&b;</loc></url>{urls(1)}</urlset>'
+    )
     found = parse_sitemap(raw.encode())
     assert "secret" not in str(found)
     assert "xxx" not in str(found)
@@ -96,7 +102,7 @@ def test_no_more_than_the_protocol_allows_is_taken(monkeypatch):
     assert (len(found.entries), found.dropped) == (3, 2)
 
 
-def test_a_bomb_is_no_sitemap(monkeypatch):
+def test_a_decompression_bomb_is_not_a_sitemap(monkeypatch):
     monkeypatch.setattr(sitemaps, "MAX_BYTES", 10_000)
     assert parse_sitemap(gzip.compress(f"{HEAD}<urlset>{' ' * 20_000}</urlset>".encode())) is None
 

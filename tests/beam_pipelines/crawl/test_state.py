@@ -1,4 +1,4 @@
-"""What a crawl remembers: written whole, read back the same, damage named."""
+"""The state of a crawl: written atomically, read back unchanged, damage reported."""
 
 import datetime
 import gzip
@@ -49,7 +49,7 @@ def test_a_first_crawl_knows_nothing(tmp_path):
     assert read_state(str(tmp_path / "none.json.gz")) == {}
 
 
-def test_what_nobody_asked_for_in_a_year_is_forgotten(tmp_path):
+def test_urls_without_requests_for_400_days_are_forgotten(tmp_path):
     path = str(tmp_path / "s.json.gz")
     old = UrlRecord("x", "", "d", TODAY - datetime.timedelta(days=401))
     last = UrlRecord("x", "", "d", TODAY - datetime.timedelta(days=400))
@@ -62,7 +62,7 @@ def test_validators_that_would_break_a_request_are_dropped():
     assert record_of(fetched(ETag='"1"\x01', Last_Modified="1. März")).conditions() == {}
 
 
-def test_very_long_lists_are_asked_for_whole():
+def test_records_of_very_long_lists_have_no_links():
     assert record_of(fetched(), "sitemap", LINKS * 2_500).links == LINKS * 2_500
     assert record_of(fetched(), "sitemap", (*LINKS * 2_500, LINKS[0])).links is None
 

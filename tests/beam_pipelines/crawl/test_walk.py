@@ -41,7 +41,7 @@ class Pauses(RateLimiter):
 
 @pytest.fixture
 def crawl(monkeypatch):
-    """A function that crawls pages, given as {URL: body or error}, from seeds; returns outcomes, requests and crawler."""
+    """Crawls pages, given as {URL: body or error}, from seeds; returns outcomes, requests and the crawler."""
 
     def run(pages, *seeds, limiter=None, **changes):
         requests = []

@@ -18,7 +18,10 @@ URL = "http://www.a.example/1"
 def path(tmp_path, web):
     """A crawl of one page, sent gzipped and chunked."""
     raw = gzip.compress(page(text="Ein Gruß.").encode())
-    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n"
+    head = (
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Encoding: "
+        b"gzip\r\nTransfer-Encoding: chunked\r\n\r\n"
+    )
     web.add(URL, lambda out: out.write(head + b"%x\r\n" % len(raw) + raw + b"\r\n0\r\n\r\n"))
     crawl(tmp_path, web, URL)
     assert stored(tmp_path) == {URL: page(text="Ein Gruß.").encode()}
@@ -82,7 +85,7 @@ def test_warcio_reads_and_checks_it(path):
     assert found == {URL: page(text="Ein Gruß.").encode()}
 
 
-def test_warcio_check_has_nothing_to_say(path, capsys):
+def test_warcio_check_reports_no_problem(path, capsys):
     pytest.importorskip("warcio", reason="warcio is a second reader, of the dev extra")
     from warcio.cli import main
 

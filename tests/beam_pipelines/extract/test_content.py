@@ -7,7 +7,10 @@ from newsembed.beam_pipelines.extract.links import links_of
 from newsembed.beam_pipelines.extract.page import parse
 from newsembed.beam_pipelines.extract.trimming import ends_article, is_boilerplate
 
-SENTENCE = "The council of the river town voted late on Tuesday to raise the embankment before the autumn rains arrive, it said. "
+SENTENCE = (
+    "The council of the river town voted late on Tuesday to raise the embankment "
+    "before the autumn rains arrive, it said. "
+)
 PARAGRAPHS = [f"{SENTENCE}Paragraph {number}." for number in range(6)]
 BODY = "".join(f"<p>{text}</p>" for text in PARAGRAPHS)
 TITLE = "Council raises embankment"

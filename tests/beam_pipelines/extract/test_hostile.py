@@ -24,9 +24,15 @@ from newsembed.errors import InputError
 from newsembed.formats import parquet
 from newsembed.formats.records import Article, DeadLetter
 
-SENTENCE = "The council of the river town voted late on Tuesday to raise the embankment before the autumn rains arrive, it said. "
+SENTENCE = (
+    "The council of the river town voted late on Tuesday to raise the embankment "
+    "before the autumn rains arrive, it said. "
+)
 BODY = "".join(f"<p>{SENTENCE * 2} Paragraph {number}.</p>" for number in range(6))
-GOOD = f"<html><head><title>Council raises embankment</title><meta name='date' content='2021-03-01'></head><body><article>{BODY}</article></body></html>"
+GOOD = (
+    f"<html><head><title>Council raises embankment</title><meta name='date' content='2021-03-01'></head>"
+    f"<body><article>{BODY}</article></body></html>"
+)
 URL = "http://s.example/a/1"
 
 READ = {
@@ -58,7 +64,7 @@ def test_the_text_around_is_still_read(name):
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_no_article_needs_is_refused_before_it_is_parsed(name):
+def test_excessive_pages_are_rejected_before_parsing(name):
     with pytest.raises(PageTooLargeError, match="got .* expected at most"):
         extract_page(REFUSED[name], URL)
 
@@ -96,11 +102,11 @@ def test_a_page_of_nothing_else_is_a_page_without_an_article(html):
         (b"\xef\xbb\xbfmarked", "", "marked"),
     ],
 )
-def test_text_is_what_the_bytes_are_not_what_is_said_of_them(raw, charset, text):
+def test_the_bytes_count_more_than_the_declared_charset(raw, charset, text):
     assert decode(raw, charset) == text
 
 
-def test_bytes_that_are_no_text():
+def test_binary_data_is_not_text():
     assert decode(bytes(range(256)) * 20, "utf-8") is None
 
 
@@ -115,7 +121,7 @@ def swallow():
         kept.append(bytearray(1 << 24))
 
 
-def test_a_process_of_its_own_ends_at_its_limits_and_the_next_call_goes_on():
+def test_the_child_process_ends_at_its_limits_and_the_next_call_works():
     bounded = Reader(Limits(seconds=0.5, megabytes=256))
     try:
         assert bounded.call(max, 3, 4) == 4
@@ -186,7 +192,7 @@ def test_the_bounds_hold_inside_a_beam_worker(tmp_path):
     }
 
 
-def test_limits_that_would_refuse_every_page_are_refused():
+def test_limits_that_would_reject_every_page_are_rejected():
     with pytest.raises(InputError, match="--page_seconds: got 0, expected at least"):
         ExtractOptions(page_seconds=0)
     assert isinstance(extract_page(GOOD, URL).article, ArticlePage)

@@ -15,7 +15,10 @@ from newsembed.beam_pipelines.extract.title import clean_title
 from newsembed.formats.records import Article
 
 URL = "http://rivernews.example/town/1"
-SENTENCE = "The council of the river town voted late on Tuesday to raise the embankment before the autumn rains arrive, it said. "
+SENTENCE = (
+    "The council of the river town voted late on Tuesday to raise the embankment "
+    "before the autumn rains arrive, it said. "
+)
 BODY = "".join(f"<p>{SENTENCE}Paragraph {number}.</p>" for number in range(6))
 
 

@@ -15,10 +15,16 @@ from newsembed.beam_pipelines.extract.trimming import ends_article, is_boilerpla
 from newsembed.formats.records import Rejection
 
 URL = "http://rivernews.example/town/1"
-SENTENCE = "The council of the river town voted late on Tuesday to raise the embankment before the autumn rains arrive, it said. "
+SENTENCE = (
+    "The council of the river town voted late on Tuesday to raise the embankment "
+    "before the autumn rains arrive, it said. "
+)
 PARAGRAPHS = [f"{SENTENCE}Paragraph {number}." for number in range(6)]
 BODY = "".join(f"<p>{text}</p>" for text in PARAGRAPHS)
-OTHER = "<p>A reader thinks that the whole affair is a scandal of the first order, and says so at great length, again and again. </p>"
+OTHER = (
+    "<p>A reader thinks that the whole affair is a scandal of the first order, and "
+    "says so at great length, again and again. </p>"
+)
 
 
 def page(body, head=""):
@@ -34,18 +40,34 @@ LAYOUTS = {
     "a wrapper whose name is of boilerplate": f'<div class="content-sidebar-wrap"><div id="overlay">{BODY}</div></div>',
     "a page hidden until a script shows it": f'<div hidden><main style="display: none">{BODY}</main></div>',
     "a form around the page": f'<form id="aspnetForm"><div>{BODY}</div><form><input>Search</form></form>',
-    "a page named for its comments": f'<div class="post comments-open overflow-hidden category-video"><h1>Council raises embankment</h1>{BODY}</div>',
+    "a page named for its comments": (
+        f'<div class="post comments-open overflow-hidden category-video"><h1>Council raises embankment'
+        f'</h1>{BODY}</div>'
+),
     "lines with breaks": "<div>" + "<br><br>".join(PARAGRAPHS) + "</div>",
     "tables for layout": f"<table><tr><td><a href=/>Home</a><td>{BODY}</td></tr></table>",
     "each paragraph in a box": "".join(f"<div class=p><div>{text}</div></div>" for text in PARAGRAPHS),
-    "parts that advertisements cut": f'<article><div><div class="article-body">{BODY[: len(BODY) // 2]}</div></div><div class=ad>Buy</div><div><div class="article-body">{BODY[len(BODY) // 2 :]}</div></div></article>',
+    "parts that advertisements cut": (
+        f'<article><div><div class="article-body">{BODY[: len(BODY) // 2]}</div></div><div class=ad>Buy</div>'
+        f'<div><div class="article-body">{BODY[len(BODY) // 2 :]}</div></div></article>'
+),
     "readers' comments longer than the article": f'<article>{BODY}</article><div class="comments">{OTHER * 30}</div>',
     "a gallery longer than the article": f'<div id=overlay><article>{BODY}<div class="story-gallery">{OTHER * 30}</div></article></div>',
-    "the next story below": f"<article><h1>Council raises embankment</h1>{BODY}</article><article><h1>Another</h1>{OTHER * 9}</article>",
-    "boxes between paragraphs": f'<article>{BODY}<aside>{OTHER}</aside><figure><figcaption>{OTHER}</figcaption></figure><p class="wp-caption-text">{OTHER[3:-4]}</p><blockquote class="twitter-tweet"><p>{OTHER}</blockquote></article>',
+    "the next story below": (
+        f"<article><h1>Council raises embankment</h1>{BODY}</article><article><h1>Another</h1>{OTHER * 9}"
+        f"</article>"
+),
+    "boxes between paragraphs": (
+        f'<article>{BODY}<aside>{OTHER}</aside><figure><figcaption>{OTHER}</figcaption></figure>'
+        f'<p class="wp-caption-text">{OTHER[3:-4]}</p><blockquote class="twitter-tweet"><p>{OTHER}'
+        f'</blockquote></article>'
+),
     "other stories at the end": f"<div>{BODY}<h3>More from the river</h3>{OTHER}</div>",
     "lists of links": f"<article>{BODY}<ul>" + "<li><a href=/b>Another headline of some length</a>" * 5 + "</ul></article>",
-    "calls between paragraphs": f"<article>{BODY}<p>Read more: <a href=/b>Another headline</a></p><p>Sign up for our newsletter</p><p>Ann Lee is a reporter at the River News.</p></article>",
+    "calls between paragraphs": (
+        f"<article>{BODY}<p>Read more: <a href=/b>Another headline</a></p><p>Sign up for our newsletter</p>"
+        f"<p>Ann Lee is a reporter at the River News.</p></article>"
+),
 }  # fmt: skip
 
 
@@ -58,7 +80,8 @@ def test_the_text_is_all_of_the_article_and_nothing_else(name):
 
 def test_headings_lists_and_short_paragraphs_stay():
     found = text_of(
-        f"<article>{BODY}<h2>What comes next</h2><p>Nobody knows.</p><ul><li>First the walls,</li><li>then the gates</li></ul>{BODY}</article>"
+        f"<article>{BODY}<h2>What comes next</h2><p>Nobody knows.</p><ul><li>First the walls,</li>"
+        f"<li>then the gates</li></ul>{BODY}</article>"
     )
     assert "\nWhat comes next\nNobody knows.\nFirst the walls,\nthen the gates\n" in found.text
 
@@ -103,7 +126,7 @@ def test_names_of_elements():
         ("Watch what they do, not what they say.", False),
     ],
 )
-def test_lines_that_are_no_part_of_an_article(line, verdict):
+def test_lines_that_are_not_part_of_an_article(line, verdict):
     assert is_boilerplate(line) is verdict
 
 
@@ -134,7 +157,7 @@ def test_people(byline, names):
     assert people(byline) == names
 
 
-def test_the_site_is_no_person():
+def test_the_site_is_not_a_person():
     assert people(("River News", "Ann Lee"), site="River News") == ("Ann Lee",)
 
 
@@ -193,7 +216,8 @@ def test_each_field_says_where_it_was_read():
         datePublished="2021-03-01",
         author={"@type": "Organization", "name": "River News"},
     ) + (
-        '<meta property="og:site_name" content="River News"><meta property="article:modified_time" content="2021-03-04T10:00:00Z">'
+        '<meta property="og:site_name" content="River News"><meta property="article:modified_time" '
+        'content="2021-03-04T10:00:00Z">'
         '<meta name="news_keywords" content="flood, council">'
     )
     article = extract_page(
@@ -207,7 +231,10 @@ def test_each_field_says_where_it_was_read():
 
 
 def test_days_that_only_the_reader_sees():
-    shown = '<time class="updated" datetime="2021-03-09">9 March</time><time class="entry-date" datetime="2021-03-01T09:00:00Z">1 March</time>'
+    shown = (
+        '<time class="updated" datetime="2021-03-09">9 March</time><time class="entry-date" '
+        'datetime="2021-03-01T09:00:00Z">1 March</time>'
+    )
     article = extract_page(
         page(f"<article><header>{shown}</header>{BODY}</article><aside><time datetime='2020-01-01'>old</time></aside>"),
         URL,
@@ -225,7 +252,7 @@ def test_the_day_of_the_address_outweighs_one_of_another_story():
     assert (article.byline_date, article.date_source) == (datetime.date(2021, 3, 1), "url")
 
 
-def test_of_several_articles_in_json_ld_the_page_s_own_is_read():
+def test_the_item_of_the_page_is_chosen_among_several_in_json_ld():
     scripts = ld(headline="Another", url="http://rivernews.example/town/2") + ld(
         headline="Council raises embankment", mainEntityOfPage={"@id": URL}
     )
@@ -269,7 +296,7 @@ def test_marks_of_paywalls_and_live_blogs():
     assert (article.live_blog, article.sources["body"], article.body.split("\n")) == (True, "json-ld", PARAGRAPHS)
 
 
-def test_the_text_that_is_stated_is_taken_where_the_page_shows_only_its_start():
+def test_the_text_in_json_ld_is_used_where_the_page_shows_only_its_start():
     article = extract_page(
         page(f"<article><p>{PARAGRAPHS[0]}</p></article>", ld(headline="A title", articleBody="\n".join(PARAGRAPHS))),
         URL,

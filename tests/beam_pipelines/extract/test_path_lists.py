@@ -48,7 +48,7 @@ def write_list(tmp_path, *lines, name="warc.paths"):
 
 
 @pytest.mark.parametrize("name", ["warc.paths.gz", "warc.paths", "files.txt", "files.txt.gz", "@list"])
-def test_lists_are_told_by_their_names(tmp_path, bucket, name):
+def test_lists_are_recognised_by_their_names(tmp_path, bucket, name):
     path = write_list(tmp_path, "# March", "", *NAMES, name=name.removeprefix("@"))
     given = f"@{path}" if name.startswith("@") else path
     assert is_path_list(given)
@@ -73,7 +73,7 @@ def test_paths_may_be_absolute_or_beside_the_list(tmp_path, bucket):
         (("# none",), "contains no path"),
     ],
 )
-def test_what_is_wrong_is_named_with_its_line(tmp_path, bucket, lines, problem):
+def test_errors_in_a_list_name_the_line(tmp_path, bucket, lines, problem):
     with pytest.raises(InputError, match=problem):
         read_path_list(write_list(tmp_path, *lines), str(bucket))
 
@@ -93,7 +93,7 @@ def test_buckets_whose_filesystem_is_not_installed_are_named(tmp_path, base, mod
 
 
 @pytest.mark.parametrize("raw", [b"\x1f\x8bno gzip", b"\xff\xfe\x00", gzip.compress(b"x" * 99, mtime=0)[:-9]])
-def test_a_list_that_is_none_is_named(tmp_path, raw):
+def test_an_invalid_list_is_reported(tmp_path, raw):
     path = tmp_path / "warc.paths.gz"
     path.write_bytes(raw)
     with pytest.raises(InputError, match=r"warc\.paths\.gz: --warc: not a list of paths"):
@@ -123,7 +123,7 @@ def test_extract_reads_a_list_with_a_shard_for_each_file_and_resumes(tmp_path, b
     assert jobs.execute(JOB, {"warc": [path]}, str(tmp_path / "listed"), options, ONE).skipped
 
 
-def test_a_file_of_a_list_that_is_broken_is_counted(tmp_path, bucket):
+def test_a_broken_file_of_a_list_is_counted(tmp_path, bucket):
     (bucket / NAMES[1]).write_bytes(b"no WARC at all")
     path = write_list(tmp_path, *NAMES)
     counts = jobs.execute(

@@ -5,7 +5,10 @@ import json
 
 from newsembed.benchmarks.gold_pages import GoldPage
 
-NAV = '<nav><ul><li><a href="/">Home</a></li><li><a href="/town">Town</a></li><li><a href="/sport">Sport</a></li></ul></nav>'
+NAV = (
+    '<nav><ul><li><a href="/">Home</a></li><li><a href="/town">Town</a></li><li><a href="/sport">Sport'
+    "</a></li></ul></nav>"
+)
 FOOTER = "<footer><p>© 2021 The River News. All rights reserved.</p><a href=/terms>Terms of use</a></footer>"
 RELATED = "".join(
     f'<li><a href="/town/{number}">Another headline about the river, number {number}</a></li>' for number in range(6)
@@ -23,7 +26,10 @@ FERRY = [
     "Divers will inspect the hull on Monday, the company said, and the line is closed until they have finished.",
 ]
 MARKET = [
-    "Die Stadt verlegt den Wochenmarkt ab April auf den Platz vor dem Bahnhof, wie die Verwaltung am Freitag mitteilte.",
+    (
+        "Die Stadt verlegt den Wochenmarkt ab April auf den Platz vor dem Bahnhof, wie "
+        "die Verwaltung am Freitag mitteilte."
+    ),
     "Grund ist der Umbau des Rathauses, der nach Angaben des Bürgermeisters mindestens zwei Jahre dauern wird.",
     "Die Händler sehen den Umzug gelassen: Am Bahnhof gebe es mehr Laufkundschaft, sagte ihre Sprecherin Ute Bär.",
 ]
@@ -76,7 +82,10 @@ PAGES = [
             + ld(
                 headline="Council raises embankment", datePublished="2021-03-02T08:00:00Z", author={"name": "Ann Lee"}
             ),
-            f"{NAV}<article><h1>Council raises embankment</h1>{paragraphs(WALLS)}</article><aside><ul>{RELATED}</ul></aside>{FOOTER}",
+            (
+                f"{NAV}<article><h1>Council raises embankment</h1>{paragraphs(WALLS)}</article><aside><ul>{RELATED}"
+                f"</ul></aside>{FOOTER}"
+            ),
         ),
         WALLS,
         ("Ann Lee",),
@@ -88,10 +97,14 @@ PAGES = [
         page(
             "<title>Ferry runs aground | Harbour Blog</title>",
             '<div id="header"><a href="/">Harbour Blog</a></div><div class="content-sidebar-wrap"><div class="post">'
-            '<h1 class="entry-title">Ferry runs aground</h1><p class="byline">By <a rel="author" href="/bo">Bo Chen</a></p>'
-            f'<div class="entry-content">{paragraphs(FERRY)}<div class="sharedaddy">Share this: Twitter Facebook</div></div>'
-            '<div id="comments"><h3>2 comments</h3><p>I was on board, and I can say that the crew did everything right, '
-            "from the first minute to the last.</p><p>The buoy has been loose since last year, as everybody on the pier "
+            '<h1 class="entry-title">Ferry runs aground</h1><p class="byline">By <a rel="author" '
+            'href="/bo">Bo Chen</a></p>'
+            f'<div class="entry-content">{paragraphs(FERRY)}<div class="sharedaddy">Share this: Twitter Facebook'
+            f"</div></div>"
+            '<div id="comments"><h3>2 comments</h3><p>I was on board, and I can say that '
+            "the crew did everything right, "
+            "from the first minute to the last.</p><p>The buoy has been loose since last "
+            "year, as everybody on the pier "
             f'knows, and nobody cares.</p></div></div><div class="sidebar"><ul>{RELATED}</ul></div></div>',
         ),
         FERRY,
@@ -104,9 +117,11 @@ PAGES = [
         page(
             '<title>Wochenmarkt zieht um</title><meta property="og:title" content="Wochenmarkt zieht um">'
             '<meta name="author" content="Von Jürgen Groß"><meta name="date" content="2021-03-05T17:30:00+01:00">',
-            '<div class="cookie-banner"><p>Wir verwenden Cookies, um Ihnen den besten Service zu bieten, und geben sie weiter.</p>'
+            '<div class="cookie-banner"><p>Wir verwenden Cookies, um Ihnen den besten Service '
+            "zu bieten, und geben sie weiter.</p>"
             f'</div>{NAV}<main><div class="article-body"><h2>Wochenmarkt zieht um</h2>{paragraphs(MARKET[:2])}'
-            f'<div class="ad">Anzeige</div><p>{MARKET[2]}</p><p>Lesen Sie auch: <a href="/x">Rathaus wird teurer</a></p>'
+            f'<div class="ad">Anzeige</div><p>{MARKET[2]}</p><p>Lesen Sie auch: <a href="/x">Rathaus wird teurer'
+            f"</a></p>"
             f"</div></main>{FOOTER}",
             "de",
         ),
@@ -119,8 +134,10 @@ PAGES = [
         "http://diario.example/cultura/escuela-de-musica",
         page(
             "<title>Una escuela de música en el mercado</title>",
-            f'{NAV}<div id="cuerpo"><h1>Una escuela de música en el mercado</h1><span class="fecha date">6 de marzo de 2021</span>'
-            f'<div>{"<br><br>".join(SCHOOL)}</div></div><div class="related"><h4>Lee también</h4><ul>{RELATED}</ul></div>{FOOTER}',
+            f'{NAV}<div id="cuerpo"><h1>Una escuela de música en el mercado</h1><span class="fecha '
+            f'date">6 de marzo de 2021</span>'
+            f'<div>{"<br><br>".join(SCHOOL)}</div></div><div class="related"><h4>Lee también</h4><ul>{RELATED}'
+            f"</ul></div>{FOOTER}",
             "es",
         ),
         SCHOOL,
@@ -132,9 +149,11 @@ PAGES = [
         "http://gazette.example/2021/03/08/pont-ferme.html",
         page(
             "<title>Le pont fermé</title>" + ld(headline="Le pont fermé", author=["Luc Petit", "Rédaction"]),
-            f"{NAV}<article><header><h1>Le pont fermé</h1></header><figure><img src=p.jpg><figcaption>Le pont de pierre, vu de "
+            f"{NAV}<article><header><h1>Le pont fermé</h1></header><figure><img src=p.jpg>"
+            f"<figcaption>Le pont de pierre, vu de "
             f"la rive gauche, en février. (Photo: Luc Petit)</figcaption></figure>{paragraphs(BRIDGE[:1])}"
-            f'<aside class="pullquote">Une bonne nouvelle pour tous les habitants du quartier, selon une commerçante.</aside>'
+            f'<aside class="pullquote">Une bonne nouvelle pour tous les habitants du quartier, '
+            f"selon une commerçante.</aside>"
             f"{paragraphs(BRIDGE[1:])}<h3>À lire aussi</h3><ul>{RELATED}</ul></article>{FOOTER}",
             "fr",
         ),
@@ -147,7 +166,8 @@ PAGES = [
         "http://vesti.example/news/12345",
         page(
             '<title>Новая линия</title><meta property="article:published_time" content="2021-03-10T12:00:00+03:00">',
-            f'<table><tr><td width=200><a href="/">Главная</a><br><a href="/sport">Спорт</a></td><td><h1>Новая линия</h1>'
+            f'<table><tr><td width=200><a href="/">Главная</a><br><a href="/sport">Спорт</a></td><td>'
+            f"<h1>Новая линия</h1>"
             f"{paragraphs(RAIL)}<p>Читайте также: <a href=/2>Другая новость</a></p></td></tr></table>",
             "ru",
         ),
@@ -185,7 +205,8 @@ PAGES = [
         "http://rivernews.example/town/endless",
         page(
             "<title>Council raises embankment</title><meta name=author content='Ann Lee and Bo Chen'>",
-            f"<div><article><h1>Council raises embankment</h1>{paragraphs(WALLS)}</article><article><h1>Ferry runs aground</h1>"
+            f"<div><article><h1>Council raises embankment</h1>{paragraphs(WALLS)}</article><article>"
+            f"<h1>Ferry runs aground</h1>"
             f"{paragraphs(FERRY)}</article></div>",
         ),
         WALLS,
@@ -199,7 +220,8 @@ PAGES = [
             + ld("ReportageNewsArticle", datePublished="2021-03-12", author={"@type": "Person", "name": "ANN LEE"}),
             f"<main><h1>Five questions about the walls</h1>{paragraphs(WALLS[:2])}<h2>What happens next?</h2>"
             f"<ul><li>The province signs the loan in April.</li><li>The court hears the farmers in June.</li></ul>"
-            f"{paragraphs(WALLS[2:])}<p>Ann Lee is a reporter at the River News. Follow her on Twitter @annlee.</p></main>",
+            f"{paragraphs(WALLS[2:])}<p>Ann Lee is a reporter at the River News. Follow her on Twitter @annlee."
+            f"</p></main>",
         ),
         [
             *WALLS[:2],
@@ -223,7 +245,10 @@ PAGES = [
                 articleBody="\n\n".join(WALLS),
                 author={"name": "Ann Lee"},
             ),
-            f"{NAV}<article><h1>Council raises embankment</h1><p>{WALLS[0]}</p><div class=paywall>Subscribe now to read on.</div></article>",
+            (
+                f"{NAV}<article><h1>Council raises embankment</h1><p>{WALLS[0]}</p><div class=paywall>Subscribe "
+                f"now to read on.</div></article>"
+            ),
         ),
         WALLS,
         ("Ann Lee",),
