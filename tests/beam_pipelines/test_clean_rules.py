@@ -1,4 +1,4 @@
-"""clean: each rule by worked examples, each switch, and what holds for any text."""
+"""clean: worked examples for each rule and each switch, and properties of any text."""
 
 import dataclasses
 import datetime

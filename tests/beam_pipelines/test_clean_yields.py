@@ -1,4 +1,4 @@
-"""clean: what became of each publisher's articles, and the alarm when it is less than before."""
+"""clean: the outcome of each publisher's articles, and alarms when the yield drops."""
 
 import math
 
@@ -89,7 +89,7 @@ def test_small_drops_of_many_articles_and_duplicates_are_no_alarm():
 
 
 def test_many_publishers_raise_few_false_alarms():
-    # Each has a chance of 3 % or less to look as bad as this by itself; a hundred of them are what chance brings.
+    # Each of the three has p = C(17, 7) / C(20, 10) = 0.11.
     before = [row(f"p{n:03d}", 10) for n in range(100)]
     now = [row(f"p{n:03d}", 7, 3) if n < 3 else row(f"p{n:03d}", 10) for n in range(100)]
     assert alarms(now, before, rate=0.05) == []

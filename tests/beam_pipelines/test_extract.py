@@ -1,4 +1,4 @@
-"""extract: pages, feeds, rows, joins, and everything that is broken."""
+"""extract: pages, feeds, rows, joins, and broken inputs of all kinds."""
 
 import datetime
 import io

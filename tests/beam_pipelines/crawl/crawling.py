@@ -1,4 +1,4 @@
-"""What the tests of the crawl share: a web of hosts served on loopback, a crawl of it, and what that left behind."""
+"""Helpers for the tests of the crawl: a web of hosts served on loopback, a crawl of it, and its results."""
 
 import contextlib
 import http.server
@@ -148,7 +148,7 @@ def crawl(tmp_path, web, *seeds, out="out", beam_args=ONE, **changes):
 
 
 def stored(tmp_path, out="out"):
-    """{URL: payload} of every response, by FastWARC, in one dictionary for all files; no URL stands in two records."""
+    """{URL: payload} of every response, by FastWARC, in one dictionary for all files; no URL is in two records."""
     found = {}
     for path in sorted((tmp_path / out / "warc").glob("*.warc.gz")):
         with path.open("rb") as source:

@@ -64,7 +64,7 @@ def test_private_addresses_are_refused_before_anything_is_sent(tmp_path, web):
 
 
 def test_every_hop_is_vetted(web, monkeypatch):
-    """The first host counts as public; its redirect outlinks to one that does not."""
+    """The first host counts as public; its redirect leads to one that does not."""
     web.add("http://public.example/", "", status=301, Location="http://inside.example/secret")
     web.add("http://inside.example/secret", page())
     fetcher = Fetcher(options(web, allow_private_addresses=False))

@@ -1,4 +1,4 @@
-"""One request: codings, connections, what may be tried again, and what a hostile server cannot do."""
+"""One request: codings, connections, retries, and the limits for hostile servers."""
 
 import contextlib
 import datetime

@@ -1,4 +1,4 @@
-"""What a response outlinks to: links of pages, entries of feeds, whatever they are sent as."""
+"""Outgoing links of responses: links of pages and entries of feeds, whatever their content type."""
 
 import datetime
 

@@ -1,4 +1,4 @@
-"""The same crawl by one process, by several, and by shards that are run again: the same URLs, each stored once."""
+"""The same crawl by one process, by several, and by repeated shards: the same URLs, each stored once."""
 
 import pytest
 from crawling import ONE, letters, page, stored
@@ -68,7 +68,7 @@ def test_a_shard_that_is_run_again_asks_for_nothing_and_writes_nothing_twice(tmp
 
 
 def test_an_interrupted_site_is_crawled_completely(tmp_path, sites):
-    """Half a WARC of a lost worker lies under its own name and is never published."""
+    """A partial WARC of a lost worker has a temporary name and is never published."""
     warc = tmp_path / "out/.work-x/warc"
     warc.mkdir(parents=True)
     (warc / "s0.example.warc.gz.0123.tmp").write_bytes(b"half")

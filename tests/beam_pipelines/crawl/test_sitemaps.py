@@ -1,4 +1,4 @@
-"""Sitemaps of every form, broken and hostile ones too."""
+"""Sitemaps of every form, including broken and hostile ones."""
 
 import datetime
 import gzip

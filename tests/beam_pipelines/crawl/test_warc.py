@@ -1,4 +1,4 @@
-"""The files: WARC 1.1 that FastWARC, warcio and our own extract read, with digests that hold."""
+"""The files: WARC 1.1 that FastWARC, warcio and extract can read, with valid digests."""
 
 import gzip
 import io

@@ -1,7 +1,10 @@
-"""Fuzz target: any bytes are a page, a feed, or an error that the caller counts; never a crash, nor text that cannot be written.
+"""Fuzz target: any bytes give a page, a feed or an error; never a crash, or text that cannot be encoded.
 
-With atheris (in the `dev` extra on Linux): `python tests/beam_pipelines/extract/fuzz_page.py -max_total_time=60 FOLDER_OF_PAGES`.
-`test_fuzz.py` gives it what hypothesis draws, and a short run of atheris where that is installed.
+With atheris (in the `dev` extra on Linux):
+
+    python tests/beam_pipelines/extract/fuzz_page.py -max_total_time=60 FOLDER_OF_PAGES
+
+`test_fuzz.py` runs it on examples from hypothesis, and briefly with atheris if that is installed.
 """
 
 import contextlib

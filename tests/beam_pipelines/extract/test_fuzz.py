@@ -104,7 +104,7 @@ def test_a_short_run_of_atheris(tmp_path):
         pytest.skip("atheris is not installed: it has no wheel for this system")
     (tmp_path / "corpus").mkdir()
     (tmp_path / "corpus/seed").write_bytes(fuzz_page.SEED)
-    # No limit of memory: Linux counts the peak of the process that started this one (pytest, with whatever it holds) as its own.
+    # No memory limit: Linux counts the peak of the parent process (pytest) as that of the child.
     options = [
         "-runs=3000",
         "-rss_limit_mb=0",

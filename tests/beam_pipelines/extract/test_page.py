@@ -1,4 +1,4 @@
-"""One page: what is its text, title, people, days, and what it is at all."""
+"""One page: its text, title, authors and days, and whether it is an article, a hub or neither."""
 
 import datetime
 import json

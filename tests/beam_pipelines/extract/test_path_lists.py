@@ -1,4 +1,4 @@
-"""Lists of WARC files, as Common Crawl publishes them: one shard a file, and a path that is not there is named with its line."""
+"""Lists of WARC files, as Common Crawl publishes them: one shard per file; errors name the line."""
 
 import gzip
 import importlib
