@@ -1,8 +1,11 @@
-"""What the losses reserve beside arguments and results, as XLA's memory analysis tells: in chunks against whole. Compiles only; nothing runs.
+"""Memory that the losses need in addition to arguments and results, in chunks and whole.
+
+The figures are from XLA's memory analysis of the compiled programs; nothing runs.
 
     python benchmarks/loss_memory.py
 
-Figures are of one device's program for CPU; other backends fuse more, but neither can spare what the whole batch or all logits must hold.
+Figures are of one device's program for CPU; other backends fuse more, but neither can spare what the whole batch or all
+logits must hold.
 """
 
 import os
@@ -87,9 +90,8 @@ def main() -> None:
         place = f"{devices // model_parallel} x {model_parallel} devices"
         for positions in (4096, 22_528):
             whole, chunked = (softmax(partitioner, mesh, positions, whole=whole) for whole in (True, False))
-            print(
-                f"{place}, masked language model, {positions} positions, {PIECES} pieces: whole {whole:.2f} GiB, in chunks {chunked:.2f} GiB"
-            )
+            case = f"{place}, masked language model, {positions} positions, {PIECES} pieces"
+            print(f"{case}: whole {whole:.2f} GiB, in chunks {chunked:.2f} GiB")
         if (devices, model_parallel) == (8, 1):
             continue
         for length, chunk in ((128, 0), (128, 3072), (128, 768)):

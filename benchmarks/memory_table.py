@@ -1,8 +1,9 @@
 """Bytes a training step needs on each device, by task, batch, length and vocabulary, from the compiler's own account.
 
-Nothing is allocated or run: the step is compiled for simulated devices and `memory_analysis()` says what it would take. `state` is parameters
-and Adam's moments, `step` what comes on top at the worst moment: activations, gradients, logits. A CPU compiler fuses other things than that
-of a TPU or GPU, so read the figures as the growth with batch, length and vocabulary, and as an upper bound for bfloat16 machines.
+Nothing is allocated or run: the step is compiled for simulated devices and `memory_analysis()` says what it would take.
+`state` is parameters and Adam's moments, `step` what comes on top at the worst moment: activations, gradients, logits.
+A CPU compiler fuses other things than that of a TPU or GPU, so read the figures as the growth with batch, length and
+vocabulary, and as an upper bound for bfloat16 machines.
 
     XLA_FLAGS=--xla_force_host_platform_device_count=4 python benchmarks/memory_table.py --model_parallel 1 4
 """
@@ -70,9 +71,8 @@ def main():
         max(args.length),
         dtype="bfloat16",
     )
-    print(
-        "| task | vocabulary | batch x length | data x model | state MiB | step MiB | compiled in s |\n|---|---|---|---|---|---|---|"
-    )
+    print("| task | vocabulary | batch x length | data x model | state MiB | step MiB | compiled in s |")
+    print("|---|---|---|---|---|---|---|")
     for task in args.tasks:
         for vocabulary in args.vocabulary:
             config = dataclasses.replace(base, vocab_size=vocabulary)

@@ -1,17 +1,19 @@
-"""Step time of this trainer beside Hugging Face transformers on torch: the same BERT, batch, type and optimizer, in one call.
+"""Compares the step time of this trainer with Hugging Face transformers on torch: the same BERT, batch and optimizer.
 
     python benchmarks/train_speed.py --cases cpu --torch_python /path/to/torch-venv/bin/python
     python benchmarks/train_speed.py --cases gpu --torch_python /path/to/torch-venv/bin/python --torch_compile
 
-Ours is `training.train_step.make_train_step` as a run uses it (whole words masked on the device, gradient norm logged). The peer is BertForMaskedLM or
-BertModel with a dense head, sdpa attention without a mask (so that it may take flash attention), fused Adam, float32 parameters, and autocast
-where the type is bfloat16. "masked" computes the peer's logits at the masked positions only, as ours does; "all" is the model as it ships.
-Rows are full, so nobody gains by skipping padding. Each side is a process of its own; torch may live in another environment.
+Ours is `training.train_step.make_train_step` as a run uses it (whole words masked on the device, gradient norm logged).
+The peer is BertForMaskedLM or BertModel with a dense head, sdpa attention without a mask (so that it may take flash
+attention), fused Adam, float32 parameters, and autocast where the type is bfloat16. "masked" computes the peer's logits
+at the masked positions only, as ours does; "all" is the model as it ships. Rows are full, so nobody gains by skipping
+padding. Each side is a process of its own; torch may live in another environment.
 
-Measurements alternate, so that noise hits both: in every round both processes run the same number of steps, the order turns around, and the ratio
-is that of the round. With `--apart`, the default on an accelerator, only one process exists at a time, in the order ours, torch, torch, ours:
-batches that fill the memory need that. On a CPU that others use, too, time `--cores 1` and read the ratio of CPU times: torch's threads wait for
-each other, which costs it dearly where a core is taken away. MFU counts the model's own operations, not what is computed again, against the device's dense peak.
+Measurements alternate, so that noise hits both: in every round both processes run the same number of steps, the order
+turns around, and the ratio is that of the round. With `--apart`, the default on an accelerator, only one process exists
+at a time, in the order ours, torch, torch, ours: batches that fill the memory need that. On a CPU that others use, too,
+time `--cores 1` and read the ratio of CPU times: torch's threads wait for each other, which costs it dearly where a
+core is taken away. MFU counts the model's own operations, not what is computed again, against the device's dense peak.
 """
 
 import argparse
@@ -95,7 +97,10 @@ class Case:
 
     @property
     def flops(self) -> float:
-        """Floating-point operations of one step: forward once, backward twice as much; embeddings, norms and softmax left out."""
+        """Floating-point operations of one step: forward, and twice as much backward.
+
+        Without embeddings, norms and softmax.
+        """
         block = 2 * (4 * self.hidden**2 + 2 * self.hidden * self.mlp) + 4 * self.length * self.hidden
         head = (
             2 * MASKING_RATE * (self.hidden**2 + self.hidden * self.vocabulary)
@@ -164,7 +169,10 @@ def make_batch(case: Case, seed: int) -> dict[str, np.ndarray]:
 
 
 def serve(about: dict[str, Any], run: Callable[[int], float]) -> None:
-    """A worker's side: says that it is ready, then runs as many steps as each line of its input says, and answers with seconds, CPU seconds of all threads, and loss."""
+    """Runs in a worker: reports that it is ready, then runs as many steps as each line of its input says.
+
+    It answers each line with seconds, CPU seconds of all threads, and loss.
+    """
     print(MARK + json.dumps(about), flush=True)
     for line in sys.stdin:
         start, cpu_start = time.perf_counter(), time.process_time()
@@ -273,33 +281,36 @@ def row_of(case: Case, found: dict[str, Any]) -> str:
 
 
 def ratio_of(seconds: dict[str, list[float]]) -> str:
-    """Torch's time by ours, round by round: the median, the 10th and the 90th percentile."""
+    """Returns torch's time divided by ours: the median over rounds, with the 10th and the 90th percentile."""
     ratio = np.array(seconds["torch"]) / np.array(seconds["ours"])
     low, high = np.percentile(ratio, [10, 90])
     return f"{np.median(ratio):.2f} ({low:.2f}-{high:.2f})"
 
 
-def main() -> None:
+def read_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", choices=list(CASES), default="cpu")
     parser.add_argument("--only", type=int, nargs="+", help="numbers of the cases to run, from 0")
     parser.add_argument(
-        "--torch_python", default=sys.executable, help="an interpreter with torch and transformers; this one by default"
+        "--torch_python", default=sys.executable, help="an interpreter with torch and transformers (default: this one)"
     )
     parser.add_argument("--torch_compile", action="store_true", help="let torch.compile make the peer faster")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--steps", type=int, default=3, help="of each side in a round")
     parser.add_argument("--apart", action=argparse.BooleanOptionalAction, default=None, help="one process at a time")
-    parser.add_argument("--cores", type=int, help="run on the first so many cores; all by default")
+    parser.add_argument("--cores", type=int, help="run on the first N cores (default: all)")
     parser.add_argument(
         "--encoder", nargs="*", default=[], metavar="NAME=JSON", help='of our EncoderConfig, such as remat=\\"full\\"'
     )
     parser.add_argument("--losses", nargs="*", default=[], metavar="NAME=JSON", help="of our objective")
-    args = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    args = read_arguments()
     if args.cores:
-        os.sched_setaffinity(
-            0, sorted(os.sched_getaffinity(0))[: args.cores]
-        )  # the processes inherit it, and size their thread pools by it
+        # The processes inherit the affinity, and size their thread pools by it.
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: args.cores])
     here = Path(__file__).parent
     commands = {
         "ours": [
@@ -331,18 +342,14 @@ def main() -> None:
             try:
                 found = runner.measure(case, args.rounds, args.steps)
             except ChildProcessError as error:
-                print(
-                    f"| {case.name} | failed: {str(error).splitlines()[-1] if str(error) else 'no message'} |",
-                    flush=True,
-                )
+                print(f"| {case.name} | failed: {(str(error) or 'no message').splitlines()[-1]} |", flush=True)
                 print(error, file=sys.stderr)
                 continue
             if not shown:
                 for side, about in found["about"].items():
                     print(f"{side}: {about['versions']}, {about['device']}")
-                print(
-                    f"{args.rounds} rounds of {args.steps} steps; ratio: median (10th-90th percentile) over the rounds\n"
-                )
+                rounds = f"{args.rounds} rounds of {args.steps} steps"
+                print(f"{rounds}; ratio: median (10th-90th percentile) over the rounds\n")
                 print("| " + " | ".join(COLUMNS) + " |")
                 print("|---" * len(COLUMNS) + "|")
                 shown = True

@@ -1,4 +1,7 @@
-"""The peer's side of `train_speed.py`: Hugging Face's BERT on torch. Imports nothing of newsembed, so torch may live in an environment of its own."""
+"""The peer's side of `train_speed.py`: Hugging Face's BERT on torch.
+
+Imports nothing of newsembed, so torch may be in another environment.
+"""
 
 import argparse
 import contextlib
@@ -119,7 +122,10 @@ class MaskedLanguageModel(torch.nn.Module):
 
 
 class Triplets(torch.nn.Module):
-    """BertModel, a dense head on [CLS], InfoNCE over the batch; the whole batch in one pass, or gradient caching (Gao et al. 2021)."""
+    """BertModel, a dense head on [CLS] and InfoNCE over the batch.
+
+    The whole batch in one pass, or with gradient caching (Gao et al. 2021).
+    """
 
     def __init__(self, config: transformers.BertConfig, case: Case) -> None:
         super().__init__()
