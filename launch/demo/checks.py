@@ -1,7 +1,6 @@
 """What the demo must show, scored against the newsroom's truth, which no job sees."""
 
 import itertools
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypedDict
 
@@ -11,7 +10,7 @@ from ...beam_pipelines.extract.urls import canonical_url
 from ...beam_pipelines.progress import print_table
 from ...evaluation.results import Results
 from ...evaluation.suites import read_results
-from ...formats import files
+from ...formats.jsonl import read_jsonl
 from ...formats.parquet import read_stream
 from ...formats.records import Article, Triplet, make_doc_id
 from .steps import Places, job_rows
@@ -35,7 +34,7 @@ def score(places: Places) -> dict[str, Any]:
     Raises:
       InputError: if the demo has no readable results.
     """
-    truth = {make_doc_id(canonical_url(row["url"])): row for row in _lines(f"{places.newsroom}/truth.jsonl")}
+    truth = {make_doc_id(canonical_url(row["url"])): row for _, row in read_jsonl(f"{places.newsroom}/truth.jsonl")}
     publishers = {
         article.doc_id: article.publisher for article in read_stream(f"{places.work}/clean/articles", Article)
     }
@@ -123,7 +122,7 @@ def export_difference(places: Places, texts: int = 64) -> float:
     from ... import serving
     from ...evaluation.encoders import Document
 
-    rows = [row for row, _ in zip(_lines(f"{places.newsroom}/heldout.jsonl"), range(texts), strict=False)]
+    rows = [row for _, row in itertools.islice(read_jsonl(f"{places.newsroom}/heldout.jsonl"), texts)]
     documents = [Document(row["title"], row["body"]) for row in rows]
     factories = serving.factories()
     exported, trained = (
@@ -210,9 +209,3 @@ def _known(truth: Mapping[str, Mapping[str, Any]], pair: tuple[str, str]) -> boo
 
 def _share(hits: list[bool]) -> float:
     return sum(hits) / len(hits) if hits else 0.0
-
-
-def _lines(path: str) -> Iterator[dict[str, Any]]:
-    with files.open_read(path) as source:
-        for line in source.read().decode("utf-8").splitlines():
-            yield json.loads(line)

@@ -7,7 +7,10 @@ import numpy as np
 import pytest
 from newsembed.errors import InputError
 from newsembed.formats.manifest import DataSet
+from newsembed.formats.tfrecords.schema import PIECES, FeatureSpec
 from newsembed.tasks import registry
+from newsembed.tasks.registry import Task
+from newsembed.tasks.rows import TEXT
 from newsembed.training.batches import BatchIterator, BatchOptions, GrainBatches
 from newsembed.training.mixture import MixtureBatches, select_sets, smoothed_weights
 from toy_corpus import BOUNDS, LENGTH, LENGTHS, topics, write_corpus, write_sets
@@ -134,6 +137,31 @@ def test_a_folder_that_is_no_result_is_named(tmp_path, text, message):
 )
 def test_mixtures_by_name(corpus, mixture, expected):
     assert [str(data_set) for data_set in sorted(select_sets(corpus, mixture))] == expected
+
+
+def test_a_task_of_ones_own_is_read_like_the_others(tmp_path, monkeypatch):
+    monkeypatch.setattr(registry, "_TASKS", dict(registry._TASKS))
+    features = (
+        FeatureSpec("headline", "int", (None,), "word pieces", PIECES),
+        FeatureSpec("place", "int", (), "id of a place", "places"),
+    )
+    registry.register(Task("headlines", features, {"headline": TEXT}, mixtures=("news",), text="headline"))
+    rows = [{"headline": [2, *range(9, 9 + number), 3], "place": number} for number in range(6)]
+    directory = write_sets(tmp_path / "data", {"headlines/en": rows})
+    assert select_sets(directory, "news") == select_sets(directory, "headlines/en") == {DataSet("headlines", "en"): 6}
+    given = {"batch_size": 6, "lengths": {"headline": 4}, "bounds": {"pieces": 20, "places": 6}}
+    batch = next(GrainBatches(DataSet("headlines", "en"), options(directory, **given)))
+    order = np.argsort(batch["place"])
+    assert batch["headline"][order].tolist() == [
+        [2, 3, 0, 0],
+        [2, 9, 3, 0],
+        [2, 9, 10, 3],
+        [2, 9, 10, 3],
+        [2, 9, 10, 3],
+        [2, 9, 10, 3],
+    ]
+    with pytest.raises(InputError, match="place: got ids from 5 to 5, expected 0 to 4"):
+        take(GrainBatches(DataSet("headlines", "en"), options(directory, **given | {"bounds": {"places": 5}})), 1)
 
 
 @pytest.mark.parametrize(
