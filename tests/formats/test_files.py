@@ -1,0 +1,90 @@
+"""Files through Beam's filesystems, on local disk: complete or absent, listed in order, digested by size and ends."""
+
+import pytest
+from newsembed.errors import InputError
+from newsembed.formats import files
+
+
+def test_a_file_is_written_complete_with_its_folder_and_without_remains(tmp_path):
+    path = tmp_path / "inner" / "deeper" / "a.bin"
+    files.write_whole(str(path), b"first")
+    files.write_whole(str(path), b"second")
+    assert path.read_bytes() == b"second"
+    assert files.list_files(f"{tmp_path}/**") == [str(path)]
+    with files.open_read(str(path)) as source:
+        assert source.read() == b"second"
+
+
+def test_compressed_files_are_read_as_they_are_stored(tmp_path):
+    path = str(tmp_path / "a.gz")
+    with files.open_write(path) as sink:
+        sink.write(b"not gzip")
+    with files.open_read(path) as source:
+        assert source.read() == b"not gzip"
+
+
+def test_files_are_listed_in_the_order_of_their_paths(tmp_path):
+    for name in ("b.txt", "a.txt", "c.tsv", "inner/d.txt"):
+        files.write_whole(str(tmp_path / name), b"xy")
+    assert files.list_files(f"{tmp_path}/*.txt") == [str(tmp_path / "a.txt"), str(tmp_path / "b.txt")]
+    assert files.total_bytes(f"{tmp_path}/**.txt") == 6
+    assert files.list_files(f"{tmp_path}/*.json") == []
+
+
+def test_moving_replaces_the_target_and_copying_keeps_the_source(tmp_path):
+    for name in ("a", "b"):
+        files.write_whole(str(tmp_path / name), name.encode())
+    files.move(str(tmp_path / "a"), str(tmp_path / "b"))
+    assert (tmp_path / "b").read_bytes() == b"a"
+    assert not (tmp_path / "a").exists()
+    files.copy([str(tmp_path / "b")], str(tmp_path / "folder"))
+    assert (tmp_path / "folder" / "b").read_bytes() == (tmp_path / "b").read_bytes() == b"a"
+
+
+def test_deleting_ignores_what_does_not_exist(tmp_path):
+    files.write_whole(str(tmp_path / "folder" / "a"), b"")
+    files.delete([str(tmp_path / "none"), str(tmp_path / "folder")])
+    files.delete([str(tmp_path / "none")])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_equal_values_give_equal_json(tmp_path):
+    path = tmp_path / "a.json"
+    files.write_json(str(path), {"b": "ü", "a": [1]})
+    assert path.read_text(encoding="utf-8") == '{\n "a": [\n  1\n ],\n "b": "ü"\n}\n'
+    assert files.read_json(str(path)) == {"a": [1], "b": "ü"}
+    path.write_text("{")
+    with pytest.raises(InputError, match=r"a\.json: not valid JSON"):
+        files.read_json(str(path))
+
+
+def test_the_digest_sees_the_size_and_both_ends_only(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "_DIGEST_BYTES", 2)
+    digests = {}
+    for content in (b"abcdef", b"abXXef", b"Xbcdef", b"abcdeX", b"abcdXf", b"abccdef", b"abc", b"abX"):
+        path = tmp_path / content.decode()
+        path.write_bytes(content)
+        digests[content] = files.file_digest(str(path))
+    assert digests[b"abcdef"] == digests[b"abXXef"]
+    assert len(set(digests.values())) == len(digests) - 1
+    assert {len(digest) for digest in digests.values()} == {16}
+
+
+@pytest.mark.parametrize("read", [files.open_read, files.size_of, files.file_digest, files.read_json])
+def test_a_missing_file_is_named(tmp_path, read):
+    with pytest.raises(InputError, match=f"{tmp_path}/none: no such file"):
+        read(str(tmp_path / "none"))
+
+
+def test_sizes_and_existence(tmp_path):
+    files.write_whole(str(tmp_path / "a"), b"abc")
+    assert files.size_of(str(tmp_path / "a")) == 3
+    assert [files.exists(str(tmp_path / name)) for name in ("a", "b")] == [True, False]
+    files.make_folder(str(tmp_path / "x" / "y"))
+    files.make_folder(str(tmp_path / "x" / "y"))
+    assert (tmp_path / "x" / "y").is_dir()
+
+
+def test_a_path_without_a_filesystem_is_named():
+    with pytest.raises(InputError, match=r"nowhere://a: no filesystem is installed"):
+        files.exists("nowhere://a")
