@@ -9,7 +9,8 @@ _CRAWL = (f"{_PIPELINES}/crawl/test_retries.py", f"{_PIPELINES}/crawl/test_fetch
 _JOBS = (f"{_PIPELINES}/test_jobs.py",)
 _DIAGNOSTICS = ("tests/evaluation/diagnostics/test_arrays.py",)
 _PROTOCOLS = "tests/evaluation/test_protocols.py"
-_TASKS = (_PROTOCOLS, "tests/evaluation/test_tasks.py")
+_HEADS = "tests/evaluation/test_heads.py"
+_TASKS = (_PROTOCOLS, _HEADS, "tests/evaluation/test_tasks.py")
 
 TESTS: dict[str, tuple[str, ...]] = {
     "models/losses.py": ("tests/models/test_losses.py", "tests/models/test_softmax.py"),
@@ -36,7 +37,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "beam_pipelines/shards.py": _JOBS,
     "beam_pipelines/jobs.py": _JOBS,
     "evaluation/retrieval.py": (_PROTOCOLS, "tests/evaluation/test_benchmarks.py"),
-    "evaluation/classification.py": _TASKS,
+    "evaluation/classification.py": (_HEADS, "tests/evaluation/test_tasks.py"),
     "evaluation/clustering.py": (_PROTOCOLS, "tests/evaluation/test_benchmarks.py"),
     "evaluation/sts.py": (_PROTOCOLS, "tests/evaluation/test_benchmarks.py"),
     "evaluation/crosslingual.py": _TASKS,
