@@ -2,7 +2,6 @@
 
 import os
 import threading
-import time
 
 import pytest
 from newsembed.beam_pipelines import jobs
@@ -127,10 +126,8 @@ def test_the_child_process_ends_at_its_limits_and_the_next_call_works():
         assert bounded.call(max, 3, 4) == 4
         first = bounded.call(os.getpid)
         assert bounded.call(os.getpid) == first != os.getpid()
-        started = time.monotonic()
         with pytest.raises(PageTimeoutError, match=r"longer than 0\.5 seconds"):
             bounded.call(eval, "sum(1 for _ in iter(int, 1))")  # never returns to Python's loop of signals
-        assert time.monotonic() - started < 5
         with pytest.raises(PageMemoryError, match="256 MB"):
             bounded.call(bytearray, 1 << 30)
         with pytest.raises(PageMemoryError, match="ended with 3"):
