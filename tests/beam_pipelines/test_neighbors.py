@@ -181,12 +181,21 @@ def test_windowed_search_equals_brute_force(tmp_path):
         assert measured == expected
 
 
-@pytest.mark.parametrize("block_days", [1, 2, 91])
-def test_the_limits_of_the_day_gaps_are_inclusive_in_every_partition(tmp_path, block_days):
+@pytest.mark.parametrize(
+    ("block_days", "days"),
+    [
+        (1, (0, 1, 2, 3, 364, 365, 366, 367)),
+        (2, (0, 1, 2, 3, 364, 365, 366, 367)),
+        (2, (1, 2, 366)),  # a block of two days, one of which is far enough from the third day
+        (91, (0, 1, 2, 3, 364, 365, 366, 367)),
+    ],
+)
+def test_the_limits_of_the_day_gaps_are_inclusive_in_every_partition(tmp_path, block_days, days):
     """Gaps of 0 to 3 and of 361 to 367 days, on both sides of borders between blocks."""
-    days = [FIRST + datetime.timedelta(days=day) for day in (0, 1, 2, 3, 364, 365, 366, 367) for _ in range(3)]
-    documents = [(make_doc_id(str(number)), day) for number, day in enumerate(days)]
-    inputs = write_vectors(tmp_path / "vectors", documents, clustered(24), [{Space.TEXT}] * 24)
+    documents = [
+        (make_doc_id(f"{day} {number}"), FIRST + datetime.timedelta(days=day)) for day in days for number in range(3)
+    ]
+    inputs = write_vectors(tmp_path / "vectors", documents, clustered(len(documents)), [{Space.TEXT}] * len(documents))
     _, found = run(inputs, tmp_path / "out", positives=30, negatives=30, block_days=block_days)
     day_of = dict(documents)
     expected = {

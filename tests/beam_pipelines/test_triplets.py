@@ -11,8 +11,9 @@ from importlib import resources
 import numpy as np
 import pytest
 from newsembed.beam_pipelines import jobs
+from newsembed.beam_pipelines import triplets as triplets_job
 from newsembed.beam_pipelines.arrays import doc_id_of
-from newsembed.beam_pipelines.shards import shard_of
+from newsembed.beam_pipelines.shards import Phase, Shard, shard_of
 from newsembed.beam_pipelines.triplets import JOB
 from newsembed.beam_pipelines.triplets.candidates import CANDIDATE, known_pairs, read_candidates
 from newsembed.beam_pipelines.triplets.dates import (
@@ -475,6 +476,21 @@ def test_smoothing_and_sharpness_make_the_own_months_most_likely():
     found, sharpness = fit_dates(articles, counts, first)
     assert sharpness == best[2]
     np.testing.assert_allclose(found, fit_by_hand(counts, best[1]), rtol=1e-3, atol=1e-3)
+
+
+def test_the_byline_model_is_fitted_on_the_counts_of_all_shards(tmp_path):
+    articles = list(noisy_articles(60))
+    first, paths = min(map(month_by_hand, articles)), []
+    for index in range(2):
+        paths.append(str(tmp_path / f"articles/part-{index:05d}-of-00002.parquet"))
+        parquet.write_shard(paths[-1], articles[index::2], Article)
+        with Shard(Phase(str(tmp_path), "count", 2), index) as shard:
+            triplets_job._count(shard, paths[-1], first, 7)
+    with Shard(Phase(str(tmp_path), "fit", 1), 0) as shard:
+        triplets_job._fit(shard, paths, first)
+    models, _ = triplets_job._models(f"{tmp_path}/{triplets_job._MODEL}")
+    counts = count_by_month(articles, first, 7)
+    assert any(np.allclose(models, fit_by_hand(counts, prior), atol=1e-3) for prior in (0.1, 1.0, 4.0, 16.0, 64.0))
 
 
 def test_the_byline_model_finds_months_and_timeless_texts():
