@@ -3,7 +3,7 @@
 TensorFlow and seqio are imported by the functions that need them. To train through seqio, write in a gin file::
 
     import newsembed.tasks.seqio_tasks
-    train.open_set = @SeqioBatches
+    DataOptions.open_set = @SeqioBatches
 """
 
 import functools
