@@ -1,4 +1,4 @@
-"""A whole system from one module of a user: a toy architecture, objective and task, trained, evaluated, exported, served.
+"""A system from one module of a user: a toy architecture, objective and task are trained, evaluated and served.
 
 Nothing in the product knows their names. docs/extending.md explains this file.
 """

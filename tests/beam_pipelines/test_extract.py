@@ -164,8 +164,10 @@ def test_every_broken_response_gets_a_reason_and_nothing_else_is_lost(tmp_path):
 def test_a_feed_supplies_dates_and_authors_that_pages_lack(tmp_path):
     bare = f"<html><head><title>Council raises embankment</title></head><body><article>{BODY}</article></body></html>"
     feed = """<rss xmlns:dc="http://purl.org/dc/elements/1.1/"><channel><title>Floods</title>
-      <item><title>One</title><link>http://s.example/a/1</link><pubDate>Mon, 01 Mar 2021 23:30:00 -0500</pubDate><dc:creator>By Ann Lee and Bo Chen</dc:creator></item>
-      <item><title>Two</title><link>http://s.example/a/2</link><pubDate>Tue, 09 Mar 2021 10:00:00 GMT</pubDate></item></channel></rss>"""
+      <item><title>One</title><link>http://s.example/a/1</link><pubDate>Mon, 01 Mar 2021 23:30:00 -0500</pubDate>
+        <dc:creator>By Ann Lee and Bo Chen</dc:creator></item>
+      <item><title>Two</title><link>http://s.example/a/2</link><pubDate>Tue, 09 Mar 2021 10:00:00 GMT</pubDate></item>
+      </channel></rss>"""
     path = warc(
         tmp_path / "a.warc.gz",
         [

@@ -1,4 +1,4 @@
-"""Translation: splitting, folders of models, a tiny CTranslate2 model, the cache, and the job with a fake translator."""
+"""Translation: splitting, folders of models, a tiny CTranslate2 model, the cache, the job with a fake translator."""
 
 import collections
 import dataclasses

@@ -44,7 +44,8 @@ def test_records_come_back_in_any_order(tmp_path_factory, records):
 
 
 def test_the_checksum_is_that_of_the_format():
-    # RFC 3720, B.4: 32 bytes of zeros have the CRC-32C 0x8a9136aa; rotated right by 15 bits and offset as TFRecord does.
+    # RFC 3720, B.4: 32 bytes of zeros have the CRC-32C 0x8a9136aa; rotated right by 15 bits and offset as TFRecord
+    # does.
     rotated = ((0x8A9136AA >> 15) | (0x8A9136AA << 17)) & 0xFFFFFFFF
     assert masked_crc32c(bytes(32)) == (rotated + 0xA282EAD8) % (1 << 32)
 

@@ -1,4 +1,4 @@
-"""seqio over the same TFRecords: the same examples as the TensorFlow-free reader, exact continuation, mixtures by the paper's rates."""
+"""seqio over the same TFRecords: the same examples as our reader, exact continuation, mixtures by the paper's rates."""
 
 import collections
 import importlib.util

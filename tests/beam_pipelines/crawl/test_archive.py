@@ -1,4 +1,4 @@
-"""Sitemaps in a crawl: from robots.txt or seeds, nested, dated, broken, endless; feeds with entries on other domains."""
+"""Sitemaps in a crawl: from robots.txt or seeds, nested, dated, broken, endless; feeds of other domains."""
 
 import datetime
 import gzip

@@ -10,7 +10,8 @@ from newsembed.beam_pipelines.crawl.sitemaps import Entry, in_date_range, newest
 HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'
 NEWS = f"""{HEAD}<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:news="http://www.google.com/schemas/sitemap-news/0.9"
  xmlns:image="http://www.google.com/schemas/sitemap-image/1.1">
-<url><image:image><image:loc>http://a.example/i.png</image:loc></image:image><loc> http://a.example/1 </loc><lastmod>2024-05-09</lastmod>
+<url><image:image><image:loc>http://a.example/i.png</image:loc></image:image><loc> http://a.example/1 </loc>
+<lastmod>2024-05-09</lastmod>
 <news:news><news:publication_date>2024-03-01T23:30:00-05:00</news:publication_date><news:title>One</news:title></news:news></url>
 <url><loc>http://a.example/2?a=1&amp;b=2</loc><lastmod>2024-02-03T10:00:00Z</lastmod></url>
 <url><loc>http://a.example/3</loc></url><url><lastmod>2024-01-01</lastmod></url></urlset>"""

@@ -20,10 +20,14 @@ with watched:
     from newsembed.beam_pipelines.extract.page import ExtractedPage
     from newsembed.beam_pipelines.extract.payload import read_payload
 
-SEED = b"""<html lang="en"><head><title>Title - Site</title><meta property="og:type" content="article"><script type="application/ld+json">
-{"@type": "NewsArticle", "headline": "Title", "datePublished": "2021-03-01T23:30:00-05:00", "author": [{"name": "By Ann Lee"}]}</script></head>
-<body><article class="story-body"><h1>Title</h1><p class="byline">By Ann Lee, <a rel="author" href="/x">The Paper</a><time datetime="2021-03-01">1 March 2021</time></p>
-<p>The council of the river town voted late on Tuesday to raise the embankment before the autumn rains arrive.<br><br>Read more: <a href="/b">next</a></p>
+SEED = b"""<html lang="en"><head><title>Title - Site</title><meta property="og:type" content="article">
+<script type="application/ld+json">
+{"@type": "NewsArticle", "headline": "Title", "datePublished": "2021-03-01T23:30:00-05:00",
+"author": [{"name": "By Ann Lee"}]}</script></head>
+<body><article class="story-body"><h1>Title</h1>
+<p class="byline">By Ann Lee, <a rel="author" href="/x">The Paper</a><time datetime="2021-03-01">1 March 2021</time></p>
+<p>The council of the river town voted late on Tuesday to raise the embankment before the autumn rains arrive.<br><br>
+Read more: <a href="/b">next</a></p>
 <ul><li><a href="//s.example/a?utm_source=x">A headline about something new</a></ul></article></body></html>"""
 
 

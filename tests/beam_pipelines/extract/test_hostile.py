@@ -150,7 +150,7 @@ def test_each_thread_has_a_reader():
 
 
 def test_the_bounds_hold_inside_a_beam_worker(tmp_path):
-    """The slow page is slow in C code, where only the kernel can stop it: the parser compares all pairs of attributes."""
+    """The slow page is slow in C code, which only the kernel can stop: the parser compares all pairs of attributes."""
     slow = "<html>" + "".join("<p " + " ".join(f"a{number}=b" for number in range(900)) + ">" for _ in range(3_000))
     writer_path = tmp_path / "a.warc.gz"
     with writer_path.open("wb") as sink:

@@ -36,7 +36,9 @@ def text_of(body, **options):
 
 
 LAYOUTS = {
-    "paragraphs in an article": f"<nav><a href=/>Home</a></nav><article><h1>Council raises embankment</h1>{BODY}</article>",
+    "paragraphs in an article": (
+        f"<nav><a href=/>Home</a></nav><article><h1>Council raises embankment</h1>{BODY}</article>"
+    ),
     "a wrapper whose name is of boilerplate": f'<div class="content-sidebar-wrap"><div id="overlay">{BODY}</div></div>',
     "a page hidden until a script shows it": f'<div hidden><main style="display: none">{BODY}</main></div>',
     "a form around the page": f'<form id="aspnetForm"><div>{BODY}</div><form><input>Search</form></form>',
@@ -52,7 +54,9 @@ LAYOUTS = {
         f'<div><div class="article-body">{BODY[len(BODY) // 2 :]}</div></div></article>'
 ),
     "readers' comments longer than the article": f'<article>{BODY}</article><div class="comments">{OTHER * 30}</div>',
-    "a gallery longer than the article": f'<div id=overlay><article>{BODY}<div class="story-gallery">{OTHER * 30}</div></article></div>',
+    "a gallery longer than the article": (
+        f'<div id=overlay><article>{BODY}<div class="story-gallery">{OTHER * 30}</div></article></div>'
+    ),
     "the next story below": (
         f"<article><h1>Council raises embankment</h1>{BODY}</article><article><h1>Another</h1>{OTHER * 9}"
         f"</article>"
@@ -63,7 +67,9 @@ LAYOUTS = {
         f'</blockquote></article>'
 ),
     "other stories at the end": f"<div>{BODY}<h3>More from the river</h3>{OTHER}</div>",
-    "lists of links": f"<article>{BODY}<ul>" + "<li><a href=/b>Another headline of some length</a>" * 5 + "</ul></article>",
+    "lists of links": (
+        f"<article>{BODY}<ul>" + "<li><a href=/b>Another headline of some length</a>" * 5 + "</ul></article>"
+    ),
     "calls between paragraphs": (
         f"<article>{BODY}<p>Read more: <a href=/b>Another headline</a></p><p>Sign up for our newsletter</p>"
         f"<p>Ann Lee is a reporter at the River News.</p></article>"
@@ -226,7 +232,8 @@ def test_each_field_says_where_it_was_read():
     assert article.authors == ("Ann Lee", "Bo Chen"), "the page names people where its metadata name the paper"
     assert (article.byline_date, article.modified_date) == (datetime.date(2021, 3, 1), datetime.date(2021, 3, 4))
     assert article.sources == {
-        "title": "json-ld", "authors": "markup", "byline_date": "json-ld", "modified_date": "meta", "keywords": "meta", "body": "markup",
+        "title": "json-ld", "authors": "markup", "byline_date": "json-ld", "modified_date": "meta",
+        "keywords": "meta", "body": "markup",
     }  # fmt: skip
 
 

@@ -66,7 +66,8 @@ def page(head, body, lang="en"):
 
 
 def ld(kind="NewsArticle", **fields):
-    return f'<script type="application/ld+json">{json.dumps({"@context": "https://schema.org", "@type": kind, **fields})}</script>'
+    data = json.dumps({"@context": "https://schema.org", "@type": kind, **fields})
+    return f'<script type="application/ld+json">{data}</script>'
 
 
 def gold(name, url, html, body, authors=None, day=None):
@@ -180,7 +181,8 @@ PAGES = [
         "http://xinwen.example/a/20210311/1.html",
         page(
             "<title>港口扩建工程明年开始</title>",
-            f'<div class="top"><a href="/">首页</a> <a href="/news">新闻</a></div><div class="main"><h1>港口扩建工程明年开始</h1>'
+            f'<div class="top"><a href="/">首页</a> <a href="/news">新闻</a></div>'
+            f'<div class="main"><h1>港口扩建工程明年开始</h1>'
             f'<div class="info">2021年3月11日 10:30 来源：港口日报</div><div id="artibody">{paragraphs(HARBOUR)}</div>'
             f"<p>责任编辑：王明</p></div>",
             "zh",
