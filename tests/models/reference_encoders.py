@@ -57,70 +57,81 @@ SPECIALS = {
 PREFIXES = {"bert": "bert.", "xlm-roberta": "roberta.", "megatron-bert": "bert.", "modernbert": "model."}
 
 
-def random_arrays(values, seed=0):  # noqa: C901 - a list of names
+class RandomArrays:
+    """Arrays by name, drawn in the order in which they are asked for."""
+
+    def __init__(self, hidden, seed):
+        self.arrays, self.rng, self.hidden = {}, np.random.default_rng(seed), hidden
+
+    def linear(self, name, inputs, outputs, bias=True):
+        self.arrays[f"{name}.weight"] = self.rng.normal(0, 0.3, (outputs, inputs))
+        if bias:
+            self.arrays[f"{name}.bias"] = self.rng.normal(0, 0.3, outputs)
+
+    def norm(self, name, bias=True):
+        self.arrays[f"{name}.weight"] = self.rng.normal(1, 0.2, self.hidden)
+        if bias:
+            self.arrays[f"{name}.bias"] = self.rng.normal(0, 0.2, self.hidden)
+
+
+def random_arrays(values, seed=0):
     """A masked-LM checkpoint, float32."""
-    rng = np.random.default_rng(seed)
+    made = RandomArrays(values["hidden_size"], seed)
+    (fill_modernbert if values["model_type"] == "modernbert" else fill_bert)(made, values)
+    return {name: array.astype(np.float32) for name, array in made.arrays.items()}
+
+
+def fill_modernbert(made, values):
+    hidden, inner, prefix = values["hidden_size"], values["intermediate_size"], PREFIXES["modernbert"]
+    made.arrays[f"{prefix}embeddings.tok_embeddings.weight"] = made.rng.normal(0, 1, (values["vocab_size"], hidden))
+    made.norm(f"{prefix}embeddings.norm", bias=False)
+    for layer in range(values["num_hidden_layers"]):
+        name = f"{prefix}layers.{layer}"
+        if layer:
+            made.norm(f"{name}.attn_norm", bias=False)
+        made.linear(f"{name}.attn.Wqkv", hidden, 3 * hidden, bias=False)
+        made.linear(f"{name}.attn.Wo", hidden, hidden, bias=False)
+        made.norm(f"{name}.mlp_norm", bias=False)
+        made.linear(f"{name}.mlp.Wi", hidden, 2 * inner, bias=False)
+        made.linear(f"{name}.mlp.Wo", inner, hidden, bias=False)
+    made.norm(f"{prefix}final_norm", bias=False)
+    made.linear("head.dense", hidden, hidden, bias=False)
+    made.norm("head.norm", bias=False)
+    made.arrays["decoder.bias"] = made.rng.normal(0, 1, values["vocab_size"])
+
+
+def fill_bert(made, values):
     hidden, inner, kind = values["hidden_size"], values["intermediate_size"], values["model_type"]
-    arrays = {}
-
-    def linear(name, inputs, outputs, bias=True):
-        arrays[f"{name}.weight"] = rng.normal(0, 0.3, (outputs, inputs))
-        if bias:
-            arrays[f"{name}.bias"] = rng.normal(0, 0.3, outputs)
-
-    def norm(name, bias=True):
-        arrays[f"{name}.weight"] = rng.normal(1, 0.2, hidden)
-        if bias:
-            arrays[f"{name}.bias"] = rng.normal(0, 0.2, hidden)
-
     prefix = PREFIXES[kind]
-    if kind == "modernbert":
-        arrays[f"{prefix}embeddings.tok_embeddings.weight"] = rng.normal(0, 1, (values["vocab_size"], hidden))
-        norm(f"{prefix}embeddings.norm", bias=False)
-        for layer in range(values["num_hidden_layers"]):
-            name = f"{prefix}layers.{layer}"
-            if layer:
-                norm(f"{name}.attn_norm", bias=False)
-            linear(f"{name}.attn.Wqkv", hidden, 3 * hidden, bias=False)
-            linear(f"{name}.attn.Wo", hidden, hidden, bias=False)
-            norm(f"{name}.mlp_norm", bias=False)
-            linear(f"{name}.mlp.Wi", hidden, 2 * inner, bias=False)
-            linear(f"{name}.mlp.Wo", inner, hidden, bias=False)
-        norm(f"{prefix}final_norm", bias=False)
-        linear("head.dense", hidden, hidden, bias=False)
-        norm("head.norm", bias=False)
-        arrays["decoder.bias"] = rng.normal(0, 1, values["vocab_size"])
-    else:
-        arrays[f"{prefix}embeddings.word_embeddings.weight"] = rng.normal(0, 1, (values["vocab_size"], hidden))
-        arrays[f"{prefix}embeddings.position_embeddings.weight"] = rng.normal(
-            0, 1, (values["max_position_embeddings"], hidden)
-        )
-        arrays[f"{prefix}embeddings.token_type_embeddings.weight"] = rng.normal(
-            0, 1, (values["type_vocab_size"], hidden)
-        )
-        is_pre = kind == "megatron-bert"
-        if not is_pre:
-            norm(f"{prefix}embeddings.LayerNorm")
-        for layer in range(values["num_hidden_layers"]):
-            name = f"{prefix}encoder.layer.{layer}"
-            for part in ("query", "key", "value"):
-                linear(f"{name}.attention.self.{part}", hidden, hidden)
-            linear(f"{name}.attention.output.dense", hidden, hidden)
-            norm(f"{name}.attention.ln" if is_pre else f"{name}.attention.output.LayerNorm")
-            linear(f"{name}.intermediate.dense", hidden, inner)
-            linear(f"{name}.output.dense", inner, hidden)
-            norm(f"{name}.ln" if is_pre else f"{name}.output.LayerNorm")
-        if is_pre:
-            norm(f"{prefix}encoder.ln")
-        dense, last, bias = (
-            ("lm_head.dense", "lm_head.layer_norm", "lm_head.bias")
-            if kind == "xlm-roberta"
-            else ("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions.bias")
-        )
-        linear(dense, hidden, hidden)
-        norm(last)
-        arrays[bias] = rng.normal(0, 1, values["vocab_size"])
-    return {name: array.astype(np.float32) for name, array in arrays.items()}
+    made.arrays[f"{prefix}embeddings.word_embeddings.weight"] = made.rng.normal(0, 1, (values["vocab_size"], hidden))
+    made.arrays[f"{prefix}embeddings.position_embeddings.weight"] = made.rng.normal(
+        0, 1, (values["max_position_embeddings"], hidden)
+    )
+    made.arrays[f"{prefix}embeddings.token_type_embeddings.weight"] = made.rng.normal(
+        0, 1, (values["type_vocab_size"], hidden)
+    )
+    is_pre = kind == "megatron-bert"
+    if not is_pre:
+        made.norm(f"{prefix}embeddings.LayerNorm")
+    for layer in range(values["num_hidden_layers"]):
+        name = f"{prefix}encoder.layer.{layer}"
+        for part in ("query", "key", "value"):
+            made.linear(f"{name}.attention.self.{part}", hidden, hidden)
+        made.linear(f"{name}.attention.output.dense", hidden, hidden)
+        made.norm(f"{name}.attention.ln" if is_pre else f"{name}.attention.output.LayerNorm")
+        made.linear(f"{name}.intermediate.dense", hidden, inner)
+        made.linear(f"{name}.output.dense", inner, hidden)
+        made.norm(f"{name}.ln" if is_pre else f"{name}.output.LayerNorm")
+    if is_pre:
+        made.norm(f"{prefix}encoder.ln")
+    dense, last, bias = (
+        ("lm_head.dense", "lm_head.layer_norm", "lm_head.bias")
+        if kind == "xlm-roberta"
+        else ("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions.bias")
+    )
+    made.linear(dense, hidden, hidden)
+    made.norm(last)
+    made.arrays[bias] = made.rng.normal(0, 1, values["vocab_size"])
 
 
 def pieces_of(kind):
