@@ -1,4 +1,4 @@
-"""The one error that a user of newsembed can mend: it names the file, the field, the problem and the remedy."""
+"""`InputError`: an error that the user can correct. It names the file, the field, the problem and the remedy."""
 
 
 class InputError(ValueError):
