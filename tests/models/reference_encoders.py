@@ -1,4 +1,4 @@
-"""BERT, RoBERTa, Megatron-BERT and ModernBERT in plain NumPy, straight from their papers and from the arrays' names in Hugging Face files."""
+"""BERT, RoBERTa, Megatron-BERT and ModernBERT in plain NumPy, from their papers and the names in Hugging Face files."""
 
 import json
 import math
@@ -135,7 +135,7 @@ def fill_bert(made, values):
 
 
 def pieces_of(kind):
-    """A vocabulary of 30 with the special tokens where `SPECIALS` has them; in our order the others are a, b, c, …, ##a, ##b, …"""
+    """A vocabulary of 30 with the special tokens of `SPECIALS`; the others are a, b, c, …, ##a, ##b, … in our order."""
     names = (
         ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
         if kind != "xlm-roberta"
@@ -147,7 +147,7 @@ def pieces_of(kind):
 
 
 def write_folder(folder, kind, shards=1, arrays=None, **changes):
-    """A folder as transformers' save_pretrained leaves it: WordPiece for BERT and Megatron-BERT, only tokenizer.json for the others."""
+    """A folder like that of transformers save_pretrained: WordPiece for BERT and Megatron-BERT, else tokenizer.json."""
     folder = Path(folder)
     folder.mkdir(parents=True)
     values = CONFIGS[kind] | changes

@@ -45,7 +45,7 @@ def shapes_of(config):
 
 
 def params_of(config):
-    """Wider than at initialisation, so that attention differs between tokens; drawn by NumPy, which compiles nothing."""
+    """Wider than at initialisation, so that attention differs between tokens; drawn by NumPy, without compilation."""
     rng = np.random.default_rng(0)
     return jax.tree.map(lambda spec: rng.normal(0, 0.3, spec.shape).astype(np.float32), shapes_of(config))
 
@@ -81,7 +81,7 @@ def test_loss_and_gradient_do_not_depend_on_how_the_stack_is_run(name, ways):
 
 
 def test_each_layer_drops_other_units():
-    """Layers that hand on a constant: the sums of two layers' drops would be 0 or 2 everywhere if their masks were the same."""
+    """Layers that return a constant: with equal masks, the sums of two layers' drops would be 0 or 2 everywhere."""
     config = dataclasses.replace(CONFIGS["pre"], scan_layers=True)
     params = jax.tree.map(np.zeros_like, params_of(config))
     params["output_norm"]["scale"] += 1

@@ -1,4 +1,4 @@
-"""Encoders of Hugging Face compute what plain NumPy says their papers compute, padding included, and come back out as they went in."""
+"""Encoders of Hugging Face equal their papers in plain NumPy, with padding, and are exported as they were imported."""
 
 import dataclasses
 

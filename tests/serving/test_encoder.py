@@ -1,4 +1,4 @@
-"""Loading a model and embedding: equal to the module applied row by row, whatever the batch; clear errors for broken folders."""
+"""Loading a model and embedding: equal to the module applied row by row, in any batch; errors for broken folders."""
 
 import dataclasses
 import json

@@ -40,11 +40,12 @@ def test_reloads_with_tensorflow_alone_and_equals_jax(model_dir, saved, tmp_path
         model = tf.saved_model.load(folder)
         parts, text = model.signatures["serving_default"], model.signatures["text"]
         both = parts(title=tf.constant(titles), body=tf.constant(bodies))["embedding"].numpy()
-        single = np.concatenate([parts(title=tf.constant([t]), body=tf.constant([b]))["embedding"].numpy() for t, b in zip(titles[:2], bodies)])
+        rows = [parts(title=tf.constant([t]), body=tf.constant([b])) for t, b in zip(titles[:2], bodies)]
+        single = np.concatenate([row["embedding"].numpy() for row in rows])
         texts = text(text=tf.constant(bodies[:2]))["embedding"].numpy()
         none = text(text=tf.constant([], tf.string))["embedding"].numpy()
         assert both.dtype == np.float32 and none.shape == (0, both.shape[1]), (both.dtype, none.shape)
-        assert not [name for name in sys.modules if name.split(".")[0] in ("jax", "jaxlib", "flax", "newsembed", "seqio")]
+        assert not {name.split(".")[0] for name in sys.modules} & {"jax", "jaxlib", "flax", "newsembed", "seqio"}
         np.savez(output, both=both, single=single, texts=texts)
     """)
     (tmp_path / "inputs.json").write_text(json.dumps([TITLES, BODIES]))

@@ -147,7 +147,8 @@ def test_cluster_command(tmp_path, capsys):
         ("1", "d2"),
     ]
     assert rows[0] == {
-        "group": "0", "size": "3", "doc_id": "d0", "date": "2024-01-01", "publisher": "a.example", "title": "title 0", "url": "https://a.example/0",
+        "group": "0", "size": "3", "doc_id": "d0", "date": "2024-01-01", "publisher": "a.example", "title": "title 0",
+        "url": "https://a.example/0",
     }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""A model's attention and the likeness of its token vectors: equal to the module applied row by row, and to plain NumPy."""
+"""A model's attention and the similarity of its token vectors: equal to the module row by row, and to plain NumPy."""
 
 import functools
 import itertools

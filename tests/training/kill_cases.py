@@ -1,6 +1,7 @@
-"""Trains a run that is killed again and again, in one process after the other; started by `test_kills.py` with the model folder and bindings.
+"""Trains a run that is killed again and again, one process after the other; `test_kills.py` starts it.
 
-Nothing of TensorFlow can be imported here. Each try is a fork of this process, which has the libraries loaded but no device yet.
+Nothing of TensorFlow can be imported here. Each try is a fork of this process, which has the libraries loaded but no
+device yet.
 """
 
 import os

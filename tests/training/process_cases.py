@@ -1,4 +1,4 @@
-"""One of two processes that train together; started by `test_processes.py` with its number, a port and a file of runs."""
+"""One of two processes that train together; `test_processes.py` starts it with its number, port and file of runs."""
 
 import json
 import os

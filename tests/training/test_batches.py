@@ -1,4 +1,4 @@
-"""Batches and mixtures: every record once an epoch, exact continuation, shares that add up, choices by step number alone."""
+"""Batches and mixtures: every record once an epoch, exact continuation, shares that add up, choices by step number."""
 
 import collections
 import json

@@ -1,4 +1,4 @@
-"""A run that is killed again and again ends as one that was not: at chosen moments, in the middle of a save, at a random one."""
+"""A run that is killed at chosen moments, in the middle of a save or at a random moment ends as one that was not."""
 
 import json
 import os

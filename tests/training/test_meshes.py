@@ -1,4 +1,4 @@
-"""Runs `mesh_cases.py` in a process with eight devices, and checks the paper's run files on a mesh of 256 that nobody has to own."""
+"""Runs `mesh_cases.py` in a process with eight devices, and checks the paper's run files on an abstract mesh of 256."""
 
 import os
 import subprocess
@@ -55,9 +55,8 @@ def test_the_paper_s_state_on_256_chips(run, model_parallel):
         87e6, rel=0.02
     )  # BERT-base beside its vocabulary, with the three heads
     params, moments = bytes_per_device(state.params), bytes_per_device(state.opt_state)
-    print(
-        f"{run}, {256 // model_parallel} x {model_parallel}: parameters {params / MIB:.0f} MiB, Adam {moments / MIB:.0f} MiB a device"
-    )
+    sizes = f"parameters {params / MIB:.0f} MiB, Adam {moments / MIB:.0f} MiB on each device"
+    print(f"{run}, {256 // model_parallel} x {model_parallel}: {sizes}")
     assert moments == pytest.approx(2 * params, rel=1e-3)
     # The vocabulary, the MLP and the heads are divided, positions and norms are not.
     assert params == pytest.approx(4 * parameters / model_parallel, rel={1: 0, 4: 0.02}[model_parallel])

@@ -5,11 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-# Simulated devices share one pool of threads, by default one for each device. Two independent collectives of one program can occupy them all
-# while half the devices have not entered either, which never ends.
-# The older emitters compile these small programs in less than half the time.
+# Simulated devices share one pool of threads, by default one for each device. Two independent collectives of one
+# program can occupy them all while half the devices have not entered either, which never ends. The older emitters
+# compile these small programs in less than half the time.
 ENVIRONMENT = {
-    "XLA_FLAGS": "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false",
+    "XLA_FLAGS": "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0 "
+    "--xla_cpu_use_fusion_emitters=false",
     "NPROC": "64",
 }
 
