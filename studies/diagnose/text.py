@@ -49,6 +49,7 @@ REDUNDANCY_NOTE: Final = (
     "R of the text: 1 - H / log2 n with H the entropy of its n word pieces (Shannon); 0 where none occurs twice. R of the encoder: mean cosine between the "
     "top-layer vectors of two different tokens; near 1 where all say the same."
 )
+REDUNDANCY_HEADINGS: Final = ("word pieces", "articles", "R of the text", "R of the encoder")
 
 
 def number(value: float | None) -> str:
@@ -189,7 +190,7 @@ def _redundancy(section: Section) -> list[str]:
             ]
             for row in found.get("bins", ())
         ]
-        table = _table(["word pieces", "articles", "R of the text", "R of the encoder"], rows)
+        table = _table(REDUNDANCY_HEADINGS, rows)
         blocks += [f"### {_escape(name)}", table if rows else f"Missing: {_escape(found['missing'])}."]
     return blocks
 

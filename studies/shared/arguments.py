@@ -162,6 +162,7 @@ def benchmarks_of(suites: Sequence[str], options: Options) -> list[Benchmark]:
 
 def write_text(path: str, text: str) -> None:
     """Writes a file, complete or not at all."""
-    with open(f"{path}.tmp", "w", encoding="utf-8") as file:
+    # Half a surrogate pair, which JSON input may contain, has no UTF-8 form.
+    with open(f"{path}.tmp", "w", encoding="utf-8", errors="replace") as file:
         file.write(text)
     os.replace(f"{path}.tmp", path)

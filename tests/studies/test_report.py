@@ -90,10 +90,10 @@ def test_report_holds_every_number_and_stands_alone(work):
     assert "Title &lt;" in page
 
 
-def test_many_scores_of_few_encoders_go_downwards():
+def test_many_scores_of_few_encoders_are_rows():
     scores = {f"score {number}": number / 8 for number in range(6)}
     page = render({"jobs": [], "encoders": [{"encoder": "ours & co", **scores}]}, [], [], [])
-    assert "<th>encoder</th><th class=n>ours &amp; co</th>" in page
+    assert "<th scope=col>encoder</th><th scope=col class=n>ours &amp; co</th>" in page
     assert "<tr><td>score 1</td><td class=n>0.125</td></tr>" in page
     assert '<a href="#part-1">Encoders</a>' in page
 
