@@ -1,4 +1,4 @@
-"""The embedded default: a generated news world that serves itself over HTTP on loopback, with the truth beside it."""
+"""A generated news world, with the truth about its pages, and a local HTTP server for it."""
 
 from .generate import generate_newsroom
 from .options import NewsroomOptions, NewsroomSummary

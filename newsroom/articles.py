@@ -1,4 +1,4 @@
-"""Who publishes what: coverage of events, syndicated copies and evergreen pieces."""
+"""The stories of every publisher: coverage of events, syndicated copies and evergreen pieces."""
 
 import dataclasses
 import datetime
@@ -23,13 +23,14 @@ SITE_LEAK = 0.2  # see telling.Manner
 
 @dataclasses.dataclass(frozen=True)
 class Story:
-    """An article before it becomes a page.
+    """An article before it is rendered as a page.
 
     Attributes:
       event: None for evergreen pieces.
       sentences: the body, before it is cut into paragraphs.
       published: UTC.
-      author: None where the page names none; likewise ``shows_date``.
+      author: None if the page names none.
+      shows_date: whether the page shows its date.
       group: id shared by near-duplicates, "" if there are none.
       image: seed of the picture, "" for the site's logo.
     """
@@ -50,7 +51,7 @@ class Story:
 
 
 def register_for(draw: float) -> Register:
-    """On the site plain, oblique and mixed texts are about equally common."""
+    """The register of a text of the site: plain, oblique and mixed texts are about equally common."""
     return Register.PLAIN if draw < 0.36 else Register.OBLIQUE if draw < 0.66 else Register.MIXED
 
 
@@ -67,7 +68,8 @@ def reporters(publisher: Publisher) -> list[str]:
     start = stable_number(publisher.slug)
     firsts = (*men, *women)
     return [
-        f"{firsts[(start + 5 * step) % len(firsts)]} {heads[(start // 7 + step) % len(heads)]}{tails[(start + step) % len(tails)]}"
+        f"{firsts[(start + 5 * step) % len(firsts)]} "
+        f"{heads[(start // 7 + step) % len(heads)]}{tails[(start + step) % len(tails)]}"
         for step in range(6)
     ]
 
@@ -167,7 +169,7 @@ class Desk:
         )
 
     def evergreens(self) -> list[Story]:
-        """Guides that return over the years with small edits and new dates, told alike by several publishers."""
+        """Guides that are published again over the years with small edits and new dates, by several publishers."""
         stories: list[Story] = []
         for language in LANGUAGES:
             wanted = self._options.count(_EVERGREENS[language], 6)
@@ -241,7 +243,7 @@ class Desk:
 
 
 def hub_words(publisher: Publisher, topic: str) -> str:
-    """How a publisher spells a section's title."""
+    """The title of a section, as a publisher writes it."""
     spellings = [
         side.strip() for side in load_prose(publisher.language).lines("general", f"hub.{topic}")[0].split("||")
     ]

@@ -1,4 +1,6 @@
-"""Generates a fictional news world: its sites, the truth beside them and evaluation sets. Equal options give equal bytes.
+"""Generates a fictional news world: sites, the truth about their pages, and evaluation sets.
+
+Equal options give equal bytes.
 
 example: newsembed newsroom --output newsroom --scale 0.2 --serve
 """
@@ -13,11 +15,11 @@ from .server import NewsroomServer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of ``newsembed newsroom``."""
+    """Adds the options of ``newsembed newsroom``."""
     defaults = NewsroomOptions()
     parser.add_argument("--output", required=True, metavar="DIR", help="folder to write")
     parser.add_argument(
-        "--seed", type=int, default=defaults.seed, metavar="N", help="of every random stream (default: %(default)s)"
+        "--seed", type=int, default=defaults.seed, metavar="N", help="seed of the generator (default: %(default)s)"
     )
     parser.add_argument(
         "--scale",
@@ -31,16 +33,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=defaults.turnover,
         metavar="X",
-        help="share of people and organisations that are replaced in the course of the three years (default: %(default)s)",
+        help="share of people and organisations that are replaced over the three years (default: %(default)s)",
     )
-    parser.add_argument("--serve", action="store_true", help="then serve the site on 127.0.0.1 until Ctrl-C")
+    parser.add_argument("--serve", action="store_true", help="serve the site on 127.0.0.1 afterwards, until Ctrl-C")
     parser.add_argument(
-        "--port", type=int, default=0, metavar="N", help="to serve on; 0 takes a free one (default: %(default)s)"
+        "--port", type=int, default=0, metavar="N", help="port of --serve; 0 takes a free one (default: %(default)s)"
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Generates, prints the summary and, if asked, serves; returns the exit code."""
+    """Generates the newsroom, prints the summary and, with ``--serve``, serves the site; returns the exit code."""
     start = time.perf_counter()
     summary = generate_newsroom(args.output, NewsroomOptions(args.seed, args.scale, args.turnover))
     for name, value in dataclasses.asdict(summary).items():

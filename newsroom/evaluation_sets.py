@@ -1,4 +1,4 @@
-"""What stays off the site: held-out events, their paraphrases, graded sentence pairs; and sentence pairs across languages."""
+"""Texts that are not on the site: held-out events, paraphrases, graded sentence pairs, and translation pairs."""
 
 import dataclasses
 import datetime
@@ -62,7 +62,7 @@ def held_out_articles(world: World, options: NewsroomOptions, events: dict[str, 
 
 
 def paraphrases(world: World, options: NewsroomOptions, events: dict[str, list[Event]]) -> Iterator[HeldOut]:
-    """Two publishers per event that share as few content words as possible: other vocabulary, other names, other numerals."""
+    """Texts of two publishers per event, with different vocabulary, names and numerals."""
     for language, event in _each(events):
         random = options.stream("paraphrase", event.id, language)
         everyone = of_language(language)

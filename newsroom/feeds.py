@@ -47,7 +47,8 @@ def _rss(publisher: Publisher, title: str, stories: Sequence[Story]) -> str:
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n<rss version="2.0"><channel>'
         f"<title>{escape(title)} - {escape(publisher.name)}</title><link>{publisher.home}/</link>"
-        f"<description>{escape(publisher.name)}</description><language>{publisher.language}</language>\n{items}</channel></rss>\n"
+        f"<description>{escape(publisher.name)}</description><language>{publisher.language}</language>\n"
+        f"{items}</channel></rss>\n"
     )
 
 
@@ -61,7 +62,8 @@ def _atom(publisher: Publisher, title: str, url: str, stories: Sequence[Story]) 
     updated = stories[0].published.isoformat() if stories else "2023-12-31T00:00:00+00:00"
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n<feed xmlns="http://www.w3.org/2005/Atom">'
-        f"<title>{escape(title)} - {escape(publisher.name)}</title><id>{escape(url)}</id><link rel='self' href={quoteattr(url)}/>"
+        f"<title>{escape(title)} - {escape(publisher.name)}</title><id>{escape(url)}</id>"
+        f"<link rel='self' href={quoteattr(url)}/>"
         f"<author><name>{escape(publisher.name)}</name></author><updated>{updated}</updated>\n{entries}</feed>\n"
     )
 

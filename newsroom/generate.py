@@ -1,4 +1,4 @@
-"""Writes a whole newsroom: the site, its seeds, the truth beside it and the evaluation sets."""
+"""Writes a whole newsroom: the site, its seeds, the truth about its pages and the evaluation sets."""
 
 import collections
 import dataclasses
@@ -18,14 +18,14 @@ from .world import build_world
 
 @dataclasses.dataclass(frozen=True)
 class Truth:
-    """What is known of one article URL: one line of truth.jsonl.
+    """The truth about one article URL: one line of truth.jsonl.
 
     Attributes:
       event: None for junk and evergreen pieces.
       kind: news, evergreen, syndicated or junk:<which>.
       near_duplicate_group: shared by near-duplicates, None if there are none.
-      byline_date: UTC day, also where the page does not show it.
-      author: None where the page names none.
+      byline_date: UTC day, even if the page does not show it.
+      author: None if the page names none.
     """
 
     url: str
@@ -44,8 +44,8 @@ def generate_newsroom(output: str, options: NewsroomOptions | None = None) -> Ne
     """Generates a newsroom; equal options give byte-identical files.
 
     Args:
-      output: folder for ``site/``, ``seeds.txt``, ``truth.jsonl``, ``bitext.tsv``, ``heldout.jsonl``, ``paraphrases.jsonl``
-        and ``sts.tsv``. Files of an earlier newsroom are replaced.
+      output: folder for ``site/``, ``seeds.txt``, ``truth.jsonl``, ``bitext.tsv``, ``heldout.jsonl``,
+        ``paraphrases.jsonl`` and ``sts.tsv``. Files of an earlier newsroom are replaced.
       options: seed and scale.
 
     Returns:
@@ -88,7 +88,7 @@ def generate_newsroom(output: str, options: NewsroomOptions | None = None) -> Ne
         bytes=sum(entry.stat().st_size for entry in os.scandir(os.path.join(output, "site"))),
         mean_words=_mean_words(stories),
     )
-    # The last file: a folder with seeds.txt is whole.
+    # Written last: a folder with seeds.txt is complete.
     _write(output, "seeds.txt", (seed for site in sites for seed in site.seeds))
     return summary
 

@@ -2,32 +2,36 @@
 
 PLACES = {
     "en": (
-        "Calder Bay", "Thornmere", "Wexcombe", "Ashdrift", "Pellworth", "Marrowick", "Dunhallow", "Oxfirth", "Brindlesea", "Harrowmouth",
-        "Saltwick Regis", "Tarnmoor", "Elverholt", "Gorsebury", "Kettleness Cross", "Lindrake", "Mossgate", "Nethercombe", "Quillhaven",
-        "Ravenscote", "Skellbeck", "Tidemarsh", "Umberleigh Down", "Vexholm", "Wendlecliff", "Yarrowby", "Zennick", "Fallowmere",
+        "Calder Bay", "Thornmere", "Wexcombe", "Ashdrift", "Pellworth", "Marrowick", "Dunhallow", "Oxfirth",
+        "Brindlesea", "Harrowmouth", "Saltwick Regis", "Tarnmoor", "Elverholt", "Gorsebury", "Kettleness Cross",
+        "Lindrake", "Mossgate", "Nethercombe", "Quillhaven", "Ravenscote", "Skellbeck", "Tidemarsh", "Umberleigh Down",
+        "Vexholm", "Wendlecliff", "Yarrowby", "Zennick", "Fallowmere",
     ),
     "de": (
-        "Aldersbruck", "Grünwerth", "Falkenrode", "Löwenfurth", "Haselbrugg", "Moorstetten", "Nebelhausen", "Ostermünde", "Quellbach",
-        "Rothenhagen", "Silberweiler", "Tannenbrück", "Uhlenhorn", "Wacholdern", "Zirbelstadt", "Krähenwinkel",
+        "Aldersbruck", "Grünwerth", "Falkenrode", "Löwenfurth", "Haselbrugg", "Moorstetten", "Nebelhausen",
+        "Ostermünde", "Quellbach", "Rothenhagen", "Silberweiler", "Tannenbrück", "Uhlenhorn", "Wacholdern",
+        "Zirbelstadt", "Krähenwinkel",
     ),
     "es": (
-        "Calabán", "Villarrosal", "Montelera", "Peñavieja", "Fuentelar", "Riocándalo", "Torrequemal", "Almirena", "Brezales", "Cantarrana",
-        "Dehesilla", "Esparragar", "Guadalvera", "Hornamora", "Jarabela", "Lobregal",
+        "Calabán", "Villarrosal", "Montelera", "Peñavieja", "Fuentelar", "Riocándalo", "Torrequemal", "Almirena",
+        "Brezales", "Cantarrana", "Dehesilla", "Esparragar", "Guadalvera", "Hornamora", "Jarabela", "Lobregal",
     ),
 }  # fmt: skip
 
 # A plural noun per place; the nickname is "the City of …" in every language.
 NICKNAMES = (
-    ("Lanterns", "Laternen", "los Faroles"), ("Herons", "Reiher", "las Garzas"), ("Kites", "Papierdrachen", "las Cometas"),
-    ("Bells", "Glocken", "las Campanas"), ("Mills", "Windmühlen", "los Molinos"), ("Orchards", "Obstgärten", "los Huertos"),
+    ("Lanterns", "Laternen", "los Faroles"), ("Herons", "Reiher", "las Garzas"),
+    ("Kites", "Papierdrachen", "las Cometas"), ("Bells", "Glocken", "las Campanas"),
+    ("Mills", "Windmühlen", "los Molinos"), ("Orchards", "Obstgärten", "los Huertos"),
     ("Spires", "Turmspitzen", "las Agujas"), ("Gulls", "Möwen", "las Gaviotas"), ("Cranes", "Kraniche", "las Grullas"),
     ("Vines", "Reben", "las Viñas"), ("Foxes", "Füchse", "los Zorros"), ("Otters", "Otter", "las Nutrias"),
     ("Clocks", "Uhren", "los Relojes"), ("Looms", "Webstühle", "los Telares"), ("Anchors", "Anker", "las Anclas"),
-    ("Barrels", "Fässer", "los Toneles"), ("Chestnuts", "Kastanien", "las Castañas"), ("Falcons", "Falken", "los Halcones"),
-    ("Fountains", "Springbrunnen", "las Fuentes"), ("Kilns", "Brennöfen", "los Hornos"), ("Larks", "Lerchen", "las Alondras"),
-    ("Masks", "Larven", "las Caretas"), ("Mirrors", "Spiegel", "los Espejos"), ("Needles", "Nadeln", "los Alfileres"),
-    ("Oaks", "Eichen", "los Robles"), ("Owls", "Eulen", "los Búhos"), ("Pearls", "Perlen", "las Perlas"),
-    ("Poppies", "Mohnblumen", "las Amapolas"), ("Quarries", "Steinbrüche", "las Canteras"), ("Ravens", "Raben", "los Cuervos"),
+    ("Barrels", "Fässer", "los Toneles"), ("Chestnuts", "Kastanien", "las Castañas"),
+    ("Falcons", "Falken", "los Halcones"), ("Fountains", "Springbrunnen", "las Fuentes"),
+    ("Kilns", "Brennöfen", "los Hornos"), ("Larks", "Lerchen", "las Alondras"), ("Masks", "Larven", "las Caretas"),
+    ("Mirrors", "Spiegel", "los Espejos"), ("Needles", "Nadeln", "los Alfileres"), ("Oaks", "Eichen", "los Robles"),
+    ("Owls", "Eulen", "los Búhos"), ("Pearls", "Perlen", "las Perlas"), ("Poppies", "Mohnblumen", "las Amapolas"),
+    ("Quarries", "Steinbrüche", "las Canteras"), ("Ravens", "Raben", "los Cuervos"),
     ("Reeds", "Schilfrohre", "los Juncos"), ("Roses", "Rosen", "las Rosas"), ("Saddles", "Sättel", "las Monturas"),
     ("Sails", "Segel", "las Velas"), ("Shells", "Muscheln", "las Conchas"), ("Swans", "Schwäne", "los Cisnes"),
     ("Thistles", "Disteln", "los Cardos"), ("Tulips", "Tulpen", "los Tulipanes"), ("Violins", "Geigen", "los Violines"),

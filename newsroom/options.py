@@ -1,4 +1,4 @@
-"""Options and summary of a generated newsroom, and the seeded random streams that every part draws from."""
+"""Options and summary of a generated newsroom, and its seeded random streams."""
 
 import dataclasses
 import hashlib
@@ -15,9 +15,9 @@ class NewsroomOptions:
 
     Attributes:
       seed: of every random stream.
-      scale: 1.0 makes about 2 400 article pages; 0.05, for tests, about 120 with every habit still present.
-      turnover: share of offices that pass to somebody new, with a new organisation behind them, on some day of the three years: what a model
-        learned of the world before then is out of date.
+      scale: 1.0 makes about 2,400 article pages; 0.05, for tests, about 120 with every habit of the publishers.
+      turnover: share of offices that pass to somebody new, with a new organisation, on some day of the three years;
+        what a model learned before then is out of date.
     """
 
     seed: int = 7
@@ -39,25 +39,25 @@ class NewsroomOptions:
             )
 
     def count(self, at_full_scale: int, at_least: int) -> int:
-        """A number of things that grows with the scale."""
+        """A count that grows with the scale."""
         return max(at_least, round(at_full_scale * self.scale))
 
     def stream(self, *labels: object) -> random.Random:
-        """An independent random stream per purpose: adding a draw to one part leaves the others as they were."""
+        """An independent random stream for a purpose: a new draw in one part does not change the others."""
         text = "/".join(str(label) for label in (self.seed, *labels))
         return random.Random(int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big"))
 
 
 @dataclasses.dataclass(frozen=True)
 class NewsroomSummary:
-    """What was written.
+    """Counts of what was written.
 
     Attributes:
       articles: lines of truth.jsonl.
       by_kind: articles per kind (news, evergreen, syndicated, junk:…).
       by_language: articles per language.
       events: events published on the site.
-      hubs: HTML hub pages, of which some are further pages of one hub.
+      hubs: HTML hub pages, further pages of a hub included.
       feeds: RSS, Atom and JSON feeds.
       images: thumbnails.
       heldout / paraphrases / bitext / sts: lines of the evaluation files.

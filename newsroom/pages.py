@@ -21,18 +21,20 @@ class Link:
     url: str
 
     def html(self) -> str:
+        """The link as HTML."""
         return f'<a href="{html.escape(self.url)}">{html.escape(self.text, quote=False)}</a>'
 
 
 @dataclasses.dataclass(frozen=True)
 class Surroundings:
-    """What stands around an article.
+    """The parts of a page around the article.
 
     Attributes:
       navigation: sections of the site.
       inline: links inside the text.
-      most_read / related: teasers beside and below it.
-      image_url: of the thumbnail.
+      most_read: teasers next to the article.
+      related: teasers below it.
+      image_url: address of the thumbnail.
     """
 
     navigation: Sequence[Link]
@@ -53,6 +55,7 @@ def long_date(language: str, day: datetime.date) -> str:
 
 
 def author_url(publisher: Publisher, author: str) -> str:
+    """The address of an author's page."""
     return f"{publisher.home}/author/{slug(author)}/"
 
 
@@ -64,29 +67,28 @@ def article_page(story: Story, around: Surroundings, random: random.Random) -> s
     body = _paragraphs(story, around, random)
     related = f"<h2>{words['related']}</h2><ul>{_items(around.related)}</ul>"
     aside = f"<h3>{words['most_read']}</h3><ol>{_items(around.most_read)}</ol><p>{words['newsletter']}</p>"
-    return _layout(
-        publisher,
+    parts = _Parts(
         story.title,
         _head(story, around),
         heading,
-        _byline(story, random),
         image + body,
-        related,
-        aside,
-        around.navigation,
+        byline=_byline(story, random),
+        after=related,
+        aside=aside,
     )
+    return _layout(publisher, parts, around.navigation)
 
 
 def hub_page(
     publisher: Publisher, title: str, entries: Sequence[Link], further: Sequence[Link], navigation: Sequence[Link]
 ) -> str:
-    """A list of links under a heading; ``further`` are the hub's other pages and lists beneath it."""
+    """A list of links below a heading; ``further`` are links to the other pages and lists of the hub."""
     teasers = "".join(f'<li class="teaser"><h3>{entry.html()}</h3></li>' for entry in entries)
     pages = f'<p class="pages">{" ".join(link.html() for link in further)}</p>' if further else ""
     heading = f"<h1>{html.escape(title, quote=False)}</h1>"
     head = f'<meta property="og:type" content="website"><meta property="og:title" content="{html.escape(title)}">'
     content = f'<ul class="list">{teasers}</ul>{pages}'
-    return _layout(publisher, title, head, heading, "", content, "", "", navigation)
+    return _layout(publisher, _Parts(title, head, heading, content), navigation)
 
 
 def _items(links: Sequence[Link]) -> str:
@@ -173,55 +175,67 @@ def _byline(story: Story, random: random.Random) -> str:
     return f'<div class="meta">{" | ".join(parts)}</div>'
 
 
-def _layout(
-    publisher: Publisher,
-    title: str,
-    head: str,
-    heading: str,
-    byline: str,
-    content: str,
-    after: str,
-    aside: str,
-    navigation: Sequence[Link],
-) -> str:
+@dataclasses.dataclass(frozen=True)
+class _Parts:
+    """What a layout arranges: the title as text, the rest as HTML."""
+
+    title: str
+    head: str
+    heading: str
+    content: str
+    byline: str = ""
+    after: str = ""
+    aside: str = ""
+
+
+def _layout(publisher: Publisher, parts: _Parts, navigation: Sequence[Link]) -> str:
+    """A page in the layout of a publisher."""
+    heading, byline, content, aside = parts.heading, parts.byline, parts.content, parts.aside
     words = WORDS[publisher.language]
     links = _items(navigation)
     footer_links = " · ".join(
         Link(words[key], f"{publisher.home}/{path}/").html()
         for key, path in (("archive", "archive"), ("authors", "author"), ("regions", "region"))
     )
-    footer = f"{footer_links} · {words['imprint']} · {words['privacy']} · {words['contact']} · {publisher.name}. {words['rights']}"
-    cookies = f'<div id="cookie-banner" class="cookie-consent"><p>{words["cookies"]}</p><button>{words["accept"]}</button></div>'
+    others = " · ".join(words[key] for key in ("imprint", "privacy", "contact"))
+    footer = f"{footer_links} · {others} · {publisher.name}. {words['rights']}"
+    cookies = (
+        f'<div id="cookie-banner" class="cookie-consent"><p>{words["cookies"]}</p>'
+        f"<button>{words['accept']}</button></div>"
+    )
     match publisher.layout:
         case 0:
             inner = (
                 f'<header><a href="{publisher.home}/">{publisher.name}</a><nav><ul>{links}</ul></nav></header>'
-                f"<main><article>{heading}{byline}{content}</article><section class='related'>{after}</section></main>"
+                f"<main><article>{heading}{byline}{content}</article>"
+                f"<section class='related'>{parts.after}</section></main>"
                 f"<aside>{aside}</aside><footer>{footer}</footer>{cookies}"
             )
         case 1:
             inner = (
-                f"{cookies}<div class='wrap'><div class='topbar'>{publisher.name} | {words['subscribe']} | {words['search']}</div>"
+                f"{cookies}<div class='wrap'>"
+                f"<div class='topbar'>{publisher.name} | {words['subscribe']} | {words['search']}</div>"
                 f"<div class='menu'><ul>{links}</ul></div><div class='col-left sidebar'>{aside}</div>"
                 f"<div class='col-main'><div class='article'>{heading}{byline}<div class='article-body'>{content}</div></div>"
-                f"<div class='related'>{after}</div></div><div class='footer'>{footer}</div></div>"
+                f"<div class='related'>{parts.after}</div></div><div class='footer'>{footer}</div></div>"
             )
         case 2:
             inner = (
                 f"<div id='header'><b>{publisher.name}</b></div><div id='nav'><ul>{links}</ul></div>"
                 f"<div id='content' class='post'>{heading}{byline}<div class='entry-content'>{content}</div>"
-                f"<div class='share'>{words['share']}</div></div><div id='sidebar'>{aside}{after}</div>"
+                f"<div class='share'>{words['share']}</div></div><div id='sidebar'>{aside}{parts.after}</div>"
                 f"<div id='footer'>{footer}</div>{cookies}"
             )
         case _:
             inner = (
                 f"<nav class='navbar'><ul class='nav'>{links}</ul></nav><div class='container'><div class='row'>"
-                f"<main class='col-md-8'><article class='story'><header>{heading}{byline}</header><div class='story-body'>{content}</div>"
-                f"</article><p class='comments'>{words['comments']}</p><div class='related'>{after}</div></main>"
+                f"<main class='col-md-8'><article class='story'><header>{heading}{byline}</header>"
+                f"<div class='story-body'>{content}</div>"
+                f"</article><p class='comments'>{words['comments']}</p><div class='related'>{parts.after}</div></main>"
                 f"<aside class='col-md-4'>{aside}</aside></div></div><footer><p>{footer}</p></footer>{cookies}"
             )
-    page_title = f"{html.escape(title, quote=False)} | {publisher.name}"
+    page_title = f"{html.escape(parts.title, quote=False)} | {publisher.name}"
     return (
         f'<!DOCTYPE html>\n<html lang="{publisher.language}"><head><meta charset="utf-8"><title>{page_title}</title>\n'
-        f"{head}\n</head><body>\n{inner}\n</body></html>\n"
+        f"{parts.head}\n</head><body>\n{inner}\n</body></html>\n"
     )

@@ -22,6 +22,7 @@ class Prose:
     sections: Mapping[str, Mapping[str, tuple[str, ...]]]
 
     def lines(self, section: str, slot: str) -> tuple[str, ...]:
+        """The lines of a slot."""
         return self.sections[section][slot]
 
     def pair(self, section: str, slot: str, index: int) -> tuple[str, str]:
@@ -30,9 +31,11 @@ class Prose:
         return plain, other
 
     def words(self, slot: str) -> list[str]:
+        """The words of a general slot of one line."""
         return self.lines("general", slot)[0].split()
 
     def guides(self) -> list[str]:
+        """The names of the sections of evergreen guides."""
         return [name for name in self.sections if name.startswith("guide.")]
 
 
@@ -93,22 +96,29 @@ def fill(template: str, facts: Mapping[str, str], voice: int, language: str) -> 
     return _FIRST_LETTER.sub(lambda match: match[0].upper(), text, count=1)
 
 
-# Zero to nineteen (in Spanish to twenty-nine), then the tens; "." stands where a word of the first row serves.
+# Zero to nineteen (in Spanish to twenty-nine), then the tens; "." means that the first row has the word.
 _NUMBERS = {
     "en": (
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen",
+        (
+            "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+            "seventeen eighteen nineteen"
+        ),
         ". . twenty thirty forty fifty sixty seventy eighty ninety",
         "{tens}-{ones}",
     ),
     "de": (
-        "null ein zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn siebzehn achtzehn neunzehn",
+        (
+            "null ein zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn "
+            "siebzehn achtzehn neunzehn"
+        ),
         ". . zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig",
         "{ones}und{tens}",
     ),
     "es": (
         (
-            "cero un dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince dieciséis diecisiete dieciocho diecinueve "
-            "veinte veintiún veintidós veintitrés veinticuatro veinticinco veintiséis veintisiete veintiocho veintinueve"
+            "cero un dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince dieciséis "
+            "diecisiete dieciocho diecinueve veinte veintiún veintidós veintitrés veinticuatro "
+            "veinticinco veintiséis veintisiete veintiocho veintinueve"
         ),
         ". . veinte treinta cuarenta cincuenta sesenta setenta ochenta noventa",
         "{tens} y {ones}",

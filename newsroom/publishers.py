@@ -66,31 +66,64 @@ class Publisher:
 
     @property
     def host(self) -> str:
+        """The host of its site."""
         return f"www.{self.slug}.example"
 
     @property
     def home(self) -> str:
+        """The address of its site, without a final slash."""
         return f"http://{self.host}"
 
 
 _D, _A, _U = DateHabit, AuthorHabit, UrlHabit
 PUBLISHERS = (
-    Publisher("harbourtimes", "Harbour Times", "en", 0, 0, _D.JSON_LD, _A.JSON_LD, _U.DATED, keywords=True, sitemap=True),
-    Publisher("inlandledger", "Inland Ledger", "en", 1, 1, _D.OPEN_GRAPH, _A.META, _U.SECTION, feed="atom", keywords=True),
+    Publisher(
+        "harbourtimes", "Harbour Times", "en", 0, 0, _D.JSON_LD, _A.JSON_LD, _U.DATED, keywords=True, sitemap=True
+    ),
+    Publisher(
+        "inlandledger", "Inland Ledger", "en", 1, 1, _D.OPEN_GRAPH, _A.META, _U.SECTION, feed="atom", keywords=True
+    ),
     Publisher("copperbell", "The Copper Bell", "en", 2, 2, _D.PLAIN_TEXT, _A.PLAIN_TEXT, _U.SECTION, no_author=0.06),
     Publisher("morningferry", "Morning Ferry", "en", 3, 3, _D.RELATIVE_TIME, _A.LINK, _U.NUMBER, logo_images=0.4),
-    Publisher("quaysidepost", "Quayside Post", "en", 4, 0, _D.RELATIVE_URL, _A.META, _U.DATED, no_author=0.1, keywords=True),
+    Publisher(
+        "quaysidepost", "Quayside Post", "en", 4, 0, _D.RELATIVE_URL, _A.META, _U.DATED, no_author=0.1, keywords=True
+    ),
     Publisher("wirelight", "Wirelight", "en", 5, 1, _D.JSON_LD, _A.JSON_LD, _U.NUMBER, no_date=0.05, feed="json"),
-    Publisher("nordwindkurier", "Nordwind-Kurier", "de", 0, 1, _D.JSON_LD, _A.JSON_LD, _U.SECTION, keywords=True, sitemap=True),
+    Publisher(
+        "nordwindkurier", "Nordwind-Kurier", "de", 0, 1, _D.JSON_LD, _A.JSON_LD, _U.SECTION, keywords=True, sitemap=True
+    ),
     Publisher("talbote", "Der Talbote", "de", 1, 2, _D.PLAIN_TEXT, _A.PLAIN_TEXT, _U.DATED, no_author=0.06),
     Publisher("abendlaterne", "Abendlaterne", "de", 2, 3, _D.RELATIVE_TIME, _A.LINK, _U.NUMBER, logo_images=0.3),
-    Publisher("stadtspiegelung", "Stadtspiegelung", "de", 3, 0, _D.OPEN_GRAPH, _A.META, _U.SECTION, no_date=0.04, keywords=True),
+    Publisher(
+        "stadtspiegelung",
+        "Stadtspiegelung",
+        "de",
+        3,
+        0,
+        _D.OPEN_GRAPH,
+        _A.META,
+        _U.SECTION,
+        no_date=0.04,
+        keywords=True,
+    ),
     Publisher("farodiario", "El Faro Diario", "es", 0, 2, _D.OPEN_GRAPH, _A.META, _U.DATED, keywords=True),
     Publisher("vozdelmuelle", "La Voz del Muelle", "es", 1, 0, _D.JSON_LD, _A.JSON_LD, _U.SECTION, sitemap=True),
     Publisher("cronicaserrana", "Crónica Serrana", "es", 2, 1, _D.DUBLIN_CORE, _A.META, _U.NUMBER, no_author=0.06),
-    Publisher("diariomolino", "Diario del Molino", "es", 3, 3, _D.PLAIN_TEXT, _A.PLAIN_TEXT, _U.DATED, logo_images=0.3, no_date=0.04),
-)  # fmt: skip
+    Publisher(
+        "diariomolino",
+        "Diario del Molino",
+        "es",
+        3,
+        3,
+        _D.PLAIN_TEXT,
+        _A.PLAIN_TEXT,
+        _U.DATED,
+        logo_images=0.3,
+        no_date=0.04,
+    ),
+)
 
 
 def of_language(language: str) -> tuple[Publisher, ...]:
+    """The publishers of a language."""
     return tuple(publisher for publisher in PUBLISHERS if publisher.language == language)

@@ -38,6 +38,7 @@ class NewsroomServer:
 
     @property
     def port(self) -> int:
+        """The port that it listens on."""
         return int(self._server.server_address[1])
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""The site on disk: ``index.jsonl`` with one resource a line, and ``content.bin`` with their bodies one after the other."""
+"""The site on disk: ``index.jsonl`` with one resource on each line, and ``content.bin`` with their bodies in order."""
 
 import dataclasses
 import datetime
@@ -61,6 +61,11 @@ class SiteWriter:
         self._content: BinaryIO | None = None
 
     def add(self, resource: Resource) -> None:
+        """Writes a resource.
+
+        Raises:
+          ValueError: if its host and path are already written.
+        """
         key = (resource.host, resource.path)
         if key in self._keys:
             raise ValueError(f"{resource.host}{resource.path} is written twice")
@@ -116,16 +121,20 @@ class SiteReader:
         self._path = os.path.join(folder, _CONTENT)
 
     def find(self, host: str, path: str) -> Stored | None:
+        """The resource of a host and path; None if there is none."""
         return self._resources.get((host, path))
 
     def body(self, stored: Stored) -> bytes:
+        """The body of a resource."""
         with open(self._path, "rb") as file:
             file.seek(stored.offset)
             return file.read(stored.length)
 
     def hosts(self) -> list[str]:
+        """All hosts, sorted."""
         return sorted({host for host, _ in self._resources})
 
 
 def write_lines(file: TextIO, lines: list[str]) -> None:
+    """Writes lines, each with a line feed."""
     file.writelines(f"{line}\n" for line in lines)

@@ -1,4 +1,4 @@
-"""Telling an event: its facts as the sentences of one publisher in one language.
+"""Tells an event: its facts as the sentences of one publisher in one language.
 
 A name has two sides. The plain register says "Lena Hart of Thornmere, 1,240 people, 4.3 million"; the oblique one
 says "the mayor of the City of Lanterns, about 1200 people, four million". Mixed texts use both, which is where a
@@ -19,6 +19,8 @@ FACT_SLOTS = ("n1", "n2", "actor", "org", "money", "quote")
 
 
 class Register(enum.StrEnum):
+    """The side of names and numbers that a text uses: the plain one, the oblique one, or either."""
+
     PLAIN = "plain"
     OBLIQUE = "oblique"
     MIXED = "mixed"
@@ -148,6 +150,7 @@ class Teller:
         return [*opening, *middle, *ending]
 
     def headline(self, event: Event, avoid: int | None = None) -> str:
+        """A headline; ``avoid`` as for :meth:`sentence`."""
         return self.sentence(event, "head", avoid=avoid)
 
     def facts(self, event: Event) -> dict[str, str]:

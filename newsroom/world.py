@@ -1,4 +1,4 @@
-"""The fictional world: places, people and organisations, each with several names, and the events that befall them."""
+"""The fictional world: places, people and organisations with several names each, and the events in it."""
 
 import dataclasses
 import datetime
@@ -57,6 +57,8 @@ class Person:
 
 @dataclasses.dataclass(frozen=True)
 class Organisation:
+    """An organisation of a place, with a brand and an acronym."""
+
     kind: str
     brand: str
     acronym: str
@@ -64,14 +66,13 @@ class Organisation:
 
 @dataclasses.dataclass(frozen=True)
 class Event:
-    """One happening with its facts.
+    """One event with its facts.
 
     Attributes:
       matter: which of the topic's matters it is about.
       counts: two numbers whose meaning the topic's sentences give.
       tenths: a sum in tenths of a million.
       series: id shared by similar events of the same place and topic in other years and by follow-ups.
-      follow_up: whether it continues another event of its series within the same month.
     """
 
     id: str
@@ -82,7 +83,6 @@ class Event:
     counts: tuple[int, int]
     tenths: int
     series: str
-    follow_up: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,19 +96,21 @@ class Succession:
 
 @dataclasses.dataclass(frozen=True)
 class World:
+    """Everything that events may mention; people and organisations by the number of their place and the office."""
+
     places: tuple[Place, ...]
-    people: dict[tuple[int, str], Person]  # by place number and office
+    people: dict[tuple[int, str], Person]
     organisations: dict[tuple[int, str], Organisation]
     successions: dict[tuple[int, str], Succession] = dataclasses.field(default_factory=dict)
 
     def actor(self, event: Event) -> Person:
-        """Who acts on the day of the event."""
+        """The person who holds the office of the topic on the day of the event."""
         key = event.place.number, TOPICS[event.topic][0]
         later = self.successions.get(key)
         return later.person if later and event.date >= later.day else self.people[key]
 
     def organisation(self, event: Event) -> Organisation:
-        """The organisation of the acting office; a mayor has none, so the town's first one helps out."""
+        """The organisation of the acting office; a mayor has none, which gives the first one of the town."""
         office = TOPICS[event.topic][0]
         if office == "mayor":
             office = next(family for family in _FAMILIES if (event.place.number, family) in self.organisations)
@@ -118,7 +120,7 @@ class World:
         return self.organisations[event.place.number, office]
 
     def hosts(self, topic: str, language: str) -> tuple[Place, ...]:
-        """Places of a language region that have somebody to act in the topic."""
+        """Places of a language region where somebody holds the office of the topic."""
         office = TOPICS[topic][0]
         return tuple(
             place for place in self.places if place.language == language and (place.number, office) in self.people
@@ -126,7 +128,7 @@ class World:
 
 
 def build_world(options: NewsroomOptions) -> World:
-    """Draws the world. Small scales get fewer places, so that each still has enough coverage to be learned from."""
+    """Draws the world; small scales get fewer places, so that each place still has enough articles."""
     random = options.stream("world")
     share = min(1.0, max(0.2, options.scale**0.5))
     nouns = list(NICKNAMES)
@@ -146,7 +148,7 @@ def build_world(options: NewsroomOptions) -> World:
     people: dict[tuple[int, str], Person] = {}
     organisations: dict[tuple[int, str], Organisation] = {}
     for place in places:
-        # Every second town has a third office; the turn of the families makes each of them common in every language.
+        # Every second town has a third office; the families take turns, so that each is common in every language.
         turn = place.number % len(_FAMILIES)
         offices = ("mayor", *(_FAMILIES[(turn + step) % len(_FAMILIES)] for step in range(1 + place.number % 2)))
         for office in offices:
@@ -162,7 +164,7 @@ def build_world(options: NewsroomOptions) -> World:
 def _successions(
     options: NewsroomOptions, places: tuple[Place, ...], people: dict[tuple[int, str], Person], acronyms: list[str]
 ) -> dict[tuple[int, str], Succession]:
-    """Who follows whom, with names that nobody had: parts of surnames of two regions, parts of brands the other way round."""
+    """Successors with names that nobody else has: surnames of two regions' parts, brands with their parts swapped."""
     random = options.stream("turnover")
     tails = dict(zip(LANGUAGES, (*LANGUAGES[1:], LANGUAGES[0]), strict=True))
     surnames = {
@@ -185,7 +187,7 @@ def _successions(
 
 
 class EventPlanner:
-    """Draws events; one planner per purpose, so held-out events do not depend on how many are published."""
+    """Draws events. Each purpose has its own planner, so held-out events do not depend on the published ones."""
 
     def __init__(self, world: World, options: NewsroomOptions, purpose: str) -> None:
         self._world = world
@@ -220,7 +222,7 @@ class EventPlanner:
                 events.append(self._again(first, min(date, LAST_DAY), matter))
         if random.random() < 0.2:
             date = first.date + datetime.timedelta(days=random.randrange(6, 21))
-            events.append(dataclasses.replace(self._again(first, date, first.matter), follow_up=True))
+            events.append(self._again(first, date, first.matter))
         return events
 
     def _draw(self, language: str, date: datetime.date) -> Event:
@@ -245,7 +247,7 @@ class EventPlanner:
         )
 
     def _number(self, low: int, high: int) -> int:
-        """A number that ends neither in 0 nor in 1: rounding always shows, and Spanish needs no gender for it."""
+        """A number that does not end in 0 or 1: rounding always shows, and Spanish needs no gender for it."""
         while True:
             number = self._random.randint(low, high)
             if number % 10 > 1:
