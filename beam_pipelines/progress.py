@@ -33,6 +33,7 @@ class JobProgress:
         )
 
     def __call__(self, phase: str, done: int, total: int, grown: str) -> None:
+        """Moves the bar of a phase, which the first call adds."""
         if phase not in self._bars:
             self._bars[phase] = self._progress.add_task(f"{self._job}: {phase}", total=total, grown=grown)
         self._progress.update(self._bars[phase], completed=done, grown=grown)

@@ -1,4 +1,4 @@
-"""The order of the mining jobs, and which job reads what: from WARC and article files to TFRecords that a trainer reads."""
+"""The order of the mining jobs and the inputs of each: from WARC and article files to TFRecords for training."""
 
 import dataclasses
 import importlib
@@ -11,7 +11,7 @@ from .progress import JobProgress, job_row
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """A job of the build and where each of its inputs comes from: an earlier job's folder, or "@name" from the user."""
+    """A job of the build and the source of each of its inputs: an earlier job, or "@name" for an input of the user."""
 
     job: str
     inputs: Mapping[str, str]
@@ -56,13 +56,15 @@ STEPS = (
 USER_INPUTS = {
     "warc": "WARC files or patterns, as `newsembed crawl` or CC-NEWS writes them",
     "articles": "pre-extracted articles: JSONL (plain, .gz, .zst) or Parquet",
-    "bad_words": "files of words, one a line; an article with one of them is rejected by the clean job",
-    "history": "clean folders of earlier builds, to warn of publishers whose yield dropped since",
-    "bitext": "translation pairs: TSV, TMX, or two aligned files joined by a comma (x.de,x.en), see `newsembed pack --help`",
+    "bad_words": "files with one word on each line; the clean job rejects articles that contain one",
+    "history": "clean folders of earlier builds; the clean job warns of publishers whose yield has dropped since",
+    "bitext": "translation pairs: TSV, TMX, or two aligned files joined by a comma (x.de,x.en); "
+    "see `newsembed pack --help`",
     "alias_file": "your own alias table for entity linking: TSV of alias, entity id, prior; with --entity_embeddings",
     "entity_embeddings": "embeddings of its entities: X.npy with keys in X.tsv, or word2vec text",
-    "topics_file": "copy of a topics.tsv that you edited, for the topics job to obey",
-    "translation_models": "folder with a CTranslate2 model into English for each language, see `newsembed examples --help`",
+    "topics_file": "an edited copy of a topics.tsv, which the topics job then follows",
+    "translation_models": "folder with a CTranslate2 model into English for each language; "
+    "see `newsembed examples --help`",
     "word_embeddings": "your own word vectors: X.npy with word and relative frequency in X.tsv",
 }
 
@@ -79,17 +81,17 @@ def build(
 
     Args:
       given: the user's inputs by name, see :data:`USER_INPUTS`.
-      output: folder that gets one folder a job.
-      options: options dataclass instances by job; the job's defaults where absent.
+      output: work folder; each job publishes in a folder of its name.
+      options: options dataclasses by job; a job without one gets its defaults.
       beam_args: Beam's own options.
-      note: called with each job's name and outcome as it finishes.
-      reused: folders of jobs that have run elsewhere: they are read in place of running these jobs.
+      note: called with the name and the outcome of each job when it finishes.
+      reused: folders of jobs that have run elsewhere; they are read instead of running these jobs.
 
     Returns:
       One row of numbers for each job that belongs to this build, see :func:`~.progress.job_row`.
 
     Raises:
-      InputError: from the first job that cannot go on.
+      InputError: from the first job that fails.
     """
     rows = []
     folders = {step.job: f"{output}/{step.job}" for step in STEPS} | dict(reused or {})
@@ -108,7 +110,11 @@ def build(
 
 
 def load_job(name: str) -> Job:
-    """The declaration of a mining job."""
+    """The declaration of a mining job.
+
+    Raises:
+      TypeError: if its module does not declare one.
+    """
     job = importlib.import_module(f".{name}", __package__).JOB
     if not isinstance(job, Job):
         raise TypeError(f"beam_pipelines.{name}.JOB: got {type(job).__name__}, expected a Job")

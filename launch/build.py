@@ -1,10 +1,10 @@
-"""All mining jobs in order, from WARC and article files to TFRecords a trainer reads.
+r"""All mining jobs in order: WARC and article files to TFRecords for training.
 
-Finished jobs are skipped on the next run, an interrupted one goes on where it was. An option of a job is given with
-the job's name before it.
+The next run skips finished jobs and resumes an interrupted one. Options of a job are prefixed with its name.
 
 example:
-  newsembed build --warc 'crawl/*.warc.gz' --articles archive.jsonl.zst --output work --clean.min_words=80 --vocabulary.size=32000
+  newsembed build --warc 'crawl/*.warc.gz' --articles archive.jsonl.zst --output work \
+      --clean.min_words=80 --vocabulary.size=32000
 """
 
 import argparse
@@ -17,7 +17,11 @@ from .job_command import add_options, check_beam_args, options_from
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs ``newsembed build``."""
+    """Runs ``newsembed build``.
+
+    Raises:
+      InputError: for bad options, or from the first job that fails.
+    """
     parser = make_parser()
     args, beam_args = parser.parse_known_args(argv)
     check_beam_args(beam_args)
@@ -36,7 +40,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The parser of ``newsembed build``: the inputs, and every job's options behind its name."""
+    """The parser of ``newsembed build``: the inputs, and the options of every job, prefixed with its name."""
     parser = argparse.ArgumentParser(
         prog="newsembed build",
         description=__doc__,

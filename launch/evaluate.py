@@ -1,4 +1,4 @@
-"""Benchmarks over any encoders, side by side; see ``evaluation.command`` for the protocols."""
+"""``newsembed evaluate``: benchmarks over any encoders; see ``evaluation.command`` for the protocols."""
 
 import argparse
 
@@ -10,5 +10,5 @@ add_arguments = command.add_arguments
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the command with every encoder that serving can load."""
+    """Runs the command with all encoders that ``serving`` can load."""
     return command.run(args, serving.factories(max_length=args.max_length))

@@ -1,4 +1,4 @@
-"""The command line of a mining job, made from its declaration; Beam's own options follow after the job's."""
+"""The command line of a mining job, made from its declaration; Beam's own options may follow the job's."""
 
 import argparse
 import dataclasses
@@ -48,7 +48,8 @@ def make_parser(job: Job) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=f"newsembed {job.name}",
         description=job.summary[0].upper() + job.summary[1:],
-        epilog=f"example:\n  {job.example}\n\nBeam's own options follow, such as --runner=DataflowRunner --region=europe-west4 --setup_file=./setup.py",
+        epilog=f"example:\n  {job.example}\n\nBeam's own options may follow, such as --runner=DataflowRunner "
+        "--region=europe-west4 --setup_file=./setup.py",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -60,14 +61,15 @@ def make_parser(job: Job) -> argparse.ArgumentParser:
         nargs="?",
         const="dry-run",
         metavar="DIR",
-        help="run nothing: check the runner's options, build the pipelines and the package for its workers, write them to DIR (default: dry-run)",
+        help="run nothing: check the runner's options, build the pipelines and the package for its workers, and write "
+        "them to DIR (default: dry-run)",
     )
     add_options(parser, job.options)
     return parser
 
 
 def add_options(parser: argparse._ActionsContainer, options: type, prefix: str = "") -> None:
-    """One ``--[prefix]name=value`` for each field of an options dataclass, its default and help from the field."""
+    """Adds ``--[prefix]name=value`` for each field of an options dataclass, with the field's default and help."""
     hints = typing.get_type_hints(options)
     for field in dataclasses.fields(options):
         default = field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default
@@ -122,10 +124,10 @@ def _metavar(hint: Any) -> str:
 
 
 def check_beam_args(beam_args: Sequence[str]) -> None:
-    """Refuses options that neither the job nor Beam knows: Beam itself drops them with a warning.
+    """Checks that Beam knows these options: Beam itself drops unknown ones with a warning.
 
     Raises:
-      InputError: naming the option and the closest one known.
+      InputError: for an unknown option; names the closest known one.
     """
     if not beam_args:
         return
@@ -137,7 +139,8 @@ def check_beam_args(beam_args: Sequence[str]) -> None:
     _, unknown = parser.parse_known_args(list(beam_args))
     if unknown:
         name = unknown[0].partition("=")[0]
-        known = [option for action in parser._actions for option in action.option_strings]  # noqa: SLF001 - argparse neither
+        actions = parser._actions  # noqa: SLF001 - argparse offers no public list either
+        known = [option for action in actions for option in action.option_strings]
         close = difflib.get_close_matches(name, known, n=1)
         raise InputError(
             "no such option",

@@ -1,11 +1,12 @@
-"""Trains on several machines: prints the commands that start ``newsembed train`` on each, or performs them with --run.
+r"""Trains on several machines: prints the commands that start ``newsembed train`` on each, or runs them with --run.
 
-A TPU slice (every host runs the same command and they find each other), GPU hosts reached by ssh (each command has its own number), or
-a Slurm script (one process per GPU, SIGTERM two minutes before the time limit, so that the run is saved). Paths must be visible from all
-machines: MODEL_DIR and the data on gs:// or a shared file system. What follows ``--`` goes to ``newsembed train`` as it is.
+A TPU slice (every host runs the same command), GPU hosts over ssh (each command has its own process number), or a Slurm
+script (one process per GPU; SIGTERM two minutes before the time limit, so that the run is saved). All machines must see
+MODEL_DIR and the data, on gs:// or a shared file system. The arguments after ``--`` are passed to ``newsembed train``.
 
 example:
-  newsembed launch --tpu my-v4-32 --zone us-central2-b --run -- --gin_file=runs/pretrain_paper.gin --gin.MODEL_DIR='"/mnt/shared/pretrained"' …
+  newsembed launch --tpu my-v4-32 --zone us-central2-b --run -- \
+      --gin_file=runs/pretrain_paper.gin --gin.MODEL_DIR='"/mnt/shared/pretrained"' …
   newsembed launch --hosts gpu0,gpu1 -- --gin_file=runs/pretrain_paper.gin …
   newsembed launch --slurm_nodes 4 --gpus_per_node 8 -- --gin_file=runs/pretrain_paper.gin … > train.sbatch
 """
@@ -24,14 +25,14 @@ _SAVING_SECONDS: Final = 120  # between Slurm's SIGTERM and the end of the job
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``newsembed launch``."""
     where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument("--tpu", metavar="NAME", help="a TPU VM or slice, already created")
+    where.add_argument("--tpu", metavar="NAME", help="an existing TPU VM or slice")
     where.add_argument(
-        "--hosts", metavar="HOST,HOST", help="GPU or CPU hosts, one process each; the first one coordinates"
+        "--hosts", metavar="HOST,HOST", help="GPU or CPU hosts, one process each; the first is the coordinator"
     )
-    where.add_argument("--slurm_nodes", type=int, metavar="N", help="print a script for sbatch with so many nodes")
-    parser.add_argument("--zone", help="of the TPU")
-    parser.add_argument("--project", help="of the TPU; gcloud's own by default")
-    parser.add_argument("--port", type=int, default=9000, help="where the first of --hosts listens (default: 9000)")
+    where.add_argument("--slurm_nodes", type=int, metavar="N", help="print a script for sbatch with N nodes")
+    parser.add_argument("--zone", help="zone of the TPU")
+    parser.add_argument("--project", help="project of the TPU (default: gcloud's own)")
+    parser.add_argument("--port", type=int, default=9000, help="port of the first of --hosts (default: 9000)")
     parser.add_argument(
         "--gpus_per_node", type=int, default=8, metavar="N", help="processes on each Slurm node (default: 8)"
     )
@@ -39,16 +40,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--program",
         default="newsembed",
         metavar="COMMAND",
-        help="how newsembed is called there, such as /opt/venv/bin/newsembed",
+        help="the newsembed program on those machines, such as /opt/venv/bin/newsembed",
     )
-    parser.add_argument(
-        "--run", action="store_true", help="perform the commands and wait for them; not with --slurm_nodes"
-    )
+    parser.add_argument("--run", action="store_true", help="run the commands and wait for them; not with --slurm_nodes")
     parser.add_argument("train", nargs=argparse.REMAINDER, metavar="-- …", help="options of newsembed train")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints or performs the commands; the highest of their exit codes."""
+    """Prints or runs the commands; returns the highest of their exit codes.
+
+    Raises:
+      InputError: for options that do not fit together.
+    """
     train = args.train[1:] if args.train[:1] == ["--"] else args.train
     if not any(option.startswith("--gin_file") for option in train):
         raise InputError(
@@ -57,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     if args.slurm_nodes is not None:
         if args.run:
             raise InputError(
-                "a script is printed, not performed",
+                "a Slurm script is printed, never run",
                 field="--run",
                 remedy="Leave --run out and give the script to sbatch.",
             )
@@ -72,12 +75,13 @@ def run(args: argparse.Namespace) -> int:
         print(shlex.join(command), flush=True)
     if not args.run:
         return 0
-    # All at once: none of them trains before all are there.
-    return max(process.wait() for process in [subprocess.Popen(command) for command in commands])  # noqa: S603 - as printed
+    # All at once: none of them trains before all are connected.
+    started = [subprocess.Popen(command) for command in commands]  # noqa: S603 - the commands that were printed
+    return max(process.wait() for process in started)
 
 
 def tpu_command(tpu: str, zone: str | None, project: str | None, program: str, train: Sequence[str]) -> list[str]:
-    """Gcloud's command that trains on all hosts of a slice.
+    """The gcloud command that trains on all hosts of a slice.
 
     Raises:
       InputError: without a zone.
@@ -105,15 +109,9 @@ def ssh_commands(hosts: Sequence[str], port: int, program: str, train: Sequence[
             field="--hosts",
             remedy="Name each host once: --hosts a,b.",
         )
-    coordinator = hosts[0].rpartition("@")[2]
-    return [
-        [
-            "ssh",
-            host,
-            f"{program} train --coordinator_address={coordinator}:{port} --num_processes={len(hosts)} --process_id={number} {shlex.join(train)}",
-        ]
-        for number, host in enumerate(hosts)
-    ]
+    address = f"{hosts[0].rpartition('@')[2]}:{port}"
+    shared = f"{program} train --coordinator_address={address} --num_processes={len(hosts)}"
+    return [["ssh", host, f"{shared} --process_id={number} {shlex.join(train)}"] for number, host in enumerate(hosts)]
 
 
 def slurm_script(nodes: int, gpus_per_node: int, program: str, train: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""``newsembed train``: hands its arguments, gin's, to the trainer."""
+"""``newsembed train``: passes its arguments to the trainer."""
 
 from collections.abc import Sequence
 

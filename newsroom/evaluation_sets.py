@@ -98,7 +98,8 @@ def graded_pairs(
     """Yields (score, sentence, sentence, language) with the score given by the facts that both share.
 
     5: the same facts of the same event in other words; 4: the same event, one fact in common and one not; 3: the same
-    event, other facts; 2: another event of the same topic and place; 1: of the same topic; 0: of another topic and place.
+    event, other facts; 2: another event of the same topic and place; 1: of the same topic; 0: of another topic and
+    place.
     """
     random = options.stream("sts")
     wanted = options.count(_STS_PAIRS, 36)

@@ -216,7 +216,8 @@ def _layout(publisher: Publisher, parts: _Parts, navigation: Sequence[Link]) -> 
                 f"{cookies}<div class='wrap'>"
                 f"<div class='topbar'>{publisher.name} | {words['subscribe']} | {words['search']}</div>"
                 f"<div class='menu'><ul>{links}</ul></div><div class='col-left sidebar'>{aside}</div>"
-                f"<div class='col-main'><div class='article'>{heading}{byline}<div class='article-body'>{content}</div></div>"
+                f"<div class='col-main'><div class='article'>{heading}{byline}"
+                f"<div class='article-body'>{content}</div></div>"
                 f"<div class='related'>{parts.after}</div></div><div class='footer'>{footer}</div></div>"
             )
         case 2:

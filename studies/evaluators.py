@@ -2,8 +2,8 @@ r"""Evaluators that gin files name for ``HeldOut.evaluate``: benchmarks of ``eva
 
 Example::
 
-    newsembed train … --gin.EVAL_PERIOD=500 --gin.EVALUATOR="@SameEventEvaluator()" --gin.SameEventEvaluator.path=\"heldout.jsonl\" \
-        --gin.KEEP_BEST=\"eval/events/mAP\" --gin.KEEP_BEST_MODE=\"max\"
+    newsembed train … --gin.EVAL_PERIOD=500 --gin.EVALUATOR="@SameEventEvaluator()" \
+        --gin.SameEventEvaluator.path=\"heldout.jsonl\" --gin.KEEP_BEST=\"eval/events/mAP\" --gin.KEEP_BEST_MODE=\"max\"
 """
 
 from typing import TYPE_CHECKING
@@ -18,18 +18,19 @@ if TYPE_CHECKING:  # importing them takes seconds, and TensorFlow is only needed
 
 @gin.register
 class SameEventEvaluator:
-    """Same-event retrieval (``evaluation.retrieval``) on held-out articles, as ``events/mAP`` and ``events/hit@1``, by language too.
+    """Same-event retrieval (``evaluation.retrieval``) on held-out articles: ``events/mAP`` and ``events/hit@1``.
 
-    The articles are tokenized once, at the first evaluation. Tokenizing takes TensorFlow Text: hosts without it evaluate the loss only.
+    The scores by language are included. The articles are tokenized once, at the first evaluation, which needs
+    TensorFlow Text; hosts without it evaluate the loss only.
 
     Args:
       path: JSONL file of articles with events, see ``evaluation.events``.
-      max_length: tokens read of each article; None takes as many as the run trains on.
-      cross_publisher: leave out candidates of the query's publisher.
-      tokens_per_batch: embedded at once, over all devices.
+      max_length: tokens of each article; None for as many as the run trains on.
+      cross_publisher: whether to leave out candidates of the query's publisher.
+      tokens_per_batch: tokens embedded at once, over all devices.
 
     Raises:
-      InputError: when called, for a file or vocabulary that does not fit.
+      InputError: when called, for an unreadable file or vocabulary.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class SameEventEvaluator:
         self._benchmark: SameEventRetrieval | None = None
 
     def __call__(self, snapshot: "Snapshot") -> dict[str, float]:
-        """The scores of these parameters."""
+        """The scores of the current parameters, by name."""
         from ..evaluation.encoders import normalised
         from ..evaluation.retrieval import SameEventRetrieval
         from ..serving.shapes import batches, by_bucket, length_buckets

@@ -103,7 +103,7 @@ def steps(places: Places, seed: int, scale: float) -> list[Step]:
 
 
 def job_rows(places: Places) -> list[dict[str, Any]]:
-    """The numbers of the crawl and of every job of the build, from their manifests, and the seconds of the run that did the work."""
+    """The numbers of the crawl and of every job of the build, from their manifests and timings."""
     rows = []
     for name, folder in [("crawl", places.crawl), *((step.job, f"{places.work}/{step.job}") for step in STEPS)]:
         counts, seconds = read_manifest(folder)["counts"], read_seconds(folder)

@@ -1,21 +1,21 @@
 r"""Trains and evaluates the rows of a table, each without one part of the system, and compares their z-scores.
 
 Every row is trained and evaluated at several checkpoints for each seed. The run file of a row is --base followed by the
-row's own lines. A row that changes mining (the evergreen filter, the augmentations, translation) is trained on data mined
-again, with the build's other options unchanged. Finished work is not repeated, a killed training resumes from its last
-checkpoint, and a row that fails is reported, retried next time, and stops no other row.
+row's own lines. A row that changes mining (the evergreen filter, the augmentations, translation) is trained on data
+mined again, with the build's other options unchanged. Finished work is not repeated, a killed training resumes from its
+last checkpoint, and a row that fails is reported, retried next time, and stops no other row.
 
 example:
-  newsembed ablate --newsroom --output ablation       # all of it on a generated newsroom: under half an hour on two cores
+  newsembed ablate --newsroom --output ablation        # on a generated newsroom: under half an hour on two cores
   newsembed ablate --data work --suite events=heldout.jsonl --suite sts=sts.tsv --cross_publisher \
       --base runs/train_small.gin --pretrain_base runs/pretrain_small.gin \
       --rows without_topics,without_hard_negatives --seeds 3 --output ablation
   newsembed ablate --data work --suite all=benchmarks --output ablation --print_commands      # one launch for each row
 
 On a cluster, all machines must see the folder of --output. The first command that --print_commands prints mines, and
-pretrains what the rows share. The next ones run one row each, at the same time. The last one writes the table. For a row
-that needs several machines, run `newsembed launch … -- --gin_file=DIR/rows/ROW/seed-0/run.gin` after the first command;
-the other commands then find it trained.
+pretrains what the rows share. The next ones run one row each, at the same time. The last one writes the table. For a
+row that needs several machines, run `newsembed launch … -- --gin_file=DIR/rows/ROW/seed-0/run.gin` after the first
+command; the other commands then find it trained.
 """
 
 import argparse
@@ -119,7 +119,11 @@ def run(args: argparse.Namespace, tools: Tools | None = None) -> int:
 
 
 def _sources(args: argparse.Namespace, table: Table) -> tuple[str, list[str]]:
-    """The build and the benchmarks: the user's, or the newsroom's, which also sets small trainings as defaults."""
+    """The build and the benchmarks: the user's, or the newsroom's, which also sets small trainings as defaults.
+
+    Raises:
+      InputError: if both or neither are given, or for a folder without a finished build.
+    """
     if (args.newsroom is None) == (args.data is None):
         raise InputError(
             "give either mined data or a newsroom", field="--data, --newsroom", remedy="see `newsembed ablate --help`"

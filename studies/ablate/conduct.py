@@ -22,7 +22,8 @@ class RowResult:
     """The outcome of a row.
 
     Attributes:
-      status: "ok" if at least one seed was scored; "failed" if none was; "not applicable" if there is nothing to remove.
+      status: "ok" if at least one seed was scored; "failed" if none was; "not applicable" if there is nothing to
+        remove.
       reason: why the whole row failed or is not applicable.
       problems: what went wrong, by seed.
       scores: of each scored seed: one number by (step, benchmark).
@@ -116,7 +117,7 @@ def _pretrainings(settings: Settings, rows: Sequence[Row]) -> list[Run]:
 
 
 def _before(settings: Settings, name: str, seed: int, rows: Sequence[Row], problems: Mapping[str, str]) -> str:
-    """What went wrong with the pretraining of a row's seed."""
+    """What went wrong with the pretraining of a seed of a row; "" if nothing."""
     before = pretraining(settings, next(row for row in rows if row.name == name), seed)
     return problems.get(before.folder, "") if before else ""
 

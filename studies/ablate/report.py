@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...evaluation.benchmark import over_runs
-from ..report.plots import BLUE, GREY, RED, make_axes, svg_of, use_house_style
+from ..report.plots import BLUE, GREY, RED, make_axes, svg_of, use_plain_style
 from ..shared.report import bullets, markdown_table, with_interval, write_files
 from .conduct import OK, RowResult
 from .table import Table
@@ -155,7 +155,7 @@ def _scores(lines: Sequence[Line]) -> list[str]:
 
 def plot(table: Table, lines: Sequence[Line]) -> str:
     """Each row's difference from the control with its interval, as SVG."""
-    use_house_style()
+    use_plain_style()
     shown = [line for line in lines if line.difference is not None]
     figure, axes = make_axes(width=7.5, height=0.32 * max(1, len(shown)) + 1.1)
     axes.axvline(0, color=GREY, linewidth=1)

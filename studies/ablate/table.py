@@ -1,4 +1,4 @@
-"""The declaration of an ablation: its rows, the control, what is expected of each row, and how the models are trained."""
+"""The declaration of an ablation: its rows, the control, the expected directions, and the defaults of training."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -36,8 +36,8 @@ class Row:
       name: on the command line and in the table.
       removes: the part that is removed or replaced, in words.
       gin_file: a run file whose own lines make the difference, as gin includes it; None for the control.
-      start: "shared": training starts from the pretraining that rows share, and ``gin_file`` changes training. "own": the
-        row is pretrained by itself, and ``gin_file`` changes that pretraining. "none": training starts from random
+      start: "shared": training starts from the pretraining that rows share, and ``gin_file`` changes training. "own":
+        the row is pretrained by itself, and ``gin_file`` changes that pretraining. "none": training starts from random
         parameters, and ``gin_file`` changes training.
       expected: the direction in which the scores should differ from the control's.
       mining: changes of the options of jobs, by job, where the row trains on other data than the control.

@@ -5,16 +5,17 @@ Definition. x(r, s, t, b) is the score of row r trained with seed s, at step t, 
 
     z(r, s, t, b) = (x(r, s, t, b) - mean over r', s' of x(r', s', t, b)) / std over r', s' of x(r', s', t, b)
 
-with the standard deviation of the population (divisor n), and 0 where all runs have the same score. The score of a run is
-the mean over its steps and benchmarks, Z(r, s) = mean over t, b of z(r, s, t, b); that of a row is the mean of Z(r, s)
-over its seeds. With one seed this is our reading of the z-score of the paper's Table 10, whose wording was not available.
+with the standard deviation of the population (divisor n), and 0 where all runs have the same score. The score of a run
+is the mean over its steps and benchmarks, Z(r, s) = mean over t, b of z(r, s, t, b); that of a row is the mean of Z(r,
+s) over its seeds. With one seed this is our reading of the z-score of the paper's Table 10, whose wording was not
+available.
 
-Error bars. Steps and benchmarks of one run are correlated, so only the seeds are independent draws. The ± of a row is half
-the 95 % interval of the mean over its seeds (Student's t). Rows of one seed start from one pretrained model and read the
-data in the same order, which moves them together, so seeds are blocks: the differences from the control are tested with
-the residual variance of row + seed, (rows - 1)(seeds - 1) degrees of freedom, against Dunnett's distribution of many
-treatments and one control. Its 95 % intervals hold for all rows at once. If a row lacks a seed, they are Dunnett's
-intervals without blocks. Both cover other seeds, not another corpus or test set.
+Error bars. Steps and benchmarks of one run are correlated, so only the seeds are independent draws. The ± of a row is
+half the 95 % interval of the mean over its seeds (Student's t). Rows of one seed start from one pretrained model and
+read the data in the same order, which moves them together, so seeds are blocks: the differences from the control are
+tested with the residual variance of row + seed, (rows - 1)(seeds - 1) degrees of freedom, against Dunnett's
+distribution of many treatments and one control. Its 95 % intervals hold for all rows at once. If a row lacks a seed,
+they are Dunnett's intervals without blocks. Both cover other seeds, not another corpus or test set.
 """
 
 import dataclasses
@@ -151,7 +152,7 @@ def _blocked(values: npt.NDArray[np.float64]) -> list[tuple[float, float, float]
 
 
 def _within(bar: float, count: int, freedom: int) -> float:
-    """The probability that all of ``count`` differences from one control, in their standard errors, are within ``bar`` (Dunnett 1955).
+    """The probability that ``count`` differences from a control are all within ``bar`` standard errors (Dunnett 1955).
 
     They share the control, so any two of equally many observations correlate by 1/2.
     """

@@ -1,14 +1,18 @@
-"""``newsembed diagnose``: encoders side by side, for people to look at.
+r"""``newsembed diagnose``: compares encoders on a page for people to look at.
 
 Example::
 
-    newsembed diagnose --encoder trained=model:work/trained --encoder tfidf=tfidf --articles heldout.jsonl --output diagnosis
-    newsembed diagnose --encoder a=model:work/a --encoder b=model:work/b --articles articles.jsonl.zst --queries @ids.txt --output diagnosis
+    newsembed diagnose --encoder trained=model:work/trained --encoder tfidf=tfidf \
+        --articles heldout.jsonl --output diagnosis
+    newsembed diagnose --encoder a=model:work/a --encoder b=model:work/b \
+        --articles articles.jsonl.zst --queries @ids.txt --output diagnosis
 
-Encoders are named as for ``newsembed evaluate``. Articles are JSONL with ``title``, ``body`` and an ``id``, ``doc_id`` or ``url``; where they have
-``event``, ``topic`` and ``language`` (the newsroom's heldout.jsonl has), pairs and maps use them. DIR gets report.html (one file, no scripts, nothing
-fetched), report.json and report.md with: neighbors of given articles side by side; cosines of same-event, same-topic and random pairs; alignment and
-uniformity; attention by part of speech and redundancy by length (for ``model:`` and ``random:``); a map. A part that cannot be made says why.
+Encoders are named as for ``newsembed evaluate``. Articles are JSONL with ``title``, ``body`` and an ``id``, ``doc_id``
+or ``url``; pairs and maps use ``event``, ``topic`` and ``language`` where they are given. The command writes
+report.html (one file, no scripts, nothing fetched), report.json and report.md. They show the neighbors of given
+articles side by side; cosines of same-event, same-topic and random pairs; alignment and uniformity; attention by part
+of speech and redundancy by length (for ``model:`` and ``random:``); and a map. A part that cannot be made gives the
+reason.
 """
 
 import argparse
@@ -28,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         required=True,
         metavar="NAME=SPEC",
-        help="an encoder; repeat to set others beside it",
+        help="an encoder; may be repeated",
     )
     parser.add_argument("--articles", required=True, metavar="FILE", help="JSONL (.gz, .zst)")
     parser.add_argument(
@@ -39,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[],
         metavar="ID|@FILE",
-        help="articles to show neighbors of; @FILE has an id a line (default: five drawn)",
+        help="articles whose neighbors are shown; @FILE has one id on each line (default: five at random)",
     )
     parser.add_argument("--neighbors", type=int, default=5, metavar="K", help="neighbors of each article (default: 5)")
     parser.add_argument(
@@ -47,36 +51,46 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=2_000,
         metavar="N",
-        help="draw this many, whole events at a time (default: 2000)",
+        help="use at most N articles, drawn as whole events (default: 2000)",
     )
-    parser.add_argument("--max_pairs", type=int, default=20_000, metavar="N", help="of each kind (default: 20000)")
+    parser.add_argument(
+        "--max_pairs", type=int, default=20_000, metavar="N", help="pairs of each kind (default: 20000)"
+    )
     parser.add_argument(
         "--probed",
         type=int,
         default=300,
         metavar="N",
-        help="articles looked at for attention and redundancy, drawn (default: 300)",
+        help="articles drawn for attention and redundancy (default: 300)",
     )
     parser.add_argument(
         "--tags",
         metavar="SPEC",
-        help="part-of-speech tagger: hanta, or module:function of (text, language) -> [(word, tag), …] (default: hanta)",
+        help="part-of-speech tagger: hanta, or module:function of (text, language) -> [(word, tag), …] "
+        "(default: hanta)",
     )
     parser.add_argument(
-        "--language", default="", metavar="TAG", help="language of articles that name none, as BCP-47, for the tagger"
+        "--language",
+        default="",
+        metavar="TAG",
+        help="BCP-47 language of articles that do not name theirs, for the tagger",
     )
     parser.add_argument(
         "--projection",
         choices=_PROJECTIONS,
         default="tsne",
-        help="how the map is made; umap needs umap-learn (default: tsne)",
+        help="projection of the map; umap needs umap-learn (default: tsne)",
     )
-    parser.add_argument("--cache", metavar="DIR", help="keep embeddings here by content, as newsembed evaluate does")
-    parser.add_argument("--seed", type=int, default=0, help="of all that is drawn (default: 0)")
+    parser.add_argument("--cache", metavar="DIR", help="cache of embeddings, as for newsembed evaluate")
+    parser.add_argument("--seed", type=int, default=0, help="seed of all random draws (default: 0)")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the command."""
+    """Runs the command.
+
+    Raises:
+      InputError: for bad options, unreadable articles, or an encoder that cannot be loaded.
+    """
     for name in ("neighbors", "max_articles", "max_pairs", "probed"):
         if getattr(args, name) < 1:
             raise InputError(
@@ -105,7 +119,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _query_ids(texts: Sequence[str]) -> list[str]:
-    """Ids as given, and those of every ``@FILE``: one a line, blank lines left out."""
+    """The given ids and those of every ``@FILE``, without blank lines.
+
+    Raises:
+      InputError: for a file that cannot be read or has no ids.
+    """
     ids = []
     for text in texts:
         if not text.startswith("@"):
@@ -117,9 +135,14 @@ def _query_ids(texts: Sequence[str]) -> list[str]:
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or error
             raise InputError(
-                f"cannot be read: {reason}", path=text[1:], field="--queries", remedy="give a file with an id a line"
+                f"cannot be read: {reason}",
+                path=text[1:],
+                field="--queries",
+                remedy="give a file with one id on each line",
             ) from error
         if not found:
-            raise InputError("holds no ids", path=text[1:], field="--queries", remedy="give a file with an id a line")
+            raise InputError(
+                "has no ids", path=text[1:], field="--queries", remedy="give a file with one id on each line"
+            )
         ids += found
     return ids

@@ -1,4 +1,4 @@
-"""Charts of a diagnosis as inline SVG that follows the page's light or dark colours."""
+"""Charts of a diagnosis as inline SVG in the light or dark colours of the page."""
 
 import html
 import io
@@ -6,15 +6,15 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-# Okabe and Ito's colours, which people with any colour vision can tell apart; the page gives each name a light and a dark value.
+# Okabe and Ito's colours, distinct for all kinds of colour vision; the page gives each a light and a dark value.
 SERIES: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#7f3c8d")
 _INK: Final = "#010203"  # stands for the page's own text colour
-_DASHES: Final = ("-", "--", "-.", ":")  # a second difference beside the colour
+_DASHES: Final = ("-", "--", "-.", ":")  # lines differ in style as well as colour
 _SIDE, _DOT = 420, 3.2  # of a map and its points, in SVG units
 
 
 def histograms(title: str, edges: Sequence[float], counts: Mapping[str, Sequence[int]], x_label: str) -> str:
-    """Outlined histograms of several kinds over one axis, each of area 1; a page shows one chart of a title."""
+    """Outlined histograms of several kinds over one axis, each of area 1; titles are unique on a page."""
     import numpy as np
 
     figure, place = _start()
@@ -54,23 +54,25 @@ def lines(title: str, points: Mapping[str, Sequence[tuple[float, float]]], x_lab
 
 
 def scatter(points: Sequence[Sequence[float]], titles: Sequence[str], classes: Sequence[str], label: str) -> str:
-    """A map: one dot a point with its title on hover, coloured by the page through its classes.
+    """A map: one dot for each point, with its title on hover; the page colours the dots by their classes.
 
     Args:
       points: ``[N][2]``, in any unit.
       titles: of the points.
       classes: of the points, space-separated.
-      label: says what the map shows.
+      label: description of the map.
     """
     xs, ys = [x for x, _ in points], [y for _, y in points]
     span = max(max(xs) - min(xs), max(ys) - min(ys)) or 1.0
     scale = (_SIDE - 4 * _DOT) / span
     left, top = (min(xs) + max(xs) - span) / 2, (min(ys) + max(ys) + span) / 2
     dots = "".join(
-        f'<circle cx="{(x - left) * scale + 2 * _DOT:.1f}" cy="{(top - y) * scale + 2 * _DOT:.1f}" r="{_DOT}" class="{own}"><title>{html.escape(title)}</title></circle>'
+        f'<circle cx="{(x - left) * scale + 2 * _DOT:.1f}" cy="{(top - y) * scale + 2 * _DOT:.1f}" r="{_DOT}" '
+        f'class="{own}"><title>{html.escape(title)}</title></circle>'
         for x, y, title, own in zip(xs, ys, titles, classes, strict=True)
     )
-    return f'<svg class="dots" viewBox="0 0 {_SIDE} {_SIDE}" role="img" aria-label="{html.escape(label, quote=True)}">{dots}</svg>'
+    described = f'role="img" aria-label="{html.escape(label, quote=True)}"'
+    return f'<svg class="dots" viewBox="0 0 {_SIDE} {_SIDE}" {described}>{dots}</svg>'
 
 
 def _start() -> tuple[Any, Any]:
@@ -93,13 +95,13 @@ def _finish(figure: Any, label: str) -> str:
             text.set_color(_INK)
     figure.set_facecolor("none")
     buffer = io.StringIO()
-    # The same salt gives the same bytes; text stays text, so that it can be searched and read aloud.
+    # The same salt gives the same bytes; text is kept as text, so that it can be searched and read aloud.
     with mpl.rc_context({"svg.hashsalt": label, "svg.fonttype": "none"}):
         figure.savefig(buffer, format="svg", bbox_inches="tight", metadata={"Date": None})
     plt.close(figure)
     text = buffer.getvalue()
     text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
-    text = re.sub(r'<g id="[^"]*"', "<g", text)  # other charts of the page have the same
+    text = re.sub(r'<g id="[^"]*"', "<g", text)  # ids repeat in other charts of the page
     for number, colour in enumerate(SERIES):
         text = text.replace(colour, f"var(--s{number})")
     text = text.replace(_INK, "currentColor")

@@ -28,10 +28,12 @@ _STYLE: Final = """
 :root{color-scheme:light dark;--wash:#f3f5f7;--none:#aab3bc}
 :root{--s0:#0072b2;--s1:#c04f00;--s2:#00805d;--s3:#b0568a;--s4:#a87000;--s5:#2f8fc4;--s6:#8c6d31;--s7:#7f3c8d}
 @media(prefers-color-scheme:dark){
-:root{--bg:#14181d;--ink:#e4e8ec;--dim:#9aa7b4;--line:#35404b;--good:#6fd08c;--wash:#1d232a;--none:#5b6875;--link:#4db2f0}
+:root{--bg:#14181d;--ink:#e4e8ec;--dim:#9aa7b4;--line:#35404b;--good:#6fd08c}
+:root{--wash:#1d232a;--none:#5b6875;--link:#4db2f0}
 :root{--s0:#4db2f0;--s1:#ff9a57;--s2:#3ecfa4;--s3:#eaa3cb;--s4:#f0bc4a;--s5:#9cd6f7;--s6:#cfae6b;--s7:#c58ad3}}
 .missing{background:var(--wash);padding:.5rem .8rem;border-left:3px solid var(--s1)}
-svg{color:var(--ink)}svg text{fill:currentColor}.bar{display:inline-block;height:.7em;background:var(--s0);min-width:1px}
+svg{color:var(--ink)}svg text{fill:currentColor}
+.bar{display:inline-block;height:.7em;background:var(--s0);min-width:1px}
 .side{display:flex;flex-wrap:wrap;gap:1.2rem}.side figure{margin:0;flex:1 1 380px;max-width:520px}
 .dots{border:1px solid var(--line);width:100%}
 .dots circle{fill:var(--none);fill-opacity:.8;stroke:var(--bg);stroke-width:.4}
@@ -141,8 +143,8 @@ def _attention(section: Section) -> str:
         ]
         cells = [[*map(escaped, row), bar] for row, bar in zip(rows, bars, strict=True)]
         caption = (
-            f"{found['documents']:,} articles; {found['unmatched']:,} left out because the tagger and the encoder split "
-            "them into different words"
+            f"{found['documents']:,} articles; {found['unmatched']:,} left out because the tagger and the encoder "
+            "split them into different words"
         )
         parts.append(table([*headings, ""], cells, numbers=range(1, len(headings)), caption=caption))
     return "".join(parts)

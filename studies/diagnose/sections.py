@@ -1,4 +1,7 @@
-"""The parts of a diagnosis as JSON values; ``{"missing": reason}`` stands where a part, or one encoder's share of it, cannot be made."""
+"""The parts of a diagnosis as JSON values.
+
+``{"missing": reason}`` replaces a part, or the entry of an encoder in it, that cannot be made.
+"""
 
 import collections
 import dataclasses
@@ -24,10 +27,10 @@ if TYPE_CHECKING:
     from ...serving.encoder import JaxEncoder
     from ...serving.probe import Probed
 
-_TITLE = 160  # signs shown of a title
+_TITLE = 160  # characters of a title that are shown
 _HISTOGRAM_BINS = 50
-_UNLABELLED = "no article names its {}"
-_NOT_OURS = "only a model: or random: encoder lets us look at its tokens"
+_UNLABELLED = "no article has a value for {}"
+_NOT_OURS = "only model: and random: encoders give access to their tokens"
 
 Section = dict[str, Any]
 
@@ -53,13 +56,13 @@ def diagnose(
 
     Args:
       makers: of the encoders, by name.
-      specs: how each was asked for.
+      specs: how each was specified.
       collection: the articles.
       options: see `Options`.
 
     Raises:
-      InputError: if an encoder cannot be loaded or its embeddings hold NaN, with its name; for a tagger or a projection that was asked for and
-        cannot be had.
+      InputError: if an encoder cannot be loaded or its embeddings have NaN; if the chosen tagger or projection is not
+        available.
     """
     documents = [article.document for article in collection.articles]
     probed = _draw(len(documents), options.probed, options.seed)
@@ -102,7 +105,7 @@ def diagnose(
 
 
 def neighbors_section(embeddings: Mapping[str, Embeddings], collection: Collection, k: int) -> Section:
-    """For every query its nearest articles by every encoder; for every two encoders the share of neighbors that they have in common."""
+    """The nearest articles of every query, and the share of neighbors that two encoders have in common."""
     articles = collection.articles
     found = {name: neighbors.nearest(matrix, collection.queries, k) for name, matrix in embeddings.items()}
     rows = []
@@ -127,7 +130,10 @@ def neighbors_section(embeddings: Mapping[str, Embeddings], collection: Collecti
 def similarities_section(
     embeddings: Mapping[str, Embeddings], articles: Sequence[EventDocument], options: Options
 ) -> Section:
-    """Cosines of pairs of each kind by every encoder: number, mean, quantiles, area under the ROC curve against random pairs, and histogram."""
+    """Cosines of pairs of each kind by every encoder.
+
+    Number, mean, quantiles, area under the ROC curve against random pairs, and histogram.
+    """
     drawn = pairs.draw_pairs(articles, options.max_pairs, options.seed)
     absent = {}
     if pairs.PairKind.SAME_EVENT not in drawn:
@@ -190,7 +196,8 @@ def attention_section(
         shown = ", ".join(f"{language} ({count})" for language, count in unknown.most_common())
         spoken = ", ".join(tagger.languages or ())
         return {
-            "missing": f"{tagger.name} knows {spoken}; the articles' languages: {shown}. --language says it of those that name none"
+            "missing": f"{tagger.name} knows {spoken}; the articles' languages: {shown}. --language sets the "
+            "language of articles that do not name theirs"
         }
     longest = max(model.max_length for model in models.values())
     tagged = {place: _tagged(tagger, articles[place], languages[place], longest) for place in known}
@@ -199,7 +206,7 @@ def attention_section(
 
 
 def redundancy_section(embeddings: Mapping[str, Embeddings], tokens: "Mapping[str, Probed]") -> Section:
-    """Redundancy of texts and of token vectors by length, by encoder of ours."""
+    """Redundancy of texts and of token vectors by length, for model: and random: encoders."""
     if not tokens:
         return {"missing": _NOT_OURS}
     found: dict[str, Section] = {}
@@ -214,9 +221,9 @@ def redundancy_section(embeddings: Mapping[str, Embeddings], tokens: "Mapping[st
 
 
 def map_section(embeddings: Mapping[str, Embeddings], articles: Sequence[EventDocument], options: Options) -> Section:
-    """Every encoder's map, and the labels that colour it."""
+    """The map of every encoder, and the labels that colour it."""
     if len(articles) < projection.FEWEST:
-        return {"missing": f"{len(articles)} articles, and a map of fewer than {projection.FEWEST} shows nothing"}
+        return {"missing": f"{len(articles)} articles, and a map needs at least {projection.FEWEST}"}
     maps = {
         name: projection.project(matrix, options.projection, options.seed).round(4).tolist()
         for name, matrix in embeddings.items()
@@ -233,7 +240,7 @@ def map_section(embeddings: Mapping[str, Embeddings], articles: Sequence[EventDo
 
 
 def _tagged(tagger: words.Tagger, article: EventDocument, language: str, longest: int) -> list[words.Word]:
-    """Title and body; no more words than tokens are read, so that a long article costs no more than the encoder sees."""
+    """The words of title and body, at most as many as the encoder reads tokens, so that long articles cost no more."""
     return [
         word
         for text in (article.title, article.body)

@@ -1,4 +1,4 @@
-"""What both pages of a diagnosis say, and the Markdown one."""
+"""The words that both reports of a diagnosis use, and the Markdown report."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -9,7 +9,7 @@ Section = Mapping[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """A part of the report: its heading, and what its numbers mean."""
+    """A part of the report: its heading and the meaning of its numbers."""
 
     title: str
     note: str
@@ -18,53 +18,56 @@ class Part:
 PARTS: Final[Mapping[str, Part]] = {
     "neighbors": Part(
         "Neighbors side by side",
-        "The articles with the highest cosine, by encoder. In common: the share of its nearest articles that two encoders give an article, a mean over all "
-        "articles.",
+        "The articles with the highest cosine, by encoder. In common: the share of an article's nearest articles on "
+        "which two encoders agree, as a mean over all articles.",
     ),
     "similarities": Part(
         "Similarities of pairs",
-        "Cosines of two articles. Random: any two articles. Nearer than random: how probably such a pair has a higher cosine than a random one (area under "
-        "the ROC curve).",
+        "Cosines of two articles. Random: any two articles. Nearer than random: the probability that such a pair has a "
+        "higher cosine than a random pair (area under the ROC curve).",
     ),
     "geometry": Part(
         "Alignment and uniformity",
-        "Wang and Isola 2020, on unit vectors. Alignment: mean squared distance of same-event pairs, 0 is best. Uniformity: log of the mean of exp(-2 d²) over "
-        "all pairs; the lower, the more evenly the articles spread.",
+        "Wang and Isola 2020, on unit vectors. Alignment: mean squared distance of same-event pairs, 0 is best. "
+        "Uniformity: log of the mean of exp(-2 d²) over all pairs; the lower, the more evenly articles are spread.",
     ),
     "attention": Part(
         "Attention by part of speech",
-        "The attention that words get in the last layer from what the embedding is read from ([CLS], or all tokens as they are pooled), a mean over heads and "
-        "articles; the parts add up to 1. Ratio: attention over share of tokens; 1 is an even spread. All layers: the mean over layers.",
+        "The attention that words get in the last layer from the tokens of which the embedding is made ([CLS], or all "
+        "tokens by their weight in the pooling), as a mean over heads and articles; the parts add up to 1. Ratio: "
+        "attention over share of tokens; 1 is an even spread. All layers: the mean over layers.",
     ),
     "redundancy": Part(
         "Redundancy by length",
-        "How much of an article repeats itself, by its length in word pieces (cut where the encoder cuts).",
+        "How repetitive an article is, by its length in word pieces (truncated as the encoder truncates).",
     ),
     "map": Part(
         "Map",
-        "Embeddings in two dimensions; near articles are near each other, and distances between far ones mean little. Point at a dot for its title.",
+        "Embeddings in two dimensions. Similar articles are close together; distances between far points mean little. "
+        "Hover over a dot for its title.",
     ),
 }
 REDUNDANCY_NOTE: Final = (
-    "R of the text: 1 - H / log2 n with H the entropy of its n word pieces (Shannon); 0 where none occurs twice. R of the encoder: mean cosine between the "
-    "top-layer vectors of two different tokens; near 1 where all say the same."
+    "R of the text: 1 - H / log2 n with H the entropy of its n word pieces (Shannon); 0 if none occurs twice. R of the "
+    "encoder: mean cosine between the top-layer vectors of two different tokens; close to 1 if all are alike."
 )
 REDUNDANCY_HEADINGS: Final = ("word pieces", "articles", "R of the text", "R of the encoder")
 
 
 def number(value: float | None) -> str:
-    """Three decimals, or "-" for none."""
+    """A number with three decimals, or "-" for None."""
     return "-" if value is None else f"{value:.3f}"
 
 
 def facts_rows(report: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What was diagnosed, and with what."""
+    """The articles, encoders and versions of a diagnosis, as (name, value)."""
     articles = report["articles"]
+    read = f"{articles['kept']:,} of {articles['read']:,}"
     languages = ", ".join(f"{language} {count:,}" for language, count in articles["languages"].items())
     rows = [
         (
             "articles",
-            f"{articles['kept']:,} of {articles['read']:,}, {articles['empty']:,} without text: {articles.get('path', '')}",
+            f"{read}, {articles['empty']:,} without text: {articles.get('path', '')}",
         ),
         ("languages", languages),
         ("events, topics", f"{articles['events']:,}, {articles['topics']:,}"),
@@ -96,7 +99,7 @@ def attention_rows(found: Section) -> tuple[list[str], list[list[str]]]:
 
 
 def tagger_line(section: Section) -> str:
-    """Who tagged, and what was left out."""
+    """The tagger, and the languages that it left out."""
     left_out = ", ".join(f"{language} ({count:,})" for language, count in section["languages_left_out"].items())
     return f"Tagger: {section['tagger']}, {section['documents']:,} articles." + (
         f" Left out, by language: {left_out}." if left_out else ""
@@ -104,7 +107,7 @@ def tagger_line(section: Section) -> str:
 
 
 def report_text(report: Mapping[str, Any]) -> str:
-    """GitHub-flavoured Markdown of the whole report; the plots and the map are left to the page."""
+    """The whole report as GitHub-flavoured Markdown; plots and the map are only in the page."""
     blocks = ["# newsembed diagnosis", _table(["", ""], facts_rows(report))]
     for name, part in PARTS.items():
         section = report["sections"][name]
@@ -213,7 +216,7 @@ def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _escape(text: str) -> str:
-    """Text that stays text in a table: no line breaks, bars, or HTML."""
+    """Text without line breaks, bars or HTML, for a Markdown table."""
     return " ".join(text.split()).replace("|", r"\|").replace("<", "&lt;").replace("[CLS]", r"\[CLS]")
 
 

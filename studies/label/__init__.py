@@ -1,8 +1,8 @@
-"""``newsembed label``: label far neighbors as false negatives or true ones, to fit the evergreen filter on.
+"""``newsembed label``: label far neighbors as false or true negatives, to fit the evergreen filter.
 
-Shows two articles side by side, on a page that only this machine can open or in the terminal, and asks whether they tell the same
-story or are the same evergreen piece. The uncertain pairs come first, with random ones between them. Every answer is on disk before
-the next question; the same command goes on where it was.
+Shows two articles side by side, on a page that only this machine can open or in the terminal, and asks whether they
+report the same story or are the same evergreen piece. Uncertain pairs come first, with random ones between them. Every
+answer is saved before the next question; the same command resumes the work.
 
 example:
   newsembed label --work work --output labels.tsv
@@ -25,7 +25,7 @@ from .session import Session
 from .store import LabelFile
 from .texts import read_texts
 
-_SPARE = 2  # questions read for each label that is wanted: some are skipped
+_SPARE = 2  # questions prepared for each label, since some are skipped
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,33 +34,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--work",
         required=True,
         metavar="DIR",
-        help="folder that newsembed build wrote; clean, neighbors, triplets are read",
+        help="work folder of newsembed build; reads clean, neighbors and triplets",
     )
     parser.add_argument(
-        "--output", required=True, metavar="FILE", help="labels file (TSV); one that is there is gone on with"
-    )
-    parser.add_argument("--count", type=int, default=300, metavar="N", help="labels the file shall hold (default: 300)")
-    parser.add_argument(
-        "--random_share", type=float, default=0.4, metavar="X", help="random pairs among the questions (default: 0.4)"
+        "--output", required=True, metavar="FILE", help="labels file (TSV); an existing one is continued"
     )
     parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="of the random pairs and the folds (default: 0)"
+        "--count", type=int, default=300, metavar="N", help="stop when the file has N labels (default: 300)"
     )
-    parser.add_argument("--annotator", metavar="NAME", help="noted beside each answer (default: the login name)")
     parser.add_argument(
-        "--port", type=int, default=8001, metavar="N", help="of the page; 0 takes a free one (default: 8001)"
+        "--random_share",
+        type=float,
+        default=0.4,
+        metavar="X",
+        help="share of random pairs among the questions (default: 0.4)",
     )
-    parser.add_argument("--terminal", action="store_true", help="ask here instead of on a page")
     parser.add_argument(
-        "--report", action="store_true", help="ask nothing: only show what the labels of the file are worth"
+        "--seed", type=int, default=0, metavar="N", help="seed of the random pairs and the folds (default: 0)"
+    )
+    parser.add_argument("--annotator", metavar="NAME", help="name saved with each answer (default: the login name)")
+    parser.add_argument(
+        "--port", type=int, default=8001, metavar="N", help="port of the page; 0 takes a free one (default: 8001)"
+    )
+    parser.add_argument("--terminal", action="store_true", help="ask in the terminal instead of on a page")
+    parser.add_argument(
+        "--report", action="store_true", help="ask nothing; only evaluate filters on the labels of the file"
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the command; 0 even if the annotator stops early.
+    """Runs the command; returns 0 even if the annotator stops early.
 
     Raises:
-      InputError: on bad options, an unfinished work folder, a labels file that cannot be used or, with --report, too few labels.
+      InputError: for bad options, an unfinished work folder, an unusable labels file or, with --report, too few labels.
     """
     _check(args)
     work = read_work(args.work)
@@ -84,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def origin(work: Work, args: argparse.Namespace) -> list[str]:
-    """What is noted above the answers: the version, the inputs, the filter that chose the pairs."""
+    """The lines above the answers: the version, the inputs, and the filter that chose the pairs."""
     filter_digest = files.file_digest(f"{work.path}/triplets/evergreen.json")
     sampling = f"threshold {work.threshold:g} min_negative_days {work.options.min_negative_days}"
     return [

@@ -1,4 +1,4 @@
-"""The pairs there are to label: far neighbors with their features and their score by the filter of the last ``triplets`` run."""
+"""The pairs to label: far neighbors with their features and their scores by the filter of the last ``triplets`` run."""
 
 import dataclasses
 import hashlib
@@ -23,7 +23,7 @@ INPUTS = ("clean", "neighbors", "triplets")
 
 @dataclasses.dataclass(frozen=True)
 class Work:
-    """What ``newsembed build`` left: where, its digests by job, and the rules, filter and table of its ``triplets``."""
+    """A finished build: its folder, the digests of its jobs, and the options, filter and table of ``triplets``."""
 
     path: str
     digests: Mapping[str, str]
@@ -33,7 +33,7 @@ class Work:
 
     @property
     def threshold(self) -> float:
-        """The score above which a negative is dropped; 0 and 1, which drop all or none, have no uncertain pairs."""
+        """The score above which a negative is dropped; 0.5 for a build that drops all or none."""
         return self.options.max_evergreen_score if 0 < self.options.max_evergreen_score < 1 else 0.5
 
 
@@ -44,7 +44,7 @@ class Pair:
     Attributes:
       similarities: per space in the order of ``Space``, NaN where unknown.
       day_gap: other minus anchor.
-      features: as ``pair_features`` has them.
+      features: from ``pair_features``.
     """
 
     anchor: str
@@ -56,7 +56,7 @@ class Pair:
 
     @property
     def both(self) -> frozenset[str]:
-        """The pair without its direction: who has seen (a, b) is not asked for (b, a)."""
+        """The pair without its direction: (a, b) and (b, a) are one question."""
         return frozenset((self.anchor, self.other))
 
 
@@ -83,11 +83,11 @@ def read_pairs(
 
     Args:
       work: see :func:`read_work`.
-      labelled: (anchor, other) of pairs whose features are wanted, whatever their dates.
+      labelled: (anchor, other) of pairs to return in any case, whatever their dates.
 
     Returns:
-      (the far pairs, which ``triplets`` chooses negatives from; the labelled pairs that are among the neighbors). The far
-      ones are those of 10,000 anchors at most, drawn by the digest of their ids.
+      (the far pairs, from which ``triplets`` chooses negatives; the labelled pairs that are among the neighbors). The
+      far pairs are those of at most 10,000 anchors, sampled by the digest of their ids.
 
     Raises:
       InputError: if no pair is far enough apart.

@@ -1,4 +1,4 @@
-"""What the labels are worth: how many of each kind, and how well a filter fitted on them does on labels it has not seen."""
+"""Evaluates labels: how many there are of each kind, and how well a filter fitted on them does on held-out labels."""
 
 import collections
 import dataclasses
@@ -6,31 +6,28 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from rich.box import SIMPLE
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
+from ...beam_pipelines.progress import print_table
 from ...beam_pipelines.triplets.evergreen import EvergreenModel, LabelRow, default_model, fit_model, read_label_rows
 from ...errors import InputError
 from .pairs import Pair, Work, read_pairs
 from .sample import Sampled
 
 FOLDS = 5
-_SAMPLED_NOTE = 3  # place of "how sampled" among a row's notes
+_SAMPLED_NOTE = 3  # index of "how sampled" among the notes of a row
 
 Floats = npt.NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Quality:
-    """A filter on labelled pairs, and on all candidates; precision is NaN if it drops no labelled pair.
+    """The quality of a filter on labelled pairs; precision is NaN if it drops no labelled pair.
 
     Attributes:
-      precision: false negatives among the labelled pairs that it drops.
-      recall: dropped ones among the labelled false negatives.
-      average_precision: over all thresholds.
-      dropped: share of all candidates, labelled or not.
+      precision: share of false negatives among the labelled pairs that it drops.
+      recall: share of dropped pairs among the labelled false negatives.
+      average_precision: area under the precision-recall curve.
+      dropped: share of all candidates that it drops, labelled or not.
     """
 
     name: str
@@ -42,7 +39,14 @@ class Quality:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Report:
-    """Counts by how the pairs were sampled as (name, labels, false negatives), the labels that ``triplets`` can use, the filters."""
+    """The report.
+
+    Attributes:
+      counts: (how sampled, labels, false negatives).
+      used: number of labels that ``triplets`` can use.
+      threshold: the score above which a pair is dropped.
+      qualities: of each filter.
+    """
 
     counts: tuple[tuple[str, int, int], ...]
     used: int
@@ -62,14 +66,14 @@ def make_report(work: Work, path: str, seed: int) -> Report:
       InputError: if fewer than five usable labels are of one kind, or the file is broken.
     """
     rows = read_label_rows(path)
-    _check(path, [row.label for row in rows])  # before the neighbors, which take their time
+    _check(path, [row.label for row in rows])  # before reading the neighbors, which takes time
     candidates, labelled = read_pairs(work, {(row.anchor, row.other) for row in rows})
     known = {(row.anchor, row.other): row.label for row in rows if (row.anchor, row.other) in labelled}
     if not known:
         raise InputError(
             "none of the labelled pairs is among the neighbors",
             path=path,
-            remedy="give the --work folder they were made on",
+            remedy="give the --work folder for which they were made",
         )
     _check(path, list(known.values()))
     features = np.array([labelled[pair].features for pair in sorted(known)])
@@ -96,41 +100,36 @@ def cross_validated(features: Floats, labels: npt.NDArray[np.int64], seed: int) 
 
 
 def count_labels(path: str) -> tuple[tuple[str, int, int], ...]:
-    """(how sampled, labels, false negatives) of a file, all labels last."""
+    """(how sampled, labels, false negatives) of a file; the last entry counts all labels."""
     return _counts(read_label_rows(path))
 
 
 def show_counts(counts: Sequence[tuple[str, int, int]]) -> None:
     """Prints the counts."""
-    table = Table(box=SIMPLE)
-    for column in ("how sampled", "labels", "false negatives", "share"):
-        table.add_column(column, justify="left" if column == "how sampled" else "right")
-    for name, number, same in counts:
-        table.add_row(
-            escape(_MEANING.get(name, name)), str(number), str(same), f"{same / number:.1%}" if number else "-"
-        )
-    Console().print(table)
+    rows = [
+        (_MEANING.get(name, name), str(number), str(same), f"{same / number:.1%}" if number else "-")
+        for name, number, same in counts
+    ]
+    columns = ("how sampled", "labels", "false negatives", "share")
+    print_table(columns, rows, numbers=columns[1:])
 
 
 def show_report(report: Report) -> None:
-    """Prints the filters side by side; see :func:`show_counts` for the rest."""
-    table = Table(
-        box=SIMPLE, title=f"the filter on {report.used} labels, threshold {report.threshold:g}", title_justify="left"
-    )
-    for column in ("weights", "precision", "recall", "avg. precision", "drops of all"):
-        table.add_column(column, justify="left" if column == "weights" else "right")
-    for one in report.qualities:
-        table.add_row(
-            one.name, _number(one.precision), _number(one.recall), _number(one.average_precision), f"{one.dropped:.2%}"
-        )
-    Console().print(table)
+    """Prints the filters side by side; :func:`show_counts` prints the counts."""
+    rows = [
+        (one.name, *map(_number, (one.precision, one.recall, one.average_precision)), f"{one.dropped:.2%}")
+        for one in report.qualities
+    ]
+    columns = ("weights", "precision", "recall", "avg. precision", "drops of all")
+    title = f"the filter on {report.used} labels, threshold {report.threshold:g}"
+    print_table(columns, rows, numbers=columns[1:], title=title)
     if (unused := report.counts[-1][1] - report.used) > 0:
-        print(f"{unused} labels are not used: their pairs are labelled twice or are not among the neighbors")
+        print(f"{unused} labels are not used: their pairs have several labels or are not among the neighbors")
     print(_CAVEAT)
 
 
-_CAVEAT = """precision and recall hold for the labelled pairs, which are harder than the rest; the shares of those drawn
-at random hold for all candidates of the filter that drew them"""
+_CAVEAT = """precision and recall are those of the labelled pairs, which are harder than the rest; the shares of pairs
+drawn at random hold for all candidates of the filter that drew them"""
 _MEANING: dict[str, str] = {
     Sampled.UNCERTAIN: "uncertain",
     Sampled.DROPPED: "at random, dropped by the filter",

@@ -1,7 +1,8 @@
-"""Which pairs to ask for, in which order: the ones the filter is least sure of, with random ones between them.
+"""The order of the questions: the pairs of which the filter is least certain, with random pairs between them.
 
-Uncertain pairs move the regression most, but say nothing of what the filter is sure of. The random ones do; false negatives are
-so rare among the kept pairs that half of the random ones come from the few that the filter drops.
+Uncertain pairs improve the regression most, but do not measure the pairs of which the filter is certain; random pairs
+do. False negatives are so rare among the kept pairs that half of the random pairs come from the few that the filter
+drops.
 """
 
 import collections
@@ -12,15 +13,15 @@ from collections.abc import Iterator, Sequence
 
 from .pairs import Pair
 
-_PER_ARTICLE = 2  # uncertain pairs: the same guide in twenty editions would otherwise be asked for twenty times
+_PER_ARTICLE = 2  # uncertain pairs; otherwise twenty editions of one guide would be twenty questions
 
 
 class Sampled(enum.StrEnum):
-    """How a pair came to be asked for."""
+    """How a pair was sampled."""
 
-    UNCERTAIN = "uncertain"  # its score lies nearest to the threshold
-    DROPPED = "dropped"  # at random from those the filter drops
-    KEPT = "kept"  # at random from those it keeps
+    UNCERTAIN = "uncertain"  # its score is close to the threshold
+    DROPPED = "dropped"  # at random from the pairs that the filter drops
+    KEPT = "kept"  # at random from the pairs that it keeps
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -32,13 +33,13 @@ class Question:
 
 
 def questions(pairs: Sequence[Pair], threshold: float, seed: int, random_share: float) -> Iterator[Question]:
-    """All pairs as questions, each once whatever its direction, in an order that depends on nothing but the arguments.
+    """All pairs as questions, each once whatever its direction; the order depends on the arguments only.
 
     Args:
       pairs: the candidates, in any order.
       threshold: the score above which the filter drops a pair.
       seed: of the random draws.
-      random_share: of the random questions among all, in every part of the order.
+      random_share: share of random questions, in every part of the order.
     """
     shuffled = sorted(
         pairs, key=lambda pair: hashlib.blake2b(f"{seed} {pair.anchor} {pair.other}".encode(), digest_size=8).digest()

@@ -1,7 +1,7 @@
-"""The page: two articles side by side, one key an answer, on 127.0.0.1 only.
+"""The page: two articles side by side and one key for each answer, on 127.0.0.1 only.
 
-Whoever asks must know the token in the printed address and name this server as Host: another page in the same browser, and another
-user of the machine, know neither and can send no answer.
+A request must carry the token of the printed address and name this server as Host. Other pages in the same browser and
+other users of the machine know neither, so they cannot send an answer.
 """
 
 import dataclasses
@@ -30,7 +30,7 @@ _DocId = Annotated[str, Field(max_length=64)]
 
 
 class AnswerBody(BaseModel):
-    """The body of POST /answer; the pair guards against answering in a tab that shows an older one."""
+    """The body of POST /answer; the pair protects against an answer from a tab that shows an older question."""
 
     model_config = ConfigDict(extra="forbid")
     pair: tuple[_DocId, _DocId]
@@ -39,16 +39,16 @@ class AnswerBody(BaseModel):
 
 @dataclasses.dataclass(frozen=True)
 class Access:
-    """Who may ask: the Host headers that mean this server, and the token of its address."""
+    """What a request needs: one of the Host headers of this server, and the token of its address."""
 
     hosts: frozenset[str]
     token: str
 
     def refusal(self, request: Request) -> str:
-        """Why a request is turned away, "" if it is not."""
+        """Why a request is rejected; "" if it is accepted."""
         if request.headers.get("host", "").lower() not in self.hosts:
             return "wrong host; open the address that newsembed label printed"
-        # An address can be typed and printed, so only the page itself is had with the token in it.
+        # Addresses are printed and logged, so only the page itself takes the token from the address.
         given = (
             request.query_params.get("token", "") if request.url.path == "/" else request.headers.get(TOKEN_HEADER, "")
         )
@@ -58,7 +58,7 @@ class Access:
 
 
 def create_app(session: Session, access: Access, finish: Callable[[], None]) -> FastAPI:
-    """The web application. Its handlers are coroutines, so they run one after the other and the session needs no lock."""
+    """The web application; its handlers are coroutines, which run one at a time, so the session needs no lock."""
     app = FastAPI(title="newsembed label", docs_url=None, redoc_url=None, openapi_url=None)
     page = importlib.resources.files(__package__).joinpath("page.html").read_text(encoding="utf-8")
 
@@ -78,8 +78,9 @@ def create_app(session: Session, access: Access, finish: Callable[[], None]) -> 
     @app.get("/", response_class=HTMLResponse)
     async def show() -> HTMLResponse:
         nonce = secrets.token_urlsafe(16)
-        policy = f"default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; connect-src 'self'; img-src data:"
-        headers = {"Content-Security-Policy": f"{policy}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"}
+        policy = f"default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; connect-src 'self'; "
+        rest = "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        headers = {"Content-Security-Policy": f"{policy}{rest}"}
         return HTMLResponse(page.replace("{nonce}", nonce), headers=headers)
 
     @app.get("/question")
@@ -90,14 +91,14 @@ def create_app(session: Session, access: Access, finish: Callable[[], None]) -> 
     async def answer(body: AnswerBody) -> dict[str, Any]:
         asked = session.question
         if asked is None or (asked.pair.anchor, asked.pair.other) != body.pair:
-            raise HTTPException(409, "this pair is not the one asked for; reload the page")
+            raise HTTPException(409, "this pair is not the current question; reload the page")
         session.answer(body.answer)
         return session.state()
 
     @app.post("/undo")
     async def undo() -> dict[str, Any]:
         if not session.undo():
-            raise HTTPException(409, "no answer of this sitting is left to undo")
+            raise HTTPException(409, "no answer of this session is left to undo")
         return session.state()
 
     @app.post("/finish")
@@ -112,11 +113,11 @@ class LabelServer:
     """Serves a session in a thread until :meth:`wait` returns. Use as a context manager.
 
     Args:
-      session: what is asked and answered.
+      session: the questions and answers.
       port: 0 takes any free one.
 
     Raises:
-      InputError: if the port is taken or is none.
+      InputError: if the port is invalid or in use.
     """
 
     def __init__(self, session: Session, port: int) -> None:
@@ -136,7 +137,7 @@ class LabelServer:
 
     @property
     def address(self) -> str:
-        """What to open in the browser."""
+        """The address to open in the browser."""
         return f"http://{_ADDRESS}:{self.port}/?token={self.token}"
 
     def wait(self) -> None:
@@ -162,9 +163,8 @@ def _bind(port: int) -> socket.socket:
             f"got {port}, expected 0 to {MAX_PORT}", field="--port", remedy="choose a free port above 1023"
         )
     listener = socket.socket()
-    listener.setsockopt(
-        socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
-    )  # a port is not kept busy by connections that have ended
+    # Closed connections do not keep the port in use.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((_ADDRESS, port))
         listener.listen()  # now, so that a browser that is faster than the thread waits
@@ -172,7 +172,7 @@ def _bind(port: int) -> socket.socket:
         listener.close()
         taken = error.errno == errno.EADDRINUSE
         problem = (
-            f"port {port} is taken by another program" if taken else f"port {port} cannot be used: {error.strerror}"
+            f"port {port} is in use by another program" if taken else f"port {port} cannot be used: {error.strerror}"
         )
-        raise InputError(problem, field="--port", remedy="choose another one, or 0 for any that is free") from error
+        raise InputError(problem, field="--port", remedy="choose another port, or 0 for any free one") from error
     return listener

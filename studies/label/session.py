@@ -1,4 +1,4 @@
-"""One sitting: the questions in order, the answers, undo, and how far it has come. The page and the terminal both drive it."""
+"""A session of labelling, for the page and the terminal: questions in order, answers, undo and progress."""
 
 import dataclasses
 import math
@@ -13,7 +13,7 @@ from .texts import Segments, Text, common_words, segments, shared_words
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two articles as it is shown; the texts in pieces with the shared words marked."""
+    """One of the two articles as it is shown; texts are in segments, with the shared words marked."""
 
     url: str
     publisher: str
@@ -26,7 +26,7 @@ class Side:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Shown:
-    """A question as it is shown. The score is not: it would answer for the annotator."""
+    """A question as it is shown; without the score, which would influence the annotator."""
 
     pair: tuple[str, str]
     sides: tuple[Side, Side]
@@ -35,13 +35,13 @@ class Shown:
 
 
 class Session:
-    """Asks until the file holds ``wanted`` labels or no question is left.
+    """Asks until the file has ``wanted`` labels or no question is left.
 
     Args:
-      questions: in order, none of them answered in the file.
+      questions: in order; none is answered in the file.
       texts: of their articles, by doc_id.
-      file: takes the answers.
-      wanted: labels in the file, those of earlier sittings included.
+      file: receives the answers.
+      wanted: number of labels in the file, including those of earlier sessions.
     """
 
     def __init__(self, questions: Sequence[Question], texts: dict[str, Text], file: LabelFile, wanted: int) -> None:
@@ -54,16 +54,16 @@ class Session:
 
     @property
     def question(self) -> Question | None:
-        """The one to answer now."""
+        """The current question; None if the session is finished."""
         if len(self._file.labels) >= self._wanted or self._next >= len(self._questions):
             return None
         return self._questions[self._next]
 
     def answer(self, answer: Answer) -> None:
-        """Records the answer to the present question.
+        """Saves the answer to the current question.
 
         Raises:
-          InputError: if it cannot be written.
+          InputError: if it cannot be saved.
           IndexError: if there is no question.
         """
         question = self.question
@@ -73,7 +73,7 @@ class Session:
         self._next += 1
 
     def undo(self) -> bool:
-        """Takes back the last answer of this sitting and asks again; false if there is none."""
+        """Removes the last answer of this session and asks its question again; false if there is none."""
         if not self._next:
             return False
         self._next -= 1
@@ -81,7 +81,7 @@ class Session:
         return True
 
     def progress(self) -> dict[str, int]:
-        """Counts over the whole file, and the answers of this sitting, which can be undone."""
+        """Counts of the whole file, and the number of answers of this session, which can be undone."""
         same = sum(self._file.labels.values())
         return {
             "labels": len(self._file.labels),
@@ -93,7 +93,7 @@ class Session:
         }
 
     def shown(self) -> Shown | None:
-        """The present question with its texts."""
+        """The current question with its texts; None if there is none."""
         if (question := self.question) is None:
             return None
         pair = question.pair

@@ -1,7 +1,8 @@
-"""The labels file: one line an answer, on disk before the next question is shown, with where it came from.
+"""The labels file: one line for each answer, saved before the next question is shown.
 
-Columns by tabs: anchor doc_id, other doc_id, 1 (false negative) or 0, annotator, UTC time, score, how sampled. Lines that start
-with # are comments: the version and the inputs before the answers they hold for, and pairs that were skipped.
+Columns, separated by tabs: anchor doc_id, other doc_id, 1 (false negative) or 0, annotator, UTC time, score, how
+sampled. Lines that start with # are comments: the version and the inputs, before the answers to which they apply, and
+skipped pairs.
 """
 
 import datetime
@@ -22,7 +23,7 @@ _COLUMNS = "# anchor\tother\tlabel\tannotator\ttime\tscore\tsampled"
 
 
 class Answer(enum.StrEnum):
-    """What the annotator says of a pair."""
+    """An answer of the annotator."""
 
     SAME = "same"  # the same story, or the same evergreen piece: a false negative, 1
     DIFFERENT = "different"  # another story: a true negative, 0
@@ -33,12 +34,12 @@ class LabelFile:
     """The file, open and locked for one annotator. Use as a context manager.
 
     Args:
-      path: a local file; created if absent, else gone on with.
-      annotator: who answers.
-      origin: lines about the version and the inputs, written before the first answer they hold for.
+      path: a local file; an existing one is continued.
+      annotator: name saved with each answer.
+      origin: lines about the version and the inputs, written before the first answer to which they apply.
 
     Raises:
-      InputError: if the file cannot be written, is in use, or holds a line of another form.
+      InputError: if the file cannot be written, is in use, or has an invalid line.
     """
 
     def __init__(self, path: str, annotator: str, origin: Sequence[str]) -> None:
@@ -58,7 +59,7 @@ class LabelFile:
         self._ends: list[int] = []  # sizes of the file before each answer of this run
         try:
             os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-            # Without a buffer: what could not be written must not be tried again on closing.
+            # Unbuffered: a failed write must not be retried on closing.
             self._file = open(path, "a+b", buffering=0)  # noqa: SIM115 - closed by __exit__
         except OSError as error:
             raise InputError(
@@ -75,12 +76,12 @@ class LabelFile:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise InputError(
-                "another newsembed label is writing it",
+                "another newsembed label is writing this file",
                 path=self.path,
                 field="--output",
                 remedy="end that one, or choose another file",
             ) from error
-        self._mend()
+        self._drop_incomplete_line()
         rows = read_label_rows(self.path)
         self.labels = {frozenset((row.anchor, row.other)): row.label for row in rows}
         text = self._raw().decode("utf-8")
@@ -89,13 +90,13 @@ class LabelFile:
         last = text.rfind(FORMAT)
         self._has_header = last >= 0 and text[last:].startswith(self._header)
 
-    def _mend(self) -> None:
-        """Cuts off a line that was not written to its end: its answer was never confirmed."""
+    def _drop_incomplete_line(self) -> None:
+        """Removes an incomplete last line: its answer was never confirmed."""
         raw = self._raw()
         if raw and not raw.endswith(b"\n"):
             if raw.startswith(FORMAT.encode()):
                 self._file.truncate(raw.rfind(b"\n") + 1)
-            else:  # a file by hand may well end without one
+            else:  # a file written by hand may lack the last line feed
                 self._write("\n")
 
     def _raw(self) -> bytes:
@@ -103,14 +104,14 @@ class LabelFile:
         return self._file.read()
 
     def knows(self, both: frozenset[str]) -> bool:
-        """Whether the pair was labelled or skipped, in either direction."""
+        """Whether the pair is labelled or skipped, in either direction."""
         return both in self.labels or both in self.skipped
 
     def add(self, question: Question, answer: Answer) -> None:
-        """Appends an answer; when this returns it is on disk.
+        """Appends an answer, which is on disk when this returns.
 
         Raises:
-          InputError: if it cannot be written; the file is then as it was.
+          InputError: if it cannot be written; the file is then unchanged.
         """
         pair = question.pair
         time = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -129,7 +130,7 @@ class LabelFile:
             self.labels[pair.both] = int(answer is Answer.SAME)
 
     def undo(self, question: Question) -> None:
-        """Takes the last answer of this run, which was to ``question``, out of the file."""
+        """Removes the last answer of this session, the one to ``question``, from the file."""
         self._file.truncate(self._ends.pop())
         os.fsync(self._file.fileno())
         self.labels.pop(question.pair.both, None)
@@ -145,7 +146,9 @@ class LabelFile:
         except OSError as error:
             self._file.truncate(before)
             raise InputError(
-                f"the answer was not saved: {error.strerror}", path=self.path, remedy="make room and answer again"
+                f"the answer was not saved: {error.strerror}",
+                path=self.path,
+                remedy="free some disk space and answer again",
             ) from error
 
     def __enter__(self) -> Self:

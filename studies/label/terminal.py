@@ -21,8 +21,8 @@ def run_terminal(session: Session, read_key: Callable[[], str], console: Console
     """Asks until no question is left or the annotator quits.
 
     Args:
-      session: what is asked and answered.
-      read_key: the next key, "" if there are no more.
+      session: the questions and answers.
+      read_key: returns the next key, "" at the end of the input.
       console: shows the articles.
     """
     while shown := session.shown():
@@ -43,7 +43,7 @@ def run_terminal(session: Session, read_key: Callable[[], str], console: Console
 
 @contextmanager
 def single_keys() -> Iterator[Callable[[], str]]:
-    """A function that reads one key without Enter; where standard input is no terminal, one character."""
+    """Yields a function that reads one key without Enter, or one character if standard input is not a terminal."""
     if not sys.stdin.isatty():
         yield lambda: sys.stdin.read(1)
         return

@@ -1,4 +1,4 @@
-"""What the annotator sees of an article, and which words two articles share."""
+"""The parts of an article that the annotator sees, and the words that two articles share."""
 
 import collections
 import dataclasses
@@ -10,16 +10,16 @@ from ...formats.parquet import read_batches, shard_paths
 _CHARACTERS = 1_600  # of a body: its first paragraphs
 _MIN_LETTERS = 3
 _COMMON_SHARE, _ENOUGH_ARTICLES = 0.25, 20
-_COLUMNS = ["doc_id", "url", "publisher", "title", "body", "byline_date", "language"]
+_COLUMNS = ("url", "publisher", "title", "body", "byline_date", "language")
 _WORD = re.compile(r"\w+")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # a body must not steer the annotator's terminal
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # a body must not control the terminal
 
 Segments = list[tuple[str, bool]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Text:
-    """The shown parts of an article; ``cut`` says that its body goes on."""
+    """The shown parts of an article; ``cut`` means that the body is longer."""
 
     url: str
     publisher: str
@@ -31,7 +31,7 @@ class Text:
 
     @property
     def words(self) -> set[str]:
-        """Its words that are long enough to say something."""
+        """Its words of at least three letters."""
         return {word for part in (self.title, *self.paragraphs) for word in _words(part) if len(word) >= _MIN_LETTERS}
 
 
@@ -39,16 +39,15 @@ def read_texts(folder: str, wanted: Collection[str]) -> dict[str, Text]:
     """Texts of the wanted articles by doc_id."""
     found = {}
     for path in shard_paths(folder):
-        for batch in read_batches(path, _COLUMNS):
+        for batch in read_batches(path, ["doc_id", *_COLUMNS]):
             for place, doc_id in enumerate(batch.column("doc_id").to_pylist()):
                 if doc_id in wanted:
-                    row = {name: batch.column(name)[place].as_py() for name in _COLUMNS}
-                    found[doc_id] = _text(**row)
+                    found[doc_id] = _text(*(batch.column(name)[place].as_py() for name in _COLUMNS))
     return found
 
 
 def common_words(texts: Iterable[Text]) -> dict[str, set[str]]:
-    """By language, the words that so many articles have that sharing them says nothing; none while there are few articles."""
+    """Words that too many articles of a language share to be informative; none if there are few articles."""
     by_language: dict[str, list[Text]] = collections.defaultdict(list)
     for text in texts:
         by_language[text.language].append(text)
@@ -68,7 +67,7 @@ def shared_words(left: Text, right: Text, common: dict[str, set[str]]) -> set[st
 
 
 def segments(text: str, shared: Collection[str]) -> Segments:
-    """The text in pieces, each with whether it is a shared word."""
+    """The text in segments, each with whether it is a shared word."""
     pieces: Segments = []
     end = 0
     for match in _WORD.finditer(text):
@@ -80,7 +79,7 @@ def segments(text: str, shared: Collection[str]) -> Segments:
     return [*pieces, (text[end:], False)] if end < len(text) else pieces
 
 
-def _text(doc_id: str, url: str, publisher: str, title: str, body: str, byline_date: object, language: str) -> Text:  # noqa: ARG001
+def _text(url: str, publisher: str, title: str, body: str, byline_date: object, language: str) -> Text:
     cut = len(body) > _CHARACTERS
     shown = body[:_CHARACTERS].rpartition(" ")[0] or body[:_CHARACTERS] if cut else body
     paragraphs = tuple(part.strip() for part in _clean(shown).split("\n") if part.strip())

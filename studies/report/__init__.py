@@ -1,4 +1,4 @@
-"""The build's report: ``report.json`` with every number, ``report.html`` with plots and samples to look at."""
+"""The report of a build: ``report.json`` with every number, and ``report.html`` with plots and samples."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,8 +11,8 @@ def write_report(output: str, rows: Sequence[Mapping[str, Any]], sections: Mappi
     """Writes ``report.json`` and a self-contained ``report.html``.
 
     Args:
-      output: the build's folder; its jobs' streams are read for plots and samples.
-      rows: numbers by job, see :func:`~..progress.job_row`.
+      output: work folder of the build; plots and samples are read from its jobs' streams.
+      rows: numbers by job, see ``beam_pipelines.progress.job_row``.
       sections: further parts of report.json (scores, evaluation, checks), shown as tables.
     """
     report = {"jobs": [dict(row) for row in rows], **(sections or {})}

@@ -13,8 +13,8 @@ GREY, BLUE, RED = "#9aa5b1", "#2f6fab", "#c0504d"
 
 
 def all_plots(output: str, rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
-    """(title, SVG) of every plot for which the build holds data."""
-    use_house_style()
+    """(title, SVG) of every plot for which the build has data."""
+    use_plain_style()
     made = [
         ("Records in, out, rejected and failed, by job", _funnel(rows)),
         ("Articles by month of their byline date", _dates(output)),
@@ -25,8 +25,8 @@ def all_plots(output: str, rows: Sequence[Mapping[str, Any]]) -> list[tuple[str,
     return [(title, svg) for title, svg in made if svg]
 
 
-def use_house_style() -> None:
-    """SVG without a display, the same bytes for the same numbers, text as text."""
+def use_plain_style() -> None:
+    """Sets matplotlib to SVG without a display, with the same bytes for the same numbers, and text as text."""
     import matplotlib as mpl
 
     mpl.use("svg")
@@ -42,7 +42,7 @@ def use_house_style() -> None:
 
 
 def svg_of(figure: Any) -> str:
-    """The figure as an ``<svg>`` element; closes it."""
+    """The figure as an ``<svg>`` element; closes the figure."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", bbox_inches="tight", metadata={"Date": None})
     import matplotlib.pyplot as plt

@@ -1,4 +1,4 @@
-"""Samples for people's eyes: rejected records by reason, random triplets."""
+"""Samples to look at: rejected records by reason, and random triplets."""
 
 import collections
 import dataclasses
@@ -16,14 +16,14 @@ _TRIPLETS = 100
 
 @dataclasses.dataclass(frozen=True)
 class Rejected:
-    """The records of one job that one rule turned down, or one failure took.
+    """The records of one job that were rejected or failed for one reason.
 
     Attributes:
       job: its name.
       reason: a :class:`~...beam_pipelines.records.Rejection` or ``Failure`` value.
       outcome: "rejected" or "failed".
-      count: how many there are.
-      letters: some of them, drawn at random.
+      count: number of records.
+      letters: a random sample of them.
     """
 
     job: str
@@ -34,7 +34,10 @@ class Rejected:
 
 
 def rejected(output: str) -> list[Rejected]:
-    """Every reason of every job with its count and up to ten records, by reservoir sampling; the jobs by name, their most frequent reason first."""
+    """Every reason of every job with its count and at most ten records, by reservoir sampling.
+
+    Jobs are in the order of their names; the most frequent reason of each comes first.
+    """
     draw = random.Random(0)
     counts: collections.Counter[tuple[str, str, str]] = collections.Counter()
     chosen: dict[tuple[str, str, str], list[DeadLetter]] = collections.defaultdict(list)
@@ -62,7 +65,7 @@ def _letter(batch: Any, row: int) -> DeadLetter:
 
 
 def triplets(output: str) -> list[dict[str, Any]]:
-    """A hundred triplets drawn by reservoir sampling, with the titles, publishers and dates of their documents."""
+    """At most a hundred triplets, by reservoir sampling, with titles, publishers and dates of their documents."""
     folder = f"{output}/triplets/triplets"
     if not files.list_files(f"{folder}/part-*.parquet"):
         return []

@@ -1,4 +1,4 @@
-"""What became of each publisher's articles, for the report."""
+"""The outcome of each publisher's articles, for the report."""
 
 import dataclasses
 from typing import Any
@@ -12,14 +12,14 @@ _SHOWN_REASONS = 3
 
 @dataclasses.dataclass(frozen=True)
 class Yields:
-    """The table of the build's clean job and its alarms, as in its manifest."""
+    """The yield table of the clean job, and the alarms of its manifest."""
 
     publishers: list[PublisherYield]
     alarms: list[dict[str, Any]]
 
 
 def of_build(output: str) -> Yields | None:
-    """The yields of a build; ``None`` if it has none."""
+    """The yields of a build; None if it has none."""
     folder = f"{output}/clean"
     if not files.exists(f"{folder}/{TABLE}"):
         return None

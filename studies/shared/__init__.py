@@ -1,1 +1,1 @@
-"""What studies of many small trainings share: mining again with other options, resumable runs, their evaluation, the command lines."""
+"""What several studies use: options, mining again, run files, trainings, reports and pages."""

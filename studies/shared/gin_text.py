@@ -1,4 +1,4 @@
-"""Run files put together: a base run, what the study sets, and at last the lines that make it an ablation."""
+"""Run files of a study: a base run, the values that the study sets, and the lines that make it an ablation."""
 
 import os
 import re
@@ -20,12 +20,12 @@ def compose(
     """The text of a run file; later lines win.
 
     Args:
-      base: the run file that it changes, as ``include`` finds it.
+      base: the run file that is included.
       settings: macros that the study sets.
       bindings: "NAME = value", the user's.
-      row_file: a run file of ``gin/runs`` whose own lines, without what it includes, come last: with another base in the place of its
-        include it is the ablation of that run.
-      notes: comments; what changes the training without standing in the text (a digest of the data) belongs here.
+      row_file: a run file whose own lines come last, without its includes. With its include replaced by ``base``, it is
+        the ablation of that run.
+      notes: comments, for what changes the training but is not in the text, such as a digest of the data.
     """
     lines = [
         *(f"# {note}" for note in notes),
@@ -39,7 +39,7 @@ def compose(
 
 
 def own_lines(file: str) -> list[str]:
-    """What a run file of the package sets itself: its lines but for comments and includes."""
+    """The lines of a run file without comments and includes."""
     from ...training.gin_config import GIN_FOLDER
 
     with open(os.path.join(GIN_FOLDER, file), encoding="utf-8") as source:
@@ -48,7 +48,11 @@ def own_lines(file: str) -> list[str]:
 
 
 def base_path(base: str) -> str:
-    """A base run as an include of any folder finds it: a file of the package by its name there, another one by its absolute path."""
+    """A base run as any folder can include it: a file of the package by its name, another file by its absolute path.
+
+    Raises:
+      InputError: if there is no such file.
+    """
     from ...training.gin_config import GIN_FOLDER
 
     inside = os.path.join(GIN_FOLDER, base.removeprefix("gin/"))
@@ -62,7 +66,7 @@ def base_path(base: str) -> str:
 
 
 def macro(name: str, base: str, bindings: Sequence[str]) -> Any:
-    """The value of a macro in a base run with bindings; loading it checks that every key is used and every required one set.
+    """The value of a macro in a base run with bindings; checks that every key is used and every required one is set.
 
     Raises:
       InputError: see ``gin_config.load_gin``.

@@ -1,4 +1,4 @@
-"""Training data mined again with some options changed; jobs that the change does not touch are read where they are."""
+"""Mines training data again with some options changed; the output of unaffected jobs is reused."""
 
 import dataclasses
 import datetime
@@ -19,7 +19,7 @@ _REMEDY: Final = "name a folder that `newsembed build` finished, such as demo-ou
 
 
 def build_folder(path: str) -> str:
-    """The build that ``path`` names: the work folder itself, or its ``clean`` folder.
+    """The work folder of a build, from itself or from its ``clean`` folder.
 
     Raises:
       InputError: if there is no finished build.
@@ -42,13 +42,17 @@ def options_of(work: str, job: str) -> Any:
     """The options that a finished job of a build ran with, as its options dataclass.
 
     Raises:
-      InputError: if the manifest holds an option that this version does not know.
+      InputError: if the manifest has an option that this version does not know.
     """
     return options_from_json(load_job(job), manifest_of(work, job)["options"], manifest_path(f"{work}/{job}"))
 
 
 def options_from_json(job: Job, values: Mapping[str, Any], path: str) -> Any:
-    """Options from a manifest; those that it does not name, being younger than it, have their defaults."""
+    """Options from a manifest; options that are newer than the manifest have their defaults.
+
+    Raises:
+      InputError: if the manifest has an option that this version does not know.
+    """
     hints = typing.get_type_hints(job.options)
     unknown = sorted(set(values) - set(hints))
     if unknown:
@@ -59,7 +63,7 @@ def options_from_json(job: Job, values: Mapping[str, Any], path: str) -> Any:
 
 
 def _value(hint: Any, value: Any) -> Any:
-    """A JSON value as the type that a field declares."""
+    """Converts a JSON value to the declared type of a field."""
     arguments = typing.get_args(hint)
     if value is None:
         return None
@@ -73,7 +77,7 @@ def _value(hint: Any, value: Any) -> Any:
 
 
 def affected(changed: Sequence[str]) -> list[str]:
-    """The jobs to run again, in order: those changed and all that read them, directly or not."""
+    """The jobs to run again, in order: the changed ones and all that read them, directly or indirectly."""
     found = set(changed)
     for step in STEPS:
         if found & set(step.inputs.values()):
@@ -84,17 +88,17 @@ def affected(changed: Sequence[str]) -> list[str]:
 def missing_inputs(
     work: str, jobs: Sequence[str], given: Mapping[str, Sequence[str]], exempt: Sequence[str] = ()
 ) -> None:
-    """Checks that what the user gave to these jobs of the first build is given again.
+    """Checks that the user's inputs to these jobs of the build are given again.
 
     Raises:
-      InputError: naming the first input that is not: without it the new data would differ in more than was asked for.
+      InputError: for the first one that is not; without it the new data would differ in more than the changed options.
     """
     for step in STEPS:
         for name, source in step.inputs.items() if step.job in jobs else ():
             had = source.startswith("@") and manifest_of(work, step.job)["inputs"].get(name)
             if had and not given.get(source[1:]) and name not in exempt:
                 raise InputError(
-                    f"the build's {step.job} job had it, so mining again needs it too",
+                    f"the {step.job} job of the build had this input, so mining again needs it too",
                     path=work,
                     field=f"--{source[1:]}",
                     remedy="give it",
@@ -108,20 +112,20 @@ def mine_again(
     given: Mapping[str, Sequence[str]] | None = None,
     beam_args: Sequence[str] = (),
 ) -> dict[str, str]:
-    """Runs the jobs that ``changes`` touch, with the build's own options otherwise; finished ones are skipped.
+    """Runs the jobs that ``changes`` affect, with the build's other options unchanged; finished ones are skipped.
 
     Args:
       work: a finished build.
       output: folder that gets a folder for each job that runs.
-      changes: new options from the build's, by job.
-      given: the user's inputs by name, see ``build.USER_INPUTS``.
+      changes: functions from the build's options to the new ones, by job.
+      given: the user's inputs by name, see ``workflow.USER_INPUTS``.
       beam_args: Beam's own options.
 
     Returns:
-      The folder of every job, new or the build's.
+      The folder of every job: the new one, or the build's.
 
     Raises:
-      InputError: from the first job that cannot go on.
+      InputError: from the first job that fails.
     """
     again = affected(list(changes))
     kept = {step.job: f"{work}/{step.job}" for step in STEPS if step.job not in again}
@@ -135,7 +139,7 @@ def _same(options: Any) -> Any:
 
 
 def changed(**values: Any) -> Change:
-    """A change that sets these options."""
+    """The change that sets these options."""
     return lambda options: dataclasses.replace(options, **values)
 
 
@@ -143,7 +147,7 @@ same: Final[Change] = _same
 
 
 def count(work: str, job: str, section: str, prefix: str) -> int:
-    """What a job's manifest counts under names that start with ``prefix``: in ``"examples"`` or in the job's ``"tallies"``."""
+    """The sum of a manifest's counts whose names start with ``prefix``, in ``"examples"`` or in ``"tallies"``."""
     manifest = manifest_of(work, job)
     counts: Mapping[str, int] = (
         manifest.get("examples", {}) if section == "examples" else manifest["counts"].get("tallies", {})

@@ -14,7 +14,8 @@ table{border-collapse:collapse;margin:.6rem 0;font-size:13px}
 td,th{padding:.25rem .6rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
 td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 caption{text-align:left;color:var(--dim)}h2{margin-top:2.4rem}h3{margin:1.4rem 0 .3rem}svg{max-width:100%;height:auto}
-.wide{overflow-x:auto}.dim{color:var(--dim)}.good{color:var(--good);font-weight:600}.bad{color:var(--bad);font-weight:600}
+.wide{overflow-x:auto}.dim{color:var(--dim)}
+.good{color:var(--good);font-weight:600}.bad{color:var(--bad);font-weight:600}
 a{color:var(--link)}nav a{margin-right:1rem;white-space:nowrap}summary{cursor:pointer}
 """
 

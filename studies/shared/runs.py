@@ -1,4 +1,4 @@
-"""One training and its evaluation, in a folder of its own: started in a process of its own, resumable, its failure its own."""
+"""A training in its own process and folder, which can be resumed, and its evaluation."""
 
 import contextlib
 import dataclasses
@@ -34,7 +34,7 @@ class Run:
 
     Attributes:
       folder: gets ``run.gin``, ``model/``, ``train.log``, ``seconds.txt`` and ``evaluation/``.
-      gin: text of the run file, complete: nothing else configures the training.
+      gin: text of the run file; nothing else configures the training.
       steps: checkpoints to evaluate, ascending; the last ends the training.
     """
 
@@ -44,15 +44,16 @@ class Run:
 
     @property
     def model(self) -> str:
+        """The model folder."""
         return f"{self.folder}/model"
 
     @property
     def command(self) -> list[str]:
-        """Arguments of ``newsembed`` that train it; also what comes after ``newsembed launch … --``."""
+        """Arguments of ``newsembed`` that train it."""
         return ["train", f"--gin_file={self.folder}/{RUN_FILE}"]
 
     def is_trained(self) -> bool:
-        """Whether the last checkpoint is there, which appears whole or not at all."""
+        """Whether the last checkpoint exists; checkpoints appear complete or not at all."""
         return os.path.isdir(f"{self.model}/checkpoints/{self.steps[-1]}")
 
 
@@ -72,7 +73,7 @@ def write_run_file(run: Run) -> None:
         with open(path, encoding="utf-8") as file:
             if file.read() != run.gin:
                 raise InputError(
-                    "the folder holds a training with other options or data",
+                    "the folder has a training with other options or data",
                     path=path,
                     field="--output",
                     remedy="name another folder",
@@ -82,7 +83,7 @@ def write_run_file(run: Run) -> None:
 
 
 def train_in_process(run: Run, cores: Sequence[int]) -> str:
-    """Trains in a process of its own, which goes on from its last checkpoint; the :data:`Trainer` of every command."""
+    """Trains in a new process, which resumes from its last checkpoint; the :data:`Trainer` of every command."""
     with open(f"{run.folder}/{LOG_FILE}", "ab") as log, _locked(run.folder) as lock:
         if run.is_trained():  # by another process, while this one waited
             return ""
@@ -106,7 +107,10 @@ def train_in_process(run: Run, cores: Sequence[int]) -> str:
 
 @contextlib.contextmanager
 def _locked(folder: str) -> Iterator[int]:
-    """Waits until no other process trains here. The child inherits the lock: if this process is killed, the next one waits for the child."""
+    """Waits until no other process trains here.
+
+    The child inherits the lock: if this process is killed, the next one waits for the child.
+    """
     with open(f"{folder}/lock", "w", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield file.fileno()
@@ -124,7 +128,7 @@ def _add_seconds(run: Run, seconds: float) -> None:
 
 
 def training_seconds(run: Run) -> float:
-    """Wall time of the training over all its starts; a start that was killed is not in it."""
+    """Wall time of all starts of the training, in seconds, without those that were killed."""
     try:
         with open(f"{run.folder}/seconds.txt", encoding="utf-8") as file:
             return sum(map(float, file))
@@ -138,16 +142,16 @@ def train_all(
     trainer: Trainer = train_in_process,
     say: Callable[[str], None] = lambda _text: None,
 ) -> dict[str, str]:
-    """Trains what is not trained yet.
+    """Runs the trainings that are not finished.
 
     Args:
-      runs: with different folders.
+      runs: with distinct folders.
       parallel: trainings at a time, each on its share of this machine's cores.
-      trainer: trains one.
-      say: gets a line when one ends.
+      trainer: runs one training.
+      say: called with a line when a training ends.
 
     Returns:
-      What went wrong by the folder of each run; the others are trained.
+      What went wrong, by folder; runs that are not listed are trained.
     """
     shares: queue.Queue[Sequence[int]] = queue.Queue()
     for cores in core_shares(parallel):
@@ -174,7 +178,7 @@ def train_all(
 
 @contextlib.contextmanager
 def _shared_compilations() -> Iterator[None]:
-    """Lets the trainings, most of them of one shape, compile each program once; the folder is this machine's own, as its programs are."""
+    """Lets all trainings share their compiled programs, in a temporary folder of this machine."""
     if _CACHE_VARIABLE in os.environ:
         yield
         return
@@ -194,7 +198,7 @@ def _attempt(run: Run, cores: Sequence[int], trainer: Trainer) -> str:
 
 
 def core_shares(parallel: int) -> list[list[int]]:
-    """The cores that each of ``parallel`` trainings may use: all, if there is one or there are too few to share out."""
+    """The cores of each of ``parallel`` trainings: all (an empty list) for one, or if there are too few to divide."""
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
     if parallel == 1 or len(cores) < parallel:
         return [[] for _ in range(parallel)]
@@ -204,7 +208,7 @@ def core_shares(parallel: int) -> list[list[int]]:
 def evaluate_run(
     run: Run, benchmarks: Sequence[Benchmark], make_encoder: EncoderMaker, command: Sequence[str] = ()
 ) -> Results:
-    """Scores of every checkpoint of a run, named by its step; read where they lie if the benchmarks are still the same."""
+    """Scores of every checkpoint of a run, named by its step; reused if the benchmarks have not changed."""
     folder = f"{run.folder}/evaluation"
     if os.path.exists(f"{folder}/{RESULTS_FILE}"):
         found = read_results(folder)
@@ -235,7 +239,7 @@ def load_checkpoint(run: Run, step: int) -> Encoder:
 
 
 def overall_scores(results: Results) -> dict[tuple[str, str], float]:
-    """One number of each (step, benchmark): its first metric over all of the benchmark.
+    """One number for each (step, benchmark): the first metric over the whole benchmark.
 
     Raises:
       InputError: if a benchmark failed.
@@ -250,7 +254,7 @@ def overall_scores(results: Results) -> dict[tuple[str, str], float]:
 
 
 def overall_metrics(results: Results) -> Mapping[str, str]:
-    """The metric that :func:`overall_scores` takes, by benchmark."""
+    """The metric that :func:`overall_scores` uses, by benchmark."""
     found: dict[str, Any] = {}
     for result in results.results:
         named = {score.part.lower(): score for score in reversed(result.scores)}

@@ -1,4 +1,4 @@
-"""What does the work of a study, so that tests can put others in its place, and how failures stay where they belong."""
+"""The functions that do the work of a study, which tests replace; a failure is kept to its part of the study."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 @dataclasses.dataclass(frozen=True)
 class Tools:
-    """The miner, the trainer, the maker of encoders, and what takes a line of progress."""
+    """Functions that mine, train, load an encoder, and print a line of progress."""
 
     mine: Callable[..., dict[str, str]] = mine_again
     trainer: Trainer = train_in_process
@@ -22,7 +22,7 @@ class Tools:
 
 
 def attempt(work: Callable[[], T]) -> tuple[T | None, str]:
-    """The result of ``work``, or None and what went wrong: one part's failure is a line of the table, not the end of the study."""
+    """The result of ``work``, or None and what went wrong: a failure must not end the study."""
     try:
         return work(), ""
     except InputError as error:
@@ -32,10 +32,10 @@ def attempt(work: Callable[[], T]) -> tuple[T | None, str]:
 
 
 def train_runs(runs: Sequence[Run], parallel: int, tools: Tools) -> dict[str, str]:
-    """Writes the run files and trains what is not trained yet; what went wrong by folder.
+    """Writes the run files and runs the trainings that are not finished; returns what went wrong, by folder.
 
     Raises:
-      InputError: if a folder holds another training.
+      InputError: if a folder has another training.
     """
     for run in runs:
         write_run_file(run)

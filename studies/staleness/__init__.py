@@ -1,16 +1,16 @@
 r"""Trains on documents up to a date and scores same-event retrieval by the months since (appendix C).
 
-For each cutoff the build's jobs from `clean` on run again on the articles up to that day, with the build's other options
-unchanged. A model is pretrained and trained on them, and retrieves the held-out documents of --events; the scores are
-grouped by the month of the query's byline. A model trained on all documents ("fresh") answers the same queries, which
-separates staleness from hard months and from small training sets. Finished work is not repeated; a cutoff that fails is
-reported and stops no other.
+For each cutoff the build's jobs from `clean` on run again on the articles up to that day, with the build's other
+options unchanged. A model is pretrained and trained on them, and retrieves the held-out documents of --events; the
+scores are grouped by the month of the query's byline. A model trained on all documents ("fresh") answers the same
+queries, which separates staleness from hard months and from small training sets. Finished work is not repeated; a
+cutoff that fails is reported and stops no other.
 
-Translation pairs have no date: they are left out unless --bitext gives them. Links (anchor texts) are those of the whole
-crawl.
+Translation pairs have no date: they are left out unless --bitext gives them. Links (anchor texts) are those of the
+whole crawl.
 
 example:
-  newsembed staleness --newsroom --output staleness   # all of it on a generated newsroom: under half an hour on two cores
+  newsembed staleness --newsroom --output staleness    # on a generated newsroom: under half an hour on two cores
   newsembed staleness --articles work --events heldout.jsonl --cross_publisher --cutoffs 2018-01,2018-07,2019-01 \
       --base runs/train_small.gin --pretrain_base runs/pretrain_small.gin --seeds 2 --output staleness
   newsembed staleness --articles work --events heldout.jsonl --cutoffs 2018-01,2018-07 --output staleness \
@@ -154,7 +154,11 @@ def read_queries(path: str) -> Queries:
 
 
 def _sources(args: argparse.Namespace) -> tuple[str, str]:
-    """The build and the held-out documents: the user's, or the newsroom's, which also sets small trainings as defaults."""
+    """The build and the held-out documents: the user's, or the newsroom's, which also sets small trainings as defaults.
+
+    Raises:
+      InputError: if both or neither are given, or for a folder without a finished build.
+    """
     if (args.newsroom is None) == (args.articles is None):
         raise InputError(
             "give either a build or a newsroom",

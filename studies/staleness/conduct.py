@@ -1,4 +1,4 @@
-"""Mines, pretrains, trains and evaluates a model for each cutoff, and one on all documents; each failure stays with its cutoff."""
+"""Mines, pretrains, trains and evaluates a model for each cutoff and one on all documents; a failure stops no other."""
 
 import dataclasses
 import functools
@@ -28,14 +28,14 @@ _SCORES: Final = "queries.json"
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What a staleness study trains on and how.
+    """The data and the recipe of a staleness study.
 
     Attributes:
-      work: the build whose articles are cut off.
+      work: the build whose articles are used.
       output: folder of the study, absolute.
       recipe: of every training.
       cutoffs: ascending.
-      window_months: months up to the cutoff whose articles are used; None for all.
+      window_months: number of months up to the cutoff whose articles are used; None for all.
       given: the user's inputs to mining, by name.
     """
 
@@ -48,11 +48,14 @@ class Settings:
 
     @property
     def names(self) -> list[str]:
-        """Of all models: the cutoffs', then the fresh one's."""
+        """The names of all models: the cutoffs, then the fresh one."""
         return [*(cutoff.name for cutoff in self.cutoffs), FRESH]
 
     def changes(self, name: str) -> dict[str, Change]:
-        """The mining options that make a model's data. The fresh model's differ from the build's in their translation pairs at most."""
+        """The changes of mining options for the data of a model.
+
+        The data of the fresh model differ from the build's at most in their translation pairs.
+        """
         if name == FRESH:
             return {"pack": same}
         cutoff = next(cutoff for cutoff in self.cutoffs if cutoff.name == name)
@@ -62,13 +65,13 @@ class Settings:
 
 @dataclasses.dataclass(frozen=True)
 class ModelResult:
-    """What became of a cutoff's model, or the fresh one.
+    """The outcome of the model of a cutoff, or of the fresh one.
 
     Attributes:
       problems: what went wrong, by seed or "mining".
-      scores: average precision of each query by seed, ``[N]``, NaN where a query has no relevant candidate.
-      examples: triplets and topic documents in its training data.
-      seconds: wall time of its trainings.
+      scores: average precision of each query, ``[N]`` by seed; NaN if a query has no relevant candidate.
+      examples: number of training examples by task.
+      seconds: wall time of all its trainings.
     """
 
     name: str
@@ -90,7 +93,7 @@ def mine(settings: Settings, name: str, mining: Callable[..., dict[str, str]] = 
             "no triplets are left",
             path=jobs["examples"],
             field="--cutoffs",
-            remedy="a negative lies a year from its anchor: cut off later",
+            remedy="choose a later cutoff: a negative is a year away from its anchor",
         )
     return jobs
 
@@ -103,14 +106,14 @@ def _examples(jobs: Mapping[str, str]) -> dict[str, int]:
 def conduct(
     settings: Settings, names: Sequence[str], benchmark: SameEventRetrieval | None, parallel: int, tools: Tools
 ) -> list[ModelResult]:
-    """Does what is left to do for these models.
+    """Mines, trains and evaluates whatever is not finished yet for these models.
 
     Args:
       settings: see :class:`Settings`.
       names: cutoffs and ``FRESH``.
       benchmark: the held-out documents; None only mines and writes the run files.
       parallel: trainings at a time.
-      tools: what does the work.
+      tools: see :class:`~..shared.tools.Tools`.
     """
     jobs: dict[str, dict[str, str]] = {}
     problems: dict[str, str] = {}
@@ -174,7 +177,7 @@ def _score(
 
 
 def query_scores(run: Run, benchmark: SameEventRetrieval, make_encoder: EncoderMaker) -> FloatArray:
-    """Average precision of each document as a query by the last checkpoint, ``[N]``; read where it lies if the documents are the same."""
+    """Average precision of each document as a query by the last checkpoint, ``[N]``; reused for the same documents."""
     path, facts = f"{run.folder}/{_SCORES}", _facts(benchmark)
     if os.path.exists(path):
         with open(path, encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""Cutoff dates: how they are written, how many articles each leaves, and the months before and after it."""
+"""Cutoff dates: parsing, the number of articles up to each, and the months before and after it."""
 
 import collections
 import dataclasses
@@ -19,17 +19,17 @@ _DAYS_PER_MONTH: Final = 365.25 / 12
 
 @dataclasses.dataclass(frozen=True, order=True)
 class Cutoff:
-    """The last day whose articles are mined, and its name as the user wrote it."""
+    """The last day whose articles are mined, and the text that the user wrote for it."""
 
     last_day: datetime.date
     name: str
 
 
 def parse_cutoffs(text: str) -> list[Cutoff]:
-    """Cutoffs from "2018-01,2018-07-15": a month means its last day; ascending.
+    """Cutoffs of "2018-01,2018-07-15", ascending; a month means its last day.
 
     Raises:
-      InputError: for what is no date, for none, and for the same one twice.
+      InputError: for an invalid date, no date, or the same day twice.
     """
     found = sorted(_parse(part.strip()) for part in text.split(",") if part.strip())
     if not found:
@@ -53,7 +53,7 @@ def _parse(text: str) -> Cutoff:
 
 
 def count_by_day(work: str) -> collections.Counter[datetime.date]:
-    """Clean articles of a build by their byline date."""
+    """Numbers of the clean articles of a build, by byline date."""
     days: collections.Counter[datetime.date] = collections.Counter()
     for path in shard_paths(f"{work}/clean/articles"):
         for batch in read_batches(path, ["byline_date"]):
@@ -68,22 +68,24 @@ def check_articles(
     least: int,
     path: str,
 ) -> dict[str, int]:
-    """Articles that each cutoff leaves.
+    """Numbers of articles up to each cutoff, by its name.
 
     Raises:
-      InputError: if one leaves fewer than ``least``.
+      InputError: if a cutoff has fewer than ``least``.
     """
     left = {}
     for cutoff in cutoffs:
         first = first_day(cutoff, window_months) or datetime.date.min
         left[cutoff.name] = sum(number for day, number in days.items() if first <= day <= cutoff.last_day)
         if left[cutoff.name] < least:
-            span = f"from {min(days)} to {max(days)}" if days else "in no byline date"
+            span = f"dated from {min(days)} to {max(days)}" if days else "none of which has a byline date"
             raise InputError(
-                f"the cutoff {cutoff.name} leaves {left[cutoff.name]} of {days.total()} articles, which date {span}; expected at least {least}",
+                f"the cutoff {cutoff.name} leaves {left[cutoff.name]} of {days.total()} articles, {span}; "
+                f"expected at least {least}",
                 path=path,
                 field="--cutoffs",
-                remedy="choose a later cutoff (a negative lies a year away from its anchor, so leave much more than a year), or lower --min_articles",
+                remedy="choose a later cutoff (a negative is a year away from its anchor, so keep much more than a "
+                "year of articles), or lower --min_articles",
             )
     return left
 
@@ -96,6 +98,6 @@ def first_day(cutoff: Cutoff, window_months: int | None) -> datetime.date | None
 
 
 def months_since(days: Sequence[datetime.date], cutoff: Cutoff) -> npt.NDArray[np.int64]:
-    """Months from a cutoff to each day, ``[N]``: 1 for the first month after it, 0 for the last one up to it."""
+    """Months from a cutoff to each day, int64 ``[N]``: 1 is the first month after it, 0 the last month up to it."""
     gaps = np.array([(day - cutoff.last_day).days for day in days], np.float64)
     return np.ceil(gaps / _DAYS_PER_MONTH).astype(np.int64)

@@ -1,14 +1,17 @@
 """Scores by months since a cutoff, and whether they decay, with error bars over events.
 
-Queries about one event share its wording, so events, not queries, are drawn again: intervals are the percentile bootstrap (95 %) over events.
+Queries about one event share its wording, so events, not queries, are resampled: intervals are the percentile bootstrap
+(95 %) over events.
 
-Two things make a model with an early cutoff worse: it knows nothing of what came after, and it saw fewer documents. Only the first is staleness. Both are
-compared with a model trained on all documents ("fresh") on the same queries, which also takes out that months differ in difficulty; the second shows before
-the cutoff as well as after it, so the staleness of a cutoff is::
+A model with an early cutoff is worse for two reasons: it knows nothing of later events, and it saw fewer documents.
+Only the first is staleness. Comparing it with a model trained on all documents ("fresh") on the same queries removes
+the difficulty of the months. The second reason has its effect before the cutoff as well as after it, so the staleness
+of a cutoff is::
 
     mean over queries after it of (cutoff - fresh)  -  mean over queries up to it of (cutoff - fresh)
 
-Negative: the model lost on what was news to it. The bars cover other events, not other seeds; the value of every seed stands beside them.
+If it is negative, the model is worse on later events. The bars cover other events, not other seeds; the value of every
+seed is reported too.
 """
 
 import dataclasses
@@ -27,7 +30,7 @@ _SEED: Final = 0
 
 @dataclasses.dataclass(frozen=True)
 class Interval:
-    """A mean with its 95 % interval; None where fewer than two events carry it."""
+    """A mean with its 95 % interval; None for fewer than two events."""
 
     value: float
     low: float | None = None
@@ -36,7 +39,7 @@ class Interval:
 
 @dataclasses.dataclass(frozen=True)
 class Point:
-    """The queries of one bin of months: after ``first_month`` - 1 up to ``last_month`` months since the cutoff."""
+    """The queries of one bin: months ``first_month`` to ``last_month`` (inclusive) since the cutoff."""
 
     first_month: int
     last_month: int
@@ -51,8 +54,8 @@ class Staleness:
     """How much more a model loses after its cutoff than before it.
 
     Attributes:
-      effect: see the module; negative if it decays.
-      by_seed: the same of each seed.
+      effect: see the module; negative for a decay.
+      by_seed: the effect of each seed.
     """
 
     effect: Interval
@@ -60,7 +63,10 @@ class Staleness:
 
     @property
     def verdict(self) -> str:
-        """What it says: "agrees" if it falls, with the interval and all seeds on that side; "differs" if it rises so; else "within error"."""
+        """Compares it with the expected fall.
+
+        "agrees" if the interval and all seeds are below 0, "differs" if they are above 0, else "within error".
+        """
         if self.effect.low is None or self.effect.high is None:
             return "no error bar"
         if self.effect.high < 0 and max(self.by_seed) < 0:
@@ -74,11 +80,11 @@ def by_month(
     """Scores by bins of months since the cutoff.
 
     Args:
-      scores: of each query, ``[N]``; NaN where it has none.
-      fresh: the fresh model's, likewise.
+      scores: of each query, ``[N]``; NaN for no score.
+      fresh: the same of the fresh model.
       months: since the cutoff, ``[N]``, see ``cutoffs.months_since``.
-      events: of each query.
-      bin_months: months of a bin; the first bin after the cutoff begins with month 1.
+      events: the event of each query.
+      bin_months: number of months in a bin; the first bin after the cutoff begins with month 1.
     """
     has_score = ~np.isnan(scores) & ~np.isnan(fresh)
     bins = np.ceil(months / bin_months).astype(int)
@@ -102,13 +108,13 @@ def by_month(
 def staleness(
     seeds: FloatArray, fresh: FloatArray, months: npt.NDArray[np.int64], events: Sequence[str]
 ) -> Staleness | None:
-    """The staleness of one cutoff; None where queries lie on one side of it only.
+    """The staleness of one cutoff; None if all queries are on one side of it.
 
     Args:
-      seeds: scores ``[seeds, N]``, NaN where a query has none.
-      fresh: the fresh model's with the same seeds.
+      seeds: scores ``[seeds, N]``, NaN for no score.
+      fresh: the same of the fresh model.
       months: since the cutoff, ``[N]``.
-      events: of each query.
+      events: the event of each query.
     """
     return pooled_staleness([(seeds, fresh, months)], events)
 
@@ -116,7 +122,7 @@ def staleness(
 def pooled_staleness(
     cutoffs: Sequence[tuple[FloatArray, FloatArray, npt.NDArray[np.int64]]], events: Sequence[str]
 ) -> Staleness | None:
-    """The mean of the cutoffs' staleness: each event is drawn again for all of them together, since they are asked the same queries."""
+    """The mean staleness of several cutoffs; events are resampled for all together, since all have the same queries."""
     _, members = np.unique(np.asarray(events), return_inverse=True)
     parts: list[tuple[FloatArray, FloatArray]] = []  # sums and counts [events] of each cutoff after, then up to it
     by_seed = []
@@ -138,7 +144,7 @@ def pooled_staleness(
 
 
 def mean_interval(values: FloatArray, events: npt.NDArray[Any]) -> Interval:
-    """Mean over queries; the interval draws events again, each with all of its queries."""
+    """Mean over queries; the interval resamples events, each with all of its queries."""
     names, members = np.unique(events, return_inverse=True)
     if len(names) < 2:
         return Interval(float(values.mean()))
@@ -155,12 +161,14 @@ def _totals(values: FloatArray, members: npt.NDArray[np.int64], events: int) -> 
 
 
 def _bootstrap(statistic: Callable[[FloatArray], FloatArray], sums: FloatArray, counts: FloatArray) -> Interval:
-    """A statistic of means over queries, and its percentile interval over events drawn again; draws that leave a mean empty do not count.
+    """A statistic of means over queries, and its percentile interval over resampled events.
+
+    Draws that leave a mean without queries do not count.
 
     Args:
-      statistic: of means ``[draws, means]``, gives ``[draws]``.
-      sums: over the queries of each event, ``[means, events]``.
-      counts: of those queries, likewise.
+      statistic: maps means ``[draws, means]`` to ``[draws]``.
+      sums: of the scores of each event, ``[means, events]``.
+      counts: number of queries of each event, ``[means, events]``.
     """
     events = sums.shape[1]
     rng = np.random.default_rng(_SEED)
@@ -175,6 +183,6 @@ def _bootstrap(statistic: Callable[[FloatArray], FloatArray], sums: FloatArray, 
 
 
 def direction(effect: Mapping[str, Any] | Interval) -> str:
-    """Which way a score moves: "falls", "rises" or "stays"."""
+    """The direction of a score: "falls", "rises" or "stays"."""
     value = effect.value if isinstance(effect, Interval) else float(effect["value"])
     return "falls" if value < 0 else "rises" if value > 0 else "stays"

@@ -7,23 +7,25 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from ..report.plots import GREY, make_axes, svg_of, use_house_style
+from ..report.plots import GREY, make_axes, svg_of, use_plain_style
 from ..shared.report import bullets, markdown_table, with_interval, write_files
 from .conduct import FRESH, ModelResult
 from .cutoffs import Cutoff, months_since
 from .decay import EXPECTED, FloatArray, Interval, Point, Staleness, by_month, direction, pooled_staleness, staleness
 
 _NOTE: Final = (
-    "mAP: same-event retrieval, mean over queries and seeds. Minus fresh: the same queries by the model that was trained on all documents. In brackets, 95 %: "
-    "bootstrap over events, each with all of its queries. Staleness of a cutoff: minus fresh after it less minus fresh up to it; negative: what came after is "
-    "found worse, beyond what fewer documents explain. A verdict agrees or differs only if the interval and every seed are on one side of 0. The bars cover "
-    "other events, not another corpus. Expected (the paper's appendix C as the issue tells it; its figures were not at hand): the score falls with the months."
+    "mAP: same-event retrieval, mean over queries and seeds. Minus fresh: the difference from the model that was "
+    "trained on all documents, on the same queries. In brackets: 95 % interval, bootstrap over events with all of "
+    "their queries. Staleness of a cutoff: minus fresh after it less minus fresh up to it; negative: later events are "
+    "retrieved worse, beyond the effect of fewer documents. A verdict agrees or differs only if the interval and "
+    "every seed are on one side of 0. The bars cover other events, not another corpus. Expected: the score falls with "
+    "the months, as we read the paper's appendix C, whose figures were not available."
 )
 
 
 @dataclasses.dataclass(frozen=True)
 class Queries:
-    """What is known of each document that asks: its event and byline day."""
+    """The event and the byline day of each query."""
 
     events: tuple[str, ...]
     days: tuple[Any, ...]
@@ -31,7 +33,7 @@ class Queries:
 
 @dataclasses.dataclass(frozen=True)
 class Line:
-    """A cutoff's numbers; None and empty where its model, or the fresh one, has none."""
+    """The numbers of a cutoff; None and empty if its model or the fresh one has no scores."""
 
     cutoff: Cutoff
     articles: int
@@ -41,7 +43,7 @@ class Line:
 
     @property
     def verdict(self) -> str:
-        """Whether it decays as expected, or "failed"."""
+        """Whether the scores decay as expected, or why that is unknown."""
         if not self.result.scores:
             return "failed"
         return self.staleness.verdict if self.staleness else "no queries on both sides"
@@ -54,7 +56,7 @@ def lines_of(
     queries: Queries,
     bin_months: int,
 ) -> tuple[list[Line], Staleness | None]:
-    """The numbers of every cutoff, and of all that have some together."""
+    """The numbers of every cutoff, and the pooled staleness of those that have scores."""
     by_name = {result.name: result for result in results}
     fresh = by_name[FRESH]
     lines, pooled = [], []
@@ -75,7 +77,7 @@ def lines_of(
 
 
 def _pool(cutoffs: list[tuple[FloatArray, FloatArray, npt.NDArray[np.int64]]], queries: Queries) -> Staleness | None:
-    """All cutoffs together, over the seeds that every one of them has."""
+    """The staleness of all cutoffs together; None if they have different numbers of seeds."""
     if len(cutoffs) < 2 or len({len(seeds) for seeds, _, _ in cutoffs}) > 1:
         return None
     return pooled_staleness(cutoffs, queries.events)
@@ -140,14 +142,14 @@ def _interval(found: Interval, form: str) -> str:
 
 
 def plot(lines: Sequence[Line]) -> str:
-    """Score, and score minus the fresh model's, against months since the cutoff, as SVG; bars are the intervals over events."""
-    use_house_style()
+    """Score, and its difference from the fresh model's, by months since the cutoff, as SVG with intervals."""
+    use_plain_style()
     figure, both = make_axes(width=10, height=3.4, columns=2)
     shown = [line for line in lines if line.points]
     for place, name, label in ((both[0], "score", "mAP"), (both[1], "minus_fresh", "mAP minus the fresh model's")):
         for number, line in enumerate(shown):
             width = line.points[0].last_month - line.points[0].first_month + 1
-            # Cutoffs stand a little beside one another, so that their bars can be told apart.
+            # Cutoffs are shifted a little, so that their bars do not overlap.
             shift = (number - (len(shown) - 1) / 2) * width * 0.08
             middles = [(point.first_month + point.last_month - 1) / 2 + shift for point in line.points]
             found: list[Interval] = [getattr(point, name) for point in line.points]

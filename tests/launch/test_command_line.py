@@ -44,7 +44,10 @@ def test_options_become_arguments():
 
 
 def test_overview_is_instant_and_names_every_command():
-    code = "import sys; from newsembed.launch import cli; cli.main([]); heavy = {'jax', 'tensorflow', 'apache_beam', 'sklearn'} & set(sys.modules); assert not heavy, heavy"
+    code = (
+        "import sys; from newsembed.launch import cli; cli.main([]); "
+        "heavy = {'jax', 'tensorflow', 'apache_beam', 'sklearn'} & set(sys.modules); assert not heavy, heavy"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     for name, command in cli.COMMANDS.items():
         assert f"  {name}" in done.stdout

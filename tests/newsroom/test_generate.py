@@ -1,4 +1,4 @@
-"""The generated newsroom: every habit is there at a small scale, the truth fits the site, nothing leaks from held-out events."""
+"""The generated newsroom: all habits at a small scale, a truth that fits the site, equal bytes for equal options."""
 
 import collections
 import dataclasses

@@ -1,4 +1,4 @@
-"""A build that holds manifests only, and tools that stand for mining, training and encoding, for tests of what calls them."""
+"""A build of manifests only, and tools that stand for mining, training and encoding."""
 
 import dataclasses
 import datetime

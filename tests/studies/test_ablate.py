@@ -1,4 +1,4 @@
-"""The ablation: every row trained and scored once, failures kept to their row, resumed where it was, reported as it was."""
+"""The ablation: every row trained and scored once, failures kept to their row, resumed, and reported."""
 
 import argparse
 import json

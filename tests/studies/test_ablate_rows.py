@@ -1,4 +1,4 @@
-"""The rows of the ablation: each is a run file, changes what it is named for, and says so where there is nothing to remove."""
+"""The rows of Table 10: each is a run file, changes what its name says, and tells if there is nothing to remove."""
 
 import json
 

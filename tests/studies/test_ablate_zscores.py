@@ -5,8 +5,9 @@ import pytest
 from newsembed.studies.ablate import zscores
 from newsembed.studies.ablate.zscores import Difference, differences, row_scores, run_scores, summarise
 
-# One seed. At (step 1, events): 1, 2, 3 with mean 2 and population deviation sqrt(2/3). At (1, sts): 0.5 for all, no spread.
-# At (2, events): 4, 4, 7 with mean 5 and deviation sqrt(2). At (2, sts): 10, 30, 20 with mean 20 and deviation sqrt(200/3).
+# One seed. At (step 1, events): 1, 2, 3 with mean 2 and population deviation sqrt(2/3). At (1, sts): 0.5 for all, no
+# spread. At (2, events): 4, 4, 7 with mean 5 and deviation sqrt(2). At (2, sts): 10, 30, 20 with mean 20 and deviation
+# sqrt(200/3).
 HAND = {
     "full": [{("1", "events"): 1.0, ("1", "sts"): 0.5, ("2", "events"): 4.0, ("2", "sts"): 10.0}],
     "a": [{("1", "events"): 2.0, ("1", "sts"): 0.5, ("2", "events"): 4.0, ("2", "sts"): 30.0}],

@@ -1,4 +1,4 @@
-"""``newsembed diagnose`` from articles to report: every part is there or says why not, the page needs nothing from outside, bad input is named."""
+"""``newsembed diagnose`` from articles to report: every part is made, or the report says why it is missing."""
 
 import hashlib
 import html.parser
@@ -170,8 +170,8 @@ def test_what_cannot_be_made_says_why(tmp_path, capsys):
     assert "only a model: or random: encoder" in sections["attention"]["missing"]
     assert "a map of fewer than 5" in sections["map"]["missing"]
     assert sections["similarities"]["absent"] == {
-        "same event": "no article names its event",
-        "same topic, not the same event": "no article names its topic",
+        "same event": "no article has a value for event",
+        "same topic, not the same event": "no article has a value for topic",
     }
     assert sections["geometry"]["encoders"]["tfidf"]["alignment"] is None
     assert page.count("Missing: ") == text.count("Missing: ") == 6

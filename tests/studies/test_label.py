@@ -236,7 +236,7 @@ def test_an_answer_that_cannot_be_written_leaves_the_file_as_it_was(tmp_path, mo
     assert list(read_labels(str(path)).values()) == [1, 0]
 
 
-def test_a_file_is_gone_on_with_and_other_inputs_are_noted(tmp_path):
+def test_a_file_is_continued_and_other_inputs_are_noted(tmp_path):
     path = tmp_path / "labels.tsv"
     for origin, number in (("clean x", 0), ("clean x", 1), ("clean y", 2)):
         with LabelFile(str(path), "ann", [origin]) as file:
@@ -281,7 +281,8 @@ def test_files_that_cannot_be_used(tmp_path):
     with pytest.raises(InputError, match="not UTF-8"):
         LabelFile(str(path), "ann", [])
     path.write_text("")
-    with LabelFile(str(path), "ann", []), pytest.raises(InputError, match="another newsembed label is writing it"):
+    in_use = "another newsembed label is writing this file"
+    with LabelFile(str(path), "ann", []), pytest.raises(InputError, match=in_use):
         LabelFile(str(path), "bob", [])
     with pytest.raises(InputError, match="cannot be written"):
         LabelFile(str(tmp_path), "ann", [])
@@ -294,7 +295,7 @@ def test_files_that_cannot_be_used(tmp_path):
         fcntl.flock(free, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-# The sitting
+# The session
 
 
 def test_undo_asks_again_and_takes_the_line_out(work, tmp_path):
@@ -321,7 +322,7 @@ def test_undo_asks_again_and_takes_the_line_out(work, tmp_path):
         assert session.question is not None
 
 
-def test_a_broken_off_sitting_asks_the_same_questions_in_the_end(work, tmp_path):
+def test_an_interrupted_session_asks_the_same_questions_in_the_end(work, tmp_path):
     whole, file = open_session(work, tmp_path / "whole.tsv", "--count", "12")
     with file:
         answer_all(whole)
@@ -532,7 +533,7 @@ def test_answers_through_the_terminal(work, tmp_path):
     session, file = open_session(work, path, "--count", "3")
     out = io.StringIO()
     with file:
-        # undo with nothing to undo, a key that means nothing, an answer, its undo, and three answers with a skip between
+        # undo with nothing to undo, an unknown key, an answer, its undo, and three answers with a skip between
         run_terminal(session, iter("ux1u0s1\n1").__next__, Console(file=out, width=100))
     assert list(read_labels(str(path)).values()) == [0, 1, 1]
     shown = out.getvalue()
@@ -664,7 +665,7 @@ def test_the_command_in_the_terminal_and_its_report(work, tmp_path, monkeypatch,
     assert command(work, path, "--terminal", "--count", "40") == 0
 
 
-def test_a_short_sitting_ends_with_counts_and_no_error(work, tmp_path, monkeypatch, capsys):
+def test_a_short_session_ends_with_counts_and_no_error(work, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", io.StringIO("10q"))
     assert command(work, tmp_path / "labels.tsv", "--terminal") == 0
     shown = capsys.readouterr().out
@@ -704,7 +705,7 @@ def test_user_errors(work, tmp_path, capsys, monkeypatch):
         other.listen()
         port = other.getsockname()[1]
         assert command(work, path, "--port", str(port)) == 2
-        assert f"--port: port {port} is taken by another program" in capsys.readouterr().err
+        assert f"--port: port {port} is in use by another program" in capsys.readouterr().err
     for more, message in (
         (["--count", "0"], "--count: got 0"),
         (["--random_share", "1.5"], "--random_share: got 1.5"),

@@ -68,7 +68,7 @@ def test_months_are_counted_from_the_day_after_the_cutoff():
 def test_a_cutoff_that_leaves_too_little_is_refused_with_what_there_is():
     days = collections.Counter({datetime.date(2021, 6, 1): 40, datetime.date(2021, 7, 1): 60})
     assert cutoffs.check_articles(days, [CUTOFF], None, 40, "work") == {"2021-06": 40}
-    with pytest.raises(InputError, match="leaves 40 of 100 articles, which date from 2021-06-01 to 2021-07-01"):
+    with pytest.raises(InputError, match="leaves 40 of 100 articles, dated from 2021-06-01 to 2021-07-01"):
         cutoffs.check_articles(days, [CUTOFF], None, 41, "work")
     with pytest.raises(InputError, match="leaves 0 of 100"):
         cutoffs.check_articles(days, [cutoffs.Cutoff(datetime.date(2019, 1, 31), "2019-01")], None, 1, "work")

@@ -16,7 +16,7 @@ OPTIONS = NewsroomOptions(seed=3, scale=0.05)
 
 @pytest.fixture
 def jobs(monkeypatch):
-    """Stands for the jobs: (inputs, output, options, Beam's arguments) of each that was asked for, by "crawl" or "build"."""
+    """Stands for the jobs: (inputs, output, options, Beam's arguments) of what was run, by "crawl" or "build"."""
     ran = {}
 
     def execute(job, inputs, output, options, beam_args, _progress):
