@@ -11,7 +11,7 @@ from .publishers import Publisher, of_language
 from .telling import FACT_SLOTS, Manner, Register, Teller
 from .world import MATTERS_PER_TOPIC, TOPICS, Event, EventPlanner, World
 
-# How often a paraphrase lets the other side of a name slip in. With none at all TF-IDF is no better than chance.
+# Share of names in a paraphrase that show their other side; without any, TF-IDF is no better than chance.
 PARAPHRASE_LEAK = 0.15
 PARAPHRASE_WANDER = 0.35
 _HELD_OUT_EVENTS = 72  # per language at full scale
@@ -35,7 +35,7 @@ class HeldOut:
 
 
 def held_out_events(world: World, options: NewsroomOptions) -> dict[str, list[Event]]:
-    """Events per language, no two with the same topic, place and matter: a date alone tells no two apart."""
+    """Events per language; no two have the same topic, place and matter, since a date alone does not distinguish them."""
     planner = EventPlanner(world, options, "heldout")
     random = options.stream("heldout")
     events: dict[str, list[Event]] = {}
@@ -51,7 +51,7 @@ def held_out_events(world: World, options: NewsroomOptions) -> dict[str, list[Ev
 
 
 def held_out_articles(world: World, options: NewsroomOptions, events: dict[str, list[Event]]) -> Iterator[HeldOut]:
-    """Three to five publishers per event, told as on the site."""
+    """Articles of three to five publishers per event, written as on the site."""
     for language, event in _each(events):
         random = options.stream("heldout", event.id, language)
         everyone = of_language(language)
@@ -67,7 +67,7 @@ def paraphrases(world: World, options: NewsroomOptions, events: dict[str, list[E
         random = options.stream("paraphrase", event.id, language)
         everyone = of_language(language)
         first = random.randrange(len(everyone))
-        # Neighbours in voice disagree on every choice of words and, in number of families, on every sentence.
+        # Adjacent voices differ in every choice of words and, over all families, in every sentence.
         pair = (everyone[first], everyone[(first + 1) % len(everyone)])
         for publisher, register in zip(pair, random.sample((Register.PLAIN, Register.OBLIQUE), 2), strict=True):
             teller = Teller(
@@ -77,14 +77,14 @@ def paraphrases(world: World, options: NewsroomOptions, events: dict[str, list[E
 
 
 def bitext(world: World, options: NewsroomOptions, events: list[Event]) -> Iterator[tuple[str, str, str, str]]:
-    """Yields (source language, target language, source, target): one fact of one published event in two languages."""
+    """Yields (source language, target language, source, target): a fact of a published event in two languages."""
     random = options.stream("bitext")
     pairs = (("en", "de"), ("en", "es"), ("en", "de"), ("en", "es"), ("de", "es"))
     seen: set[tuple[str, str]] = set()
     wanted = options.count(_BITEXT_PAIRS, 60)
     while len(seen) < wanted:
         event, slot, languages = random.choice(events), random.choice(_SHARED_SLOTS), random.choice(pairs)
-        # The first two families of a slot say the same in every language.
+        # The first two families of a slot have the same meaning in every language.
         manner = Manner(random.randrange(2), random.choice((Register.PLAIN, Register.OBLIQUE)), wander=0)
         source, target = (Teller(world, language, manner, random).sentence(event, slot) for language in languages)
         if (source, target) not in seen:
@@ -95,7 +95,7 @@ def bitext(world: World, options: NewsroomOptions, events: list[Event]) -> Itera
 def graded_pairs(
     world: World, options: NewsroomOptions, events: dict[str, list[Event]]
 ) -> Iterator[tuple[int, str, str, str]]:
-    """Yields (score, sentence, sentence, language) with the score given by the facts that both share.
+    """Yields (score, sentence, sentence, language); the score depends on the facts that both share.
 
     5: the same facts of the same event in other words; 4: the same event, one fact in common and one not; 3: the same
     event, other facts; 2: another event of the same topic and place; 1: of the same topic; 0: of another topic and
@@ -123,7 +123,7 @@ def graded_pairs(
 
 
 def _other(world: World, options: NewsroomOptions, event: Event, score: int, number: int) -> Event:
-    """The event that a pair of this score sets beside ``event``."""
+    """The event to pair with ``event`` for this score."""
     if score >= 3:
         return event
     random = options.stream("sts", number)

@@ -1,4 +1,4 @@
-"""Feeds of a section: RSS 2.0, Atom or JSON Feed, after the publisher's habit."""
+"""Feeds of a section: RSS 2.0, Atom or JSON Feed, as the publisher prefers."""
 
 import email.utils
 import json
@@ -12,7 +12,7 @@ _LONGEST = 60  # a feed holds the newest articles only
 
 
 def feed_url(publisher: Publisher, section: str) -> str:
-    """Where a section's feed lies; ``section`` is its slug."""
+    """The address of a section's feed; ``section`` is its slug."""
     ending = {"rss": "rss.xml", "atom": "atom.xml", "json": "feed.json"}[publisher.feed]
     return f"{publisher.home}/feeds/{section}/{ending}"
 

@@ -35,7 +35,7 @@ def base_image(seed: str) -> "Image":
 
 
 def thumbnail(seed: str, publisher: str) -> bytes:
-    """The JPEG that one publisher makes of an event's picture."""
+    """The picture of an event as one publisher's JPEG."""
     import random
 
     draw = random.Random(stable_number(f"thumbnail/{seed}/{publisher}"))
@@ -49,7 +49,7 @@ def thumbnail(seed: str, publisher: str) -> bytes:
 
 
 def logo(publisher: str) -> bytes:
-    """The site's logo, which stands in for a picture on many of its pages."""
+    """The logo of a site, which replaces the picture on many of its pages."""
     from PIL import Image, ImageDraw
 
     number = stable_number(f"logo/{publisher}")

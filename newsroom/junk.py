@@ -1,4 +1,4 @@
-"""Pages that a crawl meets and a corpus must not keep."""
+"""Pages that a crawl finds and a corpus must reject."""
 
 import dataclasses
 import datetime
@@ -20,7 +20,7 @@ _HTML = "text/html; charset=utf-8"
 
 
 class Junk(enum.StrEnum):
-    """What is wrong with a page; truth.jsonl calls its kind ``junk:<value>``."""
+    """The kind of a junk page; in truth.jsonl, ``junk:<value>``."""
 
     NAVIGATION = "navigation"
     STUB = "stub"
@@ -33,7 +33,7 @@ class Junk(enum.StrEnum):
     REDIRECT = "redirect"
 
 
-# One round of junk: common kinds come more than once.
+# One round of junk; common kinds are repeated.
 _ROUND = (*Junk, Junk.STUB, Junk.NAVIGATION, Junk.COOKIE_WALL, Junk.SOFT_404, Junk.STUB)
 
 _SOFT_404 = {
@@ -79,7 +79,7 @@ class JunkPage:
 
 
 def junk_pages(options: NewsroomOptions, stories: Sequence[Story]) -> list[JunkPage]:
-    """Junk of every kind, dealt out to the publishers in turn.
+    """Junk of every kind, distributed over the publishers in turn.
 
     Args:
       options: seed and scale.
@@ -110,7 +110,7 @@ def _page(kind: Junk, publisher: Publisher, story: Story, number: int, others: S
 
 @dataclasses.dataclass(frozen=True)
 class _Material:
-    """What junk is made of: a real story under the junk page's URL, and others to link to."""
+    """The material of a junk page: a real story with the URL of the junk page, and other stories to link to."""
 
     publisher: Publisher
     story: Story

@@ -1,4 +1,4 @@
-"""The sentences of one language: the prose files and their small template language."""
+"""The sentences of one language: prose files and their template language."""
 
 import dataclasses
 import functools
@@ -16,7 +16,7 @@ _FIRST_LETTER = re.compile(r"[^\W\d_]")
 
 @dataclasses.dataclass(frozen=True)
 class Prose:
-    """Sections of slots of lines, as ``prose_<language>.txt`` holds them."""
+    """The content of ``prose_<language>.txt``: sections with slots of lines."""
 
     language: str
     sections: Mapping[str, Mapping[str, tuple[str, ...]]]
@@ -76,7 +76,7 @@ def load_prose(language: str) -> Prose:
 
 
 def fill(template: str, facts: Mapping[str, str], voice: int, language: str) -> str:
-    """Chooses the words of a voice and puts the facts in.
+    """Chooses the words of a voice and inserts the facts.
 
     Voices that differ by one disagree on every choice: that is what gives publishers a vocabulary of their own.
 

@@ -1,4 +1,4 @@
-"""Serves a generated newsroom on loopback; the Host header says which of its sites is meant."""
+"""Serves a generated newsroom on loopback; the Host header selects the site."""
 
 import datetime
 import email.utils
@@ -33,7 +33,7 @@ class NewsroomServer:
 
     @property
     def requested(self) -> set[str]:
-        """URLs asked for so far, without query and port."""
+        """URLs that were requested so far, without query and port."""
         return self._server.requested
 
     @property
@@ -64,7 +64,7 @@ class _Server(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", port), _Handler)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Says nothing where the client hung up: a crawler stops at its deadline or its size limit."""
+        """Ignores closed connections: a crawler stops at its deadline or its size limit."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
@@ -72,7 +72,7 @@ class _Server(http.server.ThreadingHTTPServer):
 class _Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: _Server
-    # Headers and body leave in one packet each; without this, delayed acknowledgements cost 40 ms a page.
+    # Headers and body are sent in one packet each; otherwise delayed acknowledgements cost 40 ms for each page.
     disable_nagle_algorithm = True
     timeout = 30
 
@@ -83,7 +83,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self._answer(with_body=False)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is the base class's
-        """Stays silent."""
+        """Logs nothing."""
 
     def _answer(self, *, with_body: bool) -> None:
         host = self.headers.get("Host", "").partition(":")[0].lower()
@@ -127,7 +127,7 @@ def _modified(stored: Stored) -> datetime.datetime:
 
 
 def _unchanged(stored: Stored, if_none_match: str | None, if_modified_since: str | None) -> bool:
-    """RFC 9110: If-None-Match wins; an unreadable date counts as absent."""
+    """Whether the client's copy is current. RFC 9110: If-None-Match has precedence; an invalid date is ignored."""
     if if_none_match is not None:
         tags = [tag.strip().removeprefix("W/").strip('"') for tag in if_none_match.split(",")]
         return stored.etag in tags or "*" in tags

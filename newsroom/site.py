@@ -108,12 +108,12 @@ class Site:
                         "image/jpeg",
                         story.published,
                     )
-        # Junk shows the logo too, so that every site has one.
+        # Junk pages show the logo, so every site has one.
         yield Resource(publisher.host, "/img/logo.jpg", logo(publisher.slug), "image/jpeg", _SITE_DATE)
         self.images = len(drawn | {"logo"})
 
     def _inline_links(self, story: Story) -> list[Link]:
-        """Links to other publishers' and to earlier articles, in this publisher's words for those events."""
+        """Links to articles of other publishers and to earlier ones, with this publisher's words for their events."""
         random = self._options.stream("links", story.url)
         event = story.event
         if event is None:
@@ -169,7 +169,7 @@ class Site:
         yield from self._paged(WORDS[self._publisher.language]["regions"], base, regions, seed=False)
 
     def _distractor_hubs(self) -> Iterator[Resource]:
-        """Front page, authors and months: hubs that say nothing about a topic."""
+        """Front page, authors and months: hubs without a topic."""
         publisher, words = self._publisher, WORDS[self._publisher.language]
         yield from self._paged(
             publisher.name,
@@ -240,5 +240,5 @@ class Site:
 def build_sites(
     world: World, options: NewsroomOptions, stories: Sequence[Story], junk: Sequence[JunkPage]
 ) -> list[Site]:
-    """A site per publisher, those without articles included: they still serve robots.txt and an empty front page."""
+    """A site per publisher; a site without articles still has robots.txt and an empty front page."""
     return [Site(publisher, world, options, stories, junk) for publisher in PUBLISHERS]

@@ -15,7 +15,7 @@ _INDEX, _CONTENT = "index.jsonl", "content.bin"
 
 @dataclasses.dataclass(frozen=True)
 class Resource:
-    """What the server answers for one host and path.
+    """The server's answer for one host and path.
 
     Attributes:
       modified: for Last-Modified, UTC.
@@ -47,7 +47,7 @@ class Stored:
 
 
 class SiteWriter:
-    """Writes resources in the order given; the index comes last, so a folder without one is no site."""
+    """Writes resources in the given order; the index is written last, so a folder without one is not a site."""
 
     def __init__(self, folder: str) -> None:
         os.makedirs(folder, exist_ok=True)

@@ -28,7 +28,7 @@ class Register(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True)
 class Manner:
-    """How a text is told.
+    """The manner of a text.
 
     Attributes:
       voice: the publisher's vocabulary and family of sentences.
@@ -84,7 +84,7 @@ def _spell_score(language: str, event: Event, oblique: bool) -> str:
 
 
 class Teller:
-    """Tells events in one language and manner; draws which side of a name each mention shows.
+    """Writes about events in one language and manner; draws the side of a name that each mention shows.
 
     Args:
       world: knows who acts for an event.
@@ -131,7 +131,7 @@ class Teller:
         random = self._random
         general = self._prose.sections["general"]
         facts = [self.sentence(event, slot) for slot in random.sample(FACT_SLOTS, len(FACT_SLOTS))]
-        # A publisher owns a third of the filler lines and borrows the rest now and then.
+        # A publisher has a third of the filler lines of its own, and sometimes uses the others.
         fillers = general["filler"]
         own = [line for number, line in enumerate(fillers) if (number + self._manner.voice) % 3 == 0]
         other = [line for line in fillers if line not in own]
@@ -154,7 +154,7 @@ class Teller:
         return self.sentence(event, "head", avoid=avoid)
 
     def facts(self, event: Event) -> dict[str, str]:
-        """Every fact of an event as words, each on a side drawn anew."""
+        """Every fact of an event as words, each on a side that is drawn independently."""
         prose, language = self._prose, self._language
         actor = self._world.actor(event)
         matter = prose.pair(event.topic, "matter", event.matter)[self._oblique()]
@@ -226,7 +226,7 @@ class Teller:
         }[self._language]
 
     def _witness(self, event: Event) -> str:
-        """A passer-by, the same for all who report the event."""
+        """A witness, the same in all reports of the event."""
         seed = event.counts[0] * 31 + event.counts[1] * 7 + event.tenths
         gender = seed % 2
         names = FIRST_NAMES[event.place.language][gender]

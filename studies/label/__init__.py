@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
         try:
             _ask(session, args)
         except KeyboardInterrupt:
-            print("\nstopped; the same command goes on from here")
+            print("\nstopped; run the same command again to resume")
     _conclude(work, args)
     return 0
 

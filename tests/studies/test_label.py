@@ -695,7 +695,7 @@ def test_ctrl_c_keeps_the_answers_and_shows_the_counts(work, tmp_path, monkeypat
 
     monkeypatch.setattr("newsembed.studies.label.server.LabelServer", Stopped)
     assert command(work, tmp_path / "labels.tsv", "--port", "0") == 0
-    assert "stopped; the same command goes on from here" in capsys.readouterr().out
+    assert "stopped; run the same command again to resume" in capsys.readouterr().out
 
 
 def test_user_errors(work, tmp_path, capsys, monkeypatch):
