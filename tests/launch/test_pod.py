@@ -52,7 +52,7 @@ def test_run_performs_the_commands_and_returns_the_highest_code(capsys, tmp_path
         (["--hosts", "a,a", "--", *TRAIN], "expected different hosts"),
         (["--hosts", "a,b"], "got no --gin_file"),
         (["--slurm_nodes", "0", "--", *TRAIN], "got 0 nodes"),
-        (["--slurm_nodes", "1", "--run", "--", *TRAIN], "not performed"),
+        (["--slurm_nodes", "1", "--run", "--", *TRAIN], "never run"),
     ],
 )
 def test_what_does_not_fit_is_named(capsys, options, message):

@@ -167,8 +167,8 @@ def test_what_cannot_be_made_says_why(tmp_path, capsys):
     sections = report["sections"]
     assert (report["articles"]["kept"], report["articles"]["empty"]) == (4, 1)
     assert sections["attention"] == sections["redundancy"]
-    assert "only a model: or random: encoder" in sections["attention"]["missing"]
-    assert "a map of fewer than 5" in sections["map"]["missing"]
+    assert "only model: and random: encoders" in sections["attention"]["missing"]
+    assert "a map needs at least 5" in sections["map"]["missing"]
     assert sections["similarities"]["absent"] == {
         "same event": "no article has a value for event",
         "same topic, not the same event": "no article has a value for topic",
@@ -213,7 +213,7 @@ def test_languages_without_a_tagger(tmp_path, model, monkeypatch):
         del row["language"]
     assert diagnose(tmp_path, rows, "--encoder", f"ours=random:{model}") == 0
     assert (
-        "the articles' languages: none named (18). --language says it"
+        "the articles' languages: none named (18). --language sets"
         in written(tmp_path)[0]["sections"]["attention"]["missing"]
     )
     assert diagnose(tmp_path, rows, "--encoder", f"ours=random:{model}", "--language", "en-US") == 0

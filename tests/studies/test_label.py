@@ -518,9 +518,9 @@ def test_a_full_disk_is_told_on_the_page(page, monkeypatch):
 
 def test_it_listens_on_loopback_and_a_taken_port_is_a_clear_error(page):
     assert page.server._socket.getsockname()[0] == "127.0.0.1"
-    with pytest.raises(InputError, match=f"--port: port {page.server.port} is taken") as caught:
+    with pytest.raises(InputError, match=f"--port: port {page.server.port} is in use") as caught:
         LabelServer(page.session, page.server.port)
-    assert "0 for any that is free" in caught.value.remedy
+    assert "0 for any free one" in caught.value.remedy
     with pytest.raises(InputError, match="expected 0 to 65535"):
         LabelServer(page.session, 70_000)
 
