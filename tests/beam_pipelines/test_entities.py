@@ -234,6 +234,14 @@ def test_embeddings_bring_items_of_one_context_together():
     np.testing.assert_array_equal(mixed, embed_items(keys, documents, 4, 64, 0.7))
 
 
+def test_the_share_of_the_identity_weighs_context_against_signature():
+    documents, keys = parts([0, 1], [2, 3], [0, 1]), ["a", "b", "c", "d"]
+    context, signature = embed_items(keys, documents, 3, 64, 0.0), embed_items(keys, documents, 3, 64, 1.0)
+    assert not context[:, 3:].any()
+    assert not signature[:, :3].any()
+    np.testing.assert_allclose(np.abs(signature[:, 3:]), 1 / 8)
+
+
 @pytest.mark.parametrize(
     "line", ["only one column", "a\tb", "a\tb\tnot a number", "a\tb\t0", "a\tb\t1.5", "\tb\t0.5", "a\tb\tnan"]
 )
