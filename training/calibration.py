@@ -1,4 +1,4 @@
-"""Parameters that a run computes from some of its texts instead of training: piece weights, token table, whitened head."""
+"""Parameters that a run computes from some texts instead of training: piece weights, token table, whitened head."""
 
 import dataclasses
 from collections.abc import Callable, Iterator
@@ -80,8 +80,8 @@ def check_calibration(
         raise InputError(
             "got True in a run of pretraining",
             field="LATENT_SEMANTICS",
-            remedy="Set it to False: masked-LM steps undo it, and on the demo's data ended worse than from a random table "
-            "(benchmarks/RESULTS.md).",
+            remedy="Set it to False: masked-LM steps undo it, and on the demo's data ended worse than from a random "
+            "table (benchmarks/RESULTS.md).",
         )
     if latent_semantics and not whitening_rows:
         remedy = "Give WHITENING_ROWS, how many texts it reads."

@@ -2,8 +2,9 @@
 
 `formats.model_folder` lists the files of a model folder (MODEL_DIR).
 
-A step's folder appears under its final name only when it is complete. Arrays are stored whole, whatever the mesh: they restore onto
-another number of devices. With several processes MODEL_DIR is a folder that all of them see; each array is written once.
+A step's folder appears under its final name only when it is complete. Arrays are stored whole, whatever the mesh: they
+can be restored onto another number of devices. With several processes MODEL_DIR is a folder that all of them see; each
+array is written once.
 """
 
 import contextlib
@@ -51,7 +52,8 @@ class Keeping:
     Attributes:
       newest: KEEP_CHECKPOINTS, how many of the newest.
       period: KEEP_PERIOD, every checkpoint at a multiple of so many steps; None keeps none for that.
-      best: KEEP_BEST, a metric of the evaluation, such as "eval/loss": the checkpoint where it was best; None keeps none for that.
+      best: KEEP_BEST, a metric of the evaluation, such as "eval/loss": the checkpoint where it was best; None keeps
+        none for that.
       best_mode: whether the best is the least ("min") or the most ("max").
     """
 
@@ -148,12 +150,13 @@ class Checkpoints:
           metrics: what the evaluation of this step found.
 
         Raises:
-          InputError: if this save or the one before failed, for a disk that is full for example; if `metrics` lack the one to keep the best
-            of.
+          InputError: if this save or the one before failed, because a disk is full for example; if `metrics` lack the
+            one of `Keeping.best`.
         """
         if self._keeping.best is not None and metrics is not None and self._keeping.best not in metrics:
+            known = ", ".join(metrics) or "nothing: the evaluation gives no metric"
             raise InputError(
-                f"got {self._keeping.best!r}, expected one of {', '.join(metrics) or 'nothing: the evaluation gives no metric'}",
+                f"got {self._keeping.best!r}, expected one of {known}",
                 field="KEEP_BEST",
                 remedy="Name a metric that the evaluation gives.",
             )
@@ -236,16 +239,18 @@ class Checkpoints:
             if reason is None:
                 raise
             safe = f"step {self._saved} is safe" if self._saved is not None else "no earlier checkpoint exists"
+            of_step = "" if self._saving is None else f" of step {self._saving}"
             raise InputError(
-                f"a checkpoint{'' if self._saving is None else f' of step {self._saving}'} cannot be written: {reason}; {safe}",
+                f"a checkpoint{of_step} cannot be written: {reason}; {safe}",
                 path=self.path,
                 field="MODEL_DIR",
-                remedy="Free or allow more space there (KEEP_CHECKPOINTS keeps fewer); the same command then continues.",
+                remedy="Free or allow more space there (KEEP_CHECKPOINTS keeps fewer); the same command then "
+                "continues.",
             ) from error
 
 
 def _file_system_reason(error: BaseException) -> str | None:
-    """What the file system said, None if the error is not its fault. Orbax and TensorStore pass it on in several forms."""
+    """The file system's message, None if it is not its error. Orbax and TensorStore pass it on in several forms."""
     seen: BaseException | None = error
     while seen is not None:
         if isinstance(seen, OSError) and seen.errno is not None:
@@ -258,7 +263,7 @@ def _file_system_reason(error: BaseException) -> str | None:
 
 
 def _own_iterators(saved: Mapping[str, Any], folder: str) -> bytes:
-    """This process's part of what `Checkpoints.save` wrote. A state that all processes shared fits any number of them."""
+    """This process's part of what `Checkpoints.save` wrote. A state that all processes share fits any number."""
     if "state" in saved:
         return str(saved["state"]).encode()
     states = saved["states"]
@@ -302,22 +307,23 @@ def start_state(
 
     The order of precedence:
 
-    1. resume: MODEL_DIR has a checkpoint: parameters, optimizer, step and data position of the newest one. If that cannot be read,
-       a file of it is damaged, say, it is set aside and the one before it counts;
+    1. resume: MODEL_DIR has a checkpoint: parameters, optimizer, step and data position of the newest one. If that
+       cannot be read (a file of it is damaged, for example), it is set aside and the one before it counts;
     2. restore: `initial_checkpoint_path` is given: its parameters only; optimizer, step and data start anew;
     3. init: random parameters from `key`.
 
     Args:
       checkpoints: of MODEL_DIR.
-      initial_checkpoint_path: a model folder (its newest step is taken), one `checkpoints/<step>` in it, or a Hugging Face folder, of
-        which missing heads stay as `key` draws them.
+      initial_checkpoint_path: a model folder (its newest step is taken), one `checkpoints/<step>` in it, or a Hugging
+        Face folder; heads that it lacks stay as `key` draws them.
       layout: the state to fill.
       key: PRNG key for what is drawn.
       config: must be the checkpoint's, where it is known.
       vocabulary: must be the checkpoint's, where it is known.
 
     Raises:
-      InputError: if the checkpoint is missing or of another architecture or vocabulary, or none of MODEL_DIR can be read.
+      InputError: if the checkpoint is missing or of another architecture or vocabulary, or none of MODEL_DIR can be
+        read.
     """
     resumed = _resume(checkpoints, layout)
     if resumed is not None:
@@ -402,7 +408,7 @@ def find_checkpoint(path: str) -> str:
 
 
 def _as_saved(path: str, abstract: TrainState) -> dict[str, Any]:
-    """The parameters to read: those of the model, and those of objectives that the checkpoint has, trained here or not."""
+    """The parameters to read: those of the model, and those that objectives added to it when it was saved."""
     names, saved = parameter_names(), _saved_shapes(path)
     wanted = {name: array for name, array in abstract.params.items() if name not in names}
     # The step number is laid out as any scalar is: whole on every device.
@@ -434,7 +440,8 @@ def _check_shapes(path: str, expected_tree: Any) -> None:
                 f"the checkpoint has {got}, this run's model {wanted}: another architecture or optimizer",
                 path=path,
                 field=name,
-                remedy="Use the gin files that the checkpoint was trained with (config.gin beside it), or start another MODEL_DIR.",
+                remedy="Use the gin files that the checkpoint was trained with (config.gin next to it), or start "
+                "another MODEL_DIR.",
             )
 
 

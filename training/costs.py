@@ -7,7 +7,8 @@ forward pass::
     step = 3 x forward
 
 The architecture states the FLOPs of a row (`Architecture.flops`), the objective which rows, heads and similarities a
-batch has (`Objective.flops`). All positions count, padding too: the devices compute it; the metric `padding` is its share.
+batch has (`Objective.flops`). All positions count, padding too, because the devices compute it; the metric `padding` is
+its share.
 """
 
 from collections.abc import Mapping
@@ -19,8 +20,8 @@ from .objectives import Objective
 
 _STEP_OVER_FORWARD: Final = 3
 
-# Dense bfloat16 FLOP/s of one JAX device (float16 where there is no bfloat16), from the makers' data sheets. A device of
-# TPU v2, v3 and 7x is one of a chip's two cores. The first name that the device's kind begins with counts, so longer
+# Dense bfloat16 FLOP/s of one JAX device (float16 where there is no bfloat16), from the makers' data sheets. A device
+# of TPU v2, v3 and 7x is one of a chip's two cores. The first name that the device's kind begins with counts, so longer
 # names come first.
 PEAK_FLOPS: Final = (
     ("TPU v2", 22.5e12),

@@ -1,4 +1,4 @@
-"""What stops a run before it wastes days: losses that are no numbers, losses far above those before, gradients that must not be applied."""
+"""Stops a run before it wastes days: at a NaN loss, a loss far above the last ones, gradients that are not finite."""
 
 import collections
 import dataclasses
@@ -19,7 +19,7 @@ from ..formats.records import words_to_doc_id
 from .mixture import Draw
 
 _NORMAL_SCALE: Final = 1.4826  # times the median absolute deviation, the standard deviation of a normal distribution
-_LEAST_SPREAD: Final = 0.01  # of the median: losses that hardly vary make no spike of a ripple
+_LEAST_SPREAD: Final = 0.01  # of the median: where losses hardly vary, a ripple is no spike
 _SHOWN: Final = 4  # records in a message; the report has all
 
 
@@ -28,16 +28,17 @@ _SHOWN: Final = 4  # records in a message; the report has all
 class Guards:
     """When a run stops itself.
 
-    A loss or gradient that is no finite number always stops it, unless `skip_nonfinite` is set.
+    A loss or gradient that is not finite always stops it, unless `skip_nonfinite` is set.
 
     Attributes:
-      spike_factor: a loss above median + `spike_factor` x deviation of the same set's last losses stops the run; the deviation is 1.4826 x
-        the median absolute deviation, at least 1 % of the median. None switches the guard off. 20 tells a broken batch from a hard one.
-      spike_window: losses of a set that are looked back at.
-      spike_minimum: losses of a set that must be known before one can be a spike. They are counted anew after a restart.
-      skip_nonfinite: leave out the update of a step whose gradient is not finite, and go on. The step is counted, in the metric
-        `skipped_steps` too; parameters and optimizer stay as they were.
-      max_skipped: more such steps without a good one between them stop the run.
+      spike_factor: a loss above median + `spike_factor` x deviation of the same set's last losses stops the run. The
+        deviation is 1.4826 x the median absolute deviation, at least 1 % of the median. None switches the guard off. 20
+        separates a broken batch from a hard one.
+      spike_window: number of last losses of a set that are compared with.
+      spike_minimum: losses of a set that must be known before one can be a spike. The count restarts with the run.
+      skip_nonfinite: leave out the update of a step whose gradient is not finite, and continue. The step is counted, in
+        the metric `skipped_steps` too; parameters and optimizer keep their values.
+      max_skipped: more such steps in a row stop the run.
     """
 
     spike_factor: float | None = None
@@ -59,12 +60,12 @@ class Guards:
             )
 
     def guarded(self, optimizer: optax.GradientTransformation) -> optax.GradientTransformation:
-        """The optimizer, which leaves out updates that are not finite if this is asked for."""
+        """Returns the optimizer; with `skip_nonfinite`, it leaves out updates that are not finite."""
         return skip_nonfinite(optimizer) if self.skip_nonfinite else optimizer
 
 
 def skip_nonfinite(optimizer: optax.GradientTransformation) -> optax.GradientTransformation:
-    """An optimizer that changes nothing, not even its own state, where the gradient's global norm is not finite.
+    """Returns an optimizer that changes nothing, not even its own state, if the gradient's global norm is not finite.
 
     Its state has the same shape as before, so checkpoints fit both. (`optax.apply_if_finite` adds counters to it.)
     """
@@ -79,7 +80,7 @@ def skip_nonfinite(optimizer: optax.GradientTransformation) -> optax.GradientTra
 
 
 class Watch:
-    """Looks at every step's metrics and stops the run where `Guards` says so.
+    """Checks every step's metrics and stops the run by the rules of `Guards`.
 
     Args:
       guards: the rules.
@@ -95,11 +96,11 @@ class Watch:
         self._skipped = 0
 
     def check(self, step: int, draw: Draw, metrics: Mapping[str, float]) -> bool:
-        """Whether the step counts: False if its update was skipped.
+        """Returns whether the step counts: False if its update was skipped.
 
         Raises:
-          InputError: for a loss or gradient that is not finite, too many skipped steps, or a spike. It names the step, the set, where
-            the batch came from and a file with all of that.
+          InputError: for a loss or gradient that is not finite, too many skipped steps, or a spike. It names the step,
+            the set, the records of the batch and a file that lists all of them.
         """
         for name in ("loss", "gradient_norm"):
             if math.isfinite(metrics[name]):
@@ -113,8 +114,8 @@ class Watch:
                 draw,
                 metrics,
                 f"the {name} is {metrics[name]}{times}",
-                "Lower LEARNING_RATE, lengthen the warm-up or set adam.clip_norm, and run again; it continues from the last checkpoint. "
-                "Guards.skip_nonfinite=True leaves out such steps.",
+                "Lower LEARNING_RATE, lengthen the warm-up or set adam.clip_norm, and run again; it continues from the "
+                "last checkpoint. Guards.skip_nonfinite=True leaves out such steps.",
             )
         self._skipped = 0
         self._check_spike(step, draw, metrics)
@@ -132,9 +133,10 @@ class Watch:
                     step,
                     draw,
                     metrics,
-                    f"the loss is {loss:.4g}, above {limit:.4g}; the median of this set's last {len(before)} is {np.median(before):.4g}",
-                    "Look at the records; then lower LEARNING_RATE or take them out, and run again: it continues from the last checkpoint. "
-                    "Raise Guards.spike_factor, or set it to None, if the batch is as it should be.",
+                    f"the loss is {loss:.4g}, above {limit:.4g}; the median of this set's last {len(before)} is "
+                    f"{np.median(before):.4g}",
+                    "Look at the records; then lower LEARNING_RATE or remove them, and run again: it continues from "
+                    "the last checkpoint. Raise Guards.spike_factor, or set it to None, if the batch is correct.",
                 )
         before.append(loss)
 
@@ -143,24 +145,28 @@ class Watch:
         records = draw.places()
         some = f" ({', '.join(records[:_SHOWN])}{', …' if len(records) > _SHOWN else ''})" if records else ""
         return InputError(
-            f"{problem} at step {step}, on a batch of {draw.data_set}{some}; nothing after the last checkpoint is kept; the batch is listed in {path}",
+            f"{problem} at step {step}, on a batch of {draw.data_set}{some}; nothing after the last checkpoint is "
+            f"kept; the batch is listed in {path}",
             field=f"step {step}, {draw.data_set}",
             remedy=remedy,
         )
 
 
 def spike_limit(losses: np.ndarray, factor: float) -> float:
-    """The highest loss that is no spike after `losses` [N]: median + factor x max(1.4826 x median absolute deviation, 1 % of the median)."""
+    """Returns the highest loss after `losses` [N] that is no spike.
+
+    It is median + factor x max(1.4826 x median absolute deviation, 1 % of the median).
+    """
     median = float(np.median(losses))
     deviation = _NORMAL_SCALE * float(np.median(np.abs(losses - median)))
     return median + factor * max(deviation, _LEAST_SPREAD * abs(median))
 
 
 def write_batch_report(model_dir: str, step: int, draw: Draw, metrics: Mapping[str, float]) -> str:
-    """Writes who was in a batch to `suspect-batch-<step>-<process>.json` and returns its path.
+    """Writes the records of a batch to `suspect-batch-<step>-<process>.json` and returns its path.
 
-    The file holds step, set, metrics, the records as "file:number" and, where the task has them, document ids by feature; all of this
-    process's share of the batch, row by row.
+    The file holds step, set, metrics, the records as "file:number" and, where the task has them, document ids by
+    feature, row by row, of this process's share of the batch.
     """
     path = os.path.join(model_dir, f"suspect-batch-{step}-{jax.process_index()}.json")
     doc_ids = {

@@ -34,8 +34,7 @@ class Snapshot:
       step: steps done.
       config: the architecture.
       vocabulary_path: its vocab.txt.
-      embed: token ids int32 [B, L] to embeddings float32 [B, D] of length 1. Several processes all call it with the same
-        rows.
+      embed: token ids int32 [B, L] to embeddings float32 [B, D] of length 1. All processes call it with the same rows.
       rows_multiple: B must be a multiple of it.
       text_length: tokens of the longest text that the run trains on.
     """

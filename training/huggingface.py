@@ -1,7 +1,8 @@
 """Models of Hugging Face with our order of tokens, and as the start of a run; no torch, no transformers.
 
 The special tokens move to their ids in `formats.vocabulary`, the others follow in the folder's order. Only WordPiece
-vocabularies (vocab.txt) can be tokenized here; of other models the weights can be read, and the caller brings the tokenizer.
+vocabularies (vocab.txt) can be tokenized here; of other models the weights can be read, and the caller brings the
+tokenizer.
 """
 
 import dataclasses
@@ -30,7 +31,8 @@ class HuggingFaceModel:
     Attributes:
       source: the folder.
       config: its architecture.
-      params: nested dict of float32 arrays, tokens in our order. Heads that the folder lacks are missing: see `with_heads`.
+      params: nested dict of float32 arrays, tokens in our order. Heads that the folder lacks are missing, see
+        `with_heads`.
       plain_heads: heads for those that are missing.
       order: int64 [V], the folder's id of each of our tokens.
       vocabulary: vocab.txt in our order, None if the tokenizer is not WordPiece.
@@ -64,8 +66,8 @@ def read_huggingface(
       kind: the architecture that the model becomes.
 
     Raises:
-      InputError: for a missing or broken file, a model that the architecture does not compute, an array that is missing or
-        has another shape, or a vocabulary without the special tokens.
+      InputError: for a missing or broken file, a model that the architecture does not compute, an array that is missing
+        or has another shape, or a vocabulary without the special tokens.
     """
     source = formats.read_huggingface(folder)
     architecture = cast(type[HuggingFaceArchitecture], KINDS[kind])
@@ -158,11 +160,11 @@ def wordpiece_vocabulary(model: HuggingFaceModel) -> VocabularyFile:
     path = model.source.vocabulary_file
     if model.vocabulary is None:
         raise InputError(
-            "the tokenizer is not WordPiece: text in and out would need the model's own tokenizer, which newsembed does "
-            "not have",
+            "the tokenizer is not WordPiece: text in and out would need the model's own tokenizer, which newsembed "
+            "does not have",
             path=path,
-            remedy="Bring a BERT-like model with vocab.txt; `training.huggingface.read_huggingface` reads the weights of "
-            "this one as arrays.",
+            remedy="Bring a BERT-like model with vocab.txt; `training.huggingface.read_huggingface` reads the weights "
+            "of this one as arrays.",
         )
     return VocabularyFile(path, model.vocabulary, model.config.vocab_size)
 
@@ -198,7 +200,7 @@ def _order(ids: Mapping[str, int], specials: Sequence[str], size: int, path: str
 
 
 def _usable(pieces: Sequence[bytes]) -> tuple[list[bytes], int]:
-    """The pieces, those that `tasks.vocabulary` refuses replaced by names that no text makes; and how many those are."""
+    """The pieces, with names that no text makes for those that `tasks.vocabulary` refuses, and how many those are."""
     seen: set[bytes] = set()
     result: list[bytes] = []
     for number, piece in enumerate(pieces):
@@ -227,7 +229,8 @@ def _tokenizer_differences(source: formats.HuggingFaceFolder) -> list[str]:
     lines = ["text is NFKC-casefolded (ß is ss, ﬁ is fi, full width is half width); BERT's tokenizer only lowers case"]
     if settings.get("strip_accents") in (None, True):
         lines.append(
-            "accents are kept; the model was trained without them, so words with accents are cut into other pieces or [UNK]"
+            "accents are kept; the model was trained without them, so words with accents are cut into other pieces or "
+            "[UNK]"
         )
     if settings.get("tokenize_chinese_chars") is False:
         lines.append("every Chinese character is a word; the model was trained on whole runs")

@@ -46,15 +46,15 @@ def start_table(
       mesh: the devices.
 
     Returns:
-      `params` with `token_embedding` [V, H] and `pooling_logits` [V] replaced. Pieces that no text has keep their random
-      direction, and weigh as much as the lightest known one.
+      `params` with `token_embedding` [V, H] and `pooling_logits` [V] replaced. Pieces that no text has keep their
+      random direction, and weigh as much as the lightest known one.
 
     Raises:
-      InputError: if the architecture cannot start from such a table, or there are not more texts or pieces than the model
-        is wide.
+      InputError: if the architecture cannot start from such a table, or there are not more texts or pieces than the
+        model is wide.
     """
     needed = (Capability.PIECE_WEIGHTS, Capability.LATENT_SEMANTICS)
-    remedy = 'Set train.latent_semantics to False, or EncoderConfig.pooling = "weighted" and embedding_init = "t5".'
+    remedy = 'Set LATENT_SEMANTICS to False, or EncoderConfig.pooling = "weighted" and embedding_init = "t5".'
     require(config, *needed, by="a start from latent semantics", remedy=remedy)
     model, logits, table = config.module(), params["pooling_logits"], params["token_embedding"]
     pieces, width = table.shape
@@ -76,8 +76,8 @@ def start_table(
     if min(count, pieces) <= width:
         raise InputError(
             f"got {count} texts of {pieces} word pieces, expected more of both than the model's width, {width}",
-            field="train.whitening_rows",
-            remedy="Raise it, give more data, or set train.latent_semantics to False.",
+            field="WHITENING_ROWS",
+            remedy="Raise it, give more data, or set LATENT_SEMANTICS to False.",
         )
     whole = partitioner.wrap(jax.jit(lambda arrays: arrays, out_shardings=replicated(mesh)), mesh)
     piece_weights, directions = (np.array(array) for array in whole((logits, table)))

@@ -1,17 +1,18 @@
-"""What a run reports: `metrics.jsonl`, TensorBoard events and a progress bar.
+"""The reports of a run: `metrics.jsonl`, TensorBoard events and a progress bar.
 
 One record per `period` steps, with means over the steps since the last record::
 
-    {"step": 100, "loss/triplets/en": 1.93, "accuracy/triplets/en": 0.61, "gradient_norm": 0.8, "learning_rate": 5e-5, "padding": 0.12,
-     "tokens_per_second": 21000.0, "seconds_per_step": 0.4, "input_wait": 0.001, "model_flops_per_step": 2.1e12, "mfu": 0.41,
-     "peak_device_bytes": 8.1e9}
+    {"step": 100, "loss/triplets/en": 1.93, "accuracy/triplets/en": 0.61, "gradient_norm": 0.8, "learning_rate": 5e-5,
+     "padding": 0.12, "tokens_per_second": 21000.0, "seconds_per_step": 0.4, "input_wait": 0.001,
+     "model_flops_per_step": 2.1e12, "mfu": 0.41, "peak_device_bytes": 8.1e9}
 
-`loss`, `accuracy` and what a loss adds are per (task, language) set; a set that was not drawn since the last record is absent.
-`padding` is the share of input positions that hold no token; it and `tokens_per_second` count the whole batch, over all processes.
-Times include the input pipeline and exclude compilation, checkpoints and evaluations. `input_wait` is the share of the time that the loop of
-this process stood waiting for the next batch: near 0, the devices never starve. `mfu` is stated in `costs`; it is absent where the peak of
-the devices is not known, as `peak_device_bytes`, the most that one device of this process ever held, is where the platform does not tell.
-`skipped_steps` counts steps without update, see `guards.Guards`. Names that begin with `eval/` come from `held_out`.
+`loss`, `accuracy` and what an objective adds are by (task, language) set; a set that was not drawn since the last
+record is absent. `padding` is the share of input positions that hold no token; it and `tokens_per_second` count the
+whole batch, over all processes. Times include the input pipeline and exclude compilation, checkpoints and evaluations.
+`input_wait` is the share of the time that the loop of this process waited for the next batch: near 0, the devices never
+starve. `mfu` is defined in `costs`; it is absent if the peak of the devices is not known. `peak_device_bytes`, the most
+memory that one device of this process ever held, is absent if the platform does not report it. `skipped_steps` counts
+steps without update, see `guards.Guards`. Names that begin with `eval/` come from `held_out`.
 """
 
 import collections
@@ -37,7 +38,7 @@ _WHOLE_RUN: Final = ("gradient_norm",)  # not split by set
 
 
 def count_tokens(draw: Draw) -> tuple[int, int]:
-    """Input positions of this process's rows that hold a token, and all of them."""
+    """Returns how many input positions of this process's rows hold a token, and how many there are."""
     texts = registry.get(draw.data_set.task).text_features
     rows = [values for name, values in draw.batch.items() if name in texts]
     return sum(int((values != PAD_ID).sum()) for values in rows), sum(values.size for values in rows)
@@ -45,14 +46,14 @@ def count_tokens(draw: Draw) -> tuple[int, int]:
 
 @dataclasses.dataclass(frozen=True)
 class StepCost:
-    """What one step took and did, over all processes.
+    """The work and the time of one step, over all processes.
 
     Attributes:
       tokens: input positions that hold a token.
       positions: all input positions.
       flops: of the model, see `costs.step_flops`.
-      seconds: from the end of the step before to its own end; None where that tells nothing (compilation).
-      wait_seconds: of these, how long the loop of this process waited for a batch, that of the next step.
+      seconds: from the end of the step before to its own end; None for a step that was compiled.
+      wait_seconds: of these, how long the loop of this process waited for the batch of the next step.
     """
 
     tokens: int
@@ -79,13 +80,13 @@ class Means:
         self._skipped = 0
 
     def add(self, data_set: DataSet, metrics: Mapping[str, float], cost: StepCost) -> None:
-        """One step."""
+        """Adds one step."""
         for name, value in metrics.items():
             self._values[name if name in _WHOLE_RUN else f"{name}/{data_set}"].append(value)
         self._add_cost(cost)
 
     def add_skipped(self, cost: StepCost) -> None:
-        """One step whose update was left out; its loss is no number."""
+        """Adds one step whose update was left out; its loss is not finite and not averaged."""
         self._skipped += 1
         self._add_cost(cost)
 
@@ -94,7 +95,7 @@ class Means:
         self._costs.append(cost)
 
     def take(self) -> dict[str, float]:
-        """The means, sorted by name; starts anew."""
+        """Returns the means, sorted by name, and starts anew."""
         record = {name: math.fsum(values) / len(values) for name, values in sorted(self._values.items())}
         if self._skipped:
             record["skipped_steps"] = float(self._skipped)
@@ -113,7 +114,7 @@ class Means:
 
 
 def peak_device_bytes() -> float | None:
-    """The most that one device of this process has held since it started, None where the platform does not tell (CPU)."""
+    """Returns the most bytes that one device of this process has held; None if the platform does not report it."""
     peaks = [(device.memory_stats() or {}).get("peak_bytes_in_use") for device in jax.local_devices()]
     known = [float(peak) for peak in peaks if peak is not None]
     return max(known) if known else None
@@ -122,7 +123,7 @@ def peak_device_bytes() -> float | None:
 class MetricWriter:
     """Appends records to `metrics.jsonl` and TensorBoard; use as a context manager.
 
-    What an interrupted run wrote beyond the step it resumes from is cut off first, so that no step appears twice.
+    Records of an interrupted run after the step that it resumes from are removed first, so that no step appears twice.
 
     Args:
       model_dir: where to write.
@@ -155,7 +156,7 @@ class MetricWriter:
             self._events.close()
 
     def write(self, step: int, record: dict[str, float]) -> None:
-        """One record of the means up to `step`."""
+        """Writes one record of the means up to `step`."""
         if self._file is None:
             return
         self._file.write(json.dumps({"step": step, **record}) + "\n")
@@ -165,7 +166,7 @@ class MetricWriter:
 
 
 def _lines(path: str) -> list[str]:
-    """The complete lines of a file; a line that a kill cut off is dropped."""
+    """Returns the complete lines of a file; a line that a kill cut off is dropped."""
     if not os.path.exists(path):
         return []
     with open(path, encoding="utf-8") as file:
@@ -203,17 +204,17 @@ class Progress:
 
     @contextlib.contextmanager
     def shown(self) -> Iterator[Self]:
-        """Shows the bar meanwhile."""
+        """Shows the bar within the block."""
         with self._bar if self._bar is not None else contextlib.nullcontext():
             yield self
 
     def advance(self, step: int) -> None:
-        """`step` steps are done."""
+        """Shows that `step` steps are done."""
         if self._bar is not None:
             self._bar.update(self._task, completed=step)
 
     def say(self, text: str) -> None:
-        """One line for people."""
+        """Prints one line for people."""
         if self._bar is not None:
             self._bar.console.print(text, highlight=False)
         elif self._enabled:
@@ -229,7 +230,7 @@ class Progress:
             print(f"step {step}/{self._total}  {losses}  {left:.0f} s left", file=sys.stderr, flush=True)
 
     def evaluated(self, step: int, results: Mapping[str, float]) -> None:
-        """Shows what an evaluation found."""
+        """Shows the results of an evaluation."""
         self.say(f"step {step}  " + "  ".join(f"{name} {value:.4f}" for name, value in results.items()))
 
 

@@ -10,7 +10,7 @@ import optax
 
 from ..errors import InputError
 
-_SMALLEST_SCALE = 1e-3  # or arrays that start at 0 would stay there
+_SMALLEST_SCALE = 1e-3  # or arrays that start at 0 would never change
 
 
 @gin.configurable
@@ -20,13 +20,14 @@ def learning_rate_schedule(
     decay: Literal["constant", "linear", "cosine"] = "constant",
     decay_steps: int | None = None,
 ) -> optax.Schedule:
-    """Linear warm-up from 0 to `peak`, then the decay.
+    """Returns a linear warm-up from 0 to `peak`, then the decay.
 
     Args:
       peak: highest learning rate.
       warmup_steps: steps until it is reached.
       decay: "constant" stays there, "linear" and "cosine" fall to 0 at `decay_steps`.
-      decay_steps: total steps, warm-up included; needed unless constant. A run no longer than its warm-up ends before the peak.
+      decay_steps: total steps, warm-up included; needed unless constant. A run no longer than its warm-up ends before
+        the peak.
 
     Raises:
       InputError: for an unknown decay, or a decay without `decay_steps`.
@@ -46,7 +47,7 @@ def learning_rate_schedule(
         )
     if not warmup_steps:
         return after
-    # The first step trains, too: the ramp starts one step above 0.
+    # The first step trains too: the ramp starts one step above 0.
     ramp = optax.linear_schedule(peak / warmup_steps, peak, max(1, warmup_steps - 1))
     return optax.join_schedules([ramp, after], [warmup_steps])
 
@@ -63,7 +64,7 @@ def adam(
     multiply_by_parameter_scale: bool = False,
     trainable: str | None = None,
 ) -> optax.GradientTransformation:
-    """Adam, or AdamW where `weight_decay` is positive.
+    """Returns Adam, or AdamW if `weight_decay` is positive.
 
     Args:
       learning_rate: a number or a function of the step.
@@ -72,11 +73,11 @@ def adam(
       epsilon: added to the root of the latter.
       weight_decay: per step, times the learning rate; on matrices only, not on biases and norms.
       clip_norm: gradients of a larger global norm are scaled down to it; None leaves them.
-      multiply_by_parameter_scale: the learning rate is relative: each array's update is multiplied by the root mean square of the array
-        (Shazeer and Stern 2018, section 8; the default of T5X). Where arrays differ in scale, as with ``embedding_init="t5"``, one
-        learning rate then suits them all.
-      trainable: regular expression; parameters whose path ("layers_0/mlp_in/kernel") it does not match from the start keep their values.
-        None trains all.
+      multiply_by_parameter_scale: the learning rate is relative: each array's update is multiplied by the root mean
+        square of the array (Shazeer and Stern 2018, section 8; the default of T5X). One learning rate then suits arrays
+        of different scales, as with ``embedding_init="t5"``.
+      trainable: regular expression; parameters whose path ("layers_0/mlp_in/kernel") it does not match from the start
+        keep their values. None trains all.
 
     Raises:
       InputError: when a state is initialised, if ``trainable`` matches no parameter.
@@ -89,7 +90,7 @@ def adam(
         parts.append(optax.add_decayed_weights(weight_decay, mask=_matrices))
     parts.append(optax.scale_by_learning_rate(learning_rate))
     if trainable is not None:
-        # Last, or weight decay would move what is frozen.
+        # Last, or weight decay would change frozen parameters.
         parts.append(optax.masked(optax.set_to_zero(), partial(_frozen, trainable=trainable)))
     return optax.chain(*parts)
 

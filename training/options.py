@@ -29,7 +29,7 @@ class RunOptions:
       model_dir: MODEL_DIR, created if need be; see `checkpoints` for what it holds.
       train_steps: TRAIN_STEPS, total over all restarts.
       log_period: LOG_PERIOD, steps between metric records.
-      peak_flops_per_device: PEAK_FLOPS_PER_DEVICE, for the metric `mfu`; None takes the device's from `costs.PEAK_FLOPS`.
+      peak_flops_per_device: PEAK_FLOPS_PER_DEVICE, for the metric `mfu`; None takes it from `costs.PEAK_FLOPS`.
       seed: SEED, of the initialisation, the shuffle, the choice of sets, masks and dropout.
     """
 
@@ -200,7 +200,8 @@ class CheckpointOptions:
     """What a run starts from and what it saves.
 
     Attributes:
-      initial_checkpoint_path: INITIAL_CHECKPOINT_PATH, a model folder or one of its steps: its parameters start this run.
+      initial_checkpoint_path: INITIAL_CHECKPOINT_PATH, a model folder or one of its steps. Its parameters start this
+        run.
       period: CHECKPOINT_PERIOD, steps between checkpoints; the last step is always saved.
       keeping: which checkpoints stay.
     """
@@ -234,9 +235,9 @@ class CalibrationOptions:
     """What a run computes from some of its texts instead of training it, see `calibration`.
 
     Attributes:
-      whitening_rows: WHITENING_ROWS, rows from which the weights of weighted pooling (`piece_weights`) and the embedding
-        head (`whitening`) are computed: after the last step of pretraining, which trains neither, or before the first
-        step of weak supervision from random parameters. 0 leaves the former equal and the latter random.
+      whitening_rows: WHITENING_ROWS, rows from which the weights of weighted pooling (`piece_weights`) and the
+        embedding head (`whitening`) are computed: after the last step of pretraining, which trains neither, or before
+        the first step of weak supervision from random parameters. 0 leaves the former equal and the latter random.
       latent_semantics: LATENT_SEMANTICS; where weak supervision starts from random parameters, its table of word pieces
         is computed from these rows (`latent_semantics`).
     """

@@ -1,4 +1,4 @@
-"""The (data, model) device mesh, and which mesh axis each logical axis of the model lies on."""
+"""The (data, model) device mesh, and the mesh axis over which each logical axis of the model is sharded."""
 
 import dataclasses
 import functools
@@ -16,7 +16,7 @@ from ..errors import InputError
 DATA_AXIS: Final = "data"
 MODEL_AXIS: Final = "model"
 
-# Every logical axis that models/ names. What is not sharded says None, so that a new name cannot be forgotten unseen.
+# Every logical axis that models/ names. Axes that are not sharded are listed with None, so that none is forgotten.
 LOGICAL_AXIS_RULES: Final = (
     ("batch", DATA_AXIS),
     ("vocab", MODEL_AXIS),
@@ -36,7 +36,7 @@ LOGICAL_AXIS_RULES: Final = (
 @gin.register
 @dataclasses.dataclass(frozen=True)
 class Partitioner:
-    """How a run is laid out over devices.
+    """The layout of a run over devices.
 
     Attributes:
       model_parallel: devices that share one copy of the model; the others share the batch.
@@ -47,7 +47,7 @@ class Partitioner:
     rules: Sequence[tuple[str, str | None]] = LOGICAL_AXIS_RULES
 
     def make_mesh(self, devices: Sequence[jax.Device] | None = None) -> Mesh:
-        """The mesh over `devices` (all of them by default).
+        """Returns the mesh over `devices` (all of them by default).
 
         Raises:
           InputError: if `model_parallel` does not divide their number.
@@ -64,12 +64,12 @@ class Partitioner:
         return jax.make_mesh(shape, (DATA_AXIS, MODEL_AXIS), axis_types=(AxisType.Auto,) * 2, devices=devices)
 
     def state_shardings(self, abstract_state: Any, mesh: Mesh) -> Any:
-        """Sharding of every array of a state whose parameters are still boxed with their logical axes."""
+        """Returns the sharding of every array of a state whose parameters are boxed with their logical axes."""
         specs = nn.get_partition_spec(abstract_state)
         return nn.logical_to_mesh_sharding(specs, mesh, self.rules)
 
     def wrap(self, function: Callable[..., Any], mesh: Mesh) -> Callable[..., Any]:
-        """`function`, with the mesh and the axis rules in force while it is called (and traced)."""
+        """Returns `function`, with the mesh and the axis rules in force while it is called (and traced)."""
 
         @functools.wraps(function)
         def wrapped(*arguments: Any) -> Any:
@@ -80,7 +80,7 @@ class Partitioner:
 
 
 def check_batch_size(batch_size: int, mesh: Mesh) -> None:
-    """Refuses a global batch that the mesh cannot share.
+    """Refuses a global batch that the mesh cannot divide.
 
     Raises:
       InputError: if the data axis does not divide it.
@@ -111,9 +111,13 @@ class DataShare:
 
 @functools.lru_cache(maxsize=8)
 def data_share(mesh: Mesh, process_index: int | None = None) -> DataShare:
-    """The share of a process (this one by default) by the places of its devices on the data axis.
+    """Returns the share of a process (this one by default), which follows from its devices' places on the data axis.
 
     Processes that hold parts of one copy of the model must feed it the same rows; the others feed rows of their own.
+
+    Args:
+      mesh: the devices.
+      process_index: the process; None is this one.
 
     Raises:
       InputError: if the devices of two processes share some rows and not others.
@@ -125,7 +129,8 @@ def data_share(mesh: Mesh, process_index: int | None = None) -> DataShare:
     shares = sorted({tuple(sorted(rows)) for rows in places.values()})
     if sum(map(len, shares)) != len(mesh.devices) or len(set(map(len, shares))) > 1:
         raise InputError(
-            f"the processes' devices overlap on the data axis as {shares}, expected equal parts that are the same or apart",
+            f"the processes' devices overlap on the data axis as {shares}, expected equal parts that are the same or "
+            "apart",
             field="Partitioner.model_parallel",
             remedy="Set a number that divides a process's devices, or a multiple of that number.",
         )
@@ -137,9 +142,9 @@ def data_share(mesh: Mesh, process_index: int | None = None) -> DataShare:
 
 
 def shard_batch(batch: Mapping[str, np.ndarray], mesh: Mesh) -> dict[str, jax.Array]:
-    """Puts this process's rows, its `data_share` of the global batch, on its devices as parts of global arrays.
+    """Returns global arrays; this process puts its rows, its `data_share` of the global batch, on its devices.
 
-    The copies run in the background: what computes with the arrays waits for them, the caller does not.
+    The copies run in the background: computations with the arrays wait for them, the caller does not.
     """
     sharding = NamedSharding(mesh, PartitionSpec(DATA_AXIS))
     shares = data_share(mesh).count
@@ -150,10 +155,10 @@ def shard_batch(batch: Mapping[str, np.ndarray], mesh: Mesh) -> dict[str, jax.Ar
 
 
 def place(values: np.ndarray, sharding: jax.sharding.Sharding) -> jax.Array:
-    """The same array of every process on the devices of all of them."""
+    """Returns an array that all processes hold alike, on the devices of all of them."""
     return jax.make_array_from_callback(values.shape, sharding, lambda index: values[index])
 
 
 def replicated(mesh: Mesh) -> NamedSharding:
-    """The sharding of what every device holds whole."""
+    """Returns the sharding of arrays that every device holds whole."""
     return NamedSharding(mesh, PartitionSpec())

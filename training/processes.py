@@ -1,4 +1,4 @@
-"""Several processes that train one model: how they find each other, and what they agree on while they train."""
+"""Several processes that train one model: how they find each other, and how they agree while they train."""
 
 import os
 from collections.abc import Sequence
@@ -25,8 +25,8 @@ def join_processes(
 ) -> bool:
     """Makes this process one of several that train together. Call it before JAX is used for anything else.
 
-    Without arguments the processes find each other where the environment says that there are several: a step of a Slurm job with more
-    than one task, or a TPU slice on Kubernetes. Elsewhere (TPU VMs, whose environment says nothing) `detect` asks JAX to find out.
+    Without arguments the processes find each other if the environment announces several: a step of a Slurm job with
+    more than one task, or a TPU slice on Kubernetes. Elsewhere (TPU VMs announce nothing) `detect` asks JAX.
 
     Args:
       coordinator_address: "host:port" of process 0, reachable from all others.
@@ -40,11 +40,8 @@ def join_processes(
     Raises:
       InputError: if only some of the three options are given, or the processes do not meet.
     """
-    options = {
-        "--coordinator_address": coordinator_address,
-        "--num_processes": num_processes,
-        "--process_id": process_id,
-    }
+    options = {"--coordinator_address": coordinator_address, "--num_processes": num_processes}
+    options["--process_id"] = process_id
     missing = [name for name, value in options.items() if value is None]
     if len(missing) == len(options):
         if not detect and not _is_announced():
@@ -61,9 +58,9 @@ def join_processes(
             field="--process_id",
             remedy="Number the processes from 0.",
         )
-    # SIGTERM is ours: the training loop lets all processes agree on the step to save. JAX's own service would swallow it before that.
+    # The training loop handles SIGTERM: all processes agree on the step to save. JAX's service would swallow it.
     jax.config.update("jax_enable_preemption_service", False)
-    # On CPUs, programs in the background may run side by side, and a message (gloo) may then meet one of another program.
+    # On CPUs, programs in the background may run at once, and a message (gloo) may then meet one of another program.
     jax.config.update("jax_cpu_enable_async_dispatch", False)
     try:
         jax.distributed.initialize(coordinator_address, num_processes, process_id)
@@ -71,10 +68,12 @@ def join_processes(
         raise InputError(
             f"the processes did not meet: {str(error).strip().splitlines()[0]}",
             field="--coordinator_address",
-            remedy="Start all processes within five minutes, each with the address of process 0, on a port that its firewall lets through.",
+            remedy="Start all processes within five minutes, each with the address of process 0, on a port that its "
+            "firewall allows.",
         ) from error
     if jax.default_backend() == "cpu":
-        # A program from JAX's cache on disk sends its messages in another order than the process that compiled it itself expects (JAX 0.10).
+        # A program from JAX's cache on disk sends its messages in another order than a process that compiled it expects
+        # (JAX 0.10).
         jax.config.update("jax_enable_compilation_cache", False)
     return jax.process_count() > 1
 
@@ -85,7 +84,7 @@ def _is_announced() -> bool:
 
 
 def check_joined() -> None:
-    """Refuses several processes that can compute together but not wait for each other.
+    """Refuses several processes that can compute together but cannot wait for each other.
 
     Raises:
       InputError: on a TPU slice of several hosts whose processes were not joined.
@@ -99,11 +98,16 @@ def check_joined() -> None:
 
 
 def device_counts(counts: Sequence[int], mesh: Mesh) -> jax.Array:
-    """Small counts of each process, for a step to sum: int32 [devices, counts], this process's in the row of its first device.
+    """Returns small counts of each process, which a step sums: int32 [devices, counts], in the row of the first device.
 
-    They travel with the batch (`steps.COUNTS`), and their sums come back with the step's metrics. So every process sees the same sums at
-    the same place of its loop, which is how they agree: on tokens seen, and that one of them is asked to stop. It costs no program of its
-    own. (One beside the step would not do: on CPUs two that do not depend on each other may meet their partners in another order.)
+    They are part of the batch (`train_step.COUNTS`), and their sums come back with the step's metrics. Every process
+    sees the same sums at the same place of its loop, which is how the processes agree on the tokens seen and on a
+    request to stop. It needs no program of its own: on CPUs, two programs that do not depend on each other may meet
+    their partners in another order.
+
+    Args:
+      counts: of this process.
+      mesh: the devices.
     """
     devices = mesh.devices.reshape(-1)
     rows = np.zeros((sum(device.process_index == jax.process_index() for device in devices), len(counts)), np.int32)
@@ -113,7 +117,7 @@ def device_counts(counts: Sequence[int], mesh: Mesh) -> jax.Array:
 
 
 def gather_bytes(data: bytes) -> list[bytes]:
-    """What every process has, in their order; waits for all of them."""
+    """Returns the bytes of every process, in their order; waits for all of them."""
     if jax.process_count() == 1:
         return [data]
     sizes = multihost_utils.process_allgather(np.asarray(len(data), np.int32))
@@ -124,6 +128,6 @@ def gather_bytes(data: bytes) -> list[bytes]:
 
 
 def wait_for_all(name: str) -> None:
-    """Returns when every process has come here; `name` shows in the error of one that waits in vain."""
+    """Waits until every process has called this; `name` appears in the error of one that waits in vain."""
     if jax.process_count() > 1:
         multihost_utils.sync_global_devices(name)

@@ -14,53 +14,24 @@ if TYPE_CHECKING:
 _BINDING: Final = "--gin."
 _EPILOG: Final = """\
 names of T5X that every run file understands, as --gin.NAME=value (texts in quotes):
-  MODEL_DIR, DATA_DIR, VOCABULARY_PATH, MIXTURE_OR_TASK_NAME, TASK_FEATURE_LENGTHS, TRAIN_STEPS, BATCH_SIZE, INITIAL_CHECKPOINT_PATH, VOCAB_SIZE
+  MODEL_DIR, DATA_DIR, VOCABULARY_PATH, MIXTURE_OR_TASK_NAME, TASK_FEATURE_LENGTHS, TRAIN_STEPS, BATCH_SIZE,
+  INITIAL_CHECKPOINT_PATH, VOCAB_SIZE
 
 example:
-  newsembed train --gin_file=runs/pretrain_demo.gin --gin.MODEL_DIR=\\"/tmp/pretrained\\" --gin.DATA_DIR=\\"/tmp/corpus/pack\\" \\
-      --gin.VOCABULARY_PATH=\\"/tmp/corpus/vocab.txt\\" --gin.TRAIN_STEPS=200
+  newsembed train --gin_file=runs/pretrain_demo.gin --gin.MODEL_DIR=\\"/tmp/pretrained\\" \\
+      --gin.DATA_DIR=\\"/tmp/corpus/pack\\" --gin.VOCABULARY_PATH=\\"/tmp/corpus/vocab.txt\\" --gin.TRAIN_STEPS=200
 
 several processes, the same command in each (no options on Slurm; --detect_processes on TPU VMs):
   newsembed train --gin_file=… --coordinator_address=host0:9000 --num_processes=2 --process_id=0
 
-The same command continues a run that was stopped or killed. SIGTERM, to any process, saves a checkpoint and ends with exit code 0.
+The same command continues a run that was stopped or killed. SIGTERM to any process saves a checkpoint and ends all of
+them with exit code 0.
 """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Parses the options and trains; returns the exit code: 0, or 2 for input that the user can mend."""
-    parser = argparse.ArgumentParser(
-        prog="newsembed train",
-        description="Pretrain an encoder (MLM, TLM) or train it by weak supervision (InfoNCE, topics), as gin files say.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "--gin_file",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="a gin file; more than one may be given, later ones win",
-    )
-    parser.add_argument(
-        "--gin_search_paths",
-        default="",
-        metavar="DIRS",
-        help="comma-separated folders of gin files; the package's own are always found",
-    )
-    processes = parser.add_argument_group(
-        "several processes", "the same command in every process; on Slurm and TPU they find each other"
-    )
-    processes.add_argument(
-        "--coordinator_address",
-        metavar="HOST:PORT",
-        help="where process 0 listens, for hosts that know nothing of each other",
-    )
-    processes.add_argument("--num_processes", type=int, metavar="N", help="how many processes there are")
-    processes.add_argument("--process_id", type=int, metavar="I", help="which one this is, from 0")
-    processes.add_argument(
-        "--detect_processes", action="store_true", help="there are several, let JAX find them (TPU VMs)"
-    )
+    """Parses the options and trains; returns the exit code: 0, or 2 for input that the user can correct."""
+    parser = _parser()
     options, others = parser.parse_known_args(argv)
     bindings = [other.removeprefix(_BINDING) for other in others if other.startswith(_BINDING)]
     unknown = [other for other in others if not other.startswith(_BINDING)]
@@ -80,20 +51,43 @@ def main(argv: Sequence[str] | None = None) -> int:
     except InputError as error:
         print(f"newsembed train: {error}", file=sys.stderr, flush=True)
         if is_one_of_several:
-            # An orderly end waits minutes for the others, who wait for this one. Gone, it is noticed and they end, too.
+            # An orderly exit waits minutes for the others, which wait for this process. They notice when it is gone.
             os._exit(2)
         return 2
     print(f"{result.model_dir}: step {result.step}{' (interrupted)' if result.interrupted else ''}")
     return 0
 
 
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="newsembed train",
+        description="Pretrain an encoder (MLM, TLM) or train it by weak supervision (InfoNCE, topics), from gin files.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    help_of_files = "a gin file; more than one may be given, later ones win"
+    add("--gin_file", action="append", default=[], metavar="FILE", help=help_of_files)
+    help_of_paths = "comma-separated folders of gin files; the package's own are always found"
+    add("--gin_search_paths", default="", metavar="DIRS", help=help_of_paths)
+    title, description = "several processes", "the same command in every process; on Slurm and TPU they find each other"
+    add = parser.add_argument_group(title, description).add_argument
+    help_of_address = "where process 0 listens, for hosts that cannot find each other"
+    add("--coordinator_address", metavar="HOST:PORT", help=help_of_address)
+    add("--num_processes", type=int, metavar="N", help="how many processes there are")
+    add("--process_id", type=int, metavar="I", help="the number of this process, from 0")
+    add("--detect_processes", action="store_true", help="there are several, let JAX find them (TPU VMs)")
+    return parser
+
+
 def run_training(
     gin_files: Sequence[str], gin_bindings: Sequence[str] = (), gin_search_paths: Sequence[str] = ()
 ) -> "TrainResult":
-    """Trains as the gin files and bindings say.
+    """Trains as configured by gin files and bindings.
 
     Args:
-      gin_files: such as "runs/pretrain_demo.gin", looked up in `gin_search_paths`, the working directory and the package.
+      gin_files: such as "runs/pretrain_demo.gin", looked up in `gin_search_paths`, the working directory and the
+        package.
       gin_bindings: such as 'MODEL_DIR = "/tmp/model"'; they override the files.
       gin_search_paths: folders of gin files.
 
@@ -107,5 +101,5 @@ def run_training(
     try:
         return train()
     except InputError as error:
-        # gin wraps what passes through it and adds its own lines; the user needs ours only.
+        # gin adds lines to errors that pass through it; the user needs ours only.
         raise InputError(error.problem, path=error.path, field=error.field, remedy=error.remedy) from error.__cause__

@@ -1,4 +1,4 @@
-"""Builds a run from its options: vocabulary, model, objectives, data and devices, checked before anything is allocated."""
+"""Builds a run from its options: vocabulary, model, objectives, data, devices; all is checked before it allocates."""
 
 import dataclasses
 import math

@@ -1,7 +1,7 @@
 """The embedding head that a pretrained encoder starts from: the whitening of its pooled vectors.
 
-Pretraining gives the head no gradient, and the pooled vectors of a masked language model share a few strong directions (its language,
-its most frequent words) that hide the differences between documents. Whitening gives every direction the same weight
+Pretraining gives the head no gradient, and the pooled vectors of a masked language model share a few strong directions
+(its language, its most frequent words) that hide the differences between documents. Whitening gives every direction the same weight
 (Su et al. 2021, "Whitening Sentence Representations for Better Semantics and Faster Retrieval"; Huang et al. 2021). As
 weights of the dense head it costs nothing when serving, and contrastive training starts from a well-conditioned space.
 """
@@ -71,8 +71,9 @@ def whiten_embedding_head(
         )
     if count <= width:
         raise InputError(
-            f"got {int(count)} pieces of at least {_LEAST_TOKENS} tokens, expected more than the model's width, {width}",
-            field="train.whitening_rows",
+            f"got {int(count)} pieces of at least {_LEAST_TOKENS} tokens, expected more than the model's width, "
+            f"{width}",
+            field="WHITENING_ROWS",
             remedy="Raise it, give more data, or set it to 0 to leave the head at random.",
         )
     mean = total / count

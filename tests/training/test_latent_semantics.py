@@ -118,7 +118,7 @@ def test_pieces_of_no_text_keep_their_direction_and_weigh_least():
         (
             {"hidden_size": 8, "num_heads": 1},
             8,
-            r"train\.whitening_rows: got 8 texts of 30 word pieces, expected more of both",
+            r"WHITENING_ROWS: got 8 texts of 30 word pieces, expected more of both",
         ),
     ],
 )

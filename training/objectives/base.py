@@ -40,7 +40,7 @@ class Model:
         object.__setattr__(self, "module", self.config.module())
 
     def apply(self, params: Any, key: jax.Array, method: str, *arguments: jax.Array) -> jax.Array:
-        """Returns what a method of the module gives in training, with dropout drawn from `key` where the model has any."""
+        """Returns the result of a method of the module in training; dropout, if there is any, is drawn from `key`."""
         result: jax.Array = self.module.apply(
             {"params": params},
             *arguments,
@@ -176,7 +176,7 @@ class Objectives:
         config = self.model.config
         if config.dropout_rate:
             # Dropout is for training; the parameters do not depend on it.
-            config = dataclasses.replace(config, dropout_rate=0.0)  # type: ignore[type-var]
+            config = dataclasses.replace(config, dropout_rate=0.0)
         replaced = {id(objective): objective.evaluated() for objective in self.distinct()}
         of_task = {task: replaced[id(objective)] for task, objective in self.of_task.items()}
         return Objectives(Model(config, self.model.continuations), of_task)

@@ -154,7 +154,7 @@ class TextObjective(WordPrediction):
         return dataclasses.replace(self, mlm_weight=0.0)
 
     def split_key(self, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Returns the key of the objective's own loss, which is `key` itself without a masked language model, and its."""
+        """Returns the keys of the objective's own loss and of the masked language model; without one, `key` twice."""
         if not self.mlm_weight:
             return key, key
         own, beside = jax.random.split(key)

@@ -62,7 +62,7 @@ class Topics(TextObjective):
         return config.flops("topic_logits", lengths["tokens"]) * batch_size
 
     def _logits(self, model: Model, params: Any, tokens: jax.Array, key: jax.Array) -> jax.Array:
-        """Returns the logits [R, T] of tokens [R, L], `topics_per_row` documents side by side while they are encoded."""
+        """Returns the logits [R, T] of tokens [R, L], encoded with `topics_per_row` documents in a row."""
         together = self.topics_per_row
         if together == 1:
             return model.apply(params, key, "topic_logits", tokens)
