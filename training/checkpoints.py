@@ -229,7 +229,11 @@ class Checkpoints:
 
     @contextlib.contextmanager
     def _errors_named(self) -> Iterator[None]:
-        """Turns what the file system refuses into an error that says what is safe and what to do."""
+        """Turns an error of the file system into one that says what is safe and what to do.
+
+        Raises:
+          InputError: for an error of the file system.
+        """
         try:
             yield
         except InputError:
@@ -263,7 +267,11 @@ def _file_system_reason(error: BaseException) -> str | None:
 
 
 def _own_iterators(saved: Mapping[str, Any], folder: str) -> bytes:
-    """This process's part of what `Checkpoints.save` wrote. A state that all processes share fits any number."""
+    """This process's part of what `Checkpoints.save` wrote. A state that all processes share fits any number.
+
+    Raises:
+      InputError: if the states of several processes differ and there are now more or fewer of them.
+    """
     if "state" in saved:
         return str(saved["state"]).encode()
     states = saved["states"]

@@ -53,7 +53,11 @@ def bytes_per_device(abstract: Any) -> int:
 
 
 def _check_divisible(arrays: Any, shardings: Any) -> None:
-    """Raises InputError for the first array that its mesh axes do not divide."""
+    """Refuses arrays that their mesh axes do not divide.
+
+    Raises:
+      InputError: naming the first one.
+    """
     for (path, array), sharding in zip(
         jax.tree_util.tree_leaves_with_path(arrays), jax.tree.leaves(shardings), strict=True
     ):

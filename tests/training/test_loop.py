@@ -127,6 +127,20 @@ def test_a_run_with_options_of_the_losses_logs_what_they_add(corpus, pretrained,
     assert 0 < abs(np.exp(params(tmp_path, 2)["log_temperature"]) - 0.1) < 0.01
 
 
+def test_objectives_that_a_run_file_names_take_the_place_of_the_registered_ones(corpus, tmp_path):
+    losses = []
+    for name, extra in {
+        "named": ["train.objectives = (@hot/Contrastive(),)", "hot/Contrastive.temperature = 0.5"],
+        "bound": ["Contrastive.temperature = 0.5"],
+        "plain": [],
+    }.items():
+        changes = {"TRAIN_STEPS": 1, "LOG_PERIOD": 1, "MIXTURE_OR_TASK_NAME": "triplets/en"}
+        bindings = tiny_bindings(tmp_path / name, *corpus, **changes, INITIAL_CHECKPOINT_PATH=None)
+        run_training(TRAIN, [*bindings, *extra])
+        losses.append(records(tmp_path / name)[0]["loss/triplets/en"])
+    assert losses[0] == losses[1] != losses[2]
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
