@@ -35,7 +35,7 @@ class HeldOut:
 
 
 def held_out_events(world: World, options: NewsroomOptions) -> dict[str, list[Event]]:
-    """Events per language; no two have the same topic, place and matter, since a date alone does not distinguish them."""
+    """Events per language; no two have the same topic, place and matter, as dates alone do not distinguish them."""
     planner = EventPlanner(world, options, "heldout")
     random = options.stream("heldout")
     events: dict[str, list[Event]] = {}

@@ -55,7 +55,8 @@ _COOKIE_WALL = {
     "Please enable JavaScript and cookies in your browser and accept all cookies to continue, or subscribe without "
     "advertising. ",
     "de": "Um diesen Artikel zu lesen, müssen Sie Cookies zustimmen. Wir und unsere 312 Partner speichern Daten auf "
-    "Ihrem Gerät. Bitte aktivieren Sie JavaScript und Cookies im Browser und stimmen Sie allen Cookies zu, oder schließen "
+    "Ihrem Gerät. Bitte aktivieren Sie JavaScript und Cookies im Browser und stimmen Sie allen Cookies zu, "
+    "oder schließen "
     "Sie ein Abonnement ohne Werbung ab. ",
     "es": "Para leer este artículo debe aceptar las cookies. Nosotros y nuestros 312 socios guardamos información en "
     "su dispositivo. Active JavaScript y las cookies en su navegador y acepte todas las cookies para continuar, o "
