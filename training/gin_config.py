@@ -223,7 +223,7 @@ def _binding(statement: Any, references: tuple[_Reference, ...], path: str | Non
 
 
 def _check(statements: Sequence[_Binding]) -> None:
-    """Raises InputError for the first key that is unknown, unused, or required and not set."""
+    """Raises InputError for the first key that is unknown, unused, or required and not set."""  # noqa: DOC501 - by _typo
     in_force = {statement.key: statement for statement in statements}
     macros = {statement.owner for statement in in_force.values() if not statement.parameter}
     for statement in statements:
