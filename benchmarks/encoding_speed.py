@@ -138,29 +138,24 @@ def read_texts(args: argparse.Namespace, counts: tuple[int, int]) -> tuple[list[
 def prepare(work: Path, size: str, texts: dict[str, list[str]], *, with_saved: bool) -> tuple[Path, Path, Path]:
     """Writes the folders of a model: ours, Hugging Face's and the SavedModel."""
     import jax
+    from newsembed.formats.model_folder import ModelDescription, ModelFolder
+    from newsembed.formats.weights import flatten, write_safetensors
     from newsembed.models.encoders.news import EncoderConfig
-    from newsembed.serving.checkpoint import MODEL_FILE, SAFETENSORS_FILE, VOCABULARY_FILE, flatten, fresh_model
+    from newsembed.serving.checkpoint import fresh_model
     from newsembed.serving.export import export_huggingface, export_saved_model
     from newsembed.tasks.vocabulary import Vocabulary
-    from safetensors.numpy import save_file
 
     ours, huggingface, saved = (work / f"{size}-{kind}" for kind in ("ours", "huggingface", "saved"))
-    if not (ours / SAFETENSORS_FILE).exists():
+    folder = ModelFolder(str(ours))
+    if not folder.is_exported:
         ours.mkdir(parents=True, exist_ok=True)
-        (ours / VOCABULARY_FILE).write_text(
-            "".join(f"{piece}\n" for piece in learned([text for kind in texts.values() for text in kind]))
-        )
-        vocabulary = Vocabulary.load(str(ours / VOCABULARY_FILE))
-        config = EncoderConfig(vocabulary.size, **SIZES[size])
-        (ours / MODEL_FILE).write_text(
-            json.dumps({"encoder": config.to_dict(), "vocabulary_sha256": vocabulary.digest})
-        )
+        vocabulary = Vocabulary(learned([text for kind in texts.values() for text in kind]))
+        description = ModelDescription(EncoderConfig(vocabulary.size, **SIZES[size]).to_dict(), vocabulary.digest)
+        folder.write_description(description, "".join(f"{piece}\n" for piece in vocabulary.pieces).encode())
         params = jax.tree.map(
             lambda array: array * MATRIX_SCALE if array.ndim > 1 else array, fresh_model(str(ours)).params
         )
-        save_file(
-            {name: np.ascontiguousarray(array) for name, array in flatten(params).items()}, str(ours / SAFETENSORS_FILE)
-        )
+        write_safetensors(folder.safetensors_file, flatten(params), {})
     if not huggingface.exists():
         export_huggingface(str(ours), str(huggingface))
     if with_saved and not saved.exists():

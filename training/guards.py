@@ -4,7 +4,6 @@ import collections
 import dataclasses
 import json
 import math
-import os
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -15,6 +14,7 @@ import numpy as np
 import optax
 
 from ..errors import InputError
+from ..formats.model_folder import ModelFolder
 from ..formats.records import words_to_doc_id
 from .mixture import Draw
 
@@ -168,7 +168,7 @@ def write_batch_report(model_dir: str, step: int, draw: Draw, metrics: Mapping[s
     The file holds step, set, metrics, the records as "file:number" and, where the task has them, document ids by
     feature, row by row, of this process's share of the batch.
     """
-    path = os.path.join(model_dir, f"suspect-batch-{step}-{jax.process_index()}.json")
+    path = ModelFolder(model_dir).suspect_batch_file(step, jax.process_index())
     doc_ids = {
         name: [words_to_doc_id((int(high), int(low))) for high, low in values]
         for name, values in draw.batch.items()

@@ -29,11 +29,11 @@ from typing import Any, Final, Self
 import jax
 
 from ..formats.manifest import DataSet
+from ..formats.model_folder import ModelFolder
 from ..formats.vocabulary import PAD_ID
 from ..tasks import registry
 from .mixture import Draw
 
-METRICS_FILE: Final = "metrics.jsonl"
 _WHOLE_RUN: Final = ("gradient_norm",)  # not split by set
 
 
@@ -138,7 +138,7 @@ class MetricWriter:
             return
         import tensorboardX
 
-        path = os.path.join(model_dir, METRICS_FILE)
+        path = ModelFolder(model_dir).metrics_file
         kept = [line for line in _lines(path) if json.loads(line)["step"] <= start_step]
         # A kill at any moment leaves the old file or the new one, never an empty one.
         with open(f"{path}.tmp", "w", encoding="utf-8") as file:

@@ -19,6 +19,7 @@ from ...evaluation.benchmark import Benchmark
 from ...evaluation.encoders import Encoder
 from ...evaluation.results import Results
 from ...evaluation.suites import RESULTS_FILE, benchmark_facts, read_results, run_suites, write_results
+from ...formats.model_folder import ModelFolder
 from .arguments import write_text
 
 RUN_FILE: Final = "run.gin"
@@ -54,7 +55,7 @@ class Run:
 
     def is_trained(self) -> bool:
         """Whether the last checkpoint exists; checkpoints appear complete or not at all."""
-        return os.path.isdir(f"{self.model}/checkpoints/{self.steps[-1]}")
+        return os.path.isdir(ModelFolder(self.model).checkpoint(self.steps[-1]))
 
 
 Trainer = Callable[[Run, Sequence[int]], str]  # (run, cores it may use) to what went wrong, "" if nothing
