@@ -7,9 +7,9 @@ Example::
     newsembed train --gin_file=runs/train_small.gin --gin_file=work/bert/architecture.gin --gin.MODEL_DIR=\"work/trained\" \
         --gin.INITIAL_CHECKPOINT_PATH=\"work/bert\" --gin.VOCABULARY_PATH=\"work/bert/vocab.txt\" --gin.DATA_DIR=\"work/examples\"
 
-The source is a local folder with config.json, model.safetensors and vocab.txt; nothing is downloaded. The special tokens
-move to the first five lines of the vocabulary, and their rows of the token table with them. Where the source has no
-embedding head, the embedding is the pooled vector.
+The source is a local folder with config.json, model.safetensors and vocab.txt; nothing is downloaded. The special
+tokens move to the first five lines of the vocabulary, and their rows of the token table with them. Where the source has
+no embedding head, the embedding is the pooled vector.
 """
 
 import argparse

@@ -29,8 +29,8 @@ class Visible(NamedTuple):
     """Which tokens see each other; a pytree.
 
     Attributes:
-      groups: int32 [B, L]; a token attends to the tokens of its own group. Of one-piece rows 1, of packed rows the segment's number;
-        0 on padding.
+      groups: int32 [B, L]; a token attends to the tokens of its own group. Of one-piece rows 1, of packed rows the
+        segment's number; 0 on padding.
       lengths: int32 [B], tokens of one-piece rows before the padding, at least 1; None for packed rows.
     """
 
@@ -44,8 +44,8 @@ class Visible(NamedTuple):
           distance: how far a query sees to either side; None: as far as its group goes.
 
         Returns:
-          bool [B, 1, L, L], or [B, 1, 1, L] for one-piece rows without `distance`. A padded query of a packed row sees the row's padding,
-          so that no softmax runs over an empty set; nobody reads what it gets.
+          bool [B, 1, L, L], or [B, 1, 1, L] for one-piece rows without `distance`. A padded query of a packed row sees
+          the row's padding, so that no softmax runs over an empty set; nobody reads what it gets.
         """
         if self.lengths is None:
             seen = (self.groups[:, :, None] == self.groups[:, None, :])[:, None]
@@ -75,8 +75,9 @@ def visible(tokens: jax.Array, segment_ids: jax.Array | None) -> Visible:
 def choose_attention(config: EncoderConfig, length: int, platform: str | None = None) -> Kernel:
     """The kernel that computes a model's attention.
 
-    "auto" takes "cudnn" on an NVIDIA GPU of at least compute capability 8.0 if activations are bfloat16 or float16, heads are a multiple
-    of 8 units and no larger than 128, and L is even; "flash" on a TPU if L is a multiple of 128 and no layer is local; else "xla".
+    "auto" takes "cudnn" on an NVIDIA GPU of at least compute capability 8.0 if activations are bfloat16 or float16,
+    heads are a multiple of 8 units and no larger than 128, and L is even; "flash" on a TPU if L is a multiple of 128
+    and no layer is local; else "xla".
 
     Args:
       config: the model's.
@@ -199,7 +200,8 @@ def _flash(query: jax.Array, key: jax.Array, value: jax.Array, groups: jax.Array
         return _flash_here(query, key, value, groups)
     rows, _, heads, _ = nn.logical_to_mesh_axes(("batch", "length", "heads", "kv")) or (None,) * 4
     whole, by_token = PartitionSpec(rows, None, heads, None), PartitionSpec(rows, None)
-    # Nothing that takes a gradient is replicated, so the gradients need no sum over devices, which check_vma would see to.
+    # Nothing that takes a gradient is replicated, so the gradients need no sum over devices, which check_vma would see
+    # to.
     split = jax.shard_map(
         _flash_here, mesh=mesh, in_specs=(whole, whole, whole, by_token), out_specs=whole, check_vma=False
     )

@@ -193,7 +193,8 @@ def run_blocks_observed(
       queries: float32 [B, L], how much each token counts as a query, of sum 1 in each row.
 
     Returns:
-      [B, L, H] as `run_blocks`, and float32 [layers, B, L]: how much attention each token gets from these queries, the mean over heads.
+      [B, L, H] as `run_blocks`, and float32 [layers, B, L]: how much attention each token gets from these queries, the
+      mean over heads.
     """
     received = []
     for layer in range(config.num_layers):

@@ -1,7 +1,7 @@
 """The training losses (paper, section 3): masked language model, InfoNCE over the global batch, topics by cross entropy.
 
-All are pure functions of global arrays. Under `jit` with the batch sharded over the mesh's data axis they stay global: the other devices'
-positives and negatives are gathered by the compiler. Losses are float32 scalars.
+All are pure functions of global arrays. Under `jit` with the batch sharded over the mesh's data axis they stay global:
+the other devices' positives and negatives are gathered by the compiler. Losses are float32 scalars.
 """
 
 from collections.abc import Sequence
@@ -21,8 +21,8 @@ _UNIFORMITY_SCALE: Final = 2.0  # Wang and Isola's t
 class DocumentIds(NamedTuple):
     """Who is who in a batch of triplets: int32, the two words of each document id.
 
-    `clean` keeps one article of a cluster of (near) duplicates, so an id stands for its cluster. Only where the search for near duplicates
-    was turned off are there copies under ids of their own, and then no job knows of them.
+    `clean` keeps one article of a cluster of (near) duplicates, so an id stands for its cluster. Only where the search
+    for near duplicates was turned off are there copies under ids of their own, and then no job knows of them.
 
     Attributes:
       anchor: [B, 2].
@@ -87,18 +87,22 @@ def info_nce(
     loss = - mean_i log( e(a_i, p_i) / ( e(a_i, p_i) + sum_{j != i} e(a_i, p_j) + sum_j e(a_i, n_j) ) ),
     e(x, y) = exp(x . y / temperature)
 
-    A candidate that is the very document of anchor i or of positive i is no negative of i: such p_j (j != i) and n_j leave the denominator.
+    A candidate that is the very document of anchor i or of positive i is no negative of i: such p_j (j != i) and n_j
+    leave the denominator.
 
     Args:
       anchor: [B, D], rows of length 1.
       positive: [B, D], rows of length 1.
-      negative: [B, D] or [B, N, D], rows of length 1; every anchor meets those of all anchors. None leaves the positives of the batch.
+      negative: [B, D] or [B, N, D], rows of length 1; every anchor meets those of all anchors. None leaves the
+        positives of the batch.
       temperature: divides the similarities; a scale would be 1 / temperature.
       doc_ids: who the documents are; None masks nothing.
-      kept: bool [B]; the other triplets have no part: no loss of their own, and none of their documents is a candidate. None keeps all.
+      kept: bool [B]; the other triplets have no part: no loss of their own, and none of their documents is a candidate.
+        None keeps all.
       kept_negatives: bool [B, N], or [B], as the negatives; False for an empty slot.
-      symmetric: the loss is the mean of this and of its other direction, in which each positive looks for its anchor among the anchors of
-        the batch, under the same masks (as in Radford et al. 2021; a hard negative belongs to no anchor and has no part there).
+      symmetric: the loss is the mean of this and of its other direction, in which each positive looks for its anchor
+        among the anchors of the batch, under the same masks (as in Radford et al. 2021; a hard negative belongs to no
+        anchor and has no part there).
       chunks: the scores [B, B + B N] exist for B / chunks anchors at a time.
 
     Returns:

@@ -1,6 +1,7 @@
 """Whole-word masking for masked and translation language modelling (paper, section 3.1), drawn on the device.
 
-Shapes use B rows, L tokens and K gathered positions. Everything is static in shape, so one compilation serves every batch.
+Shapes use B rows, L tokens and K gathered positions. Everything is static in shape, so one compilation serves every
+batch.
 """
 
 import math

@@ -1,11 +1,11 @@
 """The softmax over the vocabulary, in chunks: cross entropy whose [N, V] logits never exist at once, on one device or with a sharded table.
 
-The online form of logsumexp (Milakov and Gimelshein 2018, "Online normalizer calculation for softmax"); the backward pass computes each chunk's
-logits again, as FlashAttention and Cut Cross-Entropy do (Wijmans et al. 2024). For 4,096 positions and 500,000 pieces the logits and their
-gradient would take 16 GB; in chunks they take what the chunk takes.
+The online form of logsumexp (Milakov and Gimelshein 2018, "Online normalizer calculation for softmax"); the backward
+pass computes each chunk's logits again, as FlashAttention and Cut Cross-Entropy do (Wijmans et al. 2024). For 4,096
+positions and 500,000 pieces the logits and their gradient would take 16 GB; in chunks they take what the chunk takes.
 
-Shapes use N positions, H hidden units and V pieces. Where the table is sharded over mesh axes ("vocab" in the axis rules), each device works on
-its own pieces, and positions stay on the devices that hold them ("batch").
+Shapes use N positions, H hidden units and V pieces. Where the table is sharded over mesh axes ("vocab" in the axis
+rules), each device works on its own pieces, and positions stay on the devices that hold them ("batch").
 """
 
 import functools
@@ -84,8 +84,8 @@ def softmax_terms(
 ) -> SoftmaxTerms:
     """`SoftmaxTerms` of the logits states @ table.T + bias, of which only [N, chunk] exist at a time.
 
-    Products are taken in the type of `states` and summed in float32. The vocabulary need not be a multiple of the chunk: what is left over is a
-    smaller chunk of its own, and nothing is padded or copied.
+    Products are taken in the type of `states` and summed in float32. The vocabulary need not be a multiple of the
+    chunk: what is left over is a smaller chunk of its own, and nothing is padded or copied.
 
     Args:
       states: [N, H]; N is a multiple of the devices that share the batch.

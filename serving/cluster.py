@@ -4,8 +4,8 @@ Example::
 
     newsembed cluster --index work/index --threshold 0.75 --max_day_gap 3 --output clusters.tsv
 
-``graph`` joins articles by chains of pairs above the threshold; ``average`` merges groups while their mean cosine is above it. The TSV has the
-columns group, size, doc_id, date, publisher, title, url, with the largest groups first.
+``graph`` joins articles by chains of pairs above the threshold; ``average`` merges groups while their mean cosine is
+above it. The TSV has the columns group, size, doc_id, date, publisher, title, url, with the largest groups first.
 """
 
 import argparse

@@ -4,8 +4,8 @@ Example::
 
     newsembed dedup --index work/index --threshold 0.95 --output duplicates.tsv --pairs pairs.tsv
 
-Articles joined by pairs above the threshold form a group; the TSV has the columns group, size, doc_id, date, publisher, title, url. ``--pairs``
-also writes each pair with its cosine.
+Articles joined by pairs above the threshold form a group; the TSV has the columns group, size, doc_id, date, publisher,
+title, url. ``--pairs`` also writes each pair with its cosine.
 """
 
 import argparse

@@ -6,8 +6,8 @@ Example::
     newsembed embed --saved_model work/saved --input work/articles --output vectors.parquet
 
 An output that ends in ``.parquet`` gets one row per article with ``doc_id``, ``url`` and ``embedding``; any other name
-becomes a folder with ``embeddings.npy`` (float32 [N, D], unit rows) and ``ids.txt`` (N lines). Articles without any text are
-left out and counted.
+becomes a folder with ``embeddings.npy`` (float32 [N, D], unit rows) and ``ids.txt`` (N lines). Articles without any
+text are left out and counted.
 """
 
 import argparse

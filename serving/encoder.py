@@ -1,6 +1,7 @@
 """Texts to vectors by a trained model, in JAX.
 
-Each new shape costs a compilation of a second or more, so rows are sorted into a few lengths and batched into a few sizes.
+Each new shape costs a compilation of a second or more, so rows are sorted into a few lengths and batched into a few
+sizes.
 """
 
 import functools

@@ -6,11 +6,13 @@ Example::
     newsembed export --model work/model@400 --format safetensors --output work/weights
     newsembed export --model work/model --format huggingface --output work/huggingface
 
-The SavedModel takes raw strings and needs only tensorflow and tensorflow-text. Signatures: ``serving_default`` (title, body: string [b]) and ``text``
-(text: string [b]), both to {"embedding": float32 [b, D]} of unit length. After writing it is read back and compared with JAX.
+The SavedModel takes raw strings and needs only tensorflow and tensorflow-text. Signatures: ``serving_default`` (title,
+body: string [b]) and ``text`` (text: string [b]), both to {"embedding": float32 [b, D]} of unit length. After writing
+it is read back and compared with JAX.
 
-The Hugging Face folder is for transformers and sentence-transformers: ``SentenceTransformer("work/huggingface").encode(texts)``. A model
-whose pooling counts places or copies (`lead_length`, `sublinear`) brings a module of its own, which the library runs with ``trust_remote_code=True``.
+The Hugging Face folder is for transformers and sentence-transformers:
+``SentenceTransformer("work/huggingface").encode(texts)``. A model whose pooling counts places or copies (`lead_length`,
+`sublinear`) brings a module of its own, which the library runs with ``trust_remote_code=True``.
 """
 
 import argparse
@@ -59,7 +61,8 @@ class ExportReport:
       output: the folder.
       step: of the checkpoint.
       bytes: size of all files.
-      max_difference: largest absolute difference from JAX over sample texts; ``None`` for formats that hold the very numbers.
+      max_difference: largest absolute difference from JAX over sample texts; ``None`` for formats that hold the very
+        numbers.
     """
 
     output: str

@@ -45,7 +45,8 @@ def pairs_within_days(
 ) -> Iterator[tuple[IntArray, IntArray, FloatArray]]:
     """Those of :func:`pairs_above` whose byline dates are at most ``days`` apart; a document without a date is in none.
 
-    Only documents of near days are compared, so that an archive of many years takes time in proportion to its length, not to its square.
+    Only documents of near days are compared, so that an archive of many years takes time in proportion to its length,
+    not to its square.
 
     Args:
       embeddings: unit rows ``[N, D]``.

@@ -1,10 +1,10 @@
 """Writes a trained model as a Hugging Face folder, for `transformers` and `sentence_transformers`.
 
-The folder holds what ``SentenceTransformer(folder)`` reads, see `formats.huggingface`: the encoder without its topic and
-masked-LM heads, its tokenizer, and the modules Transformer, WordWeights (of weighted pooling), Pooling, Dense (our embedding
-head) and Normalize. ``encode(text)`` then gives the embedding of a document whose body is the text and whose title is empty.
-Where position and copies of a token count, too, the module TextWeights takes the place of WordWeights; its code is in the
-folder, and the library runs it with ``trust_remote_code=True``.
+The folder holds what ``SentenceTransformer(folder)`` reads, see `formats.huggingface`: the encoder without its topic
+and masked-LM heads, its tokenizer, and the modules Transformer, WordWeights (of weighted pooling), Pooling, Dense (our
+embedding head) and Normalize. ``encode(text)`` then gives the embedding of a document whose body is the text and whose
+title is empty. Where position and copies of a token count, too, the module TextWeights takes the place of WordWeights;
+its code is in the folder, and the library runs it with ``trust_remote_code=True``.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,8 @@ from .checkpoint import Model
 _SPECIAL_NAMES: Final = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
 _CONTROLS: Final = "[\u0001-\u0008\u000e-\u001f\u007f-\u009f]"
 _INVISIBLE: Final = "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u3164\ufe00-\ufe0f\uffa0]"
-# What NFKC with lower case leaves and case folding does not; the rest are Cherokee, classical Greek and a few phonetic letters.
+# What NFKC with lower case leaves and case folding does not; the rest are Cherokee, classical Greek and a few phonetic
+# letters.
 _FOLDED: Final = (("ß", "ss"), ("ς", "σ"))  # noqa: RUF001
 _OTHER_FORMATS: Final = "Export it as savedmodel or safetensors."
 TEXTS: Final = (

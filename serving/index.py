@@ -1,7 +1,7 @@
 """A document index: build, search, save and load.
 
-Search is exact among up to :data:`EXACT_LIMIT` documents (all, or those of the dates asked for), and by a faiss inverted
-file among more. ``formats.index`` describes the folder on disk.
+Search is exact among up to :data:`EXACT_LIMIT` documents (all, or those of the dates asked for), and by a faiss
+inverted file among more. ``formats.index`` describes the folder on disk.
 """
 
 import dataclasses
@@ -50,7 +50,8 @@ class DocumentIndex:
       encoder: ``KIND:REST`` of the encoder that made them, "" if unknown.
       encoder_digest: its digest; a query must be embedded by the same one.
       exact_limit: most documents searched exactly.
-      inverted_file: faiss's, of these embeddings, if it was built before; otherwise it is built here if N exceeds the limit.
+      inverted_file: faiss's, of these embeddings, if it was built before; otherwise it is built here if N exceeds the
+        limit.
 
     Raises:
       InputError: on different lengths, no documents, or embeddings that are not finite.

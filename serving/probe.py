@@ -23,10 +23,10 @@ class Probed:
 
     Attributes:
       tokens: int32 ``[n]`` of each, ``[CLS] title [SEP] body [SEP]``, cut to the encoder's length.
-      attention: float32 ``[layers, n]`` of each: the attention that each token gets from what the embedding is read from, see
-        ``Capability.ATTENTION``. Each row sums to 1.
-      similarity: float32 ``[N]``, the mean cosine between the top-layer vectors of two different tokens of the document,
-        [CLS] and [SEP] left out; NaN where it has fewer than two other tokens.
+      attention: float32 ``[layers, n]`` of each: the attention that each token gets from what the embedding is read
+        from, see ``Capability.ATTENTION``. Each row sums to 1.
+      similarity: float32 ``[N]``, the mean cosine between the top-layer vectors of two different tokens of the
+        document, [CLS] and [SEP] left out; NaN where it has fewer than two other tokens.
     """
 
     tokens: list[npt.NDArray[np.int32]]

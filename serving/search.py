@@ -6,8 +6,8 @@ Example::
     newsembed search --index work/index "storm hits the coast" --since 2024-01-01 --until 2024-01-31
     newsembed search --index work/index https://example.org/2024/storm --days 2 --count 5 --json
 
-A query that is the URL of an indexed article finds articles like it, without itself and without loading a model. Words are embedded by the
-encoder that built the index, or by ``--model`` or ``--saved_model`` where that one has moved.
+A query that is the URL of an indexed article finds articles like it, without itself and without loading a model. Words
+are embedded by the encoder that built the index, or by ``--model`` or ``--saved_model`` where that one has moved.
 """
 
 import argparse

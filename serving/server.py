@@ -68,7 +68,8 @@ class EmbedResponse(BaseModel):
 class SearchRequest(BaseModel):
     """The body of POST /search: words (``q``) or the URL of an indexed document, not both; of which byline dates.
 
-    ``since`` and ``until`` are days, both included; ``days`` counts from the byline date of the document of ``url``, to both sides.
+    ``since`` and ``until`` are days, both included; ``days`` counts from the byline date of the document of ``url``, to
+    both sides.
     """
 
     model_config = ConfigDict(extra="forbid")

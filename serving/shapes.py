@@ -1,8 +1,8 @@
 """Batches for texts of many lengths: padding costs time with every text, and each new shape costs a compilation.
 
-`plan` weighs both as positions (cells of a batch), where a shape that was compiled before costs nothing. `by_bucket` groups by
-fixed lengths, so that a run compiles the same shapes every time. Both yield the numbers of the rows and the shape of each
-batch; `filled` and `batches` make token arrays of them.
+`plan` weighs both as positions (cells of a batch), where a shape that was compiled before costs nothing. `by_bucket`
+groups by fixed lengths, so that a run compiles the same shapes every time. Both yield the numbers of the rows and the
+shape of each batch; `filled` and `batches` make token arrays of them.
 """
 
 import itertools
@@ -17,8 +17,8 @@ from ..formats.vocabulary import PAD_ID
 SHORTEST: Final = 16
 SHORTEST_BUCKET: Final = 32
 HEIGHT_STEP: Final = 8  # batch sizes are powers of eight up to the full one: a lone query does not pay for a full batch
-# The cost of a compilation in positions: two CPU cores pass that many through the same model meanwhile. Accelerators compute
-# faster and compile no faster.
+# The cost of a compilation in positions: two CPU cores pass that many through the same model meanwhile. Accelerators
+# compute faster and compile no faster.
 SHAPE_COST: Final = {"cpu": 16_384}
 SHAPE_COST_ON_ACCELERATORS: Final = 1_048_576
 LEAST_COST: Final = 128  # of any batch: however few its positions, all parameters are read
@@ -121,8 +121,8 @@ def plan(
     allowed = row_lengths(max_length)
     bucket_of = np.searchsorted(allowed, lengths)
     counts = np.bincount(bucket_of, minlength=len(allowed))
-    # Groups of different lengths share no shape, so their costs add up, and the cheapest way to hold the first k buckets is
-    # built from shorter ones.
+    # Groups of different lengths share no shape, so their costs add up, and the cheapest way to hold the first k
+    # buckets is built from shorter ones.
     best: list[tuple[int, int, list[tuple[int, int, list[int]]]]] = [(0, 0, [])]  # cost, positions, groups
     for end, length in enumerate(allowed, 1):
         full = max(1, tokens_per_batch // length)
@@ -147,8 +147,8 @@ def cheapest_heights(
 ) -> tuple[list[int], int]:
     """The heights of the batches that hold ``rows`` rows of one length, and their cost in positions.
 
-    Full batches come first; the remaining rows go into one batch of the next height that holds them, or into smaller ones,
-    whichever is cheaper.
+    Full batches come first; the remaining rows go into one batch of the next height that holds them, or into smaller
+    ones, whichever is cheaper.
 
     >>> cheapest_heights(300, 16, 512, (), 0)
     ([64, 64, 64, 64, 8, 8, 8, 8, 8, 8], 4864)

@@ -13,7 +13,8 @@ if TYPE_CHECKING:  # importing it takes seconds, and the package offers `factori
 def factories(*, max_length: int | None = None, progress: bool = True) -> "dict[str, Callable[[str], DocumentEncoder]]":
     """Makers of benchmark encoders by the word before the colon in ``NAME=KIND:REST``.
 
-    ``model``: ``DIR[@step]``; ``random``: ``DIR[@seed]``; ``savedmodel``: ``DIR``. Each loads when called with ``REST``.
+    ``model``: ``DIR[@step]``; ``random``: ``DIR[@seed]``; ``savedmodel``: ``DIR``. Each loads when called with
+      ``REST``.
     """
 
     def factory(kind: str) -> "Callable[[str], DocumentEncoder]":

@@ -31,7 +31,8 @@ class Tokenizer:
     """A tokenizer's files, as far as they are read.
 
     Attributes:
-      pieces: of vocab.txt in the order of their ids, UTF-8; None where there is no such file: the tokenizer is not WordPiece.
+      pieces: of vocab.txt in the order of their ids, UTF-8; None where there is no such file: the tokenizer is not
+        WordPiece.
       added_tokens: of tokenizer.json, ids by content; read only where there is no vocab.txt.
       settings: of tokenizer_config.json; empty without the file.
     """
@@ -47,7 +48,8 @@ class SentenceModules:
 
     Attributes:
       pooling: "cls", the first token's, or "mean".
-      token_weights: float32 [V], positive, by the folder's token ids: how much a token counts in the mean; None: all the same.
+      token_weights: float32 [V], positive, by the folder's token ids: how much a token counts in the mean; None: all
+        the same.
       lead_length: a token at position p counts 1 / (1 + p / lead_length) in the mean; 0: all the same.
       sublinear: the copies of a token that would count s together count ln(1 + s).
       kernel: float32 [H, D], the dense layer after pooling; None without one.

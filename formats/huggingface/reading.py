@@ -39,7 +39,8 @@ def read_huggingface(folder: str) -> HuggingFaceFolder:
     """Reads a folder that `transformers` or `sentence_transformers` saved.
 
     Raises:
-      InputError: for a file that is missing or broken, or a module of sentence-transformers that has no counterpart here.
+      InputError: for a file that is missing or broken, or a module of sentence-transformers that has no counterpart
+        here.
     """
     config = _read_json(os.path.join(folder, CONFIG_FILE))
     modules = _read_modules(folder)

@@ -1,7 +1,7 @@
 """The registry of architectures: ``kind`` in a model folder to the configuration class that builds the module.
 
-An architecture is one file: a frozen dataclass that offers `Architecture` and calls `register`, and its Flax module. The
-trainer, the exporters and the server look architectures up by kind and ask for capabilities; they name no class.
+An architecture is one file: a frozen dataclass that offers `Architecture` and calls `register`, and its Flax module.
+The trainer, the exporters and the server look architectures up by kind and ask for capabilities; they name no class.
 """
 
 from collections.abc import Mapping

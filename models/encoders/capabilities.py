@@ -14,8 +14,8 @@ NEWS_KIND: Final = "news"
 class Capability(enum.StrEnum):
     """A method of the module, or a property of its parameters, that an objective, an exporter or a tool needs.
 
-    Every module has ``__call__(tokens)``, which touches all parameters, and ``embed(tokens, deterministic=True)``: int32
-    [B, L] to float32 [B, D] of unit length. The rest is optional.
+    Every module has ``__call__(tokens)``, which touches all parameters, and ``embed(tokens, deterministic=True)``:
+    int32 [B, L] to float32 [B, D] of unit length. The rest is optional.
     """
 
     SEQUENCE = "sequence"
@@ -46,7 +46,8 @@ class Architecture(Protocol):
     Attributes:
       kind: name in the registry and in ``model.json``.
       execution_options: fields that change time and memory, never the result; ``to_dict`` leaves them out.
-      free_options: fields that may differ between a checkpoint and the run that starts from it, such as the dropout rate.
+      free_options: fields that may differ between a checkpoint and the run that starts from it, such as the dropout
+        rate.
       vocab_size: word pieces in the vocabulary file, V.
       max_length: the longest row that the model reads.
       embedding_size: width of the document embedding, D.

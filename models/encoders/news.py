@@ -1,7 +1,8 @@
 """The document encoder: BERT with a dense embedding head, a topic head and a tied masked-LM head (paper, section 3).
 
-Pure JAX and Flax linen, no I/O. Shapes use B rows, L tokens, H hidden units, D embedding units, T topics, V word pieces, K masked positions.
-Parameters are float32 and carry logical axis names; `training.partitioning` maps those names to mesh axes.
+Pure JAX and Flax linen, no I/O. Shapes use B rows, L tokens, H hidden units, D embedding units, T topics, V word
+pieces, K masked positions. Parameters are float32 and carry logical axis names; `training.partitioning` maps those
+names to mesh axes.
 """
 
 from typing import Final
@@ -36,8 +37,9 @@ _EMBEDDING_NORM_FLOOR: Final = 1e-12
 class NewsEncoder(nn.Module):
     """The encoder and its three heads.
 
-    Use it through `apply` with a method name: ``NewsEncoder(config).apply({"params": params}, tokens, method="embed")``.
-    Initialise with ``init(key, tokens)``, which touches every head. Where `deterministic` is False a "dropout" key is needed.
+    Use it through `apply` with a method name: ``NewsEncoder(config).apply({"params": params}, tokens,
+    method="embed")``. Initialise with ``init(key, tokens)``, which touches every head. Where `deterministic` is False a
+    "dropout" key is needed.
     """
 
     config: EncoderConfig
@@ -101,8 +103,8 @@ class NewsEncoder(nn.Module):
 
         Args:
           tokens: int32 [B, L], `PAD_ID` where empty.
-          segment_ids: int32 [B, L], 1-based number of the packed piece, 0 on padding; a token attends within its piece only.
-            None where a row is one piece.
+          segment_ids: int32 [B, L], 1-based number of the packed piece, 0 on padding; a token attends within its piece
+            only. None where a row is one piece.
           positions: int32 [B, L], position inside the piece; None counts from 0 along the row.
           deterministic: False applies dropout.
 
@@ -131,8 +133,9 @@ class NewsEncoder(nn.Module):
           tokens: int32 [B, L], `PAD_ID` where empty.
 
         Returns:
-          [B, L, H], and float32 [layers, B, L]: the attention that each token gets, by layer, as a mean over heads, from what the heads read: the
-          first token (``pooling="cls"``), or the mean of all tokens that are not padding, weighted or not. Each row sums to 1.
+          [B, L, H], and float32 [layers, B, L]: the attention that each token gets, by layer, as a mean over heads,
+          from what the heads read: the first token (``pooling="cls"``), or the mean of all tokens that are not padding,
+          weighted or not. Each row sums to 1.
 
         Raises:
           ValueError: as `encode`.

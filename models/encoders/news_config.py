@@ -30,7 +30,8 @@ _CHOICES: Final = {
     "attention": ("auto", "xla", "cudnn", "flash"),
 }
 _POSITIVE: Final = ("vocab_size", "hidden_size", "num_heads", "mlp_size", "max_length", "embedding_size", "num_topics")
-# Descriptions written before these existed lack them, and a model that does not use them is still described, and digested, as then.
+# Descriptions written before these existed lack them, and a model that does not use them is still described, and
+# digested, as then.
 _LEFT_OUT_AT_DEFAULT: Final = (
     "positions",
     "rotary_theta",
@@ -50,8 +51,8 @@ _LEFT_OUT_AT_DEFAULT: Final = (
 class EncoderConfig:
     """The shape of a `NewsEncoder`; with the vocabulary it is all that is needed to rebuild one.
 
-    The defaults are BERT-base's. RoBERTa differs in `layer_norm_epsilon`; ModernBERT (Warner et al. 2024, arXiv 2412.13663) has
-    ``norm="modern"``, ``positions="rotary"``, ``mlp="gated"``, ``biases=False`` and local layers.
+    The defaults are BERT-base's. RoBERTa differs in `layer_norm_epsilon`; ModernBERT (Warner et al. 2024, arXiv
+    2412.13663) has ``norm="modern"``, ``positions="rotary"``, ``mlp="gated"``, ``biases=False`` and local layers.
 
     Attributes:
       vocab_size: word pieces in the vocabulary file, V.
@@ -62,19 +63,24 @@ class EncoderConfig:
       max_length: the longest row the model can read; the number of learned positions where it has some.
       embedding_size: width of the document embedding, D.
       num_topics: width of the topic head, T; the paper has 600.
-      dropout_rate: on embeddings and on each block's two outputs. Attention probabilities are not dropped: fused attention has no such option.
-      norm: "post" normalises after each residual sum (BERT), "pre" before each sub-layer with one last norm on top; "modern" is "pre", but
-        the norm before the first attention stands on the embeddings, so that the residual stream, too, begins normalised (ModernBERT).
-      pooling: what the heads read: "cls", the top vector of the first token (the paper's), "mean", the mean over tokens that are not padding, or
-        "weighted", that mean with one learned weight for each word piece (Arora et al. 2017 fix them by frequency; `training.piece_weights`
-        starts from that).
-      lead_length: in that weighted mean, and no other pooling, a token at position p of its text counts 1 / (1 + p / lead_length), for news say
-        first what matters; 0: all positions count the same.
-      sublinear: in that weighted mean, and no other pooling, the tokens of one piece that would count s together count ln(1 + s), as in TF-IDF.
-      embedding_init: how the token embeddings start: "bert", a standard deviation of 0.02, or "t5", 1, with the masked-LM logits divided by
-        sqrt(hidden_size). With BERT's, a few hundred steps of pretraining pull all tokens of a narrow encoder into one direction.
+      dropout_rate: on embeddings and on each block's two outputs. Attention probabilities are not dropped: fused
+        attention has no such option.
+      norm: "post" normalises after each residual sum (BERT), "pre" before each sub-layer with one last norm on top;
+        "modern" is "pre", but the norm before the first attention stands on the embeddings, so that the residual
+        stream, too, begins normalised (ModernBERT).
+      pooling: what the heads read: "cls", the top vector of the first token (the paper's), "mean", the mean over tokens
+        that are not padding, or "weighted", that mean with one learned weight for each word piece (Arora et al. 2017
+        fix them by frequency; `training.piece_weights` starts from that).
+      lead_length: in that weighted mean, and no other pooling, a token at position p of its text counts 1 / (1 + p /
+        lead_length), for news say first what matters; 0: all positions count the same.
+      sublinear: in that weighted mean, and no other pooling, the tokens of one piece that would count s together count
+        ln(1 + s), as in TF-IDF.
+      embedding_init: how the token embeddings start: "bert", a standard deviation of 0.02, or "t5", 1, with the
+        masked-LM logits divided by sqrt(hidden_size). With BERT's, a few hundred steps of pretraining pull all tokens
+        of a narrow encoder into one direction.
       dtype: type of activations, one of float32, bfloat16, float16; parameters stay float32.
-      positions: "learned" vectors added to the tokens, or "rotary": queries and keys turned by their position (Su et al. 2021).
+      positions: "learned" vectors added to the tokens, or "rotary": queries and keys turned by their position (Su et
+        al. 2021).
       rotary_theta: base of the rotary wavelengths in layers that see the whole row.
       local_rotary_theta: the same in local layers.
       local_distance: how far to either side a token of a local layer sees; 0: no layer is local.
@@ -83,10 +89,11 @@ class EncoderConfig:
       activation: "gelu" by the error function, or "gelu_tanh", its approximation.
       biases: whether the blocks' projections, the masked-LM transform and all norms have biases.
       layer_norm_epsilon: added to the variance in layer norms.
-      remat: what the backward pass computes again instead of keeping: "none" of it, "full": all but each block's input, "dots": all but
-        the outputs of plain matrix products (attention is computed again).
+      remat: what the backward pass computes again instead of keeping: "none" of it, "full": all but each block's input,
+        "dots": all but the outputs of plain matrix products (attention is computed again).
       scan_layers: compile one block and loop over it. Compiles faster; the parameters keep their names and shapes.
-      attention: "xla", "cudnn" (NVIDIA's flash attention), "flash" (the TPU kernel), or "auto": see `attention.choose_attention`.
+      attention: "xla", "cudnn" (NVIDIA's flash attention), "flash" (the TPU kernel), or "auto": see
+        `attention.choose_attention`.
     """
 
     kind: ClassVar[str] = NEWS_KIND

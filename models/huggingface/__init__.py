@@ -7,9 +7,9 @@
 | megatron-bert | yes | yes | ``norm="pre"`` |
 | modernbert | yes | yes | ``norm="modern"``, rotary positions, gated, local layers |
 
-Arrays without a counterpart here are folded at reading, which changes no output: row 0 of BERT's token types is added to
-every position (texts of one type only), and RoBERTa's position table loses the `pad_token_id + 1` rows that no token uses.
-A linear layer's weight is [out, in] there and [in, out] here.
+Arrays without a counterpart here are folded at reading, which changes no output: row 0 of BERT's token types is added
+to every position (texts of one type only), and RoBERTa's position table loses the `pad_token_id + 1` rows that no token
+uses. A linear layer's weight is [out, in] there and [in, out] here.
 """
 
 import dataclasses
@@ -155,13 +155,15 @@ def export_model(config: EncoderConfig, params: Mapping[str, Any]) -> ExportedMo
     """
     hidden = config.hidden_size
     if config.num_layers == 0 and config.positions == "rotary" and config.norm != "modern":
-        # Without layers, rotary positions do nothing, as learned ones do that are all 0; ModernBERT's class has rotary ones.
+        # Without layers, rotary positions do nothing, as learned ones do that are all 0; ModernBERT's class has rotary
+        # ones.
         config = dataclasses.replace(config, positions="learned")
         params = {**params, "position_embedding": np.zeros((config.max_length, hidden), np.float32)}
     values = huggingface_config(config)
     arrays = write_params(values, config, params)
     if values["model_type"] != "modernbert":
-        # These classes have a pooler, which no module of ours reads; without its arrays each loading would draw it at random.
+        # These classes have a pooler, which no module of ours reads; without its arrays each loading would draw it at
+        # random.
         arrays |= {
             "pooler.dense.weight": np.zeros((hidden, hidden), np.float32),
             "pooler.dense.bias": np.zeros(hidden, np.float32),
@@ -213,9 +215,9 @@ def reorder_tokens(params: Mapping[str, Any], order: npt.NDArray[np.int64]) -> d
 def plain_heads(config: EncoderConfig) -> dict[str, Any]:
     """Heads for an encoder whose checkpoint has none.
 
-    The embedding head returns the pooled vector unchanged (its first D units; 0 beyond H), as sentence-transformers does
-    without a Dense module. The topic head gives 0 for every topic. The masked-LM transform is the identity before GELU and
-    norm.
+    The embedding head returns the pooled vector unchanged (its first D units; 0 beyond H), as sentence-transformers
+    does without a Dense module. The topic head gives 0 for every topic. The masked-LM transform is the identity before
+    GELU and norm.
     """
     hidden, vocabulary = config.hidden_size, config.vocab_size
     transform: dict[str, Any] = {"kernel": np.eye(hidden, dtype=np.float32)}
