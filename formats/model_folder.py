@@ -1,4 +1,4 @@
-"""A model folder (MODEL_DIR): the model's description, its vocabulary, its checkpoints, and the records of its training.
+"""A model folder (MODEL_DIR): description, vocabulary and checkpoints of a model, and the records of its training.
 
 A model folder holds, and keeps holding in later versions::
 
@@ -296,7 +296,11 @@ def vocabulary_digest(path: str) -> str:
 
 
 def _read_orbax(path: str) -> dict[str, Array]:
-    """The arrays of an Orbax tree by their dotted names."""
+    """The arrays of an Orbax tree by their dotted names.
+
+    Raises:
+      InputError: if it cannot be read.
+    """
     import jax
     import orbax.checkpoint as ocp
 

@@ -1,11 +1,14 @@
-r"""``newsembed import-hf``: a BERT-like model of Hugging Face to a model folder, for ``train``, ``embed``, ``evaluate`` and ``export``.
+r"""``newsembed import-hf``: converts a BERT-like model of Hugging Face to a model folder.
+
+``train``, ``embed``, ``evaluate`` and ``export`` read that folder.
 
 Example::
 
     newsembed import-hf --from bert-base-multilingual-uncased --output work/bert
     newsembed embed --model work/bert --input articles.jsonl --output vectors
-    newsembed train --gin_file=runs/train_small.gin --gin_file=work/bert/architecture.gin --gin.MODEL_DIR=\"work/trained\" \
-        --gin.INITIAL_CHECKPOINT_PATH=\"work/bert\" --gin.VOCABULARY_PATH=\"work/bert/vocab.txt\" --gin.DATA_DIR=\"work/examples\"
+    newsembed train --gin_file=runs/train_small.gin --gin_file=work/bert/architecture.gin \
+        --gin.MODEL_DIR=\"work/trained\" --gin.INITIAL_CHECKPOINT_PATH=\"work/bert\" \
+        --gin.VOCABULARY_PATH=\"work/bert/vocab.txt\" --gin.DATA_DIR=\"work/examples\"
 
 The source is a local folder with config.json, model.safetensors and vocab.txt; nothing is downloaded. The special
 tokens move to the first five lines of the vocabulary, and their rows of the token table with them. Where the source has
@@ -49,7 +52,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the command."""
+    """Runs the command.
+
+    Raises:
+      InputError: for an output that exists, an option out of range, or a source that cannot be imported.
+    """
     if os.path.exists(args.output) and not args.overwrite:
         raise InputError(
             "exists already", path=args.output, field="--output", remedy="choose another folder or give --overwrite"

@@ -29,8 +29,8 @@ class Visible(NamedTuple):
     """Which tokens see each other; a pytree.
 
     Attributes:
-      groups: int32 [B, L]; a token attends to the tokens of its own group. Of one-piece rows 1, of packed rows the
-        segment's number; 0 on padding.
+      groups: int32 [B, L]; a token attends to the tokens of its own group: 1 in one-piece rows, the number of the
+        segment in packed rows; 0 on padding.
       lengths: int32 [B], tokens of one-piece rows before the padding, at least 1; None for packed rows.
     """
 
@@ -45,7 +45,7 @@ class Visible(NamedTuple):
 
         Returns:
           bool [B, 1, L, L], or [B, 1, 1, L] for one-piece rows without `distance`. A padded query of a packed row sees
-          the row's padding, so that no softmax runs over an empty set; nobody reads what it gets.
+          the row's padding, so that no softmax runs over an empty set; its result is never read.
         """
         if self.lengths is None:
             seen = (self.groups[:, :, None] == self.groups[:, None, :])[:, None]
@@ -59,7 +59,7 @@ class Visible(NamedTuple):
 
 
 def visible(tokens: jax.Array, segment_ids: jax.Array | None) -> Visible:
-    """What the tokens of a batch see.
+    """Which tokens of a batch see each other.
 
     Args:
       tokens: int32 [B, L], padding (`PAD_ID`) at the end of the rows only.
@@ -85,7 +85,7 @@ def choose_attention(config: EncoderConfig, length: int, platform: str | None = 
       platform: "cpu", "cuda", "rocm" or "tpu"; None: the one that JAX computes on.
 
     Raises:
-      ValueError: if the configured kernel cannot run this model there. There is no silent way out.
+      ValueError: if the configured kernel cannot run this model there; there is no silent fallback.
     """
     if config.attention == "xla":
         return "xla"  # anywhere, and for rows of any length, even one not known yet
@@ -103,7 +103,7 @@ def choose_attention(config: EncoderConfig, length: int, platform: str | None = 
 
 
 def current_platform() -> str:
-    """What JAX computes on: "cpu", "cuda", "rocm" or "tpu"."""
+    """The platform that JAX computes on: "cpu", "cuda", "rocm" or "tpu"."""
     backend = jax.default_backend()
     if backend != "gpu":
         return backend
@@ -120,7 +120,7 @@ def attend(
       query: [B, L, N, d].
       key: [B, L, N, d].
       value: [B, L, N, d].
-      seen: who sees whom.
+      seen: which tokens see each other.
       kernel: from `choose_attention`.
       distance: see `Visible.mask`.
 
@@ -144,12 +144,12 @@ def attend(
 def attention_probabilities(
     query: jax.Array, key: jax.Array, seen: Visible, *, distance: int | None = None
 ) -> jax.Array:
-    """The softmax(Q K^T / sqrt(d)) that `attend` never keeps, for people to look at: float32 [B, N, L, L], each row a distribution over keys.
+    """softmax(Q K^T / sqrt(d)), which `attend` never keeps: float32 [B, N, L, L], each row a distribution over keys.
 
     Args:
       query: [B, L, N, d].
       key: [B, L, N, d].
-      seen: who sees whom.
+      seen: which tokens see each other.
       distance: see `Visible.mask`.
     """
     logits = jnp.einsum("bqnd,bknd->bnqk", query, key, preferred_element_type=jnp.float32) * query.shape[-1] ** -0.5
@@ -157,13 +157,14 @@ def attention_probabilities(
 
 
 def _cudnn_obstacle(config: EncoderConfig, length: int, platform: str) -> str | None:
-    """Why cuDNN cannot serve, or None."""
+    """Why cuDNN cannot compute it, or None."""
     if platform != "cuda":
         return f"this is {platform}, and cuDNN runs on NVIDIA GPUs"
     if config.dtype not in ("bfloat16", "float16"):
         return f"cuDNN computes in bfloat16 and float16, and dtype is {config.dtype}"
     if config.head_size % _CUDNN_HEAD_MULTIPLE or config.head_size > _LARGEST_CUDNN_HEAD:
-        return f"cuDNN takes heads of a multiple of {_CUDNN_HEAD_MULTIPLE} and at most {_LARGEST_CUDNN_HEAD} units, not {config.head_size}"
+        allowed = f"a multiple of {_CUDNN_HEAD_MULTIPLE} and at most {_LARGEST_CUDNN_HEAD} units"
+        return f"cuDNN takes heads of {allowed}, not {config.head_size}"
     if length % 2:
         return f"cuDNN trains on rows of an even number of tokens, not {length}"
     capability = _compute_capability()
@@ -173,7 +174,7 @@ def _cudnn_obstacle(config: EncoderConfig, length: int, platform: str) -> str | 
 
 
 def _flash_obstacle(config: EncoderConfig, length: int, platform: str) -> str | None:
-    """Why the TPU kernel cannot serve, or None."""
+    """Why the TPU kernel cannot compute it, or None."""
     if platform != "tpu":
         return f"this is {platform}, and the flash kernel is written for TPUs"
     if config.local_distance:
@@ -194,7 +195,7 @@ def _compute_capability() -> tuple[int, int] | None:
 
 
 def _flash(query: jax.Array, key: jax.Array, value: jax.Array, groups: jax.Array) -> jax.Array:
-    """JAX's own flash attention for TPUs, on every device its rows and heads: XLA cannot split a kernel by itself."""
+    """JAX's own flash attention for TPUs; each device computes its rows and heads, as XLA cannot split a kernel."""
     mesh = jax.sharding.get_abstract_mesh()
     if mesh.empty:
         return _flash_here(query, key, value, groups)

@@ -1,4 +1,4 @@
-"""Which mesh axes the logical axes lie on while a function is traced: what code below the trainer may know of the devices."""
+"""The mesh axes of logical axes while a function is traced, for code that knows nothing else about the devices."""
 
 import flax.linen as nn
 import jax
@@ -16,7 +16,7 @@ def mesh_axes(logical_axis: str) -> tuple[str, ...]:
 
 
 def shard_count(logical_axis: str) -> int:
-    """Into how many parts a logical axis is cut, 1 where it is whole."""
+    """The number of shards of a logical axis; 1 where it is not sharded."""
     count = 1
     for name in mesh_axes(logical_axis):
         count *= jax.sharding.get_abstract_mesh().shape[name]

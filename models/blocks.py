@@ -1,4 +1,4 @@
-"""Transformer blocks, and how a stack of them is run: one by one or as a loop, keeping or recomputing what the backward pass needs.
+"""Transformer blocks, and a stack of them: unrolled or as a loop, with or without recomputation in the backward pass.
 
 Shapes: B rows, L tokens, H hidden units, N heads, d units a head.
 """
@@ -20,7 +20,7 @@ Tables = tuple[jax.Array, jax.Array]
 
 
 class Context(NamedTuple):
-    """What every block reads beside the residual stream; a pytree.
+    """The inputs of every block apart from the residual stream; a pytree.
 
     Attributes:
       seen: which tokens see each other.
@@ -52,7 +52,7 @@ class Block(nn.Module):
 
     Attributes:
       config: the model's.
-      kernel: what computes the attention.
+      kernel: computes the attention.
       is_local: whether its tokens see `config.local_distance` only.
       has_attention_norm: see `EncoderConfig.has_attention_norm`.
     """
@@ -141,7 +141,7 @@ def run_blocks(
       params: of every layer, in order.
       hidden: [B, L, H].
       context: of the batch.
-      kernel: what computes the attention.
+      kernel: computes the attention.
       key: of dropout, None for none. Each layer has a key of its own, the same however the stack is run.
 
     Returns:
@@ -182,18 +182,18 @@ def run_blocks_observed(
     kernel: Kernel,
     queries: jax.Array,
 ) -> tuple[jax.Array, jax.Array]:
-    """The whole stack, without dropout, and where its attention goes.
+    """Runs the whole stack without dropout, and records its attention.
 
     Args:
       config: the model's.
       params: of every layer, in order.
       hidden: [B, L, H].
       context: of the batch.
-      kernel: what computes the attention; the probabilities are computed beside it.
+      kernel: computes the attention; the probabilities are computed in addition.
       queries: float32 [B, L], how much each token counts as a query, of sum 1 in each row.
 
     Returns:
-      [B, L, H] as `run_blocks`, and float32 [layers, B, L]: how much attention each token gets from these queries, the
+      [B, L, H] as `run_blocks`, and float32 [layers, B, L]: the attention that each token gets from these queries, the
       mean over heads.
     """
     received = []

@@ -1,4 +1,4 @@
-"""Rows in chunks: a function of many rows whose activations exist for one chunk at a time, with the same value and gradient.
+"""Applies a function to rows in chunks: activations exist for one chunk at a time; value and gradient stay the same.
 
 A loop over rematerialised chunks *is* gradient caching (Gao et al. 2021, "Scaling Deep Contrastive Learning Batch Size
 under Memory Limited Setup"): the forward pass keeps each chunk's results only; the backward pass gets the gradient of
@@ -16,7 +16,7 @@ from .axes import mesh_axes, shard_count
 
 
 def map_chunks(function: Callable[[Any, jax.Array], Any], rows: Any, key: jax.Array, chunks: int) -> Any:
-    """`function(rows, key)` for chunks of the rows one after another.
+    """Applies `function(rows, key)` to chunks of the rows, one after another.
 
     Chunk c holds the rows c, c + chunks, c + 2 chunks, …: of a batch that is sharded in blocks, every device then works
     on its own rows in every chunk, and nothing moves between devices.
@@ -39,8 +39,8 @@ def map_chunks(function: Callable[[Any, jax.Array], Any], rows: Any, key: jax.Ar
     def join(array: jax.Array) -> jax.Array:
         return _keep_sharding(array.swapaxes(0, 1).reshape(-1, *array.shape[2:]), 0)
 
-    # Inside a loop the compiler cannot merge the second computation with the first, so nothing needs to keep it from
-    # that.
+    # Inside a loop the compiler cannot merge the second computation with the first, so it need not be
+    # prevented.
     one_chunk = jax.checkpoint(function, prevent_cse=False)
     results = jax.lax.map(lambda chunk: one_chunk(*chunk), (jax.tree.map(split, rows), jax.random.split(key, chunks)))
     return jax.tree.map(join, results)

@@ -1,4 +1,4 @@
-"""The training losses (paper, section 3): masked language model, InfoNCE over the global batch, topics by cross entropy.
+"""The training losses (paper, section 3): masked language model, InfoNCE over the global batch, topic cross entropy.
 
 All are pure functions of global arrays. Under `jit` with the batch sharded over the mesh's data axis they stay global:
 the other devices' positives and negatives are gathered by the compiler. Losses are float32 scalars.
@@ -19,7 +19,7 @@ _UNIFORMITY_SCALE: Final = 2.0  # Wang and Isola's t
 
 
 class DocumentIds(NamedTuple):
-    """Who is who in a batch of triplets: int32, the two words of each document id.
+    """The documents of a batch of triplets: int32, the two words of each document id.
 
     `clean` keeps one article of a cluster of (near) duplicates, so an id stands for its cluster. Only where the search
     for near duplicates was turned off are there copies under ids of their own, and then no job knows of them.
@@ -56,14 +56,19 @@ def masked_language_model(logits: jax.Array, targets: jax.Array, weights: jax.Ar
 
 
 def terms_of_logits(logits: jax.Array, targets: jax.Array) -> SoftmaxTerms:
-    """`SoftmaxTerms` [...] of logits [..., V] that exist, for targets int32 [...]; `softmax.softmax_terms` is for those that must not."""
+    """`SoftmaxTerms` [...] of logits [..., V] for targets int32 [...]; see also `softmax.softmax_terms`."""
     logits = logits.astype(jnp.float32)
     right = jnp.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]
     return SoftmaxTerms(jax.nn.logsumexp(logits, axis=-1), right, jax.lax.stop_gradient(jnp.max(logits, axis=-1)))
 
 
 def mean_cross_entropy(terms: SoftmaxTerms, weights: jax.Array) -> LossAndAccuracy:
-    """Weighted mean of log_normalizer - target, and of its hits; `terms` and `weights` of one shape. Without any weight both are 0."""
+    """Weighted mean of log_normalizer - target, and of its hits; both are 0 where all weights are 0.
+
+    Args:
+      terms: of any shape.
+      weights: of the same shape.
+    """
     total = jnp.maximum(jnp.sum(weights), 1.0)
     loss = jnp.sum(weights * (terms.log_normalizer - terms.target)) / total
     hits = (terms.target >= terms.largest).astype(jnp.float32)
@@ -87,7 +92,7 @@ def info_nce(
     loss = - mean_i log( e(a_i, p_i) / ( e(a_i, p_i) + sum_{j != i} e(a_i, p_j) + sum_j e(a_i, n_j) ) ),
     e(x, y) = exp(x . y / temperature)
 
-    A candidate that is the very document of anchor i or of positive i is no negative of i: such p_j (j != i) and n_j
+    A candidate that is the same document as anchor i or positive i is not a negative of i: such p_j (j != i) and n_j
     leave the denominator.
 
     Args:
@@ -96,13 +101,12 @@ def info_nce(
       negative: [B, D] or [B, N, D], rows of length 1; every anchor meets those of all anchors. None leaves the
         positives of the batch.
       temperature: divides the similarities; a scale would be 1 / temperature.
-      doc_ids: who the documents are; None masks nothing.
-      kept: bool [B]; the other triplets have no part: no loss of their own, and none of their documents is a candidate.
-        None keeps all.
+      doc_ids: of the documents; None masks nothing.
+      kept: bool [B]; the other triplets are left out: they have no loss, and their documents are no candidates. None
+        keeps all.
       kept_negatives: bool [B, N], or [B], as the negatives; False for an empty slot.
-      symmetric: the loss is the mean of this and of its other direction, in which each positive looks for its anchor
-        among the anchors of the batch, under the same masks (as in Radford et al. 2021; a hard negative belongs to no
-        anchor and has no part there).
+      symmetric: the loss is the mean of both directions; in the other one, each positive is matched with the anchors
+        of the batch, under the same masks, without hard negatives (Radford et al. 2021).
       chunks: the scores [B, B + B N] exist for B / chunks anchors at a time.
 
     Returns:
@@ -198,9 +202,12 @@ def mean_over(values: jax.Array, kept: jax.Array | None) -> jax.Array:
 
 
 def normalized_prefix(vectors: jax.Array, size: int) -> jax.Array:
-    """The first `size` numbers of each vector, brought back to length 1: [..., D] -> [..., size] (Kusupati et al. 2022, Matryoshka)."""
+    """The first `size` numbers of each vector, scaled to length 1: [..., D] -> [..., size].
+
+    Source: Kusupati et al. 2022, "Matryoshka Representation Learning".
+    """
     prefix = vectors[..., :size]
-    # The floor stands inside the root, or a prefix of zeros would have no finite gradient.
+    # The floor is inside the root: otherwise a prefix of zeros would have no finite gradient.
     return prefix * jax.lax.rsqrt(jnp.maximum(jnp.sum(prefix**2, axis=-1, keepdims=True), _NORM_FLOOR**2))
 
 
@@ -210,7 +217,9 @@ def alignment(anchor: jax.Array, positive: jax.Array, kept: jax.Array | None = N
 
 
 def uniformity(vectors: jax.Array, kept: jax.Array | None = None, *, chunks: int = 1) -> jax.Array:
-    """The log of mean_{i != j} exp(-2 |x_i - x_j|^2) for unit vectors [B, D]: 0 where all are one point, towards -4 on a sphere (Wang and Isola 2020).
+    """The log of mean_{i != j} exp(-2 |x_i - x_j|^2) for unit vectors [B, D].
+
+    It is 0 where all vectors are equal, and close to -4 where they cover a sphere (Wang and Isola 2020).
 
     Args:
       vectors: [B, D].
@@ -238,7 +247,7 @@ def uniformity(vectors: jax.Array, kept: jax.Array | None = None, *, chunks: int
 
 
 def topic_bce(logits: jax.Array, topic_ids: jax.Array, labels: jax.Array) -> LossAndAccuracy:
-    """Binary cross entropy on the listed topics only (section 3.3); topics that are not listed carry no loss and no gradient.
+    """Binary cross entropy on the listed topics (section 3.3); other topics carry no loss and no gradient.
 
     loss = mean over listed (b, m) of softplus(x) - y x, with x = logits[b, topic_ids[b, m]] and y = labels[b, m]
 

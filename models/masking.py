@@ -33,7 +33,7 @@ class MaskedBatch(NamedTuple):
 
 
 def masked_position_count(length: int, rate: float = MASKING_RATE) -> int:
-    """K for rows of `length` tokens: the rate plus a few for the last word, rounded up to 8, and never more than the row.
+    """K for rows of `length` tokens: the rate plus a few for the last word, rounded up to 8, at most the row.
 
     >>> masked_position_count(128), masked_position_count(512)
     (24, 88)

@@ -1,8 +1,8 @@
-"""How much each token of a text counts in the weighted mean that the heads read, beside the learned weight of its word piece.
+"""The weight of a token in the weighted mean by its position and its copies, apart from the weight of its word piece.
 
-News say first what matters, and a name that stands ten times tells less than ten times one that stands once: the two
-options here are a reader's prior and the sublinear term frequency of TF-IDF (Manning, Raghavan, Schütze 2008, section
-6.4.1), as weights that need no training.
+News articles begin with what matters most, and a name that occurs ten times is less than ten times as informative as
+one that occurs once. The two options are a prior on positions, and the sublinear term frequency of TF-IDF (Manning,
+Raghavan, Schütze 2008, section 6.4.1); these weights need no training.
 """
 
 import jax

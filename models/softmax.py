@@ -1,4 +1,6 @@
-"""The softmax over the vocabulary, in chunks: cross entropy whose [N, V] logits never exist at once, on one device or with a sharded table.
+"""The softmax over the vocabulary in chunks: cross entropy whose [N, V] logits never exist at once.
+
+The table is on one device or sharded.
 
 The online form of logsumexp (Milakov and Gimelshein 2018, "Online normalizer calculation for softmax"); the backward
 pass computes each chunk's logits again, as FlashAttention and Cut Cross-Entropy do (Wijmans et al. 2024). For 4,096
@@ -25,7 +27,7 @@ _LARGEST_CHUNK: Final = 16 * _CHUNK_MULTIPLE  # a chunk's part of the table and 
 
 
 class SoftmaxTerms(NamedTuple):
-    """What cross entropy and accuracy need of every position's logits, each float32 [N].
+    """The terms of cross entropy and accuracy at every position, each float32 [N].
 
     Attributes:
       log_normalizer: logsumexp over the vocabulary.
@@ -122,11 +124,11 @@ def _backward(
 ) -> tuple[jax.Array, jax.Array, jax.Array, None]:
     local = functools.partial(_local_gradients, chunk, axes)
     rows, pieces = PartitionSpec(axes.batch or None), PartitionSpec(axes.vocab or None)
-    # The gradient is written out inside, never taken of a shard_map: each sum over devices stands where it belongs.
+    # The gradient is written out inside, never taken of a shard_map, so that each sum over devices is explicit.
     sharded = _on_shards(
-        local, axes, in_specs=(rows, pieces, pieces, rows, rows, rows, rows), out_specs=(rows, pieces, pieces)
+        local, axes, in_specs=(rows, pieces, pieces, rows, rows, (rows, rows)), out_specs=(rows, pieces, pieces)
     )
-    return *sharded(*residuals, cotangents.log_normalizer, cotangents.target), None
+    return *sharded(*residuals, (cotangents.log_normalizer, cotangents.target)), None
 
 
 _softmax_terms.defvjp(_forward, _backward)
@@ -173,10 +175,14 @@ def _local_gradients(
     bias: jax.Array,
     targets: jax.Array,
     log_normalizer: jax.Array,
-    log_normalizer_gradient: jax.Array,
-    target_gradient: jax.Array,
+    cotangents: tuple[jax.Array, jax.Array],
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Gradients of a device's states, pieces and biases: d loss / d logit = g_normalizer softmax + g_target [piece is the target]."""
+    """Gradients of a device's states, pieces and biases.
+
+    d loss / d logit = g_normalizer softmax + g_target [piece is the target], where `cotangents` are g_normalizer and
+    g_target, [N].
+    """
+    log_normalizer_gradient, target_gradient = cotangents
     first = _first_piece(axes, table.shape[0])
 
     def add(
@@ -230,5 +236,5 @@ def _first_piece(axes: _Axes, own: int) -> jax.Array | int:
 
 
 def _varying(arrays: Any, names: tuple[str, ...]) -> Any:
-    """Marks what starts alike on every device of these mesh axes and then differs, as shard_map asks of the carry of a loop."""
+    """Marks arrays that start equal on every device of these mesh axes and then differ; shard_map asks for it."""
     return jax.lax.pcast(arrays, names, to="varying") if names else arrays

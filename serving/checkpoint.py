@@ -110,7 +110,11 @@ def _expected(config: Architecture) -> dict[str, Any]:
 
 
 def _matched(found: Mapping[str, Any], expected: Mapping[str, Any], path: str) -> Params:
-    """The parameters that ``embed`` reads as float32, or an error that names the first that differ."""
+    """The parameters that ``embed`` reads as float32.
+
+    Raises:
+      InputError: naming the first that are missing or have another shape.
+    """
     remedy = "Restore a checkpoint of the architecture and vocabulary that model.json describes."
     missing = [name for name in expected if name not in found]
     if missing:

@@ -1,4 +1,4 @@
-"""Which byline dates a search is restricted to: one event's articles lie within days of each other, and an archive holds many like events."""
+"""Ranges of byline dates: the articles of one event are days apart, and an archive holds many similar events."""
 
 import argparse
 import dataclasses

@@ -55,7 +55,7 @@ _SAMPLE: Final = (
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ExportReport:
-    """What was written.
+    """The result of an export.
 
     Attributes:
       output: the folder.
@@ -182,7 +182,7 @@ def export_safetensors(folder: str, output: str, *, step: int | None = None, ove
 
 
 def export_huggingface(folder: str, output: str, *, step: int | None = None, overwrite: bool = False) -> ExportReport:
-    """Writes the model as `transformers` and `sentence_transformers` read it, see ``huggingface``; the topic head stays behind.
+    """Writes the model for `transformers` and `sentence_transformers`, see ``huggingface``, without its topic head.
 
     Raises:
       InputError: as :func:`export_saved_model`, and for an encoder that no class of `transformers` computes.
@@ -256,7 +256,10 @@ def _serving_module(encoder: JaxEncoder, platforms: tuple[str, ...]) -> tuple[An
 
 
 def _converted(model: Model, max_length: int, platforms: tuple[str, ...]) -> Any:
-    """``(flat variables, tokens int32 [b, s]) -> float32 [b, D]`` as a TensorFlow function for any b and any s up to ``max_length``."""
+    """``(flat variables, tokens int32 [b, s]) -> float32 [b, D]`` as a TensorFlow function.
+
+    b is any number, s any number up to ``max_length``.
+    """
     from jax.experimental import jax2tf
 
     # One program for all platforms: kernels of one platform alone cannot be in it.
@@ -275,7 +278,7 @@ def _converted(model: Model, max_length: int, platforms: tuple[str, ...]) -> Any
 
 
 def _bucketed(ragged: Any, lengths: Sequence[int]) -> Any:
-    """Pads to a length of ``lengths`` and a power of two of rows: each concrete shape compiles for a second or more, so few may occur."""
+    """Pads to one of ``lengths`` and a power of two of rows, because each shape takes a second or more to compile."""
     import tensorflow as tf
 
     longest = tf.reduce_max(tf.concat([ragged.row_lengths(), [1]], 0))

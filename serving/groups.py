@@ -1,4 +1,4 @@
-"""Groups of like documents, from embeddings: pairs above a threshold, their connected components, average-link clusters."""
+"""Groups of similar documents by embeddings: pairs above a threshold, connected components, average-link clusters."""
 
 import datetime
 from collections.abc import Iterable, Iterator, Sequence
@@ -77,7 +77,7 @@ def pairs_within_days(
 
 
 def components(count: int, pairs: Iterable[tuple[IntArray, IntArray, FloatArray]]) -> IntArray:
-    """Group number ``[N]`` of each document: documents joined by a chain of pairs share one. Numbered by first appearance."""
+    """Group number ``[N]`` of each document, by first appearance; documents joined by a chain of pairs share one."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -117,7 +117,7 @@ def agglomerative(embeddings: FloatArray, threshold: float) -> IntArray:
 
 
 def in_order(labels: npt.NDArray[np.int32]) -> IntArray:
-    """The same groups numbered 0, 1, … by first appearance, so that the output does not depend on a library's numbering."""
+    """The same groups numbered 0, 1, … by first appearance: the output does not depend on a library's numbering."""
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     rank = np.empty(len(first), np.int64)
     rank[np.argsort(first)] = np.arange(len(first))
@@ -125,7 +125,11 @@ def in_order(labels: npt.NDArray[np.int32]) -> IntArray:
 
 
 def check_threshold(threshold: float) -> None:
-    """Raises InputError unless ``threshold`` is a cosine that can separate anything."""
+    """Refuses a threshold that separates nothing.
+
+    Raises:
+      InputError: if it is not a cosine above -1.
+    """
     if not -1 < threshold <= 1:
         raise InputError(
             f"got the threshold {threshold}, expected a cosine above -1 and up to 1",

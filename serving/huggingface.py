@@ -24,8 +24,8 @@ from .checkpoint import Model
 _SPECIAL_NAMES: Final = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
 _CONTROLS: Final = "[\u0001-\u0008\u000e-\u001f\u007f-\u009f]"
 _INVISIBLE: Final = "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u3164\ufe00-\ufe0f\uffa0]"
-# What NFKC with lower case leaves and case folding does not; the rest are Cherokee, classical Greek and a few phonetic
-# letters.
+# Letters that case folding changes and NFKC with lower case does not; the others are Cherokee, classical Greek and a
+# few phonetic letters.
 _FOLDED: Final = (("ß", "ss"), ("ς", "σ"))  # noqa: RUF001
 _OTHER_FORMATS: Final = "Export it as savedmodel or safetensors."
 TEXTS: Final = (
@@ -72,7 +72,7 @@ def write_huggingface(model: Model, output: str) -> None:
 
 
 def _settings(model: Model) -> dict[str, Any]:
-    """Of tokenizer_config.json. The general class reads tokenizer.json as it is; BertTokenizer would replace its normaliser."""
+    """Of tokenizer_config.json. The general class keeps the normaliser of tokenizer.json; BertTokenizer replaces it."""
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": model.config.max_length,
@@ -83,9 +83,10 @@ def _settings(model: Model) -> dict[str, Any]:
 
 
 def huggingface_tokenizer(pieces: Sequence[str]) -> Any:
-    """Our tokenizer as a `tokenizers.Tokenizer`: NFKC, lower case with `_FOLDED`, accents kept, BERT's word rules, WordPiece.
+    """Our tokenizer as a `tokenizers.Tokenizer`.
 
-    A pair of texts becomes ``[CLS] first [SEP] second [SEP]``, the title and the body of a document.
+    NFKC, lower case with `_FOLDED`, accents kept, BERT's word rules, WordPiece. A pair of texts becomes ``[CLS] first
+    [SEP] second [SEP]``, the title and the body of a document.
     """
     from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
@@ -121,5 +122,5 @@ def _check_same_tokens(tokenizer: Any, vocabulary: Vocabulary, max_length: int) 
         tokenizer.no_truncation()
         if found != expected.tolist():
             raise RuntimeError(
-                f"the exported tokenizer cuts {text[:60]!r} into {found[:20]}, expected {expected.tolist()[:20]}"
+                f"the exported tokenizer splits {text[:60]!r} into {found[:20]}, expected {expected.tolist()[:20]}"
             )

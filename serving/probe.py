@@ -54,10 +54,10 @@ def probe(encoder: JaxEncoder, titles: Sequence[str], bodies: Sequence[str]) -> 
     observe = _observer(config)
     planned = by_bucket([len(row) for row in rows], encoder.buckets, _TOKENS_PER_BATCH)
     for numbers, tokens in batches(rows, planned):
-        received, alike = (np.asarray(array) for array in observe(encoder.params, tokens))
+        received, cosines = (np.asarray(array) for array in observe(encoder.params, tokens))
         for line, number in enumerate(numbers):
             attention[number] = received[:, line, : len(rows[number])]
-            similarity[number] = alike[line]
+            similarity[number] = cosines[line]
     return Probed(rows, attention, similarity)
 
 

@@ -68,7 +68,14 @@ def is_url(query: str) -> bool:
 def date_range(
     index: DocumentIndex, url: str, since: datetime.date | None, until: datetime.date | None, days: int | None
 ) -> DateRange:
-    """The byline dates that a query is restricted to: by their bounds, or by days around the indexed document of ``url`` ("" for words).
+    """The byline dates that a query is restricted to.
+
+    Args:
+      index: the index.
+      url: of an indexed document, "" for a query of words.
+      since: the first day, or None.
+      until: the last day, or None.
+      days: the greatest distance from the date of that document, or None.
 
     Raises:
       InputError: if it has both, or days around words.

@@ -1,9 +1,10 @@
-"""``newsembed serve``: an HTTP server that embeds and searches, with a page to explore.
+r"""``newsembed serve``: an HTTP server that embeds and searches, with a page to explore.
 
 Example::
 
     newsembed serve --saved_model work/saved --index work/index --port 8000
-    curl -s localhost:8000/embed -H 'content-type: application/json' -d '{"documents": [{"title": "Storm", "body": "It rained."}]}'
+    curl -s localhost:8000/embed -H 'content-type: application/json' \
+        -d '{"documents": [{"title": "Storm", "body": "It rained."}]}'
     curl -s 'localhost:8000/search?q=storm+hits+coast&count=5&since=2024-01-01'
 
 Routes: ``POST /embed``, ``GET`` and ``POST /search``, ``GET /healthz``, ``GET /`` (the page), ``GET /docs`` (the API).
@@ -68,7 +69,7 @@ class EmbedResponse(BaseModel):
 class SearchRequest(BaseModel):
     """The body of POST /search: words (``q``) or the URL of an indexed document, not both; of which byline dates.
 
-    ``since`` and ``until`` are days, both included; ``days`` counts from the byline date of the document of ``url``, to
+    ``since`` and ``until`` are days (inclusive); ``days`` counts from the byline date of the document of ``url``, to
     both sides.
     """
 
@@ -203,7 +204,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the server until it is stopped."""
+    """Runs the server until it is stopped.
+
+    Raises:
+      InputError: for an unusable port, or a model or index that cannot be read.
+    """
     import uvicorn
 
     if not 0 <= args.port <= MAX_PORT:

@@ -56,22 +56,9 @@ def start_table(
     needed = (Capability.PIECE_WEIGHTS, Capability.LATENT_SEMANTICS)
     remedy = 'Set LATENT_SEMANTICS to False, or EncoderConfig.pooling = "weighted" and embedding_init = "t5".'
     require(config, *needed, by="a start from latent semantics", remedy=remedy)
-    model, logits, table = config.module(), params["pooling_logits"], params["token_embedding"]
+    logits, table = params["pooling_logits"], params["token_embedding"]
     pieces, width = table.shape
-
-    def weighed(params: Any, batch: dict[str, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
-        tokens, segments = batch["tokens"], batch["segment_ids"]
-        weights = model.apply({"params": params}, tokens, segments, method="token_weights")
-        return tokens, piece_starts(segments), weights * (tokens != PAD_ID)
-
-    # Every process decomposes the texts of all of them.
-    weighed_of = partitioner.wrap(jax.jit(weighed, out_shardings=replicated(mesh)), mesh)
-    parts = [
-        weighed_of(params, shard_batch({name: batch[name] for name in ("tokens", "segment_ids")}, mesh))
-        for batch in batches
-    ]
-    tokens, starts, weights = (np.concatenate([np.asarray(part[number]) for part in parts]) for number in range(3))
-    texts = np.cumsum(starts).reshape(starts.shape) - 1
+    texts, tokens, weights = _weighed_tokens(config, params, batches, partitioner, mesh)
     count = len(np.unique(texts[weights > 0]))
     if min(count, pieces) <= width:
         raise InputError(
@@ -92,6 +79,27 @@ def start_table(
         "token_embedding": place(directions.astype(np.float32), table.sharding),
         "pooling_logits": place(piece_weights.astype(np.float32), logits.sharding),
     }
+
+
+def _weighed_tokens(
+    config: Architecture, params: Any, batches: Iterator[Batch], partitioner: Partitioner, mesh: Mesh
+) -> tuple[IntArray, IntArray, npt.NDArray[Any]]:
+    """The text, the piece and the weight of each token, all [B, L], of all processes."""
+    model = config.module()
+
+    def weighed(params: Any, batch: dict[str, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
+        tokens, segments = batch["tokens"], batch["segment_ids"]
+        weights = model.apply({"params": params}, tokens, segments, method="token_weights")
+        return tokens, piece_starts(segments), weights * (tokens != PAD_ID)
+
+    # Every process decomposes the texts of all of them.
+    weighed_of = partitioner.wrap(jax.jit(weighed, out_shardings=replicated(mesh)), mesh)
+    parts = [
+        weighed_of(params, shard_batch({name: batch[name] for name in ("tokens", "segment_ids")}, mesh))
+        for batch in batches
+    ]
+    tokens, starts, weights = (np.concatenate([np.asarray(part[number]) for part in parts]) for number in range(3))
+    return np.cumsum(starts).reshape(starts.shape) - 1, tokens, weights
 
 
 def _piece_vectors(

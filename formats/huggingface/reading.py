@@ -69,7 +69,11 @@ def _broken(path: str, problem: str) -> InputError:
 
 
 def _read_weights(folder: str) -> dict[str, Array]:
-    """All arrays by name."""
+    """All arrays by name.
+
+    Raises:
+      InputError: if a file or an array is missing or broken.
+    """
     whole, index = os.path.join(folder, WEIGHTS_FILE), os.path.join(folder, SHARDS_FILE)
     if os.path.exists(whole) or not os.path.exists(index):
         return _read_arrays(whole)

@@ -21,12 +21,12 @@ class Capability(enum.StrEnum):
     SEQUENCE = "sequence"
     """``encode(tokens, segment_ids, positions, deterministic=True)``: contextual vectors [B, L, H] of packed rows."""
     MASKED_LM = "masked_lm"
-    """``mlm_logits(hidden)``, ``mlm_states(hidden)`` and ``output_table()``: logits over the vocabulary; needs SEQUENCE."""
+    """``mlm_logits(hidden)``, ``mlm_states(hidden)``, ``output_table()``: logits [.., V]; needs SEQUENCE."""
     TOPICS = "topics"
-    """``topic_logits(tokens)`` and ``topic_logits_hidden(hidden, tokens)``: a logit for each of ``config.num_topics``."""
+    """``topic_logits(tokens)``, ``topic_logits_hidden(hidden, tokens)``: a logit for each of ``config.num_topics``."""
     POOLED_PIECES = "pooled_pieces"
-    """``pool_pieces(hidden, tokens, segment_ids)``, and parameters ``embedding_head`` (kernel [H, D], bias [D]) that read
-    the pooled vectors and can be whitened; needs SEQUENCE."""
+    """``pool_pieces(hidden, tokens, segment_ids)``, and parameters ``embedding_head`` (kernel [H, D], bias [D]) that
+    read the pooled vectors and can be whitened; needs SEQUENCE."""
     PIECE_WEIGHTS = "piece_weights"
     """A parameter ``pooling_logits`` [V], the logarithm of the weight of each word piece in the pooled vector, and
     ``token_weights(tokens, segment_ids)``, the weight of each token, float32 [B, L]."""
@@ -36,7 +36,7 @@ class Capability(enum.StrEnum):
     """``encode_observed(tokens)``: contextual vectors [B, L, H], and the attention that each token receives, float32
     [layers, B, L]."""
     HUGGING_FACE = "hugging_face"
-    """The parameters have a layout of ``transformers``; the configuration is a `huggingface.HuggingFaceArchitecture`."""
+    """The parameters have a layout of ``transformers``; the configuration is a `HuggingFaceArchitecture`."""
 
 
 @runtime_checkable

@@ -7,7 +7,7 @@ from .capabilities import Architecture
 
 
 class SentenceModulesLike(Protocol):
-    """How sentence-transformers makes one vector of the vectors of the tokens, see ``formats.huggingface.SentenceModules``."""
+    """How sentence-transformers pools the vectors of the tokens, see ``formats.huggingface.SentenceModules``."""
 
     @property
     def pooling(self) -> str:

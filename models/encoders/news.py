@@ -37,9 +37,12 @@ _EMBEDDING_NORM_FLOOR: Final = 1e-12
 class NewsEncoder(nn.Module):
     """The encoder and its three heads.
 
-    Use it through `apply` with a method name: ``NewsEncoder(config).apply({"params": params}, tokens,
-    method="embed")``. Initialise with ``init(key, tokens)``, which touches every head. Where `deterministic` is False a
-    "dropout" key is needed.
+    Use it through `apply` with a method name::
+
+        NewsEncoder(config).apply({"params": params}, tokens, method="embed")
+
+    Initialise with ``init(key, tokens)``, which touches every head. Where `deterministic` is False a "dropout" key is
+    needed.
     """
 
     config: EncoderConfig
@@ -109,7 +112,7 @@ class NewsEncoder(nn.Module):
           deterministic: False applies dropout.
 
         Returns:
-          [B, L, H] in the configured dtype; rows at padding hold no meaning.
+          [B, L, H] in the configured dtype; vectors at padding have no meaning.
 
         Raises:
           ValueError: if L exceeds `max_length`, or if the configured attention cannot run here.
@@ -127,15 +130,15 @@ class NewsEncoder(nn.Module):
         return hidden if self.output_norm is None else self.output_norm(hidden)
 
     def encode_observed(self, tokens: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """What `encode` returns for one-piece rows, and where its attention goes: for people to look at.
+        """The result of `encode` for one-piece rows, and its attention, for people to look at.
 
         Args:
           tokens: int32 [B, L], `PAD_ID` where empty.
 
         Returns:
           [B, L, H], and float32 [layers, B, L]: the attention that each token gets, by layer, as a mean over heads,
-          from what the heads read: the first token (``pooling="cls"``), or the mean of all tokens that are not padding,
-          weighted or not. Each row sums to 1.
+          from the tokens that are pooled: the first token (``pooling="cls"``), or the mean of all tokens that are not
+          padding, weighted or not. Each row sums to 1.
 
         Raises:
           ValueError: as `encode`.
@@ -150,7 +153,11 @@ class NewsEncoder(nn.Module):
     def _embedded(
         self, tokens: jax.Array, segment_ids: jax.Array | None, positions: jax.Array | None, *, deterministic: bool
     ) -> tuple[jax.Array, Context]:
-        """What the first block reads: the embedded tokens [B, L, H] and who sees whom."""
+        """The inputs of the first block: the embedded tokens [B, L, H] and which tokens see each other.
+
+        Raises:
+          ValueError: if L exceeds `max_length`.
+        """
         config = self.config
         length = tokens.shape[-1]
         if length > config.max_length:
@@ -201,20 +208,20 @@ class NewsEncoder(nn.Module):
         return jnp.einsum("bkh,vh->bkv", states, table, preferred_element_type=jnp.float32) + self.mlm_bias
 
     def mlm_states(self, hidden: jax.Array) -> jax.Array:
-        """What `mlm_logits` multiplies with the output table: [B, K, H] -> [B, K, H] in the configured dtype."""
+        """The states that `mlm_logits` multiplies with the output table, [B, K, H] in the configured dtype."""
         states = self.mlm_norm(activate(self.config, self.mlm_transform(hidden)))
         return states * self.config.hidden_size**-0.5 if self.config.embedding_init == "t5" else states
 
     def output_table(self) -> tuple[jax.Array, jax.Array]:
-        """The table [V, H] and bias [V] between those states and the logits, float32."""
+        """The table [V, H] and bias [V] from those states to the logits, float32."""
         return self.token_embedding, self.mlm_bias
 
     def pool_pieces(self, hidden: jax.Array, tokens: jax.Array, segment_ids: jax.Array) -> jax.Array:
-        """What the heads would read of every piece of packed rows.
+        """The pooled vector of every piece of packed rows.
 
         Args:
           hidden: [B, L, H] from `encode`.
-          tokens: int32 [B, L], what it read.
+          tokens: int32 [B, L], the input of `encode`.
           segment_ids: int32 [B, L], see `encode`.
 
         Returns:
@@ -228,13 +235,13 @@ class NewsEncoder(nn.Module):
         return jnp.einsum("blk,bkh->blh", same / jnp.sum(same, axis=-1, keepdims=True), hidden.astype(jnp.float32))
 
     def pool(self, hidden: jax.Array, tokens: jax.Array) -> jax.Array:
-        """What the heads read of one-piece rows: [B, L, H] -> float32 [B, H]."""
+        """The pooled vector of one-piece rows: [B, L, H] -> float32 [B, H]."""
         if self.config.pooling == "cls":
             return hidden[:, 0].astype(jnp.float32)
         return jnp.einsum("bl,blh->bh", self.pooling_weights(tokens), hidden.astype(jnp.float32))
 
     def pooling_weights(self, tokens: jax.Array) -> jax.Array:
-        """How much each token counts in `pool`, float32 [B, L]; a row sums to 1, or to 0 where it is padding alone."""
+        """The weight of each token in `pool`, float32 [B, L]; a row sums to 1, or to 0 where it is padding only."""
         if self.config.pooling == "cls":
             return jnp.zeros(tokens.shape, jnp.float32).at[:, 0].set(1.0)
         weights = (tokens != PAD_ID).astype(jnp.float32)
@@ -244,7 +251,9 @@ class NewsEncoder(nn.Module):
         return weights / jnp.where(total > 0, total, 1.0)
 
     def token_weights(self, tokens: jax.Array, segment_ids: jax.Array) -> jax.Array:
-        """How much every token counts in the weighted mean of its text (``pooling="weighted"``), float32 [B, L], positive; padding, too.
+        """The weight of each token in the weighted mean of its text, float32 [B, L], positive on padding too.
+
+        Only for ``pooling="weighted"``.
 
         Args:
           tokens: int32 [B, L].

@@ -1,4 +1,4 @@
-"""What an encoder is (`EncoderConfig`), and how it is computed: options that change time and memory, never the result."""
+"""`EncoderConfig`: the shape of a news encoder, and execution options, which never change the result."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from .huggingface import ExportedModel, ImportedModel, SentenceModulesLike
 
 DTYPES: Final = {"float32": jnp.float32, "bfloat16": jnp.bfloat16, "float16": jnp.float16}
 
-# How the model is computed. A run chooses them; a model's description (`EncoderConfig.to_dict`) leaves them out.
+# A run chooses them; a model's description (`EncoderConfig.to_dict`) leaves them out.
 EXECUTION_OPTIONS: Final = ("remat", "scan_layers", "attention")
 
 _CHOICES: Final = {
@@ -30,8 +30,8 @@ _CHOICES: Final = {
     "attention": ("auto", "xla", "cudnn", "flash"),
 }
 _POSITIVE: Final = ("vocab_size", "hidden_size", "num_heads", "mlp_size", "max_length", "embedding_size", "num_topics")
-# Descriptions written before these existed lack them, and a model that does not use them is still described, and
-# digested, as then.
+# Descriptions written before these options existed lack them. A model that does not use them keeps its description and
+# digest.
 _LEFT_OUT_AT_DEFAULT: Final = (
     "positions",
     "rotary_theta",
@@ -49,7 +49,7 @@ _LEFT_OUT_AT_DEFAULT: Final = (
 
 @dataclasses.dataclass(frozen=True)
 class EncoderConfig:
-    """The shape of a `NewsEncoder`; with the vocabulary it is all that is needed to rebuild one.
+    """The shape of a `NewsEncoder`, which can be rebuilt from it and the vocabulary.
 
     The defaults are BERT-base's. RoBERTa differs in `layer_norm_epsilon`; ModernBERT (Warner et al. 2024, arXiv
     2412.13663) has ``norm="modern"``, ``positions="rotary"``, ``mlp="gated"``, ``biases=False`` and local layers.
@@ -66,15 +66,15 @@ class EncoderConfig:
       dropout_rate: on embeddings and on each block's two outputs. Attention probabilities are not dropped: fused
         attention has no such option.
       norm: "post" normalises after each residual sum (BERT), "pre" before each sub-layer with one last norm on top;
-        "modern" is "pre", but the norm before the first attention stands on the embeddings, so that the residual
-        stream, too, begins normalised (ModernBERT).
-      pooling: what the heads read: "cls", the top vector of the first token (the paper's), "mean", the mean over tokens
-        that are not padding, or "weighted", that mean with one learned weight for each word piece (Arora et al. 2017
-        fix them by frequency; `training.piece_weights` starts from that).
-      lead_length: in that weighted mean, and no other pooling, a token at position p of its text counts 1 / (1 + p /
-        lead_length), for news say first what matters; 0: all positions count the same.
-      sublinear: in that weighted mean, and no other pooling, the tokens of one piece that would count s together count
-        ln(1 + s), as in TF-IDF.
+        "modern" is "pre" with the norm before the first attention on the embeddings, so that the residual stream is
+        normalised from the start (ModernBERT).
+      pooling: the input of the heads: "cls", the top vector of the first token (the paper's), "mean", the mean over
+        tokens that are not padding, or "weighted", that mean with one learned weight for each word piece (Arora et al.
+        2017 fix them by frequency; `training.piece_weights` starts from that).
+      lead_length: in the weighted mean only, a token at position p of its text counts 1 / (1 + p / lead_length),
+        because news articles begin with what matters most; 0: all positions count the same.
+      sublinear: in the weighted mean only, the tokens of one piece that would count s together count ln(1 + s), as in
+        TF-IDF.
       embedding_init: how the token embeddings start: "bert", a standard deviation of 0.02, or "t5", 1, with the
         masked-LM logits divided by sqrt(hidden_size). With BERT's, a few hundred steps of pretraining pull all tokens
         of a narrow encoder into one direction.
@@ -89,8 +89,8 @@ class EncoderConfig:
       activation: "gelu" by the error function, or "gelu_tanh", its approximation.
       biases: whether the blocks' projections, the masked-LM transform and all norms have biases.
       layer_norm_epsilon: added to the variance in layer norms.
-      remat: what the backward pass computes again instead of keeping: "none" of it, "full": all but each block's input,
-        "dots": all but the outputs of plain matrix products (attention is computed again).
+      remat: activations that the backward pass recomputes instead of keeping: "none"; "full", all but each block's
+        input; "dots", all but the outputs of plain matrix products (attention is recomputed).
       scan_layers: compile one block and loop over it. Compiles faster; the parameters keep their names and shapes.
       attention: "xla", "cudnn" (NVIDIA's flash attention), "flash" (the TPU kernel), or "auto": see
         `attention.choose_attention`.
@@ -145,7 +145,8 @@ class EncoderConfig:
         _check_count("lead_length", self.lead_length, 0)
         if self.hidden_size % self.num_heads:
             raise ValueError(
-                f"EncoderConfig.hidden_size: got {self.hidden_size}, expected a multiple of num_heads = {self.num_heads}"
+                f"EncoderConfig.hidden_size: got {self.hidden_size}, expected a multiple of num_heads = "
+                f"{self.num_heads}"
             )
         if not 0.0 <= self.dropout_rate < 1.0:
             raise ValueError(f"EncoderConfig.dropout_rate: got {self.dropout_rate!r}, expected a number in [0, 1)")
@@ -173,7 +174,7 @@ class EncoderConfig:
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """What a `NewsEncoder` of this shape can do beside embedding."""
+        """What a `NewsEncoder` of this shape can do in addition to embedding."""
         lacking = set()
         if self.pooling != "weighted":
             lacking = {Capability.PIECE_WEIGHTS, Capability.LATENT_SEMANTICS}
@@ -232,7 +233,7 @@ class EncoderConfig:
         return self.norm != "modern" or layer > 0
 
     def to_dict(self) -> dict[str, Any]:
-        """The model as JSON values: all attributes but `EXECUTION_OPTIONS`; of the options for imported models those that it uses."""
+        """The model as JSON values without `EXECUTION_OPTIONS`, and without later options that it does not use."""
         values = dataclasses.asdict(self)
         left_out = [
             field.name

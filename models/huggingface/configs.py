@@ -1,7 +1,7 @@
 """config.json of `transformers` to `EncoderConfig` and back."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from ..encoders.huggingface import UnsupportedModelError
 from ..encoders.news_config import EncoderConfig
@@ -43,9 +43,9 @@ def encoder_config(
             pooling=pooling,  # type: ignore[arg-type] # checked there
             **specific,
         )
+    except UnsupportedModelError:
+        raise
     except ValueError as error:
-        if isinstance(error, UnsupportedModelError):
-            raise
         raise UnsupportedModelError("config.json", str(error)) from error
 
 
@@ -96,7 +96,11 @@ def _modernbert_options(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_layer_types(values: Mapping[str, Any], every: int) -> None:
-    """Newer files list the kind of every layer; the list must be the one that `global_attn_every_n_layers` stands for."""
+    """Newer files list the kind of every layer; the list must agree with `global_attn_every_n_layers`.
+
+    Raises:
+      UnsupportedModelError: if it does not.
+    """
     kinds = values.get("layer_types")
     if kinds is None:
         return
@@ -108,7 +112,11 @@ def _check_layer_types(values: Mapping[str, Any], every: int) -> None:
 
 
 def _rotary_thetas(values: Mapping[str, Any]) -> tuple[float, float]:
-    """Of global and local layers, from the keys of transformers 4 or 5."""
+    """Of global and local layers, from the keys of transformers 4 or 5.
+
+    Raises:
+      UnsupportedModelError: for scaled rotary positions.
+    """
     parameters = values.get("rope_parameters")
     if parameters is None:
         local = values.get("local_rope_theta")
@@ -144,7 +152,7 @@ def huggingface_config(config: EncoderConfig) -> dict[str, Any]:
         return shared | _modernbert_config(config, activation)
     for name, expected in (("positions", "learned"), ("mlp", "dense"), ("biases", True), ("local_distance", 0)):
         if getattr(config, name) != expected:
-            raise _no_class(config, name, expected)
+            _refuse(config, name, expected)
     model_type, architecture = (
         ("bert", "BertModel") if config.norm == "post" else ("megatron-bert", "MegatronBertModel")
     )
@@ -163,7 +171,7 @@ def huggingface_config(config: EncoderConfig) -> dict[str, Any]:
 def _modernbert_config(config: EncoderConfig, activation: str) -> dict[str, Any]:
     for name, expected in (("positions", "rotary"), ("mlp", "gated")):
         if getattr(config, name) != expected:
-            raise _no_class(config, name, expected)
+            _refuse(config, name, expected)
     return {
         "model_type": "modernbert",
         "architectures": ["ModernBertModel"],
@@ -185,10 +193,11 @@ def _modernbert_config(config: EncoderConfig, activation: str) -> dict[str, Any]
     }
 
 
-def _no_class(config: EncoderConfig, name: str, expected: Any) -> UnsupportedModelError:
+def _refuse(config: EncoderConfig, name: str, expected: Any) -> NoReturn:
     got = getattr(config, name)
-    problem = f"got {got!r} with norm = {config.norm!r}, expected {expected!r}: transformers has no class that computes this encoder"
-    return UnsupportedModelError(f"EncoderConfig.{name}", problem)
+    reason = "transformers has no class that computes this encoder"
+    problem = f"got {got!r} with norm = {config.norm!r}, expected {expected!r}: {reason}"
+    raise UnsupportedModelError(f"EncoderConfig.{name}", problem)
 
 
 def position_offset(values: Mapping[str, Any]) -> int:
@@ -197,6 +206,11 @@ def position_offset(values: Mapping[str, Any]) -> int:
 
 
 def integer(values: Mapping[str, Any], name: str, default: int | None = None) -> int:
+    """An integer of config.json.
+
+    Raises:
+      UnsupportedModelError: if it is missing without a default, or another type.
+    """
     value = values.get(name, default)
     if not isinstance(value, int) or isinstance(value, bool):
         raise UnsupportedModelError(name, f"got {value!r}, expected an integer")

@@ -1,4 +1,4 @@
-"""Which arrays of `transformers` hold which of a `NewsEncoder`'s, and how they lie there."""
+"""The correspondence between the arrays of `transformers` and of a `NewsEncoder`, and their layouts."""
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
@@ -170,7 +170,7 @@ def _attention_output(config: EncoderConfig, ours: str, theirs: str) -> Iterator
 
 
 def _gated(config: EncoderConfig, ours: str, theirs: str) -> Iterator[Entry]:
-    """Theirs holds the activated half and then the linear one; here they are two layers, so that devices can share each."""
+    """Theirs holds the activated half and then the linear one; ours are two layers, so that devices can share each."""
     halves = (f"{ours}.mlp_in", f"{ours}.mlp_gate")
     yield Entry(
         tuple(f"{half}.kernel" for half in halves),

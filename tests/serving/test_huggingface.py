@@ -161,7 +161,7 @@ def test_the_tokenizer_cuts_text_as_ours_does(tiny):
 
 def test_a_tokenizer_that_differs_is_no_export(model_dir, tmp_path, monkeypatch):
     monkeypatch.setattr(huggingface, "_FOLDED", (("s", "t"),))
-    with pytest.raises(RuntimeError, match="the exported tokenizer cuts 'Storm reaches"):
+    with pytest.raises(RuntimeError, match="the exported tokenizer splits 'Storm reaches"):
         export.export_huggingface(model_dir, str(tmp_path / "folder"))
     assert not (tmp_path / "folder").exists()
 
