@@ -1,0 +1,174 @@
+"""Model folders: read as written, by this version and the one before; broken ones are named."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+from newsembed.errors import InputError
+from newsembed.formats.model_folder import ModelDescription, ModelFolder
+from newsembed.formats.weights import flatten, read_safetensors, unflatten, write_safetensors
+
+BEFORE = Path(__file__).parents[1] / "golden" / "model_before"
+VOCABULARY = b"[PAD]\n[UNK]\n"
+SHA = hashlib.sha256(VOCABULARY).hexdigest()
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+descriptions = st.builds(
+    ModelDescription,
+    st.dictionaries(st.text(max_size=8), json_values, max_size=5),
+    st.just(SHA),
+    st.none() | st.integers(1, 10**6),
+    st.none() | st.text(min_size=1, max_size=8),
+)
+names = st.text("abc_1", min_size=1, max_size=4)
+number_types = st.sampled_from([np.float64, np.float32, np.float16, np.int64, np.int32, ml_dtypes.bfloat16])
+
+
+def trees(leaves):
+    return st.recursive(
+        leaves, lambda inner: st.dictionaries(names, inner, min_size=1, max_size=3), max_leaves=6
+    ).filter(lambda tree: isinstance(tree, dict))
+
+
+@settings(deadline=None)
+@given(descriptions)
+def test_a_description_is_read_as_written(tmp_path_factory, description):
+    folder = ModelFolder(str(tmp_path_factory.mktemp("model")))
+    assert not folder.is_described
+    folder.write_description(description, VOCABULARY)
+    assert folder.is_described
+    assert folder.read_description() == description
+    folder.check_vocabulary(description)
+    assert sorted(path.name for path in Path(folder.path).iterdir()) == ["model.json", "vocab.txt"]
+
+
+def test_the_news_encoder_is_described_as_before():
+    """Digests of old models depend on these bytes."""
+    description = ModelDescription({"vocab_size": 3}, "ab", 7)
+    assert (
+        json.dumps(description.to_dict())
+        == '{"encoder": {"vocab_size": 3}, "vocabulary_sha256": "ab", "text_length": 7}'
+    )
+    assert list(ModelDescription({}, "ab", kind="star").to_dict()) == ["kind", "encoder", "vocabulary_sha256"]
+
+
+def test_a_folder_of_the_version_before_is_read():
+    folder = ModelFolder(str(BEFORE))
+    description = folder.read_description()
+    assert (description.kind, description.text_length) == (None, 24)
+    assert description.encoder["vocab_size"] == 300
+    folder.check_vocabulary(description)
+    assert folder.steps() == [4]
+    params, step, _ = folder.read_params()
+    assert step == 4
+    assert params["token_embedding"].shape == (300, 16)
+    assert {array.dtype for array in params.values()} == {np.dtype(np.float32)}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", r"model\.json: got no JSON"),
+        ("[]", "expected the keys encoder and vocabulary_sha256"),
+        ('{"encoder": {}}', "expected the keys encoder and vocabulary_sha256"),
+        ('{"encoder": 3, "vocabulary_sha256": ""}', "encoder: got no model description: 3 is a int"),
+        ('{"encoder": {}, "vocabulary_sha256": "", "kind": 1}', "kind: got no model description"),
+        ('{"encoder": {}, "vocabulary_sha256": "", "text_length": "9"}', "text_length: got no model description"),
+        (
+            '{"encoder": {}, "vocabulary_sha256": "", "format_version": 2}',
+            "format_version: got a description of version 2",
+        ),
+    ],
+)
+def test_broken_descriptions_are_named(tmp_path, text, message):
+    (tmp_path / "model.json").write_text(text)
+    with pytest.raises(InputError, match=message):
+        ModelFolder(str(tmp_path)).read_description()
+
+
+def test_another_vocabulary_is_refused(tmp_path):
+    folder = ModelFolder(str(tmp_path))
+    with pytest.raises(InputError, match=r"vocab\.txt: cannot be read"):
+        folder.check_vocabulary(ModelDescription({}, SHA))
+    (tmp_path / "vocab.txt").write_bytes(VOCABULARY + b"x\n")
+    with pytest.raises(InputError, match=rf"vocab\.txt: its SHA-256 is .*, model\.json names {SHA[:12]}"):
+        folder.check_vocabulary(ModelDescription({}, SHA))
+
+
+def test_only_complete_checkpoints_count(tmp_path):
+    folder = ModelFolder(str(tmp_path))
+    for name in ("3/params", "20/params", "40/training", "7.orbax-checkpoint-tmp/params"):
+        (tmp_path / "checkpoints" / name).mkdir(parents=True)
+    assert folder.steps() == [3, 20]
+    with pytest.raises(InputError, match=r"no checkpoint of step 40[\s\S]*Choose one of 3, 20"):
+        folder.read_params(40)
+
+
+def test_an_import_is_a_checkpoint_of_step_0(tmp_path):
+    params = {"head": {"bias": np.arange(3, dtype=np.float32)}, "table": np.ones((2, 3), np.float32)}
+    folder = ModelFolder(str(tmp_path))
+    folder.write_import(params, "A = 1\n", {"source": "bert"})
+    found, step, _ = folder.read_params()
+    assert step == 0
+    assert sorted(found) == ["head.bias", "table"]
+    np.testing.assert_array_equal(found["head.bias"], params["head"]["bias"])
+    assert (tmp_path / "architecture.gin").read_text() == "A = 1\n"
+    assert json.loads((tmp_path / "import.json").read_text()) == {"source": "bert"}
+
+
+def test_an_export_is_read_as_written(tmp_path):
+    source, target = ModelFolder(str(tmp_path / "a")), ModelFolder(str(tmp_path / "b"))
+    for folder in (source, target):
+        Path(folder.path).mkdir()
+    source.write_description(ModelDescription({"vocab_size": 2}, SHA), VOCABULARY)
+    target.write_export(source, {"head": {"kernel": np.eye(3, dtype=np.float32)[:, ::2]}}, {"step": "5"})
+    assert target.read_description() == source.read_description()
+    found, step, path = target.read_params()
+    assert (step, path) == (0, str(tmp_path / "b" / "model.safetensors"))
+    np.testing.assert_array_equal(found["head.kernel"], [[1, 0], [0, 0], [0, 1]])
+    with pytest.raises(InputError, match="a safetensors export holds one step only"):
+        target.read_params(5)
+
+
+@given(trees(st.integers()))
+def test_dotted_names_lead_back(tree):
+    assert unflatten(flatten(tree)) == tree
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_arrays_of_all_number_types_are_read_as_written(tmp_path_factory, data):
+    written = data.draw(
+        st.dictionaries(
+            names,
+            st.tuples(number_types, arrays.array_shapes(max_dims=3, max_side=4)).map(
+                lambda kind: np.arange(np.prod(kind[1])).reshape(kind[1]).astype(kind[0])
+            ),
+            min_size=1,
+            max_size=3,
+        )
+    )
+    path = str(tmp_path_factory.mktemp("arrays") / "model.safetensors")
+    write_safetensors(path, written, {"format": "pt"})
+    found = read_safetensors(path)
+    assert sorted(found) == sorted(written)
+    for name, array in written.items():
+        assert found[name].dtype == array.dtype
+        np.testing.assert_array_equal(found[name], array)
+
+
+def test_number_types_without_a_place_are_named(tmp_path):
+    path = str(tmp_path / "model.safetensors")
+    write_safetensors(path, {"mask": np.ones(2, bool)}, {})
+    with pytest.raises(InputError, match=r"model\.safetensors: mask: got the number type BOOL, expected one of F64"):
+        read_safetensors(path)
