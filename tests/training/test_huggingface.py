@@ -21,6 +21,7 @@ from toy_corpus import LENGTHS, VOCAB_SIZE, tiny_bindings, write_corpus
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
 from reference_encoders import CONFIGS, SPECIALS, forward, random_arrays, write_folder
+from toy_architecture import MeanConfig
 
 
 def test_a_folder_becomes_a_config_parameters_and_a_vocabulary(tmp_path):
@@ -211,13 +212,15 @@ def test_a_run_starts_from_the_body_and_keeps_its_own_heads(tmp_path):
     jax.tree.map(np.testing.assert_array_equal, params["layers_1"], model.params["layers_1"])
     with pytest.raises(InputError, match=r"EncoderConfig\.num_layers: the folder's model has 4, this run 5"):
         initial_params(folder, dataclasses.replace(config, num_layers=5), wordpiece_vocabulary(model), {})
+    with pytest.raises(InputError, match="a start from a Hugging Face folder needs hugging_face, and this toy_mean"):
+        initial_params(folder, MeanConfig(30), wordpiece_vocabulary(model), {})
     other = dataclasses.replace(wordpiece_vocabulary(model), content=b"[PAD]\n")
     with pytest.raises(InputError, match="VOCABULARY_PATH: .*is not this model's vocabulary"):
         initial_params(folder, config, other, {})
 
 
 def test_how_a_model_is_run_is_no_other_model(tmp_path):
-    """A checkpoint trained with scan and recomputation is gone on with without them, and back."""
+    """A checkpoint trained with scan and recomputation continues without them, and the reverse."""
     model = read_huggingface(write_folder(tmp_path / "bert", "bert"))
     vocabulary = wordpiece_vocabulary(model)
     write_model_files(str(tmp_path), dataclasses.replace(model.config, scan_layers=True, remat="full"), vocabulary)

@@ -1,5 +1,8 @@
 """The whitened embedding head against NumPy."""
 
+import sys
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,10 +10,14 @@ import pytest
 from flax import linen as nn
 from newsembed.errors import InputError
 from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
+from newsembed.training.calibration import check_calibration
 from newsembed.training.partitioning import Partitioner
 from newsembed.training.run import run_training
 from newsembed.training.whitening import whiten_embedding_head
 from toy_corpus import LENGTH, tiny_bindings, write_sets, write_vocabulary
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
+from toy_architecture import MeanConfig
 
 ROWS, PIECE = 8, 20
 
@@ -113,3 +120,11 @@ def test_a_pretraining_run_ends_with_it_and_resumes_to_the_same(tmp_path):
     unbroken, resumed = head("one", 4), head("two", 2, 4)
     np.testing.assert_array_equal(unbroken, resumed)
     assert np.abs(unbroken).max() > 0.1  # at random it would be 0.02
+
+
+def test_an_architecture_without_pooled_vectors_is_refused():
+    with pytest.raises(
+        InputError, match=r"whitening \(WHITENING_ROWS\) needs sequence, pooled_pieces.*\n.*Set WHITENING_ROWS to 0"
+    ):
+        check_calibration(MeanConfig(9), whitening_rows=8, latent_semantics=False, is_pretraining=False)
+    check_calibration(MeanConfig(9), whitening_rows=0, latent_semantics=False, is_pretraining=True)
