@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..formats.model_folder import ModelFolder
+from ..formats.model_folder import ModelFolder, vocabulary_digest
 from ..formats.weights import flatten, unflatten
 from ..models.encoders import Architecture, config_from_dict, named_kind
 
@@ -134,8 +134,7 @@ def _digest(config: Architecture, vocabulary_path: str, params: Params) -> str:
     kind = named_kind(config)
     identity = config.to_dict() if kind is None else {"kind": kind, **config.to_dict()}
     digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode())
-    with open(vocabulary_path, "rb") as file:
-        digest.update(hashlib.file_digest(file, "sha256").digest())
+    digest.update(bytes.fromhex(vocabulary_digest(vocabulary_path)))
     for name, value in flatten(params).items():
         digest.update(name.encode())
         digest.update(np.ascontiguousarray(value).tobytes())

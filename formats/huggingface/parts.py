@@ -5,12 +5,12 @@ import os
 from collections.abc import Mapping
 from typing import Any, Final
 
+from ..vocabulary import VOCABULARY_FILE
 from ..weights import Array
 
 CONFIG_FILE: Final = "config.json"
 WEIGHTS_FILE: Final = "model.safetensors"
 SHARDS_FILE: Final = "model.safetensors.index.json"
-VOCABULARY_FILE: Final = "vocab.txt"
 TOKENIZER_FILE: Final = "tokenizer.json"
 TOKENIZER_CONFIG_FILE: Final = "tokenizer_config.json"
 SPECIAL_TOKENS_FILE: Final = "special_tokens_map.json"

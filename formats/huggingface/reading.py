@@ -9,6 +9,7 @@ import numpy as np
 
 from ...errors import InputError
 from ..model_folder import ModelFolder
+from ..vocabulary import VOCABULARY_FILE
 from ..weights import Array, read_safetensors
 from .parts import (
     CONFIG_FILE,
@@ -20,7 +21,6 @@ from .parts import (
     TEXT_WEIGHTS_ARRAY,
     TOKENIZER_CONFIG_FILE,
     TOKENIZER_FILE,
-    VOCABULARY_FILE,
     WEIGHTS_FILE,
     WORD_WEIGHTS,
     WORD_WEIGHTS_ARRAY,

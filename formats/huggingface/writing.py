@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from ..vocabulary import VOCABULARY_FILE
 from ..weights import Array, write_safetensors
 from .parts import (
     CONFIG_FILE,
@@ -21,7 +22,6 @@ from .parts import (
     TEXT_WEIGHTS_MODULE,
     TOKENIZER_CONFIG_FILE,
     TOKENIZER_FILE,
-    VOCABULARY_FILE,
     WEIGHTS_FILE,
     WORD_WEIGHTS,
     WORD_WEIGHTS_ARRAY,
