@@ -24,11 +24,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--threshold", type=float, default=0.75, metavar="COSINE", help="least cosine (default: 0.75)")
     parser.add_argument(
-        "--max_day_gap", type=int, metavar="DAYS", help="graph: join only articles at most so far apart in byline date"
+        "--max_day_gap",
+        type=int,
+        metavar="DAYS",
+        help="graph: join only articles whose byline dates are at most this far apart",
     )
-    parser.add_argument(
-        "--min_size", type=int, default=2, metavar="N", help="write groups of at least so many articles (default: 2)"
-    )
+    parser.add_argument("--min_size", type=int, default=2, metavar="N", help="least articles of a group (default: 2)")
 
 
 def run(args: argparse.Namespace) -> int:

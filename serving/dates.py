@@ -16,7 +16,7 @@ DayArray = npt.NDArray[np.datetime64]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DateRange:
-    """Byline dates from `since` to `until`, both included; None leaves that end open.
+    """Byline dates from `since` to `until` (inclusive); None leaves that end open.
 
     A document without a date is outside of every range that has an end.
 
@@ -29,11 +29,11 @@ class DateRange:
 
     def __post_init__(self) -> None:
         if self.since and self.until and self.since > self.until:
-            raise InputError(f"got {self.since}, after until = {self.until}", field="since", remedy="exchange the two")
+            raise InputError(f"got {self.since}, after until = {self.until}", field="since", remedy="swap them")
 
     @classmethod
     def around(cls, date: datetime.date, days: int) -> Self:
-        """The days at most `days` before or after a date.
+        """The range of days around a date.
 
         Raises:
           InputError: if `days` is negative, or so large that a calendar does not have the range.
@@ -50,11 +50,11 @@ class DateRange:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether it has an end at all."""
+        """Whether it has a first or a last day."""
         return bool(self.since or self.until)
 
     def holds(self, days: DayArray) -> npt.NDArray[np.bool_]:
-        """Of each day, datetime64[D] (NaT: none), whether it is in the range."""
+        """Whether each day is in the range, bool; days are datetime64[D], NaT for none."""
         inside = ~np.isnat(days) if self.is_bounded else np.ones(days.shape, np.bool_)
         if self.since:
             inside &= days >= np.datetime64(self.since)
@@ -67,12 +67,12 @@ ALL_DATES: Final = DateRange()
 
 
 def as_days(dates: Sequence[datetime.date | None]) -> DayArray:
-    """datetime64[D], NaT for None."""
+    """The dates as datetime64[D], NaT for None."""
     return np.array(dates, "datetime64[D]")
 
 
 def add_date_arguments(parser: argparse.ArgumentParser) -> None:
-    """``--since`` and ``--until``."""
+    """Adds ``--since`` and ``--until``."""
     parser.add_argument("--since", type=_day, metavar="YYYY-MM-DD", help="articles of this day and later only")
     parser.add_argument("--until", type=_day, metavar="YYYY-MM-DD", help="articles of this day and earlier only")
 

@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``newsembed dedup``."""
     parser.add_argument("--index", required=True, metavar="DIR", help="what newsembed index wrote")
     parser.add_argument("--output", required=True, metavar="FILE.tsv", help="where the groups go")
-    parser.add_argument("--pairs", metavar="FILE.tsv", help="where each pair with its cosine goes")
+    parser.add_argument("--pairs", metavar="FILE.tsv", help="also write each pair with its cosine here")
     parser.add_argument(
         "--threshold",
         type=float,

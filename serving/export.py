@@ -1,4 +1,4 @@
-"""``newsembed export``: a trained model to a SavedModel, to safetensors or to a Hugging Face folder.
+"""``newsembed export``: converts a trained model to a SavedModel, to safetensors or to a Hugging Face folder.
 
 Example::
 
@@ -11,8 +11,8 @@ body: string [b]) and ``text`` (text: string [b]), both to {"embedding": float32
 it is read back and compared with JAX.
 
 The Hugging Face folder is for transformers and sentence-transformers:
-``SentenceTransformer("work/huggingface").encode(texts)``. A model whose pooling counts places or copies (`lead_length`,
-`sublinear`) brings a module of its own, which the library runs with ``trust_remote_code=True``.
+``SentenceTransformer("work/huggingface").encode(texts)``. A model whose pooling depends on positions or copies
+(`lead_length`, `sublinear`) has a module of its own, which the library runs with ``trust_remote_code=True``.
 """
 
 import argparse
@@ -38,11 +38,8 @@ from .saved_model import SavedModelEncoder
 from .specs import split_number
 
 PLATFORMS: Final = ("cpu", "cuda", "tpu")
-_TOLERANCE: Final = {
-    "float32": 1e-5,
-    "bfloat16": 2e-2,
-    "float16": 4e-3,
-}  # largest difference of a unit vector's components from JAX
+# The largest difference of a unit vector's components from JAX.
+_TOLERANCE: Final = {"float32": 1e-5, "bfloat16": 2e-2, "float16": 4e-3}
 _LARGEST_BATCH_BITS: Final = 20
 _SAMPLE: Final = (
     ("", "x"),
@@ -61,8 +58,8 @@ class ExportReport:
       output: the folder.
       step: of the checkpoint.
       bytes: size of all files.
-      max_difference: largest absolute difference from JAX over sample texts; ``None`` for formats that hold the very
-        numbers.
+      max_difference: largest absolute difference from JAX over sample texts; ``None`` for formats that hold the
+        numbers unchanged.
     """
 
     output: str
@@ -230,7 +227,7 @@ def _serving_module(encoder: JaxEncoder, platforms: tuple[str, ...]) -> tuple[An
     vocabulary = Vocabulary.load(encoder.model.vocabulary_path)
     embed = _converted(encoder.model, encoder.max_length, platforms)
     module = tf.Module()
-    # Variables, not constants: a protocol buffer ends at 2 GB, a 500 000-word table alone is 1.5 GB.
+    # Variables, not constants: a protocol buffer holds at most 2 GB, and a table of 500 000 words alone takes 1.5 GB.
     module.params = {
         name: tf.Variable(value, trainable=False, name=name) for name, value in flatten(encoder.model.params).items()
     }
@@ -262,7 +259,7 @@ def _converted(model: Model, max_length: int, platforms: tuple[str, ...]) -> Any
     """
     from jax.experimental import jax2tf
 
-    # One program for all platforms: kernels of one platform alone cannot be in it.
+    # One program for all platforms: kernels of a single platform cannot be in it.
     module = model.config.portable().module()
 
     def embed(params: Mapping[str, Any], tokens: Any) -> Any:

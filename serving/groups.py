@@ -141,7 +141,7 @@ def check_threshold(threshold: float) -> None:
 def write_groups(
     path: str, labels: IntArray, documents: Sequence[IndexedDocument], smallest: int = 1
 ) -> tuple[int, int]:
-    """Writes a TSV, one line a document of a group of at least ``smallest``; largest groups first.
+    """Writes a TSV with a line for each document of a group of at least ``smallest``; largest groups first.
 
     Returns:
       (groups written, documents in them).

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_encoder_arguments(parser, required=False)
     add_date_arguments(parser)
     parser.add_argument(
-        "--days", type=int, metavar="N", help="with a URL: articles at most N days from that one's byline date only"
+        "--days", type=int, metavar="N", help="with a URL: only articles at most N days from its byline date"
     )
     parser.add_argument("--count", type=int, default=10, metavar="N", help="results to show (default: 10)")
     parser.add_argument("--json", action="store_true", help="print JSON, one array of results")

@@ -29,7 +29,7 @@ from .search import date_range, index_encoder
 from .specs import add_encoder_arguments, encoder_from_spec, encoder_spec
 
 MAX_BATCH: Final = 256
-MAX_CHARACTERS: Final = 200_000  # of one title or body; the encoder reads only the first tokens anyway
+MAX_CHARACTERS: Final = 200_000  # of one title or body; the encoder reads the first tokens only
 MAX_COUNT: Final = 100
 MAX_PORT: Final = 65_535
 
@@ -59,7 +59,7 @@ class EmbedRequest(BaseModel):
 
 
 class EmbedResponse(BaseModel):
-    """One unit vector a document, in their order."""
+    """A unit vector for each document, in their order."""
 
     embeddings: list[list[float]]
     dimensions: int

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import InputError
 
-if TYPE_CHECKING:  # importing it takes seconds, and the package offers `factories` at its door
+if TYPE_CHECKING:  # importing it takes seconds, and the package exports `factories`
     from .encoder import DocumentEncoder, TextEncoder
 
 
@@ -65,7 +65,7 @@ def split_number(text: str) -> tuple[str, int | None]:
 
 
 def add_encoder_arguments(parser: argparse.ArgumentParser, *, required: bool) -> None:
-    """``--model DIR[@step]`` or ``--saved_model DIR``, and ``--max_length``."""
+    """Adds ``--model DIR[@step]``, ``--saved_model DIR`` and ``--max_length``."""
     group = parser.add_mutually_exclusive_group(required=required)
     group.add_argument(
         "--model",
