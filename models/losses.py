@@ -35,6 +35,18 @@ class DocumentIds(NamedTuple):
     negative: jax.Array
 
 
+class Kept(NamedTuple):
+    """The parts of a batch of triplets that take part in the loss; None keeps all.
+
+    Attributes:
+      triplets: bool [B]; the other triplets have no loss, and their documents are no candidates.
+      negatives: bool [B, N], or [B], as the negatives; False for an empty slot.
+    """
+
+    triplets: jax.Array | None = None
+    negatives: jax.Array | None = None
+
+
 class LossAndAccuracy(NamedTuple):
     """A loss with the share of items whose right answer scored highest; both float32 scalars."""
 
@@ -82,8 +94,7 @@ def info_nce(
     *,
     temperature: float | jax.Array = TEMPERATURE,
     doc_ids: DocumentIds | None = None,
-    kept: jax.Array | None = None,
-    kept_negatives: jax.Array | None = None,
+    kept: Kept | None = None,
     symmetric: bool = False,
     chunks: int = 1,
 ) -> LossAndAccuracy:
@@ -102,9 +113,7 @@ def info_nce(
         positives of the batch.
       temperature: divides the similarities; a scale would be 1 / temperature.
       doc_ids: of the documents; None masks nothing.
-      kept: bool [B]; the other triplets are left out: they have no loss, and their documents are no candidates. None
-        keeps all.
-      kept_negatives: bool [B, N], or [B], as the negatives; False for an empty slot.
+      kept: what takes part; None keeps all.
       symmetric: the loss is the mean of both directions; in the other one, each positive is matched with the anchors
         of the batch, under the same masks, without hard negatives (Radford et al. 2021).
       chunks: the scores [B, B + B N] exist for B / chunks anchors at a time.
@@ -114,22 +123,19 @@ def info_nce(
     """
     size = anchor.shape[-1]
     anchor, positive = anchor.astype(jnp.float32), positive.astype(jnp.float32)
-    groups = [_Group(positive, doc_ids and doc_ids.positive, kept)]
+    kept = kept or Kept()
+    groups = [_Group(positive, doc_ids and doc_ids.positive, kept.triplets)]
     if negative is not None:
         flat_ids = None if doc_ids is None else doc_ids.negative.reshape(-1, 2)
-        groups.append(
-            _Group(
-                negative.astype(jnp.float32).reshape(-1, size), flat_ids, _of_negatives(negative, kept, kept_negatives)
-            )
-        )
+        vectors = negative.astype(jnp.float32).reshape(-1, size)
+        groups.append(_Group(vectors, flat_ids, _of_negatives(negative, kept)))
     own_ids = None if doc_ids is None else (doc_ids.anchor, doc_ids.positive)
     losses, hits = _contrast(anchor, own_ids, groups, temperature, chunks)
     if symmetric:
-        losses += _contrast(positive, own_ids, [_Group(anchor, doc_ids and doc_ids.anchor, kept)], temperature, chunks)[
-            0
-        ]
+        anchors = _Group(anchor, doc_ids and doc_ids.anchor, kept.triplets)
+        losses += _contrast(positive, own_ids, [anchors], temperature, chunks)[0]
         losses /= 2
-    return LossAndAccuracy(mean_over(losses, kept), mean_over(hits, kept))
+    return LossAndAccuracy(mean_over(losses, kept.triplets), mean_over(hits, kept.triplets))
 
 
 class _Group(NamedTuple):
@@ -140,11 +146,12 @@ class _Group(NamedTuple):
     kept: jax.Array | None
 
 
-def _of_negatives(negative: jax.Array, kept: jax.Array | None, kept_negatives: jax.Array | None) -> jax.Array | None:
+def _of_negatives(negative: jax.Array, kept: Kept) -> jax.Array | None:
     """Which of the flattened negatives are candidates."""
     slots = negative.shape[:-1]
-    parts = [] if kept is None else [jnp.broadcast_to(kept.reshape(-1, *[1] * (len(slots) - 1)), slots)]
-    parts += [] if kept_negatives is None else [kept_negatives]
+    triplets, negatives = kept
+    parts = [] if triplets is None else [jnp.broadcast_to(triplets.reshape(-1, *[1] * (len(slots) - 1)), slots)]
+    parts += [] if negatives is None else [negatives]
     return jnp.stack(parts).all(axis=0).reshape(-1) if parts else None
 
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from newsembed.models import losses
-from newsembed.models.losses import DocumentIds
+from newsembed.models.losses import DocumentIds, Kept
 
 # Compiled: op by op, each operation would be a program of its own.
 info_nce = jax.jit(losses.info_nce, static_argnames=("temperature", "symmetric", "chunks"))
@@ -73,7 +73,7 @@ def test_every_option_of_info_nce_equals_its_formula(symmetric, chunks):
     arrays = tuple(map(jnp.float32, (anchor, positive, negatives)))
 
     def loss(*vectors):
-        options = {"doc_ids": doc_ids, "kept": kept, "kept_negatives": there, "symmetric": symmetric, "chunks": chunks}
+        options = {"doc_ids": doc_ids, "kept": Kept(kept, there), "symmetric": symmetric, "chunks": chunks}
         return info_nce(*vectors, **options).loss
 
     expected = general_reference(anchor, positive, negatives, names, kept, there, symmetric=symmetric)
@@ -99,7 +99,7 @@ def test_without_negatives_an_anchor_meets_the_positives_alone():
 
 def test_a_batch_of_which_nothing_is_kept_has_no_loss():
     same = jnp.eye(3)
-    result = info_nce(same, same, same, kept=jnp.zeros(3, bool))
+    result = info_nce(same, same, same, kept=Kept(jnp.zeros(3, bool)))
     assert (float(result.loss), float(result.accuracy)) == (0, 0)
 
 

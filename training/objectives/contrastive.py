@@ -15,6 +15,7 @@ from ...models.encoders import Architecture
 from ...models.losses import (
     TEMPERATURE,
     DocumentIds,
+    Kept,
     LossAndAccuracy,
     alignment,
     info_nce,
@@ -162,8 +163,7 @@ class Contrastive(TextObjective):
             info_nce,
             temperature=self._temperature(params),
             doc_ids=DocumentIds(batch["anchor_doc_id"], batch["positive_doc_id"], negative_ids),
-            kept=kept,
-            kept_negatives=_has_text(batch["negative_tokens"]) if are_several else None,
+            kept=Kept(kept, _has_text(batch["negative_tokens"]) if are_several else None),
             symmetric=self.symmetric,
             chunks=chunks,
         )
