@@ -98,3 +98,10 @@ def test_unrelated_articles_do_not_leak():
     texts = [" ".join(f"w{number}" for number in rng.integers(0, 10**6, 40)) for _ in range(60)]
     (found,) = find_leakage([[Document("", text) for text in texts[:30]]], [Document("", text) for text in texts[30:]])
     assert not found.leaked
+
+
+def test_an_exact_copy_is_not_counted_as_a_near_one_too():
+    (found,) = find_leakage(
+        [[Document("", words(0, 30))]], [Document("Other", words(0, 30)), Document("", words(0, 31))]
+    )
+    assert (len(found.exact), len(found.near)) == (1, 0)
