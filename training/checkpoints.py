@@ -332,7 +332,7 @@ def start_state(
     Raises:
       InputError: if the checkpoint is missing or of another architecture or vocabulary, or none of MODEL_DIR can be
         read.
-    """
+    """  # noqa: DOC501 - _damaged makes an InputError
     resumed = _resume(checkpoints, layout)
     if resumed is not None:
         check_same_model(checkpoints.folder.path, config, vocabulary)
@@ -364,7 +364,11 @@ def start_state(
 
 
 def _resume(checkpoints: Checkpoints, layout: StateLayout) -> Start | None:
-    """The newest checkpoint that can be read; those that cannot are set aside. None if there never was one."""
+    """The newest checkpoint that can be read; those that cannot are set aside. None if there never was one.
+
+    Raises:
+      InputError: if a checkpoint is of another run, or if none can be read.
+    """  # noqa: DOC501 - _damaged makes an InputError
     steps, notes = checkpoints.steps(), []
     for step in steps:
         try:

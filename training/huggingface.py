@@ -170,7 +170,11 @@ def wordpiece_vocabulary(model: HuggingFaceModel) -> VocabularyFile:
 
 
 def _vocabulary(source: formats.HuggingFaceFolder, size: int) -> tuple[npt.NDArray[np.int64], bytes | None, list[str]]:
-    """The order of tokens, vocab.txt in that order if the tokenizer is WordPiece, and how it differs from ours."""
+    """The order of tokens, vocab.txt in that order if the tokenizer is WordPiece, and how it differs from ours.
+
+    Raises:
+      InputError: if the vocabulary does not have ``size`` pieces.
+    """
     path, pieces = source.vocabulary_file, source.tokenizer.pieces
     if pieces is None:
         ids = source.tokenizer.added_tokens

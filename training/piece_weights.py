@@ -1,9 +1,9 @@
 """The weights of word pieces that weighted pooling starts from: rare pieces count most.
 
 Pretraining gives these weights no gradient. Events differ by their names and numbers, which a plain mean hides among
-the words that all news share. With smooth inverse frequency (Arora, Liang, Ma 2017, "A Simple but Tough-to-Beat Baseline
-for Sentence Embeddings") even a mean of untrained vectors retrieves. Contrastive training then moves each weight on its
-own.
+the words that all news share. With smooth inverse frequency (Arora, Liang, Ma 2017, "A Simple but Tough-to-Beat
+Baseline for Sentence Embeddings") even a mean of untrained vectors retrieves. Contrastive training then moves each
+weight on its own.
 """
 
 from collections.abc import Iterator

@@ -1,9 +1,10 @@
 """The embedding head that a pretrained encoder starts from: the whitening of its pooled vectors.
 
 Pretraining gives the head no gradient, and the pooled vectors of a masked language model share a few strong directions
-(its language, its most frequent words) that hide the differences between documents. Whitening gives every direction the same weight
-(Su et al. 2021, "Whitening Sentence Representations for Better Semantics and Faster Retrieval"; Huang et al. 2021). As
-weights of the dense head it costs nothing when serving, and contrastive training starts from a well-conditioned space.
+(its language, its most frequent words) that hide the differences between documents. Whitening gives every direction the
+same weight (Su et al. 2021, "Whitening Sentence Representations for Better Semantics and Faster Retrieval"; Huang et
+al. 2021). As weights of the dense head it costs nothing when serving, and contrastive training starts from a
+well-conditioned space.
 """
 
 from collections.abc import Iterator

@@ -187,7 +187,8 @@ def token_order(special_ids: Sequence[int], vocab_size: int) -> npt.NDArray[np.i
     """Their id of each of our tokens: the special ones first, the others in their order.
 
     Args:
-      special_ids: their ids of [PAD], [UNK], [CLS], [SEP] and [MASK], in the order of `formats.vocabulary.SPECIAL_TOKENS`.
+      special_ids: their ids of [PAD], [UNK], [CLS], [SEP] and [MASK], in the order of
+        `formats.vocabulary.SPECIAL_TOKENS`.
       vocab_size: V.
 
     Returns:

@@ -141,7 +141,8 @@ def test_info_nce_equals_its_formula(temperature):
 def test_the_same_document_leaves_the_denominator_and_nothing_else_does():
     rng = np.random.default_rng(1)
     anchor, positive, negative = (unit(rng, 5) for _ in range(3))
-    # Rows 0 and 3 share their positive; the negative of 2 is the anchor of 1; the positive of 4 is the anchor of 0; 1's negative is 1's positive.
+    # Rows 0 and 3 share their positive; the negative of 2 is the anchor of 1; the positive of 4 is the anchor of 0; 1's
+    # negative is 1's positive.
     names = ([10, 11, 12, 13, 14], [20, 21, 22, 20, 10], [30, 21, 11, 33, 34])
     doc_ids = DocumentIds(*map(ids, names))
     vectors = tuple(map(jnp.float32, (anchor, positive, negative)))

@@ -1,4 +1,4 @@
-"""An architecture that no file of the product knows: loaded, served and exported; refused where it lacks a capability."""
+"""An architecture that no file of the product knows: loaded, served, exported; rejected if it lacks a capability."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Hugging Face folders: what sentence-transformers would read computes our embeddings, and the tokenizer cuts text as ours does."""
+"""Hugging Face folders: what sentence-transformers reads gives our embeddings; the tokenizer splits text as ours."""
 
 import argparse
 import dataclasses
@@ -34,7 +34,7 @@ def parse(*arguments):
 
 
 def as_sentence_transformers(folder, titles, bodies):
-    """Transformer, Pooling, Dense and Normalize by the files alone: `tokenizers` and the NumPy reference of the paper."""
+    """Transformer, Pooling, Dense and Normalize from the files: `tokenizers` and the NumPy reference of the paper."""
     values = json.loads((folder / "config.json").read_text())
     kinds = [module["type"].rpartition(".")[2] for module in json.loads((folder / "modules.json").read_text())]
     assert [kind for kind in kinds if kind not in ("WordWeights", "TextWeights")] == [

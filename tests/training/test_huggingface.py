@@ -1,4 +1,4 @@
-"""Folders of Hugging Face: whole, in shards, in bfloat16, with sentence-transformers' modules; as a start of training; and broken ones."""
+"""Folders of Hugging Face: in one file, in shards, in bfloat16, with modules; as a start of training; broken ones."""
 
 import dataclasses
 import json
@@ -247,7 +247,8 @@ def test_training_starts_from_a_folder(tmp_path, monkeypatch):
         LEARNING_RATE=0.0,
         INITIAL_CHECKPOINT_PATH=str(folder),
         **{f"EncoderConfig.{name}": value for name, value in {
-            "mlp_size": 24, "max_length": max(LENGTHS.values()), "num_layers": 1, "norm": "post", "embedding_init": "bert"}.items()},
+            "mlp_size": 24, "max_length": max(LENGTHS.values()), "num_layers": 1, "norm": "post",
+            "embedding_init": "bert"}.items()},
     )  # fmt: skip
     result = run_training(["runs/train_demo.gin"], bindings)
     assert result.origin == f"parameters imported from {folder}"
