@@ -16,8 +16,8 @@ from .metrics import Means, MetricWriter, Progress, Report
 from .model_files import write_model_files
 from .objectives import Objective
 from .options import CalibrationOptions, CheckpointOptions, DataOptions, ModelOptions, OptimizerOptions, RunOptions
+from .preparation import Setup, prepare, total_peak_flops
 from .processes import check_joined, wait_for_all
-from .setup import Setup, prepare, total_peak_flops
 from .train_state import TrainState
 
 
