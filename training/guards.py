@@ -169,11 +169,7 @@ def write_batch_report(model_dir: str, step: int, draw: Draw, metrics: Mapping[s
     feature, row by row, of this process's share of the batch.
     """
     path = ModelFolder(model_dir).suspect_batch_file(step, jax.process_index())
-    doc_ids = {
-        name: [words_to_doc_id((int(high), int(low))) for high, low in values]
-        for name, values in draw.batch.items()
-        if name.endswith("doc_id")
-    }
+    doc_ids = {name: _doc_ids(values) for name, values in draw.batch.items() if name.endswith("doc_id")}
     report = {
         "step": step,
         "set": str(draw.data_set),
@@ -184,3 +180,10 @@ def write_batch_report(model_dir: str, step: int, draw: Draw, metrics: Mapping[s
     with open(path, "w", encoding="utf-8") as file:
         json.dump(report, file, indent=1)
     return path
+
+
+def _doc_ids(values: np.ndarray) -> list[str | list[str]]:
+    """Returns the document id of each row of int32 [B, 2], or the ids of each row of [B, 2 N]."""
+    rows = values.reshape(len(values), -1, 2).tolist()
+    ids = [[words_to_doc_id((high, low)) for high, low in row] for row in rows]
+    return [of_row[0] if len(of_row) == 1 else of_row for of_row in ids]

@@ -23,7 +23,9 @@ class Source:
 
 
 def draw(data_set=EN):
-    return Draw(data_set, {"anchor_doc_id": np.array([[1, -1], [2, 3]], np.int32)}, Source.last_records, Source())
+    ids = {"anchor_doc_id": [[1, -1], [2, 3]], "negative_doc_id": [[0, 1, 0, 2], [0, 3, 0, 4]]}
+    batch = {name: np.array(values, np.int32) for name, values in ids.items()}
+    return Draw(data_set, batch, Source.last_records, Source())
 
 
 def check(watch, step, loss, data_set=EN, gradient_norm=1.0):
@@ -47,7 +49,10 @@ def test_a_spike_stops_the_run_and_names_the_batch(tmp_path):
     assert "the median of this set's last 6 is 2.1" in raised.value.problem
     report = json.loads((tmp_path / "suspect-batch-7-0.json").read_text())
     assert report["records"] == ["part-0.tfrecord:5", "part-0.tfrecord:7"]
-    assert report["doc_ids"] == {"anchor_doc_id": ["00000001ffffffff", "0000000200000003"]}
+    assert report["doc_ids"] == {
+        "anchor_doc_id": ["00000001ffffffff", "0000000200000003"],
+        "negative_doc_id": [["0000000000000001", "0000000000000002"], ["0000000000000003", "0000000000000004"]],
+    }
     assert report["metrics"]["loss"] == 5.0
 
 
@@ -61,7 +66,7 @@ def test_few_losses_a_falling_loss_and_no_guard_stop_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("bad", [{"loss": float("nan")}, {"loss": 1.0, "gradient_norm": float("inf")}])
-def test_a_number_that_is_none_stops_the_run(tmp_path, bad):
+def test_a_loss_that_is_not_finite_stops_the_run(tmp_path, bad):
     with pytest.raises(InputError, match=f"the {list(bad)[-1]} is (nan|inf) at step 3"):
         check(Watch(Guards(), str(tmp_path)), 3, **bad)
     assert json.loads((tmp_path / "suspect-batch-3-0.json").read_text())["metrics"][list(bad)[-1]] in ("nan", "inf")
