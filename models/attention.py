@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec
 
-from .encoders.news_config import DTYPES, EncoderConfig
+from .transformer import DTYPES, TransformerConfig
 
 PAD_ID: Final = 0  # the id of [PAD] in every vocabulary; such positions are never attended to
 
@@ -72,7 +72,7 @@ def visible(tokens: jax.Array, segment_ids: jax.Array | None) -> Visible:
     return Visible(real, jnp.maximum(jnp.sum(real, axis=1, dtype=jnp.int32), 1))
 
 
-def choose_attention(config: EncoderConfig, length: int, platform: str | None = None) -> Kernel:
+def choose_attention(config: TransformerConfig, length: int, platform: str | None = None) -> Kernel:
     """The kernel that computes a model's attention.
 
     "auto" takes "cudnn" on an NVIDIA GPU of at least compute capability 8.0 if activations are bfloat16 or float16,
@@ -156,7 +156,7 @@ def attention_probabilities(
     return jax.nn.softmax(jnp.where(seen.mask(distance), logits, jnp.finfo(jnp.float32).min), axis=-1)
 
 
-def _cudnn_obstacle(config: EncoderConfig, length: int, platform: str) -> str | None:
+def _cudnn_obstacle(config: TransformerConfig, length: int, platform: str) -> str | None:
     """Why cuDNN cannot compute it, or None."""
     if platform != "cuda":
         return f"this is {platform}, and cuDNN runs on NVIDIA GPUs"
@@ -173,7 +173,7 @@ def _cudnn_obstacle(config: EncoderConfig, length: int, platform: str) -> str | 
     return None
 
 
-def _flash_obstacle(config: EncoderConfig, length: int, platform: str) -> str | None:
+def _flash_obstacle(config: TransformerConfig, length: int, platform: str) -> str | None:
     """Why the TPU kernel cannot compute it, or None."""
     if platform != "tpu":
         return f"this is {platform}, and the flash kernel is written for TPUs"

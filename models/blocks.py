@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from .attention import Kernel, Visible, attend, attention_probabilities, rotary_tables, rotate
-from .encoders.news_config import DTYPES, EncoderConfig
+from .transformer import DTYPES, TransformerConfig
 
 _INITIALIZER_STDDEV: Final = 0.02  # BERT's
 
@@ -33,7 +33,7 @@ class Context(NamedTuple):
     local_rotary: Tables | None
 
 
-def make_context(config: EncoderConfig, seen: Visible, positions: jax.Array | None) -> Context:
+def make_context(config: TransformerConfig, seen: Visible, positions: jax.Array | None) -> Context:
     """The context of a batch; `positions` int32 [B, L], or None to count along the row."""
     if config.positions == "learned":
         return Context(seen, None, None)
@@ -54,10 +54,10 @@ class Block(nn.Module):
       config: the model's.
       kernel: computes the attention.
       is_local: whether its tokens see `config.local_distance` only.
-      has_attention_norm: see `EncoderConfig.has_attention_norm`.
+      has_attention_norm: see `TransformerConfig.has_attention_norm`.
     """
 
-    config: EncoderConfig
+    config: TransformerConfig
     kernel: Kernel = "xla"
     is_local: bool = False
     has_attention_norm: bool = True
@@ -97,7 +97,7 @@ class Block(nn.Module):
 class Attention(nn.Module):
     """Multi-head self-attention; for the attributes see `Block`."""
 
-    config: EncoderConfig
+    config: TransformerConfig
     kernel: Kernel = "xla"
     is_local: bool = False
 
@@ -121,13 +121,13 @@ class Attention(nn.Module):
         return _project(self, "output", attended, ("heads", "kv"), (config.hidden_size,), ("embed",))
 
 
-def make_block(config: EncoderConfig, layer: int, kernel: Kernel = "xla", **options: Any) -> Block:
+def make_block(config: TransformerConfig, layer: int, kernel: Kernel = "xla", **options: Any) -> Block:
     """The block of one layer, counted from 0; `options` go to Flax (``parent=None`` for one that is only applied)."""
     return Block(config, kernel, config.is_local(layer), config.has_attention_norm(layer), **options)
 
 
 def run_blocks(
-    config: EncoderConfig,
+    config: TransformerConfig,
     params: Sequence[Params],
     hidden: jax.Array,
     context: Context,
@@ -175,7 +175,7 @@ def run_blocks(
 
 
 def run_blocks_observed(
-    config: EncoderConfig,
+    config: TransformerConfig,
     params: Sequence[Params],
     hidden: jax.Array,
     context: Context,
@@ -212,14 +212,16 @@ def stack_layers(layers: Sequence[Params]) -> Any:
     return jax.tree.map(lambda *arrays: jnp.stack(arrays), *layers)
 
 
-def _loop_of(config: EncoderConfig) -> tuple[int, int, int]:
+def _loop_of(config: TransformerConfig) -> tuple[int, int, int]:
     """The part of the stack that repeats: its first layer, the layers of one repetition, the repetitions."""
     first = 0 if config.has_attention_norm(0) else 1
     period = config.global_every
     return first, period, (config.num_layers - first) // period
 
 
-def _applied(config: EncoderConfig, layer: int, kernel: Kernel, *, in_loop: bool = False) -> Callable[..., jax.Array]:
+def _applied(
+    config: TransformerConfig, layer: int, kernel: Kernel, *, in_loop: bool = False
+) -> Callable[..., jax.Array]:
     """(params, hidden, context, key) -> hidden of one layer."""
     block = make_block(config, layer, kernel, parent=None)
 
@@ -260,12 +262,12 @@ def _project(
     return products + bias.astype(inputs.dtype)
 
 
-def compute_dtype(config: EncoderConfig) -> Any:
+def compute_dtype(config: TransformerConfig) -> Any:
     """The type of activations."""
     return DTYPES[config.dtype]
 
 
-def activate(config: EncoderConfig, states: jax.Array) -> jax.Array:
+def activate(config: TransformerConfig, states: jax.Array) -> jax.Array:
     """The configured GELU (Hendrycks and Gimpel 2016)."""
     return nn.gelu(states, approximate=config.activation == "gelu_tanh")
 
@@ -286,7 +288,7 @@ def dense(size: int, axes: tuple[str, str], dtype: Any, name: str | None = None,
     return nn.Dense(size, dtype=dtype, kernel_init=kernel_init, bias_init=bias_init, use_bias=use_bias, name=name)
 
 
-def layer_norm(config: EncoderConfig, name: str | None = None) -> nn.LayerNorm:
+def layer_norm(config: TransformerConfig, name: str | None = None) -> nn.LayerNorm:
     """A layer norm with logical axes."""
     return nn.LayerNorm(
         epsilon=config.layer_norm_epsilon,

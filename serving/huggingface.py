@@ -17,7 +17,7 @@ from ..formats.huggingface import write_huggingface as write_folder
 from ..formats.model_folder import ModelFolder
 from ..formats.vocabulary import CLS_ID, SEP_ID, SPECIAL_TOKENS
 from ..models.encoders import Capability, require
-from ..models.encoders.huggingface import HuggingFaceArchitecture, UnsupportedModelError
+from ..models.huggingface.interface import HuggingFaceArchitecture, UnsupportedModelError
 from ..tasks.vocabulary import MAX_BYTES_PER_WORD, Vocabulary
 from .checkpoint import Model
 

@@ -17,8 +17,8 @@ from ..errors import InputError
 from ..formats import huggingface as formats
 from ..formats.vocabulary import SPECIAL_TOKENS, VocabularyFile
 from ..models.encoders import KINDS, NEWS_KIND, Architecture, Capability, require
-from ..models.encoders.huggingface import HuggingFaceArchitecture, UnsupportedArrayError, UnsupportedModelError
 from ..models.huggingface import reorder_tokens, token_order
+from ..models.huggingface.interface import HuggingFaceArchitecture, UnsupportedArrayError, UnsupportedModelError
 
 # The special tokens' names in vocabularies that are not WordPiece, in our order.
 _OTHER_SPECIALS: Final = ("<pad>", "<unk>", "<s>", "</s>", "<mask>")

@@ -5,12 +5,15 @@ pieces, K masked positions. Parameters are float32 and carry logical axis names;
 names to mesh axes.
 """
 
-from typing import Final
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final, Self
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
+from ..architecture import NEWS_KIND, Capability
 from ..attention import PAD_ID, choose_attention, visible
 from ..blocks import (
     Context,
@@ -26,8 +29,11 @@ from ..blocks import (
     run_blocks,
     run_blocks_observed,
 )
+from ..huggingface import export_model, import_model
+from ..huggingface.interface import ExportedModel, ImportedModel, SentenceModulesLike
 from ..pooling import piece_starts, term_weights
-from .news_config import EncoderConfig
+from ..transformer import EXECUTION_OPTIONS, TransformerConfig
+from .registry import register
 
 __all__ = ["PAD_ID", "EncoderConfig", "NewsEncoder"]
 
@@ -45,7 +51,7 @@ class NewsEncoder(nn.Module):
     needed.
     """
 
-    config: EncoderConfig
+    config: TransformerConfig
 
     def setup(self) -> None:
         """Declares the parameters of the body and of all heads."""
@@ -261,3 +267,90 @@ class NewsEncoder(nn.Module):
         """
         config, weights = self.config, jnp.exp(self.pooling_logits[tokens])
         return weights * term_weights(tokens, segment_ids, lead_length=config.lead_length, sublinear=config.sublinear)
+
+
+@register
+@dataclasses.dataclass(frozen=True)
+class EncoderConfig(TransformerConfig):
+    """The news encoder as an `Architecture`: its shape, see `TransformerConfig`, and what it can do."""
+
+    kind: ClassVar[str] = NEWS_KIND
+    execution_options: ClassVar[tuple[str, ...]] = EXECUTION_OPTIONS
+    free_options: ClassVar[tuple[str, ...]] = (*EXECUTION_OPTIONS, "dtype", "dropout_rate")
+    head_options: ClassVar[tuple[str, ...]] = (
+        "embedding_init",
+        "embedding_size",
+        "num_topics",
+        "pooling",
+        "lead_length",
+        "sublinear",
+    )
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What a `NewsEncoder` of this shape can do in addition to embedding."""
+        lacking = set()
+        if self.pooling != "weighted":
+            lacking = {Capability.PIECE_WEIGHTS, Capability.LATENT_SEMANTICS}
+        elif self.embedding_init != "t5":
+            lacking = {Capability.LATENT_SEMANTICS}
+        return frozenset(Capability) - lacking
+
+    def module(self) -> nn.Module:
+        """The `NewsEncoder`."""
+        return NewsEncoder(self)
+
+    def portable(self) -> Self:
+        """The same encoder with XLA's attention: kernels of one platform cannot be in an export for several."""
+        return dataclasses.replace(self, attention="xla")
+
+    def check(self, length: int) -> None:
+        """Raises ValueError if the configured attention kernel cannot run here on rows of ``length`` tokens."""
+        choose_attention(self, length)
+
+    def flops(self, method: str, length: int) -> float:
+        """Model FLOPs of one forward pass on one row: matrix products only, two FLOPs for each multiply-add.
+
+        For L tokens, hidden size H, MLP size F, N layers, V word pieces, D embedding units and T topics::
+
+            encode         N (L (8 H^2 + 4 H F) + 4 L^2 H)
+            embed          encode + 2 H D
+            topic_logits   encode + 2 H T
+            mlm_logits     K (2 H^2 + 2 H V), for K = length predicted positions, without the encoder
+
+        Raises:
+          ValueError: for another method.
+        """
+        hidden = self.hidden_size
+        if method == "mlm_logits":
+            return float(length * (2 * hidden * hidden + 2 * hidden * self.vocab_size))
+        heads = {"encode": 0, "embed": 2 * hidden * self.embedding_size, "topic_logits": 2 * hidden * self.num_topics}
+        if method not in heads:
+            raise ValueError(f"got the method {method!r}, expected mlm_logits, {', '.join(heads)}")
+        products = 8 * hidden * hidden + 4 * hidden * self.mlp_size
+        return float(self.num_layers * (length * products + 4 * length * length * hidden) + heads[method])
+
+    def summary(self) -> str:
+        """Layers and width, such as "12 layers x 768"."""
+        return f"{self.num_layers} layers x {self.hidden_size}"
+
+    @classmethod
+    def from_huggingface(
+        cls,
+        values: Mapping[str, Any],
+        arrays: Mapping[str, Any],
+        modules: SentenceModulesLike,
+        *,
+        num_topics: int,
+        max_length: int | None = None,
+    ) -> ImportedModel:
+        """Reads a model of `transformers`, see ``models.huggingface.import_model``."""
+        shape, params, heads, ignored = import_model(
+            values, arrays, modules, num_topics=num_topics, max_length=max_length
+        )
+        config = cls(**{field.name: getattr(shape, field.name) for field in dataclasses.fields(shape)})
+        return ImportedModel(config, params, heads, ignored)
+
+    def to_huggingface(self, params: Mapping[str, Any]) -> ExportedModel:
+        """The model as `transformers` holds it, see ``models.huggingface.export_model``."""
+        return export_model(self, params)

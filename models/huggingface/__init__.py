@@ -19,15 +19,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from ..encoders.huggingface import (
-    ExportedModel,
-    ImportedModel,
-    SentenceModulesLike,
-    UnsupportedArrayError,
-    UnsupportedModelError,
-)
-from ..encoders.news_config import EncoderConfig
+from ..transformer import TransformerConfig
 from .configs import MODEL_TYPES, encoder_config, huggingface_config
+from .interface import ExportedModel, SentenceModulesLike, UnsupportedArrayError, UnsupportedModelError
 from .layouts import OUTPUT_BIAS, PREFIXES, TIED_TABLE, Array, Entry, body, masked_lm
 
 __all__ = [
@@ -55,7 +49,9 @@ _BODY: Final = (
 _NO_WEIGHTS: Final = ("embeddings.position_ids", "embeddings.token_type_ids", "rotary_emb.inv_freq")
 
 
-def read_params(values: Mapping[str, Any], config: EncoderConfig, arrays: Arrays) -> tuple[dict[str, Any], list[str]]:
+def read_params(
+    values: Mapping[str, Any], config: TransformerConfig, arrays: Arrays
+) -> tuple[dict[str, Any], list[str]]:
     """The parameters of a `NewsEncoder`, without embedding and topic head, as float32.
 
     Args:
@@ -97,7 +93,7 @@ def read_params(values: Mapping[str, Any], config: EncoderConfig, arrays: Arrays
     return params, [name for name in rest if not name.endswith(_NO_WEIGHTS)]
 
 
-def write_params(values: Mapping[str, Any], config: EncoderConfig, params: Mapping[str, Any]) -> dict[str, Array]:
+def write_params(values: Mapping[str, Any], config: TransformerConfig, params: Mapping[str, Any]) -> dict[str, Array]:
     """The encoder's arrays by their names in `transformers`, without the heads; inverse of `read_params`.
 
     Args:
@@ -119,8 +115,8 @@ def import_model(
     *,
     num_topics: int,
     max_length: int | None = None,
-) -> ImportedModel:
-    """Reads a news encoder; see `HuggingFaceArchitecture.from_huggingface`.
+) -> tuple[TransformerConfig, dict[str, Any], dict[str, Any], tuple[str, ...]]:
+    """Reads a transformer, see `HuggingFaceArchitecture.from_huggingface`: what `ImportedModel` holds, in its order.
 
     Raises:
       UnsupportedModelError: if `NewsEncoder` does not compute that model, or an array does not fit.
@@ -144,10 +140,10 @@ def import_model(
     if modules.kernel is not None:
         _check_shape("linear.weight", modules.kernel, (config.hidden_size, config.embedding_size))
         params["embedding_head"] = {"kernel": modules.kernel, "bias": modules.bias}
-    return ImportedModel(config, params, plain_heads(config), tuple(ignored))
+    return config, params, plain_heads(config), tuple(ignored)
 
 
-def export_model(config: EncoderConfig, params: Mapping[str, Any]) -> ExportedModel:
+def export_model(config: TransformerConfig, params: Mapping[str, Any]) -> ExportedModel:
     """Writes a news encoder; see `HuggingFaceArchitecture.to_huggingface`.
 
     Raises:
@@ -213,7 +209,7 @@ def reorder_tokens(params: Mapping[str, Any], order: npt.NDArray[np.int64]) -> d
     return {**params, **moved}
 
 
-def plain_heads(config: EncoderConfig) -> dict[str, Any]:
+def plain_heads(config: TransformerConfig) -> dict[str, Any]:
     """Heads for an encoder whose checkpoint has none.
 
     The embedding head returns the pooled vector unchanged (its first D units; 0 beyond H), as sentence-transformers

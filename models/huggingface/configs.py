@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final, NoReturn
 
-from ..encoders.huggingface import UnsupportedModelError
-from ..encoders.news_config import EncoderConfig
+from ..transformer import TransformerConfig
+from .interface import UnsupportedModelError
 
 MODEL_TYPES: Final = ("bert", "roberta", "xlm-roberta", "megatron-bert", "modernbert")
 TOKEN_TYPES: Final = 2
@@ -14,7 +14,7 @@ _ACTIVATIONS: Final = {"gelu": "gelu", "gelu_python": "gelu", "gelu_new": "gelu_
 
 def encoder_config(
     values: Mapping[str, Any], *, embedding_size: int | None = None, num_topics: int = 600, pooling: str = "cls"
-) -> EncoderConfig:
+) -> TransformerConfig:
     """The architecture that a config.json describes.
 
     Args:
@@ -32,7 +32,7 @@ def encoder_config(
     specific = _modernbert_options(values) if model_type == "modernbert" else _bert_options(values)
     hidden_size = integer(values, "hidden_size")
     try:
-        return EncoderConfig(
+        return TransformerConfig(
             vocab_size=integer(values, "vocab_size"),
             hidden_size=hidden_size,
             num_layers=integer(values, "num_hidden_layers"),
@@ -85,7 +85,7 @@ def _modernbert_options(values: Mapping[str, Any]) -> dict[str, Any]:
         "norm": "modern",
         "positions": "rotary",
         "rotary_theta": thetas[0],
-        "local_rotary_theta": thetas[1] if is_local else EncoderConfig.local_rotary_theta,
+        "local_rotary_theta": thetas[1] if is_local else TransformerConfig.local_rotary_theta,
         "local_distance": local_attention // 2 if is_local else 0,
         "global_every": every,
         "mlp": "gated",
@@ -131,7 +131,7 @@ def _rotary_thetas(values: Mapping[str, Any]) -> tuple[float, float]:
     return found[0], found[1]
 
 
-def huggingface_config(config: EncoderConfig) -> dict[str, Any]:
+def huggingface_config(config: TransformerConfig) -> dict[str, Any]:
     """The config.json of an encoder without its heads; special tokens have the ids of `formats.vocabulary`.
 
     Raises:
@@ -168,7 +168,7 @@ def huggingface_config(config: EncoderConfig) -> dict[str, Any]:
     }
 
 
-def _modernbert_config(config: EncoderConfig, activation: str) -> dict[str, Any]:
+def _modernbert_config(config: TransformerConfig, activation: str) -> dict[str, Any]:
     for name, expected in (("positions", "rotary"), ("mlp", "gated")):
         if getattr(config, name) != expected:
             _refuse(config, name, expected)
@@ -193,7 +193,7 @@ def _modernbert_config(config: EncoderConfig, activation: str) -> dict[str, Any]
     }
 
 
-def _refuse(config: EncoderConfig, name: str, expected: Any) -> NoReturn:
+def _refuse(config: TransformerConfig, name: str, expected: Any) -> NoReturn:
     got = getattr(config, name)
     reason = "transformers has no class that computes this encoder"
     problem = f"got {got!r} with norm = {config.norm!r}, expected {expected!r}: {reason}"

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from ..encoders.news_config import EncoderConfig
+from ..transformer import TransformerConfig
 from .configs import TOKEN_TYPES, integer, position_offset
 
 Array = npt.NDArray[Any]
@@ -54,7 +54,7 @@ class Entry:
     write: Callable[..., tuple[Array, ...]]
 
 
-def masked_lm(model_type: str, config: EncoderConfig) -> Iterator[Entry]:
+def masked_lm(model_type: str, config: TransformerConfig) -> Iterator[Entry]:
     """Transform and norm before the tied table."""
     hidden = config.hidden_size
     dense, norm = {
@@ -66,14 +66,14 @@ def masked_lm(model_type: str, config: EncoderConfig) -> Iterator[Entry]:
     yield from _norm("mlm_norm", norm, hidden, biases=config.biases)
 
 
-def body(values: Mapping[str, Any], config: EncoderConfig) -> Iterator[Entry]:
+def body(values: Mapping[str, Any], config: TransformerConfig) -> Iterator[Entry]:
     """Everything but the heads."""
     if values["model_type"] == "modernbert":
         return _modernbert_body(config)
     return _bert_body(values, config)
 
 
-def _bert_body(values: Mapping[str, Any], config: EncoderConfig) -> Iterator[Entry]:
+def _bert_body(values: Mapping[str, Any], config: TransformerConfig) -> Iterator[Entry]:
     hidden, is_pre = config.hidden_size, config.norm == "pre"
     yield _same("token_embedding", "embeddings.word_embeddings.weight", (config.vocab_size, hidden))
     yield _positions(values, config)
@@ -95,7 +95,7 @@ def _bert_body(values: Mapping[str, Any], config: EncoderConfig) -> Iterator[Ent
         yield from _norm("output_norm", "encoder.ln", hidden)
 
 
-def _modernbert_body(config: EncoderConfig) -> Iterator[Entry]:
+def _modernbert_body(config: TransformerConfig) -> Iterator[Entry]:
     hidden, biases = config.hidden_size, config.biases
     yield _same("token_embedding", "embeddings.tok_embeddings.weight", (config.vocab_size, hidden))
     yield from _norm("input_norm", "embeddings.norm", hidden, biases=biases)
@@ -133,7 +133,7 @@ def _norm(ours: str, theirs: str, size: int, *, biases: bool = True) -> Iterator
         yield _same(f"{ours}.bias", f"{theirs}.bias", (size,))
 
 
-def _query_key_value(config: EncoderConfig, ours: str, theirs: tuple[str, ...]) -> Iterator[Entry]:
+def _query_key_value(config: TransformerConfig, ours: str, theirs: tuple[str, ...]) -> Iterator[Entry]:
     """Ours is one kernel [H, 3, N, d]; theirs three of [H, H], or one of [3 H, H]."""
     hidden, inner = config.hidden_size, (3, config.num_heads, config.head_size)
     rows = 3 * hidden // len(theirs)
@@ -156,7 +156,7 @@ def _query_key_value(config: EncoderConfig, ours: str, theirs: tuple[str, ...]) 
         )
 
 
-def _attention_output(config: EncoderConfig, ours: str, theirs: str) -> Iterator[Entry]:
+def _attention_output(config: TransformerConfig, ours: str, theirs: str) -> Iterator[Entry]:
     hidden = config.hidden_size
     yield Entry(
         (f"{ours}.output_kernel",),
@@ -169,7 +169,7 @@ def _attention_output(config: EncoderConfig, ours: str, theirs: str) -> Iterator
         yield _same(f"{ours}.output_bias", f"{theirs}.bias", (hidden,))
 
 
-def _gated(config: EncoderConfig, ours: str, theirs: str) -> Iterator[Entry]:
+def _gated(config: TransformerConfig, ours: str, theirs: str) -> Iterator[Entry]:
     """Theirs holds the activated half and then the linear one; ours are two layers, so that devices can share each."""
     halves = (f"{ours}.mlp_in", f"{ours}.mlp_gate")
     yield Entry(
@@ -189,7 +189,7 @@ def _gated(config: EncoderConfig, ours: str, theirs: str) -> Iterator[Entry]:
         )
 
 
-def _positions(values: Mapping[str, Any], config: EncoderConfig) -> Entry:
+def _positions(values: Mapping[str, Any], config: TransformerConfig) -> Entry:
     offset, hidden = position_offset(values), config.hidden_size
     types = integer(values, "type_vocab_size", TOKEN_TYPES)
 

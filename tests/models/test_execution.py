@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from newsembed.models.blocks import stack_layers
 from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
-from newsembed.models.encoders.news_config import EXECUTION_OPTIONS
+from newsembed.models.transformer import EXECUTION_OPTIONS
 
 SIZES = {
     "vocab_size": 40,

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Final, Protocol, Self, runtime_checkable
 
 import flax.linen as nn
 
-from ...errors import InputError
+from ..errors import InputError
 
 NEWS_KIND: Final = "news"
 

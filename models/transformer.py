@@ -1,18 +1,14 @@
-"""`EncoderConfig`: the shape of a news encoder, and execution options, which never change the result."""
+"""`TransformerConfig`: the shape of a transformer encoder, and execution options, which never change the result."""
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final, Literal, Self
+from typing import Any, Final, Literal, Self
 
-import flax.linen as nn
 import jax.numpy as jnp
-
-from .capabilities import NEWS_KIND, Capability
-from .huggingface import ExportedModel, ImportedModel, SentenceModulesLike
 
 DTYPES: Final = {"float32": jnp.float32, "bfloat16": jnp.bfloat16, "float16": jnp.float16}
 
-# A run chooses them; a model's description (`EncoderConfig.to_dict`) leaves them out.
+# A run chooses them; a model's description (`TransformerConfig.to_dict`) leaves them out.
 EXECUTION_OPTIONS: Final = ("remat", "scan_layers", "attention")
 
 _CHOICES: Final = {
@@ -48,8 +44,10 @@ _LEFT_OUT_AT_DEFAULT: Final = (
 
 
 @dataclasses.dataclass(frozen=True)
-class EncoderConfig:
+class TransformerConfig:
     """The shape of a `NewsEncoder`, which can be rebuilt from it and the vocabulary.
+
+    Users see it as its subclass `encoders.EncoderConfig`, which is named in errors.
 
     The defaults are BERT-base's. RoBERTa differs in `layer_norm_epsilon`; ModernBERT (Warner et al. 2024, arXiv
     2412.13663) has ``norm="modern"``, ``positions="rotary"``, ``mlp="gated"``, ``biases=False`` and local layers.
@@ -95,18 +93,6 @@ class EncoderConfig:
       attention: "xla", "cudnn" (NVIDIA's flash attention), "flash" (the TPU kernel), or "auto": see
         `attention.choose_attention`.
     """
-
-    kind: ClassVar[str] = NEWS_KIND
-    execution_options: ClassVar[tuple[str, ...]] = EXECUTION_OPTIONS
-    free_options: ClassVar[tuple[str, ...]] = (*EXECUTION_OPTIONS, "dtype", "dropout_rate")
-    head_options: ClassVar[tuple[str, ...]] = (
-        "embedding_init",
-        "embedding_size",
-        "num_topics",
-        "pooling",
-        "lead_length",
-        "sublinear",
-    )
 
     vocab_size: int
     hidden_size: int = 768
@@ -172,58 +158,6 @@ class EncoderConfig:
         """Units of one attention head."""
         return self.hidden_size // self.num_heads
 
-    @property
-    def capabilities(self) -> frozenset[Capability]:
-        """What a `NewsEncoder` of this shape can do in addition to embedding."""
-        lacking = set()
-        if self.pooling != "weighted":
-            lacking = {Capability.PIECE_WEIGHTS, Capability.LATENT_SEMANTICS}
-        elif self.embedding_init != "t5":
-            lacking = {Capability.LATENT_SEMANTICS}
-        return frozenset(Capability) - lacking
-
-    def module(self) -> nn.Module:
-        """The `NewsEncoder`."""
-        from .news import NewsEncoder
-
-        return NewsEncoder(self)
-
-    def portable(self) -> Self:
-        """The same encoder with XLA's attention: kernels of one platform cannot be in an export for several."""
-        return dataclasses.replace(self, attention="xla")
-
-    def check(self, length: int) -> None:
-        """Raises ValueError if the configured attention kernel cannot run here on rows of ``length`` tokens."""
-        from ..attention import choose_attention
-
-        choose_attention(self, length)
-
-    def flops(self, method: str, length: int) -> float:
-        """Model FLOPs of one forward pass on one row: matrix products only, two FLOPs for each multiply-add.
-
-        For L tokens, hidden size H, MLP size F, N layers, V word pieces, D embedding units and T topics::
-
-            encode         N (L (8 H^2 + 4 H F) + 4 L^2 H)
-            embed          encode + 2 H D
-            topic_logits   encode + 2 H T
-            mlm_logits     K (2 H^2 + 2 H V), for K = length predicted positions, without the encoder
-
-        Raises:
-          ValueError: for another method.
-        """
-        hidden = self.hidden_size
-        if method == "mlm_logits":
-            return float(length * (2 * hidden * hidden + 2 * hidden * self.vocab_size))
-        heads = {"encode": 0, "embed": 2 * hidden * self.embedding_size, "topic_logits": 2 * hidden * self.num_topics}
-        if method not in heads:
-            raise ValueError(f"got the method {method!r}, expected mlm_logits, {', '.join(heads)}")
-        products = 8 * hidden * hidden + 4 * hidden * self.mlp_size
-        return float(self.num_layers * (length * products + 4 * length * length * hidden) + heads[method])
-
-    def summary(self) -> str:
-        """Layers and width, such as "12 layers x 768"."""
-        return f"{self.num_layers} layers x {self.hidden_size}"
-
     def is_local(self, layer: int) -> bool:
         """Whether a layer, counted from 0, sees `local_distance` tokens only."""
         return self.local_distance > 0 and layer % self.global_every > 0
@@ -259,27 +193,6 @@ class EncoderConfig:
         if "vocab_size" not in values:
             raise ValueError("EncoderConfig: the key vocab_size is missing")
         return cls(**values)
-
-    @classmethod
-    def from_huggingface(
-        cls,
-        values: Mapping[str, Any],
-        arrays: Mapping[str, Any],
-        modules: SentenceModulesLike,
-        *,
-        num_topics: int,
-        max_length: int | None = None,
-    ) -> ImportedModel:
-        """Reads a model of `transformers`, see ``models.huggingface.import_model``."""
-        from ..huggingface import import_model
-
-        return import_model(values, arrays, modules, num_topics=num_topics, max_length=max_length)
-
-    def to_huggingface(self, params: Mapping[str, Any]) -> ExportedModel:
-        """The model as `transformers` holds it, see ``models.huggingface.export_model``."""
-        from ..huggingface import export_model
-
-        return export_model(self, params)
 
 
 def _check_count(name: str, value: Any, least: int) -> None:

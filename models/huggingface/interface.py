@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple, Protocol
 
-from .capabilities import Architecture
+from ..architecture import Architecture
 
 
 class SentenceModulesLike(Protocol):
