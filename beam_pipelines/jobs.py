@@ -13,6 +13,7 @@ import enum
 import hashlib
 import itertools
 import json
+import logging
 import shutil
 import threading
 import time
@@ -28,7 +29,6 @@ from ..formats.manifest import (
     MANIFEST,
     Manifest,
     has_manifest,
-    manifest_path,
     read_manifest,
     read_seconds,
     write_manifest,
@@ -36,8 +36,11 @@ from ..formats.manifest import (
 )
 from .accounting import Counts, add_counts, chain_counts
 from .options import make_pipeline, noticing_dead_workers
+from .output_folder import PUBLISH, check_input, clear, missing_files, published_files, refuse_overlaps
+from .output_lock import locked
 from .shards import Phase, ProcessShards, ShardFunction
 
+_log = logging.getLogger(__name__)
 # Called with (phase, complete shards or other parts, number of parts, what else grows).
 Progress = Callable[[str, int, int, str], None]
 
@@ -241,13 +244,16 @@ def execute(
     Args:
       job: what to run.
       inputs: paths or glob patterns by input name.
-      output: the folder to publish into; a result of other options or inputs there is replaced.
+      output: the folder to publish into; a result of other options or inputs there is replaced. It is locked while the
+        job runs.
       options: an instance of ``job.options``; the defaults if absent.
       beam_args: Beam's own options (``--runner=…``).
       progress: called with (phase, complete shards or other parts, number of parts, what else grows).
 
     Raises:
-      InputError: if an input is missing or is not a result, or if the job cannot read it at all.
+      InputError: if an input is missing, is not a result, is in the output folder or differs from its manifest; if the
+        output folder holds other files than a result, or another run writes to it; or if the job cannot read its inputs
+        at all.
     """
     started = time.monotonic()
     options = job.options() if options is None else options
@@ -256,29 +262,53 @@ def execute(
     identity = _identity(job, options, resolved)
     digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
     output = output.rstrip("/")
-    _refuse_folders_in_output(output, options, resolved)
-    if has_manifest(output) and (found := read_manifest(output)).get("digest") == digest:
-        return Outcome(found, skipped=True, seconds=read_seconds(output))
-    workspace = f"{output}/.work-{digest}"
-    if not files.exists(f"{workspace}/_publish.json"):
-        _clear(output, keep=workspace)
-        run = JobRun(job, options, resolved, workspace, beam_args, progress)
-        job.run(run)
-        counts, phases = run.all_counts()
-        manifest = Manifest(
-            job.name,
-            __version__,
-            digest,
-            identity["options"],
-            identity["inputs"],
-            counts.to_json(),
-            {name: phase.to_json() for name, phase in phases.items()},
-            run.extra,
+    refuse_overlaps(output, options, resolved)
+    if finished := _finished(output, digest):
+        return finished
+    with locked(output):
+        if finished := _finished(output, digest):  # by a run that ended in between
+            return finished
+        workspace = f"{output}/.work-{digest}"
+        if has_manifest(output) and read_manifest(output).get("digest") == digest:  # incomplete, see _finished
+            files.delete([workspace])  # a killed run has published it: its streams are no longer in it
+        if not files.exists(f"{workspace}/{PUBLISH}"):
+            for name, paths in resolved.items():
+                for path in paths:
+                    check_input(path, f"--{name}")
+            clear(output, keep=workspace)
+            run = JobRun(job, options, resolved, workspace, beam_args, progress)
+            job.run(run)
+            files.write_json(f"{workspace}/{PUBLISH}", _manifest(run, digest, identity).to_json())
+        seconds = time.monotonic() - started
+        _publish(workspace, output, seconds)
+        return Outcome(read_manifest(output), skipped=False, seconds=seconds)
+
+
+def _finished(output: str, digest: str) -> Outcome | None:
+    """The result in the output, if it is that of this job and all of its files are there."""
+    if not has_manifest(output) or (found := read_manifest(output)).get("digest") != digest:
+        return None
+    if missing := missing_files(output, found):
+        _log.warning(
+            "%s: %d files are missing or changed, first %s; the job runs again", output, len(missing), missing[0]
         )
-        files.write_json(f"{workspace}/_publish.json", manifest.to_json())
-    seconds = time.monotonic() - started
-    _publish(workspace, output, seconds)
-    return Outcome(read_manifest(output), skipped=False, seconds=seconds)
+        return None
+    return Outcome(found, skipped=True, seconds=read_seconds(output))
+
+
+def _manifest(run: JobRun, digest: str, identity: Mapping[str, Any]) -> Manifest:
+    counts, phases = run.all_counts()
+    return Manifest(
+        run.job.name,
+        __version__,
+        digest,
+        identity["options"],
+        identity["inputs"],
+        counts.to_json(),
+        {name: phase.to_json() for name, phase in phases.items()},
+        run.extra,
+        published_files(run.workspace),
+    )
 
 
 def _identity(job: Job, options: Any, inputs: Mapping[str, Sequence[str]]) -> dict[str, Any]:
@@ -291,17 +321,6 @@ def _identity(job: Job, options: Any, inputs: Mapping[str, Sequence[str]]) -> di
             spec.name: [(spec.digest or input_digest)(path) for path in inputs[spec.name]] for spec in job.inputs
         },
     }
-
-
-def _refuse_folders_in_output(output: str, options: Any, inputs: Mapping[str, Sequence[str]]) -> None:
-    problem = "is in the output folder"
-    for name, paths in inputs.items():
-        if any(f"{path}/".startswith(f"{output}/") for path in paths):  # _clear would delete it before it is read
-            remedy = "copy it elsewhere, or publish elsewhere"
-            raise InputError(problem, path=output, field=f"--{name}", remedy=remedy)
-    for field in dataclasses.fields(options):
-        if field.metadata.get("lasting_folder") and f"{getattr(options, field.name)}/".startswith(f"{output}/"):
-            raise InputError(problem, path=output, field=f"--{field.name}", remedy="name a folder next to it")
 
 
 def input_digest(path: str) -> str:
@@ -366,20 +385,11 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _clear(output: str, keep: str) -> None:
-    """Removes an older result and the workspaces of other digests, the manifest first."""
-    files.delete([manifest_path(output)])
-    entries = {path[len(output) + 1 :].partition("/")[0] for path in files.list_files(f"{output}/**")}
-    files.delete(f"{output}/{entry}" for entry in sorted(entries) if f"{output}/{entry}" != keep)
-
-
 def _publish(workspace: str, output: str, seconds: float) -> None:
     """Moves every stream in, then the manifest. Runs again from where it was if it was cut off."""
-    manifest = files.read_json(f"{workspace}/_publish.json")
-    for path in files.list_files(f"{workspace}/**"):
-        relative = path[len(workspace) + 1 :]
-        if not relative.startswith("_") and not relative.endswith(".tmp"):
-            files.move(path, f"{output}/{relative}")
+    manifest = files.read_json(f"{workspace}/{PUBLISH}")
+    for name in published_files(workspace):
+        files.move(f"{workspace}/{name}", f"{output}/{name}")
     write_seconds(output, seconds)
     write_manifest(output, manifest)
     files.delete([workspace])

@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import io
 import json
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, BinaryIO, NoReturn, cast
 
@@ -71,6 +72,34 @@ def list_files(pattern: str) -> list[str]:
     """All files that match a glob pattern, sorted by path; ``**`` matches folders below folders."""
     with _known_filesystem(pattern):
         return sorted(metadata.path for metadata in FileSystems.match([pattern])[0].metadata_list)
+
+
+def sizes_below(folder: str) -> dict[str, int]:
+    """All files in a folder and the folders below it, sorted: path relative to the folder -> size in bytes.
+
+    Local links are followed, and broken ones are listed with the size 0. Empty if there is no such folder.
+    """
+    folder = folder.rstrip("/")
+    if "://" in folder:
+        with _known_filesystem(folder):
+            found = FileSystems.match([f"{folder}/**"])[0].metadata_list
+        sizes = {metadata.path[len(folder) + 1 :]: int(metadata.size_in_bytes) for metadata in found}
+        return {name: sizes[name] for name in sorted(sizes) if name and not name.endswith("/")}  # markers of folders
+    return dict(sorted(_local_sizes(folder, "", frozenset())))
+
+
+def _local_sizes(folder: str, prefix: str, above: frozenset[str]) -> Iterator[tuple[str, int]]:
+    real = os.path.realpath(folder)
+    if real in above or not os.path.isdir(folder):  # a link to a folder above
+        return
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir():
+                yield from _local_sizes(entry.path, f"{prefix}{entry.name}/", above | {real})
+            else:
+                with contextlib.suppress(FileNotFoundError):  # deleted meanwhile
+                    size = entry.stat().st_size if entry.is_file() else 0
+                    yield f"{prefix}{entry.name}", size
 
 
 def total_bytes(pattern: str) -> int:

@@ -1,7 +1,8 @@
 """The folder of a finished job: ``manifest.json``, written last, ``timing.json``, and the layout of training data.
 
-A folder without a manifest is not a result. Training data are in ``task=<task>/language=<language>/part-*.tfrecord``,
-and the manifest counts their records under ``"examples"`` as ``{"<task>/<language>": count}``.
+A folder without a manifest is not a result. The key ``"files"`` lists every published file with its size; manifests of
+older programs lack it. Training data are in ``task=<task>/language=<language>/part-*.tfrecord``, and the manifest
+counts their records under ``"examples"`` as ``{"<task>/<language>": count}``.
 
 The version of the format is the key ``"format"``. Version 1 does not write it, because the bytes of its manifests must
 not change; so a manifest without the key has version 1, and one of a newer version is refused.
@@ -20,7 +21,7 @@ from ..errors import InputError
 
 VERSION: Final = 1
 MANIFEST: Final = "manifest.json"
-_TIMING: Final = "timing.json"
+TIMING: Final = "timing.json"
 _REMEDY: Final = "name a folder that a job finished, or run the job that writes it to its end"
 
 
@@ -37,6 +38,7 @@ class Manifest:
       counts: of the job: records in, out, rejected and failed, and tallies.
       phases: the same of every phase.
       extra: further entries of this job, such as ``"examples"``.
+      files: every published file: path relative to the folder -> size in bytes. Older manifests do not have them.
     """
 
     job: str
@@ -47,6 +49,7 @@ class Manifest:
     counts: Mapping[str, Any]
     phases: Mapping[str, Mapping[str, Any]]
     extra: Mapping[str, Any]
+    files: Mapping[str, int]
 
     def to_json(self) -> dict[str, Any]:
         """The content of the file."""
@@ -104,6 +107,21 @@ def read_manifest(folder: str) -> dict[str, Any]:
             remedy="install a newer version of newsembed",
         )
     return value
+
+
+def recorded_files(manifest: Mapping[str, Any], folder: str) -> dict[str, int] | None:
+    """The files that a manifest lists, relative to its folder, with their sizes; ``None`` for manifests without a list.
+
+    Raises:
+      InputError: if the list is damaged; names the folder.
+    """
+    found = manifest.get("files")
+    if found is None:
+        return None
+    if not isinstance(found, dict) or not all(isinstance(size, int) for size in found.values()):
+        problem = f"got {type(found).__name__}, expected a JSON object of paths and sizes"
+        raise InputError(problem, path=manifest_path(folder), field="files", remedy=_REMEDY)
+    return found
 
 
 def write_manifest(folder: str, values: Mapping[str, Any]) -> None:
@@ -171,7 +189,7 @@ def example_paths(folder: str, data_set: DataSet) -> list[str]:
 
 
 def _timing_path(folder: str) -> str:
-    return f"{folder.rstrip('/')}/{_TIMING}"
+    return f"{folder.rstrip('/')}/{TIMING}"
 
 
 def _exists(path: str) -> bool:

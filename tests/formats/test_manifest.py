@@ -17,6 +17,7 @@ from newsembed.formats.manifest import (
     read_example_counts,
     read_manifest,
     read_seconds,
+    recorded_files,
     write_manifest,
     write_seconds,
 )
@@ -40,6 +41,7 @@ MANIFESTS = st.builds(
     counts=OBJECTS,
     phases=st.dictionaries(NAMES, OBJECTS, max_size=3),
     extra=st.fixed_dictionaries({"examples": OBJECTS}),
+    files=st.dictionaries(NAMES, st.integers(0, 1 << 40), max_size=3),
 )
 
 
@@ -59,17 +61,29 @@ def test_what_is_written_comes_back(tmp_path_factory, manifest):
         "counts": manifest.counts,
         "phases": manifest.phases,
         "examples": manifest.extra["examples"],
+        "files": manifest.files,
     }
 
 
 def test_the_bytes_are_those_of_version_1(tmp_path):
-    manifest = Manifest("pack", "1", "d", {"b": 1, "a": "ü"}, {}, {"in": 2}, {}, {"examples": {"mlm/en": 2}})
+    manifest = Manifest(
+        "pack", "1", "d", {"b": 1, "a": "ü"}, {}, {"in": 2}, {}, {"examples": {"mlm/en": 2}}, {"b": 1, "a": 0}
+    )
     write_manifest(str(tmp_path), manifest.to_json())
     assert (tmp_path / "manifest.json").read_text() == (
         '{\n "code_version": "1",\n "counts": {\n  "in": 2\n },\n "digest": "d",\n "examples": {\n  "mlm/en": 2\n },\n'
+        ' "files": {\n  "a": 0,\n  "b": 1\n },\n'
         ' "inputs": {},\n "job": "pack",\n "options": {\n  "a": "ü",\n  "b": 1\n },\n "phases": {}\n}\n'
     )
     assert manifest_path(f"{tmp_path}/") == str(tmp_path / "manifest.json")
+
+
+def test_the_list_of_files_is_absent_in_older_manifests_and_checked_in_others():
+    assert recorded_files({"digest": "x"}, "folder") is None
+    assert recorded_files({"files": {"a/part": 3}}, "folder") == {"a/part": 3}
+    for damaged in (["a"], {"a": "3"}):
+        with pytest.raises(InputError, match="folder/manifest.json: files: got"):
+            recorded_files({"files": damaged}, "folder")
 
 
 def test_the_seconds_are_in_a_file_of_their_own(tmp_path):

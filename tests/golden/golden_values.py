@@ -24,16 +24,23 @@ _DIMENSIONS, _ROWS = 8, 20  # kept of embeddings
 
 
 def job_values(folder):
-    """Names of all files of a job, its manifest, and the content of each stream."""
+    """Names of all files of a job, its manifest, and the content of each stream.
+
+    The sizes in the manifest are compared with the files, not recorded: those of compressed floats depend on the
+    processor.
+    """
     files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
     streams = collections.defaultdict(list)
     for name in files:
         if name not in ("manifest.json", "timing.json"):
             stream, _, file = name.rpartition("/")
             streams[stream if file.startswith("part-") else name].append(folder / name)
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    sizes = {name: (folder / name).stat().st_size for name in files if name not in ("manifest.json", "timing.json")}
+    assert manifest.pop("files") == sizes
     return {
         "files": files,
-        "manifest": json.loads((folder / "manifest.json").read_text(encoding="utf-8")),
+        "manifest": manifest,
         "streams": {name: stream_values(paths) for name, paths in streams.items()},
     }
 

@@ -69,7 +69,7 @@ def test_a_shard_that_is_run_again_asks_for_nothing_and_writes_nothing_twice(tmp
 
 def test_an_interrupted_site_is_crawled_completely(tmp_path, sites):
     """A partial WARC of a lost worker has a temporary name and is never published."""
-    warc = tmp_path / "out/.work-x/warc"
+    warc = tmp_path / "out/.work-0123456789abcdef/warc"
     warc.mkdir(parents=True)
     (warc / "s0.example.warc.gz.0123.tmp").write_bytes(b"half")
     counts = crawl(tmp_path, sites, SITES[0])
