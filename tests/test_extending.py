@@ -22,16 +22,16 @@ from newsembed.formats.tfrecords.schema import PIECES, FeatureSpec
 from newsembed.formats.tfrecords.writer import TFRecordShardWriter
 from newsembed.formats.vocabulary import PAD_ID, SPECIAL_TOKENS
 from newsembed.launch import cli
-from newsembed.models.encoders import Capability, require
+from newsembed.models.encoders import KINDS, Capability, require
 from newsembed.models.encoders import register as register_architecture
 from newsembed.serving.encoder import DocumentEncoder, fresh_encoder, load_encoder
 from newsembed.serving.saved_model import SavedModelEncoder
 from newsembed.serving.server import Service, create_app
+from newsembed.tasks import registry
 from newsembed.tasks.registry import Task
-from newsembed.tasks.registry import register as register_task
 from newsembed.tasks.rows import TEXT
 from newsembed.tasks.vocabulary import Vocabulary
-from newsembed.training.objectives import Metrics, Model, Objective
+from newsembed.training.objectives import OBJECTIVES, Metrics, Model, Objective
 from newsembed.training.objectives import register as register_objective
 
 ROOT = Path(__file__).parents[1]
@@ -55,7 +55,6 @@ class ToyBag(nn.Module):
         return vectors / jnp.maximum(jnp.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
 
 
-@register_architecture
 @dataclasses.dataclass(frozen=True)
 class ToyBagConfig:
     """The architecture; what it does not declare as a capability, nobody asks of it."""
@@ -95,20 +94,17 @@ class ToyBagConfig:
         return cls(**values)
 
 
-TOY_PAIRS = register_task(
-    Task(
-        name="toy_pairs",
-        features=(
-            FeatureSpec("left_tokens", "int", (None,), "one text", PIECES),
-            FeatureSpec("right_tokens", "int", (None,), "a text about the same thing", PIECES),
-        ),
-        rules={"left_tokens": TEXT, "right_tokens": TEXT},
-        text="left_tokens",
-    )
+TOY_PAIRS = Task(
+    name="toy_pairs",
+    features=(
+        FeatureSpec("left_tokens", "int", (None,), "one text", PIECES),
+        FeatureSpec("right_tokens", "int", (None,), "a text about the same thing", PIECES),
+    ),
+    rules={"left_tokens": TEXT, "right_tokens": TEXT},
+    text="left_tokens",
 )
 
 
-@register_objective
 @dataclasses.dataclass(frozen=True)
 class ToyMatching(Objective):
     """Softmax over the batch: each left text finds its right text."""
@@ -124,6 +120,20 @@ class ToyMatching(Objective):
 
     def flops(self, config: Any, lengths: Mapping[str, int], batch_size: int) -> float:
         return float(batch_size * batch_size * 2 * config.embedding_size)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def registered():
+    """A module of a user would register by decorators; other tests of this process must not see what is registered."""
+    registries = (KINDS, registry._TASKS, OBJECTIVES)
+    before = [dict(known) for known in registries]
+    register_architecture(ToyBagConfig)
+    registry.register(TOY_PAIRS)
+    register_objective(ToyMatching)
+    yield
+    for known, entries in zip(registries, before, strict=True):
+        known.clear()
+        known.update(entries)
 
 
 EVENTS = {f"event{number}": [f"w{number}{letter}" for letter in "abcdefgh"] for number in range(12)}

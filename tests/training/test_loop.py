@@ -12,7 +12,7 @@ import orbax.checkpoint as ocp
 import pytest
 from newsembed.errors import InputError
 from newsembed.models.encoders.news import EncoderConfig
-from newsembed.training import loop, mixture, setup
+from newsembed.training import loop, mixture, preparation
 from newsembed.training.run import main, run_training
 from toy_corpus import LENGTH, NUM_TOPICS, tiny_bindings, topics, triplet, write_corpus, write_sets, write_vocabulary
 
@@ -300,7 +300,7 @@ def test_an_evaluation_that_cannot_be_is_named(corpus, tmp_path, changes, messag
 
 
 def test_steps_without_a_finite_gradient_are_left_out(corpus, tmp_path, monkeypatch):
-    real = setup.make_train_steps
+    real = preparation.make_train_steps
 
     def breaking(*arguments):
         steps = real(*arguments)
@@ -314,7 +314,7 @@ def test_steps_without_a_finite_gradient_are_left_out(corpus, tmp_path, monkeypa
 
         return broken
 
-    monkeypatch.setattr(setup, "make_train_steps", breaking)
+    monkeypatch.setattr(preparation, "make_train_steps", breaking)
     bindings = tiny_bindings(
         tmp_path / "model", *corpus, TRAIN_STEPS=4, LOG_PERIOD=4, SKIP_NONFINITE=True, INITIAL_CHECKPOINT_PATH=None
     )
