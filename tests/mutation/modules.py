@@ -1,12 +1,15 @@
 """The modules that matter most, and the tests that must notice a fault in each: fast ones first."""
 
 _PIPELINES = "tests/beam_pipelines"
-_CLEAN = (f"{_PIPELINES}/test_clean_rules.py", f"{_PIPELINES}/test_clean_yields.py", f"{_PIPELINES}/test_clean.py")
+_CLEAN = tuple(f"{_PIPELINES}/test_clean{part}.py" for part in ("_rules", "_thresholds", "_duplicates", "_yields", ""))
 _PACKING = (f"{_PIPELINES}/test_pack.py",)
 _TRIPLETS = (f"{_PIPELINES}/test_triplets.py",)
-_EXTRACT = (f"{_PIPELINES}/extract/test_page.py", f"{_PIPELINES}/test_extract.py")
-_CRAWL = (f"{_PIPELINES}/crawl/test_retries.py", f"{_PIPELINES}/crawl/test_fetch.py")
-_JOBS = (f"{_PIPELINES}/test_jobs.py",)
+_EXTRACT = (
+    *(f"{_PIPELINES}/extract/test_{name}.py" for name in ("content", "metadata", "page", "gold")),
+    f"{_PIPELINES}/test_extract.py",
+)
+_CRAWL = tuple(f"{_PIPELINES}/crawl/test_{name}.py" for name in ("retry_policy", "walk", "retries", "fetch"))
+_JOBS = (f"{_PIPELINES}/test_output_folder.py", f"{_PIPELINES}/test_jobs.py")
 _DIAGNOSTICS = ("tests/evaluation/diagnostics/test_arrays.py",)
 _PROTOCOLS = "tests/evaluation/test_protocols.py"
 _HEADS = "tests/evaluation/test_heads.py"
@@ -36,6 +39,8 @@ TESTS: dict[str, tuple[str, ...]] = {
     "beam_pipelines/accounting.py": _JOBS,
     "beam_pipelines/shards.py": _JOBS,
     "beam_pipelines/jobs.py": _JOBS,
+    "beam_pipelines/output_folder.py": _JOBS,
+    "beam_pipelines/output_lock.py": _JOBS,
     "evaluation/retrieval.py": (_PROTOCOLS, "tests/evaluation/test_benchmarks.py"),
     "evaluation/classification.py": (_HEADS, "tests/evaluation/test_tasks.py"),
     "evaluation/clustering.py": (_PROTOCOLS, "tests/evaluation/test_benchmarks.py"),
