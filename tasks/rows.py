@@ -45,7 +45,7 @@ class Lengths:
         return length
 
     def number(self, name: str) -> int:
-        """A number that a task reads beside its lengths; 1 where absent.
+        """A number that a task reads in addition to its lengths; 1 where absent.
 
         Raises:
           InputError: if it is not a positive integer.

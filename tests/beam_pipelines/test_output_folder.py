@@ -291,9 +291,10 @@ def test_only_the_own_lock_is_removed(tmp_path):
     assert (tmp_path / ".lock").exists()
 
 
-def test_object_stores_are_not_locked():
-    with locked("gs://bucket/out"):
-        pass
+def test_object_stores_are_not_locked(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with locked("gs://bucket/out"), locked("gs://bucket/out"):
+        assert not list(tmp_path.iterdir())
 
 
 DAMAGES = {

@@ -80,7 +80,7 @@ class Objective(abc.ABC):
 
     @abc.abstractmethod
     def loss(self, model: Model, params: Any, batch: DeviceBatch, key: jax.Array) -> tuple[jax.Array, Metrics]:
-        """Returns the loss of one batch, a float32 scalar, and scalars to log beside it.
+        """Returns the loss of one batch, a float32 scalar, and scalars to log with it.
 
         Args:
           model: the model.

@@ -29,7 +29,7 @@ _NO_WORDS: Final = tuple(number for number in range(len(SPECIAL_TOKENS)) if numb
 
 @dataclasses.dataclass(frozen=True)
 class WordPrediction(Objective):
-    """An objective that predicts masked words, or may do so beside its own loss.
+    """An objective that predicts masked words, or may do so in addition to its own loss.
 
     Attributes:
       masking_rate: share of word tokens that the masked language model predicts.
