@@ -24,3 +24,15 @@ class InputError(ValueError):
         where = ": ".join(part for part in (self.path, self.field) if part)
         text = f"{where}: {self.problem}" if where else self.problem
         return f"{text}\n  remedy: {self.remedy}" if self.remedy else text
+
+
+def require_option(holds: bool, name: str, value: object, expected: str, command: str) -> None:
+    """Checks the value of an option of a command.
+
+    Raises:
+      InputError: if ``holds`` is false; it names the option, the value, what is expected, and the command's help.
+    """
+    if not holds:
+        raise InputError(
+            f"got {value}, expected {expected}", field=f"--{name}", remedy=f"see `newsembed {command} --help`"
+        )

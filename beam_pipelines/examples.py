@@ -8,7 +8,7 @@ from typing import Any, Final
 import apache_beam as beam
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, require_option
 from ..formats.manifest import DataSet
 from ..formats.parquet import read_records, shard_paths
 from ..formats.records import Failure, TopicLabels, Triplet, doc_id_to_words
@@ -108,34 +108,28 @@ class ExamplesOptions:
     )
 
     def __post_init__(self) -> None:
-        _require(self.max_length >= _SHORTEST_TEXT, "max_length", self.max_length, f"at least {_SHORTEST_TEXT}")
+        require = functools.partial(require_option, command="examples")
+        require(self.max_length >= _SHORTEST_TEXT, "max_length", self.max_length, f"at least {_SHORTEST_TEXT}")
         rows = len(Augmentation)
-        _require(
+        require(
             1 <= self.augmentations_per_triplet <= rows,
             "augmentations_per_triplet",
             self.augmentations_per_triplet,
             f"1 to {rows}",
         )
         fits = len(self.weights) == rows and min(self.weights) >= 0 and sum(self.weights) > 0
-        _require(fits, "weights", self.weights, f"{rows} numbers, none negative, not all 0")
-        _require(
+        require(fits, "weights", self.weights, f"{rows} numbers, none negative, not all 0")
+        require(
             0 <= self.min_anchor_similarity <= 1,
             "min_anchor_similarity",
             self.min_anchor_similarity,
             "a number from 0 to 1",
         )
-        _require(self.max_anchor_texts >= 0, "max_anchor_texts", self.max_anchor_texts, "0 or more")
-        _require(self.negatives_per_example >= 1, "negatives_per_example", self.negatives_per_example, "1 or more")
-        _require(0 <= self.translate_share <= 1, "translate_share", self.translate_share, "a number from 0 to 1")
-        _require(self.translate_words >= 1, "translate_words", self.translate_words, "1 or more")
-        _require(self.translation_beam >= 1, "translation_beam", self.translation_beam, "1 or more")
-
-
-def _require(holds: bool, name: str, value: object, expected: str) -> None:
-    if not holds:
-        raise InputError(
-            f"got {value}, expected {expected}", field=f"--{name}", remedy="see `newsembed examples --help`"
-        )
+        require(self.max_anchor_texts >= 0, "max_anchor_texts", self.max_anchor_texts, "0 or more")
+        require(self.negatives_per_example >= 1, "negatives_per_example", self.negatives_per_example, "1 or more")
+        require(0 <= self.translate_share <= 1, "translate_share", self.translate_share, "a number from 0 to 1")
+        require(self.translate_words >= 1, "translate_words", self.translate_words, "1 or more")
+        require(self.translation_beam >= 1, "translation_beam", self.translation_beam, "1 or more")
 
 
 def store_tokens(shard: Shard, path: str, vocabulary: str, options: ExamplesOptions) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, require_option
 from ..formats.manifest import DataSet
 from ..formats.parquet import shard_paths
 from ..formats.records import Failure, Rejection
@@ -50,18 +50,14 @@ class PackOptions:
     )
 
     def __post_init__(self) -> None:
-        _require(self.max_length >= _SHORTEST_ROW, "max_length", self.max_length, f"at least {_SHORTEST_ROW}")
-        _require(self.capacity >= 1, "capacity", self.capacity, "at least 1")
-        _require(0 < self.min_fill <= 1, "min_fill", self.min_fill, "a share above 0 and up to 1")
-        _require(self.min_tokens >= 1, "min_tokens", self.min_tokens, "at least 1")
-        _require(
+        require = functools.partial(require_option, command="pack")
+        require(self.max_length >= _SHORTEST_ROW, "max_length", self.max_length, f"at least {_SHORTEST_ROW}")
+        require(self.capacity >= 1, "capacity", self.capacity, "at least 1")
+        require(0 < self.min_fill <= 1, "min_fill", self.min_fill, "a share above 0 and up to 1")
+        require(self.min_tokens >= 1, "min_tokens", self.min_tokens, "at least 1")
+        require(
             self.long_documents in ("split", "truncate"), "long_documents", self.long_documents, "split or truncate"
         )
-
-
-def _require(holds: bool, name: str, value: object, expected: str) -> None:
-    if not holds:
-        raise InputError(f"got {value}, expected {expected}", field=f"--{name}", remedy="see `newsembed pack --help`")
 
 
 def pack_shard(shard: Shard, source: str | BitextPart, vocabulary: str, options: PackOptions) -> None:

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..errors import InputError
+from ..errors import InputError, require_option
 from ..formats import files
 from ..formats.parquet import read_batches, shard_paths
 from ..formats.records import Failure, Rejection
@@ -49,18 +49,12 @@ class VocabularyOptions:
     )
 
     def __post_init__(self) -> None:
-        _require(self.size >= _SMALLEST_SIZE, "size", self.size, f"at least {_SMALLEST_SIZE}")
-        _require(0 <= self.alpha <= 1, "alpha", self.alpha, "a number from 0 to 1")
-        _require(self.max_documents >= 0, "max_documents", self.max_documents, "0 or more")
-        _require(self.min_frequency >= 1, "min_frequency", self.min_frequency, "at least 1")
-        _require(self.limit_alphabet >= 1, "limit_alphabet", self.limit_alphabet, "at least 1")
-
-
-def _require(holds: bool, name: str, value: object, expected: str) -> None:
-    if not holds:
-        raise InputError(
-            f"got {value}, expected {expected}", field=f"--{name}", remedy="see `newsembed vocabulary --help`"
-        )
+        require = functools.partial(require_option, command="vocabulary")
+        require(self.size >= _SMALLEST_SIZE, "size", self.size, f"at least {_SMALLEST_SIZE}")
+        require(0 <= self.alpha <= 1, "alpha", self.alpha, "a number from 0 to 1")
+        require(self.max_documents >= 0, "max_documents", self.max_documents, "0 or more")
+        require(self.min_frequency >= 1, "min_frequency", self.min_frequency, "at least 1")
+        require(self.limit_alphabet >= 1, "limit_alphabet", self.limit_alphabet, "at least 1")
 
 
 def smoothed_rates(documents: Mapping[str, int], alpha: float, max_documents: int = 0) -> dict[str, float]:
