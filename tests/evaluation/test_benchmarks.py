@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 import zstandard
+from benchmarking import write
 from hypothesis import given
 from hypothesis import strategies as st
 from newsembed.errors import InputError
@@ -21,11 +22,6 @@ def row(number, event, *, publisher="p", language="en", date="2020-01-01", **mor
         "id": str(number), "title": f"t{number}", "body": "b", "publisher": publisher,
         "language": language, "event": event, "topic": "x", "byline_date": date, **more,
     }  # fmt: skip
-
-
-def write(path, rows):
-    path.write_text("".join(json.dumps(r) + "\n" for r in rows))
-    return str(path)
 
 
 def scores(benchmark, embeddings):

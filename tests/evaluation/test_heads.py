@@ -1,9 +1,8 @@
 """Supervised heads keep to their protocols: what they train on, what they are tested on, and what is averaged."""
 
-import json
-
 import numpy as np
 import pytest
+from benchmarking import circle, found, write
 from newsembed.errors import InputError
 from newsembed.evaluation import classification, crosslingual, pairs
 from newsembed.evaluation.classification import NewsClassification, classification_scores, few_shot_scores
@@ -11,22 +10,6 @@ from newsembed.evaluation.crosslingual import CrossLingual
 from newsembed.evaluation.encoders import Document
 from newsembed.evaluation.pairs import PairClassification
 from scipy import sparse
-
-
-def found(scores):
-    return {(score.metric, score.part): score for score in scores}
-
-
-def circle(*degrees):
-    angles = np.deg2rad(degrees)
-    return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
-
-
-def write(path, rows):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return str(path)
-
 
 # Few-shot
 

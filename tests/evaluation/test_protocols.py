@@ -1,9 +1,8 @@
 """Each benchmark keeps to its protocol: what it compares, leaves out and averages."""
 
-import json
-
 import numpy as np
 import pytest
+from benchmarking import circle, found, write
 from newsembed.errors import InputError
 from newsembed.evaluation import bitext
 from newsembed.evaluation.benchmark import Score
@@ -19,22 +18,6 @@ from newsembed.evaluation.results import Result
 from newsembed.evaluation.retrieval import SameEventRetrieval, ranking_scores
 from newsembed.evaluation.sts import Sts, read_pairs
 from sklearn import cluster, metrics
-
-
-def found(scores):
-    return {(score.metric, score.part): score for score in scores}
-
-
-def circle(*degrees):
-    angles = np.deg2rad(degrees)
-    return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
-
-
-def write(path, rows):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return str(path)
-
 
 # Protocols in the results manifest
 

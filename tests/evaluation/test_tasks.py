@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from benchmarking import found
 from newsembed.errors import InputError
 from newsembed.evaluation.benchmark import Score, over_runs
 from newsembed.evaluation.bitext import BitextRetrieval, retrieval_accuracy
@@ -32,10 +33,6 @@ def blobs(count, noise=1.0, seed=0):
     random = np.random.default_rng(seed)
     labels = np.array([name for name in BLOBS for _ in range(count)])
     return normalised(np.array([BLOBS[name] for name in labels]) + random.normal(size=(len(labels), 3)) * noise), labels
-
-
-def found(scores):
-    return {(score.metric, score.part): score for score in scores}
 
 
 def test_logistic_regression_equals_its_formula():

@@ -7,10 +7,21 @@ import pytest
 
 sys.path.insert(0, os.path.dirname(__file__))
 
-from crawling import serving
+from crawling import Clock, serving
+from newsembed.beam_pipelines.crawl import rate_limits, site
 
 
 @pytest.fixture
 def web():
     with serving() as found:
         yield found
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The clock of pauses between requests and between attempts; timeouts of requests keep the real one."""
+    found = Clock()
+    for module in (rate_limits, site):
+        monkeypatch.setattr(module, "time", found)
+    monkeypatch.setattr(rate_limits, "_limiters", {})  # their pauses are by the other clock
+    return found

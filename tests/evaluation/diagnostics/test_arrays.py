@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from benchmarking import circle
 from newsembed.errors import InputError
 from newsembed.evaluation.diagnostics import geometry, neighbors, pairs, projection, redundancy
 from newsembed.evaluation.diagnostics.pairs import PairKind
@@ -11,11 +12,6 @@ from newsembed.evaluation.encoders import normalised
 from newsembed.evaluation.events import EventDocument
 from newsembed.models import losses
 from scipy import sparse
-
-
-def circle(*degrees):
-    angles = np.deg2rad(degrees)
-    return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
 
 
 def drawn(rows, width=8, seed=0):
