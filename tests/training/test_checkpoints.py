@@ -198,12 +198,13 @@ def test_rules_that_keep_nothing_are_named(values, message):
         Keeping(**values)
 
 
-def test_a_metric_that_no_evaluation_gives_is_named(states, tmp_path):
+@pytest.mark.parametrize(("metrics", "known"), [({"eval/loss": 1.0}, "eval/loss"), ({}, "nothing: the evaluation")])
+def test_a_metric_that_no_evaluation_gives_is_named(states, tmp_path, metrics, known):
     with (
         Checkpoints(str(tmp_path), Keeping(best="eval/los")) as checkpoints,
-        pytest.raises(InputError, match="KEEP_BEST: got 'eval/los', expected one of eval/loss"),
+        pytest.raises(InputError, match=f"KEEP_BEST: got 'eval/los', expected one of {known}"),
     ):
-        checkpoints.save(1, states[8], b"", {"eval/loss": 1.0})
+        checkpoints.save(1, states[8], b"", metrics)
 
 
 def test_iterators_that_differ_need_as_many_processes(copy, states, layout, tmp_path, monkeypatch):

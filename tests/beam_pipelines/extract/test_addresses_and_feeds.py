@@ -1,0 +1,219 @@
+"""extract: URLs, links and feeds, by values worked by hand."""
+
+import datetime
+import json
+
+import pytest
+from newsembed.beam_pipelines.extract import feeds as feeds_module
+from newsembed.beam_pipelines.extract import links as links_module
+from newsembed.beam_pipelines.extract.feeds import Feed, parse_feed
+from newsembed.beam_pipelines.extract.links import links_of
+from newsembed.beam_pipelines.extract.nodes import letters_of, text_of
+from newsembed.beam_pipelines.extract.page import parse
+from newsembed.beam_pipelines.extract.urls import canonical_url, registered_domain
+
+PAGE = "http://s.example/town/1"
+DAY = datetime.date(2021, 3, 1)
+
+
+@pytest.mark.parametrize(
+    ("url", "canonical"),
+    [
+        ("http://s.example", "http://s.example/"),
+        ("https://s.example/a/b///", "http://s.example/a/b"),
+        ("http://s.example//a//b", "http://s.example/a/b"),
+        ("HTTP://WWW.S.Example./A", "http://s.example/A"),
+        ("http://www./a", "http://www/a"),  # nothing would be left of the host
+        ("http://s.example:80/a", "http://s.example/a"),
+        ("https://s.example:443/a", "http://s.example/a"),
+        ("http://s.example:8080/a", "http://s.example:8080/a"),
+        ("http://me:secret@s.example/a", "http://s.example/a"),
+        ("http://[2001:DB8::1]:81/a", "http://[2001:db8::1]:81/a"),
+        ("http://s.example/a?b=2&a=&b=1", "http://s.example/a?a=&b=1&b=2"),
+        ("http://s.example/a?utm_medium=x&REF=y&refresh=1", "http://s.example/a?refresh=1"),
+        ("http://s.example/a;p?x=1#top", "http://s.example/a;p?x=1"),
+        ("http://s.example/ä b%20c", "http://s.example/%C3%A4%20b%20c"),
+        ("  http://s.example/a\n", "http://s.example/a"),
+        ("HTTPS:/s.example/a", "http://s.example/a"),
+        ("http:///a", ""),
+        ("ftp://s.example/a", ""),
+        ("http://s.example:port/a", ""),
+        ("http://[s.example/a", ""),
+        ("/a", ""),
+    ],
+)
+def test_canonical_urls(url, canonical):
+    assert canonical_url(url) == canonical
+
+
+def test_relative_urls_are_resolved_on_their_page():
+    assert canonical_url("../2", PAGE) == "http://s.example/2"
+    assert canonical_url("", PAGE) == PAGE
+    assert canonical_url("//t.example/3", PAGE) == "http://t.example/3"
+    assert canonical_url("http://t.example/3", PAGE) == "http://t.example/3"
+
+
+@pytest.mark.parametrize(
+    ("url", "domain"),
+    [
+        ("http://a.b.bbc.co.uk:80/x", "bbc.co.uk"),
+        ("http://s.example/", "s.example"),
+        ("http://a.b.c.zz-unknown/", "c.zz-unknown"),
+        ("http://NEWS.S.example./", "s.example"),
+        ("http://[::1]/", "::1"),
+        ("/a", ""),
+        ("http://[x", ""),
+    ],
+)
+def test_registered_domains(url, domain):
+    assert registered_domain(url) == domain
+
+
+def links(html, url=PAGE):
+    return list(links_of(parse(f"<html><body>{html}</body></html>"), url))
+
+
+@pytest.mark.parametrize(
+    "href", ["#top", "JavaScript:go()", "mailto:a@b.example", "tel:1", "data:,x", "about:blank", ""]
+)
+def test_links_that_lead_to_no_page_are_left_out(href):
+    assert links(f'<a href="{href}">Go</a><a>No address</a>') == []
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("Read full story »", ""),
+        ("12 comments", "12 comments"),
+        ("Comments", ""),
+        ("Next", ""),
+        ("Next steps", "Next steps"),
+        ("more" + "." * 56, ""),  # 60 characters
+        ("more" + "." * 57, "more" + "." * 57),
+    ],
+)
+def test_generic_texts_of_links_are_empty(text, kept):
+    assert links(f'<a href="/2">{text}</a>') == [("http://s.example/2", kept)]
+
+
+def test_texts_of_links_have_at_most_300_characters():
+    for inner in ("x" * 400, f"<b>{'x' * 400}</b>"):
+        assert links(f'<a href="/2">{inner}</a>') == [("http://s.example/2", "x" * 300)]
+    assert links('<a href="/2"> Two\n <b> walls</b></a>') == [("http://s.example/2", "Two walls")]
+
+
+def test_a_long_address_is_resolved_like_a_short_one():
+    long = "/" + "x" * 600
+    assert links(f'<a href="{long}">A</a><a href="{long[1:]}">A</a>') == [
+        (f"http://s.example{long}", "A"),
+        (f"http://s.example/town{long}", "A"),
+    ]
+
+
+def test_a_page_has_a_bounded_number_of_links(monkeypatch):
+    monkeypatch.setattr(links_module, "_MAX_LINKS", 3)
+    anchors = "".join(f'<a href="/{number}">Story</a>' for number in range(9))
+    assert [url for url, _ in links(anchors)] == [f"http://s.example/{number}" for number in range(3)]
+    repeated = '<a href="/0">Story</a>' * 12
+    assert len(links(repeated + '<a href="/1">Story</a>')) == 1, "four times as many anchors are looked at"
+    assert len(links(repeated[: -len('<a href="/0">Story</a>')] + '<a href="/1">Story</a>')) == 2
+
+
+def rss(*items, title="F"):
+    return f"<rss><channel><title>{title}</title>{''.join(f'<item>{item}</item>' for item in items)}</channel></rss>"
+
+
+def test_an_rss_feed_by_hand():
+    raw = rss(
+        "<title>One\n walls</title><link> http://s.example/1 </link><pubDate>Mon, 01 Mar 2021 08:00:00 GMT</pubDate>"
+        "<author>Ann Lee</author>",
+        "<title>Two</title><link>http://s.example/2</link>",
+        "<title>No link</title><pubDate>Mon, 01 Mar 2021 08:00:00 GMT</pubDate>",
+    )
+    assert parse_feed(raw.encode()) == Feed(
+        "F",
+        (("http://s.example/1", "One walls"), ("http://s.example/2", "Two")),
+        (("http://s.example/1", DAY, ("Ann Lee",)),),
+    )
+
+
+@pytest.mark.parametrize(
+    ("item", "link"),
+    [
+        ("<guid>http://s.example/1</guid>", "http://s.example/1"),
+        ('<guid isPermaLink="TRUE"> http://s.example/1 </guid>', "http://s.example/1"),
+        ('<guid isPermaLink="false">http://s.example/1</guid>', None),
+        ("<guid>tag:s.example,1</guid>", None),
+        ('<link rel="self" href="http://s.example/feed"/>', None),
+        ('<link href="http://s.example/1"/>', "http://s.example/1"),
+        ("<link> </link><guid>http://s.example/1</guid>", "http://s.example/1"),
+        ('<link rel="alternate" href="http://s.example/1"/><guid>http://s.example/2</guid>', "http://s.example/1"),
+        ("<link>http://s.example/1</link><guid>http://s.example/2</guid>", "http://s.example/1"),
+    ],
+)
+def test_links_of_entries(item, link):
+    assert [url for url, _ in parse_feed(rss(item).encode()).entries] == ([link] if link else [])
+
+
+def test_days_and_authors_of_entries():
+    link = "<link>http://s.example/1</link>"
+    for name in ("pubDate", "published", "date", "issued", "created"):
+        assert parse_feed(rss(f"{link}<{name}>2021-03-01</{name}>").encode()).stated == (
+            ("http://s.example/1", DAY, ()),
+        )
+    both = f"{link}<pubDate>soon</pubDate><date>2021-03-01</date><created>2021-02-01</created>"
+    assert parse_feed(rss(both).encode()).stated[0][1] == DAY, "the first that is a day"
+    people = f"{link}<author><name>Ann  Lee</name><uri>x</uri></author><creator>Bo Chen</creator><author> </author>"
+    assert parse_feed(rss(people).encode()).stated == (("http://s.example/1", None, ("Ann Lee", "Bo Chen")),)
+
+
+def test_feeds_are_recognised_by_their_root():
+    for raw in (b"", b"<html></html>", b"<html><!-- <rss --></html>", b"plain text <rss>", b"x<rss></rss>"):
+        assert parse_feed(raw) is None
+    assert parse_feed(b"\xef\xbb\xbf \n" + rss("<link>http://s.example/1</link>").encode()).title == "F"
+    rdf = (
+        '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns="http://purl.org/rss/1.0/">'
+        "<channel><title>F</title></channel><item><link>http://s.example/1</link></item></rdf:RDF>"
+    )
+    assert parse_feed(rdf.encode()) == Feed("F", (("http://s.example/1", ""),))
+
+
+def json_feed(**fields):
+    return json.dumps({"version": "https://jsonfeed.org/version/1.1", "title": "F", **fields}).encode()
+
+
+def test_a_json_feed_by_hand():
+    items = [
+        {"url": "http://s.example/1", "title": "One", "date_published": "2021-03-01T08:00:00Z",
+         "authors": [{"name": " Ann Lee "}, {"name": ""}, "Bo Chen"]},
+        {"external_url": "http://s.example/2", "author": {"name": "Bo Chen"}},
+        {"title": "No link"},
+        "no item",
+    ]  # fmt: skip
+    assert parse_feed(json_feed(items=items)) == Feed(
+        "F",
+        (("http://s.example/1", "One"), ("http://s.example/2", "")),
+        (("http://s.example/1", DAY, ("Ann Lee",)), ("http://s.example/2", None, ("Bo Chen",))),
+    )
+    assert parse_feed(json_feed()) == Feed("F", ())
+    assert parse_feed(b'{"version": "2", "items": []}') is None
+    assert parse_feed(b"{broken") is None
+
+
+def test_a_feed_has_a_bounded_number_of_entries_and_authors(monkeypatch):
+    monkeypatch.setattr(feeds_module, "_MAX_ENTRIES", 2)
+    items = [f"<link>http://s.example/{number}</link>{'<author>Ann Lee</author>' * 12}" for number in range(3)]
+    assert [len(authors) for _, _, authors in parse_feed(rss(*items).encode()).stated] == [10, 10]
+    listed = [{"url": f"http://s.example/{number}"} for number in range(3)]
+    assert len(parse_feed(json_feed(items=listed)).entries) == 2
+
+
+def test_the_text_of_an_element_is_cut_to_its_limit():
+    (node,) = parse(f"<html><body><p> One\n<b>two </b>three{' ' * 99}end</p></body></html>").iter("p")
+    assert text_of(node, 7) == "One two"
+    assert text_of(node, 13) == "One two three"
+    assert text_of(node, 99) == "One two three end"
+
+
+def test_names_are_compared_by_letters_and_digits_in_one_case():
+    assert letters_of("The River-News 24, Straße!") == "therivernews24strasse"
