@@ -1,6 +1,11 @@
 """workflow: which job of the build reads the results of which."""
 
-from newsembed.beam_pipelines.workflow import STEPS, load_job
+import types
+
+import pytest
+from newsembed.beam_pipelines import workflow
+from newsembed.beam_pipelines.jobs import Outcome
+from newsembed.beam_pipelines.workflow import STEPS, USER_INPUTS, build, load_job
 
 # The arrows of the picture in the README: job -> jobs whose results it reads.
 READS = {
@@ -31,3 +36,84 @@ def test_inputs_that_are_named_like_a_job_come_from_that_job():
         assert set(step.inputs) <= names
         for name in names & set(READS):
             assert step.inputs[name] == name
+
+
+@pytest.fixture
+def executed(monkeypatch):
+    """The arguments of every job that a build would run; each ends with 3 records in 2 seconds."""
+    calls = []
+
+    def execute(job, inputs, output, options, beam_args, progress):
+        progress("phase", 0, 1, {})
+        calls.append((job.name, inputs, output, options, beam_args))
+        return Outcome({"counts": {"in": 3, "out": 2, "rejected": {"x": 1}, "failed": {}}}, skipped=False, seconds=2.0)
+
+    monkeypatch.setattr(workflow, "execute", execute)
+    return calls
+
+
+def test_every_job_gets_the_folders_of_earlier_jobs_and_the_user_s_inputs(executed):
+    given = {name: (f"my-{name}", f"more-{name}") for name in USER_INPUTS}
+    noted = []
+    rows = build(given, "out", {}, ["--x"], note=lambda name, outcome: noted.append((name, outcome.seconds)))
+
+    def mine(*names):
+        return {name: (f"my-{name}", f"more-{name}") for name in names}
+
+    expected = {
+        "extract": mine("warc", "articles"),
+        "clean": {"articles": ("out/extract",), **mine("bad_words", "history")},
+        "vocabulary": {"articles": ("out/clean",)},
+        "pack": {"articles": ("out/clean",), "vocabulary": ("out/vocabulary",), **mine("bitext")},
+        "entities": {"articles": ("out/clean",)},
+        "vectors": {
+            "articles": ("out/clean",),
+            "entities": ("out/entities",),
+            **mine("alias_file", "entity_embeddings", "word_embeddings"),
+        },
+        "neighbors": {"vectors": ("out/vectors",)},
+        "triplets": {"articles": ("out/clean",), "neighbors": ("out/neighbors",)},
+        "topics": {
+            "articles": ("out/clean",),
+            "hubs": ("out/extract",),
+            "entities": ("out/entities",),
+            **mine("alias_file", "topics_file"),
+        },
+        "examples": {
+            "articles": ("out/clean",),
+            "triplets": ("out/triplets",),
+            "topics": ("out/topics",),
+            "vocabulary": ("out/vocabulary",),
+            **mine("translation_models"),
+        },
+    }
+    assert {name: inputs for name, inputs, *_ in executed} == expected
+    assert [name for name, *_ in executed] == list(expected)
+    assert {(output.removeprefix("out/") == name, tuple(beam)) for name, _, output, _, beam in executed} == {
+        (True, ("--x",))
+    }
+    assert noted == [(name, 2.0) for name in expected]
+    assert [(row["job"], row["in"], row["documents_per_second"], row["skipped"]) for row in rows] == [
+        (name, 3, 1.5, False) for name in expected
+    ]
+
+
+def test_inputs_that_are_not_given_are_empty_and_options_are_those_of_the_job(executed):
+    build({"warc": ("w",)}, "out", {"pack": "options of pack"})
+    assert executed[0][1] == {"warc": ("w",), "articles": ()}
+    assert {name: options for name, _, _, options, _ in executed if options is not None} == {"pack": "options of pack"}
+
+
+def test_jobs_that_have_run_elsewhere_are_read_and_not_run(executed):
+    rows = build({}, "out", {}, reused={"extract": "there/extract", "clean": "there/clean"})
+    assert [name for name, *_ in executed] == [name for name in READS if name not in ("extract", "clean")]
+    assert [row["job"] for row in rows] == [name for name, *_ in executed]
+    inputs = {name: inputs for name, inputs, *_ in executed}
+    assert inputs["vocabulary"] == {"articles": ("there/clean",)}
+    assert (inputs["topics"]["hubs"], inputs["topics"]["entities"]) == (("there/extract",), ("out/entities",))
+
+
+def test_a_module_that_declares_no_job_is_named(monkeypatch):
+    monkeypatch.setattr(workflow.importlib, "import_module", lambda *_: types.SimpleNamespace(JOB="a text"))
+    with pytest.raises(TypeError, match=r"beam_pipelines\.pack\.JOB: got str, expected a Job"):
+        load_job("pack")

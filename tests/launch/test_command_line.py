@@ -1,11 +1,16 @@
 """The command line: overview, every command's help with an example, options made from dataclasses, typos."""
 
+import argparse
 import dataclasses
 import datetime
+import enum
+import logging
+import os
 import subprocess
 import sys
 
 import pytest
+from newsembed import __version__
 from newsembed.beam_pipelines import jobs
 from newsembed.errors import InputError
 from newsembed.launch import build, cli, job_command
@@ -41,6 +46,129 @@ def test_options_become_arguments():
     assert parsed == Options(5, keep=False, names=("x", "y", "z"), day=datetime.date(2020, 2, 29))
     with pytest.raises(SystemExit):
         parse("--keep=perhaps")
+
+
+class Shade(enum.Enum):
+    LIGHT = "light"
+    DARK = "dark"
+
+
+@dataclasses.dataclass(frozen=True)
+class MoreOptions:
+    shade: Shade = dataclasses.field(default=Shade.LIGHT, metadata={"help": "shade"})
+    share: float = dataclasses.field(default=0.5, metadata={"help": "share"})
+    limit: int | None = dataclasses.field(default=None, metadata={"help": "limit"})
+    weights: tuple[float, ...] = dataclasses.field(default=(1.0, 2.0), metadata={"help": "weights"})
+    label: str = dataclasses.field(default_factory=lambda: "made", metadata={"help": "label"})
+
+
+def test_options_of_every_type_and_their_help():
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    job_command.add_options(parser, MoreOptions, "toy.")
+    job_command.add_options(parser, Options)
+
+    def made(*arguments):
+        return job_command.options_from(MoreOptions, vars(parser.parse_args(list(arguments))), "toy.")
+
+    assert made() == MoreOptions()
+    arguments = ["--toy.shade=dark", "--toy.share=1e-3", "--toy.limit=3", "--toy.weights=1,,0.5", "--toy.label=a,b"]
+    assert made(*arguments) == MoreOptions(Shade.DARK, 0.001, 3, (1.0, 0.5), "a,b")
+    for value, expected in {"TRUE": True, "1": True, "yes": True, "False": False, "0": False, "no": False}.items():
+        assert parser.parse_args([f"--keep={value}"]).keep is expected
+    for wrong in ("--toy.share=x", "--toy.limit=1.5", "--toy.shade=grey", "--day=2020-02-30", "--toy.lab=a"):
+        with pytest.raises(SystemExit):
+            parser.parse_args([wrong])
+    shown = " ".join(parser.format_help().split())
+    for text in (
+        "--toy.shade {light,dark} shade (default: Shade.LIGHT)",
+        "--toy.share X share (default: 0.5)",
+        "--toy.limit N limit (default: None)",
+        "--toy.weights X,… weights (default: 1.0,2.0)",
+        "--toy.label TEXT label (default: made)",
+        "--count N how many, 100 % of them (default: 3)",
+        "--keep true|false keep (default: True)",
+        "--names TEXT,… names (default: a,b)",
+        "--day YYYY-MM-DD day (default: None)",
+    ):
+        assert text in shown
+
+
+def test_a_job_is_executed_with_what_its_command_line_says(monkeypatch, capsys):
+    calls = []
+
+    def execute(job, inputs, output, options, beam_args, progress):
+        calls.append((job, inputs, output, options, beam_args))
+        counts = {"in": 1234, "out": 1230, "rejected": {"rare": 1, "usual": 2}, "failed": {"broken": 1}}
+        return jobs.Outcome({"counts": counts}, skipped=True, seconds=2.0)
+
+    monkeypatch.setattr(job_command, "execute", execute)
+    command = ["--articles", "a", "b", "--output", "out", "--count=4", "--direct_num_workers=1"]
+    assert job_command.run(JOB, command) == 0
+    assert calls == [(JOB, {"articles": ("a", "b")}, "out", Options(4), ["--direct_num_workers=1"])]
+    shown = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["toy", "1,234", "1,230", "usual", "2", "(2.0)", "617"] in shown
+    assert [line for line in shown if line[:1] in (["rare"], ["failed:"])] == [
+        ["rare", "1"],
+        ["failed:", "broken", "1"],
+    ]
+    assert any("skipped now" in " ".join(line) for line in shown)
+    with pytest.raises(InputError, match="--cuont: no such option"):
+        job_command.run(JOB, ["--output", "out", "--cuont=4"])
+
+
+def test_exit_codes(monkeypatch, capsys):
+    class Command:
+        """A module that parses its arguments itself."""
+
+    answers = {"ok": 0, "missed": 1}
+
+    def main(arguments):
+        if arguments == ["stop"]:
+            raise KeyboardInterrupt
+        if arguments == ["broken"]:
+            raise InputError("broken", remedy="mend it")
+        return answers[arguments[0]]
+
+    command = Command()
+    command.main = main
+    monkeypatch.setattr(cli.importlib, "import_module", lambda *_: command)
+    codes = {given: cli.main(["build", given]) for given in ("ok", "missed", "stop", "broken")}
+    assert codes == {"ok": 0, "missed": 1, "stop": 130, "broken": 2}
+    message = capsys.readouterr().err
+    assert "newsembed build: stopped; run the same command again to resume" in message
+    assert "newsembed build: error: broken\n  remedy: mend it" in message
+
+
+def test_the_version_and_the_overview(capsys):
+    for option in ("-V", "--version"):
+        assert cli.main([option]) == 0
+    assert capsys.readouterr().out == f"newsembed {__version__}\n" * 2
+    assert cli.main(["-h"]) == cli.main(["--help"]) == cli.main([]) == 0
+    assert capsys.readouterr().out == f"{cli.overview()}\n" * 3
+    lines = cli.overview().splitlines()
+    groups = [line for line in lines if line in {f"{command.group}:" for command in cli.COMMANDS.values()}]
+    assert groups == ["Start here:", "Mine:", "Train:", "Use:"]
+    mine = lines[lines.index("Mine:") + 1 : lines.index("Train:") - 1]
+    assert mine == [
+        f"  {name:<12}{command.summary}" for name, command in cli.COMMANDS.items() if command.group == "Mine"
+    ]
+
+
+def test_errors_of_libraries_and_our_own_warnings_are_shown(monkeypatch, capsys):
+    root = logging.getLogger("in place of the root")
+    root.propagate = False
+    monkeypatch.setattr(cli.logging, "getLogger", lambda *_: root)
+    monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL", raising=False)
+    cli.quiet_libraries()
+    for name in ("library", "newsembed.launch"):
+        for level, text in ((logging.WARNING, "warning"), (logging.ERROR, "error")):
+            root.handle(logging.LogRecord(name, level, "file", 1, f"{text} of {name}", (), None))
+    assert capsys.readouterr().err.splitlines() == [
+        "error of library",
+        "warning of newsembed.launch",
+        "error of newsembed.launch",
+    ]
+    assert os.environ["TF_CPP_MIN_LOG_LEVEL"] == "3"
 
 
 def test_overview_is_instant_and_names_every_command():
@@ -84,6 +212,31 @@ def test_the_build_gives_every_job_the_inputs_it_declares():
         for source in step.inputs.values():
             assert source.removeprefix("@") in build.USER_INPUTS if source.startswith("@") else source in done
         done.add(step.job)
+
+
+def test_the_build_hands_each_job_its_own_options_and_the_inputs(monkeypatch):
+    calls = []
+    monkeypatch.setattr(build, "build", lambda *arguments: calls.append(arguments) or [])
+    monkeypatch.setattr("newsembed.studies.report.write_report", lambda output, rows: calls.append((output, rows)))
+    inputs = ["--warc", "a.gz", "b.gz", "--bitext", "x.tsv", "--output", "work"]
+    options = ["--pack.max_length=64", "--examples.max_length=48", "--clean.min_words=7", "--direct_num_workers=1"]
+    assert cli.main(["build", *inputs, *options]) == 0
+    (given, output, made, beam_args), report = calls
+    assert given == {**dict.fromkeys(build.USER_INPUTS, ()), "warc": ("a.gz", "b.gz"), "bitext": ("x.tsv",)}
+    assert (output, beam_args, report) == ("work", ["--direct_num_workers=1"], ("work", []))
+    changed = {"pack": {"max_length": 64}, "examples": {"max_length": 48}, "clean": {"min_words": 7}}
+    for step in build.STEPS:
+        kind = build.load_job(step.job).options
+        assert made[step.job] == kind(**changed.get(step.job, {})), step.job
+
+
+@pytest.mark.parametrize("given", ["--warc", "--articles"])
+def test_a_build_needs_one_kind_of_input(monkeypatch, given):
+    monkeypatch.setattr(build, "build", lambda given, *_: seen.append(given) or [])
+    monkeypatch.setattr("newsembed.studies.report.write_report", lambda *_: None)
+    seen = []
+    assert build.main([given, "x", "--output", "work"]) == 0
+    assert seen[0][given[2:]] == ("x",)
 
 
 def test_a_build_without_input_says_so(capsys):
