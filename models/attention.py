@@ -21,6 +21,7 @@ _FUSED: Final[tuple[Kernel, ...]] = ("cudnn", "flash")
 
 _LARGEST_CUDNN_HEAD: Final = 128  # of every GPU that has flash attention; Hopper's would do 256
 _CUDNN_HEAD_MULTIPLE: Final = 8
+_LONGEST_RELATIVE_DISTANCE: Final = 128  # beyond it, all distances are one: T5's and MPNet's
 _FLASH_BLOCKS: Final = (512, 256, 128)  # rows of a tile of the TPU kernel, the largest that divides L
 _logger = logging.getLogger(__name__)
 
@@ -91,6 +92,8 @@ def choose_attention(config: TransformerConfig, length: int, platform: str | Non
         return "xla"  # anywhere, and for rows of any length, even one not known yet
     platform = platform or current_platform()
     problems = {"cudnn": _cudnn_obstacle(config, length, platform), "flash": _flash_obstacle(config, length, platform)}
+    if config.relative_buckets:
+        problems = dict.fromkeys(_FUSED, "only xla adds the bias of relative positions")
     if config.attention == "auto":
         fitting: list[Kernel] = [kernel for kernel in _FUSED if problems[kernel] is None]
         chosen = fitting[0] if fitting else "xla"
@@ -112,17 +115,25 @@ def current_platform() -> str:
 
 
 def attend(
-    query: jax.Array, key: jax.Array, value: jax.Array, seen: Visible, *, kernel: Kernel, distance: int | None = None
+    query: jax.Array,
+    key: jax.Array,
+    value: jax.Array,
+    seen: Visible,
+    *,
+    kernel: Kernel,
+    distance: int | None = None,
+    bias: jax.Array | None = None,
 ) -> jax.Array:
-    """softmax(Q K^T / sqrt(d)) V over the keys that each query sees (Vaswani et al. 2017, equation 1).
+    """softmax(Q K^T / sqrt(d) + bias) V over the keys that each query sees (Vaswani et al. 2017, equation 1).
 
     Args:
       query: [B, L, N, d].
       key: [B, L, N, d].
       value: [B, L, N, d].
       seen: which tokens see each other.
-      kernel: from `choose_attention`.
+      kernel: from `choose_attention`; only "xla" adds a bias.
       distance: see `Visible.mask`.
+      bias: [1, N, L, L] from `relative_bias`, or None.
 
     Returns:
       [B, L, N, d] in the type of `query`.
@@ -130,7 +141,8 @@ def attend(
     if kernel == "flash":
         return _flash(query, key, value, seen.groups)
     if kernel == "xla":
-        return jax.nn.dot_product_attention(query, key, value, mask=seen.mask(distance), implementation="xla")
+        mask = seen.mask(distance)
+        return jax.nn.dot_product_attention(query, key, value, bias=bias, mask=mask, implementation="xla")
     if seen.lengths is not None and distance is None:
         # Lengths cost nothing and let the kernel skip the padding; a mask is read as a bias of [B, 1, L, L].
         return jax.nn.dot_product_attention(
@@ -142,17 +154,24 @@ def attend(
 
 
 def attention_probabilities(
-    query: jax.Array, key: jax.Array, seen: Visible, *, distance: int | None = None
+    query: jax.Array,
+    key: jax.Array,
+    seen: Visible,
+    *,
+    distance: int | None = None,
+    bias: jax.Array | None = None,
 ) -> jax.Array:
-    """softmax(Q K^T / sqrt(d)), which `attend` never keeps: float32 [B, N, L, L], each row a distribution over keys.
+    """softmax(Q K^T / sqrt(d) + bias), which `attend` never keeps: float32 [B, N, L, L]; each row sums to 1 over keys.
 
     Args:
       query: [B, L, N, d].
       key: [B, L, N, d].
       seen: which tokens see each other.
       distance: see `Visible.mask`.
+      bias: see `attend`.
     """
     logits = jnp.einsum("bqnd,bknd->bnqk", query, key, preferred_element_type=jnp.float32) * query.shape[-1] ** -0.5
+    logits = logits if bias is None else logits + bias.astype(jnp.float32)
     return jax.nn.softmax(jnp.where(seen.mask(distance), logits, jnp.finfo(jnp.float32).min), axis=-1)
 
 
@@ -221,6 +240,50 @@ def _flash_here(query: jax.Array, key: jax.Array, value: jax.Array, groups: jax.
         query, key, value, segment_ids=segments, sm_scale=query.shape[-1] ** -0.5, block_sizes=sizes
     )
     return jnp.swapaxes(out, 1, 2)
+
+
+def bucket_starts(buckets: int) -> list[int]:
+    """The distances at which the buckets of relative positions begin, ascending from 0, for one side.
+
+    The first half of a side has a bucket for each distance; the others grow geometrically up to a distance of 128, and
+    the last one has no end (Raffel et al. 2020, section 2.1).
+
+    Args:
+      buckets: of both sides, a multiple of 4.
+
+    >>> bucket_starts(16)
+    [0, 1, 2, 3, 4, 10, 23, 54]
+    """
+    side = buckets // 2
+    exact = side // 2
+    starts = list(range(exact))
+    for place in range(side - exact):
+        # Distance n is in bucket exact + floor(log(n / exact) / log(128 / exact) * exact); in whole numbers, so that no
+        # rounding moves a border.
+        start = starts[-1] + 1
+        while start**exact < exact ** (exact - place) * _LONGEST_RELATIVE_DISTANCE**place:
+            start += 1
+        starts.append(start)
+    return starts
+
+
+def relative_bias(table: jax.Array, length: int, dtype: str) -> jax.Array:
+    """The bias of relative positions: what each head adds to the attention of a query to a key.
+
+    Args:
+      table: float32 [buckets, N]; the first half is for keys before the query and the query itself, the second half for
+        keys behind it.
+      length: L.
+      dtype: of the result.
+
+    Returns:
+      [1, N, L, L], the query before the key.
+    """
+    buckets, starts = table.shape[0], jnp.asarray(bucket_starts(table.shape[0]))
+    places = jnp.arange(length)
+    offsets = places[None, :] - places[:, None]
+    numbers = jnp.sum(jnp.abs(offsets)[..., None] >= starts, axis=-1) - 1 + jnp.where(offsets > 0, buckets // 2, 0)
+    return jnp.transpose(table[numbers], (2, 0, 1))[None].astype(DTYPES[dtype])
 
 
 def rotary_tables(positions: jax.Array, head_size: int, theta: float, dtype: str) -> tuple[jax.Array, jax.Array]:

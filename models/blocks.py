@@ -10,7 +10,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from .attention import Kernel, Visible, attend, attention_probabilities, rotary_tables, rotate
+from .attention import Kernel, Visible, attend, attention_probabilities, relative_bias, rotary_tables, rotate
 from .transformer import DTYPES, TransformerConfig
 
 _INITIALIZER_STDDEV: Final = 0.02  # BERT's
@@ -26,17 +26,30 @@ class Context(NamedTuple):
       seen: which tokens see each other.
       rotary: tables of layers that see the whole row, None where positions are learned.
       local_rotary: tables of local layers, None where there are none.
+      bias: of relative positions, [1, N, L, L], None where there is none.
     """
 
     seen: Visible
     rotary: Tables | None
     local_rotary: Tables | None
+    bias: jax.Array | None
 
 
-def make_context(config: TransformerConfig, seen: Visible, positions: jax.Array | None) -> Context:
-    """The context of a batch; `positions` int32 [B, L], or None to count along the row."""
+def make_context(
+    config: TransformerConfig, seen: Visible, positions: jax.Array | None, relative: jax.Array | None
+) -> Context:
+    """The context of a batch.
+
+    Args:
+      config: the model's.
+      seen: which tokens see each other.
+      positions: int32 [B, L], or None to count along the row.
+      relative: the table of `attention.relative_bias`, or None.
+    """
+    # Pieces are contiguous: the distance in the row is the distance in the piece.
+    bias = None if relative is None else relative_bias(relative, seen.groups.shape[1], config.dtype)
     if config.positions == "learned":
-        return Context(seen, None, None)
+        return Context(seen, None, None, bias)
     places = jnp.arange(seen.groups.shape[1])[None] if positions is None else positions
     rotary = rotary_tables(places, config.head_size, config.rotary_theta, config.dtype)
     local = (
@@ -44,7 +57,7 @@ def make_context(config: TransformerConfig, seen: Visible, positions: jax.Array 
         if config.local_distance
         else None
     )
-    return Context(seen, rotary, local)
+    return Context(seen, rotary, local, bias)
 
 
 class Block(nn.Module):
@@ -113,11 +126,10 @@ class Attention(nn.Module):
         if tables is not None:
             query, key = rotate(query, tables), rotate(key, tables)
         distance = config.local_distance if self.is_local else None
-        attended = attend(query, key, value, context.seen, kernel=self.kernel, distance=distance)
+        attended = attend(query, key, value, context.seen, kernel=self.kernel, distance=distance, bias=context.bias)
         if self.is_mutable_collection("intermediates"):  # only where somebody asks, see `run_blocks_observed`
-            self.sow(
-                "intermediates", "probabilities", attention_probabilities(query, key, context.seen, distance=distance)
-            )
+            probabilities = attention_probabilities(query, key, context.seen, distance=distance, bias=context.bias)
+            self.sow("intermediates", "probabilities", probabilities)
         return _project(self, "output", attended, ("heads", "kv"), (config.hidden_size,), ("embed",))
 
 

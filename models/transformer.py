@@ -40,6 +40,8 @@ _LEFT_OUT_AT_DEFAULT: Final = (
     "layer_norm_epsilon",
     "lead_length",
     "sublinear",
+    "relative_buckets",
+    "family",
 )
 
 
@@ -85,8 +87,12 @@ class TransformerConfig:
       global_every: layers 0, n, 2n, … see the whole row, the others are local. 1 where no layer is local.
       mlp: "dense", or "gated": the activated half times a linear half (GeGLU, Shazeer 2020).
       activation: "gelu" by the error function, or "gelu_tanh", its approximation.
+      relative_buckets: each head adds a learned number to the attention from a token to another by their signed
+        distance, in this many buckets; all layers share them (T5, Raffel et al. 2020; MPNet). 0: none.
       biases: whether the blocks' projections, the masked-LM transform and all norms have biases.
       layer_norm_epsilon: added to the variance in layer norms.
+      family: the ``model_type`` of `transformers` that the model is exported as; None: the one of its shape. It changes
+        no result.
       remat: activations that the backward pass recomputes instead of keeping: "none"; "full", all but each block's
         input; "dots", all but the outputs of plain matrix products (attention is recomputed).
       scan_layers: compile one block and loop over it. Compiles faster; the parameters keep their names and shapes.
@@ -118,6 +124,8 @@ class TransformerConfig:
     layer_norm_epsilon: float = 1e-12
     lead_length: int = 0
     sublinear: bool = False
+    relative_buckets: int = 0
+    family: str | None = None
     remat: Literal["none", "full", "dots"] = "none"
     scan_layers: bool = False
     attention: Literal["auto", "xla", "cudnn", "flash"] = "auto"
@@ -129,6 +137,7 @@ class TransformerConfig:
         _check_count("local_distance", self.local_distance, 0)
         _check_count("global_every", self.global_every, 1)
         _check_count("lead_length", self.lead_length, 0)
+        _check_count("relative_buckets", self.relative_buckets, 0)
         if self.hidden_size % self.num_heads:
             raise ValueError(
                 f"EncoderConfig.hidden_size: got {self.hidden_size}, expected a multiple of num_heads = "
@@ -148,6 +157,11 @@ class TransformerConfig:
                 f"EncoderConfig.global_every: got {self.global_every} with local_distance = {self.local_distance}, "
                 "expected more than 1 where layers are local, and 1 where none is"
             )
+        self._check_positions()
+
+    def _check_positions(self) -> None:
+        if self.relative_buckets % 4:
+            raise ValueError(f"EncoderConfig.relative_buckets: got {self.relative_buckets}, expected a multiple of 4")
         if self.positions == "rotary" and self.head_size % 2:
             raise ValueError(
                 f"EncoderConfig.positions: got rotary with heads of {self.head_size} units, expected an even number"

@@ -24,6 +24,7 @@ LOGICAL_AXIS_RULES: Final = (
     ("heads", MODEL_AXIS),
     ("length", None),
     ("position", None),
+    ("buckets", None),
     ("embed", None),
     ("embed_out", None),
     ("embedding", None),

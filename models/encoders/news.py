@@ -69,6 +69,11 @@ class NewsEncoder(nn.Module):
                 (config.max_length, config.hidden_size),
                 jnp.float32,
             )
+        self.relative_bias = None
+        if config.relative_buckets:
+            axes = ("buckets", "heads")
+            shape = (config.relative_buckets, config.num_heads)
+            self.relative_bias = self.param("relative_bias", logical(normal(), *axes), shape, jnp.float32)
         self.input_norm = layer_norm(config)
         self.dropout = nn.Dropout(config.dropout_rate)
         self.layers = [make_block(config, layer) for layer in range(config.num_layers)]
@@ -177,7 +182,7 @@ class NewsEncoder(nn.Module):
         if config.norm != "pre":
             hidden = self.input_norm(hidden)
         hidden = self.dropout(hidden, deterministic=deterministic)
-        return hidden, make_context(config, visible(tokens, segment_ids), positions)
+        return hidden, make_context(config, visible(tokens, segment_ids), positions, self.relative_bias)
 
     def _layer_params(self) -> list[Params]:
         """Of every block, in order."""
@@ -276,7 +281,7 @@ class EncoderConfig(TransformerConfig):
 
     kind: ClassVar[str] = NEWS_KIND
     execution_options: ClassVar[tuple[str, ...]] = EXECUTION_OPTIONS
-    free_options: ClassVar[tuple[str, ...]] = (*EXECUTION_OPTIONS, "dtype", "dropout_rate")
+    free_options: ClassVar[tuple[str, ...]] = (*EXECUTION_OPTIONS, "dtype", "dropout_rate", "family")
     head_options: ClassVar[tuple[str, ...]] = (
         "embedding_init",
         "embedding_size",

@@ -1,15 +1,19 @@
 """Encoders of Hugging Face's `transformers` as `EncoderConfig` and parameters, and back; no input or output.
 
-| model_type | read | written | ours |
-|---|---|---|---|
-| bert | yes | yes | ``norm="post"`` |
-| roberta, xlm-roberta | yes | no: bert says the same | ``norm="post"``, positions counted from 0 |
-| megatron-bert | yes | yes | ``norm="pre"`` |
-| modernbert | yes | yes | ``norm="modern"``, rotary positions, gated, local layers |
+| model_type | ours |
+|---|---|
+| bert | ``norm="post"`` |
+| roberta, xlm-roberta | the same, with positions counted from 0 |
+| distilbert | the same, without token types |
+| mpnet | the same, without token types, and with a relative position bias |
+| megatron-bert | ``norm="pre"`` |
+| modernbert | ``norm="modern"``, rotary positions, gated, local layers |
 
-Arrays without a counterpart here are folded at reading, which changes no output: row 0 of BERT's token types is added
-to every position (texts of one type only), and RoBERTa's position table loses the `pad_token_id + 1` rows that no token
-uses. A linear layer's weight is [out, in] there and [in, out] here.
+`families` has one file each. A model is written as the family that it was read from (`TransformerConfig.family`).
+
+Arrays without a counterpart here are folded at reading, which changes no output: row 0 of the token types is added to
+every position (texts of one type only), and the position table loses the rows before the first token's. A linear
+layer's weight is [out, in] there and [in, out] here.
 """
 
 import dataclasses
@@ -21,8 +25,9 @@ import numpy.typing as npt
 
 from ..transformer import TransformerConfig
 from .configs import MODEL_TYPES, encoder_config, huggingface_config
+from .families import find_family
 from .interface import ExportedModel, SentenceModulesLike, UnsupportedArrayError, UnsupportedModelError
-from .layouts import OUTPUT_BIAS, PREFIXES, TIED_TABLE, Array, Entry, body, masked_lm
+from .layouts import Array, Entry
 
 __all__ = [
     "MODEL_TYPES",
@@ -40,12 +45,6 @@ __all__ = [
 
 Arrays = Mapping[str, Array]
 
-_BODY: Final = (
-    "embeddings.",
-    "encoder.",
-    "layers.",
-    "final_norm.",
-)  # an unknown array there means another architecture
 _NO_WEIGHTS: Final = ("embeddings.position_ids", "embeddings.token_type_ids", "rotary_emb.inv_freq")
 
 
@@ -66,26 +65,26 @@ def read_params(
     Raises:
       UnsupportedArrayError: for an array that is missing, has another shape, or is unknown inside the body.
     """
-    model_type = values["model_type"]
-    found = _without_prefix(arrays, PREFIXES[model_type])
+    family = find_family(values.get("model_type"))
+    found = _without_prefix(arrays, family.prefix)
     used: set[str] = set()
     params: dict[str, Any] = {}
-    for entry in body(values, config):
+    for entry in family.body(values, config):
         _read(entry, found, used, params)
-    head = list(masked_lm(model_type, config))
+    head = list(family.masked_lm(config))
     if any(name in found for entry in head for name in entry.theirs):
         for entry in head:
             _read(entry, found, used, params)
-        bias = next((name for name in OUTPUT_BIAS[model_type] if name in found), None)
-        used |= set(OUTPUT_BIAS[model_type]) | set(TIED_TABLE[model_type])
-        _check_tied(found, model_type, params["token_embedding"])
+        bias = next((name for name in family.output_bias if name in found), None)
+        used |= {*family.output_bias, *family.tied_table}
+        _check_tied(found, family.tied_table, params["token_embedding"])
         _put(
             params,
             "mlm_bias",
             np.zeros(config.vocab_size, np.float32) if bias is None else _checked(found, bias, (config.vocab_size,)),
         )
     rest = sorted(set(found) - used)
-    unknown = [name for name in rest if name.startswith(_BODY) and not name.endswith(_NO_WEIGHTS)]
+    unknown = [name for name in rest if name.startswith(family.body_names) and not name.endswith(_NO_WEIGHTS)]
     if unknown:
         raise UnsupportedArrayError(
             unknown[0], f"got {len(unknown)} arrays that config.json does not account for: another architecture"
@@ -102,7 +101,7 @@ def write_params(values: Mapping[str, Any], config: TransformerConfig, params: M
       params: nested, as `NewsEncoder` has them.
     """
     written: dict[str, Array] = {}
-    for entry in body(values, config):
+    for entry in find_family(values["model_type"]).body(values, config):
         ours = (np.asarray(_leaf(params, path), np.float32) for path in entry.ours)
         written |= dict(zip(entry.theirs, entry.write(*ours), strict=True))
     return {name: np.ascontiguousarray(array) for name, array in written.items()}
@@ -157,7 +156,7 @@ def export_model(config: TransformerConfig, params: Mapping[str, Any]) -> Export
         params = {**params, "position_embedding": np.zeros((config.max_length, hidden), np.float32)}
     values = huggingface_config(config)
     arrays = write_params(values, config, params)
-    if values["model_type"] != "modernbert":
+    if find_family(values["model_type"]).has_pooler:
         # These classes have a pooler, which no module of ours reads; without its arrays each loading would draw it at
         # random.
         arrays |= {
@@ -262,8 +261,8 @@ def _checked(found: Arrays, name: str, shape: tuple[int, ...]) -> Array:
     return np.asarray(found[name], np.float32)
 
 
-def _check_tied(found: Arrays, model_type: str, table: Array) -> None:
-    for name in TIED_TABLE[model_type]:
+def _check_tied(found: Arrays, names: Sequence[str], table: Array) -> None:
+    for name in names:
         if name in found and not np.array_equal(_checked(found, name, table.shape), table):
             raise UnsupportedArrayError(name, "it is not the token table; NewsEncoder's output table is tied to it")
 

@@ -1,38 +1,15 @@
-"""The correspondence between the arrays of `transformers` and of a `NewsEncoder`, and their layouts."""
+"""Correspondences between arrays of `transformers` and of a `NewsEncoder`, from which each family makes its list."""
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ..transformer import TransformerConfig
-from .configs import TOKEN_TYPES, integer, position_offset
 
 Array = npt.NDArray[Any]
-
-PREFIXES: Final = {
-    "bert": "bert.",
-    "roberta": "roberta.",
-    "xlm-roberta": "roberta.",
-    "megatron-bert": "bert.",
-    "modernbert": "model.",
-}
-OUTPUT_BIAS: Final = {
-    "bert": ("cls.predictions.bias", "cls.predictions.decoder.bias"),
-    "megatron-bert": ("cls.predictions.bias", "cls.predictions.decoder.bias"),
-    "roberta": ("lm_head.bias", "lm_head.decoder.bias"),
-    "xlm-roberta": ("lm_head.bias", "lm_head.decoder.bias"),
-    "modernbert": ("decoder.bias",),
-}
-TIED_TABLE: Final = {
-    "bert": ("cls.predictions.decoder.weight",),
-    "megatron-bert": ("cls.predictions.decoder.weight",),
-    "roberta": ("lm_head.decoder.weight",),
-    "xlm-roberta": ("lm_head.decoder.weight",),
-    "modernbert": ("decoder.weight",),
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,68 +31,81 @@ class Entry:
     write: Callable[..., tuple[Array, ...]]
 
 
-def masked_lm(model_type: str, config: TransformerConfig) -> Iterator[Entry]:
+class LayerNames(NamedTuple):
+    """The names of the linear layers and norms of a layer, without the name of the layer.
+
+    Attributes:
+      query: and `key` and `value`: the inputs of the attention.
+      key: see `query`.
+      value: see `query`.
+      attention_out: on the attention's result.
+      attention_norm: around the attention.
+      mlp_in: into the feed-forward layer.
+      mlp_out: out of it.
+      mlp_norm: around it.
+    """
+
+    query: str
+    key: str
+    value: str
+    attention_out: str
+    attention_norm: str
+    mlp_in: str
+    mlp_out: str
+    mlp_norm: str
+
+
+def layers(config: TransformerConfig, prefix: str, names: LayerNames) -> Iterator[Entry]:
+    """All layers of an encoder with a dense feed-forward layer and biases; ``{prefix}.{layer}`` is a layer's name."""
+    hidden = config.hidden_size
+    for layer in range(config.num_layers):
+        ours, theirs = f"layers_{layer}", LayerNames(*(f"{prefix}.{layer}.{name}" for name in names))
+        yield from query_key_value(config, f"{ours}.attention", (theirs.query, theirs.key, theirs.value))
+        yield from attention_output(config, f"{ours}.attention", theirs.attention_out)
+        yield from norm(f"{ours}.attention_norm", theirs.attention_norm, hidden)
+        yield from linear(f"{ours}.mlp_in", theirs.mlp_in, hidden, config.mlp_size)
+        yield from linear(f"{ours}.mlp_out", theirs.mlp_out, config.mlp_size, hidden)
+        yield from norm(f"{ours}.mlp_norm", theirs.mlp_norm, hidden)
+
+
+def masked_lm_head(config: TransformerConfig, dense: str, last_norm: str) -> Iterator[Entry]:
     """Transform and norm before the tied table."""
     hidden = config.hidden_size
-    dense, norm = {
-        "bert": ("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm"),
-        "megatron-bert": ("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm"),
-        "modernbert": ("head.dense", "head.norm"),
-    }.get(model_type, ("lm_head.dense", "lm_head.layer_norm"))
-    yield from _linear("mlm_transform", dense, hidden, hidden, biases=config.biases)
-    yield from _norm("mlm_norm", norm, hidden, biases=config.biases)
+    yield from linear("mlm_transform", dense, hidden, hidden, biases=config.biases)
+    yield from norm("mlm_norm", last_norm, hidden, biases=config.biases)
 
 
-def body(values: Mapping[str, Any], config: TransformerConfig) -> Iterator[Entry]:
-    """Everything but the heads."""
-    if values["model_type"] == "modernbert":
-        return _modernbert_body(config)
-    return _bert_body(values, config)
+def positions(config: TransformerConfig, *, offset: int = 0, types: int = 0) -> Entry:
+    """Learned positions; row 0 of the token types is added to each, for texts of one type only.
+
+    Args:
+      config: the encoder's.
+      offset: rows of their position table before that of the first token.
+      types: rows of their table of token types; 0 without one.
+    """
+    hidden = config.hidden_size
+    names = ["embeddings.position_embeddings.weight", "embeddings.token_type_embeddings.weight"]
+    shapes = [(config.max_length + offset, hidden), (types, hidden)]
+
+    def read(*arrays: Array) -> tuple[Array, ...]:
+        rows = arrays[0][offset:]
+        return (rows + arrays[1][0] if types else rows,)
+
+    def write(array: Array) -> tuple[Array, ...]:
+        rows = np.pad(array, ((offset, 0), (0, 0)))
+        return (rows, np.zeros((types, hidden), np.float32)) if types else (rows,)
+
+    kept = 2 if types else 1
+    return Entry(("position_embedding",), tuple(names[:kept]), tuple(shapes[:kept]), read, write)
 
 
-def _bert_body(values: Mapping[str, Any], config: TransformerConfig) -> Iterator[Entry]:
-    hidden, is_pre = config.hidden_size, config.norm == "pre"
-    yield _same("token_embedding", "embeddings.word_embeddings.weight", (config.vocab_size, hidden))
-    yield _positions(values, config)
-    if not is_pre:
-        yield from _norm("input_norm", "embeddings.LayerNorm", hidden)
-    for layer in range(config.num_layers):
-        ours, theirs = f"layers_{layer}", f"encoder.layer.{layer}"
-        yield from _query_key_value(
-            config, f"{ours}.attention", tuple(f"{theirs}.attention.self.{name}" for name in ("query", "key", "value"))
-        )
-        yield from _attention_output(config, f"{ours}.attention", f"{theirs}.attention.output.dense")
-        yield from _norm(
-            f"{ours}.attention_norm", f"{theirs}.attention.{'ln' if is_pre else 'output.LayerNorm'}", hidden
-        )
-        yield from _linear(f"{ours}.mlp_in", f"{theirs}.intermediate.dense", hidden, config.mlp_size)
-        yield from _linear(f"{ours}.mlp_out", f"{theirs}.output.dense", config.mlp_size, hidden)
-        yield from _norm(f"{ours}.mlp_norm", f"{theirs}.{'ln' if is_pre else 'output.LayerNorm'}", hidden)
-    if is_pre:
-        yield from _norm("output_norm", "encoder.ln", hidden)
-
-
-def _modernbert_body(config: TransformerConfig) -> Iterator[Entry]:
-    hidden, biases = config.hidden_size, config.biases
-    yield _same("token_embedding", "embeddings.tok_embeddings.weight", (config.vocab_size, hidden))
-    yield from _norm("input_norm", "embeddings.norm", hidden, biases=biases)
-    for layer in range(config.num_layers):
-        ours, theirs = f"layers_{layer}", f"layers.{layer}"
-        if config.has_attention_norm(layer):
-            yield from _norm(f"{ours}.attention_norm", f"{theirs}.attn_norm", hidden, biases=biases)
-        yield from _query_key_value(config, f"{ours}.attention", (f"{theirs}.attn.Wqkv",))
-        yield from _attention_output(config, f"{ours}.attention", f"{theirs}.attn.Wo")
-        yield from _norm(f"{ours}.mlp_norm", f"{theirs}.mlp_norm", hidden, biases=biases)
-        yield from _gated(config, ours, f"{theirs}.mlp.Wi")
-        yield from _linear(f"{ours}.mlp_out", f"{theirs}.mlp.Wo", config.mlp_size, hidden, biases=biases)
-    yield from _norm("output_norm", "final_norm", hidden, biases=biases)
-
-
-def _same(ours: str, theirs: str, shape: tuple[int, ...]) -> Entry:
+def same(ours: str, theirs: str, shape: tuple[int, ...]) -> Entry:
+    """An array that is the same in both."""
     return Entry((ours,), (theirs,), (shape,), lambda array: (array,), lambda array: (array,))
 
 
-def _linear(ours: str, theirs: str, inputs: int, outputs: int, *, biases: bool = True) -> Iterator[Entry]:
+def linear(ours: str, theirs: str, inputs: int, outputs: int, *, biases: bool = True) -> Iterator[Entry]:
+    """A linear layer: [out, in] there, [in, out] here."""
     yield Entry(
         (f"{ours}.kernel",),
         (f"{theirs}.weight",),
@@ -124,16 +114,17 @@ def _linear(ours: str, theirs: str, inputs: int, outputs: int, *, biases: bool =
         lambda array: (array.T,),
     )
     if biases:
-        yield _same(f"{ours}.bias", f"{theirs}.bias", (outputs,))
+        yield same(f"{ours}.bias", f"{theirs}.bias", (outputs,))
 
 
-def _norm(ours: str, theirs: str, size: int, *, biases: bool = True) -> Iterator[Entry]:
-    yield _same(f"{ours}.scale", f"{theirs}.weight", (size,))
+def norm(ours: str, theirs: str, size: int, *, biases: bool = True) -> Iterator[Entry]:
+    """A layer norm: weight and bias there, scale and bias here."""
+    yield same(f"{ours}.scale", f"{theirs}.weight", (size,))
     if biases:
-        yield _same(f"{ours}.bias", f"{theirs}.bias", (size,))
+        yield same(f"{ours}.bias", f"{theirs}.bias", (size,))
 
 
-def _query_key_value(config: TransformerConfig, ours: str, theirs: tuple[str, ...]) -> Iterator[Entry]:
+def query_key_value(config: TransformerConfig, ours: str, theirs: tuple[str, ...]) -> Iterator[Entry]:
     """Ours is one kernel [H, 3, N, d]; theirs three of [H, H], or one of [3 H, H]."""
     hidden, inner = config.hidden_size, (3, config.num_heads, config.head_size)
     rows = 3 * hidden // len(theirs)
@@ -156,7 +147,8 @@ def _query_key_value(config: TransformerConfig, ours: str, theirs: tuple[str, ..
         )
 
 
-def _attention_output(config: TransformerConfig, ours: str, theirs: str) -> Iterator[Entry]:
+def attention_output(config: TransformerConfig, ours: str, theirs: str) -> Iterator[Entry]:
+    """The linear layer on the attention's result; ours is a kernel [N, d, H]."""
     hidden = config.hidden_size
     yield Entry(
         (f"{ours}.output_kernel",),
@@ -166,10 +158,10 @@ def _attention_output(config: TransformerConfig, ours: str, theirs: str) -> Iter
         lambda array: (array.reshape(hidden, hidden).T,),
     )
     if config.biases:
-        yield _same(f"{ours}.output_bias", f"{theirs}.bias", (hidden,))
+        yield same(f"{ours}.output_bias", f"{theirs}.bias", (hidden,))
 
 
-def _gated(config: TransformerConfig, ours: str, theirs: str) -> Iterator[Entry]:
+def gated(config: TransformerConfig, ours: str, theirs: str) -> Iterator[Entry]:
     """Theirs holds the activated half and then the linear one; ours are two layers, so that devices can share each."""
     halves = (f"{ours}.mlp_in", f"{ours}.mlp_gate")
     yield Entry(
@@ -187,19 +179,3 @@ def _gated(config: TransformerConfig, ours: str, theirs: str) -> Iterator[Entry]
             lambda array: tuple(np.split(array, 2)),
             lambda *arrays: (np.concatenate(arrays),),
         )
-
-
-def _positions(values: Mapping[str, Any], config: TransformerConfig) -> Entry:
-    offset, hidden = position_offset(values), config.hidden_size
-    types = integer(values, "type_vocab_size", TOKEN_TYPES)
-
-    def write(array: Array) -> tuple[Array, ...]:
-        return np.pad(array, ((offset, 0), (0, 0))), np.zeros((types, hidden), np.float32)
-
-    return Entry(
-        ("position_embedding",),
-        ("embeddings.position_embeddings.weight", "embeddings.token_type_embeddings.weight"),
-        ((config.max_length + offset, hidden), (types, hidden)),
-        lambda positions, kinds: (positions[offset:] + kinds[0],),
-        write,
-    )
