@@ -10,6 +10,9 @@ its code is in the folder, and the library runs it with ``trust_remote_code=True
 from collections.abc import Sequence
 from typing import Any, Final, cast
 
+import numpy as np
+import numpy.typing as npt
+
 from .. import __version__
 from ..errors import InputError
 from ..formats.huggingface import HuggingFaceFolder, SentenceModules, Tokenizer
@@ -56,15 +59,16 @@ def write_huggingface(model: Model, output: str) -> None:
         path = ModelFolder(model.folder).description_file
         raise InputError(error.problem, path=path, field=error.field, remedy=_OTHER_FORMATS) from error
     vocabulary = Vocabulary.load(model.vocabulary_path)
-    tokenizer = huggingface_tokenizer(vocabulary.pieces)
-    _check_same_tokens(tokenizer, vocabulary, model.config.max_length)
+    pieces = [vocabulary.pieces[token] for token in np.argsort(exported.token_ids)]
+    tokenizer = huggingface_tokenizer(pieces)
+    _check_same_tokens(tokenizer, vocabulary, exported.token_ids, model.config.max_length)
     names = dict(zip(_SPECIAL_NAMES, SPECIAL_TOKENS, strict=True))
     facts = {"newsembed": {"version": __version__, "digest": model.digest, "step": model.step}}
     folder = HuggingFaceFolder(
         output,
         exported.values | {"dtype": "float32"} | facts,
         exported.arrays,
-        Tokenizer(tuple(piece.encode() for piece in vocabulary.pieces), settings=names | _settings(model)),
+        Tokenizer(tuple(piece.encode() for piece in pieces), settings=names | _settings(model)),
         SentenceModules(**exported.modules, text_length=model.text_length),
     )
     text = tokenizer.to_str(pretty=True)
@@ -109,18 +113,19 @@ def huggingface_tokenizer(pieces: Sequence[str]) -> Any:
     tokenizer.post_processor = processors.TemplateProcessing(
         single=f"{opening} $A {closing}",
         pair=f"{opening} $A {closing} $B {closing}",  # one token type: the encoder has no other
-        special_tokens=[(opening, CLS_ID), (closing, SEP_ID)],
+        special_tokens=[(opening, ids[opening]), (closing, ids[closing])],
     )
     tokenizer.add_special_tokens(list(SPECIAL_TOKENS))
     return tokenizer
 
 
-def _check_same_tokens(tokenizer: Any, vocabulary: Vocabulary, max_length: int) -> None:
+def _check_same_tokens(
+    tokenizer: Any, vocabulary: Vocabulary, token_ids: npt.NDArray[np.int64], max_length: int
+) -> None:
     for text, expected in zip(TEXTS, vocabulary.encode_documents([""] * len(TEXTS), TEXTS, max_length), strict=True):
         tokenizer.enable_truncation(max_length)
         found = tokenizer.encode(text).ids
         tokenizer.no_truncation()
-        if found != expected.tolist():
-            raise RuntimeError(
-                f"the exported tokenizer splits {text[:60]!r} into {found[:20]}, expected {expected.tolist()[:20]}"
-            )
+        wanted = token_ids[expected].tolist()
+        if found != wanted:
+            raise RuntimeError(f"the exported tokenizer splits {text[:60]!r} into {found[:20]}, expected {wanted[:20]}")

@@ -12,6 +12,8 @@ from typing import Any, ClassVar, Final, Self
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
 
 from ..architecture import NEWS_KIND, Capability
 from ..attention import PAD_ID, choose_attention, visible
@@ -356,6 +358,8 @@ class EncoderConfig(TransformerConfig):
         config = cls(**{field.name: getattr(shape, field.name) for field in dataclasses.fields(shape)})
         return ImportedModel(config, params, heads, ignored)
 
-    def to_huggingface(self, params: Mapping[str, Any]) -> ExportedModel:
+    def to_huggingface(
+        self, params: Mapping[str, Any], token_ids: npt.NDArray[np.int64] | None = None
+    ) -> ExportedModel:
         """The model as `transformers` holds it, see ``models.huggingface.export_model``."""
-        return export_model(self, params)
+        return export_model(self, params, token_ids)

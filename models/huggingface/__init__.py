@@ -24,8 +24,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..transformer import TransformerConfig
-from .configs import MODEL_TYPES, encoder_config, huggingface_config
-from .families import find_family
+from .configs import MODEL_TYPES, default_ids, encoder_config, huggingface_config
+from .families import family_of, find_family
+from .family import SpecialIds
 from .interface import ExportedModel, SentenceModulesLike, UnsupportedArrayError, UnsupportedModelError
 from .layouts import Array, Entry
 
@@ -142,11 +143,13 @@ def import_model(
     return config, params, plain_heads(config), tuple(ignored)
 
 
-def export_model(config: TransformerConfig, params: Mapping[str, Any]) -> ExportedModel:
+def export_model(
+    config: TransformerConfig, params: Mapping[str, Any], token_ids: npt.NDArray[np.int64] | None = None
+) -> ExportedModel:
     """Writes a news encoder; see `HuggingFaceArchitecture.to_huggingface`.
 
     Raises:
-      UnsupportedModelError: if no class of `transformers` computes this encoder.
+      UnsupportedModelError: if no class of `transformers` computes this encoder with these tokens.
     """
     hidden = config.hidden_size
     if config.num_layers == 0 and config.positions == "rotary" and config.norm != "modern":
@@ -154,15 +157,24 @@ def export_model(config: TransformerConfig, params: Mapping[str, Any]) -> Export
         # ones.
         config = dataclasses.replace(config, positions="learned")
         params = {**params, "position_embedding": np.zeros((config.max_length, hidden), np.float32)}
-    values = huggingface_config(config)
+    family = family_of(config)
+    if token_ids is None:
+        token_ids = np.arange(config.vocab_size)
+        token_ids[: len(SpecialIds())] = default_ids(family)
+    values = huggingface_config(config, SpecialIds(*token_ids[: len(SpecialIds())].tolist()))
+    params = reorder_tokens(params, np.argsort(token_ids))
     arrays = write_params(values, config, params)
-    if find_family(values["model_type"]).has_pooler:
+    if family.has_pooler:
         # These classes have a pooler, which no module of ours reads; without its arrays each loading would draw it at
         # random.
         arrays |= {
             "pooler.dense.weight": np.zeros((hidden, hidden), np.float32),
             "pooler.dense.bias": np.zeros(hidden, np.float32),
         }
+    return ExportedModel(values, arrays, _sentence_modules(config, params), hidden, token_ids)
+
+
+def _sentence_modules(config: TransformerConfig, params: Mapping[str, Any]) -> dict[str, Any]:
     head = {name: np.asarray(value, np.float32) for name, value in params["embedding_head"].items()}
     modules: dict[str, Any] = {
         "pooling": "cls" if config.pooling == "cls" else "mean",
@@ -175,7 +187,7 @@ def export_model(config: TransformerConfig, params: Mapping[str, Any]) -> Export
             "lead_length": config.lead_length,
             "sublinear": config.sublinear,
         }
-    return ExportedModel(values, arrays, modules, hidden)
+    return modules
 
 
 def token_order(special_ids: Sequence[int], vocab_size: int) -> npt.NDArray[np.int64]:

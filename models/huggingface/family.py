@@ -2,13 +2,24 @@
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ..transformer import TransformerConfig
 from .interface import UnsupportedModelError
 from .layouts import Entry
 
 Values = Mapping[str, Any]
+
+
+class SpecialIds(NamedTuple):
+    """The ids of the special tokens in an exported model, in the order of `formats.vocabulary.SPECIAL_TOKENS`."""
+
+    pad: int = 0
+    unknown: int = 1
+    opening: int = 2
+    closing: int = 3
+    mask: int = 4
+
 
 # The names of the sizes in most families.
 SIZES: Final = {
@@ -38,7 +49,7 @@ class Family:
       masked_lm: transform and norm before the tied table.
       sizes: fields of `TransformerConfig` and their keys.
       has_pooler: whether its class has a pooler, which no module here reads.
-      pad_id: where its class expects the padding token, whatever config.json says; None: anywhere.
+      pad_id: the padding token's id in the code of its class, whatever config.json says; None: any.
     """
 
     model_type: str
@@ -49,7 +60,7 @@ class Family:
     tied_table: tuple[str, ...]
     keys: frozenset[str]
     options: Callable[[Values], dict[str, Any]]
-    values: Callable[[TransformerConfig], dict[str, Any]]
+    values: Callable[[TransformerConfig, SpecialIds], dict[str, Any]]
     body: Callable[[Values, TransformerConfig], Iterable[Entry]]
     masked_lm: Callable[[TransformerConfig], Iterable[Entry]]
     sizes: Mapping[str, str] = dataclasses.field(default_factory=lambda: SIZES)

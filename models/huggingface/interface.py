@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple, Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from ..architecture import Architecture
 
 
@@ -64,12 +67,14 @@ class ExportedModel(NamedTuple):
       arrays: by name.
       modules: the attributes of `SentenceModulesLike`, without those that have their default.
       hidden_size: H.
+      token_ids: int64 [V], the id that each of our tokens has in this model.
     """
 
     values: dict[str, Any]
     arrays: dict[str, Any]
     modules: dict[str, Any]
     hidden_size: int
+    token_ids: npt.NDArray[np.int64]
 
 
 class HuggingFaceArchitecture(Architecture, Protocol):
@@ -105,8 +110,19 @@ class HuggingFaceArchitecture(Architecture, Protocol):
         """
         ...
 
-    def to_huggingface(self, params: Mapping[str, Any]) -> ExportedModel:
-        """The model without its topic and masked-LM heads; raises UnsupportedModelError if no class computes it."""
+    def to_huggingface(
+        self, params: Mapping[str, Any], token_ids: npt.NDArray[np.int64] | None = None
+    ) -> ExportedModel:
+        """The model without its topic and masked-LM heads.
+
+        Args:
+          params: nested, tokens in our order.
+          token_ids: int64 [V], the id that each of our tokens shall have; None: its own or, where the class of
+            `transformers` has its padding token elsewhere, the nearest order.
+
+        Raises:
+          UnsupportedModelError: if no class computes it with these tokens.
+        """
         ...
 
 

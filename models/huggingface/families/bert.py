@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from ...transformer import TransformerConfig
-from ..family import Family, Values, check_fields, written_activation
+from ..family import Family, SpecialIds, Values, check_fields, written_activation
 from ..layouts import Entry, LayerNames, layers, masked_lm_head, norm, positions, same
 from ..values import activation, integer, number, only
 
@@ -89,7 +89,8 @@ def masked_lm(config: TransformerConfig) -> Iterator[Entry]:
     return masked_lm_head(config, "cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm")
 
 
-def _values(config: TransformerConfig) -> dict[str, Any]:
+def _values(config: TransformerConfig, ids: SpecialIds) -> dict[str, Any]:
+    del ids
     check_fields(config, "bert", SHAPE)
     return values_of(config)
 

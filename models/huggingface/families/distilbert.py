@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from ...transformer import TransformerConfig
-from ..family import Family, Values, check_fields, written_activation
+from ..family import Family, SpecialIds, Values, check_fields, written_activation
 from ..layouts import Entry, LayerNames, layers, masked_lm_head, norm, positions, same
 from ..values import activation, integer, number
 from . import bert
@@ -39,7 +39,8 @@ def _options(values: Values) -> dict[str, Any]:
     }
 
 
-def _values(config: TransformerConfig) -> dict[str, Any]:
+def _values(config: TransformerConfig, ids: SpecialIds) -> dict[str, Any]:
+    del ids
     check_fields(config, "distilbert", bert.SHAPE | {"layer_norm_epsilon": _EPSILON})
     return {
         "max_position_embeddings": config.max_length,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from ...transformer import TransformerConfig
-from ..family import Family, Values, check_fields
+from ..family import Family, SpecialIds, Values, check_fields
 from ..layouts import Entry, layers, norm, positions, same
 from ..values import integer
 from . import bert
@@ -16,7 +16,8 @@ def _options(values: Values) -> dict[str, Any]:
     return bert.options(values) | {"norm": "pre"}
 
 
-def _values(config: TransformerConfig) -> dict[str, Any]:
+def _values(config: TransformerConfig, ids: SpecialIds) -> dict[str, Any]:
+    del ids
     check_fields(config, "megatron-bert", bert.SHAPE | {"norm": "pre"})
     return bert.values_of(config)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from ...transformer import TransformerConfig
-from ..family import Family, Values, check_fields, written_activation
+from ..family import Family, SpecialIds, Values, check_fields, written_activation
 from ..interface import UnsupportedModelError
 from ..layouts import Entry, attention_output, gated, linear, masked_lm_head, norm, query_key_value, same
 from ..values import activation, integer, number, only
@@ -75,7 +75,7 @@ def _rotary_thetas(values: Values) -> tuple[float, float]:
     return found[0], found[1]
 
 
-def _values(config: TransformerConfig) -> dict[str, Any]:
+def _values(config: TransformerConfig, ids: SpecialIds) -> dict[str, Any]:
     expected = {"norm": "modern", "positions": "rotary", "mlp": "gated", "relative_buckets": 0}
     check_fields(config, "modernbert", expected)
     name = written_activation(config)
@@ -92,10 +92,10 @@ def _values(config: TransformerConfig) -> dict[str, Any]:
         "local_attention": 2 * config.local_distance or 128,
         "global_attn_every_n_layers": config.global_every,
         **dict.fromkeys(_BIASES, config.biases),
-        "cls_token_id": 2,
-        "bos_token_id": 2,
-        "sep_token_id": 3,
-        "eos_token_id": 3,
+        "cls_token_id": ids.opening,
+        "bos_token_id": ids.opening,
+        "sep_token_id": ids.closing,
+        "eos_token_id": ids.closing,
     }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from ...transformer import TransformerConfig
-from ..family import Family, Values, check_fields
+from ..family import Family, SpecialIds, Values, check_fields
 from ..layouts import Entry, LayerNames, layers, masked_lm_head, norm, positions, same
 from ..values import activation, integer, number, only
 from . import bert
@@ -40,11 +40,15 @@ def _options(values: Values) -> dict[str, Any]:
     }
 
 
-def _values(config: TransformerConfig) -> dict[str, Any]:
+def _values(config: TransformerConfig, ids: SpecialIds) -> dict[str, Any]:
     check_fields(config, "mpnet", bert.SHAPE | {"relative_buckets": _BUCKETS})
     values = bert.values_of(config, offset=_OFFSET)
     del values["type_vocab_size"], values["position_embedding_type"]
-    return values | {"relative_attention_num_buckets": _BUCKETS, "pad_token_id": _PAD_ID}
+    return values | {
+        "relative_attention_num_buckets": _BUCKETS,
+        "bos_token_id": ids.opening,
+        "eos_token_id": ids.closing,
+    }
 
 
 def _body(values: Values, config: TransformerConfig) -> Iterator[Entry]:

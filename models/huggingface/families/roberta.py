@@ -4,12 +4,10 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from ...transformer import TransformerConfig
-from ..family import Family, Values, check_fields
+from ..family import Family, SpecialIds, Values, check_fields
 from ..layouts import Entry, masked_lm_head
 from ..values import integer
 from . import bert
-
-_PAD_ID: Final = 0  # in the folders that are written
 
 
 def _offset(values: Values) -> int:
@@ -21,9 +19,13 @@ def _options(values: Values) -> dict[str, Any]:
     return bert.options(values, offset=_offset(values))
 
 
-def _values(config: TransformerConfig) -> dict[str, Any]:
+def _values(config: TransformerConfig, ids: SpecialIds) -> dict[str, Any]:
     check_fields(config, "roberta", bert.SHAPE)
-    return bert.values_of(config, offset=_PAD_ID + 1) | {"type_vocab_size": 1, "pad_token_id": _PAD_ID}
+    return bert.values_of(config, offset=ids.pad + 1) | {
+        "type_vocab_size": 1,
+        "bos_token_id": ids.opening,
+        "eos_token_id": ids.closing,
+    }
 
 
 def _body(values: Values, config: TransformerConfig) -> Iterator[Entry]:

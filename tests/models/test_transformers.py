@@ -1,0 +1,201 @@
+"""Models of each family compute what torch computed of them (see make_transformers_fixtures.py), and go out again."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import safetensors.numpy
+from newsembed.models.attention import bucket_starts, choose_attention
+from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
+from newsembed.models.huggingface import (
+    UnsupportedModelError,
+    encoder_config,
+    import_model,
+    reorder_tokens,
+    token_order,
+)
+from newsembed.models.huggingface.families import FAMILIES
+
+ROOT = Path(__file__).parent / "transformers"
+FAMILY_NAMES = ("bert", "roberta", "xlm-roberta", "distilbert", "mpnet", "megatron-bert", "modernbert")
+
+
+@dataclasses.dataclass(frozen=True)
+class PlainModules:
+    """A folder without modules of sentence-transformers."""
+
+    pooling: str = "cls"
+    token_weights: None = None
+    lead_length: int = 0
+    sublinear: bool = False
+    kernel: None = None
+    bias: None = None
+
+
+def read(name):
+    """The values of config.json, the arrays, the expected arrays, and the ids of the special tokens in our order."""
+    folder = ROOT / name
+    values = json.loads((folder / "config.json").read_text())
+    ids = {
+        token["content"]: token["id"] for token in json.loads((folder / "tokenizer.json").read_text())["added_tokens"]
+    }
+    special = json.loads((folder / "special_tokens_map.json").read_text())
+    contents = (special[f"{role}_token"] for role in ("pad", "unk", "cls", "sep", "mask"))
+    specials = [ids[one if isinstance(one, str) else one["content"]] for one in contents]
+    arrays = safetensors.numpy.load_file(folder / "model.safetensors")
+    return values, arrays, safetensors.numpy.load_file(folder / "expected.safetensors"), specials
+
+
+def imported(name, modules=None, **options):
+    """The architecture, parameters with heads, the expected arrays, our ids of the input, and the order of tokens."""
+    values, arrays, expected, specials = read(name)
+    shape, params, heads, ignored = import_model(values, arrays, modules or PlainModules(), num_topics=3, **options)
+    config = EncoderConfig(**dataclasses.asdict(shape))
+    order = token_order(specials, config.vocab_size)
+    tokens = np.argsort(order)[expected["input_ids"]].astype(np.int32)
+    np.testing.assert_array_equal(tokens > 0, expected["attention_mask"] > 0)
+    return config, {**heads, **reorder_tokens(params, order)}, expected, tokens, order, ignored
+
+
+def test_there_is_a_model_of_each_family():
+    assert set(FAMILY_NAMES) == set(FAMILIES)
+
+
+@pytest.mark.parametrize("name", FAMILY_NAMES)
+def test_hidden_states_and_logits_are_those_of_torch(name):
+    config, params, expected, tokens, order, ignored = imported(name)
+    assert ignored == ()
+    encoder = NewsEncoder(config)
+
+    @jax.jit
+    def run(params):
+        hidden = encoder.apply({"params": params}, jnp.asarray(tokens), method="encode")
+        return hidden, encoder.apply({"params": params}, hidden[:, :3], method="mlm_logits")
+
+    hidden, logits = run(params)
+    np.testing.assert_allclose(np.asarray(hidden)[tokens > 0], expected["hidden"], atol=1e-5)
+    seen = tokens[:, :3] > 0
+    np.testing.assert_allclose(
+        np.asarray(logits)[seen], expected["logits"][seen][:, order], atol=1e-5 * np.abs(expected["logits"]).max()
+    )
+
+
+@pytest.mark.parametrize("name", FAMILY_NAMES)
+def test_a_model_goes_out_as_it_came_in(name):
+    values, arrays, *_ = read(name)
+    config, params, _, _, order, _ = imported(name)
+    exported = config.to_huggingface(params, np.asarray(order))
+    assert exported.values["model_type"] == values["model_type"]
+    family = FAMILIES[values["model_type"]]
+    assert exported.values["architectures"] == [family.architecture]
+    # What is written has the same value where it was read; dropout of attention is not kept.
+    changed = {key for key in exported.values if key in values and exported.values[key] != values[key]}
+    assert changed <= {"architectures", "attention_probs_dropout_prob", "attention_dropout", "initializer_range"} | (
+        {"hidden_act"} if name == "megatron-bert" else {"embedding_dropout"} if name == "modernbert" else set()
+    )
+    body = {key.removeprefix(family.prefix): array for key, array in arrays.items() if key.startswith(family.prefix)}
+    written = {key: array for key, array in exported.arrays.items() if not key.startswith("pooler.")}
+    assert set(written) == set(body)
+    folded = ("embeddings.position_embeddings.weight", "embeddings.token_type_embeddings.weight")
+    for key, array in body.items():
+        assert written[key].shape == array.shape, key
+        if key not in folded:
+            np.testing.assert_array_equal(written[key], array)
+    # The folded arrays mean the same: the model reads back with the same parameters.
+    found, again, *_ = import_model(exported.values, exported.arrays, PlainModules(), num_topics=3)
+    assert dataclasses.asdict(found) == dataclasses.asdict(config)
+    for key, array in reorder_tokens(again, order).items():
+        jax.tree.map(np.testing.assert_array_equal, array, params[key])
+
+
+def test_mpnet_keeps_its_padding_token_where_its_code_has_it():
+    config, params, *_ = imported("mpnet")
+    exported = config.to_huggingface(params)
+    assert exported.token_ids[:5].tolist() == [1, 0, 2, 3, 4]
+    assert exported.values["pad_token_id"] == 1
+    table = exported.arrays["embeddings.word_embeddings.weight"]
+    np.testing.assert_array_equal(table[exported.token_ids], params["token_embedding"])
+    with pytest.raises(
+        UnsupportedModelError, match="pad_token_id: got 0, expected 1, as the code of MPNetModel has it"
+    ):
+        config.to_huggingface(params, np.arange(config.vocab_size))
+
+
+def test_a_family_that_cannot_hold_the_encoder_is_refused():
+    config, params, *_ = imported("distilbert")
+    assert config.family == "distilbert"
+    for changes, message in (
+        ({"layer_norm_epsilon": 1e-5}, "layer_norm_epsilon: got 1e-05 .* expected 1e-12"),
+        ({"relative_buckets": 32}, "relative_buckets: got 32 .* expected 0"),
+        ({"family": "gpt2"}, "EncoderConfig.family: got 'gpt2', expected one of bert, roberta"),
+    ):
+        with pytest.raises(UnsupportedModelError, match=message):
+            dataclasses.replace(config, **changes).to_huggingface(params)
+
+
+@pytest.mark.parametrize("name", FAMILY_NAMES)
+def test_keys_that_nothing_reads_are_refused_by_name(name):
+    values, *_ = read(name)
+    for changes, message in (
+        ({"attention_type": "block_sparse"}, "attention_type: got 'block_sparse'; newsembed does not know this key"),
+        ({"quantization_config": {"bits": 4}}, "quantization_config"),
+        ({"auto_map": {"AutoModel": "modeling.Model"}}, "auto_map"),
+        ({"pruned_heads": {"0": [1]}}, "pruned_heads: got .* expected {}"),
+        ({"is_decoder": True}, "is_decoder: got True"),
+        ({"tie_word_embeddings": False}, "tie_word_embeddings: got False"),
+    ):
+        with pytest.raises(UnsupportedModelError, match=message):
+            encoder_config(values | changes)
+    assert encoder_config(values | {"unknown": None, "id2label": {"0": "a"}}) == encoder_config(values)
+
+
+def test_options_of_mpnet_that_its_code_ignores_are_refused():
+    values, *_ = read("mpnet")
+    for changes in ({"relative_attention_num_buckets": 64}, {"pad_token_id": 0}):
+        with pytest.raises(UnsupportedModelError, match=f"{next(iter(changes))}: got {next(iter(changes.values()))}"):
+            encoder_config(values | changes)
+
+
+def test_packed_pieces_of_mpnet_equal_rows_of_their_own():
+    config, params, expected, tokens, *_ = imported("mpnet")
+    pieces = [tokens[1][:40], tokens[0][:70]]
+    packed = [np.concatenate([array, [0]]).astype(np.int32)[None] for array in (
+        np.concatenate(pieces), np.repeat([1, 2], [40, 70]), np.r_[0:40, 0:70])]  # fmt: skip
+    encode = jax.jit(lambda params, *rows: NewsEncoder(config).apply({"params": params}, *rows, method="encode"))
+    together = encode(params, *packed)[0]
+    np.testing.assert_allclose(together[:40], expected["hidden"][150:190], atol=1e-5)
+    np.testing.assert_allclose(together[40:110], encode(params, pieces[1][None])[0], atol=1e-5)
+
+
+def test_the_observed_attention_of_mpnet_counts_its_bias():
+    config, params, expected, tokens, *_ = imported("mpnet")
+    row = tokens[1:2, :40]
+    hidden, received = NewsEncoder(config).apply({"params": params}, row, method="encode_observed")
+    np.testing.assert_allclose(hidden[0], expected["hidden"][150:190], atol=1e-5)
+    flat = {**params, "relative_bias": np.zeros_like(params["relative_bias"])}
+    _, without = NewsEncoder(config).apply({"params": flat}, row, method="encode_observed")
+    np.testing.assert_allclose(received.sum(-1), 1, atol=1e-5)
+    assert np.abs(received[0] - without[0]).max() > 0.01
+
+
+def test_buckets_of_relative_positions_are_those_of_the_formula():
+    """T5's formula in float64, away from whole numbers, where it depends on rounding; those are computed by hand."""
+    starts = bucket_starts(32)
+    assert starts == [0, 1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 23, 32, 46, 64, 91]
+    for distance in set(range(8, 1000)) - {16, 32, 64, 128}:
+        expected = min(8 + int(np.log(distance / 8) / np.log(128 / 8) * 8), 15)
+        assert sum(start <= distance for start in starts) - 1 == expected, distance
+
+
+def test_fused_attention_has_no_relative_positions():
+    config = dataclasses.replace(imported("mpnet")[0], dtype="bfloat16")
+    assert choose_attention(config, 128, "cuda") == choose_attention(config, 128, "tpu") == "xla"
+    for kernel, platform in (("cudnn", "cuda"), ("flash", "tpu")):
+        with pytest.raises(ValueError, match="only xla adds the bias of relative positions"):
+            choose_attention(dataclasses.replace(config, attention=kernel), 128, platform)
+    with pytest.raises(ValueError, match="relative_buckets: got 6, expected a multiple of 4"):
+        dataclasses.replace(config, relative_buckets=6)
