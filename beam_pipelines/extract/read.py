@@ -16,6 +16,7 @@ from .people import people
 from .rows import row_to_article
 from .sources import Response, Slice, read_rows, read_warc
 from .urls import canonical_url, registered_domain
+from .warc import Gap
 
 _HTML = ("text/html", "application/xhtml")
 _FEED = ("rss", "atom", "xml", "json")
@@ -80,12 +81,10 @@ def read_slice(shard: Shard, piece: Slice, limits: Limits) -> None:
         _read_rows(shard, outputs, piece)
 
 
-def _read_response(
-    shard: Shard, outputs: Outputs, piece: Slice, response: Response | Exception, limits: Limits
-) -> None:
+def _read_response(shard: Shard, outputs: Outputs, piece: Slice, response: Response | Gap, limits: Limits) -> None:
     shard.read()
-    if isinstance(response, Exception):
-        shard.fail(piece.path, Failure.BROKEN_RECORD, f"{type(response).__name__}: {response}")
+    if isinstance(response, Gap):
+        shard.fail(f"{piece.path}:{response.offset}", Failure.BROKEN_RECORD, _described(response))
     elif response.truncated:
         shard.fail(
             response.url, Failure.TRUNCATED, f"{piece.path} ends after {len(response.payload)} bytes of this record"
@@ -98,6 +97,11 @@ def _read_response(
         shard.fail(response.url, Failure.TOO_LARGE, f"{len(response.payload)} bytes or more")
     else:
         _read_payload(shard, outputs, response, kind, limits)
+
+
+def _described(gap: Gap) -> str:
+    lost = f"; bytes {gap.offset} to {gap.end} are passed over" if gap.end > gap.offset else ""
+    return f"{gap.problem}{lost}{f'; {gap.url}' if gap.url else ''}"
 
 
 def _kind_of(content_type: str) -> str | None:

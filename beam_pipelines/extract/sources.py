@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import datetime
+import io
 import itertools
 import zlib
 from collections.abc import Iterator
@@ -13,10 +14,10 @@ from ...formats import files
 from ...formats.jsonl import CompressionError, read_lines
 from .loose_json import load_json
 from .path_lists import is_path_list, read_path_list
+from .warc import MAX_CONTENT_BYTES, Frame, Gap, read_frames
 
 RECORDS_PER_WARC_SLICE = 200
 LINES_PER_SLICE = 4_000
-_MAX_PAYLOAD_BYTES = 20 << 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,56 +92,57 @@ def _warc_slices(path: str) -> list[Slice]:
     Raises:
       InputError: if the file is not a WARC file.
     """
-    from fastwarc.warc import ArchiveIterator
-
-    offsets: list[int] = []
     with files.open_read(path) as source:
         head = source.read(2)
-        if head not in (b"\x1f\x8b", b"WA"):
-            raise InputError(
-                f"got the first bytes {head!r}, expected gzip or WARC",
-                path=path,
-                remedy="give .warc or .warc.gz files to --warc, and article files to --articles",
-            )
-        source.seek(0)
-        # A broken end is counted when its slice is read; the records before it are used.
-        with contextlib.suppress(Exception):
-            for record in ArchiveIterator(source, parse_http=False):
-                offsets.append(record.stream_pos)  # noqa: PERF401 - offsets found before an error are kept
+        found = list(read_frames(source, places_only=True))
+    if head not in (b"\x1f\x8b", b"WA") and not any(isinstance(frame, Frame) for frame in found):
+        raise InputError(
+            f"got the first bytes {head!r}, expected gzip or WARC",
+            path=path,
+            remedy="give .warc or .warc.gz files to --warc, and article files to --articles",
+        )
+    offsets = [frame.offset for frame in found]
     if any(later <= earlier for earlier, later in itertools.pairwise(offsets)):
         return [Slice(path, "warc", 0, -1)]
     starts = offsets[::RECORDS_PER_WARC_SLICE] or [0]
-    # The last slice has no limit, so that it reports the error that ended the index.
     return [Slice(path, "warc", start, RECORDS_PER_WARC_SLICE) for start in starts[:-1]] + [
         Slice(path, "warc", starts[-1], -1)
     ]
 
 
-def read_warc(piece: Slice) -> Iterator[Response | Exception]:
-    """Yields the responses of a slice; a record that cannot be parsed yields its exception and ends the slice."""
+def read_warc(piece: Slice) -> Iterator[Response | Gap]:
+    """Yields the responses of a slice, and a gap in place of each record that cannot be read."""
+    with files.open_read(piece.path) as source:
+        frames = read_frames(source, piece.start)
+        for frame in frames if piece.count < 0 else itertools.islice(frames, piece.count):
+            found = frame if isinstance(frame, Gap) else _parsed(frame)
+            if found is not None:
+                yield found
+
+
+def _parsed(frame: Frame) -> Response | Gap | None:
+    """The response in a record, ``None`` for other records, or the reason why it cannot be read."""
     from fastwarc.warc import ArchiveIterator, WarcRecordType
 
-    with files.open_read(piece.path) as source:
-        source.seek(piece.start)
-        archive = iter(ArchiveIterator(source, parse_http=True, record_types=WarcRecordType.any_type))
-        seen = 0
-        while piece.count < 0 or seen < piece.count:
-            try:
-                record = next(archive)
-                seen += 1
-                if record.record_type in (WarcRecordType.response, WarcRecordType.resource):
-                    yield _response(record)
-            except StopIteration:
-                return
-            except Exception as error:  # noqa: BLE001 - FastWARC raises many types; each becomes a dead letter
-                yield error
-                return
+    try:
+        source = io.BytesIO(frame.raw)
+        records = ArchiveIterator(source, parse_http=True, record_types=WarcRecordType.any_type, stream_detect=False)
+        record = next(iter(records), None)
+        if record is None or record.record_type in (WarcRecordType.unknown, WarcRecordType.no_type):
+            return Gap(frame.offset, frame.offset, "no WARC record" if record is None else "unknown type of record")
+        if record.record_type in (WarcRecordType.response, WarcRecordType.resource):
+            found = _response(record, cut=frame.cut)
+            return found if found.url else Gap(frame.offset, frame.offset, "no WARC-Target-URI")
+    except Exception as error:  # noqa: BLE001 - FastWARC raises many types; each becomes a dead letter
+        return Gap(frame.offset, frame.offset, f"{type(error).__name__}: {error}")
+    cut = "the file ends inside this record, which is no response"
+    return Gap(frame.offset, frame.offset, cut) if frame.cut else None
 
 
-def _response(record: Any) -> Response:
+def _response(record: Any, *, cut: bool) -> Response:
     headers = record.http_headers
     expected = record.content_length
-    payload = record.reader.read(_MAX_PAYLOAD_BYTES)
+    payload = record.reader.read(MAX_CONTENT_BYTES)
     date = record.record_date
     status = int(headers.status_code or 0) if headers is not None else 200
     decoded = _decoded(payload, (headers.get("Content-Encoding") or "") if headers is not None else "")
@@ -153,8 +155,8 @@ def _response(record: Any) -> Response:
         charset=(record.http_charset or "") if headers is not None else "",
         payload=decoded,
         fetched_at=date.astimezone(datetime.UTC) if date is not None else None,
-        truncated=len(payload) < min(expected, _MAX_PAYLOAD_BYTES),
-        oversized=expected > _MAX_PAYLOAD_BYTES or len(decoded) >= _MAX_PAYLOAD_BYTES,
+        truncated=cut or len(payload) < min(expected, MAX_CONTENT_BYTES),
+        oversized=expected > MAX_CONTENT_BYTES or len(decoded) >= MAX_CONTENT_BYTES,
     )
 
 
@@ -163,7 +165,7 @@ def _decoded(payload: bytes, encoding: str) -> bytes:
     if "gzip" not in encoding.lower() and "deflate" not in encoding.lower():
         return payload
     try:
-        return zlib.decompressobj(wbits=47).decompress(payload, _MAX_PAYLOAD_BYTES)
+        return zlib.decompressobj(wbits=47).decompress(payload, MAX_CONTENT_BYTES)
     except zlib.error:
         return payload  # many archives decode the body and keep the header
 
