@@ -36,6 +36,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from ..errors import InputError
+from .prompts import Prompts
 from .vocabulary import VOCABULARY_FILE
 from .weights import Array, flatten, read_safetensors, write_safetensors
 
@@ -57,12 +58,14 @@ class ModelDescription:
       vocabulary_sha256: hex digest of the vocabulary file.
       text_length: tokens of a text that are read unless told otherwise; None where the model has learned to embed none.
       kind: of the architecture; None for the news encoder, see ``models.encoders.named_kind``.
+      prompts: texts that embedding puts before documents and queries; most models have none.
     """
 
     encoder: Mapping[str, Any]
     vocabulary_sha256: str
     text_length: int | None = None
     kind: str | None = None
+    prompts: Prompts = dataclasses.field(default_factory=Prompts)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values, without those that are None."""
@@ -71,6 +74,7 @@ class ModelDescription:
             "encoder": dict(self.encoder),
             "vocabulary_sha256": self.vocabulary_sha256,
             "text_length": self.text_length,
+            **self.prompts.to_dict(),
         }
         return {name: value for name, value in values.items() if value is not None}
 
@@ -99,7 +103,7 @@ class ModelDescription:
             if not isinstance(value, expected):
                 problem = f"got no model description: {value!r} is a {type(value).__name__}"
                 raise InputError(problem, path=path, field=name, remedy=_REMEDY)
-        return cls(encoder, digest, text_length, kind)
+        return cls(encoder, digest, text_length, kind, Prompts.from_dict(values, path))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -70,6 +70,8 @@ def run(args: argparse.Namespace) -> int:
     print(f"{args.output}: {config.summary()}, {config.vocab_size} pieces, {config.max_length} positions")
     if model.ignored:
         print(f"left out, because the architecture has no counterpart: {', '.join(model.ignored)}")
+    for note in model.notes:
+        print(f"model: {note}")
     for difference in model.differences:
         print(f"tokenizer: {difference}")
     return 0
@@ -89,11 +91,12 @@ def write_model_folder(model: HuggingFaceModel, output: str) -> None:
     temporary = f"{output.rstrip('/')}.tmp"
     shutil.rmtree(temporary, ignore_errors=True)
     os.makedirs(temporary)
-    write_model_files(temporary, model.config, vocabulary)
+    write_model_files(temporary, model.config, vocabulary, model.text_length, model.source.modules.prompts)
     origin = {
         "source": os.path.basename(os.path.abspath(model.source.path)),
         "newsembed": __version__,
         "ignored_arrays": model.ignored,
+        "notes": model.notes,
         "tokenizer_differences": model.differences,
     }
     ModelFolder(temporary).write_import(model.with_heads(), architecture_gin(model.config), origin)

@@ -15,6 +15,30 @@ def piece_starts(segment_ids: jax.Array) -> jax.Array:
     return segment_ids != before
 
 
+def piece_ends(segment_ids: jax.Array) -> jax.Array:
+    """Where a piece of a packed row ends, bool [B, L]; padding counts as a piece."""
+    after = jnp.pad(segment_ids[:, 1:], ((0, 0), (0, 1)), constant_values=-1)
+    return segment_ids != after
+
+
+def largest_of_pieces(hidden: jax.Array, segment_ids: jax.Array) -> jax.Array:
+    """The largest value of each unit over the tokens of a piece.
+
+    Args:
+      hidden: float32 [B, L, H].
+      segment_ids: int32 [B, L], from 0 to L, equal along a piece.
+
+    Returns:
+      float32 [B, L, H]: at each token the values of its piece.
+    """
+    count = segment_ids.shape[1] + 1
+
+    def of_row(states: jax.Array, ids: jax.Array) -> jax.Array:
+        return jax.ops.segment_max(states, ids, num_segments=count)[ids]
+
+    return jax.vmap(of_row)(hidden, segment_ids)
+
+
 def term_weights(tokens: jax.Array, segment_ids: jax.Array, *, lead_length: int, sublinear: bool) -> jax.Array:
     """The weight of every token by its place in its text and by its copies there.
 

@@ -13,7 +13,8 @@ EXECUTION_OPTIONS: Final = ("remat", "scan_layers", "attention")
 
 _CHOICES: Final = {
     "norm": ("post", "pre", "modern"),
-    "pooling": ("cls", "mean", "weighted"),
+    "pooling": ("cls", "mean", "weighted", "max", "last"),
+    "embedding_activation": ("identity", "tanh"),
     "embedding_init": ("bert", "t5"),
     "dtype": tuple(DTYPES),
     "positions": ("learned", "rotary"),
@@ -41,6 +42,7 @@ _LEFT_OUT_AT_DEFAULT: Final = (
     "lead_length",
     "sublinear",
     "relative_buckets",
+    "embedding_activation",
     "family",
 )
 
@@ -70,7 +72,9 @@ class TransformerConfig:
         normalised from the start (ModernBERT).
       pooling: the input of the heads: "cls", the top vector of the first token (the paper's), "mean", the mean over
         tokens that are not padding, or "weighted", that mean with one learned weight for each word piece (Arora et al.
-        2017 fix them by frequency; `training.piece_weights` starts from that).
+        2017 fix them by frequency; `training.piece_weights` starts from that); "max", the largest value of each unit;
+        or "last", the top vector of the last token that is not padding.
+      embedding_activation: on the document embedding before it gets length 1, "identity" or "tanh" (LaBSE).
       lead_length: in the weighted mean only, a token at position p of its text counts 1 / (1 + p / lead_length),
         because news articles begin with what matters most; 0: all positions count the same.
       sublinear: in the weighted mean only, the tokens of one piece that would count s together count ln(1 + s), as in
@@ -110,7 +114,7 @@ class TransformerConfig:
     num_topics: int = 600
     dropout_rate: float = 0.1
     norm: Literal["post", "pre", "modern"] = "post"
-    pooling: Literal["cls", "mean", "weighted"] = "cls"
+    pooling: Literal["cls", "mean", "weighted", "max", "last"] = "cls"
     dtype: str = "float32"
     embedding_init: Literal["bert", "t5"] = "bert"
     positions: Literal["learned", "rotary"] = "learned"
@@ -125,6 +129,7 @@ class TransformerConfig:
     lead_length: int = 0
     sublinear: bool = False
     relative_buckets: int = 0
+    embedding_activation: Literal["identity", "tanh"] = "identity"
     family: str | None = None
     remat: Literal["none", "full", "dots"] = "none"
     scan_layers: bool = False

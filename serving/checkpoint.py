@@ -15,6 +15,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..formats.model_folder import ModelFolder, vocabulary_digest
+from ..formats.prompts import Prompts
 from ..formats.weights import flatten, unflatten
 from ..models.encoders import Architecture, config_from_dict, named_kind
 
@@ -33,6 +34,7 @@ class Model:
       step: the checkpoint's step, -1 for fresh parameters, 0 where the folder does not say.
       digest: SHA-256 of configuration, vocabulary and parameters, 64 hex digits.
       text_length: tokens of the longest text that it learned to embed; the model's limit where the folder does not say.
+      prompts: texts that it wants before documents and queries.
     """
 
     folder: str
@@ -42,6 +44,7 @@ class Model:
     step: int
     digest: str
     text_length: int
+    prompts: Prompts = dataclasses.field(default_factory=Prompts)
 
 
 def load_model(folder: str, step: int | None = None) -> Model:
@@ -55,10 +58,10 @@ def load_model(folder: str, step: int | None = None) -> Model:
       InputError: if the folder, a file or the step is missing, the architecture is unknown, or the parameters are of
         another one.
     """
-    config, vocabulary, text_length = read_description(folder)
+    config, vocabulary, text_length, prompts = read_description(folder)
     found, step, source = ModelFolder(folder).read_params(step)
     params = _matched(found, _expected(config), source)
-    return Model(folder, config, vocabulary, params, step, _digest(config, vocabulary, params), text_length)
+    return Model(folder, config, vocabulary, params, step, _digest(config, vocabulary, params), text_length, prompts)
 
 
 def fresh_model(folder: str, seed: int = 0) -> Model:
@@ -70,14 +73,14 @@ def fresh_model(folder: str, seed: int = 0) -> Model:
     import jax
     from flax import linen as nn
 
-    config, vocabulary, text_length = read_description(folder)
+    config, vocabulary, text_length, prompts = read_description(folder)
     variables = _initializer(config)(jax.random.key(seed))
     params = jax.tree.map(np.asarray, nn.meta.unbox(variables["params"]))
-    return Model(folder, config, vocabulary, params, -1, _digest(config, vocabulary, params), text_length)
+    return Model(folder, config, vocabulary, params, -1, _digest(config, vocabulary, params), text_length, prompts)
 
 
-def read_description(folder: str) -> tuple[Architecture, str, int]:
-    """The architecture of a model folder, the path of the vocabulary it belongs to, and ``Model.text_length``.
+def read_description(folder: str) -> tuple[Architecture, str, int, Prompts]:
+    """The architecture of a model folder, the path of its vocabulary, ``Model.text_length`` and ``Model.prompts``.
 
     Raises:
       InputError: if a file is missing, ``model.json`` describes no known architecture, or the vocabulary is not the one
@@ -88,7 +91,7 @@ def read_description(folder: str) -> tuple[Architecture, str, int]:
     config = config_from_dict(description.encoder, description.kind, path=files.description_file)
     files.check_vocabulary(description)
     text_length = config.max_length if description.text_length is None else description.text_length
-    return config, files.vocabulary_file, min(text_length, config.max_length)
+    return config, files.vocabulary_file, min(text_length, config.max_length), description.prompts
 
 
 @functools.cache

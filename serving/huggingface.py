@@ -69,7 +69,7 @@ def write_huggingface(model: Model, output: str) -> None:
         exported.values | {"dtype": "float32"} | facts,
         exported.arrays,
         Tokenizer(tuple(piece.encode() for piece in pieces), settings=names | _settings(model)),
-        SentenceModules(**exported.modules, text_length=model.text_length),
+        SentenceModules(**exported.modules, text_length=model.text_length, prompts=model.prompts),
     )
     text = tokenizer.to_str(pretty=True)
     write_folder(folder, tokenizer_json=text, special_tokens=names, hidden_size=exported.hidden_size)

@@ -49,6 +49,21 @@ class HuggingFaceModel:
     ignored: tuple[str, ...]
     differences: tuple[str, ...]
 
+    @property
+    def text_length(self) -> int | None:
+        """Tokens of a text that are read unless told otherwise; None where the folder does not say."""
+        length = self.source.modules.text_length
+        return None if length is None else min(length, self.config.max_length)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is different in the embeddings; a line each."""
+        if self.source.modules.is_normalized:
+            return ()
+        return (
+            "the folder has no module Normalize; our embeddings have length 1, so cosines stay and dot products change",
+        )
+
     def with_heads(self) -> dict[str, Any]:
         """The parameters of a whole model."""
         return {**self.plain_heads, **self.params}

@@ -4,12 +4,17 @@ import dataclasses
 
 from ..errors import InputError
 from ..formats.model_folder import ModelDescription, ModelFolder
+from ..formats.prompts import Prompts
 from ..formats.vocabulary import VocabularyFile
 from ..models.encoders import Architecture, config_from_dict, named_kind
 
 
 def write_model_files(
-    model_dir: str, config: Architecture, vocabulary: VocabularyFile, text_length: int | None = None
+    model_dir: str,
+    config: Architecture,
+    vocabulary: VocabularyFile,
+    text_length: int | None = None,
+    prompts: Prompts | None = None,
 ) -> None:
     """Writes the description and the vocabulary, each as a whole or not at all.
 
@@ -19,8 +24,11 @@ def write_model_files(
       vocabulary: copied; the description has its digest.
       text_length: how many tokens of a text are read unless told otherwise: those of the longest text that the model
         learned to embed, or what the run chose; None where it has learned none.
+      prompts: of an imported model. Training puts none before its texts, so the model of a run has none.
     """
-    description = ModelDescription(config.to_dict(), vocabulary.sha256, text_length, named_kind(config))
+    description = ModelDescription(
+        config.to_dict(), vocabulary.sha256, text_length, named_kind(config), prompts or Prompts()
+    )
     ModelFolder(model_dir).write_description(description, vocabulary.content)
 
 

@@ -5,6 +5,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, Final
 
+from ..prompts import Prompts
 from ..vocabulary import VOCABULARY_FILE
 from ..weights import Array
 
@@ -23,7 +24,7 @@ TEXT_WEIGHTS: Final = "TextWeights"  # ours: its code is in the folder, in the f
 TEXT_WEIGHTS_MODULE: Final = "text_weights"
 TEXT_WEIGHTS_ARRAY: Final = "weights"
 WORD_WEIGHTS_ARRAY: Final = "emb_layer.weight"
-IDENTITY: Final = "torch.nn.modules.linear.Identity"
+ACTIVATIONS: Final = {"identity": "torch.nn.modules.linear.Identity", "tanh": "torch.nn.modules.activation.Tanh"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,14 +48,17 @@ class SentenceModules:
     """The modules of sentence-transformers, which make one vector of the vectors of the tokens.
 
     Attributes:
-      pooling: "cls", the first token's, or "mean".
+      pooling: "cls", the first token's, "mean", "max", the largest value of each unit, or "last", the last token's.
       token_weights: float32 [V], positive, by the folder's token ids: how much a token counts in the mean; None: all
         the same.
       lead_length: a token at position p counts 1 / (1 + p / lead_length) in the mean; 0: all the same.
       sublinear: the copies of a token that would count s together count ln(1 + s).
       kernel: float32 [H, D], the dense layer after pooling; None without one.
       bias: float32 [D], of that layer.
+      activation: on what that layer returns, "identity" or "tanh".
+      is_normalized: whether the embeddings of the folder have length 1; ours do.
       text_length: tokens of a text that are read; None where the folder does not say.
+      prompts: the texts before documents and queries.
     """
 
     pooling: str = "cls"
@@ -63,7 +67,10 @@ class SentenceModules:
     sublinear: bool = False
     kernel: Array | None = None
     bias: Array | None = None
+    activation: str = "identity"
+    is_normalized: bool = True
     text_length: int | None = None
+    prompts: Prompts = dataclasses.field(default_factory=Prompts)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,7 +89,7 @@ class HuggingFaceFolder:
     config: Mapping[str, Any]
     arrays: Mapping[str, Array]
     tokenizer: Tokenizer
-    modules: SentenceModules = SentenceModules()
+    modules: SentenceModules = dataclasses.field(default_factory=SentenceModules)
 
     @property
     def config_file(self) -> str:

@@ -8,11 +8,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from ..prompts import DEFAULT_PROMPT_NAME, PROMPTS
 from ..vocabulary import VOCABULARY_FILE
 from ..weights import Array, write_safetensors
 from .parts import (
+    ACTIVATIONS,
     CONFIG_FILE,
-    IDENTITY,
     MODULES_FILE,
     SENTENCE_FILE,
     SENTENCE_TRANSFORMERS_FILE,
@@ -31,8 +32,9 @@ from .parts import (
 )
 
 _SENTENCE_MODULES: Final = "sentence_transformers.models"
-_POOLING_MODES: Final = {"cls": "cls_token", "mean": "mean_tokens"}
-_OTHER_POOLING_MODES: Final = ("max_tokens", "mean_sqrt_len_tokens")
+_POOLING_MODES: Final = {"cls": "cls_token", "mean": "mean_tokens", "max": "max_tokens", "last": "lasttoken"}
+# Older libraries know these only; they ignore the others.
+_LISTED_POOLING_MODES: Final = ("cls_token", "mean_tokens", "max_tokens", "mean_sqrt_len_tokens")
 
 
 def write_huggingface(
@@ -77,18 +79,19 @@ def _write_modules(folder: str, modules: SentenceModules, pieces: tuple[bytes, .
     ]
     _write_json(folder, MODULES_FILE, listed)
     _write_json(folder, SENTENCE_FILE, {"max_seq_length": modules.text_length, "do_lower_case": False})
-    settings: dict[str, Any] = {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"}
-    _write_json(folder, SENTENCE_TRANSFORMERS_FILE, settings)
+    settings: dict[str, Any] = {PROMPTS: {}, DEFAULT_PROMPT_NAME: None, "similarity_fn_name": "cosine"}
+    _write_json(folder, SENTENCE_TRANSFORMERS_FILE, settings | modules.prompts.to_dict())
     if weighing == WORD_WEIGHTS:
         _write_word_weights(os.path.join(folder, places[weighing]), modules, pieces)
     elif weighing:
         _write_text_weights(folder, os.path.join(folder, places[weighing]), modules)
     chosen = _POOLING_MODES[modules.pooling]
-    modes = {f"pooling_mode_{mode}": mode == chosen for mode in (*_POOLING_MODES.values(), *_OTHER_POOLING_MODES)}
+    known = dict.fromkeys((*_LISTED_POOLING_MODES, chosen))
+    modes = {f"pooling_mode_{mode}": mode == chosen for mode in known}
     pooling = {"word_embedding_dimension": hidden_size} | modes
     _write_json(os.path.join(folder, places["Pooling"]), CONFIG_FILE, pooling)
     if modules.kernel is not None:
-        _write_dense(os.path.join(folder, places["Dense"]), modules.kernel, modules.bias)
+        _write_dense(os.path.join(folder, places["Dense"]), modules.kernel, modules.bias, modules.activation)
     os.makedirs(os.path.join(folder, places["Normalize"]))
 
 
@@ -114,10 +117,10 @@ def _write_text_weights(root: str, folder: str, modules: SentenceModules) -> Non
     _write_arrays(folder, {TEXT_WEIGHTS_ARRAY: np.asarray(modules.token_weights, np.float32)})
 
 
-def _write_dense(folder: str, kernel: Array, bias: Array | None) -> None:
+def _write_dense(folder: str, kernel: Array, bias: Array | None, activation: str) -> None:
     size = kernel.shape[1]
-    values = {"in_features": kernel.shape[0], "out_features": size, "bias": True, "activation_function": IDENTITY}
-    _write_json(folder, CONFIG_FILE, values)
+    values = {"in_features": kernel.shape[0], "out_features": size, "bias": True}
+    _write_json(folder, CONFIG_FILE, values | {"activation_function": ACTIVATIONS[activation]})
     own_bias = np.zeros(size, np.float32) if bias is None else bias
     _write_arrays(folder, {"linear.weight": kernel.T, "linear.bias": own_bias})
 

@@ -33,7 +33,7 @@ from ..blocks import (
 )
 from ..huggingface import export_model, import_model
 from ..huggingface.interface import ExportedModel, ImportedModel, SentenceModulesLike
-from ..pooling import piece_starts, term_weights
+from ..pooling import largest_of_pieces, piece_ends, piece_starts, term_weights
 from ..transformer import EXECUTION_OPTIONS, TransformerConfig
 from .registry import register
 
@@ -197,6 +197,8 @@ class NewsEncoder(nn.Module):
     def embed_hidden(self, hidden: jax.Array, tokens: jax.Array) -> jax.Array:
         """Embeddings [B, D] from what `encode` returned, [B, L, H]."""
         vectors = self.embedding_head(self.pool(hidden, tokens))
+        if self.config.embedding_activation == "tanh":
+            vectors = jnp.tanh(vectors)
         return vectors / jnp.maximum(jnp.linalg.norm(vectors, axis=-1, keepdims=True), _EMBEDDING_NORM_FLOOR)
 
     def topic_logits(self, tokens: jax.Array, *, deterministic: bool = True) -> jax.Array:
@@ -240,9 +242,13 @@ class NewsEncoder(nn.Module):
         Returns:
           float32 [B, L, H]: at each token the pooled vector of its piece.
         """
+        if self.config.pooling == "max":
+            return largest_of_pieces(hidden.astype(jnp.float32), segment_ids)
         same = (segment_ids[:, :, None] == segment_ids[:, None, :]).astype(jnp.float32)
         if self.config.pooling == "cls":
             same *= piece_starts(segment_ids).astype(jnp.float32)[:, None, :]
+        elif self.config.pooling == "last":
+            same *= piece_ends(segment_ids).astype(jnp.float32)[:, None, :]
         elif self.config.pooling == "weighted":
             same *= self.token_weights(tokens, segment_ids)[:, None, :]
         return jnp.einsum("blk,bkh->blh", same / jnp.sum(same, axis=-1, keepdims=True), hidden.astype(jnp.float32))
@@ -251,13 +257,22 @@ class NewsEncoder(nn.Module):
         """The pooled vector of one-piece rows: [B, L, H] -> float32 [B, H]."""
         if self.config.pooling == "cls":
             return hidden[:, 0].astype(jnp.float32)
+        if self.config.pooling == "max":
+            real = (tokens != PAD_ID)[..., None]
+            largest = jnp.max(hidden.astype(jnp.float32), axis=1, where=real, initial=-jnp.inf)
+            return jnp.where(jnp.any(real, axis=1), largest, 0.0)
         return jnp.einsum("bl,blh->bh", self.pooling_weights(tokens), hidden.astype(jnp.float32))
 
     def pooling_weights(self, tokens: jax.Array) -> jax.Array:
-        """The weight of each token in `pool`, float32 [B, L]; a row sums to 1, or to 0 where it is padding only."""
+        """The weight of each token in `pool`, float32 [B, L]; a row sums to 1, or to 0 where it is padding only.
+
+        Where ``pooling="max"`` no token has one weight for all units: here all count the same.
+        """
         if self.config.pooling == "cls":
             return jnp.zeros(tokens.shape, jnp.float32).at[:, 0].set(1.0)
         weights = (tokens != PAD_ID).astype(jnp.float32)
+        if self.config.pooling == "last":
+            return weights * piece_ends(weights).astype(jnp.float32)
         if self.config.pooling == "weighted":
             weights *= self.token_weights(tokens, weights)
         total = jnp.sum(weights, axis=1, keepdims=True)
@@ -288,6 +303,7 @@ class EncoderConfig(TransformerConfig):
         "embedding_init",
         "embedding_size",
         "num_topics",
+        "embedding_activation",
         "pooling",
         "lead_length",
         "sublinear",
@@ -298,9 +314,11 @@ class EncoderConfig(TransformerConfig):
         """What a `NewsEncoder` of this shape can do in addition to embedding."""
         lacking = set()
         if self.pooling != "weighted":
-            lacking = {Capability.PIECE_WEIGHTS, Capability.LATENT_SEMANTICS}
+            lacking |= {Capability.PIECE_WEIGHTS, Capability.LATENT_SEMANTICS}
         elif self.embedding_init != "t5":
-            lacking = {Capability.LATENT_SEMANTICS}
+            lacking |= {Capability.LATENT_SEMANTICS}
+        if self.embedding_activation != "identity":
+            lacking |= {Capability.POOLED_PIECES}  # a head before an activation cannot whiten
         return frozenset(Capability) - lacking
 
     def module(self) -> nn.Module:

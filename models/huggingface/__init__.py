@@ -140,6 +140,7 @@ def import_model(
     if modules.kernel is not None:
         _check_shape("linear.weight", modules.kernel, (config.hidden_size, config.embedding_size))
         params["embedding_head"] = {"kernel": modules.kernel, "bias": modules.bias}
+        config = _replaced(config, embedding_activation=modules.activation)
     return config, params, plain_heads(config), tuple(ignored)
 
 
@@ -175,12 +176,12 @@ def export_model(
 
 
 def _sentence_modules(config: TransformerConfig, params: Mapping[str, Any]) -> dict[str, Any]:
-    head = {name: np.asarray(value, np.float32) for name, value in params["embedding_head"].items()}
-    modules: dict[str, Any] = {
-        "pooling": "cls" if config.pooling == "cls" else "mean",
-        "kernel": head["kernel"],
-        "bias": head["bias"],
-    }
+    kernel, bias = (np.asarray(params["embedding_head"][name], np.float32) for name in ("kernel", "bias"))
+    modules: dict[str, Any] = {"pooling": "mean" if config.pooling == "weighted" else config.pooling}
+    # A model that had no dense layer gets none back: its head hands the pooled vector on.
+    hands_on = kernel.shape[0] == kernel.shape[1] and np.array_equal(kernel, np.eye(len(kernel))) and not bias.any()
+    if not hands_on or config.embedding_activation != "identity":
+        modules |= {"kernel": kernel, "bias": bias, "activation": config.embedding_activation}
     if config.pooling == "weighted":
         modules |= {
             "token_weights": np.exp(np.asarray(params["pooling_logits"], np.float32)),
@@ -245,6 +246,18 @@ def plain_heads(config: TransformerConfig) -> dict[str, Any]:
         "mlm_norm": norm,
         "mlm_bias": np.zeros(vocabulary, np.float32),
     }
+
+
+def _replaced(config: TransformerConfig, **changes: Any) -> TransformerConfig:
+    """The configuration with other values.
+
+    Raises:
+      UnsupportedModelError: for a value out of range.
+    """
+    try:
+        return dataclasses.replace(config, **changes)
+    except ValueError as error:
+        raise UnsupportedModelError("modules.json", str(error)) from error
 
 
 def _without_prefix(arrays: Arrays, prefix: str) -> dict[str, Array]:

@@ -14,7 +14,7 @@ class SentenceModulesLike(Protocol):
 
     @property
     def pooling(self) -> str:
-        """Which vector is taken: "cls", the first token's, or "mean"."""
+        """The vector that is taken: "cls", "mean", "max" or "last", as in `TransformerConfig.pooling`."""
         ...
 
     @property
@@ -40,6 +40,11 @@ class SentenceModulesLike(Protocol):
     @property
     def bias(self) -> Any:
         """Float32 [D] of that layer, or None."""
+        ...
+
+    @property
+    def activation(self) -> str:
+        """On what that layer returns: "identity" or "tanh"."""
         ...
 
 

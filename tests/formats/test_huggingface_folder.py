@@ -15,6 +15,7 @@ from newsembed.formats.huggingface import (
     read_huggingface,
     write_huggingface,
 )
+from newsembed.formats.prompts import Prompts
 
 PIECES = (b"[PAD]", "ü".encode(), b"##c")
 SETTINGS = {"do_lower_case": True, "strip_accents": False}
@@ -30,7 +31,11 @@ def modules(draw):
         head["bias"] = np.array(draw(st.lists(floats, min_size=4, max_size=4)), np.float32)
     length = draw(st.integers(3, 512))
     if not draw(st.booleans()):
-        return SentenceModules(draw(st.sampled_from(["cls", "mean"])), text_length=length, **head)
+        head |= {"activation": draw(st.sampled_from(["identity", "tanh"]))} if head else {}
+        pooling = draw(st.sampled_from(["cls", "mean", "max", "last"]))
+        texts = draw(st.dictionaries(st.text(max_size=4), st.text(max_size=4), max_size=3))
+        prompts = Prompts(texts, draw(st.sampled_from([None, *texts])))
+        return SentenceModules(pooling, text_length=length, prompts=prompts, **head)
     weights = np.array(draw(st.lists(floats, min_size=3, max_size=3)), np.float32)
     lead, sublinear = draw(st.integers(0, 9)), draw(st.booleans())
     return SentenceModules("mean", weights, lead, sublinear, text_length=length, **head)
@@ -51,7 +56,7 @@ def test_a_folder_is_read_as_written(tmp_path_factory, content):
     found = read_huggingface(str(path))
     assert (found.path, found.config, found.tokenizer) == (written.path, written.config, written.tokenizer)
     np.testing.assert_array_equal(found.arrays["embeddings.weight"], ARRAYS["embeddings.weight"])
-    for name in ("pooling", "lead_length", "sublinear", "text_length"):
+    for name in ("pooling", "lead_length", "sublinear", "text_length", "activation", "prompts"):
         assert getattr(found.modules, name) == getattr(content, name)
     for name in ("token_weights", "kernel", "bias"):
         expected = getattr(content, name)

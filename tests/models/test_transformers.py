@@ -9,6 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import safetensors.numpy
+from newsembed.formats.huggingface.modules import read_modules
+from newsembed.models.architecture import Capability
 from newsembed.models.attention import bucket_starts, choose_attention
 from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
 from newsembed.models.huggingface import (
@@ -22,6 +24,7 @@ from newsembed.models.huggingface.families import FAMILIES
 
 ROOT = Path(__file__).parent / "transformers"
 FAMILY_NAMES = ("bert", "roberta", "xlm-roberta", "distilbert", "mpnet", "megatron-bert", "modernbert")
+SENTENCE_NAMES = ("sentence-labse", "sentence-e5", "sentence-mpnet", "sentence-max", "sentence-last")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,6 +37,7 @@ class PlainModules:
     sublinear: bool = False
     kernel: None = None
     bias: None = None
+    activation: str = "identity"
 
 
 def read(name):
@@ -59,6 +63,62 @@ def imported(name, modules=None, **options):
     tokens = np.argsort(order)[expected["input_ids"]].astype(np.int32)
     np.testing.assert_array_equal(tokens > 0, expected["attention_mask"] > 0)
     return config, {**heads, **reorder_tokens(params, order)}, expected, tokens, order, ignored
+
+
+@pytest.mark.parametrize("name", SENTENCE_NAMES)
+def test_embeddings_are_those_of_sentence_transformers(name):
+    settings = json.loads((ROOT / name / "tokenizer_config.json").read_text())
+    modules = read_modules(str(ROOT / name), settings)
+    config, params, expected, tokens, *_ = imported(name, modules)
+    assert config.pooling == {"labse": "cls", "max": "max", "last": "last"}.get(name.partition("-")[2], "mean")
+    assert config.embedding_activation == ("tanh" if name == "sentence-labse" else "identity")
+    embed = jax.jit(lambda params: NewsEncoder(config).apply({"params": params}, tokens, method="embed"))
+    np.testing.assert_allclose(embed(params), expected["embeddings"], atol=1e-5)
+
+
+@pytest.mark.parametrize("name", SENTENCE_NAMES)
+def test_modules_go_out_as_they_came_in(name):
+    modules = read_modules(str(ROOT / name), {})
+    config, params, *_ = imported(name, modules)
+    exported = config.to_huggingface(params).modules
+    assert exported["pooling"] == modules.pooling
+    assert exported.get("activation", "identity") == modules.activation
+    assert set(exported) == {"pooling"} | ({"kernel", "bias", "activation"} if modules.kernel is not None else set())
+    if modules.kernel is not None:
+        np.testing.assert_array_equal(exported["kernel"], modules.kernel)
+        np.testing.assert_array_equal(exported["bias"], modules.bias)
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean", "max", "last"])
+def test_packed_pieces_are_pooled_as_rows_of_their_own(pooling):
+    config = dataclasses.replace(imported("bert")[0], pooling=pooling)
+    hidden = np.random.default_rng(0).normal(size=(2, 9, 16)).astype(np.float32)
+    segments = np.array([[1, 1, 1, 2, 2, 2, 2, 0, 0], [1, 2, 2, 2, 2, 2, 2, 2, 3]], np.int32)
+    tokens = np.where(segments > 0, 7, 0).astype(np.int32)
+
+    def apply(method, *arguments):
+        return np.asarray(NewsEncoder(config).apply({"params": imported("bert")[1]}, *arguments, method=method))
+
+    pooled = apply("pool_pieces", hidden, tokens, segments)
+    for row, number in ((0, 1), (0, 2), (1, 1), (1, 2), (1, 3)):
+        places = np.flatnonzero(segments[row] == number)
+        padded = np.zeros((1, 9, 16), np.float32)
+        padded[0, : len(places)] = hidden[row, places]
+        own = np.where(np.arange(9) < len(places), 7, 0)[None].astype(np.int32)
+        alone = apply("pool", padded, own)[0]
+        units = hidden[row, places]
+        expected = {"cls": units[0], "mean": units.mean(0), "max": units.max(0), "last": units[-1]}[pooling]
+        np.testing.assert_allclose(alone, expected, atol=1e-6)
+        for place in places:
+            np.testing.assert_allclose(pooled[row, place], expected, atol=1e-6)
+    empty = apply("pool", hidden[:1], np.zeros((1, 9), np.int32))
+    assert np.isfinite(empty).all()
+
+
+def test_a_head_with_tanh_cannot_be_whitened():
+    config = imported("bert")[0]
+    assert Capability.POOLED_PIECES in config.capabilities
+    assert Capability.POOLED_PIECES not in dataclasses.replace(config, embedding_activation="tanh").capabilities
 
 
 def test_there_is_a_model_of_each_family():

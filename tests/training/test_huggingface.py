@@ -104,13 +104,15 @@ def test_pooling_and_dense_of_sentence_transformers_become_the_head(tmp_path):
         read_huggingface(str(sentence_folder(tmp_path / "cls", {"pooling_mode": "cls"}, dense=False))).config.pooling
         == "cls"
     )
-    with pytest.raises(InputError, match="got the pooling max_tokens, expected cls or mean"):
-        read_huggingface(str(sentence_folder(tmp_path / "max", {"pooling_mode_max_tokens": True})))
+    with pytest.raises(
+        InputError, match="got the pooling weightedmean_tokens, expected one of cls, mean, max, lasttoken"
+    ):
+        read_huggingface(str(sentence_folder(tmp_path / "max", {"pooling_mode_weightedmean_tokens": True})))
     folder = sentence_folder(tmp_path / "tanh", {"pooling_mode": "cls"})
     (folder / "2_Dense" / "config.json").write_text(
-        json.dumps({"activation_function": "torch.nn.modules.activation.Tanh"})
+        json.dumps({"activation_function": "torch.nn.modules.activation.ReLU"})
     )
-    with pytest.raises(InputError, match=r"activation_function: got .*Tanh, expected the identity"):
+    with pytest.raises(InputError, match=r"activation_function: got .*ReLU, expected Identity or Tanh"):
         read_huggingface(str(folder))
 
 
