@@ -39,6 +39,17 @@ def test_the_environment_names_modules_too(module, monkeypatch):
     assert sys.modules[module].loaded
 
 
+def test_modules_of_the_environment_come_first_and_each_once(module, monkeypatch):
+    monkeypatch.setenv("NEWSEMBED_IMPORT", f"json,,{module}")
+    import_modules(["csv", module, "json"])
+    assert os.environ["NEWSEMBED_IMPORT"] == f"json,{module},csv"
+
+
+def test_nothing_to_import_leaves_the_environment_alone(module):
+    import_modules([])
+    assert "NEWSEMBED_IMPORT" not in os.environ
+
+
 def test_the_command_line_imports_and_names_what_it_cannot(module, capsys):
     assert cli.main(["--import", module, "no_such_command"]) == 2
     assert module in sys.modules

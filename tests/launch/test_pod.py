@@ -3,7 +3,7 @@
 import shlex
 
 import pytest
-from newsembed.launch import cli
+from newsembed.launch import cli, pod
 
 TRAIN = ["--gin_file=runs/pretrain_paper.gin", '--gin.MODEL_DIR="/mnt/a model"']
 
@@ -45,11 +45,39 @@ def test_run_performs_the_commands_and_returns_the_highest_code(capsys, tmp_path
     assert sorted((tmp_path / "ssh.log").read_text().split()) == ["a", "b"]
 
 
+def test_every_line_of_a_command_and_a_script():
+    train = ["--gin_file=a.gin", "--gin.X='b c'"]
+    quoted = shlex.join(train)
+    assert pod.tpu_command("pod", "z", "p", "newsembed", train) == [
+        *("gcloud", "compute", "tpus", "tpu-vm", "ssh", "pod", "--zone=z", "--project=p", "--worker=all"),
+        f"--command=newsembed train --detect_processes {quoted}",
+    ]
+    remote = "newsembed train --coordinator_address=a:9000 --num_processes=1 --process_id=0"
+    assert pod.ssh_commands(["a"], 9000, "newsembed", train) == [["ssh", "a", f"{remote} {quoted}"]]
+    assert pod.slurm_script(1, 1, "/opt/newsembed", train).splitlines() == [
+        "#!/bin/bash",
+        "#SBATCH --job-name=newsembed",
+        "#SBATCH --nodes=1",
+        "#SBATCH --ntasks-per-node=1",
+        "#SBATCH --gpus-per-node=1",
+        "#SBATCH --signal=TERM@120",
+        "#SBATCH --requeue",
+        f"srun /opt/newsembed train {quoted}",
+    ]
+
+
+def test_the_options_have_defaults(capsys):
+    assert "--coordinator_address=a:9000" in printed(capsys, "--hosts", "a")
+    assert "#SBATCH --ntasks-per-node=8" in printed(capsys, "--slurm_nodes", "1").splitlines()
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--tpu", "pod", "--", *TRAIN], "--zone: got a TPU without its zone"),
         (["--hosts", "a,a", "--", *TRAIN], "expected different hosts"),
+        (["--hosts", "a,,b", "--", *TRAIN], "expected different hosts"),
+        (["--slurm_nodes", "1", "--gpus_per_node", "0", "--", *TRAIN], "got 1 nodes of 0 GPUs"),
         (["--hosts", "a,b"], "got no --gin_file"),
         (["--slurm_nodes", "0", "--", *TRAIN], "got 0 nodes"),
         (["--slurm_nodes", "1", "--run", "--", *TRAIN], "never run"),
