@@ -13,7 +13,7 @@ import pytest
 from newsembed import __version__
 from newsembed.beam_pipelines import jobs
 from newsembed.errors import InputError
-from newsembed.launch import build, cli, job_command
+from newsembed.launch import build, cli, evaluate, job_command
 
 
 @dataclasses.dataclass(frozen=True)
@@ -194,6 +194,21 @@ def test_every_command_has_help_with_an_example(name, capsys):
     assert "example" in shown.lower()
 
 
+@pytest.mark.parametrize("name", ["embed", "build", "pack", "evaluate"])
+def test_the_usage_names_the_command_as_it_is_typed(name, capsys):
+    with pytest.raises(SystemExit):
+        cli.main([name, "--help"])
+    assert f"usage: newsembed {name} " in capsys.readouterr().out
+
+
+def test_evaluate_gives_the_benchmarks_every_encoder_at_the_length_that_is_asked_for(monkeypatch):
+    seen = []
+    monkeypatch.setattr(evaluate.serving, "factories", lambda **options: seen.append(options) or "factories")
+    monkeypatch.setattr(evaluate.command, "run", lambda args, factories: seen.append((args.name, factories)) or 3)
+    assert evaluate.run(argparse.Namespace(name="args", max_length=64)) == 3
+    assert seen == [{"max_length": 64}, ("args", "factories")]
+
+
 def test_unknown_commands_and_options_name_the_closest(capsys):
     assert cli.main(["clen"]) == 2
     assert "did you mean `clean`?" in capsys.readouterr().err
@@ -214,7 +229,7 @@ def test_the_build_gives_every_job_the_inputs_it_declares():
         done.add(step.job)
 
 
-def test_the_build_hands_each_job_its_own_options_and_the_inputs(monkeypatch):
+def test_the_build_hands_each_job_its_own_options_and_the_inputs(monkeypatch, capsys):
     calls = []
     monkeypatch.setattr(build, "build", lambda *arguments: calls.append(arguments) or [])
     monkeypatch.setattr("newsembed.studies.report.write_report", lambda output, rows: calls.append((output, rows)))
@@ -224,6 +239,7 @@ def test_the_build_hands_each_job_its_own_options_and_the_inputs(monkeypatch):
     (given, output, made, beam_args), report = calls
     assert given == {**dict.fromkeys(build.USER_INPUTS, ()), "warc": ("a.gz", "b.gz"), "bitext": ("x.tsv",)}
     assert (output, beam_args, report) == ("work", ["--direct_num_workers=1"], ("work", []))
+    assert "work/report.json" in capsys.readouterr().out
     changed = {"pack": {"max_length": 64}, "examples": {"max_length": 48}, "clean": {"min_words": 7}}
     for step in build.STEPS:
         kind = build.load_job(step.job).options

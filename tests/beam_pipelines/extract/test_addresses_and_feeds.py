@@ -99,6 +99,8 @@ def test_generic_texts_of_links_are_empty(text, kept):
 def test_texts_of_links_have_at_most_300_characters():
     for inner in ("x" * 400, f"<b>{'x' * 400}</b>"):
         assert links(f'<a href="/2">{inner}</a>') == [("http://s.example/2", "x" * 300)]
+    for inner in (" " * 900 + "x" * 400, f"<b>{' ' * 900}{'x' * 400}</b>"):  # 1,200 characters are read
+        assert links(f'<a href="/2">{inner}</a>') == [("http://s.example/2", "x" * 300)]
     assert links('<a href="/2"> Two\n <b> walls</b></a>') == [("http://s.example/2", "Two walls")]
 
 

@@ -164,6 +164,14 @@ def test_items_of_json_ld_are_found_at_depth_and_by_reference():
     assert resolved([{"@id": "#a"}, {"@id": "#b"}], people_items) == [people_items[1], {"@id": "#b"}]
 
 
+def test_scripts_of_json_ld_have_bounds():
+    item = '{"name": "a"}'
+    fill = 2_000_000 - len(item)
+    assert read_items([item + " " * fill]) == [{"name": "a"}]
+    assert read_items([item + " " * (fill + 1)]) == []
+    assert len(read_items([json.dumps([{"name": "a"}] * 1_500)] * 2)) == 2_000
+
+
 def test_the_date_in_the_url_may_be_a_day_off():
     shown = '<time class="entry-date" datetime="2021-03-02T09:00:00Z">2 March</time>'
     article = extract_page(
