@@ -24,6 +24,7 @@ def source(tmp_path_factory):
 
 def test_an_imported_model_embeds_text_like_its_source(source, tmp_path, capsys):
     output = str(tmp_path / "model")
+    (tmp_path / "model.tmp").mkdir()  # an import that was stopped left it behind
     assert cli.main(["import-hf", "--from", source, "--output", output, "--num_topics", "3"]) == 0
     out = capsys.readouterr().out
     assert "4 layers x 16, 30 pieces, 20 positions" in out

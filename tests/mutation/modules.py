@@ -20,7 +20,11 @@ TESTS: dict[str, tuple[str, ...]] = {
     "models/masking.py": ("tests/models/test_masking.py",),
     "training/checkpoints.py": ("tests/training/test_checkpoints.py",),
     "training/mixture.py": ("tests/training/test_batches.py",),
-    "training/metrics.py": ("tests/training/objectives", "tests/training/test_loop.py"),
+    "training/metrics.py": (
+        *(f"tests/training/test_{name}.py" for name in ("metrics", "costs")),
+        "tests/training/objectives",
+        "tests/training/test_loop.py",
+    ),
     "beam_pipelines/packing.py": _PACKING,
     "beam_pipelines/pack.py": _PACKING,
     "beam_pipelines/triplets/dates.py": _TRIPLETS,

@@ -169,7 +169,7 @@ def test_scripts_of_json_ld_have_bounds():
     fill = 2_000_000 - len(item)
     assert read_items([item + " " * fill]) == [{"name": "a"}]
     assert read_items([item + " " * (fill + 1)]) == []
-    assert len(read_items([json.dumps([{"name": "a"}] * 1_500)] * 2)) == 2_000
+    assert len(read_items([json.dumps([{"name": "a"}] * 1_500)] * 2)) == 2_000, "objects of all scripts"
 
 
 def test_the_date_in_the_url_may_be_a_day_off():

@@ -1,0 +1,109 @@
+"""Reports of a run: the file over restarts, what counts as padding, and the lines for people."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorboardX
+from newsembed.formats.manifest import DataSet
+from newsembed.training import metrics
+from newsembed.training.metrics import Means, MetricWriter, Progress, Report, StepCost, count_tokens
+from newsembed.training.mixture import Draw
+
+ENGLISH = DataSet("topics", "en")
+
+
+def records(folder):
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_tokens_are_counted_in_the_texts_of_a_batch():
+    batch = {"tokens": np.array([[2, 5, 3, 0], [2, 3, 0, 0]]), "topic_ids": np.zeros((2, 9)), "labels": np.ones((2, 9))}
+    assert count_tokens(Draw(ENGLISH, batch)) == (5, 8)
+
+
+def test_a_cost_needs_neither_flops_nor_a_time():
+    means = Means(peak_flops=1.0)
+    means.add(ENGLISH, {}, StepCost(3, 4))
+    assert means.take() == {"padding": 0.25, "model_flops_per_step": 0.0}
+
+
+def test_a_run_that_resumes_replaces_the_records_after_its_first_step(tmp_path):
+    with MetricWriter(str(tmp_path), 0) as writer:
+        for step in (1, 2, 3):
+            writer.write(step, {"loss": 1.0 * step})
+    with (tmp_path / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 1, "lo')  # a kill cut it off
+    with MetricWriter(str(tmp_path), 2) as writer:
+        assert records(tmp_path) == [{"step": 1, "loss": 1.0}, {"step": 2, "loss": 2.0}]
+        writer.write(3, {"loss": 9.0})
+        assert records(tmp_path)[2:] == [{"step": 3, "loss": 9.0}], "a record is on disk at once"
+    assert not (tmp_path / "metrics.jsonl.tmp").exists()
+
+
+def test_tensorboard_gets_every_value_and_drops_those_after_the_first_step(tmp_path, monkeypatch):
+    calls = []
+
+    class Events:
+        def __init__(self, folder, *, purge_step, **_options):
+            calls.append((folder, purge_step))
+
+        def add_scalar(self, name, value, step):
+            calls.append((name, value, step))
+
+        def close(self):
+            calls.append("closed")
+
+    monkeypatch.setattr(tensorboardX, "SummaryWriter", Events)
+    with MetricWriter(str(tmp_path), 4) as writer:
+        writer.write(5, {"loss": 3.0, "learning_rate": 0.5})
+    assert calls == [(str(tmp_path), 5), ("loss", 3.0, 5), ("learning_rate", 0.5, 5), "closed"]
+
+
+def test_other_hosts_write_and_show_nothing(tmp_path, capsys):
+    with MetricWriter(str(tmp_path), 0, enabled=False) as writer, Progress(9, 0, enabled=False).shown() as progress:
+        Report(writer, progress, Means(), lambda _: None, 1).write(1)
+        progress.say("a line")
+    assert list(tmp_path.iterdir()) == []
+    assert capsys.readouterr().err == ""
+
+
+def test_a_report_has_the_means_the_learning_rate_and_the_memory(tmp_path, monkeypatch, capsys):
+    now = [100.0]
+    monkeypatch.setattr(metrics.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(metrics, "peak_device_bytes", lambda: 7.0)
+    means = Means()
+    means.add(ENGLISH, {"loss": 2.0, "accuracy": 0.5}, StepCost(1, 2))
+    with MetricWriter(str(tmp_path), 10) as writer, Progress(30, 10).shown() as progress:
+        now[0] = 108.0
+        Report(writer, progress, means, lambda step: step / 100, 4).write(14)
+        Report(writer, progress, means, lambda _: None, 4).evaluated(14, {"eval/loss": 1.0})
+    assert records(tmp_path) == [
+        {
+            "step": 14,
+            "accuracy/topics/en": 0.5,
+            "loss/topics/en": 2.0,
+            "padding": 0.5,
+            "model_flops_per_step": 0.0,
+            "learning_rate": 0.14,
+            "peak_device_bytes": 7.0,
+        },
+        {"step": 14, "eval/loss": 1.0},
+    ]
+    # 4 steps took 8 seconds, 16 are left.
+    assert capsys.readouterr().err.splitlines() == [
+        "step 14/30  loss/topics/en 2.0000  32 s left",
+        "step 14  eval/loss 1.0000",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("stats", "expected"), [([{"peak_bytes_in_use": 3}, {}, None, {"peak_bytes_in_use": 5}], 5.0), ([None], None)]
+)
+def test_the_memory_of_a_run_is_that_of_its_fullest_device(monkeypatch, stats, expected):
+    class Device:
+        def __init__(self, found):
+            self.memory_stats = lambda: found
+
+    monkeypatch.setattr(metrics.jax, "local_devices", lambda: [Device(found) for found in stats])
+    assert metrics.peak_device_bytes() == expected
