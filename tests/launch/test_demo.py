@@ -4,12 +4,14 @@
 """
 
 import argparse
+import json
 import os
 
 import pytest
 from newsembed.errors import InputError
+from newsembed.formats.manifest import write_manifest, write_seconds
 from newsembed.launch import build, cli, demo, job_command
-from newsembed.launch.demo.steps import Places, Step, steps
+from newsembed.launch.demo.steps import Places, Step, job_rows, steps
 from newsembed.training.gin_config import load_gin
 
 
@@ -133,3 +135,60 @@ def test_a_folder_of_another_newsroom_is_refused(tmp_path, capsys):
     assert "'seed': 7" in message
     assert "'seed': 8" in message
     assert "--output" in message
+
+
+@pytest.fixture
+def two_steps(monkeypatch, tmp_path):
+    """A demo of two steps: its arguments, seconds and checks, and what its report and its steps get."""
+    reports, seen, seconds = [], [], {"generate": 2.0, "crawl": None}
+    made = [Step(name, []) for name in seconds]
+    monkeypatch.setattr(demo, "steps", lambda *arguments: seen.append(arguments) or made)
+    monkeypatch.setattr(demo, "run_step", lambda step: seconds[step.name])
+    monkeypatch.setattr(demo, "job_rows", lambda _places: ["row"])
+    monkeypatch.setattr(demo, "write_report", lambda *arguments: reports.append(arguments))
+    met = [{"name": "a line", "measured": 0.91, "expected": ">= 0.9", "met": True}]
+    monkeypatch.setattr(demo.checks, "score", lambda _places: {"checks": met})
+    return argparse.Namespace(output=f"{tmp_path}/", seed=11, scale=0.5), seconds, met, reports, seen
+
+
+def test_the_demo_keeps_the_longest_seconds_of_each_step_over_its_runs(two_steps, tmp_path, capsys):
+    arguments, seconds, _, reports, seen = two_steps
+
+    def written():
+        return json.loads((tmp_path / "demo.json").read_text())
+
+    assert demo.run(arguments) == 0
+    assert written() == {"seed": 11, "scale": 0.5, "seconds": {"generate": 2.0}}
+    seconds |= {"generate": 1.0, "crawl": 4.04}
+    assert demo.run(arguments) == 0
+    assert written()["seconds"] == {"generate": 2.0, "crawl": 4.04}
+    places = Places(str(tmp_path))
+    assert seen == [(places, 11, 0.5)] * 2
+    work, rows, sections = reports[-1]
+    assert (work, rows) == (places.work, ["row"])
+    assert sections["seconds"] == {"generate": 2.0, "crawl": 4.04, "in all": 6.0}
+    shown = capsys.readouterr().out
+    assert f"{places.work}/report.html" in shown
+    assert f"newsembed serve --saved_model {places.saved_model} --index {places.index}" in shown
+    assert shown[shown.index("a line") :].split()[:9] == ["a", "line", "│", "0.91", "│", ">=", "0.9", "│", "met"]
+
+
+def test_a_missed_check_is_shown_and_ends_the_demo_with_1(two_steps, capsys):
+    arguments, _, checks, _, _ = two_steps
+    checks[0]["met"] = False
+    assert demo.run(arguments) == 1
+    assert "MISSED" in capsys.readouterr().out
+
+
+def test_the_rows_of_the_report_are_those_of_the_crawl_and_of_every_job(tmp_path):
+    places = Places(str(tmp_path))
+    for number, folder in enumerate([places.crawl, *(f"{places.work}/{step.job}" for step in build.STEPS)]):
+        write_manifest(folder, {"counts": {"in": 10 * number, "out": number}})
+        if number:
+            write_seconds(folder, 4.0)
+    rows = job_rows(places)
+    assert [row["job"] for row in rows] == ["crawl", *(step.job for step in build.STEPS)]
+    assert rows[0] | {"job": ""} == {
+        "job": "", "in": 0, "out": 0, "seconds": 0.0, "documents_per_second": None, "skipped": False
+    }  # fmt: skip
+    assert (rows[3]["in"], rows[3]["out"], rows[3]["seconds"], rows[3]["documents_per_second"]) == (30, 3, 4.0, 7.5)

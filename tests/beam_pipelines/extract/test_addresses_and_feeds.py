@@ -215,6 +215,9 @@ def test_the_text_of_an_element_is_cut_to_its_limit():
     assert text_of(node, 7) == "One two"
     assert text_of(node, 13) == "One two three"
     assert text_of(node, 99) == "One two three end"
+    (node,) = parse(f"<html><body><p>{' ' * 10}<b>{' ' * 10}</b>end</p></body></html>").iter("p")
+    assert text_of(node, 5) == "", "four times as many characters are read"
+    assert text_of(node, 6) == "end"
 
 
 def test_names_are_compared_by_letters_and_digits_in_one_case():

@@ -69,6 +69,16 @@ def test_hidden_text_inside_a_paragraph_is_left_out():
         assert lines_of(f"<article>{BODY.replace('</p>', hidden + '</p>', 1)}</article>") == PARAGRAPHS
 
 
+def test_comments_in_the_markup_cut_no_text():
+    assert lines_of(f"<article>{BODY.replace('river', 'ri<!-- a comment -->ver<?pi x?>')}</article>") == PARAGRAPHS
+
+
+def test_a_list_with_more_than_half_of_its_text_in_links_is_left_out():
+    for linked, kept in ((101, False), (100, True)):
+        items = f"<ul><li><a href=/x>{'l' * (linked - 1)}.</a></li><li>{'t' * 99}.</li></ul>"
+        assert ("t" * 99 + "." in lines_of(f"<article>{BODY}{items}{BODY}</article>")) == kept
+
+
 def test_a_box_that_is_mostly_links_is_left_out():
     # 70 of 100 characters are in links: more than the 60 % of a box, fewer than 90 %.
     box = f"<div><p><a href=/x>{'l' * 69}.</a></p><p>{'t' * 29}.</p></div>"

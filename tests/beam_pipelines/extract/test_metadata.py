@@ -91,6 +91,16 @@ def test_entities_that_are_escaped_twice_are_decoded():
     assert structured(ld(headline="<b>Walls</b> and\n gates")).headline == "Walls and gates"
 
 
+def test_authors_may_be_creators_and_empty_names_are_none():
+    assert structured(ld(creator="Ann Lee")).authors == ("Ann Lee",)
+    assert structured(ld(author="Bo Chen", creator="Ann Lee")).authors == ("Bo Chen",)
+    found = structured(
+        ld(author=[{"name": ["", "Ann Lee"]}, {"name": "http://s.example/bo"}, {}], publisher={"name": ""})
+    )
+    assert (found.authors, found.site_names) == (("Ann Lee",), ())
+    assert structured(meta(author="@ann", byl="Ann Lee")).authors == ("Ann Lee",)
+
+
 def test_keywords_are_a_list_or_one_text_with_commas():
     assert structured(ld(keywords="flood, council , flood")).keywords == ("flood", "council")
     assert structured(ld(keywords=["Lee, Ann", "flood"])).keywords == ("Lee, Ann", "flood")

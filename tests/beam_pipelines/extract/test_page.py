@@ -345,3 +345,41 @@ def test_the_canonical_address_of_the_page_is_its_own():
     ):
         article = extract_page(page(BODY, f'<link rel="canonical" href="{link}">'), f"{URL}?utm_source=x").article
         assert article.url == own
+
+
+def links_page(*texts, body=""):
+    entries = "".join(f'<li><a href="/town/{number}">{text}</a></li>' for number, text in enumerate(texts))
+    return page(f"<h1>Town</h1>{body}<ul>{entries}</ul>")
+
+
+def test_headlines_of_a_hub_have_three_words_and_there_are_eight():
+    item = "http://rivernews.example/all-the-news-of-the-town"  # looks like an article
+    for texts, is_hub in (
+        (["A long headline"] * 8, True),
+        (["A long headline"] * 7, False),
+        (["Two words"] * 8, False),
+    ):
+        found = extract_page(links_page(*texts), item)
+        assert (found.hub_title == "Town") == is_hub
+        assert len(found.links) == len(texts)
+
+
+def test_small_hubs_have_three_links_of_four_words():
+    section = "http://rivernews.example/town"
+    for texts, is_hub in (
+        (["One two three four"] * 3, True),
+        (["One two three four"] * 2, False),
+        (["A long headline"] * 3, False),
+    ):
+        assert (extract_page(links_page(*texts), section).hub_title is not None) == is_hub
+
+
+def test_an_article_has_200_characters_of_text():
+    line = "The council voted to raise the embankment before the rains. "
+    for characters, is_article in ((200, True), (199, False)):
+        text = (line * 4)[: characters - 1].strip()
+        text = text.ljust(characters - 1, "s") + "."
+        assert len(text) == characters
+        found = extract_page(page(f"<article><p>{text}</p></article>"), URL)
+        assert (found.article is not None) == is_article
+        assert extract_page(page(f"<article><p>{text}</p></article>", ld(headline="A title")), URL).article is not None
