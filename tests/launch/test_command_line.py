@@ -11,7 +11,7 @@ import sys
 
 import pytest
 from newsembed import __version__
-from newsembed.beam_pipelines import jobs
+from newsembed.beam_pipelines import jobs, progress
 from newsembed.errors import InputError
 from newsembed.launch import build, cli, evaluate, job_command
 
@@ -258,3 +258,29 @@ def test_a_build_needs_one_kind_of_input(monkeypatch, given):
 def test_a_build_without_input_says_so(capsys):
     assert cli.main(["build", "--output", "nowhere"]) == 2
     assert "--warc, --articles: no input" in capsys.readouterr().err
+
+
+def test_alarms_of_publishers_are_printed_below_the_table(capsys):
+    dropped = {
+        "kind": "dropped",
+        "publisher": "a.example",
+        "before": 0.9,
+        "judged_before": 1200,
+        "now": 0.25,
+        "judged_now": 40,
+    }
+    lost = {"kind": "lost", "publisher": "b.example", "before": 1.0, "judged_before": 7}
+    counts = {"in": 5, "out": 5, "rejected": {}, "failed": {}}
+    manifest = {"counts": counts, "yield_alarms": [dropped, lost]}
+    row = progress.job_row("clean", jobs.Outcome(manifest, skipped=False, seconds=0.0))
+    assert (row["yield_alarms"], row["documents_per_second"]) == (manifest["yield_alarms"], None)
+    progress.print_rows([row, progress.job_row("pack", jobs.Outcome({"counts": counts}, skipped=False, seconds=0.04))])
+    shown = capsys.readouterr().out
+    assert (
+        "a.example: yield dropped: kept 90% of 1,200 articles before, 25% of 40 now; what grew most: no_author" in shown
+    )
+    assert "b.example: no articles now; kept 100% of 7 articles before" in shown
+    lines = [line.split() for line in shown.splitlines()]
+    assert ["clean", "5", "5", "-", "0.0", "-"] in lines
+    assert ["pack", "5", "5", "-", "0.0", "125"] in lines
+    assert "skipped" not in shown
