@@ -193,16 +193,13 @@ def split_document(tokens: np.ndarray, word_ids: np.ndarray, max_length: int) ->
 def cut_pair(source: int, target: int, room: int) -> tuple[int, int]:
     """Returns the lengths to which the two sides of a translation pair are cut.
 
-    The longer side is cut first, until both fit into ``room`` together.
+    The longer side is cut first, until both fit into ``room`` together. Sides that fit keep their lengths.
 
     >>> cut_pair(10, 3, 8)
     (5, 3)
     >>> cut_pair(10, 9, 8)
     (4, 4)
     """
-    excess = source + target - room
-    if excess <= 0:
-        return source, target
     shorter = min(source, target, room // 2)
     return (shorter, min(target, room - shorter)) if source <= target else (min(source, room - shorter), shorter)
 
