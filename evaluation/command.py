@@ -91,6 +91,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TOKENS",
         help="tokens of each text that model: and random: read (default: as in training)",
     )
+    parser.add_argument(
+        "--prompt",
+        metavar="TEXT",
+        help="text before each document, in place of the models' own prompts; '' for none (default: each model's)",
+    )
     parser.add_argument("--seeds", type=int, default=5, metavar="N", help="k-means runs, seeds 0 to N-1 (default: 5)")
 
 

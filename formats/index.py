@@ -52,6 +52,7 @@ class StoredIndex:
       encoder_digest: its digest.
       exact_limit: most documents searched exactly; None where the folder does not say.
       inverted_file: faiss's, None where search is exact.
+      document_prompt: the text before each document, where it was not the encoder's own.
     """
 
     embeddings: npt.NDArray[np.float32]
@@ -60,6 +61,7 @@ class StoredIndex:
     encoder_digest: str = ""
     exact_limit: int | None = None
     inverted_file: Any = None
+    document_prompt: str | None = None
 
 
 def facts_file(folder: str) -> str:
@@ -92,6 +94,7 @@ def write_index(folder: str, index: StoredIndex) -> None:
         "exact_limit": index.exact_limit,
         "encoder": index.encoder,
         "encoder_digest": index.encoder_digest,
+        "document_prompt": index.document_prompt,
         "version": __version__,
     }
     handle, temporary = tempfile.mkstemp(dir=folder, suffix=".tmp")
@@ -121,6 +124,7 @@ def read_index(folder: str) -> StoredIndex:
             facts["encoder_digest"],
             facts.get("exact_limit"),
             None if facts["search"] == _EXACT else _read_faiss(os.path.join(folder, _FAISS_FILE), len(rows)),
+            facts.get("document_prompt"),
         )
     except InputError:
         raise

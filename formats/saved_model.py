@@ -9,6 +9,7 @@ from ..errors import InputError
 
 DEFAULT_SIGNATURE: Final = "serving_default"  # (title, body: string [b]) -> {OUTPUT: float32 [b, D]}
 TEXT_SIGNATURE: Final = "text"  # (text: string [b]) -> {OUTPUT: float32 [b, D]}
+QUERY_SIGNATURE: Final = "query"  # as TEXT_SIGNATURE, with the prompt of queries; only of models with prompts
 TITLE, BODY = "title", "body"
 OUTPUT: Final = "embedding"
 
@@ -29,7 +30,8 @@ def write_facts(folder: str, facts: Mapping[str, Any]) -> None:
     Args:
       folder: of the SavedModel.
       facts: JSON values: digest, dimensions, max_length, length_buckets, step, platforms, signatures, encoder, the
-        architecture's kind where it is not the news encoder, and versions.
+        architecture's kind where it is not the news encoder, the prompts that the graph adds where it adds some, and
+        versions.
     """
     with open(os.path.join(folder, _FACTS_FILE), "w", encoding="utf-8") as file:
         json.dump(facts, file, indent=2)

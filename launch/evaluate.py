@@ -11,4 +11,4 @@ add_arguments = command.add_arguments
 
 def run(args: argparse.Namespace) -> int:
     """Runs the command with all encoders that ``serving`` can load."""
-    return command.run(args, serving.factories(max_length=args.max_length))
+    return command.run(args, serving.factories(max_length=args.max_length, document_prompt=args.prompt))

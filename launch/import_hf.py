@@ -13,6 +13,11 @@ Example::
 The source is a local folder with config.json, model.safetensors and vocab.txt; nothing is downloaded. The special
 tokens move to the first five lines of the vocabulary, and their rows of the token table with them. Where the source has
 no embedding head, the embedding is the pooled vector.
+
+Families: bert, roberta, xlm-roberta, distilbert, mpnet, megatron-bert and modernbert. Modules of sentence-transformers:
+pooling (cls, mean, max, lasttoken), Dense (identity or Tanh) and Normalize, with the length of texts and the prompts,
+which go into model.json. Keys of config.json and modules that newsembed does not compute are refused by name.
+``--from minilm`` takes all-MiniLM-L6-v2 from the installed package of the extra newsembed[minilm].
 """
 
 import argparse
@@ -23,6 +28,7 @@ from typing import Final
 
 from .. import __version__
 from ..errors import InputError
+from ..formats.huggingface.packaged import PACKAGED_MODELS, packaged_folder
 from ..formats.model_folder import ModelFolder
 from ..models.encoders import Architecture
 from ..training.huggingface import HuggingFaceModel, read_huggingface, wordpiece_vocabulary
@@ -40,7 +46,14 @@ _MACROS: Final = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``newsembed import-hf``."""
-    parser.add_argument("--from", dest="source", required=True, metavar="DIR", help="a folder that transformers saved")
+    names = ", ".join(PACKAGED_MODELS)
+    parser.add_argument(
+        "--from",
+        dest="source",
+        required=True,
+        metavar="DIR|NAME",
+        help=f"a folder that transformers or sentence-transformers saved, or an installed model: {names}",
+    )
     parser.add_argument(
         "--output", required=True, metavar="DIR", help="model folder to write; must not exist unless --overwrite"
     )
@@ -64,7 +77,9 @@ def run(args: argparse.Namespace) -> int:
     for name, value in (("--num_topics", args.num_topics), ("--max_length", args.max_length)):
         if value is not None and value < 3:
             raise InputError(f"got {value}, expected at least 3", field=name, remedy="give a larger number")
-    model = read_huggingface(args.source, num_topics=args.num_topics, max_length=args.max_length)
+    is_packaged = args.source in PACKAGED_MODELS and not os.path.isdir(args.source)
+    source = packaged_folder(args.source) if is_packaged else args.source
+    model = read_huggingface(source, num_topics=args.num_topics, max_length=args.max_length)
     write_model_folder(model, args.output)
     config = model.config
     print(f"{args.output}: {config.summary()}, {config.vocab_size} pieces, {config.max_length} positions")

@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the command."""
-    encoder = encoder_from_spec(encoder_spec(args) or "", max_length=args.max_length)
+    encoder = encoder_from_spec(encoder_spec(args) or "", max_length=args.max_length, document_prompt=args.prompt)
     write = write_parquet if args.output.endswith(".parquet") else write_folder
     counts = {"embedded": 0, "empty": 0}
     chunks = (

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from ..models.encoders import Architecture
 from . import shapes
 from .checkpoint import Model, fresh_model, load_model
+from .prompting import prompt_digest, with_prompt
 
 TOKENS_PER_BATCH: Final = 16_384  # BERT-base at 512 tokens peaks near 1 GB with this many
 TOKENS_PER_BATCH_ON_CPU: Final = 2_048  # fits the caches better: 12 to 17 % less CPU time than 16,384, 2 layers x 128
@@ -35,6 +36,9 @@ class TextEncoder(Protocol):
     def encode(self, titles: Sequence[str], bodies: Sequence[str]) -> FloatArray:
         """Embeds N documents as float32 ``[N, D]`` of unit length; either part may be empty."""
 
+    def encode_queries(self, texts: Sequence[str]) -> FloatArray:
+        """Embeds N queries as float32 ``[N, D]`` of unit length, with the prompt of queries if the model has one."""
+
 
 class JaxEncoder:
     """A trained model as a :class:`TextEncoder`.
@@ -43,16 +47,28 @@ class JaxEncoder:
       model: from ``checkpoint.load_model`` or ``fresh_model``.
       max_length: tokens read of each document; ``None`` takes ``model.text_length``, as many as it was trained on.
       progress: show a tqdm bar.
+      document_prompt: the text before each document; ``None`` takes the model's.
+      query_prompt: the text before each query; ``None`` takes the model's.
 
     Attributes:
       model: as given.
-      max_length: tokens read of each document.
+      max_length: tokens read of each document, with its prompt.
       buckets: row lengths that get compiled.
       vocabulary: the model's.
       params: the model's, on the device.
+      document_prompt: the text before each document, "" for none.
+      query_prompt: the text before each query, "" for none.
     """
 
-    def __init__(self, model: Model, *, max_length: int | None = None, progress: bool = False) -> None:
+    def __init__(
+        self,
+        model: Model,
+        *,
+        max_length: int | None = None,
+        progress: bool = False,
+        document_prompt: str | None = None,
+        query_prompt: str | None = None,
+    ) -> None:
         import jax
 
         from ..tasks.vocabulary import Vocabulary
@@ -61,6 +77,8 @@ class JaxEncoder:
         self.max_length = min(max_length or model.text_length, model.config.max_length)
         self.buckets = shapes.length_buckets(self.max_length)
         self._progress = progress
+        self.document_prompt = model.prompts.document if document_prompt is None else document_prompt
+        self.query_prompt = model.prompts.query if query_prompt is None else query_prompt
         self.vocabulary = Vocabulary.load(model.vocabulary_path)
         self.params = jax.device_put(model.params)
         self._embed = _embedder(model.config)
@@ -72,7 +90,7 @@ class JaxEncoder:
     @property
     def digest(self) -> str:
         """Differs whenever the embeddings of the same texts may differ."""
-        return f"{self.model.digest}-{self.max_length}"
+        return f"{self.model.digest}-{self.max_length}{prompt_digest(self.document_prompt)}"
 
     @property
     def dimensions(self) -> int:
@@ -87,6 +105,13 @@ class JaxEncoder:
         """
         if len(titles) != len(bodies):
             raise ValueError(f"got {len(titles)} titles and {len(bodies)} bodies")
+        return self._encode(*with_prompt(self.document_prompt, titles, bodies))
+
+    def encode_queries(self, texts: Sequence[str]) -> FloatArray:
+        """Embeds N queries as float32 ``[N, D]`` of unit length."""
+        return self._encode([f"{self.query_prompt}{text}" for text in texts], [""] * len(texts))
+
+    def _encode(self, titles: Sequence[str], bodies: Sequence[str]) -> FloatArray:
         embeddings = np.zeros((len(titles), self.dimensions), np.float32)
         if not titles:
             return embeddings
@@ -107,7 +132,7 @@ class JaxEncoder:
         return embeddings
 
     def tokenize(self, titles: Sequence[str], bodies: Sequence[str]) -> list[npt.NDArray[np.int32]]:
-        """``[CLS] title [SEP] body [SEP]`` of every document, int32 of at most ``max_length``."""
+        """``[CLS] title [SEP] body [SEP]`` of every document, int32 of at most ``max_length``; adds no prompt."""
         return self.vocabulary.encode_documents(titles, bodies, self.max_length)
 
     def _bar(self, total: int) -> Any:
@@ -134,24 +159,27 @@ class DocumentEncoder:
         )
 
 
-def load_encoder(
-    folder: str, step: int | None = None, *, max_length: int | None = None, progress: bool = False
-) -> JaxEncoder:
+def load_encoder(folder: str, step: int | None = None, **options: Any) -> JaxEncoder:
     """The encoder of a training folder or safetensors export; the last checkpoint if no ``step`` is given.
+
+    Args:
+      folder: of the model.
+      step: of the checkpoint.
+      options: of :class:`JaxEncoder`.
 
     Raises:
       InputError: see ``checkpoint.load_model``.
     """
-    return JaxEncoder(load_model(folder, step), max_length=max_length, progress=progress)
+    return JaxEncoder(load_model(folder, step), **options)
 
 
-def fresh_encoder(folder: str, seed: int = 0, *, max_length: int | None = None, progress: bool = False) -> JaxEncoder:
-    """The same architecture and vocabulary with untrained parameters.
+def fresh_encoder(folder: str, seed: int = 0, **options: Any) -> JaxEncoder:
+    """The same architecture and vocabulary with untrained parameters; `options` are those of :class:`JaxEncoder`.
 
     Raises:
       InputError: see ``checkpoint.fresh_model``.
     """
-    return JaxEncoder(fresh_model(folder, seed), max_length=max_length, progress=progress)
+    return JaxEncoder(fresh_model(folder, seed), **options)
 
 
 @functools.cache

@@ -8,7 +8,9 @@ Example::
 
 The SavedModel takes raw strings and needs only tensorflow and tensorflow-text. Signatures: ``serving_default`` (title,
 body: string [b]) and ``text`` (text: string [b]), both to {"embedding": float32 [b, D]} of unit length. After writing
-it is read back and compared with JAX.
+it is read back and compared with JAX. Where the model has prompts, these signatures put its prompt of documents before
+the title (before the body, where the title is empty), and one more, ``query`` (text: string [b]), puts its prompt of
+queries before the text.
 
 The Hugging Face folder is for transformers and sentence-transformers:
 ``SentenceTransformer("work/huggingface").encode(texts)``. A model whose pooling depends on positions or copies
@@ -27,7 +29,7 @@ import numpy as np
 from .. import __version__
 from ..errors import InputError
 from ..formats.model_folder import ModelFolder
-from ..formats.saved_model import DEFAULT_SIGNATURE, OUTPUT, TEXT_SIGNATURE, write_facts
+from ..formats.saved_model import DEFAULT_SIGNATURE, OUTPUT, QUERY_SIGNATURE, TEXT_SIGNATURE, write_facts
 from ..formats.vocabulary import PAD_ID
 from ..formats.weights import flatten, unflatten
 from ..models.encoders import named_kind
@@ -210,10 +212,12 @@ def _write_saved_model(encoder: JaxEncoder, output: str, platforms: tuple[str, .
         "length_buckets": list(encoder.buckets),
         "step": model.step,
         "platforms": list(platforms),
-        "signatures": [DEFAULT_SIGNATURE, TEXT_SIGNATURE],
+        "signatures": list(signatures),
         "encoder": model.config.to_dict(),
         "versions": {"newsembed": __version__, "tensorflow": tf.__version__},
     }
+    if encoder.document_prompt or encoder.query_prompt:
+        facts["prompts"] = {"document": encoder.document_prompt, "query": encoder.query_prompt}
     kind = named_kind(model.config)
     write_facts(output, facts if kind is None else {"kind": kind, **facts})
 
@@ -234,6 +238,12 @@ def _serving_module(encoder: JaxEncoder, platforms: tuple[str, ...]) -> tuple[An
     strings = tf.TensorSpec([None], tf.string)
 
     def embedding(title: Any, body: Any) -> dict[str, Any]:
+        if encoder.document_prompt:
+            prompt, has_title = tf.constant(encoder.document_prompt), tf.strings.length(title) > 0
+            title, body = tf.where(has_title, prompt + title, title), tf.where(has_title, body, prompt + body)
+        return embedding_as_is(title, body)
+
+    def embedding_as_is(title: Any, body: Any) -> dict[str, Any]:
         ragged = vocabulary.tf_encode_documents(title, body, encoder.max_length)
         return {OUTPUT: embed(module.params, _bucketed(ragged, encoder.buckets))[: ragged.nrows()]}
 
@@ -249,7 +259,15 @@ def _serving_module(encoder: JaxEncoder, platforms: tuple[str, ...]) -> tuple[An
         return embedding(tf.zeros_like(text), text)
 
     module.from_parts, module.from_text = from_parts, from_text
-    return module, {DEFAULT_SIGNATURE: from_parts, TEXT_SIGNATURE: from_text}
+    signatures = {DEFAULT_SIGNATURE: from_parts, TEXT_SIGNATURE: from_text}
+    if encoder.document_prompt or encoder.query_prompt:
+
+        @tf.function(input_signature=[strings], autograph=False)
+        def from_query(text: Any) -> dict[str, Any]:
+            return embedding_as_is(tf.constant(encoder.query_prompt) + text, tf.zeros_like(text))
+
+        module.from_query = signatures[QUERY_SIGNATURE] = from_query
+    return module, signatures
 
 
 def _converted(model: Model, max_length: int, platforms: tuple[str, ...]) -> Any:
@@ -290,7 +308,11 @@ def _bucketed(ragged: Any, lengths: Sequence[int]) -> Any:
 
 def _difference(encoder: JaxEncoder, folder: str) -> float:
     titles, bodies = zip(*_SAMPLE, strict=True)
-    return float(np.abs(SavedModelEncoder(folder).encode(titles, bodies) - encoder.encode(titles, bodies)).max())
+    saved = SavedModelEncoder(folder)
+    difference = np.abs(saved.encode(titles, bodies) - encoder.encode(titles, bodies)).max()
+    if "prompts" in saved.facts:
+        difference = max(difference, np.abs(saved.encode_queries(titles) - encoder.encode_queries(titles)).max())
+    return float(difference)
 
 
 def _check_output(output: str, *, overwrite: bool) -> None:

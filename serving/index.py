@@ -49,6 +49,7 @@ class DocumentIndex:
       documents: N, in the same order.
       encoder: ``KIND:REST`` of the encoder that made them, "" if unknown.
       encoder_digest: its digest; a query must be embedded by the same one.
+      document_prompt: the text before each document, where it was not the encoder's own.
       exact_limit: most documents searched exactly.
       inverted_file: faiss's, of these embeddings, if it was built before; otherwise it is built here if N exceeds the
         limit.
@@ -64,6 +65,7 @@ class DocumentIndex:
         *,
         encoder: str = "",
         encoder_digest: str = "",
+        document_prompt: str | None = None,
         exact_limit: int = EXACT_LIMIT,
         inverted_file: Any = None,
     ) -> None:
@@ -83,6 +85,7 @@ class DocumentIndex:
         self.documents = tuple(documents)
         self.encoder = encoder
         self.encoder_digest = encoder_digest
+        self.document_prompt = document_prompt
         self._days = as_days([document.byline_date for document in documents])
         self._exact_limit = exact_limit
         self._by_url = {
@@ -157,7 +160,13 @@ class DocumentIndex:
         write_index(
             folder,
             StoredIndex(
-                self.embeddings, self.documents, self.encoder, self.encoder_digest, self._exact_limit, self._faiss
+                self.embeddings,
+                self.documents,
+                self.encoder,
+                self.encoder_digest,
+                self._exact_limit,
+                self._faiss,
+                self.document_prompt,
             ),
         )
 
@@ -174,6 +183,7 @@ class DocumentIndex:
             stored.documents,
             encoder=stored.encoder,
             encoder_digest=stored.encoder_digest,
+            document_prompt=stored.document_prompt,
             exact_limit=EXACT_LIMIT if stored.exact_limit is None else stored.exact_limit,
             inverted_file=stored.inverted_file,
         )

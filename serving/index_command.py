@@ -28,9 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs the command."""
     spec = encoder_spec(args) or ""
-    encoder = encoder_from_spec(spec, max_length=args.max_length)
+    encoder = encoder_from_spec(spec, max_length=args.max_length, document_prompt=args.prompt)
     counts: dict[str, int] = {}
-    index = build_index(encoder, args.input, spec=spec, counts=counts)
+    index = build_index(encoder, args.input, spec=spec, counts=counts, document_prompt=args.prompt)
     index.save(args.output)
     how = "exact" if index.is_exact else "approximate"
     print(f"{len(index)} articles indexed for {how} search, {counts['empty']} without text left out: {args.output}")
@@ -38,7 +38,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def build_index(
-    encoder: TextEncoder, articles: str, *, spec: str = "", counts: dict[str, int] | None = None
+    encoder: TextEncoder,
+    articles: str,
+    *,
+    spec: str = "",
+    counts: dict[str, int] | None = None,
+    document_prompt: str | None = None,
 ) -> DocumentIndex:
     """Embeds the articles of a file or folder and indexes them.
 
@@ -47,6 +52,7 @@ def build_index(
       articles: path, see ``articles.read_articles``.
       spec: ``KIND:REST`` of the encoder, kept in the index so that ``search`` can load it.
       counts: ``embedded`` and ``empty`` are added up here.
+      document_prompt: what the encoder was given in place of its own prompt, kept in the index, too.
 
     Raises:
       InputError: if no article has text, or an embedding is not finite.
@@ -56,4 +62,10 @@ def build_index(
     for chunk, embeddings in embedded(encoder, read_articles(articles), counts):
         documents += map(indexed_document, chunk)
         parts.append(embeddings)
-    return DocumentIndex(np.concatenate(parts), documents, encoder=spec, encoder_digest=encoder.digest)
+    return DocumentIndex(
+        np.concatenate(parts),
+        documents,
+        encoder=spec,
+        encoder_digest=encoder.digest,
+        document_prompt=document_prompt,
+    )

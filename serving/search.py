@@ -7,7 +7,8 @@ Example::
     newsembed search --index work/index https://example.org/2024/storm --days 2 --count 5 --json
 
 A query that is the URL of an indexed article finds articles like it, without itself and without loading a model. Words
-are embedded by the encoder that built the index, or by ``--model`` or ``--saved_model`` where that one has moved.
+are embedded by the encoder that built the index, or by ``--model`` or ``--saved_model`` where that one has moved. They
+get the model's prompt of queries, or that of ``--prompt``.
 """
 
 import argparse
@@ -30,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``newsembed search``."""
     parser.add_argument("query", help="words, or the URL of an indexed article")
     parser.add_argument("--index", required=True, metavar="DIR", help="what newsembed index wrote")
-    add_encoder_arguments(parser, required=False)
+    add_encoder_arguments(parser, required=False, prompted="query")
     add_date_arguments(parser)
     parser.add_argument(
         "--days", type=int, metavar="N", help="with a URL: only articles at most N days from its byline date"
@@ -48,9 +49,8 @@ def run(args: argparse.Namespace) -> int:
     if url:
         hits = index.search_url(url, args.count, dates)
     else:
-        hits = search_words(
-            index, index_encoder(index, encoder_spec(args), max_length=args.max_length), query, args.count, dates
-        )
+        encoder = index_encoder(index, encoder_spec(args), max_length=args.max_length, query_prompt=args.prompt)
+        hits = search_words(index, encoder, query, args.count, dates)
     if args.json:
         print(json.dumps([hit.to_dict() for hit in hits], ensure_ascii=False, indent=2))
     else:
@@ -101,11 +101,19 @@ def search_words(
     """
     if not words.strip():
         raise InputError("the query is empty", field="query", remedy="give words or the URL of an indexed article")
-    return index.search(encoder.encode([words], [""])[0], count, dates)
+    return index.search(encoder.encode_queries([words])[0], count, dates)
 
 
-def index_encoder(index: DocumentIndex, spec: str | None = None, *, max_length: int | None = None) -> TextEncoder:
+def index_encoder(
+    index: DocumentIndex, spec: str | None = None, *, max_length: int | None = None, query_prompt: str | None = None
+) -> TextEncoder:
     """The encoder for queries to ``index``: that of ``spec``, or the one the index names.
+
+    Args:
+      index: whose documents have the prompt that it was built with.
+      spec: ``KIND:REST``, None for the index's own.
+      max_length: tokens read of each text.
+      query_prompt: the text before each query; None takes the model's.
 
     Raises:
       InputError: if there is none, or it differs from the one that built the index: its vectors would not compare.
@@ -113,7 +121,8 @@ def index_encoder(index: DocumentIndex, spec: str | None = None, *, max_length: 
     spec = spec or index.encoder
     if not spec:
         raise InputError("the index does not say which encoder built it", remedy="give --model or --saved_model")
-    encoder = encoder_from_spec(spec, max_length=max_length, progress=False)
+    options = {"max_length": max_length, "document_prompt": index.document_prompt, "query_prompt": query_prompt}
+    encoder = encoder_from_spec(spec, progress=False, **options)
     if index.encoder_digest and encoder.digest != index.encoder_digest:
         raise InputError(
             f"{spec} is not the encoder that built the index ({index.encoder or 'unnamed'})",

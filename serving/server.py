@@ -119,6 +119,11 @@ class Service:
         with self._lock:
             return self.encoder.encode(titles, bodies)
 
+    def embed_query(self, text: str) -> FloatArray:
+        """The unit vector ``[D]`` of a query."""
+        with self._lock:
+            return self.encoder.encode_queries([text])[0]
+
     def search(self, request: SearchRequest) -> list[Hit]:
         """Results of a checked request.
 
@@ -133,7 +138,7 @@ class Service:
         dates = date_range(self.index, url, request.since, request.until, request.days)
         if url:
             return self.index.search_url(url, request.count, dates)
-        return self.index.search(self.embed([request.q], [""])[0], request.count, dates)
+        return self.index.search(self.embed_query(request.q), request.count, dates)
 
     def health(self) -> dict[str, Any]:
         """JSON values of GET /healthz."""
@@ -195,7 +200,7 @@ def create_app(service: Service) -> FastAPI:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``newsembed serve``."""
-    add_encoder_arguments(parser, required=False)
+    add_encoder_arguments(parser, required=False, prompted="query (without --index: document of /embed)")
     parser.add_argument("--index", metavar="DIR", help="what newsembed index wrote; without it there is no search")
     parser.add_argument(
         "--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1, this machine only)"
@@ -231,10 +236,10 @@ def load_service(args: argparse.Namespace) -> Service:
     spec = encoder_spec(args)
     if args.index:
         index = DocumentIndex.load(args.index)
-        return Service(index_encoder(index, spec, max_length=args.max_length), index)
+        return Service(index_encoder(index, spec, max_length=args.max_length, query_prompt=args.prompt), index)
     if not spec:
         raise InputError("nothing to serve", field="--model", remedy="give --model, --saved_model or --index")
-    return Service(encoder_from_spec(spec, max_length=args.max_length, progress=False))
+    return Service(encoder_from_spec(spec, max_length=args.max_length, progress=False, document_prompt=args.prompt))
 
 
 def _utf8(place: str | int) -> str | int:

@@ -2,7 +2,7 @@
 
 import argparse
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
 
@@ -10,7 +10,9 @@ if TYPE_CHECKING:  # importing it takes seconds, and the package exports `factor
     from .encoder import DocumentEncoder, TextEncoder
 
 
-def factories(*, max_length: int | None = None, progress: bool = True) -> "dict[str, Callable[[str], DocumentEncoder]]":
+def factories(
+    *, max_length: int | None = None, progress: bool = True, document_prompt: str | None = None
+) -> "dict[str, Callable[[str], DocumentEncoder]]":
     """Makers of benchmark encoders by the word before the colon in ``NAME=KIND:REST``.
 
     ``model``: ``DIR[@step]``; ``random``: ``DIR[@seed]``; ``savedmodel``: ``DIR``. Each loads when called with
@@ -21,14 +23,24 @@ def factories(*, max_length: int | None = None, progress: bool = True) -> "dict[
         def make(rest: str) -> "DocumentEncoder":
             from .encoder import DocumentEncoder
 
-            return DocumentEncoder(make_encoder(kind, rest, max_length=max_length, progress=progress))
+            return DocumentEncoder(
+                make_encoder(kind, rest, max_length=max_length, progress=progress, document_prompt=document_prompt)
+            )
 
         return make
 
     return {kind: factory(kind) for kind in ("model", "random", "savedmodel")}
 
 
-def make_encoder(kind: str, rest: str, *, max_length: int | None = None, progress: bool = True) -> "TextEncoder":
+def make_encoder(
+    kind: str,
+    rest: str,
+    *,
+    max_length: int | None = None,
+    progress: bool = True,
+    document_prompt: str | None = None,
+    query_prompt: str | None = None,
+) -> "TextEncoder":
     """One encoder.
 
     Args:
@@ -36,21 +48,24 @@ def make_encoder(kind: str, rest: str, *, max_length: int | None = None, progres
       rest: ``DIR``, or ``DIR@N`` with N a step (``model``) or a seed (``random``).
       max_length: tokens read of each document; a SavedModel has its own and ignores it.
       progress: show a bar while embedding.
+      document_prompt: the text before each document; None takes the model's.
+      query_prompt: the text before each query; None takes the model's.
 
     Raises:
-      InputError: on an unknown kind or a model that cannot be loaded.
+      InputError: on an unknown kind, a model that cannot be loaded, or a prompt that a SavedModel cannot replace.
     """
+    prompts = {"document_prompt": document_prompt, "query_prompt": query_prompt}
     if kind == "savedmodel":
         from .saved_model import SavedModelEncoder
 
-        return SavedModelEncoder(rest, progress=progress)
+        return SavedModelEncoder(rest, progress=progress, **prompts)
     from .encoder import fresh_encoder, load_encoder
 
     folder, number = split_number(rest)
     if kind == "model":
-        return load_encoder(folder, number, max_length=max_length, progress=progress)
+        return load_encoder(folder, number, max_length=max_length, progress=progress, **prompts)
     if kind == "random":
-        return fresh_encoder(folder, number or 0, max_length=max_length, progress=progress)
+        return fresh_encoder(folder, number or 0, max_length=max_length, progress=progress, **prompts)
     raise InputError(f"got the encoder kind {kind!r}", remedy="choose model, random or savedmodel")
 
 
@@ -64,8 +79,14 @@ def split_number(text: str) -> tuple[str, int | None]:
     return (folder, int(number)) if at and folder and number.isdigit() else (text, None)
 
 
-def add_encoder_arguments(parser: argparse.ArgumentParser, *, required: bool) -> None:
-    """Adds ``--model DIR[@step]``, ``--saved_model DIR`` and ``--max_length``."""
+def add_encoder_arguments(parser: argparse.ArgumentParser, *, required: bool, prompted: str = "document") -> None:
+    """Adds ``--model DIR[@step]``, ``--saved_model DIR``, ``--max_length`` and ``--prompt``.
+
+    Args:
+      parser: of the command.
+      required: whether an encoder must be given.
+      prompted: what ``--prompt`` is put before, a word for the help.
+    """
     group = parser.add_mutually_exclusive_group(required=required)
     group.add_argument(
         "--model",
@@ -79,6 +100,16 @@ def add_encoder_arguments(parser: argparse.ArgumentParser, *, required: bool) ->
         metavar="TOKENS",
         help="tokens read of each document, with --model (default: as in training)",
     )
+    add_prompt_argument(parser, prompted)
+
+
+def add_prompt_argument(parser: argparse.ArgumentParser, prompted: str = "document") -> None:
+    """Adds ``--prompt``, the text before each `prompted`."""
+    parser.add_argument(
+        "--prompt",
+        metavar="TEXT",
+        help=f"text before each {prompted}, in place of the model's own prompt; '' for none (default: the model's)",
+    )
 
 
 def encoder_spec(args: argparse.Namespace) -> str | None:
@@ -88,7 +119,7 @@ def encoder_spec(args: argparse.Namespace) -> str | None:
     return f"savedmodel:{args.saved_model}" if args.saved_model else None
 
 
-def encoder_from_spec(spec: str, *, max_length: int | None = None, progress: bool = True) -> "TextEncoder":
-    """The encoder of ``KIND:REST``."""
+def encoder_from_spec(spec: str, **options: Any) -> "TextEncoder":
+    """The encoder of ``KIND:REST``; `options` are those of :func:`make_encoder`."""
     kind, _, rest = spec.partition(":")
-    return make_encoder(kind, rest, max_length=max_length, progress=progress)
+    return make_encoder(kind, rest, **options)

@@ -1,0 +1,185 @@
+"""Prompts stand before documents and queries in every command, count as tokens, and can be replaced."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+from newsembed.errors import InputError
+from newsembed.formats.huggingface.modules import read_modules
+from newsembed.launch import cli
+from newsembed.serving import export
+from newsembed.serving.encoder import load_encoder
+from newsembed.serving.index import DocumentIndex
+from newsembed.serving.prompting import with_prompt
+from newsembed.serving.saved_model import SavedModelEncoder
+from newsembed.serving.server import Service, create_app
+
+TITLES, BODIES = ["Storm hits the coast", "", "", "Budget"], ["Wind and rain.", "a goal", "", ""]
+QUERY, DOCUMENT = "the vote: ", "a storm "
+PROMPTS = {"query": QUERY, "passage": DOCUMENT}
+JAX = {"atol": 1e-6}
+
+
+@pytest.fixture(scope="module")
+def plain(tiny, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("plain")
+    tiny.save_model(folder, steps=(20,))
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def prompted(tiny, tmp_path_factory):
+    """The same model with prompts."""
+    folder = tmp_path_factory.mktemp("prompted")
+    tiny.save_model(folder, steps=(20,))
+    path = folder / "model.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"prompts": PROMPTS}))
+    return str(folder)
+
+
+def by_hand(plain, **options):
+    """Documents and queries with their prompts written out, by the model without prompts."""
+    encoder = load_encoder(plain, **options)
+    titles = [f"{DOCUMENT}{title}" if title else "" for title in TITLES]
+    bodies = [body if title else f"{DOCUMENT}{body}" for title, body in zip(TITLES, BODIES, strict=True)]
+    return encoder.encode(titles, bodies), encoder.encode([f"{QUERY}{title}" for title in TITLES], [""] * len(TITLES))
+
+
+def test_documents_and_queries_get_their_prompt(plain, prompted):
+    documents, queries = by_hand(plain)
+    encoder = load_encoder(prompted)
+    np.testing.assert_allclose(encoder.encode(TITLES, BODIES), documents, **JAX)
+    np.testing.assert_allclose(encoder.encode_queries(TITLES), queries, **JAX)
+    assert np.abs(documents - load_encoder(plain).encode(TITLES, BODIES)).max() > 0.01
+    assert encoder.encode_queries([]).shape == (0, 8)
+    without = load_encoder(plain)
+    np.testing.assert_allclose(without.encode_queries(TITLES), without.encode(TITLES, [""] * 4), **JAX)
+
+
+def test_the_tokens_of_a_prompt_count(plain, prompted):
+    documents, queries = by_hand(plain, max_length=6)
+    encoder = load_encoder(prompted, max_length=6)
+    np.testing.assert_allclose(encoder.encode(TITLES, BODIES), documents, **JAX)
+    np.testing.assert_allclose(encoder.encode_queries(TITLES), queries, **JAX)
+
+
+def test_a_prompt_may_be_replaced(plain, prompted):
+    documents, queries = by_hand(plain)
+    ours = load_encoder(plain, document_prompt=DOCUMENT, query_prompt=QUERY)
+    np.testing.assert_allclose(ours.encode(TITLES, BODIES), documents, **JAX)
+    np.testing.assert_allclose(ours.encode_queries(TITLES), queries, **JAX)
+    none = load_encoder(prompted, document_prompt="")
+    np.testing.assert_allclose(none.encode(TITLES, BODIES), load_encoder(plain).encode(TITLES, BODIES), **JAX)
+    assert none.digest == load_encoder(plain).digest
+    assert ours.digest == load_encoder(prompted).digest != none.digest  # whoever says the prompt, it is the same
+    assert load_encoder(plain, query_prompt=QUERY).digest == none.digest  # queries change no document
+
+
+def test_only_the_first_text_gets_the_prompt():
+    assert with_prompt("p: ", ["a", "", "", "b"], ["c", "d", "", ""]) == (
+        ["p: a", "", "", "p: b"],
+        ["c", "p: d", "p: ", ""],
+    )
+    assert with_prompt("", ["a"], ["b"]) == (["a"], ["b"])
+
+
+@pytest.fixture(scope="module")
+def saved(prompted, tmp_path_factory):
+    return export.export_saved_model(prompted, str(tmp_path_factory.mktemp("saved") / "model"), platforms=("cpu",))
+
+
+def test_a_saved_model_adds_the_prompts_itself(plain, saved):
+    import tensorflow as tf
+
+    documents, queries = by_hand(plain)
+    assert saved.max_difference <= 1e-5
+    signatures = tf.saved_model.load(saved.output).signatures
+    parts = signatures["serving_default"](title=tf.constant(TITLES), body=tf.constant(BODIES))["embedding"]
+    np.testing.assert_allclose(parts, documents, atol=1e-5)
+    np.testing.assert_allclose(
+        signatures["text"](text=tf.constant(BODIES[1:2]))["embedding"], documents[1:2], atol=1e-5
+    )
+    np.testing.assert_allclose(signatures["query"](text=tf.constant(TITLES))["embedding"], queries, atol=1e-5)
+    encoder = SavedModelEncoder(saved.output)
+    np.testing.assert_allclose(encoder.encode(TITLES, BODIES), documents, atol=1e-5)
+    np.testing.assert_allclose(encoder.encode_queries(TITLES), queries, atol=1e-5)
+    assert encoder.encode_queries([]).shape == (0, 8)
+    assert SavedModelEncoder(saved.output, document_prompt=DOCUMENT, query_prompt=QUERY).digest == encoder.digest
+    for options, message in (
+        ({"document_prompt": "other "}, "--prompt: got 'other ', and the SavedModel itself puts 'a storm ' before"),
+        ({"query_prompt": ""}, "--prompt: got '', and the SavedModel itself puts 'the vote: ' before each query"),
+    ):
+        with pytest.raises(InputError, match=message):
+            SavedModelEncoder(saved.output, **options)
+
+
+def test_a_saved_model_without_prompts_takes_any(plain, tmp_path):
+    output = export.export_saved_model(plain, str(tmp_path / "saved"), platforms=("cpu",)).output
+    documents, queries = by_hand(plain)
+    encoder = SavedModelEncoder(output, document_prompt=DOCUMENT, query_prompt=QUERY)
+    np.testing.assert_allclose(encoder.encode(TITLES, BODIES), documents, atol=1e-5)
+    np.testing.assert_allclose(encoder.encode_queries(TITLES), queries, atol=1e-5)
+    assert encoder.digest != SavedModelEncoder(output).digest
+    assert "prompts" not in encoder.facts
+
+
+def found(capsys, *arguments):
+    assert cli.main([*arguments, "--json"]) == 0
+    return [(hit["doc_id"], round(hit["score"], 4)) for hit in json.loads(capsys.readouterr().out)]
+
+
+def expected_hits(index, vector):
+    return [(hit.document.doc_id, round(hit.score, 4)) for hit in DocumentIndex.load(index).search(vector, 10)]
+
+
+def test_the_commands_use_the_prompts(plain, prompted, articles, tmp_path, capsys):
+    index, vectors = str(tmp_path / "index"), tmp_path / "vectors"
+    assert cli.main(["index", "--model", prompted, "--input", articles, "--output", index]) == 0
+    assert cli.main(["embed", "--model", prompted, "--input", articles, "--output", str(vectors)]) == 0
+    np.testing.assert_allclose(np.load(vectors / "embeddings.npy"), np.load(Path(index) / "embeddings.npy"), **JAX)
+    ours = load_encoder(plain)
+    first = ours.encode([f"{DOCUMENT}Storm hits the coast"], ["Wind and rain."])
+    np.testing.assert_allclose(np.load(vectors / "embeddings.npy")[0], first[0], **JAX)
+    capsys.readouterr()
+    query = ours.encode([f"{QUERY}storm"], [""])[0]
+    assert found(capsys, "search", "--index", index, "storm") == expected_hits(index, query)
+    other = ours.encode(["cup storm"], [""])[0]
+    assert found(capsys, "search", "--index", index, "--prompt", "cup ", "storm") == expected_hits(index, other)
+    assert "document_prompt" not in json.loads((Path(index) / "index.json").read_text())
+    encoder = load_encoder(prompted)
+    client = TestClient(create_app(Service(encoder, DocumentIndex.load(index))))
+    hits = client.get("/search", params={"q": "storm"}).json()["hits"]
+    assert [(hit["doc_id"], round(hit["score"], 4)) for hit in hits] == expected_hits(index, query)
+    body = {"documents": [{"title": "Storm hits the coast", "body": "Wind and rain."}]}
+    np.testing.assert_allclose(client.post("/embed", json=body).json()["embeddings"], first, **JAX)
+
+
+def test_an_index_remembers_the_prompt_it_was_built_with(plain, prompted, articles, tmp_path, capsys):
+    index = str(tmp_path / "index")
+    assert cli.main(["index", "--model", prompted, "--input", articles, "--output", index, "--prompt", "cup "]) == 0
+    assert json.loads((tmp_path / "index" / "index.json").read_text())["document_prompt"] == "cup "
+    first = load_encoder(plain).encode(["cup Storm hits the coast"], ["Wind and rain."])[0]
+    np.testing.assert_allclose(np.load(tmp_path / "index" / "embeddings.npy")[0], first, **JAX)
+    capsys.readouterr()
+    query = load_encoder(plain).encode([f"{QUERY}storm"], [""])[0]
+    assert found(capsys, "search", "--index", index, "storm") == expected_hits(index, query)
+
+
+def test_exports_keep_the_prompts(prompted, tmp_path):
+    weights = export.export_safetensors(prompted, str(tmp_path / "weights")).output
+    assert load_encoder(weights).digest == load_encoder(prompted).digest
+    folder = export.export_huggingface(prompted, str(tmp_path / "folder")).output
+    assert dict(read_modules(folder, {}).prompts.texts) == PROMPTS
+    assert read_modules(folder, {}).text_length == 80
+
+
+@pytest.mark.parametrize("command", ["embed", "index", "search", "serve", "evaluate"])
+def test_every_command_says_what_its_prompt_is_for(command, capsys):
+    with pytest.raises(SystemExit):
+        cli.main([command, "--help"])
+    text = re.sub(r"\s+", " ", capsys.readouterr().out)
+    word = "query" if command in ("search", "serve") else "document"
+    assert f"--prompt TEXT text before each {word}" in text
