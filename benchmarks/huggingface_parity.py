@@ -5,8 +5,8 @@ The library runs in an environment of its own, so that there are two steps::
     TORCH/bin/python benchmarks/huggingface_parity.py --expect expected.npz FOLDER   # torch, sentence-transformers
     python benchmarks/huggingface_parity.py --compare expected.npz FOLDER            # newsembed
 
-The texts are the paragraphs of README.md and docs/. The first figure compares the models on the ids that the library's
-tokenizer gave, the second one from texts to embeddings: it includes the tokenizer of `newsembed import-hf`.
+The texts are paragraphs of README.md and docs/ of all lengths. The first figure compares the models on the ids that the
+tokenizer of the library gave, the second one from texts to embeddings: it includes that of `newsembed import-hf`.
 """
 
 import argparse
@@ -17,14 +17,16 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
-ROWS = 32
+ROWS = 8
+TEXTS = 24
 
 
 def paragraphs() -> list[str]:
-    """The paragraphs of the documentation, in the order of the files."""
+    """Paragraphs of the documentation, of all lengths, the shortest first."""
     files = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     parts = (part.strip() for file in files for part in file.read_text(encoding="utf-8").split("\n\n"))
-    return [" ".join(part.split()) for part in parts if part]
+    found = sorted({" ".join(part.split()) for part in parts if part}, key=lambda text: (len(text), text))
+    return [found[number] for number in np.linspace(0, len(found) - 1, TEXTS).round().astype(int)]
 
 
 def expect(folder: str, output: str) -> None:

@@ -85,6 +85,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--min_cluster_size", type=int, default=1, metavar="N", help="clustering: leave out smaller classes"
     )
+    _add_text_arguments(parser)
+    parser.add_argument("--seeds", type=int, default=5, metavar="N", help="k-means runs, seeds 0 to N-1 (default: 5)")
+
+
+def _add_text_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max_length",
         type=int,
@@ -96,7 +101,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TEXT",
         help="text before each document, in place of the models' own prompts; '' for none (default: each model's)",
     )
-    parser.add_argument("--seeds", type=int, default=5, metavar="N", help="k-means runs, seeds 0 to N-1 (default: 5)")
 
 
 def run(args: argparse.Namespace, factories: Factories) -> int:
