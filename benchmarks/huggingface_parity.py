@@ -59,8 +59,8 @@ def compare(folder: str, expected_path: str) -> None:
     to_ours = np.append(np.argsort(model.order), 0)  # -1 is padding
     tokens = to_ours[expected["ids"]].astype(np.int32)
     module, params = model.config.module(), model.with_heads()
-    embed = jax.jit(lambda rows: module.apply({"params": params}, rows, method="embed"))
-    found = np.concatenate([embed(tokens[start : start + ROWS]) for start in range(0, len(tokens), ROWS)])
+    embed = jax.jit(lambda params, rows: module.apply({"params": params}, rows, method="embed"))
+    found = np.concatenate([embed(params, tokens[start : start + ROWS]) for start in range(0, len(tokens), ROWS)])
     print(f"jax {jax.__version__}: {len(tokens)} texts, up to {tokens.shape[1]} tokens")
     print(f"same ids: largest difference {np.abs(found - expected['embeddings']).max():.1e}")
     with tempfile.TemporaryDirectory() as temporary:

@@ -43,11 +43,11 @@ def test_a_query_that_is_one_address_asks_by_url(query, is_url):
     assert search.is_url(query) is is_url
 
 
-def test_words_are_embedded_as_a_title_and_searched_among_the_dates(index):
+def test_words_are_embedded_as_a_query_and_searched_among_the_dates(index):
     asked = []
-    encoder = types.SimpleNamespace(encode=lambda *texts: asked.append(texts) or ROWS[1:2])
+    encoder = types.SimpleNamespace(encode_queries=lambda texts: asked.append(texts) or ROWS[1:2])
     hits = search.search_words(index, encoder, " storm ", 2)
-    assert asked == [([" storm "], [""])]
+    assert asked == [[" storm "]]
     assert [(hit.rank, hit.document.doc_id) for hit in hits][0] == (1, "1")
     assert len(hits) == 2
     only = search.search_words(index, encoder, "storm", 2, DateRange(until=DAY))
@@ -96,10 +96,11 @@ def test_the_index_names_its_encoder_unless_another_is_given(index, monkeypatch)
 
     monkeypatch.setattr(search, "encoder_from_spec", make)
     search.index_encoder(index, max_length=7)
-    search.index_encoder(index, "savedmodel:moved")
+    index.document_prompt = "d "  # of the documents: what it was built with
+    search.index_encoder(index, "savedmodel:moved", query_prompt="q ")
     assert made == [
-        ("model:there", {"max_length": 7, "progress": False}),
-        ("savedmodel:moved", {"max_length": None, "progress": False}),
+        ("model:there", {"max_length": 7, "progress": False, "document_prompt": None, "query_prompt": None}),
+        ("savedmodel:moved", {"max_length": None, "progress": False, "document_prompt": "d ", "query_prompt": "q "}),
     ]
     with pytest.raises(InputError, match=r"model:other is not the encoder that built the index \(model:there\)"):
         search.index_encoder(index, "model:other")
@@ -117,14 +118,15 @@ def test_a_short_text_names_an_encoder(monkeypatch):
     ):
         monkeypatch.setattr(module, name, lambda *where, name=name, **options: made.append((name, *where, options)))
     for spec in ("model:dir", "model:dir@7", "random:dir", "random:dir@7", "savedmodel:dir@7"):
-        specs.encoder_from_spec(spec, max_length=9, progress=False)
-    options = {"max_length": 9, "progress": False}
+        specs.encoder_from_spec(spec, max_length=9, progress=False, document_prompt="d ", query_prompt="q ")
+    prompts = {"document_prompt": "d ", "query_prompt": "q "}
+    options = {"max_length": 9, "progress": False} | prompts
     assert made == [
         ("load_encoder", "dir", None, options),
         ("load_encoder", "dir", 7, options),
         ("fresh_encoder", "dir", 0, options),
         ("fresh_encoder", "dir", 7, options),
-        ("SavedModelEncoder", "dir@7", {"progress": False}),
+        ("SavedModelEncoder", "dir@7", {"progress": False} | prompts),
     ]
     assert [specs.split_number(text) for text in ("@7", "a@", "a@-1", "a@b@7")] == [
         ("@7", None), ("a@", None), ("a@-1", None), ("a@b", 7)
