@@ -56,6 +56,7 @@ COMMANDS = {
     "examples": Command("Mine", "augmented triplet and topic TFRecords", "beam_pipelines.examples"),
     "train": Command("Train", "pretrain or train with gin files", "launch.train"),
     "import-hf": Command("Train", "convert a BERT-like Hugging Face model to a model folder", "launch.import_hf"),
+    "lift": Command("Train", "continue a public checkpoint on the mined pairs, with words beside it", "studies.lift"),
     "launch": Command("Train", "train on several machines: a TPU slice, GPU hosts over ssh, or Slurm", "launch.pod"),
     "ablate": Command(
         "Train", "ablations: train and evaluate without each part, z-scores, table and plot", "studies.ablate"

@@ -21,27 +21,15 @@ which go into model.json. Keys of config.json and modules that newsembed does no
 """
 
 import argparse
-import dataclasses
 import os
 import shutil
-from typing import Final
 
 from .. import __version__
 from ..errors import InputError
 from ..formats.huggingface.packaged import PACKAGED_MODELS, packaged_folder
 from ..formats.model_folder import ModelFolder
-from ..models.encoders import Architecture
 from ..training.huggingface import HuggingFaceModel, read_huggingface, wordpiece_vocabulary
-from ..training.model_files import write_model_files
-
-# The run files set these fields by macros; a key that nothing uses is an error, so the values must come by macros, too.
-_MACROS: Final = {
-    "num_topics": "NUM_TOPICS",
-    "dropout_rate": "DROPOUT_RATE",
-    "pooling": "POOLING",
-    "lead_length": "LEAD_LENGTH",
-    "sublinear": "SUBLINEAR",
-}
+from ..training.model_files import architecture_gin, write_model_files
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -117,14 +105,3 @@ def write_model_folder(model: HuggingFaceModel, output: str) -> None:
     ModelFolder(temporary).write_import(model.with_heads(), architecture_gin(model.config), origin)
     shutil.rmtree(output, ignore_errors=True)
     os.replace(temporary, output)
-
-
-def architecture_gin(config: Architecture) -> str:
-    """The architecture as a gin file that follows a run file; number type and execution options stay the run's."""
-    name, left_to_the_run = type(config).__name__, ("vocab_size", "dtype", *config.execution_options)
-    lines = ["# Written by newsembed import-hf; give it after the run file: --gin_file=runs/… --gin_file=this"]
-    for field in dataclasses.fields(config):
-        if field.name not in left_to_the_run:
-            key = _MACROS.get(field.name, f"{name}.{field.name}")
-            lines.append(f"{key} = {getattr(config, field.name)!r}")
-    return "\n".join(lines) + "\n"

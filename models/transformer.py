@@ -44,6 +44,7 @@ _LEFT_OUT_AT_DEFAULT: Final = (
     "relative_buckets",
     "embedding_activation",
     "family",
+    "window_length",
 )
 
 
@@ -62,7 +63,11 @@ class TransformerConfig:
       num_layers: transformer blocks; 0 leaves a static model, which reads a text as a bag of pieces.
       num_heads: attention heads per block.
       mlp_size: width of the feed-forward layer.
-      max_length: the longest row the model can read; the number of learned positions where it has some.
+      max_length: the longest row the model can read; the number of learned positions where it has some and reads rows
+        in one piece.
+      window_length: the layers read a longer text in windows of so many tokens, each with positions from 0, and the
+        heads pool the vectors of all windows; the number of learned positions. 0: a text is one window. Packed rows are
+        not cut.
       embedding_size: width of the document embedding, D.
       num_topics: width of the topic head, T; the paper has 600.
       dropout_rate: on embeddings and on each block's two outputs. Attention probabilities are not dropped: fused
@@ -131,6 +136,7 @@ class TransformerConfig:
     relative_buckets: int = 0
     embedding_activation: Literal["identity", "tanh"] = "identity"
     family: str | None = None
+    window_length: int = 0
     remat: Literal["none", "full", "dots"] = "none"
     scan_layers: bool = False
     attention: Literal["auto", "xla", "cudnn", "flash"] = "auto"
@@ -143,6 +149,7 @@ class TransformerConfig:
         _check_count("global_every", self.global_every, 1)
         _check_count("lead_length", self.lead_length, 0)
         _check_count("relative_buckets", self.relative_buckets, 0)
+        _check_count("window_length", self.window_length, 0)
         if self.hidden_size % self.num_heads:
             raise ValueError(
                 f"EncoderConfig.hidden_size: got {self.hidden_size}, expected a multiple of num_heads = "
@@ -176,6 +183,16 @@ class TransformerConfig:
     def head_size(self) -> int:
         """Units of one attention head."""
         return self.hidden_size // self.num_heads
+
+    @property
+    def position_count(self) -> int:
+        """Tokens that the layers read at a time: a window, or the whole row."""
+        return min(self.window_length or self.max_length, self.max_length)
+
+    @property
+    def dense_size(self) -> int:
+        """Units of the dense embedding head."""
+        return self.embedding_size
 
     def is_local(self, layer: int) -> bool:
         """Whether a layer, counted from 0, sees `local_distance` tokens only."""

@@ -1,12 +1,22 @@
 """The description of a run's model in its MODEL_DIR, written and compared."""
 
 import dataclasses
+from typing import Final
 
 from ..errors import InputError
 from ..formats.model_folder import ModelDescription, ModelFolder
 from ..formats.prompts import Prompts
 from ..formats.vocabulary import VocabularyFile
 from ..models.encoders import Architecture, config_from_dict, named_kind
+
+# The run files set these fields by macros; a key that nothing uses is an error, so the values must come by macros, too.
+_MACROS: Final = {
+    "num_topics": "NUM_TOPICS",
+    "dropout_rate": "DROPOUT_RATE",
+    "pooling": "POOLING",
+    "lead_length": "LEAD_LENGTH",
+    "sublinear": "SUBLINEAR",
+}
 
 
 def write_model_files(
@@ -59,3 +69,14 @@ def check_same_model(model_dir: str, config: Architecture, vocabulary: Vocabular
             field="vocabulary_sha256",
             remedy=remedy,
         )
+
+
+def architecture_gin(config: Architecture) -> str:
+    """The architecture as a gin file that follows a run file; number type and execution options stay the run's."""
+    name, left_to_the_run = type(config).__name__, ("vocab_size", "dtype", *config.execution_options)
+    lines = ["# The shape of an imported model; give it after the run file: --gin_file=runs/… --gin_file=this"]
+    for field in dataclasses.fields(config):
+        if field.name not in left_to_the_run:
+            key = _MACROS.get(field.name, f"{name}.{field.name}")
+            lines.append(f"{key} = {getattr(config, field.name)!r}")
+    return "\n".join(lines) + "\n"

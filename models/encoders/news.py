@@ -68,7 +68,7 @@ class NewsEncoder(nn.Module):
             self.position_embedding = self.param(
                 "position_embedding",
                 logical(normal(), "position", "embed"),
-                (config.max_length, config.hidden_size),
+                (config.position_count, config.hidden_size),
                 jnp.float32,
             )
         self.relative_bias = None
@@ -84,7 +84,7 @@ class NewsEncoder(nn.Module):
             self.pooling_logits = self.param(
                 "pooling_logits", logical(nn.initializers.zeros, "vocab"), (config.vocab_size,), jnp.float32
             )
-        self.embedding_head = dense(config.embedding_size, ("embed", "embedding"), jnp.float32)
+        self.embedding_head = dense(config.dense_size, ("embed", "embedding"), jnp.float32)
         self.topic_head = dense(config.num_topics, ("embed", "topics"), jnp.float32)
         self.mlm_transform = dense(
             config.hidden_size, ("embed", "embed_out"), compute_dtype(config), use_bias=config.biases
@@ -128,9 +128,14 @@ class NewsEncoder(nn.Module):
           [B, L, H] in the configured dtype; vectors at padding have no meaning.
 
         Raises:
-          ValueError: if L exceeds `max_length`, or if the configured attention cannot run here.
+          ValueError: if L exceeds `max_length`, or `window_length` in packed rows, or if the configured attention
+            cannot run here.
         """
         config = self.config
+        self._check_row(tokens)
+        if segment_ids is None and positions is None and tokens.shape[-1] > config.position_count:
+            windows = self.encode(_in_windows(tokens, config.position_count), deterministic=deterministic)
+            return windows.reshape(len(tokens), -1, windows.shape[-1])[:, : tokens.shape[1]]
         hidden, context = self._embedded(tokens, segment_ids, positions, deterministic=deterministic)
         if self.is_initializing():
             for layer in self.layers:
@@ -157,6 +162,7 @@ class NewsEncoder(nn.Module):
           ValueError: as `encode`.
         """
         config = self.config
+        self._check_row(tokens)
         hidden, context = self._embedded(tokens, None, None, deterministic=True)
         kernel = choose_attention(config, tokens.shape[-1])
         queries = self.pooling_weights(tokens)
@@ -169,12 +175,14 @@ class NewsEncoder(nn.Module):
         """The inputs of the first block: the embedded tokens [B, L, H] and which tokens see each other.
 
         Raises:
-          ValueError: if L exceeds `max_length`.
+          ValueError: if L exceeds the tokens that the layers read at a time.
         """
         config = self.config
         length = tokens.shape[-1]
-        if length > config.max_length:
-            raise ValueError(f"got rows of {length} tokens, expected at most max_length = {config.max_length}")
+        if length > config.position_count:
+            raise ValueError(
+                f"got packed rows of {length} tokens, expected at most window_length = {config.position_count}"
+            )
         hidden = self.token_embedding[tokens]
         if config.positions == "learned":
             hidden += (
@@ -185,6 +193,11 @@ class NewsEncoder(nn.Module):
             hidden = self.input_norm(hidden)
         hidden = self.dropout(hidden, deterministic=deterministic)
         return hidden, make_context(config, visible(tokens, segment_ids), positions, self.relative_bias)
+
+    def _check_row(self, tokens: jax.Array) -> None:
+        length, most = tokens.shape[-1], self.config.max_length
+        if length > most:
+            raise ValueError(f"got rows of {length} tokens, expected at most max_length = {most}")
 
     def _layer_params(self) -> list[Params]:
         """Of every block, in order."""
@@ -291,6 +304,13 @@ class NewsEncoder(nn.Module):
         return weights * term_weights(tokens, segment_ids, lead_length=config.lead_length, sublinear=config.sublinear)
 
 
+def _in_windows(tokens: jax.Array, window: int) -> jax.Array:
+    """Rows [B, L] cut in windows: int32 [B ceil(L / window), window]."""
+    whole = jnp.pad(tokens, ((0, 0), (0, -tokens.shape[1] % window)), constant_values=PAD_ID).reshape(-1, window)
+    # Attention over nothing has no meaning. No head reads the vectors of an empty window, but they must be finite.
+    return whole.at[:, 0].set(jnp.where(whole[:, 0] == PAD_ID, PAD_ID + 1, whole[:, 0]))
+
+
 @register
 @dataclasses.dataclass(frozen=True)
 class EncoderConfig(TransformerConfig):
@@ -319,6 +339,8 @@ class EncoderConfig(TransformerConfig):
             lacking |= {Capability.LATENT_SEMANTICS}
         if self.embedding_activation != "identity":
             lacking |= {Capability.POOLED_PIECES}  # a head before an activation cannot whiten
+        if self.window_length:  # transformers knows no windows
+            lacking |= {Capability.ATTENTION, Capability.HUGGING_FACE}
         return frozenset(Capability) - lacking
 
     def module(self) -> nn.Module:
@@ -338,7 +360,7 @@ class EncoderConfig(TransformerConfig):
 
         For L tokens, hidden size H, MLP size F, N layers, V word pieces, D embedding units and T topics::
 
-            encode         N (L (8 H^2 + 4 H F) + 4 L^2 H)
+            encode         N L (8 H^2 + 4 H F + 4 W H), where W = L or, for longer texts, the window
             embed          encode + 2 H D
             topic_logits   encode + 2 H T
             mlm_logits     K (2 H^2 + 2 H V), for K = length predicted positions, without the encoder
@@ -349,11 +371,12 @@ class EncoderConfig(TransformerConfig):
         hidden = self.hidden_size
         if method == "mlm_logits":
             return float(length * (2 * hidden * hidden + 2 * hidden * self.vocab_size))
-        heads = {"encode": 0, "embed": 2 * hidden * self.embedding_size, "topic_logits": 2 * hidden * self.num_topics}
+        heads = {"encode": 0, "embed": 2 * hidden * self.dense_size, "topic_logits": 2 * hidden * self.num_topics}
         if method not in heads:
             raise ValueError(f"got the method {method!r}, expected mlm_logits, {', '.join(heads)}")
         products = 8 * hidden * hidden + 4 * hidden * self.mlp_size
-        return float(self.num_layers * (length * products + 4 * length * length * hidden) + heads[method])
+        seen = min(length, self.position_count)
+        return float(self.num_layers * length * (products + 4 * seen * hidden) + heads[method])
 
     def summary(self) -> str:
         """Layers and width, such as "12 layers x 768"."""

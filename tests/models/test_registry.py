@@ -36,7 +36,9 @@ def test_a_folder_without_kind_is_the_news_encoder():
 
 
 def test_an_unknown_kind_names_the_known_ones_and_the_remedy():
-    message = r"model\.json: kind: got the architecture 'star', expected one of news, toy_mean\n.*--import MODULE"
+    message = (
+        r"model\.json: kind: got the architecture 'star', expected one of hybrid, news, toy_mean\n.*--import MODULE"
+    )
     with pytest.raises(InputError, match=message):
         config_from_dict({}, "star", path="model.json")
     with pytest.raises(InputError, match=r"model\.json: no model description: .*unknown keys star"):

@@ -1,34 +1,22 @@
 """A build of manifests only, and tools that stand for mining, training and encoding."""
 
-import dataclasses
 import datetime
 import json
 import os
+import sys
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
-from newsembed.beam_pipelines.jobs import _plain
-from newsembed.beam_pipelines.workflow import STEPS, load_job
+from newsembed.beam_pipelines.workflow import STEPS
 from newsembed.studies.shared.mining import affected
 from newsembed.studies.shared.tools import Tools
 
+sys.path.insert(0, str(Path(__file__).parent))
+from manifests import write_manifest
+
 FIRST_DAY = datetime.date(2021, 1, 1)
-
-
-def write_manifest(folder, job, digest="0" * 16, examples=None, tallies=None, **options):
-    os.makedirs(folder, exist_ok=True)
-    values = _plain(dataclasses.asdict(load_job(job).options())) | options
-    manifest = {
-        "digest": digest,
-        "options": values,
-        "inputs": {},
-        "counts": {"in": 1, "out": 1, "tallies": tallies or {}},
-    }
-    if examples is not None:
-        manifest["examples"] = examples
-    with open(f"{folder}/manifest.json", "w") as file:
-        json.dump(manifest, file)
 
 
 EXAMPLES = {"triplets/en": 60, "triplets/de": 40, "topics/en": 30}

@@ -1,0 +1,145 @@
+"""The hybrid encoder: the document embedding of a transformer beside a weighted bag of word pieces.
+
+Events differ by names, places and numbers. A transformer that reads for meaning blurs them, and counting words (TF-IDF)
+finds them but misses paraphrases. The embedding holds both, each with its share of the cosine::
+
+    embedding = [sqrt(1 - g) dense, sqrt(g) words],  g = sigmoid(lexical_gate)
+
+``dense`` is the `NewsEncoder`'s embedding. ``words`` is the weighted mean of a table of vectors over the word pieces of
+the text, scaled to length 1: a static model, which `training.lexical` trains first or computes from TF-IDF. All of it
+can be trained. Hybrids of sparse and dense retrieval: Luan et al. 2021, "Sparse, Dense, and Attentional Representations
+for Text Retrieval".
+
+Shapes as in `news`, and K units of the lexical part.
+"""
+
+import dataclasses
+from typing import ClassVar, Final
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from ..architecture import Capability
+from ..attention import PAD_ID
+from ..blocks import logical, normal
+from ..pooling import term_weights
+from .news import EncoderConfig, NewsEncoder
+from .registry import register
+
+__all__ = ["HYBRID_KIND", "HybridConfig", "HybridEncoder"]
+
+HYBRID_KIND: Final = "hybrid"
+_NORM_FLOOR: Final = 1e-12
+
+
+class HybridEncoder(NewsEncoder):
+    """A `NewsEncoder` whose embedding has a lexical part; parameters of the former keep their names."""
+
+    config: "HybridConfig"
+
+    def setup(self) -> None:
+        """Declares the parameters of the `NewsEncoder`, and of the lexical part."""
+        super().setup()
+        config = self.config
+        self.lexical_table = self.param(
+            "lexical_table",
+            logical(normal(config.lexical_size**-0.5), "vocab", "embedding"),
+            (config.vocab_size, config.lexical_size),
+            jnp.float32,
+        )
+        self.lexical_logits = self.param(
+            "lexical_logits", logical(nn.initializers.zeros, "vocab"), (config.vocab_size,), jnp.float32
+        )
+        self.lexical_gate = self.param("lexical_gate", nn.initializers.zeros, (), jnp.float32)
+
+    def embed(self, tokens: jax.Array, *, deterministic: bool = True) -> jax.Array:
+        """Document embeddings of one-piece rows, float32 [B, D] of length 1; see the module."""
+        return self.embed_hidden(self.encode(self._context(tokens), deterministic=deterministic), tokens)
+
+    def embed_hidden(self, hidden: jax.Array, tokens: jax.Array) -> jax.Array:
+        """Embeddings [B, D] from the tokens [B, L] and the vectors of the first of them, [B, M, H] from `encode`."""
+        share = jax.nn.sigmoid(self.lexical_gate)
+        dense = super().embed_hidden(hidden, tokens)
+        return jnp.concatenate([jnp.sqrt(1 - share) * dense, jnp.sqrt(share) * self.embed_words(tokens)], axis=-1)
+
+    def topic_logits(self, tokens: jax.Array, *, deterministic: bool = True) -> jax.Array:
+        """Logits of every topic, float32 [B, T]: a dense layer on the pooled top vector."""
+        return self.topic_logits_hidden(self.encode(self._context(tokens), deterministic=deterministic), tokens)
+
+    def pool(self, hidden: jax.Array, tokens: jax.Array) -> jax.Array:
+        """The pooled vector of the part of each row that the layers read: [B, M, H] -> float32 [B, H]."""
+        read = min(hidden.shape[1], self._context(tokens).shape[1])
+        return super().pool(hidden[:, :read], tokens[:, :read])
+
+    def embed_words(self, tokens: jax.Array) -> jax.Array:
+        """The lexical part, float32 [B, K] of length 1, or 0 for a text without words.
+
+        The pieces of a text are weighted by ``exp(lexical_logits)``, their place and the logarithm of their number.
+        """
+        config = self.config
+        weights = jnp.exp(self.lexical_logits[tokens]) * (tokens != PAD_ID)
+        weights *= term_weights(tokens, tokens != PAD_ID, lead_length=config.lexical_lead_length, sublinear=True)
+        vectors = jnp.einsum("bl,blk->bk", weights, self.lexical_table[tokens])
+        return vectors * jax.lax.rsqrt(jnp.maximum(jnp.sum(vectors**2, axis=-1, keepdims=True), _NORM_FLOOR**2))
+
+    def _context(self, tokens: jax.Array) -> jax.Array:
+        return tokens[:, : self.config.context_length or None]
+
+
+@register
+@dataclasses.dataclass(frozen=True)
+class HybridConfig(EncoderConfig):
+    """The hybrid encoder's shape: the `TransformerConfig` of its transformer, and its lexical part.
+
+    A run may train with another `context_length` than its start: the parameters do not depend on it.
+
+    Attributes:
+      embedding_size: width of the whole embedding, D; the dense part has ``embedding_size - lexical_size`` units.
+      lexical_size: units of the lexical part, K.
+      lexical_lead_length: a piece at position p of its text counts 1 / (1 + p / lexical_lead_length); 0: all the same.
+      context_length: tokens of a text that the layers read; the lexical part reads all `max_length`. 0: all of them.
+    """
+
+    kind: ClassVar[str] = HYBRID_KIND
+    free_options: ClassVar[tuple[str, ...]] = (*EncoderConfig.free_options, "context_length")
+
+    lexical_size: int = 512
+    lexical_lead_length: int = 256
+    context_length: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, least in (("lexical_size", 1), ("lexical_lead_length", 0), ("context_length", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < least:
+                raise ValueError(f"HybridConfig.{name}: got {value!r}, expected an integer of at least {least}")
+        if self.lexical_size >= self.embedding_size:
+            raise ValueError(
+                f"HybridConfig.lexical_size: got {self.lexical_size}, expected less than embedding_size = "
+                f"{self.embedding_size}: the rest is the dense part"
+            )
+
+    @property
+    def dense_size(self) -> int:
+        """Units of the dense part."""
+        return self.embedding_size - self.lexical_size
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What a `NewsEncoder` can do, without the layouts of `transformers`, which have no lexical part."""
+        return super().capabilities - {Capability.HUGGING_FACE}
+
+    def module(self) -> nn.Module:
+        """The `HybridEncoder`."""
+        return HybridEncoder(self)
+
+    def flops(self, method: str, length: int) -> float:
+        """As `EncoderConfig.flops`, on the tokens that the layers read; "embed" adds 2 L K for the lexical part."""
+        read = length if method == "mlm_logits" else min(length, self.context_length or length)
+        lexical = 2.0 * self.lexical_size * length if method == "embed" else 0.0
+        return super().flops(method, read) + lexical
+
+    def summary(self) -> str:
+        """Layers and width, and the lexical part."""
+        return f"{super().summary()} and {self.lexical_size} lexical units"

@@ -1,0 +1,96 @@
+r"""Continues a public checkpoint on the pairs that a build has mined, and evaluates it beside its start.
+
+The outcome is a hybrid encoder (`models.encoders.hybrid`): the checkpoint, which reads for meaning, and a lexical part,
+which knows the names, places and numbers of the corpus. In order:
+
+1. import: the checkpoint becomes a model folder (`newsembed import-hf`), unless it is one;
+2. examples: the mined triplets in the checkpoint's word pieces (`newsembed examples`);
+3. words: a static model is trained on them from latent semantics (`runs/train_static.gin`);
+4. layers: the checkpoint continues on them (`runs/lift.gin`);
+5. untrained: the checkpoint and the words as one model, to compare with;
+6. model: the trained layers and the words as one model. It reads longer texts than the checkpoint, in windows.
+
+Every step is a folder in --output. The same command continues where it stopped. With --suite, all of these models and
+TF-IDF are evaluated.
+
+example:
+  newsembed lift --start all-MiniLM-L6-v2 --work work --output lifted
+  newsembed lift --start all-MiniLM-L6-v2 --work work --output lifted --suite events=heldout.jsonl --cross_publisher
+  newsembed index --model lifted/model --input articles.jsonl --output lifted/index
+"""
+
+import argparse
+import os
+import sys
+
+from ...errors import InputError
+from ..shared import arguments
+from .conduct import Lift, Settings
+
+_DEFAULT = Settings()
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of ``newsembed lift``."""
+    parser.add_argument(
+        "--start", required=True, metavar="DIR", help="a Hugging Face folder, as for import-hf, or a model folder"
+    )
+    parser.add_argument("--work", required=True, metavar="DIR", help="folder of a finished `newsembed build`")
+    parser.add_argument("--output", required=True, metavar="DIR", help="folder for all steps; the result is in model/")
+    for name, metavar, text in (
+        ("words_steps", "N", "steps of the static model; 0 projects TF-IDF at random instead"),
+        ("train_steps", "N", "steps of the layers; 0 leaves them as they are"),
+        ("batch_size", "N", "triplets in a step of the layers"),
+        ("train_length", "TOKENS", "tokens of a text that the layers read while they train"),
+        ("context_length", "TOKENS", "tokens of a text that the layers of the result read"),
+        ("max_length", "TOKENS", "tokens of a text that the lexical part of the result reads"),
+    ):
+        default = getattr(_DEFAULT, name)
+        parser.add_argument(
+            f"--{name}", type=int, default=default, metavar=metavar, help=f"{text} (default: {default})"
+        )
+    for name, text in (
+        ("learning_rate", "peak rate of the layers"),
+        ("words_share", "share of the lexical part in the cosine, between 0 and 1"),
+        (
+            "average",
+            "share of the trained weights in the result's layers, above 0 to 1; the rest is the start's",
+        ),
+    ):
+        default = getattr(_DEFAULT, name)
+        parser.add_argument(f"--{name}", type=float, default=default, metavar="X", help=f"{text} (default: {default})")
+    parser.add_argument(
+        "--gin", action="append", default=[], metavar="NAME=VALUE", help="a binding for runs/lift.gin; may be repeated"
+    )
+    parser.add_argument(
+        "--suite",
+        action="append",
+        default=[],
+        metavar="SUITE=PATH",
+        help="a benchmark as for `newsembed evaluate`, such as events=heldout.jsonl; may be repeated",
+    )
+    parser.add_argument(
+        "--cross_publisher", action="store_true", help="events: leave out candidates of the query's publisher"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the command.
+
+    Returns:
+      0, or the exit code of the step that failed.
+
+    Raises:
+      InputError: for options out of range, a folder that is no build or no model, and an output of another lift.
+    """
+    arguments.require_positive(args, "batch_size", "train_length", "context_length", "max_length")
+    for suite in args.suite:
+        if "=" not in suite:
+            raise InputError(f"got {suite!r}", field="--suite", remedy="write SUITE=PATH, such as events=heldout.jsonl")
+    names = [field for field in vars(_DEFAULT) if hasattr(args, field)]
+    settings = Settings(**{name: getattr(args, name) for name in names if name != "gin"}, gin=tuple(args.gin))
+    lift = Lift(args.start, args.work, os.path.abspath(args.output), settings)
+    code = lift.run() or lift.evaluate(args.suite, cross_publisher=args.cross_publisher)
+    if code == 0:
+        print(f"the lifted model: {args.output.rstrip('/')}/model", file=sys.stderr)
+    return code

@@ -1,0 +1,289 @@
+"""The steps of a lift: each is a folder that is made once, most by a command that users can run themselves."""
+
+import dataclasses
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from ...errors import InputError
+from ...formats import files
+from ...formats.model_folder import ModelFolder
+from ...formats.vocabulary import VOCABULARY_FILE, read_vocabulary
+from ...formats.weights import unflatten
+from ..shared.mining import build_folder
+
+_PACKAGE: Final = __package__.partition(".")[0]
+_SETTINGS: Final = "lift.json"
+_WINDOW: Final = 256  # what most sentence encoders were trained on
+_ROW: Final = 256  # tokens of a text in training
+_LEAD: Final = 128
+_WORDS_BATCH: Final = 256
+_TEXTS: Final = ("anchor", "positive", "negative")
+
+
+def run_command(arguments: Sequence[str]) -> int:
+    """Runs a command of this program in a process of its own and shows it; returns its exit code."""
+    print(f"+ newsembed {shlex.join(arguments)}", file=sys.stderr, flush=True)
+    return subprocess.run([sys.executable, "-m", _PACKAGE, *arguments], check=False).returncode  # noqa: S603 - ours
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """The options of a lift, see ``newsembed lift --help``."""
+
+    words_steps: int = 60
+    train_steps: int = 60
+    batch_size: int = 64
+    train_length: int = 96
+    context_length: int = 512
+    max_length: int = 1024
+    learning_rate: float = 5e-5
+    words_share: float = 0.55
+    average: float = 1.0
+    gin: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, fits, expected in (
+            ("words_steps", self.words_steps >= 0, "0 or more"),
+            ("train_steps", self.train_steps >= 0, "0 or more"),
+            ("learning_rate", self.learning_rate > 0, "a positive number"),
+            ("words_share", 0 < self.words_share < 1, "a number between 0 and 1"),
+            ("average", 0 < self.average <= 1, "a number above 0, up to 1"),
+        ):
+            if not fits:
+                value = getattr(self, name)
+                raise InputError(f"got {value}, expected {expected}", field=f"--{name}", remedy="see lift --help")
+
+
+@dataclasses.dataclass(frozen=True)
+class Lift:
+    """One lift.
+
+    Attributes:
+      start: a Hugging Face folder, or a model folder.
+      work: of a build.
+      output: absolute.
+      settings: the options.
+      command: runs a command of newsembed and returns its exit code.
+    """
+
+    start: str
+    work: str
+    output: str
+    settings: Settings
+    command: Callable[[Sequence[str]], int] = run_command
+
+    def folder(self, step: str) -> str:
+        """The folder of a step."""
+        return f"{self.output}/{step}"
+
+    @property
+    def vocabulary(self) -> str:
+        """The start's vocabulary."""
+        return f"{self.folder('import')}/{VOCABULARY_FILE}"
+
+    def run(self) -> int:
+        """Makes what is not there yet; returns 0, or the exit code of the command that failed.
+
+        Raises:
+          InputError: for a folder that does not fit.
+        """
+        work = build_folder(self.work)
+        self._claim(work)
+        steps: list[Callable[[], int]] = [
+            self._import,
+            lambda: self._examples(work),
+            self._words,
+            self._layers,
+            self._untrained,
+            lambda: self._once("model", lambda target: self._write_hybrid(target, average=self.settings.average)),
+        ]
+        for step in steps:
+            if code := step():
+                return code
+        return 0
+
+    def evaluate(self, suites: Sequence[str], *, cross_publisher: bool) -> int:
+        """Evaluates start, words, the untrained hybrid, the result and TF-IDF; returns the exit code."""
+        if not suites:
+            return 0
+        models = {"start": "import", "words": "words", "untrained": "untrained", "lifted": "model"}
+        command = ["evaluate", "--encoder", "tfidf=tfidf"]
+        for name, step in models.items():
+            if os.path.isdir(self.folder(step)):
+                command += ["--encoder", f"{name}=model:{self.folder(step)}"]
+        for suite in suites:
+            kind, _, path = suite.partition("=")
+            command += ["--suite", kind, "--data", path]
+        command += ["--cross_publisher"] if cross_publisher else []
+        return self.command([*command, "--output", self.folder("evaluation"), "--cache", self.folder("cache")])
+
+    def _claim(self, work: str) -> None:
+        """Writes the settings into the output, or compares them with those there.
+
+        Raises:
+          InputError: for a folder of another lift.
+        """
+        path = f"{self.output}/{_SETTINGS}"
+        mine: dict[str, Any] = {"start": _absolute(self.start), "work": os.path.abspath(work)}
+        mine |= dataclasses.asdict(self.settings) | {"gin": list(self.settings.gin)}
+        if not os.path.exists(path):
+            os.makedirs(self.output, exist_ok=True)
+            files.write_json(path, mine)
+            return
+        theirs = files.read_json(path)
+        for name in sorted(set(mine) | set(theirs)):
+            if mine.get(name) != theirs.get(name):
+                problem = f"the folder holds a lift with {theirs.get(name)!r}, this one has {mine.get(name)!r}"
+                raise InputError(
+                    problem, path=path, field=name, remedy="Name another --output, or give the same options."
+                )
+
+    def _import(self) -> int:
+        folder = self.folder("import")
+        if os.path.isdir(folder):
+            return 0
+        if ModelFolder(self.start).is_described:
+            return self._once("import", lambda target: shutil.copytree(self.start, target, dirs_exist_ok=True))
+        return self.command(["import-hf", "--from", self.start, "--output", folder])
+
+    def _examples(self, work: str) -> int:
+        # Anchor texts of links are short and rare in an archive; titles say what an event is.
+        options = ["--augmentations_per_triplet=2", "--weights=1,0.5,2,2", f"--max_length={_ROW}"]
+        inputs = {"articles": f"{work}/clean", "triplets": f"{work}/triplets", "vocabulary": self.vocabulary}
+        named = [word for name, path in inputs.items() for word in (f"--{name}", path)]
+        return self.command(["examples", *named, "--output", self.folder("examples"), *options])
+
+    def _words(self) -> int:
+        if not self.settings.words_steps:
+            return 0
+        steps = {"TRAIN_STEPS": self.settings.words_steps, "BATCH_SIZE": _WORDS_BATCH}
+        return self._train_model("words", ["runs/train_static.gin"], {**steps, "MIXTURE_OR_TASK_NAME": "triplets"})
+
+    def _layers(self) -> int:
+        settings = self.settings
+        if not settings.train_steps:
+            return 0
+        values = {
+            "TRAIN_STEPS": settings.train_steps,
+            "BATCH_SIZE": settings.batch_size,
+            "LEARNING_RATE": settings.learning_rate,
+            "INITIAL_CHECKPOINT_PATH": self.folder("import"),
+            "TASK_FEATURE_LENGTHS": {f"{text}_tokens": settings.train_length for text in _TEXTS},
+        }
+        gin_files = ["runs/lift.gin", ModelFolder(self.folder("import")).architecture_file]
+        return self._train_model("layers", gin_files, values, settings.gin)
+
+    def _train_model(
+        self, step: str, gin_files: Sequence[str], values: dict[str, Any], bindings: Sequence[str] = ()
+    ) -> int:
+        places = {"MODEL_DIR": self.folder(step), "DATA_DIR": self.folder("examples")}
+        values = places | {"VOCABULARY_PATH": self.vocabulary} | values
+        last = ModelFolder(self.folder(step)).checkpoint(values["TRAIN_STEPS"])
+        if os.path.isdir(last):
+            return 0
+        command = ["train", *(f"--gin_file={name}" for name in gin_files)]
+        command += [f"--gin.{name}={_gin(value)}" for name, value in values.items()]
+        return self.command([*command, *(f"--gin.{binding}" for binding in bindings)])
+
+    def _untrained(self) -> int:
+        if not self.settings.train_steps:
+            return 0  # it is the result
+        return self._once("untrained", lambda target: self._write_hybrid(target, average=0.0))
+
+    def _write_hybrid(self, target: str, *, average: float) -> None:
+        """Writes the hybrid of the words and the layers, whose weights are an average of the start's and the trained.
+
+        Raises:
+          InputError: for a start that is no transformer, or options that do not fit it.
+        """
+        from ...models.encoders.news import EncoderConfig
+        from ...serving.checkpoint import load_model
+        from ...training import lexical
+        from ...training.model_files import architecture_gin, write_model_files
+
+        start = load_model(self.folder("import"))
+        shape = start.config
+        if type(shape) is not EncoderConfig:
+            problem = f"got a {shape.kind} architecture, expected a news encoder"
+            raise InputError(
+                problem, path=self.start, field="--start", remedy="Give the folder of a public checkpoint."
+            )
+        params, words = _all_params(start.folder), self._lexical_part()
+        if self.settings.train_steps and average:
+            params = _averaged(params, _all_params(self.folder("layers")), average)
+        window = context = min(_WINDOW, start.text_length)
+        if shape.pooling in ("mean", "weighted"):  # other heads read the vectors of one window only
+            context = self.settings.context_length
+            shape = dataclasses.replace(shape, pooling="weighted", lead_length=shape.lead_length or _LEAD)
+        try:
+            config = lexical.hybrid_config(shape, words, max_length=self.settings.max_length, window_length=window)
+            config = dataclasses.replace(config, context_length=context)
+            params = lexical.hybrid_params(params, config, words, share=self.settings.words_share)
+        except ValueError as error:
+            raise InputError(str(error), path=self.start, field="--start", remedy="Correct the option.") from error
+        write_model_files(target, config, read_vocabulary(self.vocabulary), config.max_length)
+        origin = {"lifted_from": os.path.basename(os.path.abspath(self.start)), **dataclasses.asdict(self.settings)}
+        ModelFolder(target).write_import(params, architecture_gin(config), origin)
+
+    def _lexical_part(self) -> Any:
+        from ...serving.checkpoint import load_model
+        from ...training import lexical
+
+        if self.settings.words_steps:
+            words = load_model(self.folder("words"))
+            return lexical.lexical_part_of(words.config, words.params, path=words.folder)
+        vocabulary = read_vocabulary(self.vocabulary)
+        frequencies, texts = lexical.document_frequencies(self._token_rows(), vocabulary.size)
+        return lexical.random_projection_of_tfidf(frequencies, texts, 1024)
+
+    def _token_rows(self) -> Any:
+        """Yields the ids of every article of the build."""
+        from ...beam_pipelines.texts import read_text_batches
+        from ...formats.parquet import shard_paths
+        from ...tasks.vocabulary import Vocabulary
+
+        vocabulary = Vocabulary.load(self.vocabulary)
+        for path in shard_paths(f"{build_folder(self.work)}/clean/articles"):
+            for batch in read_text_batches(path):
+                titles, bodies = [article.title for article in batch], [article.body for article in batch]
+                yield from vocabulary.encode_documents(titles, bodies, self.settings.max_length)
+
+    def _once(self, step: str, write: Callable[[str], Any]) -> int:
+        """Makes the folder of a step, complete or not at all."""
+        folder = self.folder(step)
+        if not os.path.isdir(folder):
+            temporary = f"{folder}.tmp"
+            shutil.rmtree(temporary, ignore_errors=True)
+            os.makedirs(temporary)
+            write(temporary)
+            os.replace(temporary, folder)
+        return 0
+
+
+def _all_params(folder: str) -> dict[str, Any]:
+    """Those of the last checkpoint, with the heads that embedding does not read."""
+    nested: dict[str, Any] = unflatten(ModelFolder(folder).read_params()[0])
+    return nested
+
+
+def _averaged(start: Any, trained: Any, share: float) -> Any:
+    """(1 - share) start + share trained, for nested dicts of arrays (Wortsman et al. 2022, "Robust fine-tuning")."""
+    if isinstance(trained, dict):  # a head that the start lacks is the trained one
+        return {name: _averaged(start.get(name, value), value, share) for name, value in trained.items()}
+    mixed = (1 - share) * np.asarray(start, np.float64) + share * np.asarray(trained, np.float64)
+    return mixed.astype(np.float32)
+
+
+def _absolute(path: str) -> str:
+    return os.path.abspath(path) if os.path.exists(path) else path
+
+
+def _gin(value: Any) -> str:
+    return f'"{value}"' if isinstance(value, str) else repr(value)

@@ -1,0 +1,275 @@
+"""newsembed lift: every step on a small archive, with the real jobs and trainer, from a random BERT."""
+
+import argparse
+import datetime
+import json
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from newsembed.beam_pipelines.workflow import STEPS
+from newsembed.errors import InputError
+from newsembed.formats import parquet
+from newsembed.formats.model_folder import ModelFolder
+from newsembed.formats.records import Article, Triplet, make_doc_id
+from newsembed.formats.weights import unflatten
+from newsembed.launch import cli
+from newsembed.models.encoders import EncoderConfig, HybridConfig
+from newsembed.serving.checkpoint import load_model
+from newsembed.studies import lift
+from newsembed.studies.lift.conduct import Lift, Settings
+from newsembed.training.lexical import (
+    document_frequencies,
+    hybrid_params,
+    lexical_part_of,
+    random_projection_of_tfidf,
+)
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
+sys.path.insert(0, str(Path(__file__).parent))
+from manifests import write_manifest
+from reference_encoders import write_folder
+
+SETTINGS = Settings(
+    words_steps=0,
+    train_steps=2,
+    batch_size=4,
+    train_length=8,
+    context_length=12,
+    max_length=16,
+    average=0.5,
+    gin=("CHECKPOINT_PERIOD=2",),
+)
+DOCUMENTS = 24
+
+
+def doc(number):
+    return make_doc_id(f"http://p.example/{number}")
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory):
+    """A build of 24 articles and 8 triplets; its other jobs are manifests only."""
+    folder = tmp_path_factory.mktemp("work")
+    for step in STEPS:
+        write_manifest(f"{folder}/{step.job}", step.job)
+    rng = np.random.default_rng(0)
+    articles = []
+    for number in range(DOCUMENTS):
+        words = " ".join(rng.choice(list("abcdefgh"), 30))
+        day = datetime.date(2020 + number % 2, 1, 1 + number // 2)
+        url = f"http://p.example/{number}"
+        articles.append(Article(doc(number), url, f"p{number % 3}", words[:9], words, ("A B",), day, language="en"))
+    near, far = (1.0, np.nan, 1.0), (0.1, np.nan, 0.1)
+    triplets = [
+        Triplet(doc(3 * number), doc(3 * number + 2), doc(3 * number + 1), "en", near, far, 0, 400, 0.1)
+        for number in range(8)
+    ]
+    parquet.write_shard(f"{folder}/clean/articles/part-00000-of-00001.parquet", articles, Article)
+    parquet.write_shard(f"{folder}/triplets/triplets/part-00000-of-00001.parquet", triplets, Triplet)
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory):
+    """A folder as sentence-transformers saves it: BERT and mean pooling."""
+    folder = write_folder(tmp_path_factory.mktemp("start") / "bert", "bert")
+    modules = [
+        {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
+        {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+    ]
+    Path(folder, "modules.json").write_text(json.dumps(modules))
+    Path(folder, "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 6}))
+    Path(folder, "1_Pooling").mkdir()
+    Path(folder, "1_Pooling", "config.json").write_text(json.dumps({"pooling_mode_mean_tokens": True}))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def lifted(work, start, tmp_path_factory):
+    """(folder, commands that ran) of a whole lift."""
+    output, commands = str(tmp_path_factory.mktemp("lifted") / "out"), []
+    assert Lift(start, work, output, SETTINGS, recorded(commands)).run() == 0
+    return output, commands
+
+
+def recorded(commands):
+    def command(arguments):
+        commands.append(list(arguments))
+        more = ["--direct_num_workers=1"] if arguments[0] == "examples" else []
+        return cli.main([*arguments, *more])
+
+    return command
+
+
+def params_of(folder):
+    return unflatten(ModelFolder(folder).read_params()[0])
+
+
+def test_every_step_is_a_folder_and_most_are_commands(lifted):
+    output, commands = lifted
+    assert [command[0] for command in commands] == ["import-hf", "examples", "train"]
+    assert set(os.listdir(output)) == {"lift.json", "import", "examples", "layers", "untrained", "model"}
+
+
+def test_the_same_command_makes_nothing_twice(lifted, work, start):
+    output, _ = lifted
+    commands = []
+    before = {path: path.stat().st_mtime_ns for path in Path(output).rglob("*") if path.is_file()}
+    assert Lift(start, work, output, SETTINGS, recorded(commands)).run() == 0
+    assert [command[0] for command in commands] == ["examples"]  # which skips what is finished
+    assert {path: path.stat().st_mtime_ns for path in Path(output).rglob("*") if path.is_file()} == before
+
+
+def test_a_step_that_was_cut_short_is_made_again(lifted, work, start):
+    output, _ = lifted
+    before = params_of(f"{output}/model")
+    os.rename(f"{output}/model", f"{output}/model.tmp")
+    assert Lift(start, work, output, SETTINGS, recorded([])).run() == 0
+    assert sorted(params_of(f"{output}/model")) == sorted(before)
+    assert not os.path.exists(f"{output}/model.tmp")
+
+
+def test_the_start_holds_the_checkpoint_and_tfidf(lifted, work):
+    output, _ = lifted
+    imported, begun = load_model(f"{output}/import"), load_model(f"{output}/untrained")
+    assert isinstance(begun.config, HybridConfig)
+    assert begun.config.window_length == 6  # the checkpoint reads no more at a time
+    assert (begun.config.context_length, begun.text_length) == (12, 16)
+    assert begun.config.pooling == "weighted"
+    np.testing.assert_array_equal(begun.params["token_embedding"], imported.params["token_embedding"])
+    np.testing.assert_array_equal(begun.params["position_embedding"], imported.params["position_embedding"][:6])
+    share = 1 / (1 + np.exp(-begun.params["lexical_gate"]))
+    np.testing.assert_allclose(share, SETTINGS.words_share, atol=1e-6)
+    # The letters of the archive are word pieces 5 and up; "a" is in some of its 24 texts.
+    weights = np.exp(begun.params["lexical_logits"])
+    assert weights[:5].max() == 0
+    assert weights[5:].max() <= np.log(25) + 1 + 1e-5
+
+
+def test_the_result_is_the_average_and_reads_as_the_untrained(lifted):
+    output, _ = lifted
+    before, trained, model = (params_of(f"{output}/{step}") for step in ("untrained", "layers", "model"))
+    assert load_model(f"{output}/model").config == load_model(f"{output}/untrained").config
+    assert load_model(f"{output}/layers").text_length == SETTINGS.train_length
+    first, second, mixed = (params["layers_0"]["mlp_in"]["kernel"] for params in (before, trained, model))
+    assert np.abs(first - second).max() > 0
+    np.testing.assert_allclose(mixed, (first + second) / 2, atol=1e-6)
+
+
+def test_a_folder_of_another_lift_is_refused(lifted, work, start):
+    output, _ = lifted
+    with pytest.raises(InputError, match=r"lift\.json: train_steps: the folder holds a lift with 2, this one has 3"):
+        Lift(start, work, output, Settings(**{**vars(SETTINGS), "train_steps": 3}), recorded([])).run()
+
+
+def test_a_command_that_fails_ends_the_lift(work, start, tmp_path):
+    commands = []
+
+    def fails(arguments):
+        commands.append(arguments[0])
+        return 2
+
+    assert Lift(start, work, str(tmp_path / "out"), SETTINGS, fails).run() == 2
+    assert commands == ["import-hf"]
+
+
+def test_all_models_are_evaluated_side_by_side(lifted, work, start):
+    output, commands = lifted[0], []
+    study = Lift(start, work, output, SETTINGS, lambda arguments: commands.append(arguments) or 0)
+    assert study.evaluate([], cross_publisher=False) == 0
+    assert commands == []
+    study.evaluate(["events=held=out.jsonl"], cross_publisher=True)
+    text = " ".join(commands[0])
+    for name, step in (("start", "import"), ("untrained", "untrained"), ("lifted", "model")):
+        assert f"--encoder {name}=model:{output}/{step} " in text
+    assert "words=" not in text  # this lift trained none
+    assert "--suite events --data held=out.jsonl --cross_publisher" in text
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("words_share", "1", "--words_share: got 1.0, expected a number between 0 and 1"),
+        ("average", "0", "--average: got 0.0"),
+        ("train_steps", "-1", "--train_steps: got -1"),
+        ("batch_size", "0", "--batch_size: got 0"),
+        ("learning_rate", "0", "--learning_rate: got 0.0"),
+        ("suite", "events", "--suite: got 'events'"),
+    ],
+)
+def test_options_out_of_range_are_refused_before_anything_runs(tmp_path, option, value, message):
+    parser = argparse.ArgumentParser()
+    lift.add_arguments(parser)
+    output = tmp_path / "out"
+    arguments = ["--start", "s", "--work", "w", "--output", str(output), f"--{option}", value]
+    with pytest.raises(InputError, match=message):
+        lift.run(parser.parse_args(arguments))
+    assert not output.exists()
+
+
+def test_a_folder_that_is_no_build_is_refused(tmp_path, start):
+    with pytest.raises(InputError, match="no finished build"):
+        Lift(start, str(tmp_path), str(tmp_path / "out"), SETTINGS, recorded([])).run()
+    assert not (tmp_path / "out").exists()
+
+
+def test_words_of_a_static_model_give_its_embeddings():
+    static = EncoderConfig(
+        vocab_size=30, hidden_size=8, num_layers=0, num_heads=1, mlp_size=1, max_length=16, embedding_size=6,
+        num_topics=2, norm="pre", pooling="weighted", lead_length=4, sublinear=True, positions="rotary",
+    )  # fmt: skip
+    params = drawn(static)
+    words = lexical_part_of(static, params, path="words")
+    news = EncoderConfig(
+        vocab_size=30,
+        hidden_size=8,
+        num_layers=1,
+        num_heads=2,
+        mlp_size=8,
+        max_length=16,
+        embedding_size=4,
+        num_topics=2,
+    )
+    config = HybridConfig(
+        **{**news.to_dict(), "embedding_size": 10}, lexical_size=6, lexical_lead_length=words.lead_length
+    )
+    hybrid = hybrid_params(drawn(news), config, words, share=0.25)
+    rows = np.array([[2, 9, 17, 9, 30 - 1, 3, 0, 0], [2, 5, 3, 0, 0, 0, 0, 0]], np.int32)
+    expected = np.asarray(static.module().apply({"params": params}, rows, method="embed"))
+    found = np.asarray(config.module().apply({"params": hybrid}, rows, method="embed"))
+    np.testing.assert_allclose(found[:, 4:], expected * 0.5, atol=1e-5)  # sqrt(0.25)
+
+
+def drawn(config):
+    import flax.linen as nn
+    import jax
+
+    variables = config.module().init(jax.random.key(0), np.ones((1, 4), np.int32))
+    keys = iter(jax.random.split(jax.random.key(1), 100))
+    return jax.tree.map(
+        lambda array: np.asarray(array + jax.random.normal(next(keys), array.shape) / 2), nn.unbox(variables)["params"]
+    )
+
+
+def test_a_model_with_layers_is_no_static_model():
+    config = EncoderConfig(vocab_size=30, hidden_size=8, num_layers=1, num_heads=2, mlp_size=8)
+    with pytest.raises(InputError, match=r"some/folder: model: got 1 layers x 8, expected a static model"):
+        lexical_part_of(config, {}, path="some/folder")
+
+
+def test_a_random_projection_keeps_the_cosines_of_tfidf():
+    rng = np.random.default_rng(0)
+    rows = [rng.choice(np.arange(5, 200), 60) for _ in range(40)]
+    frequencies, texts = document_frequencies(rows, 200)
+    assert texts == 40
+    assert frequencies[rows[0][0]] == sum(rows[0][0] in row for row in rows)
+    words = random_projection_of_tfidf(frequencies, texts, 4096)
+    weights = np.where(np.arange(200) < 5, 0, np.log((1 + 40) / (1 + frequencies)) + 1)
+    np.testing.assert_allclose(np.exp(words.logits), weights, rtol=1e-5, atol=1e-12)
+    counts = np.stack([np.log1p(np.bincount(row, minlength=200)) for row in rows]) * weights
+    exact, projected = counts, (counts @ words.table)
+    cosines = [matrix @ matrix.T / np.outer(*[np.linalg.norm(matrix, axis=1)] * 2) for matrix in (exact, projected)]
+    assert np.abs(cosines[0] - cosines[1]).max() < 0.08

@@ -1,0 +1,146 @@
+"""The start of a hybrid encoder: an encoder without a lexical part, and words from a static model or from TF-IDF."""
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import InputError
+from ..formats.vocabulary import SPECIAL_TOKENS
+from ..models.encoders import Architecture, HybridConfig
+from ..models.encoders.news import EncoderConfig
+
+_NO_WEIGHT: Final = -200.0  # exp of it is 0 in float32: special tokens are no words
+_PIECES_AT_A_TIME: Final = 4096
+
+
+@dataclasses.dataclass(frozen=True)
+class LexicalPart:
+    """What a hybrid's lexical part starts from.
+
+    Attributes:
+      table: float32 [V, K].
+      logits: float32 [V], the logarithms of the weights of the pieces.
+      lead_length: see `HybridConfig.lexical_lead_length`.
+    """
+
+    table: npt.NDArray[np.float32]
+    logits: npt.NDArray[np.float32]
+    lead_length: int
+
+
+def random_projection_of_tfidf(
+    frequencies: npt.NDArray[Any], texts: int, size: int, *, lead_length: int = 256, seed: int = 0
+) -> LexicalPart:
+    """The lexical part that projects TF-IDF at random; it needs no training.
+
+    The weights are scikit-learn's smooth inverse document frequency, ln((1 + n) / (1 + df)) + 1. The entries of the
+    table are normal with variance 1 / K, which keeps cosines up to an error of about 1 / sqrt(K) (Johnson and
+    Lindenstrauss 1984).
+
+    Args:
+      frequencies: texts with each piece, [V], see `document_frequencies`.
+      texts: n.
+      size: K.
+      lead_length: see `LexicalPart`.
+      seed: of the projection.
+    """
+    table = np.random.default_rng(seed).normal(scale=size**-0.5, size=(len(frequencies), size))
+    weights = np.log((1 + texts) / (1 + frequencies)) + 1
+    logits = np.log(weights)
+    logits[: len(SPECIAL_TOKENS)] = _NO_WEIGHT
+    return LexicalPart(table.astype(np.float32), logits.astype(np.float32), lead_length)
+
+
+def document_frequencies(rows: Iterable[npt.NDArray[np.integer[Any]]], vocab_size: int) -> tuple[npt.NDArray[Any], int]:
+    """How many texts have each piece, int64 [V], and the number of texts; each row is the ids of one text."""
+    counts, number = np.zeros(vocab_size, np.int64), 0
+    for row in rows:
+        counts[np.unique(row)] += 1
+        number += 1
+    return counts, number
+
+
+def lexical_part_of(config: Architecture, params: Mapping[str, Any], *, path: str) -> LexicalPart:
+    """The lexical part that computes what a static model computes.
+
+    In a model without layers the vector of a token depends on its piece alone, and the head of a weighted mean is the
+    weighted mean of the heads.
+
+    Args:
+      config: of a `NewsEncoder` with ``num_layers=0``, weighted pooling and sublinear counts.
+      params: its parameters.
+      path: its folder, to name in errors.
+
+    Raises:
+      InputError: for a model that is not static, or pools in another way.
+    """
+    if not isinstance(config, EncoderConfig) or config.num_layers or config.pooling != "weighted":
+        problem = f"got {config.summary()}, expected a static model (num_layers = 0, weighted pooling)"
+        raise InputError(problem, path=path, field="model", remedy="Train it with runs/train_static.gin.")
+    if not config.sublinear or config.positions == "learned":
+        problem = "copies of a piece count in full, or positions are learned"
+        raise InputError(
+            problem, path=path, field="model", remedy="Train it with SUBLINEAR = True, as train_static.gin."
+        )
+    module = config.module()
+
+    @jax.jit
+    def vectors(params: Any, pieces: jax.Array) -> jax.Array:
+        hidden = module.apply({"params": params}, pieces[:, None], method="encode")[:, 0]
+        head = params["embedding_head"]
+        result: jax.Array = hidden.astype(jnp.float32) @ head["kernel"] + head["bias"]
+        return result
+
+    # The vector of [PAD] is never read, and attention over nothing has no meaning.
+    pieces = np.maximum(np.arange(config.vocab_size, dtype=np.int32), 1)
+    parts = [vectors(dict(params), part) for part in np.split(pieces, range(_PIECES_AT_A_TIME, len(pieces), 4096))]
+    logits = np.asarray(params["pooling_logits"], np.float32)
+    return LexicalPart(np.concatenate(parts).astype(np.float32), logits, config.lead_length)
+
+
+def hybrid_config(start: EncoderConfig, words: LexicalPart, *, max_length: int, window_length: int) -> HybridConfig:
+    """The shape of a hybrid of an encoder and words.
+
+    Args:
+      start: the shape of its transformer.
+      words: its lexical part.
+      max_length: tokens of a text that it reads.
+      window_length: tokens that the layers read at a time.
+
+    Raises:
+      ValueError: for lengths out of range.
+    """
+    values = {field.name: getattr(start, field.name) for field in dataclasses.fields(start)}
+    size = words.table.shape[1]
+    changed = {"embedding_size": start.embedding_size + size, "max_length": max_length, "window_length": window_length}
+    return HybridConfig(**values | changed, lexical_size=size, lexical_lead_length=words.lead_length)
+
+
+def hybrid_params(
+    params: Mapping[str, Any], config: HybridConfig, words: LexicalPart, *, share: float
+) -> dict[str, Any]:
+    """The parameters of a hybrid: those of its start, with positions for one window, and the lexical part.
+
+    Args:
+      params: of the start; it may lack the weights of weighted pooling, which then are equal.
+      config: see `hybrid_config`.
+      words: the lexical part.
+      share: of the lexical part in the cosine, between 0 and 1.
+
+    Raises:
+      ValueError: for a share that is not between 0 and 1.
+    """
+    if not 0 < share < 1:
+        raise ValueError(f"got a share of {share}, expected a number between 0 and 1")
+    result = dict(params)
+    if "position_embedding" in result:
+        result["position_embedding"] = result["position_embedding"][: config.position_count]
+    if config.pooling == "weighted":
+        result.setdefault("pooling_logits", np.zeros(config.vocab_size, np.float32))
+    gate = np.asarray(np.log(share / (1 - share)), np.float32)
+    return result | {"lexical_table": words.table, "lexical_logits": words.logits, "lexical_gate": gate}
