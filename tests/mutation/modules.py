@@ -1,11 +1,13 @@
 """The modules that matter most, and the tests that must notice a fault in each: fast ones first."""
 
 _PIPELINES = "tests/beam_pipelines"
-_CLEAN = tuple(f"{_PIPELINES}/test_clean{part}.py" for part in ("_rules", "_thresholds", "_duplicates", "_yields", ""))
+_CLEAN = tuple(
+    f"{_PIPELINES}/test_clean{part}.py" for part in ("_scripts", "_rules", "_thresholds", "_duplicates", "_yields", "")
+)
 _PACKING = (f"{_PIPELINES}/test_pack.py",)
 _TRIPLETS = (f"{_PIPELINES}/test_triplets.py",)
 _EXTRACT = (
-    *(f"{_PIPELINES}/extract/test_{name}.py" for name in ("content", "metadata", "page", "gold")),
+    *(f"{_PIPELINES}/extract/test_{name}.py" for name in ("content", "names_and_days", "metadata", "page", "gold")),
     f"{_PIPELINES}/test_extract.py",
 )
 _CRAWL = tuple(f"{_PIPELINES}/crawl/test_{name}.py" for name in ("retry_policy", "walk", "retries", "fetch"))
