@@ -3,8 +3,9 @@
 Events differ by names, places and numbers. A transformer that reads for meaning blurs them, and counting words (TF-IDF)
 finds them but misses paraphrases. The embedding holds both, each with its share of the cosine::
 
-    embedding = [sqrt(1 - g) dense, sqrt(g) words],  g = sigmoid(lexical_gate)
+    embedding = [sqrt(1 - g) dense, sqrt(g) words],  g = sigmoid(lexical_gate) n / (n + lexical_half_length)
 
+for a text of n tokens: a sentence has too few words to count, and is compared by its meaning.
 ``dense`` is the `NewsEncoder`'s embedding. ``words`` is the weighted mean of a table of vectors over the word pieces of
 the text, scaled to length 1: a static model, which `training.lexical` trains first or computes from TF-IDF. All of it
 can be trained. Hybrids of sparse and dense retrieval: Luan et al. 2021, "Sparse, Dense, and Attentional Representations
@@ -59,7 +60,8 @@ class HybridEncoder(NewsEncoder):
 
     def embed_hidden(self, hidden: jax.Array, tokens: jax.Array) -> jax.Array:
         """Embeddings [B, D] from the tokens [B, L] and the vectors of the first of them, [B, M, H] from `encode`."""
-        share = jax.nn.sigmoid(self.lexical_gate)
+        count = jnp.sum((tokens != PAD_ID).astype(jnp.float32), axis=-1, keepdims=True)
+        share = jax.nn.sigmoid(self.lexical_gate) * count / jnp.maximum(count + self.config.lexical_half_length, 1.0)
         dense = super().embed_hidden(hidden, tokens)
         return jnp.concatenate([jnp.sqrt(1 - share) * dense, jnp.sqrt(share) * self.embed_words(tokens)], axis=-1)
 
@@ -98,6 +100,7 @@ class HybridConfig(EncoderConfig):
       embedding_size: width of the whole embedding, D; the dense part has ``embedding_size - lexical_size`` units.
       lexical_size: units of the lexical part, K.
       lexical_lead_length: a piece at position p of its text counts 1 / (1 + p / lexical_lead_length); 0: all the same.
+      lexical_half_length: a text of so many tokens has half the lexical share of a long one; 0: all have the same.
       context_length: tokens of a text that the layers read; the lexical part reads all `max_length`. 0: all of them.
     """
 
@@ -106,11 +109,17 @@ class HybridConfig(EncoderConfig):
 
     lexical_size: int = 512
     lexical_lead_length: int = 256
+    lexical_half_length: int = 64
     context_length: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, least in (("lexical_size", 1), ("lexical_lead_length", 0), ("context_length", 0)):
+        for name, least in (
+            ("lexical_size", 1),
+            ("lexical_lead_length", 0),
+            ("lexical_half_length", 0),
+            ("context_length", 0),
+        ):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < least:
                 raise ValueError(f"HybridConfig.{name}: got {value!r}, expected an integer of at least {least}")

@@ -133,9 +133,9 @@ class NewsEncoder(nn.Module):
         """
         config = self.config
         self._check_row(tokens)
-        if segment_ids is None and positions is None and tokens.shape[-1] > config.position_count:
+        if segment_ids is None and positions is None and self._needs_windows(tokens):
             windows = self.encode(_in_windows(tokens, config.position_count), deterministic=deterministic)
-            return windows.reshape(len(tokens), -1, windows.shape[-1])[:, : tokens.shape[1]]
+            return windows.reshape(tokens.shape[0], -1, windows.shape[-1])[:, : tokens.shape[1]]
         hidden, context = self._embedded(tokens, segment_ids, positions, deterministic=deterministic)
         if self.is_initializing():
             for layer in self.layers:
@@ -193,6 +193,11 @@ class NewsEncoder(nn.Module):
             hidden = self.input_norm(hidden)
         hidden = self.dropout(hidden, deterministic=deterministic)
         return hidden, make_context(config, visible(tokens, segment_ids), positions, self.relative_bias)
+
+    def _needs_windows(self, tokens: jax.Array) -> bool:
+        """Whether a row may be longer than a window; in an export, where the length is a symbol, it may."""
+        length, window = tokens.shape[-1], self.config.window_length
+        return window > 0 and (not isinstance(length, int) or length > window)
 
     def _check_row(self, tokens: jax.Array) -> None:
         length, most = tokens.shape[-1], self.config.max_length
@@ -305,8 +310,11 @@ class NewsEncoder(nn.Module):
 
 
 def _in_windows(tokens: jax.Array, window: int) -> jax.Array:
-    """Rows [B, L] cut in windows: int32 [B ceil(L / window), window]."""
-    whole = jnp.pad(tokens, ((0, 0), (0, -tokens.shape[1] % window)), constant_values=PAD_ID).reshape(-1, window)
+    """Rows [B, L] cut in windows: int32 [B ceil(L / window), window]; B and L may be symbols."""
+    rows, length = tokens.shape
+    count = (length + window - 1) // window
+    padded = jnp.pad(tokens, ((0, 0), (0, count * window - length)), constant_values=PAD_ID)
+    whole = padded.reshape(rows * count, window)
     # Attention over nothing has no meaning. No head reads the vectors of an empty window, but they must be finite.
     return whole.at[:, 0].set(jnp.where(whole[:, 0] == PAD_ID, PAD_ID + 1, whole[:, 0]))
 

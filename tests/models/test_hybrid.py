@@ -27,6 +27,7 @@ HYBRID = HybridConfig(
     **{field.name: getattr(NEWS, field.name) for field in dataclasses.fields(NEWS)} | {"embedding_size": 14},
     lexical_size=6,
     lexical_lead_length=4,
+    lexical_half_length=5,
 )
 TEXT = [2, 9, 17, 17, 30, 8, 22, 17, 11, 3]
 
@@ -93,7 +94,7 @@ def test_windows_cost_less_attention():
 def test_the_embedding_holds_the_news_encoders_and_the_weighted_words():
     params = drawn(HYBRID)
     embedded = run(HYBRID, params, [TEXT])[0]
-    share = 1 / (1 + np.exp(-float(params["lexical_gate"])))
+    share = 1 / (1 + np.exp(-float(params["lexical_gate"]))) * 10 / (10 + 5)
     dense = run(NEWS, {name: value for name, value in params.items() if "lexical" not in name}, [TEXT])[0]
     words = np.zeros(6)
     positions = 1 / (1 + np.arange(10) / 4)
@@ -106,6 +107,18 @@ def test_the_embedding_holds_the_news_encoders_and_the_weighted_words():
     np.testing.assert_allclose(embedded[:8], np.sqrt(1 - share) * dense, atol=1e-5)
     np.testing.assert_allclose(embedded[8:], np.sqrt(share) * words, atol=1e-5)
     np.testing.assert_allclose(np.linalg.norm(embedded), 1, atol=1e-6)
+
+
+def test_short_texts_are_compared_by_their_meaning():
+    params = drawn(HYBRID)
+    rows = np.zeros((3, 12), np.int32)
+    for row, count in enumerate((1, 5, 12)):
+        rows[row, :count] = 9
+    share = 1 / (1 + np.exp(-float(params["lexical_gate"])))
+    parts = np.square(run(HYBRID, params, rows)[:, 8:]).sum(axis=1)
+    np.testing.assert_allclose(parts, share * np.array([1 / 6, 1 / 2, 12 / 17]), atol=1e-5)
+    constant = np.square(run(dataclasses.replace(HYBRID, lexical_half_length=0), params, rows)[:, 8:]).sum(axis=1)
+    np.testing.assert_allclose(constant, share, atol=1e-5)
 
 
 def test_a_text_without_words_has_no_lexical_part_and_a_finite_gradient():
@@ -123,7 +136,7 @@ def test_the_layers_read_the_context_and_the_lexical_part_reads_all():
     config = dataclasses.replace(HYBRID, context_length=6)
     params = drawn(config)
     whole, head = run(config, params, [TEXT])[0], run(config, params, [TEXT[:6]])[0]
-    np.testing.assert_allclose(whole[:8], head[:8], atol=1e-6)
+    np.testing.assert_allclose(whole[:8] / np.linalg.norm(whole[:8]), head[:8] / np.linalg.norm(head[:8]), atol=1e-6)
     assert np.abs(whole[8:] - head[8:]).max() > 1e-3
     np.testing.assert_allclose(
         run(config, params, [TEXT], "topic_logits"), run(config, params, [TEXT[:6]], "topic_logits"), atol=1e-5
@@ -157,6 +170,7 @@ def test_what_transformers_cannot_hold_is_not_offered():
     [
         ({"lexical_size": 14}, "lexical_size: got 14, expected less than embedding_size = 14"),
         ({"lexical_size": 0}, "lexical_size: got 0, expected an integer of at least 1"),
+        ({"lexical_half_length": -1}, "lexical_half_length: got -1"),
         ({"context_length": -1}, "context_length: got -1, expected an integer of at least 0"),
         ({"lexical_lead_length": 1.5}, "lexical_lead_length: got 1.5"),
         ({"window_length": -1}, "window_length: got -1"),

@@ -234,7 +234,10 @@ def test_words_of_a_static_model_give_its_embeddings():
         num_topics=2,
     )
     config = HybridConfig(
-        **{**news.to_dict(), "embedding_size": 10}, lexical_size=6, lexical_lead_length=words.lead_length
+        **{**news.to_dict(), "embedding_size": 10},
+        lexical_size=6,
+        lexical_lead_length=words.lead_length,
+        lexical_half_length=0,
     )
     hybrid = hybrid_params(drawn(news), config, words, share=0.25)
     rows = np.array([[2, 9, 17, 9, 30 - 1, 3, 0, 0], [2, 5, 3, 0, 0, 0, 0, 0]], np.int32)
@@ -273,3 +276,14 @@ def test_a_random_projection_keeps_the_cosines_of_tfidf():
     exact, projected = counts, (counts @ words.table)
     cosines = [matrix @ matrix.T / np.outer(*[np.linalg.norm(matrix, axis=1)] * 2) for matrix in (exact, projected)]
     assert np.abs(cosines[0] - cosines[1]).max() < 0.08
+
+
+def test_the_result_is_exported_and_reads_short_and_long_texts_alike(lifted, tmp_path):
+    from newsembed.serving.encoder import load_encoder
+    from newsembed.serving.saved_model import SavedModelEncoder
+
+    output, _ = lifted
+    assert cli.main(["export", "--model", f"{output}/model", "--output", str(tmp_path / "saved")]) == 0
+    titles, bodies = ["a b", "c", ""], ["c", "d e f g h a b c d e f g h", "a b c d e f"]
+    expected = load_encoder(f"{output}/model").encode(titles, bodies)
+    np.testing.assert_allclose(SavedModelEncoder(str(tmp_path / "saved")).encode(titles, bodies), expected, atol=1e-5)
