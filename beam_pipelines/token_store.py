@@ -107,6 +107,10 @@ class TokenStore:
         shard = int(np.searchsorted(starts, place, side="right")) - 1
         return self._shard(shard).document(place - int(starts[shard]))
 
+    def day(self, doc_id: str) -> int:
+        """Returns the byline day of a document; 0 if it is unknown or no shard has the document."""
+        return int(self.days(np.array([int(doc_id, 16)], np.uint64))[0])
+
     def days(self, doc_ids: Ids) -> np.ndarray:
         """Returns the byline day of each document, int32 ``[P]``; 0 if it is unknown or no shard has the document."""
         known, places, _ = self._index

@@ -26,6 +26,7 @@ from ..translated_documents import (
     read_places,
     translate_documents,
 )
+from ..triplets.events import STORIES
 from .held_out import first_held_out_day, list_anchors
 from .options import ExamplesOptions
 from .rows import group_negatives, send_rows
@@ -106,7 +107,8 @@ def run(run: JobRun) -> None:
     if run.options.held_out_share:
         run.map_shards("anchors", list_anchors, triplets, accounted=False)
     first_day = first_held_out_day(run.workspace, run.options)
-    write = functools.partial(write_examples, options=run.options, plan=plan, held_out_from=first_day)
+    stories = f"{run.input('triplets')}/{STORIES}"
+    write = functools.partial(write_examples, options=run.options, plan=plan, held_out_from=first_day, stories=stories)
     run.map_shards("examples", write, range(len(articles)))
     tallies = run.counts_of("examples").tallies
     run.extra["examples"] = _counts_of_sets(tallies, TRAINING_EXAMPLES)

@@ -1,15 +1,18 @@
 """The held-out days: the last days of a corpus, whose documents no run trains on."""
 
 import datetime
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 import numpy as np
 
 from ...formats import files
 from ...formats.parquet import read_records
 from ...formats.records import Triplet
+from ...tasks.triplets import TRIPLETS
 from ..arrays import Array, Ids, read_array, write_array
 from ..shards import Shard
+from ..texts import shuffle_key
 from ..token_store import date_of, day_number, open_store
 from .options import ExamplesOptions
 
@@ -32,7 +35,8 @@ def first_held_out_day(workspace: str, options: ExamplesOptions) -> datetime.dat
     if not options.held_out_share:
         return options.held_out_from
     parts: list[Ids] = [read_array(path) for path in files.list_files(f"{workspace}/{_ANCHORS}/part-*.npy")]
-    days = open_store(f"{workspace}/_tokens").days(np.unique(np.concatenate(parts)))
+    anchors = np.unique(np.concatenate([np.zeros(0, np.uint64), *parts]))
+    days = open_store(f"{workspace}/_tokens").days(anchors)
     dated = days[days > 0]
     return date_of(last_days(dated, options.held_out_share)) if len(dated) else None
 
@@ -59,3 +63,37 @@ def is_held_out(day: int, first: datetime.date | None) -> bool:
       first: see :func:`first_held_out_day`.
     """
     return first is not None and day >= day_number(first) and day > 0
+
+
+def without_held_out_negatives(rows: Sequence[Any], first: datetime.date, day_of: Callable[[str], int]) -> list[Any]:
+    """Replaces held-out negatives of triplets that are not held out by another negative of the same anchor.
+
+    A row stays as it is if its anchor has no other negative, or already has each of them with this positive.
+
+    Args:
+      rows: rows of `receive_rows`, all of an anchor among them.
+      first: see :func:`first_held_out_day`.
+      day_of: the day of a document, 0 if unknown.
+
+    Returns:
+      As many rows, in order.
+    """
+
+    def held_out(*doc_ids: str) -> bool:
+        return any(is_held_out(day_of(doc_id), first) for doc_id in doc_ids)
+
+    triplets = {row for row in rows if row[0] == TRIPLETS.name}
+    others: dict[str, list[str]] = {}
+    for _, anchor, _, negative, _ in sorted(triplets):
+        if not held_out(negative) and negative not in others.setdefault(anchor, []):
+            others[anchor].append(negative)
+    replaced = []
+    for row in rows:
+        if row in triplets and held_out(row[3]) and not held_out(*row[1:3]):
+            new = [(*row[:3], negative, row[4]) for negative in others.get(row[1], ())]
+            unused = [one for one in new if one not in triplets]
+            if unused:
+                row = min(unused, key=lambda one: shuffle_key(*one))  # noqa: PLW2901 - the row in its place
+                triplets.add(row)
+        replaced.append(row)
+    return replaced

@@ -1,5 +1,6 @@
 """Writes the examples of one shard: the texts of triplets and labelled documents as TFRecords."""
 
+import dataclasses
 import datetime
 from collections.abc import Sequence
 from typing import Any, Final
@@ -11,6 +12,7 @@ from ...tasks.registry import Task
 from ...tasks.topics import TOPICS
 from ...tasks.triplets import TRIPLETS, Augmentation
 from ...tasks.vocabulary import join_document
+from ..arrays import doc_id_of
 from ..augmentation import (
     AugmentedTriplet,
     augment,
@@ -22,7 +24,8 @@ from ..shards import Shard
 from ..texts import shuffle_key
 from ..token_store import DocumentTokens, TokenStore, open_store
 from ..translated_documents import STREAM, TranslationPlan
-from .held_out import is_held_out
+from ..triplets.events import Stories, read_stories
+from .held_out import is_held_out, without_held_out_negatives
 from .options import ExamplesOptions
 from .rows import TopicRow, TripletRow, group_negatives, receive_rows
 
@@ -50,7 +53,8 @@ def write_examples(
     number: int,
     options: ExamplesOptions,
     plan: TranslationPlan | None,
-    held_out_from: datetime.date | None = None,
+    held_out_from: datetime.date | None,
+    stories: str,
 ) -> None:
     """Writes the triplets and labelled documents of one shard in shuffled order.
 
@@ -60,9 +64,16 @@ def write_examples(
       options: of the job.
       plan: which examples are translated; ``None`` translates none.
       held_out_from: examples of this day and later go to the held-out folder; ``None`` holds nothing out.
+      stories: path of the stories, see `triplets.events.read_stories`.
     """
-    rows = receive_rows(shard.workspace, number)
-    writer = _Writer(shard, open_store(f"{shard.workspace}/_tokens"), options, plan, held_out_from)
+    rows = list(receive_rows(shard.workspace, number))
+    store = open_store(f"{shard.workspace}/_tokens")
+    if held_out_from is not None:
+        before = set(rows)
+        rows = without_held_out_negatives(rows, held_out_from, store.day)
+        shard.tally("replaced negatives of held-out days", len(set(rows) - before))
+    sources = _Sources(store, read_stories(stories))
+    writer = _Writer(shard, sources, options, plan, held_out_from)
     for group in group_negatives(sorted(rows, key=lambda row: shuffle_key(*row)), options.negatives_per_example):
         shard.read(len(group))
         if group[0][0] == TRIPLETS.name:
@@ -71,19 +82,31 @@ def write_examples(
             writer.write_topics(group[0])
 
 
+@dataclasses.dataclass(frozen=True)
+class _Sources:
+    """Where the texts of documents are, and their stories."""
+
+    tokens: TokenStore
+    stories: Stories
+
+    def event(self, document: DocumentTokens) -> tuple[int, int, int]:
+        """Returns the features of the event of a document: the two words of the id of its story, and its day."""
+        return *doc_id_to_words(doc_id_of(self.stories.of(int(document.doc_id, 16)))), document.day
+
+
 class _Writer:
     """Writes the rows of one shard as TFRecords, one file per task and language."""
 
     def __init__(
         self,
         shard: Shard,
-        store: TokenStore,
+        sources: _Sources,
         options: ExamplesOptions,
         plan: TranslationPlan | None,
         held_out_from: datetime.date | None,
     ) -> None:
         self._shard = shard
-        self._store = store
+        self._sources = sources
         self._options = options
         self._plan = plan
         self._held_out_from = held_out_from
@@ -116,7 +139,9 @@ class _Writer:
                 augment(augmentation, anchor, positive, one, self._options.max_length, key, english)
                 for one in negatives
             ]
-            features = triplet_features(triplets, anchor.doc_id, language)
+            documents = anchor, positive_document(augmentation, anchor, positive), *negatives
+            events = [self._sources.event(document) for document in documents]
+            features = triplet_features(triplets, anchor.doc_id, language, events)
             self._write(TRIPLETS, language, features, held_out=held_out)
             self._shard.tally(f"augmentation/{augmentation.name.lower()}")
 
@@ -129,9 +154,8 @@ class _Writer:
             return None
         anchor, positive, negative = documents
         if self._is_held_out(negative) and not self._is_held_out(anchor, positive):
-            self._shard.reject(
-                key, Rejection.HELD_OUT_NEGATIVE, f"from {self._held_out_from} on documents are held out"
-            )
+            detail = f"{negative.doc_id} is held out, as all documents from {self._held_out_from} on"
+            self._shard.reject(key, Rejection.HELD_OUT_NEGATIVE, detail)
             return None
         return key, language, anchor, positive, negative
 
@@ -162,7 +186,7 @@ class _Writer:
             self._shard.tally(f"{HELD_OUT_RECORDS}{task.name}", records)
 
     def _find(self, key: str, doc_ids: list[str]) -> list[DocumentTokens] | None:
-        found = [self._store.get(doc_id) for doc_id in doc_ids]
+        found = [self._sources.tokens.get(doc_id) for doc_id in doc_ids]
         if None in found:
             self._shard.fail(key, Failure.MISSING_FIELD, f"no article {doc_ids[found.index(None)]}")
             return None
@@ -195,8 +219,20 @@ class _Writer:
         self._shard.tally(f"{HELD_OUT_EXAMPLES if held_out else TRAINING_EXAMPLES}{data_set}")
 
 
-def triplet_features(triplets: Sequence[AugmentedTriplet], anchor_doc_id: str, language: str) -> dict[str, Any]:
-    """Returns triplets that differ only in their negative as the features of the task `TRIPLETS`."""
+def triplet_features(
+    triplets: Sequence[AugmentedTriplet],
+    anchor_doc_id: str,
+    language: str,
+    events: Sequence[tuple[int, int, int]],
+) -> dict[str, Any]:
+    """Returns triplets that differ only in their negative as the features of the task `TRIPLETS`.
+
+    Args:
+      triplets: one for each negative.
+      anchor_doc_id: document of the anchor.
+      language: of the anchor.
+      events: of the anchor, the positive and each negative.
+    """
     first = triplets[0]
     return {
         "anchor_tokens": first.anchor_tokens.tolist(),
@@ -208,4 +244,7 @@ def triplet_features(triplets: Sequence[AugmentedTriplet], anchor_doc_id: str, l
         "anchor_doc_id": doc_id_to_words(anchor_doc_id),
         "positive_doc_id": doc_id_to_words(first.positive_doc_id),
         "negative_doc_id": [word for triplet in triplets for word in doc_id_to_words(triplet.negative_doc_id)],
+        "anchor_event": events[0],
+        "positive_event": events[1],
+        "negative_event": [number for event in events[2:] for number in event],
     }

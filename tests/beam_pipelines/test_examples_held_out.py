@@ -1,4 +1,4 @@
-"""The held-out days of `newsembed examples`: what goes where, how it is counted, and how the folder is read."""
+"""The days and events of `newsembed examples`: what is held out, how it is counted and read, and the events."""
 
 import datetime
 import math
@@ -11,6 +11,7 @@ from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.examples import JOB, ExamplesOptions
 from newsembed.beam_pipelines.examples.held_out import last_days
 from newsembed.beam_pipelines.output_folder import missing_files
+from newsembed.beam_pipelines.triplets.events import STORIES, stories_of, write_stories
 from newsembed.errors import InputError
 from newsembed.formats import files, parquet
 from newsembed.formats.manifest import read_manifest
@@ -108,6 +109,20 @@ def test_the_held_out_folder_is_training_data_with_its_own_manifest(inputs, tmp_
     assert not held_out.exists()
 
 
+def test_a_held_out_negative_is_replaced_by_another_one_of_its_anchor(inputs, tmp_path):
+    # The anchor b has two more negatives; with the positive a, one of them is there already.
+    names = ["b a d", "b a old", "b undated c", "a b e", "d c old"]
+    inputs["triplets"] = write_stream(tmp_path / "more", "triplets", [triplet(one.split()) for one in names], Triplet)
+    inputs["topics"] = []
+    day = FIRST + datetime.timedelta(10)
+    manifest = run_job(inputs, tmp_path / "out", held_out_from=day, **DOCUMENT_PAIRS)
+    assert documents_of(tmp_path / "out", "triplets") == ["b a c", "b a old", "b undated c"]
+    assert documents_of(tmp_path / "out" / "held_out", "triplets") == ["d c old"]
+    assert manifest["counts"]["rejected"] == {"held_out_negative": 1}  # a has no other negative
+    assert manifest["counts"]["out"] == 4
+    assert manifest["phases"]["examples"]["tallies"]["replaced negatives of held-out days"] == 1
+
+
 @pytest.mark.parametrize(
     ("share", "day"),
     [(0.01, 11), (0.2, 11), (0.21, 10), (0.4, 10), (0.41, 9), (0.6, 9), (0.61, 1)],
@@ -123,6 +138,27 @@ def test_no_later_day_would_hold_out_enough(days, share):
     first = last_days(np.array(days), share)
     assert sum(day >= first for day in days) >= math.ceil(share * len(days))
     assert sum(day > first for day in days) < math.ceil(share * len(days))
+
+
+def test_each_document_carries_its_story_and_its_day(inputs, tmp_path):
+    a, b, d = (int(make_doc_id(name), 16) for name in "abd")
+    write_stories(f"{tmp_path}/triplets/{STORIES}", *stories_of(np.array([[a, b], [b, d]], np.uint64)))
+    inputs["topics"] = []
+    run_job(inputs, tmp_path / "out", augmentations_per_triplet=3)
+    first = (FIRST - datetime.date(1970, 1, 1)).days
+    features = [spec for spec in registry.get("triplets").features if spec.name.endswith(("doc_id", "event"))]
+    names = {make_doc_id(name): name for name in DAYS}
+    seen = set()
+    for path in (tmp_path / "out").glob("task=triplets/language=en/part-*.tfrecord"):
+        for record in RecordFile(str(path)):
+            values = decode_example(record, features, str(path))
+            for role in ("anchor", "positive", "negative"):
+                name = names[words_to_doc_id(tuple(values[f"{role}_doc_id"].tolist()))]
+                *story, day = values[f"{role}_event"].tolist()
+                assert day == first + DAYS[name]
+                assert words_to_doc_id(tuple(story)) == (f"{min(a, b, d):016x}" if name in "abd" else "0" * 16)
+                seen.add(name)
+    assert seen == {"a", "b", "c", "d", "e", "old"}
 
 
 def test_without_the_option_nothing_is_held_out(inputs, tmp_path):
