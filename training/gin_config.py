@@ -22,14 +22,14 @@ from .gin_renames import RENAMED, with_new_names
 from .guards import Guards
 from .held_out import HeldOut
 from .objectives import OBJECTIVES
-from .optimizers import adam, learning_rate_schedule
+from .optimizers import Moments, adam, learning_rate_schedule
 from .options import CalibrationOptions, CheckpointOptions, DataOptions, ModelOptions, OptimizerOptions, RunOptions
 from .partitioning import Partitioner
 from .train import train
 
 _INCLUDE: Final = re.compile(r"""^include\s+["'](.+?)["'].*$""", re.MULTILINE)
 _GROUPS: Final = (RunOptions, DataOptions, ModelOptions, OptimizerOptions, CheckpointOptions, CalibrationOptions)
-_OTHERS: Final = (train, HeldOut, Keeping, Guards, Partitioner, GrainBatches, adam, learning_rate_schedule)
+_OTHERS: Final = (train, HeldOut, Keeping, Guards, Partitioner, GrainBatches, Moments, adam, learning_rate_schedule)
 # Read before every run file.
 _DEFAULTS: Final = "models/defaults.gin"
 _SHOWN_NAMES: Final = 3
