@@ -234,10 +234,15 @@ def _check(statements: Sequence[_Binding]) -> None:
                 raise _typo(statement, f"the value names %{reference.name}, which nothing sets", reference.name, macros)
     used = _reachable(in_force.values())
     for statement in in_force.values():
-        if (statement.owner, not statement.parameter) not in used:
+        if (statement.owner, not statement.parameter) not in used and not _is_default(statement):
             names = {name for name, is_macro in used if is_macro} if not statement.parameter else set(_names())
             raise _typo(statement, "got a key that nothing uses", statement.owner, names)
     _check_required(in_force)
+
+
+def _is_default(statement: _Binding) -> bool:
+    """Returns whether no run file has written a statement; a run may use another optimizer than the defaults do."""
+    return statement.place.startswith(f"{os.path.join(GIN_FOLDER, _DEFAULTS)}:")
 
 
 def _check_required(in_force: Mapping[str, _Binding]) -> None:

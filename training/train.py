@@ -52,9 +52,7 @@ def train(
     held_out: HeldOut = HeldOut(),  # noqa: B008 - a frozen value
     calibration: CalibrationOptions = CalibrationOptions(),  # noqa: B008 - a frozen value
 ) -> TrainResult:
-    """Trains until `train_steps` steps are done or patience ends, from the model folder's state.
-
-    `checkpoints.start_state` decides what it starts from.
+    """Trains to the last step, or until patience ends, from the model folder's state (see `checkpoints.start_state`).
 
     A run that was killed and started again ends with the same parameters, bit for bit, as one that was not.
 
@@ -84,11 +82,10 @@ def train(
     steps = setup.steps(optimizer.guarded(), layout)
     os.makedirs(run.model_dir, exist_ok=True)
     init_key, loop_key = jax.random.split(jax.random.key(run.seed))
-    is_first_host = jax.process_index() == 0
+    is_first_host, patience = jax.process_index() == 0, Patience(checkpoints.keeping, checkpoints.patience)
     with Checkpoints(run.model_dir, checkpoints.keeping) as saved:
-        path = checkpoints.initial_checkpoint_path
-        start = start_state(saved, path, layout, init_key, setup.config, setup.vocabulary)
-        patience = Patience(checkpoints.keeping, checkpoints.patience)
+        initial = checkpoints.initial_checkpoint_path
+        start = start_state(saved, initial, layout, init_key, setup.config, setup.vocabulary)
         if start.iterators is not None:
             batches.set_state(patience.take_from(start.iterators))
         if is_first_host:
@@ -101,21 +98,19 @@ def train(
             saving, watch = Saving(saved, checkpoints.period, patience), Watch(optimizer.guards, run.model_dir)
             loop = Loop(batches, steps, setup.mesh, loop_key, saving, evaluation, watch, report)
             step, interrupted = loop.run(calibrate.before(start), run.train_steps, calibrate.after)
-            if interrupted:
-                progress.say(f"SIGTERM: saved step {step}; the same command continues")
-            best_step = saved.best_step()
-            _say_how_it_ended(progress, step, best_step, checkpoints, is_early=patience.is_exhausted)
+            result = TrainResult(step, interrupted, run.model_dir, start.origin, saved.best_step())
+            _say_how_it_ended(progress, result, checkpoints, is_early=patience.is_exhausted)
     wait_for_all("trained")
-    return TrainResult(step, interrupted, run.model_dir, start.origin, best_step)
+    return result
 
 
-def _say_how_it_ended(
-    progress: Progress, step: int, best_step: int | None, options: CheckpointOptions, *, is_early: bool
-) -> None:
+def _say_how_it_ended(progress: Progress, result: TrainResult, options: CheckpointOptions, *, is_early: bool) -> None:
+    if result.interrupted:
+        progress.say(f"SIGTERM: saved step {result.step}; the same command continues")
     if is_early:
-        progress.say(f"PATIENCE: ended at step {step}, {options.patience} evaluations brought no better figure")
-    if best_step is not None:
-        progress.say(f"KEEP_BEST: {options.keeping.best} was best at the checkpoint of step {best_step}")
+        progress.say(f"PATIENCE: ended at step {result.step}, {options.patience} evaluations brought no better figure")
+    if result.best_step is not None:
+        progress.say(f"KEEP_BEST: {options.keeping.best} was best at the checkpoint of step {result.best_step}")
 
 
 @dataclasses.dataclass(frozen=True)
