@@ -66,6 +66,19 @@ class Parts:
 
 
 @dataclasses.dataclass(frozen=True)
+class OwnManifest:
+    """The manifest of a folder in the output that is read on its own.
+
+    Attributes:
+      counts: of the records in it.
+      extra: further entries, such as ``"examples"``.
+    """
+
+    counts: Counts
+    extra: Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
 class InputSpec:
     """One input of a job: a folder with a manifest, or raw files, given as ``--<name>``.
 
@@ -114,6 +127,7 @@ class JobRun:
       inputs: paths by input name, ``()`` where an optional input is not given.
       workspace: temporary folder; streams written here are published unless their name starts with "_".
       extra: further manifest entries that the job adds (``"examples"`` counts of TFRecord sets, …).
+      folders: folders in the output that get a manifest of their own, by name.
     """
 
     def __init__(
@@ -130,6 +144,7 @@ class JobRun:
         self.inputs = inputs
         self.workspace = workspace
         self.extra: dict[str, Any] = {}
+        self.folders: dict[str, OwnManifest] = {}
         self._beam_args = beam_args
         self._progress = progress
         self._phases: dict[str, tuple[Phase, str]] = {}
@@ -278,6 +293,8 @@ def execute(
             clear(output, keep=workspace)
             run = JobRun(job, options, resolved, workspace, beam_args, progress)
             job.run(run)
+            for name, own in run.folders.items():
+                _write_own_manifest(run, name, own, digest, identity)
             files.write_json(f"{workspace}/{PUBLISH}", _manifest(run, digest, identity).to_json())
         seconds = time.monotonic() - started
         _publish(workspace, output, seconds)
@@ -309,6 +326,22 @@ def _manifest(run: JobRun, digest: str, identity: Mapping[str, Any]) -> Manifest
         run.extra,
         published_files(run.workspace),
     )
+
+
+def _write_own_manifest(run: JobRun, name: str, own: OwnManifest, digest: str, identity: Mapping[str, Any]) -> None:
+    folder = f"{run.workspace}/{name}"
+    manifest = Manifest(
+        run.job.name,
+        __version__,
+        f"{digest}/{name}",
+        identity["options"],
+        identity["inputs"],
+        own.counts.to_json(),
+        {},
+        own.extra,
+        {path: size for path, size in published_files(folder).items() if path != MANIFEST},
+    )
+    write_manifest(folder, manifest.to_json())
 
 
 def _identity(job: Job, options: Any, inputs: Mapping[str, Sequence[str]]) -> dict[str, Any]:

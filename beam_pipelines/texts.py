@@ -1,6 +1,7 @@
 """Shared helpers of the jobs that read texts: text columns of articles, language keys and repeatable random draws."""
 
 import dataclasses
+import datetime
 import functools
 import hashlib
 import re
@@ -20,13 +21,14 @@ _BATCH_DOCUMENTS = 256
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ArticleText:
-    """The columns of an :class:`~.records.Article` that a tokenizer needs."""
+    """The columns of an :class:`~.records.Article` that jobs with texts need."""
 
     doc_id: str
     title: str
     body: str
     language: str
     anchor_texts: tuple[str, ...]
+    byline_date: datetime.date | None = None
 
 
 def read_text_batches(path: str, size: int = _BATCH_DOCUMENTS) -> Iterator[list[ArticleText]]:

@@ -10,7 +10,7 @@ from ..tasks.vocabulary import Vocabulary
 from . import translation
 from .shards import Shard
 from .texts import UNDETERMINED, ArticleText, language_key, load_vocabulary, read_text_batches, uniform_draw
-from .token_store import DocumentTokens, write_shard
+from .token_store import DocumentTokens, day_number, write_shard
 from .translation import ENGLISH, CachingTranslator, TranslationError, Translator, cut_text, find_language, is_english
 
 STREAM = "_translated"
@@ -142,6 +142,5 @@ def _translate(
     for name in texts:
         if not ids[name].size:
             raise TranslationError(f"the translation of the {name} is empty: {english[name]!r}")
-    return DocumentTokens(
-        article.doc_id, ENGLISH, ids["title"][: settings.max_length], ids["body"][: settings.max_length], ()
-    )
+    title, body = ids["title"][: settings.max_length], ids["body"][: settings.max_length]
+    return DocumentTokens(article.doc_id, ENGLISH, title, body, (), day_number(article.byline_date))

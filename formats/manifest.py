@@ -7,6 +7,8 @@ counts their records under ``"examples"`` as ``{"<task>/<language>": count}``.
 The version of the format is the key ``"format"``. Version 1 does not write it, because the bytes of its manifests must
 not change; so a manifest without the key has version 1, and one of a newer version is refused.
 
+Training data may have a part ``held_out/`` with a manifest and sets of its own, which no run trains on.
+
 Local paths are read without Beam, others through its filesystems.
 """
 
@@ -22,6 +24,7 @@ from ..errors import InputError
 VERSION: Final = 1
 MANIFEST: Final = "manifest.json"
 TIMING: Final = "timing.json"
+HELD_OUT: Final = "held_out"  # the folder of held-out examples, below the training data
 _REMEDY: Final = "name a folder that a job finished, or run the job that writes it to its end"
 
 

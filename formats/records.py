@@ -64,6 +64,7 @@ class Rejection(enum.StrEnum):
     # topics, examples
     NO_TOPIC = "no_topic"
     DOWN_SAMPLED = "down_sampled"
+    HELD_OUT_NEGATIVE = "held_out_negative"  # a negative of held-out days, whose text no run may train on
 
 
 class Failure(enum.StrEnum):

@@ -4,9 +4,11 @@ All are pure functions of global arrays. Under `jit` with the batch sharded over
 the other devices' positives and negatives are gathered by the compiler. Losses are float32 scalars.
 """
 
+import functools
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+import flax.struct
 import jax
 import jax.numpy as jnp
 
@@ -16,6 +18,40 @@ from .softmax import SoftmaxTerms
 TEMPERATURE: Final = 0.05
 _NORM_FLOOR: Final = 1e-12
 _UNIFORMITY_SCALE: Final = 2.0  # Wang and Isola's t
+
+
+class DocumentEvents(NamedTuple):
+    """The event and the byline day of the documents of a batch of triplets.
+
+    Each is int32 [..., 3]: the two words of the id of the event, both 0 where it is unknown, and the day, 0 where it is
+    unknown. One id may name a story of many days; documents report the same event if their days are near, too.
+
+    Attributes:
+      anchor: [B, 3].
+      positive: [B, 3].
+      negative: [B, 3] or [B, N, 3], as the negatives.
+    """
+
+    anchor: jax.Array
+    positive: jax.Array
+    negative: jax.Array
+
+
+class SameEvent(flax.struct.PyTreeNode):
+    """Which candidates count as reports of the anchor's event, beside the documents of the triplet itself.
+
+    Attributes:
+      events: of the documents.
+      by_id: a candidate counts if anchor or positive has the same event and a day that is near.
+      similarity: a candidate counts if its cosine to the positive is greater and its day is near that of anchor or
+        positive; None leaves this rule out. The cosine passes no gradient.
+      days: days are near if they differ by at most so many; unknown days are near none.
+    """
+
+    events: DocumentEvents
+    by_id: bool = flax.struct.field(pytree_node=False, default=True)
+    similarity: float | None = flax.struct.field(pytree_node=False, default=None)
+    days: int = flax.struct.field(pytree_node=False, default=1)
 
 
 class DocumentIds(NamedTuple):
@@ -28,11 +64,13 @@ class DocumentIds(NamedTuple):
       anchor: [B, 2].
       positive: [B, 2].
       negative: [B, 2] or [B, N, 2], as the negatives.
+      same_event: which other documents report the same event; None knows of none.
     """
 
     anchor: jax.Array
     positive: jax.Array
     negative: jax.Array
+    same_event: SameEvent | None = None
 
 
 class Kept(NamedTuple):
@@ -104,7 +142,7 @@ def info_nce(
     e(x, y) = exp(x . y / temperature)
 
     A candidate that is the same document as anchor i or positive i is not a negative of i: such p_j (j != i) and n_j
-    leave the denominator.
+    leave the denominator. So do those that report the same event, by the rules of `doc_ids.same_event`.
 
     Args:
       anchor: [B, D], rows of length 1.
@@ -123,26 +161,54 @@ def info_nce(
     """
     size = anchor.shape[-1]
     anchor, positive = anchor.astype(jnp.float32), positive.astype(jnp.float32)
-    kept = kept or Kept()
-    groups = [_Group(positive, doc_ids and doc_ids.positive, kept.triplets)]
+    kept, known = kept or Kept(), _Known.of(doc_ids)
+    groups = [_Group(positive, known.positive, kept.triplets)]
     if negative is not None:
-        flat_ids = None if doc_ids is None else doc_ids.negative.reshape(-1, 2)
         vectors = negative.astype(jnp.float32).reshape(-1, size)
-        groups.append(_Group(vectors, flat_ids, _of_negatives(negative, kept)))
-    own_ids = None if doc_ids is None else (doc_ids.anchor, doc_ids.positive)
-    losses, hits = _contrast(anchor, own_ids, groups, temperature, chunks)
+        groups.append(_Group(vectors, known.negative, _of_negatives(negative, kept)))
+    contrast = functools.partial(_contrast, known=known, temperature=temperature, chunks=chunks)
+    losses, hits = contrast(anchor, groups)
     if symmetric:
-        anchors = _Group(anchor, doc_ids and doc_ids.anchor, kept.triplets)
-        losses += _contrast(positive, own_ids, [anchors], temperature, chunks)[0]
+        losses += contrast(positive, [_Group(anchor, known.anchor, kept.triplets)])[0]
         losses /= 2
     return LossAndAccuracy(mean_over(losses, kept.triplets), mean_over(hits, kept.triplets))
 
 
+class _Documents(NamedTuple):
+    """What is known of documents: ids [M, 2] and events [M, 3], each None where it is not known."""
+
+    ids: jax.Array | None = None
+    events: jax.Array | None = None
+
+    @classmethod
+    def flat(cls, ids: jax.Array, events: jax.Array | None) -> "_Documents":
+        return cls(ids.reshape(-1, 2), None if events is None else events.reshape(-1, 3))
+
+
+class _Known(NamedTuple):
+    """What is known of the documents of a batch, the negatives flattened, and the rule for those of one event."""
+
+    anchor: _Documents
+    positive: _Documents
+    negative: _Documents
+    rule: SameEvent | None
+
+    @classmethod
+    def of(cls, doc_ids: DocumentIds | None) -> "_Known":
+        if doc_ids is None:
+            return cls(_Documents(), _Documents(), _Documents(), None)
+        rule = doc_ids.same_event
+        events = (None, None, None) if rule is None else rule.events
+        ids = (doc_ids.anchor, doc_ids.positive, doc_ids.negative)
+        anchor, positive, negative = map(_Documents.flat, ids, events)
+        return cls(anchor, positive, negative, rule)
+
+
 class _Group(NamedTuple):
-    """Candidates: vectors [M, D], their ids [M, 2] or None, and which of them are kept, bool [M] or None for all."""
+    """Candidates: vectors [M, D], their documents, and which of them are kept, bool [M] or None for all."""
 
     vectors: jax.Array
-    ids: jax.Array | None
+    documents: _Documents
     kept: jax.Array | None
 
 
@@ -155,46 +221,83 @@ def _of_negatives(negative: jax.Array, kept: Kept) -> jax.Array | None:
     return jnp.stack(parts).all(axis=0).reshape(-1) if parts else None
 
 
+class _Queries(NamedTuple):
+    """A block of queries: numbers [R], vectors [R, D], those of their answers where they are read, both documents."""
+
+    number: jax.Array
+    vectors: jax.Array
+    answers: jax.Array | None
+    anchors: _Documents
+    positives: _Documents
+
+
 def _contrast(
-    queries: jax.Array,
-    own_ids: tuple[jax.Array, jax.Array] | None,
-    groups: Sequence[_Group],
-    temperature: float | jax.Array,
-    chunks: int,
+    queries: jax.Array, groups: Sequence[_Group], known: _Known, temperature: float | jax.Array, chunks: int
 ) -> tuple[jax.Array, jax.Array]:
     """Cross entropy [B] of query i picking number i of the first group, and 1 where nothing scored higher [B]."""
 
-    def rows(
-        block: tuple[jax.Array, jax.Array, tuple[jax.Array, jax.Array] | None], _: jax.Array
-    ) -> tuple[jax.Array, jax.Array]:
-        number, vectors, ids = block
+    def rows(block: _Queries, _: jax.Array) -> tuple[jax.Array, jax.Array]:
         scores, own_score = [], jnp.zeros(())
         for place, group in enumerate(groups):
-            score = jnp.einsum("id,jd->ij", vectors, group.vectors) / temperature
-            own = (number[:, None] == jnp.arange(len(group.vectors))) if place == 0 else None
+            score = jnp.einsum("id,jd->ij", block.vectors, group.vectors) / temperature
+            own = (block.number[:, None] == jnp.arange(len(group.vectors))) if place == 0 else None
             if own is not None:
                 own_score = jnp.sum(jnp.where(own, score, 0.0), axis=1)
-            masked = _masked(ids, group, own)
+            masked = _masked(block, group, known.rule, own)
             scores.append(score if masked is None else jnp.where(masked, -jnp.inf, score))
         candidates = jnp.concatenate(scores, axis=1)
         hit = (own_score >= jnp.max(candidates, axis=1)).astype(jnp.float32)
         return jax.nn.logsumexp(candidates, axis=1) - own_score, hit
 
-    losses, hits = map_chunks(rows, (jnp.arange(len(queries)), queries, own_ids), jax.random.key(0), chunks)
+    reads_answers = known.rule is not None and known.rule.similarity is not None
+    answers = groups[0].vectors if reads_answers else None
+    every = _Queries(jnp.arange(len(queries)), queries, answers, known.anchor, known.positive)
+    losses, hits = map_chunks(rows, every, jax.random.key(0), chunks)
     return losses, hits
 
 
-def _masked(ids: tuple[jax.Array, jax.Array] | None, group: _Group, own: jax.Array | None) -> jax.Array | None:
-    """Which candidates [M] leave the denominator of each query [B], bool [B, M]; None for none."""
+def _masked(block: _Queries, group: _Group, rule: SameEvent | None, own: jax.Array | None) -> jax.Array | None:
+    """Which candidates [M] leave the denominator of each query [R], bool [R, M]; None for none."""
     masks = []
-    if ids is not None and group.ids is not None:
-        masks.append(_same(ids[0], group.ids) | _same(ids[1], group.ids))
+    for mine in (block.anchors, block.positives):
+        if mine.ids is not None and group.documents.ids is not None:
+            masks.append(_same(mine.ids, group.documents.ids))
+        if rule is not None and rule.by_id and mine.events is not None and group.documents.events is not None:
+            masks.append(_same_event(mine.events, group.documents.events, rule.days))
+    if rule is not None and rule.similarity is not None:
+        masks.append(_similar(block, group, rule))
     if group.kept is not None:
         masks.append(~group.kept[None, :])
     if not masks:
         return None
-    masked = masks[0] if len(masks) == 1 else masks[0] | masks[1]
+    masked = functools.reduce(jnp.logical_or, masks)
     return masked if own is None else masked & ~own
+
+
+def _same_event(left: jax.Array, right: jax.Array, days: int) -> jax.Array:
+    """Whether documents [R, 3] and [M, 3] have one event, which is known, and days that are near: bool [R, M]."""
+    is_known = jnp.any(left[:, :2] != 0, axis=1)[:, None]
+    return _same(left[:, :2], right[:, :2]) & is_known & _near(left, right, days)
+
+
+def _near(left: jax.Array, right: jax.Array, days: int) -> jax.Array:
+    """Whether the days of documents [R, 3] and [M, 3] are known and differ by at most so many: bool [R, M]."""
+    mine, others = left[:, 2], right[:, 2]
+    are_known = (mine != 0)[:, None] & (others != 0)[None, :]
+    return are_known & (jnp.abs(mine[:, None] - others[None, :]) <= days)
+
+
+def _similar(block: _Queries, group: _Group, rule: SameEvent) -> jax.Array:
+    """Whether candidates are similar to the answer of each query, and near in time: bool [R, M]."""
+    events, similarity = group.documents.events, rule.similarity
+    assert events is not None
+    assert similarity is not None
+    assert block.answers is not None
+    assert block.anchors.events is not None
+    assert block.positives.events is not None
+    cosine = jax.lax.stop_gradient(jnp.einsum("id,jd->ij", block.answers, group.vectors))
+    near = _near(block.anchors.events, events, rule.days) | _near(block.positives.events, events, rule.days)
+    return (cosine > similarity) & near
 
 
 def _same(left: jax.Array, right: jax.Array) -> jax.Array:

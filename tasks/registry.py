@@ -34,6 +34,7 @@ class Task:
       rules: for each integer feature of varying length, how it becomes an array of fixed shape.
       mixtures: the mixtures that the task belongs to; it can always be trained alone, by its own name.
       is_packed: whether a row holds several texts, told apart by `segment_ids` and `positions`.
+      day: the feature whose last value is the day of a record, in days since 1970-01-01; "" if records have no day.
       text: the feature with the texts from which a run computes weights of word pieces, whitening and the like.
     """
 
@@ -43,6 +44,7 @@ class Task:
     mixtures: tuple[str, ...] = ()
     is_packed: bool = False
     text: str = "tokens"
+    day: str = ""
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -50,6 +52,8 @@ class Task:
         variable = {spec.name for spec in self.row_features if spec.is_variable}
         if set(self.rules) != variable:
             raise ValueError(f"task {self.name}: got rules for {sorted(self.rules)}, expected {sorted(variable)}")
+        if self.day and self.day not in {spec.name for spec in self.row_features}:
+            raise ValueError(f"task {self.name}: got the day {self.day!r}, expected an integer feature")
         if self.text not in variable:
             raise ValueError(f"task {self.name}: got the text {self.text!r}, expected one of {sorted(variable)}")
 

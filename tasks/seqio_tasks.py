@@ -82,9 +82,18 @@ class SeqioBatches:
       data_set: what to read.
       options: the trainer's `BatchOptions`.
       shuffle_buffer: number of examples among which seqio shuffles.
+
+    Raises:
+      InputError: from the constructor for missing or damaged files, and for `BatchOptions.batch_days`.
     """
 
     def __init__(self, data_set: DataSet, options: Any, shuffle_buffer: int = 10_000) -> None:
+        if options.batch_days:
+            raise InputError(
+                f"got {options.batch_days}, but seqio cannot group rows by day",
+                field="BATCH_DAYS",
+                remedy="Set BATCH_DAYS = 0, or DataOptions.open_set = @GrainBatches.",
+            )
         self._task = registry.get(data_set.task)
         self._data_set = data_set
         self._options = options
@@ -204,4 +213,5 @@ def _parser(spec: FeatureSpec) -> Any:
     dtype = tf.int64 if spec.kind == "int" else tf.string
     if spec.shape == (None,):
         return tf.io.FixedLenSequenceFeature([], dtype, allow_missing=True)
-    return tf.io.FixedLenFeature(list(spec.shape), dtype)
+    default = tf.zeros(spec.shape, dtype) if spec.optional else None
+    return tf.io.FixedLenFeature(list(spec.shape), dtype, default)

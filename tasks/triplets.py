@@ -14,6 +14,7 @@ from .rows import TEXT, CutOrPad, Lengths
 
 NEGATIVES: Final = "negatives"  # in TASK_FEATURE_LENGTHS: how many hard negatives of a record are read; 1 where absent
 _TOKENS: Final = "WordPiece ids, [CLS] … [SEP]"
+_EVENT: Final = "the two words of the id of its event, 0 if unknown, and its day since 1970-01-01, 0 if unknown"
 _DOC_ID: Final = "high and low 32 bits of the 64-bit document id, two's complement (see doc_id_to_words)"
 
 
@@ -50,26 +51,32 @@ class NegativeTexts:
 
 @dataclasses.dataclass(frozen=True)
 class NegativeIds:
-    """Document ids one after another, two integers each; ids that a record does not have are 0."""
+    """Ids of the negatives one after another, some integers each; those that a record does not have are 0.
+
+    Attributes:
+      size: integers of each negative.
+    """
+
+    size: int = 2
 
     def shape(self, feature: str, lengths: Lengths) -> tuple[int, ...]:  # noqa: ARG002
-        """``(2 * negatives,)``.
+        """``(size * negatives,)``.
 
         Raises:
           InputError: for a number of negatives that is not positive.
         """
-        return (2 * lengths.number(NEGATIVES),)
+        return (self.size * lengths.number(NEGATIVES),)
 
     def fit(self, values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         """The first ids of `values`, int32 of `shape`.
 
         Raises:
-          InputError: for an odd number of values.
+          InputError: for a number of values that is no multiple of `size`.
         """
-        if values.size % 2:
+        if values.size % self.size:
             raise InputError(
-                f"got {values.size} values, expected 2 for each negative",
-                field="negative_doc_id",
+                f"got {values.size} values, expected {self.size} for each negative",
+                field="negative_doc_id" if self.size == 2 else "negative_event",
                 remedy="Write the records again.",
             )
         return CutOrPad().fit(values, shape)
@@ -89,13 +96,18 @@ TRIPLETS: Final = Task(
         FeatureSpec("anchor_doc_id", "int", (2,), _DOC_ID),
         FeatureSpec("positive_doc_id", "int", (2,), _DOC_ID),
         FeatureSpec("negative_doc_id", "int", (None,), f"{_DOC_ID}, of each negative"),
+        FeatureSpec("anchor_event", "int", (3,), _EVENT, optional=True),
+        FeatureSpec("positive_event", "int", (3,), _EVENT, optional=True),
+        FeatureSpec("negative_event", "int", (None,), f"{_EVENT}, of each negative", optional=True),
     ),
     {
         "anchor_tokens": TEXT,
         "positive_tokens": TEXT,
         "negative_tokens": NegativeTexts(),
         "negative_doc_id": NegativeIds(),
+        "negative_event": NegativeIds(3),
     },
     mixtures=("weak_supervision",),
     text="positive_tokens",  # an anchor may be a title alone
+    day="anchor_event",
 )

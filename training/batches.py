@@ -20,6 +20,7 @@ from ..formats.manifest import DataSet, example_paths
 from ..formats.tfrecords.example import decode_example
 from ..formats.tfrecords.reader import RecordFile
 from ..tasks import registry
+from .day_order import DayOrder
 
 Batch = dict[str, np.ndarray]
 
@@ -69,6 +70,8 @@ class BatchOptions:
       seed: of the shuffle.
       process_index: which share of each global batch is this process's, see `partitioning.data_share`.
       process_count: number of shares.
+      batch_days: BATCH_DAYS; each batch holds rows of the same period of so many days, see `day_order`. 0 shuffles all
+        records together.
     """
 
     directory: str
@@ -78,6 +81,7 @@ class BatchOptions:
     seed: int = 0
     process_index: int = 0
     process_count: int = 1
+    batch_days: int = 0
 
 
 class BatchOpener(Protocol):
@@ -117,9 +121,11 @@ class GrainBatches:
             "seed": options.seed,
             "batch_size": options.batch_size * options.process_count,
         }
+        if options.batch_days:
+            self._identity["batch_days"] = options.batch_days
         self._source = source
         self._records = np.zeros(0, np.int64)
-        stream = grain.MapDataset.source(_Numbered(source)).seed(options.seed).shuffle().repeat()
+        stream = _rows(source, data_set, options)
         stream = stream.batch(options.batch_size, drop_remainder=True)[options.process_index :: options.process_count]
         reading = grain.ReadOptions(num_threads=num_threads, prefetch_buffer_size=prefetch_batches)
         self._iterator: Any = iter(stream.to_iter_dataset(reading))
@@ -163,6 +169,17 @@ class GrainBatches:
         self._iterator.set_state(values["position"])
 
 
+def _rows(source: "RecordSource", data_set: DataSet, options: BatchOptions) -> Any:
+    """The rows of all epochs, in the order of the global batches."""
+    rows = _Numbered(source)
+    size = options.batch_size * options.process_count
+    # A set of fewer rows than a batch has only one batch, which spans epochs.
+    if not options.batch_days or not registry.get(data_set.task).day or len(source) < size:
+        return grain.MapDataset.source(rows).seed(options.seed).shuffle().repeat()
+    order = DayOrder(source.days(), options.batch_days, size, options.seed)
+    return grain.MapDataset.range(len(order)).repeat().map_with_index(lambda number, _: rows[order[number]])
+
+
 class _Numbered:
     """A source whose rows carry their number."""
 
@@ -181,7 +198,7 @@ class RecordSource:
 
     def __init__(self, data_set: DataSet, options: BatchOptions) -> None:
         task = registry.get(data_set.task)
-        self._features = task.row_features
+        self._features, self._day = task.row_features, task.day
         self._make_row = registry.RowMaker(task, options.lengths, options.bounds)
         self._files = [RecordFile(path) for path in example_paths(options.directory, data_set)]
         self._ends = list(itertools.accumulate(len(file) for file in self._files))
@@ -199,6 +216,26 @@ class RecordSource:
     def __getitem__(self, index: int) -> Batch:
         file, number = self._locate(index)
         return self._make_row(decode_example(file[number], self._features, file.path), file.path)
+
+    def days(self) -> np.ndarray:
+        """The day of each record, the last value of the feature `Task.day`, int32 [N]; reads all records.
+
+        Raises:
+          InputError: if no record has a day.
+        """
+        spec = next(spec for spec in self._features if spec.name == self._day)
+        parts = [
+            decode_example(file[n], (spec,), file.path)[self._day] for file in self._files for n in range(len(file))
+        ]
+        days = np.array([values[-1] for values in parts], np.int32)
+        if not days.any():
+            raise InputError(
+                "no record has a day, which BATCH_DAYS groups by",
+                path=os.path.dirname(self._files[0].path),
+                field=self._day,
+                remedy="Write the examples again with this version, or set BATCH_DAYS = 0.",
+            )
+        return days
 
     def place(self, index: int) -> str:
         """The place of a record, as "file:number", counted from 0."""

@@ -101,6 +101,21 @@ class Keeping:
     def _metric(self, metrics: Mapping[str, float]) -> float:
         return float(metrics[self.best or ""])
 
+    def figure(self, metrics: Mapping[str, float]) -> float:
+        """The metric `best` of an evaluation.
+
+        Raises:
+          InputError: if the evaluation does not give it.
+        """
+        if self.best not in metrics:
+            known = ", ".join(metrics) or "nothing: the evaluation gives no metric"
+            raise InputError(
+                f"got {self.best!r}, expected one of {known}",
+                field="KEEP_BEST",
+                remedy="Name a metric that the evaluation gives.",
+            )
+        return self._metric(metrics)
+
 
 class Checkpoints:
     """The checkpoints of one model folder; use as a context manager.
@@ -136,6 +151,11 @@ class Checkpoints:
         step: int | None = self._manager.latest_step()
         return step
 
+    def best_step(self) -> int | None:
+        """The complete checkpoint with the best metric `Keeping.best`, None without one."""
+        step: int | None = self._manager.best_step() if self._keeping.best is not None else None
+        return step
+
     def steps(self) -> list[int]:
         """All complete checkpoints, the newest first."""
         return sorted(self._manager.all_steps(), reverse=True)
@@ -153,13 +173,8 @@ class Checkpoints:
           InputError: if this save or the one before failed, because a disk is full for example; if `metrics` lack the
             one of `Keeping.best`.
         """
-        if self._keeping.best is not None and metrics is not None and self._keeping.best not in metrics:
-            known = ", ".join(metrics) or "nothing: the evaluation gives no metric"
-            raise InputError(
-                f"got {self._keeping.best!r}, expected one of {known}",
-                field="KEEP_BEST",
-                remedy="Name a metric that the evaluation gives.",
-            )
+        if self._keeping.best is not None and metrics is not None:
+            self._keeping.figure(metrics)
         states = [state.decode() for state in gather_bytes(iterators)]
         with self._errors_named():
             self._manager.wait_until_finished()

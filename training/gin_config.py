@@ -22,14 +22,14 @@ from .gin_renames import RENAMED, with_new_names
 from .guards import Guards
 from .held_out import HeldOut
 from .objectives import OBJECTIVES
-from .optimizers import adam, learning_rate_schedule
+from .optimizers import Moments, adam, learning_rate_schedule
 from .options import CalibrationOptions, CheckpointOptions, DataOptions, ModelOptions, OptimizerOptions, RunOptions
 from .partitioning import Partitioner
 from .train import train
 
 _INCLUDE: Final = re.compile(r"""^include\s+["'](.+?)["'].*$""", re.MULTILINE)
 _GROUPS: Final = (RunOptions, DataOptions, ModelOptions, OptimizerOptions, CheckpointOptions, CalibrationOptions)
-_OTHERS: Final = (train, HeldOut, Keeping, Guards, Partitioner, GrainBatches, adam, learning_rate_schedule)
+_OTHERS: Final = (train, HeldOut, Keeping, Guards, Partitioner, GrainBatches, Moments, adam, learning_rate_schedule)
 # Read before every run file.
 _DEFAULTS: Final = "models/defaults.gin"
 _SHOWN_NAMES: Final = 3
@@ -234,10 +234,15 @@ def _check(statements: Sequence[_Binding]) -> None:
                 raise _typo(statement, f"the value names %{reference.name}, which nothing sets", reference.name, macros)
     used = _reachable(in_force.values())
     for statement in in_force.values():
-        if (statement.owner, not statement.parameter) not in used:
+        if (statement.owner, not statement.parameter) not in used and not _is_default(statement):
             names = {name for name, is_macro in used if is_macro} if not statement.parameter else set(_names())
             raise _typo(statement, "got a key that nothing uses", statement.owner, names)
     _check_required(in_force)
+
+
+def _is_default(statement: _Binding) -> bool:
+    """Returns whether no run file has written a statement; a run may use another optimizer than the defaults do."""
+    return statement.place.startswith(f"{os.path.join(GIN_FOLDER, _DEFAULTS)}:")
 
 
 def _check_required(in_force: Mapping[str, _Binding]) -> None:

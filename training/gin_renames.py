@@ -46,8 +46,11 @@ RENAMED: Final = {
     "train.keep_best_mode": "Keeping.best_mode",
     "train.whitening_rows": "CalibrationOptions.whitening_rows",
     "train.latent_semantics": "CalibrationOptions.latent_semantics",
+    "adam.b1": "Moments.b1",
+    "adam.b2": "Moments.b2",
+    "adam.epsilon": "Moments.epsilon",
 }
-_KEY: Final = re.compile(r"^([ \t]*)((?:Losses|train)\.\w+)(?=\s*=)", re.MULTILINE)
+_KEY: Final = re.compile(r"^([ \t]*)((?:Losses|adam|train)\.\w+)(?=\s*=)", re.MULTILINE)
 # Groups that are now made elsewhere: the optimizer in its group, the losses by the registry of objectives.
 _GROUP: Final = (
     (re.compile(r"^[ \t]*train\.losses\s*=.*$", re.MULTILINE), "# train.losses is no longer used"),

@@ -19,8 +19,9 @@ from ..formats.manifest import DataSet
 from ..models.encoders import Architecture
 from .batches import BatchIterator, BatchOpener, BatchOptions
 from .mixture import select_sets
-from .objectives import Model, Objectives
+from .objectives import Model, Objectives, Pairs
 from .partitioning import Partitioner, data_share, replicated, shard_batch
+from .retrieval import join_pairs, retrieval_figures
 
 PREFIX: Final = "eval/"
 _MASKS: Final = 0x5EED  # held-out rows have the same masks at every evaluation of every run
@@ -60,14 +61,17 @@ class HeldOut:
       period: EVAL_PERIOD, steps between evaluations; the last step is always evaluated. 0 evaluates nothing.
       data_dir: EVAL_DATA_DIR, TFRecords like those of DATA_DIR that the run does not train on, for the held-out loss;
         None leaves it out.
-      batches: at most so many batches of each set, always the same.
+      batches: at most so many batches of each set, always the same, for the losses.
       evaluate: an evaluator, such as `@SameEventEvaluator()`; None has none.
+      retrieval_rows: EVAL_RETRIEVAL_ROWS, at most so many rows of each set, for the retrieval figures: an anchor looks
+        for its positive among the positives of all these rows. 0 leaves them out.
     """
 
     period: int = 0
     data_dir: str | None = None
     batches: int = 8
     evaluate: Evaluator | None = None
+    retrieval_rows: int = 0
 
     def __post_init__(self) -> None:
         if self.period < 0 or self.batches < 1:
@@ -76,6 +80,12 @@ class HeldOut:
                 "batch",
                 field="HeldOut",
                 remedy="Set EVAL_PERIOD = 0 to evaluate nothing.",
+            )
+        if self.retrieval_rows < 0 or (self.retrieval_rows and self.data_dir is None):
+            raise InputError(
+                f"got {self.retrieval_rows} with EVAL_DATA_DIR = {self.data_dir!r}, expected a number of held-out rows",
+                field="EVAL_RETRIEVAL_ROWS",
+                remedy="Name the held-out examples (EVAL_DATA_DIR), or set it to 0.",
             )
         if self.period and self.data_dir is None and self.evaluate is None:
             raise InputError(
@@ -91,11 +101,19 @@ class HeldOut:
 
 @dataclasses.dataclass(frozen=True)
 class _HeldOutSet:
-    """The batches of one set that are evaluated: the first `count` ones from the state `beginning`."""
+    """The batches of one set that are evaluated, from the state `beginning`.
+
+    Attributes:
+      iterator: of the set.
+      beginning: its state at the first batch.
+      count: batches for the losses.
+      retrieval_count: batches for the retrieval figures.
+    """
 
     iterator: BatchIterator
     beginning: bytes
     count: int
+    retrieval_count: int = 0
 
 
 def open_held_out(
@@ -115,12 +133,15 @@ def open_held_out(
     if not held_out.period or held_out.data_dir is None:
         return {}
     _refuse_training_data(held_out.data_dir, options.directory)
-    options = dataclasses.replace(options, directory=held_out.data_dir)
+    # Figures of runs with other BATCH_DAYS can be compared.
+    options = dataclasses.replace(options, directory=held_out.data_dir, batch_days=0)
     sets = {}
     for data_set, count in sorted(select_sets(held_out.data_dir, mixture).items()):
         iterator = open_set(data_set, options)
-        whole_batches = count // (options.batch_size * options.process_count)
-        sets[data_set] = _HeldOutSet(iterator, iterator.get_state(), max(1, min(held_out.batches, whole_batches)))
+        size = options.batch_size * options.process_count
+        batches = max(1, min(held_out.batches, count // size))
+        retrieval_batches = math.ceil(min(held_out.retrieval_rows, count) / size)
+        sets[data_set] = _HeldOutSet(iterator, iterator.get_state(), batches, retrieval_batches)
     return sets
 
 
@@ -177,6 +198,52 @@ class HeldOutLosses:
         return self._compiled[task]
 
 
+class HeldOutRetrieval:
+    """The retrieval figures on the held-out sets, of tasks whose objective has pairs.
+
+    Args:
+      sets: see `open_held_out`.
+      rows: at most so many of each set.
+      objectives: of the run.
+      partitioner: the axis rules.
+      mesh: the devices.
+    """
+
+    def __init__(
+        self,
+        sets: Mapping[DataSet, _HeldOutSet],
+        rows: int,
+        objectives: Objectives,
+        partitioner: Partitioner,
+        mesh: Mesh,
+    ) -> None:
+        self._sets, self._rows, self._mesh = sets if rows else {}, rows, mesh
+        objectives = objectives.evaluated()
+
+        def pairs_of(task: str, params: Any, batch: dict[str, jax.Array]) -> Pairs | None:
+            return objectives.pairs(task, params, batch)
+
+        compiled = jax.jit(pairs_of, static_argnums=0, out_shardings=replicated(mesh))
+        self._pairs_of = partitioner.wrap(compiled, mesh)
+
+    def compute(self, params: Any) -> dict[str, float]:
+        """Returns `retrieval_mrr/<task>/<language>`, `retrieval_mrr`, the mean over the sets, likewise recall at 1."""
+        found: dict[str, dict[str, float]] = {}
+        for data_set, held in self._sets.items():
+            held.iterator.set_state(held.beginning)
+            parts = []
+            for _ in range(held.retrieval_count):
+                pairs = self._pairs_of(data_set.task, params, shard_batch(next(held.iterator), self._mesh))
+                if pairs is None:
+                    break
+                parts.append(Pairs(*map(np.asarray, pairs)))
+            if parts:
+                for name, value in retrieval_figures(join_pairs(parts, self._rows)).items():
+                    found.setdefault(name, {})[f"{name}/{data_set}"] = value
+        means = {name: math.fsum(by_set.values()) / len(by_set) for name, by_set in found.items()}
+        return means | {name: value for by_set in found.values() for name, value in by_set.items()}
+
+
 class Snapshots:
     """Makes the snapshots of one run.
 
@@ -218,11 +285,13 @@ class Evaluation:
     Attributes:
       held_out: what and when.
       losses: the losses on held-out examples.
+      retrieval: the retrieval figures on them.
       snapshots: makes what the evaluator sees.
     """
 
     held_out: HeldOut
     losses: HeldOutLosses
+    retrieval: HeldOutRetrieval
     snapshots: Snapshots
 
     @property
@@ -239,13 +308,13 @@ class Evaluation:
 
         Returns:
           `eval/loss/<task>/<language>` (likewise accuracy and what the loss adds), means over the batches;
-          `eval/loss/<task>`, the mean over the languages, and `eval/loss`, the mean over all sets; and what the
-          evaluator returns.
+          `eval/loss/<task>`, the mean over the languages, and `eval/loss`, the mean over all sets; the retrieval
+          figures, see `HeldOutRetrieval.compute`; and what the evaluator returns.
 
         Raises:
           InputError: if the evaluator returns a number that is not finite.
         """
-        results = self.losses.compute(params)
+        results = self.losses.compute(params) | self.retrieval.compute(params)
         if self.held_out.evaluate is not None:
             results |= _checked(self.held_out.evaluate(self.snapshots.take(step, params)))
         return {f"{PREFIX}{name}": value for name, value in results.items()}
@@ -268,5 +337,5 @@ def _refuse_training_data(held_out: str, training: str) -> None:
             "got DATA_DIR, expected examples that the run does not train on",
             path=held_out,
             field="EVAL_DATA_DIR",
-            remedy="Hold some days or documents out when you build the examples, and name their folder.",
+            remedy="Hold some days out (newsembed examples --held_out_share=0.08) and name DATA_DIR/held_out.",
         )

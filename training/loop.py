@@ -19,6 +19,7 @@ from .metrics import Report, StepCost, count_tokens
 from .mixture import Draw, MixtureBatches
 from .partitioning import data_share, shard_batch
 from .processes import device_counts
+from .stopping import Patience
 from .train_state import TrainState
 from .train_step import COUNTS, TrainStep
 
@@ -41,10 +42,12 @@ class Saving(NamedTuple):
     Attributes:
       checkpoints: of its model folder.
       period: steps between checkpoints.
+      patience: ends the run early.
     """
 
     checkpoints: Checkpoints
     period: int
+    patience: Patience
 
 
 @dataclasses.dataclass
@@ -114,7 +117,7 @@ class Loop:
     _is_stopping: bool = dataclasses.field(default=False, init=False)
 
     def run(self, start: Start, train_steps: int, finish: Callable[[TrainState], TrainState]) -> tuple[int, bool]:
-        """Steps until `train_steps`, then calls `finish`, or until SIGTERM.
+        """Steps until `train_steps` or until patience ends, then calls `finish`, or until SIGTERM.
 
         Returns:
           The step reached, and whether SIGTERM ended the run.
@@ -124,9 +127,11 @@ class Loop:
         """
         state, step, saved = start.state, start.step, start.step
         pending: _Pending | None = None
+        results: dict[str, float] | None = None
+        patience = self.saving.patience
         self._clock.restart()
         with _sigterm_noted() as asked_to_stop:
-            while step < train_steps and not self._is_stopping:
+            while step < train_steps and not self._is_stopping and not patience.is_exhausted:
                 with self._clock.waiting():
                     draw = self.batches.draw(step)
                 state, metrics = self._step(state, draw, asked_to_stop.is_set())
@@ -141,16 +146,18 @@ class Loop:
                     self._finish(pending)
                     pending = None
                     results = self._evaluate(step, state) if self.evaluation.is_due(step) else None
-                    if step % self.saving.period == 0:
+                    if step % self.saving.period == 0 and not patience.is_exhausted:
                         saved = self._save(step, state, results)
                     self._clock.restart()
             self._finish(pending, last=True)
+            is_done = step == train_steps or patience.is_exhausted
             if saved != step:
-                is_done = step == train_steps
                 state = finish(state) if is_done else state
-                self._save(step, state, self._evaluate(step, state) if is_done and self.evaluation.is_on else None)
+                if not patience.is_exhausted:  # else this step has been evaluated
+                    results = self._evaluate(step, state) if is_done and self.evaluation.is_on else None
+                self._save(step, state, results)
             self.saving.checkpoints.wait()
-            return step, step < train_steps
+            return step, not is_done
 
     def _step(self, state: TrainState, draw: Draw, is_asked_to_stop: bool) -> tuple[TrainState, dict[str, jax.Array]]:
         """Queues one step."""
@@ -182,12 +189,14 @@ class Loop:
 
     def _evaluate(self, step: int, state: TrainState) -> dict[str, float]:
         results = self.evaluation.run(step, state.params)
+        self.saving.patience.note(results)
         self.report.evaluated(step, results)
         return results
 
     def _save(self, step: int, state: TrainState, results: dict[str, float] | None) -> int:
         jax.block_until_ready(state)  # what follows talks to the other processes, too
-        self.saving.checkpoints.save(step, state, self.batches.get_state(), results)
+        iterators = self.saving.patience.add_to(self.batches.get_state())
+        self.saving.checkpoints.save(step, state, iterators, results)
         return step
 
 

@@ -1,16 +1,20 @@
 """The optimizer and its learning rate schedule, by gin."""
 
+import dataclasses
 import re
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import gin
 import jax
+import jax.numpy as jnp
 import optax
 
 from ..errors import InputError
 
 _SMALLEST_SCALE = 1e-3  # or arrays that start at 0 would never change
+_LAYER: Final = re.compile(r"(?:^|/)layers_(\d+)(?:/|$)")
+_EMBEDDINGS: Final = re.compile(r"(?:^|/)(?:\w+_embedding|input_norm)(?:/|$)")
 
 
 @gin.configurable
@@ -52,25 +56,39 @@ def learning_rate_schedule(
     return optax.join_schedules([ramp, after], [warmup_steps])
 
 
+@gin.register
+@dataclasses.dataclass(frozen=True)
+class Moments:
+    """The running means of Adam.
+
+    Attributes:
+      b1: decay of the gradient's mean.
+      b2: decay of the squared gradient's mean.
+      epsilon: added to the root of the latter.
+    """
+
+    b1: float = 0.9
+    b2: float = 0.999
+    epsilon: float = 1e-8
+
+
 @gin.configurable
 def adam(
     learning_rate: optax.Schedule | float = gin.REQUIRED,
-    b1: float = 0.9,
-    b2: float = 0.999,
-    epsilon: float = 1e-8,
+    moments: Moments = Moments(),
     weight_decay: float = 0.0,
     clip_norm: float | None = None,
     *,
     multiply_by_parameter_scale: bool = False,
     trainable: str | None = None,
+    layer_decay: float = 1.0,
+    pull_to_start: float = 0.0,
 ) -> optax.GradientTransformation:
     """Returns Adam, or AdamW if `weight_decay` is positive.
 
     Args:
       learning_rate: a number or a function of the step.
-      b1: decay of the gradient's mean.
-      b2: decay of the squared gradient's mean.
-      epsilon: added to the root of the latter.
+      moments: of the gradient.
       weight_decay: per step, times the learning rate; on matrices only, not on biases and norms.
       clip_norm: gradients of a larger global norm are scaled down to it; None leaves them.
       multiply_by_parameter_scale: the learning rate is relative: each array's update is multiplied by the root mean
@@ -78,16 +96,28 @@ def adam(
         of different scales, as with ``embedding_init="t5"``.
       trainable: regular expression; parameters whose path ("layers_0/mlp_in/kernel") it does not match from the start
         keep their values. None trains all.
+      layer_decay: factor on the learning rate for each layer further down (Clark et al. 2020): 1 for the heads, d for
+        the top layer, d^2 for the one below, and d^(layers + 1) for the embeddings. 1 treats all alike.
+      pull_to_start: per step, times the learning rate, each parameter moves this share of the way back to its value at
+        the start of the run (L2-SP, Li et al. 2018; decoupled from Adam, as weight decay is). The optimizer's state
+        keeps the start. 0 pulls nothing.
 
     Raises:
-      InputError: when a state is initialised, if ``trainable`` matches no parameter.
+      InputError: for a ``layer_decay`` or ``pull_to_start`` out of range; when a state is initialised, if ``trainable``
+        matches no parameter, or a model without layers has a ``layer_decay``.
     """
+    _check_range("layer_decay", layer_decay, 0 < layer_decay <= 1, "a number above 0, at most 1")
+    _check_range("pull_to_start", pull_to_start, pull_to_start >= 0, "0 or more")
     parts = [] if clip_norm is None else [optax.clip_by_global_norm(clip_norm)]
-    parts.append(optax.scale_by_adam(b1=b1, b2=b2, eps=epsilon))
+    parts.append(optax.scale_by_adam(b1=moments.b1, b2=moments.b2, eps=moments.epsilon))
     if multiply_by_parameter_scale:
         parts.append(optax.scale_by_param_block_rms(_SMALLEST_SCALE))
     if weight_decay:
         parts.append(optax.add_decayed_weights(weight_decay, mask=_matrices))
+    if pull_to_start:
+        parts.append(add_pull_to_start(pull_to_start))
+    if layer_decay != 1.0:
+        parts.append(scale_by_depth(layer_decay))
     parts.append(optax.scale_by_learning_rate(learning_rate))
     if trainable is not None:
         # Last, or weight decay would change frozen parameters.
@@ -95,17 +125,101 @@ def adam(
     return optax.chain(*parts)
 
 
-def _frozen(params: Any, trainable: str) -> Any:
-    def path_of(keys: tuple[Any, ...]) -> str:
-        return "/".join(str(key.key) for key in keys if isinstance(key, jax.tree_util.DictKey))
+class PullState(NamedTuple):
+    """State of `add_pull_to_start`.
 
-    paths = [path_of(keys) for keys, _ in jax.tree_util.tree_leaves_with_path(params)]
+    Attributes:
+      count: int32 scalar, updates so far.
+      start: the parameters before the first update; zeros until then.
+    """
+
+    count: jax.Array
+    start: Any
+
+
+def add_pull_to_start(strength: float) -> optax.GradientTransformation:
+    """Returns a transformation that adds strength * (parameter - its value before the first update).
+
+    The first update takes the start from the parameters: they may have been restored from another run, or calibrated,
+    after the state was made. A resumed run has it in its state.
+
+    Args:
+      strength: factor.
+    """
+
+    def init(params: Any) -> PullState:
+        return PullState(jnp.zeros((), jnp.int32), jax.tree.map(jnp.zeros_like, params))
+
+    def update(updates: Any, state: PullState, params: Any = None) -> tuple[Any, PullState]:
+        is_first = state.count == 0
+        start = jax.tree.map(lambda kept, now: jnp.where(is_first, now, kept), state.start, params)
+        pulled = jax.tree.map(lambda step, now, was: step + strength * (now - was), updates, params, start)
+        return pulled, PullState(state.count + 1, start)
+
+    return optax.GradientTransformation(init, update)
+
+
+def scale_by_depth(decay: float) -> optax.GradientTransformation:
+    """Returns a transformation that multiplies each update by decay^depth, see `depths`."""
+
+    def init(params: Any) -> optax.EmptyState:
+        depths(params)  # refuses a model without layers here
+        return optax.EmptyState()
+
+    def update(updates: Any, state: optax.EmptyState, params: Any = None) -> tuple[Any, optax.EmptyState]:  # noqa: ARG001
+        return jax.tree.map(lambda step, depth: step * decay**depth, updates, depths(updates)), state
+
+    return optax.GradientTransformation(init, update)
+
+
+def depths(params: Any) -> Any:
+    """Returns how far below the heads each parameter is, as a tree of integers.
+
+    Of n layers ("layers_0" to "layers_<n - 1>"), the top one has depth 1 and the lowest n. Tables of embeddings and the
+    norm after them ("token_embedding", "input_norm") have n + 1, everything else 0.
+
+    Raises:
+      InputError: if no parameter is of a layer.
+    """
+    numbers = [_layer(_path_of(keys)) for keys, _ in jax.tree_util.tree_leaves_with_path(params)]
+    layers = 1 + max((number for number in numbers if number is not None), default=-1)
+    if not layers:
+        raise InputError(
+            "no parameter of the model is of a layer", field="adam.layer_decay", remedy="leave it at 1 for this model"
+        )
+
+    def depth(keys: tuple[Any, ...], _: Any) -> int:
+        path = _path_of(keys)
+        number = _layer(path)
+        if number is not None:
+            return layers - number
+        return layers + 1 if _EMBEDDINGS.search(path) else 0
+
+    return jax.tree_util.tree_map_with_path(depth, params)
+
+
+def _layer(path: str) -> int | None:
+    found = _LAYER.search(path)
+    return int(found[1]) if found else None
+
+
+def _path_of(keys: tuple[Any, ...]) -> str:
+    return "/".join(str(key.key) for key in keys if isinstance(key, jax.tree_util.DictKey))
+
+
+def _check_range(name: str, value: float, holds: bool, expected: str) -> None:
+    if not holds:
+        raise InputError(f"got {value}, expected {expected}", field=f"adam.{name}")
+
+
+def _frozen(params: Any, trainable: str) -> Any:
+    paths = [_path_of(keys) for keys, _ in jax.tree_util.tree_leaves_with_path(params)]
     if not any(re.match(trainable, path) for path in paths):
         known = ", ".join(sorted({path.partition("/")[0] for path in paths}))
         raise InputError(
             f"{trainable!r} matches no parameter", field="adam.trainable", remedy=f"parameters start with {known}"
         )
-    return jax.tree_util.tree_map_with_path(lambda keys, _: not re.match(trainable, path_of(keys)), params)
+    return jax.tree_util.tree_map_with_path(lambda keys, _: not re.match(trainable, _path_of(keys)), params)
 
 
 def _matrices(params: Any) -> Any:

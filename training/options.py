@@ -57,6 +57,8 @@ class DataOptions:
       open_set: opens one set of examples; `GrainBatches` or `tasks.seqio_tasks.SeqioBatches`.
       smoothing: alpha of the sampling of sets, see `mixture.smoothed_weights`.
       task_weights: factor on the sampling weight of all sets of a task, 1 where absent.
+      batch_days: BATCH_DAYS; a batch of triplets holds anchors of the same period of so many days, whose other reports
+        are harder negatives than those of any day. 0 draws from all days.
     """
 
     data_dir: str
@@ -67,8 +69,13 @@ class DataOptions:
     open_set: BatchOpener = GrainBatches
     smoothing: float = SMOOTHING
     task_weights: Mapping[str, float] | None = None
+    batch_days: int = 0
 
     def __post_init__(self) -> None:
+        if self.batch_days < 0:
+            raise InputError(
+                f"got {self.batch_days}, expected 0 or more", field="BATCH_DAYS", remedy="0 groups nothing."
+            )
         factors = self.task_weights or {}
         if not set(factors) <= set(registry.names()) or any(not factor > 0 for factor in factors.values()):
             raise InputError(
@@ -204,14 +211,23 @@ class CheckpointOptions:
         run.
       period: CHECKPOINT_PERIOD, steps between checkpoints; the last step is always saved.
       keeping: which checkpoints stay.
+      patience: PATIENCE; the run ends when so many evaluations in a row give no better KEEP_BEST. 0 trains to the last
+        step.
     """
 
     initial_checkpoint_path: str | None = None
     period: int = 1000
     keeping: Keeping = dataclasses.field(default_factory=Keeping)
+    patience: int = 0
 
     def __post_init__(self) -> None:
         _check_period("CHECKPOINT_PERIOD", self.period)
+        if self.patience < 0 or (self.patience and self.keeping.best is None):
+            raise InputError(
+                f"got {self.patience} with KEEP_BEST = {self.keeping.best!r}, expected a number of evaluations",
+                field="PATIENCE",
+                remedy="Name the metric that must get better (KEEP_BEST), or set PATIENCE = 0.",
+            )
 
     def check_evaluated(self, held_out: HeldOut) -> None:
         """Refuses to keep the best checkpoint where some are not evaluated.

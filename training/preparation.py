@@ -15,7 +15,7 @@ from ..models.encoders import Architecture
 from .batches import BatchOptions
 from .calibration import Calibration, check_calibration, first_rows
 from .costs import peak_flops, step_flops
-from .held_out import Evaluation, HeldOut, HeldOutLosses, Snapshots, open_held_out
+from .held_out import Evaluation, HeldOut, HeldOutLosses, HeldOutRetrieval, Snapshots, open_held_out
 from .loop import TaskStep
 from .mixture import MixtureBatches
 from .objectives import Model, Objective, Objectives, continuation_pieces, objectives_of
@@ -87,8 +87,10 @@ class Setup:
         evaluated = self.objectives.evaluated()
         text_length = self.text_length or self.config.max_length
         losses = HeldOutLosses(sets, evaluated, self.partitioner, self.mesh)
+        retrieval = HeldOutRetrieval(sets, held_out.retrieval_rows, evaluated, self.partitioner, self.mesh)
         path = self.data.vocabulary_path
-        return Evaluation(held_out, losses, Snapshots(evaluated.model, self.partitioner, self.mesh, path, text_length))
+        snapshots = Snapshots(evaluated.model, self.partitioner, self.mesh, path, text_length)
+        return Evaluation(held_out, losses, retrieval, snapshots)
 
     def layout(self, optimizer: optax.GradientTransformation) -> StateLayout:
         """Returns the state of the run before it exists.
@@ -137,6 +139,7 @@ def prepare(run: RunOptions, data: DataOptions, model: ModelOptions, objectives:
         seed=run.seed,
         process_index=share.index,
         process_count=share.count,
+        batch_days=data.batch_days,
     )
     table = Objectives(Model(config, continuation_pieces(vocabulary)), objectives_of(tasks, objectives))
     text_length = model.text_length_of(None if table.pretrains else data.feature_lengths, config)

@@ -18,6 +18,7 @@ from .objectives import Objective
 from .options import CalibrationOptions, CheckpointOptions, DataOptions, ModelOptions, OptimizerOptions, RunOptions
 from .preparation import Setup, prepare, total_peak_flops
 from .processes import check_joined, wait_for_all
+from .stopping import Patience
 from .train_state import TrainState
 
 
@@ -30,12 +31,14 @@ class TrainResult:
       interrupted: True if SIGTERM, to any of the processes, ended it early.
       model_dir: the folder of the model.
       origin: what the run started from.
+      best_step: the checkpoint with the best metric (KEEP_BEST), None where the run keeps none.
     """
 
     step: int
     interrupted: bool
     model_dir: str
     origin: str
+    best_step: int | None = None
 
 
 @gin.configurable
@@ -49,7 +52,7 @@ def train(
     held_out: HeldOut = HeldOut(),  # noqa: B008 - a frozen value
     calibration: CalibrationOptions = CalibrationOptions(),  # noqa: B008 - a frozen value
 ) -> TrainResult:
-    """Trains until `train_steps` steps are done, from the state of the model folder (see `checkpoints.start_state`).
+    """Trains to the last step, or until patience ends, from the model folder's state (see `checkpoints.start_state`).
 
     A run that was killed and started again ends with the same parameters, bit for bit, as one that was not.
 
@@ -79,12 +82,12 @@ def train(
     steps = setup.steps(optimizer.guarded(), layout)
     os.makedirs(run.model_dir, exist_ok=True)
     init_key, loop_key = jax.random.split(jax.random.key(run.seed))
-    is_first_host = jax.process_index() == 0
+    is_first_host, patience = jax.process_index() == 0, Patience(checkpoints.keeping, checkpoints.patience)
     with Checkpoints(run.model_dir, checkpoints.keeping) as saved:
-        path = checkpoints.initial_checkpoint_path
-        start = start_state(saved, path, layout, init_key, setup.config, setup.vocabulary)
+        initial = checkpoints.initial_checkpoint_path
+        start = start_state(saved, initial, layout, init_key, setup.config, setup.vocabulary)
         if start.iterators is not None:
-            batches.set_state(start.iterators)
+            batches.set_state(patience.take_from(start.iterators))
         if is_first_host:
             _write_description(run.model_dir, setup)
         progress = Progress(run.train_steps, start.step, enabled=is_first_host)
@@ -92,13 +95,22 @@ def train(
             progress.say(f"{start.origin}; {', '.join(map(str, batches.data_sets))}; {setup.config.summary()}")
             means = Means(total_peak_flops(run.peak_flops_per_device))
             report = Report(writer, progress, means, optimizer.learning_rate_after, run.log_period)
-            saving, watch = Saving(saved, checkpoints.period), Watch(optimizer.guards, run.model_dir)
+            saving, watch = Saving(saved, checkpoints.period, patience), Watch(optimizer.guards, run.model_dir)
             loop = Loop(batches, steps, setup.mesh, loop_key, saving, evaluation, watch, report)
             step, interrupted = loop.run(calibrate.before(start), run.train_steps, calibrate.after)
-            if interrupted:
-                progress.say(f"SIGTERM: saved step {step}; the same command continues")
+            result = TrainResult(step, interrupted, run.model_dir, start.origin, saved.best_step())
+            _say_how_it_ended(progress, result, checkpoints, is_early=patience.is_exhausted)
     wait_for_all("trained")
-    return TrainResult(step, interrupted, run.model_dir, start.origin)
+    return result
+
+
+def _say_how_it_ended(progress: Progress, result: TrainResult, options: CheckpointOptions, *, is_early: bool) -> None:
+    if result.interrupted:
+        progress.say(f"SIGTERM: saved step {result.step}; the same command continues")
+    if is_early:
+        progress.say(f"PATIENCE: ended at step {result.step}, {options.patience} evaluations brought no better figure")
+    if result.best_step is not None:
+        progress.say(f"KEEP_BEST: {options.keeping.best} was best at the checkpoint of step {result.best_step}")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -19,13 +19,13 @@ from ..shards import Shard, shard_numbers
 from .candidates import known_pairs, read_candidates
 from .dates import DateStats, count_by_month, date_stats
 from .dates import fit_model as fit_date_model
-from .events import crowded_out
+from .events import STORIES, crowded_out, stories_of, write_stories
 from .evergreen import EvergreenModel, default_model, fit_model, pair_features, read_labels
-from .mine import MINED, REASONS, TripletsOptions, mine, order_key
+from .mine import MINED, REASONS, TripletsOptions, mine, order_key, same_event_pairs
 from .table import read_table, write_table
 
 _COUNTS, _MODEL, _TABLE = "_month_counts", "_date_model/model.npz", "documents/table.npz"
-_PAIRED, _OUTCOMES, _CROWDED = "_paired", "_outcomes", "_crowded/anchors.npy"
+_PAIRED, _OUTCOMES, _SAME_EVENT, _CROWDED = "_paired", "_outcomes", "_same_event", "_crowded/anchors.npy"
 _FILTER = "evergreen.json"  # published: the weights that were used
 _BATCH = 500
 _SHARPNESS_SAMPLE = 400
@@ -35,8 +35,8 @@ def run(job: JobRun) -> None:
     """Fits the byline-date model, then pairs each article with its neighbors.
 
     A record is an article; it counts as written if it is the anchor of a triplet. Writes the stream ``triplets``,
-    ``evergreen.json`` with the weights of the evergreen filter, and ``documents/table.npz`` with how well the date of
-    each article can be predicted from its text.
+    ``evergreen.json`` with the weights of the evergreen filter, ``documents/table.npz`` with how well the date of each
+    article can be predicted from its text, and ``documents/stories.npz`` with the articles that report one story.
     """
     paths = shard_paths(f"{job.input('articles')}/articles")
     neighbors = shard_paths(f"{job.input('neighbors')}/neighbors")
@@ -50,6 +50,7 @@ def run(job: JobRun) -> None:
     )
     job.map_shards("pair", partial(_pair, options=job.options, shard_count=len(neighbors)), neighbors, accounted=False)
     job.map_shards("events", partial(_crowded, most=job.options.max_anchors_per_event), [None], accounted=False)
+    job.map_shards("stories", _stories, [None], accounted=False)
     job.map_shards("mine", _mine, range(len(neighbors)))
 
 
@@ -174,6 +175,7 @@ def _pair(shard: Shard, path: str, options: TripletsOptions, shard_count: int) -
     triplets, outcomes = mine(anchors, candidates, table, model, options)
     write_array(shard.path(_PAIRED, "npy"), triplets)
     write_array(shard.path(_OUTCOMES, "npy"), outcomes)
+    write_array(shard.path(_SAME_EVENT, "npy"), same_event_pairs(candidates, table, options))
 
 
 def _crowded(shard: Shard, _: None, most: int) -> None:
@@ -181,6 +183,17 @@ def _crowded(shard: Shard, _: None, most: int) -> None:
     paired = (read_array(path) for path in files.list_files(f"{shard.workspace}/{_PAIRED}/*.npy"))
     pairs = np.concatenate([np.unique(np.stack([part["anchor"], part["positive"]], axis=1), axis=0) for part in paired])
     write_array(f"{shard.workspace}/{_CROWDED}", crowded_out(np.unique(pairs[:, 0]), pairs, most))
+
+
+def _stories(shard: Shard, _: None) -> None:
+    """Writes the story of each document that has pairs. One worker can hold the pairs, which are only ids."""
+    pairs = np.concatenate([read_array(path) for path in files.list_files(f"{shard.workspace}/{_SAME_EVENT}/*.npy")])
+    documents, stories = stories_of(pairs)
+    write_stories(f"{shard.workspace}/{STORIES}", documents, stories)
+    sizes = np.unique(stories, return_counts=True)[1]
+    shard.tally("stories", len(sizes))
+    shard.tally("documents in stories", len(documents))
+    shard.tally("documents in the largest story", int(sizes.max(initial=0)))
 
 
 def _mine(shard: Shard, number: int) -> None:

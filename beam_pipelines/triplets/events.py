@@ -1,18 +1,25 @@
-"""Events of anchors, and a limit on the anchors of one event, so that a big story does not flood the training set.
+"""Events of documents: to limit the anchors of one event, and to recognise two reports of one event in a batch.
 
-Events are found by leader clustering: documents are visited by falling number of positives, and each takes those of its
-positives that no earlier document has taken. Unlike connected components, this does not merge stories that pass into
-each other day by day.
+So that a big story does not flood the training set, `crowded_out` limits the anchors of one event. Its events are found
+by leader clustering: documents are visited by falling number of positives, and each takes those of its positives that
+no earlier document has taken. Unlike connected components, this does not merge stories that pass into each other day by
+day.
+
+`stories_of` gives connected components, so that two reports are found to belong together although only a third one
+links them. Such a story may last for weeks; who asks whether two documents report one event compares their days, too.
 """
 
+import functools
 import hashlib
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
+from ...formats import files
 from ..arrays import Array, doc_id_of
 
 Ids = np.ndarray[Any, np.dtype[np.uint64]]
+STORIES: Final = "documents/stories.npz"  # in the folder of ``triplets``
 
 
 def events_of(pairs: Array) -> tuple[Ids, Ids]:
@@ -53,3 +60,53 @@ def crowded_out(anchors: Ids, pairs: Array, most: int) -> Ids:
     ordered = leader[order]
     rank = np.arange(len(order)) - np.searchsorted(ordered, ordered)
     return np.sort(anchors[order[rank >= most]])
+
+
+def stories_of(pairs: Array) -> tuple[Ids, Ids]:
+    """Groups documents into the connected components of pairs.
+
+    Args:
+      pairs: uint64 ``[P, 2]``, document ids as numbers; the direction does not matter.
+
+    Returns:
+      The documents, uint64 ``[N]``, sorted, and the smallest document id in the component of each, uint64 ``[N]``.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    documents, numbers = np.unique(pairs, return_inverse=True)
+    left, right = numbers.reshape(-1, 2).T
+    links = coo_array((np.ones(len(left), np.int8), (left, right)), shape=(len(documents), len(documents)))
+    _, components = connected_components(links, directed=False)
+    _, first = np.unique(components, return_index=True)  # documents are sorted, so the first one has the smallest id
+    return documents, documents[first[components]]
+
+
+def write_stories(path: str, documents: Ids, stories: Ids) -> None:
+    """Writes the result of :func:`stories_of`."""
+    with files.open_write(path) as sink:
+        np.savez(sink, documents=documents, stories=stories)
+
+
+class Stories:
+    """The story of each document, looked up by document id as a number: 16 bytes per document."""
+
+    def __init__(self, documents: Ids, stories: Ids) -> None:
+        self._documents, self._stories = documents, stories
+
+    def of(self, doc_id: int) -> int:
+        """Returns the story of a document, 0 if it has none."""
+        place = int(np.searchsorted(self._documents, np.uint64(doc_id)))
+        is_known = place < len(self._documents) and int(self._documents[place]) == doc_id
+        return int(self._stories[place]) if is_known else 0
+
+
+@functools.lru_cache(maxsize=2)
+def read_stories(path: str) -> Stories:
+    """Reads what :func:`write_stories` wrote, once per process; triplets of older versions have no such file."""
+    if not files.exists(path):
+        none = np.zeros(0, np.uint64)
+        return Stories(none, none)
+    with files.open_read(path) as source:
+        arrays = np.load(source)
+        return Stories(arrays["documents"], arrays["stories"])

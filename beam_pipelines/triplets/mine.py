@@ -141,6 +141,23 @@ def mine(
     return _combined(anchors, positives, negatives, scores, options.negatives_per_positive), outcomes
 
 
+def same_event_pairs(candidates: Array, table: DocumentTable, options: TripletsOptions) -> Array:
+    """Returns all pairs that could be positives, without the limits on their number and the rule on publishers.
+
+    Args:
+      candidates: dtype ``CANDIDATE``; documents that are not in the table are ignored.
+      table: all documents.
+      options: the thresholds and the largest day gap.
+
+    Returns:
+      uint64 ``[P, 2]``, document ids as numbers.
+    """
+    near = candidates[np.abs(candidates["gap"]) <= options.max_positive_days]
+    known = (table.places(near["anchor"]) >= 0) & (table.places(near["other"]) >= 0)
+    near = near[known & ~np.isnan(evidence(near["similarity"], options))]
+    return np.stack([near["anchor"], near["other"]], axis=1)
+
+
 def _per_anchor(anchors: Ids, rows: Array) -> np.ndarray[Any, np.dtype[np.int64]]:
     return np.bincount(np.searchsorted(anchors, rows["anchor"]), minlength=len(anchors))
 

@@ -23,7 +23,7 @@ def decode_example(data: bytes, features: Iterable[FeatureSpec], path: str) -> d
 
     Args:
       data: a serialised `tf.train.Example`.
-      features: what it must hold; other features are ignored.
+      features: what it must hold, unless they are optional; other features are ignored.
       path: named in errors.
 
     Returns:
@@ -44,17 +44,17 @@ def encode_example(values: Mapping[str, Any], schema: Schema) -> bytes:
     """Serialises one record, deterministically: the same values give the same bytes.
 
     Args:
-      values: integers, sequences of integers or strings, by feature name.
+      values: integers, sequences of integers or strings, by feature name; optional features may be left out.
       schema: the features of the record.
 
     Raises:
       ValueError: if names, types or fixed shapes differ from the schema.
     """
-    expected = {spec.name for spec in schema}
-    if set(values) != expected:
+    expected, needed = {spec.name for spec in schema}, {spec.name for spec in schema if not spec.optional}
+    if not needed <= set(values) <= expected:
         raise ValueError(f"got the features {sorted(values)}, expected {sorted(expected)}")
     example = _example_class()()
-    for spec in schema:
+    for spec in (spec for spec in schema if spec.name in values):
         feature, value = example.features.feature[spec.name], values[spec.name]
         if spec.kind == "bytes":
             feature.bytes_list.value.append(value.encode("utf-8"))
@@ -68,6 +68,8 @@ def encode_example(values: Mapping[str, Any], schema: Schema) -> bytes:
 
 def _feature(example: Any, spec: FeatureSpec, path: str) -> np.ndarray:
     if spec.name not in example.features.feature:
+        if spec.optional:
+            return _absent(spec)
         names = ", ".join(sorted(example.features.feature)) or "none"
         raise InputError(
             f"got the features {names}, expected {spec.name} ({spec.meaning})",
@@ -92,6 +94,11 @@ def _feature(example: Any, spec: FeatureSpec, path: str) -> np.ndarray:
     else:
         array = np.asarray(list(values), dtype=object)
     return _shaped(array, spec, path)
+
+
+def _absent(spec: FeatureSpec) -> np.ndarray:
+    shape = tuple(size or 0 for size in spec.shape)
+    return np.zeros(shape, np.int32) if spec.kind == "int" else np.full(shape, b"", object)
 
 
 def _shaped(array: np.ndarray, spec: FeatureSpec, path: str) -> np.ndarray:

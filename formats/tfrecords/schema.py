@@ -19,6 +19,8 @@ class FeatureSpec:
       meaning: one line for error messages and documentation.
       holds: what the integers are ids of, such as :data:`PIECES` or :data:`TOPICS`; they must be at least 0 and less
         than the number of these. ``""`` for integers without bounds.
+      optional: whether records may lack the feature, as those of older versions do; it is then read as zeros, or as no
+        values where their number varies.
     """
 
     name: str
@@ -26,6 +28,7 @@ class FeatureSpec:
     shape: tuple[int | None, ...]
     meaning: str
     holds: str = ""
+    optional: bool = False
 
     @property
     def is_variable(self) -> bool:

@@ -31,6 +31,7 @@ BOUNDS = {
         ("min_anchor_similarity", (0, 1), (-0.01, 1.01)),
         ("max_anchor_texts", (0,), (-1,)),
         ("negatives_per_example", (1,), (0,)),
+        ("held_out_share", (0, 0.99), (-0.01, 1)),
         ("translate_share", (0, 1), (-0.01, 1.01)),
         ("translate_words", (1,), (0,)),
         ("translation_beam", (1,), (0,)),

@@ -623,5 +623,5 @@ def test_worker_processes_translate_the_same_as_one(marian, inputs, tmp_path):
         outcome = jobs.execute(job, {}, f"{tmp_path}/workers{workers}", None, [f"--direct_num_workers={workers}"])
         assert (outcome.manifest["counts"]["in"], outcome.manifest["counts"]["out"]) == (6, 6)
     assert tree(tmp_path / "workers1") == tree(tmp_path / "workers2")
-    assert len(tree(tmp_path / "workers1")) == 1 + 2 * 5
+    assert len(tree(tmp_path / "workers1")) == 1 + 2 * 6
     assert tree(tmp_path / "cache-workers1") == tree(tmp_path / "cache-workers2")

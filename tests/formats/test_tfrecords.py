@@ -165,3 +165,27 @@ def test_values_that_do_not_fit_are_named(values, message):
 def test_what_is_no_example_is_named():
     with pytest.raises(InputError, match="no tf.train.Example"):
         decode_example(b"\xff\xff\xff", SCHEMA, "file")
+
+
+OPTIONAL = (
+    *SCHEMA,
+    FeatureSpec("day", "int", (), "absent in older records", optional=True),
+    FeatureSpec("words", "int", (2,), "absent in older records", optional=True),
+    FeatureSpec("more", "int", (None,), "absent in older records", optional=True),
+)
+
+
+def test_an_optional_feature_that_a_record_lacks_is_zeros():
+    needed = {"tokens": [1], "doc_id": [2, 3], "translated": 0, "language": "en"}
+    found = decode_example(encode_example(needed, OPTIONAL), OPTIONAL, "part-0")
+    assert {name: found[name].tolist() for name in ("day", "words", "more")} == {"day": 0, "words": [0, 0], "more": []}
+    assert encode_example(needed, OPTIONAL) == encode_example(needed, SCHEMA)
+    given = {"day": 4, "words": [5, 6], "more": [7]}
+    found = decode_example(encode_example(needed | given, OPTIONAL), OPTIONAL, "part-0")
+    assert {name: found[name].tolist() for name in given} == given
+    with pytest.raises(ValueError, match="got the features"):
+        encode_example(given, OPTIONAL)
+    short = (*SCHEMA, FeatureSpec("words", "int", (None,), "of another shape"))
+    record = encode_example(needed | {"words": [5]}, short)
+    with pytest.raises(InputError, match="words: got 1 values, expected 2"):
+        decode_example(record, OPTIONAL, "part-0")

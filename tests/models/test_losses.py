@@ -158,7 +158,7 @@ def test_a_masked_candidate_gets_no_gradient_and_all_gradients_are_finite():
     anchor, positive, negative = (jnp.float32(unit(rng, 2)) for _ in range(3))
     doc_ids = DocumentIds(ids([1, 2]), ids([3, 4]), ids([3, 2]))
     alone = [x[:1] for x in (anchor, positive, negative)]
-    gradient = jax.grad(lambda n: info_nce(*alone[:2], n, doc_ids=DocumentIds(*(x[:1] for x in doc_ids))).loss)(
+    gradient = jax.grad(lambda n: info_nce(*alone[:2], n, doc_ids=DocumentIds(*(x[:1] for x in doc_ids[:3]))).loss)(
         alone[2]
     )
     np.testing.assert_array_equal(gradient, 0)
@@ -197,3 +197,92 @@ def test_topics_without_a_label_have_neither_loss_nor_gradient():
         jax.grad(lambda x: topic_bce(x, jnp.int32(topic_ids), jnp.int32(labels)).loss)(jnp.float32(logits))
     )
     assert set(zip(*np.nonzero(gradient), strict=True)) == {(0, 1), (0, 4), (1, 5)}
+
+
+def event_reference(anchor, positive, negatives, events, *, by_id=True, similarity=None, days=1, symmetric=False):
+    """Term by term, in float64. `events`: of anchors [B, 3], positives [B, 3] and negatives [B, N, 3]."""
+    count = len(anchor)
+
+    def near(left, right):
+        return left[2] != 0 and right[2] != 0 and abs(left[2] - right[2]) <= days
+
+    def leaves(i, event, vector, answer):
+        row = (events[0][i], events[1][i])
+        same = any(one[:2] == event[:2] != [0, 0] and near(one, event) for one in row)
+        close = similarity is not None and answer @ vector > similarity and any(near(one, event) for one in row)
+        return (by_id and same) or close
+
+    def term(i, query, answer, candidates):
+        others = [vector for vector, event in candidates if not leaves(i, event, vector, answer)]
+        scores = [query @ vector / 0.05 for vector in (answer, *others)]
+        return np.log(np.sum(np.exp(scores))) - scores[0]
+
+    total = 0.0
+    for i in range(count):
+        forward = [(positive[j], events[1][j]) for j in range(count) if j != i]
+        forward += [(negatives[j][n], events[2][j][n]) for j in range(count) for n in range(negatives.shape[1])]
+        loss = term(i, anchor[i], positive[i], forward)
+        if symmetric:
+            backward = [(anchor[j], events[0][j]) for j in range(count) if j != i]
+            loss = (loss + term(i, positive[i], anchor[i], backward)) / 2
+        total += loss
+    return total / count
+
+
+@pytest.mark.parametrize("chunks", [1, 4])
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"by_id": True},
+        {"by_id": True, "days": 3},
+        {"by_id": False, "similarity": 0.3},
+        {"by_id": True, "similarity": -0.1, "days": 2},
+        {"by_id": True, "similarity": 0.2, "symmetric": True},
+    ],
+)
+def test_reports_of_the_same_event_leave_the_denominator(chunks, rule):
+    rng = np.random.default_rng(11)
+    anchor, positive = unit(rng, 8), unit(rng, 8)
+    negatives = unit(rng, 16).reshape(8, 2, -1)
+
+    def drawn(*shape):  # few stories and days, some of them unknown
+        stories, days = rng.integers(0, 3, shape), rng.integers(0, 6, shape)
+        return np.stack([np.zeros_like(stories), -stories, days], axis=-1).astype(np.int32)
+
+    events = drawn(8), drawn(8), drawn(8, 2)
+    lists = [array.tolist() for array in events]
+    expected, plain = (event_reference(anchor, positive, negatives, lists, **one) for one in (rule, {"by_id": False}))
+    assert abs(expected - plain) > 0.01  # the rule makes a difference here
+    symmetric = rule.get("symmetric", False)
+    same_event = losses.SameEvent(
+        losses.DocumentEvents(*events), rule["by_id"], rule.get("similarity"), rule.get("days", 1)
+    )
+    # No document is twice in the batch.
+    names = np.arange(8 * 4, dtype=np.int32).reshape(8, 4)
+    own = [np.stack([names[:, n], names[:, n] + 1], axis=-1) for n in range(2)]
+    others = np.stack([names[:, 2:], names[:, 2:] + 1], axis=-1)
+    found = info_nce(
+        *map(jnp.float32, (anchor, positive, negatives)),
+        doc_ids=DocumentIds(*own, others, same_event),
+        symmetric=symmetric,
+        chunks=chunks,
+    )
+    assert float(found.loss) == pytest.approx(expected, rel=1e-5)
+
+
+def test_the_similarity_that_masks_passes_no_gradient():
+    rng = np.random.default_rng(12)
+    anchor, positive = (jnp.float32(unit(rng, 5)) for _ in range(2))
+    days = np.tile(np.array([0, 0, 9], np.int32), (5, 1))
+    names = np.arange(20, dtype=np.int32).reshape(5, 2, 2)
+
+    def loss(similarity, positives):
+        rule = losses.SameEvent(losses.DocumentEvents(days, days, days), by_id=False, similarity=similarity)
+        ids = DocumentIds(names[:, 0], names[:, 1], names[:, 1], rule)
+        return losses.info_nce(anchor, positives, doc_ids=ids).loss
+
+    # A bar that no cosine reaches masks nothing; its gradient is that of the plain loss.
+    plain = jax.grad(lambda positives: losses.info_nce(anchor, positives).loss)(positive)
+    np.testing.assert_allclose(jax.grad(lambda p: loss(1.1, p))(positive), plain, rtol=1e-5, atol=1e-7)
+    # Below all cosines everything but the own positive leaves, so that there is nothing to learn.
+    np.testing.assert_allclose(jax.grad(lambda p: loss(-1.1, p))(positive), 0, atol=1e-7)

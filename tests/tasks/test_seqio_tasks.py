@@ -86,6 +86,7 @@ def test_registered_tasks_and_mixtures(corpus):
     assert register_tasks(*corpus) == names
     task = seqio.get_mixture_or_task("newsembed_triplets_en")
     lengths = toy.LENGTHS | dict.fromkeys(["anchor_doc_id", "positive_doc_id", "negative_doc_id"], 2)
+    lengths |= dict.fromkeys(["anchor_event", "positive_event", "negative_event"], 3)
     lengths |= dict.fromkeys(["augmentation", "translated"])  # a scalar has no length
     examples = list(task.get_dataset(lengths, split="train", shuffle=False).as_numpy_iterator())
     assert len(examples) == 23
@@ -103,5 +104,7 @@ def test_bad_input_is_named(corpus, tmp_path):
         register_tasks(corpus[0], str(tmp_path / "vocab.txt"))
     with pytest.raises(InputError, match="tokens: got ids from"):
         rows(SeqioBatches(DataSet("topics", "en"), options(corpus, bounds={"pieces": 9})), 9)
+    with pytest.raises(InputError, match="BATCH_DAYS: got 7, but seqio cannot group rows by day"):
+        SeqioBatches(DataSet("triplets", "en"), options(corpus, batch_days=7))
     with pytest.raises(InputError, match="no file of topics/fr is here"):
         SeqioBatches(DataSet("topics", "fr"), options(corpus))

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from newsembed.errors import InputError
+from newsembed.formats.tfrecords.example import decode_example, encode_example
 from newsembed.tasks import MLM, TLM, TOPICS, TRIPLETS
 from newsembed.tasks.registry import RowMaker
 
@@ -33,6 +34,9 @@ def triplet(**changes):
         "anchor_doc_id": [1, 2],
         "positive_doc_id": [3, 4],
         "negative_doc_id": [7, 8, 9, 10, 11, 12],
+        "anchor_event": [-1, 20, 900],
+        "positive_event": [-1, 20, 901],
+        "negative_event": [0, 0, 500, -7, 21, 501, 0, 0, 0],
     }
     return values | changes
 
@@ -80,6 +84,9 @@ def test_one_negative_of_a_triplet_is_the_first():
         "anchor_doc_id": [1, 2],
         "positive_doc_id": [3, 4],
         "negative_doc_id": [7, 8],
+        "anchor_event": [-1, 20, 900],
+        "positive_event": [-1, 20, 901],
+        "negative_event": [0, 0, 500],
     }
 
 
@@ -87,12 +94,28 @@ def test_each_of_several_negatives_is_a_row_of_its_own():
     row = row_of(TRIPLETS, TEXTS | {"negatives": 2}, triplet())
     assert row["negative_tokens"] == [[2, 10, 3, 0], [2, 11, 12, 3]]
     assert row["negative_doc_id"] == [7, 8, 9, 10]
+    assert row["negative_event"] == [0, 0, 500, -7, 21, 501]
 
 
 def test_negatives_that_a_record_lacks_are_padding():
     row = row_of(TRIPLETS, TEXTS | {"negatives": 4}, triplet())
     assert row["negative_tokens"] == [[2, 10, 3, 0], [2, 11, 12, 3], [2, 15, 16, 3], [0] * 4]
     assert row["negative_doc_id"] == [7, 8, 9, 10, 11, 12, 0, 0]
+    assert row["negative_event"] == [0, 0, 500, -7, 21, 501, 0, 0, 0, 0, 0, 0]
+
+
+def test_a_record_of_an_older_version_has_no_events_and_unknown_days():
+    older = {name: values for name, values in triplet().items() if not name.endswith("_event")}
+    record = encode_example(older | {"language": "en"}, TRIPLETS.features)
+    row = RowMaker(TRIPLETS, TEXTS, BOUNDS)(decode_example(record, TRIPLETS.row_features, "part-3"), "part-3")
+    assert row["anchor_doc_id"].tolist() == [1, 2]
+    for role in ("anchor", "positive", "negative"):
+        assert (row[f"{role}_event"].tolist(), row[f"{role}_event"].dtype) == ([0, 0, 0], np.dtype(np.int32))
+
+
+def test_half_an_event_is_refused():
+    with pytest.raises(InputError, match="negative_event: got 4 values, expected 3 for each negative"):
+        row_of(TRIPLETS, TEXTS, triplet(negative_event=[1, 2, 3, 4]))
 
 
 def test_half_a_document_id_is_refused():

@@ -5,6 +5,8 @@ import json
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from newsembed.errors import InputError
 from newsembed.formats.manifest import DataSet
 from newsembed.formats.tfrecords.schema import PIECES, FeatureSpec
@@ -12,8 +14,9 @@ from newsembed.tasks import registry
 from newsembed.tasks.registry import Task
 from newsembed.tasks.rows import TEXT
 from newsembed.training.batches import BatchIterator, BatchOptions, GrainBatches
+from newsembed.training.day_order import DayOrder
 from newsembed.training.mixture import MixtureBatches, select_sets, smoothed_weights
-from toy_corpus import BOUNDS, LENGTH, LENGTHS, topics, write_corpus, write_sets
+from toy_corpus import BOUNDS, LENGTH, LENGTHS, event, topics, triplet, write_corpus, write_sets
 
 TRIPLETS = DataSet("triplets", "en")
 TOPICS = DataSet("topics", "en")
@@ -55,6 +58,7 @@ def test_rows_have_their_lengths_and_types(corpus):
     assert {name: values.shape for name, values in batch.items()} == {
         **{f"{name}_tokens": (4, LENGTH) for name in ("anchor", "positive", "negative")},
         **{f"{name}_doc_id": (4, 2) for name in ("anchor", "positive", "negative")},
+        **{f"{name}_event": (4, 3) for name in ("anchor", "positive", "negative")},
         "augmentation": (4,),
         "translated": (4,),
     }
@@ -205,3 +209,78 @@ def test_a_mixture_continues_exactly(corpus):
     other = MixtureBatches({TOPICS: 1.0}, GrainBatches, options(corpus))
     with pytest.raises(InputError, match="this run on topics/en"):
         other.set_state(mixture.get_state())
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(0, 30), min_size=6, max_size=60), st.integers(1, 9), st.integers(1, 6), st.integers(0, 3))
+def test_an_epoch_in_the_order_of_days_has_whole_batches_of_distinct_records(days, batch_days, size, seed):
+    order = DayOrder(np.array(days, np.int32), batch_days, size, seed)
+    assert len(order) == len(days) - len(days) % size
+    for number in range(2):
+        records = order.epoch(number)
+        assert [order[number * len(order) + place] for place in range(len(order))] == records.tolist()
+        assert len(set(records.tolist())) == len(order)
+        assert set(records.tolist()) <= set(range(len(days)))
+        batches = np.array(days)[records].reshape(-1, size)
+        within = np.sum(batches.max(axis=1) - batches.min(axis=1) < batch_days)
+        # In each of the periods fewer rows than a batch are left over, and so are the rows that the epoch leaves out.
+        periods = (max(days) - min(days)) // batch_days + 2
+        assert within >= len(batches) - periods
+
+
+@pytest.fixture(scope="module")
+def weeks(tmp_path_factory):
+    """80 triplets of 8 weeks, 10 each, and topics, which have no day."""
+    rng = np.random.default_rng(3)
+    triplets = [triplet(rng, n, anchor_event=event(n, 700 + 7 * (n % 8) + n % 3)) for n in range(80)]
+    sets = {"triplets/en": triplets, "topics/en": [topics(rng, number) for number in range(9)]}
+    return write_sets(tmp_path_factory.mktemp("weeks") / "data", sets)
+
+
+def test_batches_hold_rows_of_the_same_days(weeks):
+    grouped, mixed = ([], [])
+    for found, batch_days in ((grouped, 7), (mixed, 0)):
+        batches = GrainBatches(TRIPLETS, options(weeks, batch_size=5, batch_days=batch_days))
+        for epoch in range(2):
+            rows = take(batches, 16)
+            highs = sorted(high for batch in rows for high in batch["anchor_doc_id"][:, 0].tolist())
+            assert highs == list(range(80)), epoch
+            found += [np.ptp(batch["anchor_event"][:, 2]) for batch in rows]
+    assert np.mean(np.array(grouped) < 7) >= 0.5
+    assert np.mean(np.array(mixed) < 7) < 0.1
+
+
+def test_batches_of_the_same_days_continue_exactly_and_are_shared_by_processes(weeks):
+    batches = GrainBatches(TRIPLETS, options(weeks, batch_days=7))
+    take(batches, 23)
+    state = batches.get_state()
+    expected = take(batches, 21)
+    again = GrainBatches(TRIPLETS, options(weeks, batch_days=7))
+    again.set_state(state)
+    parts = [
+        GrainBatches(TRIPLETS, options(weeks, batch_days=7, batch_size=2, process_index=index, process_count=2))
+        for index in range(2)
+    ]
+    for part in parts:
+        take(part, 23)
+    for whole in expected:
+        same = next(again)["anchor_doc_id"]
+        halves = [next(part)["anchor_doc_id"] for part in parts]
+        np.testing.assert_array_equal(whole["anchor_doc_id"], same)
+        np.testing.assert_array_equal(whole["anchor_doc_id"], np.concatenate(halves))
+    with pytest.raises(InputError, match="the checkpoint was trained on"):
+        GrainBatches(TRIPLETS, options(weeks)).set_state(state)
+
+
+def test_sets_without_days_and_sets_smaller_than_a_batch_are_shuffled_as_a_whole(weeks):
+    for data_set, changes in ((TOPICS, {"batch_size": 3}), (TRIPLETS, {"batch_size": 100})):
+        days, plain = (
+            take(GrainBatches(data_set, options(weeks, batch_days=number, **changes)), 4) for number in (7, 0)
+        )
+        for left, right in zip(days, plain, strict=True):
+            np.testing.assert_array_equal(*(next(iter(batch.values())) for batch in (left, right)))
+
+
+def test_records_without_days_cannot_be_grouped(corpus):
+    with pytest.raises(InputError, match="anchor_event: no record has a day"):
+        GrainBatches(TRIPLETS, options(corpus, batch_days=7))

@@ -152,7 +152,7 @@ def test_the_config_of_an_old_model_folder_loads(capsys):
     ]
     assert str(gin.query_parameter("OptimizerOptions.optimizer")) == "@adam()"
     assert gin.query_parameter("Contrastive.augmentations") == ALL_AUGMENTATIONS
-    assert f"note: old names in {OLD_CONFIG}: Losses.augmentations is now" in capsys.readouterr().err
+    assert f"note: old names in {OLD_CONFIG}: adam.b1 is now Moments.b1" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("old", sorted(RENAMED))

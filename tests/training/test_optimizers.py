@@ -1,11 +1,14 @@
 """Schedules and updates against plain NumPy."""
 
+import flax.linen as nn
 import gin
 import jax
 import numpy as np
+import optax
 import pytest
 from newsembed.errors import InputError
-from newsembed.training.optimizers import adam, learning_rate_schedule
+from newsembed.training.optimizers import Moments, adam, depths, learning_rate_schedule
+from toy_corpus import toy_config
 
 
 @pytest.fixture(autouse=True)
@@ -74,3 +77,109 @@ def test_schedule_rises_then_falls_to_zero():
 def test_impossible_schedules_say_why(options, message):
     with pytest.raises(InputError, match=message):
         learning_rate_schedule(peak=1.0, **options)
+
+
+LAYERED = {
+    "token_embedding": np.full((3, 2), 0.5, np.float32),
+    "input_norm": {"scale": np.ones(2, np.float32)},
+    **{f"layers_{n}": {"mlp_in": {"kernel": np.full((2, 2), 0.1 * (n + 1), np.float32)}} for n in range(12)},
+    "embedding_head": {"kernel": np.full((2, 2), 0.3, np.float32)},
+}
+
+
+def leaves(tree):
+    return {jax.tree_util.keystr(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
+
+
+def numpy_adam(params, gradients, steps, *, rate, decay=0.0, pull=0.0, factors=None):
+    """Adam by its formulas, in float64, with decoupled weight decay (on all arrays) and the pull to the start."""
+    factors = factors or dict.fromkeys(params, 1.0)
+    start = {name: np.float64(value) for name, value in params.items()}
+    now, mean, square = dict(start), dict.fromkeys(params, 0.0), dict.fromkeys(params, 0.0)
+    for step in range(1, steps + 1):
+        for name in params:
+            gradient = np.float64(gradients(step)[name])
+            mean[name] = 0.9 * mean[name] + 0.1 * gradient
+            square[name] = 0.999 * square[name] + 0.001 * gradient**2
+            direction = mean[name] / (1 - 0.9**step) / (np.sqrt(square[name] / (1 - 0.999**step)) + 1e-8)
+            direction = direction + decay * now[name] + pull * (now[name] - start[name])
+            now[name] = now[name] - rate * factors[name] * direction
+    return now
+
+
+def trained(params, gradients, steps, restart_after=None, **options):
+    """The parameters after some steps; the state may pass through the host on the way, as in a checkpoint."""
+    transformation = adam(**options)
+    state = transformation.init(jax.tree.map(np.ones_like, params))  # before the parameters are restored
+    for step in range(1, steps + 1):
+        change, state = transformation.update(gradients(step), state, params)
+        params = optax.apply_updates(params, change)
+        if step == restart_after:
+            params, state = jax.device_get((params, state))
+            transformation = adam(**options)
+    return jax.device_get(params)
+
+
+def drawn(step):
+    rng = np.random.default_rng(step)
+    return jax.tree.map(lambda array: rng.normal(size=array.shape).astype(np.float32), LAYERED)
+
+
+@pytest.mark.parametrize("restart_after", [None, 3])
+def test_the_pull_to_the_start_equals_its_formula_also_after_a_restart(restart_after):
+    options = {"learning_rate": 0.05, "pull_to_start": 0.7}
+    found = leaves(trained(LAYERED, drawn, 7, restart_after, **options))
+    expected = numpy_adam(leaves(LAYERED), lambda step: leaves(drawn(step)), 7, rate=0.05, pull=0.7)
+    free = leaves(trained(LAYERED, drawn, 7, learning_rate=0.05))
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, rtol=2e-5, atol=2e-6)
+        assert np.abs(free[name] - value).max() > 1e-3
+
+
+def test_a_pull_alone_brings_parameters_back_to_where_they_started():
+    def once(step):
+        return jax.tree.map(np.ones_like if step == 1 else np.zeros_like, LAYERED)
+
+    options = {"learning_rate": 0.1, "moments": Moments(b1=0.0), "pull_to_start": 2.0}
+    moved, back = (leaves(trained(LAYERED, once, steps, **options)) for steps in (1, 40))
+    for name, start in leaves(LAYERED).items():
+        assert np.abs(moved[name] - start).min() > 0.05
+        np.testing.assert_allclose(back[name], start, atol=1e-3)
+
+
+def test_layer_decay_equals_its_formula():
+    options = {"learning_rate": 0.05, "layer_decay": 0.8, "pull_to_start": 0.5}
+    found = leaves(trained(LAYERED, drawn, 4, **options))
+    depth = {"['token_embedding']": 13, "['input_norm']['scale']": 13, "['embedding_head']['kernel']": 0}
+    depth |= {f"['layers_{n}']['mlp_in']['kernel']": 12 - n for n in range(12)}
+    factors = {name: 0.8**number for name, number in depth.items()}
+    expected = numpy_adam(leaves(LAYERED), lambda step: leaves(drawn(step)), 4, rate=0.05, pull=0.5, factors=factors)
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, rtol=2e-5, atol=2e-6)
+
+
+def test_every_parameter_of_the_encoder_has_its_depth():
+    config = toy_config(num_layers=3, pooling="weighted", norm="post")
+    params = jax.eval_shape(config.module().init, jax.random.key(0), np.zeros((1, 1), np.int32))["params"]
+    found = {}
+    for path, depth in jax.tree_util.tree_leaves_with_path(depths(nn.unbox(params))):
+        found.setdefault(path[0].key, set()).add(depth)
+    heads = ("pooling_logits", "embedding_head", "topic_head", "mlm_transform", "mlm_norm", "mlm_bias")
+    expected = {"token_embedding": 4, "position_embedding": 4, "input_norm": 4, "layers_0": 3, "layers_1": 2}
+    expected |= {"layers_2": 1, **dict.fromkeys(heads, 0)}
+    assert found == {name: {depth} for name, depth in expected.items()}
+
+
+def test_a_decay_by_layer_needs_layers():
+    params = {"table": np.ones(2, np.float32)}
+    with pytest.raises(InputError, match="layer_decay: no parameter of the model is of a layer"):
+        adam(learning_rate=0.1, layer_decay=0.9).init(params)
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [({"layer_decay": 0.0}, "layer_decay"), ({"layer_decay": 1.1}, "layer_decay"), ({"pull_to_start": -0.1}, "pull")],
+)
+def test_impossible_options_are_named(options, field):
+    with pytest.raises(InputError, match=f"adam.{field}.*: got"):
+        adam(learning_rate=0.1, **options)

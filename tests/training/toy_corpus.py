@@ -79,7 +79,7 @@ def packed_row_of(rng: np.random.Generator, length: int) -> dict:
     }
 
 
-def triplet(rng: np.random.Generator, number: int) -> dict:
+def triplet(rng: np.random.Generator, number: int, **events: list[int]) -> dict:
     ids = [list(doc_id_to_words(f"{number:08x}{role:08x}")) for role in range(3)]
     return {
         "anchor_tokens": document(rng),
@@ -91,7 +91,12 @@ def triplet(rng: np.random.Generator, number: int) -> dict:
         "anchor_doc_id": ids[0],
         "positive_doc_id": ids[1],
         "negative_doc_id": ids[2],
-    }
+    } | events
+
+
+def event(story: int, day: int) -> list[int]:
+    """The feature of a document's event."""
+    return [*doc_id_to_words(f"{story:016x}"), day]
 
 
 def topics(rng: np.random.Generator, number: int) -> dict:

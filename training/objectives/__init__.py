@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 import gin
 
 from ...errors import InputError
-from .base import DeviceBatch, Metrics, Model, Objective, Objectives, continuation_pieces
+from .base import DeviceBatch, Metrics, Model, Objective, Objectives, Pairs, continuation_pieces
 from .contrastive import Contrastive
 from .packed import MaskedLanguageModel
 from .topics import Topics
@@ -23,6 +23,7 @@ __all__ = [
     "Model",
     "Objective",
     "Objectives",
+    "Pairs",
     "continuation_pieces",
     "objectives_of",
     "parameter_names",

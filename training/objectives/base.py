@@ -3,7 +3,7 @@
 import abc
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import flax.linen as nn
 import jax
@@ -49,6 +49,24 @@ class Model:
             method=method,
         )
         return result
+
+
+class Pairs(NamedTuple):
+    """Queries of a batch and their answers, for held-out retrieval.
+
+    Attributes:
+      query: embeddings float32 [B, D], rows of length 1.
+      answer: embeddings float32 [B, D], rows of length 1.
+      query_ids: int32 [B, 5]: the two words of the document's id, those of its event and its day, 0 where unknown.
+      answer_ids: int32 [B, 5], likewise.
+      kind: int32 [B], rows that differ in it are different although their documents are the same.
+    """
+
+    query: jax.Array
+    answer: jax.Array
+    query_ids: jax.Array
+    answer_ids: jax.Array
+    kind: jax.Array
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,6 +128,16 @@ class Objective(abc.ABC):
         """Returns the parameters after an update, brought back into their bounds."""
         return params
 
+    def pairs(self, model: Model, params: Any, batch: DeviceBatch) -> Pairs | None:  # noqa: ARG002
+        """Returns queries and answers, which held-out retrieval ranks; None where the task has none.
+
+        Args:
+          model: the model.
+          params: its parameters.
+          batch: global arrays [B, ...] by feature.
+        """
+        return None
+
     def evaluated(self) -> Self:
         """Returns the objective whose loss is measured on held-out examples: without what only helps training."""
         return self
@@ -160,6 +188,10 @@ class Objectives:
     def loss(self, task: str, params: Any, batch: DeviceBatch, key: jax.Array) -> tuple[jax.Array, Metrics]:
         """Returns the loss and the metrics of one batch of a task, see `Objective.loss`."""
         return self.of_task[task].loss(self.model, params, batch, key)
+
+    def pairs(self, task: str, params: Any, batch: DeviceBatch) -> Pairs | None:
+        """Returns queries and answers of one batch of a task, see `Objective.pairs`."""
+        return self.of_task[task].pairs(self.model, params, batch)
 
     def initial_parameters(self) -> dict[str, jax.Array]:
         """Returns the parameters that all objectives together add to the model's."""

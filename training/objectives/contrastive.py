@@ -14,16 +14,18 @@ from ...models.chunks import map_chunks
 from ...models.encoders import Architecture
 from ...models.losses import (
     TEMPERATURE,
+    DocumentEvents,
     DocumentIds,
     Kept,
     LossAndAccuracy,
+    SameEvent,
     alignment,
     info_nce,
     normalized_prefix,
     uniformity,
 )
 from ...tasks.triplets import Augmentation
-from .base import DeviceBatch, Metrics, Model
+from .base import DeviceBatch, Metrics, Model, Pairs
 from .texts import TextObjective, embed_texts, texts_of
 
 ALL_AUGMENTATIONS: Final = tuple(row.name.lower() for row in Augmentation)
@@ -58,6 +60,11 @@ class Contrastive(TextObjective):
         step, so that its batch is effectively smaller (`newsembed examples --weights` leaves them out of the data
         instead).
       translated_triplets: False leaves out triplets with translated texts.
+      mask_same_event: candidates that report the event of the anchor are no negatives: those of the same story whose
+        days are near. Data without stories, of older versions, mask nothing.
+      mask_similar: candidates whose cosine to the positive is above this bar and whose days are near are no negatives
+        either; None turns this rule off.
+      event_days: days are near if they differ by at most so many.
       matryoshka_sizes: InfoNCE is the sum over these prefixes of the embedding, each scaled back to length 1 (Kusupati
         et al. 2022); ascending, the last being the whole embedding. Empty takes the whole embedding only.
       matryoshka_weights: factor of each prefix; empty gives each 1.
@@ -73,6 +80,9 @@ class Contrastive(TextObjective):
     symmetric: bool = False
     augmentations: tuple[str, ...] = ALL_AUGMENTATIONS
     translated_triplets: bool = True
+    mask_same_event: bool = True
+    mask_similar: float | None = None
+    event_days: int = 1
     matryoshka_sizes: tuple[int, ...] = ()
     matryoshka_weights: tuple[float, ...] = ()
 
@@ -83,6 +93,9 @@ class Contrastive(TextObjective):
         self.require_option(is_inside, "temperature", f"a number from {least:g} to {largest:g}, above 0")
         is_known = set(self.augmentations) <= set(ALL_AUGMENTATIONS) and len(self.augmentations) > 0
         self.require_option(is_known, "augmentations", f"some of {', '.join(ALL_AUGMENTATIONS)}")
+        is_cosine = self.mask_similar is None or -1 <= self.mask_similar <= 1
+        self.require_option(is_cosine, "mask_similar", "a cosine from -1 to 1, or None")
+        self.require_option(self.event_days >= 0, "event_days", "0 or more")
         sizes, weights = self.matryoshka_sizes, self.matryoshka_weights
         is_ascending = list(sizes) == sorted(set(sizes)) and min(sizes, default=1) > 0
         self.require_option(is_ascending, "matryoshka_sizes", "positive sizes, ascending")
@@ -138,6 +151,18 @@ class Contrastive(TextObjective):
         texts_and_rows = list(zip(texts, learnable, strict=True))
         return self.with_masked_words(model, params, (loss, metrics), texts_and_rows, mlm_key)
 
+    def pairs(self, model: Model, params: Any, batch: DeviceBatch) -> Pairs:
+        """Returns anchors and positives."""
+        texts = [batch[f"{role}_tokens"] for role in ("anchor", "positive")]
+        chunks = self.chunks(len(texts[0]), len(texts))
+        embed = functools.partial(embed_texts, model, params)
+        anchor, positive = map_chunks(embed, texts, jax.random.key(0), chunks)
+
+        def ids(role: str) -> jax.Array:
+            return jnp.concatenate([batch[f"{role}_doc_id"], batch[f"{role}_event"]], axis=1)
+
+        return Pairs(anchor, positive, ids("anchor"), ids("positive"), batch["augmentation"])
+
     def flops(self, config: Architecture, lengths: Mapping[str, int], batch_size: int) -> float:
         """Returns the FLOPs of all embeddings and of their similarities: B anchors x 2 B candidates x 2 D."""
         embeddings = math.fsum(config.flops("embed", length) for length in lengths.values()) * batch_size
@@ -157,12 +182,11 @@ class Contrastive(TextObjective):
         self, params: Any, embedded: _Embedded, batch: DeviceBatch, kept: jax.Array | None, chunks: int
     ) -> LossAndAccuracy:
         """Returns the sum over the prefixes, and the accuracy of the whole embedding."""
-        negative_ids = batch["negative_doc_id"].reshape(len(batch["negative_doc_id"]), -1, 2)
         are_several = embedded.negative is not None and embedded.negative.ndim == 3
         contrast = functools.partial(
             info_nce,
             temperature=self._temperature(params),
-            doc_ids=DocumentIds(batch["anchor_doc_id"], batch["positive_doc_id"], negative_ids),
+            doc_ids=self._doc_ids(batch),
             kept=Kept(kept, _has_text(batch["negative_tokens"]) if are_several else None),
             symmetric=self.symmetric,
             chunks=chunks,
@@ -177,6 +201,14 @@ class Contrastive(TextObjective):
             total += weight * loss
         return LossAndAccuracy(total, accuracy)
 
+    def _doc_ids(self, batch: DeviceBatch) -> DocumentIds:
+        """Returns the documents of a batch, with the rule for those of one event."""
+        events, rule = DocumentEvents(*_of_roles(batch, "event", 3)), None
+        if self.mask_same_event or self.mask_similar is not None:
+            rule = SameEvent(events, by_id=self.mask_same_event, similarity=self.mask_similar, days=self.event_days)
+        anchor, positive, negative = _of_roles(batch, "doc_id", 2)
+        return DocumentIds(anchor, positive, negative, rule)
+
     def _temperature(self, params: Any) -> float | jax.Array:
         return jnp.exp(params[LOG_TEMPERATURE]) if self.learn_temperature else self.temperature
 
@@ -187,6 +219,12 @@ class Contrastive(TextObjective):
         rows = jnp.array([Augmentation[name.upper()] for name in self.augmentations])
         kept = jnp.any(batch["augmentation"][:, None] == rows, axis=1)
         return kept if self.translated_triplets else kept & (batch["translated"] == 0)
+
+
+def _of_roles(batch: DeviceBatch, feature: str, size: int) -> list[jax.Array]:
+    """Returns a feature of anchors [B, size], positives [B, size] and negatives [B, N, size]."""
+    anchor, positive, negative = (batch[f"{role}_{feature}"] for role in ("anchor", "positive", "negative"))
+    return [anchor, positive, negative.reshape(len(negative), -1, size)]
 
 
 def _geometry(embedded: _Embedded, kept: jax.Array | None, chunks: int) -> Metrics:

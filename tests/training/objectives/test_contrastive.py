@@ -52,6 +52,21 @@ def test_cached_gradients_with_dropout_equal_a_plain_loop_over_the_same_chunks(b
     assert loss != loss_of("triplets", batch)[0]
 
 
+def test_the_encoder_masks_reports_of_the_same_event(batches):
+    batch = dict(batches["triplets"])
+    plain, _ = loss_of("triplets", batch)
+    event = np.tile(np.array([0, 7, 17_000], np.int32), (12, 1))
+    batch |= {f"{role}_event": event for role in ("anchor", "positive", "negative")}
+    assert loss_of("triplets", batch, mask_same_event=False)[0] == pytest.approx(plain, rel=1e-6)
+    assert loss_of("triplets", batch)[0] == pytest.approx(0, abs=1e-6)  # all report one event: no negative is left
+    assert loss_of("triplets", batch, mask_same_event=False, mask_similar=-1.0)[0] == pytest.approx(0, abs=1e-6)
+    batch["positive_event"] = event + np.array([0, 0, 1], np.int32)
+    assert loss_of("triplets", batch, event_days=0)[0] == pytest.approx(0, abs=1e-6)  # the positive has the other day
+    batch["negative_event"] = event + np.array([0, 0, 3], np.int32)
+    with_negatives, _ = loss_of("triplets", batch)
+    assert 0 < with_negatives < plain
+
+
 def test_without_hard_negatives_they_are_not_even_read(batches):
     batch = batches["triplets"]
     anchor, positive, _ = embeddings_of(batch)
@@ -69,7 +84,7 @@ def test_triplets_of_other_rows_of_table_1_and_translated_ones_have_no_part(batc
     loss, metrics = loss_of("triplets", batch, augmentations=names, translated_triplets=False)
     assert 0 < kept.sum() < 12
     alone = [vectors[kept] for vectors in embeddings_of(batch)]
-    expected = info_nce(*alone, doc_ids=DocumentIds(*(values[kept] for values in ids_of(batch))))
+    expected = info_nce(*alone, doc_ids=DocumentIds(*(values[kept] for values in ids_of(batch)[:3])))
     assert loss == pytest.approx(float(expected.loss), rel=1e-5)
     assert metrics["alignment"] == pytest.approx(float(((alone[0] - alone[1]) ** 2).sum(1).mean()), rel=1e-5)
 
@@ -92,6 +107,7 @@ def test_several_negatives_of_an_anchor_and_empty_places_among_them(batches):
     several = batch | {
         "negative_tokens": np.stack([first, second], axis=1),
         "negative_doc_id": np.concatenate([batch["negative_doc_id"], second_ids], axis=1),
+        "negative_event": np.tile(batch["negative_event"], 2),
     }
     anchor, positive, negative = embeddings_of(batch)
     more = method_of("embed")(second)[:4]

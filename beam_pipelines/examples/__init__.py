@@ -1,0 +1,195 @@
+"""``newsembed examples``: writes triplets, augmented as in Table 1, and labelled documents as TFRecords."""
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+
+import apache_beam as beam
+
+from ...errors import InputError
+from ...formats.manifest import HELD_OUT
+from ...formats.parquet import read_records, shard_paths
+from ...formats.records import Triplet
+from ...tasks.topics import TOPICS
+from ...tasks.triplets import TRIPLETS
+from ...tasks.vocabulary import Vocabulary
+from .. import translation
+from ..accounting import Counts
+from ..augmentation import positive_document, token_overlap, usable_anchor_texts
+from ..jobs import InputSpec, Job, JobRun, OwnManifest
+from ..shards import GroupByShard, ProcessShards, Shard
+from ..texts import UNDETERMINED, ArticleText, language_key, load_vocabulary, read_text_batches, vocabulary_path
+from ..token_store import DocumentTokens, day_number, open_store, write_shard
+from ..translated_documents import (
+    TranslationPlan,
+    TranslationSettings,
+    place_wanted,
+    read_places,
+    translate_documents,
+)
+from ..triplets.events import STORIES
+from .held_out import first_held_out_day, list_anchors
+from .options import ExamplesOptions
+from .rows import group_negatives, send_rows
+from .writing import HELD_OUT_EXAMPLES, HELD_OUT_RECORDS, TRAINING_EXAMPLES, draw_rows, write_examples
+
+__all__ = ["JOB", "ExamplesOptions", "group_negatives"]
+
+
+def store_tokens(shard: Shard, path: str, vocabulary: str, options: ExamplesOptions) -> None:
+    """Tokenizes one shard of articles into the token store."""
+    documents: list[DocumentTokens] = []
+    for batch in read_text_batches(path):
+        shard.read(len(batch))
+        shard.written(len(batch))
+        documents.extend(_tokenize(batch, load_vocabulary(vocabulary), options))
+    shard.tally("anchor_texts", sum(len(document.anchor_texts) for document in documents))
+    write_shard(shard.path("_tokens", "").rstrip("."), documents)
+
+
+def _tokenize(batch: list[ArticleText], vocabulary: Vocabulary, options: ExamplesOptions) -> Iterator[DocumentTokens]:
+    titles = vocabulary.encode_texts([article.title for article in batch])
+    bodies = vocabulary.encode_texts([article.body for article in batch])
+    anchors = iter(vocabulary.encode_texts([text for article in batch for text in article.anchor_texts]))
+    for article, title, body in zip(batch, titles, bodies, strict=True):
+        own = [next(anchors) for _ in article.anchor_texts]
+        usable = usable_anchor_texts(own, title, token_overlap, options.min_anchor_similarity, options.max_anchor_texts)
+        # max_length ids of each part suffice for every way of joining them.
+        kept = [part[: options.max_length] for part in (title, body, *usable)]
+        language, day = language_key(article.language) or UNDETERMINED, day_number(article.byline_date)
+        yield DocumentTokens(article.doc_id, language, kept[0], kept[1], tuple(kept[2:]), day)
+
+
+def read_wanted(
+    path: str, workspace: str, options: ExamplesOptions, plan: TranslationPlan
+) -> Iterator[tuple[str, int]]:
+    """Yields (doc_id, 0) for every document to translate for the triplets of one Parquet shard."""
+    store = open_store(f"{workspace}/_tokens")
+    for triplet in read_records(path, Triplet):
+        doc_ids = (triplet.anchor, triplet.positive, triplet.negative)
+        anchor, positive, negative = map(store.get, doc_ids)
+        if anchor is None or positive is None or negative is None:
+            continue  # counted as failed when the examples are written
+        key = "-".join(doc_ids)
+        for row in draw_rows(key, anchor, positive, [negative], options):
+            pair = positive_document(row, anchor, positive), negative
+            if plan.refusal(key, anchor, *pair) is None:
+                yield from ((document.doc_id, 0) for document in pair)
+
+
+def run(run: JobRun) -> None:
+    """Stores the tokens of all articles, then writes triplets and topics in the shard of their document.
+
+    Raises:
+      InputError: if nothing was written, several negatives are to be translated, or vocabulary or a model is broken.
+    """
+    articles = shard_paths(f"{run.input('articles')}/articles")
+    triplets = shard_paths(f"{run.input('triplets')}/triplets")
+    labels = [path for folder in run.inputs["topics"] for path in shard_paths(f"{folder}/labels")]
+    vocabulary = vocabulary_path(run.input("vocabulary"))
+    Vocabulary.load(vocabulary)  # reports a broken file here, not from inside a worker
+    if run.inputs["translation_models"]:
+        if run.options.negatives_per_example > 1:
+            raise InputError(
+                f"got {run.options.negatives_per_example} together with --translation_models, expected 1",
+                field="--negatives_per_example",
+                remedy="translation supports only one negative per example: leave out one of the two options",
+            )
+        # Translating nothing loads the model, which reports a broken model here.
+        translator = _open_translator(run)
+        for language in translator.languages:
+            translator.translate([], language)
+    run.map_shards(
+        "tokens", functools.partial(store_tokens, vocabulary=vocabulary, options=run.options), articles, accounted=False
+    )
+    plan = _translate(run, articles, triplets, vocabulary)
+    sources = [(TRIPLETS.name, path) for path in triplets] + [(TOPICS.name, path) for path in labels]
+    run.map_shards("send", functools.partial(send_rows, receiver_count=len(articles)), sources)
+    if run.options.held_out_share:
+        run.map_shards("anchors", list_anchors, triplets, accounted=False)
+    first_day = first_held_out_day(run.workspace, run.options)
+    stories = f"{run.input('triplets')}/{STORIES}"
+    write = functools.partial(write_examples, options=run.options, plan=plan, held_out_from=first_day, stories=stories)
+    run.map_shards("examples", write, range(len(articles)))
+    tallies = run.counts_of("examples").tallies
+    run.extra["examples"] = _counts_of_sets(tallies, TRAINING_EXAMPLES)
+    if not run.extra["examples"]:
+        raise InputError(
+            "there are no triplets and no topics" + (f" before {first_day}" if first_day else ""),
+            path=run.input("triplets"),
+            remedy="hold out less" if first_day else "look at the rejections in its manifest.json",
+        )
+    if first_day is not None or run.options.held_out_share:
+        held_out = _counts_of_sets(tallies, HELD_OUT_EXAMPLES)
+        if not held_out:
+            raise InputError(
+                f"there are no triplets and no topics of {first_day or 'a known day'} or later",
+                path=run.input("triplets"),
+                field="--held_out_from" if run.options.held_out_from else "--held_out_share",
+                remedy="name a day that the corpus reaches",
+            )
+        records = sum(count for name, count in tallies.items() if name.startswith(HELD_OUT_RECORDS))
+        facts = {"held_out_from": str(first_day), "examples": held_out}
+        run.folders[HELD_OUT] = OwnManifest(Counts(records, records), facts)
+        run.extra["held_out"] = facts
+
+
+def _counts_of_sets(tallies: Mapping[str, int], prefix: str) -> dict[str, int]:
+    return {name.removeprefix(prefix): count for name, count in sorted(tallies.items()) if name.startswith(prefix)}
+
+
+def _open_translator(run: JobRun) -> translation.Translator:
+    return translation.open_translator(run.input("translation_models"), run.options.translation_beam, run.workspace)
+
+
+def _translate(run: JobRun, articles: list[str], triplets: Sequence[str], vocabulary: str) -> TranslationPlan | None:
+    """Translates the documents of triplets without English; returns ``None`` without models.
+
+    The phase counts documents, so it is not part of the job's chain of counts.
+    """
+    if not run.inputs["translation_models"]:
+        return None
+    options: ExamplesOptions = run.options
+    plan = TranslationPlan(_open_translator(run).languages, options.translate_share)
+    settings = TranslationSettings(
+        models=run.input("translation_models"),
+        beam_size=options.translation_beam,
+        words=options.translate_words,
+        cache=options.translation_cache,
+        vocabulary=vocabulary,
+        max_length=options.max_length,
+    )
+    phase = run.phase("translate", len(articles), accounted=False)
+    with run.pipeline(phase) as pipeline:
+        wanted = (
+            pipeline | "Triplets" >> beam.Create(triplets) | beam.FlatMap(read_wanted, run.workspace, options, plan)
+        )
+        places = pipeline | "Articles" >> beam.Create(list(enumerate(articles))) | beam.FlatMapTuple(read_places)
+        joined = {"wanted": wanted, "places": places} | beam.CoGroupByKey() | beam.FlatMapTuple(place_wanted)
+        translate = functools.partial(translate_documents, articles=articles, settings=settings)
+        _ = joined | GroupByShard(len(articles)) | ProcessShards(translate, phase)
+    return plan
+
+
+JOB = Job(
+    name="examples",
+    summary="augmented triplet and topic TFRecords",
+    example=(
+        "newsembed examples --articles work/clean --triplets work/triplets --topics work/topics \\\n"
+        "      --vocabulary work/vocabulary --output work/examples"
+    ),
+    inputs=(
+        InputSpec("articles", "folder that `newsembed clean` wrote"),
+        InputSpec("triplets", "folder that `newsembed triplets` wrote"),
+        InputSpec("vocabulary", "folder that `newsembed vocabulary` wrote, or a vocab.txt"),
+        InputSpec("topics", "folder that `newsembed topics` wrote", required=False),
+        InputSpec(
+            "translation_models",
+            "folder with a CTranslate2 model for each language (DIR/fr, …), to translate positives and negatives of "
+            "triplets without English",
+            required=False,
+            digest=translation.models_digest,
+        ),
+    ),
+    options=ExamplesOptions,
+    run=run,
+)

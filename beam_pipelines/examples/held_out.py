@@ -1,0 +1,99 @@
+"""The held-out days: the last days of a corpus, whose documents no run trains on."""
+
+import datetime
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from ...formats import files
+from ...formats.parquet import read_records
+from ...formats.records import Triplet
+from ...tasks.triplets import TRIPLETS
+from ..arrays import Array, Ids, read_array, write_array
+from ..shards import Shard
+from ..texts import shuffle_key
+from ..token_store import date_of, day_number, open_store
+from .options import ExamplesOptions
+
+_ANCHORS: Final = "_anchors"
+
+
+def list_anchors(shard: Shard, path: str) -> None:
+    """Writes the ids of the anchors of one Parquet shard of triplets."""
+    anchors = np.array([int(triplet.anchor, 16) for triplet in read_records(path, Triplet)], np.uint64)
+    write_array(shard.path(_ANCHORS, "npy"), np.unique(anchors))
+
+
+def first_held_out_day(workspace: str, options: ExamplesOptions) -> datetime.date | None:
+    """Returns the first day that is held out, ``None`` if nothing is.
+
+    Args:
+      workspace: of the job; for a share it has the token store and what :func:`list_anchors` wrote.
+      options: see `ExamplesOptions.held_out_from` and `ExamplesOptions.held_out_share`.
+    """
+    if not options.held_out_share:
+        return options.held_out_from
+    parts: list[Ids] = [read_array(path) for path in files.list_files(f"{workspace}/{_ANCHORS}/part-*.npy")]
+    anchors = np.unique(np.concatenate([np.zeros(0, np.uint64), *parts]))
+    days = open_store(f"{workspace}/_tokens").days(anchors)
+    dated = days[days > 0]
+    return date_of(last_days(dated, options.held_out_share)) if len(dated) else None
+
+
+def last_days(days: Array, share: float) -> int:
+    """Returns the latest day such that it and the later days have at least this share of the items.
+
+    >>> last_days(np.array([1, 1, 1, 1, 1, 1, 1, 2, 3, 3]), 0.25)
+    2
+
+    Args:
+      days: the day of each item, int ``[N]``, N > 0.
+      share: above 0, below 1.
+    """
+    ordered = np.sort(days)[::-1]
+    return int(ordered[int(np.ceil(share * len(ordered))) - 1])
+
+
+def is_held_out(day: int, first: datetime.date | None) -> bool:
+    """Whether a document of this day is held out; a document without a known day never is.
+
+    Args:
+      day: days since 1970-01-01, 0 if unknown.
+      first: see :func:`first_held_out_day`.
+    """
+    return first is not None and day >= day_number(first) and day > 0
+
+
+def without_held_out_negatives(rows: Sequence[Any], first: datetime.date, day_of: Callable[[str], int]) -> list[Any]:
+    """Replaces held-out negatives of triplets that are not held out by another negative of the same anchor.
+
+    A row stays as it is if its anchor has no other negative, or already has each of them with this positive.
+
+    Args:
+      rows: rows of `receive_rows`, all of an anchor among them.
+      first: see :func:`first_held_out_day`.
+      day_of: the day of a document, 0 if unknown.
+
+    Returns:
+      As many rows, in order.
+    """
+
+    def held_out(*doc_ids: str) -> bool:
+        return any(is_held_out(day_of(doc_id), first) for doc_id in doc_ids)
+
+    triplets = {row for row in rows if row[0] == TRIPLETS.name}
+    others: dict[str, list[str]] = {}
+    for _, anchor, _, negative, _ in sorted(triplets):
+        if not held_out(negative) and negative not in others.setdefault(anchor, []):
+            others[anchor].append(negative)
+    replaced = []
+    for row in rows:
+        if row in triplets and held_out(row[3]) and not held_out(*row[1:3]):
+            new = [(*row[:3], negative, row[4]) for negative in others.get(row[1], ())]
+            unused = [one for one in new if one not in triplets]
+            if unused:
+                row = min(unused, key=lambda one: shuffle_key(*one))  # noqa: PLW2901 - the row in its place
+                triplets.add(row)
+        replaced.append(row)
+    return replaced
