@@ -27,13 +27,13 @@ class TrainResult:
 
     Attributes:
       step: steps done, all of them saved.
-      interrupted: True if SIGTERM, to any of the processes, ended it early.
+      interrupted: what ended it early: "SIGTERM" or "Ctrl-C", or "another process" that got one; empty if nothing did.
       model_dir: the folder of the model.
       origin: what the run started from.
     """
 
     step: int
-    interrupted: bool
+    interrupted: str
     model_dir: str
     origin: str
 
@@ -70,6 +70,7 @@ def train(
     Raises:
       InputError: for data, a vocabulary, a checkpoint or an option that do not fit; if the guards stop the run; and for
         checkpoints that cannot be written.
+      KeyboardInterrupt: at a second Ctrl-C; says which step is saved.
     """
     check_joined()
     checkpoints.check_evaluated(held_out)
@@ -94,9 +95,15 @@ def train(
             report = Report(writer, progress, means, optimizer.learning_rate_after, run.log_period)
             saving, watch = Saving(saved, checkpoints.period), Watch(optimizer.guards, run.model_dir)
             loop = Loop(batches, steps, setup.mesh, loop_key, saving, evaluation, watch, report)
-            step, interrupted = loop.run(calibrate.before(start), run.train_steps, calibrate.after)
+            if warning := optimizer.warning(start.step, run.train_steps):
+                progress.say(warning)
+            try:
+                step, interrupted = loop.run(calibrate.before(start), run.train_steps, calibrate.after)
+            except KeyboardInterrupt:
+                latest = saved.latest_step()
+                raise KeyboardInterrupt("no step is saved" if latest is None else f"step {latest} is saved") from None
             if interrupted:
-                progress.say(f"SIGTERM: saved step {step}; the same command continues")
+                progress.say(f"{interrupted}: saved step {step}; the same command continues")
     wait_for_all("trained")
     return TrainResult(step, interrupted, run.model_dir, start.origin)
 
