@@ -1,5 +1,22 @@
 """`InputError`: an error that the user can correct. It names the file, the field, the problem and the remedy."""
 
+import errno
+import os
+import re
+from typing import Final
+
+_REMEDIES: Final = {
+    errno.ENOSPC: "free space on this disk, or write elsewhere; then run the same command again",
+    errno.EDQUOT: "free space within your quota, or write elsewhere; then run the same command again",
+    errno.EFBIG: "allow larger files here, or write elsewhere; then run the same command again",
+    errno.EROFS: "write elsewhere, or mount this file system for writing",
+    errno.EACCES: "change the permissions of this path, or name another one",
+    errno.EPERM: "change the permissions of this path, or name another one",
+}
+# Where a library passes on the words of the system only. EPERM's words are in messages of other kinds, too.
+_WORDS: Final = {os.strerror(number): number for number in _REMEDIES if number != errno.EPERM}
+_PART_WRITTEN: Final = re.compile(r"\d+ requested and \d+ written")  # NumPy's words for a full disk
+
 
 class InputError(ValueError):
     """Bad input or a bad option. The command line prints it without a traceback and exits with 2.
@@ -36,3 +53,36 @@ def require_option(holds: bool, name: str, value: object, expected: str, command
         raise InputError(
             f"got {value}, expected {expected}", field=f"--{name}", remedy=f"see `newsembed {command} --help`"
         )
+
+
+def of_file_system(error: BaseException, path: str = "") -> InputError | None:
+    """What the user can do about a disk or folder that cannot be written; ``None`` for other errors.
+
+    Args:
+      error: raised by the system, or by a library that wraps such an error or passes on its words.
+      path: named where the error names no file.
+    """
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, OSError) and seen.errno in _REMEDIES:
+            where = os.fsdecode(seen.filename) if isinstance(seen.filename, str | bytes) else path
+            return _of_number(seen.errno, where)
+        if isinstance(seen, OSError | RuntimeError) and (found := of_file_system_text(str(seen), path)):
+            return found
+        seen = seen.__cause__ or seen.__context__
+    return None
+
+
+def of_file_system_text(text: str, path: str = "") -> InputError | None:
+    """The same for the text of an error."""
+    for words, number in _WORDS.items():
+        place = text.rfind(words)
+        if place >= 0:
+            named = re.match(r":? '([^'\n]+)'", text[place + len(words) :])
+            return _of_number(number, named[1] if named else path)
+    return _of_number(errno.ENOSPC, path) if _PART_WRITTEN.search(text) else None
+
+
+def _of_number(number: int, path: str) -> InputError:
+    problem = f"cannot be written: {os.strerror(number)}" if number != errno.EACCES else os.strerror(number)
+    return InputError(problem, path=path or None, remedy=_REMEDIES[number])

@@ -20,9 +20,10 @@ _PLACES: Final = np.uint64(4) * np.arange(15, -1, -1, dtype=np.uint64)
 
 def write_array(path: str, values: Array) -> None:
     """Writes an npy file under a temporary name, then moves it to ``path``."""
-    with files.open_write(f"{path}.tmp") as sink:
+    temporary = files.temporary_name(path)
+    with files.open_write(temporary) as sink:
         np.save(sink, values)
-    files.move(f"{path}.tmp", path)
+    files.move(temporary, path)
 
 
 def read_array(path: str) -> Array:

@@ -35,12 +35,17 @@ def send(shard: Shard, stream: str, rows: Array, receivers: Array, receiver_coun
         write_array(shard.path(stream, f"{chunk:05d}.{extension}"), values)
 
 
-def receive(workspace: str, stream: str, receiver: int) -> Array:
+def receive(workspace: str, stream: str, receiver: int, dtype: np.dtype[Any] | None = None) -> Array:
     """Returns all rows that were sent to a receiver, in the order of the senders and their chunks.
 
-    At least one shard must have sent to the stream, even if it sent no rows.
+    Args:
+      workspace: of the job.
+      stream: as the senders named it.
+      receiver: its number.
+      dtype: of the rows; needed if it is possible that no shard sent anything, not even zero rows.
     """
-    return np.concatenate(list(_parts(workspace, stream, receiver)))
+    parts = list(_parts(workspace, stream, receiver))
+    return np.concatenate(parts) if parts or dtype is None else np.zeros(0, dtype)
 
 
 def _parts(workspace: str, stream: str, receiver: int) -> Iterator[Array]:

@@ -25,6 +25,7 @@ import apache_beam as beam
 from .. import __version__
 from ..errors import InputError
 from ..formats import files
+from ..formats.digests import file_sha256
 from ..formats.manifest import (
     MANIFEST,
     Manifest,
@@ -34,9 +35,10 @@ from ..formats.manifest import (
     write_manifest,
     write_seconds,
 )
+from . import failures
 from .accounting import Counts, add_counts, chain_counts
 from .options import make_pipeline, noticing_dead_workers
-from .output_folder import PUBLISH, check_input, clear, missing_files, published_files, refuse_overlaps
+from .output_folder import PUBLISH, check_input, clear, discard_damaged, missing_files, published_files, refuse_overlaps
 from .output_lock import locked
 from .shards import Phase, ProcessShards, ShardFunction
 
@@ -186,7 +188,7 @@ class JobRun:
         parts = parts or Parts(phase.reports, phase.shard_count)
         yield pipeline
         if self._completed(phase) < phase.shard_count:
-            with self._watching(phase, parts), noticing_dead_workers():
+            with self._watching(phase, parts), failures.named(self.workspace), noticing_dead_workers():
                 pipeline.run().wait_until_finish()
         else:
             shutil.rmtree(pipeline.local_tempdir, ignore_errors=True)  # made with the pipeline; running it deletes it
@@ -199,6 +201,17 @@ class JobRun:
         return add_counts(
             Counts.from_json(files.read_json(phase.report_path(index))) for index in range(phase.shard_count)
         )
+
+    def digests(self) -> dict[str, str]:
+        """SHA-256 of every published file: as the shard that wrote it computed it, or from the file."""
+        written: dict[str, str] = {}
+        for phase, _ in self._phases.values():
+            for index in range(phase.shard_count):
+                written |= files.read_json(phase.report_path(index)).get("sha256", {})  # absent from older programs'
+        return {
+            name: written.get(name) or file_sha256(f"{self.workspace}/{name}")
+            for name in published_files(self.workspace)
+        }
 
     def all_counts(self) -> tuple[Counts, dict[str, Counts]]:
         """Counts of the job (its accounted phases chained) and of every phase.
@@ -267,8 +280,8 @@ def execute(
 
     Raises:
       InputError: if an input is missing, is not a result, is in the output folder or differs from its manifest; if the
-        output folder holds other files than a result, or another run writes to it; or if the job cannot read its inputs
-        at all.
+        output folder holds other files than a result, cannot be written, or another run writes to it; or if the job
+        cannot read its inputs.
     """
     started = time.monotonic()
     options = job.options() if options is None else options
@@ -280,13 +293,14 @@ def execute(
     refuse_overlaps(output, options, resolved)
     if finished := _finished(output, digest):
         return finished
-    with locked(output):
+    with failures.named(output), locked(output):
         if finished := _finished(output, digest):  # by a run that ended in between
             return finished
         workspace = f"{output}/.work-{digest}"
         if has_manifest(output) and read_manifest(output).get("digest") == digest:  # incomplete, see _finished
             files.delete([workspace])  # a killed run has published it: its streams are no longer in it
         if not files.exists(f"{workspace}/{PUBLISH}"):
+            discard_damaged(workspace)
             for name, paths in resolved.items():
                 for path in paths:
                     check_input(path, f"--{name}")
@@ -325,6 +339,7 @@ def _manifest(run: JobRun, digest: str, identity: Mapping[str, Any]) -> Manifest
         {name: phase.to_json() for name, phase in phases.items()},
         run.extra,
         published_files(run.workspace),
+        run.digests(),
     )
 
 

@@ -1,6 +1,7 @@
 """Beam pipelines with defaults for one machine, and detection of dead worker processes."""
 
 import contextlib
+import os
 import signal
 import sys
 import threading
@@ -15,6 +16,7 @@ from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from ..errors import InputError
 from . import dataflow
+from .parent import PARENT
 from .shards import available_cores
 
 _LOCAL = "FnApiRunner"
@@ -42,6 +44,7 @@ def make_pipeline(beam_args: Sequence[str], shard_count: int) -> beam.Pipeline:
     if direct.direct_num_workers == 1:
         return beam.Pipeline(options=options)
     # Like direct_running_mode=multi_processing, but with workers that log only errors and use one thread per library.
+    os.environ[PARENT] = str(os.getpid())  # workers end with this process
     environment = SubprocessSDKEnvironment.from_command_string(
         command_string=f"{sys.executable} -m {__package__}.worker"
     )
@@ -54,14 +57,32 @@ def noticing_dead_workers() -> Iterator[None]:
 
     Raises:
       InputError: if a worker died; states its exit code.
+      KeyboardInterrupt: at Ctrl-C.
     """
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread can be interrupted
         return
     deaths: list[str] = []
-    default, previous = threading.excepthook, signal.getsignal(signal.SIGINT) or signal.SIG_DFL
-    # nohup and `command &` in a script start processes that ignore SIGINT; then an interrupted worker is a dead one.
-    ignores_interrupts = previous is signal.SIG_IGN
+    with _worker_deaths_noted(deaths), _interrupts_noted(deaths) as interrupts:
+        try:
+            yield
+        except BaseException as error:
+            if deaths:
+                raise InputError(
+                    f"a worker process died: {deaths[0]}",
+                    remedy="137 means that it was killed, usually because memory ran out: lower --direct_num_workers; "
+                    "finished shards are kept",
+                ) from error
+            if interrupts:
+                raise KeyboardInterrupt from None  # inside a DoFn, Beam makes another error of it
+            raise
+
+
+@contextlib.contextmanager
+def _worker_deaths_noted(deaths: list[str]) -> Iterator[None]:
+    """Adds the message about the first worker that dies, and interrupts the main thread."""
+    default = threading.excepthook
+    ignores_interrupts = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
     def hook(ended: threading.ExceptHookArgs) -> None:
         if ended.thread is not None and ended.thread.name == _WORKER_THREAD:
@@ -74,24 +95,31 @@ def noticing_dead_workers() -> Iterator[None]:
         elif not isinstance(ended.exc_value, grpc.RpcError):
             default(ended)
 
-    def interrupted(_number: int, _frame: FrameType | None) -> None:
-        if deaths or not ignores_interrupts:
-            raise KeyboardInterrupt
-
     threading.excepthook = hook
-    signal.signal(signal.SIGINT, interrupted)
     try:
         yield
-    except BaseException as error:
-        if deaths:
-            raise InputError(
-                f"a worker process died: {deaths[0]}",
-                remedy="137 means that it was killed, usually because memory ran out: lower --direct_num_workers; "
-                "finished shards are kept",
-            ) from error
-        raise
     finally:
         threading.excepthook = default
+
+
+@contextlib.contextmanager
+def _interrupts_noted(deaths: Sequence[str]) -> Iterator[list[int]]:
+    """Raises KeyboardInterrupt at SIGINT; yields a list to which those are added that no death of a worker caused."""
+    interrupts: list[int] = []
+    previous = signal.getsignal(signal.SIGINT) or signal.SIG_DFL
+    # nohup and `command &` in a script start processes that ignore SIGINT; then an interrupted worker is a dead one.
+    ignores_interrupts = previous is signal.SIG_IGN
+
+    def interrupted(number: int, _frame: FrameType | None) -> None:
+        if not deaths and not ignores_interrupts:
+            interrupts.append(number)
+        if deaths or interrupts:
+            raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, interrupted)
+    try:
+        yield interrupts
+    finally:
         signal.signal(signal.SIGINT, previous)
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import logging
 import os
 import posixpath
 import re
@@ -10,13 +11,28 @@ from typing import Any, Final
 
 from ..errors import InputError
 from ..formats import files
-from ..formats.manifest import MANIFEST, TIMING, has_manifest, manifest_path, read_manifest, recorded_files
+from ..formats.digests import differing as differing_content
+from ..formats.manifest import (
+    MANIFEST,
+    TIMING,
+    has_manifest,
+    manifest_path,
+    read_manifest,
+    recorded_digests,
+    recorded_files,
+)
+from .accounting import Counts
 from .output_lock import LOCK
 
+_log = logging.getLogger(__name__)
+
+REPORTS: Final = "_reports"  # in a workspace: a folder for each phase, with a report for each complete shard
 PUBLISH: Final = "_publish.json"  # in a workspace: the manifest of a job that has run but is not completely published
 _REPLACED: Final = "_replaced.json"  # in a workspace: the manifest of the older result that is being removed
 _WORKSPACE: Final = re.compile(r"(\.work-[0-9a-f]{16})/")
-_OURS: Final = (TIMING, f"{TIMING}.tmp", f"{MANIFEST}.tmp")  # a killed run leaves temporary files
+_OURS: Final = re.compile(  # besides streams; a killed run leaves temporary files
+    rf"{re.escape(TIMING)}|({re.escape(TIMING)}|{re.escape(MANIFEST)})(\.[0-9a-f]+)?\.tmp"
+)
 _SHOWN: Final = 5
 # What jobs published before manifests listed files: shards, archives of the crawl, and the files with one fixed name.
 _PUBLISHED_BEFORE: Final = re.compile(
@@ -52,20 +68,23 @@ def check_input(path: str, field: str) -> None:
 
     Additional files are noticed in the folders that hold listed files, where readers take every shard. They are
     accepted at the top, where readers know the names that they read. A manifest that lists no files is accepted.
+    Digests are compared for local files only. Others would all be fetched by this process; what reads them compares the
+    checksums in Parquet and TFRecord files, and ``newsembed verify`` the digests.
 
     Args:
       path: of the input: a folder with a manifest, a stream or file in one, or anything else, which is not checked.
       field: the option that names it.
 
     Raises:
-      InputError: if files are missing, additional, or of another size; names them.
+      InputError: if files are missing, additional, or of another size or content; names them.
     """
     for folder in (path, path.rstrip("/").rpartition("/")[0]):
         if has_manifest(folder):
             break
     else:
         return
-    recorded = recorded_files(read_manifest(folder), folder)
+    manifest = read_manifest(folder)
+    recorded = recorded_files(manifest, folder)
     if recorded is None:
         return
     part = path[len(folder) :].strip("/")  # of the result, empty for all of it
@@ -77,6 +96,11 @@ def check_input(path: str, field: str) -> None:
         "not written by the job": {name for name in found.keys() - recorded if name.rpartition("/")[0] in streams},
     }
     read = {what: [name for name in sorted(names) if _is_below(name, part)] for what, names in differing.items()}
+    if not any(read.values()) and "://" not in folder:
+        digests = recorded_digests(manifest, folder) or {}
+        read["of other content than written"] = differing_content(
+            folder, {name: digest for name, digest in digests.items() if _is_below(name, part)}
+        )
     if any(read.values()):
         raise InputError(
             f"not the files that {MANIFEST} lists: "
@@ -85,6 +109,36 @@ def check_input(path: str, field: str) -> None:
             field=field,
             remedy="run the job that writes this folder again, or put the files back; move additional files away",
         )
+
+
+def discard_damaged(workspace: str) -> None:
+    """Deletes the workspace of a killed run if shards that it reports as complete are missing or changed; says so.
+
+    Digests are compared for local files only.
+
+    Args:
+      workspace: of the job that is to be resumed; it need not exist.
+    """
+    problem = _workspace_damage(workspace)
+    if problem:
+        _log.warning("%s: %s; it is discarded, and the job starts from the beginning", workspace, problem)
+        files.delete([workspace])
+
+
+def _workspace_damage(workspace: str) -> str:
+    digests: dict[str, str] = {}
+    for path in files.list_files(f"{workspace}/{REPORTS}/*/*.json"):
+        try:
+            report = files.read_json(path)
+            digests |= report.get("sha256", {})  # older programs did not write it
+            Counts.from_json(report)
+        except (InputError, KeyError, TypeError, AttributeError):
+            return f"the report {path[len(workspace) + 1 :]} of a killed run is damaged"
+    found = files.sizes_below(workspace)
+    wrong = sorted(digests.keys() - found.keys())
+    if not wrong and "://" not in workspace:
+        wrong = differing_content(workspace, digests)
+    return f"files of a killed run are missing or changed: {_shown(wrong)}" if wrong else ""
 
 
 def clear(output: str, keep: str) -> None:
@@ -104,7 +158,7 @@ def clear(output: str, keep: str) -> None:
     """
     found = files.sizes_below(output)
     workspaces = {match[1] for name in found if (match := _WORKSPACE.match(name))}
-    content = [name for name in found if not _WORKSPACE.match(name) and name not in (LOCK, *_OURS)]
+    content = [name for name in found if not _WORKSPACE.match(name) and name != LOCK and not _OURS.fullmatch(name)]
     manifests = [read_manifest(output)] if MANIFEST in found else []
     kept = [f"{workspace}/{name}" for workspace in sorted(workspaces) for name in (PUBLISH, _REPLACED)]
     manifests += [files.read_json(f"{output}/{name}") for name in kept if name in found]
@@ -119,7 +173,7 @@ def clear(output: str, keep: str) -> None:
         )
     if MANIFEST in content:
         files.move(manifest_path(output), f"{keep}/{_REPLACED}")
-    removed = [name for name in content if name != MANIFEST] + [name for name in _OURS if name in found]
+    removed = [name for name in content if name != MANIFEST] + [name for name in found if _OURS.fullmatch(name)]
     files.delete(f"{output}/{name}" for name in removed)
     _remove_empty_folders(output, removed)
     files.delete(path for name in sorted(workspaces) if (path := f"{output}/{name}") != keep)

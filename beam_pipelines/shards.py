@@ -23,6 +23,7 @@ from ..formats.records import DeadLetter, Failure, Rejection
 from ..formats.tfrecords.writer import TFRecordShardWriter
 from .accounting import Counts
 from .arrays import Ids
+from .output_folder import REPORTS
 
 R = TypeVar("R")
 _SAMPLE_CHARACTERS = 500
@@ -45,11 +46,11 @@ class Phase:
     @property
     def reports(self) -> str:
         """Glob pattern of the reports of all shards."""
-        return f"{self.workspace}/_reports/{self.name}/*.json"
+        return f"{self.workspace}/{REPORTS}/{self.name}/*.json"
 
     def report_path(self, index: int) -> str:
         """Returns the path of the report of one shard."""
-        return f"{self.workspace}/_reports/{self.name}/{index:05d}.json"
+        return f"{self.workspace}/{REPORTS}/{self.name}/{index:05d}.json"
 
 
 class Shard:
@@ -70,6 +71,7 @@ class Shard:
         self._failed: Counter[str] = Counter()
         self._tallies: Counter[str] = Counter()
         self._dead_letters: ParquetShardWriter[DeadLetter] | None = None
+        self._writers: list[ParquetShardWriter[Any] | TFRecordShardWriter] = []
 
     def path(self, stream: str, extension: str) -> str:
         """Returns the path of this shard in a stream; streams whose name starts with "_" are not published."""
@@ -77,11 +79,15 @@ class Shard:
 
     def records(self, stream: str, record_type: type[R]) -> ParquetShardWriter[R]:
         """Opens this shard of a Parquet stream; it is closed and moved to its name when the shard function returns."""
-        return self._stack.enter_context(ParquetShardWriter(self.path(stream, "parquet"), record_type))
+        writer = ParquetShardWriter(self.path(stream, "parquet"), record_type)
+        self._writers.append(writer)
+        return self._stack.enter_context(writer)
 
     def examples(self, stream: str) -> TFRecordShardWriter:
         """Opens this shard of a TFRecord stream; it is closed and moved to its name when the shard function returns."""
-        return self._stack.enter_context(TFRecordShardWriter(self.path(stream, "tfrecord")))
+        writer = TFRecordShardWriter(self.path(stream, "tfrecord"))
+        self._writers.append(writer)
+        return self._stack.enter_context(writer)
 
     def read(self, count: int = 1) -> None:
         """Counts records that were read."""
@@ -129,7 +135,8 @@ class Shard:
                     f"phase {self._phase.name}, shard {self.index}: "
                     f"{counts.balance} records unaccounted for: {counts.to_json()}"
                 )
-            files.write_json(self._phase.report_path(self.index), counts.to_json())
+            digests = {writer.path[len(self.workspace) + 1 :]: writer.sha256 for writer in self._writers}
+            files.write_json(self._phase.report_path(self.index), counts.to_json() | {"sha256": digests})
 
 
 ShardFunction = Callable[[Shard, Any], None]

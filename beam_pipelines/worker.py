@@ -5,9 +5,14 @@ import os
 import signal
 import sys
 
+from .failures import WithoutTracebacks
+from .parent import PARENT, end_with
+
 
 def main() -> None:
     """Runs the worker until the runner ends it."""
+    if parent := os.environ.get(PARENT):
+        end_with(int(parent))
     # Control-C ends the worker at once and without a traceback; the runner's process reports it.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     # There is already one process per core.
@@ -17,6 +22,7 @@ def main() -> None:
     # The handler is set before Beam is imported: Beam logs on import, which would install a handler for all levels.
     handler = logging.StreamHandler(sys.stderr)
     handler.setLevel(logging.ERROR)
+    handler.addFilter(WithoutTracebacks())
     logging.getLogger().addHandler(handler)
 
     from apache_beam.runners.worker import sdk_worker_main

@@ -105,7 +105,7 @@ def _parquet_rows(
     import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
             present = set(file.schema_arrow.names)
             for name in columns:
                 if name not in present:

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .digests import remove_sums, write_sums
+
 Chunk = tuple[list[str], list[str], npt.NDArray[np.float32]]  # document ids, URLs, embeddings [n, D]
 
 
 def write_folder(output: str, chunks: Iterator[Chunk], dimensions: int) -> None:
-    """Writes ``embeddings.npy`` (float32 [N, D]) and ``ids.txt`` (N lines) into a folder.
+    """Writes ``embeddings.npy`` (float32 [N, D]) and ``ids.txt`` (N lines) into a folder, with their digests.
 
     Args:
       output: the folder.
@@ -23,9 +25,11 @@ def write_folder(output: str, chunks: Iterator[Chunk], dimensions: int) -> None:
         ids += doc_ids
         parts.append(embeddings)
     os.makedirs(output, exist_ok=True)
+    remove_sums(output)
     np.save(os.path.join(output, "embeddings.npy"), np.concatenate(parts))
     with open(os.path.join(output, "ids.txt"), "w", encoding="utf-8") as file:
         file.writelines(f"{name}\n" for name in ids)
+    write_sums(output)
 
 
 def write_parquet(output: str, chunks: Iterator[Chunk], dimensions: int) -> None:
@@ -43,7 +47,7 @@ def write_parquet(output: str, chunks: Iterator[Chunk], dimensions: int) -> None
     schema = pa.schema([("doc_id", pa.string()), ("url", pa.string()), ("embedding", kind)])
     os.makedirs(os.path.dirname(os.path.abspath(output)), exist_ok=True)
     temporary = f"{output}.tmp"
-    with pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
+    with pq.ParquetWriter(temporary, schema, compression="zstd", write_page_checksum=True) as writer:
         for doc_ids, urls, embeddings in chunks:
             vectors = pa.FixedSizeListArray.from_arrays(pa.array(embeddings.reshape(-1)), dimensions)
             columns: list[Any] = [pa.array(doc_ids), pa.array(urls), vectors]

@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import os
+import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, BinaryIO, NoReturn, cast
 
@@ -116,9 +117,14 @@ def move(source: str, target: str) -> None:
     FileSystems.rename([source], [target])
 
 
+def temporary_name(path: str) -> str:
+    """A name beside a file, for writing it before it is moved; two runs or workers never get the same."""
+    return f"{path}.{uuid.uuid4().hex[:12]}.tmp"
+
+
 def write_whole(path: str, raw: bytes) -> None:
     """Writes a file completely or not at all: under a temporary name first, which object stores do not need."""
-    temporary = path if path.startswith(_OBJECT_STORES) else f"{path}.tmp"
+    temporary = path if path.startswith(_OBJECT_STORES) else temporary_name(path)
     with open_write(temporary) as sink:
         sink.write(raw)
     if temporary != path:

@@ -1,7 +1,7 @@
 """An index folder: documents with their embeddings.
 
 The folder holds ``embeddings.npy`` (float32 ``[N, D]``, unit rows), ``documents.parquet`` (one row per document, same
-order), ``index.json`` (counts, digests, the encoder) and, for large ones, ``vectors.faiss``.
+order), ``index.json`` (counts, digests, the encoder), ``SHA256SUMS`` and, for large ones, ``vectors.faiss``.
 """
 
 import dataclasses
@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from .. import __version__
 from ..errors import InputError
+from .digests import damage, remove_sums, write_sums
 
 FORMAT_VERSION: Final = 1  # of ``index.json``; files without one are of version 1
 _EMBEDDINGS_FILE: Final = "embeddings.npy"
@@ -24,6 +25,7 @@ _INDEX_FILE: Final = "index.json"
 _FAISS_FILE: Final = "vectors.faiss"
 _EXACT, _INVERTED = "exact", "faiss-ivf"
 _REMEDY: Final = "Build it with newsembed index."
+_DAMAGED_REMEDY: Final = "Build it again with newsembed index, or restore it from a copy."
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -78,11 +80,12 @@ def write_index(folder: str, index: StoredIndex) -> None:
     facts_path = facts_file(folder)
     if os.path.exists(facts_path):
         os.remove(facts_path)
+    remove_sums(folder)
     np.save(os.path.join(folder, _EMBEDDINGS_FILE), index.embeddings)
     names = [field.name for field in dataclasses.fields(IndexedDocument)]
     schema = pa.schema([(name, pa.date32() if name == "byline_date" else pa.string()) for name in names])
     table = pa.Table.from_pylist([dataclasses.asdict(document) for document in index.documents], schema)
-    pq.write_table(table, os.path.join(folder, _DOCUMENTS_FILE), compression="zstd")
+    pq.write_table(table, os.path.join(folder, _DOCUMENTS_FILE), compression="zstd", write_page_checksum=True)
     if index.inverted_file is not None:
         import faiss
 
@@ -101,13 +104,14 @@ def write_index(folder: str, index: StoredIndex) -> None:
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         json.dump({name: value for name, value in facts.items() if value is not None}, file, indent=2)
     os.replace(temporary, facts_path)
+    write_sums(folder)
 
 
 def read_index(folder: str) -> StoredIndex:
     """Reads what `write_index` wrote.
 
     Raises:
-      InputError: if a part is missing, broken, of another index or of a later version.
+      InputError: if a part is missing, broken, changed since it was written, of another index or of a later version.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -116,6 +120,7 @@ def read_index(folder: str) -> StoredIndex:
         with open(facts_file(folder), encoding="utf-8") as file:
             facts = json.load(file)
         _check_version(facts, folder)
+        _check_content(folder)
         rows = pq.read_table(os.path.join(folder, _DOCUMENTS_FILE)).to_pylist()
         return StoredIndex(
             np.load(os.path.join(folder, _EMBEDDINGS_FILE), allow_pickle=False),
@@ -130,6 +135,11 @@ def read_index(folder: str) -> StoredIndex:
         raise
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, pa.ArrowException) as error:
         raise InputError(f"no readable index: {error}", path=folder, remedy=_REMEDY) from error
+
+
+def _check_content(folder: str) -> None:
+    if problem := damage(folder):
+        raise InputError(f"no readable index: {problem}", path=folder, remedy=_DAMAGED_REMEDY)
 
 
 def _check_version(facts: Any, folder: str) -> None:

@@ -1,8 +1,9 @@
 """The folder of a finished job: ``manifest.json``, written last, ``timing.json``, and the layout of training data.
 
-A folder without a manifest is not a result. The key ``"files"`` lists every published file with its size; manifests of
-older programs lack it. Training data are in ``task=<task>/language=<language>/part-*.tfrecord``, and the manifest
-counts their records under ``"examples"`` as ``{"<task>/<language>": count}``.
+A folder without a manifest is not a result. The key ``"files"`` lists every published file with its size, and
+``"sha256"`` its digest; manifests of older programs lack one or both. Training data are in
+``task=<task>/language=<language>/part-*.tfrecord``, and the manifest counts their records under ``"examples"`` as
+``{"<task>/<language>": count}``.
 
 The version of the format is the key ``"format"``. Version 1 does not write it, because the bytes of its manifests must
 not change; so a manifest without the key has version 1, and one of a newer version is refused.
@@ -42,6 +43,7 @@ class Manifest:
       phases: the same of every phase.
       extra: further entries of this job, such as ``"examples"``.
       files: every published file: path relative to the folder -> size in bytes. Older manifests do not have them.
+      sha256: digests of the same files, in hexadecimal digits.
     """
 
     job: str
@@ -53,10 +55,13 @@ class Manifest:
     phases: Mapping[str, Mapping[str, Any]]
     extra: Mapping[str, Any]
     files: Mapping[str, int]
+    sha256: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """The content of the file."""
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "extra"}
+        if not self.sha256:
+            del values["sha256"]
         return values | dict(self.extra)
 
 
@@ -124,6 +129,21 @@ def recorded_files(manifest: Mapping[str, Any], folder: str) -> dict[str, int] |
     if not isinstance(found, dict) or not all(isinstance(size, int) for size in found.values()):
         problem = f"got {type(found).__name__}, expected a JSON object of paths and sizes"
         raise InputError(problem, path=manifest_path(folder), field="files", remedy=_REMEDY)
+    return found
+
+
+def recorded_digests(manifest: Mapping[str, Any], folder: str) -> dict[str, str] | None:
+    """The SHA-256 digests of the files that a manifest lists; ``None`` for manifests without them.
+
+    Raises:
+      InputError: if the list is damaged; names the folder.
+    """
+    found = manifest.get("sha256")
+    if found is None:
+        return None
+    if not isinstance(found, dict) or not all(isinstance(digest, str) for digest in found.values()):
+        problem = f"got {type(found).__name__}, expected a JSON object of paths and digests"
+        raise InputError(problem, path=manifest_path(folder), field="sha256", remedy=_REMEDY)
     return found
 
 

@@ -11,6 +11,7 @@ A model folder holds, and keeps holding in later versions::
     checkpoints/<step>/training         Orbax PyTree: {"step", "opt_state"}
     checkpoints/<step>/iterators        Orbax JSON: positions in the training data, {"state": str} or, where the
                                         processes' differ, {"states": [str, …]} in their order
+    checkpoints/<step>/SHA256SUMS       digests of the files of this checkpoint; those of older versions lack it
     checkpoints/<step>/metrics          Orbax JSON: the evaluation of this step; absent without one
     damaged-checkpoints/<step>          a checkpoint that could not be read; delete it when you know why
     architecture.gin, import.json       of imported models: the architecture for gin, and where the model came from
@@ -36,6 +37,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from ..errors import InputError
+from .digests import check_sums, write_sums
 from .prompts import Prompts
 from .vocabulary import VOCABULARY_FILE
 from .weights import Array, flatten, read_safetensors, write_safetensors
@@ -46,6 +48,7 @@ TRAINING: Final = "training"
 ITERATORS: Final = "iterators"
 
 FORMAT_VERSION: Final = 1  # of `model.json`; files without one are of version 1
+_DAMAGED_REMEDY: Final = "Choose another checkpoint, or restore the file from a copy."
 _REMEDY: Final = "Give the folder that newsembed train wrote (MODEL_DIR)."
 
 
@@ -229,16 +232,18 @@ class ModelFolder:
           step: which checkpoint; None takes the last one.
 
         Raises:
-          InputError: if there is no such checkpoint, or it cannot be read.
+          InputError: if there is no such checkpoint, it cannot be read, or it changed since it was written.
         """
         if self.is_exported:
             path = self.safetensors_file
             if step is not None:
                 problem = "a safetensors export holds one step only"
                 raise InputError(problem, path=path, field=f"step {step}", remedy="Leave the step out.")
+            check_sums(self.path, _DAMAGED_REMEDY, [os.path.basename(path)])
             return read_safetensors(path), 0, path
         step = self._chosen_step(step)
         path = os.path.join(self.checkpoint(step), PARAMS)
+        check_sums(self.checkpoint(step), _DAMAGED_REMEDY, [PARAMS])
         return _read_orbax(path), step, path
 
     def write_export(self, source: "ModelFolder", params: Mapping[str, Any], metadata: Mapping[str, str]) -> None:
@@ -262,6 +267,7 @@ class ModelFolder:
         _write_whole(os.path.join(self.path, "import.json"), text.encode())
         with ocp.StandardCheckpointer() as checkpointer:
             checkpointer.save(os.path.abspath(os.path.join(self.checkpoint(0), PARAMS)), params)
+        write_sums(self.checkpoint(0))
 
     def _chosen_step(self, step: int | None) -> int:
         steps = self.steps()

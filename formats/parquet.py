@@ -1,5 +1,6 @@
 """Streams: folders of zstd Parquet shards whose schema follows from the dataclass of the records."""
 
+import contextlib
 import dataclasses
 import datetime
 import types
@@ -13,6 +14,7 @@ import pyarrow.parquet as pq
 
 from ..errors import InputError
 from . import files
+from .digests import HashingSink
 
 R = TypeVar("R")
 
@@ -61,15 +63,22 @@ class ParquetShardWriter(Generic[R]):
     Args:
       path: the shard; written under a temporary name and moved in on a clean exit.
       record_type: the dataclass of every record.
+
+    Attributes:
+      path: as given.
+      rows: number of records written so far.
+      sha256: digest of the file, once it is closed.
     """
 
     def __init__(self, path: str, record_type: type[R]) -> None:
         self.path = path
         self.rows = 0
+        self.sha256 = ""
         self._schema = schema_of(record_type)
         self._buffer: list[R] = []
-        self._sink = files.open_write(f"{path}.tmp")
-        self._writer = pq.ParquetWriter(self._sink, self._schema, compression="zstd")
+        self._temporary = files.temporary_name(path)
+        self._sink = HashingSink(files.open_write(self._temporary))
+        self._writer = pq.ParquetWriter(self._sink, self._schema, compression="zstd", write_page_checksum=True)
 
     def write(self, record: R) -> None:
         """Writes one record."""
@@ -95,29 +104,27 @@ class ParquetShardWriter(Generic[R]):
         return self
 
     def __exit__(self, error_type: type[BaseException] | None, *_: object) -> None:
-        if error_type is None:
-            self._flush()
+        if error_type is not None:
+            with contextlib.suppress(Exception):  # the first error counts
+                self._writer.close()
+                self._sink.close()
+            files.delete([self._temporary])
+            return
+        self._flush()
         self._writer.close()
         self._sink.close()
-        if error_type is None:
-            files.move(f"{self.path}.tmp", self.path)
+        self.sha256 = self._sink.sha256
+        files.move(self._temporary, self.path)
 
 
 def read_batches(path: str, columns: list[str] | None = None, rows: int = _ROWS_PER_GROUP) -> Iterator[pa.RecordBatch]:
-    """Yields record batches of at most ``rows`` rows of one Parquet file.
+    """Yields record batches of at most ``rows`` rows of one Parquet file; page checksums are compared.
 
     Raises:
-      InputError: if the file is not a Parquet file or lacks one of ``columns``.
+      InputError: if the file is not a Parquet file, is damaged, or lacks one of ``columns``.
     """
-    with files.open_read(path) as source:
-        try:
-            parquet = pq.ParquetFile(source)
-        except pa.ArrowInvalid as error:
-            raise InputError(
-                f"not a Parquet file: {error}",
-                path=path,
-                remedy="write the file again; a partial upload looks like this",
-            ) from error
+    with files.open_read(path) as source, damage_named(path):
+        parquet = pq.ParquetFile(source, page_checksum_verification=True)
         missing = sorted(set(columns or ()) - set(parquet.schema_arrow.names))
         if missing:
             raise InputError(
@@ -127,6 +134,32 @@ def read_batches(path: str, columns: list[str] | None = None, rows: int = _ROWS_
                 remedy="rename or add the column",
             )
         yield from parquet.iter_batches(batch_size=rows, columns=columns)
+
+
+@contextlib.contextmanager
+def damage_named(path: str, field: str | None = None) -> Iterator[None]:
+    """Turns Arrow's errors for a damaged file into one that names it.
+
+    Args:
+      path: of the Parquet file that is read inside the context.
+      field: the option that names it, if known.
+
+    Raises:
+      InputError: if the file is not a Parquet file or is damaged.
+      OSError: of the disk or the network, unchanged.
+    """  # noqa: DOC501 - Arrow's errors become an InputError
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # Arrow's own errors of the content have no number
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise InputError(
+            f"not a Parquet file, or damaged: {lines[0]}",
+            path=path,
+            field=field,
+            remedy="write the file again, or restore it from a copy; a partial upload looks like this",
+        ) from error
 
 
 def read_records(path: str, record_type: type[R]) -> Iterator[R]:

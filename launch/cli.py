@@ -6,13 +6,20 @@ import difflib
 import importlib
 import logging
 import os
+import signal
 import sys
+import traceback
 import types
 from collections.abc import Sequence
+from typing import Final
 
 from .. import __version__
-from ..errors import InputError
+from ..beam_pipelines.failures import VERBOSE
+from ..beam_pipelines.parent import PARENT, end_with
+from ..errors import InputError, of_file_system
 from . import extensions
+
+_VERBOSE: Final = "--verbose"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,6 +83,7 @@ COMMANDS = {
     "search": Command("Use", "search an index by words or by the URL of an article", "serving.search"),
     "cluster": Command("Use", "group the articles that report the same event", "serving.cluster"),
     "dedup": Command("Use", "find near-duplicate articles by their vectors", "serving.dedup"),
+    "verify": Command("Use", "compare the files of results with their digests", "launch.verify"),
     "serve": Command("Use", "HTTP server: embed, search, and a page to explore", "serving.server"),
 }
 
@@ -86,8 +94,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
       0 for success, 1 for a result that misses its target, 2 for an error that the user can fix, 130 for Ctrl-C.
     """
+    given = list(sys.argv[1:] if argv is None else argv)
+    if _VERBOSE in given:
+        given.remove(_VERBOSE)
+        os.environ[VERBOSE] = "1"
     try:
-        modules, arguments = extensions.split_imports(list(sys.argv[1:] if argv is None else argv))
+        modules, arguments = extensions.split_imports(given)
     except InputError as error:
         print(f"newsembed: error: {error}", file=sys.stderr)
         return 2
@@ -97,17 +109,39 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments[0] in ("-V", "--version"):
         print(f"newsembed {__version__}")
         return 0
-    name, rest = arguments[0], arguments[1:]
+    return _run_reported(arguments[0], arguments[1:], modules)
+
+
+def _run_reported(name: str, rest: list[str], modules: Sequence[str]) -> int:
+    """Runs one command; errors become a message and an exit code.
+
+    Raises:
+      OSError: other than those of a disk or folder that cannot be written.
+    """
     quiet_libraries()
+    parent = int(os.environ.get(PARENT, os.getpid()))
+    if parent != os.getpid():  # a study started this process; SIGTERM lets training save
+        end_with(parent, lambda: os.kill(os.getpid(), signal.SIGTERM))
     try:
         extensions.import_modules(modules)
         return _run(name, rest)
     except InputError as error:
-        print(f"newsembed {name}: error: {error}", file=sys.stderr)
-        return 2
+        return _report(name, error)
+    except OSError as error:
+        named = of_file_system(error)
+        if named is None:
+            raise
+        return _report(name, named)
     except KeyboardInterrupt:
         print(f"\nnewsembed {name}: stopped; run the same command again to resume", file=sys.stderr)
         return 130
+
+
+def _report(name: str, error: InputError) -> int:
+    if VERBOSE in os.environ:
+        traceback.print_exc()
+    print(f"newsembed {name}: error: {error}", file=sys.stderr)
+    return 2
 
 
 def overview() -> str:
@@ -115,12 +149,13 @@ def overview() -> str:
     lines = [
         f"newsembed {__version__}: document embeddings for news, from raw crawl to served encoder",
         "",
-        "usage: newsembed [--import MODULE] COMMAND [options]",
+        "usage: newsembed [--import MODULE] [--verbose] COMMAND [options]",
     ]
     for group in dict.fromkeys(command.group for command in COMMANDS.values()):
         lines += ["", f"{group}:"]
         lines += [f"  {name:<12}{command.summary}" for name, command in COMMANDS.items() if command.group == group]
-    return "\n".join([*lines, "", "`newsembed COMMAND --help` shows the options of a command and an example."])
+    lines += ["", "`newsembed COMMAND --help` shows the options of a command and an example."]
+    return "\n".join([*lines, "--verbose shows the traceback of an error."])
 
 
 def quiet_libraries() -> None:
@@ -131,6 +166,8 @@ def quiet_libraries() -> None:
     own = (__package__ or "").partition(".")[0]
     handler = logging.StreamHandler()
     handler.addFilter(lambda record: record.levelno >= logging.ERROR or record.name.startswith(f"{own}."))
+    # An error inside a pipeline is raised again where it is reported.
+    handler.addFilter(lambda record: VERBOSE in os.environ or not record.name.startswith("apache_beam.runners"))
     logging.getLogger().addHandler(handler)
     # TensorFlow raises its errors as exceptions too; most errors that its C++ code logs only say that there is no GPU.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")

@@ -28,6 +28,7 @@ import numpy as np
 
 from .. import __version__
 from ..errors import InputError
+from ..formats.digests import write_sums
 from ..formats.model_folder import ModelFolder
 from ..formats.saved_model import DEFAULT_SIGNATURE, OUTPUT, QUERY_SIGNATURE, TEXT_SIGNATURE, write_facts
 from ..formats.vocabulary import PAD_ID
@@ -330,6 +331,7 @@ def _temporary(output: str) -> str:
 
 
 def _publish(temporary: str, output: str) -> None:
+    write_sums(temporary)
     if os.path.exists(output):
         shutil.rmtree(output)
     os.replace(temporary, output)

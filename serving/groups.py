@@ -76,6 +76,22 @@ def pairs_within_days(
         yield np.minimum(ours, theirs), np.maximum(ours, theirs), block[first, second]
 
 
+def pairs_in_time(
+    embeddings: FloatArray, dates: Sequence[datetime.date | None], threshold: float, days: int
+) -> Iterator[tuple[IntArray, IntArray, FloatArray]]:
+    """Those of :func:`pairs_within_days`, and the pairs of two documents without dates.
+
+    A document without a date is in no pair with one that has a date: it could join events that are years apart.
+
+    Raises:
+      InputError: if the threshold or the number of days is out of range.
+    """
+    yield from pairs_within_days(embeddings, dates, threshold, days)
+    undated = np.flatnonzero(np.isnat(as_days(dates)))
+    for first, second, cosine in pairs_above(embeddings[undated], threshold):
+        yield undated[first], undated[second], cosine
+
+
 def components(count: int, pairs: Iterable[tuple[IntArray, IntArray, FloatArray]]) -> IntArray:
     """Group number ``[N]`` of each document, by first appearance; documents joined by a chain of pairs share one."""
     from scipy.sparse import coo_array

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError
+from ..formats.digests import check_sums
 from ..formats.saved_model import BODY, DEFAULT_SIGNATURE, OUTPUT, QUERY_SIGNATURE, TITLE, read_facts
 from .prompting import prompt_digest, with_prompt
 
@@ -23,7 +24,7 @@ class SavedModelEncoder:
       query_prompt: the text before each query; None leaves it to the SavedModel.
 
     Raises:
-      InputError: if the folder is no SavedModel or not one of ours, or adds another prompt itself.
+      InputError: if the folder is no SavedModel, not one of ours or damaged, or adds another prompt itself.
     """
 
     def __init__(
@@ -35,12 +36,18 @@ class SavedModelEncoder:
         query_prompt: str | None = None,
     ) -> None:
         self.facts = read_facts(folder)
+        check_sums(folder, "export the model again, or restore the folder from a copy")
         self._document_prompt = self._own_prompt("document", document_prompt, folder)
         self._query_prompt = self._own_prompt("query", query_prompt, folder)
         import tensorflow as tf
         import tensorflow_text  # noqa: F401 - registers the tokenizer's ops
 
-        self._loaded = tf.saved_model.load(folder)
+        try:
+            self._loaded = tf.saved_model.load(folder)
+        except (tf.errors.OpError, OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError) as error:
+            lines = str(error).strip().splitlines() or [type(error).__name__]
+            remedy = "export the model again, or restore the folder from a copy"
+            raise InputError(f"TensorFlow cannot read it: {lines[0]}", path=folder, remedy=remedy) from error
         if DEFAULT_SIGNATURE not in self._loaded.signatures:
             raise InputError(
                 f"no signature {DEFAULT_SIGNATURE}", path=folder, remedy="give a folder that newsembed export wrote"

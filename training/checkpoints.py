@@ -21,6 +21,7 @@ import orbax.checkpoint as ocp
 from etils import epath
 
 from ..errors import InputError
+from ..formats.digests import damage, write_sums
 from ..formats.huggingface import is_huggingface
 from ..formats.model_folder import (
     ITERATORS,
@@ -131,6 +132,7 @@ class Checkpoints:
         self._keeping = keeping
         self._saved: int | None = None
         self._saving: int | None = None
+        self._without_sums: int | None = None
         with self._errors_named():
             self._manager = ocp.CheckpointManager(
                 self.path, options=keeping.options(), item_names=(PARAMS, TRAINING, ITERATORS)
@@ -143,7 +145,7 @@ class Checkpoints:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         # A run that ends with an error shows that one, not what follows from it.
         with contextlib.suppress(Exception) if kind is not None else self._errors_named():
-            self._manager.wait_until_finished()
+            self._finish()
             self._manager.close()
 
     def latest_step(self) -> int | None:
@@ -177,7 +179,7 @@ class Checkpoints:
             self._keeping.figure(metrics)
         states = [state.decode() for state in gather_bytes(iterators)]
         with self._errors_named():
-            self._manager.wait_until_finished()
+            self._finish()
             self._saved, self._saving = self._saving or self._saved, step
             self._manager.save(
                 step,
@@ -188,6 +190,7 @@ class Checkpoints:
                 ),
                 metrics=dict(metrics) if metrics is not None and self._keeping.best is not None else None,
             )
+            self._without_sums = step
 
     def check(self) -> None:
         """Does not wait.
@@ -205,15 +208,25 @@ class Checkpoints:
           InputError: if the save failed.
         """
         with self._errors_named():
-            self._manager.wait_until_finished()
+            self._finish()
+
+    def _finish(self) -> None:
+        """Waits until the last save is complete, and writes the digests of its files."""
+        self._manager.wait_until_finished()
+        step, self._without_sums = self._without_sums, None
+        if step is not None and jax.process_index() == 0 and os.path.isdir(folder := self.folder.checkpoint(step)):
+            write_sums(folder)
 
     def restore(self, step: int, abstract: TrainState) -> tuple[TrainState, bytes]:
         """A state in the shapes and shardings of `abstract`, with the state of this process's iterators.
 
         Raises:
           InputError: if the checkpoint is of another architecture, optimizer or number of processes.
+          ValueError: if a file changed since it was written.
         """
         folder = self.folder.checkpoint(step)
+        if problem := damage(folder):
+            raise ValueError(problem)
         training = {"step": abstract.step, "opt_state": abstract.opt_state}
         _check_shapes(os.path.join(folder, PARAMS), abstract.params)
         _check_shapes(os.path.join(folder, TRAINING), training)
@@ -361,6 +374,8 @@ def start_state(
     folder = find_checkpoint(initial_checkpoint_path)
     params_path = os.path.join(folder, PARAMS)
     remedy = "Name another step of that run: INITIAL_CHECKPOINT_PATH may be one checkpoints/<step>."
+    if problem := damage(folder, [PARAMS]):
+        raise InputError(f"the checkpoint cannot be read ({problem})", path=params_path, remedy=remedy)
     try:
         wanted = _as_saved(params_path, layout.abstract)
         _check_shapes(params_path, wanted)

@@ -1,4 +1,4 @@
-"""Stops a run before it wastes days: at a NaN loss, a loss far above the last ones, gradients that are not finite."""
+"""Stops a run before it wastes days: at a NaN loss, a loss far above the last ones, numbers that are not finite."""
 
 import collections
 import dataclasses
@@ -121,6 +121,25 @@ class Watch:
         self._check_spike(step, draw, metrics)
         return True
 
+    def check_parameters(self, step: int, params: Any) -> None:
+        """Refuses to save parameters that are not finite: the last update may break them after loss and gradient.
+
+        Args:
+          step: steps done.
+          params: arrays, on the devices.
+
+        Raises:
+          InputError: if one is not finite; nothing of this step is saved.
+        """
+        if not bool(np.asarray(_all_finite(params))):
+            raise InputError(
+                f"parameters are not finite after step {step}; it is not saved, nothing after the last checkpoint is "
+                "kept",
+                field=f"step {step}",
+                remedy="Lower LEARNING_RATE, lengthen the warm-up or set adam.clip_norm, and run again; it continues "
+                "from the last checkpoint.",
+            )
+
     def _check_spike(self, step: int, draw: Draw, metrics: Mapping[str, float]) -> None:
         factor = self._guards.spike_factor
         if factor is None:
@@ -150,6 +169,12 @@ class Watch:
             field=f"step {step}, {draw.data_set}",
             remedy=remedy,
         )
+
+
+@jax.jit
+def _all_finite(params: Any) -> jax.Array:
+    finite = [jnp.all(jnp.isfinite(array)) for array in jax.tree.leaves(params)]
+    return jnp.all(jnp.stack(finite)) if finite else jnp.array(True)
 
 
 def spike_limit(losses: np.ndarray, factor: float) -> float:

@@ -2,11 +2,14 @@
 
 import contextlib
 import dataclasses
+import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
+from types import FrameType
+from typing import Final, NamedTuple
 
 import jax
 import numpy as np
@@ -22,6 +25,8 @@ from .processes import device_counts
 from .stopping import Patience
 from .train_state import TrainState
 from .train_step import COUNTS, TrainStep
+
+_CONTROL_C: Final = "Ctrl-C"
 
 
 class TaskStep(NamedTuple):
@@ -116,11 +121,12 @@ class Loop:
     _clock: _Clock = dataclasses.field(default_factory=_Clock, init=False)
     _is_stopping: bool = dataclasses.field(default=False, init=False)
 
-    def run(self, start: Start, train_steps: int, finish: Callable[[TrainState], TrainState]) -> tuple[int, bool]:
-        """Steps until `train_steps` or until patience ends, then calls `finish`, or until SIGTERM.
+    def run(self, start: Start, train_steps: int, finish: Callable[[TrainState], TrainState]) -> tuple[int, str]:
+        """Steps until `train_steps` or until patience ends, then calls `finish`, or until SIGTERM or Ctrl-C.
 
         Returns:
-          The step reached, and whether SIGTERM ended the run.
+          The step reached, and what ended the run early: "SIGTERM", "Ctrl-C" or, where another process was asked,
+          "another process"; empty if nothing did.
 
         Raises:
           InputError: if the guards stop the run, or a checkpoint cannot be written.
@@ -130,18 +136,18 @@ class Loop:
         results: dict[str, float] | None = None
         patience = self.saving.patience
         self._clock.restart()
-        with _sigterm_noted() as asked_to_stop:
+        with _stop_noted() as asked_to_stop:
             while step < train_steps and not self._is_stopping and not patience.is_exhausted:
                 with self._clock.waiting():
                     draw = self.batches.draw(step)
-                state, metrics = self._step(state, draw, asked_to_stop.is_set())
+                state, metrics = self._step(state, draw, bool(asked_to_stop))
                 # Only now wait for the step before: while a step runs, the batch of the next one is read, copied and
                 # queued behind it.
                 self._finish(pending)
                 step += 1
                 pending = _Pending(step, draw, metrics)
                 # One process knows at once. Several must leave the loop at the same step: when the sum of one arrives.
-                self._is_stopping |= jax.process_count() == 1 and asked_to_stop.is_set()
+                self._is_stopping |= jax.process_count() == 1 and bool(asked_to_stop)
                 if step < train_steps and (step % self.saving.period == 0 or self.evaluation.is_due(step)):
                     self._finish(pending)
                     pending = None
@@ -157,7 +163,7 @@ class Loop:
                     results = self._evaluate(step, state) if is_done and self.evaluation.is_on else None
                 self._save(step, state, results)
             self.saving.checkpoints.wait()
-            return step, not is_done
+            return step, "" if is_done else (asked_to_stop or ["another process"])[0]
 
     def _step(self, state: TrainState, draw: Draw, is_asked_to_stop: bool) -> tuple[TrainState, dict[str, jax.Array]]:
         """Queues one step."""
@@ -195,21 +201,38 @@ class Loop:
 
     def _save(self, step: int, state: TrainState, results: dict[str, float] | None) -> int:
         jax.block_until_ready(state)  # what follows talks to the other processes, too
+        self.watch.check_parameters(step, state.params)
         iterators = self.saving.patience.add_to(self.batches.get_state())
         self.saving.checkpoints.save(step, state, iterators, results)
         return step
 
 
 @contextlib.contextmanager
-def _sigterm_noted() -> Iterator[threading.Event]:
-    """Makes SIGTERM set the event instead of ending the process; only in the main thread, which alone may do that."""
-    stop = threading.Event()
+def _stop_noted() -> Iterator[list[str]]:
+    """Makes SIGTERM and the first Ctrl-C add their names to the list instead of ending the process.
+
+    A second Ctrl-C ends it. Only the main thread may handle signals; in others nothing is noted.
+    """
+    names: list[str] = []
     if threading.current_thread() is not threading.main_thread():
-        yield stop
+        yield names
         return
-    before = signal.signal(signal.SIGTERM, lambda *_: stop.set())
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        if number == signal.SIGINT:
+            if _CONTROL_C in names:
+                raise KeyboardInterrupt
+            text = "Ctrl-C: this step is finished and saved; press it again to stop without saving\n"
+            os.write(sys.stderr.fileno(), text.encode())  # print may be interrupted by itself
+        names.append(_CONTROL_C if number == signal.SIGINT else "SIGTERM")
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    for number, handler in before.items():
+        if number == signal.SIGTERM or handler is not signal.SIG_IGN:  # nohup and `command &` ignore Ctrl-C
+            signal.signal(number, note)
     try:
-        yield stop
+        yield names
     finally:
-        # None: it was not set from Python and cannot be restored.
-        signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)
+        for number, handler in before.items():
+            # None: it was not set from Python and cannot be restored.
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 
 import gin
+import numpy as np
 import optax
 
 from ..errors import InputError
@@ -194,6 +195,13 @@ class OptimizerOptions:
     def guarded(self) -> optax.GradientTransformation:
         """Returns the optimizer, which leaves out updates that are not finite if the guards ask for it."""
         return self.guards.guarded(self.optimizer)
+
+    def warning(self, first: int, last: int) -> str:
+        """Returns a warning if the learning rate is 0 in all steps from `first` to `last`; else an empty string."""
+        sample = sorted({int(step) for step in np.linspace(first + 1, last, 50)}) if last > first else []
+        if not sample or any(self.learning_rate_after(step) != 0 for step in sample):
+            return ""
+        return "warning: LEARNING_RATE is 0, so training changes no parameter"
 
     def learning_rate_after(self, step: int) -> float | None:
         """Returns the learning rate of step number `step`, counted from 1; None if it is not known."""

@@ -25,12 +25,12 @@ several processes, the same command in each (no options on Slurm; --detect_proce
   newsembed train --gin_file=… --coordinator_address=host0:9000 --num_processes=2 --process_id=0
 
 The same command continues a run that was stopped or killed. SIGTERM to any process saves a checkpoint and ends all of
-them with exit code 0.
+them with exit code 0. So does Ctrl-C, with exit code 130; a second Ctrl-C stops at once without saving.
 """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Parses the options and trains; returns the exit code: 0, or 2 for input that the user can correct."""
+    """Parses the options and trains; returns the exit code: 0, 2 for input the user can correct, 130 for Ctrl-C."""
     parser = _parser()
     options, others = parser.parse_known_args(argv)
     bindings = [other.removeprefix(_BINDING) for other in others if other.startswith(_BINDING)]
@@ -54,8 +54,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             # An orderly exit waits minutes for the others, which wait for this process. They notice when it is gone.
             os._exit(2)
         return 2
+    except KeyboardInterrupt as stopped:
+        what = str(stopped) or "before the first step"
+        print(f"newsembed train: stopped, {what}; the same command continues", file=sys.stderr, flush=True)
+        return 130
     print(f"{result.model_dir}: step {result.step}{' (interrupted)' if result.interrupted else ''}")
-    return 0
+    return 130 if result.interrupted == "Ctrl-C" else 0
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -28,14 +28,14 @@ class TrainResult:
 
     Attributes:
       step: steps done, all of them saved.
-      interrupted: True if SIGTERM, to any of the processes, ended it early.
+      interrupted: what ended it early: "SIGTERM" or "Ctrl-C", or "another process" that got one; empty if nothing did.
       model_dir: the folder of the model.
       origin: what the run started from.
       best_step: the checkpoint with the best metric (KEEP_BEST), None where the run keeps none.
     """
 
     step: int
-    interrupted: bool
+    interrupted: str
     model_dir: str
     origin: str
     best_step: int | None = None
@@ -73,6 +73,7 @@ def train(
     Raises:
       InputError: for data, a vocabulary, a checkpoint or an option that do not fit; if the guards stop the run; and for
         checkpoints that cannot be written.
+      KeyboardInterrupt: at a second Ctrl-C; says which step is saved.
     """
     check_joined()
     checkpoints.check_evaluated(held_out)
@@ -97,7 +98,13 @@ def train(
             report = Report(writer, progress, means, optimizer.learning_rate_after, run.log_period)
             saving, watch = Saving(saved, checkpoints.period, patience), Watch(optimizer.guards, run.model_dir)
             loop = Loop(batches, steps, setup.mesh, loop_key, saving, evaluation, watch, report)
-            step, interrupted = loop.run(calibrate.before(start), run.train_steps, calibrate.after)
+            if warning := optimizer.warning(start.step, run.train_steps):
+                progress.say(warning)
+            try:
+                step, interrupted = loop.run(calibrate.before(start), run.train_steps, calibrate.after)
+            except KeyboardInterrupt:
+                latest = saved.latest_step()
+                raise KeyboardInterrupt("no step is saved" if latest is None else f"step {latest} is saved") from None
             result = TrainResult(step, interrupted, run.model_dir, start.origin, saved.best_step())
             _say_how_it_ended(progress, result, checkpoints, is_early=patience.is_exhausted)
     wait_for_all("trained")
@@ -106,7 +113,7 @@ def train(
 
 def _say_how_it_ended(progress: Progress, result: TrainResult, options: CheckpointOptions, *, is_early: bool) -> None:
     if result.interrupted:
-        progress.say(f"SIGTERM: saved step {result.step}; the same command continues")
+        progress.say(f"{result.interrupted}: saved step {result.step}; the same command continues")
     if is_early:
         progress.say(f"PATIENCE: ended at step {result.step}, {options.patience} evaluations brought no better figure")
     if result.best_step is not None:

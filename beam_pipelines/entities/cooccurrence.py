@@ -117,7 +117,7 @@ def _positive_pmi(matrix: Any, contexts: np.ndarray[Any, Any]) -> Any:
 
 def signatures(keys: Sequence[str], dimensions: int) -> Floats:
     """Returns random unit vectors that depend only on the key: float32 ``[len(keys), dimensions]``, ±1/√dimensions."""
-    if not dimensions:
+    if not dimensions or not keys:
         return np.zeros((len(keys), 0), np.float32)
     digests = b"".join(hashlib.shake_128(key.encode()).digest((dimensions + 7) // 8) for key in keys)
     bits = np.unpackbits(np.frombuffer(digests, np.uint8).reshape(len(keys), -1), axis=1)[:, :dimensions]

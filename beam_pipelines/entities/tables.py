@@ -52,10 +52,11 @@ class EmbeddingTable:
 
 def write_lines(path: str, lines: Iterable[str]) -> None:
     """Writes UTF-8 lines under a temporary name, then moves the file to ``path``."""
-    with files.open_write(f"{path}.tmp") as sink:
+    temporary = files.temporary_name(path)
+    with files.open_write(temporary) as sink:
         for line in lines:
             sink.write(f"{line}\n".encode())
-    files.move(f"{path}.tmp", path)
+    files.move(temporary, path)
 
 
 def write_aliases(path: str, aliases: Iterable[Alias]) -> None:

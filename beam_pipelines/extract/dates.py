@@ -5,10 +5,10 @@ import email.utils
 import re
 from typing import Any
 
-_ISO_DAY = re.compile(r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)")
+_ISO_DAY = re.compile(r"(?<!\d)(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)")
 _DIGITS = re.compile(r"(19\d\d|20\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(?:\d{4}|\d{6})?")
 _EPOCH = re.compile(r"(1\d{9})(?:\d{3})?")
-_CJK_DAY = re.compile(r"(\d{4})\s*[年년]\s*(\d{1,2})\s*[月월]\s*(\d{1,2})\s*[日일]")
+_CJK_DAY = re.compile(r"(?<!\d)(\d{4})\s*[年년]\s*(\d{1,2})\s*[月월]\s*(\d{1,2})\s*[日일]")
 _URL_DAY = re.compile(r"/(20\d\d|19\d\d)[/-](0?[1-9]|1[0-2])[/-](0?[1-9]|[12]\d|3[01])(?=[/-])")
 _MONTHS = {
     name: number
@@ -38,6 +38,7 @@ _DAY_FIRST = re.compile(
     re.IGNORECASE,
 )
 _MAX_TEXT = 200
+_LIKE_A_DAY = re.compile(r"\s*\d{4,}[-/.]\d{1,2}[-/.]\d{1,2}(?!\d)|\s*(?:19|20)\d{6}\s*$")
 
 
 def parse_day(value: Any) -> datetime.date | None:
@@ -94,6 +95,27 @@ def day_in_text(text: str) -> datetime.date | None:
     if found := _DAY_FIRST.search(text):
         return _day(int(found.group(3)), _MONTHS[found.group(2).lower()], int(found.group(1)))
     return None
+
+
+def is_impossible(value: Any) -> bool:
+    """Returns whether a value is written as year, month and day, but no such day exists.
+
+    >>> is_impossible("2024-02-30"), is_impossible("99999-12-31"), is_impossible("2024-02-29"), is_impossible("soon")
+    (True, True, False, False)
+    """
+    return isinstance(value, str | int) and _LIKE_A_DAY.match(str(value)) is not None and parse_day(value) is None
+
+
+def states_impossible_day(text: str, month: datetime.date) -> bool:
+    """Returns whether a text has a day of this month that does not exist, and no other day of it.
+
+    Readers of dates then guess the first of the month.
+
+    >>> states_impossible_day("<time>2024-02-30</time>", datetime.date(2024, 2, 1))
+    True
+    """
+    found = re.findall(rf"(?<!\d){month.year}[-/.]0?{month.month}[-/.](\d{{1,2}})(?!\d)", text)
+    return bool(found) and all(_day(month.year, month.month, int(day)) is None for day in found)
 
 
 def day_in_url(url: str) -> datetime.date | None:

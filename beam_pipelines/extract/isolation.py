@@ -11,6 +11,7 @@ import dataclasses
 import gc
 import os
 import pickle
+import re
 import select
 import signal
 import struct
@@ -21,10 +22,13 @@ import time
 from collections.abc import Callable
 from typing import IO, Any
 
+from ..parent import end_with_parent
+
 _HEADER = struct.Struct("<Q")
 _GRACE_SECONDS = 5.0  # for the start and the pipe, in addition to the child's own alarm
 _START_SECONDS = 120.0
 _MEGABYTE = 1 << 20
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
 class PageTimeoutError(Exception):
@@ -180,6 +184,7 @@ def serve(seconds: float, megabytes: int) -> None:
       seconds: wall time for one call.
       megabytes: additional address space.
     """
+    end_with_parent()
     signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends the process; C code could delay a handler
     calls, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # output of libraries must not mix with the answers
@@ -187,6 +192,12 @@ def serve(seconds: float, megabytes: int) -> None:
 
     gc.freeze()  # imported modules are never collected
     _limit_memory(megabytes)
+    with contextlib.suppress(BrokenPipeError):  # the caller has ended
+        _answer_calls(calls, answers, seconds)
+    os._exit(0)  # closing the pipe again would fail again
+
+
+def _answer_calls(calls: IO[bytes], answers: IO[bytes], seconds: float) -> None:
     _send(answers, ("ready", None))
     while header := calls.read(_HEADER.size):
         raw = calls.read(_HEADER.unpack(header)[0])
@@ -205,7 +216,8 @@ def _answer(raw: bytes) -> tuple[str, Any]:
     except MemoryError:
         return "memory", None
     except Exception as error:  # noqa: BLE001 - the parsers raise many types; the caller counts them
-        return "error", f"{type(error).__name__}: {error}"[:2_000]
+        # Addresses differ from run to run, and the text becomes a part of the output.
+        return "error", _ADDRESS.sub("", f"{type(error).__name__}: {error}")[:2_000]
 
 
 def _limit_memory(megabytes: int) -> None:

@@ -12,7 +12,7 @@ from lxml import etree
 from ...formats.records import Rejection
 from .body import Body, is_within_slow_limits, read_body
 from .content import Layout, lay_out, running_text
-from .dates import day_in_url, parse_day
+from .dates import day_in_url, parse_day, states_impossible_day
 from .decoding import decode
 from .links import links_of
 from .markup import bylines, days
@@ -212,7 +212,8 @@ def _slow_day(text: str, url: str) -> datetime.date | None:
 
     if not is_within_slow_limits(text):
         return None
-    return parse_day(htmldate.find_date(text, original_date=True, extensive_search=False, url=url))
+    day = parse_day(htmldate.find_date(text, original_date=True, extensive_search=False, url=url))
+    return None if day is not None and day.day == 1 and states_impossible_day(text, day) else day
 
 
 def _title(tree: Any, structured: Structured, headings: list[str], url: str) -> str:

@@ -13,7 +13,7 @@ from .isolation import Limits, PageMemoryError, PageReadError, PageTimeoutError,
 from .page import ArticlePage, ExtractedPage, PageTooLargeError, as_fields
 from .payload import read_payload
 from .people import people
-from .rows import row_to_article
+from .rows import impossible_dates, row_to_article
 from .sources import Response, Slice, read_rows, read_warc
 from .urls import canonical_url, registered_domain
 from .warc import Gap
@@ -199,6 +199,8 @@ def _read_rows(shard: Shard, outputs: Outputs, piece: Slice) -> None:
             shard.fail(where, Failure.MISSING_FIELD, problem, str(row))
             continue
         outputs.articles.write(article)
+        if count := impossible_dates(row):
+            shard.tally("impossible_dates", count)
         for feed in row.get("feeds") or ():
             feeds.setdefault((article.publisher, str(feed)), set()).add(article.doc_id)
         shard.written()

@@ -4,8 +4,9 @@ import datetime
 from typing import Any
 
 from ...formats.records import Article, make_doc_id
-from .dates import parse_day
+from .dates import is_impossible, parse_day
 from .people import people
+from .title import clean_title
 from .urls import canonical_url, registered_domain
 
 _MAX_BODY_CHARACTERS = 50_000
@@ -17,12 +18,13 @@ def row_to_article(row: dict[str, Any]) -> tuple[Article | None, str]:
     Args:
       row: ``url``, ``title``, ``body`` and, if known, ``authors``, ``byline_date`` or ``published_at``,
         ``modified_date``, ``keywords``, ``anchor_texts``, ``image_url``, ``language``. The publisher of the article is
-        the registered domain of its URL.
+        the registered domain of its URL. The title is cleaned and cut as that of a page, without the name that
+        ``publisher`` gives at its end.
     """
     url = canonical_url(str(row.get("url") or ""))
     if not url:
         return None, f"url: got {row.get('url')!r}, expected an absolute http(s) URL"
-    title, body = _text(row.get("title")), str(row.get("body") or row.get("text") or "")
+    title, body = _title(row, url), str(row.get("body") or row.get("text") or "").replace("\x00", "")
     for name, value in (("title", title), ("body", body.strip())):
         if not value:
             return None, f"{name}: empty or absent"
@@ -45,6 +47,16 @@ def row_to_article(row: dict[str, Any]) -> tuple[Article | None, str]:
         ),
         "",
     )
+
+
+def impossible_dates(row: dict[str, Any]) -> int:
+    """Returns the number of fields of a row that state a day which does not exist; the article has none then."""
+    return sum(is_impossible(row.get(name)) for name in ("byline_date", "published_at", "modified_date"))
+
+
+def _title(row: dict[str, Any], url: str) -> str:
+    title = _text(row.get("title")).replace("\x00", "")
+    return clean_title(title, [_text(row.get("publisher"))], url) if title else ""
 
 
 def _day(value: Any) -> datetime.date | None:

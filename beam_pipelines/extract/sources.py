@@ -12,6 +12,7 @@ from typing import Any
 from ...errors import InputError
 from ...formats import files
 from ...formats.jsonl import CompressionError, read_lines
+from ...formats.parquet import damage_named, read_batches
 from .loose_json import load_json
 from .path_lists import is_path_list, read_path_list
 from .warc import MAX_CONTENT_BYTES, Frame, Gap, read_frames
@@ -190,16 +191,10 @@ def _article_slices(path: str) -> list[Slice]:
 
 
 def _parquet_row_count(path: str) -> int:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with files.open_read(path) as source:
-        try:
-            return int(pq.read_metadata(source).num_rows)
-        except pa.ArrowInvalid as error:
-            raise InputError(
-                f"not a Parquet file: {error}", path=path, field="--articles", remedy="write or fetch the file again"
-            ) from error
+    with files.open_read(path) as source, damage_named(path, "--articles"):
+        return int(pq.read_metadata(source).num_rows)
 
 
 def _lines(path: str) -> Iterator[bytes]:
@@ -249,8 +244,6 @@ def _json_object(line: bytes) -> dict[str, Any] | str:
 
 
 def _parquet_rows(piece: Slice) -> Iterator[tuple[str, dict[str, Any] | str]]:
-    from ...formats.parquet import read_batches
-
     number = 0
     for batch in read_batches(piece.path):
         if number + batch.num_rows > piece.start and number < piece.start + piece.count:

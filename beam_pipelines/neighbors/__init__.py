@@ -22,7 +22,7 @@ from ..entities.counting import NamedCounts
 from ..exchange import receive, send
 from ..jobs import InputSpec, Job, JobRun
 from ..shards import Shard, shard_numbers
-from .found import SPACES, Found, Side, keep_best
+from .found import FOUND, SPACES, Found, Side, keep_best
 from .index import Engine
 from .rows import read_vectors, write_blocks
 from .search import Plan, Task, plan_tasks, run_task
@@ -159,7 +159,7 @@ def _gathered(parts: Iterable[Found]) -> Iterator[Found]:
 def _merge(options: NeighborsOptions, shard: Shard, number: int) -> None:
     """Writes the neighbors of every document of a shard, one row per pair and space in which both have a vector."""
     documents = np.sort(receive(shard.workspace, "_documents", number))
-    pairs = keep_best(receive(shard.workspace, "_found", number), options.plan().counts)
+    pairs = keep_best(receive(shard.workspace, "_found", number, FOUND), options.plan().counts)
     _, first = np.unique(pairs[["query", "neighbor"]], return_index=True)
     pairs = pairs[first]
     alone = documents[~np.isin(documents, pairs["query"])]

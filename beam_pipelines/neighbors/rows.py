@@ -105,9 +105,10 @@ def write_blocks(workspace: str, shard: int, rows: Rows, block_days: int) -> lis
         }
         np.savez(buffer, **arrays)
         path = block_path(workspace, block, shard)
-        with files.open_write(f"{path}.tmp") as sink:
+        temporary = files.temporary_name(path)
+        with files.open_write(temporary) as sink:
             sink.write(buffer.getvalue())
-        files.move(f"{path}.tmp", path)
+        files.move(temporary, path)
     return present
 
 

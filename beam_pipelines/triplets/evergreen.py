@@ -6,6 +6,7 @@ weights were fitted on the labels that ``evergreen_defaults.json`` names; ``--la
 
 import dataclasses
 import json
+import re
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any
@@ -18,6 +19,7 @@ from ...formats import files
 from ..arrays import Array
 from .table import DocumentTable
 
+_DOC_ID = re.compile(r"[0-9a-f]{16}")
 FEATURES = (
     "entropy_anchor",
     "entropy_other",
@@ -165,6 +167,13 @@ def read_label_rows(path: str) -> list[LabelRow]:
                 path=f"{path}:{number}",
                 field="--labels",
                 remedy="separate the columns by tabs",
+            )
+        if wrong := next((part for part in parts[:2] if not _DOC_ID.fullmatch(part)), None):
+            raise InputError(
+                f"got {wrong!r}, expected a document id of 16 hexadecimal digits",
+                path=f"{path}:{number}",
+                field="--labels",
+                remedy="give the ids of documents as `newsembed label` writes them",
             )
         rows.append(LabelRow(parts[0], parts[1], int(parts[2]), tuple(parts[3:])))
     return rows

@@ -3,6 +3,7 @@
 import os
 
 from ...errors import InputError
+from ..digests import check_sums
 from ..model_folder import ModelFolder
 from ..vocabulary import VOCABULARY_FILE
 from ..weights import Array
@@ -28,9 +29,10 @@ def read_huggingface(folder: str) -> HuggingFaceFolder:
     """Reads a folder that `transformers` or `sentence_transformers` saved.
 
     Raises:
-      InputError: for a file that is missing or broken, or a module of sentence-transformers that has no counterpart
-        here.
+      InputError: for a file that is missing, broken or not as `SHA256SUMS` lists it, or a module of
+        sentence-transformers that has no counterpart here.
     """
+    check_sums(folder, "Export or fetch the folder again; if you changed it, delete SHA256SUMS.")
     config = read_json(os.path.join(folder, CONFIG_FILE))
     tokenizer = _read_tokenizer(folder)
     modules = read_modules(folder, tokenizer.settings)

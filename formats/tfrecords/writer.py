@@ -1,9 +1,11 @@
 """Writes shards of TFRecords through Beam's filesystems."""
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any, Self
 
 from .. import files
+from ..digests import HashingSink
 from .example import encode_example
 from .framing import frame
 from .schema import Schema
@@ -18,12 +20,15 @@ class TFRecordShardWriter:
     Attributes:
       path: as given.
       rows: number of records written so far.
+      sha256: digest of the file, once it is closed.
     """
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.rows = 0
-        self._sink = files.open_write(f"{path}.tmp")
+        self.sha256 = ""
+        self._temporary = files.temporary_name(path)
+        self._sink = HashingSink(files.open_write(self._temporary))
 
     def write(self, values: Mapping[str, Any], schema: Schema) -> None:
         """Writes one example.
@@ -46,6 +51,11 @@ class TFRecordShardWriter:
         return self
 
     def __exit__(self, error_type: type[BaseException] | None, *_: object) -> None:
+        if error_type is not None:
+            with contextlib.suppress(Exception):  # the first error counts
+                self._sink.close()
+            files.delete([self._temporary])
+            return
         self._sink.close()
-        if error_type is None:
-            files.move(f"{self.path}.tmp", self.path)
+        self.sha256 = self._sink.sha256
+        files.move(self._temporary, self.path)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
+from ...beam_pipelines.parent import PARENT
 from ...errors import InputError
 from ...evaluation.benchmark import Benchmark
 from ...evaluation.encoders import Encoder
@@ -90,7 +91,11 @@ def train_in_process(run: Run, cores: Sequence[int]) -> str:
             return ""
         started = time.monotonic()
         process = subprocess.Popen(  # noqa: S603 - our own program
-            [sys.executable, "-m", _PACKAGE, *run.command], stdout=log, stderr=subprocess.STDOUT, pass_fds=[lock]
+            [sys.executable, "-m", _PACKAGE, *run.command],
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            pass_fds=[lock],
+            env={**os.environ, PARENT: str(os.getpid())},
         )
         if cores and hasattr(os, "sched_setaffinity"):
             os.sched_setaffinity(process.pid, cores)  # before it starts its threads, one a core

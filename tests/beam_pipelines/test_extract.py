@@ -391,3 +391,45 @@ def test_any_bytes_are_a_feed_or_not(raw):
     for start in (b"", b"<rss>", b"<feed", b"{"):
         feed = parse_feed(start + raw)
         assert feed is None or isinstance(feed.entries, tuple)
+
+
+def test_days_that_do_not_exist_are_counted_and_no_other_day_takes_their_place(tmp_path):
+    row = {"url": "https://n.example/1", "title": "A title", "body": "text"}
+    stated = ["2024-02-30", "99999-12-31", "2024-13-01T10:00:00Z", "2024-02-29", "1/21", None]
+    lines = [json.dumps({**row, "url": f"https://n.example/{n}", "byline_date": day}) for n, day in enumerate(stated)]
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join(lines))
+    counts = run(tmp_path, articles=[str(path)])
+    assert (counts["out"], counts["tallies"]["impossible_dates"]) == (6, 3)
+    found = {article.url[-1]: article for article in parquet.read_stream(str(tmp_path / "out/articles"), Article)}
+    days = [found[str(number)].byline_date for number in range(6)]
+    assert days == [None, None, None, datetime.date(2024, 2, 29), None, None]
+
+
+@pytest.mark.parametrize("day", ["2024-02-30", "2024-02-30T10:00:00Z", "99999-12-31"])
+def test_a_page_that_states_a_day_that_does_not_exist_has_none(day):
+    meta = f'<meta property="article:published_time" content="{day}">'
+    html = f"<html><head><title>Council raises embankment</title>{meta}</head><body><article>{BODY}</article></body>"
+    article = extract_page(html, "http://s.example/a/1").article
+    assert (article.byline_date, article.date_source) == (None, "")
+
+
+def test_titles_of_rows_are_cleaned_and_cut_as_those_of_pages(tmp_path):
+    titles = ["Council raises embankment - The River News", "Council \0raises\n embankment | n.example", "word " * 400]
+    lines = [
+        json.dumps({"url": f"https://n.example/{n}", "title": title, "body": "text", "publisher": "The River News"})
+        for n, title in enumerate(titles)
+    ]
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join(lines))
+    run(tmp_path, articles=[str(path)])
+    found = {article.url[-1]: article.title for article in parquet.read_stream(str(tmp_path / "out/articles"), Article)}
+    assert found["0"] == found["1"] == "Council raises embankment"
+    assert found["2"] == ("word " * 400)[:500]
+
+
+def test_dead_letters_of_images_are_the_same_in_every_run(tmp_path):
+    path = warc(tmp_path / "a.warc.gz", [("http://s.example/i.png", "image/png", b"no image")])
+    run(tmp_path, warc=[path])
+    (letter,) = letters(tmp_path)
+    assert letter.detail == "UnidentifiedImageError: cannot identify image file <_io.BytesIO object>"

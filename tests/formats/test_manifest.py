@@ -17,6 +17,7 @@ from newsembed.formats.manifest import (
     read_example_counts,
     read_manifest,
     read_seconds,
+    recorded_digests,
     recorded_files,
     write_manifest,
     write_seconds,
@@ -76,6 +77,16 @@ def test_the_bytes_are_those_of_version_1(tmp_path):
         ' "inputs": {},\n "job": "pack",\n "options": {\n  "a": "ü",\n  "b": 1\n },\n "phases": {}\n}\n'
     )
     assert manifest_path(f"{tmp_path}/") == str(tmp_path / "manifest.json")
+
+
+def test_digests_are_an_additional_key_which_older_manifests_lack():
+    values = Manifest("pack", "1", "d", {}, {}, {}, {}, {}, {"a": 0}, {"a": "ab"}).to_json()
+    assert recorded_digests(values, "folder") == values.pop("sha256") == {"a": "ab"}
+    assert values == Manifest("pack", "1", "d", {}, {}, {}, {}, {}, {"a": 0}).to_json()
+    assert recorded_digests(values, "folder") is None
+    for damaged in (["a"], {"a": 3}):
+        with pytest.raises(InputError, match="folder/manifest.json: sha256: got"):
+            recorded_digests({"sha256": damaged}, "folder")
 
 
 def test_the_list_of_files_is_absent_in_older_manifests_and_checked_in_others():

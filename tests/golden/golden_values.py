@@ -21,6 +21,24 @@ _FLOAT = re.compile(r"-?(\d+\.\d*|\d*\.\d+|\d+)(e[-+]?\d+)?|-?inf|nan", re.IGNOR
 _SECONDS = {"seconds", "documents_per_second"}
 _TIMED = {"seconds_per_step", "tokens_per_second", "input_wait", "mfu", "peak_device_bytes"}
 _DIMENSIONS, _ROWS = 8, 20  # kept of embeddings
+SUMS = "SHA256SUMS"
+
+
+def sha256(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def check_sums(folder):
+    """Compares SHA256SUMS with the files; a folder of a version that did not write it has none.
+
+    The digests are compared with the files, not recorded: those of floats depend on the processor.
+    """
+    if not (folder / SUMS).exists():
+        assert folder.parts[-3:-1] == ("model_before", "checkpoints"), folder
+        return
+    lines = (folder / SUMS).read_text(encoding="utf-8").splitlines()
+    names = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file() and path.name != SUMS)
+    assert lines == [f"{sha256(folder / name)}  {name}" for name in names]
 
 
 def job_values(folder):
@@ -38,6 +56,7 @@ def job_values(folder):
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     sizes = {name: (folder / name).stat().st_size for name in files if name not in ("manifest.json", "timing.json")}
     assert manifest.pop("files") == sizes
+    assert manifest.pop("sha256") == {name: sha256(folder / name) for name in sizes}
     return {
         "files": files,
         "manifest": manifest,
@@ -156,18 +175,23 @@ def model_values(folder):
     with open(folder / "metrics.jsonl", encoding="utf-8") as file:
         records = [json.loads(line) for line in file]
     checkpoints = folder / "checkpoints"
+    for step in checkpoints.iterdir():
+        check_sums(step)
     return {
         "metrics": [{name: value for name, value in record.items() if name not in _TIMED} for record in records],
         "model": json.loads((folder / "model.json").read_text(encoding="utf-8")),
         "vocabulary": hashlib.sha256((folder / "vocab.txt").read_bytes()).hexdigest(),
         "files": sorted({path.name.partition(".tfevents")[0] for path in folder.iterdir()}),
-        "checkpoints": sorted(str(path.relative_to(checkpoints)) for path in checkpoints.glob("*/*")),
+        "checkpoints": sorted(
+            str(path.relative_to(checkpoints)) for path in checkpoints.glob("*/*") if path.name != SUMS
+        ),
     }
 
 
 def export_values(folder):
     """Names of an exported model's files, what its JSON says, and the names and shapes of its arrays."""
-    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    check_sums(folder)
+    paths = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != SUMS)
     values = {"files": [str(path.relative_to(folder)) for path in paths], "json": {}, "arrays": {}}
     for path in paths:
         name = str(path.relative_to(folder))
@@ -229,8 +253,9 @@ def index_values(folder):
     """A search index."""
     facts = json.loads((folder / "index.json").read_text(encoding="utf-8"))
     facts.pop("encoder_digest")
+    check_sums(folder)
     return {
-        "files": sorted(path.name for path in folder.iterdir()),
+        "files": sorted(path.name for path in folder.iterdir() if path.name != SUMS),
         "facts": facts,
         "documents": stream_values([folder / "documents.parquet"]),
         "embeddings": stream_values([folder / "embeddings.npy"]),

@@ -162,6 +162,32 @@ def test_dedup_command(tmp_path, capsys):
     assert float(rows_of(pairs)[1]["cosine"]) == pytest.approx(1)
 
 
+def test_dedup_does_not_join_events_of_other_years_unless_told(tmp_path):
+    """Undated articles are compared with one another: they could join events that are years apart."""
+    documents = [
+        IndexedDocument(f"d{i}", "", "", "t", day)
+        for i, day in enumerate(
+            [datetime.date(2016, 11, 8), datetime.date(2020, 11, 3), None, datetime.date(2020, 11, 10), None]
+        )
+    ]
+    DocumentIndex(circle(0, 0, 0, 0, 0), documents).save(str(tmp_path / "i"))
+    output, pairs = str(tmp_path / "d.tsv"), str(tmp_path / "p.tsv")
+
+    def groups_of(*options):
+        given = ("--index", str(tmp_path / "i"), "--output", output, "--pairs", pairs, *options)
+        assert dedup.run(parse(dedup, *given)) == 0
+        written = [(row["first"], row["second"]) for row in rows_of(pairs)]
+        return [(row["group"], row["doc_id"]) for row in rows_of(output)], written
+
+    by_default = [("0", "d1"), ("0", "d3"), ("1", "d2"), ("1", "d4")], [("d1", "d3"), ("d2", "d4")]
+    assert groups_of() == by_default
+    assert groups_of("--max_day_gap", "7") == by_default
+    assert groups_of("--max_day_gap", "6")[1] == [("d2", "d4")]
+    assert len(groups_of("--max_day_gap", "none")[1]) == 10
+    with pytest.raises(SystemExit):
+        parse(dedup, "--index", "i", "--output", "o", "--max_day_gap", "soon")
+
+
 def test_nothing_alike_is_an_empty_table(tmp_path, capsys):
     index_of([0, 90]).save(str(tmp_path / "i"))
     assert dedup.run(parse(dedup, "--index", str(tmp_path / "i"), "--output", str(tmp_path / "d.tsv"))) == 0

@@ -39,7 +39,7 @@ def trained(corpus, pretrained, tmp_path_factory):
         TRAIN,
         tiny_bindings(folder, *corpus, TRAIN_STEPS=8, CHECKPOINT_PERIOD=4, INITIAL_CHECKPOINT_PATH=str(pretrained)),
     )
-    assert (result.step, result.interrupted) == (8, False)
+    assert (result.step, result.interrupted) == (8, "")
     return folder
 
 
@@ -78,7 +78,10 @@ def test_a_model_folder_holds_what_others_read(trained, pretrained, corpus):
     )
 
 
-def test_sigterm_saves_and_the_same_command_continues(trained, corpus, pretrained, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("number", "name"), [(signal.SIGTERM, "SIGTERM"), (signal.SIGINT, "Ctrl-C")])
+def test_a_signal_saves_and_the_same_command_continues(
+    trained, corpus, pretrained, tmp_path, monkeypatch, capfd, number, name
+):
     folder = tmp_path / "stopped"
     bindings = tiny_bindings(
         folder, *corpus, TRAIN_STEPS=8, CHECKPOINT_PERIOD=4, INITIAL_CHECKPOINT_PATH=str(pretrained)
@@ -87,17 +90,59 @@ def test_sigterm_saves_and_the_same_command_continues(trained, corpus, pretraine
 
     def draw_and_signal(self, step):
         if step == 2:
-            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), number)
         return draw(self, step)
 
-    before = signal.getsignal(signal.SIGTERM)
+    before = signal.getsignal(number)
     with monkeypatch.context() as patch:
         patch.setattr(mixture.MixtureBatches, "draw", draw_and_signal)
         result = run_training(TRAIN, bindings)
-    assert (result.step, result.interrupted) == (3, True)
-    assert signal.getsignal(signal.SIGTERM) == before
+    assert (result.step, result.interrupted) == (3, name)
+    assert signal.getsignal(number) == before
+    assert f"{name}: saved step 3; the same command continues" in capfd.readouterr().err
     assert run_training(TRAIN, bindings).step == 8
     assert_same(params(folder, 8), params(trained, 8))
+
+
+def test_a_second_control_c_stops_at_once_and_names_the_step_that_is_saved(corpus, tmp_path, monkeypatch, capfd):
+    bindings = tiny_bindings(tmp_path, *corpus, TRAIN_STEPS=8, CHECKPOINT_PERIOD=2, INITIAL_CHECKPOINT_PATH=None)
+    draw = mixture.MixtureBatches.draw
+
+    def draw_and_signal(self, step):
+        if step == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+        return draw(self, step)
+
+    monkeypatch.setattr(mixture.MixtureBatches, "draw", draw_and_signal)
+    assert main(["--gin_file", TRAIN[0], *(f"--gin.{binding}" for binding in bindings)]) == 130
+    assert "newsembed train: stopped, step 2 is saved; the same command continues" in capfd.readouterr().err
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["2"]
+
+
+def test_parameters_that_the_last_step_breaks_are_not_saved(corpus, tmp_path, monkeypatch):
+    """The loss and the gradient of that step are finite; only its update is not."""
+    bindings = tiny_bindings(tmp_path, *corpus, TRAIN_STEPS=3, CHECKPOINT_PERIOD=2, INITIAL_CHECKPOINT_PATH=None)
+    step_of = loop.Loop._step
+
+    def step(self, state, draw, is_asked_to_stop):
+        state, metrics = step_of(self, state, draw, is_asked_to_stop)
+        if int(state.step) == 3:
+            state = state.replace(params=jax.tree.map(lambda array: array.at[..., 0].set(np.nan), state.params))
+        return state, metrics
+
+    monkeypatch.setattr(loop.Loop, "_step", step)
+    with pytest.raises(InputError, match="parameters are not finite after step 3; it is not saved"):
+        run_training(TRAIN, bindings)
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["2"]
+
+
+def test_a_learning_rate_of_zero_is_warned_about(corpus, pretrained, tmp_path, capfd):
+    bindings = tiny_bindings(tmp_path / "a", *corpus, TRAIN_STEPS=1, INITIAL_CHECKPOINT_PATH=str(pretrained))
+    run_training(TRAIN, bindings)
+    assert "LEARNING_RATE is 0" not in capfd.readouterr().err
+    run_training(TRAIN, [*bindings, f'MODEL_DIR = "{tmp_path / "b"}"', "LEARNING_RATE = 0.0"])
+    assert "warning: LEARNING_RATE is 0, so training changes no parameter" in capfd.readouterr().err
 
 
 def test_the_saved_config_continues_a_finished_run_without_a_step(trained):

@@ -130,7 +130,8 @@ def test_both_choose_the_same_sets_and_each_checkpoint_is_written_once(world):
 
 def test_sigterm_to_one_stops_both_at_the_same_step_and_they_continue_bit_identical(world):
     folder, (first, second) = world
-    assert (first[1]["step"], first[1]["interrupted"]) == (second[1]["step"], second[1]["interrupted"]) == (6, True)
+    assert (first[1]["step"], second[1]["step"]) == (6, 6)
+    assert {first[1]["interrupted"], second[1]["interrupted"]} == {"SIGTERM", "another process"}
     assert first[2]["origin"].startswith("resumed from step 6")
     jax.tree.map(np.testing.assert_array_equal, params(folder / "stopped"), params(folder / "together"))
 

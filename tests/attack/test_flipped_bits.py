@@ -1,0 +1,117 @@
+"""One flipped bit in a result is noticed when the result is read, and `newsembed verify` names the file."""
+
+import datetime
+import json
+import random
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from newsembed.beam_pipelines import jobs
+from newsembed.beam_pipelines.clean import JOB
+from newsembed.beam_pipelines.extract import JOB as EXTRACT
+from newsembed.errors import InputError
+from newsembed.formats import parquet
+from newsembed.formats.index import IndexedDocument, StoredIndex, read_index, write_index
+from newsembed.formats.records import Article
+from newsembed.launch import cli
+
+ONE = ["--direct_num_workers=1"]
+WORDS = ["river", "council", "embankment", "harvest", "minister", "railway", "verdict", "museum", "orchestra", "quarry"]
+
+
+def articles(count, seed=0):
+    generator = random.Random(seed)
+    for number in range(count):
+        body = " ".join(generator.choice(WORDS) for _ in range(150))
+        yield {
+            "url": f"http://n.example/{number}",
+            "title": f"Headline {number} about the {generator.choice(WORDS)}",
+            "body": body,
+            "byline_date": "2021-03-01",
+        }
+
+
+@pytest.fixture(scope="module")
+def extracted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("extracted")
+    path = folder / "articles.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in articles(60)))
+    jobs.execute(EXTRACT, {"articles": [str(path)]}, str(folder / "work"), beam_args=ONE)
+    return folder / "work"
+
+
+def flip(path, place, bit):
+    raw = bytearray(path.read_bytes())
+    raw[place % len(raw)] ^= 1 << bit
+    path.write_bytes(raw)
+
+
+def test_jobs_refuse_an_input_with_a_flipped_bit_and_verify_names_the_file(extracted, tmp_path, capsys):
+    (path,) = (extracted / "articles").glob("*.parquet")
+    whole, generator = path.read_bytes(), random.Random(0)
+    try:
+        for number in range(40):
+            flip(path, generator.randrange(len(whole)), generator.randrange(8))
+            with pytest.raises(InputError, match=r"of other content than written: articles/part-00000"):
+                jobs.execute(JOB, {"articles": [str(extracted)]}, str(tmp_path / f"out{number}"), beam_args=ONE)
+            assert cli.main(["verify", str(extracted)]) == 1
+            assert "missing or changed: articles/part-00000" in capsys.readouterr().out
+            path.write_bytes(whole)
+    finally:
+        path.write_bytes(whole)
+    assert cli.main(["verify", str(extracted)]) == 0
+    assert "as written" in capsys.readouterr().out
+
+
+def test_parquet_without_its_manifest_is_right_or_refused(extracted, tmp_path):
+    """Page checksums cover the data; nothing covers the few bytes of headers, which hold sizes and encodings."""
+    (source,) = (extracted / "articles").glob("*.parquet")
+    truth = list(parquet.read_records(str(source), Article))
+    metadata = pq.ParquetFile(source).metadata
+    columns = [metadata.row_group(0).column(number) for number in range(metadata.num_columns)]
+    first = min(column.dictionary_page_offset or column.data_page_offset for column in columns)
+    size = sum(column.total_compressed_size for column in columns)
+    path, generator, accepted = tmp_path / "part-00000-of-00001.parquet", random.Random(1), 0
+    for _ in range(100):
+        path.write_bytes(source.read_bytes())
+        flip(path, first + generator.randrange(size), generator.randrange(8))
+        try:
+            found = list(parquet.read_records(str(path), Article))
+        except InputError as error:
+            accepted += str(path) not in str(error)
+        else:
+            accepted += found != truth
+    assert accepted == 0
+
+
+def test_an_index_with_a_flipped_bit_is_refused(tmp_path):
+    generator = np.random.default_rng(0)
+    vectors = generator.standard_normal((20, 8)).astype(np.float32)
+    documents = tuple(
+        IndexedDocument(f"{n:016x}", f"http://s.example/{n}", "s", f"Title {n}", datetime.date(2020, 1, 1))
+        for n in range(20)
+    )
+    write_index(str(tmp_path), StoredIndex(vectors, documents, "model:a", "digest"))
+    np.testing.assert_array_equal(read_index(str(tmp_path)).embeddings, vectors)
+    for name in ("embeddings.npy", "documents.parquet", "index.json"):
+        whole = (tmp_path / name).read_bytes()
+        for place in generator.integers(len(whole), size=10):
+            flip(tmp_path / name, int(place), int(place) % 8)
+            with pytest.raises(InputError, match=r"not the content|no readable index"):
+                read_index(str(tmp_path))
+            (tmp_path / name).write_bytes(whole)
+    (tmp_path / "SHA256SUMS").unlink()  # as older versions wrote it
+    assert read_index(str(tmp_path)).documents == documents
+
+
+def test_verify_reads_older_results_by_size_and_refuses_folders_without_results(extracted, tmp_path, capsys):
+    with pytest.raises(InputError, match=r"neither manifest\.json nor SHA256SUMS"):
+        list(__import__("newsembed.launch.verify", fromlist=["verify"]).verify(str(tmp_path)))
+    manifest = json.loads((extracted / "manifest.json").read_text())
+    (tmp_path / "manifest.json").write_text(json.dumps({**manifest, "sha256": None, "files": {"a": 1}}))
+    (tmp_path / "a").write_text("x")
+    assert cli.main(["verify", str(tmp_path)]) == 0
+    assert "1 files, as written, sizes only" in capsys.readouterr().out
+    (tmp_path / "a").write_text("xy")
+    assert cli.main(["verify", str(tmp_path)]) == 1

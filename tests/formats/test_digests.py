@@ -1,0 +1,79 @@
+"""Digests: written with a folder, compared when it is read, understood by sha256sum."""
+
+import hashlib
+import io
+import shutil
+import subprocess
+
+import pytest
+from newsembed.errors import InputError
+from newsembed.formats import digests
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "a file.txt").write_bytes(b"one")
+    (tmp_path / "inner/b.bin").write_bytes(bytes(range(256)) * 9_000)
+    digests.write_sums(str(tmp_path))
+    return tmp_path
+
+
+def test_sums_are_those_of_hashlib_and_sha256sum_agrees(folder):
+    expected = {
+        name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in ("a file.txt", "inner/b.bin")
+    }
+    assert digests.read_sums(str(folder)) == expected
+    if shutil.which("sha256sum"):
+        subprocess.run(["sha256sum", "--check", "--quiet", digests.SUMS], cwd=folder, check=True)
+    assert digests.damage(str(folder)) == ""
+    digests.check_sums(str(folder), "none")
+
+
+def test_writing_again_covers_the_same_files(folder):
+    before = (folder / digests.SUMS).read_bytes()
+    digests.write_sums(str(folder))
+    assert (folder / digests.SUMS).read_bytes() == before
+
+
+@pytest.mark.parametrize("change", ["bit", "shorter", "missing"])
+def test_a_changed_file_is_named(folder, change):
+    path = folder / "inner/b.bin"
+    raw = bytearray(path.read_bytes())
+    raw[1_500_000] ^= 1
+    if change == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(raw if change == "bit" else raw[:-1])
+    with pytest.raises(InputError, match=r"lists: inner/b\.bin\n  remedy: fetch"):
+        digests.check_sums(str(folder), "fetch it again")
+    digests.check_sums(str(folder), "none", ["a file.txt"])
+    assert digests.damage(str(folder), ["inner"])
+
+
+def test_only_names_whole_parts_of_a_path(folder):
+    (folder / "inner/b.bin").unlink()
+    assert digests.damage(str(folder), ["inn", "inner/b"]) == ""
+
+
+def test_a_folder_without_sums_is_read_without_comparison(tmp_path):
+    (tmp_path / "a").write_bytes(b"x")
+    assert digests.read_sums(str(tmp_path)) is None
+    assert digests.damage(str(tmp_path)) == ""
+
+
+def test_a_damaged_list_is_refused(folder):
+    (folder / digests.SUMS).write_text("no digest  a\n")
+    with pytest.raises(InputError, match="line 1: expected a SHA-256 digest"):
+        digests.read_sums(str(folder))
+
+
+def test_the_sink_digests_all_that_is_written():
+    target = io.BytesIO()
+    sink = digests.HashingSink(target)
+    assert [sink.write(b"ab"), sink.write(memoryview(b"cde"))] == [2, 3]
+    assert (sink.tell(), target.getvalue()) == (5, b"abcde")
+    assert sink.sha256 == hashlib.sha256(b"abcde").hexdigest()
+    sink.close()
+    assert target.closed
+    assert sink.closed
