@@ -38,6 +38,7 @@ from .texts import (
     load_vocabulary,
     read_text_batches,
     shuffle_key,
+    vocabulary_input_digest,
     vocabulary_path,
 )
 from .token_store import DocumentTokens, TokenStore, open_store, write_shard
@@ -476,7 +477,11 @@ JOB = Job(
     inputs=(
         InputSpec("articles", "folder that `newsembed clean` wrote"),
         InputSpec("triplets", "folder that `newsembed triplets` wrote"),
-        InputSpec("vocabulary", "folder that `newsembed vocabulary` wrote, or a vocab.txt"),
+        InputSpec(
+            "vocabulary",
+            "folder that `newsembed vocabulary` or `newsembed import-hf` wrote, or its vocab.txt",
+            digest=vocabulary_input_digest,
+        ),
         InputSpec("topics", "folder that `newsembed topics` wrote", required=False),
         InputSpec(
             "translation_models",
