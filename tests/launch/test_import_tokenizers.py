@@ -158,9 +158,7 @@ def test_saved_models_take_texts_or_tokens(source, model, tmp_path, capsys, expe
     np.testing.assert_allclose(found, load_encoder(model).encode(titles, bodies), atol=1e-5)
 
 
-def test_an_export_of_tokens_takes_our_ids(source, model, tmp_path, expected):
-    if source.family != "uncased":
-        pytest.skip("one family shows it")
+def test_an_export_of_tokens_takes_our_ids(model, tmp_path, expected):
     saved = str(tmp_path / "saved")
     arguments = ["--model", model, "--output", saved, "--platforms", "cpu", "--inputs", "tokens"]
     assert cli.main(["export", *arguments]) == 0
