@@ -22,7 +22,14 @@ from .bitext import BitextPart, TranslationPair, read_pairs
 from .jobs import InputSpec, Job, JobRun
 from .packing import Piece, cut_pair, frame, join_parts, longest_first, make_row, pack, split_document
 from .shards import Shard
-from .texts import language_key, load_vocabulary, read_text_batches, shuffle_key, vocabulary_path
+from .texts import (
+    language_key,
+    load_vocabulary,
+    read_text_batches,
+    shuffle_key,
+    vocabulary_input_digest,
+    vocabulary_path,
+)
 
 _SHORTEST_ROW = 16
 _PAIRS_AT_ONCE = 1_024
@@ -234,7 +241,11 @@ JOB = Job(
     ),
     inputs=(
         InputSpec("articles", "folder that `newsembed clean` wrote"),
-        InputSpec("vocabulary", "folder that `newsembed vocabulary` wrote, or a vocab.txt"),
+        InputSpec(
+            "vocabulary",
+            "folder that `newsembed vocabulary` or `newsembed import-hf` wrote, or its vocab.txt",
+            digest=vocabulary_input_digest,
+        ),
         InputSpec("bitext", bitext.HELP, required=False, many=True, digest=bitext.digest),
     ),
     options=PackOptions,

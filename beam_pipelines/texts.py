@@ -10,9 +10,11 @@ from typing import Final
 
 from ..errors import InputError
 from ..formats import files
+from ..formats.manifest import has_manifest
 from ..formats.parquet import read_records
-from ..formats.vocabulary import VOCABULARY_FILE
+from ..formats.vocabulary import VOCABULARY_FILE, vocabulary_names
 from ..tasks.vocabulary import Vocabulary
+from .jobs import input_digest
 
 UNDETERMINED: Final = "und"  # BCP-47's tag for an undetermined language
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")
@@ -76,13 +78,25 @@ def vocabulary_path(path: str) -> str:
         f"no {VOCABULARY_FILE} here",
         path=path,
         field="--vocabulary",
-        remedy="give the folder that `newsembed vocabulary` wrote, or its vocab.txt",
+        remedy="give the folder that `newsembed vocabulary` or `newsembed import-hf` wrote, or its vocab.txt",
     )
+
+
+def vocabulary_input_digest(path: str) -> str:
+    """Returns the digest of ``--vocabulary`` for the digest of a job: that of a job's result, else that of its files.
+
+    Raises:
+      InputError: if there is no vocabulary file.
+    """
+    names = vocabulary_names(vocabulary_path(path))
+    if len(names) == 1 and (has_manifest(path) or path.endswith(".txt")):
+        return input_digest(path)
+    return " ".join(files.file_digest(file) for file in names.values())
 
 
 def load_vocabulary(path: str) -> Vocabulary:
     """Loads a vocabulary, once per process: building its tokenizer takes seconds for 500 000 pieces."""
-    return _load_vocabulary(path, files.file_digest(path))
+    return _load_vocabulary(path, " ".join(files.file_digest(file) for file in vocabulary_names(path).values()))
 
 
 @functools.lru_cache(maxsize=2)

@@ -5,6 +5,7 @@ A model folder holds, and keeps holding in later versions::
     config.gin                          the configuration in force, loadable with --gin_file
     model.json                          a `ModelDescription`
     vocab.txt                           the vocabulary, a copy
+    tokenizer.json, tokenizer_ids.json  of models with an imported tokenizer, see `tokenizer_files`
     metrics.jsonl, events.out.tfevents… see `training.metrics`
     suspect-batch-<step>-<process>.json the batch that stopped the run, see `training.guards`
     checkpoints/<step>/params           Orbax PyTree: the model's parameters, nested dict of float32 arrays
@@ -27,7 +28,6 @@ An exported folder has `model.safetensors` in place of the checkpoints: float32 
 """
 
 import dataclasses
-import hashlib
 import json
 import os
 import shutil
@@ -39,7 +39,8 @@ import numpy as np
 from ..errors import InputError
 from .digests import check_sums, write_sums
 from .prompts import Prompts
-from .vocabulary import VOCABULARY_FILE
+from .tokenizer_files import TokenizerFiles
+from .vocabulary import VOCABULARY_FILE, VocabularyFile, vocabulary_digest, vocabulary_names
 from .weights import Array, flatten, read_safetensors, write_safetensors
 
 # The items of one checkpoint.
@@ -58,7 +59,7 @@ class ModelDescription:
 
     Attributes:
       encoder: the architecture as its ``to_dict`` gives it.
-      vocabulary_sha256: hex digest of the vocabulary file.
+      vocabulary_sha256: hex digest of the vocabulary and its tokenizer, see `VocabularyFile.sha256`.
       text_length: tokens of a text that are read unless told otherwise; None where the model has learned to embed none.
       kind: of the architecture; None for the news encoder, see ``models.encoders.named_kind``.
       prompts: texts that embedding puts before documents and queries; most models have none.
@@ -200,18 +201,25 @@ class ModelFolder:
             raise InputError(f"got no JSON: {error}", path=path, remedy=_REMEDY) from error
         return ModelDescription.from_dict(values, path)
 
-    def write_description(self, description: ModelDescription, vocabulary: bytes) -> None:
-        """Writes ``model.json`` and ``vocab.txt``, each as a whole or not at all.
+    def write_description(
+        self, description: ModelDescription, vocabulary: bytes, tokenizer: TokenizerFiles | None = None
+    ) -> None:
+        """Writes ``model.json``, ``vocab.txt`` and the files of an imported tokenizer, each as a whole or not at all.
 
         Args:
           description: of the model.
           vocabulary: the content of the vocabulary file.
+          tokenizer: that makes its pieces; None for our own.
         """
-        _write_whole(self.vocabulary_file, vocabulary)
+        files = VocabularyFile(self.vocabulary_file, vocabulary, 0, tokenizer).files
+        for name in set(vocabulary_names(self.vocabulary_file)) - set(files):
+            os.remove(os.path.join(self.path, name))  # of another tokenizer
+        for name, content in files.items():
+            _write_whole(os.path.join(self.path, name), content)
         _write_whole(self.description_file, (json.dumps(description.to_dict(), indent=2) + "\n").encode())
 
     def check_vocabulary(self, description: ModelDescription) -> None:
-        """Compares ``vocab.txt`` with its digest in the description.
+        """Compares ``vocab.txt`` and its tokenizer with their digest in the description.
 
         Raises:
           InputError: if it is missing or another one.
@@ -247,10 +255,11 @@ class ModelFolder:
         return _read_orbax(path), step, path
 
     def write_export(self, source: "ModelFolder", params: Mapping[str, Any], metadata: Mapping[str, str]) -> None:
-        """Writes a safetensors export: description and vocabulary of `source`, and nested parameters."""
+        """Writes a safetensors export: description, vocabulary and tokenizer of `source`, and nested parameters."""
         write_safetensors(self.safetensors_file, flatten(params), metadata)
         shutil.copyfile(source.description_file, self.description_file)
-        shutil.copyfile(source.vocabulary_file, self.vocabulary_file)
+        for name, path in vocabulary_names(source.vocabulary_file).items():
+            shutil.copyfile(path, os.path.join(self.path, name))
 
     def write_import(self, params: Mapping[str, Any], architecture: str, origin: Mapping[str, Any]) -> None:
         """Writes the files of an imported model next to its description.
@@ -290,19 +299,6 @@ def is_checkpoint(path: str) -> bool:
 def folder_of_checkpoint(path: str) -> ModelFolder:
     """The model folder of one checkpoint, ``<folder>/checkpoints/<step>``."""
     return ModelFolder(os.path.dirname(os.path.dirname(os.path.abspath(path))))
-
-
-def vocabulary_digest(path: str) -> str:
-    """SHA-256 of a vocabulary file, in hexadecimal digits.
-
-    Raises:
-      InputError: if it cannot be read.
-    """
-    try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", path=path, remedy=_REMEDY) from error
 
 
 def _read_orbax(path: str) -> dict[str, Array]:

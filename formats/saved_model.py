@@ -6,22 +6,41 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ..errors import InputError
+from .vocabulary import VOCABULARY_FILE, VocabularyFile
 
 DEFAULT_SIGNATURE: Final = "serving_default"  # (title, body: string [b]) -> {OUTPUT: float32 [b, D]}
 TEXT_SIGNATURE: Final = "text"  # (text: string [b]) -> {OUTPUT: float32 [b, D]}
 QUERY_SIGNATURE: Final = "query"  # as TEXT_SIGNATURE, with the prompt of queries; only of models with prompts
+# An export of tokens has DEFAULT_SIGNATURE only: (tokens: int32 [b, s]) -> {OUTPUT: float32 [b, D]}
 TITLE, BODY = "title", "body"
+TOKENS: Final = "tokens"
+TEXT_INPUTS, TOKEN_INPUTS = "text", "tokens"  # what the signatures take, the fact "inputs"
 OUTPUT: Final = "embedding"
 
-FORMAT_VERSION: Final = 1  # of the facts; files without one are of version 1
+FORMAT_VERSION: Final = 2  # of the facts; files without one are of version 1, whose signatures take texts
 _GRAPH_FILE: Final = "saved_model.pb"
 _FACTS_FILE: Final = "newsembed.json"
+_TOKENIZER_FOLDER: Final = os.path.join("assets.extra", "tokenizer")  # TensorFlow's place for files of others
 _REMEDY: Final = "Give a folder that newsembed export wrote."
 
 
 def graph_file(folder: str) -> str:
     """TensorFlow's file; a folder without it is no SavedModel."""
     return os.path.join(folder, _GRAPH_FILE)
+
+
+def vocabulary_file(folder: str) -> str:
+    """The ``vocab.txt`` of an export that takes tokens; the files of its tokenizer are beside it."""
+    return os.path.join(folder, _TOKENIZER_FOLDER, VOCABULARY_FILE)
+
+
+def write_vocabulary(folder: str, vocabulary: VocabularyFile) -> None:
+    """Writes the files of a vocabulary into an export, for readers that make tokens of texts."""
+    path = os.path.join(folder, _TOKENIZER_FOLDER)
+    os.makedirs(path, exist_ok=True)
+    for name, content in vocabulary.files.items():
+        with open(os.path.join(path, name), "wb") as file:
+            file.write(content)
 
 
 def write_facts(folder: str, facts: Mapping[str, Any]) -> None:
@@ -31,8 +50,10 @@ def write_facts(folder: str, facts: Mapping[str, Any]) -> None:
       folder: of the SavedModel.
       facts: JSON values: digest, dimensions, max_length, length_buckets, step, platforms, signatures, encoder, the
         architecture's kind where it is not the news encoder, the prompts that the graph adds where it adds some, and
-        versions.
+        versions. An export that takes tokens has "inputs" and the format version 2, and its readers add the prompts.
     """
+    if facts.get("inputs", TEXT_INPUTS) != TEXT_INPUTS:
+        facts = {"format_version": FORMAT_VERSION, **facts}
     with open(os.path.join(folder, _FACTS_FILE), "w", encoding="utf-8") as file:
         json.dump(facts, file, indent=2)
 
@@ -55,7 +76,7 @@ def read_facts(folder: str) -> dict[str, Any]:
     if missing:
         raise InputError(f"lacks {', '.join(sorted(missing))}", path=path, remedy="Export the model again.")
     version = facts.get("format_version", FORMAT_VERSION)
-    if version != FORMAT_VERSION:
-        problem = f"got an export of version {version}, expected {FORMAT_VERSION}"
+    if version not in (1, FORMAT_VERSION):
+        problem = f"got an export of version {version}, expected at most {FORMAT_VERSION}"
         raise InputError(problem, path=path, field="format_version", remedy="Use a newer newsembed.")
     return facts

@@ -1,15 +1,45 @@
 """The vocabulary file ``vocab.txt``: UTF-8, one word piece a line, the special tokens first.
 
-The format has one version, and a line of its own for nothing but pieces; what identifies a file is its digest.
+The format has one version, and a line of its own for nothing but pieces; what identifies a file is its digest. Beside
+the vocabulary of an imported tokenizer lie ``tokenizer.json`` and ``tokenizer_ids.json``, see `tokenizer_files`. They
+are read with it, and the digest covers all three.
 """
 
 import dataclasses
 import functools
 import hashlib
+import os
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 from ..errors import InputError
+from .tokenizer_files import (
+    BYTE_LEVEL_SPACE,
+    CONTINUATION,
+    TOKENIZER_FILE,
+    TOKENIZER_IDS_FILE,
+    WORD_START,
+    Family,
+    TokenizerFiles,
+    continues_word,
+)
+
+__all__ = [
+    "CLS_ID",
+    "CONTINUATION",
+    "MASK_ID",
+    "PAD_ID",
+    "SEP_ID",
+    "SPECIAL_TOKENS",
+    "UNK_ID",
+    "VOCABULARY_FILE",
+    "VocabularyFile",
+    "continues_word",
+    "read_vocabulary",
+    "vocabulary_bytes",
+    "vocabulary_digest",
+    "vocabulary_names",
+]
 
 VOCABULARY_FILE: Final = "vocab.txt"
 # Positions in every vocabulary file; a file that differs is refused.
@@ -19,7 +49,11 @@ CLS_ID: Final = 2
 SEP_ID: Final = 3
 MASK_ID: Final = 4
 SPECIAL_TOKENS: Final = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-CONTINUATION: Final = "##"  # begins a piece that continues a word
+_LARGEST_FOREIGN_SHARE: Final = 0.05
+_LEAST_FOREIGN_PIECES: Final = 20
+_TOGETHER: Final = (
+    f"keep {VOCABULARY_FILE}, {TOKENIZER_FILE} and {TOKENIZER_IDS_FILE} together as `newsembed import-hf` wrote them"
+)
 _REMEDY: Final = "write the file by `newsembed vocabulary`, or use the vocabulary the model was trained with"
 
 
@@ -31,16 +65,34 @@ class VocabularyFile:
       path: where it was read.
       content: the whole file.
       size: number of pieces, one a line.
+      tokenizer: the imported tokenizer that makes the pieces; None for our own.
     """
 
     path: str
     content: bytes
     size: int
+    tokenizer: TokenizerFiles | None = None
 
     @property
     def sha256(self) -> str:
-        """Hex digest of the file."""
-        return hashlib.sha256(self.content).hexdigest()
+        """Hex digest of the file or, with an imported tokenizer, of ``tokenizer_ids.json``, which covers all files."""
+        identity = self.content if self.tokenizer is None else self.tokenizer.description(self.content)
+        return hashlib.sha256(identity).hexdigest()
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        """The content of the files by their names; ``tokenizer_ids.json``, if there is one, comes last."""
+        files = {VOCABULARY_FILE: self.content}
+        if self.tokenizer is not None:
+            files[TOKENIZER_FILE] = self.tokenizer.content
+            files[TOKENIZER_IDS_FILE] = self.tokenizer.description(self.content)
+        return files
+
+    @property
+    def continuations(self) -> tuple[bool, ...]:
+        """Whether each piece continues a word, by id."""
+        family = Family.WORDPIECE if self.tokenizer is None else self.tokenizer.family
+        return tuple(continues_word(piece, family) for piece in self.pieces)
 
     @functools.cached_property
     def pieces(self) -> tuple[str, ...]:
@@ -65,7 +117,35 @@ def read_vocabulary(path: str) -> VocabularyFile:
         line = content[: error.start].count(b"\n") + 1
         raise InputError(f"not valid UTF-8: {error.reason}", path=path, field=f"line {line}", remedy=_REMEDY) from error
     _check_pieces(pieces, path)
-    return VocabularyFile(path, content, len(pieces))
+    tokenizer = _read_tokenizer(path, content)
+    if tokenizer is None:
+        _check_own(pieces, path)
+    elif tokenizer.size != len(pieces):
+        problem = f"got {len(pieces)} pieces, {TOKENIZER_IDS_FILE} names {tokenizer.size}"
+        raise InputError(problem, path=path, remedy=_TOGETHER)
+    return VocabularyFile(path, content, len(pieces), tokenizer)
+
+
+def vocabulary_digest(path: str) -> str:
+    """`VocabularyFile.sha256` of the file at `path`, without a check of its pieces.
+
+    Raises:
+      InputError: if it cannot be read, or its tokenizer is incomplete or another one.
+    """
+    content = _read_bytes(path)
+    return VocabularyFile(path, content, 0, _read_tokenizer(path, content)).sha256
+
+
+def vocabulary_names(path: str) -> dict[str, str]:
+    """The paths, by their names, of a vocabulary file and of what belongs to it.
+
+    Args:
+      path: of ``vocab.txt``.
+    """
+    found = {VOCABULARY_FILE: path}
+    if _exists(_beside(path, TOKENIZER_IDS_FILE)):
+        found |= {name: _beside(path, name) for name in (TOKENIZER_FILE, TOKENIZER_IDS_FILE)}
+    return found
 
 
 def vocabulary_bytes(pieces: Iterable[str]) -> bytes:
@@ -73,13 +153,43 @@ def vocabulary_bytes(pieces: Iterable[str]) -> bytes:
     return "".join(f"{piece}\n" for piece in pieces).encode("utf-8")
 
 
-def continues_word(piece: str) -> bool:
-    """Whether a piece continues a word, such as "##ing".
+def _beside(path: str, name: str) -> str:
+    return path[: path.rfind("/") + 1] + name
 
-    >>> [continues_word(piece) for piece in ("ing", "##ing", "##")]
-    [False, True, False]
+
+def _read_tokenizer(path: str, vocabulary: bytes) -> TokenizerFiles | None:
+    ids = _beside(path, TOKENIZER_IDS_FILE)
+    if not _exists(ids):
+        return None
+    return TokenizerFiles.from_description(
+        _read_bytes(ids), _read_bytes(_beside(path, TOKENIZER_FILE)), vocabulary, ids
+    )
+
+
+def _check_own(pieces: Sequence[str], path: str) -> None:
+    """Refuses the pieces of another tokenizer: with them, ours would make most words [UNK].
+
+    Raises:
+      InputError: if many pieces are such as our tokenizer never makes.
     """
-    return piece.startswith(CONTINUATION) and piece != CONTINUATION
+    others = pieces[len(SPECIAL_TOKENS) :]
+    foreign = sum(
+        (len(piece) > 1 and piece[0] in (WORD_START, BYTE_LEVEL_SPACE)) or piece.lower() != piece for piece in others
+    )
+    if foreign > max(_LEAST_FOREIGN_PIECES, _LARGEST_FOREIGN_SHARE * len(others)):
+        problem = (
+            f"{foreign} of {len(others)} pieces have upper case, {WORD_START} or {BYTE_LEVEL_SPACE}: they belong to "
+            f"another tokenizer, and there is no {TOKENIZER_IDS_FILE} beside the file"
+        )
+        raise InputError(problem, path=path, remedy=_TOGETHER)
+
+
+def _exists(path: str) -> bool:
+    if "://" not in path:
+        return os.path.exists(path)
+    import tensorflow as tf
+
+    return bool(tf.io.gfile.exists(path))
 
 
 def _read_bytes(path: str) -> bytes:

@@ -10,9 +10,11 @@ Example::
         --gin.MODEL_DIR=\"work/trained\" --gin.INITIAL_CHECKPOINT_PATH=\"work/bert\" \
         --gin.VOCABULARY_PATH=\"work/bert/vocab.txt\" --gin.DATA_DIR=\"work/examples\"
 
-The source is a local folder with config.json, model.safetensors and vocab.txt; nothing is downloaded. The special
-tokens move to the first five lines of the vocabulary, and their rows of the token table with them. Where the source has
-no embedding head, the embedding is the pooled vector.
+The source is a local folder with config.json, model.safetensors and tokenizer.json (or vocab.txt of BERT); nothing is
+downloaded. The model keeps its own tokenizer: WordPiece (cased or not), SentencePiece or byte-level BPE. The special
+tokens move to the first five lines of vocab.txt, and their rows of the token table with them; tokenizer_ids.json says
+how the ids of tokenizer.json become ours. Keep the three files together. Where the source has no embedding head, the
+embedding is the pooled vector.
 
 Families: bert, roberta, xlm-roberta, distilbert, mpnet, megatron-bert and modernbert. Modules of sentence-transformers:
 pooling (cls, mean, max, lasttoken), Dense (identity or Tanh) and Normalize, with the length of texts and the prompts,
@@ -28,7 +30,8 @@ from .. import __version__
 from ..errors import InputError
 from ..formats.huggingface.packaged import PACKAGED_MODELS, packaged_folder
 from ..formats.model_folder import ModelFolder
-from ..training.huggingface import HuggingFaceModel, read_huggingface, wordpiece_vocabulary
+from ..tasks.vocabulary import Vocabulary
+from ..training.huggingface import HuggingFaceModel, read_huggingface
 from ..training.model_files import architecture_gin, write_model_files
 
 
@@ -75,6 +78,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"left out, because the architecture has no counterpart: {', '.join(model.ignored)}")
     for note in model.notes:
         print(f"model: {note}")
+    print(f"tokenizer: {Vocabulary.of(model.vocabulary).tokenizer_name}")
     for difference in model.differences:
         print(f"tokenizer: {difference}")
     return 0
@@ -86,15 +90,11 @@ def write_model_folder(model: HuggingFaceModel, output: str) -> None:
     Args:
       model: the imported model.
       output: the folder; replaced if it exists.
-
-    Raises:
-      InputError: if the model's tokenizer is not WordPiece.
     """
-    vocabulary = wordpiece_vocabulary(model)
     temporary = f"{output.rstrip('/')}.tmp"
     shutil.rmtree(temporary, ignore_errors=True)
     os.makedirs(temporary)
-    write_model_files(temporary, model.config, vocabulary, model.text_length, model.source.modules.prompts)
+    write_model_files(temporary, model.config, model.vocabulary, model.text_length, model.source.modules.prompts)
     origin = {
         "source": os.path.basename(os.path.abspath(model.source.path)),
         "newsembed": __version__,

@@ -43,7 +43,10 @@ def masked_position_count(length: int, rate: float = MASKING_RATE) -> int:
 
 
 def whole_word_ids(tokens: jax.Array, is_word: jax.Array, continuations: jax.Array) -> jax.Array:
-    """Numbers the words of rows that carry no word ids: a word begins at every piece that does not go on inside one.
+    """Numbers the words of rows that carry no word ids.
+
+    A word begins at every piece that does not go on inside one, and at the first piece of a text: byte-level pieces
+    mark the space before a word, which the first word lacks.
 
     Args:
       tokens: int32 [B, L].
@@ -53,7 +56,8 @@ def whole_word_ids(tokens: jax.Array, is_word: jax.Array, continuations: jax.Arr
     Returns:
       int32 [B, L], 1-based, 0 where there is no word; the `word_ids` of `choose_whole_words`.
     """
-    begins = is_word & ~continuations[tokens]
+    follows = jnp.pad(is_word[..., :-1], [(0, 0)] * (is_word.ndim - 1) + [(1, 0)])
+    begins = is_word & (~continuations[tokens] | ~follows)
     return jnp.where(is_word, jnp.cumsum(begins, axis=-1), 0).astype(jnp.int32)
 
 

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..formats.model_folder import ModelFolder, vocabulary_digest
+from ..formats.model_folder import ModelFolder
 from ..formats.prompts import Prompts
+from ..formats.vocabulary import vocabulary_digest
 from ..formats.weights import flatten, unflatten
 from ..models.encoders import Architecture, config_from_dict, named_kind
 

@@ -33,6 +33,10 @@ class TextEncoder(Protocol):
     def dimensions(self) -> int:
         """D."""
 
+    @property
+    def tokenizer_name(self) -> str:
+        """What cuts the texts, in words."""
+
     def encode(self, titles: Sequence[str], bodies: Sequence[str]) -> FloatArray:
         """Embeds N documents as float32 ``[N, D]`` of unit length; either part may be empty."""
 
@@ -96,6 +100,11 @@ class JaxEncoder:
     def dimensions(self) -> int:
         """D."""
         return self.model.config.embedding_size
+
+    @property
+    def tokenizer_name(self) -> str:
+        """What cuts the texts, in words."""
+        return self.vocabulary.tokenizer_name
 
     def encode(self, titles: Sequence[str], bodies: Sequence[str]) -> FloatArray:
         """Embeds N documents as float32 ``[N, D]`` of unit length; ``N = 0`` gives ``[0, D]``.

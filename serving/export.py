@@ -12,6 +12,11 @@ it is read back and compared with JAX. Where the model has prompts, these signat
 the title (before the body, where the title is empty), and one more, ``query`` (text: string [b]), puts its prompt of
 queries before the text.
 
+An imported SentencePiece or byte-level tokenizer has no form in TensorFlow: such a model is exported with ``--inputs
+tokens``. Its ``serving_default`` takes the ids of ``[CLS] title [SEP] body [SEP]`` (tokens: int32 [b, s], padded with
+0, prompts included); the files of the tokenizer are in ``assets.extra/tokenizer``, and ``newsembed serve``, ``embed``
+and ``evaluate`` use them.
+
 The Hugging Face folder is for transformers and sentence-transformers:
 ``SentenceTransformer("work/huggingface").encode(texts)``. A model whose pooling depends on positions or copies
 (`lead_length`, `sublinear`) has a module of its own, which the library runs with ``trust_remote_code=True``.
@@ -30,7 +35,17 @@ from .. import __version__
 from ..errors import InputError
 from ..formats.digests import write_sums
 from ..formats.model_folder import ModelFolder
-from ..formats.saved_model import DEFAULT_SIGNATURE, OUTPUT, QUERY_SIGNATURE, TEXT_SIGNATURE, write_facts
+from ..formats.saved_model import (
+    DEFAULT_SIGNATURE,
+    OUTPUT,
+    QUERY_SIGNATURE,
+    TEXT_INPUTS,
+    TEXT_SIGNATURE,
+    TOKEN_INPUTS,
+    TOKENS,
+    write_facts,
+    write_vocabulary,
+)
 from ..formats.vocabulary import PAD_ID
 from ..formats.weights import flatten, unflatten
 from ..models.encoders import named_kind
@@ -63,12 +78,14 @@ class ExportReport:
       bytes: size of all files.
       max_difference: largest absolute difference from JAX over sample texts; ``None`` for formats that hold the
         numbers unchanged.
+      tokenizer: what cuts the texts, in words.
     """
 
     output: str
     step: int
     bytes: int
     max_difference: float | None
+    tokenizer: str
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -100,6 +117,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="LIST",
         help=f"savedmodel: of {','.join(PLATFORMS)} (default: all)",
     )
+    parser.add_argument(
+        "--inputs",
+        choices=(TEXT_INPUTS, TOKEN_INPUTS),
+        default=TEXT_INPUTS,
+        help="savedmodel: what the signatures take, raw strings or ids (default: text)",
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace the output folder")
 
 
@@ -112,10 +135,18 @@ def run(args: argparse.Namespace) -> int:
     else:
         platforms = tuple(args.platforms.split(","))
         report = export_saved_model(
-            folder, args.output, step=step, max_length=args.max_length, platforms=platforms, overwrite=args.overwrite
+            folder,
+            args.output,
+            step=step,
+            max_length=args.max_length,
+            platforms=platforms,
+            inputs=args.inputs,
+            overwrite=args.overwrite,
         )
     compared = "" if report.max_difference is None else f", equal to JAX within {report.max_difference:.1e}"
     print(f"step {report.step} exported, {report.bytes / 1e6:.1f} MB{compared}: {report.output}")
+    where = {"savedmodel": ", in the SavedModel" if args.inputs == TEXT_INPUTS else ", outside of the SavedModel"}
+    print(f"tokenizer: {report.tokenizer}{where.get(args.format, '')}")
     return 0
 
 
@@ -126,6 +157,7 @@ def export_saved_model(
     step: int | None = None,
     max_length: int | None = None,
     platforms: Sequence[str] = PLATFORMS,
+    inputs: str = TEXT_INPUTS,
     overwrite: bool = False,
 ) -> ExportReport:
     """Writes the model of ``folder`` as a SavedModel and compares it with JAX.
@@ -136,10 +168,12 @@ def export_saved_model(
       step: which checkpoint, the last by default.
       max_length: tokens read of each document, by default as many as the model was trained on.
       platforms: what it can run on.
+      inputs: "text" or "tokens": what its signatures take.
       overwrite: replace ``output``.
 
     Raises:
-      InputError: on a model that cannot be read, an output that exists, a bad option.
+      InputError: on a model that cannot be read, an output that exists, a bad option, or ``inputs`` "text" for a
+        tokenizer that has no form in TensorFlow.
       RuntimeError: if the SavedModel differs from JAX by more than its number type explains.
     """
     _check_output(output, overwrite=overwrite)
@@ -155,13 +189,15 @@ def export_saved_model(
             remedy="leave room for [CLS], a token and [SEP]",
         )
     encoder = JaxEncoder(load_model(folder, step), max_length=max_length)
+    if inputs == TEXT_INPUTS:
+        encoder.vocabulary.check_graph()
     temporary = _temporary(output)
-    _write_saved_model(encoder, temporary, tuple(platforms))
+    _write_saved_model(encoder, temporary, tuple(platforms), inputs)
     difference = _difference(encoder, temporary)
     if not difference <= _TOLERANCE[encoder.model.config.dtype]:
         raise RuntimeError(f"the SavedModel differs from JAX by {difference}; it was left at {temporary}")
     _publish(temporary, output)
-    return ExportReport(output, encoder.model.step, _bytes(output), difference)
+    return ExportReport(output, encoder.model.step, _bytes(output), difference, encoder.tokenizer_name)
 
 
 def export_safetensors(folder: str, output: str, *, step: int | None = None, overwrite: bool = False) -> ExportReport:
@@ -178,7 +214,7 @@ def export_safetensors(folder: str, output: str, *, step: int | None = None, ove
     metadata = {"format": "newsembed", "version": __version__, "step": str(model.step), "digest": model.digest}
     ModelFolder(temporary).write_export(ModelFolder(folder), model.params, metadata)
     _publish(temporary, output)
-    return ExportReport(output, model.step, _bytes(output), None)
+    return ExportReport(output, model.step, _bytes(output), None, _tokenizer_name(model))
 
 
 def export_huggingface(folder: str, output: str, *, step: int | None = None, overwrite: bool = False) -> ExportReport:
@@ -197,13 +233,20 @@ def export_huggingface(folder: str, output: str, *, step: int | None = None, ove
         shutil.rmtree(temporary)
         raise
     _publish(temporary, output)
-    return ExportReport(output, model.step, _bytes(output), None)
+    return ExportReport(output, model.step, _bytes(output), None, _tokenizer_name(model))
 
 
-def _write_saved_model(encoder: JaxEncoder, output: str, platforms: tuple[str, ...]) -> None:
+def _tokenizer_name(model: Model) -> str:
+    from ..tasks.vocabulary import Vocabulary
+
+    return Vocabulary.load(model.vocabulary_path).tokenizer_name
+
+
+def _write_saved_model(encoder: JaxEncoder, output: str, platforms: tuple[str, ...], inputs: str) -> None:
     import tensorflow as tf
 
-    module, signatures = _serving_module(encoder, platforms)
+    takes_texts = inputs == TEXT_INPUTS
+    module, signatures = (_serving_module if takes_texts else _token_module)(encoder, platforms)
     tf.saved_model.save(module, output, signatures=signatures)
     model = encoder.model
     facts = {
@@ -219,23 +262,47 @@ def _write_saved_model(encoder: JaxEncoder, output: str, platforms: tuple[str, .
     }
     if encoder.document_prompt or encoder.query_prompt:
         facts["prompts"] = {"document": encoder.document_prompt, "query": encoder.query_prompt}
+    if not takes_texts:
+        facts["inputs"] = inputs
+        write_vocabulary(output, encoder.vocabulary.file())
+    if encoder.vocabulary.tokenizer is not None:
+        facts["tokenizer"] = encoder.tokenizer_name
     kind = named_kind(model.config)
     write_facts(output, facts if kind is None else {"kind": kind, **facts})
+
+
+def _token_module(encoder: JaxEncoder, platforms: tuple[str, ...]) -> tuple[Any, dict[str, Any]]:
+    """The tf.Module whose signature takes tokens, int32 [b, s] with s up to the encoder's length."""
+    import tensorflow as tf
+
+    embed = _converted(encoder.model, encoder.max_length, platforms)
+    module = tf.Module()
+    module.params = _variables(encoder.model)
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32, TOKENS)], autograph=False)
+    def from_tokens(tokens: Any) -> dict[str, Any]:
+        return {OUTPUT: embed(module.params, tokens)}
+
+    module.from_tokens = from_tokens
+    return module, {DEFAULT_SIGNATURE: from_tokens}
+
+
+def _variables(model: Model) -> dict[str, Any]:
+    """The parameters by their flat names."""
+    import tensorflow as tf
+
+    # Variables, not constants: a protocol buffer holds at most 2 GB, and a table of 500 000 words alone takes 1.5 GB.
+    return {name: tf.Variable(value, trainable=False, name=name) for name, value in flatten(model.params).items()}
 
 
 def _serving_module(encoder: JaxEncoder, platforms: tuple[str, ...]) -> tuple[Any, dict[str, Any]]:
     """The tf.Module with the parameters as variables, and its signatures."""
     import tensorflow as tf
 
-    from ..tasks.vocabulary import Vocabulary
-
-    vocabulary = Vocabulary.load(encoder.model.vocabulary_path)
+    vocabulary = encoder.vocabulary
     embed = _converted(encoder.model, encoder.max_length, platforms)
     module = tf.Module()
-    # Variables, not constants: a protocol buffer holds at most 2 GB, and a table of 500 000 words alone takes 1.5 GB.
-    module.params = {
-        name: tf.Variable(value, trainable=False, name=name) for name, value in flatten(encoder.model.params).items()
-    }
+    module.params = _variables(encoder.model)
     strings = tf.TensorSpec([None], tf.string)
 
     def embedding(title: Any, body: Any) -> dict[str, Any]:

@@ -3,11 +3,11 @@
 The folder holds what ``SentenceTransformer(folder)`` reads, see `formats.huggingface`: the encoder without its topic
 and masked-LM heads, its tokenizer, and the modules Transformer, WordWeights (of weighted pooling), Pooling, Dense (our
 embedding head) and Normalize. ``encode(text)`` then gives the embedding of a document whose body is the text and whose
-title is empty. Where position and copies of a token count, too, the module TextWeights takes the place of WordWeights;
-its code is in the folder, and the library runs it with ``trust_remote_code=True``.
+title is empty. An imported tokenizer is written as it came, and the token table has its order. Where position and
+copies of a token count, too, the module TextWeights takes the place of WordWeights; its code is in the folder, and the
+library runs it with ``trust_remote_code=True``.
 """
 
-from collections.abc import Sequence
 from typing import Any, Final, cast
 
 import numpy as np
@@ -18,18 +18,16 @@ from ..errors import InputError
 from ..formats.huggingface import HuggingFaceFolder, SentenceModules, Tokenizer
 from ..formats.huggingface import write_huggingface as write_folder
 from ..formats.model_folder import ModelFolder
-from ..formats.vocabulary import CLS_ID, SEP_ID, SPECIAL_TOKENS
+from ..formats.tokenizer_files import TokenizerFiles
+from ..formats.vocabulary import SPECIAL_TOKENS
 from ..models.encoders import Capability, require
-from ..models.huggingface.interface import HuggingFaceArchitecture, UnsupportedModelError
-from ..tasks.vocabulary import MAX_BYTES_PER_WORD, Vocabulary
+from ..models.huggingface.interface import ExportedModel, HuggingFaceArchitecture, UnsupportedModelError
+from ..tasks.imported_tokenizer import parse_tokenizer
+from ..tasks.own_tokenizer_json import own_tokenizer
+from ..tasks.vocabulary import Vocabulary
 from .checkpoint import Model
 
 _SPECIAL_NAMES: Final = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
-_CONTROLS: Final = "[\u0001-\u0008\u000e-\u001f\u007f-\u009f]"
-_INVISIBLE: Final = "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u3164\ufe00-\ufe0f\uffa0]"
-# Letters that case folding changes and NFKC with lower case does not; the others are Cherokee, classical Greek and a
-# few phonetic letters.
-_FOLDED: Final = (("ß", "ss"), ("ς", "σ"))  # noqa: RUF001
 _OTHER_FORMATS: Final = "Export it as savedmodel or safetensors."
 TEXTS: Final = (
     "",
@@ -53,70 +51,62 @@ def write_huggingface(model: Model, output: str) -> None:
       RuntimeError: if the tokenizer written splits a text of `TEXTS` differently from ours.
     """
     require(model.config, Capability.HUGGING_FACE, by="the Hugging Face export", remedy=_OTHER_FORMATS)
-    try:
-        exported = cast(HuggingFaceArchitecture, model.config).to_huggingface(model.params)
-    except UnsupportedModelError as error:
-        path = ModelFolder(model.folder).description_file
-        raise InputError(error.problem, path=path, field=error.field, remedy=_OTHER_FORMATS) from error
     vocabulary = Vocabulary.load(model.vocabulary_path)
-    pieces = [vocabulary.pieces[token] for token in np.argsort(exported.token_ids)]
-    tokenizer = huggingface_tokenizer(pieces)
-    _check_same_tokens(tokenizer, vocabulary, exported.token_ids, model.config.max_length)
-    names = dict(zip(_SPECIAL_NAMES, SPECIAL_TOKENS, strict=True))
+    exported = _exported(model, vocabulary.tokenizer)
+    tokenizer = _imported(vocabulary.tokenizer, model) if vocabulary.tokenizer else _own(vocabulary, exported, model)
     facts = {"newsembed": {"version": __version__, "digest": model.digest, "step": model.step}}
     folder = HuggingFaceFolder(
         output,
         exported.values | {"dtype": "float32"} | facts,
         exported.arrays,
-        Tokenizer(tuple(piece.encode() for piece in pieces), settings=names | _settings(model)),
+        tokenizer,
         SentenceModules(**exported.modules, text_length=model.text_length, prompts=model.prompts),
     )
-    text = tokenizer.to_str(pretty=True)
-    write_folder(folder, tokenizer_json=text, special_tokens=names, hidden_size=exported.hidden_size)
+    write_folder(folder, hidden_size=exported.hidden_size)
 
 
-def _settings(model: Model) -> dict[str, Any]:
+def _exported(model: Model, tokenizer: TokenizerFiles | None) -> ExportedModel:
+    """The arrays, with the rows of word pieces in the order of the tokenizer that is written.
+
+    Raises:
+      InputError: if no class of `transformers` computes this model.
+    """
+    token_ids = None if tokenizer is None else tokenizer.order
+    try:
+        return cast(HuggingFaceArchitecture, model.config).to_huggingface(model.params, token_ids)
+    except UnsupportedModelError as error:
+        path = ModelFolder(model.folder).description_file
+        raise InputError(error.problem, path=path, field=error.field, remedy=_OTHER_FORMATS) from error
+
+
+def _own(vocabulary: Vocabulary, exported: ExportedModel, model: Model) -> Tokenizer:
+    pieces = [vocabulary.pieces[token] for token in np.argsort(exported.token_ids)]
+    tokenizer = own_tokenizer(pieces)
+    _check_same_tokens(tokenizer, vocabulary, exported.token_ids, model.config.max_length)
+    names = dict(zip(_SPECIAL_NAMES, SPECIAL_TOKENS, strict=True))
+    settings = names | _settings(model, do_lower_case=True, strip_accents=False)
+    lines = tuple(piece.encode() for piece in pieces)
+    return Tokenizer(lines, str(tokenizer.to_str(pretty=True)).encode(), names, settings)
+
+
+def _imported(files: TokenizerFiles, model: Model) -> Tokenizer:
+    """The tokenizer as it was imported, byte for byte."""
+    tokenizer = parse_tokenizer(files.content, model.vocabulary_path)
+    special_tokens = (str(tokenizer.id_to_token(token)) for token in files.special_ids)
+    names = dict(zip(_SPECIAL_NAMES, special_tokens, strict=True))
+    # The second text of a pair may have another token type, which the encoder lacks.
+    settings = names | _settings(model, model_input_names=["input_ids", "attention_mask"])
+    return Tokenizer(None, files.content, names, settings)
+
+
+def _settings(model: Model, **of_tokenizer: Any) -> dict[str, Any]:
     """Of tokenizer_config.json. The general class keeps the normaliser of tokenizer.json; BertTokenizer replaces it."""
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": model.config.max_length,
-        "do_lower_case": True,
-        "strip_accents": False,
+        **of_tokenizer,
         "clean_up_tokenization_spaces": False,
     }
-
-
-def huggingface_tokenizer(pieces: Sequence[str]) -> Any:
-    """Our tokenizer as a `tokenizers.Tokenizer`.
-
-    NFKC, lower case with `_FOLDED`, accents kept, BERT's word rules, WordPiece. A pair of texts becomes ``[CLS] first
-    [SEP] second [SEP]``, the title and the body of a document.
-    """
-    from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
-
-    ids = {piece: token for token, piece in enumerate(pieces)}
-    tokenizer = Tokenizer(
-        models.WordPiece(ids, unk_token=SPECIAL_TOKENS[1], max_input_chars_per_word=MAX_BYTES_PER_WORD)
-    )
-    tokenizer.normalizer = normalizers.Sequence(
-        [
-            normalizers.Replace(Regex(_CONTROLS), " "),
-            normalizers.Replace(Regex(_INVISIBLE), ""),
-            normalizers.NFKC(),
-            normalizers.BertNormalizer(clean_text=True, handle_chinese_chars=True, strip_accents=False, lowercase=True),
-            *(normalizers.Replace(found, folded) for found, folded in _FOLDED),
-        ]
-    )
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.decoder = decoders.WordPiece()
-    opening, closing = SPECIAL_TOKENS[CLS_ID], SPECIAL_TOKENS[SEP_ID]
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single=f"{opening} $A {closing}",
-        pair=f"{opening} $A {closing} $B {closing}",  # one token type: the encoder has no other
-        special_tokens=[(opening, ids[opening]), (closing, ids[closing])],
-    )
-    tokenizer.add_special_tokens(list(SPECIAL_TOKENS))
-    return tokenizer
 
 
 def _check_same_tokens(

@@ -1,14 +1,30 @@
-"""Texts to vectors by an exported SavedModel: TensorFlow and TF-Text only, no JAX."""
+"""Texts to vectors by an exported SavedModel: TensorFlow and TF-Text only, no JAX.
+
+An export that takes tokens holds the files of its tokenizer, which then runs here.
+"""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError
 from ..formats.digests import check_sums
-from ..formats.saved_model import BODY, DEFAULT_SIGNATURE, OUTPUT, QUERY_SIGNATURE, TITLE, read_facts
+from ..formats.saved_model import (
+    BODY,
+    DEFAULT_SIGNATURE,
+    OUTPUT,
+    QUERY_SIGNATURE,
+    TEXT_INPUTS,
+    TITLE,
+    TOKEN_INPUTS,
+    TOKENS,
+    read_facts,
+    vocabulary_file,
+)
+from ..formats.vocabulary import PAD_ID
+from ..tasks.vocabulary import Vocabulary
 from .prompting import prompt_digest, with_prompt
 
 _BATCH: Final = 64
@@ -53,13 +69,25 @@ class SavedModelEncoder:
                 f"no signature {DEFAULT_SIGNATURE}", path=folder, remedy="give a folder that newsembed export wrote"
             )
         self._signature = self._loaded.signatures[DEFAULT_SIGNATURE]
-        self._query = self._loaded.signatures[QUERY_SIGNATURE] if "prompts" in self.facts else None
+        self._query = self._loaded.signatures.get(QUERY_SIGNATURE)
         self._progress = progress
+        self._vocabulary = Vocabulary.load(vocabulary_file(folder)) if self._takes_tokens else None
+
+    @property
+    def tokenizer_name(self) -> str:
+        """What cuts the texts, in words."""
+        if self._vocabulary is not None:
+            return self._vocabulary.tokenizer_name
+        return str(self.facts.get("tokenizer", "newsembed's own WordPiece, by TensorFlow Text")) + ", in the SavedModel"
 
     @property
     def digest(self) -> str:
         """Differs whenever the embeddings of the same texts may differ."""
-        return f"savedmodel-{self.facts['digest']}{prompt_digest(self._document_prompt)}"
+        base = f"savedmodel-{self.facts['digest']}"
+        if self._takes_tokens and self._document_prompt == self._stored_prompt("document"):
+            return base  # the export's own digest covers it
+        suffix = prompt_digest(self._document_prompt)
+        return base + (suffix or "-no-prompt" if self._takes_tokens else suffix)
 
     @property
     def dimensions(self) -> int:
@@ -88,13 +116,22 @@ class SavedModelEncoder:
         ].numpy()
         return found
 
+    @property
+    def _takes_tokens(self) -> bool:
+        return bool(self.facts.get("inputs", TEXT_INPUTS) == TOKEN_INPUTS)
+
+    def _stored_prompt(self, role: str) -> str:
+        return str(self.facts.get("prompts", {}).get(role, ""))
+
     def _own_prompt(self, role: str, prompt: str | None, folder: str) -> str:
         """What is put before texts here, before the graph puts its own.
 
         Raises:
           InputError: if the graph puts another prompt before them.
         """
-        in_graph = self.facts.get("prompts", {}).get(role, "")
+        in_graph = self._stored_prompt(role)
+        if self._takes_tokens:  # no graph sees the texts
+            return in_graph if prompt is None else prompt
         if prompt is None or prompt == in_graph:
             return ""
         if in_graph:
@@ -112,12 +149,25 @@ class SavedModelEncoder:
         disable = None if self._progress else True
         for start in tqdm(range(0, len(order), _BATCH), unit="batch", desc="embed", disable=disable):
             numbers = order[start : start + _BATCH]
-            batch = {
-                TITLE: tf.constant([_utf8(titles[number]) for number in numbers], tf.string),
-                BODY: tf.constant([_utf8(bodies[number]) for number in numbers], tf.string),
-            }
-            embeddings[numbers] = self._signature(**batch)[OUTPUT].numpy()
+            parts = [titles[number] for number in numbers], [bodies[number] for number in numbers]
+            batch = self._texts(*parts) if self._vocabulary is None else self._tokens(self._vocabulary, *parts)
+            found = self._signature(**{name: tf.constant(value) for name, value in batch.items()})[OUTPUT].numpy()
+            embeddings[numbers] = found[: len(numbers)]
         return embeddings
+
+    @staticmethod
+    def _texts(titles: Sequence[str], bodies: Sequence[str]) -> dict[str, Any]:
+        return {TITLE: [_utf8(title) for title in titles], BODY: [_utf8(body) for body in bodies]}
+
+    def _tokens(self, vocabulary: Vocabulary, titles: Sequence[str], bodies: Sequence[str]) -> dict[str, Any]:
+        """Padded to one of the model's lengths and a whole batch, because each shape takes a second to compile."""
+        rows = vocabulary.encode_documents(titles, bodies, int(self.facts["max_length"]))
+        longest = max(len(row) for row in rows)
+        width = next(length for length in self.facts["length_buckets"] if length >= longest)
+        tokens = np.full((_BATCH, width), PAD_ID, np.int32)
+        for line, row in enumerate(rows):
+            tokens[line, : len(row)] = row
+        return {TOKENS: tokens}
 
 
 def _utf8(text: str) -> bytes:

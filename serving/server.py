@@ -147,6 +147,7 @@ class Service:
             "version": __version__,
             "encoder": self.encoder.digest,
             "dimensions": self.encoder.dimensions,
+            "tokenizer": self.encoder.tokenizer_name,
             "documents": len(self.index) if self.index else 0,
         }
 
@@ -222,6 +223,7 @@ def run(args: argparse.Namespace) -> int:
         )
     service = load_service(args)
     service.embed(["warm up"], [""])  # the first call compiles
+    print(f"tokenizer: {service.encoder.tokenizer_name}")
     print(f"listening on http://{args.host}:{args.port}")
     uvicorn.run(create_app(service), host=args.host, port=args.port, log_level="warning")
     return 0

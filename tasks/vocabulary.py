@@ -1,28 +1,36 @@
-"""The WordPiece vocabulary: one tokenizer, TF-Text's, for pipelines, training data and served models.
+"""The vocabulary and its tokenizer, for pipelines, training data and served models.
 
-Text is NFKC-casefolded (this removes case and compatibility forms and keeps accents and composed Hangul), cleaned and
-split into words by TF-Text's BERT rules, and every word is cut into the longest pieces of the vocabulary. The same
-TensorFlow operations run on arrays in a pipeline and inside a SavedModel, so a served model reads the tokens that it
-was trained on.
+Our own tokenizer is TF-Text's: text is NFKC-casefolded (this removes case and compatibility forms and keeps accents and
+composed Hangul), cleaned and split into words by TF-Text's BERT rules, and every word is cut into the longest pieces of
+the vocabulary. The same TensorFlow operations run on arrays in a pipeline and inside a SavedModel, so a served model
+reads the tokens that it was trained on.
+
+An imported model brings its own tokenizer, ``tokenizer.json`` beside ``vocab.txt``, see `imported_tokenizer`; of BERT's
+tokenizers, `wordpiece_graph` gives the same ids inside a SavedModel.
 """
 
 import functools
-import hashlib
 from collections.abc import Sequence
 from typing import Any, Final, Self
 
 import numpy as np
 
+from ..errors import InputError
+from ..formats.tokenizer_files import TOKENIZER_FILE, TokenizerFiles
 from ..formats.vocabulary import (
     CLS_ID,
     CONTINUATION,
     SEP_ID,
     SPECIAL_TOKENS,
     UNK_ID,
+    VOCABULARY_FILE,
+    VocabularyFile,
     continues_word,
     read_vocabulary,
     vocabulary_bytes,
 )
+from .imported_tokenizer import ImportedTokenizer
+from .wordpiece_graph import WordPieceGraph, why_not_in_graph
 
 # TF-Text's default of 100 bytes makes long runs of Thai, kana and Hangul [UNK].
 MAX_BYTES_PER_WORD: Final = 400
@@ -36,30 +44,50 @@ class Vocabulary:
 
     Args:
       pieces: in the order of their ids, :data:`~..formats.vocabulary.SPECIAL_TOKENS` first.
-      digest: SHA-256 of the file, in hexadecimal digits; by default that of a file of these pieces.
+      digest: SHA-256 of the files, in hexadecimal digits; by default that of the files of these pieces.
+      tokenizer: an imported tokenizer that makes the pieces; None for our own.
 
     Attributes:
       pieces: as given.
       digest: as given.
+      tokenizer: as given.
     """
 
-    def __init__(self, pieces: Sequence[str], digest: str | None = None) -> None:
+    def __init__(
+        self, pieces: Sequence[str], digest: str | None = None, tokenizer: TokenizerFiles | None = None
+    ) -> None:
         self.pieces = tuple(pieces)
-        self.digest = digest or hashlib.sha256(vocabulary_bytes(self.pieces)).hexdigest()
+        self.tokenizer = tokenizer
+        self.digest = digest or self.file().sha256
 
     @classmethod
     def load(cls, path: str) -> Self:
-        """Reads a vocabulary file: UTF-8, one piece a line, the special tokens first.
+        """Reads a vocabulary file, and the tokenizer beside it if there is one.
 
         Args:
           path: local path, or one that TensorFlow's file system knows (``gs://…``).
 
         Raises:
           InputError: naming the line, if the file is missing, is not UTF-8, lacks a special token in its place, or has
-            an empty, repeated or broken piece.
+            an empty, repeated or broken piece; if its tokenizer is incomplete or not its own.
         """
-        file = read_vocabulary(path)
-        return cls(file.pieces, file.sha256)
+        return cls.of(read_vocabulary(path))
+
+    @classmethod
+    def of(cls, file: VocabularyFile) -> Self:
+        """The vocabulary of a file that was read."""
+        return cls(file.pieces, file.sha256, file.tokenizer)
+
+    def file(self, path: str = VOCABULARY_FILE) -> VocabularyFile:
+        """The vocabulary as a file would hold it."""
+        return VocabularyFile(path, vocabulary_bytes(self.pieces), len(self.pieces), self.tokenizer)
+
+    @property
+    def tokenizer_name(self) -> str:
+        """What cuts the texts, in words."""
+        if self.tokenizer is None:
+            return "newsembed's own WordPiece, by TensorFlow Text"
+        return f"the imported tokenizer.json ({self.tokenizer.family}), by the tokenizers library"
 
     @property
     def size(self) -> int:
@@ -70,6 +98,8 @@ class Vocabulary:
         """Ids of every text, without special tokens: int32 ``[number of pieces]`` each."""
         if not texts:
             return []
+        if self._imported is not None:
+            return self._imported.encode([raw.decode("utf-8") for raw in _as_bytes(texts)])
         ragged = self._tokenize(_as_bytes(texts))
         return np.split(ragged.values.numpy(), ragged.row_splits.numpy()[1:-1])
 
@@ -103,9 +133,12 @@ class Vocabulary:
     def word_ids(self, ids: np.ndarray) -> np.ndarray:
         """1-based number of the word of every piece of one text without special tokens, int32 ``[number of pieces]``.
 
-        A word begins at every piece without ``##``: TF-Text never begins a word with such a piece.
+        A word begins at every piece that does not continue one (``##`` in WordPiece), and at the first piece: those of
+        byte-level tokenizers mark the space before a word, which the first word lacks.
         """
-        return np.cumsum(~self._continues[ids], dtype=np.int32)
+        begins = ~self._continues[ids]
+        begins[:1] = True
+        return np.cumsum(begins, dtype=np.int32)
 
     def decode(self, ids: Sequence[int] | np.ndarray) -> str:
         """Text of the ids, words joined by spaces, without special tokens other than [UNK].
@@ -114,9 +147,13 @@ class Vocabulary:
           IndexError: for an id outside the vocabulary.
         """
         words: list[str] = []
-        for index in np.asarray(ids, dtype=np.int64).tolist():
+        indices: list[int] = np.asarray(ids, dtype=np.int64).tolist()
+        for index in indices:
             if not 0 <= index < self.size:
                 raise IndexError(f"got the id {index}, expected 0 to {self.size - 1}")
+        if self._imported is not None:
+            return self._imported.decode(indices)
+        for index in indices:
             piece = self.pieces[index]
             if index < len(SPECIAL_TOKENS) and index != UNK_ID:
                 continue
@@ -136,6 +173,9 @@ class Vocabulary:
 
         Returns:
           tf.RaggedTensor int32 ``[batch, (length)]``, the ids that :meth:`encode_documents` gives.
+
+        Raises:
+          InputError: for an imported tokenizer that TensorFlow's operations cannot follow.
         """
         import tensorflow as tf
 
@@ -150,23 +190,46 @@ class Vocabulary:
         kept = _cut_rows(document, tf.where(is_open, tf.minimum(lengths, max_length - 1), lengths))
         return tf.concat([kept, _column_where(is_open, SEP_ID)], axis=1)
 
+    def check_graph(self) -> None:
+        """Refuses a tokenizer that TensorFlow's operations cannot follow.
+
+        Raises:
+          InputError: with the reason.
+        """
+        reason = None if self.tokenizer is None else why_not_in_graph(self.tokenizer)
+        if reason is not None:
+            raise InputError(
+                f"the tokenizer cannot be part of a TensorFlow graph: {reason}",
+                path=TOKENIZER_FILE,
+                remedy="Export the model with --inputs tokens, or serve its model folder.",
+            )
+
     @functools.cached_property
     def _continues(self) -> np.ndarray:
         """Whether a piece continues a word, bool ``[size]``."""
-        return np.array([continues_word(piece) for piece in self.pieces])
+        return np.array(self.file().continuations)
+
+    @functools.cached_property
+    def _imported(self) -> ImportedTokenizer | None:
+        return None if self.tokenizer is None else ImportedTokenizer(self.tokenizer)
 
     @functools.cached_property
     def _tokenizer(self) -> Any:
-        return _fast_tokenizer(self.pieces)
+        if self.tokenizer is None:
+            return _fast_tokenizer(self.pieces)
+        self.check_graph()
+        return WordPieceGraph(self.tokenizer, self.pieces)
 
     def _tokenize(self, texts: Any) -> Any:
         """tf.RaggedTensor int32 ``[batch, (pieces)]`` of tf.string ``[batch]``."""
         import tensorflow_text
 
+        if self.tokenizer is not None:
+            return self._tokenizer(texts)
         return self._tokenizer.tokenize(tensorflow_text.case_fold_utf8(texts))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"pieces": self.pieces, "digest": self.digest}
+        return {"pieces": self.pieces, "digest": self.digest, "tokenizer": self.tokenizer}
 
 
 def join_document(title: np.ndarray, body: np.ndarray, max_length: int) -> np.ndarray:

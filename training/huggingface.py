@@ -1,13 +1,11 @@
 """Models of Hugging Face with our order of tokens, and as the start of a run; no torch, no transformers.
 
-The special tokens move to their ids in `formats.vocabulary`, the others follow in the folder's order. Only WordPiece
-vocabularies (vocab.txt) can be tokenized here; of other models the weights can be read, and the caller brings the
-tokenizer.
+The special tokens move to their ids in `formats.vocabulary`, the others follow in the folder's order; the folder's
+tokenizer comes along, see `tasks.huggingface_tokenizer`.
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, cast
 
 import jax
 import numpy as np
@@ -15,13 +13,11 @@ import numpy.typing as npt
 
 from ..errors import InputError
 from ..formats import huggingface as formats
-from ..formats.vocabulary import SPECIAL_TOKENS, VocabularyFile
+from ..formats.vocabulary import VocabularyFile
 from ..models.encoders import KINDS, NEWS_KIND, Architecture, Capability, require
-from ..models.huggingface import reorder_tokens, token_order
+from ..models.huggingface import reorder_tokens
 from ..models.huggingface.interface import HuggingFaceArchitecture, UnsupportedArrayError, UnsupportedModelError
-
-# The special tokens' names in vocabularies that are not WordPiece, in our order.
-_OTHER_SPECIALS: Final = ("<pad>", "<unk>", "<s>", "</s>", "<mask>")
+from ..tasks.huggingface_tokenizer import import_vocabulary
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,9 +31,9 @@ class HuggingFaceModel:
         `with_heads`.
       plain_heads: heads for those that are missing.
       order: int64 [V], the folder's id of each of our tokens.
-      vocabulary: vocab.txt in our order, None if the tokenizer is not WordPiece.
+      vocabulary: in our order, with the folder's tokenizer unless that is our own.
       ignored: names of arrays that have no counterpart in the architecture.
-      differences: how the folder's tokenizer differs from ours; a line each.
+      differences: how ids for texts differ from those of the folder's libraries; a line each.
     """
 
     source: formats.HuggingFaceFolder
@@ -45,7 +41,7 @@ class HuggingFaceModel:
     params: dict[str, Any]
     plain_heads: dict[str, Any]
     order: npt.NDArray[np.int64]
-    vocabulary: bytes | None
+    vocabulary: VocabularyFile
     ignored: tuple[str, ...]
     differences: tuple[str, ...]
 
@@ -82,7 +78,7 @@ def read_huggingface(
 
     Raises:
       InputError: for a missing or broken file, a model that the architecture does not compute, an array that is missing
-        or has another shape, or a vocabulary without the special tokens.
+        or has another shape, or a tokenizer that `import_vocabulary` refuses.
     """
     source = formats.read_huggingface(folder)
     architecture = cast(type[HuggingFaceArchitecture], KINDS[kind])
@@ -95,16 +91,16 @@ def read_huggingface(
         path = source.weights_file if is_array else source.config_file
         remedy = "Save the model again, config.json with it." if is_array else f"Bring a model that {kind!r} computes."
         raise InputError(error.problem, path=path, field=error.field, remedy=remedy) from error
-    order, vocabulary, differences = _vocabulary(source, model.config.vocab_size)
+    vocabulary = import_vocabulary(source, model.config.vocab_size)
     return HuggingFaceModel(
         source,
         model.config,
-        reorder_tokens(model.params, order),
+        reorder_tokens(model.params, vocabulary.order),
         model.plain_heads,
-        order,
-        vocabulary,
+        vocabulary.order,
+        vocabulary.file,
         model.ignored,
-        tuple(differences),
+        vocabulary.differences,
     )
 
 
@@ -157,100 +153,16 @@ def _check_architecture(model: HuggingFaceModel, config: Architecture) -> None:
 
 
 def _check_vocabulary(model: HuggingFaceModel, vocabulary: VocabularyFile) -> None:
-    if wordpiece_vocabulary(model).content != vocabulary.content:
+    """Refuses another vocabulary or tokenizer; our own tokenizer may take the place of the folder's.
+
+    Raises:
+      InputError: naming the folder's tokenizer.
+    """
+    is_same = model.vocabulary.content == vocabulary.content
+    if not is_same or (vocabulary.tokenizer is not None and vocabulary.sha256 != model.vocabulary.sha256):
         raise InputError(
             f"{vocabulary.path} is not this model's vocabulary with the special tokens first",
             path=model.source.vocabulary_file,
             field="VOCABULARY_PATH",
             remedy="Write it with `newsembed import-hf` and make the training data with it.",
         )
-
-
-def wordpiece_vocabulary(model: HuggingFaceModel) -> VocabularyFile:
-    """The vocabulary of a model that can be tokenized here.
-
-    Raises:
-      InputError: if its tokenizer is not WordPiece.
-    """
-    path = model.source.vocabulary_file
-    if model.vocabulary is None:
-        raise InputError(
-            "the tokenizer is not WordPiece: text in and out would need the model's own tokenizer, which newsembed "
-            "does not have",
-            path=path,
-            remedy="Bring a BERT-like model with vocab.txt; `training.huggingface.read_huggingface` reads the weights "
-            "of this one as arrays.",
-        )
-    return VocabularyFile(path, model.vocabulary, model.config.vocab_size)
-
-
-def _vocabulary(source: formats.HuggingFaceFolder, size: int) -> tuple[npt.NDArray[np.int64], bytes | None, list[str]]:
-    """The order of tokens, vocab.txt in that order if the tokenizer is WordPiece, and how it differs from ours.
-
-    Raises:
-      InputError: if the vocabulary does not have ``size`` pieces.
-    """
-    path, pieces = source.vocabulary_file, source.tokenizer.pieces
-    if pieces is None:
-        ids = source.tokenizer.added_tokens
-        names = SPECIAL_TOKENS if SPECIAL_TOKENS[0] in ids else _OTHER_SPECIALS
-        return _order(ids, names, size, path), None, []
-    if len(pieces) != size:
-        remedy = "Give the vocabulary that the model was trained with."
-        raise InputError(f"got {len(pieces)} pieces, config.json has vocab_size = {size}", path=path, remedy=remedy)
-    ids = {piece.decode("utf-8", "replace"): token for token, piece in enumerate(pieces)}
-    order = _order(ids, SPECIAL_TOKENS, size, path)
-    usable, unusable = _usable([pieces[token] for token in order])
-    differences = _tokenizer_differences(source)
-    if unusable:
-        differences.append(f"{unusable} pieces with spaces, or that occur twice, are never made from text")
-    return order, b"".join(piece + b"\n" for piece in usable), differences
-
-
-def _order(ids: Mapping[str, int], specials: Sequence[str], size: int, path: str) -> npt.NDArray[np.int64]:
-    missing = [special for special in specials if special not in ids]
-    if missing:
-        raise InputError(
-            f"the special tokens {', '.join(missing)} are not in it",
-            path=path,
-            remedy=f"The vocabulary must have {', '.join(specials)}, anywhere.",
-        )
-    return token_order([ids[special] for special in specials], size)
-
-
-def _usable(pieces: Sequence[bytes]) -> tuple[list[bytes], int]:
-    """The pieces, with names that no text makes for those that `tasks.vocabulary` refuses, and how many those are."""
-    seen: set[bytes] = set()
-    result: list[bytes] = []
-    for number, piece in enumerate(pieces):
-        text = piece.decode("utf-8", "replace")
-        is_fine = len(text.split()) == 1 and text == text.strip() and piece not in seen and text.encode() == piece
-        result.append(piece if is_fine else b"[unusable%d]" % number)
-        seen.add(piece)
-    return result, sum(new is not old for new, old in zip(result, pieces, strict=True))
-
-
-def _tokenizer_differences(source: formats.HuggingFaceFolder) -> list[str]:
-    """How the folder's tokenizer differs from ours (`tasks.vocabulary`: NFKC, case folded, accents kept).
-
-    Raises:
-      InputError: for a vocabulary with upper case: every capital letter would be lost, and words with it.
-    """
-    settings = source.tokenizer.settings
-    if not settings.get("do_lower_case", True):
-        raise InputError(
-            "the vocabulary has upper case, and newsembed's tokenizer folds case: most names and nouns would be cut "
-            "otherwise",
-            path=source.tokenizer_config_file,
-            field="do_lower_case",
-            remedy="Bring the uncased model.",
-        )
-    lines = ["text is NFKC-casefolded (ß is ss, ﬁ is fi, full width is half width); BERT's tokenizer only lowers case"]
-    if settings.get("strip_accents") in (None, True):
-        lines.append(
-            "accents are kept; the model was trained without them, so words with accents are cut into other pieces or "
-            "[UNK]"
-        )
-    if settings.get("tokenize_chinese_chars") is False:
-        lines.append("every Chinese character is a word; the model was trained on whole runs")
-    return lines

@@ -39,7 +39,7 @@ def write_model_files(
     description = ModelDescription(
         config.to_dict(), vocabulary.sha256, text_length, named_kind(config), prompts or Prompts()
     )
-    ModelFolder(model_dir).write_description(description, vocabulary.content)
+    ModelFolder(model_dir).write_description(description, vocabulary.content, vocabulary.tokenizer)
 
 
 def check_same_model(model_dir: str, config: Architecture, vocabulary: VocabularyFile) -> None:

@@ -17,7 +17,15 @@ from ..accounting import Counts
 from ..augmentation import positive_document, token_overlap, usable_anchor_texts
 from ..jobs import InputSpec, Job, JobRun, OwnManifest
 from ..shards import GroupByShard, ProcessShards, Shard
-from ..texts import UNDETERMINED, ArticleText, language_key, load_vocabulary, read_text_batches, vocabulary_path
+from ..texts import (
+    UNDETERMINED,
+    ArticleText,
+    language_key,
+    load_vocabulary,
+    read_text_batches,
+    vocabulary_input_digest,
+    vocabulary_path,
+)
 from ..token_store import DocumentTokens, day_number, open_store, write_shard
 from ..translated_documents import (
     TranslationPlan,
@@ -180,7 +188,11 @@ JOB = Job(
     inputs=(
         InputSpec("articles", "folder that `newsembed clean` wrote"),
         InputSpec("triplets", "folder that `newsembed triplets` wrote"),
-        InputSpec("vocabulary", "folder that `newsembed vocabulary` wrote, or a vocab.txt"),
+        InputSpec(
+            "vocabulary",
+            "folder that `newsembed vocabulary` or `newsembed import-hf` wrote, or its vocab.txt",
+            digest=vocabulary_input_digest,
+        ),
         InputSpec("topics", "folder that `newsembed topics` wrote", required=False),
         InputSpec(
             "translation_models",

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ..prompts import Prompts
+from ..tokenizer_files import TOKENIZER_FILE
 from ..vocabulary import VOCABULARY_FILE
 from ..weights import Array
 
 CONFIG_FILE: Final = "config.json"
 WEIGHTS_FILE: Final = "model.safetensors"
 SHARDS_FILE: Final = "model.safetensors.index.json"
-TOKENIZER_FILE: Final = "tokenizer.json"
 TOKENIZER_CONFIG_FILE: Final = "tokenizer_config.json"
 SPECIAL_TOKENS_FILE: Final = "special_tokens_map.json"
 MODULES_FILE: Final = "modules.json"
@@ -32,15 +32,18 @@ class Tokenizer:
     """A tokenizer's files, as far as they are read.
 
     Attributes:
-      pieces: of vocab.txt in the order of their ids, UTF-8; None where there is no such file: the tokenizer is not
-        WordPiece.
-      added_tokens: of tokenizer.json, ids by content; read only where there is no vocab.txt.
+      pieces: of vocab.txt in the order of their ids, UTF-8; None where there is no such file.
+      content: the whole of tokenizer.json; None where there is no such file.
+      special_tokens: of special_tokens_map.json and tokenizer_config.json, such as {"pad_token": "[PAD]"}.
       settings: of tokenizer_config.json; empty without the file.
+      lowers_first: whether sentence-transformers lowers texts before they reach the tokenizer.
     """
 
     pieces: tuple[bytes, ...] | None
-    added_tokens: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    content: bytes | None = None
+    special_tokens: Mapping[str, str] = dataclasses.field(default_factory=dict)
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    lowers_first: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,8 +107,8 @@ class HuggingFaceFolder:
 
     @property
     def vocabulary_file(self) -> str:
-        """vocab.txt or, without one, tokenizer.json, to name in errors."""
-        name = TOKENIZER_FILE if self.tokenizer.pieces is None else VOCABULARY_FILE
+        """tokenizer.json or, without one, vocab.txt, to name in errors."""
+        name = VOCABULARY_FILE if self.tokenizer.content is None else TOKENIZER_FILE
         return os.path.join(self.path, name)
 
     @property

@@ -1,19 +1,23 @@
 """Reads a folder of Hugging Face."""
 
 import os
+from collections.abc import Mapping
+from typing import Any
 
 from ...errors import InputError
 from ..digests import check_sums
 from ..model_folder import ModelFolder
+from ..tokenizer_files import TOKENIZER_FILE
 from ..vocabulary import VOCABULARY_FILE
 from ..weights import Array
 from .files import read_arrays, read_json
 from .modules import read_modules
 from .parts import (
     CONFIG_FILE,
+    SENTENCE_FILE,
     SHARDS_FILE,
+    SPECIAL_TOKENS_FILE,
     TOKENIZER_CONFIG_FILE,
-    TOKENIZER_FILE,
     WEIGHTS_FILE,
     HuggingFaceFolder,
     Tokenizer,
@@ -62,11 +66,36 @@ def _read_weights(folder: str) -> dict[str, Array]:
 
 
 def _read_tokenizer(folder: str) -> Tokenizer:
-    path, settings_path = os.path.join(folder, VOCABULARY_FILE), os.path.join(folder, TOKENIZER_CONFIG_FILE)
-    settings = read_json(settings_path) if os.path.exists(settings_path) else {}
-    if os.path.exists(path):
+    def optional(name: str) -> dict[str, Any]:
+        path = os.path.join(folder, name)
+        return read_json(path) if os.path.exists(path) else {}
+
+    settings = optional(TOKENIZER_CONFIG_FILE)
+    pieces, content = (_read_optional_bytes(os.path.join(folder, name)) for name in (VOCABULARY_FILE, TOKENIZER_FILE))
+    if pieces is None and content is None:
+        problem, remedy = (
+            "cannot be read: there is no such file, and no vocab.txt",
+            "Save the tokenizer with the model.",
+        )
+        raise InputError(problem, path=os.path.join(folder, TOKENIZER_FILE), remedy=remedy)
+    return Tokenizer(
+        None if pieces is None else tuple(pieces.removesuffix(b"\n").replace(b"\r\n", b"\n").split(b"\n")),
+        content,
+        _special_tokens({**settings, **optional(SPECIAL_TOKENS_FILE)}),
+        settings,
+        lowers_first=optional(SENTENCE_FILE).get("do_lower_case") is True,
+    )
+
+
+def _read_optional_bytes(path: str) -> bytes | None:
+    try:
         with open(path, "rb") as file:
-            pieces = file.read().removesuffix(b"\n").replace(b"\r\n", b"\n").split(b"\n")
-        return Tokenizer(tuple(pieces), settings=settings)
-    added = read_json(os.path.join(folder, TOKENIZER_FILE)).get("added_tokens") or []
-    return Tokenizer(None, {token["content"]: token["id"] for token in added}, settings)
+            return file.read()
+    except FileNotFoundError:
+        return None
+
+
+def _special_tokens(values: Mapping[str, Any]) -> dict[str, str]:
+    """The names of special tokens, which are texts or objects with a text."""
+    names = ((key, value.get("content") if isinstance(value, dict) else value) for key, value in values.items())
+    return {key: name for key, name in names if key.endswith("_token") and isinstance(name, str)}

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..prompts import DEFAULT_PROMPT_NAME, PROMPTS
+from ..tokenizer_files import TOKENIZER_FILE
 from ..vocabulary import VOCABULARY_FILE
 from ..weights import Array, write_safetensors
 from .parts import (
@@ -22,7 +23,6 @@ from .parts import (
     TEXT_WEIGHTS_ARRAY,
     TEXT_WEIGHTS_MODULE,
     TOKENIZER_CONFIG_FILE,
-    TOKENIZER_FILE,
     WEIGHTS_FILE,
     WORD_WEIGHTS,
     WORD_WEIGHTS_ARRAY,
@@ -37,33 +37,31 @@ _POOLING_MODES: Final = {"cls": "cls_token", "mean": "mean_tokens", "max": "max_
 _LISTED_POOLING_MODES: Final = ("cls_token", "mean_tokens", "max_tokens", "mean_sqrt_len_tokens")
 
 
-def write_huggingface(
-    folder: HuggingFaceFolder, *, tokenizer_json: str, special_tokens: Mapping[str, str], hidden_size: int
-) -> None:
+def write_huggingface(folder: HuggingFaceFolder, *, hidden_size: int) -> None:
     """Writes the files of a folder.
 
     Args:
-      folder: with vocab.txt's pieces and modules; its path is an existing, empty folder.
-      tokenizer_json: the text of tokenizer.json.
-      special_tokens: of special_tokens_map.json, such as {"pad_token": "[PAD]"}.
+      folder: with tokenizer and modules; its path is an existing, empty folder.
       hidden_size: H.
     """
     _write_arrays(folder.path, folder.arrays)
     _write_json(folder.path, CONFIG_FILE, folder.config)
-    _write_tokenizer(folder.path, folder.tokenizer, tokenizer_json, special_tokens)
-    _write_modules(folder.path, folder.modules, folder.tokenizer.pieces or (), hidden_size)
+    _write_tokenizer(folder.path, folder.tokenizer)
+    _write_modules(folder.path, folder.modules, folder.tokenizer.pieces, hidden_size)
 
 
-def _write_tokenizer(folder: str, tokenizer: Tokenizer, text: str, special_tokens: Mapping[str, str]) -> None:
-    with open(os.path.join(folder, TOKENIZER_FILE), "w", encoding="utf-8") as file:
-        file.write(text)
-    with open(os.path.join(folder, VOCABULARY_FILE), "wb") as file:
-        file.writelines(piece + b"\n" for piece in tokenizer.pieces or ())
-    _write_json(folder, SPECIAL_TOKENS_FILE, special_tokens)
+def _write_tokenizer(folder: str, tokenizer: Tokenizer) -> None:
+    if tokenizer.content is not None:
+        with open(os.path.join(folder, TOKENIZER_FILE), "wb") as file:
+            file.write(tokenizer.content)
+    if tokenizer.pieces is not None:
+        with open(os.path.join(folder, VOCABULARY_FILE), "wb") as file:
+            file.writelines(piece + b"\n" for piece in tokenizer.pieces)
+    _write_json(folder, SPECIAL_TOKENS_FILE, tokenizer.special_tokens)
     _write_json(folder, TOKENIZER_CONFIG_FILE, tokenizer.settings)
 
 
-def _write_modules(folder: str, modules: SentenceModules, pieces: tuple[bytes, ...], hidden_size: int) -> None:
+def _write_modules(folder: str, modules: SentenceModules, pieces: tuple[bytes, ...] | None, hidden_size: int) -> None:
     weighing = _weighing_module(modules)
     dense = ["Dense"] if modules.kernel is not None else []
     kinds = ["Transformer", *([weighing] if weighing else []), "Pooling", *dense, "Normalize"]
@@ -102,8 +100,10 @@ def _weighing_module(modules: SentenceModules) -> str | None:
     return TEXT_WEIGHTS if modules.lead_length or modules.sublinear else WORD_WEIGHTS
 
 
-def _write_word_weights(folder: str, modules: SentenceModules, pieces: tuple[bytes, ...]) -> None:
-    weights, names = np.asarray(modules.token_weights, np.float32), [piece.decode() for piece in pieces]
+def _write_word_weights(folder: str, modules: SentenceModules, pieces: tuple[bytes, ...] | None) -> None:
+    weights = np.asarray(modules.token_weights, np.float32)
+    # Weights are looked up by id; the names need only differ.
+    names = [str(token) for token in range(weights.size)] if pieces is None else [piece.decode() for piece in pieces]
     by_piece = dict(zip(names, weights.tolist(), strict=True))
     _write_json(folder, CONFIG_FILE, {"vocab": names, "word_weights": by_piece, "unknown_word_weight": 1.0})
     _write_arrays(folder, {WORD_WEIGHTS_ARRAY: weights[:, None]})

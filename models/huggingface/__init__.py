@@ -40,7 +40,6 @@ __all__ = [
     "plain_heads",
     "read_params",
     "reorder_tokens",
-    "token_order",
     "write_params",
 ]
 
@@ -189,26 +188,6 @@ def _sentence_modules(config: TransformerConfig, params: Mapping[str, Any]) -> d
             "sublinear": config.sublinear,
         }
     return modules
-
-
-def token_order(special_ids: Sequence[int], vocab_size: int) -> npt.NDArray[np.int64]:
-    """Their id of each of our tokens: the special ones first, the others in their order.
-
-    Args:
-      special_ids: their ids of [PAD], [UNK], [CLS], [SEP] and [MASK], in the order of
-        `formats.vocabulary.SPECIAL_TOKENS`.
-      vocab_size: V.
-
-    Returns:
-      int64 [V].
-
-    Raises:
-      ValueError: if an id is repeated or outside the vocabulary.
-    """
-    if len(set(special_ids)) != len(special_ids) or not all(0 <= token < vocab_size for token in special_ids):
-        raise ValueError(f"got the special tokens' ids {list(special_ids)}, expected different ones below {vocab_size}")
-    others = np.setdiff1d(np.arange(vocab_size), special_ids)
-    return np.concatenate([np.asarray(special_ids, np.int64), others])
 
 
 def reorder_tokens(params: Mapping[str, Any], order: npt.NDArray[np.int64]) -> dict[str, Any]:

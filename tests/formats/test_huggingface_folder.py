@@ -19,6 +19,7 @@ from newsembed.formats.prompts import Prompts
 
 PIECES = (b"[PAD]", "ü".encode(), b"##c")
 SETTINGS = {"do_lower_case": True, "strip_accents": False}
+TOKENIZER = Tokenizer(PIECES, b"{}", {"pad_token": "[PAD]"}, SETTINGS)
 ARRAYS = {"embeddings.weight": np.arange(6, dtype=np.float32).reshape(3, 2)}
 
 
@@ -42,8 +43,8 @@ def modules(draw):
 
 
 def write(path, content):
-    folder = HuggingFaceFolder(str(path), {"model_type": "bert"}, ARRAYS, Tokenizer(PIECES, settings=SETTINGS), content)
-    write_huggingface(folder, tokenizer_json="{}", special_tokens={"pad_token": "[PAD]"}, hidden_size=2)
+    folder = HuggingFaceFolder(str(path), {"model_type": "bert"}, ARRAYS, TOKENIZER, content)
+    write_huggingface(folder, hidden_size=2)
     return folder
 
 

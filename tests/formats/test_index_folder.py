@@ -76,8 +76,11 @@ def test_facts_of_a_saved_model_are_read_as_written(tmp_path):
     Path(saved_model.graph_file(folder)).write_bytes(b"")
     saved_model.write_facts(folder, facts)
     assert saved_model.read_facts(folder) == facts
-    saved_model.write_facts(folder, facts | {"format_version": 2})
-    with pytest.raises(InputError, match="got an export of version 2"):
+    of_tokens = facts | {"inputs": "tokens"}
+    saved_model.write_facts(folder, of_tokens)
+    assert saved_model.read_facts(folder) == of_tokens | {"format_version": 2}  # earlier versions cannot use it
+    saved_model.write_facts(folder, facts | {"format_version": 3})
+    with pytest.raises(InputError, match="got an export of version 3, expected at most 2"):
         saved_model.read_facts(folder)
     saved_model.write_facts(folder, {"digest": "ab"})
     with pytest.raises(InputError, match="lacks dimensions"):

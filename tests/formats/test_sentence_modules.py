@@ -38,8 +38,8 @@ def test_the_modules_of_the_library_are_read():
 @pytest.mark.parametrize("name", ["sentence-labse", "sentence-e5", "sentence-mpnet", "sentence-max", "sentence-last"])
 def test_modules_are_read_as_written(tmp_path, name):
     modules = library_modules(name)
-    folder = HuggingFaceFolder(str(tmp_path), {"model_type": "bert"}, {}, Tokenizer((b"[PAD]",)), modules)
-    write_huggingface(folder, tokenizer_json="{}", special_tokens={}, hidden_size=16)
+    folder = HuggingFaceFolder(str(tmp_path), {"model_type": "bert"}, {}, Tokenizer((b"[PAD]",), b"{}"), modules)
+    write_huggingface(folder, hidden_size=16)
     found = read_modules(str(tmp_path), {})
     for field in ("pooling", "activation", "is_normalized", "text_length", "prompts"):
         assert getattr(found, field) == getattr(modules, field)

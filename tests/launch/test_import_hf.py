@@ -28,7 +28,8 @@ def test_an_imported_model_embeds_text_like_its_source(source, tmp_path, capsys)
     assert cli.main(["import-hf", "--from", source, "--output", output, "--num_topics", "3"]) == 0
     out = capsys.readouterr().out
     assert "4 layers x 16, 30 pieces, 20 positions" in out
-    assert "tokenizer: accents are kept" in out
+    assert "tokenizer: the imported tokenizer.json (wordpiece), by the tokenizers library" in out
+    assert "tokenizer: there is no tokenizer.json" in out
     assert (tmp_path / "model" / "vocab.txt").read_text().split("\n")[:5] == list(SPECIAL_TOKENS)
     assert json.loads((tmp_path / "model" / "import.json").read_text())["source"] == "bert"
     pieces = pieces_of("bert")
@@ -58,7 +59,8 @@ def test_what_cannot_be_imported_is_refused(source, tmp_path, capsys):
         return capsys.readouterr().err
 
     other = write_folder(tmp_path / "xlmr", "xlm-roberta")
-    assert "text in and out would need the model's own tokenizer" in refused("--from", other)
+    Path(other, "tokenizer.json").write_text("{}")
+    assert "tokenizer.json: got no tokenizer of the tokenizers library" in refused("--from", other)
     assert "cannot be read" in refused("--from", str(tmp_path / "absent"))
     assert "--max_length: got 2, expected at least 3" in refused("--from", source, "--max_length", "2")
     (tmp_path / "model").mkdir()

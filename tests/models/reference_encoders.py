@@ -166,9 +166,30 @@ def write_folder(folder, kind, shards=1, arrays=None, **changes):
         (folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in pieces))
         (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": True}))
     else:
-        added = [{"id": token, "content": pieces[token]} for token in SPECIALS[kind]]
-        (folder / "tokenizer.json").write_text(json.dumps({"added_tokens": added}))
+        (folder / "tokenizer.json").write_text(tokenizer_of(kind).to_str())
     return str(folder)
+
+
+def tokenizer_of(kind):
+    """A tokenizer of the `tokenizers` library with `pieces_of`: byte-level BPE, or unigram for XLM-R."""
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors
+
+    pieces = pieces_of(kind)
+    specials = [pieces[token] for token in SPECIALS[kind]]
+    if kind == "xlm-roberta":
+        scores = [0.0 if piece in specials else -1.0 - len(piece) for piece in pieces]
+        tokenizer = Tokenizer(models.Unigram(list(zip(pieces, scores, strict=True)), unk_id=SPECIALS[kind][1]))
+        tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizers.Metaspace(), decoders.Metaspace()
+    else:
+        tokenizer = Tokenizer(models.BPE({piece: token for token, piece in enumerate(pieces)}, [], unk_token="[UNK]"))
+        tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizers.ByteLevel(False), decoders.ByteLevel()
+    opening, closing = specials[2:4]
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{opening} $A {closing}",
+        special_tokens=[(opening, SPECIALS[kind][2]), (closing, SPECIALS[kind][3])],
+    )
+    tokenizer.add_special_tokens([AddedToken(name, special=True) for name in specials])
+    return tokenizer
 
 
 def forward(values, arrays, rows):

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from newsembed.formats.tokenizer_files import token_order
 from newsembed.models.encoders.news import NewsEncoder
 from newsembed.models.huggingface import (
     UnsupportedModelError,
@@ -14,7 +15,6 @@ from newsembed.models.huggingface import (
     plain_heads,
     read_params,
     reorder_tokens,
-    token_order,
     write_params,
 )
 from reference_encoders import CONFIGS, PAD, PREFIXES, SPECIALS, forward, random_arrays
@@ -182,11 +182,3 @@ def test_what_transformers_has_no_class_for_is_refused(kind, changes):
     config = dataclasses.replace(encoder_config(CONFIGS[kind]), **changes)
     with pytest.raises(UnsupportedModelError, match="no class that computes this encoder"):
         huggingface_config(config)
-
-
-def test_special_tokens_come_first_and_the_others_keep_their_order():
-    np.testing.assert_array_equal(token_order((4, 2, 0, 1, 5), 8), [4, 2, 0, 1, 5, 3, 6, 7])
-    with pytest.raises(ValueError, match="special tokens' ids"):
-        token_order((0, 0, 1, 2, 3), 8)
-    with pytest.raises(ValueError, match="below 8"):
-        token_order((0, 8, 1, 2, 3), 8)

@@ -92,5 +92,10 @@ def test_words_are_numbered_by_where_no_piece_goes_on():
     tokens = jnp.array([[2, 10, 20, 11, 3, 21, 12, 21, 0]])
     is_word = jnp.isin(tokens, jnp.array([0, 2, 3]), invert=True)
     continuations = jnp.arange(30) >= 20
-    # A text never begins inside a word; where one is cut so, the word before it goes on.
-    np.testing.assert_array_equal(whole_word_ids(tokens, is_word, continuations), [[0, 1, 1, 2, 0, 2, 3, 3, 0]])
+    np.testing.assert_array_equal(whole_word_ids(tokens, is_word, continuations), [[0, 1, 1, 2, 0, 3, 4, 4, 0]])
+
+
+def test_the_first_piece_of_a_row_begins_a_word():
+    tokens = jnp.array([[21, 20, 10]])
+    found = whole_word_ids(tokens, jnp.ones_like(tokens, bool), jnp.arange(30) >= 20)
+    np.testing.assert_array_equal(found, [[1, 1, 2]])

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 from newsembed.formats.huggingface.modules import read_modules
+from newsembed.formats.tokenizer_files import token_order
 from newsembed.models.architecture import Capability
 from newsembed.models.attention import bucket_starts, choose_attention
 from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
@@ -18,7 +19,6 @@ from newsembed.models.huggingface import (
     encoder_config,
     import_model,
     reorder_tokens,
-    token_order,
 )
 from newsembed.models.huggingface.families import FAMILIES
 

@@ -16,6 +16,7 @@ from newsembed.formats.vocabulary import SPECIAL_TOKENS
 from newsembed.models.pooling import term_weights
 from newsembed.serving import export, huggingface
 from newsembed.serving.encoder import load_encoder
+from newsembed.tasks import own_tokenizer_json
 from newsembed.tasks.vocabulary import Vocabulary
 from newsembed.training.huggingface import read_huggingface
 from tokenizers import Tokenizer
@@ -122,7 +123,7 @@ def test_the_folder_computes_our_embeddings_and_reads_back(tiny, tmp_path, chang
     assert again.config == dataclasses.replace(config, dropout_rate=again.config.dropout_rate, positions="learned")
     is_static = config.num_layers == 0
     assert not is_static or not again.params.pop("position_embedding").any()
-    assert again.vocabulary == (source / "vocab.txt").read_bytes()
+    assert again.vocabulary.content == (source / "vocab.txt").read_bytes()
     model = encoder.model
     body = {
         name: value for name, value in model.params.items() if name != "mlm_bias"
@@ -141,7 +142,7 @@ def test_the_tokenizer_cuts_text_as_ours_does(tiny):
         "##r",
     ]
     vocabulary = Vocabulary(pieces)
-    tokenizer = huggingface.huggingface_tokenizer(pieces)
+    tokenizer = own_tokenizer_json.own_tokenizer(pieces)
     texts = [
         *huggingface.TEXTS,
         "STRASSE Straße",
@@ -160,7 +161,7 @@ def test_the_tokenizer_cuts_text_as_ours_does(tiny):
 
 
 def test_a_tokenizer_that_differs_is_no_export(model_dir, tmp_path, monkeypatch):
-    monkeypatch.setattr(huggingface, "_FOLDED", (("s", "t"),))
+    monkeypatch.setattr(own_tokenizer_json, "_FOLDED", (("s", "t"),))
     with pytest.raises(RuntimeError, match="the exported tokenizer splits 'Storm reaches"):
         export.export_huggingface(model_dir, str(tmp_path / "folder"))
     assert not (tmp_path / "folder").exists()

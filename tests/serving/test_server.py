@@ -19,7 +19,7 @@ DAYS = ["2024-01-01", "2024-01-08", None]
 class Letters:
     """Counts letters: enough of an encoder to have an order of results."""
 
-    digest, dimensions = "letters", 26
+    digest, dimensions, tokenizer_name = "letters", 26, "letters"
 
     def encode(self, titles, bodies):
         counts = np.zeros((len(titles), 26), np.float32)
@@ -156,6 +156,7 @@ def test_without_index(without_index):
 def test_health_and_page(client):
     facts = client.get("/healthz").json()
     assert (facts["status"], facts["documents"], facts["dimensions"]) == ("ok", 3, 26)
+    assert facts["tokenizer"] == "letters"
     page = client.get("/")
     assert page.headers["content-type"].startswith("text/html")
     assert "newsembed explorer" in page.text

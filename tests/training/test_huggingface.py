@@ -14,7 +14,7 @@ from newsembed.errors import InputError
 from newsembed.formats.huggingface import is_huggingface
 from newsembed.formats.vocabulary import SPECIAL_TOKENS
 from newsembed.models.encoders.news import NewsEncoder
-from newsembed.training.huggingface import initial_params, read_huggingface, wordpiece_vocabulary
+from newsembed.training.huggingface import initial_params, read_huggingface
 from newsembed.training.model_files import check_same_model, write_model_files
 from newsembed.training.run import run_training
 from toy_corpus import LENGTHS, VOCAB_SIZE, tiny_bindings, write_corpus
@@ -29,10 +29,10 @@ def test_a_folder_becomes_a_config_parameters_and_a_vocabulary(tmp_path):
     assert is_huggingface(folder)
     model = read_huggingface(folder, num_topics=7)
     assert (model.config.num_topics, model.config.embedding_size, model.config.pooling) == (7, 16, "cls")
-    assert model.vocabulary.decode().split("\n")[:7] == [*SPECIAL_TOKENS, "a", "b"]
+    assert list(model.vocabulary.pieces[:7]) == [*SPECIAL_TOKENS, "a", "b"]
     table = random_arrays(CONFIGS["bert"])["bert.embeddings.word_embeddings.weight"]
     np.testing.assert_array_equal(model.params["token_embedding"][:5], table[list(SPECIALS["bert"])])
-    assert wordpiece_vocabulary(model).size == 30
+    assert model.vocabulary.size == 30
     rows = np.array([[11, 5, 9, 12, 0]])
     hidden, _ = forward(CONFIGS["bert"], random_arrays(CONFIGS["bert"]), rows)
     tokens = np.argsort(model.order)[rows].astype(np.int32)
@@ -57,12 +57,12 @@ def test_shards_and_bfloat16_are_read(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["xlm-roberta", "modernbert"])
-def test_weights_of_other_tokenizers_are_read_and_their_text_refused(tmp_path, kind):
-    model = read_huggingface(write_folder(tmp_path / kind, kind))
+def test_models_bring_their_own_tokenizers(tmp_path, kind):
+    folder = write_folder(tmp_path / kind, kind)
+    model = read_huggingface(folder)
     np.testing.assert_array_equal(model.order[:5], SPECIALS[kind])
-    assert model.vocabulary is None
-    with pytest.raises(InputError, match="not WordPiece: text in and out would need the model's own tokenizer"):
-        wordpiece_vocabulary(model)
+    assert model.vocabulary.pieces[:7] == (*SPECIAL_TOKENS, "a", "b")
+    assert model.vocabulary.tokenizer.content == Path(folder, "tokenizer.json").read_bytes()
 
 
 def test_fewer_positions(tmp_path):
@@ -122,18 +122,8 @@ def test_pieces_that_no_text_makes_get_a_name_of_their_own(tmp_path):
     pieces[1], pieces[2] = "\u3000", pieces[3]
     (folder / "vocab.txt").write_text("\n".join(pieces))
     model = read_huggingface(str(folder))
-    assert model.vocabulary.decode().split("\n")[5:8] == ["[unusable5]", "c", "[unusable7]"]
-    assert "2 pieces with spaces, or that occur twice, are never made from text" in model.differences
-
-
-def test_what_the_tokenizers_do_differently_is_said(tmp_path):
-    folder = Path(write_folder(tmp_path / "bert", "bert"))
-    assert any("accents are kept" in line for line in read_huggingface(str(folder)).differences)
-    (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": True, "strip_accents": False}))
-    assert not any("accents" in line for line in read_huggingface(str(folder)).differences)
-    (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": False}))
-    with pytest.raises(InputError, match="do_lower_case: the vocabulary has upper case"):
-        read_huggingface(str(folder))
+    assert model.vocabulary.pieces[5:9] == ("[token5]", "[token6]", "c", "d")
+    assert "rows of the token table without a piece: 1" in model.differences
 
 
 def shorten(path):
@@ -208,15 +198,15 @@ def test_a_run_starts_from_the_body_and_keeps_its_own_heads(tmp_path):
     config = dataclasses.replace(
         model.config, embedding_size=5, num_topics=3, pooling="mean", dropout_rate=0.0, scan_layers=True
     )
-    params = initial_params(folder, config, wordpiece_vocabulary(model), created(config))
+    params = initial_params(folder, config, model.vocabulary, created(config))
     assert params["embedding_head"]["kernel"].shape == (16, 5)
     assert float(params["topic_head"]["bias"][0]) == 0.5
     jax.tree.map(np.testing.assert_array_equal, params["layers_1"], model.params["layers_1"])
     with pytest.raises(InputError, match=r"EncoderConfig\.num_layers: the folder's model has 4, this run 5"):
-        initial_params(folder, dataclasses.replace(config, num_layers=5), wordpiece_vocabulary(model), {})
+        initial_params(folder, dataclasses.replace(config, num_layers=5), model.vocabulary, {})
     with pytest.raises(InputError, match="a start from a Hugging Face folder needs hugging_face, and this toy_mean"):
-        initial_params(folder, MeanConfig(30), wordpiece_vocabulary(model), {})
-    other = dataclasses.replace(wordpiece_vocabulary(model), content=b"[PAD]\n")
+        initial_params(folder, MeanConfig(30), model.vocabulary, {})
+    other = dataclasses.replace(model.vocabulary, content=b"[PAD]\n")
     with pytest.raises(InputError, match="VOCABULARY_PATH: .*is not this model's vocabulary"):
         initial_params(folder, config, other, {})
 
@@ -224,7 +214,7 @@ def test_a_run_starts_from_the_body_and_keeps_its_own_heads(tmp_path):
 def test_how_a_model_is_run_is_no_other_model(tmp_path):
     """A checkpoint trained with scan and recomputation continues without them, and the reverse."""
     model = read_huggingface(write_folder(tmp_path / "bert", "bert"))
-    vocabulary = wordpiece_vocabulary(model)
+    vocabulary = model.vocabulary
     write_model_files(str(tmp_path), dataclasses.replace(model.config, scan_layers=True, remat="full"), vocabulary)
     check_same_model(str(tmp_path), dataclasses.replace(model.config, attention="xla"), vocabulary)
     with pytest.raises(InputError, match="layer_norm_epsilon: the checkpoint's model has 1e-12, this run 1e-05"):
@@ -240,7 +230,7 @@ def test_training_starts_from_a_folder(tmp_path, monkeypatch):
     pieces = [*(f"w{number}" for number in range(VOCAB_SIZE - 5)), *SPECIAL_TOKENS]
     (folder / "vocab.txt").write_text("\n".join(pieces) + "\n")
     vocabulary = tmp_path / "vocab.txt"
-    vocabulary.write_bytes(read_huggingface(str(folder)).vocabulary)
+    vocabulary.write_bytes(read_huggingface(str(folder)).vocabulary.content)
     bindings = tiny_bindings(
         tmp_path / "model",
         write_corpus(tmp_path / "data"),

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from ...errors import InputError
-from ...formats.vocabulary import VocabularyFile, continues_word
+from ...formats.vocabulary import VocabularyFile
 from ...models.encoders import Architecture, Capability, require
 
 DeviceBatch = Mapping[str, jax.Array]
@@ -19,7 +19,7 @@ Metrics = dict[str, jax.Array]
 
 def continuation_pieces(vocabulary: VocabularyFile) -> np.ndarray:
     """Returns which pieces continue a word ("##ing"), bool [V]."""
-    return np.array([continues_word(piece) for piece in vocabulary.pieces])
+    return np.array(vocabulary.continuations)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -1,0 +1,325 @@
+"""Imported tokenizers: the ids of the `tokenizers` library for every family, moved to our order, also in graphs."""
+
+import json
+import pickle
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from newsembed.errors import InputError
+from newsembed.formats.huggingface import HuggingFaceFolder, Tokenizer
+from newsembed.formats.vocabulary import CLS_ID, SEP_ID, SPECIAL_TOKENS, VocabularyFile, read_vocabulary
+from newsembed.tasks.huggingface_tokenizer import import_vocabulary
+from newsembed.tasks.own_tokenizer_json import own_tokenizer
+from newsembed.tasks.vocabulary import Vocabulary
+from tokenizers import Tokenizer as Library
+from tokenizers import normalizers
+
+sys.path.insert(0, str(Path(__file__).parent))
+from tokenizer_families import FAMILIES, special_names, train
+
+DATA = Path(__file__).parents[2] / "../shared/data/parallel"
+TEXTS = (
+    "Storm reaches the Coast: 1,200 homes lost, the storm moved on.",
+    "Ein Sturm erreicht die Küste, GROẞE Straßen stehen unter Wasser.",
+    "Água e naïve café à São Paulo; été, Ångström, İstanbul'da yağmur.",
+    "Буря достигла берега. Наводнение в городе.",
+    "東京で地震、被害なし。서울 날씨 สวัสดีชาวโลก نص عربي हिन्दी",
+)
+KEYS = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
+PADDED = 7  # rows of the token table that the tokenizer does not have
+TEXT = st.text(
+    st.one_of(
+        st.sampled_from("the storm Küste été ßẞİ東京で서울สวัส̣́ิ́हिन्\u200b\u00ad\ufeff\u3000\x85\t\n\x00\x1c,.—…'[]<s>/"),
+        st.characters(exclude_categories=["Cs"]),
+    ),
+    max_size=40,
+)
+
+
+def imported(tokenizer, family=None, size=None, **fields):
+    """What `import_vocabulary` makes of a folder with this tokenizer."""
+    names = dict(zip(KEYS, special_names(family), strict=True))
+    source = HuggingFaceFolder("folder", {}, {}, Tokenizer(None, tokenizer.to_str().encode(), names, **fields))
+    return import_vocabulary(source, size or tokenizer.get_vocab_size() + PADDED)
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def family(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def tokenizers():
+    return {family: train(family, TEXTS) for family in FAMILIES}
+
+
+@pytest.fixture(scope="module")
+def vocabularies(tokenizers):
+    return {family: Vocabulary.of(imported(one, family).file) for family, one in tokenizers.items()}
+
+
+def plain(tokenizer):
+    """A fresh reading of tokenizer.json without limits."""
+    library = Library.from_str(tokenizer.to_str())
+    library.no_truncation()
+    library.no_padding()
+    return library
+
+
+def in_their_order(vocabulary, row):
+    return vocabulary.tokenizer.order[row].tolist()
+
+
+def assert_ids_equal(vocabulary, tokenizer, texts):
+    library = plain(tokenizer)
+    for text, row in zip(texts, vocabulary.encode_documents([""] * len(texts), texts, 100_000), strict=True):
+        assert row.dtype == np.int32
+        assert in_their_order(vocabulary, row) == library.encode(text).ids, text
+
+
+def test_ids_are_those_of_the_library(family, tokenizers, vocabularies):
+    assert_ids_equal(vocabularies[family], tokenizers[family], [*TEXTS, "", " ", "   a   b", "x" * 101, "the" * 40])
+
+
+@settings(max_examples=60, deadline=None)
+@given(texts=st.lists(TEXT.filter(lambda text: not set("<[") & set(text)), max_size=5))
+def test_ids_are_those_of_the_library_for_any_text(family, tokenizers, vocabularies, texts):
+    assert_ids_equal(vocabularies[family], tokenizers[family], texts)
+
+
+def test_special_tokens_come_first_and_the_pieces_keep_their_names(family, tokenizers, vocabularies):
+    vocabulary, tokenizer = vocabularies[family], tokenizers[family]
+    assert vocabulary.pieces[:5] == SPECIAL_TOKENS
+    order = vocabulary.tokenizer.order
+    assert sorted(order) == list(range(vocabulary.size))
+    assert [tokenizer.token_to_id(name) for name in special_names(family)] == order[:5].tolist()
+    assert (np.diff(order[5:]) > 0).all()
+    named = {number: piece for number, piece in enumerate(vocabulary.pieces[5:], 5) if not piece.startswith("[token")}
+    assert all(tokenizer.token_to_id(piece) == order[number] for number, piece in named.items())
+    assert vocabulary.size - 5 - len(named) == PADDED + (family == "byte_level")  # the piece of three spaces
+
+
+def test_special_tokens_in_a_text_are_text(family, tokenizers, vocabularies):
+    vocabulary = vocabularies[family]
+    for name in special_names(family):
+        (row,) = vocabulary.encode_texts([f"the {name} storm"])
+        assert not set(row.tolist()) & {0, CLS_ID, SEP_ID, 4}, name
+        assert row.size > 2
+
+
+def test_documents_have_our_layout(family, vocabularies):
+    vocabulary = vocabularies[family]
+    title, body = vocabulary.encode_texts(["the Coast", "Küste 1"])
+    (whole,) = vocabulary.encode_documents(["the Coast"], ["Küste 1"], 100)
+    assert whole.tolist() == [CLS_ID, *title, SEP_ID, *body, SEP_ID]
+    (cut,) = vocabulary.encode_documents(["the Coast"], ["Küste 1"], 4)
+    assert cut.tolist() == [*whole[:3], SEP_ID]
+    assert vocabulary.encode_documents([""], [""], 9)[0].tolist() == [CLS_ID, SEP_ID]
+
+
+def test_half_a_surrogate_pair_does_no_harm(vocabularies, family):
+    found, expected = vocabularies[family].encode_texts(["the \ud800", "the ?"])
+    assert found.tolist() == expected.tolist()
+
+
+def test_words_begin_where_the_text_has_spaces(family, vocabularies):
+    vocabulary = vocabularies[family]
+    text = "the storm reaches the coast"
+    (row,), (words,) = vocabulary.encode_with_words([text])
+    assert words.tolist() == sorted(words.tolist())
+    spelled = ["".join(vocabulary.pieces[token] for token in row[words == word]) for word in range(1, words.max() + 1)]
+    bare = [word.replace("##", "").replace("▁", "").replace("Ġ", "") for word in spelled]
+    assert [word for word in bare if word] == text.split()
+    assert vocabulary.encode_with_words([""])[1][0].tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("family", "pieces"),
+    [
+        ("unigram", {"▁a": False, "b": True, ",": False, "中": False, "é": True, "\u0301": True, "ก": False}),
+        (
+            "byte_level",
+            {"Ġa": False, "b": True, ",": False, "ä¸": False, "Ã©": True, "Ã": True, "į": True, "à¸": False},
+        ),
+    ],
+)
+def test_words_of_punctuation_and_of_scripts_without_spaces(vocabularies, family, pieces):
+    file = VocabularyFile("v", "\n".join(pieces).encode(), len(pieces), vocabularies[family].tokenizer)
+    assert dict(zip(pieces, file.continuations, strict=True)) == pieces
+
+
+def test_decode_gives_the_text_back(family, vocabularies):
+    (row,) = vocabularies[family].encode_documents(["the storm"], ["on the coast"], 40)
+    found = vocabularies[family].decode(row)
+    assert found.replace(" ", "") == "thestormonthecoast"
+    with pytest.raises(IndexError, match="expected 0 to"):
+        vocabularies[family].decode([vocabularies[family].size])
+
+
+def test_files_come_back_and_are_refused_when_they_do_not_belong_together(family, vocabularies, tmp_path):
+    vocabulary = vocabularies[family]
+    for name, content in vocabulary.file().files.items():
+        (tmp_path / name).write_bytes(content)
+    again = Vocabulary.load(str(tmp_path / "vocab.txt"))
+    assert (again.pieces, again.digest, again.tokenizer) == (vocabulary.pieces, vocabulary.digest, vocabulary.tokenizer)
+    copy = pickle.loads(pickle.dumps(again))
+    assert [row.tolist() for row in copy.encode_texts(TEXTS)] == [row.tolist() for row in again.encode_texts(TEXTS)]
+    ids = tmp_path / "tokenizer_ids.json"
+    values = json.loads(ids.read_text())
+    for change, message in (
+        ({"format_version": 2}, "format_version: got a description of version 2, expected 1"),
+        ({"special_ids": [0, 0, 1, 2, 3]}, "special tokens' ids"),
+        ({"special_ids": [0, 1, 2, 3]}, "got 4 special tokens, expected 5"),
+        ({"family": "other"}, "'other' is not a valid Family"),
+        ({"size": values["size"] + 1}, r"vocab\.txt: got \d+ pieces, tokenizer_ids.json names"),
+        ({"vocabulary_sha256": "0"}, "vocabulary_sha256: the SHA-256 of vocab.txt"),
+    ):
+        ids.write_text(json.dumps(values | change))
+        with pytest.raises(InputError, match=message):
+            read_vocabulary(str(tmp_path / "vocab.txt"))
+    ids.write_text(json.dumps(values))
+    (tmp_path / "tokenizer.json").write_bytes(vocabulary.tokenizer.content + b" ")
+    with pytest.raises(InputError, match="tokenizer_sha256: the SHA-256 of tokenizer.json"):
+        read_vocabulary(str(tmp_path / "vocab.txt"))
+    (tmp_path / "tokenizer.json").unlink()
+    with pytest.raises(InputError, match=r"tokenizer\.json: cannot be read"):
+        read_vocabulary(str(tmp_path / "vocab.txt"))
+
+
+@pytest.mark.parametrize("mark", ["▁", "Ġ", "A"])
+def test_a_vocabulary_without_its_tokenizer_is_refused(tmp_path, mark):
+    def write(count):
+        pieces = (*SPECIAL_TOKENS, *(f"{mark}w{number}" for number in range(count)), *map(str, range(400 - count)))
+        (tmp_path / "vocab.txt").write_text("".join(f"{piece}\n" for piece in pieces))
+        return str(tmp_path / "vocab.txt")
+
+    assert read_vocabulary(write(20)).tokenizer is None
+    with pytest.raises(InputError, match="21 of 400 pieces .* belong to another tokenizer"):
+        read_vocabulary(write(21))
+
+
+def graph(vocabulary):
+    signature = [tf.TensorSpec([None], tf.string)] * 2
+    return tf.function(lambda *parts: vocabulary.tf_encode_documents(*parts, 50), input_signature=signature)
+
+
+@pytest.fixture(scope="module")
+def graphs(vocabularies):
+    return {family: graph(vocabularies[family]) for family in ("uncased", "cased")}
+
+
+@pytest.mark.parametrize("family", ["uncased", "cased"])
+@settings(max_examples=80, deadline=None)
+@given(documents=st.lists(st.tuples(TEXT, TEXT), max_size=5))
+def test_the_graph_of_bert_tokenizers_has_the_same_ids(vocabularies, graphs, family, documents):
+    titles, bodies = [title for title, _ in documents], [body for _, body in documents]
+    found = graphs[family](tf.constant(titles, tf.string), tf.constant(bodies, tf.string))
+    assert found.dtype == tf.int32
+    assert found.to_list() == [row.tolist() for row in vocabularies[family].encode_documents(titles, bodies, 50)]
+
+
+@pytest.mark.parametrize("family", ["uncased", "cased"])
+def test_the_graph_knows_long_words_and_broken_text(vocabularies, graphs, family):
+    texts = ["t" * 100, "t" * 101, "é" * 100, "東" * 101, "the\u2028storm the\u00a0storm", "", "ก" * 101]
+    found = graphs[family](tf.constant(texts), tf.constant([""] * len(texts)))
+    assert found.to_list() == [row.tolist() for row in vocabularies[family].encode_documents(texts, [""] * 7, 50)]
+    assert graphs[family](tf.constant([b"the \xff storm"]), tf.constant([""])).to_list() == [
+        vocabularies[family].encode_documents(["the \ufffd storm"], [""], 50)[0].tolist()
+    ]
+
+
+@pytest.mark.parametrize("family", ["unigram", "byte_level"])
+def test_other_tokenizers_have_no_graph(vocabularies, family):
+    with pytest.raises(InputError, match=r"cannot be part of a TensorFlow graph[\s\S]*--inputs tokens"):
+        vocabularies[family].tf_encode_documents(tf.constant(["a"]), tf.constant(["b"]), 9)
+
+
+def test_bert_tokenizers_with_other_parts_have_no_graph(tokenizers):
+    changed = Library.from_str(tokenizers["cased"].to_str())
+    changed.normalizer = normalizers.Lowercase()
+    with pytest.raises(InputError, match="the normalizer of tokenizer.json is Lowercase"):
+        Vocabulary.of(imported(changed, "cased").file).check_graph()
+    changed = Library.from_str(tokenizers["cased"].to_str())
+    changed.add_tokens(["storm surge"])
+    with pytest.raises(InputError, match="added tokens besides the special ones, such as 'storm surge'"):
+        Vocabulary.of(imported(changed, "cased").file).check_graph()
+
+
+def without(tokenizer, part):
+    return Library.from_str(json.dumps(json.loads(tokenizer.to_str()) | {part: None}))
+
+
+def test_what_cannot_be_imported_is_refused(tokenizers):
+    bert = tokenizers["uncased"]
+    with pytest.raises(InputError, match=r"tokenizer.json: '.*' has the id \d+, config.json has vocab_size = 50"):
+        imported(bert, "uncased", size=50)
+    with pytest.raises(InputError, match="'' becomes .*first and .* last"):
+        imported(without(bert, "post_processor"), "uncased")
+    with pytest.raises(InputError, match="got a BPE model whose pieces do not show where words begin"):
+        imported(without(without(tokenizers["byte_level"], "pre_tokenizer"), "decoder"), "byte_level")
+    with pytest.raises(InputError, match="do_lower_case = true, and the tokenizer keeps upper case"):
+        imported(tokenizers["cased"], "cased", lowers_first=True)
+    source = HuggingFaceFolder("folder", {}, {}, Tokenizer(None, b"{}"))
+    with pytest.raises(InputError, match="got no tokenizer of the tokenizers library"):
+        import_vocabulary(source, 30)
+    masks = tokenizers["unigram"].to_str().replace("<mask>", "<masque>")
+    with pytest.raises(InputError, match="the special tokens <mask> are not in it"):
+        imported(Library.from_str(masks), "unigram")
+
+
+def test_differences_are_listed(tokenizers):
+    values = {"do_lower_case": False, "strip_accents": None, "tokenize_chinese_chars": True}
+    found = imported(tokenizers["uncased"], "uncased", settings=values).differences
+    assert "tokenizer_config.json has do_lower_case = false, tokenizer.json true; tokenizer.json counts" in found
+    assert f"rows of the token table without a piece: {PADDED}" in found
+    assert not any("strip_accents" in line or "one end token" in line for line in found)
+    assert any("one end token" in line for line in imported(tokenizers["byte_level"], "byte_level").differences)
+
+
+def test_vocab_txt_alone_is_read_by_berts_rules(tokenizers):
+    """The ids of BertTokenizerFast: the same as those of the tokenizer.json from which the pieces are."""
+    for family, values in (("uncased", {}), ("cased", {"do_lower_case": False})):
+        bert = tokenizers[family]
+        pieces = tuple(bert.id_to_token(token).encode() for token in range(bert.get_vocab_size()))
+        source = HuggingFaceFolder("folder", {}, {}, Tokenizer(pieces, settings=values))
+        found = import_vocabulary(source, len(pieces))
+        assert "there is no tokenizer.json" in found.differences[0]
+        assert_ids_equal(Vocabulary.of(found.file), bert, TEXTS)
+
+
+def test_our_own_tokenizer_stays_ours():
+    pieces = [*SPECIAL_TOKENS, "a", "##b", "storm"]
+    found = imported(own_tokenizer(pieces), "uncased", size=len(pieces))
+    assert found.file.tokenizer is None
+    assert (found.file.pieces, found.differences) == (tuple(pieces), ())
+    assert found.file.sha256 == Vocabulary(pieces).digest
+
+
+def news_lines():
+    files = sorted(DATA.rglob("newstest*.*"))
+    lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+    return lines[:: len(lines) // 10_000][:10_000]
+
+
+def test_ids_of_ten_thousand_lines_of_news(family):
+    if not DATA.exists():
+        pytest.skip("../shared/data/parallel is absent")
+    lines = news_lines()
+    tokenizer = train(family, lines[::10], 3_000)
+    vocabulary = Vocabulary.of(imported(tokenizer, family).file)
+    expected = [encoding.ids for encoding in plain(tokenizer).encode_batch(lines)]
+    rows = vocabulary.encode_documents([""] * len(lines), lines, 100_000)
+    differing = [
+        line for line, row, ids in zip(lines, rows, expected, strict=True) if in_their_order(vocabulary, row) != ids
+    ]
+    assert not differing
+    if family in ("uncased", "cased"):
+        found = tf.function(vocabulary.tf_encode_documents, autograph=False)(
+            tf.constant([""] * len(lines)), tf.constant(lines), 100_000
+        )
+        assert found.to_list() == [row.tolist() for row in rows]
