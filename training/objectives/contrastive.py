@@ -203,8 +203,10 @@ class Contrastive(TextObjective):
 
     def _doc_ids(self, batch: DeviceBatch) -> DocumentIds:
         """Returns the documents of a batch, with the rule for those of one event."""
-        events, rule = DocumentEvents(*_of_roles(batch, "event", 3)), None
-        if self.mask_same_event or self.mask_similar is not None:
+        rule = None
+        # Batches that readers make always have events; others may leave them out where none is known.
+        if "anchor_event" in batch and (self.mask_same_event or self.mask_similar is not None):
+            events = DocumentEvents(*_of_roles(batch, "event", 3))
             rule = SameEvent(events, by_id=self.mask_same_event, similarity=self.mask_similar, days=self.event_days)
         anchor, positive, negative = _of_roles(batch, "doc_id", 2)
         return DocumentIds(anchor, positive, negative, rule)
