@@ -37,7 +37,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from ..errors import InputError
-from .digests import check_sums, write_sums
+from .digests import check_sums, damage, write_sums
 from .prompts import Prompts
 from .tokenizer_files import TokenizerFiles
 from .vocabulary import VOCABULARY_FILE, VocabularyFile, vocabulary_digest, vocabulary_names
@@ -247,7 +247,8 @@ class ModelFolder:
             if step is not None:
                 problem = "a safetensors export holds one step only"
                 raise InputError(problem, path=path, field=f"step {step}", remedy="Leave the step out.")
-            check_sums(self.path, _DAMAGED_REMEDY, [os.path.basename(path)])
+            if problem := damage(self.path, [os.path.basename(path)]):
+                raise InputError(f"no readable safetensors: {problem}", path=path, remedy=_DAMAGED_REMEDY)
             return read_safetensors(path), 0, path
         step = self._chosen_step(step)
         path = os.path.join(self.checkpoint(step), PARAMS)

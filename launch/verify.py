@@ -1,5 +1,7 @@
 """``newsembed verify``: compares results with the digests that were written with them.
 
+Example::
+
     newsembed verify work models/news index
 
 Looks for results in each folder and the folders below it: folders of jobs (manifest.json), and checkpoints, indexes,

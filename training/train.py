@@ -73,7 +73,7 @@ def train(
     Raises:
       InputError: for data, a vocabulary, a checkpoint or an option that do not fit; if the guards stop the run; and for
         checkpoints that cannot be written.
-      KeyboardInterrupt: at a second Ctrl-C; says which step is saved.
+      KeyboardInterrupt: see `_run`.
     """
     check_joined()
     checkpoints.check_evaluated(held_out)
@@ -98,13 +98,8 @@ def train(
             report = Report(writer, progress, means, optimizer.learning_rate_after, run.log_period)
             saving, watch = Saving(saved, checkpoints.period, patience), Watch(optimizer.guards, run.model_dir)
             loop = Loop(batches, steps, setup.mesh, loop_key, saving, evaluation, watch, report)
-            if warning := optimizer.warning(start.step, run.train_steps):
-                progress.say(warning)
-            try:
-                step, interrupted = loop.run(calibrate.before(start), run.train_steps, calibrate.after)
-            except KeyboardInterrupt:
-                latest = saved.latest_step()
-                raise KeyboardInterrupt("no step is saved" if latest is None else f"step {latest} is saved") from None
+            warning = optimizer.warning(start.step, run.train_steps)
+            step, interrupted = _run(loop, calibrate, start, run.train_steps, warning)
             result = TrainResult(step, interrupted, run.model_dir, start.origin, saved.best_step())
             _say_how_it_ended(progress, result, checkpoints, is_early=patience.is_exhausted)
     wait_for_all("trained")
@@ -118,6 +113,21 @@ def _say_how_it_ended(progress: Progress, result: TrainResult, options: Checkpoi
         progress.say(f"PATIENCE: ended at step {result.step}, {options.patience} evaluations brought no better figure")
     if result.best_step is not None:
         progress.say(f"KEEP_BEST: {options.keeping.best} was best at the checkpoint of step {result.best_step}")
+
+
+def _run(loop: Loop, calibrate: "_Calibrate", start: Start, train_steps: int, warning: str) -> tuple[int, str]:
+    """Says the warning, if there is one, and runs the loop; returns what `Loop.run` does.
+
+    Raises:
+      KeyboardInterrupt: at a second Ctrl-C; says which step is saved.
+    """
+    if warning:
+        loop.report.progress.say(warning)
+    try:
+        return loop.run(calibrate.before(start), train_steps, calibrate.after)
+    except KeyboardInterrupt:
+        latest = loop.saving.checkpoints.latest_step()
+        raise KeyboardInterrupt("no step is saved" if latest is None else f"step {latest} is saved") from None
 
 
 @dataclasses.dataclass(frozen=True)

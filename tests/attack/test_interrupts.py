@@ -27,15 +27,15 @@ def slow(shard, folder):
     shard.read()
     shard.written()
 
-JOB = jobs.Job("toy", "", "", (), Options, lambda run: run.map_shards("slow", slow, [os.environ["PIDS"]] * 2))
+JOB = jobs.Job("toy", "a slow job", "", (), Options, lambda run: run.map_shards("slow", slow, [os.environ["PIDS"]] * 2))
 """
 MAIN = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
-import interrupted_toy
+import importlib
 from newsembed.launch import cli
 cli.COMMANDS["toy"] = cli.Command("Mine", "", "toy")
-cli.load = lambda name: interrupted_toy
+cli.load = lambda name: importlib.import_module("interrupted_toy")
 sys.exit(cli.main(["toy", "--output", sys.argv[1], f"--direct_num_workers={sys.argv[2]}"]))
 """
 
