@@ -218,6 +218,8 @@ def test_the_text_of_an_element_is_cut_to_its_limit():
     (node,) = parse(f"<html><body><p>{' ' * 10}<b>{' ' * 10}</b>end</p></body></html>").iter("p")
     assert text_of(node, 5) == "", "four times as many characters are read"
     assert text_of(node, 6) == "end"
+    (node,) = parse(f"<html><body><p>a<b>{' ' * 19}</b>end</p></body></html>").iter("p")
+    assert text_of(node, 5) == "a"
 
 
 def test_names_are_compared_by_letters_and_digits_in_one_case():

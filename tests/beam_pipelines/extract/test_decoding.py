@@ -43,6 +43,8 @@ def test_the_declaration_of_the_page_counts_where_the_header_has_none(head):
 def test_text_with_few_broken_characters_is_utf_8(valid, is_utf8):
     raw = valid.encode() + b"\xe9"  # one foreign byte: is it less than a twentieth of the 21 or 20 beyond ASCII?
     assert decode(raw, "iso-8859-1") == (f"{valid}\ufffd" if is_utf8 else raw.decode("latin-1"))
+    assert decode(raw, "koi8-r") == raw.decode("koi8-r"), "a charset that no server sends by default"
+    assert (decode(raw, "") == f"{valid}\ufffd") == is_utf8
 
 
 @pytest.mark.parametrize(("controls", "is_text"), [(5, True), (6, False)])

@@ -7,7 +7,7 @@ import pytest
 from newsembed.beam_pipelines.extract.content import lay_out, main_content
 from newsembed.beam_pipelines.extract.dates import parse_day
 from newsembed.beam_pipelines.extract.hints import Name, is_body_name, judge_name
-from newsembed.beam_pipelines.extract.page import extract_page, parse
+from newsembed.beam_pipelines.extract.page import as_fields, extract_page, parse
 from newsembed.beam_pipelines.extract.people import people
 from newsembed.beam_pipelines.extract.structured import read_structured
 from newsembed.beam_pipelines.extract.title import clean_title
@@ -345,6 +345,14 @@ def test_the_canonical_address_of_the_page_is_its_own():
     ):
         article = extract_page(page(BODY, f'<link rel="canonical" href="{link}">'), f"{URL}?utm_source=x").article
         assert article.url == own
+
+
+def test_the_fields_of_a_record_are_those_of_the_page():
+    article = extract_page(page(f"<article>{BODY}</article>", ld(headline="A title")), URL).article
+    fields = as_fields(article)
+    assert fields.pop("sources") == ("body: markup", "title: json-ld")
+    assert fields == {name: getattr(article, name) for name in fields}
+    assert {"url", "title", "body", "authors", "byline_date", "live_blog"} <= set(fields)
 
 
 def links_page(*texts, body=""):
