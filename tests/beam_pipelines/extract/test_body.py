@@ -103,6 +103,16 @@ def test_the_slow_text_replaces_one_that_lacks_much_of_it(read, own, slow, confi
     assert read(own, slow=slow, confidence=confidence) == Body(own if expected == "markup" else slow, expected)
 
 
+@pytest.mark.parametrize("live_blog", [True, False])
+def test_the_rules_get_the_title_and_whether_it_is_a_live_blog(monkeypatch, live_blog):
+    seen = []
+    found = Content("o" * 300, 1.0)
+    monkeypatch.setattr(body, "main_content", lambda *given, **options: seen.append((given, options)) or found)
+    layout = Layout([], [0], [""], [], [False], ["body"])
+    read_body("<p>", layout, "http://a.example/1", "A title", "", live_blog=live_blog)
+    assert seen == [((layout, "A title"), {"live_blog": live_blog})]
+
+
 def test_bodies_have_at_most_fifty_thousand_characters(read):
     long = "word " * 20_000
     assert len(read(long).text) == 50_000

@@ -97,6 +97,28 @@ def test_the_first_of_two_marked_bodies_is_the_article_even_if_the_second_is_lon
     assert lines_of(page) == PARAGRAPHS
 
 
+def test_a_marked_body_with_a_small_part_of_the_text_is_not_the_article():
+    page = f'<div><div class="story-body">{BODY}</div><div>{BODY * 2}</div></div>'  # a third of the prose
+    assert lines_of(page) == PARAGRAPHS * 3
+    larger = f'<div><div class="story-body">{BODY}</div><div>{BODY}</div></div>'  # half of it
+    assert lines_of(larger) == PARAGRAPHS
+
+
+def test_a_story_with_two_headings_is_one_story():
+    story = f"<article><h1>{TITLE}</h1><h1>A second heading</h1>{BODY}</article>"
+    assert lines_of(f"<div>{story}<div>{BODY * 5}</div></div>") == PARAGRAPHS * 6
+
+
+def test_short_lines_stay_in_elements_of_the_kind_that_holds_the_prose():
+    boxes = BODY.replace("<p>", "<div>").replace("</p>", "</div>")
+    assert lines_of(f"<article>{boxes}<div>Nobody knows.</div>{boxes}</article>") == [
+        *PARAGRAPHS,
+        "Nobody knows.",
+        *PARAGRAPHS,
+    ]
+    assert lines_of(f"<article>{BODY}<div>Nobody knows.</div>{BODY}</article>") == PARAGRAPHS * 2
+
+
 def test_a_teaser_in_an_article_element_is_not_a_story_of_its_own():
     teaser = f"<article><h1>{TITLE}</h1><p>{SENTENCE}</p></article>"
     other = f"<article><h1>Another</h1>{BODY}</article>"
