@@ -77,7 +77,8 @@ def links(html, url=PAGE):
     "href", ["#top", "JavaScript:go()", "mailto:a@b.example", "tel:1", "data:,x", "about:blank", ""]
 )
 def test_links_that_lead_to_no_page_are_left_out(href):
-    assert links(f'<a href="{href}">Go</a><a>No address</a>') == []
+    left_out = f'<a href="{href}">Go</a><a>No address</a><a href="/town/1">This page</a>'
+    assert links(f'{left_out}<a href="/2">Two walls</a>') == [("http://s.example/2", "Two walls")]
 
 
 @pytest.mark.parametrize(
@@ -101,6 +102,8 @@ def test_texts_of_links_have_at_most_300_characters():
         assert links(f'<a href="/2">{inner}</a>') == [("http://s.example/2", "x" * 300)]
     for inner in (" " * 900 + "x" * 400, f"<b>{' ' * 900}{'x' * 400}</b>"):  # 1,200 characters are read
         assert links(f'<a href="/2">{inner}</a>') == [("http://s.example/2", "x" * 300)]
+    for inner in (" " * 1_200 + "x", f"<b>{' ' * 1_200}x</b>"):
+        assert links(f'<a href="/2">{inner}</a>') == [("http://s.example/2", "")]
     assert links('<a href="/2"> Two\n <b> walls</b></a>') == [("http://s.example/2", "Two walls")]
 
 

@@ -115,6 +115,8 @@ def test_live_blogs_and_paywalls_are_marked():
     assert structured("", "http://rivernews.example/live/flood").live_blog
     assert structured("", "http://rivernews.example/town/live-updates-flood").live_blog
     assert not structured("", "http://rivernews.example/town/lives-saved").live_blog
+    assert structured(meta(og__type="liveblog")).live_blog
+    assert not structured(meta(og__type="article")).live_blog
     assert structured(meta(article__content_tier="locked")).paywalled
     assert not structured(meta(article__content_tier="free")).paywalled
     assert structured(ld(isAccessibleForFree=False)).paywalled
@@ -172,6 +174,16 @@ def test_items_of_json_ld_are_found_at_depth_and_by_reference():
     assert [item.get("name") for item in read_items([json.dumps(listed)])] == ["a", None, "b"]
     people_items = [{"@id": "#a", "url": "/ann"}, {"@id": "#a", "name": "Ann Lee"}]
     assert resolved([{"@id": "#a"}, {"@id": "#b"}], people_items) == [people_items[1], {"@id": "#b"}]
+
+
+def test_the_first_language_that_is_one_counts():
+    def language(attributes, head=""):
+        return read_structured(parse(html(head).replace("<html>", f"<html {attributes}>")), URL).language
+
+    assert language('lang=" pt_BR "', ld(inLanguage="es")) == "pt-BR"
+    assert language('lang="in English!"', ld(inLanguage="es")) == "es"
+    assert language('lang=""', meta(og__locale="de_DE")) == "de-DE"
+    assert language("") == ""
 
 
 def test_scripts_of_json_ld_have_bounds():

@@ -170,6 +170,12 @@ def test_titles_without_the_name_of_the_site(title, clean):
     assert clean_title(title, ["River News"], URL) == clean
 
 
+def test_the_name_that_the_site_gives_itself_need_not_be_its_host():
+    for title in ("Walls rise | Daily Flood", "Walls rise | The Daily Flood", "Daily Flood: Walls rise again"):
+        assert clean_title(title, ["Other", "Daily Flood"], URL).startswith("Walls rise")
+        assert "Flood" not in clean_title(title, ["Other", "Daily Flood"], URL)
+
+
 def test_hosts_name_the_site_with_and_without_their_parts():
     for name, url in (
         ("news.rivertown.example", "http://www.news.rivertown.example/1"),
@@ -243,6 +249,8 @@ def test_lengths_of_lines_that_are_no_part_of_an_article():
     assert is_boilerplate("x" * (400 - len(rights)) + rights)
     assert not is_boilerplate("x" * (401 - len(rights)) + rights)
     assert is_boilerplate("The walls. (Courtesy of the town).")
+    assert is_boilerplate("The walls. (Courtesy of the town)...")
+    assert not is_boilerplate("The walls. (Courtesy of the town)....")
     assert not is_boilerplate("The walls (Courtesy of the town) rise again.")
     assert ends_article("Comments" + "." * 92)
     assert not ends_article("Comments" + "." * 93)

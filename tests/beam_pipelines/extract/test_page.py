@@ -347,6 +347,11 @@ def test_the_canonical_address_of_the_page_is_its_own():
         assert article.url == own
 
 
+def test_a_page_without_a_title_is_rejected_and_keeps_its_links():
+    found = extract_page(f'<html><body><article>{BODY}</article><a href="/2">Two walls</a></body></html>', URL)
+    assert (found.rejection, found.links) == (Rejection.NO_TITLE, (("http://rivernews.example/2", "Two walls"),))
+
+
 def test_the_fields_of_a_record_are_those_of_the_page():
     article = extract_page(page(f"<article>{BODY}</article>", ld(headline="A title")), URL).article
     fields = as_fields(article)
