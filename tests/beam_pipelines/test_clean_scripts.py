@@ -37,6 +37,7 @@ def test_a_colon_or_a_quote_ends_a_line_but_no_sentence():
         assert ends_sentence(line)
         assert count_sentences(line) == 0
     assert not ends_sentence("He came,")
+    assert not ends_sentence("A caption of nine words that has no mark")
     assert not ends_sentence("")
 
 
@@ -166,9 +167,11 @@ def test_dates_of_the_future_say_what_they_are_compared_with(date, fields, optio
         ({"url": "http://p.example/2020/05/03/x"}, -1, None),
         ({"modified_date": datetime.date(2020, 5, 4)}, 0, "modified on 2020-05-04"),
         ({"modified_date": datetime.date(2020, 5, 5)}, 0, None),
+        ({"url": "http://p.example/2020/01/03/x", "byline_date": None}, 1, None),
+        ({"modified_date": datetime.date(2020, 5, 4), "byline_date": None}, 0, None),
     ],
 )
 def test_dates_that_disagree_are_named_with_their_source(fields, most, detail):
-    dated = article(byline_date=datetime.date(2020, 5, 5), date_source="meta", **fields)
+    dated = article(**{"byline_date": datetime.date(2020, 5, 5), "date_source": "meta"} | fields)
     found = dates.disagreeing(dated, CleanOptions(max_date_disagreement_days=most))
     assert found == (detail and f"2020-05-05 by meta, {detail}")

@@ -53,6 +53,12 @@ def test_binary_data_has_more_than_a_twentieth_of_control_characters(controls, i
     assert (decode(raw, "") is not None) == is_text
 
 
+def test_characters_that_text_does_not_have():
+    for code in range(256):
+        raw = bytes([code]) * 6 + b"a" * 94
+        assert (decode(raw, "koi8-r") is None) == (code < 32 and chr(code) not in "\t\n\v\f\r\x1b"), code
+
+
 def test_surrogates_without_their_half_are_replaced_wherever_they_are():
     raw = r'{"a \ud83d": ["b \uDC00", {"c": "\ud83d\ude00"}, 1, null]}'
     assert load_json(raw) == {"a \ufffd": ["b \ufffd", {"c": "😀"}, 1, None]}
