@@ -201,12 +201,12 @@ def test_the_usage_names_the_command_as_it_is_typed(name, capsys):
     assert f"usage: newsembed {name} " in capsys.readouterr().out
 
 
-def test_evaluate_gives_the_benchmarks_every_encoder_at_the_length_that_is_asked_for(monkeypatch):
+def test_evaluate_gives_the_benchmarks_every_encoder_with_the_length_and_the_prompt(monkeypatch):
     seen = []
     monkeypatch.setattr(evaluate.serving, "factories", lambda **options: seen.append(options) or "factories")
     monkeypatch.setattr(evaluate.command, "run", lambda args, factories: seen.append((args.name, factories)) or 3)
-    assert evaluate.run(argparse.Namespace(name="args", max_length=64)) == 3
-    assert seen == [{"max_length": 64}, ("args", "factories")]
+    assert evaluate.run(argparse.Namespace(name="args", max_length=64, prompt="query: ")) == 3
+    assert seen == [{"max_length": 64, "document_prompt": "query: "}, ("args", "factories")]
 
 
 def test_unknown_commands_and_options_name_the_closest(capsys):
