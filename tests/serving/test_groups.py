@@ -106,10 +106,10 @@ def test_days_keep_articles_apart():
 
 
 @pytest.mark.parametrize("threshold", [-1, 1.5, float("nan")])
-@pytest.mark.parametrize("method", ["graph", "average"])
-def test_thresholds_out_of_range(threshold, method):
+@pytest.mark.parametrize(("method", "days"), [("graph", None), ("graph", 3), ("average", None)])
+def test_thresholds_out_of_range(threshold, method, days):
     with pytest.raises(InputError, match="--threshold"):
-        cluster.cluster(index_of([0, 1]), method, threshold)
+        cluster.cluster(index_of([0, 1]), method, threshold, days)
 
 
 def test_average_linkage_refuses_what_does_not_fit(monkeypatch):

@@ -145,6 +145,11 @@ def test_save_and_load(tmp_path):
     ]
 
 
+def test_an_inverted_file_looks_into_a_tenth_of_its_lists():
+    found = DocumentIndex(unit_rows(2_000), documents(2_000), exact_limit=1)._faiss
+    assert (found.nlist, found.nprobe) == (44, 4)  # the root of 2,000
+
+
 def test_large_indexes_are_approximate_and_come_back(tmp_path):
     rows = unit_rows(4000, 16)
     index = DocumentIndex(rows, documents(4000), exact_limit=1000)

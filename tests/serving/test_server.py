@@ -187,3 +187,20 @@ def test_service_from_options(model_dir, tmp_path):
         server.load_service(parse())
     with pytest.raises(InputError, match="--port"):
         server.run(parse("--model", model_dir, "--port", "70000"))
+
+
+def test_the_options_reach_the_encoder_and_the_listener(monkeypatch, capsys):
+    import uvicorn
+
+    seen = []
+    monkeypatch.setattr(server, "encoder_from_spec", lambda spec, **options: seen.append((spec, options)) or Letters())
+    monkeypatch.setattr(uvicorn, "run", lambda _app, **options: seen.append(options))
+    options = ["--max_length", "9", "--host", "0.0.0.0", "--port", "65535"]
+    assert server.run(parse("--saved_model", "there", *options)) == 0
+    (spec, encoder), listener = seen
+    assert (spec, encoder["max_length"], encoder["progress"]) == ("savedmodel:there", 9, False)
+    assert listener == {"host": "0.0.0.0", "port": 65535, "log_level": "warning"}
+    assert "listening on http://0.0.0.0:65535" in capsys.readouterr().out
+    for port in ("-1", "65536"):
+        with pytest.raises(InputError, match=f"--port: got {port}"):
+            server.run(parse("--saved_model", "there", "--port", port))
