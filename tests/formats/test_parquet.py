@@ -54,6 +54,12 @@ def test_records_of_every_type_survive_the_disk(tmp_path_factory, record_type, d
     assert pq.read_schema(path).names == [field.name for field in dataclasses.fields(record_type)]
 
 
+def test_only_optional_fields_may_be_null():
+    nullable = {field.name for field in parquet.schema_of(records.Article) if field.nullable}
+    hints = typing.get_type_hints(records.Article)
+    assert nullable == {name for name, hint in hints.items() if type(None) in typing.get_args(hint)} != set()
+
+
 def test_many_records_are_several_row_groups_in_their_order(tmp_path, monkeypatch):
     monkeypatch.setattr(parquet, "_ROWS_PER_GROUP", 3)
     path = str(tmp_path / "part-00000-of-00001.parquet")
