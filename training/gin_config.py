@@ -17,10 +17,10 @@ from gin import config_parser
 from ..errors import InputError
 from ..models.encoders import KINDS
 from .batches import GrainBatches
-from .checkpoints import Keeping
 from .gin_renames import RENAMED, with_new_names
 from .guards import Guards
 from .held_out import HeldOut
+from .keeping import Keeping
 from .objectives import OBJECTIVES
 from .optimizers import Moments, adam, learning_rate_schedule
 from .options import CalibrationOptions, CheckpointOptions, DataOptions, ModelOptions, OptimizerOptions, RunOptions

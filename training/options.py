@@ -14,9 +14,9 @@ from ..models.encoders import Architecture
 from ..tasks import registry
 from ..tasks.smoothing import SMOOTHING
 from .batches import BatchOpener, GrainBatches
-from .checkpoints import Keeping
 from .guards import Guards
 from .held_out import HeldOut
+from .keeping import Keeping
 from .mixture import select_sets, smoothed_weights
 from .partitioning import Partitioner
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from .checkpoints import Keeping
+from .keeping import Keeping
 
 _BATCHES: Final = "batches"
 _PATIENCE: Final = "patience"  # no name of a set, so it tells the two forms of the state apart

@@ -73,7 +73,6 @@ def train(
     Raises:
       InputError: for data, a vocabulary, a checkpoint or an option that do not fit; if the guards stop the run; and for
         checkpoints that cannot be written.
-      KeyboardInterrupt: see `_run`.
     """
     check_joined()
     checkpoints.check_evaluated(held_out)
@@ -98,8 +97,7 @@ def train(
             report = Report(writer, progress, means, optimizer.learning_rate_after, run.log_period)
             saving, watch = Saving(saved, checkpoints.period, patience), Watch(optimizer.guards, run.model_dir)
             loop = Loop(batches, steps, setup.mesh, loop_key, saving, evaluation, watch, report)
-            warning = optimizer.warning(start.step, run.train_steps)
-            step, interrupted = _run(loop, calibrate, start, run.train_steps, warning)
+            step, interrupted = _run(loop, calibrate, start, run.train_steps, optimizer)
             result = TrainResult(step, interrupted, run.model_dir, start.origin, saved.best_step())
             _say_how_it_ended(progress, result, checkpoints, is_early=patience.is_exhausted)
     wait_for_all("trained")
@@ -115,13 +113,15 @@ def _say_how_it_ended(progress: Progress, result: TrainResult, options: Checkpoi
         progress.say(f"KEEP_BEST: {options.keeping.best} was best at the checkpoint of step {result.best_step}")
 
 
-def _run(loop: Loop, calibrate: "_Calibrate", start: Start, train_steps: int, warning: str) -> tuple[int, str]:
-    """Says the warning, if there is one, and runs the loop; returns what `Loop.run` does.
+def _run(
+    loop: Loop, calibrate: "_Calibrate", start: Start, train_steps: int, optimizer: OptimizerOptions
+) -> tuple[int, str]:
+    """Says what is odd about the optimizer, if anything is, and runs the loop; returns what `Loop.run` does.
 
     Raises:
       KeyboardInterrupt: at a second Ctrl-C; says which step is saved.
     """
-    if warning:
+    if warning := optimizer.warning(start.step, train_steps):
         loop.report.progress.say(warning)
     try:
         return loop.run(calibrate.before(start), train_steps, calibrate.after)

@@ -11,7 +11,7 @@ from newsembed.errors import InputError
 from newsembed.formats.manifest import DataSet
 from newsembed.models.encoders.news import EncoderConfig
 from newsembed.training.batches import BatchOptions, RecordSource
-from newsembed.training.checkpoints import Keeping
+from newsembed.training.keeping import Keeping
 from newsembed.training.run import run_training
 from newsembed.training.stopping import Patience
 from toy_corpus import BOUNDS, LENGTHS, saved_params, tiny_bindings, write_corpus, write_vocabulary
@@ -61,7 +61,7 @@ def stopped(corpus, tmp_path_factory):
 
 def test_a_run_ends_when_evaluations_bring_nothing_better(stopped):
     folder, result = stopped
-    assert (result.step, result.interrupted, result.best_step) == (8, False, 4)
+    assert (result.step, result.interrupted, result.best_step) == (8, "", 4)
     assert list(evaluations(folder)) == [2, 4, 6, 8]
     assert sorted(os.listdir(folder / "checkpoints")) == ["4", "8"]
 
@@ -69,7 +69,7 @@ def test_a_run_ends_when_evaluations_bring_nothing_better(stopped):
 def test_the_same_command_again_trains_no_further(stopped, corpus):
     folder, _ = stopped
     result = train(folder, corpus)
-    assert (result.step, result.interrupted, result.best_step) == (8, False, 4)
+    assert (result.step, result.interrupted, result.best_step) == (8, "", 4)
     assert list(evaluations(folder)) == [2, 4, 6, 8]
 
 

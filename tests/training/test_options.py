@@ -7,8 +7,8 @@ import pytest
 from newsembed.errors import InputError
 from newsembed.formats.vocabulary import VocabularyFile
 from newsembed.training.batches import DataSet
-from newsembed.training.checkpoints import Keeping
 from newsembed.training.held_out import HeldOut
+from newsembed.training.keeping import Keeping
 from newsembed.training.options import (
     CheckpointOptions,
     DataOptions,
