@@ -375,7 +375,7 @@ def test_neighbors_in_the_wrong_shard_are_named(tmp_path):
     second.rename(first)
     swap.rename(second)
     given = {"articles": [str(tmp_path / "out/clean")], "neighbors": [str(tmp_path / "out/near")]}
-    with pytest.raises(RuntimeError, match="belong in another shard"):  # Beam wraps what a shard raises
+    with pytest.raises(InputError, match=r"part-00000-of-00002\.parquet: holds .* belong in another shard"):
         jobs.execute(JOB, given, str(tmp_path / "again"), TripletsOptions(), ONE)
 
 
