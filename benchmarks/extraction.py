@@ -1,9 +1,11 @@
 """Extraction compared with peers in one run: quality on pages with a known truth, and pages per second on a WARC.
 
     python benchmarks/extraction.py ../shared/data --pages 300
+    python benchmarks/extraction.py --gold gold/wcxb-test gold/fundus-parsers
 
-Quality: body F1, days and authors, see `gold_pages.py`. "slow path" is the fallback of `extract_page`, trafilatura in
-precision mode, applied to every page. Speed: CPU seconds of one process on the same decoded pages. All readers run in
+Quality: body F1, days and authors, see `gold_pages.py`; `gold_sets.py` makes folders of other sets for `--gold`.
+"slow path" is the fallback of `extract_page`, trafilatura, applied to every page. "Lost" are pages with F1 below 0.5
+where the slow path has 0.9 or more. Speed: CPU seconds of one process on the same decoded pages. All readers run in
 turn on each page, so that other load on the machine affects them equally. "ours" is the complete `extract_page` (text,
 title, authors, days, links, hub or article); trafilatura's default is text only.
 """
@@ -71,23 +73,31 @@ TIMED: dict[str, Callable[[str, str], tuple]] = {
 }
 
 
-def quality(folder: Path) -> None:
-    """Prints a table of the quality of each reader on each set of pages."""
-    for name, read_pages in gold_pages.SETS.items():
-        pages = [(page, decode(page.html, "") or "") for page in read_pages(folder / name)]
-        print(
-            f"\n{name}, {len(pages)} pages\n\n"
-            "| reader | F1 | precision | recall | days | author F1 |\n|---|---|---|---|---|---|"
-        )
-        for reader, read in READERS.items():
-            found = [(page, read(html, page.url)) for page, html in pages]
-            f1, precision, recall = gold_pages.body_scores(gold_pages.match(page, text) for page, (text, _, _) in found)
-            days = [day == page.day for page, (_, _, day) in found if page.day]
-            names = [(authors, page.authors) for page, (_, authors, _) in found if page.authors is not None]
-            metadata = reader != "Resiliparse"
-            right = f"{sum(days)} of {len(days)}" if days and metadata else "-"
-            author_f1 = f"{gold_pages.author_f1(names):.3f}" if names and metadata else "-"
-            print(f"| {reader} | {f1:.4f} | {precision:.4f} | {recall:.4f} | {right} | {author_f1} |", flush=True)
+def quality(name: str, pages: list[gold_pages.GoldPage]) -> None:
+    """Prints a table of the quality of each reader on a set of pages."""
+    decoded = [(page, decode(page.html, "") or "") for page in pages]
+    print(
+        f"\n{name}, {len(pages)} pages\n\n| reader | F1 | precision | recall | exact | lost | days | author F1 |"
+        "\n|---|---|---|---|---|---|---|---|"
+    )
+    found = {reader: [read(html, page.url) for page, html in decoded] for reader, read in READERS.items()}
+    matches = {
+        reader: [gold_pages.match(page, text) for page, (text, _, _) in zip(pages, texts, strict=True)]
+        for reader, texts in found.items()
+    }
+    for reader in READERS:
+        f1, precision, recall = gold_pages.body_scores(matches[reader])
+        exact = sum(one.f1 == 1.0 for one in matches[reader]) / len(pages)
+        pairs = zip(matches[reader], matches["slow path"], strict=True)
+        lost = sum(one.f1 < 0.5 and slow.f1 >= 0.9 for one, slow in pairs)
+        read = list(zip(pages, found[reader], strict=True))
+        days = [day == page.day for page, (_, _, day) in read if page.day]
+        names = [(authors, page.authors) for page, (_, authors, _) in read if page.authors is not None]
+        metadata = reader != "Resiliparse"
+        right = f"{sum(days)} of {len(days)}" if days and metadata else "-"
+        author_f1 = f"{gold_pages.author_f1(names):.3f}" if names and metadata else "-"
+        scores = f"{f1:.4f} | {precision:.4f} | {recall:.4f} | {exact:.3f} | {lost}"
+        print(f"| {reader} | {scores} | {right} | {author_f1} |", flush=True)
 
 
 def speed(path: Path, pages: int) -> None:
@@ -120,15 +130,20 @@ def speed(path: Path, pages: int) -> None:
 
 
 def main() -> None:
-    """Prints the versions and both tables."""
+    """Prints the versions and the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", type=Path, help="folder that contains html-gold/ and us-news/")
+    parser.add_argument("data", type=Path, nargs="?", help="folder that contains html-gold/ and us-news/")
+    parser.add_argument("--gold", type=Path, nargs="*", default=[], help="folders that gold_sets.py wrote")
     parser.add_argument("--pages", type=int, default=300, help="number of pages of the WARC that are timed")
     args = parser.parse_args()
     for package in ("trafilatura", "Resiliparse", "lxml", "htmldate"):
         print(package, importlib.metadata.version(package))
-    quality(args.data / "html-gold")
-    speed(args.data / "us-news/stories-2016-11.warc.gz", args.pages)
+    if args.data:
+        for name, read_pages in gold_pages.SETS.items():
+            quality(name, list(read_pages(args.data / "html-gold" / name)))
+        speed(args.data / "us-news/stories-2016-11.warc.gz", args.pages)
+    for folder in args.gold:
+        quality(folder.name, list(gold_pages.read_folder(folder)))
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ class GoldPage:
       optional: paragraphs that an extractor may include or omit (subtitles, editors' notes).
       authors: names of the authors; ``None`` if unknown.
       day: byline date; ``None`` if unknown.
+      publisher: site of the page, "" if unknown; pages of one publisher are never both fitted on and tested on.
     """
 
     name: str
@@ -43,6 +44,17 @@ class GoldPage:
     optional: tuple[str, ...] = ()
     authors: tuple[str, ...] | None = None
     day: datetime.date | None = None
+    publisher: str = ""
+
+
+def read_folder(folder: Path) -> Iterator[GoldPage]:
+    """Yields the pages of a folder that `gold_sets.py` wrote: `pages.jsonl` and `html/NAME.html.gz`."""
+    with (folder / "pages.jsonl").open() as lines:
+        for line in lines:
+            row = json.loads(line)
+            html = gzip.decompress((folder / "html" / f"{row['name']}.html.gz").read_bytes())
+            optional = tuple(row["optional"])
+            yield GoldPage(row["name"], row["url"], html, row["body"], optional, publisher=row["publisher"])
 
 
 def fundus(folder: Path) -> Iterator[GoldPage]:
@@ -117,6 +129,12 @@ class Match:
             if self.both or self.missed
             else 0.0
         )
+
+    @property
+    def f1(self) -> float:
+        """F1 of the shingles of this page; 1 if both texts are empty."""
+        shingles_of_both = 2 * self.both + self.extra + self.missed
+        return 2 * self.both / shingles_of_both if shingles_of_both else 1.0
 
 
 def match(page: GoldPage, text: str) -> Match:
