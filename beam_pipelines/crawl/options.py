@@ -33,6 +33,12 @@ class CrawlOptions:
     max_depth: int = dataclasses.field(
         default=2, metadata={"help": "links followed from a seed: 1 fetches what the seeds list"}
     )
+    max_links_per_page: int = dataclasses.field(
+        default=5000,
+        metadata={
+            "help": "different links taken from one page, from its start; the rest is counted as links_beyond_limit"
+        },
+    )
     scope: Scope = dataclasses.field(
         default=Scope.SITE,
         metadata={
@@ -131,6 +137,7 @@ class CrawlOptions:
         positive = (
             "max_pages_per_site",
             "max_sitemaps_per_site",
+            "max_links_per_page",
             "timeout_seconds",
             "max_bytes",
             "concurrent_sites",

@@ -46,6 +46,12 @@ _SKIPPED_ENDINGS = (
     ".svg",
 )
 _MAX_URL_CHARACTERS = 2_000
+# How links beyond the limit are counted, by kind of response.
+_DROPPED = {
+    "page": "links_beyond_limit",
+    "feed": "feed_entries_beyond_5000",
+    "sitemap": "sitemap_entries_beyond_50000",
+}
 _LISTS = ("feed", "sitemap")  # kinds of responses whose entries may be on other domains
 
 
@@ -199,7 +205,9 @@ class SiteCrawler:
         if visit.kind == "image":
             return Outlinks("image")
         try:
-            return outlinks_of(fetched, text_sitemap=visit.kind == "sitemap")
+            return outlinks_of(
+                fetched, text_sitemap=visit.kind == "sitemap", max_links=self._options.max_links_per_page
+            )
         except Exception:  # noqa: BLE001 - parsers raise many types; the response is stored, and extract reports the error
             self.tallies["unreadable_for_links"] += 1
             return Outlinks("page")
@@ -274,7 +282,7 @@ class SiteCrawler:
     def _follow(self, visit: Visit, outlinks: Outlinks) -> None:
         if outlinks.image and self._options.fetch_images and visit.kind != "image":
             self._list(Visit(outlinks.image, visit.depth, "image"))
-        self.tallies["sitemap_entries_beyond_50000"] += outlinks.dropped
+        self.tallies[_DROPPED.get(outlinks.kind, _DROPPED["sitemap"])] += outlinks.dropped
         if outlinks.kind == "index":
             for entry in sitemaps.newest_first(self._within_dates(outlinks)):
                 self._schedule(Visit(entry.url, visit.depth, "sitemap"), canonical_url(entry.url))

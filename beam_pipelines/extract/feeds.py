@@ -11,7 +11,7 @@ from .dates import parse_day
 from .loose_json import load_json
 from .nodes import child_text, local_name
 
-_MAX_ENTRIES = 5_000
+MAX_ENTRIES = 5_000
 _MAX_AUTHORS = 10
 
 
@@ -23,11 +23,13 @@ class Feed:
       title: title of the feed.
       entries: (link, entry title), in order.
       stated: (link, day of publication, authors as written) of the entries with a day or authors.
+      dropped: number of entries after the first ``MAX_ENTRIES``.
     """
 
     title: str
     entries: tuple[tuple[str, str], ...]
     stated: tuple[tuple[str, datetime.date | None, tuple[str, ...]], ...] = ()
+    dropped: int = 0
 
 
 def parse_feed(raw: bytes) -> Feed | None:
@@ -45,15 +47,16 @@ def parse_feed(raw: bytes) -> Feed | None:
     if root is None or local_name(root) not in {"rss", "feed", "rdf"}:
         return None
     channel = next((child for child in root if local_name(child) == "channel"), root)
-    entries = [node for node in root.iter() if local_name(node) in {"item", "entry"}][:_MAX_ENTRIES]
-    found = [(_link(entry), child_text(entry, "title"), _first_day(entry), _authors(entry)) for entry in entries]
-    return _feed(child_text(channel, "title"), found)
+    entries = [node for node in root.iter() if local_name(node) in {"item", "entry"}]
+    read = entries[:MAX_ENTRIES]
+    found = [(_link(entry), child_text(entry, "title"), _first_day(entry), _authors(entry)) for entry in read]
+    return _feed(child_text(channel, "title"), found, len(entries))
 
 
-def _feed(title: str, found: Iterable[tuple[str, str, datetime.date | None, tuple[str, ...]]]) -> Feed:
+def _feed(title: str, found: Iterable[tuple[str, str, datetime.date | None, tuple[str, ...]]], count: int) -> Feed:
     linked = [entry for entry in found if entry[0]]
     stated = tuple((link, day, authors) for link, _, day, authors in linked if day or authors)
-    return Feed(title, tuple((link, text) for link, text, _, _ in linked), stated)
+    return Feed(title, tuple((link, text) for link, text, _, _ in linked), stated, max(0, count - MAX_ENTRIES))
 
 
 def _first_day(entry: etree._Element) -> datetime.date | None:
@@ -96,7 +99,7 @@ def _json_feed(raw: bytes) -> Feed | None:
         return None
     if not isinstance(value, dict) or "jsonfeed.org" not in str(value.get("version", "")):
         return None
-    items = [item for item in value.get("items") or [] if isinstance(item, dict)][:_MAX_ENTRIES]
+    items = [item for item in value.get("items") or [] if isinstance(item, dict)]
     found = [
         (
             str(item.get("url") or item.get("external_url") or ""),
@@ -104,9 +107,9 @@ def _json_feed(raw: bytes) -> Feed | None:
             parse_day(item.get("date_published")),
             tuple(_json_authors(item)),
         )
-        for item in items
+        for item in items[:MAX_ENTRIES]
     ]
-    return _feed(str(value.get("title") or ""), found)
+    return _feed(str(value.get("title") or ""), found, len(items))
 
 
 def _json_authors(item: dict[str, Any]) -> Iterator[str]:

@@ -10,6 +10,7 @@ from ..jobs import InputSpec, Job, JobRun, input_digest
 from ..shards import GroupByShard, ProcessShards
 from .isolation import Limits
 from .join import JoinEvidence, MergeHubs, write_hubs, write_joined
+from .links import MAX_LINKS
 from .path_lists import is_path_list, list_path
 from .read import read_slice
 from .sources import slices_of
@@ -29,7 +30,12 @@ class ExtractOptions:
         default=1_024,
         metadata={"help": "memory limit for reading one page, in megabytes; beyond it the page fails as too_large"},
     )
-
+    max_links_per_page: int = dataclasses.field(
+        default=MAX_LINKS,
+        metadata={
+            "help": "different links taken from one page, from its start; the rest is counted as links_beyond_limit"
+        },
+    )
     warc_base: str = dataclasses.field(
         default="",
         metadata={
@@ -44,7 +50,7 @@ class ExtractOptions:
         Raises:
           InputError: naming the option with an invalid value.
         """
-        for field, least in (("page_seconds", 0.1), ("page_megabytes", 64)):
+        for field, least in (("page_seconds", 0.1), ("page_megabytes", 64), ("max_links_per_page", 1)):
             if not getattr(self, field) >= least:
                 raise InputError(
                     f"got {getattr(self, field)}, expected at least {least}",
@@ -68,8 +74,9 @@ def run(job: JobRun) -> None:
     ]
     if not pieces:
         raise InputError("no input", field="--warc, --articles", remedy="give WARC files, article files or both")
-    limits = Limits(job.options.page_seconds, job.options.page_megabytes)
-    job.map_shards("read", partial(read_slice, limits=limits), pieces)
+    options: ExtractOptions = job.options
+    limits = Limits(options.page_seconds, options.page_megabytes)
+    job.map_shards("read", partial(read_slice, limits=limits, max_links=options.max_links_per_page), pieces)
     places = [(index, len(pieces)) for index in range(len(pieces))]
     joined = job.phase("join", len(pieces))
     with job.pipeline(joined) as pipeline:

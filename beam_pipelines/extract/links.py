@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from .nodes import text_of
 from .urls import canonical_url
 
-_MAX_LINKS = 5_000  # per page; more links are a crawler trap
+MAX_LINKS = 5_000  # per page, unless the options say otherwise; more links are a crawler trap
 _MAX_TEXT = 300
 _MAX_GENERIC = 60
 _MAX_CACHED = 500  # longest link that is cached, in characters
@@ -22,19 +22,26 @@ _GENERIC = re.compile(
 _NO_PAGE = ("#", "javascript:", "mailto:", "tel:", "data:", "whatsapp:", "sms:", "about:", "blob:")
 
 
-def links_of(tree: Any, url: str) -> Iterator[tuple[str, str]]:
-    """Yields unique (canonical URL, link text) pairs in order, without links to the page itself.
+def links_of(tree: Any, url: str, max_links: int = MAX_LINKS) -> tuple[tuple[tuple[str, str], ...], int]:
+    """Returns unique (canonical URL, link text) pairs in order, and the number of anchors beyond the limit.
 
-    Generic texts, such as "Read more", are replaced by "".
+    Links to the page itself are left out. Generic texts, such as "Read more", are replaced by "".
 
     Args:
       tree: a parsed page.
       url: canonical URL of the page.
+      max_links: number of pairs to return; at most four times as many anchors are read.
     """
+    anchors = tree.iter("a")
+    found = tuple(itertools.islice(_links(itertools.islice(anchors, 4 * max_links), url), max_links))
+    return found, sum(1 for anchor in anchors if anchor.get("href"))
+
+
+def _links(anchors: Iterator[Any], url: str) -> Iterator[tuple[str, str]]:
     parts = urlsplit(url)
     origin = f"{parts.scheme}://{parts.netloc}/"
     seen: set[tuple[str, str]] = set()
-    for anchor in itertools.islice(tree.iter("a"), 4 * _MAX_LINKS):
+    for anchor in anchors:
         # Pages of a site share most links, so results are cached; only relative links depend on the page.
         href = anchor.get("href")
         if not href:
@@ -53,8 +60,6 @@ def links_of(tree: Any, url: str) -> Iterator[tuple[str, str]]:
         if (target, text) not in seen:
             seen.add((target, text))
             yield target, text
-            if len(seen) >= _MAX_LINKS:
-                return
 
 
 @lru_cache(maxsize=20_000)

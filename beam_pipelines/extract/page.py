@@ -2,6 +2,7 @@
 
 import dataclasses
 import datetime
+import functools
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +15,7 @@ from .body import Body, is_within_slow_limits, read_body
 from .content import Layout, lay_out, running_text
 from .dates import day_in_url, parse_day, states_impossible_day
 from .decoding import decode
-from .links import links_of
+from .links import MAX_LINKS, links_of
 from .markup import bylines, days
 from .people import names_person, people
 from .structured import Structured, read_structured
@@ -77,6 +78,7 @@ class ExtractedPage:
       rejection: reason why the page is neither an article nor a hub, or ``None``.
       detail: detail of the rejection.
       links: (canonical URL, link text), see :func:`~.links.links_of`.
+      links_beyond: number of links beyond the limit.
     """
 
     article: ArticlePage | None = None
@@ -84,14 +86,16 @@ class ExtractedPage:
     rejection: Rejection | None = None
     detail: str = ""
     links: tuple[tuple[str, str], ...] = ()
+    links_beyond: int = 0
 
 
-def extract_page(html: str | bytes, url: str) -> ExtractedPage:
+def extract_page(html: str | bytes, url: str, max_links: int = MAX_LINKS) -> ExtractedPage:
     """Extracts one page.
 
     Args:
       html: markup as text, or as bytes as it was sent.
       url: URL of the page; its canonical link replaces it if that is on the same host.
+      max_links: number of links that are taken from the page.
 
     Raises:
       PageTooLargeError: if the page exceeds ``MAX_PAGE_CHARACTERS`` or ``MAX_PAGE_TAGS``.
@@ -103,29 +107,27 @@ def extract_page(html: str | bytes, url: str) -> ExtractedPage:
         return ExtractedPage(rejection=Rejection.NO_CONTENT, detail="no markup to parse")
     structured = read_structured(tree, url)
     page_url = _own_url(structured.canonical, url)
-    links = tuple(links_of(tree, page_url))
+    links, beyond = links_of(tree, page_url, max_links)
+    extracted = functools.partial(ExtractedPage, links=links, links_beyond=beyond)
     layout = lay_out(tree)
     headings = headings_of(tree)
     title = _title(tree, structured, headings, page_url)
     headlines = sum(1 for _, words in links if len(words.split()) >= _MIN_LINK_WORDS)
     if _is_hub(structured, layout, page_url, _unlinked(layout), headlines):
-        return ExtractedPage(hub_title=title or page_url, links=links)
+        return extracted(hub_title=title or page_url)
     body = read_body(
         text, layout, url, headings[0] if headings else title, structured.body, live_blog=structured.live_blog
     )
     if _is_hub(structured, layout, page_url, len(body.text), headlines):
-        return ExtractedPage(hub_title=title or page_url, links=links)
+        return extracted(hub_title=title or page_url)
     if len(body.text) < _MIN_BODY_CHARACTERS and not structured.is_article:
-        return ExtractedPage(
+        return extracted(
             rejection=Rejection.NOT_AN_ARTICLE if body.text else Rejection.NO_CONTENT,
             detail=f"{len(body.text)} characters of text, {headlines} links",
-            links=links,
         )
     if not title:
-        return ExtractedPage(
-            rejection=Rejection.NO_TITLE, detail="no headline, og:title, heading or title element", links=links
-        )
-    return ExtractedPage(article=_article(text, tree, layout, page_url, title, body, structured), links=links)
+        return extracted(rejection=Rejection.NO_TITLE, detail="no headline, og:title, heading or title element")
+    return extracted(article=_article(text, tree, layout, page_url, title, body, structured))
 
 
 def parse(text: str) -> Any:

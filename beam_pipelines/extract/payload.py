@@ -4,10 +4,13 @@ import io
 
 from .decoding import decode
 from .feeds import Feed, parse_feed
+from .links import MAX_LINKS
 from .page import ExtractedPage, extract_page
 
 
-def read_payload(kind: str, payload: bytes, charset: str, url: str) -> ExtractedPage | Feed | bytes | None:
+def read_payload(
+    kind: str, payload: bytes, charset: str, url: str, max_links: int = MAX_LINKS
+) -> ExtractedPage | Feed | bytes | None:
     """Returns the content of a response: a page, a feed or the hash of an image.
 
     ``None`` is returned for a page that is not text, and for a feed that is not a feed.
@@ -17,6 +20,7 @@ def read_payload(kind: str, payload: bytes, charset: str, url: str) -> Extracted
       payload: the body.
       charset: charset in the header, or "".
       url: URL of the response.
+      max_links: number of links that are taken from a page.
 
     Raises:
       Exception: any error of the parsers.
@@ -27,7 +31,7 @@ def read_payload(kind: str, payload: bytes, charset: str, url: str) -> Extracted
     if feed is not None or kind == "feed":
         return feed
     text = decode(payload, charset)
-    return None if text is None else extract_page(text, url)
+    return None if text is None else extract_page(text, url, max_links)
 
 
 def _image_hash(payload: bytes) -> bytes:

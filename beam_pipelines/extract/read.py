@@ -2,14 +2,17 @@
 
 import dataclasses
 import datetime
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ...formats.parquet import ParquetShardWriter
 from ...formats.records import Article, Failure, Hub, HubKind, Rejection, make_doc_id
 from ..shards import Shard
 from .decoding import decode
-from .feeds import Feed
+from .feeds import MAX_ENTRIES, Feed
 from .isolation import Limits, PageMemoryError, PageReadError, PageTimeoutError, reader
+from .links import MAX_LINKS
 from .page import ArticlePage, ExtractedPage, PageTooLargeError, as_fields
 from .payload import read_payload
 from .people import people
@@ -21,6 +24,8 @@ from .warc import Gap
 _HTML = ("text/html", "application/xhtml")
 _FEED = ("rss", "atom", "xml", "json")
 _MAX_HUB_MEMBERS = 5_000
+
+_Payload = ExtractedPage | Feed | bytes | None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -59,14 +64,16 @@ class Outputs:
     statements: ParquetShardWriter[FeedStatement]
 
 
-def read_slice(shard: Shard, piece: Slice, limits: Limits) -> None:
+def read_slice(shard: Shard, piece: Slice, limits: Limits, max_links: int = MAX_LINKS) -> None:
     """Reads one slice of input; payloads of responses are read by a child process within limits.
 
     Args:
       shard: shard of this phase.
       piece: the slice.
       limits: limits for one response.
+      max_links: number of links that are taken from a page.
     """
+    read = partial(_read_payload, limits=limits, max_links=max_links)
     outputs = Outputs(
         shard.records("_articles", Article),
         shard.records("_hubs", Hub),
@@ -76,12 +83,14 @@ def read_slice(shard: Shard, piece: Slice, limits: Limits) -> None:
     )
     if piece.kind == "warc":
         for response in read_warc(piece):
-            _read_response(shard, outputs, piece, response, limits)
+            _read_response(shard, outputs, piece, response, read)
     else:
         _read_rows(shard, outputs, piece)
 
 
-def _read_response(shard: Shard, outputs: Outputs, piece: Slice, response: Response | Gap, limits: Limits) -> None:
+def _read_response(
+    shard: Shard, outputs: Outputs, piece: Slice, response: Response | Gap, read: Callable[[Response, str], _Payload]
+) -> None:
     shard.read()
     if isinstance(response, Gap):
         shard.fail(f"{piece.path}:{response.offset}", Failure.BROKEN_RECORD, _described(response))
@@ -96,7 +105,7 @@ def _read_response(shard: Shard, outputs: Outputs, piece: Slice, response: Respo
     elif response.oversized:
         shard.fail(response.url, Failure.TOO_LARGE, f"{len(response.payload)} bytes or more")
     else:
-        _read_payload(shard, outputs, response, kind, limits)
+        _write_payload(shard, outputs, response, kind, read)
 
 
 def _described(gap: Gap) -> str:
@@ -112,9 +121,17 @@ def _kind_of(content_type: str) -> str | None:
     return "feed" if any(sign in content_type for sign in _FEED) else None
 
 
-def _read_payload(shard: Shard, outputs: Outputs, response: Response, kind: str, limits: Limits) -> None:
+def _read_payload(response: Response, kind: str, limits: Limits, max_links: int) -> _Payload:
+    arguments = (kind, response.payload, response.charset, response.url, max_links)
+    found: _Payload = reader(limits).call(read_payload, *arguments)
+    return found
+
+
+def _write_payload(
+    shard: Shard, outputs: Outputs, response: Response, kind: str, read: Callable[[Response, str], _Payload]
+) -> None:
     try:
-        found = reader(limits).call(read_payload, kind, response.payload, response.charset, response.url)
+        found = read(response, kind)
     except PageTimeoutError as error:
         shard.fail(response.url, Failure.TIMEOUT, str(error), _sample(response))
         return
@@ -126,10 +143,7 @@ def _read_payload(shard: Shard, outputs: Outputs, response: Response, kind: str,
         shard.fail(response.url, reason, str(error), _sample(response))
         return
     if isinstance(found, Feed):
-        _write_hub(shard, outputs, response.url, found.title, HubKind.FEED, found.entries)
-        for link, day, authors in found.stated:
-            if target := canonical_url(link, response.url):
-                outputs.statements.write(FeedStatement(make_doc_id(target), day, people(authors)))
+        _write_feed(shard, outputs, response.url, found)
     elif isinstance(found, bytes):
         outputs.images.write(ImageHash(canonical_url(response.url), found))
         shard.written()
@@ -143,11 +157,22 @@ def _read_payload(shard: Shard, outputs: Outputs, response: Response, kind: str,
         shard.reject(response.url, Rejection.NOT_HTML, response.content_type)
 
 
+def _write_feed(shard: Shard, outputs: Outputs, url: str, feed: Feed) -> None:
+    _write_hub(shard, outputs, url, feed.title, HubKind.FEED, feed.entries)
+    if feed.dropped:
+        shard.tally(f"feed_entries_beyond_{MAX_ENTRIES}", feed.dropped)
+    for link, day, authors in feed.stated:
+        if target := canonical_url(link, url):
+            outputs.statements.write(FeedStatement(make_doc_id(target), day, people(authors)))
+
+
 def _sample(response: Response) -> str:
     return response.payload[:2_000].decode("utf-8", "replace")
 
 
 def _write_page(shard: Shard, outputs: Outputs, response: Response, page: ExtractedPage) -> None:
+    if page.links_beyond:
+        shard.tally("links_beyond_limit", page.links_beyond)
     source = make_doc_id(page.article.url if page.article else canonical_url(response.url))
     for target, words in page.links:
         if words:
@@ -172,8 +197,11 @@ def _write_article(shard: Shard, outputs: Outputs, doc_id: str, page: ArticlePag
 def _write_hub(shard: Shard, outputs: Outputs, url: str, title: str, kind: HubKind, entries: Any) -> None:
     own = canonical_url(url)
     targets = (canonical_url(link, url) for link, _ in entries)
-    members = tuple(sorted({make_doc_id(target) for target in targets if target and target != own}))[:_MAX_HUB_MEMBERS]
-    outputs.hubs.write(Hub(make_doc_id(own), own, registered_domain(own), " ".join(title.split()), kind.value, members))
+    members = sorted({make_doc_id(target) for target in targets if target and target != own})
+    if len(members) > _MAX_HUB_MEMBERS:
+        shard.tally(f"hub_members_beyond_{_MAX_HUB_MEMBERS}", len(members) - _MAX_HUB_MEMBERS)
+    kept, name = tuple(members[:_MAX_HUB_MEMBERS]), " ".join(title.split())
+    outputs.hubs.write(Hub(make_doc_id(own), own, registered_domain(own), name, kind.value, kept))
     if kind is HubKind.FEED:
         for link, words in entries:
             target = canonical_url(link, url)

@@ -14,6 +14,7 @@ from newsembed.beam_pipelines.crawl.warc import WarcWriter
 from newsembed.beam_pipelines.extract import JOB
 from newsembed.beam_pipelines.extract.dates import day_in_url, parse_day
 from newsembed.beam_pipelines.extract.feeds import parse_feed
+from newsembed.beam_pipelines.extract.job import ExtractOptions
 from newsembed.beam_pipelines.extract.page import extract_page
 from newsembed.beam_pipelines.extract.people import people
 from newsembed.beam_pipelines.extract.urls import canonical_url, registered_domain
@@ -433,3 +434,22 @@ def test_dead_letters_of_images_are_the_same_in_every_run(tmp_path):
     run(tmp_path, warc=[path])
     (letter,) = letters(tmp_path)
     assert letter.detail == "UnidentifiedImageError: cannot identify image file <_io.BytesIO object>"
+
+
+def test_links_and_entries_beyond_the_limit_are_counted(tmp_path):
+    item = "<item><title>T</title><link>http://s.example/a/1</link></item>"
+    feed = FEED.replace("</channel>", f"{item * 5_001}</channel>")
+    path = warc(
+        tmp_path / "a.warc.gz",
+        [("http://s.example/weather", "text/html", hub_page()), ("http://s.example/rss", "text/xml", feed)],
+    )
+    done = jobs.execute(
+        JOB, {"warc": [path]}, str(tmp_path / "out"), ExtractOptions(max_links_per_page=9), beam_args=ONE
+    )
+    assert done.manifest["counts"]["tallies"] == {
+        "hubs": 2,
+        "links_beyond_limit": 3,
+        "feed_entries_beyond_5000": 2,
+    }
+    with pytest.raises(InputError, match="--max_links_per_page: got 0, expected at least 1"):
+        ExtractOptions(max_links_per_page=0)

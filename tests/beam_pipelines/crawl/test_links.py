@@ -40,6 +40,15 @@ def test_a_page_may_name_another_base():
     ]
 
 
+def test_a_page_has_a_bounded_number_of_different_links_and_the_rest_is_counted():
+    body = "".join(f'<a href="{number // 2}">A</a>' for number in range(12))
+    feeds = '<link rel="alternate" type="application/rss+xml" href="/rss">'
+    found = outlinks_of(Fetched(URL, 200, "OK", (("Content-Type", HTML),), (feeds + body).encode()), max_links=4)
+    assert urls(found) == [*(f"http://a.example/news/{number}" for number in range(4)), "http://a.example/rss"]
+    assert found.dropped == 2
+    assert outlinks(body).dropped == 0
+
+
 RSS = (
     "<rss><channel><title>F</title><item><title>1</title><link>/1</link><pubDate>Wed, "
     "01 May 2024 23:00:00 -0500</pubDate></item></channel></rss>"

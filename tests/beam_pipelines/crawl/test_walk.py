@@ -89,6 +89,16 @@ def test_pages_are_fetched_up_to_the_limit(crawl):
     assert [outcome.reason for outcome in outcomes.values()] == [None, None, None, Rejection.PAGE_LIMIT]
 
 
+def test_links_of_a_page_are_followed_up_to_the_limit_and_the_rest_is_counted(crawl):
+    pages = {f"{HOME}/": page("/0", *(f"/{number}" for number in range(5)))}
+    _, requests, crawler = crawl(pages, f"{HOME}/", max_links_per_page=2)
+    assert requests == [f"{HOME}/", f"{HOME}/0", f"{HOME}/1"]
+    assert crawler.tallies["links_beyond_limit"] == 3
+    _, requests, crawler = crawl(pages, f"{HOME}/")
+    assert len(requests) == 6
+    assert crawler.tallies["links_beyond_limit"] == 0
+
+
 def test_the_longer_of_two_delays_is_kept(crawl):
     robots = {f"{HOME}/robots.txt": "User-agent: *\nCrawl-delay: 5\n", f"{HOME}/0": "x"}
     for delay, expected in ((2.0, 5.0), (7.0, 7.0)):

@@ -4,13 +4,14 @@ import datetime
 import json
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from newsembed.beam_pipelines.extract import feeds as feeds_module
-from newsembed.beam_pipelines.extract import links as links_module
 from newsembed.beam_pipelines.extract.feeds import Feed, parse_feed
 from newsembed.beam_pipelines.extract.links import links_of
 from newsembed.beam_pipelines.extract.nodes import letters_of, text_of
 from newsembed.beam_pipelines.extract.page import parse
-from newsembed.beam_pipelines.extract.urls import canonical_url, registered_domain
+from newsembed.beam_pipelines.extract.urls import canonical_url, parsed_url, registered_domain
 
 PAGE = "http://s.example/town/1"
 DAY = datetime.date(2021, 3, 1)
@@ -53,6 +54,53 @@ def test_relative_urls_are_resolved_on_their_page():
     assert canonical_url("http://t.example/3", PAGE) == "http://t.example/3"
 
 
+# Pieces of URLs, ordinary and odd.
+PIECES = [
+    *("http://", "https://", "HTTP://", "http:/", "//", "/", "?", "&", "=", "#", ";", ":", "@", ".", "..", "www."),
+    *(
+        "www.s.example",
+        "s.example",
+        "S.Example",
+        "news",
+        "a-1",
+        "A",
+        "%20",
+        "%C3",
+        "%",
+        "+",
+        "utm_source=",
+        "ref",
+        "b=",
+    ),
+    *("80", ":81", "[", "]", "\\", "'", "(", ",", "~", "_", "-", "|", "{", '"', "<", "ü", "日", "\x00", "\u2029"),
+    *(" ", "\t", "\n"),
+]
+URLS = st.lists(st.sampled_from(PIECES), max_size=9).map("".join)
+PLAIN = st.lists(
+    st.sampled_from(
+        ["https://www.s.example", "/town", "/", "/.", "/..", ".htm", "?", "q=1", "&", "utm_id=2", "a", "="]
+    ),
+    max_size=8,
+).map("".join)
+BASES = st.sampled_from(["", PAGE, "https://www.S.example:81", "http://[x", "ftp://x/a", "mailto:a", "town/2", "//t/a"])
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.one_of(URLS, PLAIN), st.one_of(BASES, URLS))
+def test_the_short_way_gives_what_parsing_gives(url, base):
+    assert canonical_url(url, base) == parsed_url(url, base)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.one_of(URLS, PLAIN))
+def test_a_canonical_url_is_its_own_canonical_url_and_keeps_its_domain(url):
+    canonical = canonical_url(url, PAGE)
+    assert canonical_url(canonical) == canonical
+    if canonical:
+        parsed = registered_domain(canonical.replace("http://", "http://user@"))
+        assert registered_domain(canonical) == parsed
+
+
 @pytest.mark.parametrize(
     ("url", "domain"),
     [
@@ -70,7 +118,7 @@ def test_registered_domains(url, domain):
 
 
 def links(html, url=PAGE):
-    return list(links_of(parse(f"<html><body>{html}</body></html>"), url))
+    return list(links_of(parse(f"<html><body>{html}</body></html>"), url)[0])
 
 
 @pytest.mark.parametrize(
@@ -115,13 +163,16 @@ def test_a_long_address_is_resolved_like_a_short_one():
     ]
 
 
-def test_a_page_has_a_bounded_number_of_links(monkeypatch):
-    monkeypatch.setattr(links_module, "_MAX_LINKS", 3)
+def test_a_page_has_a_bounded_number_of_links_and_the_rest_is_counted():
+    def bounded(html):
+        found, beyond = links_of(parse(f"<html><body>{html}</body></html>"), PAGE, max_links=3)
+        return [url.removeprefix("http://s.example/") for url, _ in found], beyond
+
     anchors = "".join(f'<a href="/{number}">Story</a>' for number in range(9))
-    assert [url for url, _ in links(anchors)] == [f"http://s.example/{number}" for number in range(3)]
-    repeated = '<a href="/0">Story</a>' * 12
-    assert len(links(repeated + '<a href="/1">Story</a>')) == 1, "four times as many anchors are looked at"
-    assert len(links(repeated[: -len('<a href="/0">Story</a>')] + '<a href="/1">Story</a>')) == 2
+    assert bounded(anchors + "<a>No address</a>") == (["0", "1", "2"], 6)
+    story = '<a href="/0">Story</a>'
+    assert bounded(12 * story + '<a href="/1">Story</a>') == (["0"], 1), "four times as many anchors are looked at"
+    assert bounded(11 * story + '<a href="/1">Story</a>') == (["0", "1"], 0)
 
 
 def rss(*items, title="F"):
@@ -206,11 +257,14 @@ def test_a_json_feed_by_hand():
 
 
 def test_a_feed_has_a_bounded_number_of_entries_and_authors(monkeypatch):
-    monkeypatch.setattr(feeds_module, "_MAX_ENTRIES", 2)
+    monkeypatch.setattr(feeds_module, "MAX_ENTRIES", 2)
     items = [f"<link>http://s.example/{number}</link>{'<author>Ann Lee</author>' * 12}" for number in range(3)]
-    assert [len(authors) for _, _, authors in parse_feed(rss(*items).encode()).stated] == [10, 10]
+    found = parse_feed(rss(*items).encode())
+    assert [len(authors) for _, _, authors in found.stated] == [10, 10]
     listed = [{"url": f"http://s.example/{number}"} for number in range(3)]
-    assert len(parse_feed(json_feed(items=listed)).entries) == 2
+    parsed = parse_feed(json_feed(items=listed))
+    assert len(parsed.entries) == 2
+    assert found.dropped == parsed.dropped == 1
 
 
 def test_the_text_of_an_element_is_cut_to_its_limit():

@@ -169,7 +169,7 @@ def test_headings_of_related_stories_end_an_article():
 
 
 def links(html, url="http://s.example/town/1"):
-    return list(links_of(parse(f"<html><body>{html}</body></html>"), url))
+    return list(links_of(parse(f"<html><body>{html}</body></html>"), url)[0])
 
 
 def test_links_are_resolved_on_their_page_and_generic_texts_are_empty():
