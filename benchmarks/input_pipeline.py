@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 from newsembed.formats.manifest import DataSet
+from newsembed.learning.batches import BatchOptions, GrainBatches
 from newsembed.tasks import registry
-from newsembed.training.batches import BatchOptions, GrainBatches
 
 UNTIMED = 5
 LARGEST_ID = 2**31 - 1  # token ids are not checked here

@@ -19,12 +19,12 @@ import jax
 import jax.numpy as jnp
 import optax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from newsembed.learning.objectives import Model, Objectives
+from newsembed.learning.objectives.contrastive import Contrastive
+from newsembed.learning.partitioning import Partitioner
 from newsembed.models.encoders.news import EncoderConfig
 from newsembed.models.losses import masked_language_model, mean_cross_entropy
 from newsembed.models.softmax import chunk_of_device, softmax_terms
-from newsembed.training.objectives import Model, Objectives
-from newsembed.training.objectives.contrastive import Contrastive
-from newsembed.training.partitioning import Partitioner
 from newsembed.training.train_state import plan_state
 
 PIECES, WIDTH = 500_000, 768

@@ -15,9 +15,9 @@ import time
 import jax
 import jax.numpy as jnp
 import optax
+from newsembed.learning.objectives import Model, Objectives, objectives_of
+from newsembed.learning.partitioning import Partitioner
 from newsembed.models.encoders.news import EncoderConfig
-from newsembed.training.objectives import Model, Objectives, objectives_of
-from newsembed.training.partitioning import Partitioner
 from newsembed.training.train_state import bytes_per_device, plan_state
 from newsembed.training.train_step import make_train_step
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import flax
 import jax
+from newsembed.learning.objectives import OBJECTIVES, Model, Objectives
+from newsembed.learning.optimizers import adam
+from newsembed.learning.partitioning import Partitioner, shard_batch
 from newsembed.models.encoders.news import EncoderConfig
-from newsembed.training.objectives import OBJECTIVES, Model, Objectives
-from newsembed.training.optimizers import adam
-from newsembed.training.partitioning import Partitioner, shard_batch
 from newsembed.training.train_state import plan_state
 from newsembed.training.train_step import make_train_step
 from train_speed import BATCHES, LEARNING_RATE, MASKING_RATE, TEMPERATURE, Case, make_batch, serve

@@ -30,9 +30,9 @@ from .. import __version__
 from ..errors import InputError
 from ..formats.huggingface.packaged import PACKAGED_MODELS, packaged_folder
 from ..formats.model_folder import ModelFolder
+from ..learning.model_files import architecture_gin, write_model_files
 from ..tasks.vocabulary import Vocabulary
 from ..training.huggingface import HuggingFaceModel, read_huggingface
-from ..training.model_files import architecture_gin, write_model_files
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

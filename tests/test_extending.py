@@ -22,6 +22,8 @@ from newsembed.formats.tfrecords.schema import PIECES, FeatureSpec
 from newsembed.formats.tfrecords.writer import TFRecordShardWriter
 from newsembed.formats.vocabulary import PAD_ID, SPECIAL_TOKENS
 from newsembed.launch import cli
+from newsembed.learning.objectives import OBJECTIVES, Metrics, Model, Objective
+from newsembed.learning.objectives import register as register_objective
 from newsembed.models.encoders import KINDS, Capability, require
 from newsembed.models.encoders import register as register_architecture
 from newsembed.serving.encoder import DocumentEncoder, fresh_encoder, load_encoder
@@ -31,8 +33,6 @@ from newsembed.tasks import registry
 from newsembed.tasks.registry import Task
 from newsembed.tasks.rows import TEXT
 from newsembed.tasks.vocabulary import Vocabulary
-from newsembed.training.objectives import OBJECTIVES, Metrics, Model, Objective
-from newsembed.training.objectives import register as register_objective
 
 ROOT = Path(__file__).parents[1]
 

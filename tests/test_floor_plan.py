@@ -21,7 +21,8 @@ def floor_plan(text):
 ALLOWED = floor_plan((ROOT / "docs" / "architecture.md").read_text())
 FORBIDDEN_LIBRARIES = {
     "models": {"tensorflow", "tensorflow_text", "seqio", "apache_beam"},
-    "training": {"tensorflow", "tensorflow_text", "seqio", "apache_beam"},
+    "learning": {"tensorflow", "tensorflow_text", "seqio", "apache_beam"},
+    "training": {"tensorflow", "tensorflow_text", "seqio", "apache_beam", "t5x"},
     "beam_pipelines": {"jax", "flax", "optax", "orbax"},
 }
 

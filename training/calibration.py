@@ -8,12 +8,12 @@ from jax.sharding import Mesh
 
 from ..errors import InputError
 from ..formats.vocabulary import PAD_ID
+from ..learning.batches import Batch
+from ..learning.mixture import MixtureBatches
+from ..learning.partitioning import Partitioner
 from ..models.encoders import Architecture, Capability
 from ..tasks import registry
-from .batches import Batch
 from .latent_semantics import start_table
-from .mixture import MixtureBatches
-from .partitioning import Partitioner
 from .piece_weights import weigh_pieces
 from .train_state import TrainState
 from .whitening import check_whitening, whiten_embedding_head

@@ -31,11 +31,11 @@ from ..formats.model_folder import (
     is_checkpoint,
 )
 from ..formats.vocabulary import VocabularyFile
+from ..learning.model_files import check_same_model
+from ..learning.objectives import parameter_names
 from ..models.encoders import Architecture
 from .huggingface import initial_params
 from .keeping import Keeping
-from .model_files import check_same_model
-from .objectives import parameter_names
 from .processes import gather_bytes, wait_for_all
 from .train_state import StateLayout, TrainState
 

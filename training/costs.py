@@ -14,9 +14,9 @@ its share.
 from collections.abc import Mapping
 from typing import Final
 
+from ..learning.objectives import Objective
 from ..models.encoders import Architecture
 from ..tasks import registry
-from .objectives import Objective
 
 _STEP_OVER_FORWARD: Final = 3
 

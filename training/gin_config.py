@@ -15,23 +15,24 @@ import gin
 from gin import config_parser
 
 from ..errors import InputError
+from ..learning.batches import GrainBatches
+from ..learning.objectives import OBJECTIVES
+from ..learning.optimizers import Moments, adam, learning_rate_schedule
+from ..learning.options import DataOptions, ModelOptions, register_architectures
+from ..learning.partitioning import Partitioner
 from ..models.encoders import KINDS
-from .batches import GrainBatches
 from .gin_renames import RENAMED, with_new_names
 from .guards import Guards
 from .held_out import HeldOut
 from .keeping import Keeping
-from .objectives import OBJECTIVES
-from .optimizers import Moments, adam, learning_rate_schedule
-from .options import CalibrationOptions, CheckpointOptions, DataOptions, ModelOptions, OptimizerOptions, RunOptions
-from .partitioning import Partitioner
+from .options import CalibrationOptions, CheckpointOptions, OptimizerOptions, RunOptions
 from .train import train
 
 _INCLUDE: Final = re.compile(r"""^include\s+["'](.+?)["'].*$""", re.MULTILINE)
 _GROUPS: Final = (RunOptions, DataOptions, ModelOptions, OptimizerOptions, CheckpointOptions, CalibrationOptions)
 _OTHERS: Final = (train, HeldOut, Keeping, Guards, Partitioner, GrainBatches, Moments, adam, learning_rate_schedule)
-# Read before every run file.
-_DEFAULTS: Final = "models/defaults.gin"
+# Read before every run file; the second is included in the first.
+_DEFAULTS: Final = ("models/defaults.gin", "models/objectives.gin")
 _SHOWN_NAMES: Final = 3
 GIN_FOLDER: Final = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "gin")
 
@@ -40,19 +41,6 @@ def _names() -> list[str]:
     """Returns the names that a run file may configure, as far as the package and the imported modules bring them."""
     classes = {*_GROUPS, *_OTHERS, *KINDS.values(), *OBJECTIVES.values()}
     return sorted(kind.__name__ for kind in classes)
-
-
-def _register_architectures() -> None:
-    """Makes the registered architectures configurable by gin, unless their module did."""
-    with gin.unlock_config():
-        for config_class in KINDS.values():
-            try:
-                gin.get_configurable(config_class)
-            except ValueError:
-                gin.external_configurable(config_class, module="newsembed.models")
-
-
-_register_architectures()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,11 +84,11 @@ def load_gin(files: Sequence[str], bindings: Sequence[str], search_paths: Sequen
       InputError: for a file that does not exist or parse, a key that nothing uses, or a required one without value.
     """
     folders = [*search_paths, "", GIN_FOLDER]
-    paths = [os.path.join(GIN_FOLDER, _DEFAULTS), *(_find(file, folders, "--gin_file") for file in files)]
+    paths = [os.path.join(GIN_FOLDER, _DEFAULTS[0]), *(_find(file, folders, "--gin_file") for file in files)]
     statements = [statement for path in paths for statement in _parse_file(path, folders)]
     new_bindings = _renamed_bindings(bindings)
     statements += [statement for binding in new_bindings for statement in _parse(binding, None, folders)]
-    _register_architectures()
+    register_architectures()
     _check(statements)
     gin.clear_config()
     try:
@@ -242,7 +230,7 @@ def _check(statements: Sequence[_Binding]) -> None:
 
 def _is_default(statement: _Binding) -> bool:
     """Returns whether no run file has written a statement; a run may use another optimizer than the defaults do."""
-    return statement.place.startswith(f"{os.path.join(GIN_FOLDER, _DEFAULTS)}:")
+    return statement.place.startswith(tuple(f"{os.path.join(GIN_FOLDER, name)}:" for name in _DEFAULTS))
 
 
 def _check_required(in_force: Mapping[str, _Binding]) -> None:

@@ -16,7 +16,7 @@ import optax
 from ..errors import InputError
 from ..formats.model_folder import ModelFolder
 from ..formats.records import words_to_doc_id
-from .mixture import Draw
+from ..learning.mixture import Draw
 
 _NORMAL_SCALE: Final = 1.4826  # times the median absolute deviation, the standard deviation of a normal distribution
 _LEAST_SPREAD: Final = 0.01  # of the median: where losses hardly vary, a ripple is no spike

@@ -16,11 +16,11 @@ from jax.sharding import Mesh
 
 from ..errors import InputError
 from ..formats.manifest import DataSet
+from ..learning.batches import BatchIterator, BatchOpener, BatchOptions
+from ..learning.mixture import select_sets
+from ..learning.objectives import Model, Objectives, Pairs
+from ..learning.partitioning import Partitioner, data_share, replicated, shard_batch
 from ..models.encoders import Architecture
-from .batches import BatchIterator, BatchOpener, BatchOptions
-from .mixture import select_sets
-from .objectives import Model, Objectives, Pairs
-from .partitioning import Partitioner, data_share, replicated, shard_batch
 from .retrieval import join_pairs, retrieval_figures
 
 PREFIX: Final = "eval/"

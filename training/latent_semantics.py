@@ -16,10 +16,10 @@ from jax.sharding import Mesh
 
 from ..errors import InputError
 from ..formats.vocabulary import PAD_ID
+from ..learning.batches import Batch
+from ..learning.partitioning import Partitioner, place, replicated, shard_batch
 from ..models.encoders import Architecture, Capability, require
 from ..models.pooling import piece_starts
-from .batches import Batch
-from .partitioning import Partitioner, place, replicated, shard_batch
 
 IntArray = npt.NDArray[np.integer[Any]]
 

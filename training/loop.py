@@ -15,12 +15,12 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
+from ..learning.mixture import Draw, MixtureBatches
+from ..learning.partitioning import data_share, shard_batch
 from .checkpoints import Checkpoints, Start
 from .guards import Watch
 from .held_out import Evaluation
 from .metrics import Report, StepCost, count_tokens
-from .mixture import Draw, MixtureBatches
-from .partitioning import data_share, shard_batch
 from .processes import device_counts
 from .stopping import Patience
 from .train_state import TrainState

@@ -31,8 +31,8 @@ import jax
 from ..formats.manifest import DataSet
 from ..formats.model_folder import ModelFolder
 from ..formats.vocabulary import PAD_ID
+from ..learning.mixture import Draw
 from ..tasks import registry
-from .mixture import Draw
 
 _WHOLE_RUN: Final = ("gradient_norm",)  # not split by set
 

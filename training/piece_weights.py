@@ -15,8 +15,8 @@ import numpy as np
 from jax.sharding import Mesh
 
 from ..formats.vocabulary import PAD_ID
-from .batches import Batch
-from .partitioning import Partitioner, place, replicated, shard_batch
+from ..learning.batches import Batch
+from ..learning.partitioning import Partitioner, place, replicated, shard_batch
 
 _SMOOTHING: Final = 1e-3  # a of the paper's a / (a + p), within the range that it found best
 

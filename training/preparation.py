@@ -11,16 +11,17 @@ from jax.sharding import Mesh
 from ..formats.manifest import DataSet
 from ..formats.tfrecords.schema import PIECES, TOPICS
 from ..formats.vocabulary import VocabularyFile, read_vocabulary
+from ..learning.batches import BatchOptions
+from ..learning.mixture import MixtureBatches
+from ..learning.objectives import Model, Objective, Objectives, continuation_pieces, objectives_of
+from ..learning.options import DataOptions, ModelOptions
+from ..learning.partitioning import Partitioner, check_batch_size, data_share
 from ..models.encoders import Architecture
-from .batches import BatchOptions
 from .calibration import Calibration, check_calibration, first_rows
 from .costs import peak_flops, step_flops
 from .held_out import Evaluation, HeldOut, HeldOutLosses, HeldOutRetrieval, Snapshots, open_held_out
 from .loop import TaskStep
-from .mixture import MixtureBatches
-from .objectives import Model, Objective, Objectives, continuation_pieces, objectives_of
-from .options import CalibrationOptions, DataOptions, ModelOptions, RunOptions
-from .partitioning import Partitioner, check_batch_size, data_share
+from .options import CalibrationOptions, RunOptions
 from .train_state import StateLayout, plan_state
 from .train_step import make_train_steps
 

@@ -4,7 +4,7 @@ from typing import Final
 
 import numpy as np
 
-from .objectives import Pairs
+from ..learning.objectives import Pairs
 
 _ROWS: Final = 1024  # queries whose scores exist at a time
 

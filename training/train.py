@@ -8,14 +8,15 @@ import gin
 import jax
 
 from ..formats.model_folder import ModelFolder
+from ..learning.model_files import write_model_files
+from ..learning.objectives import Objective
+from ..learning.options import DataOptions, ModelOptions
 from .checkpoints import Checkpoints, Start, start_state
 from .guards import Watch
 from .held_out import HeldOut
 from .loop import Loop, Saving
 from .metrics import Means, MetricWriter, Progress, Report
-from .model_files import write_model_files
-from .objectives import Objective
-from .options import CalibrationOptions, CheckpointOptions, DataOptions, ModelOptions, OptimizerOptions, RunOptions
+from .options import CalibrationOptions, CheckpointOptions, OptimizerOptions, RunOptions
 from .preparation import Setup, prepare, total_peak_flops
 from .processes import check_joined, wait_for_all
 from .stopping import Patience

@@ -12,7 +12,7 @@ import optax
 from jax.sharding import Mesh
 
 from ..errors import InputError
-from .partitioning import Partitioner
+from ..learning.partitioning import Partitioner
 
 
 class TrainState(flax.struct.PyTreeNode):

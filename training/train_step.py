@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import optax
 from jax.sharding import Mesh
 
-from .objectives import DeviceBatch, Metrics, Objectives
-from .partitioning import Partitioner, replicated
+from ..learning.objectives import DeviceBatch, Metrics, Objectives
+from ..learning.partitioning import Partitioner, replicated
 from .train_state import TrainState
 
 TrainStep = Callable[[TrainState, DeviceBatch, jax.Array], tuple[TrainState, Metrics]]

@@ -16,10 +16,10 @@ import numpy as np
 from jax.sharding import Mesh
 
 from ..errors import InputError
+from ..learning.batches import Batch
+from ..learning.partitioning import Partitioner, place, replicated, shard_batch
 from ..models.encoders import Architecture, Capability, require
 from ..models.pooling import piece_starts
-from .batches import Batch
-from .partitioning import Partitioner, place, replicated, shard_batch
 
 _LEAST_TOKENS: Final = 16  # a shorter piece is the cut end of a document
 _RIDGE: Final = 1e-3  # of the mean variance, added to each: directions that hardly vary are noise

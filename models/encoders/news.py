@@ -1,7 +1,7 @@
 """The document encoder: BERT with a dense embedding head, a topic head and a tied masked-LM head (paper, section 3).
 
 Pure JAX and Flax linen, no I/O. Shapes use B rows, L tokens, H hidden units, D embedding units, T topics, V word
-pieces, K masked positions. Parameters are float32 and carry logical axis names; `training.partitioning` maps those
+pieces, K masked positions. Parameters are float32 and carry logical axis names; `learning.partitioning` maps those
 names to mesh axes.
 """
 

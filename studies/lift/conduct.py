@@ -203,10 +203,10 @@ class Lift:
         Raises:
           InputError: for a start that is no transformer, or options that do not fit it.
         """
+        from ...learning.model_files import architecture_gin, write_model_files
         from ...models.encoders.news import EncoderConfig
         from ...serving.checkpoint import load_model
         from ...training import lexical
-        from ...training.model_files import architecture_gin, write_model_files
 
         start = load_model(self.folder("import"))
         shape = start.config

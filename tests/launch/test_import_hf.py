@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from newsembed.formats.vocabulary import SPECIAL_TOKENS
 from newsembed.launch import cli
+from newsembed.learning.model_files import architecture_gin
 from newsembed.serving.encoder import load_encoder
 from newsembed.training.gin_config import load_gin
 from newsembed.training.huggingface import read_huggingface
-from newsembed.training.model_files import architecture_gin
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
 from reference_encoders import CONFIGS, forward, pieces_of, random_arrays, write_folder

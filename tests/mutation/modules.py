@@ -21,7 +21,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "models/losses.py": ("tests/models/test_losses.py", "tests/models/test_softmax.py"),
     "models/masking.py": ("tests/models/test_masking.py",),
     "training/checkpoints.py": ("tests/training/test_checkpoints.py",),
-    "training/mixture.py": ("tests/training/test_batches.py",),
+    "learning/mixture.py": ("tests/training/test_batches.py",),
     "training/metrics.py": (
         *(f"tests/training/test_{name}.py" for name in ("metrics", "costs")),
         "tests/training/objectives",

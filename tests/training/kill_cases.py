@@ -14,7 +14,8 @@ import traceback
 for name in ("tensorflow", "tensorflow_text", "seqio", "apache_beam", "tf_keras"):
     sys.modules[name] = None  # importing it raises ModuleNotFoundError
 
-from newsembed.training import checkpoints, gin_config, metrics, mixture, run  # noqa: E402, F401
+from newsembed.learning import mixture  # noqa: E402, F401
+from newsembed.training import checkpoints, gin_config, metrics, run  # noqa: E402, F401
 
 RUN = "runs/train_demo.gin"
 

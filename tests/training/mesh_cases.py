@@ -8,10 +8,10 @@ import optax
 import pytest
 from newsembed.errors import InputError
 from newsembed.formats.manifest import DataSet
+from newsembed.learning.batches import BatchOptions, GrainBatches
+from newsembed.learning.partitioning import Partitioner, data_share, shard_batch
 from newsembed.models.encoders.news import NewsEncoder
-from newsembed.training.batches import BatchOptions, GrainBatches
 from newsembed.training.checkpoints import Checkpoints
-from newsembed.training.partitioning import Partitioner, data_share, shard_batch
 from newsembed.training.train_state import plan_state
 from newsembed.training.train_step import make_train_step
 from toy_corpus import BOUNDS, LENGTHS, toy_config, toy_objectives, write_corpus

@@ -6,7 +6,8 @@ import signal
 import sys
 from pathlib import Path
 
-from newsembed.training import mixture, run
+from newsembed.learning import mixture
+from newsembed.training import run
 
 process, port, runs = int(sys.argv[1]), sys.argv[2], json.loads(Path(sys.argv[3]).read_text())
 

@@ -11,10 +11,10 @@ import optax
 import pytest
 from jax.sharding import NamedSharding, PartitionSpec
 from newsembed.errors import InputError
+from newsembed.learning.partitioning import Partitioner, check_batch_size, shard_batch
 from newsembed.models.encoders.news import NewsEncoder
 from newsembed.models.losses import DocumentIds, info_nce, masked_language_model, mean_cross_entropy
 from newsembed.models.softmax import softmax_terms
-from newsembed.training.partitioning import Partitioner, check_batch_size, shard_batch
 from newsembed.training.train_state import plan_state
 from newsembed.training.train_step import make_train_step
 from toy_corpus import VOCAB_SIZE, first_batch, toy_config, toy_objectives, write_corpus

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from newsembed.errors import InputError
 from newsembed.formats.manifest import DataSet
 from newsembed.formats.tfrecords.schema import PIECES, FeatureSpec
+from newsembed.learning.batches import BatchIterator, BatchOptions, GrainBatches
+from newsembed.learning.day_order import DayOrder
+from newsembed.learning.mixture import MixtureBatches, select_sets, smoothed_weights
 from newsembed.tasks import registry
 from newsembed.tasks.registry import Task
 from newsembed.tasks.rows import TEXT
-from newsembed.training.batches import BatchIterator, BatchOptions, GrainBatches
-from newsembed.training.day_order import DayOrder
-from newsembed.training.mixture import MixtureBatches, select_sets, smoothed_weights
 from toy_corpus import BOUNDS, LENGTH, LENGTHS, event, topics, triplet, write_corpus, write_sets
 
 TRIPLETS = DataSet("triplets", "en")

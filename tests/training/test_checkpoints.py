@@ -14,11 +14,11 @@ import optax
 import pytest
 from newsembed.errors import InputError
 from newsembed.formats.vocabulary import read_vocabulary
+from newsembed.learning.partitioning import Partitioner
 from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
 from newsembed.training import checkpoints as module
 from newsembed.training.checkpoints import Checkpoints, start_state
 from newsembed.training.keeping import Keeping
-from newsembed.training.partitioning import Partitioner
 from newsembed.training.train_state import plan_state
 from toy_corpus import write_vocabulary
 

@@ -5,11 +5,11 @@ import jax.numpy as jnp
 import optax
 import pytest
 from newsembed.formats.manifest import DataSet
+from newsembed.learning.objectives import Model, Objectives, objectives_of
+from newsembed.learning.partitioning import Partitioner
 from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
 from newsembed.training.costs import PEAK_FLOPS, peak_flops, step_flops
 from newsembed.training.metrics import Means, StepCost
-from newsembed.training.objectives import Model, Objectives, objectives_of
-from newsembed.training.partitioning import Partitioner
 from newsembed.training.train_state import plan_state
 
 CONFIG = EncoderConfig(

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from newsembed.errors import InputError
 from newsembed.formats.manifest import DataSet
+from newsembed.learning.batches import BatchOptions, RecordSource
 from newsembed.models.encoders.news import EncoderConfig
-from newsembed.training.batches import BatchOptions, RecordSource
 from newsembed.training.keeping import Keeping
 from newsembed.training.run import run_training
 from newsembed.training.stopping import Patience

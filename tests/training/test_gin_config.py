@@ -6,10 +6,11 @@ from pathlib import Path
 import gin
 import pytest
 from newsembed.errors import InputError
-from newsembed.training import gin_config, objectives
+from newsembed.learning import objectives
+from newsembed.learning.objectives.contrastive import ALL_AUGMENTATIONS
+from newsembed.training import gin_config
 from newsembed.training.gin_config import GIN_FOLDER, load_gin
 from newsembed.training.gin_renames import RENAMED, with_new_names
-from newsembed.training.objectives.contrastive import ALL_AUGMENTATIONS
 from newsembed.training.run import main
 
 REQUIRED = ['MODEL_DIR = "m"', 'DATA_DIR = "d"', 'VOCABULARY_PATH = "v"', 'INITIAL_CHECKPOINT_PATH = "c"']
@@ -184,8 +185,8 @@ def test_a_module_that_a_run_file_imports_brings_its_own_objective(tmp_path, mon
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "poems.py").write_text(
         "import dataclasses\n"
-        "from newsembed.training.objectives import register\n"
-        "from newsembed.training.objectives.topics import Topics\n"
+        "from newsembed.learning.objectives import register\n"
+        "from newsembed.learning.objectives.topics import Topics\n"
         "@register\n"
         "@dataclasses.dataclass(frozen=True)\n"
         "class Poems(Topics):\n"

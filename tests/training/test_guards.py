@@ -9,8 +9,8 @@ import optax
 import pytest
 from newsembed.errors import InputError
 from newsembed.formats.manifest import DataSet
+from newsembed.learning.mixture import Draw
 from newsembed.training.guards import Guards, Watch, skip_nonfinite, spike_limit
-from newsembed.training.mixture import Draw
 
 EN, DE = DataSet("triplets", "en"), DataSet("triplets", "de")
 

@@ -13,9 +13,9 @@ import safetensors.numpy
 from newsembed.errors import InputError
 from newsembed.formats.huggingface import is_huggingface
 from newsembed.formats.vocabulary import SPECIAL_TOKENS
+from newsembed.learning.model_files import check_same_model, write_model_files
 from newsembed.models.encoders.news import NewsEncoder
 from newsembed.training.huggingface import initial_params, read_huggingface
-from newsembed.training.model_files import check_same_model, write_model_files
 from newsembed.training.run import run_training
 from toy_corpus import LENGTHS, VOCAB_SIZE, tiny_bindings, write_corpus
 

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from newsembed.errors import InputError
+from newsembed.learning.partitioning import Partitioner
 from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
 from newsembed.training.latent_semantics import start_table
-from newsembed.training.partitioning import Partitioner
 from newsembed.training.run import run_training
 from toy_corpus import LENGTH, saved_params, tiny_bindings, write_corpus, write_vocabulary
 

@@ -6,10 +6,10 @@ import numpy as np
 import optax
 import pytest
 from newsembed.formats.vocabulary import VocabularyFile
+from newsembed.learning.objectives.contrastive import LOG_TEMPERATURE, Contrastive
+from newsembed.learning.partitioning import Partitioner
 from newsembed.models.encoders.news import EncoderConfig
 from newsembed.training.checkpoints import Checkpoints, start_state
-from newsembed.training.objectives.contrastive import LOG_TEMPERATURE, Contrastive
-from newsembed.training.partitioning import Partitioner
 from newsembed.training.train_state import plan_state
 
 CONFIG = EncoderConfig(

@@ -11,8 +11,9 @@ import numpy as np
 import orbax.checkpoint as ocp
 import pytest
 from newsembed.errors import InputError
+from newsembed.learning import mixture
 from newsembed.models.encoders.news import EncoderConfig
-from newsembed.training import loop, mixture, preparation
+from newsembed.training import loop, preparation
 from newsembed.training.run import main, run_training
 from toy_corpus import LENGTH, NUM_TOPICS, tiny_bindings, topics, triplet, write_corpus, write_sets, write_vocabulary
 

@@ -11,9 +11,9 @@ import optax
 import pytest
 from jax.sharding import AbstractMesh, AxisType
 from newsembed.errors import InputError
+from newsembed.learning.partitioning import DATA_AXIS, MODEL_AXIS, Partitioner
 from newsembed.models.encoders.news import NewsEncoder
 from newsembed.training.gin_config import load_gin
-from newsembed.training.partitioning import DATA_AXIS, MODEL_AXIS, Partitioner
 from newsembed.training.train_state import bytes_per_device, plan_state
 from test_sharding import ENVIRONMENT
 

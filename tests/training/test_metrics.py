@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import tensorboardX
 from newsembed.formats.manifest import DataSet
+from newsembed.learning.mixture import Draw
 from newsembed.training import metrics
 from newsembed.training.metrics import Means, MetricWriter, Progress, Report, StepCost, count_tokens
-from newsembed.training.mixture import Draw
 
 ENGLISH = DataSet("topics", "en")
 

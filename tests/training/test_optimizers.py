@@ -7,7 +7,7 @@ import numpy as np
 import optax
 import pytest
 from newsembed.errors import InputError
-from newsembed.training.optimizers import Moments, adam, depths, learning_rate_schedule
+from newsembed.learning.optimizers import Moments, adam, depths, learning_rate_schedule
 from toy_corpus import toy_config
 
 

@@ -6,13 +6,12 @@ import optax
 import pytest
 from newsembed.errors import InputError
 from newsembed.formats.vocabulary import VocabularyFile
-from newsembed.training.batches import DataSet
+from newsembed.learning.batches import DataSet
+from newsembed.learning.options import DataOptions, ModelOptions
 from newsembed.training.held_out import HeldOut
 from newsembed.training.keeping import Keeping
 from newsembed.training.options import (
     CheckpointOptions,
-    DataOptions,
-    ModelOptions,
     OptimizerOptions,
     RunOptions,
 )

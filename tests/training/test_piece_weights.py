@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from newsembed.training.partitioning import Partitioner
+from newsembed.learning.partitioning import Partitioner
 from newsembed.training.piece_weights import weigh_pieces
 from newsembed.training.run import run_training
 from toy_corpus import VOCAB_SIZE, saved_params, tiny_bindings, write_corpus, write_vocabulary

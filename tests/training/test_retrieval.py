@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from newsembed.training.objectives import Pairs
+from newsembed.learning.objectives import Pairs
 from newsembed.training.retrieval import answer_ranks, join_pairs, retrieval_figures
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from flax import linen as nn
 from newsembed.errors import InputError
+from newsembed.learning.partitioning import Partitioner
 from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
 from newsembed.training.calibration import check_calibration
-from newsembed.training.partitioning import Partitioner
 from newsembed.training.run import run_training
 from newsembed.training.whitening import whiten_embedding_head
 from toy_corpus import LENGTH, tiny_bindings, write_sets, write_vocabulary

@@ -11,10 +11,10 @@ from newsembed.formats.records import doc_id_to_words
 from newsembed.formats.tfrecords.example import encode_example
 from newsembed.formats.tfrecords.framing import frame
 from newsembed.formats.vocabulary import CLS_ID, SEP_ID, SPECIAL_TOKENS
+from newsembed.learning.batches import BatchOptions, GrainBatches
+from newsembed.learning.objectives import OBJECTIVES, Model, Objectives
 from newsembed.models.encoders.news import EncoderConfig
 from newsembed.tasks import registry
-from newsembed.training.batches import BatchOptions, GrainBatches
-from newsembed.training.objectives import OBJECTIVES, Model, Objectives
 
 VOCAB_SIZE = 64
 LENGTH = 16

@@ -6,8 +6,8 @@ import functools
 import jax
 import numpy as np
 import optax
+from newsembed.learning.partitioning import Partitioner
 from newsembed.models.losses import DocumentIds
-from newsembed.training.partitioning import Partitioner
 from newsembed.training.train_state import plan_state
 from toy_corpus import toy_config, toy_objectives
 

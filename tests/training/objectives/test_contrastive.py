@@ -6,10 +6,10 @@ import numpy as np
 import optax
 import pytest
 from newsembed.formats.vocabulary import PAD_ID
+from newsembed.learning.objectives.contrastive import LOG_TEMPERATURE
+from newsembed.learning.partitioning import Partitioner, shard_batch
 from newsembed.models.losses import DocumentIds, info_nce, normalized_prefix
 from newsembed.tasks.triplets import Augmentation
-from newsembed.training.objectives.contrastive import LOG_TEMPERATURE
-from newsembed.training.partitioning import Partitioner, shard_batch
 from newsembed.training.train_state import plan_state
 from newsembed.training.train_step import make_train_step
 from objective_runs import (

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from newsembed.training.objectives import Model
-from newsembed.training.objectives.packed import MaskedLanguageModel
+from newsembed.learning.objectives import Model
+from newsembed.learning.objectives.packed import MaskedLanguageModel
 from objective_runs import CONFIG, KEY, WITHOUT_DROPOUT, jit, loss_of, parameters
 from toy_corpus import toy_objectives
 

@@ -8,12 +8,12 @@ import jax.numpy as jnp
 import optax
 import pytest
 from newsembed.errors import InputError
+from newsembed.learning import objectives
+from newsembed.learning.objectives import Model, Objective, Objectives, objectives_of
+from newsembed.learning.objectives.contrastive import LOG_TEMPERATURE, Contrastive
+from newsembed.learning.objectives.topics import Topics
+from newsembed.learning.partitioning import Partitioner
 from newsembed.models.encoders import Capability
-from newsembed.training import objectives
-from newsembed.training.objectives import Model, Objective, Objectives, objectives_of
-from newsembed.training.objectives.contrastive import LOG_TEMPERATURE, Contrastive
-from newsembed.training.objectives.topics import Topics
-from newsembed.training.partitioning import Partitioner
 from newsembed.training.train_state import plan_state
 from newsembed.training.train_step import make_train_steps
 from objective_runs import CONFIG

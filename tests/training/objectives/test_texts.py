@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from newsembed.errors import InputError
 from newsembed.formats.vocabulary import VocabularyFile
-from newsembed.training.objectives import OBJECTIVES, Model, Objectives, continuation_pieces
+from newsembed.learning.objectives import OBJECTIVES, Model, Objectives, continuation_pieces
 from objective_runs import CONFIG, KEY, assert_close, loss_of, with_gradient
 from toy_corpus import VOCAB_SIZE, toy_objectives
 

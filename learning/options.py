@@ -1,0 +1,163 @@
+"""What a run trains, and on what, in groups that gin configures under their names. Every group checks itself."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+
+import gin
+
+from ..errors import InputError
+from ..formats.manifest import DataSet
+from ..formats.vocabulary import VocabularyFile
+from ..models.encoders import KINDS, Architecture
+from ..tasks import registry
+from ..tasks.smoothing import SMOOTHING
+from .batches import BatchOpener, GrainBatches
+from .mixture import select_sets, smoothed_weights
+from .partitioning import Partitioner
+
+
+@gin.register
+@dataclasses.dataclass(frozen=True)
+class DataOptions:
+    """What a run trains on.
+
+    Attributes:
+      data_dir: DATA_DIR, the TFRecords with their manifest.
+      vocabulary_path: VOCABULARY_PATH, the vocab.txt that the data were written with. An imported tokenizer is
+        read from beside it.
+      mixture: MIXTURE_OR_TASK_NAME: a mixture, such as "pretrain", a task, or "task/language".
+      feature_lengths: TASK_FEATURE_LENGTHS, tokens (or topics) per row, by feature.
+      batch_size: BATCH_SIZE, examples a step over all devices.
+      open_set: opens one set of examples; `GrainBatches` or `tasks.seqio_tasks.SeqioBatches`.
+      smoothing: alpha of the sampling of sets, see `mixture.smoothed_weights`.
+      task_weights: factor on the sampling weight of all sets of a task, 1 where absent.
+      batch_days: BATCH_DAYS; a batch of triplets holds anchors of the same period of so many days, whose other reports
+        are harder negatives than those of any day. 0 draws from all days.
+    """
+
+    data_dir: str
+    vocabulary_path: str
+    mixture: str
+    feature_lengths: Mapping[str, int]
+    batch_size: int
+    open_set: BatchOpener = GrainBatches
+    smoothing: float = SMOOTHING
+    task_weights: Mapping[str, float] | None = None
+    batch_days: int = 0
+
+    def __post_init__(self) -> None:
+        if self.batch_days < 0:
+            raise InputError(
+                f"got {self.batch_days}, expected 0 or more", field="BATCH_DAYS", remedy="0 groups nothing."
+            )
+        factors = self.task_weights or {}
+        if not set(factors) <= set(registry.names()) or any(not factor > 0 for factor in factors.values()):
+            raise InputError(
+                f"got {dict(factors)}, expected positive factors for some of {', '.join(registry.names())}",
+                field="DataOptions.task_weights",
+                remedy="Name a single task as MIXTURE_OR_TASK_NAME to leave the others out.",
+            )
+
+    def weights(self) -> dict[DataSet, float]:
+        """Returns the sampling probability of every set of the mixture.
+
+        Raises:
+          InputError: see `mixture.select_sets`.
+        """
+        factors = self.task_weights or {}
+        weights = smoothed_weights(select_sets(self.data_dir, self.mixture), self.smoothing)
+        scaled = {data_set: weight * factors.get(data_set.task, 1.0) for data_set, weight in weights.items()}
+        total = sum(scaled.values())
+        return {data_set: weight / total for data_set, weight in scaled.items()}
+
+    def check_lengths(self, tasks: set[str], config: Architecture) -> None:
+        """Refuses rows that are longer than the model reads.
+
+        Raises:
+          InputError: naming the feature.
+        """
+        for task in sorted(tasks):
+            for name, length in registry.get(task).text_lengths(self.feature_lengths).items():
+                if length > config.max_length:
+                    raise InputError(
+                        f"got {length}, the architecture has {config.max_length} positions",
+                        path="TASK_FEATURE_LENGTHS",
+                        field=name,
+                        remedy=f"Shorten the rows or raise {type(config).__name__}.max_length.",
+                    )
+
+
+@gin.register
+@dataclasses.dataclass(frozen=True)
+class ModelOptions:
+    """What a run trains, and its layout over the devices.
+
+    Attributes:
+      architecture: makes the configuration of the model, given `vocab_size`; a class of `models.encoders.KINDS`.
+      vocab_size: VOCAB_SIZE; None takes the vocabulary file's.
+      text_length: TEXT_LENGTH, how many tokens of a text the finished model reads unless told otherwise. None takes as
+        many as it trained on.
+      partitioner: the device mesh and axis rules.
+    """
+
+    architecture: Callable[..., Architecture]
+    vocab_size: int | None = None
+    text_length: int | None = None
+    partitioner: Partitioner = dataclasses.field(default_factory=Partitioner)
+
+    def config(self, vocabulary: VocabularyFile) -> Architecture:
+        """Returns the configuration of the model.
+
+        Raises:
+          InputError: for a vocabulary of another size, values out of range, or a kernel that cannot run here.
+        """
+        if self.vocab_size not in (None, vocabulary.size):
+            raise InputError(
+                f"the file has {vocabulary.size} pieces, the model's vocab_size is {self.vocab_size}",
+                path=vocabulary.path,
+                field="VOCAB_SIZE",
+                remedy="Leave VOCAB_SIZE out to take the file's, or name the vocabulary that the model was made for.",
+            )
+        try:
+            config = self.architecture(vocab_size=vocabulary.size)
+            config.check(config.max_length)
+        except ValueError as error:
+            name = getattr(self.architecture, "__name__", "ModelOptions.architecture")
+            raise InputError(str(error), field=name, remedy="Correct the architecture's gin file.") from error
+        return config
+
+    def text_length_of(self, lengths: Mapping[str, int] | None, config: Architecture) -> int | None:
+        """Returns how many tokens of a text the finished model reads, None where it has learned none.
+
+        Args:
+          lengths: `TASK_FEATURE_LENGTHS`; None where the run trains on no whole texts.
+          config: the model.
+
+        Raises:
+          InputError: for a length that the model cannot read.
+        """
+        if self.text_length is None:
+            if lengths is None:
+                return None
+            texts = registry.text_features()
+            return min(max(length for name, length in lengths.items() if name in texts), config.max_length)
+        if not 1 <= self.text_length <= config.max_length:
+            raise InputError(
+                f"got {self.text_length}, expected 1 to {config.max_length}, the architecture's positions",
+                field="TEXT_LENGTH",
+                remedy="Give a length that the model can read, or None.",
+            )
+        return self.text_length
+
+
+def register_architectures() -> None:
+    """Makes the registered architectures configurable by gin, unless their module did."""
+    with gin.unlock_config():
+        for config_class in KINDS.values():
+            try:
+                gin.get_configurable(config_class)
+            except ValueError:
+                gin.external_configurable(config_class, module="newsembed.models")
+
+
+register_architectures()

@@ -1,0 +1,95 @@
+"""Rows of fixed shape for the readers of T5X and seqio: our rules for each feature, as a feature converter of seqio."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..errors import InputError
+from ..formats.tfrecords.schema import PIECES, TOPICS
+from ..tasks.registry import RowMaker, get
+from .recipe import Recipe
+
+
+@dataclasses.dataclass(frozen=True)
+class RowConverter:
+    """A feature converter of seqio: examples of one of our seqio tasks to rows, as our trainer makes them.
+
+    Attributes:
+      recipe: the model with what it learns.
+    """
+
+    recipe: Recipe
+
+    def __call__(self, ds: Any, task_feature_lengths: Mapping[str, int] | None) -> Any:
+        """Returns the rows of a `tf.data.Dataset`.
+
+        Read the examples whole (`trim_output_features = False`, or no lengths): a row that seqio has cut lost its
+        closing [SEP].
+
+        Args:
+          ds: examples of one seqio task or mixture of `tasks.seqio_tasks.register_tasks`.
+          task_feature_lengths: TASK_FEATURE_LENGTHS; None takes the model's.
+
+        Raises:
+          InputError: for examples of a task that the model was not made for.
+        """
+        import tensorflow as tf
+
+        data, layout = self.recipe.needed_data()
+        found = [group for group in layout.groups if set(group.shapes) == set(ds.element_spec)]
+        if not found:
+            raise InputError(
+                f"got examples with {', '.join(sorted(ds.element_spec))}",
+                field="DatasetConfig.mixture_or_task_name",
+                remedy=f"Name a task or mixture of {', '.join(self.recipe.objectives.of_task)}.",
+            )
+        config = self.recipe.objectives.model.config
+        task = get(found[0].tasks[0])
+        lengths = task_feature_lengths or data.feature_lengths
+        make_row = RowMaker(task, lengths, {PIECES: config.vocab_size, TOPICS: config.num_topics})
+        shapes = task.shapes(lengths)
+
+        def of_arrays(*arrays: np.ndarray) -> list[np.ndarray]:
+            row = make_row(dict(zip(shapes, arrays, strict=True)), str(task.name))
+            return [np.asarray(row[name], np.int32) for name in shapes]
+
+        def of_tensors(example: Mapping[str, Any]) -> dict[str, Any]:
+            values = tf.numpy_function(of_arrays, [example[name] for name in shapes], [tf.int32] * len(shapes))
+            return {
+                name: tf.ensure_shape(value, shape) for (name, shape), value in zip(shapes.items(), values, strict=True)
+            }
+
+        return ds.map(of_tensors, num_parallel_calls=tf.data.AUTOTUNE)
+
+
+class ConverterClass(Protocol):
+    """What T5X calls with the options of packing, and what our own readers read the recipe from."""
+
+    @property
+    def recipe(self) -> Recipe:
+        """The model with what it learns."""
+        ...
+
+    def __call__(self, *, pack: bool = False, use_custom_packing_ops: bool = False) -> RowConverter:
+        """Returns the converter."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class _ConverterClass:
+    recipe: Recipe
+
+    def __call__(self, *, pack: bool = False, use_custom_packing_ops: bool = False) -> RowConverter:
+        del use_custom_packing_ops
+        if pack:
+            raise InputError(
+                "got True, expected False: `newsembed pack` has packed the rows", field="DatasetConfig.pack"
+            )
+        return RowConverter(self.recipe)
+
+
+def row_converter(recipe: Recipe) -> ConverterClass:
+    """Returns the `FEATURE_CONVERTER_CLS` of a model."""
+    return _ConverterClass(recipe)

@@ -1,0 +1,150 @@
+"""Data for T5X: the sets and rows of our trainer, step by step, and positions that continue exactly."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+from newsembed.errors import InputError
+from newsembed.formats.manifest import DataSet
+from newsembed.learning.batches import RecordSource
+from newsembed.t5x_bridge.datasets import get_dataset, get_eval_datasets
+from newsembed.t5x_bridge.rows import row_converter
+from newsembed.tasks.seqio_tasks import register_tasks
+
+import toy_corpus as toy  # isort: skip
+
+
+@dataclasses.dataclass
+class Config:
+    """T5X's DatasetConfig, as far as ours read it."""
+
+    mixture_or_task_name: str = "weak_supervision"
+    task_feature_lengths: Any = dataclasses.field(default_factory=lambda: dict(toy.LENGTHS))
+    split: str = "train"
+    batch_size: int = 8
+    shuffle: bool = True
+    seed: int | None = 3
+    pack: bool = False
+
+
+def same(left, right):
+    assert left.keys() == right.keys()
+    for name, values in left.items():
+        np.testing.assert_array_equal(values, right[name])
+
+
+def test_each_step_has_the_set_and_the_rows_of_our_trainer(make, corpus):
+    recipe = make()
+    found = get_dataset(Config(), 0, 1, row_converter(recipe))
+    expected = recipe.open_batches("weak_supervision", recipe.batch_options(corpus[0], 3, 8))
+    tasks = set()
+    for step in range(12):
+        draw = expected.draw(step)
+        tasks.add(draw.data_set.task)
+        same(next(found), recipe.layout.pack(draw.data_set.task, draw.batch))
+    assert tasks == {"topics", "triplets"}
+
+
+def test_two_shards_are_the_halves_of_each_batch(make):
+    converter = row_converter(make())
+    whole = get_dataset(Config(), 0, 1, converter)
+    halves = [get_dataset(Config(), shard, 2, converter) for shard in range(2)]
+    assert {name: spec.shape[0] for name, spec in halves[0].element_spec.items()} == dict.fromkeys(
+        whole.element_spec, 4
+    )
+    for _ in range(5):
+        parts = [next(half) for half in halves]
+        same(next(whole), {name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
+
+
+def test_the_spec_of_a_batch_is_what_it_holds(make):
+    iterator = get_dataset(Config(), 0, 1, row_converter(make()))
+    spec = {name: (part.shape, np.dtype(part.dtype)) for name, part in iterator.element_spec.items()}
+    assert spec == {name: (values.shape, values.dtype) for name, values in next(iterator).items()}
+
+
+@pytest.mark.parametrize("read_ahead", [False, True])
+def test_a_saved_position_continues_after_its_step(make, tmp_path, read_ahead):
+    converter = row_converter(make())
+    iterator = get_dataset(Config(), 0, 1, converter)
+    for _ in range(5 + read_ahead):
+        before = next(iterator)
+    folder = tmp_path / "checkpoint_5.tmp" / "dataset"
+    folder.mkdir(parents=True)
+    iterator.save(folder / "train_ds-000-of-001")
+    resumed = get_dataset(Config(), 0, 1, converter)
+    resumed.restore(folder / "train_ds-000-of-001")
+    if read_ahead:
+        same(next(resumed), before)
+    for _ in range(4):
+        same(next(resumed), next(iterator))
+
+
+def test_reset_returns_to_the_first_batch(make):
+    iterator = get_dataset(Config(), 0, 1, row_converter(make()))
+    first, second = next(iterator), next(iterator)
+    iterator.reset()
+    same(next(iterator), first)
+    same(next(iterator), second)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        ("split", "test", "expected 'train'"),
+        ("seed", None, "got None, expected a number"),
+        ("shuffle", False, "expected True"),
+        ("pack", True, "got True, expected False"),
+        ("task_feature_lengths", {"tokens": 3}, "got {'tokens': 3}, expected"),
+    ],
+)
+def test_options_that_would_train_something_else_are_refused(make, name, value, problem):
+    with pytest.raises(InputError, match=problem) as error:
+        get_dataset(Config(**{name: value}), 0, 1, row_converter(make()))
+    assert error.value.field == f"train/DatasetConfig.{name}"
+
+
+def test_held_out_sets_have_their_first_batches(make, corpus):
+    recipe = make()
+    found = get_eval_datasets(Config(split="validation", batch_size=4), 0, 1, 2, row_converter(recipe))
+    assert list(found) == ["topics_en", "triplets_de", "triplets_en"]
+    options = recipe.batch_options(f"{corpus[0]}/held_out", 3, 4)
+    for name, dataset in found.items():
+        task = name.split("_")[0]
+        (data_set,) = [
+            known
+            for known in recipe.open_batches("weak_supervision", options).data_sets
+            if name == f"{known.task}_{known.language}"
+        ]
+        expected = recipe.data.open_set(data_set, options)
+        batches = list(dataset.as_numpy_iterator())
+        assert len(batches) == {"topics_en": 2, "triplets_en": 2, "triplets_de": 1}[name]
+        for batch in batches:
+            same(batch, recipe.layout.pack(task, next(expected)))
+
+
+def test_a_split_that_we_do_not_have_is_refused(make):
+    with pytest.raises(InputError, match="got 'test', expected one of train, validation"):
+        get_eval_datasets(Config(split="test"), 0, 1, 2, row_converter(make()))
+
+
+def test_seqio_examples_become_our_rows(make, corpus):
+    import seqio
+
+    recipe = make()
+    register_tasks(*corpus, prefix="bridge")
+    task = seqio.get_mixture_or_task("bridge_triplets_en")
+    examples = task.get_dataset(sequence_length=None, split="train", shuffle=False)
+    rows = list(row_converter(recipe)()(examples, None).as_numpy_iterator())
+    assert len(rows) == 23
+    options = recipe.batch_options(corpus[0], 0, 1)
+    source = RecordSource(DataSet("triplets", "en"), options)
+    expected = {tuple(source[number]["anchor_doc_id"]): source[number] for number in range(len(source))}
+    for row in rows:
+        same(row, expected[tuple(row["anchor_doc_id"])])
+
+
+def test_packing_by_seqio_is_refused(make):
+    with pytest.raises(InputError, match="newsembed pack"):
+        row_converter(make())(pack=True)
