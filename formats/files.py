@@ -118,7 +118,7 @@ def move(source: str, target: str) -> None:
 
 
 def temporary_name(path: str) -> str:
-    """A name beside a file, for writing it before it is moved; two runs or workers never get the same."""
+    """A name in the folder of a file, for writing it before it is moved; two runs or workers never get the same."""
     return f"{path}.{uuid.uuid4().hex[:12]}.tmp"
 
 

@@ -30,7 +30,7 @@ def graph_file(folder: str) -> str:
 
 
 def vocabulary_file(folder: str) -> str:
-    """The ``vocab.txt`` of an export that takes tokens; the files of its tokenizer are beside it."""
+    """The ``vocab.txt`` of an export that takes tokens; the files of its tokenizer are next to it."""
     return os.path.join(folder, _TOKENIZER_FOLDER, VOCABULARY_FILE)
 
 

@@ -1,4 +1,4 @@
-"""An imported tokenizer beside ``vocab.txt``: the files ``tokenizer.json`` and ``tokenizer_ids.json``.
+"""An imported tokenizer next to ``vocab.txt``: the files ``tokenizer.json`` and ``tokenizer_ids.json``.
 
 ``tokenizer.json`` is the file of the `tokenizers` library, byte for byte as its authors wrote it.
 ``tokenizer_ids.json`` says how its ids become ours, and holds the digests of both other files::
@@ -10,7 +10,7 @@
      "vocabulary_sha256": "…", "tokenizer_sha256": "…"}
 
 The special tokens have our ids 0 to 4; the other pieces follow in the order of their ids in ``tokenizer.json``. A
-``vocab.txt`` without ``tokenizer_ids.json`` beside it is a vocabulary of our own tokenizer, whatever else is there.
+``vocab.txt`` without ``tokenizer_ids.json`` next to it is a vocabulary of our own tokenizer, whatever else is there.
 """
 
 import dataclasses
@@ -82,7 +82,7 @@ class TokenizerFiles:
         return token_order(self.special_ids, self.size)
 
     def description(self, vocabulary: bytes) -> bytes:
-        """The content of ``tokenizer_ids.json`` beside this ``vocab.txt``; its digest identifies all three files."""
+        """The content of ``tokenizer_ids.json`` next to this ``vocab.txt``; its digest identifies all three files."""
         values = {
             "format_version": FORMAT_VERSION,
             "family": str(self.family),

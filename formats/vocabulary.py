@@ -143,8 +143,8 @@ def vocabulary_names(path: str) -> dict[str, str]:
       path: of ``vocab.txt``.
     """
     found = {VOCABULARY_FILE: path}
-    if _exists(_beside(path, TOKENIZER_IDS_FILE)):
-        found |= {name: _beside(path, name) for name in (TOKENIZER_FILE, TOKENIZER_IDS_FILE)}
+    if _exists(_next_to(path, TOKENIZER_IDS_FILE)):
+        found |= {name: _next_to(path, name) for name in (TOKENIZER_FILE, TOKENIZER_IDS_FILE)}
     return found
 
 
@@ -153,16 +153,16 @@ def vocabulary_bytes(pieces: Iterable[str]) -> bytes:
     return "".join(f"{piece}\n" for piece in pieces).encode("utf-8")
 
 
-def _beside(path: str, name: str) -> str:
+def _next_to(path: str, name: str) -> str:
     return path[: path.rfind("/") + 1] + name
 
 
 def _read_tokenizer(path: str, vocabulary: bytes) -> TokenizerFiles | None:
-    ids = _beside(path, TOKENIZER_IDS_FILE)
+    ids = _next_to(path, TOKENIZER_IDS_FILE)
     if not _exists(ids):
         return None
     return TokenizerFiles.from_description(
-        _read_bytes(ids), _read_bytes(_beside(path, TOKENIZER_FILE)), vocabulary, ids
+        _read_bytes(ids), _read_bytes(_next_to(path, TOKENIZER_FILE)), vocabulary, ids
     )
 
 
@@ -179,7 +179,7 @@ def _check_own(pieces: Sequence[str], path: str) -> None:
     if foreign > max(_LEAST_FOREIGN_PIECES, _LARGEST_FOREIGN_SHARE * len(others)):
         problem = (
             f"{foreign} of {len(others)} pieces have upper case, {WORD_START} or {BYTE_LEVEL_SPACE}: they belong to "
-            f"another tokenizer, and there is no {TOKENIZER_IDS_FILE} beside the file"
+            f"another tokenizer, and there is no {TOKENIZER_IDS_FILE} next to the file"
         )
         raise InputError(problem, path=path, remedy=_TOGETHER)
 

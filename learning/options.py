@@ -24,7 +24,7 @@ class DataOptions:
     Attributes:
       data_dir: DATA_DIR, the TFRecords with their manifest.
       vocabulary_path: VOCABULARY_PATH, the vocab.txt that the data were written with. An imported tokenizer is
-        read from beside it.
+        read from the same folder.
       mixture: MIXTURE_OR_TASK_NAME: a mixture, such as "pretrain", a task, or "task/language".
       feature_lengths: TASK_FEATURE_LENGTHS, tokens (or topics) per row, by feature.
       batch_size: BATCH_SIZE, examples a step over all devices.

@@ -38,7 +38,7 @@ class DocumentEvents(NamedTuple):
 
 
 class SameEvent(flax.struct.PyTreeNode):
-    """Which candidates count as reports of the anchor's event, beside the documents of the triplet itself.
+    """Which candidates count as reports of the anchor's event, apart from the documents of the triplet itself.
 
     Attributes:
       events: of the documents.

@@ -5,7 +5,7 @@ composed Hangul), cleaned and split into words by TF-Text's BERT rules, and ever
 the vocabulary. The same TensorFlow operations run on arrays in a pipeline and inside a SavedModel, so a served model
 reads the tokens that it was trained on.
 
-An imported model brings its own tokenizer, ``tokenizer.json`` beside ``vocab.txt``, see `imported_tokenizer`; of BERT's
+An imported model brings its own tokenizer, ``tokenizer.json`` next to ``vocab.txt``, see `imported_tokenizer`; of BERT's
 tokenizers, `wordpiece_graph` gives the same ids inside a SavedModel.
 """
 
@@ -62,7 +62,7 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path: str) -> Self:
-        """Reads a vocabulary file, and the tokenizer beside it if there is one.
+        """Reads a vocabulary file, and the tokenizer next to it if there is one.
 
         Args:
           path: local path, or one that TensorFlow's file system knows (``gs://…``).

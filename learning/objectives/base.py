@@ -86,7 +86,7 @@ class Objective(abc.ABC):
 
     @property
     def needs(self) -> tuple[Capability, ...]:
-        """What the architecture must be able to do, beside embedding."""
+        """What the architecture must be able to do, apart from embedding."""
         return ()
 
     def check(self, model: Model) -> None:  # noqa: B027 - most objectives have nothing to check
@@ -121,7 +121,7 @@ class Objective(abc.ABC):
         """
 
     def initial_parameters(self) -> dict[str, jax.Array]:
-        """Returns parameters that are trained and saved beside the model's, by the names in `parameter_names`."""
+        """Returns parameters that are trained and saved with the model's, by the names in `parameter_names`."""
         return {}
 
     def constrain(self, params: Any) -> Any:

@@ -31,7 +31,7 @@ from .texts import TextObjective, embed_texts, texts_of
 ALL_AUGMENTATIONS: Final = tuple(row.name.lower() for row in Augmentation)
 # A learned temperature stays between these, as CLIP's scale between 1 and 100.
 LEAST_TEMPERATURE, LARGEST_TEMPERATURE = 0.01, 1.0
-# The learned parameter: float32 scalar, saved beside the encoder's.
+# The learned parameter: float32 scalar, saved with the encoder's.
 LOG_TEMPERATURE: Final = "log_temperature"
 
 

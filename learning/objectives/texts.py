@@ -1,4 +1,4 @@
-"""What objectives share: batches in chunks, embeddings of several texts in one pass, masked words beside another loss.
+"""What objectives share: batches in chunks, embeddings of several texts in one pass, masked words next to another loss.
 
 How a step's key is split is a part of each function's contract: the same key gives the same masks and dropout in every
 version.
@@ -157,8 +157,8 @@ class TextObjective(WordPrediction):
         """Returns the keys of the objective's own loss and of the masked language model; without one, `key` twice."""
         if not self.mlm_weight:
             return key, key
-        own, beside = jax.random.split(key)
-        return own, beside
+        own, others = jax.random.split(key)
+        return own, others
 
     def with_masked_words(
         self,

@@ -1,4 +1,4 @@
-"""The hybrid encoder: the document embedding of a transformer beside a weighted bag of word pieces.
+"""The hybrid encoder: the document embedding of a transformer and a weighted bag of word pieces.
 
 Events differ by names, places and numbers. A transformer that reads for meaning blurs them, and counting words (TF-IDF)
 finds them but misses paraphrases. The embedding holds both, each with its share of the cosine::

@@ -1,4 +1,4 @@
-r"""Continues a public checkpoint on the pairs that a build has mined, and evaluates it beside its start.
+r"""Continues a public checkpoint on the pairs that a build has mined, and evaluates both.
 
 The outcome is a hybrid encoder (`models.encoders.hybrid`): the checkpoint, which reads for meaning, and a lexical part,
 which knows the names, places and numbers of the corpus. In order:
@@ -14,8 +14,8 @@ Every step is a folder in --output. The same command continues where it stopped.
 TF-IDF are evaluated.
 
 example:
-  newsembed lift --start all-MiniLM-L6-v2 --work work --output lifted
-  newsembed lift --start all-MiniLM-L6-v2 --work work --output lifted --suite events=heldout.jsonl --cross_publisher
+  newsembed lift --start minilm --work work --output lifted
+  newsembed lift --start folders/all-MiniLM-L6-v2 --work work --output lifted --suite events=heldout.jsonl --cross_publisher
   newsembed index --model lifted/model --input articles.jsonl --output lifted/index
 """
 
@@ -33,7 +33,7 @@ _DEFAULT = Settings()
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``newsembed lift``."""
     parser.add_argument(
-        "--start", required=True, metavar="DIR", help="a Hugging Face folder, as for import-hf, or a model folder"
+        "--start", required=True, metavar="DIR", help="a Hugging Face folder or minilm, as for import-hf --from, or a model folder"
     )
     parser.add_argument("--work", required=True, metavar="DIR", help="folder of a finished `newsembed build`")
     parser.add_argument("--output", required=True, metavar="DIR", help="folder for all steps; the result is in model/")

@@ -228,7 +228,7 @@ class Lift:
             params = lexical.hybrid_params(params, config, words, share=self.settings.words_share)
         except ValueError as error:
             raise InputError(str(error), path=self.start, field="--start", remedy="Correct the option.") from error
-        write_model_files(target, config, read_vocabulary(self.vocabulary), config.max_length)
+        write_model_files(target, config, read_vocabulary(self.vocabulary), config.max_length, start.prompts)
         origin = {"lifted_from": os.path.basename(os.path.abspath(self.start)), **dataclasses.asdict(self.settings)}
         ModelFolder(target).write_import(params, architecture_gin(config), origin)
 

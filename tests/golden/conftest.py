@@ -1,4 +1,4 @@
-"""The way to the helpers beside it: pytest's importlib mode has none."""
+"""Makes the helpers in this folder importable: pytest's importlib mode does not."""
 
 import os
 import sys

@@ -93,7 +93,7 @@ def test_what_was_asked_for_wins_up_to_the_table():
 
 
 def test_half_a_million_pieces_take_a_twentieth_of_the_memory():
-    """What the compiler reserves beside arguments and results, for the loss and its gradients; nothing runs."""
+    """What the compiler reserves in addition to arguments and results, for the loss and its gradients; nothing runs."""
     positions, pieces, width = 4096, 500_000, 768
 
     def chunked(states, table, bias, targets, weights):

@@ -2,7 +2,7 @@
 
 mutmut itself cannot run here: it copies the sources below one folder and puts a switch into every function, while this
 repository's root is the package, and half of its functions are decorated, run in other processes or are traced by JAX.
-So the runner beside this file takes only mutmut's operators (each maps a libcst node to changed nodes) and writes one
+So the runner next to this file takes only mutmut's operators (each maps a libcst node to changed nodes) and writes one
 changed copy of a module for each mutant.
 """
 

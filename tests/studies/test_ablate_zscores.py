@@ -78,7 +78,7 @@ def test_intervals_are_dunnett_s_where_seeds_move_nothing_together():
 
 @pytest.mark.parametrize(("rows", "freedom", "bar"), [(2, 20, 2.086), (3, 10, 2.57), (6, 10, 3.01), (10, 20, 2.95)])
 def test_the_bars_are_those_of_dunnett_s_table(rows, freedom, bar):
-    """Dunnett (1964), two-sided, 5 %: rows - 1 treatments beside a control."""
+    """Dunnett (1964), two-sided, 5 %: rows - 1 treatments and a control."""
     assert zscores._within(bar, rows - 1, freedom) == pytest.approx(0.95, abs=0.004)
 
 

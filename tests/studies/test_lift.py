@@ -84,6 +84,7 @@ def start(tmp_path_factory):
     Path(folder, "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 6}))
     Path(folder, "1_Pooling").mkdir()
     Path(folder, "1_Pooling", "config.json").write_text(json.dumps({"pooling_mode_mean_tokens": True}))
+    Path(folder, "config_sentence_transformers.json").write_text(json.dumps({"prompts": {"query": "a "}}))
     return folder
 
 
@@ -287,3 +288,9 @@ def test_the_result_is_exported_and_reads_short_and_long_texts_alike(lifted, tmp
     titles, bodies = ["a b", "c", ""], ["c", "d e f g h a b c d e f g h", "a b c d e f"]
     expected = load_encoder(f"{output}/model").encode(titles, bodies)
     np.testing.assert_allclose(SavedModelEncoder(str(tmp_path / "saved")).encode(titles, bodies), expected, atol=1e-5)
+
+
+def test_the_result_has_the_prompts_of_its_start(lifted):
+    output, _ = lifted
+    assert load_model(f"{output}/model").prompts.query == "a "
+    assert load_model(f"{output}/untrained").prompts == load_model(f"{output}/import").prompts

@@ -79,6 +79,14 @@ def test_a_model_folder_holds_what_others_read(trained, pretrained, corpus):
     )
 
 
+@pytest.fixture(autouse=True)
+def control_c_interrupts():
+    """As in a terminal; a process that a script starts with ``&`` ignores Ctrl-C, and so would the run."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.parametrize(("number", "name"), [(signal.SIGTERM, "SIGTERM"), (signal.SIGINT, "Ctrl-C")])
 def test_a_signal_saves_and_the_same_command_continues(
     trained, corpus, pretrained, tmp_path, monkeypatch, capfd, number, name

@@ -53,7 +53,7 @@ def test_the_paper_s_state_on_256_chips(run, model_parallel):
     parameters = sum(array.size for array in jax.tree.leaves(state.params))
     assert parameters - table - config.vocab_size == pytest.approx(
         87e6, rel=0.02
-    )  # BERT-base beside its vocabulary, with the three heads
+    )  # BERT-base and its vocabulary, with the three heads
     params, moments = bytes_per_device(state.params), bytes_per_device(state.opt_state)
     sizes = f"parameters {params / MIB:.0f} MiB, Adam {moments / MIB:.0f} MiB on each device"
     print(f"{run}, {256 // model_parallel} x {model_parallel}: {sizes}")

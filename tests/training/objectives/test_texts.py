@@ -1,4 +1,4 @@
-"""What the objectives share: chunks, the masked language model beside another loss, and checks of options."""
+"""What the objectives share: chunks, the masked language model next to another loss, and checks of options."""
 
 import dataclasses
 
