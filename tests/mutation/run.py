@@ -191,6 +191,8 @@ def main() -> None:
         if survived:
             survivors.append(trial.mutant)
             print(f"survived in {seconds:.0f} s: {trial.mutant.operator}\n{trial.mutant.diff}\n", flush=True)
+        tried = sum(outcomes.values(), collections.Counter())
+        print(f"{tried.total()}/{len(mutants)} tried, {tried['survived']} survived", file=sys.stderr, flush=True)
     os.makedirs(options.output, exist_ok=True)
     Path(options.output, "survivors.diff").write_text("".join(f"{mutant.diff}\n\n" for mutant in survivors))
     report(outcomes)
