@@ -5,8 +5,8 @@ composed Hangul), cleaned and split into words by TF-Text's BERT rules, and ever
 the vocabulary. The same TensorFlow operations run on arrays in a pipeline and inside a SavedModel, so a served model
 reads the tokens that it was trained on.
 
-An imported model brings its own tokenizer, ``tokenizer.json`` next to ``vocab.txt``, see `imported_tokenizer`; of BERT's
-tokenizers, `wordpiece_graph` gives the same ids inside a SavedModel.
+An imported model brings its own tokenizer, ``tokenizer.json`` next to ``vocab.txt``, see `imported_tokenizer`; of
+BERT's tokenizers, `wordpiece_graph` gives the same ids inside a SavedModel.
 """
 
 import functools

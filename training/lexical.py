@@ -98,7 +98,8 @@ def lexical_part_of(config: Architecture, params: Mapping[str, Any], *, path: st
 
     # The vector of [PAD] is never read, and attention over nothing has no meaning.
     pieces = np.maximum(np.arange(config.vocab_size, dtype=np.int32), 1)
-    parts = [vectors(dict(params), part) for part in np.split(pieces, range(_PIECES_AT_A_TIME, len(pieces), _PIECES_AT_A_TIME))]
+    cuts = range(_PIECES_AT_A_TIME, len(pieces), _PIECES_AT_A_TIME)
+    parts = [vectors(dict(params), part) for part in np.split(pieces, cuts)]
     logits = np.asarray(params["pooling_logits"], np.float32)
     return LexicalPart(np.concatenate(parts).astype(np.float32), logits, config.lead_length)
 

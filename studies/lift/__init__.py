@@ -15,7 +15,7 @@ TF-IDF are evaluated.
 
 example:
   newsembed lift --start minilm --work work --output lifted
-  newsembed lift --start folders/all-MiniLM-L6-v2 --work work --output lifted --suite events=heldout.jsonl --cross_publisher
+  newsembed lift --start bge-small-en-v1.5 --work work --output lifted --suite events=heldout.jsonl --cross_publisher
   newsembed index --model lifted/model --input articles.jsonl --output lifted/index
 """
 
@@ -33,7 +33,10 @@ _DEFAULT = Settings()
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``newsembed lift``."""
     parser.add_argument(
-        "--start", required=True, metavar="DIR", help="a Hugging Face folder or minilm, as for import-hf --from, or a model folder"
+        "--start",
+        required=True,
+        metavar="DIR",
+        help="a Hugging Face folder or minilm (see import-hf), or a model folder",
     )
     parser.add_argument("--work", required=True, metavar="DIR", help="folder of a finished `newsembed build`")
     parser.add_argument("--output", required=True, metavar="DIR", help="folder for all steps; the result is in model/")
