@@ -68,7 +68,7 @@ TRAIN = [
 TRANSLATE = ["ctranslate2>=4.8,<5"]
 # Parts of speech of English, German and Dutch for `newsembed diagnose`, with models. Its licence is LGPL 3.
 TAGS = ["HanTa>=1.2,<2"]
-USE = ["fastapi>=0.115", "uvicorn>=0.32", "safetensors>=0.4.5", "matplotlib>=3.9", "rich>=13", "psutil>=6"]
+USE = ["fastapi>=0.165", "uvicorn>=0.32", "safetensors>=0.4.5", "matplotlib>=3.9", "rich>=13", "psutil>=6"]
 DEV = [
     *TRANSLATE,
     *TAGS,

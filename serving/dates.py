@@ -3,6 +3,7 @@
 import argparse
 import dataclasses
 import datetime
+import re
 from collections.abc import Sequence
 from typing import Final, Self
 
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from ..errors import InputError
 
 DayArray = npt.NDArray[np.datetime64]
+_DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -77,8 +79,24 @@ def add_date_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--until", type=_day, metavar="YYYY-MM-DD", help="articles of this day and earlier only")
 
 
-def _day(text: str) -> datetime.date:
+def parse_day(text: object) -> datetime.date:
+    """The day of "YYYY-MM-DD".
+
+    Raises:
+      ValueError: for all else, such as a number of seconds (1714521600) or of a day (20240501), and days that no
+        calendar has.
+    """
+    problem = ValueError(f"got {str(text)[:40]!r}, expected a day as YYYY-MM-DD")
+    if not isinstance(text, str) or not _DAY.fullmatch(text):
+        raise problem
     try:
         return datetime.date.fromisoformat(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"got {text!r}, expected a day as YYYY-MM-DD") from error
+        raise problem from error
+
+
+def _day(text: str) -> datetime.date:
+    try:
+        return parse_day(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error

@@ -21,6 +21,7 @@ from ..errors import InputError
 from .dates import ALL_DATES, DateRange, add_date_arguments
 from .encoder import TextEncoder
 from .index import DocumentIndex, Hit
+from .queries import has_text
 from .specs import add_encoder_arguments, encoder_from_spec, encoder_spec
 
 if TYPE_CHECKING:
@@ -99,8 +100,9 @@ def search_words(
     Raises:
       InputError: if there are no words.
     """
-    if not words.strip():
-        raise InputError("the query is empty", field="query", remedy="give words or the URL of an indexed article")
+    if not has_text(words):
+        problem = "the query is empty" if not words.strip() else "the query has no visible characters"
+        raise InputError(problem, field="query", remedy="give words or the URL of an indexed article")
     return index.search(encoder.encode_queries([words])[0], count, dates)
 
 

@@ -11,99 +11,50 @@ Routes: ``POST /embed``, ``GET`` and ``POST /search``, ``GET /healthz``, ``GET /
 """
 
 import argparse
-import datetime
+import dataclasses
 import importlib.resources
+import socket
+import sys
 import threading
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from fastapi import FastAPI, HTTPException, Query, Request
+from fastapi import Depends, FastAPI, HTTPException, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from fastapi.security import HTTPBearer
+from starlette.middleware.authentication import AuthenticationMiddleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from .. import __version__
 from ..errors import InputError
+from .access import ANY_HOST, LOCAL_HOSTS, KeyBackend, add_access_arguments, allowed_hosts, api_key, explain
+from .bodies import EmbedRequest, EmbedResponse, SearchHit, SearchRequest, SearchResponse
 from .encoder import FloatArray, TextEncoder
+from .gate import Admission, Gate
 from .index import DocumentIndex, Hit
+from .limits import Limits, RefusedError, add_limit_arguments, limits_from
 from .search import date_range, index_encoder
 from .specs import add_encoder_arguments, encoder_from_spec, encoder_spec
 
-MAX_BATCH: Final = 256
-MAX_CHARACTERS: Final = 200_000  # of one title or body; the encoder reads the first tokens only
-MAX_COUNT: Final = 100
+if TYPE_CHECKING:
+    import uvicorn
+
 MAX_PORT: Final = 65_535
-
-_Text = Annotated[str, Field(max_length=MAX_CHARACTERS)]
-_Count = Annotated[int, Field(ge=1, le=MAX_COUNT)]
-
-
-class DocumentBody(BaseModel):
-    """A document to embed; one part may be empty."""
-
-    model_config = ConfigDict(extra="forbid")
-    title: _Text = ""
-    body: _Text = ""
-
-    @model_validator(mode="after")
-    def _has_text(self) -> "DocumentBody":
-        if not (self.title.strip() or self.body.strip()):
-            raise ValueError("title and body are both empty")
-        return self
+_BACKLOG: Final = 2_048  # connections that the system holds until they are accepted
+STOP_SECONDS: Final = 5  # for requests that are computed when the server stops
 
 
-class EmbedRequest(BaseModel):
-    """The body of POST /embed."""
+@dataclasses.dataclass(frozen=True)
+class Access:
+    """Who is answered.
 
-    model_config = ConfigDict(extra="forbid")
-    documents: Annotated[list[DocumentBody], Field(min_length=1, max_length=MAX_BATCH)]
-
-
-class EmbedResponse(BaseModel):
-    """A unit vector for each document, in their order."""
-
-    embeddings: list[list[float]]
-    dimensions: int
-    encoder: str
-
-
-class SearchRequest(BaseModel):
-    """The body of POST /search: words (``q``) or the URL of an indexed document, not both; of which byline dates.
-
-    ``since`` and ``until`` are days (inclusive); ``days`` counts from the byline date of the document of ``url``, to
-    both sides.
+    Attributes:
+      hosts: names in the header Host, without ports; "*" for any.
+      key: the API key, None for none.
     """
 
-    model_config = ConfigDict(extra="forbid")
-    q: _Text = ""
-    url: _Text = ""
-    since: datetime.date | None = None
-    until: datetime.date | None = None
-    days: Annotated[int, Field(ge=0)] | None = None
-    count: _Count = 10
-
-    @model_validator(mode="after")
-    def _asks_one_thing(self) -> "SearchRequest":
-        if bool(self.q.strip()) == bool(self.url.strip()):
-            raise ValueError("give either q (words) or url (of an indexed document)")
-        return self
-
-
-class SearchHit(BaseModel):
-    """One result; ``byline_date`` is YYYY-MM-DD."""
-
-    rank: int
-    score: float
-    doc_id: str
-    url: str
-    publisher: str
-    title: str
-    byline_date: str | None
-
-
-class SearchResponse(BaseModel):
-    """Results, best first."""
-
-    hits: list[SearchHit]
+    hosts: tuple[str, ...] = LOCAL_HOSTS
+    key: str | None = dataclasses.field(default=None, repr=False)
 
 
 class Service:
@@ -152,34 +103,41 @@ class Service:
         }
 
 
-def create_app(service: Service) -> FastAPI:
-    """The web application; nothing is loaded here."""
-    app = FastAPI(title="newsembed", version=__version__)
+def create_app(service: Service, limits: Limits | None = None, access: Access | None = None) -> FastAPI:
+    """The web application; nothing is loaded here.
+
+    Args:
+      service: what the routes compute.
+      limits: of requests.
+      access: who is answered; by default this machine only.
+
+    Returns:
+      The application; its ``state.admission`` stops it.
+    """
+    limits, access = limits or Limits(), access or Access()
+    key = KeyBackend(access.key) if access.key else None
+    # In the description of the API only: the middleware compares the key, before a body is received.
+    described = [Depends(HTTPBearer(auto_error=False))] if key else []
+    app = FastAPI(title="newsembed", version=__version__, redoc_url=None)
+    app.state.admission = Admission(limits)
+    app.add_middleware(Gate, admission=app.state.admission)
+    if key:
+        app.add_middleware(AuthenticationMiddleware, backend=key, on_error=explain)
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(access.hosts), www_redirect=False)  # the outermost
+    _add_errors(app)
     page = importlib.resources.files(__package__).joinpath("explorer.html").read_text(encoding="utf-8")
-
-    @app.exception_handler(InputError)
-    def refuse(_: Request, error: InputError) -> JSONResponse:
-        return JSONResponse({"detail": str(error)}, 422)
-
-    @app.exception_handler(RequestValidationError)
-    def explain(_: Request, error: RequestValidationError) -> JSONResponse:
-        # Without FastAPI's echo of the input, which may be large.
-        details = [
-            {"type": part["type"], "loc": [_utf8(place) for place in part["loc"]], "msg": part["msg"]}
-            for part in error.errors()
-        ]
-        return JSONResponse({"detail": details}, 422)
 
     @app.get("/", response_class=HTMLResponse, include_in_schema=False)
     def explore() -> str:
         return page
 
-    @app.get("/healthz")
-    def healthz() -> dict[str, Any]:
-        return service.health()
+    @app.get("/healthz", dependencies=described)
+    def healthz(request: Request) -> dict[str, Any]:
+        return service.health() if key is None or key.holds(request) else {"status": "ok"}
 
-    @app.post("/embed")
+    @app.post("/embed", dependencies=described)
     def embed(request: EmbedRequest) -> EmbedResponse:
+        request.check(limits)
         documents = request.documents
         embeddings = service.embed(
             [document.title for document in documents], [document.body for document in documents]
@@ -188,15 +146,38 @@ def create_app(service: Service) -> FastAPI:
             embeddings=embeddings.tolist(), dimensions=service.encoder.dimensions, encoder=service.encoder.digest
         )
 
-    @app.get("/search")
+    @app.get("/search", dependencies=described)
     def search_by_query(request: Annotated[SearchRequest, Query()]) -> SearchResponse:
+        request.check(limits)
         return _response(service.search(request))
 
-    @app.post("/search")
+    @app.post("/search", dependencies=described)
     def search_by_body(request: SearchRequest) -> SearchResponse:
+        request.check(limits)
         return _response(service.search(request))
 
     return app
+
+
+def _add_errors(app: FastAPI) -> None:
+    """Makes answers of the exceptions that routes raise."""
+
+    @app.exception_handler(RefusedError)
+    def refuse(_: Request, error: RefusedError) -> JSONResponse:
+        return error.response()
+
+    @app.exception_handler(InputError)
+    def reject(_: Request, error: InputError) -> JSONResponse:
+        return JSONResponse({"detail": str(error)}, 422)
+
+    @app.exception_handler(RequestValidationError)
+    def describe(_: Request, error: RequestValidationError) -> JSONResponse:
+        # Without FastAPI's echo of the input, which may be large.
+        details = [
+            {"type": part["type"], "loc": [_utf8(place) for place in part["loc"]], "msg": part["msg"]}
+            for part in error.errors()
+        ]
+        return JSONResponse({"detail": details}, 422)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -206,27 +187,89 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1, this machine only)"
     )
-    parser.add_argument("--port", type=int, default=8000, help="default: 8000")
+    parser.add_argument("--port", type=int, default=8000, help="default: 8000; 0 for any free one")
+    add_access_arguments(parser)
+    add_limit_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Runs the server until it is stopped.
 
     Raises:
-      InputError: for an unusable port, or a model or index that cannot be read.
+      InputError: for an unusable port, limit, host name or key, or a model or index that cannot be read.
     """
-    import uvicorn
-
     if not 0 <= args.port <= MAX_PORT:
         raise InputError(
             f"got {args.port}, expected 0 to {MAX_PORT}", field="--port", remedy="choose a free port above 1023"
         )
+    limits, access = limits_from(args), Access(allowed_hosts(args.host, args.allowed_host), api_key(args))
+    if ANY_HOST in access.hosts:
+        print("warning: any host name is answered, so pages of other sites can read answers", file=sys.stderr)
     service = load_service(args)
     service.embed(["warm up"], [""])  # the first call compiles
     print(f"tokenizer: {service.encoder.tokenizer_name}")
-    print(f"listening on http://{args.host}:{args.port}")
-    uvicorn.run(create_app(service), host=args.host, port=args.port, log_level="warning")
+    listen(create_app(service, limits, access), args.host, args.port)
     return 0
+
+
+def listen(app: FastAPI, host: str, port: int) -> None:
+    """Answers requests until SIGINT or SIGTERM. Prints the address.
+
+    Args:
+      app: of :func:`create_app`.
+      host: the address to listen on.
+      port: 0 for any free one.
+
+    Raises:
+      InputError: if the address cannot be used.
+    """
+    import uvicorn
+
+    bound = _bind(host, port)
+    address = f"[{host}]" if ":" in host else host
+    print(f"listening on http://{address}:{bound[0].getsockname()[1]}", flush=True)
+    config = uvicorn.Config(
+        app, log_level="warning", access_log=False, http="h11", ws="none", timeout_graceful_shutdown=STOP_SECONDS
+    )
+    server = uvicorn.Server(config)
+    _stop_admission_first(server, app.state.admission)
+    try:
+        server.run(bound)
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+
+
+def _stop_admission_first(server: "uvicorn.Server", admission: Admission) -> None:
+    """Refuses new and half-sent requests when the server begins to stop: uvicorn would wait for them."""
+    shutdown = server.shutdown
+
+    async def stop(sockets: list[socket.socket] | None = None) -> None:
+        admission.stop()
+        await shutdown(sockets)
+
+    server.shutdown = stop
+
+
+def _bind(host: str, port: int) -> list[socket.socket]:
+    """Sockets that listen, one for each address of the host, all with one port.
+
+    Raises:
+      InputError: if an address cannot be used.
+    """
+    sockets = list[socket.socket]()
+    try:
+        for family, _, _, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+            chosen = sockets[0].getsockname()[1] if sockets else port
+            sockets.append(socket.create_server((address[0], chosen), family=family, backlog=_BACKLOG))
+    except OSError as error:
+        for opened in sockets:
+            opened.close()
+        raise InputError(
+            f"cannot listen on {host}, port {port}: {error.strerror or error}",
+            field="--port",
+            remedy="choose a free port, and an address of this machine as --host",
+        ) from error
+    return sockets
 
 
 def load_service(args: argparse.Namespace) -> Service:

@@ -218,7 +218,7 @@ def test_the_saved_model_equals_it_and_is_served(corpus, trained):
     ours, exported = load_encoder(str(trained)).encode(titles, bodies), SavedModelEncoder(str(corpus / "saved_model"))
     np.testing.assert_allclose(exported.encode(titles, bodies), ours, atol=1e-6)
     request = {"documents": [{"title": title, "body": body} for title, body in zip(titles, bodies, strict=True)]}
-    with TestClient(create_app(Service(exported))) as client:
+    with TestClient(create_app(Service(exported)), base_url="http://localhost") as client:
         served = client.post("/embed", json=request)
     np.testing.assert_allclose(served.json()["embeddings"], ours, atol=1e-6)
 

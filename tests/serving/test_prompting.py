@@ -150,7 +150,7 @@ def test_the_commands_use_the_prompts(plain, prompted, articles, tmp_path, capsy
     assert found(capsys, "search", "--index", index, "--prompt", "cup ", "storm") == expected_hits(index, other)
     assert "document_prompt" not in json.loads((Path(index) / "index.json").read_text())
     encoder = load_encoder(prompted)
-    client = TestClient(create_app(Service(encoder, DocumentIndex.load(index))))
+    client = TestClient(create_app(Service(encoder, DocumentIndex.load(index))), base_url="http://localhost")
     hits = client.get("/search", params={"q": "storm"}).json()["hits"]
     assert [(hit["doc_id"], round(hit["score"], 4)) for hit in hits] == expected_hits(index, query)
     body = {"documents": [{"title": "Storm hits the coast", "body": "Wind and rain."}]}

@@ -3,6 +3,9 @@
 import argparse
 import datetime
 import math
+import socket
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,27 +13,14 @@ from newsembed.errors import InputError
 from newsembed.formats.index import IndexedDocument
 from newsembed.serving import server
 from newsembed.serving.index import DocumentIndex
+from newsembed.serving.limits import Limits
 from starlette.testclient import TestClient
+
+sys.path.insert(0, str(Path(__file__).parent))
+from letters import Letters
 
 TITLES = ["alpha", "beta", "gamma"]
 DAYS = ["2024-01-01", "2024-01-08", None]
-
-
-class Letters:
-    """Counts letters: enough of an encoder to have an order of results."""
-
-    digest, dimensions, tokenizer_name = "letters", 26, "letters"
-
-    def encode(self, titles, bodies):
-        counts = np.zeros((len(titles), 26), np.float32)
-        for row, text in enumerate(f"{title} {body}".lower() for title, body in zip(titles, bodies, strict=True)):
-            for letter in text:
-                if "a" <= letter <= "z":
-                    counts[row, ord(letter) - 97] += 1
-        return counts / np.maximum(np.linalg.norm(counts, axis=1, keepdims=True), 1)
-
-    def encode_queries(self, texts):
-        return self.encode(texts, [""] * len(texts))
 
 
 @pytest.fixture
@@ -42,13 +32,13 @@ def client():
         for i, title in enumerate(TITLES)
     ]
     index = DocumentIndex(Letters().encode(TITLES, [""] * 3), documents)
-    with TestClient(server.create_app(server.Service(Letters(), index))) as client:
+    with TestClient(server.create_app(server.Service(Letters(), index)), base_url="http://localhost") as client:
         yield client
 
 
 @pytest.fixture
 def without_index():
-    with TestClient(server.create_app(server.Service(Letters()))) as client:
+    with TestClient(server.create_app(server.Service(Letters())), base_url="http://localhost") as client:
         yield client
 
 
@@ -65,11 +55,10 @@ def test_embed(client):
     ("content", "message"),
     [
         ({"documents": []}, "at least 1 item"),
-        ({"documents": [{"title": "a"}] * (server.MAX_BATCH + 1)}, f"at most {server.MAX_BATCH} items"),
         ({"documents": [{"title": " ", "body": ""}]}, "title and body are both empty"),
         ({"documents": [{"headline": "a"}]}, "Extra inputs are not permitted"),
         ({"documents": [{"title": 3}]}, "valid string"),
-        ({"documents": [{"title": "a" * (server.MAX_CHARACTERS + 1)}]}, "at most"),
+        ({"documents": [{"title": "\u200b", "body": "\x00"}]}, "no text to read in title and body"),
         ({"texts": ["a"]}, "Field required"),
         ([], "valid dictionary"),
     ],
@@ -133,7 +122,13 @@ def test_search_by_url(client):
         {"q": "a", "count": 101},
         {"q": "a", "count": "x"},
         {"query": "a"},
+        {"q": "\x00\x1b"},
+        {"q": "\u200b\u2060\ufeff"},
         {"q": "a", "since": "1/2/24"},
+        {"q": "a", "since": "1714521600"},
+        {"q": "a", "until": "20240501"},
+        {"q": "a", "until": "2024-05-01T00:00:00"},
+        {"q": "a", "since": "2024-02-30"},
         {"q": "a", "since": "2024-01-02", "until": "2024-01-01"},
         {"q": "a", "days": 1},
         {"url": "https://a.example/0", "days": -1},
@@ -144,6 +139,13 @@ def test_search_by_url(client):
 def test_bad_searches(client, params):
     assert client.get("/search", params=params).status_code == 422
     assert client.post("/search", json=params).status_code == 422
+
+
+def test_numbers_are_no_dates(client):
+    for number in (1714521600, 0, 1.5, True):
+        reply = client.post("/search", json={"q": "a", "since": number})
+        assert reply.status_code == 422
+        assert "expected a day as YYYY-MM-DD" in reply.json()["detail"][0]["msg"]
 
 
 def test_without_index(without_index):
@@ -189,18 +191,35 @@ def test_service_from_options(model_dir, tmp_path):
         server.run(parse("--model", model_dir, "--port", "70000"))
 
 
-def test_the_options_reach_the_encoder_and_the_listener(monkeypatch, capsys):
-    import uvicorn
-
+def test_the_options_reach_the_encoder_and_the_listener(monkeypatch, tmp_path):
     seen = []
+    key = tmp_path / "key"
+    key.write_text(" k3y-of-32-characters \n")
     monkeypatch.setattr(server, "encoder_from_spec", lambda spec, **options: seen.append((spec, options)) or Letters())
-    monkeypatch.setattr(uvicorn, "run", lambda _app, **options: seen.append(options))
-    options = ["--max_length", "9", "--host", "0.0.0.0", "--port", "65535"]
+    monkeypatch.setattr(server, "create_app", lambda _service, *options: options)
+    monkeypatch.setattr(server, "listen", lambda *options: seen.append(options))
+    options = ["--max_length", "9", "--host", "0.0.0.0", "--port", "65535", "--allowed_host", "a.example"]
+    options += ["--allowed_host", "*.b.example", "--api_key_file", str(key), "--max_bytes", "1", "--max_documents", "2"]
+    options += ["--max_characters", "3", "--max_queue", "4", "--read_seconds", "0.5"]
     assert server.run(parse("--saved_model", "there", *options)) == 0
-    (spec, encoder), listener = seen
+    (spec, encoder), ((limits, access), *place) = seen
     assert (spec, encoder["max_length"], encoder["progress"]) == ("savedmodel:there", 9, False)
-    assert listener == {"host": "0.0.0.0", "port": 65535, "log_level": "warning"}
-    assert "listening on http://0.0.0.0:65535" in capsys.readouterr().out
+    assert place == ["0.0.0.0", 65535]
+    assert limits == Limits(1, 2, 3, 4, 0.5)
+    assert access.hosts == ("localhost", "127.0.0.1", "[::1]", "0.0.0.0", "a.example", "*.b.example")
+    assert access.key == "k3y-of-32-characters"
+    assert "k3y" not in repr(access)
     for port in ("-1", "65536"):
         with pytest.raises(InputError, match=f"--port: got {port}"):
             server.run(parse("--saved_model", "there", "--port", port))
+    with pytest.raises(InputError, match="--max_queue: got 0, expected a positive number"):
+        server.run(parse("--saved_model", "there", "--max_queue", "0"))
+
+
+def test_a_port_in_use_is_an_error_that_names_it():
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(
+            InputError, match=f"--port: cannot listen on 127.0.0.1, port {port}: Address already in use"
+        ):
+            server.listen(server.create_app(server.Service(Letters())), "127.0.0.1", port)

@@ -1,0 +1,117 @@
+"""What clients send to the server and get back, as JSON."""
+
+import datetime
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from .dates import parse_day
+from .limits import Limits, TooLargeError
+from .queries import has_text
+
+MAX_COUNT: Final = 100
+
+_Count = Annotated[int, Field(ge=1, le=MAX_COUNT)]
+_NO_TEXT: Final = "it has only white space, control characters or characters without width"
+
+
+def _checked_day(value: Any) -> datetime.date | None:
+    return None if value is None else parse_day(value)
+
+
+_Day = Annotated[datetime.date | None, BeforeValidator(_checked_day)]
+
+
+class DocumentBody(BaseModel):
+    """A document to embed; one part may be empty."""
+
+    model_config = ConfigDict(extra="forbid")
+    title: str = ""
+    body: str = ""
+
+    @model_validator(mode="after")
+    def _has_text(self) -> "DocumentBody":
+        if not (self.title.strip() or self.body.strip()):
+            raise ValueError("title and body are both empty")
+        if not (has_text(self.title) or has_text(self.body)):
+            raise ValueError(f"there is no text to read in title and body: {_NO_TEXT}")
+        return self
+
+
+class EmbedRequest(BaseModel):
+    """The body of POST /embed."""
+
+    model_config = ConfigDict(extra="forbid")
+    documents: Annotated[list[DocumentBody], Field(min_length=1)]
+
+    def check(self, limits: Limits) -> None:
+        """Compares the request with the limits of the server.
+
+        Raises:
+          TooLargeError: for too many documents or a document of too many characters.
+        """
+        if len(self.documents) > limits.max_documents:
+            advice = "send them in several requests"
+            raise TooLargeError("documents in a request", limits.max_documents, "max_documents", advice)
+        if any(len(document.title) + len(document.body) > limits.max_characters for document in self.documents):
+            advice = "cut the document (the encoder reads its first tokens only)"
+            raise TooLargeError("characters in a document", limits.max_characters, "max_characters", advice)
+
+
+class EmbedResponse(BaseModel):
+    """A unit vector for each document, in their order."""
+
+    embeddings: list[list[float]]
+    dimensions: int
+    encoder: str
+
+
+class SearchRequest(BaseModel):
+    """The body of POST /search: words (``q``) or the URL of an indexed document, not both; of which byline dates.
+
+    ``since`` and ``until`` are days (YYYY-MM-DD, inclusive); ``days`` counts from the byline date of the document of
+    ``url``, to both sides.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+    q: str = ""
+    url: str = ""
+    since: _Day = None
+    until: _Day = None
+    days: Annotated[int, Field(ge=0)] | None = None
+    count: _Count = 10
+
+    @model_validator(mode="after")
+    def _asks_one_thing(self) -> "SearchRequest":
+        if bool(self.q.strip()) == bool(self.url.strip()):
+            raise ValueError("give either q (words) or url (of an indexed document)")
+        if self.q.strip() and not has_text(self.q):
+            raise ValueError(f"there is no text to read in q: {_NO_TEXT}")
+        return self
+
+    def check(self, limits: Limits) -> None:
+        """Compares the request with the limits of the server.
+
+        Raises:
+          TooLargeError: for a query of too many characters.
+        """
+        if max(len(self.q), len(self.url)) > limits.max_characters:
+            raise TooLargeError("characters in a query", limits.max_characters, "max_characters", "shorten the query")
+
+
+class SearchHit(BaseModel):
+    """One result; ``byline_date`` is YYYY-MM-DD."""
+
+    rank: int
+    score: float
+    doc_id: str
+    url: str
+    publisher: str
+    title: str
+    byline_date: str | None
+
+
+class SearchResponse(BaseModel):
+    """Results, best first."""
+
+    hits: list[SearchHit]

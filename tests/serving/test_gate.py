@@ -1,0 +1,173 @@
+"""What the gate refuses before a route sees it, with ASGI messages by hand: sizes, places, time and the stop."""
+
+import asyncio
+import json
+
+import pytest
+from newsembed.serving.gate import Admission, Gate
+from newsembed.serving.limits import Limits
+
+FOREVER = 60  # seconds; a test that waits this long has failed
+
+
+class Client:
+    """One request to a gate: sends the given parts of a body, then waits; keeps what it gets back."""
+
+    def __init__(self, gate, parts, path="/embed", headers=(), method="POST"):
+        self.parts, self.sent, self.received = list(parts), [], 0
+        scope = {"type": "http", "method": method, "path": path, "headers": list(headers)}
+        self.task = asyncio.ensure_future(gate(scope, self._receive, self._send))
+
+    async def _receive(self):
+        if not self.parts:
+            await asyncio.sleep(FOREVER)
+        part = self.parts.pop(0)
+        self.received += 1
+        if part is None:
+            return {"type": "http.disconnect"}
+        return {"type": "http.request", "body": part[0], "more_body": part[1]}
+
+    async def _send(self, message):
+        self.sent.append(message)
+
+    async def answer(self):
+        """Status, JSON and headers."""
+        await asyncio.wait_for(self.task, FOREVER)
+        start, body = self.sent
+        return (
+            start["status"],
+            json.loads(body["body"]),
+            {name.decode(): value.decode() for name, value in start["headers"]},
+        )
+
+
+class Echo:
+    """Answers with the body that it gets, when it is told to."""
+
+    def __init__(self):
+        self.go = asyncio.Event()
+        self.go.set()
+
+    async def __call__(self, scope, receive, send):
+        message = await receive()
+        await self.go.wait()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": json.dumps(message["body"].decode()).encode()})
+
+
+def gate_of(**limits):
+    echo, admission = Echo(), Admission(Limits(**limits))
+    return Gate(echo, admission), echo, admission
+
+
+def test_a_body_arrives_as_it_was_sent():
+    async def scenario():
+        gate, _, _ = gate_of(max_bytes=6)
+        for parts in ([(b"abcdef", False)], [(b"ab", True), (b"", True), (b"cdef", False)]):
+            assert (await Client(gate, parts).answer())[:2] == (200, "abcdef")
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("parts", "headers", "read"),
+    [
+        ([(b"", True)], [(b"content-length", b"7")], 0),  # declared: nothing is received
+        ([(b"abcd", True), (b"efg", True), (b"h", True)], [(b"content-length", b"2")], 2),  # a false declaration
+        ([(b"abcd", True), (b"efg", True), (b"h", True)], [(b"transfer-encoding", b"chunked")], 2),
+        ([(b"abcdefg", False)], [(b"content-length", b"-1")], 1),
+    ],
+)
+def test_too_many_bytes_are_refused_before_the_rest_is_received(parts, headers, read):
+    async def scenario():
+        gate, _, _ = gate_of(max_bytes=6)
+        client = Client(gate, parts, headers=headers)
+        status, answer, _ = await client.answer()
+        assert (status, answer["limit"], answer["option"]) == (413, 6, "--max_bytes")
+        assert "more than 6 bytes" in answer["detail"]
+        assert "--max_bytes" in answer["detail"]
+        assert client.received == read
+
+    asyncio.run(scenario())
+
+
+def test_a_full_queue_gives_503_and_each_kind_has_its_own():
+    async def scenario():
+        gate, echo, _ = gate_of(max_queue=2)
+        echo.go.clear()
+        inside = [Client(gate, [(b"x", False)]) for _ in range(2)]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        status, answer, headers = await Client(gate, [(b"x", False)]).answer()
+        assert (status, headers["retry-after"]) == (503, "1")
+        assert "2 requests to embed are waiting" in answer["detail"]
+        search = Client(gate, [(b"", False)], path="/search", method="GET")
+        echo.go.set()
+        for client in (*inside, search, Client(gate, [(b"x", False)])):  # the places are free again
+            assert (await client.answer())[0] == 200
+
+    asyncio.run(scenario())
+
+
+def test_bodies_that_never_end_leave_the_places_of_searches_free():
+    async def scenario():
+        gate, _, _ = gate_of(max_queue=2)
+        slow = [Client(gate, [(b"x", True)], path="/search") for _ in range(2)]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        status, answer, _ = await Client(gate, [(b"x", False)], path="/search").answer()
+        assert status == 503
+        assert "2 bodies are waiting" in answer["detail"]
+        assert (await Client(gate, [(b"", False)], path="/search", method="GET").answer())[0] == 200
+        for client in slow:
+            client.task.cancel()
+        await asyncio.gather(*(client.task for client in slow), return_exceptions=True)
+        assert (await Client(gate, [(b"x", False)], path="/search").answer())[0] == 200
+
+    asyncio.run(scenario())
+
+
+def test_a_body_that_does_not_arrive_in_time_is_refused():
+    async def scenario():
+        gate, _, _ = gate_of(read_seconds=0.01)
+        status, answer, headers = await Client(gate, [(b"x", True)]).answer()
+        assert (status, headers["connection"]) == (408, "close")
+        assert "0.01 seconds" in answer["detail"]
+
+    asyncio.run(scenario())
+
+
+def test_a_client_that_goes_away_gets_no_answer_and_leaves_its_place():
+    async def scenario():
+        gate, _, _ = gate_of(max_queue=1)
+        gone = Client(gate, [(b"x", True), None])
+        await asyncio.wait_for(gone.task, FOREVER)
+        assert gone.sent == []
+        assert (await Client(gate, [(b"x", False)]).answer())[0] == 200
+
+    asyncio.run(scenario())
+
+
+def test_a_stop_refuses_half_sent_and_new_requests_and_finishes_the_others():
+    async def scenario():
+        gate, echo, admission = gate_of()
+        echo.go.clear()
+        half, whole = Client(gate, [(b"x", True)]), Client(gate, [(b"x", False)])
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        admission.stop()
+        for client in (half, Client(gate, [(b"x", False)]), Client(gate, [], path="/search", method="GET")):
+            status, answer, headers = await client.answer()
+            assert (status, answer, headers["connection"]) == (503, {"detail": "the server is stopping"}, "close")
+        echo.go.set()
+        assert (await whole.answer())[0] == 200
+
+    asyncio.run(scenario())
+
+
+def test_other_routes_pass():
+    async def scenario():
+        gate, _, _ = gate_of(max_bytes=1)
+        assert (await Client(gate, [(b"long", False)], path="/healthz").answer())[:2] == (200, "long")
+
+    asyncio.run(scenario())
