@@ -3,7 +3,7 @@
 import datetime
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from .dates import parse_day
 from .limits import Limits, TooLargeError
@@ -15,10 +15,19 @@ _Count = Annotated[int, Field(ge=1, le=MAX_COUNT)]
 _NO_TEXT: Final = "it has only white space, control characters or characters without width"
 
 
+def _checked_text(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:  # JSON can smuggle it in
+        raise ValueError("half a surrogate pair, which is no character") from error
+    return text
+
+
 def _checked_day(value: Any) -> datetime.date | None:
     return None if value is None else parse_day(value)
 
 
+_Text = Annotated[str, AfterValidator(_checked_text)]
 _Day = Annotated[datetime.date | None, BeforeValidator(_checked_day)]
 
 
@@ -26,8 +35,8 @@ class DocumentBody(BaseModel):
     """A document to embed; one part may be empty."""
 
     model_config = ConfigDict(extra="forbid")
-    title: str = ""
-    body: str = ""
+    title: _Text = ""
+    body: _Text = ""
 
     @model_validator(mode="after")
     def _has_text(self) -> "DocumentBody":
@@ -74,8 +83,8 @@ class SearchRequest(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid")
-    q: str = ""
-    url: str = ""
+    q: _Text = ""
+    url: _Text = ""
     since: _Day = None
     until: _Day = None
     days: Annotated[int, Field(ge=0)] | None = None

@@ -5,12 +5,13 @@ sizes.
 """
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from ..formats.vocabulary import PAD_ID
 from ..models.encoders import Architecture
 from . import shapes
 from .checkpoint import Model, fresh_model, load_model
@@ -42,6 +43,9 @@ class TextEncoder(Protocol):
 
     def encode_queries(self, texts: Sequence[str]) -> FloatArray:
         """Embeds N queries as float32 ``[N, D]`` of unit length, with the prompt of queries if the model has one."""
+
+    def preparations(self) -> Iterator[Callable[[], None]]:
+        """Functions that compile what batches of some sizes need, those of short texts first. A server runs them."""
 
 
 class JaxEncoder:
@@ -139,6 +143,16 @@ class JaxEncoder:
                 self._compiled.add(tokens.shape)
                 bar.update(len(numbers))
         return embeddings
+
+    def preparations(self) -> Iterator[Callable[[], None]]:
+        """Functions that compile one shape each; with few shapes no request has to compile, which takes seconds."""
+        for length in self.buckets:
+            for height in shapes.heights(max(1, self._tokens_per_batch // length)):
+                yield functools.partial(self._prepare, (height, length))
+
+    def _prepare(self, shape: shapes.Shape) -> None:
+        self._embed(self.params, np.full(shape, PAD_ID, np.int32)).block_until_ready()
+        self._compiled.add(shape)
 
     def tokenize(self, titles: Sequence[str], bodies: Sequence[str]) -> list[npt.NDArray[np.int32]]:
         """``[CLS] title [SEP] body [SEP]`` of every document, int32 of at most ``max_length``; adds no prompt."""

@@ -3,16 +3,18 @@
 import asyncio
 import collections
 import contextlib
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Awaitable, Iterator
+from typing import Final, TypeVar
 
 from starlette.datastructures import Headers
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .limits import Limits, RefusedError, TooLargeError, UnavailableError
 
 COMPUTED: Final = ("/embed", "/search")  # the routes that use the encoder or the index
 _READING: Final = "bodies"
+_Result = TypeVar("_Result")
 
 
 class Admission:
@@ -136,3 +138,29 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
         return await receive()
 
     return receive_again
+
+
+async def unless_gone(request: Request, work: Awaitable[_Result]) -> _Result:
+    """The result of `work`, which is cancelled if the client goes away meanwhile.
+
+    Args:
+      request: whose body was received.
+      work: what the client waits for.
+
+    Raises:
+      RefusedError: if the client went away.
+    """
+    task, gone = asyncio.ensure_future(work), asyncio.ensure_future(_gone(request))
+    try:
+        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        raise RefusedError(499, "the client closed the connection")  # nobody receives it
+    finally:
+        task.cancel()
+        gone.cancel()
+
+
+async def _gone(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

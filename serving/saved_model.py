@@ -3,7 +3,8 @@
 An export that takes tokens holds the files of its tokenizer, which then runs here.
 """
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -28,6 +29,9 @@ from ..tasks.vocabulary import Vocabulary
 from .prompting import prompt_digest, with_prompt
 
 _BATCH: Final = 64
+_HEIGHTS: Final = (1, 2, 4, 8, 16, 32, 64)  # the rows that the graph pads a batch to
+_LONG_HEIGHTS: Final = 5  # of these are prepared for long texts
+_SPECIAL_TOKENS: Final = 4  # at most, beside the words of a text
 
 
 class SavedModelEncoder:
@@ -115,6 +119,19 @@ class SavedModelEncoder:
             OUTPUT
         ].numpy()
         return found
+
+    def preparations(self) -> Iterator[Callable[[], None]]:
+        """Functions that compile one height and length of a batch each: the graph pads to a few of them."""
+        for number, length in enumerate(self.facts["length_buckets"]):
+            heights = (_BATCH,) if self._takes_tokens else _HEIGHTS if number == 0 else _HEIGHTS[:_LONG_HEIGHTS]
+            text = " ".join("a" * max(1, int(length) - _SPECIAL_TOKENS))  # a token for each letter
+            for height in heights:
+                yield functools.partial(self._prepare, text, height, queries=number == 0)
+
+    def _prepare(self, text: str, height: int, *, queries: bool) -> None:
+        self._encode([""] * height, [text] * height)
+        if queries and self._query is not None:
+            self.encode_queries([text] * height)
 
     @property
     def _takes_tokens(self) -> bool:

@@ -11,14 +11,19 @@ Routes: ``POST /embed``, ``GET`` and ``POST /search``, ``GET /healthz``, ``GET /
 """
 
 import argparse
+import asyncio
+import contextlib
 import dataclasses
 import importlib.resources
+import itertools
+import json
 import socket
 import sys
-import threading
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from fastapi import Depends, FastAPI, HTTPException, Query, Request
+from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse
 from fastapi.security import HTTPBearer
@@ -28,9 +33,10 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from .. import __version__
 from ..errors import InputError
 from .access import ANY_HOST, LOCAL_HOSTS, KeyBackend, add_access_arguments, allowed_hosts, api_key, explain
+from .batching import Batcher, BatchOptions, add_batch_arguments, batch_options
 from .bodies import EmbedRequest, EmbedResponse, SearchHit, SearchRequest, SearchResponse
 from .encoder import FloatArray, TextEncoder
-from .gate import Admission, Gate
+from .gate import Admission, Gate, unless_gone
 from .index import DocumentIndex, Hit
 from .limits import Limits, RefusedError, add_limit_arguments, limits_from
 from .search import date_range, index_encoder
@@ -41,6 +47,7 @@ if TYPE_CHECKING:
 
 MAX_PORT: Final = 65_535
 _BACKLOG: Final = 2_048  # connections that the system holds until they are accepted
+_FIRST_PREPARATIONS: Final = 3  # of short texts
 STOP_SECONDS: Final = 5  # for requests that are computed when the server stops
 
 
@@ -58,38 +65,49 @@ class Access:
 
 
 class Service:
-    """The encoder and the index behind the routes. The encoder embeds one request at a time."""
+    """The encoder and the index behind the routes.
 
-    def __init__(self, encoder: TextEncoder, index: DocumentIndex | None = None) -> None:
+    Args:
+      encoder: what embeds.
+      index: what is searched; None for a server that only embeds.
+      options: how requests share calls of the encoder.
+    """
+
+    def __init__(
+        self, encoder: TextEncoder, index: DocumentIndex | None = None, options: BatchOptions | None = None
+    ) -> None:
         self.encoder = encoder
         self.index = index
-        self._lock = threading.Lock()
+        self.batcher = Batcher(encoder, options)
 
-    def embed(self, titles: list[str], bodies: list[str]) -> FloatArray:
+    def prepare(self) -> None:
+        """Compiles what searches need, and lets the thread of documents compile the rest while it is idle."""
+        steps = iter(self.encoder.preparations())
+        for step in itertools.islice(steps, _FIRST_PREPARATIONS):
+            step()
+        self.batcher.prepare(steps)
+
+    async def embed(self, titles: list[str], bodies: list[str]) -> FloatArray:
         """Unit vectors ``[N, D]``."""
-        with self._lock:
-            return self.encoder.encode(titles, bodies)
+        return await asyncio.wrap_future(self.batcher.documents(titles, bodies))
 
-    def embed_query(self, text: str) -> FloatArray:
-        """The unit vector ``[D]`` of a query."""
-        with self._lock:
-            return self.encoder.encode_queries([text])[0]
-
-    def search(self, request: SearchRequest) -> list[Hit]:
+    async def search(self, request: SearchRequest) -> list[Hit]:
         """Results of a checked request.
 
         Raises:
           HTTPException: 404 without an index or for a URL that is not in it.
         """
-        if self.index is None:
+        index = self.index
+        if index is None:
             raise HTTPException(404, "this server has no index; start it with --index")
         url = request.url.strip()
-        if url and not self.index.has(url):
+        if url and not index.has(url):
             raise HTTPException(404, f"no document with the URL {url}")
-        dates = date_range(self.index, url, request.since, request.until, request.days)
+        dates = date_range(index, url, request.since, request.until, request.days)
         if url:
-            return self.index.search_url(url, request.count, dates)
-        return self.index.search(self.embed_query(request.q), request.count, dates)
+            return await run_in_threadpool(index.search_url, url, request.count, dates)
+        query = await asyncio.wrap_future(self.batcher.query(request.q))
+        return await run_in_threadpool(index.search, query, request.count, dates)
 
     def health(self) -> dict[str, Any]:
         """JSON values of GET /healthz."""
@@ -112,14 +130,20 @@ def create_app(service: Service, limits: Limits | None = None, access: Access | 
       access: who is answered; by default this machine only.
 
     Returns:
-      The application; its ``state.admission`` stops it.
+      The application; its ``state`` holds `service` and `admission`, which stop it.
     """
     limits, access = limits or Limits(), access or Access()
     key = KeyBackend(access.key) if access.key else None
     # In the description of the API only: the middleware compares the key, before a body is received.
     described = [Depends(HTTPBearer(auto_error=False))] if key else []
-    app = FastAPI(title="newsembed", version=__version__, redoc_url=None)
-    app.state.admission = Admission(limits)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        service.batcher.close()
+
+    app = FastAPI(title="newsembed", version=__version__, redoc_url=None, lifespan=lifespan)
+    app.state.service, app.state.admission = service, Admission(limits)
     app.add_middleware(Gate, admission=app.state.admission)
     if key:
         app.add_middleware(AuthenticationMiddleware, backend=key, on_error=explain)
@@ -128,33 +152,30 @@ def create_app(service: Service, limits: Limits | None = None, access: Access | 
     page = importlib.resources.files(__package__).joinpath("explorer.html").read_text(encoding="utf-8")
 
     @app.get("/", response_class=HTMLResponse, include_in_schema=False)
-    def explore() -> str:
+    async def explore() -> str:
         return page
 
     @app.get("/healthz", dependencies=described)
-    def healthz(request: Request) -> dict[str, Any]:
+    async def healthz(request: Request) -> dict[str, Any]:
         return service.health() if key is None or key.holds(request) else {"status": "ok"}
 
-    @app.post("/embed", dependencies=described)
-    def embed(request: EmbedRequest) -> EmbedResponse:
+    @app.post("/embed", dependencies=described, response_model=EmbedResponse)
+    async def embed(request: EmbedRequest, connection: Request) -> Response:
         request.check(limits)
         documents = request.documents
-        embeddings = service.embed(
-            [document.title for document in documents], [document.body for document in documents]
-        )
-        return EmbedResponse(
-            embeddings=embeddings.tolist(), dimensions=service.encoder.dimensions, encoder=service.encoder.digest
-        )
+        parts = [document.title for document in documents], [document.body for document in documents]
+        embeddings = await unless_gone(connection, service.embed(*parts))
+        return await run_in_threadpool(_embed_response, embeddings, service.encoder)
 
     @app.get("/search", dependencies=described)
-    def search_by_query(request: Annotated[SearchRequest, Query()]) -> SearchResponse:
+    async def search_by_query(request: Annotated[SearchRequest, Query()]) -> SearchResponse:
         request.check(limits)
-        return _response(service.search(request))
+        return _search_response(await service.search(request))
 
     @app.post("/search", dependencies=described)
-    def search_by_body(request: SearchRequest) -> SearchResponse:
+    async def search_by_body(request: SearchRequest) -> SearchResponse:
         request.check(limits)
-        return _response(service.search(request))
+        return _search_response(await service.search(request))
 
     return app
 
@@ -189,6 +210,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--port", type=int, default=8000, help="default: 8000; 0 for any free one")
     add_access_arguments(parser)
+    add_batch_arguments(parser)
     add_limit_arguments(parser)
 
 
@@ -206,7 +228,7 @@ def run(args: argparse.Namespace) -> int:
     if ANY_HOST in access.hosts:
         print("warning: any host name is answered, so pages of other sites can read answers", file=sys.stderr)
     service = load_service(args)
-    service.embed(["warm up"], [""])  # the first call compiles
+    service.prepare()
     print(f"tokenizer: {service.encoder.tokenizer_name}")
     listen(create_app(service, limits, access), args.host, args.port)
     return 0
@@ -225,29 +247,37 @@ def listen(app: FastAPI, host: str, port: int) -> None:
     """
     import uvicorn
 
-    bound = _bind(host, port)
+    sockets = _bind(host, port)
     address = f"[{host}]" if ":" in host else host
-    print(f"listening on http://{address}:{bound[0].getsockname()[1]}", flush=True)
     config = uvicorn.Config(
-        app, log_level="warning", access_log=False, http="h11", ws="none", timeout_graceful_shutdown=STOP_SECONDS
+        app, log_level="warning", access_log=False, http="h11", ws="none", timeout_graceful_shutdown=STOP_SECONDS + 1
     )
     server = uvicorn.Server(config)
-    _stop_admission_first(server, app.state.admission)
+    _add_steps(server, app, f"http://{address}:{sockets[0].getsockname()[1]}")
     try:
-        server.run(bound)
+        server.run(sockets)
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
 
 
-def _stop_admission_first(server: "uvicorn.Server", admission: Admission) -> None:
-    """Refuses new and half-sent requests when the server begins to stop: uvicorn would wait for them."""
-    shutdown = server.shutdown
+def _add_steps(server: "uvicorn.Server", app: FastAPI, address: str) -> None:
+    """Prints the address when requests are answered; refuses requests when the server begins to stop.
+
+    uvicorn would wait for half-sent requests, and end what is left with tracebacks.
+    """
+    startup, shutdown = server.startup, server.shutdown
+
+    async def start(sockets: list[socket.socket] | None = None) -> None:
+        await startup(sockets)
+        print(f"listening on {address}", flush=True)
 
     async def stop(sockets: list[socket.socket] | None = None) -> None:
-        admission.stop()
+        app.state.admission.stop()  # new and half-sent requests
+        late = asyncio.get_running_loop().call_later(STOP_SECONDS, app.state.service.batcher.stop)  # those that wait
         await shutdown(sockets)
+        late.cancel()
 
-    server.shutdown = stop
+    server.startup, server.shutdown = start, stop
 
 
 def _bind(host: str, port: int) -> list[socket.socket]:
@@ -278,13 +308,15 @@ def load_service(args: argparse.Namespace) -> Service:
     Raises:
       InputError: if neither an encoder nor an index that names one was given, or they do not belong together.
     """
-    spec = encoder_spec(args)
+    spec, options = encoder_spec(args), batch_options(args)
     if args.index:
         index = DocumentIndex.load(args.index)
-        return Service(index_encoder(index, spec, max_length=args.max_length, query_prompt=args.prompt), index)
+        encoder = index_encoder(index, spec, max_length=args.max_length, query_prompt=args.prompt)
+        return Service(encoder, index, options)
     if not spec:
         raise InputError("nothing to serve", field="--model", remedy="give --model, --saved_model or --index")
-    return Service(encoder_from_spec(spec, max_length=args.max_length, progress=False, document_prompt=args.prompt))
+    encoder = encoder_from_spec(spec, max_length=args.max_length, progress=False, document_prompt=args.prompt)
+    return Service(encoder, options=options)
 
 
 def _utf8(place: str | int) -> str | int:
@@ -292,5 +324,16 @@ def _utf8(place: str | int) -> str | int:
     return place.encode("utf-8", "replace").decode() if isinstance(place, str) else place
 
 
-def _response(hits: list[Hit]) -> SearchResponse:
+def _search_response(hits: list[Hit]) -> SearchResponse:
     return SearchResponse(hits=[SearchHit(**hit.to_dict()) for hit in hits])
+
+
+def _embed_response(embeddings: FloatArray, encoder: TextEncoder) -> Response:
+    """An :class:`EmbedResponse` as JSON. Row by row, so that a large answer leaves other threads their turn.
+
+    Raises:
+      ValueError: for NaN or infinity.
+    """
+    rows = ", ".join(json.dumps(row.tolist(), allow_nan=False) for row in embeddings)
+    rest = json.dumps({"dimensions": encoder.dimensions, "encoder": encoder.digest})
+    return Response(f'{{"embeddings": [{rows}], {rest[1:]}', media_type="application/json")

@@ -18,3 +18,6 @@ class Letters:
 
     def encode_queries(self, texts):
         return self.encode(texts, [""] * len(texts))
+
+    def preparations(self):
+        return iter(())

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from newsembed.errors import InputError
 from newsembed.serving import export
+from newsembed.serving.batching import Batcher, BatchOptions
 from newsembed.serving.encoder import load_encoder
 from newsembed.serving.saved_model import SavedModelEncoder
 
@@ -58,6 +59,18 @@ def test_reloads_with_tensorflow_alone_and_equals_jax(model_dir, saved, tmp_path
     np.testing.assert_allclose(found["both"], expected, atol=1e-5)
     np.testing.assert_allclose(found["single"], expected[:2], atol=1e-5)
     np.testing.assert_allclose(found["texts"], encoder.encode(["", ""], BODIES[:2]), atol=1e-5)
+
+
+def test_requests_get_what_a_single_call_gives(saved):
+    encoder = SavedModelEncoder(saved.output)
+    next(encoder.preparations())()
+    texts = ["storm " * (1 + number) for number in range(12)]
+    expected = encoder.encode(texts, [""] * 12)
+    batcher = Batcher(encoder, BatchOptions(documents=5))
+    documents, queries = batcher.documents(texts, [""] * 12), [batcher.query(text) for text in texts]
+    np.testing.assert_allclose(documents.result(60), expected, atol=1e-5)
+    np.testing.assert_allclose(np.stack([query.result(60) for query in queries]), expected, atol=1e-5)
+    batcher.close()
 
 
 def test_report_and_facts(model_dir, saved):

@@ -4,8 +4,9 @@ import asyncio
 import json
 
 import pytest
-from newsembed.serving.gate import Admission, Gate
-from newsembed.serving.limits import Limits
+from newsembed.serving.gate import Admission, Gate, unless_gone
+from newsembed.serving.limits import Limits, RefusedError
+from starlette.requests import Request
 
 FOREVER = 60  # seconds; a test that waits this long has failed
 
@@ -161,6 +162,28 @@ def test_a_stop_refuses_half_sent_and_new_requests_and_finishes_the_others():
             assert (status, answer, headers["connection"]) == (503, {"detail": "the server is stopping"}, "close")
         echo.go.set()
         assert (await whole.answer())[0] == 200
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("stays", [True, False])
+def test_work_is_cancelled_when_its_client_goes_away(stays):
+    async def scenario():
+        receivers = [{"type": "http.request", "body": b"", "more_body": False}, {"type": "http.disconnect"}]
+        result = asyncio.get_running_loop().create_future()
+
+        async def receive():
+            if len(receivers) == 1 and stays:
+                result.set_result("done")
+                await asyncio.sleep(FOREVER)
+            return receivers.pop(0)
+
+        if stays:
+            assert await unless_gone(Request({"type": "http"}, receive), result) == "done"
+        else:
+            with pytest.raises(RefusedError, match="closed the connection"):
+                await unless_gone(Request({"type": "http"}, receive), result)
+            assert result.cancelled()
 
     asyncio.run(scenario())
 

@@ -12,6 +12,7 @@ import pytest
 from newsembed.errors import InputError
 from newsembed.formats.index import IndexedDocument
 from newsembed.serving import server
+from newsembed.serving.batching import BatchOptions
 from newsembed.serving.index import DocumentIndex
 from newsembed.serving.limits import Limits
 from starlette.testclient import TestClient
@@ -174,7 +175,9 @@ def parse(*arguments):
 
 def test_service_from_options(model_dir, tmp_path):
     service = server.load_service(parse("--model", model_dir))
-    assert service.embed(["storm"], [""]).shape == (1, 8)
+    service.prepare()
+    assert service.batcher.documents(["storm"], [""]).result(60).shape == (1, 8)
+    service.batcher.close()
     digest = service.encoder.digest
     document = [IndexedDocument("d", "u", "p", "t")]
     DocumentIndex(np.ones((1, 8), np.float32), document, encoder=f"model:{model_dir}", encoder_digest=digest).save(
@@ -212,8 +215,28 @@ def test_the_options_reach_the_encoder_and_the_listener(monkeypatch, tmp_path):
     for port in ("-1", "65536"):
         with pytest.raises(InputError, match=f"--port: got {port}"):
             server.run(parse("--saved_model", "there", "--port", port))
-    with pytest.raises(InputError, match="--max_queue: got 0, expected a positive number"):
-        server.run(parse("--saved_model", "there", "--max_queue", "0"))
+    for option, value in (
+        ("max_queue", "0"),
+        ("read_seconds", "nan"),
+        ("batch_documents", "0"),
+        ("batch_wait_ms", "-1"),
+    ):
+        with pytest.raises(InputError, match=f"--{option}: got {value}"):
+            server.run(parse("--saved_model", "there", f"--{option}", value))
+    shared = server.load_service(parse("--saved_model", "there", "--batch_documents", "7", "--batch_wait_ms", "0"))
+    assert shared.batcher.options == BatchOptions(7, 0)
+
+
+def test_an_encoder_that_fails_gives_500_and_the_next_request_is_answered():
+    class Broken(Letters):
+        def encode(self, titles, bodies):
+            return np.full((len(titles), 26), np.nan if "nan" in titles else 1, np.float32) / len(titles[0])
+
+    with TestClient(
+        server.create_app(server.Service(Broken())), base_url="http://localhost", raise_server_exceptions=False
+    ) as client:
+        for title, status in (("nan", 500), ("a", 200)):
+            assert client.post("/embed", json={"documents": [{"title": title}]}).status_code == status
 
 
 def test_a_port_in_use_is_an_error_that_names_it():
