@@ -22,6 +22,7 @@ class Score:
       count: number of queries, documents or pairs in the slice.
       std: standard deviation over runs (n - 1 in the denominator); ``None`` for a single run.
       runs: number of seeds, folds or repeats; ``value`` is their mean.
+      low, high: the ends of the 95 % bootstrap interval, see ``intervals.py``; ``None`` without one.
     """
 
     metric: str
@@ -30,6 +31,8 @@ class Score:
     count: int = 0
     std: float | None = None
     runs: int = 1
+    low: float | None = None
+    high: float | None = None
 
     @property
     def confidence(self) -> float | None:

@@ -10,6 +10,10 @@ text), ``st:DIR`` (a sentence-transformers folder), ``model:DIR[@step]`` (a mode
 architecture and vocabulary with random parameters), ``savedmodel:DIR``, or any ``module:function`` or
 ``file.py:function`` that maps a list of texts to a matrix. The k-th ``--suite`` reads the k-th ``--data``; a single
 ``--data`` is used for all. ``--suite all`` runs every benchmark found in its ``--data``.
+
+``--recipe FILE.toml`` names encoders and benchmarks in a file instead and adds a table of their main scores::
+
+    newsembed evaluate --recipe quality.toml --encoder mine=model:work/trained --output work/quality
 """
 
 import argparse
@@ -17,7 +21,7 @@ import dataclasses
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from ..errors import InputError
 from .baselines import FunctionEncoder, LsaEncoder, SentenceTransformerEncoder, WordVectorEncoder, is_function_spec
@@ -25,6 +29,7 @@ from .benchmark import Benchmark
 from .compare import compare
 from .encoders import Encoder, TfidfEncoder
 from .leakage import check_leakage
+from .recipe import read_recipe
 from .registry import ALL_SUITES, SUITES, Options, discover
 from .results import Result
 from .suites import EncoderFactory, run_suites, write_results
@@ -35,19 +40,25 @@ Factories = Mapping[str, Callable[[str], Encoder]]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``newsembed evaluate``."""
     parser.add_argument(
-        "--encoder", action="append", required=True, metavar="NAME=SPEC", help="an encoder; repeat for more rows"
+        "--encoder", action="append", default=[], metavar="NAME=SPEC", help="an encoder; repeat for more rows"
+    )
+    parser.add_argument(
+        "--recipe",
+        metavar="FILE",
+        help="a TOML file of encoders and benchmarks, for one table of their main scores with intervals; see "
+        "docs/guides/evaluate.md. In place of --suite and --data; --encoder adds rows",
     )
     parser.add_argument(
         "--suite",
         action="append",
-        required=True,
+        default=[],
         choices=[*SUITES, ALL_SUITES],
         help="a benchmark, or all benchmarks in --data; repeat for more tables",
     )
     parser.add_argument(
         "--data",
         action="append",
-        required=True,
+        default=[],
         metavar="PATH",
         help="its file or folder, as distributed; one for all suites, or one for each",
     )
@@ -85,6 +96,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--min_cluster_size", type=int, default=1, metavar="N", help="clustering: leave out smaller classes"
     )
+    parser.add_argument(
+        "--intervals",
+        action="store_true",
+        help="95 %% bootstrap intervals of events (over events) and sts (over pairs); always with --recipe",
+    )
     _add_text_arguments(parser)
     parser.add_argument("--seeds", type=int, default=5, metavar="N", help="k-means runs, seeds 0 to N-1 (default: 5)")
 
@@ -118,9 +134,8 @@ def run(args: argparse.Namespace, factories: Factories) -> int:
 
     from .table import console
 
-    specs = encoder_specs(args.encoder)
+    benchmarks, specs, facts = _asked(args)
     encoders = {name: encoder_factory(spec, factories) for name, spec in specs.items()}
-    benchmarks, facts = _benchmarks(args), {}
     if args.leakage:
         benchmarks, facts["leakage"] = check_leakage(benchmarks, args.leakage, drop=args.drop_leaked)
     command = ["newsembed", *sys.argv[1:]]
@@ -135,6 +150,24 @@ def run(args: argparse.Namespace, factories: Factories) -> int:
     for table in console(results):
         rich.print(table)
     return 1 if results.failed else 0
+
+
+def _asked(args: argparse.Namespace) -> tuple[list[Benchmark], dict[str, str], dict[str, Any]]:
+    """Benchmarks, the SPEC of each encoder, and further entries of the manifest.
+
+    Raises:
+      InputError: for options that are missing or do not go together, and a recipe that cannot be read.
+    """
+    specs = encoder_specs(args.encoder)
+    if not args.recipe:
+        for option in ("encoder", "suite", "data"):
+            if not getattr(args, option):
+                raise InputError("missing", field=f"--{option}", remedy=f"give --{option}, or --recipe FILE")
+        return _benchmarks(args), specs, {}
+    if args.suite or args.data:
+        raise InputError("given with --recipe", field="--suite, --data", remedy="name benchmarks in the recipe")
+    recipe = read_recipe(args.recipe, intervals=True)
+    return list(recipe.benchmarks), {**recipe.encoders, **specs}, {"recipe": recipe.facts()}
 
 
 def encoder_factory(spec: str, factories: Factories) -> EncoderFactory:
@@ -222,6 +255,7 @@ def _benchmarks(args: argparse.Namespace) -> list[Benchmark]:
         args.min_cluster_size,
         tuple(range(args.seeds)),
         args.at_k,
+        args.intervals,
     )
     repeated = {suite for suite in args.suite if args.suite.count(suite) > 1}
     benchmarks: list[Benchmark] = []

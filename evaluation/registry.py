@@ -38,6 +38,7 @@ class Options:
     min_cluster_size: int = 1
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
     at_k: int | None = None
+    intervals: bool = False
 
 
 Builder = Callable[[str, str, Options], Benchmark]
@@ -60,6 +61,7 @@ def _events(path: str, name: str, options: Options) -> Benchmark:
         exclude_near_copies=options.exclude_near_copies,
         max_day_gap=options.max_day_gap,
         at_k=options.at_k,
+        intervals=options.intervals,
     )
 
 
@@ -71,7 +73,7 @@ SUITES: Final[Mapping[str, Builder]] = {
     "topic_clustering": lambda path, name, options: Clustering(
         path, name, "topic", options.seeds, options.min_cluster_size
     ),
-    "sts": lambda path, name, _: Sts(path, name),
+    "sts": lambda path, name, options: Sts(path, name, intervals=options.intervals),
     **{form: _classification(form) for form in FORMATS},
     **{form: _pairs(form) for form in LAYOUTS},
     "masakhanews_xy": lambda path, name, _: CrossLingual(path, "masakhanews", name),

@@ -26,6 +26,7 @@ from ..errors import InputError
 from .benchmark import ALL, PathBenchmark, Score
 from .encoders import Document, Embeddings, cosine_similarities
 from .events import EventDocument, codes, read_events
+from .intervals import FloatArray, Interval, mean_interval
 
 _QUERY_BLOCK: Final = 256  # rows of the similarity matrix held at once: 256 x 100 000 candidates are 100 MB
 _NO_DAY: Final = np.iinfo(np.int64).min // 2
@@ -48,6 +49,7 @@ class SameEventRetrieval(PathBenchmark):
       max_day_gap: candidates whose byline date is more days away are left out; ``None`` admits all.
       at_k: k of mAP@k, R-precision and nDCG@k; ``None`` leaves them out.
       excluded: documents to leave out, see ``leakage.py``.
+      intervals: whether scores have bootstrap intervals over events.
     """
 
     path: str
@@ -58,12 +60,13 @@ class SameEventRetrieval(PathBenchmark):
     max_day_gap: int | None = None
     at_k: int | None = None
     excluded: frozenset[Document] = frozenset()
+    intervals: bool = False
 
     @property
     def protocol(self) -> Mapping[str, Any]:
         """Every option that changes a score, as JSON values."""
         options = dataclasses.asdict(self)
-        shown = {key: options[key] for key in options if key not in {"path", "name", "excluded"}}
+        shown = {key: options[key] for key in options if key not in {"path", "name", "excluded", "intervals"}}
         return {"suite": "events"} | shown | {"excluded": len(self.excluded)}
 
     @functools.cached_property
@@ -103,11 +106,8 @@ class SameEventRetrieval(PathBenchmark):
         parts = [(ALL, np.ones(len(rows), bool))]
         if len(set(languages)) > 1:
             parts += [(language or "unknown", languages == language) for language in sorted(set(languages))]
-        return [
-            score
-            for part, members in parts
-            for score in _means(part, {name: values[members] for name, values in metrics.items()})
-        ]
+        events = np.array([row.event for row in rows]) if self.intervals else None
+        return [score for part, members in parts for score in _means(part, members, metrics, events)]
 
     def query_scores(self, embeddings: Embeddings) -> dict[str, npt.NDArray[np.float64]]:
         """Returns the metrics of each document as a query, ``[N]``; NaN without a relevant candidate."""
@@ -214,6 +214,16 @@ def _ndcg(scores: npt.NDArray[np.float32], labels: BoolArray, k: int) -> float:
     return float(ndcg_score(labels[None].astype(float), scores[None], k=k))
 
 
-def _means(part: str, metrics: Mapping[str, npt.NDArray[np.float64]]) -> list[Score]:
-    count = int((~np.isnan(metrics["mAP"])).sum())
-    return [Score(name, float(np.nanmean(values)), part, count) for name, values in metrics.items()] if count else []
+def _means(
+    part: str, members: BoolArray, metrics: Mapping[str, FloatArray], events: npt.NDArray[Any] | None
+) -> list[Score]:
+    """Means over the queries of a part; with the events of all documents, they have intervals."""
+    queries = members & ~np.isnan(metrics["mAP"])
+    if not (count := int(queries.sum())):
+        return []
+    scores = []
+    for name, values in metrics.items():
+        mean = float(np.nanmean(values[members]))
+        found = Interval(mean) if events is None else mean_interval(values[queries], events[queries])
+        scores.append(Score(name, mean, part, count, low=found.low, high=found.high))
+    return scores

@@ -28,6 +28,7 @@ from ..errors import InputError
 from .benchmark import ALL, PathBenchmark, Score
 from .encoders import Document, Embeddings, paired_cosines
 from .files import folder_entries
+from .intervals import spearman_interval
 
 _LAYOUTS: Final = (
     "score<TAB>sentence1<TAB>sentence2[<TAB>part], STS-B's sts-*.csv, SICK's annotated .txt, "
@@ -74,11 +75,13 @@ class Sts(PathBenchmark):
       path: a file, or the folder of STS-B, SICK or one SemEval year.
       name: the name in tables.
       excluded: sentences to leave out together with their pairs, see ``leakage.py``.
+      intervals: whether the correlation over all pairs has a bootstrap interval over pairs.
     """
 
     path: str
     name: str = "sts"
     excluded: frozenset[Document] = frozenset()
+    intervals: bool = False
 
     @property
     def protocol(self) -> Mapping[str, Any]:
@@ -115,7 +118,11 @@ class Sts(PathBenchmark):
             members = genres == genre
             if len(set(gold[members])) > 1:
                 parts.append(_spearman(gold[members], predicted[members], str(genre)))
-        return [_spearman(gold, predicted, ALL), *_source_means(parts), *parts]
+        overall = _spearman(gold, predicted, ALL)
+        if self.intervals:
+            found = spearman_interval(gold, np.asarray(predicted, np.float64))
+            overall = dataclasses.replace(overall, low=found.low, high=found.high)
+        return [overall, *_source_means(parts), *parts]
 
 
 def _source_means(parts: Sequence[Score]) -> list[Score]:

@@ -62,11 +62,14 @@ def _block(grid: Grid) -> str:
 
 def report(results: Results) -> str:
     """Returns ``results.md``: one table over all benchmarks, a table for each benchmark, t-tests and leakage."""
+    recipe = [_block(main_scores(results))] if "recipe" in results.manifest else []
     blocks = [_block(summary(results)), markdown(results)] if len(grids(results)) > 1 else [markdown(results)]
-    blocks += [_block(grid) for grid in (_comparisons(results), _leakage(results)) if grid.rows]
+    blocks = recipe + blocks + [_block(grid) for grid in (_comparisons(results), _leakage(results)) if grid.rows]
     if any(score.confidence is not None for result in results.results for score in result.scores):
         interval = "95 % confidence interval of the mean over seeds, folds or repeats (Student's t)"
         blocks.append(f"± is half the width of the {interval}.")
+    if any(score.low is not None for result in results.results for score in result.scores):
+        blocks.append("[low, high] is the 95 % bootstrap interval over events, or over pairs of sentences.")
     return "\n\n".join(blocks)
 
 
@@ -95,13 +98,33 @@ def summary(results: Results) -> Grid:
     return Grid("All benchmarks", ("benchmark", "metric", *encoders), tuple(rows), ())
 
 
+def main_scores(results: Results) -> Grid:
+    """Returns the table of a recipe: encoders in rows, the main score of each benchmark in columns, then the notes."""
+    recipe = results.manifest["recipe"]
+    encoders = list(dict.fromkeys(result.encoder for result in results.results))
+    cells: dict[tuple[str, str], str] = {}
+    headings: dict[str, str] = {}
+    for result in results.results:
+        metric = recipe["metrics"].get(result.benchmark, "")
+        overall = [score for score in result.scores if score.part in _OVERALL]
+        shown = next((score for score in overall if not metric or score.metric == metric), None)
+        cells[result.encoder, result.benchmark] = FAILED if result.status == FAILED else _number(shown)
+        headings.setdefault(result.benchmark, result.benchmark)
+        if shown is not None:
+            headings[result.benchmark] = f"{result.benchmark}, {shown.metric}"
+    rows = tuple((encoder, *(cells[encoder, benchmark] for benchmark in headings)) for encoder in encoders)
+    notes = tuple(f"{name}: {note}" for name, note in recipe["notes"].items())
+    return Grid("Main scores", ("encoder", *headings.values()), rows, (), notes)
+
+
 def console(results: Results) -> "list[Table]":
     """Returns the tables for ``rich.print``: a column for each encoder, so that many languages fit."""
     from rich.markup import escape
     from rich.table import Table
 
     tables = []
-    for grid in grids(results):
+    first = [main_scores(results)] if "recipe" in results.manifest else []
+    for grid in [*first, *grids(results)]:
         caption = "\n".join(f"{encoder} {FAILED}: {error}" for encoder, error in grid.errors)
         table = Table(title=escape(grid.title), caption=escape(caption) or None, caption_justify="left")
         table.add_column("")
@@ -168,6 +191,8 @@ def _leakage(results: Results) -> Grid:
 def _number(score: Score | None) -> str:
     if score is None:
         return _ABSENT
+    if score.low is not None and score.high is not None:
+        return f"{score.value:.4f} [{score.low:.4f}, {score.high:.4f}]"
     return f"{score.value:.4f}" if score.confidence is None else f"{score.value:.4f} ± {score.confidence:.4f}"
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from ...errors import InputError
 from ...evaluation.benchmark import Benchmark
 from ...evaluation.encoders import encode_checked
+from ...evaluation.intervals import FloatArray
 from ...evaluation.retrieval import SameEventRetrieval
 from ...evaluation.suites import benchmark_facts
 from ..shared.arguments import write_text
@@ -20,7 +21,6 @@ from ..shared.recipe import Recipe
 from ..shared.runs import EncoderMaker, Run, training_seconds
 from ..shared.tools import Tools, attempt, train_runs
 from .cutoffs import Cutoff, first_day
-from .decay import FloatArray
 
 FRESH: Final = "fresh"
 _SCORES: Final = "queries.json"

@@ -15,26 +15,15 @@ seed is reported too.
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from ...evaluation.intervals import FloatArray, Interval, mean_interval, statistic_interval, totals_of_events
+
 EXPECTED: Final = "falls"
-_RESAMPLES: Final = 2000
-_AT_A_TIME: Final = 200
-_SEED: Final = 0
-
-
-@dataclasses.dataclass(frozen=True)
-class Interval:
-    """A mean with its 95 % interval; None for fewer than two events."""
-
-    value: float
-    low: float | None = None
-    high: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,53 +122,14 @@ def pooled_staleness(
         if any(len(set(members[side])) < 2 for side in sides):
             return None
         mean = gaps.mean(axis=0)
-        parts += [_totals(mean[side], members[side], members.max() + 1) for side in sides]
+        parts += [totals_of_events(mean[side], members[side], members.max() + 1) for side in sides]
         by_seed.append([float(one[sides[0]].mean() - one[sides[1]].mean()) for one in gaps])
     sums, counts = np.stack([part[0] for part in parts]), np.stack([part[1] for part in parts])
 
     def statistic(means: FloatArray) -> FloatArray:
         return np.asarray((means[:, 0::2] - means[:, 1::2]).mean(axis=1))
 
-    return Staleness(_bootstrap(statistic, sums, counts), tuple(np.mean(by_seed, axis=0).tolist()))
-
-
-def mean_interval(values: FloatArray, events: npt.NDArray[Any]) -> Interval:
-    """Mean over queries; the interval resamples events, each with all of its queries."""
-    names, members = np.unique(events, return_inverse=True)
-    if len(names) < 2:
-        return Interval(float(values.mean()))
-    sums, counts = _totals(values, members, len(names))
-    return _bootstrap(lambda means: means[:, 0], sums[None], counts[None])
-
-
-def _totals(values: FloatArray, members: npt.NDArray[np.int64], events: int) -> tuple[FloatArray, FloatArray]:
-    """Sum and number of the values of each event, ``[events]``."""
-    sums, counts = np.zeros(events), np.zeros(events)
-    np.add.at(sums, members, values)
-    np.add.at(counts, members, 1.0)
-    return sums, counts
-
-
-def _bootstrap(statistic: Callable[[FloatArray], FloatArray], sums: FloatArray, counts: FloatArray) -> Interval:
-    """A statistic of means over queries, and its percentile interval over resampled events.
-
-    Draws that leave a mean without queries do not count.
-
-    Args:
-      statistic: maps means ``[draws, means]`` to ``[draws]``.
-      sums: of the scores of each event, ``[means, events]``.
-      counts: number of queries of each event, ``[means, events]``.
-    """
-    events = sums.shape[1]
-    rng = np.random.default_rng(_SEED)
-    value = float(statistic((sums.sum(axis=1) / counts.sum(axis=1))[None])[0])
-    drawn = []
-    for _ in range(_RESAMPLES // _AT_A_TIME):
-        times = rng.multinomial(events, np.full(events, 1 / events), _AT_A_TIME).astype(np.float64)
-        with np.errstate(invalid="ignore"):
-            drawn.append(statistic((times @ sums.T) / (times @ counts.T)))
-    low, high = np.nanpercentile(np.concatenate(drawn), [2.5, 97.5])
-    return Interval(value, float(low), float(high))
+    return Staleness(statistic_interval(statistic, sums, counts), tuple(np.mean(by_seed, axis=0).tolist()))
 
 
 def direction(effect: Mapping[str, Any] | Interval) -> str:

@@ -7,11 +7,12 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from ...evaluation.intervals import FloatArray, Interval
 from ..report.plots import GREY, make_axes, svg_of, use_plain_style
 from ..shared.report import bullets, markdown_table, with_interval, write_files
 from .conduct import FRESH, ModelResult
 from .cutoffs import Cutoff, months_since
-from .decay import EXPECTED, FloatArray, Interval, Point, Staleness, by_month, direction, pooled_staleness, staleness
+from .decay import EXPECTED, Point, Staleness, by_month, direction, pooled_staleness, staleness
 
 _NOTE: Final = (
     "mAP: same-event retrieval, mean over queries and seeds. Minus fresh: the difference from the model that was "

@@ -1,0 +1,122 @@
+"""Recipes: what they read and refuse, and the table of main scores."""
+
+import argparse
+import json
+
+import pytest
+from newsembed.errors import InputError
+from newsembed.evaluation import command
+from newsembed.evaluation.recipe import read_recipe
+from newsembed.evaluation.suites import read_results
+
+RECIPE = """
+[encoders]
+words = "tfidf"
+mine = "model:models/mine"
+
+[[benchmarks]]
+name = "2019"
+suite = "events"
+data = "events.jsonl"
+metric = "hit@1"
+cross_publisher = true
+note = "options were chosen on 2018"
+
+[[benchmarks]]
+name = "topics"
+suite = "clustering"
+data = "events.jsonl"
+seeds = 2
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    words = {"A": "storm coast wind", "B": "budget vote parliament", "C": "match goal cup"}
+    rows = [
+        {"id": f"{event}{i}", "title": f"{text} headline", "body": f"{text} report {i}", "publisher": str(i),
+         "language": "en", "event": event, "topic": "x", "byline_date": "2020-01-01"}
+        for event, text in words.items()
+        for i in range(3)
+    ]  # fmt: skip
+    (tmp_path / "events.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "recipe.toml").write_text(RECIPE)
+    return tmp_path
+
+
+def test_paths_are_relative_to_the_recipe_and_options_reach_the_protocol(folder, monkeypatch):
+    monkeypatch.chdir("/")
+    recipe = read_recipe(str(folder / "recipe.toml"), intervals=True)
+    assert recipe.encoders == {"words": "tfidf", "mine": f"model:{folder}/models/mine"}
+    events, topics = recipe.benchmarks
+    assert (events.path, events.cross_publisher, events.intervals) == (str(folder / "events.jsonl"), True, True)
+    assert topics.seeds == (0, 1)
+    assert recipe.metrics == {"2019": "hit@1", "topics": ""}
+    assert recipe.notes == {"2019": "options were chosen on 2018"}
+
+
+def parse(*arguments):
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    return parser.parse_args(arguments)
+
+
+def test_the_first_table_has_a_column_for_each_benchmark(folder, capsys):
+    (folder / "recipe.toml").write_text(RECIPE.replace('mine = "model:models/mine"', 'lsa = "lsa:2"'))
+    output = str(folder / "out")
+    arguments = parse("--recipe", str(folder / "recipe.toml"), "--encoder", "again=tfidf", "--output", output)
+    assert command.run(arguments, {}) == 0
+    lines = (folder / "out/results.md").read_text().splitlines()
+    assert lines[:3] == ["## Main scores", "", "| encoder | 2019, hit@1 | topics, ARI |"]
+    assert [line.split(" | ")[0] for line in lines[4:7]] == ["| words", "| lsa", "| again"]
+    assert lines[4].startswith("| words | 1.0000 [1.0000, 1.0000] | 1.0000 ± 0.0000")
+    assert "- 2019: options were chosen on 2018" in lines
+    assert "Main scores" in capsys.readouterr().out
+    results = read_results(output)
+    assert [score.low for score in results.results[0].scores] == [1.0, 1.0]
+    assert results.manifest["recipe"]["notes"] == {"2019": "options were chosen on 2018"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("[encoders]", "[encoders", "no readable recipe"),
+        ("[encoders]", "[models]", "unknown key 'models'"),
+        ('words = "tfidf"', "words = 3", "encoders"),
+        ('name = "topics"', 'name = "2019"', "two benchmarks are named 2019"),
+        ('suite = "events"', 'suite = "event"', r"benchmarks\[0\].suite"),
+        ("cross_publisher = true", 'cross_publisher = "yes"', "expected true or false"),
+        ("cross_publisher = true", "cross_publishers = true", "unknown key 'cross_publishers'"),
+        ("seeds = 2", "seeds = 0", "expected a positive number"),
+        ("seeds = 2", "max_day_gap = -1", "expected a number"),
+        ("seeds = 2", "label = 1", "expected a text"),
+        ('data = "events.jsonl"\nseeds', "seeds", "data is missing"),
+        ('note = "options were chosen on 2018"', "note = 2018", r"benchmarks\[0\].note"),
+        ('metric = "hit@1"', "intervals = false", "unknown key 'intervals'"),
+    ],
+)
+def test_a_broken_recipe_is_refused_by_name(folder, old, new, message):
+    assert old in RECIPE
+    path = folder / "recipe.toml"
+    path.write_text(RECIPE.replace(old, new))
+    with pytest.raises(InputError, match=message) as caught:
+        read_recipe(str(path), intervals=True)
+    assert str(path) in str(caught.value)
+
+
+def test_a_recipe_without_benchmarks_and_a_missing_one_are_refused(folder):
+    (folder / "empty.toml").write_text("[encoders]\n")
+    for name in ("empty.toml", "absent.toml"):
+        with pytest.raises(InputError, match=name):
+            read_recipe(str(folder / name), intervals=True)
+
+
+def test_a_recipe_takes_the_place_of_suites(folder):
+    arguments = ("--recipe", str(folder / "recipe.toml"), "--output", str(folder / "out"))
+    with pytest.raises(InputError, match="given with --recipe"):
+        command.run(parse(*arguments, "--suite", "sts"), {})
+    for missing in ("encoder", "suite", "data"):
+        given = {"encoder": "t=tfidf", "suite": "sts", "data": "x"}
+        options = [word for name, value in given.items() if name != missing for word in (f"--{name}", value)]
+        with pytest.raises(InputError, match=f"--{missing}: missing"):
+            command.run(parse(*options, "--output", "out"), {})
