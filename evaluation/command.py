@@ -67,6 +67,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--cache", metavar="DIR", help="folder that keeps embeddings by content, so that a second run only scores"
     )
     parser.add_argument(
+        "--leakage",
+        metavar="PATH",
+        help="training articles (JSONL or Parquet): report the benchmark texts that are among them",
+    )
+    parser.add_argument(
+        "--drop_leaked", action="store_true", help="with --leakage: leave those texts out of the benchmarks"
+    )
+    _add_protocol_arguments(parser)
+    _add_text_arguments(parser)
+
+
+def _add_protocol_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
         "--cross_publisher", action="store_true", help="events: leave out candidates of the query's publisher"
     )
     parser.add_argument(
@@ -83,14 +96,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--at_k", type=int, metavar="K", help="events: also report mAP@K, R-precision and nDCG@K")
     parser.add_argument(
-        "--leakage",
-        metavar="PATH",
-        help="training articles (JSONL or Parquet): report the benchmark texts that are among them",
-    )
-    parser.add_argument(
-        "--drop_leaked", action="store_true", help="with --leakage: leave those texts out of the benchmarks"
-    )
-    parser.add_argument(
         "--label", choices=("event", "topic"), default="event", help="clustering: the true classes (default: event)"
     )
     parser.add_argument(
@@ -101,7 +106,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="95 %% bootstrap intervals of events (over events) and sts (over pairs); always with --recipe",
     )
-    _add_text_arguments(parser)
     parser.add_argument("--seeds", type=int, default=5, metavar="N", help="k-means runs, seeds 0 to N-1 (default: 5)")
 
 
