@@ -33,6 +33,7 @@ _WORKSPACE: Final = re.compile(r"(\.work-[0-9a-f]{16})/")
 _OURS: Final = re.compile(  # besides streams; a killed run leaves temporary files
     rf"{re.escape(TIMING)}|({re.escape(TIMING)}|{re.escape(MANIFEST)})(\.[0-9a-f]+)?\.tmp"
 )
+_PICKLED: Final = ".pickle"  # older versions of `vectors` wrote such files
 _SHOWN: Final = 5
 # What jobs published before manifests listed files: shards, archives of the crawl, and the files with one fixed name.
 _PUBLISHED_BEFORE: Final = re.compile(
@@ -112,7 +113,9 @@ def check_input(path: str, field: str) -> None:
 
 
 def discard_damaged(workspace: str) -> None:
-    """Deletes the workspace of a killed run if shards that it reports as complete are missing or changed; says so.
+    """Deletes the workspace of a killed run if it cannot be resumed, and says so.
+
+    That is so if shards that it reports as complete are missing or changed, or if it holds pickled files.
 
     Digests are compared for local files only.
 
@@ -135,6 +138,8 @@ def _workspace_damage(workspace: str) -> str:
         except (InputError, KeyError, TypeError, AttributeError):
             return f"the report {path[len(workspace) + 1 :]} of a killed run is damaged"
     found = files.sizes_below(workspace)
+    if any(name.endswith(_PICKLED) for name in found):
+        return "a killed run of an older version left pickled files, which are never read"
     wrong = sorted(digests.keys() - found.keys())
     if not wrong and "://" not in workspace:
         wrong = differing_content(workspace, digests)

@@ -9,8 +9,9 @@ page takes too long, and its address space is limited. A new child is started fo
 import contextlib
 import dataclasses
 import gc
+import importlib
+import operator
 import os
-import pickle
 import re
 import select
 import signal
@@ -23,6 +24,7 @@ from collections.abc import Callable
 from typing import IO, Any
 
 from ..parent import end_with_parent
+from .wire import pack, unpack
 
 _HEADER = struct.Struct("<Q")
 _GRACE_SECONDS = 5.0  # for the start and the pipe, in addition to the child's own alarm
@@ -68,18 +70,22 @@ class Reader:
         self._child: subprocess.Popen[bytes] | None = None
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Returns ``function(*arguments)``, computed by the child; function, arguments and result are pickled.
+        """Returns ``function(*arguments)``, computed by the child.
+
+        Args:
+          function: of a module; the child imports it by its name.
+          *arguments: values that :func:`.wire.pack` can hold, as the result is.
 
         Raises:
           PageTimeoutError: after ``limits.seconds``.
           PageMemoryError: if the child ran out of memory or died.
-          PageReadError: if the function raised an exception.
+          PageReadError: if the function raised an exception, or the answer is none.
         """
         child = self._child if self._child is not None and self._child.poll() is None else self._start()
         assert child.stdin is not None
         deadline = time.monotonic() + self.limits.seconds + _GRACE_SECONDS
         try:
-            _send(child.stdin, (function, arguments))
+            _send(child.stdin, (f"{function.__module__}:{function.__qualname__}", arguments))
             kind, value = self._receive(child, deadline)
         except (BrokenPipeError, EOFError, TimeoutError) as error:
             self.close()
@@ -88,6 +94,9 @@ class Reader:
             raise PageMemoryError(
                 f"the reading process ended with {child.returncode} within {self.limits.megabytes} MB"
             ) from None
+        except ValueError as error:
+            self.close()  # not our program any more
+            raise PageReadError(f"the reading process gave no answer: {error}") from None
         except BaseException:
             self.close()  # the pipe may contain a partial message
             raise
@@ -119,7 +128,12 @@ class Reader:
     def _receive(self, child: subprocess.Popen[bytes], deadline: float) -> tuple[str, Any]:
         assert child.stdout is not None
         size = _HEADER.unpack(_read(child.stdout, _HEADER.size, deadline))[0]
-        return pickle.loads(_read(child.stdout, size, deadline))  # noqa: S301 - both ends are ours
+        if size > self.limits.megabytes * _MEGABYTE:
+            raise ValueError(f"a message of {size} bytes")
+        answer = unpack(_read(child.stdout, size, deadline))
+        if not isinstance(answer, tuple) or len(answer) != 2:
+            raise ValueError("a message that is no answer")
+        return answer
 
     def close(self) -> None:
         """Ends the child process."""
@@ -172,7 +186,10 @@ def _read(stream: IO[bytes], size: int, deadline: float) -> bytes:
 
 
 def _send(stream: IO[bytes], message: Any) -> None:
-    raw = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
+    _send_packed(stream, pack(message))
+
+
+def _send_packed(stream: IO[bytes], raw: bytes) -> None:
     stream.write(_HEADER.pack(len(raw)) + raw)
     stream.flush()
 
@@ -206,18 +223,19 @@ def _answer_calls(calls: IO[bytes], answers: IO[bytes], seconds: float) -> None:
             answer = _answer(raw)
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
-        _send(answers, answer)
+        _send_packed(answers, answer)
 
 
-def _answer(raw: bytes) -> tuple[str, Any]:
+def _answer(raw: bytes) -> bytes:
     try:
-        function, arguments = pickle.loads(raw)  # noqa: S301 - both ends are ours
-        return "value", function(*arguments)
+        name, arguments = unpack(raw)
+        module, _, function = name.partition(":")
+        return pack(("value", operator.attrgetter(function)(importlib.import_module(module))(*arguments)))
     except MemoryError:
-        return "memory", None
+        return pack(("memory", None))
     except Exception as error:  # noqa: BLE001 - the parsers raise many types; the caller counts them
         # Addresses differ from run to run, and the text becomes a part of the output.
-        return "error", _ADDRESS.sub("", f"{type(error).__name__}: {error}")[:2_000]
+        return pack(("error", _ADDRESS.sub("", f"{type(error).__name__}: {error}")[:2_000]))
 
 
 def _limit_memory(megabytes: int) -> None:

@@ -7,11 +7,10 @@ the thumbnail as ±1. Text: the SIF mean of the words of title, keywords and lea
 import collections
 import dataclasses
 import functools
-import pickle
-from typing import Any
 
 from ...errors import InputError
-from ...formats import files, parquet
+from ...formats import parquet
+from ...formats.arrays import read_arrays, write_arrays
 from ...formats.records import Article, Rejection, Space, Vector
 from ..entities import tables
 from ..entities.linking import Linker
@@ -70,7 +69,7 @@ def run(job: JobRun) -> None:
     shards = parquet.shard_paths(f"{job.input('articles')}/articles")
     job.map_shards("link", functools.partial(_link, options, sources), shards)
     statistics = [
-        f"{job.workspace}/_statistics/part-{index:05d}-of-{len(shards):05d}.pickle" for index in range(len(shards))
+        f"{job.workspace}/_statistics/part-{index:05d}-of-{len(shards):05d}.npz" for index in range(len(shards))
     ]
     job.map_shards("weigh", _weigh, [statistics], accounted=False)
     linked = parquet.shard_paths(f"{job.workspace}/_mentions")
@@ -158,15 +157,15 @@ def _link(options: VectorsOptions, sources: Sources, shard: Shard, path: str) ->
         shard.written()
     for language, vectors in sorted(texts.items()):
         sums.add_texts(language, vectors)
-    _save(shard.path("_statistics", "pickle"), sums)
+    write_arrays(shard.path("_statistics", "npz"), sums.to_arrays())
 
 
 def _weigh(shard: Shard, parts: list[str]) -> None:
     """Adds up the statistics of all shards."""
-    total = _load(parts[0])
+    total = Statistics.from_arrays(read_arrays(parts[0]))
     for part in parts[1:]:
-        total.add(_load(part))
-    _save(f"{shard.workspace}/_weights.pickle", total)
+        total.add(Statistics.from_arrays(read_arrays(part)))
+    write_arrays(f"{shard.workspace}/_weights.npz", total.to_arrays())
 
 
 def _embed(options: VectorsOptions, sources: Sources, shard: Shard, path: str) -> None:
@@ -193,7 +192,8 @@ def _embed(options: VectorsOptions, sources: Sources, shard: Shard, path: str) -
 
 @functools.lru_cache(maxsize=1)
 def _embedder(options: VectorsOptions, sources: Sources, workspace: str) -> "Embedder":
-    return Embedder(load_tables(sources), _load(f"{workspace}/_weights.pickle"), options)
+    statistics = Statistics.from_arrays(read_arrays(f"{workspace}/_weights.npz"))
+    return Embedder(load_tables(sources), statistics, options)
 
 
 class Embedder:
@@ -226,15 +226,6 @@ class Embedder:
             if text.any():
                 found[Space.TEXT] = text
         return found
-
-
-def _save(path: str, value: Statistics) -> None:
-    files.write_whole(path, pickle.dumps(value))
-
-
-def _load(path: str) -> Any:
-    with files.open_read(path) as source:
-        return pickle.loads(source.read())  # noqa: S301 - our own file, written by an earlier phase in the job's workspace
 
 
 JOB = Job(

@@ -101,6 +101,31 @@ class Statistics:
         self.texts.update(other.texts)
         self.images.update(other.images)
 
+    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """Returns the statistics as arrays of numbers and texts, for :func:`~newsembed.formats.arrays.write_arrays`."""
+        languages, images = sorted(self.moments), sorted(self.images)
+        return {
+            "documents": np.array(self.documents, np.int64),
+            "entity_documents": self.entity_documents,
+            "languages": np.array(languages, np.str_),
+            "moments": np.array([self.moments[language] for language in languages], np.float64),
+            "texts": np.array([self.texts[language] for language in languages], np.int64),
+            "images": np.array([image.hex() for image in images], np.str_),
+            "image_documents": np.array([self.images[image] for image in images], np.int64),
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray[Any, Any]]) -> Self:
+        """Returns the statistics that :meth:`to_arrays` gave as arrays."""
+        languages, images = arrays["languages"].tolist(), map(bytes.fromhex, arrays["images"].tolist())
+        return cls(
+            int(arrays["documents"]),
+            arrays["entity_documents"],
+            dict(zip(languages, arrays["moments"], strict=True)),
+            collections.Counter(dict(zip(languages, arrays["texts"].tolist(), strict=True))),
+            collections.Counter(dict(zip(images, arrays["image_documents"].tolist(), strict=True))),
+        )
+
     def rarity(self) -> Floats:
         """Returns the inverse document frequency log((N + 1) / (n + 1)) of each entity, float32 ``[E]``."""
         return np.log((self.documents + 1.0) / (self.entity_documents + 1.0)).astype(np.float32)

@@ -129,7 +129,7 @@ def test_a_label_of_no_document_names_its_line(tmp_path):
         read_labels(str(path))
 
 
-@pytest.mark.parametrize("damage", ["report", "shard", "missing"])
+@pytest.mark.parametrize("damage", ["report", "shard", "missing", "pickle"])
 def test_a_damaged_workspace_is_discarded_with_a_sentence(tmp_path, caplog, damage):
     fuse = tmp_path / "fuse"
     job = job_of(_fail_once, [None, str(fuse)])
@@ -143,6 +143,9 @@ def test_a_damaged_workspace_is_discarded_with_a_sentence(tmp_path, caplog, dama
         report.write_bytes(report.read_bytes()[:20])
     elif damage == "shard":
         shard.write_bytes(shard.read_bytes()[:-1] + b"x")
+    elif damage == "pickle":  # of an older version
+        (workspace / "_statistics").mkdir()
+        (workspace / "_statistics/part-00000-of-00002.pickle").write_bytes(b"")
     else:
         shard.unlink()
     done = jobs.execute(job, {}, str(tmp_path / "out"), beam_args=["--direct_num_workers=1"])

@@ -18,6 +18,7 @@ from newsembed.beam_pipelines.vectors.spaces import (
 )
 from newsembed.errors import InputError
 from newsembed.formats import parquet
+from newsembed.formats.arrays import read_arrays, write_arrays
 from newsembed.formats.records import Article, Vector, make_doc_id
 
 DAY = datetime.date(2020, 1, 1)
@@ -81,6 +82,25 @@ def test_statistics_of_shards_add_up():
     np.testing.assert_allclose(parts[0].rarity(), [np.log(3 / 2)] * 2, rtol=1e-6)  # one of two documents
     first, second = np.array([1, 1]) / np.sqrt(2), np.array([2, 1]) / np.sqrt(5)
     np.testing.assert_allclose(parts[0].moments["en"], np.outer(first, first) + np.outer(second, second))
+
+
+def test_statistics_are_the_same_after_they_were_written(tmp_path):
+    statistics = Statistics.empty(2)
+    for _ in range(2):  # also without any article
+        write_arrays(str(tmp_path / "s.npz"), statistics.to_arrays())
+        read = Statistics.from_arrays(read_arrays(str(tmp_path / "s.npz")))
+        assert (read.documents, read.texts, read.images) == (statistics.documents, statistics.texts, statistics.images)
+        np.testing.assert_array_equal(read.entity_documents, statistics.entity_documents)
+        assert list(read.moments) == sorted(statistics.moments)
+        for language, moment in statistics.moments.items():
+            np.testing.assert_array_equal(read.moments[language], moment)
+        read.add(read)  # sums go on from what was read
+        assert read.documents == 2 * statistics.documents
+        statistics.documents = 3
+        statistics.entity_documents += [2, 0]
+        statistics.images.update([b"\x00" * 8, b"\x01\x02" * 4, b"\x00" * 8])
+        statistics.add_texts("pt-BR", [np.array([1, 2], np.float32), np.array([0, 3], np.float32)])
+        statistics.add_texts("en", [np.array([4, 1], np.float32)])
 
 
 @pytest.mark.parametrize(("texts", "own"), [(49, False), (50, True)])

@@ -1,6 +1,8 @@
 """Pages made to stop a reader: bounded and counted, and the shard continues."""
 
 import os
+import pickle
+import struct
 import threading
 
 import pytest
@@ -19,6 +21,7 @@ from newsembed.beam_pipelines.extract.isolation import (
 )
 from newsembed.beam_pipelines.extract.job import ExtractOptions
 from newsembed.beam_pipelines.extract.page import ArticlePage, ExtractedPage, PageTooLargeError, extract_page
+from newsembed.beam_pipelines.extract.wire import pack
 from newsembed.errors import InputError
 from newsembed.formats import parquet
 from newsembed.formats.records import Article, DeadLetter
@@ -47,6 +50,7 @@ READ = {
     "a root that is closed": "<html lang='en'/>" + GOOD.removeprefix("<html>"),
     "no address": GOOD,
 }
+ANSWERS = 4  # the descriptor by which the reading process answers: the second one that it opens
 REFUSED = {
     "50 MB of one tag": "<p>" * 17_000_000,
     "a million tags": "<i>" * 1_000_000,
@@ -134,9 +138,34 @@ def test_the_child_process_ends_at_its_limits_and_the_next_call_works():
             bounded.call(os._exit, 3)
         with pytest.raises(PageReadError, match="ValueError: invalid literal"):
             bounded.call(int, "x")
+        with pytest.raises(PageReadError, match="TypeError: got a value of type complex"):
+            bounded.call(complex, 1, 2)
         assert bounded.call(max, 5, 6) == 6
     finally:
         bounded.close()
+
+
+def test_what_a_taken_over_process_sends_is_never_run(tmp_path):
+    class Harm:
+        def __reduce__(self):
+            return open, (str(tmp_path / "harmed"), "w")
+
+    bounded = Reader(Limits(seconds=5.0, megabytes=256))
+    try:
+        bounded.call(os.getpid)
+        for raw in (pickle.dumps(("value", Harm())), b"", b"\xff" * 99, pack(("value", 1))[:-1], pack(7)):
+            sent = struct.pack("<Q", len(raw)) + raw
+            # The child writes an answer of its own before the one that Reader waits for.
+            script = f"__import__('os').write({ANSWERS}, {sent!r})"
+            with pytest.raises(PageReadError, match="the reading process gave no answer"):
+                bounded.call(eval, script)
+            assert bounded.call(max, 5, 6) == 6
+        huge = struct.pack("<Q", 1 << 40)
+        with pytest.raises(PageReadError, match="a message of 1099511627776 bytes"):
+            bounded.call(eval, f"__import__('os').write({ANSWERS}, {huge!r})")
+    finally:
+        bounded.close()
+    assert not (tmp_path / "harmed").exists()
 
 
 def test_each_thread_has_a_reader():

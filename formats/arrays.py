@@ -1,0 +1,49 @@
+"""Named arrays in one npz file: numbers and texts only, never Python objects."""
+
+import io
+import zipfile
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from . import files
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def write_arrays(path: str, arrays: Mapping[str, Array]) -> None:
+    """Writes an npz file completely or not at all.
+
+    Args:
+      path: of the file.
+      arrays: by name, of numbers or texts.
+
+    Raises:
+      ValueError: for an array of Python objects, which only pickle could hold.
+    """
+    for name, values in arrays.items():
+        if values.dtype.hasobject:
+            raise ValueError(f"got an array of Python objects as {name!r}, expected numbers or texts")
+    raw = io.BytesIO()
+    named: dict[str, Any] = dict(arrays)
+    np.savez(raw, **named)
+    files.write_whole(path, raw.getvalue())
+
+
+def read_arrays(path: str) -> dict[str, Array]:
+    """Reads an npz file; arrays of Python objects are refused.
+
+    Raises:
+      InputError: if the file is missing, is not an npz file, or has an array of Python objects.
+    """
+    with files.open_read(path) as source:
+        raw = source.read()
+    try:
+        with np.load(io.BytesIO(raw), allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+    except (ValueError, OSError, EOFError, KeyError, AttributeError, zipfile.BadZipFile) as error:
+        raise InputError(
+            f"not an npz file of numbers: {error}", path=path, remedy="delete it, and run what wrote it again"
+        ) from error
