@@ -8,7 +8,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import gin
@@ -21,6 +21,7 @@ from ..learning.optimizers import Moments, adam, learning_rate_schedule
 from ..learning.options import DataOptions, ModelOptions, register_architectures
 from ..learning.partitioning import Partitioner
 from ..models.encoders import KINDS
+from .gin_imports import check_expanded, check_import
 from .gin_renames import RENAMED, with_new_names
 from .guards import Guards
 from .held_out import HeldOut
@@ -72,29 +73,49 @@ class _Binding:
     place: str
 
 
-def load_gin(files: Sequence[str], bindings: Sequence[str], search_paths: Sequence[str] = ()) -> None:
+@dataclasses.dataclass(frozen=True)
+class _Sources:
+    """Where gin files are looked up, and which further modules they may import."""
+
+    folders: Sequence[str]
+    allow_imports: Collection[str]
+
+
+def load_gin(
+    files: Sequence[str],
+    bindings: Sequence[str],
+    search_paths: Sequence[str] = (),
+    allow_imports: Collection[str] = (),
+) -> None:
     """Replaces gin's configuration by these files and bindings, the later ones winning.
 
     Args:
       files: gin files, absolute or below one of the search paths.
       bindings: "NAME = value" with gin's literals.
       search_paths: looked up before the working directory and the installed package's `gin/` folder.
+      allow_imports: modules that the files may import, in addition to `gin_imports.ALLOWED`.
 
     Raises:
-      InputError: for a file that does not exist or parse, a key that nothing uses, or a required one without value.
+      InputError: for a file that does not exist or parse, that imports another module, a key that nothing uses, or a
+        required one without value.
     """
     folders = [*search_paths, "", GIN_FOLDER]
     paths = [os.path.join(GIN_FOLDER, _DEFAULTS[0]), *(_find(file, folders, "--gin_file") for file in files)]
-    statements = [statement for path in paths for statement in _parse_file(path, folders)]
+    sources = _Sources(folders, tuple(allow_imports))
+    statements = [statement for path in paths for statement in _parse_file(path, sources)]
     new_bindings = _renamed_bindings(bindings)
-    statements += [statement for binding in new_bindings for statement in _parse(binding, None, folders)]
+    statements += [statement for binding in new_bindings for statement in _parse(binding, None, sources)]
     register_architectures()
     _check(statements)
     gin.clear_config()
     try:
         # Includes are put in place here: gin itself would log an error for each folder that a file is not in.
-        gin.parse_config([*(_expanded(path, folders) for path in paths), *new_bindings])
+        texts = [*(_expanded(path, folders) for path in paths), *new_bindings]
+        check_expanded(texts, allow_imports)
+        gin.parse_config(texts)
         gin.finalize()
+    except InputError:
+        raise
     except (ValueError, SyntaxError) as error:
         raise InputError(str(error).strip(), field="--gin_file", remedy="Correct this line.") from error
 
@@ -166,19 +187,21 @@ def _find(name: str, folders: Sequence[str], asked_by: str) -> str:
     )
 
 
-def _parse_file(path: str, folders: Sequence[str]) -> Iterator[_Binding]:
-    yield from _parse(_renamed(_read(path), path), path, folders)
+def _parse_file(path: str, sources: _Sources) -> Iterator[_Binding]:
+    yield from _parse(_renamed(_read(path), path), path, sources)
 
 
-def _parse(text: str, path: str | None, folders: Sequence[str]) -> Iterator[_Binding]:
+def _parse(text: str, path: str | None, sources: _Sources) -> Iterator[_Binding]:
     recorder = _Recorder()
     try:
         for statement in config_parser.ConfigParser(text, recorder):
             references, recorder.references = tuple(recorder.references), []
             if isinstance(statement, config_parser.IncludeStatement):
                 place = f"{path}:{statement.location.line_num}"
-                yield from _parse_file(_find(statement.filename, folders, place), folders)
+                yield from _parse_file(_find(statement.filename, sources.folders, place), sources)
             elif isinstance(statement, config_parser.ImportStatement):
+                place = f"{path}:{statement.location.line_num}" if path else f"--gin.{text.strip()}"
+                check_import(statement.module, place, sources.allow_imports)
                 with gin.unlock_config():  # what it registers; a run in this process may have locked it
                     importlib.import_module(statement.module)
             elif isinstance(statement, config_parser.BindingStatement):

@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         is_one_of_several = join_processes(
             options.coordinator_address, options.num_processes, options.process_id, detect=options.detect_processes
         )
-        result = run_training(options.gin_file, bindings, search_paths)
+        result = run_training(options.gin_file, bindings, search_paths, options.allow_import)
     except InputError as error:
         print(f"newsembed train: {error}", file=sys.stderr, flush=True)
         if is_one_of_several:
@@ -74,6 +74,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--gin_file", action="append", default=[], metavar="FILE", help=help_of_files)
     help_of_paths = "comma-separated folders of gin files; the package's own are always found"
     add("--gin_search_paths", default="", metavar="DIRS", help=help_of_paths)
+    help_of_imports = "a module that gin files may import, with those below it; importing a module runs its code"
+    add("--allow_import", action="append", default=[], metavar="MODULE", help=help_of_imports)
     title, description = "several processes", "the same command in every process; on Slurm and TPU they find each other"
     add = parser.add_argument_group(title, description).add_argument
     help_of_address = "where process 0 listens, for hosts that cannot find each other"
@@ -85,7 +87,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def run_training(
-    gin_files: Sequence[str], gin_bindings: Sequence[str] = (), gin_search_paths: Sequence[str] = ()
+    gin_files: Sequence[str],
+    gin_bindings: Sequence[str] = (),
+    gin_search_paths: Sequence[str] = (),
+    allow_imports: Sequence[str] = (),
 ) -> "TrainResult":
     """Trains as configured by gin files and bindings.
 
@@ -94,6 +99,7 @@ def run_training(
         package.
       gin_bindings: such as 'MODEL_DIR = "/tmp/model"'; they override the files.
       gin_search_paths: folders of gin files.
+      allow_imports: modules that the files may import, in addition to those of `gin_imports`.
 
     Raises:
       InputError: see `train.train` and `gin_config.load_gin`.
@@ -101,7 +107,7 @@ def run_training(
     from .gin_config import load_gin
     from .train import train
 
-    load_gin(gin_files, gin_bindings, gin_search_paths)
+    load_gin(gin_files, gin_bindings, gin_search_paths, allow_imports)
     try:
         return train()
     except InputError as error:

@@ -1,15 +1,18 @@
 """Gin: every shipped run file loads; a key that nothing uses names its place and what was probably meant."""
 
 import dataclasses
+import sys
 from pathlib import Path
 
 import gin
 import pytest
 from newsembed.errors import InputError
+from newsembed.launch import extensions
 from newsembed.learning import objectives
 from newsembed.learning.objectives.contrastive import ALL_AUGMENTATIONS
 from newsembed.training import gin_config
 from newsembed.training.gin_config import GIN_FOLDER, load_gin
+from newsembed.training.gin_imports import ENVIRONMENT
 from newsembed.training.gin_renames import RENAMED, with_new_names
 from newsembed.training.run import main
 
@@ -194,7 +197,86 @@ def test_a_module_that_a_run_file_imports_brings_its_own_objective(tmp_path, mon
         "    rhyme: float = 0.0\n"
     )
     (tmp_path / "mine.gin").write_text('import poems\ninclude "runs/train_demo.gin"\nPoems.rhyme = 0.5\n')
-    load_gin(["mine.gin"], REQUIRED, [str(tmp_path)])
+    load_gin(["mine.gin"], REQUIRED, [str(tmp_path)], ["poems"])
     assert objectives.objectives_of(["poems"])["poems"].rhyme == 0.5
     with pytest.raises(InputError, match="Poems has no parameter rime"):
-        load_gin(["mine.gin"], [*REQUIRED, "Poems.rime = 1"], [str(tmp_path)])
+        load_gin(["mine.gin"], [*REQUIRED, "Poems.rime = 1"], [str(tmp_path)], ["poems"])
+
+
+@pytest.fixture
+def harmful(tmp_path, monkeypatch):
+    """A module that writes a file when it is imported, and the folder of gin files that name it."""
+    package = tmp_path / "harm"
+    package.mkdir()
+    (package / "__init__.py").write_text(f"open({str(tmp_path / 'harmed')!r}, 'w').close()\n")
+    (package / "deep.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delenv("NEWSEMBED_IMPORT", raising=False)
+    yield tmp_path
+    for name in ("harm", "harm.deep"):
+        sys.modules.pop(name, None)
+
+
+RUN = 'include "runs/train_demo.gin"\n'
+HIDDEN = {
+    "an import": "\nimport harm\n",
+    "a part of a package": "\nimport harm.deep as jax\n",
+    "from": "\nfrom harm import deep\n",
+    "before a comment": "# import\nimport harm  # jax\n",
+    "registration of everything": "from __gin__ import dynamic_registration\nimport harm\n",
+    "a name that begins like an allowed one": "\nimport jaxharm\n",
+}
+
+
+@pytest.mark.parametrize("text", HIDDEN.values(), ids=HIDDEN)
+def test_a_gin_file_imports_no_other_module_and_the_error_names_its_place(harmful, text):
+    (harmful / "mine.gin").write_text(RUN + text)
+    with pytest.raises(InputError, match=r"mine\.gin:[23]: import .*: a gin file may not import") as raised:
+        load_gin(["mine.gin"], REQUIRED, [str(harmful)])
+    assert "--allow_import" in raised.value.remedy
+    assert not (harmful / "harmed").exists()
+
+
+def test_an_included_file_and_a_binding_import_no_other_module_either(harmful):
+    (harmful / "other.gin").write_text("import harm\n")
+    (harmful / "mine.gin").write_text(RUN + 'include "other.gin"\n')
+    with pytest.raises(InputError, match=r"other\.gin:1: import harm: "):
+        load_gin(["mine.gin"], REQUIRED, [str(harmful)])
+    with pytest.raises(InputError, match=r"--gin\.import harm: import harm: "):
+        load_gin(["runs/train_demo.gin"], [*REQUIRED, "import harm"])
+    assert not (harmful / "harmed").exists()
+
+
+def test_text_that_becomes_an_import_when_includes_are_in_place_is_refused(harmful):
+    (harmful / "end.gin").write_text('"""\nimport harm\nMODEL_DIR = """\n')
+    for include in ('include "end.gin"', "include 'end.gin'"):
+        (harmful / "mine.gin").write_text(f'{RUN}MODEL_DIR = """\n{include}\n"""\n')
+        with pytest.raises(InputError, match="import harm: a gin file may not import"):
+            load_gin(["mine.gin"], REQUIRED, [str(harmful)])
+    (harmful / "other.gin").write_text("import harm\n")
+    for include in ('include "other" ".gin"', 'include \\\n  "other.gin"', 'include"other.gin"'):
+        (harmful / "mine.gin").write_text(f"{RUN}{include}\n")
+        with pytest.raises(InputError):
+            load_gin(["mine.gin"], REQUIRED, [str(harmful)])
+    assert not (harmful / "harmed").exists()
+
+
+def test_what_the_user_names_may_be_imported(harmful, monkeypatch):
+    (harmful / "mine.gin").write_text(f"{RUN}import harm.deep\nimport optax\nimport newsembed.models.losses\n")
+    with pytest.raises(InputError, match=r"import harm\.deep: "):
+        load_gin(["mine.gin"], REQUIRED, [str(harmful)], ["har", "harm.deeper"])
+    assert not (harmful / "harmed").exists()
+    monkeypatch.setenv(ENVIRONMENT, "else,harm.deep")
+    load_gin(["mine.gin"], REQUIRED, [str(harmful)])
+    assert (harmful / "harmed").exists()
+    assert ENVIRONMENT == extensions.ENVIRONMENT
+    monkeypatch.delenv(ENVIRONMENT)
+    load_gin(["mine.gin"], REQUIRED, [str(harmful)], ["harm"])
+
+
+def test_the_command_names_the_module_and_exits_with_2(harmful, capsys):
+    (harmful / "mine.gin").write_text("import harm\n")
+    assert main([f"--gin_file={harmful / 'mine.gin'}"]) == 2
+    assert "mine.gin:1: import harm" in capsys.readouterr().err
+    assert main([f"--gin_file={harmful / 'mine.gin'}", "--allow_import=harm"]) == 2  # required values are missing
+    assert "required" in capsys.readouterr().err
