@@ -24,6 +24,7 @@ def end_with_parent() -> None:
     if not sys.platform.startswith("linux"):
         return
     parent = os.getppid()
+    # A C library without prctl: the process then ends when its pipe is closed, as on other systems.
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent or parent == 1:  # it ended before the call
@@ -59,5 +60,5 @@ def _is_alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        pass
+        return True  # it lives, and belongs to another user
     return True

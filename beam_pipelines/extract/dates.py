@@ -72,12 +72,12 @@ def _moment(text: str) -> datetime.datetime | None:
     try:
         return datetime.datetime.fromisoformat(text)
     except ValueError:
-        pass
+        pass  # most texts have another form, which is tried next; callers count days that do not exist
     if "," in text[:5]:  # "Tue, 08 Nov 2016 23:00:00 -0500"
         try:
             return email.utils.parsedate_to_datetime(text)
         except (ValueError, IndexError, TypeError):
-            pass
+            pass  # the day may still be read without its time
     return None
 
 
@@ -102,8 +102,14 @@ def is_impossible(value: Any) -> bool:
 
     >>> is_impossible("2024-02-30"), is_impossible("99999-12-31"), is_impossible("2024-02-29"), is_impossible("soon")
     (True, True, False, False)
+    >>> is_impossible("Fri, 30 Feb 2024 10:00:00 GMT"), is_impossible("May 31, 2024")
+    (True, False)
     """
-    return isinstance(value, str | int) and _LIKE_A_DAY.match(str(value)) is not None and parse_day(value) is None
+    if not isinstance(value, str | int):
+        return False
+    text = str(value)[:_MAX_TEXT]
+    written = _LIKE_A_DAY.match(text) or _CJK_DAY.search(text) or _MONTH_FIRST.search(text) or _DAY_FIRST.search(text)
+    return written is not None and parse_day(value) is None
 
 
 def states_impossible_day(text: str, month: datetime.date) -> bool:
@@ -124,8 +130,23 @@ def day_in_url(url: str) -> datetime.date | None:
     return _day(*map(int, found.groups())) if found else None
 
 
+def has_impossible_day(url: str) -> bool:
+    """Returns whether the day in a URL does not exist."""
+    return _URL_DAY.search(url) is not None and day_in_url(url) is None
+
+
+def impossible_days_in(text: str) -> int:
+    """Returns the number of days in a text, written as year-month-day, that do not exist.
+
+    >>> impossible_days_in("<p>2024-02-30, 2024-02-28, 2023/2/29 and build 2024-99-1")
+    2
+    """
+    found = (tuple(map(int, match.groups())) for match in _ISO_DAY.finditer(text))
+    return sum(1 <= month <= 12 and day <= 31 and _day(year, month, day) is None for year, month, day in found)
+
+
 def _day(year: int, month: int, day: int) -> datetime.date | None:
     try:
         return datetime.date(year, month, day)
     except ValueError:
-        return None
+        return None  # callers count it: see is_impossible

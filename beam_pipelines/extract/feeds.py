@@ -7,12 +7,15 @@ from typing import Any
 
 from lxml import etree
 
-from .dates import parse_day
+from .dates import is_impossible, parse_day
 from .loose_json import load_json
 from .nodes import child_text, local_name
 
 MAX_ENTRIES = 5_000
 _MAX_AUTHORS = 10
+_DAYS = ("pubdate", "published", "date", "issued", "created")  # elements of an entry, in this order
+
+_Entry = tuple[str, str, datetime.date | None, tuple[str, ...]]  # link, title, day, authors
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,12 +27,14 @@ class Feed:
       entries: (link, entry title), in order.
       stated: (link, day of publication, authors as written) of the entries with a day or authors.
       dropped: number of entries after the first ``MAX_ENTRIES``.
+      impossible_dates: number of entries whose stated day does not exist.
     """
 
     title: str
     entries: tuple[tuple[str, str], ...]
     stated: tuple[tuple[str, datetime.date | None, tuple[str, ...]], ...] = ()
     dropped: int = 0
+    impossible_dates: int = 0
 
 
 def parse_feed(raw: bytes) -> Feed | None:
@@ -49,19 +54,28 @@ def parse_feed(raw: bytes) -> Feed | None:
     channel = next((child for child in root if local_name(child) == "channel"), root)
     entries = [node for node in root.iter() if local_name(node) in {"item", "entry"}]
     read = entries[:MAX_ENTRIES]
-    found = [(_link(entry), child_text(entry, "title"), _first_day(entry), _authors(entry)) for entry in read]
-    return _feed(child_text(channel, "title"), found, len(entries))
+    texts = [[child_text(entry, name) for name in _DAYS] for entry in read]
+    found = [
+        (_link(entry), child_text(entry, "title"), _first_day(stated), _authors(entry))
+        for entry, stated in zip(read, texts, strict=True)
+    ]
+    return _feed(child_text(channel, "title"), found, len(entries), _impossible_dates(texts))
 
 
-def _feed(title: str, found: Iterable[tuple[str, str, datetime.date | None, tuple[str, ...]]], count: int) -> Feed:
+def _feed(title: str, found: Iterable[_Entry], count: int, impossible_dates: int) -> Feed:
     linked = [entry for entry in found if entry[0]]
     stated = tuple((link, day, authors) for link, _, day, authors in linked if day or authors)
-    return Feed(title, tuple((link, text) for link, text, _, _ in linked), stated, max(0, count - MAX_ENTRIES))
+    entries = tuple((link, text) for link, text, _, _ in linked)
+    return Feed(title, entries, stated, max(0, count - MAX_ENTRIES), impossible_dates)
 
 
-def _first_day(entry: etree._Element) -> datetime.date | None:
-    days = (parse_day(child_text(entry, name)) for name in ("pubdate", "published", "date", "issued", "created"))
-    return next((day for day in days if day is not None), None)
+def _first_day(texts: Iterable[Any]) -> datetime.date | None:
+    return next((day for text in texts if (day := parse_day(text)) is not None), None)
+
+
+def _impossible_dates(stated: Iterable[Iterable[Any]]) -> int:
+    """Returns the number of entries whose day does not exist; the texts of each entry are given."""
+    return sum(any(map(is_impossible, texts)) for texts in stated)
 
 
 def _authors(entry: etree._Element) -> tuple[str, ...]:
@@ -109,7 +123,8 @@ def _json_feed(raw: bytes) -> Feed | None:
         )
         for item in items[:MAX_ENTRIES]
     ]
-    return _feed(str(value.get("title") or ""), found, len(items))
+    impossible = _impossible_dates([item.get("date_published")] for item in items[:MAX_ENTRIES])
+    return _feed(str(value.get("title") or ""), found, len(items), impossible)
 
 
 def _json_authors(item: dict[str, Any]) -> Iterator[str]:

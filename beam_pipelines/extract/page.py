@@ -13,7 +13,14 @@ from lxml import etree
 from ...formats.records import Rejection
 from .body import Body, is_within_slow_limits, read_body
 from .content import Layout, lay_out, running_text
-from .dates import day_in_url, parse_day, states_impossible_day
+from .dates import (
+    day_in_url,
+    has_impossible_day,
+    impossible_days_in,
+    is_impossible,
+    parse_day,
+    states_impossible_day,
+)
 from .decoding import decode
 from .links import MAX_LINKS, links_of
 from .markup import bylines, days
@@ -79,6 +86,7 @@ class ExtractedPage:
       detail: detail of the rejection.
       links: (canonical URL, link text), see :func:`~.links.links_of`.
       links_beyond: number of links beyond the limit.
+      impossible_dates: number of days that the page states for the article and that do not exist.
     """
 
     article: ArticlePage | None = None
@@ -87,6 +95,7 @@ class ExtractedPage:
     detail: str = ""
     links: tuple[tuple[str, str], ...] = ()
     links_beyond: int = 0
+    impossible_dates: int = 0
 
 
 def extract_page(html: str | bytes, url: str, max_links: int = MAX_LINKS) -> ExtractedPage:
@@ -127,7 +136,8 @@ def extract_page(html: str | bytes, url: str, max_links: int = MAX_LINKS) -> Ext
         )
     if not title:
         return extracted(rejection=Rejection.NO_TITLE, detail="no headline, og:title, heading or title element")
-    return extracted(article=_article(text, tree, layout, page_url, title, body, structured))
+    article = _article(text, tree, layout, page_url, title, body, structured)
+    return extracted(article=article, impossible_dates=_impossible_dates(text, tree, article, structured))
 
 
 def parse(text: str) -> Any:
@@ -194,6 +204,13 @@ def _article(
         live_blog=structured.live_blog,
         sources=sources,
     )
+
+
+def _impossible_dates(text: str, tree: Any, article: ArticlePage, structured: Structured) -> int:
+    """Returns the number of days of the article that do not exist: in metadata, time elements and its URL."""
+    times = sum(is_impossible(node.get("datetime")) for node in tree.iter("time"))
+    found = structured.impossible_dates + times + has_impossible_day(article.url)
+    return found or (impossible_days_in(text) if article.byline_date is None else 0)
 
 
 def _shown_day(

@@ -161,6 +161,8 @@ def _write_feed(shard: Shard, outputs: Outputs, url: str, feed: Feed) -> None:
     _write_hub(shard, outputs, url, feed.title, HubKind.FEED, feed.entries)
     if feed.dropped:
         shard.tally(f"feed_entries_beyond_{MAX_ENTRIES}", feed.dropped)
+    if feed.impossible_dates:
+        shard.tally("impossible_dates", feed.impossible_dates)
     for link, day, authors in feed.stated:
         if target := canonical_url(link, url):
             outputs.statements.write(FeedStatement(make_doc_id(target), day, people(authors)))
@@ -173,6 +175,8 @@ def _sample(response: Response) -> str:
 def _write_page(shard: Shard, outputs: Outputs, response: Response, page: ExtractedPage) -> None:
     if page.links_beyond:
         shard.tally("links_beyond_limit", page.links_beyond)
+    if page.impossible_dates:
+        shard.tally("impossible_dates", page.impossible_dates)
     source = make_doc_id(page.article.url if page.article else canonical_url(response.url))
     for target, words in page.links:
         if words:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from .dates import parse_day
+from .dates import is_impossible, parse_day
 from .json_ld import article_item, read_items, resolved, types
 from .urls import canonical_url
 
@@ -107,6 +107,7 @@ class Structured:
       canonical: canonical URL.
       paywalled: whether the full text requires a subscription.
       live_blog: whether the page is a live blog.
+      impossible_dates: number of stated days that do not exist.
       sources: "json-ld" or "meta" by field.
     """
 
@@ -124,6 +125,7 @@ class Structured:
     canonical: str = ""
     paywalled: bool = False
     live_blog: bool = False
+    impossible_dates: int = 0
     sources: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
@@ -180,8 +182,14 @@ def read_structured(tree: Any, url: str = "") -> Structured:
         paywalled=_is_false(item.get("isAccessibleForFree"))
         or _first(meta, "article:content_tier").lower() == "locked",
         live_blog=live_blog,
+        impossible_dates=_impossible_dates(item, meta),
         sources=sources,
     )
+
+
+def _impossible_dates(item: Mapping[str, Any], meta: Mapping[str, list[str]]) -> int:
+    stated = [item.get(name) for name in ("datePublished", "dateCreated", "dateModified")]
+    return sum(map(is_impossible, [*stated, *(meta[name][0] for name in (*_PUBLISHED, *_MODIFIED) if name in meta)]))
 
 
 def _head(tree: Any) -> tuple[dict[str, list[str]], list[str], str]:

@@ -453,3 +453,35 @@ def test_links_and_entries_beyond_the_limit_are_counted(tmp_path):
     }
     with pytest.raises(InputError, match="--max_links_per_page: got 0, expected at least 1"):
         ExtractOptions(max_links_per_page=0)
+
+
+def test_days_that_do_not_exist_are_counted_for_pages_and_feeds(tmp_path):
+    def page(number, head="", body="", path="a"):
+        html = f"<html><head><title>Council {number} votes</title>{head}</head><body><article>{body}{BODY}</article>"
+        return (f"http://s.example/{path}/{number}", "text/html", f"{html}</body></html>")
+
+    meta = '<meta property="article:published_time" content="2024-02-30">'
+    entry = "<item><title>T</title><link>http://s.example/a/1</link><pubDate>{}</pubDate></item>"
+    days = ("Fri, 30 Feb 2024 10:00:00 GMT", "2024-02-31", "2024-02-29", "soon")
+    responses = [
+        page(1, head=meta),
+        page(2, body='<time datetime="2023-02-29">today</time>', head='<meta name="date" content="2023-02-28">'),
+        page(3, path="2024/02/30"),
+        page(4, body="<p>Published 2024-06-31</p>"),
+        page(5, head='<meta name="date" content="2024-02-29">', body='<time datetime="2024-02-29">today</time>'),
+        page(6),
+        (
+            "http://s.example/rss",
+            "text/xml",
+            FEED.replace("</channel>", "".join(map(entry.format, days)) + "</channel>"),
+        ),
+    ]
+    counts = run(tmp_path, warc=[warc(tmp_path / "a.warc.gz", responses)])
+    assert counts["tallies"] == {"articles": 6, "hubs": 1, "impossible_dates": 4 + 2}
+    found = {
+        article.url: article.byline_date for article in parquet.read_stream(str(tmp_path / "out/articles"), Article)
+    }
+    days = {url.rpartition("/")[2]: day for url, day in found.items()}
+    assert days["1"] == datetime.date(2024, 2, 29)  # from the feed
+    assert (days["2"], days["5"]) == (datetime.date(2023, 2, 28), datetime.date(2024, 2, 29))
+    assert days["3"] is days["4"] is days["6"] is None
