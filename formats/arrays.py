@@ -42,8 +42,19 @@ def read_arrays(path: str) -> dict[str, Array]:
         raw = source.read()
     try:
         with np.load(io.BytesIO(raw), allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays.files}
-    except (ValueError, OSError, EOFError, KeyError, AttributeError, zipfile.BadZipFile) as error:
+            return {name: _array(name, arrays[name]) for name in arrays.files}
+    except (ValueError, TypeError, OSError, EOFError, KeyError, AttributeError, zipfile.BadZipFile) as error:
         raise InputError(
             f"not an npz file of numbers: {error}", path=path, remedy="delete it, and run what wrote it again"
         ) from error
+
+
+def _array(name: str, values: Any) -> Array:
+    """Returns the values of an entry; NumPy gives the bytes of entries in another format.
+
+    Raises:
+      TypeError: for such bytes.
+    """
+    if not isinstance(values, np.ndarray):
+        raise TypeError(f"the entry {name!r} is no array")
+    return values
