@@ -117,10 +117,7 @@ def _text_length(folder: str, tokenizer_settings: Mapping[str, Any]) -> int | No
     path = os.path.join(folder, SENTENCE_FILE)
     values = read_json(path) if os.path.exists(path) else {}
     _check_values(path, values, ("max_seq_length", "do_lower_case"), _SENTENCE_KEYS)
-    lowers_case = tokenizer_settings.get("do_lower_case", "Bert" in str(tokenizer_settings.get("tokenizer_class")))
-    if values.get("do_lower_case") and not lowers_case:
-        problem = "got true, but the tokenizer keeps upper case; newsembed has no step that lowers it before"
-        raise InputError(problem, path=path, field="do_lower_case", remedy="Set do_lower_case in the tokenizer.")
+    # do_lower_case is compared with what the tokenizer does, in `tasks.huggingface_tokenizer`.
     length = values.get("max_seq_length")
     length = tokenizer_settings.get("model_max_length") if length is None else length
     return int(length) if isinstance(length, int) and not isinstance(length, bool) else None

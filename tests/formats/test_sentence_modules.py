@@ -115,7 +115,6 @@ def test_a_dense_layer_without_activation_has_the_librarys(folder):
         ("sentence_bert_config.json", {"transformer_task": "fill-mask"}, "transformer_task: got 'fill-mask', expected"),
         ("sentence_bert_config.json", {"modality_config": {"image": {}}}, "modality_config: got"),
         ("sentence_bert_config.json", {"unpad": True}, "unpad: got True; newsembed does not know this option"),
-        ("sentence_bert_config.json", {"do_lower_case": True}, "do_lower_case: got true, but the tokenizer keeps"),
         ("config_sentence_transformers.json", {"default_prompt_name": "query:"}, "default_prompt_name: got 'query:'"),
     ],
 )
@@ -125,10 +124,10 @@ def test_options_that_change_the_vectors_are_refused(folder, file, values, messa
         read_modules(str(folder), {"do_lower_case": False})
 
 
-def test_text_that_the_tokenizer_lowers_may_be_lowered_before(folder):
+def test_whether_text_is_lowered_is_for_the_tokenizer_to_say(folder):
+    """BGE's folder asks for lower case, and only ``tokenizer.json`` says that the tokenizer lowers it."""
     change(folder / "sentence_bert_config.json", do_lower_case=True)
-    for lowers in ({"do_lower_case": True}, {"tokenizer_class": "BertTokenizer"}):
-        assert read_modules(str(folder), lowers).pooling == "cls"
+    assert read_modules(str(folder), {}).pooling == "cls"
 
 
 def test_a_prompt_that_is_not_pooled_is_refused(folder):
