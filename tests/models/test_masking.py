@@ -99,3 +99,26 @@ def test_the_first_piece_of_a_row_begins_a_word():
     tokens = jnp.array([[21, 20, 10]])
     found = whole_word_ids(tokens, jnp.ones_like(tokens, bool), jnp.arange(30) >= 20)
     np.testing.assert_array_equal(found, [[1, 1, 2]])
+
+
+def test_words_of_each_row_are_numbered_from_1():
+    tokens = jnp.array([[2, 10, 20, 11, 3], [2, 12, 13, 3, 0]])
+    is_word = jnp.isin(tokens, jnp.array([0, 2, 3]), invert=True)
+    found = whole_word_ids(tokens, is_word, jnp.arange(30) >= 20)
+    np.testing.assert_array_equal(found, [[0, 1, 1, 2, 0], [0, 1, 2, 0, 0]])
+
+
+def test_a_row_of_words_without_special_tokens_can_lose_each_of_them():
+    words = jnp.arange(1, 17)[None]
+    choose = jax.jit(lambda key: choose_whole_words(key, words, 0.5, 16))
+    chosen = np.concatenate([choose(jax.random.key(seed)) for seed in range(40)])
+    assert chosen.any(axis=0).all()
+    assert chosen.sum(axis=1).tolist() == [8] * 40
+
+
+@pytest.mark.parametrize(
+    ("length", "rate", "count"),
+    [(8, 0.15, 8), (16, 0.15, 8), (64, 0.15, 16), (128, 0.15, 24), (512, 0.15, 88), (512, 0.3, 160), (100, 0.5, 56)],
+)
+def test_positions_are_the_rate_and_four_more_rounded_up_to_eight(length, rate, count):
+    assert masked_position_count(length, rate) == count

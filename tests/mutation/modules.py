@@ -20,7 +20,9 @@ _TASKS = (_PROTOCOLS, _HEADS, "tests/evaluation/test_tasks.py")
 TESTS: dict[str, tuple[str, ...]] = {
     "models/losses.py": ("tests/models/test_losses.py", "tests/models/test_softmax.py"),
     "models/masking.py": ("tests/models/test_masking.py",),
-    "training/checkpoints.py": ("tests/training/test_checkpoints.py",),
+    "training/checkpoints.py": tuple(
+        f"tests/training/test_{name}.py" for name in ("checkpoints", "early_stopping", "learned_temperature")
+    ),
     "learning/mixture.py": ("tests/training/test_batches.py",),
     "training/metrics.py": (
         *(f"tests/training/test_{name}.py" for name in ("metrics", "costs")),

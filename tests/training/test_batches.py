@@ -195,6 +195,27 @@ def test_the_step_number_decides_and_shares_follow_the_weights(corpus):
         assert shares[data_set] / 4000 == pytest.approx(weight, abs=0.03)
 
 
+def test_the_places_of_a_draw_are_those_of_its_rows(corpus):
+    alone = GrainBatches(TOPICS, options(corpus))
+    batch = next(alone)
+    drawn = MixtureBatches({TOPICS: 1.0}, GrainBatches, options(corpus)).draw(0)
+    assert doc_numbers(drawn.batch) == doc_numbers(batch)
+    assert drawn.places() == [alone.place(int(number)) for number in alone.last_records]
+    assert len(set(drawn.places())) == 4
+    assert MixtureBatches({TOPICS: 1.0}, untraced, options(corpus)).draw(0).places() == []
+
+
+def untraced(data_set, batch_options):
+    """An iterator that has no more than the interface asks for."""
+    batches = GrainBatches(data_set, batch_options)
+
+    class Rows:
+        def __next__(self):
+            return next(batches)
+
+    return Rows()
+
+
 def test_a_mixture_continues_exactly(corpus):
     weights = smoothed_weights(select_sets(corpus, "weak_supervision"))
     mixture = MixtureBatches(weights, GrainBatches, options(corpus))
