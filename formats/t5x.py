@@ -6,6 +6,8 @@ A run of T5X with our models holds::
     model.json, vocab.txt, tokenizer…     as in a model folder, see `model_folder`
     checkpoint_<step>/state               Orbax PyTree: {"target": parameters, "state": {"step", "param_states"}}
     checkpoint_<step>/dataset/train_ds-…  `DataPosition`, one file for each share of the data
+    optimizer_state.json                  how the optimizer's state is nested: lists, dicts, "array", null for what has
+                                          no arrays; T5X's own files have dicts only and leave out the empty parts
 """
 
 import dataclasses
@@ -19,6 +21,8 @@ from ..errors import InputError
 STATE: Final = "state"
 DATASET: Final = "dataset"
 PREFIX: Final = "checkpoint"
+POSITION_FILE: Final = "train_ds-000-of-001"  # of a run of one process
+ARRAY: Final = "array"
 _STEP: Final = re.compile(rf"^{PREFIX}_(\d+)")
 _VERSION: Final = 1
 
@@ -35,11 +39,14 @@ class DataPosition:
     batches: int
     iterators: str
 
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the JSON values of the file."""
+        return {"format_version": _VERSION, "batches": self.batches, "iterators": self.iterators}
+
     def write(self, path: str) -> None:
         """Writes the file."""
-        values = {"format_version": _VERSION, "batches": self.batches, "iterators": self.iterators}
         with open(path, "w", encoding="utf-8") as file:
-            json.dump(values, file)
+            json.dump(self.to_dict(), file)
 
     @classmethod
     def read(cls, path: str) -> Self:
@@ -87,4 +94,35 @@ def checkpoint(model_dir: str, step: int) -> str:
 
 def position_file(model_dir: str, step: int) -> str:
     """Returns the file of the position in the data of a run of one process."""
-    return os.path.join(checkpoint(model_dir, step), DATASET, "train_ds-000-of-001")
+    return os.path.join(checkpoint(model_dir, step), DATASET, POSITION_FILE)
+
+
+def skeleton_file(model_dir: str) -> str:
+    """Returns the file that tells how the optimizer's state is nested."""
+    return os.path.join(model_dir, "optimizer_state.json")
+
+
+def write_skeleton(model_dir: str, skeleton: Any) -> None:
+    """Writes how the optimizer's state is nested."""
+    with open(skeleton_file(model_dir), "w", encoding="utf-8") as file:
+        json.dump({"format_version": _VERSION, "opt_state": skeleton}, file, indent=1)
+
+
+def read_skeleton(model_dir: str) -> Any:
+    """Returns how the optimizer's state is nested; None where no file tells.
+
+    Raises:
+      InputError: if the file is broken.
+    """
+    path = skeleton_file(model_dir)
+    remedy = "Restore the file from a copy; without it only the parameters can be converted."
+    if not os.path.exists(path):
+        return None
+    try:
+        with open(path, encoding="utf-8") as file:
+            values: Any = json.load(file)
+    except (OSError, ValueError) as error:
+        raise InputError(f"got no description of an optimizer's state: {error}", path=path, remedy=remedy) from error
+    if not isinstance(values, dict) or values.get("format_version") != _VERSION or "opt_state" not in values:
+        raise InputError("got no description of an optimizer's state", path=path, remedy=remedy)
+    return values["opt_state"]

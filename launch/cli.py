@@ -64,6 +64,7 @@ COMMANDS = {
     "train": Command("Train", "pretrain or train with gin files", "launch.train"),
     "import-hf": Command("Train", "convert a BERT-like Hugging Face model to a model folder", "launch.import_hf"),
     "lift": Command("Train", "continue a public checkpoint on the mined pairs, with words beside it", "studies.lift"),
+    "t5x": Command("Train", "checkpoints to and from T5X, and its gin files", "t5x_bridge.command"),
     "launch": Command("Train", "train on several machines: a TPU slice, GPU hosts over ssh, or Slurm", "launch.pod"),
     "ablate": Command(
         "Train", "ablations: train and evaluate without each part, z-scores, table and plot", "studies.ablate"

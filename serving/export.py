@@ -88,14 +88,15 @@ class ExportReport:
     tokenizer: str
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of ``newsembed export``."""
-    parser.add_argument(
-        "--model",
-        required=True,
-        metavar="DIR[@STEP]",
-        help="a training folder; the last checkpoint unless a step is given",
-    )
+def add_arguments(parser: argparse.ArgumentParser, *, with_model: bool = True) -> None:
+    """Adds the options of ``newsembed export``; without ``--model`` for commands that say it in another way."""
+    if with_model:
+        parser.add_argument(
+            "--model",
+            required=True,
+            metavar="DIR[@STEP]",
+            help="a training folder; the last checkpoint unless a step is given",
+        )
     parser.add_argument(
         "--output", required=True, metavar="DIR", help="folder to write; must not exist unless --overwrite"
     )

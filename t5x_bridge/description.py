@@ -7,6 +7,7 @@ import jax
 from t5x import gin_utils
 
 from ..formats.model_folder import ModelFolder
+from ..formats.t5x import write_skeleton
 from ..learning.model_files import check_same_model, write_model_files
 from .model import EmbeddingModel
 
@@ -30,4 +31,7 @@ def summarize_config(model_dir: str, summary_writer: Any, step: int, *, model: E
     if jax.process_index() == 0:
         os.makedirs(model_dir, exist_ok=True)
         write_model_files(model_dir, config, recipe.vocabulary, recipe.text_length)
+        skeleton = model.optimizer_skeleton()
+        if skeleton is not None:
+            write_skeleton(model_dir, skeleton)
     gin_utils.summarize_gin_config(model_dir, summary_writer, step)

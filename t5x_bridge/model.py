@@ -22,6 +22,7 @@ from .losses import Loss, loss_of_batch
 from .optimizer import Constrained, OptaxOptimizer
 from .recipe import make_recipe
 from .rows import row_converter
+from .trees import skeleton_of
 
 HELD_OUT_MASKS: Final = 0x5EED  # held-out rows have the same masks at every evaluation of every run
 
@@ -126,11 +127,20 @@ class EmbeddingModel(models.BaseModel):
     ) -> Any:
         """Returns the parameters as our trainer draws them, with the logical axes of each."""
         del input_types
-        self._batch_size = next(iter(input_shapes.values()))[0] if input_shapes else None
+        if input_shapes:
+            self._batch_size = next(iter(input_shapes.values()))[0]
         objectives = self.recipe.objectives
         params = objectives.model.module.init(_typed(rng), jnp.zeros((1, 1), jnp.int32))["params"]
         boxed = {**params, **objectives.initial_parameters()}
         return core.freeze({"params": nn.unbox(boxed), "params_axes": _axes(boxed)})
+
+    def optimizer_skeleton(self) -> Any:
+        """Returns how the optimizer's state is nested, see `trees.skeleton_of`; None for optimizers not of optax."""
+        if not hasattr(self.optimizer_def, "optax_optimizer"):
+            return None
+        key = jax.random.key(0)
+        params = jax.eval_shape(lambda: core.unfreeze(self.get_initial_variables(key, {}))["params"])
+        return skeleton_of(jax.eval_shape(self.optimizer_def.optax_optimizer.init, params))
 
     def _losses(
         self, objectives: Objectives, params: Any, batch: Mapping[str, jax.Array], key: jax.Array

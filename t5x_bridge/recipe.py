@@ -118,7 +118,7 @@ def make_recipe(
     config = model.config(vocabulary)
     seen = Model(config, continuation_pieces(vocabulary))
     if data is None:
-        return Recipe(None, vocabulary, Objectives(seen, {}), None, None)
+        return Recipe(None, vocabulary, Objectives(seen, {}), None, model.text_length_of(None, config))
     tasks = {data_set.task for data_set in data.weights()}
     data.check_lengths(tasks, config)
     table = Objectives(seen, objectives_of(tasks, objectives))

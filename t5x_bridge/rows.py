@@ -1,15 +1,20 @@
 """Rows of fixed shape for the readers of T5X and seqio: our rules for each feature, as a feature converter of seqio."""
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol
 
 import numpy as np
 
 from ..errors import InputError
 from ..formats.tfrecords.schema import PIECES, TOPICS
+from ..learning.batches import Batch
 from ..tasks.registry import RowMaker, get
+from ..tasks.rows import TEXT
+from .layout import Shapes
 from .recipe import Recipe
+
+TOKENS: Final = "tokens"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,7 +34,7 @@ class RowConverter:
         closing [SEP].
 
         Args:
-          ds: examples of one seqio task or mixture of `tasks.seqio_tasks.register_tasks`.
+          ds: examples of one seqio task or mixture of `tasks.seqio_tasks.register_tasks`, or texts ("tokens").
           task_feature_lengths: TASK_FEATURE_LENGTHS; None takes the model's.
 
         Raises:
@@ -37,31 +42,38 @@ class RowConverter:
         """
         import tensorflow as tf
 
-        data, layout = self.recipe.needed_data()
-        found = [group for group in layout.groups if set(group.shapes) == set(ds.element_spec)]
-        if not found:
-            raise InputError(
-                f"got examples with {', '.join(sorted(ds.element_spec))}",
-                field="DatasetConfig.mixture_or_task_name",
-                remedy=f"Name a task or mixture of {', '.join(self.recipe.objectives.of_task)}.",
-            )
-        config = self.recipe.objectives.model.config
-        task = get(found[0].tasks[0])
-        lengths = task_feature_lengths or data.feature_lengths
-        make_row = RowMaker(task, lengths, {PIECES: config.vocab_size, TOPICS: config.num_topics})
-        shapes = task.shapes(lengths)
+        make_row, shapes = self._rule(set(ds.element_spec), task_feature_lengths)
 
         def of_arrays(*arrays: np.ndarray) -> list[np.ndarray]:
-            row = make_row(dict(zip(shapes, arrays, strict=True)), str(task.name))
+            row = make_row(dict(zip(shapes, arrays, strict=True)))
             return [np.asarray(row[name], np.int32) for name in shapes]
 
         def of_tensors(example: Mapping[str, Any]) -> dict[str, Any]:
             values = tf.numpy_function(of_arrays, [example[name] for name in shapes], [tf.int32] * len(shapes))
-            return {
-                name: tf.ensure_shape(value, shape) for (name, shape), value in zip(shapes.items(), values, strict=True)
-            }
+            return {name: tf.ensure_shape(value, shapes[name]) for name, value in zip(shapes, values, strict=True)}
 
         return ds.map(of_tensors, num_parallel_calls=tf.data.AUTOTUNE)
+
+    def _rule(self, features: set[str], lengths: Mapping[str, int] | None) -> tuple[Callable[[Batch], Batch], Shapes]:
+        """What makes the rows of examples with these features, and the shapes of the rows.
+
+        Raises:
+          InputError: for examples of a task that the model was not made for.
+        """
+        config, layout = self.recipe.objectives.model.config, self.recipe.layout
+        found = [group for group in layout.groups if set(group.shapes) == features] if layout is not None else []
+        if found and self.recipe.data is not None:
+            task, lengths = get(found[0].tasks[0]), lengths or self.recipe.data.feature_lengths
+            of_task = RowMaker(task, lengths, {PIECES: config.vocab_size, TOPICS: config.num_topics})
+            return lambda example: of_task(example, task.name), task.shapes(lengths)
+        if TOKENS in features:  # texts to embed, with whatever else
+            shape = ((lengths or {}).get(TOKENS) or self.recipe.text_length or config.max_length,)
+            return lambda example: {TOKENS: TEXT.fit(example[TOKENS], shape)}, {TOKENS: shape}
+        raise InputError(
+            f"got examples with {', '.join(sorted(features))}",
+            field="DatasetConfig.mixture_or_task_name",
+            remedy=f"Name a task or mixture of {', '.join(self.recipe.objectives.of_task) or 'texts to embed'}.",
+        )
 
 
 class ConverterClass(Protocol):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import difflib
+import functools
 import importlib
 import inspect
 import os
@@ -23,12 +24,14 @@ from ..learning.partitioning import Partitioner
 from ..models.encoders import KINDS
 from .gin_imports import check_expanded, check_import
 from .gin_renames import RENAMED, with_new_names
+from .gin_t5x import Translated, is_of_t5x, translated
 from .guards import Guards
 from .held_out import HeldOut
 from .keeping import Keeping
 from .options import CalibrationOptions, CheckpointOptions, OptimizerOptions, RunOptions
 from .train import train
 
+_MACRO: Final = re.compile(r"%([A-Z_]+)")
 _INCLUDE: Final = re.compile(r"""^include\s+["'](.+?)["'].*$""", re.MULTILINE)
 _GROUPS: Final = (RunOptions, DataOptions, ModelOptions, OptimizerOptions, CheckpointOptions, CalibrationOptions)
 _OTHERS: Final = (train, HeldOut, Keeping, Guards, Partitioner, GrainBatches, Moments, adam, learning_rate_schedule)
@@ -122,13 +125,35 @@ def load_gin(
 
 def _expanded(path: str, folders: Sequence[str]) -> str:
     """Returns a file's text with new names and its includes in place."""
-    text, _ = with_new_names(_read(path))
+    text, _ = with_new_names(_read(path).text)
     return _INCLUDE.sub(lambda match: _expanded(_find(match[1], folders, path), folders), text)
 
 
-def _read(path: str) -> str:
+def _read(path: str) -> Translated:
+    """Returns a file's text, in our names where it is a file of T5X, and the names in it that we do not know.
+
+    Raises:
+      InputError: for a file of T5X that gin cannot read.
+    """  # noqa: DOC501 - _unreadable makes an InputError
     with open(path, encoding="utf-8") as file:
-        return file.read()
+        text = file.read()
+    if not is_of_t5x(text):
+        return Translated(text, ())
+    try:
+        return translated(text, _names(), _macros())
+    except SyntaxError as error:
+        raise _unreadable(error, text, path) from error
+
+
+@functools.cache
+def _macros() -> frozenset[str]:
+    """The macros that the gin files of the package read."""
+    found: set[str] = set()
+    for folder in ("models", "architectures"):
+        for name in os.listdir(os.path.join(GIN_FOLDER, folder)):
+            with open(os.path.join(GIN_FOLDER, folder, name), encoding="utf-8") as file:
+                found.update(_MACRO.findall(file.read()))
+    return frozenset(found)
 
 
 def _renamed(text: str, place: str) -> str:
@@ -188,7 +213,11 @@ def _find(name: str, folders: Sequence[str], asked_by: str) -> str:
 
 
 def _parse_file(path: str, sources: _Sources) -> Iterator[_Binding]:
-    yield from _parse(_renamed(_read(path), path), path, sources)
+    text, unknown = _read(path)
+    if unknown:
+        names = ", ".join(unknown)
+        print(f"newsembed train: note: names of T5X in {path} without a meaning here: {names}", file=sys.stderr)
+    yield from _parse(_renamed(text, path), path, sources)
 
 
 def _parse(text: str, path: str | None, sources: _Sources) -> Iterator[_Binding]:
@@ -207,17 +236,21 @@ def _parse(text: str, path: str | None, sources: _Sources) -> Iterator[_Binding]
             elif isinstance(statement, config_parser.BindingStatement):
                 yield _binding(statement, references, path, text)
     except SyntaxError as error:
-        line = (error.text or text).strip()
-        where = f"{path}:{error.lineno}" if path else f"--gin.{line}"
-        remedy = (
-            "Write a gin value: numbers bare, texts in quotes, which the shell must not eat: --gin.MODEL_DIR="
-            + shlex.quote('"/tmp/model"')
-        )
-        raise InputError(f"got {line!r}, which gin cannot read ({error.msg})", path=where, remedy=remedy) from error
+        raise _unreadable(error, text, path) from error
     except ImportError as error:
         raise InputError(
             f"cannot import a module ({error})", path=path, remedy="Install it or correct the import."
         ) from error
+
+
+def _unreadable(error: SyntaxError, text: str, path: str | None) -> InputError:
+    line = (error.text or text).strip()
+    where = f"{path}:{error.lineno}" if path else f"--gin.{line}"
+    remedy = (
+        "Write a gin value: numbers bare, texts in quotes, which the shell must not eat: --gin.MODEL_DIR="
+        + shlex.quote('"/tmp/model"')
+    )
+    return InputError(f"got {line!r}, which gin cannot read ({error.msg})", path=where, remedy=remedy)
 
 
 def _binding(statement: Any, references: tuple[_Reference, ...], path: str | None, text: str) -> _Binding:
