@@ -47,6 +47,7 @@ _WIRING: Final = frozenset(
         "train.summarize_config_fn",
         "train.get_dataset_fn",
         "train.train_eval_get_dataset_fn",
+        "train.inference_evaluator_cls",
         "CheckpointConfig.save",
         "CheckpointConfig.restore",
         "Trainer.learning_rate_fn",
@@ -125,7 +126,8 @@ def translated(text: str, configurables: Collection[str], macros: Collection[str
     Raises:
       SyntaxError: for what gin cannot read.
     """
-    lines, unknown = [], []
+    lines: list[_Line] = []
+    unknown: list[_Line] = []
     for statement in config_parser.ConfigParser(text, _Delegate()):
         for line, is_known in _lines_of(statement, configurables):
             (lines if is_known else unknown).append(line)

@@ -16,6 +16,7 @@ _EPILOG: Final = """\
 names of T5X that every run file understands, as --gin.NAME=value (texts in quotes):
   MODEL_DIR, DATA_DIR, VOCABULARY_PATH, MIXTURE_OR_TASK_NAME, TASK_FEATURE_LENGTHS, TRAIN_STEPS, BATCH_SIZE,
   INITIAL_CHECKPOINT_PATH, VOCAB_SIZE
+a whole gin file of T5X may follow a run file; names without a meaning here are listed and left out (docs/t5x.md)
 
 example:
   newsembed train --gin_file=runs/pretrain_demo.gin --gin.MODEL_DIR=\\"/tmp/pretrained\\" \\
