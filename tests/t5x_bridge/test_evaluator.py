@@ -1,0 +1,85 @@
+"""Suites for T5X's evaluator interface, with a stand-in for T5X's `predict_fn`: rows, scores, logs, bad options."""
+
+import json
+
+import numpy as np
+import pytest
+from newsembed.errors import InputError
+from newsembed.evaluation.encoders import Document, normalised
+from newsembed.evaluation.registry import SUITES, Options
+from newsembed.t5x_bridge.evaluator import SuiteEvaluator
+from newsembed.t5x_bridge.rows import row_converter
+
+import toy_corpus as toy  # isort: skip
+
+
+@pytest.fixture(scope="module")
+def articles(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    path = tmp_path_factory.mktemp("articles") / "articles.jsonl"
+    with path.open("w") as file:
+        for number in range(12):
+            words = [f"w{word}" for word in rng.integers(0, 50, 4 + number)]
+            row = {"id": str(number), "title": words[0], "body": " ".join(words), "event": f"e{number % 4}"}
+            file.write(json.dumps(row | {"publisher": "a", "language": "en", "topic": "", "byline_date": None}) + "\n")
+    return str(path)
+
+
+def predict(shapes):
+    """Counts of each token as the embedding, in T5X's form: pairs in any order, lists of floats."""
+
+    def embed(dataset):
+        pairs = list(dataset.as_numpy_iterator())
+        shapes.append((len(pairs), *pairs[0][1]["tokens"].shape))
+        counts = [(int(n), np.bincount(row["tokens"], minlength=toy.VOCAB_SIZE)[5:13].tolist()) for n, row in pairs]
+        return counts[::-1]
+
+    return embed
+
+
+def make_evaluator(make, articles, **options):
+    recipe = make()
+    values = {"suites": {"events": articles}} | options
+    return SuiteEvaluator("any", row_converter(recipe)(), use_cached=False, seed=0, sequence_length=None, **values)
+
+
+def test_the_scores_are_those_of_the_suite_on_the_same_embeddings(make, articles, tmp_path):
+    evaluator, shapes = make_evaluator(make, articles, log_dir=str(tmp_path / "log")), []
+    future, _ = evaluator.evaluate(compute_metrics=True, step=7, predict_fn=predict(shapes))
+    found = {name: scalar.value for name, scalar in future.result()["events"].items()}
+
+    from newsembed.tasks.vocabulary import Vocabulary
+
+    benchmark = SUITES["events"](articles, "events", Options())
+    documents = benchmark.documents()
+    assert isinstance(documents[0], Document)
+    vocabulary = Vocabulary.load(make().vocabulary.path)
+    rows = vocabulary.encode_documents([d.title for d in documents], [d.body for d in documents], toy.LENGTH)
+    counts = np.array([np.bincount(row, minlength=toy.VOCAB_SIZE)[5:13] for row in rows], np.float32)
+    scores = benchmark.score(normalised(counts))
+    assert found == {s.metric if s.part == "all" else f"{s.metric}/{s.part}": s.value for s in scores}
+    assert shapes == [(12, toy.LENGTH)]
+    (line,) = (tmp_path / "log" / "events-metrics.jsonl").read_text().splitlines()
+    assert json.loads(line) == {"step": 7, **found}
+    assert list((tmp_path / "log" / "events").glob("events.out.tfevents*"))
+
+
+def test_a_process_that_does_not_score_embeds_all_the_same(make, articles):
+    evaluator, shapes = make_evaluator(make, articles, logger_cls=()), []
+    future, _ = evaluator.evaluate(compute_metrics=False, predict_fn=predict(shapes))
+    assert future.result() == {}
+    assert shapes == [(12, toy.LENGTH)]
+
+
+def test_what_t5x_asks_before_it_evaluates(make, articles):
+    evaluator = make_evaluator(make, articles, max_length=12)
+    assert evaluator.eval_tasks == ["events"]
+    assert evaluator.model_feature_shapes == {"tokens": (12,)}
+
+
+@pytest.mark.parametrize(
+    ("suites", "problem"), [({}, "got no suites"), ({"evnts": "x"}, "got evnts, expected some of")]
+)
+def test_suites_that_do_not_exist_are_refused(make, suites, problem):
+    with pytest.raises(InputError, match=problem):
+        SuiteEvaluator("any", row_converter(make())(), suites=suites)
