@@ -119,7 +119,7 @@ def articles(tmp_path_factory):
     with path.open("w") as file:
         for number in range(12):
             words = [f"w{word}" for word in rng.integers(0, 50, 8)]
-            row = {"title": " ".join(words[:3]), "body": " ".join(words), "event": f"e{number % 4}"}
+            row = {"id": str(number), "title": " ".join(words[:3]), "body": " ".join(words), "event": f"e{number % 4}"}
             row |= {
                 "url": f"https://a.example/{number}",
                 "publisher": "a",
