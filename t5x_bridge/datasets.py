@@ -36,11 +36,11 @@ class MixtureIterator(dataset_iterator.DatasetIterator):
     def __init__(self, batches: MixtureBatches, layout: BatchLayout, batch_size: int) -> None:
         self._batches, self._layout, self._batch_size = batches, layout, batch_size
         self._taken = 0
-        self._beginning = self._before = batches.get_state()
+        self._beginning = batches.get_state()
+        self._start = (0, self._beginning)
 
     def __next__(self) -> Batch:
         """The batch of the next step: int32 arrays by feature name."""
-        self._before = self._batches.get_state()
         draw = self._batches.draw(self._taken)
         self._taken += 1
         return self._layout.pack(draw.data_set.task, draw.batch)
@@ -56,18 +56,19 @@ class MixtureIterator(dataset_iterator.DatasetIterator):
     def reset(self) -> None:
         """Returns to the first batch."""
         self._batches.set_state(self._beginning)
-        self._taken = 0
+        self._taken, self._start = 0, (0, self._beginning)
 
     def save(self, filename: os.PathLike[str] | str) -> None:
         """Writes the position after the last batch that a step has used.
 
-        T5X reads the first batch ahead of the first step. A checkpoint that it saves between the two, of which the path
+        T5X reads a first batch ahead of its first step. A checkpoint that it saves between the two, of which the path
         has the step, keeps the position before that batch.
         """
         path = os.fspath(filename)
-        is_ahead = step_of(path) == self._taken - 1
-        state = self._before if is_ahead else self._batches.get_state()
-        DataPosition(self._taken - is_ahead, state.decode()).write(path)
+        started, state = self._start
+        if not step_of(path) == started == self._taken - 1:
+            started, state = self._taken, self._batches.get_state()
+        DataPosition(started, state.decode()).write(path)
 
     def restore(self, filename: os.PathLike[str] | str) -> None:
         """Continues at a position.
@@ -76,8 +77,9 @@ class MixtureIterator(dataset_iterator.DatasetIterator):
           InputError: if the file is missing, broken, or of other data.
         """
         position = DataPosition.read(os.fspath(filename))
-        self._batches.set_state(position.iterators.encode())
-        self._taken = position.batches
+        state = position.iterators.encode()
+        self._batches.set_state(state)
+        self._taken, self._start = position.batches, (position.batches, state)
 
     load = restore
 

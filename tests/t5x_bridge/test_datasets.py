@@ -64,21 +64,38 @@ def test_the_spec_of_a_batch_is_what_it_holds(make):
     assert spec == {name: (values.shape, values.dtype) for name, values in next(iterator).items()}
 
 
-@pytest.mark.parametrize("read_ahead", [False, True])
-def test_a_saved_position_continues_after_its_step(make, tmp_path, read_ahead):
-    converter = row_converter(make())
-    iterator = get_dataset(Config(), 0, 1, converter)
-    for _ in range(5 + read_ahead):
-        before = next(iterator)
-    folder = tmp_path / "checkpoint_5.tmp" / "dataset"
+def saved(iterator, tmp_path, step):
+    folder = tmp_path / f"checkpoint_{step}.tmp" / "dataset"
     folder.mkdir(parents=True)
     iterator.save(folder / "train_ds-000-of-001")
+    return folder / "train_ds-000-of-001"
+
+
+def test_a_saved_position_continues_after_its_step(make, tmp_path):
+    converter = row_converter(make())
+    iterator = get_dataset(Config(), 0, 1, converter)
+    for _ in range(5):
+        next(iterator)
     resumed = get_dataset(Config(), 0, 1, converter)
-    resumed.restore(folder / "train_ds-000-of-001")
-    if read_ahead:
-        same(next(resumed), before)
+    resumed.restore(saved(iterator, tmp_path, 5))
     for _ in range(4):
         same(next(resumed), next(iterator))
+
+
+@pytest.mark.parametrize("start", [0, 5])
+def test_a_batch_that_was_read_ahead_of_the_first_step_is_not_lost(make, tmp_path, start):
+    converter = row_converter(make())
+    iterator = get_dataset(Config(), 0, 1, converter)
+    for _ in range(start):
+        next(iterator)
+    again = get_dataset(Config(), 0, 1, converter)
+    again.load(saved(iterator, tmp_path / "a", start))
+    ahead = next(again)
+    resumed = get_dataset(Config(), 0, 1, converter)
+    resumed.restore(saved(again, tmp_path / "b", start))
+    same(next(resumed), ahead)
+    for _ in range(3):
+        same(next(resumed), next(again))
 
 
 def test_reset_returns_to_the_first_batch(make):

@@ -1,7 +1,6 @@
 """The gin files for T5X, without T5X: they can be read, and every name of ours in them exists."""
 
 import importlib
-import importlib.util
 import inspect
 import re
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 from gin import config_parser
 from newsembed.t5x_bridge.command import GIN_FOLDER
+from t5x_present import HAS_T5X
 
 FILES = sorted(Path(GIN_FOLDER, "t5x").glob("*.gin"))
 # Modules that import t5x; without it their names are looked up in their text.
@@ -42,7 +42,7 @@ def read(path):
 
 def parameters_of(module, name):
     """The parameters of something in a module of ours; None where only T5X could tell."""
-    if module.rsplit(".", maxsplit=1)[-1] in NEED_T5X and importlib.util.find_spec("t5x") is None:
+    if module.rsplit(".", maxsplit=1)[-1] in NEED_T5X and not HAS_T5X:
         text = Path(GIN_FOLDER, "..", *module.split(".")[1:]).with_suffix(".py").read_text()
         assert re.search(rf"^(class|def) {name}\b", text, re.MULTILINE), f"{module} has no {name}"
         return None

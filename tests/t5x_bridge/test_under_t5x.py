@@ -1,6 +1,5 @@
 """Whole runs of `t5x.train`, `t5x.eval` and `t5x.infer` beside our trainer. They need T5X and skip without it."""
 
-import importlib.util
 import json
 import os
 import signal
@@ -13,12 +12,11 @@ import numpy as np
 import pytest
 from newsembed.formats.orbax_trees import read_tree
 from newsembed.t5x_bridge.checkpoints import from_t5x, to_t5x
+from t5x_present import HAS_T5X
 
 import toy_corpus as toy  # isort: skip
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("t5x") is None, reason="T5X is not importable; docs/t5x.md says how to install it"
-)
+pytestmark = pytest.mark.skipif(not HAS_T5X, reason="T5X is not importable; docs/t5x.md says how to install it")
 ROOT = Path(__file__).parents[2]
 SIZES = ("num_layers=1", "hidden_size=16", "mlp_size=32", "embedding_size=16", f"max_length={toy.LENGTH}")
 ARCHITECTURE = [f"--gin.EncoderConfig.{size}" for size in SIZES] + [f"--gin.NUM_TOPICS={toy.NUM_TOPICS}"]
