@@ -16,17 +16,18 @@ import contextlib
 import dataclasses
 import importlib.resources
 import itertools
-import json
 import socket
 import sys
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
+import numpy as np
 from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse
 from fastapi.security import HTTPBearer
+from pydantic_core import to_json
 from starlette.middleware.authentication import AuthenticationMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
@@ -329,11 +330,13 @@ def _search_response(hits: list[Hit]) -> SearchResponse:
 
 
 def _embed_response(embeddings: FloatArray, encoder: TextEncoder) -> Response:
-    """An :class:`EmbedResponse` as JSON. Row by row, so that a large answer leaves other threads their turn.
+    """An :class:`EmbedResponse` as JSON, row by row, so that a large answer leaves other threads their turn.
 
     Raises:
       ValueError: for NaN or infinity.
     """
-    rows = ", ".join(json.dumps(row.tolist(), allow_nan=False) for row in embeddings)
-    rest = json.dumps({"dimensions": encoder.dimensions, "encoder": encoder.digest})
-    return Response(f'{{"embeddings": [{rows}], {rest[1:]}', media_type="application/json")
+    if not np.isfinite(embeddings).all():
+        raise ValueError("the encoder returned NaN or infinity; use a checkpoint from before training diverged")
+    rows = b",".join(to_json(row.tolist()) for row in embeddings)
+    rest = to_json({"dimensions": encoder.dimensions, "encoder": encoder.digest})
+    return Response(b'{"embeddings":[' + rows + b"]," + rest[1:], media_type="application/json")
