@@ -5,6 +5,7 @@ groups by fixed lengths, so that a run compiles the same shapes every time. Both
 shape of each batch; `filled` and `batches` make token arrays of them.
 """
 
+import dataclasses
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
@@ -22,6 +23,24 @@ HEIGHT_STEP: Final = 8  # batch sizes are powers of eight up to the full one: a 
 SHAPE_COST: Final = {"cpu": 16_384}
 SHAPE_COST_ON_ACCELERATORS: Final = 1_048_576
 LEAST_COST: Final = 128  # of any batch: however few its positions, all parameters are read
+
+
+@dataclasses.dataclass(frozen=True)
+class BatchCosts:
+    """The rows that batches may have, and what the smallest cost.
+
+    Attributes:
+      height_step: batch sizes are powers of it up to the full one.
+      least: the cost of any batch in positions.
+    """
+
+    height_step: int = HEIGHT_STEP
+    least: int = LEAST_COST
+
+
+DEFAULT_COSTS: Final = BatchCosts()
+# Queries on a CPU: each position costs time, and only few shapes are needed, as the texts are short.
+QUERY_COSTS_ON_CPU: Final = BatchCosts(2, SHORTEST)
 
 Shape = tuple[int, int]  # (rows, length)
 Planned = tuple[npt.NDArray[np.int64], Shape]  # numbers of the rows [n], (B, L) with B >= n
@@ -73,13 +92,13 @@ def by_bucket(
             yield numbers, (-(-height // multiple) * multiple, length)
 
 
-def heights(full: int) -> list[int]:
-    """Rows that a batch may have, ascending: powers of eight, and those of a full batch.
+def heights(full: int, step: int = HEIGHT_STEP) -> list[int]:
+    """Rows that a batch may have, ascending: powers of ``step``, and those of a full batch.
 
-    >>> heights(100)
-    [1, 8, 64, 100]
+    >>> heights(100), heights(12, 2)
+    ([1, 8, 64, 100], [1, 2, 4, 8, 12])
     """
-    return [height for height in (HEIGHT_STEP**power for power in range(full.bit_length())) if height < full] + [full]
+    return [height for height in (step**power for power in range(full.bit_length())) if height < full] + [full]
 
 
 def filled(
@@ -101,7 +120,13 @@ def batches(
 
 
 def plan(
-    lengths: Sequence[int], max_length: int, *, tokens_per_batch: int, compiled: Collection[Shape] = (), shape_cost: int
+    lengths: Sequence[int],
+    max_length: int,
+    *,
+    tokens_per_batch: int,
+    compiled: Collection[Shape] = (),
+    shape_cost: int,
+    batch_costs: BatchCosts = DEFAULT_COSTS,
 ) -> Iterator[Planned]:
     """Batches of all rows, the longest first (so that memory runs out at the start or never), at the least cost.
 
@@ -114,6 +139,7 @@ def plan(
       tokens_per_batch: cells of a batch, unless one row is longer.
       compiled: shapes that cost no compilation.
       shape_cost: the cost of a compilation in positions.
+      batch_costs: the rows that batches may have, and what they cost.
 
     Yields:
       The numbers of the rows ``[n]``, and the shape ``(B, L)`` with B >= n and L at least their length.
@@ -128,7 +154,9 @@ def plan(
         full = max(1, tokens_per_batch // length)
         options = []
         for start in range(end):
-            chosen, cost = cheapest_heights(int(counts[start:end].sum()), length, full, compiled, shape_cost)
+            chosen, cost = cheapest_heights(
+                int(counts[start:end].sum()), length, full, compiled, shape_cost, batch_costs
+            )
             group = [(start, end, chosen)] if chosen else []
             before, positions, groups = best[start]
             options.append((before + cost, positions + sum(chosen) * length, [*groups, *group]))
@@ -143,7 +171,12 @@ def plan(
 
 
 def cheapest_heights(
-    rows: int, length: int, full: int, compiled: Collection[Shape], shape_cost: int
+    rows: int,
+    length: int,
+    full: int,
+    compiled: Collection[Shape],
+    shape_cost: int,
+    batch_costs: BatchCosts = DEFAULT_COSTS,
 ) -> tuple[list[int], int]:
     """The heights of the batches that hold ``rows`` rows of one length, and their cost in positions.
 
@@ -158,7 +191,7 @@ def cheapest_heights(
     whole, rest = [full] * (rows // full), rows % full
     # Descend through the heights; at each one, the remaining rows may also go into one more batch of it.
     options, taken = [], list[int]()
-    for step in reversed(heights(full)):
+    for step in reversed(heights(full, batch_costs.height_step)):
         if not rest:
             break
         options.append([*taken, *[step] * -(-rest // step)])
@@ -169,7 +202,7 @@ def cheapest_heights(
     choices = [[*whole, *option] for option in options]
 
     def cost(chosen: Sequence[int]) -> int:
-        return sum(max(height * length, LEAST_COST) for height in chosen) + shape_cost * len(
+        return sum(max(height * length, batch_costs.least) for height in chosen) + shape_cost * len(
             {height for height in chosen if (height, length) not in compiled}
         )
 

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from newsembed.serving.shapes import cheapest_heights, plan, row_lengths
+from newsembed.serving.shapes import QUERY_COSTS_ON_CPU, cheapest_heights, plan, row_lengths
 
 
 def planned(lengths, **options):
@@ -65,3 +65,21 @@ def test_what_was_compiled_is_used_again():
 )
 def test_the_cheapest_heights_by_hand(rows, shape_cost, compiled, expected):
     assert cheapest_heights(rows, 300, 100, compiled, shape_cost) == expected
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (1, ([1], 16)),
+        (2, ([2], 32)),
+        (3, ([2, 1], 48)),
+        (7, ([4, 2, 1], 112)),
+        (64, ([64], 1_024)),
+        (65, ([64, 1], 1_040)),
+    ],
+)
+def test_queries_on_a_cpu_pay_for_their_positions_only(rows, expected):
+    compiled = {(2**power, 16) for power in range(7)}
+    assert cheapest_heights(rows, 16, 64, compiled, 10_000, QUERY_COSTS_ON_CPU) == expected
+    # A batch of more rows is taken where the right one would have to be compiled.
+    assert cheapest_heights(rows, 16, 64, {(64, 16)}, 10_000, QUERY_COSTS_ON_CPU)[0] == [64] * -(-rows // 64)
