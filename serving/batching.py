@@ -186,6 +186,7 @@ class Batcher:
                     if preparation is None:
                         self._changed.wait()
                     else:
+                        self._let_searches_finish()
                         self._changed.release()
                         self._run(preparation)
                         self._changed.acquire()
