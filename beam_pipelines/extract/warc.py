@@ -1,10 +1,13 @@
 """Frames of WARC files: where each record begins and ends, and where the next one begins after damage.
 
-A damaged record costs only itself. The checksum of its gzip member, or the line that must follow its content, shows the
-damage; reading continues at the next gzip member or line that begins a record.
+A damaged record costs only itself. The checksum of its gzip member shows the damage; without gzip the line that must
+follow its content, or the digest of its block if the header has one. Reading continues at the next gzip member or line
+that begins a record. Digests of payloads are not compared: programs disagree on what the payload of a response is.
 """
 
+import base64
 import dataclasses
+import hashlib
 import re
 import zlib
 from collections.abc import Callable, Generator, Iterator
@@ -26,6 +29,8 @@ _GZIP_BEGINNING: Final = re.compile(re.escape(_GZIP))
 _OVERLAP: Final = 256  # bytes, more than match one of the two
 _END_OF_HEADER: Final = re.compile(rb"\r?\n\r?\n")
 _LENGTH: Final = re.compile(rb"^content-length\s*:\s*(\d+)\s*$", re.IGNORECASE | re.MULTILINE)
+_BLOCK_DIGEST: Final = re.compile(rb"^warc-block-digest\s*:\s*([\w-]+):([\w=]+)\s*$", re.IGNORECASE | re.MULTILINE)
+_DIGESTS: Final = ("md5", "sha1", "sha256", "sha512")
 _URL: Final = re.compile(rb"^warc-target-uri\s*:\s*<?([^\r\n>]*)", re.IGNORECASE | re.MULTILINE)
 
 
@@ -220,7 +225,8 @@ def _of_plain(blocks: _Blocks, offset: int, places_only: bool) -> _Frames:
     if _more(window) and not (is_closed and _BEGINNING_HERE.match(window.peek(_PROBE_BYTES))):
         unclosed = _DamageError("no record follows its content, so its length is wrong or bytes are missing")
         return (yield from _after_damage(blocks, begin, unclosed, raw, places_only))
-    yield Frame(begin, raw)
+    mismatch = "" if places_only else _digest_mismatch(raw)
+    yield Gap(begin, offset + window.taken, mismatch, _url_in(raw)) if mismatch else Frame(begin, raw)
     return offset + window.taken
 
 
@@ -231,9 +237,29 @@ def _after_damage(blocks: _Blocks, offset: int, damage: _DamageError, raw: bytes
     if is_last and damage.ended and _END_OF_HEADER.search(raw):
         yield Frame(offset, b"" if places_only else raw, cut=True)
     else:
-        url = _URL.search(raw)
-        yield Gap(offset, following, str(damage), url[1].decode("utf-8", "replace").strip() if url else "")
+        yield Gap(offset, following, str(damage), _url_in(raw))
     return following
+
+
+def _url_in(raw: bytes) -> str:
+    url = _URL.search(raw)
+    return url[1].decode("utf-8", "replace").strip() if url else ""
+
+
+def _digest_mismatch(raw: bytes) -> str:
+    """What is wrong with the block of a record by the digest in its header; "" without one, or if the block was cut."""
+    end = _END_OF_HEADER.search(raw)
+    assert end is not None
+    header, block = raw[: end.end()], memoryview(raw)[end.end() :]
+    length, stated = _LENGTH.search(header), _BLOCK_DIGEST.search(header)
+    if stated is None or length is None or len(block) != int(length[1]):
+        return ""
+    name, expected = stated[1].decode().lower().replace("-", ""), stated[2].decode()
+    if name not in _DIGESTS:
+        return ""
+    digest = hashlib.new(name, block, usedforsecurity=False).digest()
+    spellings = (base64.b32encode(digest).decode().rstrip("="), digest.hex().upper())
+    return "" if expected.upper().rstrip("=") in spellings else "its content differs from WARC-Block-Digest"
 
 
 def _more(window: _Window) -> bool:
