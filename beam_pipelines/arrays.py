@@ -5,8 +5,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from ..errors import InputError
 from ..formats import files
+from ..formats.arrays import read_npy
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Ids = np.ndarray[Any, np.dtype[np.uint64]]
@@ -33,10 +33,7 @@ def read_array(path: str) -> Array:
       InputError: if it is not an npy file.
     """
     with files.open_read(path) as source:
-        try:
-            return np.asarray(np.load(source))
-        except (ValueError, EOFError) as error:
-            raise InputError(f"not an npy file: {error}", path=path, remedy="write it with numpy.save") from error
+        return read_npy(source, path)
 
 
 def doc_id_of(number: int) -> str:

@@ -1,9 +1,11 @@
 """Named arrays in one npz file: numbers and texts only, never Python objects."""
 
 import io
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, BinaryIO, Final
 
 import numpy as np
 
@@ -11,6 +13,11 @@ from ..errors import InputError
 from . import files
 
 Array = np.ndarray[Any, np.dtype[Any]]
+# What NumPy raises for damaged files: their headers are Python literals, and a wrong shape asks for any memory.
+DAMAGE: Final = (
+    *(ValueError, TypeError, OSError, EOFError, KeyError, AttributeError, OverflowError, MemoryError, SyntaxError),
+    *(NotImplementedError, RecursionError, tokenize.TokenError, zipfile.BadZipFile, zlib.error),
+)
 
 
 def write_arrays(path: str, arrays: Mapping[str, Array]) -> None:
@@ -43,10 +50,29 @@ def read_arrays(path: str) -> dict[str, Array]:
     try:
         with np.load(io.BytesIO(raw), allow_pickle=False) as arrays:
             return {name: _array(name, arrays[name]) for name in arrays.files}
-    except (ValueError, TypeError, OSError, EOFError, KeyError, AttributeError, zipfile.BadZipFile) as error:
+    except DAMAGE as error:
         raise InputError(
             f"not an npz file of numbers: {error}", path=path, remedy="delete it, and run what wrote it again"
         ) from error
+
+
+def read_npy(source: BinaryIO | str, path: str) -> Array:
+    """Reads an npy file; an array of Python objects is refused.
+
+    Args:
+      source: the open file, or its path.
+      path: named in the error.
+
+    Raises:
+      FileNotFoundError: if there is no such file.
+      InputError: if it is not an npy file, or has an array of Python objects.
+    """
+    try:
+        return _array(path, np.load(source, allow_pickle=False))
+    except FileNotFoundError:
+        raise
+    except DAMAGE as error:
+        raise InputError(f"not an npy file: {error}", path=path, remedy="write it with numpy.save") from error
 
 
 def _array(name: str, values: Any) -> Array:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, BinaryIO, Final
 
 from ..errors import InputError
+from .whole import replacing
 
 SUMS: Final = "SHA256SUMS"
 _LINE: Final = re.compile(r"([0-9a-f]{64}) [ *](.+)")
@@ -117,9 +118,8 @@ def write_sums(folder: str) -> None:
         os.path.relpath(os.path.join(above, name), folder) for above, _, found in os.walk(folder) for name in found
     )
     lines = [f"{file_sha256(os.path.join(folder, name))}  {name}\n" for name in names if not name.endswith(".tmp")]
-    with open(f"{path}.tmp", "w", encoding="utf-8") as file:
+    with replacing(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
         file.writelines(lines)
-    os.replace(f"{path}.tmp", path)
 
 
 def remove_sums(folder: str) -> None:

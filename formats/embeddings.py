@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .digests import remove_sums, write_sums
+from .whole import replacing
 
 Chunk = tuple[list[str], list[str], npt.NDArray[np.float32]]  # document ids, URLs, embeddings [n, D]
 
@@ -26,8 +27,9 @@ def write_folder(output: str, chunks: Iterator[Chunk], dimensions: int) -> None:
         parts.append(embeddings)
     os.makedirs(output, exist_ok=True)
     remove_sums(output)
-    np.save(os.path.join(output, "embeddings.npy"), np.concatenate(parts))
-    with open(os.path.join(output, "ids.txt"), "w", encoding="utf-8") as file:
+    with replacing(os.path.join(output, "embeddings.npy")) as temporary, open(temporary, "wb") as sink:
+        np.save(sink, np.concatenate(parts))
+    with replacing(os.path.join(output, "ids.txt")) as temporary, open(temporary, "w", encoding="utf-8") as file:
         file.writelines(f"{name}\n" for name in ids)
     write_sums(output)
 
@@ -46,10 +48,11 @@ def write_parquet(output: str, chunks: Iterator[Chunk], dimensions: int) -> None
     kind = pa.list_(pa.float32(), dimensions)
     schema = pa.schema([("doc_id", pa.string()), ("url", pa.string()), ("embedding", kind)])
     os.makedirs(os.path.dirname(os.path.abspath(output)), exist_ok=True)
-    temporary = f"{output}.tmp"
-    with pq.ParquetWriter(temporary, schema, compression="zstd", write_page_checksum=True) as writer:
+    with (
+        replacing(output) as temporary,
+        pq.ParquetWriter(temporary, schema, compression="zstd", write_page_checksum=True) as writer,
+    ):
         for doc_ids, urls, embeddings in chunks:
             vectors = pa.FixedSizeListArray.from_arrays(pa.array(embeddings.reshape(-1)), dimensions)
             columns: list[Any] = [pa.array(doc_ids), pa.array(urls), vectors]
             writer.write_table(pa.Table.from_arrays(columns, schema=schema))
-    os.replace(temporary, output)

@@ -125,10 +125,16 @@ def temporary_name(path: str) -> str:
 def write_whole(path: str, raw: bytes) -> None:
     """Writes a file completely or not at all: under a temporary name first, which object stores do not need."""
     temporary = path if path.startswith(_OBJECT_STORES) else temporary_name(path)
-    with open_write(temporary) as sink:
-        sink.write(raw)
-    if temporary != path:
-        move(temporary, path)
+    try:
+        with open_write(temporary) as sink:
+            sink.write(raw)
+        if temporary != path:
+            move(temporary, path)
+    except BaseException:
+        if temporary != path:
+            with contextlib.suppress(OSError):  # the first error counts
+                delete([temporary])
+        raise
 
 
 def copy(sources: Sequence[str], folder: str) -> None:

@@ -8,7 +8,6 @@ import dataclasses
 import datetime
 import json
 import os
-import tempfile
 from typing import Any, Final
 
 import numpy as np
@@ -16,7 +15,9 @@ import numpy.typing as npt
 
 from .. import __version__
 from ..errors import InputError
+from .arrays import DAMAGE
 from .digests import damage, remove_sums, write_sums
+from .whole import replacing
 
 FORMAT_VERSION: Final = 1  # of ``index.json``; files without one are of version 1
 _EMBEDDINGS_FILE: Final = "embeddings.npy"
@@ -81,15 +82,18 @@ def write_index(folder: str, index: StoredIndex) -> None:
     if os.path.exists(facts_path):
         os.remove(facts_path)
     remove_sums(folder)
-    np.save(os.path.join(folder, _EMBEDDINGS_FILE), index.embeddings)
+    with replacing(os.path.join(folder, _EMBEDDINGS_FILE)) as temporary, open(temporary, "wb") as sink:
+        np.save(sink, index.embeddings)
     names = [field.name for field in dataclasses.fields(IndexedDocument)]
     schema = pa.schema([(name, pa.date32() if name == "byline_date" else pa.string()) for name in names])
     table = pa.Table.from_pylist([dataclasses.asdict(document) for document in index.documents], schema)
-    pq.write_table(table, os.path.join(folder, _DOCUMENTS_FILE), compression="zstd", write_page_checksum=True)
+    with replacing(os.path.join(folder, _DOCUMENTS_FILE)) as temporary:
+        pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
     if index.inverted_file is not None:
         import faiss
 
-        faiss.write_index(index.inverted_file, os.path.join(folder, _FAISS_FILE))
+        with replacing(os.path.join(folder, _FAISS_FILE)) as temporary:
+            faiss.write_index(index.inverted_file, temporary)
     facts = {
         "documents": len(index.documents),
         "dimensions": index.embeddings.shape[1],
@@ -100,10 +104,8 @@ def write_index(folder: str, index: StoredIndex) -> None:
         "document_prompt": index.document_prompt,
         "version": __version__,
     }
-    handle, temporary = tempfile.mkstemp(dir=folder, suffix=".tmp")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
+    with replacing(facts_path) as temporary, open(temporary, "w", encoding="utf-8") as file:
         json.dump({name: value for name, value in facts.items() if value is not None}, file, indent=2)
-    os.replace(temporary, facts_path)
     write_sums(folder)
 
 
@@ -133,7 +135,7 @@ def read_index(folder: str) -> StoredIndex:
         )
     except InputError:
         raise
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError, pa.ArrowException) as error:
+    except (*DAMAGE, RuntimeError, pa.ArrowException) as error:
         raise InputError(f"no readable index: {error}", path=folder, remedy=_REMEDY) from error
 
 

@@ -1,5 +1,6 @@
 """Alias tables and embedding tables on disk, in our format and in common formats of users."""
 
+import collections
 import dataclasses
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -122,8 +123,57 @@ def read_embeddings(path: str) -> EmbeddingTable:
             path=path,
             remedy="write one key per line, in the order of the rows",
         )
-    counts = tuple(float(fields[1]) for fields in rows) if rows and all(len(fields) > 1 for fields in rows) else ()
-    return EmbeddingTable(tuple(fields[0] for fields in rows), np.asarray(values, np.float32), counts)
+    counts = _counts(rows, keys_path) if rows and all(len(fields) > 1 for fields in rows) else ()
+    return EmbeddingTable(_unique([fields[0] for fields in rows], keys_path), _numbers(values, path), counts)
+
+
+def _unique(keys: Sequence[str], path: str) -> tuple[str, ...]:
+    """Returns the keys.
+
+    Raises:
+      InputError: if one is repeated.
+    """
+    if len(set(keys)) < len(keys):
+        key, times = collections.Counter(keys).most_common(1)[0]
+        raise InputError(f"got {key[:80]!r} {times} times", path=path, field="key", remedy="write one row for each key")
+    return tuple(keys)
+
+
+def _numbers(values: np.ndarray[Any, Any], path: str) -> Floats:
+    """Returns the values as float32.
+
+    Raises:
+      InputError: if one is not a finite number.
+    """
+    if values.dtype.kind not in "fiu" or not np.isfinite(values).all():
+        raise InputError(
+            f"got values of type {values.dtype} that are not all finite numbers",
+            path=path,
+            remedy="write float32 numbers; leave out rows without a vector",
+        )
+    return np.asarray(values, np.float32)
+
+
+def _counts(rows: Sequence[Sequence[str]], path: str) -> tuple[float, ...]:
+    """Returns the counts beside the keys.
+
+    Raises:
+      InputError: if one is not a number from 0 on.
+    """
+    counts = []
+    for number, fields in enumerate(rows, 1):
+        try:
+            count = float(fields[1])
+        except ValueError:
+            count = -1.0
+        if not 0 <= count < math.inf:
+            raise InputError(
+                f"got the count {fields[1][:80]!r}, expected a number from 0 on",
+                path=f"{path}:{number}",
+                remedy="write key and count (or frequency), separated by a tab",
+            )
+        counts.append(count)
+    return tuple(counts)
 
 
 def _read_word2vec(path: str) -> EmbeddingTable:
@@ -150,7 +200,7 @@ def _read_word2vec(path: str) -> EmbeddingTable:
         rows.append(row)
     if not rows:
         raise InputError("has no rows", path=path, remedy="give npy or word2vec text")
-    return EmbeddingTable(tuple(keys), np.stack(rows))
+    return EmbeddingTable(_unique(keys, path), _numbers(np.stack(rows), path))
 
 
 def read_keys(path: str) -> list[list[str]]:

@@ -3,9 +3,11 @@
 import argparse
 import dataclasses
 import json
+import shutil
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,6 +25,37 @@ BODIES = ["Wind and rain.", "a goal in the match", "", "Sturm! " * 30, "", "", "
 def saved(model_dir, tmp_path_factory):
     output = str(tmp_path_factory.mktemp("export") / "saved")
     return export.export_saved_model(model_dir, output)
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "flipped", "missing"])
+def test_a_damaged_saved_model_is_refused_and_named(saved, tmp_path, damage):
+    files = [path.relative_to(saved.output) for path in sorted(Path(saved.output).rglob("*")) if path.is_file()]
+    changed = [name for name in files if name.name != "SHA256SUMS" and (Path(saved.output) / name).stat().st_size]
+    assert len(changed) >= 4
+    for name in changed:
+        shutil.copytree(saved.output, tmp_path / "copy")
+        path = tmp_path / "copy" / name
+        raw = path.read_bytes()
+        path.unlink()
+        if damage != "missing":
+            half = len(raw) // 2
+            flipped = raw[:half] + bytes([raw[half] ^ 1]) + raw[half + 1 :]
+            path.write_bytes({"cut": raw[:half], "empty": b"", "flipped": flipped}[damage])
+        with pytest.raises(InputError) as raised:
+            SavedModelEncoder(str(tmp_path / "copy"))
+        assert str(tmp_path / "copy") in str(raised.value.path), name
+        assert raised.value.remedy, name
+        shutil.rmtree(tmp_path / "copy")
+
+
+@pytest.mark.parametrize("name", ["saved_model.pb", "variables/variables.index"])
+def test_without_digests_tensorflow_s_error_is_named(saved, tmp_path, name):
+    shutil.copytree(saved.output, tmp_path / "copy")
+    (tmp_path / "copy/SHA256SUMS").unlink()
+    path = tmp_path / "copy" / name
+    path.write_bytes(path.read_bytes()[:50])
+    with pytest.raises(InputError, match="TensorFlow cannot read it"):
+        SavedModelEncoder(str(tmp_path / "copy"))
 
 
 def test_reloads_with_tensorflow_alone_and_equals_jax(model_dir, saved, tmp_path):

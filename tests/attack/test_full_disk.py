@@ -1,0 +1,106 @@
+"""A disk that is full: a clear error, and no temporary file left."""
+
+import contextlib
+import datetime
+import errno
+import resource
+
+import numpy as np
+import pytest
+from newsembed.errors import of_file_system
+from newsembed.formats import files
+from newsembed.formats.arrays import write_arrays
+from newsembed.formats.embeddings import write_folder, write_parquet
+from newsembed.formats.index import IndexedDocument, StoredIndex, read_index, write_index
+from newsembed.formats.whole import replacing
+from newsembed.launch import cli
+
+COUNT = 4_000
+FULL = r"File too large|requested and \d+ written"  # the system's words, and NumPy's
+VECTORS = np.random.default_rng(0).standard_normal((COUNT, 8)).astype(np.float32)
+DOCUMENTS = tuple(
+    IndexedDocument(f"{n:016x}", f"http://s.example/{n}", "s", f"Title {n * 7919 % 1009}", datetime.date(2020, 1, 1))
+    for n in range(COUNT)
+)
+
+
+@contextlib.contextmanager
+def small_files(size):
+    """Files cannot grow beyond a size: the kernel refuses the write, as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def chunks():
+    for start in range(0, COUNT, 1_000):
+        names = [document.doc_id for document in DOCUMENTS[start : start + 1_000]]
+        yield names, names, VECTORS[start : start + 1_000]
+
+
+def written_folder(place):
+    write_folder(str(place), chunks(), 8)
+
+
+def written_parquet(place):
+    write_parquet(str(place / "v.parquet"), chunks(), 8)
+
+
+def written_index(place):
+    write_index(str(place), StoredIndex(VECTORS, DOCUMENTS, "model:a", "digest"))
+
+
+@pytest.mark.parametrize("size", [0, 200, 20_000, 60_000])
+@pytest.mark.parametrize("write", [written_folder, written_parquet, written_index])
+def test_what_does_not_fit_is_an_error_that_leaves_no_temporary_file(tmp_path, write, size):
+    write(tmp_path / "whole")
+    complete = {path.name for path in (tmp_path / "whole").iterdir()}
+    with pytest.raises(OSError, match=FULL) as raised, small_files(size):
+        write(tmp_path / "out")
+    found = of_file_system(raised.value, str(tmp_path))
+    assert found is not None
+    assert found.remedy
+    left = {path.name for path in (tmp_path / "out").rglob("*")}
+    assert left < complete, left
+    assert not left & {"index.json", "SHA256SUMS", "v.parquet"}  # what says that a result is complete
+    write(tmp_path / "out")
+    assert {path.name for path in (tmp_path / "out").iterdir()} == complete
+
+
+def test_an_index_that_did_not_fit_is_none(tmp_path, capsys):
+    written_index(tmp_path)
+    with pytest.raises(OSError, match=FULL), small_files(60_000):
+        written_index(tmp_path)
+    assert cli.main(["dedup", "--index", str(tmp_path), "--threshold=0.9", "--output", str(tmp_path / "d.tsv")]) == 2
+    assert "no readable index" in capsys.readouterr().err
+    written_index(tmp_path)
+    np.testing.assert_array_equal(read_index(str(tmp_path)).embeddings, VECTORS)
+
+
+def test_files_of_jobs_leave_nothing_either(tmp_path):
+    for write in (
+        lambda path: files.write_whole(path, bytes(1_000)),
+        lambda path: write_arrays(path, {"x": np.zeros(1_000)}),
+    ):
+        with pytest.raises(OSError, match=FULL) as raised, small_files(100):
+            write(str(tmp_path / "a/b.npz"))
+        assert raised.value.errno == errno.EFBIG
+        assert list((tmp_path / "a").iterdir()) == []
+
+
+def interrupted(path):
+    with replacing(path) as temporary, open(temporary, "w") as sink:
+        sink.write("new")
+        raise KeyboardInterrupt
+
+
+def test_an_error_before_the_first_byte_stays_that_error(tmp_path):
+    with pytest.raises(ZeroDivisionError), replacing(str(tmp_path / "a")):
+        raise ZeroDivisionError
+    (tmp_path / "b").write_text("old")
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(str(tmp_path / "b"))
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("b", "old")]
