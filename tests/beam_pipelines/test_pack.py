@@ -429,6 +429,13 @@ def test_long_pieces_are_packed_before_short_ones(tmp_path):
     assert rows_of(tmp_path, pieces, min_fill=1.0) == [[10, 6], [12, 4]]
 
 
+def test_half_of_the_cache_is_sorted_at_a_time(tmp_path):
+    pieces = [(bytes([number]), 2 if number < 8 else 10) for number in range(16)]
+    assert rows_of(tmp_path, pieces, min_fill=1.0, capacity=16) == [[12, 4]] * 8
+    # A cache of four rows sorts 32 tokens, which here are eight short pieces, before it sees a long one.
+    assert rows_of(tmp_path / "small", pieces, min_fill=1.0, capacity=4)[:2] == [[4, 4, 4, 4]] * 2
+
+
 def test_the_language_with_the_most_tokens_is_written_early(tmp_path):
     with Shard(Phase(str(tmp_path), "p", 1), 0) as shard:
         rows = _Rows(shard, TLM, PackOptions(max_length=16), 20)
