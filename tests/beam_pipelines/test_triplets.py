@@ -248,7 +248,7 @@ def plain_mine(anchor, candidates, publishers, scores, options):
     return "mined", list(dict.fromkeys(triplets)), dropped
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(24))
 def test_mining_equals_the_rules_applied_one_by_one(seed):
     draw = np.random.default_rng(seed)
     ids = np.unique(draw.integers(1, 2**63, 30).astype(np.uint64))
