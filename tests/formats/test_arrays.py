@@ -6,7 +6,7 @@ import zipfile
 import numpy as np
 import pytest
 from newsembed.errors import InputError
-from newsembed.formats.arrays import read_arrays, write_arrays
+from newsembed.formats.arrays import read_arrays, read_npy, write_arrays
 
 
 def test_arrays_are_the_same_after_they_were_written(tmp_path):
@@ -55,3 +55,21 @@ def test_a_damaged_file_is_named(tmp_path, cut):
         read_arrays(str(tmp_path / "a.npz"))
     with pytest.raises(InputError, match="no such file"):
         read_arrays(str(tmp_path / "none.npz"))
+
+
+def test_a_damaged_npy_file_is_read_or_refused_whatever_byte_is_damaged(tmp_path):
+    path = tmp_path / "a.npy"
+    np.save(path, np.arange(12, dtype=np.float32).reshape(3, 4))
+    raw, refused, named = path.read_bytes(), 0, True
+    for place in range(128):  # the header
+        for bit in range(8):
+            path.write_bytes(raw[:place] + bytes([raw[place] ^ 1 << bit]) + raw[place + 1 :])
+            try:
+                read_npy(str(path), str(path))
+            except InputError as error:
+                refused += 1
+                named = error.path == str(path) and named
+    assert refused > 500
+    assert named
+    with pytest.raises(FileNotFoundError):
+        read_npy(str(tmp_path / "none.npy"), "none")
