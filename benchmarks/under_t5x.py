@@ -2,8 +2,9 @@
 
     python benchmarks/under_t5x.py DATA_DIR VOCABULARY_PATH [--steps 200] [--devices 8] [--gin_file FILE]
 
-Both are started as users start them, one after the other; the last pass is reported. Steps per second are the median over the steps from the fifth on, as each of them logs them
-(time between the ends of two steps, metrics written at every step).
+Both are started as users start them, one after the other; the last pass is reported. Steps per second are the median
+over the steps from the fifth on, as each of them logs them: the time between the ends of two steps. Both write metrics
+at every step.
 """
 
 import argparse

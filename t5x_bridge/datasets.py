@@ -17,11 +17,13 @@ from ..errors import InputError
 from ..formats.t5x import DataPosition, step_of
 from ..learning.batches import Batch
 from ..learning.mixture import MixtureBatches, select_sets
+from ..tasks.seqio_tasks import register_tasks, task_name
 from .layout import BatchLayout
 from .recipe import Recipe
 
 TRAIN: Final = "train"
 VALIDATION: Final = "validation"
+PREFIX: Final = "newsembed"
 
 
 class MixtureIterator(dataset_iterator.DatasetIterator):
@@ -114,6 +116,32 @@ def get_dataset(
     options = recipe.batch_options(data.data_dir, cfg.seed, cfg.batch_size, (shard_id, num_shards))
     batches = recipe.open_batches(cfg.mixture_or_task_name, options)
     return MixtureIterator(batches, layout, options.batch_size)
+
+
+def seqio_mixture(data_dir: str, vocabulary_path: str, mixture: str) -> str:
+    """Registers our seqio tasks and mixtures, and returns the name of one, for T5X's own `utils.get_dataset`.
+
+    seqio mixes the languages of a task within a batch, by the paper's rates.
+
+    Args:
+      data_dir: DATA_DIR.
+      vocabulary_path: VOCABULARY_PATH.
+      mixture: a mixture whose tasks have the same features ("pretrain"), a task, or "task/language".
+
+    Raises:
+      InputError: if the folder or the vocabulary cannot be read, or seqio has no such mixture.
+    """
+    names = register_tasks(data_dir, vocabulary_path)
+    task, _, language = mixture.partition("/")
+    name = task_name(task, language) if language else f"{PREFIX}_{task}"
+    if name not in names:
+        raise InputError(
+            f"got {mixture!r}, but seqio has {', '.join(names)}",
+            path=data_dir,
+            field="seqio_mixture.mixture",
+            remedy="Name one of them without the prefix, or draw the mixture with datasets.get_dataset.",
+        )
+    return name
 
 
 def get_eval_datasets(

@@ -15,7 +15,8 @@ from ..evaluation.registry import SUITES, Options
 from ..formats.vocabulary import PAD_ID
 from ..serving.shapes import length_buckets
 from ..tasks.vocabulary import Vocabulary
-from .rows import TOKENS, RowConverter
+from .recipe import Recipe
+from .rows import TOKENS
 
 # Rows of one length as an enumerated `tf.data.Dataset` to (number, embedding) pairs; T5X's `predict_fn`.
 Predict = Callable[[Any], Sequence[tuple[int, Sequence[float]]]]
@@ -45,7 +46,7 @@ class SuiteEvaluator:
     def __init__(
         self,
         mixture_or_task_name: Any,
-        feature_converter: RowConverter,
+        feature_converter: Any,
         eval_split: str = "test",
         *,
         log_dir: str | None = None,
@@ -55,7 +56,8 @@ class SuiteEvaluator:
         **options: Any,
     ) -> None:
         del mixture_or_task_name, eval_split, options
-        self._recipe, self._max_length = feature_converter.recipe, max_length
+        self._recipe: Recipe = feature_converter.recipe
+        self._max_length = max_length
         self._benchmarks = _benchmarks(suites or {})
         kinds = _default_loggers() if logger_cls is None else logger_cls
         self._loggers = [kind(output_dir=log_dir) for kind in kinds] if log_dir is not None else []

@@ -1,8 +1,9 @@
 """Rows of fixed shape for the readers of T5X and seqio: our rules for each feature, as a feature converter of seqio."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 import numpy as np
 
@@ -19,7 +20,7 @@ TOKENS: Final = "tokens"
 
 @dataclasses.dataclass(frozen=True)
 class RowConverter:
-    """A feature converter of seqio: examples of one of our seqio tasks to rows, as our trainer makes them.
+    """What a feature converter of seqio does: examples of one of our seqio tasks to rows, as our trainer makes them.
 
     Attributes:
       recipe: the model with what it learns.
@@ -84,8 +85,8 @@ class ConverterClass(Protocol):
         """The model with what it learns."""
         ...
 
-    def __call__(self, *, pack: bool = False, use_custom_packing_ops: bool = False) -> RowConverter:
-        """Returns the converter."""
+    def __call__(self, *, pack: bool = False, use_custom_packing_ops: bool = False) -> Any:
+        """Returns the converter, a `seqio.FeatureConverter` with the attribute `recipe`."""
         ...
 
 
@@ -93,13 +94,41 @@ class ConverterClass(Protocol):
 class _ConverterClass:
     recipe: Recipe
 
-    def __call__(self, *, pack: bool = False, use_custom_packing_ops: bool = False) -> RowConverter:
+    def __call__(self, *, pack: bool = False, use_custom_packing_ops: bool = False) -> Any:
         del use_custom_packing_ops
         if pack:
             raise InputError(
                 "got True, expected False: `newsembed pack` has packed the rows", field="DatasetConfig.pack"
             )
-        return RowConverter(self.recipe)
+        return _seqio_converter()(RowConverter(self.recipe))
+
+
+@functools.cache
+def _seqio_converter() -> Any:
+    """The class of seqio's converters that pass on to ours; a function, because importing seqio takes seconds."""
+    import seqio
+
+    class Converter(seqio.FeatureConverter):
+        """seqio asks for this type; its checks of lengths and types are in our rules."""
+
+        TASK_FEATURES: ClassVar[dict[str, Any]] = {}
+        MODEL_FEATURES: ClassVar[dict[str, Any]] = {}
+        PACKING_FEATURE_DTYPES: ClassVar[dict[str, Any]] = {}
+
+        def __init__(self, rows: RowConverter) -> None:
+            super().__init__(pack=False)
+            self.recipe, self._rows = rows.recipe, rows
+
+        def __call__(self, ds: Any, task_feature_lengths: Mapping[str, int] | None) -> Any:
+            return self._rows(ds, task_feature_lengths)
+
+        def _convert_features(self, ds: Any, task_feature_lengths: Mapping[str, int]) -> Any:
+            return self._rows(ds, task_feature_lengths)
+
+        def get_model_feature_lengths(self, task_feature_lengths: Mapping[str, int]) -> Mapping[str, int]:
+            return task_feature_lengths
+
+    return Converter
 
 
 def row_converter(recipe: Recipe) -> ConverterClass:

@@ -8,7 +8,7 @@ import pytest
 from newsembed.errors import InputError
 from newsembed.formats.manifest import DataSet
 from newsembed.learning.batches import RecordSource
-from newsembed.t5x_bridge.datasets import get_dataset, get_eval_datasets
+from newsembed.t5x_bridge.datasets import get_dataset, get_eval_datasets, seqio_mixture
 from newsembed.t5x_bridge.rows import row_converter
 from newsembed.tasks.seqio_tasks import register_tasks
 
@@ -165,3 +165,34 @@ def test_seqio_examples_become_our_rows(make, corpus):
 def test_packing_by_seqio_is_refused(make):
     with pytest.raises(InputError, match="newsembed pack"):
         row_converter(make())(pack=True)
+
+
+@pytest.mark.parametrize(
+    ("mixture", "name"), [("triplets", "newsembed_triplets"), ("topics/en", "newsembed_topics_en")]
+)
+def test_seqio_s_own_reader_gives_batches_of_our_rows(make, corpus, mixture, name):
+    import seqio
+
+    assert seqio_mixture(*corpus, mixture) == name
+    recipe = make()
+    dataset = seqio.get_dataset(
+        name,
+        task_feature_lengths=dict(toy.LENGTHS),
+        dataset_split="train",
+        shuffle=True,
+        feature_converter=row_converter(recipe)(),
+        shard_info=seqio.ShardInfo(0, 1),
+        seed=1,
+        trim_output_features=False,
+        batch_size=4,
+    )
+    batch = next(dataset.as_numpy_iterator())
+    task = mixture.partition("/")[0]
+    number = recipe.layout.number_of(task)
+    assert recipe.layout.number_in(batch) == number
+    assert {feature: values.shape[1:] for feature, values in batch.items()} == recipe.layout.groups[number].shapes
+
+
+def test_a_mixture_that_seqio_does_not_have_is_refused(corpus):
+    with pytest.raises(InputError, match="got 'weak_supervision', but seqio has newsembed_mlm_en"):
+        seqio_mixture(*corpus, "weak_supervision")

@@ -233,3 +233,24 @@ def test_embeddings_and_scores_are_those_of_the_converted_model(theirs, articles
     for score in result["scores"]:
         name = score["metric"] if score["part"] == "all" else f"{score['metric']}/{score['part']}"
         assert found[name] == pytest.approx(score["value"], abs=1e-5)
+
+
+def test_t5x_s_own_reader_trains_on_our_seqio_mixture(corpus, tmp_path):
+    reader = tmp_path / "reader.gin"
+    reader.write_text(
+        "from __gin__ import dynamic_registration\n"
+        "import __main__ as train_script\n"
+        "from newsembed.t5x_bridge import datasets\n"
+        "from t5x import utils\n"
+        "train_script.train.get_dataset_fn = @utils.get_dataset\n"
+        "train/utils.DatasetConfig.mixture_or_task_name = @datasets.seqio_mixture()\n"
+        "train/utils.DatasetConfig.trim_output_features = False\n"
+        "datasets.seqio_mixture.data_dir = %DATA_DIR\n"
+        "datasets.seqio_mixture.vocabulary_path = %VOCABULARY_PATH\n"
+        "datasets.seqio_mixture.mixture = %MIXTURE_OR_TASK_NAME\n"
+        "utils.SaveCheckpointConfig.save_dataset = False\n"
+    )
+    found = train_theirs(corpus, tmp_path / "run", "triplets", f"--gin_file={reader}")
+    assert sorted(found) == list(range(1, STEPS + 1))
+    assert all(np.isfinite(loss) for loss in found.values())
+    assert found[STEPS] < found[1]
