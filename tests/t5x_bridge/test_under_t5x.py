@@ -71,6 +71,7 @@ def train_ours(corpus, model_dir, mixture="weak_supervision", *more, devices=1):
     return {
         record["step"]: next(value for name, value in record.items() if name.startswith("loss/"))
         for record in map(json.loads, lines)
+        if any(name.startswith("loss/") for name in record)  # others hold an evaluation alone
     }
 
 
