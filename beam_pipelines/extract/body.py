@@ -8,11 +8,16 @@ from .content import Layout, all_prose, main_content
 
 MARKUP, JSON_LD, TEXT = "markup", "json-ld", "text"
 _MAX_BODY_CHARACTERS = 50_000
-_MIN_BODY_CHARACTERS = 250
+MIN_BODY_CHARACTERS = 250
 _MIN_STATED_CHARACTERS = 250
-_MIN_CONFIDENCE = 0.5
+MIN_CONFIDENCE = 0.5
 _MAX_SLOW_CHARACTERS, _MAX_SLOW_TAGS = 3_000_000, 30_000
 _AGREE = 0.8
+# The rules are sure where they keep this share of the prose, or where a reader that knows no names agrees: least share
+# of their words that it has too, and of its words that they have. Chosen by benchmarks/fit_body_choice.py.
+CLEAR_SHARE = 0.67
+MIN_SUPPORT, MIN_COVERAGE = 0.5, 0.25
+OWN_BONUS = 0.3
 # Minimum share of all prose on the page. To the few lines of a page with a video or picture, the slow extractor would
 # only add labels.
 _MIN_PROSE_SHARE = 0.3
@@ -46,29 +51,43 @@ def read_body(html: str, layout: Layout, url: str, title: str, stated: str, *, l
     fast = main_content(layout, title, live_blog=live_blog)
     own = fast.text[:_MAX_BODY_CHARACTERS]
     if len(stated) >= _MIN_STATED_CHARACTERS:
-        precision, recall = _overlap(own, stated)
+        precision, recall = overlap(own, stated)
         # Texts in JSON-LD are often truncated or contain captions: the markup is preferred while they agree.
         if recall >= _AGREE:
             return Body(own, MARKUP)
         if precision >= _AGREE and len(stated) > len(own):
             return Body(stated[:_MAX_BODY_CHARACTERS], JSON_LD)
-    elif fast.confidence >= _MIN_CONFIDENCE and len(own) >= _least_characters(layout):
-        return Body(own, MARKUP)
+    else:
+        sure = fast.confidence >= MIN_CONFIDENCE and len(own) >= least_characters(layout)
+        if sure and fast.share >= CLEAR_SHARE:
+            return Body(own, MARKUP)
+        second = main_content(layout, title, live_blog=live_blog, by_names=False).text[:_MAX_BODY_CHARACTERS]
+        support, coverage = overlap(own, second)
+        if sure and support >= MIN_SUPPORT and coverage >= MIN_COVERAGE:
+            return Body(own, MARKUP)
+        slow = slow_text(html, url)[:_MAX_BODY_CHARACTERS]
+        return _most_agreed([Body(own, MARKUP), Body(slow, TEXT), Body(second, MARKUP)])
     slow = slow_text(html, url)[:_MAX_BODY_CHARACTERS]
-    if len(stated) >= _MIN_STATED_CHARACTERS:
-        options = [Body(own, MARKUP), Body(slow, TEXT), Body(stated[:_MAX_BODY_CHARACTERS], JSON_LD)]
-        scores = [_f1(*_overlap(option.text, stated)) for option in options[:2]]
-        best = max(range(2), key=lambda index: scores[index])
-        return options[best] if scores[best] >= 0.5 else options[2]
-    if not own or not slow:
-        return Body(own or slow, MARKUP if own else TEXT)
-    precision, recall = _overlap(own, slow)
-    agree = recall >= _AGREE or (fast.confidence >= _MIN_CONFIDENCE and recall >= 0.5)
-    return Body(own, MARKUP) if agree else Body(slow, TEXT)
+    options = [Body(own, MARKUP), Body(slow, TEXT), Body(stated[:_MAX_BODY_CHARACTERS], JSON_LD)]
+    scores = [f1_of(*overlap(option.text, stated)) for option in options[:2]]
+    best = max(range(2), key=lambda index: scores[index])
+    return options[best] if scores[best] >= 0.5 else options[2]
 
 
-def _least_characters(layout: Layout) -> float:
-    return min(_MIN_BODY_CHARACTERS, max(1.0, _MIN_PROSE_SHARE * all_prose(layout)))
+def _most_agreed(options: list[Body]) -> Body:
+    """Returns the text that the other two are most like; the first, the rules', has a bonus if it is not empty."""
+    given = [option for option in options if option.text] or options[:1]
+    scores = [
+        sum(f1_of(*overlap(one.text, other.text)) for other in given if other is not one)
+        + OWN_BONUS * (one is options[0])
+        for one in given
+    ]
+    return given[scores.index(max(scores))]
+
+
+def least_characters(layout: Layout) -> float:
+    """Returns the length from which the rules' text may be the whole article, in characters."""
+    return min(MIN_BODY_CHARACTERS, max(1.0, _MIN_PROSE_SHARE * all_prose(layout)))
 
 
 def is_within_slow_limits(html: str) -> bool:
@@ -77,23 +96,22 @@ def is_within_slow_limits(html: str) -> bool:
 
 
 def slow_text(html: str, url: str) -> str:
-    """Returns trafilatura's text in precision mode, without comments and tables; "" for pages that are too large."""
+    """Returns trafilatura's text without comments; "" for pages that are too large."""
     import trafilatura
 
     if not is_within_slow_limits(html):
         return ""
-    document = trafilatura.bare_extraction(
-        html, url=url, with_metadata=False, include_comments=False, include_tables=False, favor_precision=True
-    )
+    document = trafilatura.bare_extraction(html, url=url, with_metadata=False, include_comments=False)
     return ((document.text or "") if document is not None else "").strip()
 
 
-def _overlap(text: str, reference: str) -> tuple[float, float]:
+def overlap(text: str, reference: str) -> tuple[float, float]:
     """Returns (precision, recall) of the words of a text as a multiset."""
     ours, theirs = (Counter(_WORD.findall(one.casefold())) for one in (text, reference))
     shared = sum((ours & theirs).values())
     return shared / max(1, sum(ours.values())), shared / max(1, sum(theirs.values()))
 
 
-def _f1(precision: float, recall: float) -> float:
+def f1_of(precision: float, recall: float) -> float:
+    """Returns the harmonic mean of precision and recall."""
     return 2 * precision * recall / (precision + recall) if precision + recall else 0.0

@@ -34,17 +34,19 @@ _INLINE = words(
 _HEADINGS = words("h1 h2 h3 h4 h5 h6")
 _LISTS = words("ul ol dl table")
 _PARAGRAPHS = frozenset(("p", "li", "dd", "dt", "blockquote", "pre", *_HEADINGS))
+# Skipped elements that broken markup leaves open, so that they contain the rest of the page.
+_LEFT_OPEN = words("nav aside footer button dialog menu figure")
 _BREAK = "\x1e"
 _BREAKS = re.compile(f"{_BREAK}(?:[^\\S{_BREAK}]*{_BREAK})+")
 _MAX_LABEL = 500
 _MAX_MARKED = 1_000
 _MIN_PROSE = 60
-_MIN_RELEASED = 400
-_MIN_REMAINING = 0.05
+_MIN_PAGE, _MIN_LEFT_OPEN = 200, 1_000
+_MIN_RELEASED, _MIN_REMAINING = 400, 0.05
 _MIN_STORY = 300
 _MIN_POSTS = 0.7
 _MAX_LABEL_TEXT = 100
-_MAX_AFTER_END = 0.5
+_MAX_AFTER_END = 0.3
 _MAX_RELEASES = 5
 _MIN_RUNNING_PARAGRAPHS = 3
 _MAX_LINK_SHARE = 0.4
@@ -98,15 +100,28 @@ class Content:
     Attributes:
       text: one paragraph per line.
       confidence: share of the page's prose in the text, in [0, 1]; low where the rules may be wrong.
+      share: the same with the prose that was left out by the names of its elements, but without readers' comments.
     """
 
     text: str
     confidence: float
+    share: float = 1.0
 
 
-def lay_out(tree: Any) -> Layout:  # noqa: C901, PLR0912, PLR0915 - runs on every element: calls would double the time
-    """Returns the layout of a parsed page, in one pass."""
+def lay_out(tree: Any) -> Layout:
+    """Returns the layout of a parsed page, in one pass; in two if most of the page is in elements left open."""
     root = tree if tree.tag == "body" else next(tree.iter("body"), tree)
+    layout = _lay_out(root, {above for main in root.iter("main") for above in main.iterancestors()}, _SKIPPED)
+    if all_prose(layout) < _MIN_PAGE:
+        other = _lay_out(root, set(), _SKIPPED - _LEFT_OPEN)
+        if all_prose(other) >= _MIN_LEFT_OPEN:
+            return other
+    return layout
+
+
+def _lay_out(  # noqa: C901, PLR0912, PLR0915 - runs on every element: calls would double the time
+    root: Any, around_main: set[Any], skipped: frozenset[str]
+) -> Layout:
     layout = Layout([], [], [], [], [], [])
     blocks, parents, labels, names = layout.blocks, layout.parents, layout.labels, layout.names
     bodies, tags = layout.bodies, layout.tags
@@ -118,7 +133,7 @@ def lay_out(tree: Any) -> Layout:  # noqa: C901, PLR0912, PLR0915 - runs on ever
     for event, element in walk:
         tag = element.tag
         if event == "start":
-            if tag in _SKIPPED:
+            if tag in skipped and element not in around_main:
                 walk.skip_subtree()
                 skipping = True
                 continue
@@ -139,6 +154,8 @@ def lay_out(tree: Any) -> Layout:  # noqa: C901, PLR0912, PLR0915 - runs on ever
                 current = len(tags)
                 tags.append(tag)
                 label, name, body = _judge(element, tag) if element.attrib else _FORM if tag == "form" else _UNNAMED
+                if name is Name.BOILERPLATE and element in around_main:
+                    name = Name.NEUTRAL
                 labels.append(label)
                 names.append(name)
                 bodies.append(body)
@@ -169,7 +186,8 @@ _FORM = ("form", Name.BOILERPLATE, False)
 
 def _judge(element: Any, tag: str) -> tuple[str, Name, bool]:
     """Returns class and id of a block element, their classification, and whether it is marked as an article's body."""
-    label = f"{element.get('class', '')} {element.get('id', '')}"[:_MAX_LABEL]
+    # The id of a heading is made of its words.
+    label = f"{element.get('class', '')} {element.get('id', '') if tag not in _HEADINGS else ''}"[:_MAX_LABEL]
     name, body = classify_names(label) if label != " " else (Name.NEUTRAL, False)
     if tag in ("body", "html"):
         name = Name.NEUTRAL
@@ -209,26 +227,33 @@ def _prose_weight(text: str, link_share: float) -> float:
     return length * (1.0 - link_share)
 
 
-def main_content(layout: Layout, title: str = "", *, live_blog: bool = False) -> Content:
+def main_content(layout: Layout, title: str = "", *, live_blog: bool = False, by_names: bool = True) -> Content:
     """Returns the text of a page's article.
 
     Args:
       layout: layout of the page, see :func:`lay_out`.
       title: title of the article, which is not part of the body.
       live_blog: whether the page is a live blog; the text then consists of all posts.
+      by_names: whether names of elements count, except those of readers' comments. Without them the result is a second
+        opinion, which depends on the prose alone.
     """
-    aside = _set_aside(layout)
+    never = _comments(layout)
+    aside = _set_aside(layout, never) if by_names else never
+    if not by_names:
+        layout = dataclasses.replace(layout, bodies=[False] * len(layout.bodies))
     weights = _weights(layout, aside)
     total = weights[0] if weights else 0.0
     if not total:
-        return Content("", 0.0)
+        return Content("", 0.0, 0.0)
+    everything = _weights(layout, never)[0]
     root, total = _body_element(layout, weights, {block.node for block in layout.blocks if aside[block.node] < 0})
     if live_blog and weights[root] < _MIN_POSTS * weights[0]:
         root, total = _descend(layout, weights, 0, 0.85), weights[0]
     inside = _inside(layout, root)
     candidates = [block for block in layout.blocks if inside[block.node] and aside[block.node] < 0]
     kept = _trimmed(_without_lists(layout, root, candidates), layout, title)
-    return Content("\n".join(block.text for block in kept), min(1.0, sum(block.prose for block in kept) / total))
+    prose = _total(kept)
+    return Content("\n".join(block.text for block in kept), min(1.0, prose / total), prose / everything)
 
 
 def all_prose(layout: Layout) -> float:
@@ -264,16 +289,20 @@ def _weights(layout: Layout, aside: list[int] | None = None) -> list[float]:
     return weights
 
 
-def _set_aside(layout: Layout) -> list[int]:
+def _comments(layout: Layout) -> list[int]:
+    """Returns for each element the number of the outermost comment section around it, or -1."""
+    # "comments-open" may be a class of the whole page: an element with the main heading is not a comment section.
+    headed = {above for node, tag in enumerate(layout.tags) if tag == "h1" for above in _ancestors(layout, node)}
+    return _under(layout, {node for node, name in enumerate(layout.names) if name is Name.NEVER and node not in headed})
+
+
+def _set_aside(layout: Layout, never: list[int]) -> list[int]:
     """Returns for each element the number of the outermost boilerplate element around it, or -1.
 
     A name that would remove most of the page's prose has another meaning on that page ("has-sidebar", "widget-content")
     and is released.
     """
-    # "comments-open" may be a class of the whole page: an element with the main heading is not a comment section.
-    headed = {above for node, tag in enumerate(layout.tags) if tag == "h1" for above in _ancestors(layout, node)}
-    refused = {node for node, name in enumerate(layout.names) if name is Name.NEVER and node not in headed}
-    never = _under(layout, refused)
+    refused = {node for node in never if node >= 0}
     total = _total([block for block in layout.blocks if never[block.node] < 0])
     weights = _weights(layout, never)
     released: set[str] = set()
@@ -390,14 +419,18 @@ def _ancestors(layout: Layout, node: int) -> Iterator[int]:
 
 def _descend(layout: Layout, weights: list[float], node: int, share: float) -> int:
     heaviest: dict[int, int] = {}
+    labelled: Counter[tuple[int, str]] = Counter()
     for child in range(1, len(weights)):
         parent = layout.parents[child]
+        if weights[child] > 0 and layout.labels[child].strip():
+            labelled[parent, layout.labels[child]] += 1
         if weights[child] > 0 and weights[child] > weights[heaviest.get(parent, 0)] * (parent in heaviest):
             heaviest[parent] = child
     while (
         node in heaviest
         and weights[heaviest[node]] >= share * weights[node]
         and layout.tags[heaviest[node]] not in _PARAGRAPHS
+        and labelled[node, layout.labels[heaviest[node]]] < 2  # parts of one article that a template splits
     ):
         node = heaviest[node]
     return node

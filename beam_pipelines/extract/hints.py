@@ -54,6 +54,11 @@ _HIDDEN_NAMES = words(
 _PICTURE = words("caption figcaption credit credits cutline")
 # First tokens of names that describe a state or a category instead of the element: "has-sidebar", "category-video".
 _STATE = words("has with no is js without hide show not category cat tag term tax format type status postid")
+# The element and the column of the page builders of HubSpot and SiteOrigin: whole pages consist of such widgets.
+_BUILDERS = words("span type container")
+_BUILDER_PANEL = "so-panel"
+# Generated names, such as "b5343ad4", in which "ad" is no word.
+_HASH = re.compile(r"(?<![a-z])(?=[a-f]*\d)[\da-f]{6,}(?![a-z])")
 _TOKEN = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
@@ -72,15 +77,20 @@ def judge_name(names: str) -> Name:
     >>> judge_name("c-article-comments js-open"), judge_name("article-body")
     (<Name.NEVER: 2>, <Name.NEUTRAL: 0>)
     """
-    return max((_judge(name) for name in names[:1000].split()), default=Name.NEUTRAL)
+    parts = names[:1000].split()
+    if _BUILDER_PANEL in parts:
+        parts = [part for part in parts if not part.startswith("widget")]
+    return max((_judge(part) for part in parts), default=Name.NEUTRAL)
 
 
 def _judge(name: str) -> Name:
-    tokens = [token.lower() for token in _TOKEN.findall(name)]
+    tokens = [token.lower() for token in _TOKEN.findall(_HASH.sub(" ", name))]
     if not tokens or tokens[0] in _STATE:
         return Name.NEUTRAL
     if any(token in _NEVER for token in tokens):
         return Name.NEVER
+    if tokens[0] in _FIRST and tokens[1:2] and tokens[1] in _BUILDERS:
+        return Name.NEUTRAL
     if tokens[0] in _FIRST or any(token in _BOILERPLATE for token in tokens):
         return Name.BOILERPLATE
     pairs = (f"{first}-{second}" for first, second in itertools.pairwise(tokens))

@@ -12,7 +12,7 @@ from lxml import etree
 
 from ...formats.records import Rejection
 from .body import Body, is_within_slow_limits, read_body
-from .content import Layout, lay_out, running_text
+from .content import Block, Layout, lay_out, main_content, running_text
 from .dates import (
     day_in_url,
     has_impossible_day,
@@ -45,6 +45,7 @@ _MIN_BODY_CHARACTERS = 200
 _MIN_HUB_LINKS = 8
 _MIN_SMALL_HUB_LINKS = 3
 _MIN_LINK_WORDS = 3
+_MIN_TEXT_BESIDE_LINKS, _MIN_PARAGRAPHS = 400, 3
 _MIN_RUNNING_CHARACTERS = 900  # paragraphs of an article are siblings, teasers of a section page are not
 
 
@@ -258,15 +259,29 @@ def _is_hub(structured: Structured, layout: Layout, url: str, characters: int, h
     if structured.is_article or structured.is_video or running_text(layout) >= _MIN_RUNNING_CHARACTERS:
         return False
     if headlines >= _MIN_HUB_LINKS and characters < 60 * headlines:
-        return True
+        return not _is_text_beside_links(layout)
     return not _ITEM.search(urlsplit(url).path) and (
         characters < _MIN_BODY_CHARACTERS and _linked_lines(layout) >= _MIN_SMALL_HUB_LINKS
     )
 
 
+def _is_text_beside_links(layout: Layout) -> bool:
+    """Returns whether a page has a text of several paragraphs with few links in between: menus, not teasers."""
+    text = main_content(layout).text
+    lines = set(text.splitlines())
+    prose = [number for number, block in enumerate(layout.blocks) if block.prose and block.text in lines]
+    if len(text) < _MIN_TEXT_BESIDE_LINKS or len(prose) < _MIN_PARAGRAPHS:
+        return False
+    return 2 * sum(map(_is_linked_line, layout.blocks[prose[0] : prose[-1]])) <= len(prose)
+
+
+def _is_linked_line(block: Block) -> bool:
+    return block.link_share > 0.7 and len(block.text.split()) > _MIN_LINK_WORDS
+
+
 def _linked_lines(layout: Layout) -> int:
     """Returns the number of lines that are links of several words: the entries of a small section page."""
-    return sum(1 for block in layout.blocks if block.link_share > 0.7 and len(block.text.split()) > _MIN_LINK_WORDS)
+    return sum(map(_is_linked_line, layout.blocks))
 
 
 def _unlinked(layout: Layout) -> int:

@@ -19,8 +19,11 @@ STATED = words(100)  # 399 characters
 def read(monkeypatch):
     """Reads a body where the fast rules and the slow extractor have given texts; ``asked`` lists the slow calls."""
 
-    def run(own="", stated="", slow="", confidence=1.0, prose=10_000.0):
-        monkeypatch.setattr(body, "main_content", lambda *_, **__: Content(own, confidence))
+    def run(own="", stated="", slow="", confidence=1.0, prose=10_000.0, share=1.0, second=None):  # noqa: PLR0913
+        def main_content(*_, by_names=True, **__):
+            return Content(own if by_names or second is None else second, confidence, share)
+
+        monkeypatch.setattr(body, "main_content", main_content)
         monkeypatch.setattr(body, "slow_text", lambda html, url: run.asked.append((html, url)) or slow)
         layout = Layout([Block("", 0.0, 0, prose)], [0], [""], [], [False], ["body"])
         return read_body("<p>", layout, "http://a.example/1", "A title", stated, live_blog=False)
@@ -87,20 +90,40 @@ def test_the_slow_extractor_is_asked_about_short_and_uncertain_texts(read, chara
 
 
 @pytest.mark.parametrize(
-    ("own", "slow", "confidence", "expected"),
+    ("own", "slow", "second", "expected"),
     [
-        (words(80), STATED, 0.4, "markup"),  # it contains four fifths of the slow text
-        (words(79), STATED, 0.4, "text"),
-        (words(50), STATED, 0.5, "markup"),  # half of it, and the rules are sure
-        (words(50), STATED, 0.49, "text"),
-        (words(49), STATED, 0.5, "text"),
-        ("", STATED, 0.0, "text"),
-        (words(9), "", 0.0, "markup"),
-        ("", "", 0.0, "text"),
+        # The sum of the F1 with the other two; the bonus of the rules is 0.3.
+        (words(9), STATED, STATED, "text"),  # 0.33 + 0.3 < 1.17, and the first of equal texts
+        ("", STATED, "", "text"),
+        ("", "", STATED, "markup"),
+        (words(9), "", "", "markup"),
+        ("", "", "", "markup"),
+        (words(80), STATED, words(80), "markup"),
+        (words(50), STATED, words(100, letter="x"), "markup"),  # 0.67 + 0.3 > 0.67
+        (words(100, letter="y"), words(20), STATED, "text"),  # 0.3 < 0.33: both like each other, the first of them
+        (words(100, letter="y"), words(10), STATED, "markup"),  # 0.3 > 0.18
     ],
 )
-def test_the_slow_text_replaces_one_that_lacks_much_of_it(read, own, slow, confidence, expected):
-    assert read(own, slow=slow, confidence=confidence) == Body(own if expected == "markup" else slow, expected)
+def test_of_three_uncertain_texts_the_one_that_the_others_are_most_like_is_taken(read, own, slow, second, expected):
+    chosen = read(own, slow=slow, confidence=0.0, second=second)
+    texts = {"markup": own or second, "text": slow}
+    assert chosen == Body(texts[expected], expected)
+
+
+@pytest.mark.parametrize(
+    ("share", "second", "sure"),
+    [
+        (0.67, words(100, letter="x"), True),  # the second reader is not asked
+        (0.66, words(100, letter="x"), False),
+        (0.66, words(50, 150), True),  # half of the words are supported, half of the others covered
+        (0.66, words(51, 151), False),
+        (0.66, f"{words(100)} {words(300, letter='x')}", True),  # a quarter is covered
+        (0.66, f"{words(100)} {words(301, letter='x')}", False),
+    ],
+)
+def test_where_names_removed_much_a_reader_without_names_must_agree(read, share, second, sure):
+    read(words(100), slow=words(100), share=share, second=second)
+    assert (read.asked == []) == sure
 
 
 @pytest.mark.parametrize("live_blog", [True, False])
@@ -122,10 +145,10 @@ def test_bodies_have_at_most_fifty_thousand_characters(read):
 
 
 def test_words_are_compared_as_a_multiset_in_any_case():
-    assert body._overlap("A a b", "a B b") == (2 / 3, 2 / 3)
-    assert body._overlap("a", "a b c d") == (1, 1 / 4)
-    assert body._overlap("", "a") == (0, 0)
-    assert body._overlap("a", "") == (0, 0)
+    assert body.overlap("A a b", "a B b") == (2 / 3, 2 / 3)
+    assert body.overlap("a", "a b c d") == (1, 1 / 4)
+    assert body.overlap("", "a") == (0, 0)
+    assert body.overlap("a", "") == (0, 0)
 
 
 def test_large_pages_are_beyond_the_slow_extractor():
