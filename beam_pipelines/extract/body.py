@@ -13,10 +13,11 @@ _MIN_STATED_CHARACTERS = 250
 MIN_CONFIDENCE = 0.5
 _MAX_SLOW_CHARACTERS, _MAX_SLOW_TAGS = 3_000_000, 30_000
 _AGREE = 0.8
-# The rules are sure where they keep this share of the prose, or where a reader that knows no names agrees: least share
-# of their words that it has too, and of its words that they have. Chosen by benchmarks/fit_body_choice.py.
+# The rules are sure where they keep this share of the prose, or where a reader that knows no names has this share of
+# their words too. A longer text of that reader is no objection: it contains what names exclude.
+# Chosen by benchmarks/fit_body_choice.py.
 CLEAR_SHARE = 0.67
-MIN_SUPPORT, MIN_COVERAGE = 0.5, 0.25
+MIN_SUPPORT = 0.5
 OWN_BONUS = 0.3
 # Minimum share of all prose on the page. To the few lines of a page with a video or picture, the slow extractor would
 # only add labels.
@@ -62,8 +63,7 @@ def read_body(html: str, layout: Layout, url: str, title: str, stated: str, *, l
         if sure and fast.share >= CLEAR_SHARE:
             return Body(own, MARKUP)
         second = main_content(layout, title, live_blog=live_blog, by_names=False).text[:_MAX_BODY_CHARACTERS]
-        support, coverage = overlap(own, second)
-        if sure and support >= MIN_SUPPORT and coverage >= MIN_COVERAGE:
+        if sure and overlap(own, second)[0] >= MIN_SUPPORT:
             return Body(own, MARKUP)
         slow = slow_text(html, url)[:_MAX_BODY_CHARACTERS]
         return _most_agreed([Body(own, MARKUP), Body(slow, TEXT), Body(second, MARKUP)])

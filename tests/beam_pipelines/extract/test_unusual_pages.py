@@ -61,8 +61,8 @@ PAGES = [
     ),
     built(
         "body in a widget of a page builder",
-        f'<div class="widget-span widget-type-blog_content">{H1}<div class=entry-content>{paragraphs(WALLS)}</div></div>'
-        f"<div class=insights><p>{MARKET[0]}</p><p>{MARKET[1]}</p><p>{MARKET[2]}</p></div>{FOOTER}",
+        f'<div class="widget-span widget-type-blog_content">{H1}<div class=entry-content>{paragraphs(WALLS)}</div>'
+        f"</div><div class=insights><p>{MARKET[0]}</p><p>{MARKET[1]}</p><p>{MARKET[2]}</p></div>{FOOTER}",
         WALLS,
     ),
     built(
