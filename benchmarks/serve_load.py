@@ -49,6 +49,8 @@ class Load:
     wall: float = 0.0
 
     def percentile(self, share: float) -> float:
+        if not self.seconds:
+            return float("nan")
         return float(np.percentile(self.seconds, share)) * 1_000
 
     def cells(self) -> list[str]:
@@ -168,7 +170,7 @@ async def clients(port: int, make: Callable[[int], bytes], count: int, seconds: 
             request = make(next(numbers))
             start = time.perf_counter()
             status, _ = await exchange(reader, writer, request)
-            if start >= begin:
+            if time.perf_counter() >= begin:
                 load.seconds.append(time.perf_counter() - start)
                 load.statuses[status] = load.statuses.get(status, 0) + 1
         writer.close()
