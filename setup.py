@@ -127,6 +127,7 @@ setup(
         "newsembed.newsroom": ["*.txt"],
         "newsembed.studies": ["*/*.html", "*/*.json", "*/*.txt"],
         "newsembed.formats": ["*/*.txt"],
+        "newsembed.tasks": ["*.json"],
         "newsembed.serving": ["*.html", "*/*.html"],
         "newsembed.evaluation": ["*.json", "*/*.json"],
     },

@@ -2,6 +2,9 @@
 
 The folder holds ``embeddings.npy`` (float32 ``[N, D]``, unit rows), ``documents.parquet`` (one row per document, same
 order), ``index.json`` (counts, digests, the encoder), ``SHA256SUMS`` and, for large ones, ``vectors.faiss``.
+
+The encoder's folder is kept twice: as it was given, and relative to the index (``encoder_beside``), which holds from
+every working directory and after both were moved together. The latter counts where such a folder exists.
 """
 
 import dataclasses
@@ -51,7 +54,7 @@ class StoredIndex:
     Attributes:
       embeddings: float32 ``[N, D]``.
       documents: N, in the same order.
-      encoder: ``KIND:REST`` of the encoder that made them, "" if unknown.
+      encoder: ``KIND:REST`` of the encoder that made them, "" if unknown; its folder from the working directory.
       encoder_digest: its digest.
       exact_limit: most documents searched exactly; None where the folder does not say.
       inverted_file: faiss's, None where search is exact.
@@ -100,6 +103,7 @@ def write_index(folder: str, index: StoredIndex) -> None:
         "search": _EXACT if index.inverted_file is None else _INVERTED,
         "exact_limit": index.exact_limit,
         "encoder": index.encoder,
+        "encoder_beside": _beside(folder, index.encoder),
         "encoder_digest": index.encoder_digest,
         "document_prompt": index.document_prompt,
         "version": __version__,
@@ -127,7 +131,7 @@ def read_index(folder: str) -> StoredIndex:
         return StoredIndex(
             np.load(os.path.join(folder, _EMBEDDINGS_FILE), allow_pickle=False),
             tuple(IndexedDocument(**row) for row in rows),
-            facts["encoder"],
+            _found_encoder(folder, facts),
             facts["encoder_digest"],
             facts.get("exact_limit"),
             None if facts["search"] == _EXACT else _read_faiss(os.path.join(folder, _FAISS_FILE), len(rows)),
@@ -137,6 +141,35 @@ def read_index(folder: str) -> StoredIndex:
         raise
     except (*DAMAGE, RuntimeError, pa.ArrowException) as error:
         raise InputError(f"no readable index: {error}", path=folder, remedy=_REMEDY) from error
+
+
+def split_encoder(spec: str) -> tuple[str, str, str]:
+    """``KIND:DIR@N`` of an encoder in its parts, the last with its @; "" for parts that are not there.
+
+    >>> split_encoder("model:work/model@400"), split_encoder("savedmodel:m@il")
+    (('model', 'work/model', '@400'), ('savedmodel', 'm@il', ''))
+    """
+    kind, _, rest = spec.partition(":")
+    folder, at, number = rest.rpartition("@")
+    return (kind, folder, at + number) if at and folder and number.isdigit() else (kind, rest, "")
+
+
+def _beside(folder: str, spec: str) -> str | None:
+    """An encoder's ``KIND:REST`` relative to the folder of the index; None where it names no folder."""
+    kind, path, number = split_encoder(spec)
+    if not path:
+        return None
+    return f"{kind}:{os.path.relpath(os.path.realpath(path), os.path.realpath(folder))}{number}"
+
+
+def _found_encoder(folder: str, facts: Any) -> str:
+    """The encoder's ``KIND:REST``: beside the index where it is there, else as it was given."""
+    given = str(facts["encoder"])
+    kind, path, number = split_encoder(str(facts.get("encoder_beside", "")))
+    found = os.path.normpath(os.path.join(os.path.realpath(folder), path))
+    if not path or not os.path.isdir(found) or found == os.path.realpath(split_encoder(given)[1]):
+        return given
+    return f"{kind}:{os.path.relpath(found)}{number}"
 
 
 def _check_content(folder: str) -> None:

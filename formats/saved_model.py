@@ -20,6 +20,7 @@ OUTPUT: Final = "embedding"
 FORMAT_VERSION: Final = 2  # of the facts; files without one are of version 1, whose signatures take texts
 _GRAPH_FILE: Final = "saved_model.pb"
 _FACTS_FILE: Final = "newsembed.json"
+_WEIGHTS_FOLDER: Final = os.path.join("assets.extra", "weights")
 _TOKENIZER_FOLDER: Final = os.path.join("assets.extra", "tokenizer")  # TensorFlow's place for files of others
 _REMEDY: Final = "Give a folder that newsembed export wrote."
 
@@ -32,6 +33,11 @@ def graph_file(folder: str) -> str:
 def vocabulary_file(folder: str) -> str:
     """The ``vocab.txt`` of an export that takes tokens; the files of its tokenizer are next to it."""
     return os.path.join(folder, _TOKENIZER_FOLDER, VOCABULARY_FILE)
+
+
+def weights_folder(folder: str) -> str:
+    """The safetensors export inside the SavedModel of a static model, for readers without TensorFlow."""
+    return os.path.join(folder, _WEIGHTS_FOLDER)
 
 
 def write_vocabulary(folder: str, vocabulary: VocabularyFile) -> None:

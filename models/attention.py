@@ -12,8 +12,10 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec
 
-from .transformer import DTYPES, TransformerConfig
+from .transformer import TransformerConfig
 
+# By the names of `transformer.DTYPES`.
+TYPES: Final = {"float32": jnp.float32, "bfloat16": jnp.bfloat16, "float16": jnp.float16}
 PAD_ID: Final = 0  # the id of [PAD] in every vocabulary; such positions are never attended to
 
 Kernel = Literal["xla", "cudnn", "flash"]
@@ -283,7 +285,7 @@ def relative_bias(table: jax.Array, length: int, dtype: str) -> jax.Array:
     places = jnp.arange(length)
     offsets = places[None, :] - places[:, None]
     numbers = jnp.sum(jnp.abs(offsets)[..., None] >= starts, axis=-1) - 1 + jnp.where(offsets > 0, buckets // 2, 0)
-    return jnp.transpose(table[numbers], (2, 0, 1))[None].astype(DTYPES[dtype])
+    return jnp.transpose(table[numbers], (2, 0, 1))[None].astype(TYPES[dtype])
 
 
 def rotary_tables(positions: jax.Array, head_size: int, theta: float, dtype: str) -> tuple[jax.Array, jax.Array]:
@@ -301,7 +303,7 @@ def rotary_tables(positions: jax.Array, head_size: int, theta: float, dtype: str
     frequencies = theta ** (-jnp.arange(0, head_size, 2, dtype=jnp.float32) / head_size)
     angles = positions.astype(jnp.float32)[..., None] * frequencies
     angles = jnp.concatenate([angles, angles], axis=-1)[:, :, None, :]
-    return jnp.cos(angles).astype(DTYPES[dtype]), jnp.sin(angles).astype(DTYPES[dtype])
+    return jnp.cos(angles).astype(TYPES[dtype]), jnp.sin(angles).astype(TYPES[dtype])
 
 
 def rotate(states: jax.Array, tables: tuple[jax.Array, jax.Array]) -> jax.Array:

@@ -10,8 +10,8 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from .attention import Kernel, Visible, attend, attention_probabilities, relative_bias, rotary_tables, rotate
-from .transformer import DTYPES, TransformerConfig
+from .attention import TYPES, Kernel, Visible, attend, attention_probabilities, relative_bias, rotary_tables, rotate
+from .transformer import TransformerConfig
 
 _INITIALIZER_STDDEV: Final = 0.02  # BERT's
 
@@ -276,7 +276,7 @@ def _project(
 
 def compute_dtype(config: TransformerConfig) -> Any:
     """The type of activations."""
-    return DTYPES[config.dtype]
+    return TYPES[config.dtype]
 
 
 def activate(config: TransformerConfig, states: jax.Array) -> jax.Array:

@@ -4,9 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, Final, Literal, Self
 
-import jax.numpy as jnp
-
-DTYPES: Final = {"float32": jnp.float32, "bfloat16": jnp.bfloat16, "float16": jnp.float16}
+DTYPES: Final = ("float32", "bfloat16", "float16")  # of activations; `attention.TYPES` has those of JAX
 
 # A run chooses them; a model's description (`TransformerConfig.to_dict`) leaves them out.
 EXECUTION_OPTIONS: Final = ("remat", "scan_layers", "attention")
@@ -16,7 +14,7 @@ _CHOICES: Final = {
     "pooling": ("cls", "mean", "weighted", "max", "last"),
     "embedding_activation": ("identity", "tanh"),
     "embedding_init": ("bert", "t5"),
-    "dtype": tuple(DTYPES),
+    "dtype": DTYPES,
     "positions": ("learned", "rotary"),
     "mlp": ("dense", "gated"),
     "activation": ("gelu", "gelu_tanh"),

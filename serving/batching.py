@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 
 from ..errors import require_option
-from .encoder import FloatArray, TextEncoder
+from .interface import FloatArray, TextEncoder
 from .limits import UnavailableError
 
 MAX_QUERIES: Final = 64  # in a call

@@ -6,21 +6,15 @@ safetensors``; see ``formats.model_folder``.
 
 import dataclasses
 import functools
-import hashlib
-import json
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
 from ..formats.model_folder import ModelFolder
 from ..formats.prompts import Prompts
-from ..formats.vocabulary import vocabulary_digest
-from ..formats.weights import flatten, unflatten
+from ..formats.weights import flatten
 from ..models.encoders import Architecture, config_from_dict, named_kind
-
-Params = Mapping[str, Any]  # nested dict of float32 arrays, as flax's ``apply({"params": ...})`` takes it
+from .parameters import Params, matched, model_digest
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -61,7 +55,7 @@ def load_model(folder: str, step: int | None = None) -> Model:
     """
     config, vocabulary, text_length, prompts = read_description(folder)
     found, step, source = ModelFolder(folder).read_params(step)
-    params = _matched(found, _expected(config), source)
+    params = matched(found, _expected(config), source)
     return Model(folder, config, vocabulary, params, step, _digest(config, vocabulary, params), text_length, prompts)
 
 
@@ -104,42 +98,14 @@ def _initializer(config: Architecture) -> Any:
     return jax.jit(lambda key: config.module().init(key, tokens, method="embed"))
 
 
-def _expected(config: Architecture) -> dict[str, Any]:
+def _expected(config: Architecture) -> dict[str, tuple[int, ...]]:
     """Shapes of what ``embed`` reads, by flat name."""
     import jax
     from flax import linen as nn
 
     variables = jax.eval_shape(_initializer(config), jax.random.key(0))
-    return flatten(nn.meta.unbox(variables["params"]))
-
-
-def _matched(found: Mapping[str, Any], expected: Mapping[str, Any], path: str) -> Params:
-    """The parameters that ``embed`` reads as float32.
-
-    Raises:
-      InputError: naming the first that are missing or have another shape.
-    """
-    remedy = "Restore a checkpoint of the architecture and vocabulary that model.json describes."
-    missing = [name for name in expected if name not in found]
-    if missing:
-        raise InputError(f"{len(missing)} parameters are missing: {', '.join(missing[:3])}", path=path, remedy=remedy)
-    for name, spec in expected.items():
-        if tuple(found[name].shape) != tuple(spec.shape):
-            raise InputError(
-                f"got shape {tuple(found[name].shape)}, expected {tuple(spec.shape)}: another architecture",
-                path=path,
-                field=name,
-                remedy=remedy,
-            )
-    return unflatten({name: np.asarray(found[name], np.float32) for name in expected})
+    return {name: tuple(spec.shape) for name, spec in flatten(nn.meta.unbox(variables["params"])).items()}
 
 
 def _digest(config: Architecture, vocabulary_path: str, params: Params) -> str:
-    kind = named_kind(config)
-    identity = config.to_dict() if kind is None else {"kind": kind, **config.to_dict()}
-    digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode())
-    digest.update(bytes.fromhex(vocabulary_digest(vocabulary_path)))
-    for name, value in flatten(params).items():
-        digest.update(name.encode())
-        digest.update(np.ascontiguousarray(value).tobytes())
-    return digest.hexdigest()
+    return model_digest(config.to_dict(), named_kind(config), vocabulary_path, params)

@@ -13,9 +13,9 @@ import argparse
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from .encoder import FloatArray
 from .groups import IntArray, components, pairs_above, pairs_in_time, write_groups
 from .index import DocumentIndex
+from .interface import FloatArray
 
 _Block = tuple[IntArray, IntArray, FloatArray]
 _MAX_DAY_GAP: Final = 7  # copies and rewritten agency reports appear within days

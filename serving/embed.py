@@ -20,7 +20,7 @@ import numpy as np
 from ..errors import InputError
 from ..formats.articles import ArticleText, read_articles
 from ..formats.embeddings import write_folder, write_parquet
-from .encoder import FloatArray, TextEncoder
+from .interface import FloatArray, TextEncoder
 from .specs import add_encoder_arguments, encoder_from_spec, encoder_spec
 
 _CHUNK: Final = 4096  # articles in memory at once with their texts

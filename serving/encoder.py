@@ -7,7 +7,7 @@ sizes.
 import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,39 +16,13 @@ from ..formats.vocabulary import PAD_ID
 from ..models.encoders import Architecture
 from . import shapes
 from .checkpoint import Model, fresh_model, load_model
+from .interface import FloatArray
 from .prompting import prompt_digest, with_prompt
 
 TOKENS_PER_BATCH: Final = 16_384  # BERT-base at 512 tokens peaks near 1 GB with this many
 TOKENS_PER_BATCH_ON_CPU: Final = 2_048  # fits the caches better: 12 to 17 % less CPU time than 16,384, 2 layers x 128
 
 _MAX_QUERIES: Final = 64  # at once, in a server
-
-FloatArray = npt.NDArray[np.float32]
-
-
-class TextEncoder(Protocol):
-    """The interface of encoders for the commands and the server."""
-
-    @property
-    def digest(self) -> str:
-        """Differs whenever the embeddings of the same texts may differ."""
-
-    @property
-    def dimensions(self) -> int:
-        """D."""
-
-    @property
-    def tokenizer_name(self) -> str:
-        """What cuts the texts, in words."""
-
-    def encode(self, titles: Sequence[str], bodies: Sequence[str]) -> FloatArray:
-        """Embeds N documents as float32 ``[N, D]`` of unit length; either part may be empty."""
-
-    def encode_queries(self, texts: Sequence[str]) -> FloatArray:
-        """Embeds N queries as float32 ``[N, D]`` of unit length, with the prompt of queries if the model has one."""
-
-    def preparations(self) -> Iterator[Callable[[], None]]:
-        """Functions that compile what batches of some sizes need, those of short texts first. A server runs them."""
 
 
 class JaxEncoder:
@@ -176,24 +150,6 @@ class JaxEncoder:
         from tqdm import tqdm
 
         return tqdm(total=total, unit="text", desc="embed", disable=None if self._progress else True)
-
-
-class DocumentEncoder:
-    """A :class:`TextEncoder` in the shape the benchmarks ask for: one argument, documents with a title and a body."""
-
-    def __init__(self, encoder: TextEncoder) -> None:
-        self.encoder = encoder
-
-    @property
-    def digest(self) -> str:
-        """The encoder's."""
-        return self.encoder.digest
-
-    def encode(self, documents: Sequence[Any]) -> FloatArray:
-        """Embeds documents (anything with ``title`` and ``body``) as float32 ``[N, D]``."""
-        return self.encoder.encode(
-            [document.title for document in documents], [document.body for document in documents]
-        )
 
 
 def load_encoder(folder: str, step: int | None = None, **options: Any) -> JaxEncoder:

@@ -7,10 +7,11 @@ Example::
     newsembed export --model work/model --format huggingface --output work/huggingface
 
 The SavedModel takes raw strings and needs only tensorflow and tensorflow-text. Signatures: ``serving_default`` (title,
-body: string [b]) and ``text`` (text: string [b]), both to {"embedding": float32 [b, D]} of unit length. After writing
-it is read back and compared with JAX. Where the model has prompts, these signatures put its prompt of documents before
-the title (before the body, where the title is empty), and one more, ``query`` (text: string [b]), puts its prompt of
-queries before the text.
+body: string [b]) and ``text`` (text: string [b]), both to {"embedding": float32 [b, D]} of unit length. A model
+without layers is in it a second time, as safetensors (``assets.extra/weights``), which newsembed reads without
+TensorFlow. After writing it is read back and compared with JAX. Where the model has prompts, these signatures put its
+prompt of documents before the title (before the body, where the title is empty), and one more, ``query`` (text: string
+[b]), puts its prompt of queries before the text.
 
 An imported SentencePiece or byte-level tokenizer has no form in TensorFlow: such a model is exported with ``--inputs
 tokens``. Its ``serving_default`` takes the ids of ``[CLS] title [SEP] body [SEP]`` (tokens: int32 [b, s], padded with
@@ -43,6 +44,7 @@ from ..formats.saved_model import (
     TEXT_SIGNATURE,
     TOKEN_INPUTS,
     TOKENS,
+    weights_folder,
     write_facts,
     write_vocabulary,
 )
@@ -54,6 +56,7 @@ from .encoder import JaxEncoder
 from .huggingface import write_huggingface
 from .saved_model import SavedModelEncoder
 from .specs import split_number
+from .static import is_static
 
 PLATFORMS: Final = ("cpu", "cuda", "tpu")
 # The largest difference of a unit vector's components from JAX.
@@ -212,8 +215,7 @@ def export_safetensors(folder: str, output: str, *, step: int | None = None, ove
     _check_output(output, overwrite=overwrite)
     model = load_model(folder, step)
     temporary = _temporary(output)
-    metadata = {"format": "newsembed", "version": __version__, "step": str(model.step), "digest": model.digest}
-    ModelFolder(temporary).write_export(ModelFolder(folder), model.params, metadata)
+    ModelFolder(temporary).write_export(ModelFolder(folder), model.params, _metadata(model))
     _publish(temporary, output)
     return ExportReport(output, model.step, _bytes(output), None, _tokenizer_name(model))
 
@@ -268,8 +270,25 @@ def _write_saved_model(encoder: JaxEncoder, output: str, platforms: tuple[str, .
         write_vocabulary(output, encoder.vocabulary.file())
     if encoder.vocabulary.tokenizer is not None:
         facts["tokenizer"] = encoder.tokenizer_name
+    if is_static(model.folder) and (encoder.vocabulary.tokenizer is None or not takes_texts):
+        _write_weights(encoder, output)
     kind = named_kind(model.config)
     write_facts(output, facts if kind is None else {"kind": kind, **facts})
+
+
+def _write_weights(encoder: JaxEncoder, output: str) -> None:
+    """Writes the weights and the vocabulary of a static model for readers without TensorFlow.
+
+    An imported tokenizer inside the graph is left out: TensorFlow's ids may differ from the library's for rare orders
+    of characters, see `tasks.wordpiece_graph`.
+    """
+    weights = ModelFolder(weights_folder(output))
+    os.makedirs(weights.path)
+    weights.write_export(ModelFolder(encoder.model.folder), encoder.model.params, _metadata(encoder.model))
+
+
+def _metadata(model: Model) -> dict[str, str]:
+    return {"format": "newsembed", "version": __version__, "step": str(model.step), "digest": model.digest}
 
 
 def _token_module(encoder: JaxEncoder, platforms: tuple[str, ...]) -> tuple[Any, dict[str, Any]]:
@@ -377,10 +396,14 @@ def _bucketed(ragged: Any, lengths: Sequence[int]) -> Any:
 
 def _difference(encoder: JaxEncoder, folder: str) -> float:
     titles, bodies = zip(*_SAMPLE, strict=True)
-    saved = SavedModelEncoder(folder)
-    difference = np.abs(saved.encode(titles, bodies) - encoder.encode(titles, bodies)).max()
-    if "prompts" in saved.facts:
-        difference = max(difference, np.abs(saved.encode_queries(titles) - encoder.encode_queries(titles)).max())
+    difference = 0.0
+    for light in (False, True):  # the graph, and what stands in for it in a static model
+        saved = SavedModelEncoder(folder, light=light)
+        difference = max(difference, np.abs(saved.encode(titles, bodies) - encoder.encode(titles, bodies)).max())
+        if "prompts" in saved.facts:
+            difference = max(difference, np.abs(saved.encode_queries(titles) - encoder.encode_queries(titles)).max())
+        if not is_static(encoder.model.folder):
+            break
     return float(difference)
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ..errors import InputError
 from ..formats.index import IndexedDocument
 from .dates import as_days
-from .encoder import FloatArray
+from .interface import FloatArray
 
 _BLOCK: Final = 2048  # rows of the similarity matrix in memory: 2048 x 100 000 floats are 800 MB at most
 _MOST_DAYS: Final = 3_652_059  # from the first to the last date that there is

@@ -13,8 +13,8 @@ import numpy as np
 from ..formats.articles import read_articles
 from ..formats.index import IndexedDocument
 from .embed import embedded
-from .encoder import TextEncoder
 from .index import DocumentIndex, indexed_document
+from .interface import TextEncoder
 from .specs import add_encoder_arguments, encoder_from_spec, encoder_spec
 
 

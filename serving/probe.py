@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from ..formats.vocabulary import CLS_ID, PAD_ID, SEP_ID
 from ..models.encoders import Architecture, Capability, require
-from .encoder import FloatArray, JaxEncoder
+from .encoder import JaxEncoder
+from .interface import FloatArray
 from .shapes import batches, by_bucket
 
 # Probabilities are [B, heads, L, L]: a layer of BERT-base at 512 tokens takes 100 MB with this many.

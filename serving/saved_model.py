@@ -1,6 +1,7 @@
 """Texts to vectors by an exported SavedModel: TensorFlow and TF-Text only, no JAX.
 
-An export that takes tokens holds the files of its tokenizer, which then runs here.
+An export that takes tokens holds the files of its tokenizer, which then runs here. The export of a static model holds
+its weights as safetensors, too: NumPy computes it, and TensorFlow is not imported.
 """
 
 import functools
@@ -12,6 +13,7 @@ import numpy.typing as npt
 
 from ..errors import InputError
 from ..formats.digests import check_sums
+from ..formats.model_folder import ModelFolder
 from ..formats.saved_model import (
     BODY,
     DEFAULT_SIGNATURE,
@@ -23,10 +25,12 @@ from ..formats.saved_model import (
     TOKENS,
     read_facts,
     vocabulary_file,
+    weights_folder,
 )
 from ..formats.vocabulary import PAD_ID
 from ..tasks.vocabulary import Vocabulary
 from .prompting import prompt_digest, with_prompt
+from .static import StaticEncoder, is_static
 
 _BATCH: Final = 64
 _HEIGHTS: Final = (1, 2, 4, 8, 16, 32, 64)  # the rows that the graph pads a batch to
@@ -42,6 +46,7 @@ class SavedModelEncoder:
       progress: show a tqdm bar.
       document_prompt: the text before each document; None leaves it to the SavedModel.
       query_prompt: the text before each query; None leaves it to the SavedModel.
+      light: compute a static model by NumPy where the export holds its weights; False runs the graph.
 
     Raises:
       InputError: if the folder is no SavedModel, not one of ours or damaged, or adds another prompt itself.
@@ -54,28 +59,19 @@ class SavedModelEncoder:
         progress: bool = False,
         document_prompt: str | None = None,
         query_prompt: str | None = None,
+        light: bool = True,
     ) -> None:
         self.facts = read_facts(folder)
         check_sums(folder, "export the model again, or restore the folder from a copy")
         self._document_prompt = self._own_prompt("document", document_prompt, folder)
         self._query_prompt = self._own_prompt("query", query_prompt, folder)
-        import tensorflow as tf
-        import tensorflow_text  # noqa: F401 - registers the tokenizer's ops
-
-        try:
-            self._loaded = tf.saved_model.load(folder)
-        except (tf.errors.OpError, OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError) as error:
-            lines = str(error).strip().splitlines() or [type(error).__name__]
-            remedy = "export the model again, or restore the folder from a copy"
-            raise InputError(f"TensorFlow cannot read it: {lines[0]}", path=folder, remedy=remedy) from error
-        if DEFAULT_SIGNATURE not in self._loaded.signatures:
-            raise InputError(
-                f"no signature {DEFAULT_SIGNATURE}", path=folder, remedy="give a folder that newsembed export wrote"
-            )
-        self._signature = self._loaded.signatures[DEFAULT_SIGNATURE]
-        self._query = self._loaded.signatures.get(QUERY_SIGNATURE)
         self._progress = progress
         self._vocabulary = Vocabulary.load(vocabulary_file(folder)) if self._takes_tokens else None
+        self._static = self._static_of(folder) if light else None
+        if self._static is None:
+            self._loaded = _load_graph(folder)
+            self._signature = self._loaded.signatures[DEFAULT_SIGNATURE]
+            self._query = self._loaded.signatures.get(QUERY_SIGNATURE)
 
     @property
     def tokenizer_name(self) -> str:
@@ -110,11 +106,13 @@ class SavedModelEncoder:
 
     def encode_queries(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """Embeds N queries as float32 ``[N, D]`` of unit length."""
-        import tensorflow as tf
-
         prompted = [f"{self._query_prompt}{text}" for text in texts]
+        if self._static is not None:
+            return self._static.encode_queries(prompted)
         if self._query is None or not prompted:
             return self._encode(prompted, [""] * len(prompted))
+        import tensorflow as tf
+
         found: npt.NDArray[np.float32] = self._query(text=tf.constant([_utf8(text) for text in prompted]))[
             OUTPUT
         ].numpy()
@@ -122,6 +120,8 @@ class SavedModelEncoder:
 
     def preparations(self) -> Iterator[Callable[[], None]]:
         """Functions that compile one height and length of a batch each: the graph pads to a few of them."""
+        if self._static is not None:
+            return  # NumPy compiles nothing
         for number, length in enumerate(self.facts["length_buckets"]):
             heights = (_BATCH,) if self._takes_tokens else _HEIGHTS if number == 0 else _HEIGHTS[:_LONG_HEIGHTS]
             text = " ".join("a" * max(1, int(length) - _SPECIAL_TOKENS))  # a token for each letter
@@ -156,7 +156,20 @@ class SavedModelEncoder:
             raise InputError(problem, path=folder, field="--prompt", remedy="Give the model that it was exported from.")
         return prompt
 
+    def _static_of(self, folder: str) -> StaticEncoder | None:
+        """The weights in the export as an encoder that puts the prompts that the graph puts; None without weights."""
+        weights = weights_folder(folder)
+        if not ModelFolder(weights).is_described or not is_static(weights):
+            return None
+        prompts = {
+            f"{role}_prompt": "" if self._takes_tokens else self._stored_prompt(role) for role in ("document", "query")
+        }
+        length = int(self.facts["max_length"])
+        return StaticEncoder(weights, max_length=length, progress=self._progress, **prompts)
+
     def _encode(self, titles: Sequence[str], bodies: Sequence[str]) -> npt.NDArray[np.float32]:
+        if self._static is not None:
+            return self._static.encode(titles, bodies)
         import tensorflow as tf
         from tqdm import tqdm
 
@@ -185,6 +198,27 @@ class SavedModelEncoder:
         for line, row in enumerate(rows):
             tokens[line, : len(row)] = row
         return {TOKENS: tokens}
+
+
+def _load_graph(folder: str) -> Any:
+    """TensorFlow's object of a SavedModel.
+
+    Raises:
+      InputError: if TensorFlow cannot read it, or it lacks the default signature.
+    """
+    import tensorflow as tf
+    import tensorflow_text  # noqa: F401 - registers the tokenizer's ops
+
+    remedy = "export the model again, or restore the folder from a copy"
+    try:
+        loaded = tf.saved_model.load(folder)
+    except (tf.errors.OpError, OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError) as error:
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise InputError(f"TensorFlow cannot read it: {lines[0]}", path=folder, remedy=remedy) from error
+    if DEFAULT_SIGNATURE not in loaded.signatures:
+        remedy = "give a folder that newsembed export wrote"
+        raise InputError(f"no signature {DEFAULT_SIGNATURE}", path=folder, remedy=remedy)
+    return loaded
 
 
 def _utf8(text: str) -> bytes:

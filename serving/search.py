@@ -14,13 +14,15 @@ get the model's prompt of queries, or that of ``--prompt``.
 import argparse
 import datetime
 import json
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..errors import InputError
+from ..formats.index import split_encoder
 from .dates import ALL_DATES, DateRange, add_date_arguments
-from .encoder import TextEncoder
 from .index import DocumentIndex, Hit
+from .interface import TextEncoder
 from .queries import has_text
 from .specs import add_encoder_arguments, encoder_from_spec, encoder_spec
 
@@ -120,14 +122,21 @@ def index_encoder(
     Raises:
       InputError: if there is none, or it differs from the one that built the index: its vectors would not compare.
     """
-    spec = spec or index.encoder
-    if not spec:
+    if not spec and not index.encoder:
         raise InputError("the index does not say which encoder built it", remedy="give --model or --saved_model")
     options = {"max_length": max_length, "document_prompt": index.document_prompt, "query_prompt": query_prompt}
-    encoder = encoder_from_spec(spec, progress=False, **options)
+    try:
+        encoder = encoder_from_spec(spec or index.encoder, progress=False, **options)
+    except InputError as error:
+        if spec or os.path.isdir(split_encoder(index.encoder)[1]):
+            raise
+        raise InputError(
+            f"the encoder that built the index is not there: {index.encoder}, digest {index.encoder_digest}",
+            remedy="give the folder of this encoder by --saved_model or --model",
+        ) from error
     if index.encoder_digest and encoder.digest != index.encoder_digest:
         raise InputError(
-            f"{spec} is not the encoder that built the index ({index.encoder or 'unnamed'})",
+            f"{spec or index.encoder} is not the encoder that built the index ({index.encoder or 'unnamed'})",
             remedy="give that encoder, or build the index again",
         )
     return encoder

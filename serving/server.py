@@ -36,9 +36,9 @@ from ..errors import InputError
 from .access import ANY_HOST, LOCAL_HOSTS, KeyBackend, add_access_arguments, allowed_hosts, api_key, explain
 from .batching import Batcher, BatchOptions, add_batch_arguments, batch_options
 from .bodies import EmbedRequest, EmbedResponse, SearchHit, SearchRequest, SearchResponse
-from .encoder import FloatArray, TextEncoder
 from .gate import Admission, Gate, unless_gone
 from .index import DocumentIndex, Hit
+from .interface import FloatArray, TextEncoder
 from .limits import Limits, RefusedError, add_limit_arguments, limits_from
 from .search import date_range, index_encoder
 from .specs import add_encoder_arguments, encoder_from_spec, encoder_spec

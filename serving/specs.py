@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
 
-if TYPE_CHECKING:  # importing it takes seconds, and the package exports `factories`
-    from .encoder import DocumentEncoder, TextEncoder
+if TYPE_CHECKING:  # the package exports `factories`, and imports nothing else
+    from .interface import DocumentEncoder, TextEncoder
 
 
 def factories(
@@ -21,7 +21,7 @@ def factories(
 
     def factory(kind: str) -> "Callable[[str], DocumentEncoder]":
         def make(rest: str) -> "DocumentEncoder":
-            from .encoder import DocumentEncoder
+            from .interface import DocumentEncoder
 
             return DocumentEncoder(
                 make_encoder(kind, rest, max_length=max_length, progress=progress, document_prompt=document_prompt)
@@ -59,9 +59,14 @@ def make_encoder(
         from .saved_model import SavedModelEncoder
 
         return SavedModelEncoder(rest, progress=progress, **prompts)
+    folder, number = split_number(rest)
+    if kind == "model":
+        from .static import StaticEncoder, is_static
+
+        if is_static(folder):
+            return StaticEncoder(folder, number, max_length=max_length, progress=progress, **prompts)
     from .encoder import fresh_encoder, load_encoder
 
-    folder, number = split_number(rest)
     if kind == "model":
         return load_encoder(folder, number, max_length=max_length, progress=progress, **prompts)
     if kind == "random":

@@ -29,6 +29,7 @@ from ..formats.vocabulary import (
     read_vocabulary,
     vocabulary_bytes,
 )
+from . import plain_tokenizer
 from .imported_tokenizer import ImportedTokenizer
 from .wordpiece_graph import WordPieceGraph, why_not_in_graph
 
@@ -100,6 +101,8 @@ class Vocabulary:
             return []
         if self._imported is not None:
             return self._imported.encode([raw.decode("utf-8") for raw in _as_bytes(texts)])
+        if self._plain is not None:
+            return self._plain.encode([raw.decode("utf-8") for raw in _as_bytes(texts)])
         ragged = self._tokenize(_as_bytes(texts))
         return np.split(ragged.values.numpy(), ragged.row_splits.numpy()[1:-1])
 
@@ -212,6 +215,10 @@ class Vocabulary:
     @functools.cached_property
     def _imported(self) -> ImportedTokenizer | None:
         return None if self.tokenizer is None else ImportedTokenizer(self.tokenizer)
+
+    @functools.cached_property
+    def _plain(self) -> plain_tokenizer.PlainTokenizer | None:
+        return plain_tokenizer.PlainTokenizer(self.pieces, MAX_BYTES_PER_WORD) if plain_tokenizer.is_exact() else None
 
     @functools.cached_property
     def _tokenizer(self) -> Any:

@@ -26,7 +26,8 @@ from newsembed.learning.objectives import OBJECTIVES, Metrics, Model, Objective
 from newsembed.learning.objectives import register as register_objective
 from newsembed.models.encoders import KINDS, Capability, require
 from newsembed.models.encoders import register as register_architecture
-from newsembed.serving.encoder import DocumentEncoder, fresh_encoder, load_encoder
+from newsembed.serving.encoder import fresh_encoder, load_encoder
+from newsembed.serving.interface import DocumentEncoder
 from newsembed.serving.saved_model import SavedModelEncoder
 from newsembed.serving.server import Service, create_app
 from newsembed.tasks import registry

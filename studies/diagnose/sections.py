@@ -284,9 +284,13 @@ def _attention(model: "JaxEncoder", probed: "Probed", tagged: Mapping[int, Seque
 def _model_of(encoder: Encoder) -> "JaxEncoder | None":
     """The model behind a benchmark's encoder, where it is one of ours in JAX and has attention to show."""
     from ...models.encoders import Capability
-    from ...serving.encoder import DocumentEncoder, JaxEncoder
+    from ...serving.encoder import JaxEncoder, load_encoder
+    from ...serving.interface import DocumentEncoder
+    from ...serving.static import StaticEncoder
 
     inner = encoder.encoder if isinstance(encoder, DocumentEncoder) else None
+    if isinstance(inner, StaticEncoder):
+        inner = load_encoder(inner.folder, inner.step, max_length=inner.max_length)
     if not isinstance(inner, JaxEncoder) or Capability.ATTENTION not in inner.model.config.capabilities:
         return None
     return inner

@@ -253,6 +253,7 @@ def index_values(folder):
     """A search index."""
     facts = json.loads((folder / "index.json").read_text(encoding="utf-8"))
     facts.pop("encoder_digest")
+    facts.pop("encoder_beside", None)  # the place of the model, which differs from run to run
     check_sums(folder)
     return {
         "files": sorted(path.name for path in folder.iterdir() if path.name != SUMS),

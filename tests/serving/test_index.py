@@ -4,6 +4,7 @@ import argparse
 import dataclasses
 import datetime
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -255,6 +256,27 @@ def test_a_query_needs_the_encoder_of_the_index(model_dir, tmp_path):
         search.run(parse(search, "--index", str(tmp_path / "unnamed"), "storm"))
     with pytest.raises(InputError, match="query is empty"):
         search.search_words(DocumentIndex(unit, documents(3)), load_encoder(model_dir), "  ", 3)
+
+
+def test_an_index_finds_its_encoder_from_any_folder_and_after_both_moved(model_dir, articles, tmp_path, monkeypatch):
+    (tmp_path / "built").mkdir()
+    monkeypatch.chdir(tmp_path / "built")
+    shutil.copytree(model_dir, "model")
+    index_command.run(parse(index_command, "--model", "model@10", "--input", articles, "--output", "indexes/one"))
+    facts = json.loads((tmp_path / "built" / "indexes" / "one" / "index.json").read_text())
+    assert (facts["encoder"], facts["encoder_beside"]) == ("model:model@10", "model:../../model@10")
+    assert DocumentIndex.load("indexes/one").encoder == "model:model@10"
+    (tmp_path / "built").rename(tmp_path / "moved")
+    monkeypatch.chdir(tmp_path)
+    found = DocumentIndex.load("moved/indexes/one")
+    assert found.encoder == "model:moved/model@10"
+    assert search.index_encoder(found).digest == found.encoder_digest
+    (tmp_path / "moved" / "model").rename(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match="the encoder that built the index is not there: model:model@10") as caught:
+        search.index_encoder(DocumentIndex.load("moved/indexes/one"))
+    assert found.encoder_digest in str(caught.value)
+    assert "--saved_model" in caught.value.remedy
+    assert search.index_encoder(found, "model:elsewhere@10").digest == found.encoder_digest
 
 
 def test_titles_with_markup_are_shown_as_they_are(capsys):

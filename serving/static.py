@@ -1,0 +1,223 @@
+"""A model without layers, computed by NumPy: neither JAX nor TensorFlow is imported.
+
+A static model reads a text as a bag of word pieces: the normalised rows of the token table, their weighted mean (or
+maximum), the embedding head. `models.encoders.news` defines it; here are the same steps on one text at a time, in
+float32, and the digest is the same. Models with layers, of other architectures or of other number types are left to
+JAX.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import InputError
+from ..formats.model_folder import ModelDescription, ModelFolder
+from ..formats.weights import Array, flatten
+from ..models.transformer import TransformerConfig
+from ..tasks.vocabulary import Vocabulary
+from .interface import FloatArray
+from .parameters import matched, model_digest
+from .prompting import prompt_digest, with_prompt
+
+_NORM_FLOOR: Final = 1e-12  # as in `models.encoders.news`
+
+
+class StaticEncoder:
+    """A static model as a ``TextEncoder``.
+
+    Args:
+      folder: a training folder or a safetensors export, for which `is_static` holds.
+      step: of the checkpoint; None takes the last one.
+      max_length: tokens read of each document; None takes as many as the model was trained on.
+      progress: show a tqdm bar.
+      document_prompt: the text before each document; None takes the model's.
+      query_prompt: the text before each query; None takes the model's.
+
+    Attributes:
+      folder: as given.
+      step: as given.
+      max_length: tokens read of each document, with its prompt.
+      vocabulary: the model's.
+      document_prompt: the text before each document, "" for none.
+      query_prompt: the text before each query, "" for none.
+
+    Raises:
+      InputError: if a file or the step is missing or broken, or the parameters are of another architecture.
+    """
+
+    def __init__(
+        self,
+        folder: str,
+        step: int | None = None,
+        *,
+        max_length: int | None = None,
+        progress: bool = False,
+        document_prompt: str | None = None,
+        query_prompt: str | None = None,
+    ) -> None:
+        self.folder, self.step = folder, step
+        files = ModelFolder(folder)
+        description = files.read_description()
+        config = _config(description, files.description_file)
+        files.check_vocabulary(description)
+        found, _, source = files.read_params(step)
+        params = matched(found, expected(config), source)
+        self._digest = model_digest(config.to_dict(), None, files.vocabulary_file, params)
+        self._model = StaticModel(config, flatten(params))
+        learned = config.max_length if description.text_length is None else description.text_length
+        self.max_length = min(max_length or learned, config.max_length)
+        self.vocabulary = Vocabulary.load(files.vocabulary_file)
+        self._progress = progress
+        self.document_prompt = description.prompts.document if document_prompt is None else document_prompt
+        self.query_prompt = description.prompts.query if query_prompt is None else query_prompt
+
+    @property
+    def digest(self) -> str:
+        """Differs whenever the embeddings of the same texts may differ; that of the same model in JAX."""
+        return f"{self._digest}-{self.max_length}{prompt_digest(self.document_prompt)}"
+
+    @property
+    def dimensions(self) -> int:
+        """D."""
+        return self._model.config.embedding_size
+
+    @property
+    def tokenizer_name(self) -> str:
+        """What cuts the texts, in words."""
+        return self.vocabulary.tokenizer_name
+
+    def encode(self, titles: Sequence[str], bodies: Sequence[str]) -> FloatArray:
+        """Embeds N documents as float32 ``[N, D]`` of unit length; either part may be empty.
+
+        Raises:
+          ValueError: if there are not as many titles as bodies.
+        """
+        if len(titles) != len(bodies):
+            raise ValueError(f"got {len(titles)} titles and {len(bodies)} bodies")
+        return self._encode(*with_prompt(self.document_prompt, titles, bodies))
+
+    def encode_queries(self, texts: Sequence[str]) -> FloatArray:
+        """Embeds N queries as float32 ``[N, D]`` of unit length."""
+        return self._encode([f"{self.query_prompt}{text}" for text in texts], [""] * len(texts))
+
+    @staticmethod
+    def preparations() -> Iterator[Callable[[], None]]:
+        """Nothing: NumPy compiles nothing."""
+        return iter(())
+
+    def _encode(self, titles: Sequence[str], bodies: Sequence[str]) -> FloatArray:
+        from tqdm import tqdm
+
+        embeddings = np.zeros((len(titles), self.dimensions), np.float32)
+        rows = self.vocabulary.encode_documents(titles, bodies, self.max_length)
+        disable = None if self._progress else True
+        for number, row in enumerate(tqdm(rows, unit="text", desc="embed", disable=disable)):
+            embeddings[number] = self._model.embed(row)
+        return embeddings
+
+
+def is_static(folder: str) -> bool:
+    """Whether `StaticEncoder` computes the model of a folder: the news encoder in float32 without layers.
+
+    Raises:
+      InputError: if the description cannot be read.
+    """
+    files = ModelFolder(folder)
+    if not files.is_described:
+        return False
+    description = files.read_description()
+    values = description.encoder
+    is_float = values.get("dtype", "float32") == "float32"
+    return description.kind is None and values.get("num_layers") == 0 and is_float
+
+
+def expected(config: TransformerConfig) -> dict[str, tuple[int, ...]]:
+    """Shapes of the parameters that ``embed`` of a static model has in JAX, by dotted name."""
+    hidden, norm = config.hidden_size, ("bias", "scale") if config.biases else ("scale",)
+    shapes: dict[str, tuple[int, ...]] = {
+        "token_embedding": (config.vocab_size, hidden),
+        "mlm_bias": (config.vocab_size,),
+        "embedding_head.kernel": (hidden, config.dense_size),
+        "embedding_head.bias": (config.dense_size,),
+    }
+    if config.positions == "learned":
+        shapes["position_embedding"] = (config.position_count, hidden)
+    if config.relative_buckets:
+        shapes["relative_bias"] = (config.relative_buckets, config.num_heads)
+    if config.pooling == "weighted":
+        shapes["pooling_logits"] = (config.vocab_size,)
+    if config.norm != "pre":
+        shapes |= {f"input_norm.{name}": (hidden,) for name in norm}
+    if config.norm != "post":
+        shapes |= {f"output_norm.{name}": (hidden,) for name in norm}
+    return dict(sorted(shapes.items()))
+
+
+@dataclasses.dataclass(frozen=True)
+class StaticModel:
+    """The arithmetic of a static model on the tokens of one text.
+
+    Attributes:
+      config: without layers.
+      params: float32 by dotted name, those of `expected`.
+    """
+
+    config: TransformerConfig
+    params: Mapping[str, Array]
+
+    def embed(self, tokens: npt.NDArray[np.int32]) -> FloatArray:
+        """The embedding, float32 [D] of length 1, of int32 [L] without padding, L at least 1."""
+        pooled = self._pooled(self._hidden(tokens), tokens)
+        vector = pooled @ self.params["embedding_head.kernel"] + self.params["embedding_head.bias"]
+        if self.config.embedding_activation == "tanh":
+            vector = np.tanh(vector)
+        return np.asarray(vector / max(float(np.linalg.norm(vector)), _NORM_FLOOR), np.float32)
+
+    def _hidden(self, tokens: npt.NDArray[np.int32]) -> FloatArray:
+        config, hidden = self.config, self.params["token_embedding"][tokens]
+        if config.positions == "learned":  # each window counts from 0
+            hidden = hidden + self.params["position_embedding"][np.arange(len(tokens)) % config.position_count]
+        if config.norm != "pre":
+            hidden = self._normalized(hidden, "input_norm")
+        return hidden if config.norm == "post" else self._normalized(hidden, "output_norm")
+
+    def _normalized(self, hidden: FloatArray, name: str) -> FloatArray:
+        centred = hidden - np.mean(hidden, axis=-1, keepdims=True)
+        variance = np.mean(centred**2, axis=-1, keepdims=True)
+        scaled = centred / np.sqrt(variance + self.config.layer_norm_epsilon) * self.params[f"{name}.scale"]
+        return scaled + self.params[f"{name}.bias"] if self.config.biases else scaled
+
+    def _pooled(self, hidden: FloatArray, tokens: npt.NDArray[np.int32]) -> FloatArray:
+        if self.config.pooling == "cls":
+            return hidden[0]
+        if self.config.pooling == "last":
+            return hidden[-1]
+        if self.config.pooling == "max":
+            return np.asarray(np.max(hidden, axis=0))
+        weights = self._weights(tokens)
+        return np.asarray((weights / np.sum(weights)) @ hidden)
+
+    def _weights(self, tokens: npt.NDArray[np.int32]) -> FloatArray:
+        """The weight of each token, float32 [L]; see `models.pooling.term_weights`."""
+        config = self.config
+        weights = np.ones(len(tokens), np.float32)
+        if config.pooling != "weighted":
+            return weights
+        if config.lead_length:
+            weights /= 1 + np.arange(len(tokens), dtype=np.float32) / config.lead_length
+        if config.sublinear:
+            _, piece = np.unique(tokens, return_inverse=True)
+            total = np.bincount(piece, weights)[piece]
+            weights = weights * (np.log1p(total) / total)
+        return np.asarray(weights * np.exp(self.params["pooling_logits"][tokens]), np.float32)
+
+
+def _config(description: ModelDescription, path: str) -> TransformerConfig:
+    try:
+        return TransformerConfig.from_dict(description.encoder)
+    except (ValueError, TypeError) as error:
+        remedy = "Restore the file, or use the version of newsembed that wrote it."
+        raise InputError(f"no model description: {error}", path=path, remedy=remedy) from error

@@ -1,0 +1,123 @@
+"""A static model by NumPy equals the same model in JAX and its SavedModel's graph, and needs neither library."""
+
+import dataclasses
+import json
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+from newsembed.errors import InputError
+from newsembed.serving import checkpoint, export, specs
+from newsembed.serving.encoder import load_encoder
+from newsembed.serving.saved_model import SavedModelEncoder
+from newsembed.serving.static import StaticEncoder, expected, is_static
+
+TITLES = ["Storm hits the coast", "", "Budget", "嵐 Küste", "", "goal " * 200, "cup", "a a a b of of"]
+BODIES = ["Wind and rain.", "a goal", "", "Sturm! " * 30, "", "", "the vote of parliament, 2024. " * 9, "the the"]
+SHAPES = {
+    "static.gin": {
+        "positions": "rotary",
+        "norm": "pre",
+        "pooling": "weighted",
+        "lead_length": 64,
+        "sublinear": True,
+        "embedding_init": "t5",
+    },
+    "bert": {},
+    "mean": {"norm": "modern", "pooling": "mean", "biases": False, "embedding_activation": "tanh"},
+    "max": {"pooling": "max", "relative_buckets": 4, "positions": "rotary", "layer_norm_epsilon": 1e-5},
+    "last": {"norm": "pre", "pooling": "last", "biases": False},
+    "windows": {"pooling": "weighted", "window_length": 32, "sublinear": True},
+    "lead": {"pooling": "weighted", "lead_length": 3, "norm": "modern"},
+}
+
+
+def static_config(tiny, **options):
+    return dataclasses.replace(tiny.config, num_layers=0, **options)
+
+
+@pytest.fixture(scope="module", params=SHAPES, ids=SHAPES)
+def folder(request, tmp_path_factory, tiny):
+    path = tmp_path_factory.mktemp("static")
+    tiny.save_model(path, static_config(tiny, **SHAPES[request.param]), steps=(10, 20))
+    return str(path)
+
+
+def test_equals_jax(folder):
+    static, jax = StaticEncoder(folder), load_encoder(folder)
+    assert (static.digest, static.dimensions, static.max_length) == (jax.digest, jax.dimensions, jax.max_length)
+    np.testing.assert_allclose(static.encode(TITLES, BODIES), jax.encode(TITLES, BODIES), atol=1e-6)
+    np.testing.assert_allclose(static.encode_queries(BODIES), jax.encode_queries(BODIES), atol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(static.encode(TITLES, BODIES), axis=1), 1, atol=1e-6)
+    assert static.encode([], []).shape == (0, jax.dimensions)
+    assert StaticEncoder(folder, 10).digest == load_encoder(folder, 10).digest != static.digest
+    assert StaticEncoder(folder, max_length=7).digest == load_encoder(folder, max_length=7).digest
+
+
+def test_reads_the_parameters_that_embed_has_in_jax(folder):
+    config = checkpoint.read_description(folder)[0]
+    assert expected(config) == checkpoint._expected(config)
+
+
+def test_commands_take_it_for_models_without_layers_only(folder, model_dir, tiny, tmp_path):
+    assert isinstance(specs.make_encoder("model", f"{folder}@10"), StaticEncoder)
+    assert not is_static(model_dir)
+    tiny.save_model(tmp_path, static_config(tiny, dtype="bfloat16"), steps=(1,))
+    assert not is_static(str(tmp_path))
+
+
+@pytest.mark.parametrize("prompts", [{}, {"prompts": {"query": "goal ", "document": "cup "}}], ids=["plain", "prompts"])
+@pytest.mark.parametrize("inputs", ["text", "tokens"])
+def test_an_export_holds_the_weights_and_both_ways_agree(tiny, tmp_path, inputs, prompts):
+    tiny.save_model(tmp_path / "model", static_config(tiny, **SHAPES["static.gin"]), steps=(1,))
+    description = tmp_path / "model" / "model.json"
+    description.write_text(json.dumps(json.loads(description.read_text()) | prompts))
+    output = str(tmp_path / "saved")
+    report = export.export_saved_model(str(tmp_path / "model"), output, inputs=inputs, platforms=("cpu",))
+    assert report.max_difference < 1e-6
+    light, graph = SavedModelEncoder(output), SavedModelEncoder(output, light=False)
+    assert light._static is not None
+    assert (light.digest, light.tokenizer_name) == (graph.digest, graph.tokenizer_name)
+    np.testing.assert_allclose(light.encode(TITLES, BODIES), graph.encode(TITLES, BODIES), atol=1e-6)
+    np.testing.assert_allclose(light.encode_queries(BODIES), graph.encode_queries(BODIES), atol=1e-6)
+
+
+def test_embeds_indexes_and_searches_without_tensorflow_and_jax(tiny, articles, tmp_path):
+    tiny.save_model(tmp_path / "model", static_config(tiny, **SHAPES["static.gin"]), steps=(1,))
+    export.export_safetensors(str(tmp_path / "model"), str(tmp_path / "weights"))
+    script = textwrap.dedent("""
+        import sys
+        class Absent:
+            def find_spec(self, name, path=None, target=None):
+                if name.split(".")[0] in ("tensorflow", "tensorflow_text", "jax", "jaxlib", "flax", "orbax", "seqio"):
+                    raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        sys.meta_path.insert(0, Absent())
+        from newsembed.launch.cli import main
+        articles, = sys.argv[1:]
+        assert main(["embed", "--model", "weights", "--input", articles, "--output", "vectors"]) == 0
+        assert main(["index", "--model", "weights", "--input", articles, "--output", "index"]) == 0
+        assert main(["search", "--index", "index", "storm coast", "--json"]) == 0
+    """)
+    done = subprocess.run(
+        [sys.executable, "-c", script, articles], check=False, capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    vectors = np.load(tmp_path / "vectors" / "embeddings.npy")
+    titles, bodies, *_ = zip(*tiny.articles, strict=True)
+    np.testing.assert_allclose(vectors, load_encoder(str(tmp_path / "model")).encode(titles, bodies), atol=1e-6)
+    hits = json.loads(done.stdout[done.stdout.index("[") :])
+    assert [hit["rank"] for hit in hits] == [1, 2, 3, 4, 5]
+
+
+def test_parameters_of_another_shape_are_refused(tiny, tmp_path):
+    tiny.save_model(tmp_path, static_config(tiny), steps=(1,))
+    path = tmp_path / "model.json"
+    values = json.loads(path.read_text())
+    path.write_text(json.dumps(values | {"encoder": values["encoder"] | {"embedding_size": 9}}))
+    with pytest.raises(InputError, match=r"got shape \(8,\), expected \(9,\)"):
+        StaticEncoder(str(tmp_path))
+    path.write_text(json.dumps(values | {"encoder": values["encoder"] | {"pooling": "middle"}}))
+    with pytest.raises(InputError, match="no model description"):
+        StaticEncoder(str(tmp_path))

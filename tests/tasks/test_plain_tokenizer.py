@@ -1,0 +1,111 @@
+"""Our tokenizer without TensorFlow has the ids of TF-Text: on every character, any order of marks, real text."""
+
+import itertools
+import json
+import pickle
+import sys
+import unicodedata
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_text
+from hypothesis import given
+from hypothesis import strategies as st
+from newsembed.formats.vocabulary import SPECIAL_TOKENS, UNK_ID
+from newsembed.tasks import plain_tokenizer
+from newsembed.tasks.plain_tokenizer import PlainTokenizer, fold, words
+from newsembed.tasks.vocabulary import MAX_BYTES_PER_WORD, Vocabulary
+
+TABLES = json.loads(Path(plain_tokenizer.__file__).with_name("folding.json").read_text(encoding="utf-8"))
+EVERYTHING = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]
+LETTERS = "abcdeghilnorstuéñ한국ก็中ア"
+PIECES = [*SPECIAL_TOKENS, *LETTERS, *(f"##{letter}" for letter in LETTERS), "the", "##ing", "!", ".", "中国"]
+REAL = Path(__file__).parents[2].parent / "shared" / "data" / "parallel" / "ntrex128" / "NTREX-128"
+
+
+def tf_folded(texts):
+    return [found.decode() for found in tensorflow_text.case_fold_utf8([text.encode() for text in texts]).numpy()]
+
+
+def tf_ids(pieces, texts):
+    tokenizer = tensorflow_text.FastBertTokenizer(
+        list(pieces), max_bytes_per_word=MAX_BYTES_PER_WORD, token_out_type=tf.int32
+    )
+    return tokenizer.tokenize(tensorflow_text.case_fold_utf8([text.encode() for text in texts])).to_list()
+
+
+def test_every_character_is_folded_and_split_as_by_tf_text():
+    assert plain_tokenizer.is_exact()
+    assert list(map(fold, EVERYTHING)) == tf_folded(EVERYTHING)
+    texts = [f"a{character}a" for character in EVERYTHING]
+    assert [row.tolist() for row in PlainTokenizer(PIECES, 400).encode(texts)] == tf_ids(PIECES, texts)
+
+
+LATER = [*TABLES["later_marks"], *TABLES["later_pairs"], *itertools.chain(*TABLES["later_pairs"].values())]
+MARKS = [character for character in EVERYTHING if unicodedata.combining(character)]
+JAMO = [chr(code) for code in range(0x1100, 0x1200)]
+FOLDED = [chr(code) for first, last, _ in TABLES["folded"] for code in {first, last}]
+
+
+@pytest.mark.parametrize("alphabet", [[*"aeoAEO", *MARKS, *LATER], LATER, [*FOLDED, *MARKS, *JAMO, *"Aa ."]])
+def test_marks_in_any_order_fold_as_by_tf_text(alphabet):
+    rng = np.random.default_rng(0)
+    texts = ["".join(rng.choice(alphabet, rng.integers(1, 12))) for _ in range(20_000)]
+    assert list(map(fold, texts)) == tf_folded(texts)
+
+
+@given(st.lists(st.text(max_size=40), min_size=1, max_size=8))
+def test_any_text_has_the_ids_of_tf_text(texts):
+    assert [row.tolist() for row in PlainTokenizer(PIECES, MAX_BYTES_PER_WORD).encode(texts)] == tf_ids(PIECES, texts)
+
+
+def test_words_of_too_many_bytes_are_unknown():
+    texts = ["a" * 400, "a" * 401, "中" * 500, "é" * 200, "é" * 201, "ก" * 134, "[UNK] [CLS]"]
+    found = PlainTokenizer(PIECES, MAX_BYTES_PER_WORD).encode(texts)
+    assert [row.tolist() for row in found] == tf_ids(PIECES, texts)
+    assert [row.tolist() == [UNK_ID] for row in found] == [False, True, False, False, True, True, False]
+
+
+def test_known_words_are_forgotten_before_they_fill_the_memory(monkeypatch):
+    monkeypatch.setattr(plain_tokenizer, "_MOST_KEPT", 3)
+    tokenizer = PlainTokenizer(PIECES, MAX_BYTES_PER_WORD)
+    texts = ["the in on at the", "the on the"]
+    assert [row.tolist() for row in tokenizer.encode(texts)] == tf_ids(PIECES, texts)
+    assert len(tokenizer._chunks) <= 3
+    assert len(tokenizer._words) <= 3
+    assert [row.tolist() for row in pickle.loads(pickle.dumps(tokenizer)).encode(texts)] == tf_ids(PIECES, texts)
+
+
+def test_a_vocabulary_uses_it_and_keeps_to_tf_text_under_a_younger_python(monkeypatch):
+    texts = ["The ROAD – 中国, Straße\ud800", "Cafe\u0301"]
+    plain = [row.tolist() for row in Vocabulary(PIECES).encode_texts(texts)]
+    monkeypatch.setattr(unicodedata, "unidata_version", "17.0.0")
+    assert not plain_tokenizer.is_exact()
+    by_tf_text = Vocabulary(PIECES)
+    assert by_tf_text._plain is None
+    assert [row.tolist() for row in by_tf_text.encode_texts(texts)] == plain
+
+
+def test_white_space_and_later_characters_are_found_by_the_shortcuts():
+    assert all(words(f"a{character}b") == ["a", "b"] for character in EVERYTHING if character.isspace())
+    assert all(plain_tokenizer._MAYBE_LATER.search(character) for character in LATER)
+    texts = ["e\u0301 \u0301e\u00a0\u0323e", "\u3000\u0308a\u2028\u0308", "\U0001f600a中\U00020000 b"]
+    assert [row.tolist() for row in PlainTokenizer(PIECES, 400).encode(texts)] == tf_ids(PIECES, texts)
+
+
+def test_a_punctuation_mark_is_a_word():
+    assert words("U.S. «Größe»\u200b中国") == ["u", ".", "s", ".", "«", "grösse", "»", "中", "国"]
+
+
+@pytest.mark.real_data
+@pytest.mark.skipif(not REAL.is_dir(), reason="needs ../shared/data/parallel/ntrex128")
+def test_news_in_many_languages_has_the_ids_of_tf_text():
+    texts = [
+        line for path in sorted(REAL.glob("*.txt")) for line in path.read_text(encoding="utf-8").splitlines()[:300]
+    ]
+    letters = sorted({letter for text in texts for letter in fold(text) if not letter.isspace()})
+    pieces = [*SPECIAL_TOKENS, *letters, *(f"##{letter}" for letter in letters)]
+    assert len(texts) > 3_000
+    assert [row.tolist() for row in PlainTokenizer(pieces, 400).encode(texts)] == tf_ids(pieces, texts)
