@@ -161,11 +161,11 @@ class SavedModelEncoder:
         weights = weights_folder(folder)
         if not ModelFolder(weights).is_described or not is_static(weights):
             return None
-        prompts = {
+        options: dict[str, Any] = {
             f"{role}_prompt": "" if self._takes_tokens else self._stored_prompt(role) for role in ("document", "query")
         }
         length = int(self.facts["max_length"])
-        return StaticEncoder(weights, max_length=length, progress=self._progress, **prompts)
+        return StaticEncoder(weights, max_length=length, progress=self._progress, **options)
 
     def _encode(self, titles: Sequence[str], bodies: Sequence[str]) -> npt.NDArray[np.float32]:
         if self._static is not None:

@@ -54,7 +54,7 @@ def make_encoder(
     Raises:
       InputError: on an unknown kind, a model that cannot be loaded, or a prompt that a SavedModel cannot replace.
     """
-    prompts = {"document_prompt": document_prompt, "query_prompt": query_prompt}
+    prompts: dict[str, Any] = {"document_prompt": document_prompt, "query_prompt": query_prompt}
     if kind == "savedmodel":
         from .saved_model import SavedModelEncoder
 

@@ -8,7 +8,7 @@ JAX.
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -203,11 +203,11 @@ class StaticModel:
     def _weights(self, tokens: npt.NDArray[np.int32]) -> FloatArray:
         """The weight of each token, float32 [L]; see `models.pooling.term_weights`."""
         config = self.config
-        weights = np.ones(len(tokens), np.float32)
+        weights: npt.NDArray[np.floating[Any]] = np.ones(len(tokens), np.float32)
         if config.pooling != "weighted":
-            return weights
+            return np.asarray(weights, np.float32)
         if config.lead_length:
-            weights /= 1 + np.arange(len(tokens), dtype=np.float32) / config.lead_length
+            weights = weights / (1 + np.arange(len(tokens), dtype=np.float32) / config.lead_length)
         if config.sublinear:
             _, piece = np.unique(tokens, return_inverse=True)
             total = np.bincount(piece, weights)[piece]
