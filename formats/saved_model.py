@@ -35,6 +35,11 @@ def vocabulary_file(folder: str) -> str:
     return os.path.join(folder, _TOKENIZER_FOLDER, VOCABULARY_FILE)
 
 
+def is_saved_model(folder: str) -> bool:
+    """Whether a folder holds a SavedModel."""
+    return os.path.exists(graph_file(folder))
+
+
 def weights_folder(folder: str) -> str:
     """The safetensors export inside the SavedModel of a static model, for readers without TensorFlow."""
     return os.path.join(folder, _WEIGHTS_FOLDER)

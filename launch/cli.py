@@ -17,22 +17,23 @@ from .. import __version__
 from ..beam_pipelines.failures import VERBOSE
 from ..beam_pipelines.parent import PARENT, end_with
 from ..errors import InputError, of_file_system
-from . import extensions
+from . import extensions, extras
 
 _VERBOSE: Final = "--verbose"
 
 
 @dataclasses.dataclass(frozen=True)
 class Command:
-    """One command: its group and summary for ``newsembed --help``, and its module, which is imported when it runs.
+    """One command: its group and summary for ``newsembed --help``, its module, and the extras that it always needs.
 
     The module is a job of ``beam_pipelines`` (with ``JOB``), offers ``main(arguments)``, or offers
-    ``add_arguments(parser)`` and ``run(args)``.
+    ``add_arguments(parser)`` and ``run(args)``. It is imported when the command runs.
     """
 
     group: str
     summary: str
     module: str
+    extras: tuple[str, ...] = ()
 
 
 COMMANDS = {
@@ -40,52 +41,83 @@ COMMANDS = {
         "Start here",
         "the whole pipeline on a generated newsroom: crawl, mine, train, evaluate, export, search",
         "launch.demo",
+        ("mine", "train", "evaluate", "tensorflow"),
     ),
-    "newsroom": Command("Start here", "generate (and serve) a fictional newsroom", "newsroom.command"),
-    "build": Command("Mine", "all mining jobs in order: WARC and article files to training data", "launch.build"),
-    "crawl": Command("Mine", "feeds, hubs and pages to WARC", "beam_pipelines.crawl"),
-    "extract": Command("Mine", "WARC and article files to articles and hubs", "beam_pipelines.extract"),
+    "doctor": Command("Start here", "what this machine has, and which parts are installed", "launch.doctor"),
+    "newsroom": Command("Start here", "generate (and serve) a fictional newsroom", "newsroom.command", ("mine",)),
+    "build": Command(
+        "Mine", "all mining jobs in order: WARC and article files to training data", "launch.build", ("mine",)
+    ),
+    "crawl": Command("Mine", "feeds, hubs and pages to WARC", "beam_pipelines.crawl", ("mine",)),
+    "extract": Command("Mine", "WARC and article files to articles and hubs", "beam_pipelines.extract", ("mine",)),
     "clean": Command(
-        "Mine", "reject articles by rules, language, and exact and near duplicates", "beam_pipelines.clean"
+        "Mine", "reject articles by rules, language, and exact and near duplicates", "beam_pipelines.clean", ("mine",)
     ),
-    "vocabulary": Command("Mine", "learn a WordPiece vocabulary on a smoothed sample", "beam_pipelines.vocabulary"),
-    "pack": Command("Mine", "documents and translation pairs to pretraining TFRecords", "beam_pipelines.pack"),
-    "entities": Command("Mine", "learn the entity table, its aliases and embeddings", "beam_pipelines.entities"),
-    "vectors": Command("Mine", "entity, image and text vectors of every article", "beam_pipelines.vectors"),
-    "neighbors": Command("Mine", "nearest neighbors in every space, restricted by date", "beam_pipelines.neighbors"),
+    "vocabulary": Command(
+        "Mine", "learn a WordPiece vocabulary on a smoothed sample", "beam_pipelines.vocabulary", ("mine",)
+    ),
+    "pack": Command(
+        "Mine", "documents and translation pairs to pretraining TFRecords", "beam_pipelines.pack", ("mine",)
+    ),
+    "entities": Command(
+        "Mine", "learn the entity table, its aliases and embeddings", "beam_pipelines.entities", ("mine",)
+    ),
+    "vectors": Command("Mine", "entity, image and text vectors of every article", "beam_pipelines.vectors", ("mine",)),
+    "neighbors": Command(
+        "Mine", "nearest neighbors in every space, restricted by date", "beam_pipelines.neighbors", ("mine",)
+    ),
     "triplets": Command(
-        "Mine", "(anchor, positive, negative) by byline dates and the evergreen filter", "beam_pipelines.triplets"
+        "Mine",
+        "(anchor, positive, negative) by byline dates and the evergreen filter",
+        "beam_pipelines.triplets",
+        ("mine",),
     ),
     "label": Command(
-        "Mine", "label pairs for the evergreen filter, on a local page or in the terminal", "studies.label"
+        "Mine", "label pairs for the evergreen filter, on a local page or in the terminal", "studies.label", ("mine",)
     ),
-    "topics": Command("Mine", "document-topic labels from hubs", "beam_pipelines.topics"),
-    "examples": Command("Mine", "augmented triplet and topic TFRecords", "beam_pipelines.examples"),
-    "train": Command("Train", "pretrain or train with gin files", "launch.train"),
-    "import-hf": Command("Train", "convert a BERT-like Hugging Face model to a model folder", "launch.import_hf"),
-    "lift": Command("Train", "continue a public checkpoint on the mined pairs, with words beside it", "studies.lift"),
-    "t5x": Command("Train", "checkpoints to and from T5X, and its gin files", "t5x_bridge.command"),
+    "topics": Command("Mine", "document-topic labels from hubs", "beam_pipelines.topics", ("mine",)),
+    "examples": Command("Mine", "augmented triplet and topic TFRecords", "beam_pipelines.examples", ("mine",)),
+    "train": Command("Train", "pretrain or train with gin files", "launch.train", ("train",)),
+    "import-hf": Command(
+        "Train", "convert a BERT-like Hugging Face model to a model folder", "launch.import_hf", ("train",)
+    ),
+    "lift": Command(
+        "Train",
+        "continue a public checkpoint on the mined pairs, with words beside it",
+        "studies.lift",
+        ("train", "mine", "evaluate"),
+    ),
+    "t5x": Command("Train", "checkpoints to and from T5X, and its gin files", "t5x_bridge.command", ("train",)),
     "launch": Command("Train", "train on several machines: a TPU slice, GPU hosts over ssh, or Slurm", "launch.pod"),
     "ablate": Command(
-        "Train", "ablations: train and evaluate without each part, z-scores, table and plot", "studies.ablate"
+        "Train",
+        "ablations: train and evaluate without each part, z-scores, table and plot",
+        "studies.ablate",
+        ("train", "evaluate", "mine"),
     ),
     "staleness": Command(
-        "Train", "train on documents up to a date, score by the months since (appendix C)", "studies.staleness"
+        "Train",
+        "train on documents up to a date, score by the months since (appendix C)",
+        "studies.staleness",
+        ("train", "evaluate", "mine"),
     ),
-    "evaluate": Command("Use", "benchmarks over any encoders, side by side", "launch.evaluate"),
+    "evaluate": Command("Use", "benchmarks over any encoders, side by side", "launch.evaluate", ("evaluate",)),
     "diagnose": Command(
         "Use",
         "a page that compares encoders: neighbors, similarities, attention, a map",
         "studies.diagnose",
+        ("evaluate",),
     ),
-    "export": Command("Use", "convert a trained model to SavedModel, safetensors or Hugging Face", "serving.export"),
+    "export": Command(
+        "Use", "convert a trained model to SavedModel, safetensors or Hugging Face", "serving.export", ("jax",)
+    ),
     "embed": Command("Use", "embed the articles of a file", "serving.embed"),
     "index": Command("Use", "build a search index over articles", "serving.index_command"),
     "search": Command("Use", "search an index by words or by the URL of an article", "serving.search"),
-    "cluster": Command("Use", "group the articles that report the same event", "serving.cluster"),
-    "dedup": Command("Use", "find near-duplicate articles by their vectors", "serving.dedup"),
-    "verify": Command("Use", "compare the files of results with their digests", "launch.verify"),
-    "serve": Command("Use", "HTTP server: embed, search, and a page to explore", "serving.server"),
+    "cluster": Command("Use", "group the articles that report the same event", "serving.cluster", ("evaluate",)),
+    "dedup": Command("Use", "find near-duplicate articles by their vectors", "serving.dedup", ("evaluate",)),
+    "verify": Command("Use", "compare the files of results with their digests", "launch.verify", ("mine",)),
+    "serve": Command("Use", "HTTP server: embed, search, and a page to explore", "serving.server", ("serve",)),
 }
 
 
@@ -118,6 +150,7 @@ def _run_reported(name: str, rest: list[str], modules: Sequence[str]) -> int:
 
     Raises:
       OSError: other than those of a disk or folder that cannot be written.
+      ModuleNotFoundError: for a module of no extra.
     """
     quiet_libraries()
     parent = int(os.environ.get(PARENT, os.getpid()))
@@ -128,6 +161,11 @@ def _run_reported(name: str, rest: list[str], modules: Sequence[str]) -> int:
         return _run(name, rest)
     except InputError as error:
         return _report(name, error)
+    except ModuleNotFoundError as error:
+        extra = extras.of_module(error.name or "")
+        if extra is None:
+            raise
+        return _report(name, extras.MissingExtraError(str(error.name), extra))
     except OSError as error:
         named = of_file_system(error)
         if named is None:
@@ -200,6 +238,8 @@ def load(name: str) -> types.ModuleType:
 
 
 def _run(name: str, rest: list[str]) -> int:
+    if name in COMMANDS:
+        extras.require(COMMANDS[name].extras)
     module = load(name)
     if hasattr(module, "JOB"):
         from . import job_command

@@ -7,10 +7,11 @@ Example::
 """
 
 import argparse
+from collections.abc import Iterator
 
 import numpy as np
 
-from ..formats.articles import read_articles
+from ..formats.articles import ArticleText, read_articles
 from ..formats.index import IndexedDocument
 from .embed import embedded
 from .index import DocumentIndex, indexed_document
@@ -39,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
 
 def build_index(
     encoder: TextEncoder,
-    articles: str,
+    articles: str | Iterator[ArticleText],
     *,
     spec: str = "",
     counts: dict[str, int] | None = None,
@@ -49,7 +50,7 @@ def build_index(
 
     Args:
       encoder: what embeds.
-      articles: path, see ``articles.read_articles``.
+      articles: path, see ``articles.read_articles``; or the articles.
       spec: ``KIND:REST`` of the encoder, kept in the index so that ``search`` can load it.
       counts: ``embedded`` and ``empty`` are added up here.
       document_prompt: what the encoder was given in place of its own prompt, kept in the index, too.
@@ -59,7 +60,8 @@ def build_index(
     """
     documents: list[IndexedDocument] = []
     parts = []
-    for chunk, embeddings in embedded(encoder, read_articles(articles), counts):
+    found = read_articles(articles) if isinstance(articles, str) else articles
+    for chunk, embeddings in embedded(encoder, found, counts):
         documents += map(indexed_document, chunk)
         parts.append(embeddings)
     return DocumentIndex(

@@ -1,4 +1,4 @@
-"""Our own tokenizer without TensorFlow: the ids of TF-Text, by tables of its characters and the `tokenizers` library.
+"""Our own tokenizer without TensorFlow: the ids of TF-Text, by tables of its characters.
 
 TF-Text folds a text by ICU's NFKC_Casefold, which maps each character on its own and composes the result (Unicode 16,
 definition R5 of section 3.13), splits it at characters of two classes, and cuts each word into the longest pieces.
@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..formats.vocabulary import SPECIAL_TOKENS, UNK_ID
+from ..formats.vocabulary import CONTINUATION, UNK_ID
 
 _MOST_KEPT: Final = 200_000
 _LONGEST_KEPT: Final = 40
@@ -39,6 +39,8 @@ class PlainTokenizer:
     def __init__(self, pieces: Sequence[str], max_bytes_per_word: int) -> None:
         self._pieces = pieces
         self._longest = max_bytes_per_word
+        self._id = {piece: token for token, piece in enumerate(pieces)}
+        self._longest_piece = max(map(len, pieces))
         self._chunks = _Memory()
         self._words = _Memory()
 
@@ -66,19 +68,25 @@ class PlainTokenizer:
         return self._chunks.keep(chunk, ids)
 
     def _word_ids(self, word: str) -> list[int]:
+        """The longest piece that the word begins with, the longest that goes on there, and so on; else [UNK]."""
         if len(word.encode()) > self._longest:
             return [UNK_ID]
-        return [token.id for token in self._wordpiece.tokenize(word)]
+        ids, start = list[int](), 0
+        while start < len(word):
+            rest = (CONTINUATION if start else "") + word[start:]
+            shown = len(rest) - len(word) + start
+            length = next((n for n in range(min(len(rest), self._longest_piece), shown, -1) if rest[:n] in self._id), 0)
+            if not length:
+                return [UNK_ID]
+            ids.append(self._id[rest[:length]])
+            start += length - shown
+        return ids
 
-    @functools.cached_property
-    def _wordpiece(self) -> Any:
-        from tokenizers import models
+    def __getstate__(self) -> tuple[Sequence[str], int]:
+        return self._pieces, self._longest
 
-        ids = {piece: token for token, piece in enumerate(self._pieces)}
-        return models.WordPiece(ids, unk_token=SPECIAL_TOKENS[UNK_ID], max_input_chars_per_word=self._longest)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"_pieces": self._pieces, "_longest": self._longest, "_chunks": _Memory(), "_words": _Memory()}
+    def __setstate__(self, state: tuple[Sequence[str], int]) -> None:
+        self.__init__(*state)  # type: ignore[misc]
 
 
 class _Memory(dict[str, list[int]]):

@@ -2,8 +2,8 @@
 
 Our own tokenizer is TF-Text's: text is NFKC-casefolded (this removes case and compatibility forms and keeps accents and
 composed Hangul), cleaned and split into words by TF-Text's BERT rules, and every word is cut into the longest pieces of
-the vocabulary. The same TensorFlow operations run on arrays in a pipeline and inside a SavedModel, so a served model
-reads the tokens that it was trained on.
+the vocabulary. TensorFlow's operations run inside a SavedModel; on arrays, `plain_tokenizer` gives the same ids without
+TensorFlow, so a served model reads the tokens that it was trained on.
 
 An imported model brings its own tokenizer, ``tokenizer.json`` next to ``vocab.txt``, see `imported_tokenizer`; of
 BERT's tokenizers, `wordpiece_graph` gives the same ids inside a SavedModel.
@@ -263,10 +263,15 @@ def normalize_for_learning(texts: Sequence[str]) -> list[str]:
     A learner that splits them at the spaces counts the words that TF-Text will cut into pieces. Words of more than
     :data:`MAX_BYTES_PER_WORD` are left out: the tokenizer makes them [UNK] with any vocabulary.
     """
+    if plain_tokenizer.is_exact():
+        found = [plain_tokenizer.words(raw.decode("utf-8")) for raw in _as_bytes(texts)]
+        return [" ".join(word for word in row if len(word.encode()) <= MAX_BYTES_PER_WORD) for row in found]
+    return _normalized_by_tf_text(texts) if texts else []
+
+
+def _normalized_by_tf_text(texts: Sequence[str]) -> list[str]:
     import tensorflow_text
 
-    if not texts:
-        return []
     cleaned = _fast_normalizer().normalize(tensorflow_text.case_fold_utf8(_as_bytes(texts)))
     _, starts, ends = _word_splitter().tokenize_with_offsets(cleaned)
     splits = starts.row_splits.numpy()[1:-1]

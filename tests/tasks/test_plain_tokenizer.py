@@ -14,9 +14,9 @@ import tensorflow_text
 from hypothesis import given
 from hypothesis import strategies as st
 from newsembed.formats.vocabulary import SPECIAL_TOKENS, UNK_ID
-from newsembed.tasks import plain_tokenizer
+from newsembed.tasks import plain_tokenizer, vocabulary
 from newsembed.tasks.plain_tokenizer import PlainTokenizer, fold, words
-from newsembed.tasks.vocabulary import MAX_BYTES_PER_WORD, Vocabulary
+from newsembed.tasks.vocabulary import MAX_BYTES_PER_WORD, Vocabulary, normalize_for_learning
 
 TABLES = json.loads(Path(plain_tokenizer.__file__).with_name("folding.json").read_text(encoding="utf-8"))
 EVERYTHING = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]
@@ -93,6 +93,12 @@ def test_white_space_and_later_characters_are_found_by_the_shortcuts():
     assert all(plain_tokenizer._MAYBE_LATER.search(character) for character in LATER)
     texts = ["e\u0301 \u0301e\u00a0\u0323e", "\u3000\u0308a\u2028\u0308", "\U0001f600a中\U00020000 b"]
     assert [row.tolist() for row in PlainTokenizer(PIECES, 400).encode(texts)] == tf_ids(PIECES, texts)
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=40), min_size=1, max_size=6))
+def test_words_are_learned_from_as_tf_text_splits_them(texts):
+    texts = [*texts, "a" * 401, "b " + "中" * 3 + "ก" * 200]
+    assert normalize_for_learning(texts) == vocabulary._normalized_by_tf_text(texts)
 
 
 def test_a_punctuation_mark_is_a_word():

@@ -1,0 +1,311 @@
+"""newsembed from Python: load an encoder, search an index, read and write articles, run a job.
+
+`import newsembed` offers what is here, and imports nothing until a name is used. docs/guides/python.md has examples.
+"""
+
+import dataclasses
+import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from ..errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ..formats.articles import ArticleText
+    from ..serving.index import DocumentIndex, Hit
+    from ..serving.interface import FloatArray, TextEncoder
+
+__all__ = ["Encoder", "Index", "load", "open_index", "read_articles", "run", "write_articles"]
+
+_REMEDY = "give texts, or articles with the fields title and body: dictionaries, a pandas data frame or an Arrow table"
+
+
+@dataclasses.dataclass(frozen=True)
+class Encoder:
+    """An encoder of texts.
+
+    Attributes:
+      encoder: what computes the vectors.
+    """
+
+    encoder: "TextEncoder"
+
+    @property
+    def dimensions(self) -> int:
+        """D, the width of the vectors."""
+        return self.encoder.dimensions
+
+    @property
+    def digest(self) -> str:
+        """Differs whenever the vectors of the same texts may differ."""
+        return self.encoder.digest
+
+    def encode(self, articles: Any) -> "FloatArray":
+        """Embeds texts or articles as float32 ``[N, D]`` of unit length.
+
+        Args:
+          articles: a sequence of strings, or of articles (dictionaries, or objects with ``title`` and ``body``), or a
+            pandas data frame or an Arrow table with the columns ``title`` and ``body``. A missing part is empty.
+
+        Raises:
+          InputError: for anything else.
+        """
+        titles, bodies = _texts(articles)
+        return self.encoder.encode(titles, bodies)
+
+    def encode_queries(self, texts: Sequence[str]) -> "FloatArray":
+        """Embeds queries as float32 ``[N, D]`` of unit length, with the model's prompt of queries if it has one."""
+        return self.encoder.encode_queries(list(texts))
+
+
+class Index:
+    """A search index.
+
+    Args:
+      index: the documents and their vectors.
+      saved_model: the folder of the encoder; None for the one that the index names.
+
+    Attributes:
+      documents: what was indexed, with ``title``, ``url``, ``publisher``, ``byline_date`` and ``doc_id``.
+      embeddings: float32 ``[N, D]`` of unit length, in the same order.
+    """
+
+    def __init__(self, index: "DocumentIndex", saved_model: str | None = None) -> None:
+        self._index = index
+        self._spec = None if saved_model is None else _spec(saved_model)
+        self._encoder: TextEncoder | None = None
+        self.documents = index.documents
+        self.embeddings = index.embeddings
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def search(
+        self,
+        query: str,
+        *,
+        since: datetime.date | str | None = None,
+        until: datetime.date | str | None = None,
+        k: int = 10,
+    ) -> "list[Hit]":
+        """The `k` documents most like a query, best first, each with ``rank``, ``score`` and ``document``.
+
+        Args:
+          query: words, or the URL of an indexed document, which is left out itself.
+          since: the first byline date, a date or "YYYY-MM-DD".
+          until: the last one.
+          k: how many.
+
+        Raises:
+          InputError: for an empty query, an unknown URL, a bad date, or where the encoder is not there.
+        """
+        from ..serving import search
+        from ..serving.dates import DateRange
+
+        dates = DateRange(_day(since, "since"), _day(until, "until"))
+        if search.is_url(query):
+            return self._index.search_url(query, k, dates)
+        if self._encoder is None:
+            self._encoder = search.index_encoder(self._index, self._spec)
+        return search.search_words(self._index, self._encoder, query, k, dates)
+
+    def cluster(
+        self, threshold: float = 0.75, *, method: str = "graph", max_day_gap: int | None = None
+    ) -> "list[list[int]]":
+        """Groups of documents that report the same event: their numbers, the largest group first.
+
+        Args:
+          threshold: least cosine of two documents.
+          method: "graph" joins chains of pairs, "average" merges groups by their mean cosine.
+          max_day_gap: with "graph", days that joined documents may be apart.
+
+        Raises:
+          InputError: for options out of range.
+        """
+        from ..serving.cluster import cluster
+
+        groups: dict[int, list[int]] = {}
+        for number, label in enumerate(cluster(self._index, method, threshold, max_day_gap).tolist()):
+            groups.setdefault(label, []).append(number)
+        return sorted(groups.values(), key=lambda group: (-len(group), group[0]))
+
+    @classmethod
+    def build(cls, encoder: Encoder, articles: Any) -> Self:
+        """An index in memory; `save` writes it.
+
+        Args:
+          encoder: of `load`.
+          articles: as `Encoder.encode` takes them; those without text are left out.
+
+        Raises:
+          InputError: if there is no article with text.
+        """
+        from ..serving.index_command import build_index
+
+        index = cls(build_index(encoder.encoder, iter(_records(articles))))
+        index._encoder = encoder.encoder
+        return index
+
+    def save(self, folder: str) -> None:
+        """Writes a folder that `open_index` and ``newsembed search`` read."""
+        self._index.save(folder)
+
+
+def load(folder: str, *, max_length: int | None = None) -> Encoder:
+    """The encoder of a folder: a training folder, a safetensors export or a SavedModel.
+
+    A model without layers needs neither JAX nor TensorFlow.
+
+    Args:
+      folder: ``DIR``, or ``DIR@STEP`` for a checkpoint of a training folder.
+      max_length: tokens read of each text; a SavedModel has its own.
+
+    Raises:
+      InputError: if the folder holds no model of newsembed.
+    """
+    from ..serving.specs import encoder_from_spec
+
+    return Encoder(encoder_from_spec(_spec(folder), max_length=max_length, progress=False))
+
+
+def open_index(folder: str, *, saved_model: str | None = None) -> Index:
+    """The index that ``newsembed index`` wrote.
+
+    Args:
+      folder: of the index.
+      saved_model: the folder of its encoder, where that was moved.
+
+    Raises:
+      InputError: if it cannot be read.
+    """
+    from ..serving.index import DocumentIndex
+
+    return Index(DocumentIndex.load(folder), saved_model)
+
+
+def read_articles(path: str) -> "pa.Table":
+    """Articles of a Parquet or JSONL file (.gz, .zst) or of all those in a folder, as an Arrow table.
+
+    ``.to_pandas()`` makes a data frame of it. The columns are ``doc_id``, ``url``, ``publisher``, ``title``, ``body``,
+    ``language`` and ``byline_date``.
+
+    Raises:
+      InputError: if there is no such file, or a row lacks ``title`` or ``body``.
+    """
+    from ..formats import articles
+
+    return articles.to_table(articles.read_articles(path))
+
+
+def write_articles(path: str, articles: Any) -> int:
+    """Writes articles as Parquet, JSONL, or JSONL with .gz or .zst, by the ending of `path`; returns their number.
+
+    Args:
+      path: the file.
+      articles: as `Encoder.encode` takes them; columns that newsembed does not know are written as they are.
+
+    Raises:
+      InputError: for another ending, or an article without title and body.
+    """
+    from ..formats import articles as files
+
+    return files.write_articles(path, _rows(articles))
+
+
+def run(job: str, *, output: str, options: Mapping[str, Any] | None = None, **inputs: str | Sequence[str]) -> Any:
+    """Runs a mining job, or skips it if its result is there; returns its manifest, with the counts.
+
+    Args:
+      job: its command, such as "clean".
+      output: the folder to publish the result in.
+      options: of the job, by name, such as ``{"min_words": 80}``.
+      inputs: paths by the names of the job's inputs, such as ``articles="work/extract/articles"``.
+
+    Raises:
+      InputError: for another name of a job, an option or an input, and for what the job refuses.
+    """
+    from . import extras
+
+    extras.require(["mine"])
+    from ..beam_pipelines.jobs import execute
+    from .cli import load as load_command
+
+    module = load_command(job)
+    if not hasattr(module, "JOB"):
+        raise InputError(f"{job} is not a mining job", field="job", remedy="run it by its command")
+    paths = {name: (given,) if isinstance(given, str) else tuple(given) for name, given in inputs.items()}
+    known = [field.name for field in dataclasses.fields(module.JOB.options)]
+    for names, expected, field in (
+        (paths, [spec.name for spec in module.JOB.inputs], "inputs"),
+        (options or {}, known, "options"),
+    ):
+        if unknown := sorted(set(names) - set(expected)):
+            raise InputError(f"got {', '.join(unknown)}, expected of {', '.join(expected)}", field=field)
+    return execute(module.JOB, paths, output, module.JOB.options(**(options or {}))).manifest
+
+
+def _spec(folder: str) -> str:
+    """``KIND:REST`` of a folder, by what is in it."""
+    from ..formats.saved_model import is_saved_model
+
+    return f"savedmodel:{folder}" if is_saved_model(folder) else f"model:{folder}"
+
+
+def _day(value: datetime.date | str | None, field: str) -> datetime.date | None:
+    if value is None or isinstance(value, datetime.date):
+        return value
+    try:
+        return datetime.date.fromisoformat(value)
+    except ValueError as error:
+        raise InputError(f"got {value!r}, expected a day as YYYY-MM-DD", field=field) from error
+
+
+def _rows(articles: Any) -> "Iterable[Mapping[str, Any]]":
+    """Articles in any form that the API takes, as mappings.
+
+    Raises:
+      InputError: for a string or an object in another form.
+    """
+    if hasattr(articles, "to_pylist"):  # Arrow
+        return list(articles.to_pylist())
+    if hasattr(articles, "to_dict") and hasattr(articles, "columns"):  # pandas: NaN stands for what is missing
+        filled = articles.astype(object).where(articles.notna(), None)
+        return list(filled.to_dict("records"))
+    if isinstance(articles, str | Mapping):
+        raise InputError(f"got a {type(articles).__name__}, expected several articles", remedy=_REMEDY)
+    return [_row(article) for article in articles]
+
+
+def _row(article: Any) -> Mapping[str, Any]:
+    if isinstance(article, str):
+        return {"title": "", "body": article}
+    if isinstance(article, Mapping):
+        return article
+    if dataclasses.is_dataclass(article) and not isinstance(article, type):
+        return {field.name: getattr(article, field.name) for field in dataclasses.fields(article)}
+    raise InputError(f"got a {type(article).__name__}, expected a text or an article", remedy=_REMEDY)
+
+
+def _records(articles: Any) -> "list[ArticleText]":
+    from ..formats.articles import article_of
+
+    return [
+        article_of({"title": "", "body": "", **row}, f"article {number}")
+        for number, row in enumerate(_rows(articles), 1)
+    ]
+
+
+def _texts(articles: Any) -> tuple[list[str], list[str]]:
+    """Titles and bodies.
+
+    Raises:
+      InputError: for an article without both.
+    """
+    rows = list(_rows(articles))
+    for number, row in enumerate(rows, 1):
+        if row.keys().isdisjoint(("title", "body")):
+            raise InputError("it has neither title nor body", path=f"article {number}", remedy=_REMEDY)
+    records = _records(rows)
+    return [record.title for record in records], [record.body for record in records]
