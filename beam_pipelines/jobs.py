@@ -111,6 +111,7 @@ class Job:
       options: frozen dataclass of options; each field has ``metadata={"help": …}`` and a default. ``"lasting_folder":
         True`` in the metadata marks a folder that is kept when the output is replaced, so it must not be in the output.
       run: the pipeline; gets a :class:`JobRun`.
+      switches: by the name of a rejection, the option and value that turn its rule off.
     """
 
     name: str
@@ -119,6 +120,7 @@ class Job:
     inputs: tuple[InputSpec, ...]
     options: type
     run: Callable[["JobRun"], None]
+    switches: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 class JobRun:

@@ -5,6 +5,7 @@ import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from .emptiness import why_empty
 from .jobs import Job, Outcome, execute
 from .progress import JobProgress, job_row
 
@@ -53,6 +54,7 @@ STEPS = (
         },
     ),
 )
+_NEEDED = ("extract", "clean")  # without their articles no later job has anything to do
 USER_INPUTS = {
     "warc": "WARC files or patterns, as `newsembed crawl` or CC-NEWS writes them",
     "articles": "pre-extracted articles: JSONL (plain, .gz, .zst) or Parquet",
@@ -91,7 +93,7 @@ def build(
       One row of numbers for each job that belongs to this build, see :func:`~.progress.job_row`.
 
     Raises:
-      InputError: from the first job that fails.
+      InputError: from the first job that fails, and where no article is left.
     """
     rows = []
     folders = {step.job: f"{output}/{step.job}" for step in STEPS} | dict(reused or {})
@@ -106,6 +108,9 @@ def build(
             )
         note(step.job, outcome)
         rows.append(job_row(step.job, outcome))
+        empty = why_empty(load_job(step.job), outcome.manifest, f"{output}/{step.job}", f"{step.job}.")
+        if empty is not None and step.job in _NEEDED:
+            raise empty
     return rows
 
 

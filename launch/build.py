@@ -14,6 +14,7 @@ from ..beam_pipelines.progress import print_rows
 from ..beam_pipelines.workflow import STEPS, USER_INPUTS, build, load_job
 from ..errors import InputError
 from .job_command import add_options, check_beam_args, options_from
+from .parsing import Parser
 
 
 def main(argv: Sequence[str]) -> int:
@@ -24,7 +25,7 @@ def main(argv: Sequence[str]) -> int:
     """
     parser = make_parser()
     args, beam_args = parser.parse_known_args(argv)
-    check_beam_args(beam_args)
+    check_beam_args(beam_args, parser)
     given = {name: tuple(getattr(args, name) or ()) for name in USER_INPUTS}
     if not given["warc"] and not given["articles"]:
         raise InputError("no input", field="--warc, --articles", remedy="give WARC files, article files or both")
@@ -41,7 +42,7 @@ def main(argv: Sequence[str]) -> int:
 
 def make_parser() -> argparse.ArgumentParser:
     """The parser of ``newsembed build``: the inputs, and the options of every job, prefixed with its name."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="newsembed build",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,

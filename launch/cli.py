@@ -18,6 +18,7 @@ from ..beam_pipelines.failures import VERBOSE
 from ..beam_pipelines.parent import PARENT, end_with
 from ..errors import InputError, of_file_system
 from . import extensions, extras
+from .parsing import Parser
 
 _VERBOSE: Final = "--verbose"
 
@@ -214,7 +215,7 @@ def quiet_libraries() -> None:
 
 def make_parser(name: str, module: types.ModuleType) -> argparse.ArgumentParser:
     """The parser of a command whose module offers ``add_arguments``."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=f"newsembed {name}",
         description=module.__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -3,24 +3,26 @@
 import argparse
 import dataclasses
 import datetime
-import difflib
 import enum
+import sys
 import types
 import typing
 from collections.abc import Sequence
 from typing import Any
 
 from ..beam_pipelines import dry_run
+from ..beam_pipelines.emptiness import why_empty
 from ..beam_pipelines.jobs import Job, execute
 from ..beam_pipelines.progress import JobProgress, print_outcomes
 from ..errors import InputError
+from .parsing import Parser, nearest, option_names
 
 
 def run(job: Job, argv: Sequence[str]) -> int:
     """Runs one job from its command line and prints its counts."""
     parser = make_parser(job)
     args, beam_args = parser.parse_known_args(argv)
-    check_beam_args(beam_args)
+    check_beam_args(beam_args, parser)
     inputs = {spec.name: tuple(getattr(args, spec.name) or ()) for spec in job.inputs}
     options = options_from(job.options, vars(args))
     if args.dry_run:
@@ -29,6 +31,8 @@ def run(job: Job, argv: Sequence[str]) -> int:
     with JobProgress(job.name) as progress:
         outcome = execute(job, inputs, args.output, options, beam_args, progress)
     print_outcomes([(job.name, outcome)])
+    if empty := why_empty(job, outcome.manifest, args.output):
+        print(f"newsembed {job.name}: note: {empty}", file=sys.stderr)
     return 0
 
 
@@ -45,7 +49,7 @@ def _show_plan(planned: dry_run.Plan) -> None:
 
 def make_parser(job: Job) -> argparse.ArgumentParser:
     """The parser of ``newsembed <job>``."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=f"newsembed {job.name}",
         description=job.summary[0].upper() + job.summary[1:],
         epilog=f"example:\n  {job.example}\n\nBeam's own options may follow, such as --runner=DataflowRunner "
@@ -123,8 +127,12 @@ def _metavar(hint: Any) -> str:
     return {int: "N", float: "X", bool: "true|false", str: "TEXT", datetime.date: "YYYY-MM-DD"}.get(hint, "VALUE")
 
 
-def check_beam_args(beam_args: Sequence[str]) -> None:
+def check_beam_args(beam_args: Sequence[str], own: argparse.ArgumentParser | None = None) -> None:
     """Checks that Beam knows these options: Beam itself drops unknown ones with a warning.
+
+    Args:
+      beam_args: what the job's own parser does not know.
+      own: that parser; its options are named first.
 
     Raises:
       InputError: for an unknown option; names the closest known one.
@@ -141,7 +149,8 @@ def check_beam_args(beam_args: Sequence[str]) -> None:
         name = unknown[0].partition("=")[0]
         actions = parser._actions  # noqa: SLF001 - argparse offers no public list either
         known = [option for action in actions for option in action.option_strings]
-        close = difflib.get_close_matches(name, known, n=1)
+        close = nearest(name, option_names(own)) if own else []
+        close = close or nearest(name, known)
         raise InputError(
             "no such option",
             field=name,

@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 
 from ..errors import InputError
-from ..formats.articles import ArticleText, read_articles
+from ..formats.articles import ArticleText, article_files, read_articles
 from ..formats.embeddings import write_folder, write_parquet
 from .interface import FloatArray, TextEncoder
 from .specs import add_encoder_arguments, encoder_from_spec, encoder_spec
@@ -35,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the command."""
+    article_files(args.input)  # a wrong path is noticed before the model is read
     encoder = encoder_from_spec(encoder_spec(args) or "", max_length=args.max_length, document_prompt=args.prompt)
     write = write_parquet if args.output.endswith(".parquet") else write_folder
     counts = {"embedded": 0, "empty": 0}

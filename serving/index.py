@@ -136,6 +136,15 @@ class DocumentIndex:
         ]
         return [Hit(rank, score, self.documents[number]) for rank, (number, score) in enumerate(others[:count], 1)]
 
+    def count(self, dates: DateRange) -> int:
+        """How many documents have one of these byline dates."""
+        return int(np.count_nonzero(dates.holds(self._days)))
+
+    def span(self) -> str:
+        """The first and the last byline date, in words."""
+        days = sorted(document.byline_date for document in self.documents if document.byline_date)
+        return f"dates from {days[0]} to {days[-1]}" if days else "articles without dates only"
+
     def has(self, url: str) -> bool:
         """Whether a document has that URL."""
         return url in self._by_url

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..formats.articles import ArticleText, read_articles
+from ..formats.articles import ArticleText, article_files, read_articles
 from ..formats.index import IndexedDocument
 from .embed import embedded
 from .index import DocumentIndex, indexed_document
@@ -28,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the command."""
+    article_files(args.input)  # a wrong path is noticed before the model is read
     spec = encoder_spec(args) or ""
     encoder = encoder_from_spec(spec, max_length=args.max_length, document_prompt=args.prompt)
     counts: dict[str, int] = {}

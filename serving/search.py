@@ -44,11 +44,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the command."""
+    """Runs the command.
+
+    Raises:
+      InputError: for an option out of range, dates that the index does not have, or an encoder that is not there.
+    """
+    if args.count < 1:
+        raise InputError(f"got {args.count}, expected at least 1", field="--count", remedy="give a positive number")
     index = DocumentIndex.load(args.index)
     query = args.query.strip()
     url = query if is_url(query) else ""
     dates = date_range(index, url, args.since, args.until, args.days)
+    if not index.count(dates):
+        raise InputError(
+            f"no article of the index has a byline date in this range; it has {index.span()}",
+            field="--since, --until",
+            remedy="give days within the archive's",
+        )
     if url:
         hits = index.search_url(url, args.count, dates)
     else:
@@ -143,21 +155,19 @@ def index_encoder(
 
 
 def table(hits: Sequence[Hit]) -> "Table":
-    """Rank, score, title, publisher and date for the terminal."""
+    """Rank, score, title, publisher, date and URL for the terminal; a URL can be given as the next query."""
     from rich.markup import escape
     from rich.table import Table
 
     result = Table()
-    for column, justify in (
-        ("rank", "right"),
-        ("score", "right"),
-        ("title", "left"),
-        ("publisher", "left"),
-        ("date", "left"),
-    ):
-        result.add_column(column, justify="right" if justify == "right" else "left")
+    result.add_column("rank", justify="right")
+    result.add_column("score", justify="right")
+    result.add_column("title, URL", overflow="fold")
+    result.add_column("publisher")
+    result.add_column("date", no_wrap=True)
     for hit in hits:
         document = hit.document
         date = document.byline_date.isoformat() if document.byline_date else ""
-        result.add_row(str(hit.rank), f"{hit.score:.4f}", escape(document.title), escape(document.publisher), date)
+        title = "\n".join(escape(text) for text in (document.title, document.url) if text)
+        result.add_row(str(hit.rank), f"{hit.score:.4f}", title, escape(document.publisher), date)
     return result

@@ -21,7 +21,7 @@ from ..jobs import InputSpec, Job, JobRun
 from ..shards import Shard
 from .duplicates import ENTRY, KEPT, REASONS, SKETCH_BOUNDS, SKETCH_VALUES, find_clusters, find_edges, sign
 from .lines import rejection_of_lines
-from .options import CleanOptions
+from .options import SWITCHES, CleanOptions
 from .rules import bad_word, cleaned, read_bad_words, rejection_of
 from .yields import TABLE, YieldCounter, alarm_to_json, find_alarms, merge_counts, pool, read_yields, write_yields
 
@@ -169,4 +169,5 @@ JOB = Job(
     ),
     options=CleanOptions,
     run=run,
+    switches=SWITCHES,
 )

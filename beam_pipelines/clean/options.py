@@ -4,6 +4,31 @@ import dataclasses
 import datetime
 
 from ...errors import InputError
+from ...formats.records import Rejection
+
+SWITCHES = {
+    Rejection.TOO_FEW_WORDS: "min_words=0",
+    Rejection.NO_AUTHOR: "require_author=false",
+    Rejection.NO_BYLINE_DATE: "require_byline_date=false",
+    Rejection.DATE_TOO_EARLY: "earliest_date=1900-01-01",
+    Rejection.DATE_IN_FUTURE: "latest_date=9999-12-31",
+    Rejection.DATES_DISAGREE: "max_date_disagreement_days=-1",
+    Rejection.TOO_FEW_SENTENCES: "min_sentences=0",
+    Rejection.NO_TERMINAL_PUNCTUATION: "require_terminal_punctuation=false",
+    Rejection.TOO_FEW_WORDS_PER_LINE: "min_words_per_line=0",
+    Rejection.ONLY_JAVASCRIPT_LINES: "drop_javascript_lines=false",
+    Rejection.ONLY_COOKIE_LINES: "drop_cookie_lines=false",
+    Rejection.ONLY_POLICY_LINES: "drop_policy_lines=false",
+    Rejection.PLACEHOLDER_TEXT: "refuse_placeholder_text=false",
+    Rejection.CURLY_BRACE: "refuse_curly_braces=false",
+    Rejection.REPEATED_TEXT: "max_repeated_share=1",
+    Rejection.REPEATED_SPANS: "max_repeated_span_share=1",
+    Rejection.COOKIE_OR_ERROR_PAGE: "refuse_error_pages=false",
+    Rejection.UNKNOWN_LANGUAGE: "require_language=false",
+    Rejection.WRONG_SCRIPT: "min_script_share=0",
+    Rejection.NEAR_DUPLICATE: "near_duplicate_threshold=1.1",
+}
+"""The option that turns off the rule of a rejection, with its value."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -78,7 +78,7 @@ def test_an_index_is_built_saved_opened_and_searched(static_model, article_rows,
 def test_groups_are_numbers_of_documents_largest_first(static_model, article_rows):
     index = newsembed.Index.build(newsembed.load(static_model), [*article_rows, article_rows[1]])
     assert index.cluster(0.9999) == [[1, 4], [0], [2], [3]]
-    assert index.cluster(-1.0) == [[0, 1, 2, 3, 4]]
+    assert index.cluster(-0.9999) == [[0, 1, 2, 3, 4]]
 
 
 @pytest.mark.parametrize("ending", [".parquet", ".jsonl", ".jsonl.gz", ".jsonl.zst"])

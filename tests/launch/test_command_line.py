@@ -1,9 +1,11 @@
 """The command line: overview, every command's help with an example, options made from dataclasses, typos."""
 
 import argparse
+import contextlib
 import dataclasses
 import datetime
 import enum
+import json
 import logging
 import os
 import subprocess
@@ -13,6 +15,7 @@ import pytest
 from newsembed import __version__
 from newsembed.beam_pipelines import jobs, progress
 from newsembed.errors import InputError
+from newsembed.formats.records import Rejection
 from newsembed.launch import build, cli, evaluate, job_command
 
 
@@ -283,3 +286,58 @@ def test_alarms_of_publishers_are_printed_below_the_table(capsys):
     assert ["clean", "5", "5", "-", "0.0", "-"] in lines
     assert ["pack", "5", "5", "-", "0.0", "125"] in lines
     assert "skipped" not in shown
+
+
+def test_errors_of_arguments_are_short_and_name_the_nearest_option(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "21")
+    for command, typo, meant in (
+        (["search", "words", "--indx", "i"], "--indx", "--index"),
+        (["clean", "--articles", "a", "--output", "o", "--min_word", "3"], "--min_word", "--min_words"),
+        (["build", "--articles", "a", "--output", "o", "--min_words=3"], "--min_words", "--clean.min_words"),
+        (["embed", "--modle=m", "--input", "a", "--output", "o"], "--modle", "--model"),
+    ):
+        with contextlib.suppress(SystemExit):
+            assert cli.main(command) == 2
+        message = capsys.readouterr().err
+        assert f"did you mean {meant}?" in message
+        assert typo in message
+        assert len(message.splitlines()) == 2
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["search", "words"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == (
+        "newsembed search: error: the following arguments are required: --index\n"
+        "  remedy: see `newsembed search --help`\n"
+    )
+
+
+def test_a_job_that_keeps_nothing_says_why_and_which_option_keeps_it(tmp_path, capsys):
+    article = {"title": "A title", "body": "One sentence is here. " * 40, "byline_date": "2024-01-01"}
+    rows = [{"url": f"https://a.example/{number}", **article} for number in range(3)]
+    (tmp_path / "articles.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    extract = ["--articles", str(tmp_path / "articles.jsonl"), "--output"]
+    work = str(tmp_path / "work")
+    assert cli.main(["build", *extract, work, "--direct_num_workers=1"]) == 2
+    message = capsys.readouterr().err
+    assert "work/clean: nothing is left: 3 of 3 rejected as no_author" in message
+    assert "remedy: --clean.require_author=false keeps them" in message
+    assert not (tmp_path / "work" / "vocabulary").exists()
+    clean = ["--articles", f"{work}/extract", "--output", f"{work}/clean", "--direct_num_workers=1"]
+    assert cli.main(["clean", *clean]) == 0
+    assert "note: " in (message := capsys.readouterr().err)
+    assert "remedy: --require_author=false keeps them" in message
+    assert cli.main(["clean", *clean, "--require_author=false", "--min_sentences=100"]) == 0
+    assert "too_few_sentences" in (message := capsys.readouterr().err)
+    assert "--min_sentences=0 keeps them" in message
+
+
+def test_every_switch_is_an_option_with_a_value_of_its_type():
+    from newsembed.beam_pipelines.clean import JOB
+
+    parser = job_command.make_parser(JOB)
+    for reason, switch in JOB.switches.items():
+        assert reason in Rejection.__members__.values()
+        args = parser.parse_args(["--articles", "a", "--output", "o", f"--{switch}"])
+        name = switch.partition("=")[0]
+        assert getattr(args, name) != JOB.options.__dataclass_fields__[name].default or name == "refuse_curly_braces"
+        job_command.options_from(JOB.options, vars(args))

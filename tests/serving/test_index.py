@@ -279,6 +279,18 @@ def test_an_index_finds_its_encoder_from_any_folder_and_after_both_moved(model_d
     assert search.index_encoder(found, "model:elsewhere@10").digest == found.encoder_digest
 
 
+def test_a_failed_embed_leaves_no_file(model_dir, tmp_path, monkeypatch):
+    (tmp_path / "bad.jsonl").write_text('{"title": "a", "body": "b"}\n{"title": "no body"}\n')
+    monkeypatch.setattr(embed, "_CHUNK", 1)
+    output = str(tmp_path / "vectors.parquet")
+    with pytest.raises(InputError, match="the field is missing"):
+        embed.run(parse(embed, "--model", model_dir, "--input", str(tmp_path / "bad.jsonl"), "--output", output))
+    assert [path.name for path in tmp_path.iterdir()] == ["bad.jsonl"]
+    monkeypatch.setattr(embed, "encoder_from_spec", lambda *_, **__: pytest.fail("the input is checked first"))
+    with pytest.raises(InputError, match="no such file or folder"):
+        embed.run(parse(embed, "--model", model_dir, "--input", str(tmp_path / "none.jsonl"), "--output", output))
+
+
 def test_titles_with_markup_are_shown_as_they_are(capsys):
     import rich
 

@@ -87,6 +87,21 @@ def test_results_are_a_table(capsys):
     assert ["2", "-0.5000", "title", "2", "a.example"] in rows
 
 
+def parsed(*arguments):
+    parser = argparse.ArgumentParser()
+    search.add_arguments(parser)
+    return parser.parse_args(arguments)
+
+
+def test_dates_that_the_archive_lacks_name_those_that_it_has(index, tmp_path, monkeypatch):
+    index.save(str(tmp_path))
+    monkeypatch.setattr(search, "index_encoder", lambda *_, **__: pytest.fail("the model is not needed for this"))
+    with pytest.raises(InputError, match="no article of the index has a byline date in this range; it has dates from"):
+        search.run(parsed("--index", str(tmp_path), "storm", "--since", "1990-01-01", "--until", "1990-02-01"))
+    with pytest.raises(InputError, match=r"--count: got 0, expected at least 1"):
+        search.run(parsed("--index", "nowhere", "storm", "--count", "0"))
+
+
 def test_the_index_names_its_encoder_unless_another_is_given(index, monkeypatch):
     made = []
 
