@@ -2,11 +2,13 @@
 
 import dataclasses
 import datetime
+from collections.abc import Mapping
+from typing import Final
 
 from ...errors import InputError
 from ...formats.records import Rejection
 
-SWITCHES = {
+SWITCHES: Final[Mapping[str, str]] = {
     Rejection.TOO_FEW_WORDS: "min_words=0",
     Rejection.NO_AUTHOR: "require_author=false",
     Rejection.NO_BYLINE_DATE: "require_byline_date=false",
