@@ -38,11 +38,11 @@ CORE = [
     "pyarrow>=18",
     "safetensors>=0.4.5",
     "ml_dtypes>=0.4",
-    "zstandard>=0.23",
     "rich>=13",
     "tqdm>=4.66",
     "packaging>=24",
 ]
+ZST = ["zstandard>=0.23"]
 SERVE = ["fastapi>=0.165", "uvicorn>=0.32"]
 FAISS = ["faiss-cpu>=1.9"]
 EVALUATE = ["scikit-learn>=1.6", "scipy>=1.14", "matplotlib>=3.9"]
@@ -72,6 +72,7 @@ MINE = [
     "pillow>=11",
     "pyahocorasick>=2.1",
     "tld>=0.13",
+    *ZST,
     *TOKENIZERS,
     *EVALUATE,
     *FAISS,
@@ -155,6 +156,7 @@ setup(
     extras_require={
         "serve": SERVE,
         "faiss": FAISS,
+        "zst": ZST,
         "evaluate": EVALUATE,
         "jax": JAX,
         "tensorflow": TENSORFLOW,

@@ -63,18 +63,21 @@ def _local_lines(path: str) -> Iterator[bytes]:
 
 
 def _chunks(source: BinaryIO, path: str) -> Iterator[bytes]:
-    import zstandard
-
     decompressed = _zstd_chunks if path.endswith(".zst") else _gzip_chunks if path.endswith(".gz") else None
     if decompressed is None:
         yield from iter(lambda: source.read(_CHUNK_BYTES), b"")
         return
+    errors: tuple[type[Exception], ...] = (OSError, zlib.error)
+    if decompressed is _zstd_chunks:
+        import zstandard
+
+        errors = (*errors, zstandard.ZstdError)
     started = False
     try:
         for chunk in decompressed(source):
             started = started or bool(chunk)
             yield chunk
-    except (OSError, zlib.error, zstandard.ZstdError) as error:
+    except errors as error:
         if started:
             raise EOFError(str(error)) from error
         raise CompressionError(str(error)) from error
