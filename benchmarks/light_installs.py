@@ -11,7 +11,6 @@ Example::
 """
 
 import argparse
-import json
 import os
 import resource
 import shutil
@@ -71,7 +70,7 @@ def main():
         what = str(ROOT) if extra == "core" else f"{ROOT}[{extra}]"
         pip = [str(folder / "bin" / "python"), "-m", "pip", "--quiet", "--disable-pip-version-check"]
         subprocess.run([*pip, "install", "--constraint", str(ROOT / "constraints.txt"), what], check=True)
-        packages = json.loads(subprocess.run([*pip, "list", "--format=json"], check=True, capture_output=True).stdout)
+        packages = subprocess.run([*pip[:3], "freeze"], check=True, capture_output=True, text=True).stdout.splitlines()
         times = " | ".join(f"{seconds:.2f}" for seconds in measured(folder))
         print(f"| {extra} | {megabytes(folder / 'lib'):.0f} | {empty:.0f} | {len(packages)} | {times} |", flush=True)
         shutil.rmtree(folder)

@@ -87,7 +87,7 @@ class Vocabulary:
     def tokenizer_name(self) -> str:
         """What cuts the texts, in words."""
         if self.tokenizer is None:
-            return "newsembed's own WordPiece, by TensorFlow Text"
+            return "newsembed's own WordPiece"
         return f"the imported tokenizer.json ({self.tokenizer.family}), by the tokenizers library"
 
     @property

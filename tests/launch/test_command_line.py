@@ -312,7 +312,10 @@ def test_errors_of_arguments_are_short_and_name_the_nearest_option(capsys, monke
 
 
 def test_a_job_that_keeps_nothing_says_why_and_which_option_keeps_it(tmp_path, capsys):
-    article = {"title": "A title", "body": "One sentence is here. " * 40, "byline_date": "2024-01-01"}
+    places = ["river", "bridge", "market", "school", "harbour", "museum", "theatre", "station", "library", "forest"]
+    sentences = [f"The council met on day {day} and spoke about the {place}." for day, place in enumerate(places)]
+    sentences += [f"Most people of the town like the old {place}, says the mayor." for place in places]
+    article = {"title": "The council meets again", "body": "\n".join(sentences), "byline_date": "2024-01-01"}
     rows = [{"url": f"https://a.example/{number}", **article} for number in range(3)]
     (tmp_path / "articles.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     extract = ["--articles", str(tmp_path / "articles.jsonl"), "--output"]

@@ -223,8 +223,9 @@ def test_index_and_search_commands(model_dir, articles, tmp_path, capsys):
     assert [hit["rank"] for hit in hits] == [1, 2, 3]
     assert search.run(parse(search, "--index", output, "https://a.example/0")) == 0
     shown = capsys.readouterr().out
-    lines = [line for line in shown.splitlines() if "example" in line]
+    lines = [line for line in shown.splitlines() if "example" in line and "https" not in line]
     assert len(lines) == 4
+    assert sum("https://" in line for line in shown.splitlines()) == 4
     assert "1.0000" in lines[0]  # the copy at another publisher
     assert "d.example" in lines[0]
     assert "2024-03-01" in lines[0]
