@@ -10,7 +10,6 @@ from typing import Any, BinaryIO, Final
 import numpy as np
 
 from ..errors import InputError
-from . import files
 
 Array = np.ndarray[Any, np.dtype[Any]]
 # What NumPy raises for damaged files: their headers are Python literals, and a wrong shape asks for any memory.
@@ -33,6 +32,8 @@ def write_arrays(path: str, arrays: Mapping[str, Array]) -> None:
     for name, values in arrays.items():
         if values.dtype.hasobject:
             raise ValueError(f"got an array of Python objects as {name!r}, expected numbers or texts")
+    from . import files  # Beam, which a reader of an index may lack
+
     raw = io.BytesIO()
     named: dict[str, Any] = dict(arrays)
     np.savez(raw, **named)
@@ -45,6 +46,8 @@ def read_arrays(path: str) -> dict[str, Array]:
     Raises:
       InputError: if the file is missing, is not an npz file, or has an array of Python objects.
     """
+    from . import files  # Beam, which a reader of an index may lack
+
     with files.open_read(path) as source:
         raw = source.read()
     try:
