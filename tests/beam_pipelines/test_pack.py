@@ -419,8 +419,7 @@ def rows_of(folder, pieces, **options):
 
 
 def test_pieces_are_shuffled_by_their_key(tmp_path):
-    pieces = [(b"c", 12), (b"a", 14), (b"d", 11), (b"b", 13)]
-    # No two fit together, and every row is finished at once: the order is that of the keys.
+    pieces = [(b"c", 12), (b"a", 14), (b"d", 11), (b"b", 13)]  # no two fit together: the order is that of the keys
     assert rows_of(tmp_path, pieces, min_fill=0.5, capacity=2) == [[16], [15], [14], [13]]
 
 
@@ -432,7 +431,7 @@ def test_long_pieces_are_packed_before_short_ones(tmp_path):
 def test_half_of_the_cache_is_sorted_at_a_time(tmp_path):
     pieces = [(bytes([number]), 2 if number < 8 else 10) for number in range(16)]
     assert rows_of(tmp_path, pieces, min_fill=1.0, capacity=16) == [[12, 4]] * 8
-    # A cache of four rows sorts 32 tokens, which here are eight short pieces, before it sees a long one.
+    # Four rows: eight short pieces are sorted before the first long one is seen.
     assert rows_of(tmp_path / "small", pieces, min_fill=1.0, capacity=4)[:2] == [[4, 4, 4, 4]] * 2
 
 
