@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 TYPES := $(VENV)/types
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
-.PHONY: demo test setup lint types unit coverage mutants format wheel clean
+.PHONY: demo test setup lint types unit coverage attack mutants format wheel clean
 
 demo: setup
 	$(BIN)/newsembed demo --output demo-output
@@ -43,6 +43,10 @@ coverage: setup
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage json --quiet -o .coverage.json
 	$(BIN)/python tests/folder_coverage.py .coverage.json
+
+# Mutated input files, each read by its command: a table of how the tries ended. ATTACK="--tries 2000 --seed 2" for more.
+attack: setup
+	$(BIN)/python tests/attack/fuzz.py --tries 400 $(ATTACK)
 
 # Small faults in the modules that matter most: which ones does no test notice? Hours for all 300 on two cores.
 mutants: setup
