@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 MAX_PORT: Final = 65_535
 _BACKLOG: Final = 2_048  # connections that the system holds until they are accepted
-_FIRST_PREPARATIONS: Final = 3  # of short texts
+_FIRST_PREPARATIONS: Final = 4  # of short texts
 STOP_SECONDS: Final = 5  # for requests that are computed when the server stops
 
 

@@ -39,8 +39,8 @@ class BatchCosts:
 
 
 DEFAULT_COSTS: Final = BatchCosts()
-# Queries on a CPU: each position costs time, and only few shapes are needed, as the texts are short.
-QUERY_COSTS_ON_CPU: Final = BatchCosts(2, SHORTEST)
+# Queries on a CPU: each position costs time. A query alone shall not pay for others.
+QUERY_COSTS_ON_CPU: Final = BatchCosts(HEIGHT_STEP, SHORTEST)
 
 Shape = tuple[int, int]  # (rows, length)
 Planned = tuple[npt.NDArray[np.int64], Shape]  # numbers of the rows [n], (B, L) with B >= n

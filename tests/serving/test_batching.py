@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from newsembed.serving.batching import Batcher, BatchOptions
 from newsembed.serving.limits import UnavailableError
-from newsembed.serving.shapes import heights
 
 sys.path.insert(0, str(Path(__file__).parent))
 from letters import Letters
@@ -211,7 +210,7 @@ def test_prepared_shapes_are_all_that_a_server_needs(model_dir):
     for step in encoder.preparations():
         step()
     shapes = set(encoder._compiled)
-    assert {height for height, _ in shapes} >= set(heights(64))
+    assert shapes >= {(1, 16), (8, 16), (1, 32), (8, 32)}
     for rows in (1, 3, 8, 16):
         encoder.encode(["storm " * (20 * row) for row in range(rows)], ["rain"] * rows)
         encoder.encode_queries(["storm"] * rows)
