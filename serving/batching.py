@@ -22,7 +22,7 @@ from ..errors import require_option
 from .interface import FloatArray, TextEncoder
 from .limits import UnavailableError
 
-MAX_QUERIES: Final = 64  # in a call
+MAX_QUERIES: Final = 32  # in a call
 CHARACTERS_PER_DOCUMENT: Final = 4_096  # a slice with longer documents holds fewer
 PATIENCE_SECONDS: Final = 0.1  # documents wait for searches this long before each slice, so that both go on
 _JOIN_SECONDS: Final = 1.0

@@ -68,7 +68,7 @@ def test_queries_that_wait_share_a_call_and_get_their_own_vectors(batcher, encod
     encoder.go.set()
     for future, text in zip(others, (f"{word} {number}" for number in range(10) for word in WORDS), strict=True):
         np.testing.assert_array_equal(future.result(HANG), Letters().encode([text], [""])[0])
-    assert [len(call) for call in encoder.queries] == [1, 64, 16]
+    assert [len(call) for call in encoder.queries] == [1, 32, 32, 16]
 
 
 @pytest.mark.parametrize("counts", [[1], [3, 1, 2], [9], [5, 0, 7, 1], [4, 4]])
