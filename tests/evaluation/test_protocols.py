@@ -179,6 +179,12 @@ def test_scores_that_are_not_finite_and_a_second_empty_sentence_are_errors(tmp_p
         read_pairs(str(tmp_path / "s"))
 
 
+def test_semeval_s_files_without_their_other_half_are_left_out(tmp_path):
+    for name, text in (("input.x", "a\tb\n"), ("gs.x", "1\n"), ("input.y", "c\td\n"), ("gs.z", "2\n")):
+        (tmp_path / f"STS.{name}.txt").write_text(text)
+    assert list(Sts(str(tmp_path)).documents()) == [Document("", "a"), Document("", "b")]
+
+
 def test_semeval_s_two_files_must_have_as_many_lines(tmp_path):
     (tmp_path / "STS.input.x.txt").write_text("a\tb\nc\td\n")
     gold = tmp_path / "STS.gs.x.txt"

@@ -273,7 +273,9 @@ def test_bad_bitext(tmp_path):
     with pytest.raises(InputError, match="2 lines, but 1 in the other"):
         BitextRetrieval(str(tmp_path)).documents()
     (tmp_path / "tatoeba.deu-eng.eng").write_text("\none\n")
-    with pytest.raises(InputError, match="1 lines are empty"):
+    with pytest.raises(
+        InputError, match="1 lines are empty.*line 1|line 1.*1 lines are empty|eng:1: 1 lines are empty"
+    ):
         BitextRetrieval(str(tmp_path)).documents()
 
 
@@ -297,6 +299,10 @@ def test_near_duplicate_auc_by_hand(tmp_path):
     (tmp_path / "q.jsonl").write_text(json.dumps(lines[0] | {"level": "2"}))
     with pytest.raises(InputError, match="level: got '2'"):
         NearDuplicates(str(tmp_path / "q.jsonl")).documents()
+    for side in ("a text", {"title": "a"}, {"title": "a", "body": None}):
+        (tmp_path / "q.jsonl").write_text(json.dumps(lines[0] | {"second": side}))
+        with pytest.raises(InputError, match="second: expected an object with title and body"):
+            NearDuplicates(str(tmp_path / "q.jsonl")).documents()
 
 
 def rank(values):

@@ -119,6 +119,30 @@ def test_a_304_is_an_answer_only_to_a_condition(web):
     assert failing(web).detail.startswith("304")
 
 
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_redirects_of_every_kind_are_followed(web, status):
+    web.add(URL, "", status=status, Location="/b")
+    web.add("http://a.example/b", page())
+    assert fetch(web).url == "http://a.example/b"
+
+
+def test_public_addresses_are_answered_without_an_option_and_private_ones_are_not(web):
+    with contextlib.closing(Fetcher(options(web, allow_private_addresses=False))) as fetcher:
+        fetcher._vet("93.184.215.14")
+        fetcher._vet("2606:2800:21f:cb07:6820:80da:af6b:8b2c")
+        for peer in ("127.0.0.1", "10.0.0.8", "::1"):
+            with pytest.raises(FetchError, match="private_address"):
+                fetcher._vet(peer)
+
+
+def test_a_name_can_be_resolved_to_an_address_of_either_kind(web):
+    given = ("a.example=127.0.0.1:81", "*.b.example=[::1]:82")
+    with contextlib.closing(Fetcher(options(web, resolve=given))) as fetcher:
+        assert fetcher._resolved("a.example", 80) == ("127.0.0.1", 81)
+        assert fetcher._resolved("www.b.example", 80) == ("::1", 82)
+        assert fetcher._resolved("c.example", 443) == ("c.example", 443)
+
+
 def test_endless_redirects_are_stopped(web):
     web.add("http://a.example/", "", status=302, Location="/b")
     web.add("http://a.example/b", "", status=307, Location="http://a.example/")

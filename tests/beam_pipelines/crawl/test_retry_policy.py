@@ -48,8 +48,18 @@ def test_other_outcomes_end_a_row_of_failures(end):
         retries.record_success(HOST)
     else:
         retries.record_failure(error(retry=False, status=404), HOST)
-    retries.record_failure(error(), HOST)
+    for _ in range(9):
+        retries.record_failure(error(), HOST)
     assert not is_down(retries)
+    retries.record_failure(error(), HOST)
+    assert is_down(retries)
+
+
+def test_the_pause_doubles_with_each_attempt(monkeypatch):
+    monkeypatch.setattr("random.uniform", lambda low, high: high)
+    retries, _ = policy(max_attempts=9, backoff_seconds=3.0, max_wait_seconds=20.0)
+    pauses = [retries.delay_before_retry(error(), HOST, attempt) for attempt in (1, 2, 3, 4)]
+    assert pauses == [3.0, 6.0, 12.0, 20.0]
 
 
 def test_a_url_has_as_many_attempts_as_the_options_say():
