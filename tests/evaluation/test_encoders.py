@@ -5,6 +5,7 @@ import pytest
 from newsembed.errors import InputError
 from newsembed.evaluation.encoders import (
     Document,
+    Encoded,
     TfidfEncoder,
     cosine_similarities,
     encode_checked,
@@ -53,6 +54,7 @@ def test_dense_and_sparse_agree():
 
 def test_zero_rows_stay_zero():
     assert normalised(np.zeros((2, 3))).tolist() == [[0, 0, 0], [0, 0, 0]]
+    np.testing.assert_allclose(normalised(np.array([[0.03, 0.04], [30.0, 40.0]])), [[0.6, 0.8], [0.6, 0.8]], rtol=1e-6)
 
 
 @pytest.mark.parametrize("encoder", [Fixed(np.random.default_rng(0).normal(size=(3, 4))), TfidfEncoder()])
@@ -103,3 +105,8 @@ def test_empty_documents_and_no_documents_are_refused():
 def test_tfidf_without_words_is_refused():
     with pytest.raises(InputError, match="no words"):
         TfidfEncoder().encode([Document("?!", "...")])
+
+
+def test_a_rate_is_texts_over_seconds():
+    found = Encoded(np.zeros((6, 2), np.float32), 3.0, 6, from_cache=False)
+    assert found.texts_per_second == 2.0

@@ -140,3 +140,17 @@ def test_a_share_of_each_class():
     drawn = sample_per_class(labels, 0.1, 0)
     assert [labels[number] for number in drawn] == ["a"] * 5 + ["b"] * 2 + ["c"]
     assert drawn == sample_per_class(labels, 0.1, 0) != sample_per_class(labels, 0.1, 1)
+
+
+def test_no_document_is_drawn_twice():
+    labels = ["a"] * 40 + ["b"] * 10
+    for seed in range(5):
+        chosen = sample_per_class(labels, 0.5, seed)
+        assert len(chosen) == len(set(chosen)) == 25
+
+
+def test_lines_of_mldoc_need_a_text(tmp_path):
+    for part in ("train.1000", "test"):
+        (tmp_path / f"english.{part}").write_text("CCAT\tone\nGCAT\n")
+    with pytest.raises(InputError, match=r"english\.train\.1000:2"):
+        read_mldoc(f"{tmp_path}/english")

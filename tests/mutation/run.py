@@ -174,12 +174,19 @@ def main() -> None:
     parser.add_argument(
         "--output", default="mutants", metavar="DIR", help="folder for survivors.diff (default: mutants)"
     )
+    parser.add_argument(
+        "--again", metavar="FILE", help="try only the mutants of the sample that this survivors.diff has"
+    )
     parser.add_argument("--only", default="*", metavar="PATTERN", help="modules to try, such as 'evaluation/*'")
     options = parser.parse_args()
     paths = fnmatch.filter(TESTS, options.only)
     if not paths:
         parser.error(f"no module matches {options.only!r}")
     mutants = draw(paths, options.sample, options.seed)
+    if options.again:
+        survived_before = Path(options.again).read_text()
+        mutants = [mutant for mutant in mutants if mutant.diff in survived_before]
+        paths = [path for path in paths if any(mutant.path == path for mutant in mutants)]
     import_libraries()
     limits = time_limits(paths, options.processes)
     outcomes: dict[str, collections.Counter[str]] = {path: collections.Counter() for path in paths}
