@@ -2,13 +2,17 @@
 
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from .digests import remove_sums, write_sums
+from ..errors import InputError
+from .arrays import DAMAGE
+from .digests import check_sums, remove_sums, write_sums
 from .whole import replacing
+
+_EMBEDDINGS: Final = "embeddings.npy"
 
 Chunk = tuple[list[str], list[str], npt.NDArray[np.float32]]  # document ids, URLs, embeddings [n, D]
 
@@ -27,11 +31,26 @@ def write_folder(output: str, chunks: Iterator[Chunk], dimensions: int) -> None:
         parts.append(embeddings)
     os.makedirs(output, exist_ok=True)
     remove_sums(output)
-    with replacing(os.path.join(output, "embeddings.npy")) as temporary, open(temporary, "wb") as sink:
+    with replacing(os.path.join(output, _EMBEDDINGS)) as temporary, open(temporary, "wb") as sink:
         np.save(sink, np.concatenate(parts))
     with replacing(os.path.join(output, "ids.txt")) as temporary, open(temporary, "w", encoding="utf-8") as file:
         file.writelines(f"{name}\n" for name in ids)
     write_sums(output)
+
+
+def read_folder(path: str) -> npt.NDArray[np.float32]:
+    """The embeddings of a folder that `write_folder` wrote, [N, D].
+
+    Raises:
+      InputError: if the folder is incomplete, or a file changed since it was written.
+    """
+    check_sums(path, "Remove the folder and run the command again.")
+    try:
+        embeddings: npt.NDArray[np.float32] = np.load(os.path.join(path, _EMBEDDINGS), allow_pickle=False)
+    except DAMAGE as error:
+        remedy = "Remove the folder and run the command again."
+        raise InputError(f"no readable embeddings: {error}", path=path, remedy=remedy) from error
+    return embeddings
 
 
 def write_parquet(output: str, chunks: Iterator[Chunk], dimensions: int) -> None:

@@ -88,6 +88,9 @@ COMMANDS = {
         "studies.lift",
         ("train", "mine", "evaluate"),
     ),
+    "distil": Command(
+        "Train", "a small and fast static model from any encoder", "studies.distil", ("train", "mine", "evaluate")
+    ),
     "t5x": Command("Train", "checkpoints to and from T5X, and its gin files", "t5x_bridge.command", ("train",)),
     "launch": Command("Train", "train on several machines: a TPU slice, GPU hosts over ssh, or Slurm", "launch.pod"),
     "ablate": Command(

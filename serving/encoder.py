@@ -105,10 +105,15 @@ class JaxEncoder:
     def _encode(
         self, titles: Sequence[str], bodies: Sequence[str], costs: shapes.BatchCosts = shapes.DEFAULT_COSTS
     ) -> FloatArray:
-        embeddings = np.zeros((len(titles), self.dimensions), np.float32)
-        if not titles:
+        return self.encode_tokens(self.tokenize(titles, bodies), costs)
+
+    def encode_tokens(
+        self, rows: Sequence[npt.NDArray[np.int32]], costs: shapes.BatchCosts = shapes.DEFAULT_COSTS
+    ) -> FloatArray:
+        """Embeds N rows of at most ``max_length`` tokens, with [CLS] and [SEP], as float32 ``[N, D]`` of length 1."""
+        embeddings = np.zeros((len(rows), self.dimensions), np.float32)
+        if not rows:
             return embeddings
-        rows = self.tokenize(titles, bodies)
         with self._bar(len(rows)) as bar:
             lengths = [len(row) for row in rows]
             plan = shapes.plan(

@@ -4,6 +4,7 @@ Example::
 
     newsembed export --model work/model --output work/saved
     newsembed export --model work/model@400 --format safetensors --output work/weights
+    newsembed export --model work/model --precision int8 --output work/small
     newsembed export --model work/model --format huggingface --output work/huggingface
 
 The SavedModel takes raw strings and needs only tensorflow and tensorflow-text. Signatures: ``serving_default`` (title,
@@ -17,6 +18,10 @@ An imported SentencePiece or byte-level tokenizer has no form in TensorFlow: suc
 tokens``. Its ``serving_default`` takes the ids of ``[CLS] title [SEP] body [SEP]`` (tokens: int32 [b, s], padded with
 0, prompts included); the files of the tokenizer are in ``assets.extra/tokenizer``, and ``newsembed serve``, ``embed``
 and ``evaluate`` use them.
+
+``--precision int8`` stores each matrix and the token table as 8-bit integers with one scale for each output or row,
+``float16`` (also for safetensors) halves them. The numbers are float32 again inside the graph. The command prints the
+least cosine to the embeddings in float32 over sample texts, and refuses to write a model below 0.99 (float16: 0.9999).
 
 The Hugging Face folder is for transformers and sentence-transformers:
 ``SentenceTransformer("work/huggingface").encode(texts)``. A model whose pooling depends on positions or copies
@@ -54,6 +59,7 @@ from ..models.encoders import named_kind
 from .checkpoint import Model, load_model
 from .encoder import JaxEncoder
 from .huggingface import write_huggingface
+from .precision import LEAST_COSINE, PRECISIONS, restored, stored
 from .saved_model import SavedModelEncoder
 from .specs import split_number
 from .static import is_static
@@ -82,6 +88,7 @@ class ExportReport:
       max_difference: largest absolute difference from JAX over sample texts; ``None`` for formats that hold the
         numbers unchanged.
       tokenizer: what cuts the texts, in words.
+      least_cosine: of an embedding to that in float32 over sample texts; ``None`` where the numbers are float32.
     """
 
     output: str
@@ -89,6 +96,7 @@ class ExportReport:
     bytes: int
     max_difference: float | None
     tokenizer: str
+    least_cosine: float | None = None
 
 
 def add_arguments(parser: argparse.ArgumentParser, *, with_model: bool = True) -> None:
@@ -127,28 +135,38 @@ def add_arguments(parser: argparse.ArgumentParser, *, with_model: bool = True) -
         default=TEXT_INPUTS,
         help="savedmodel: what the signatures take, raw strings or ids (default: text)",
     )
+    parser.add_argument(
+        "--precision",
+        choices=PRECISIONS,
+        default="float32",
+        help="numbers of the parameters; int8: savedmodel, float16: savedmodel and safetensors (default: float32)",
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace the output folder")
 
 
 def run(args: argparse.Namespace) -> int:
     """Runs the command."""
     folder, step = split_number(args.model)
-    if args.format != "savedmodel":
-        export = export_safetensors if args.format == "safetensors" else export_huggingface
-        report = export(folder, args.output, step=step, overwrite=args.overwrite)
+    _check_precision(args.precision, args.format)
+    common = {"step": step, "overwrite": args.overwrite}
+    if args.format == "huggingface":
+        report = export_huggingface(folder, args.output, **common)
+    elif args.format == "safetensors":
+        report = export_safetensors(folder, args.output, precision=args.precision, **common)
     else:
         platforms = tuple(args.platforms.split(","))
         report = export_saved_model(
             folder,
             args.output,
-            step=step,
             max_length=args.max_length,
             platforms=platforms,
             inputs=args.inputs,
-            overwrite=args.overwrite,
+            precision=args.precision,
+            **common,
         )
     compared = "" if report.max_difference is None else f", equal to JAX within {report.max_difference:.1e}"
-    print(f"step {report.step} exported, {report.bytes / 1e6:.1f} MB{compared}: {report.output}")
+    lost = "" if report.least_cosine is None else f", cosine to float32 at least {report.least_cosine:.5f}"
+    print(f"step {report.step} exported, {report.bytes / 1e6:.1f} MB{compared}{lost}: {report.output}")
     where = {"savedmodel": ", in the SavedModel" if args.inputs == TEXT_INPUTS else ", outside of the SavedModel"}
     print(f"tokenizer: {report.tokenizer}{where.get(args.format, '')}")
     return 0
@@ -162,6 +180,7 @@ def export_saved_model(
     max_length: int | None = None,
     platforms: Sequence[str] = PLATFORMS,
     inputs: str = TEXT_INPUTS,
+    precision: str = "float32",
     overwrite: bool = False,
 ) -> ExportReport:
     """Writes the model of ``folder`` as a SavedModel and compares it with JAX.
@@ -173,11 +192,12 @@ def export_saved_model(
       max_length: tokens read of each document, by default as many as the model was trained on.
       platforms: what it can run on.
       inputs: "text" or "tokens": what its signatures take.
+      precision: numbers of its parameters, see `precision`; it is compared with JAX on the same numbers.
       overwrite: replace ``output``.
 
     Raises:
-      InputError: on a model that cannot be read, an output that exists, a bad option, or ``inputs`` "text" for a
-        tokenizer that has no form in TensorFlow.
+      InputError: on a model that cannot be read, an output that exists, a bad option, ``inputs`` "text" for a
+        tokenizer that has no form in TensorFlow, or parameters that lose too much in this precision.
       RuntimeError: if the SavedModel differs from JAX by more than its number type explains.
     """
     _check_output(output, overwrite=overwrite)
@@ -192,32 +212,38 @@ def export_saved_model(
             field="--max_length",
             remedy="leave room for [CLS], a token and [SEP]",
         )
-    encoder = JaxEncoder(load_model(folder, step), max_length=max_length)
+    model = load_model(folder, step)
+    arrays, rounded, least_cosine = _rounded(model, precision)
+    encoder = JaxEncoder(rounded, max_length=max_length)
     if inputs == TEXT_INPUTS:
         encoder.vocabulary.check_graph()
     temporary = _temporary(output)
-    _write_saved_model(encoder, temporary, tuple(platforms), inputs)
+    _write_saved_model(encoder, arrays, temporary, tuple(platforms), inputs, precision)
     difference = _difference(encoder, temporary)
     if not difference <= _TOLERANCE[encoder.model.config.dtype]:
         raise RuntimeError(f"the SavedModel differs from JAX by {difference}; it was left at {temporary}")
     _publish(temporary, output)
-    return ExportReport(output, encoder.model.step, _bytes(output), difference, encoder.tokenizer_name)
+    return ExportReport(output, encoder.model.step, _bytes(output), difference, encoder.tokenizer_name, least_cosine)
 
 
-def export_safetensors(folder: str, output: str, *, step: int | None = None, overwrite: bool = False) -> ExportReport:
+def export_safetensors(
+    folder: str, output: str, *, step: int | None = None, precision: str = "float32", overwrite: bool = False
+) -> ExportReport:
     """Writes the parameters that embedding needs as ``model.safetensors``, with ``model.json`` and ``vocab.txt``.
 
-    ``load_encoder`` reads the folder back. Names are Flax's paths joined with dots, arrays are float32.
+    ``load_encoder`` reads the folder back. Names are Flax's paths joined with dots, arrays are float32 or float16.
 
     Raises:
-      InputError: as :func:`export_saved_model`.
+      InputError: as :func:`export_saved_model`, and for int8.
     """
+    _check_precision(precision, "safetensors")
     _check_output(output, overwrite=overwrite)
     model = load_model(folder, step)
     temporary = _temporary(output)
-    ModelFolder(temporary).write_export(ModelFolder(folder), model.params, _metadata(model))
+    arrays, _, least_cosine = _rounded(model, precision)
+    ModelFolder(temporary).write_export(ModelFolder(folder), unflatten(arrays), _metadata(model))
     _publish(temporary, output)
-    return ExportReport(output, model.step, _bytes(output), None, _tokenizer_name(model))
+    return ExportReport(output, model.step, _bytes(output), None, _tokenizer_name(model), least_cosine)
 
 
 def export_huggingface(folder: str, output: str, *, step: int | None = None, overwrite: bool = False) -> ExportReport:
@@ -245,11 +271,47 @@ def _tokenizer_name(model: Model) -> str:
     return Vocabulary.load(model.vocabulary_path).tokenizer_name
 
 
-def _write_saved_model(encoder: JaxEncoder, output: str, platforms: tuple[str, ...], inputs: str) -> None:
+def _check_precision(precision: str, form: str) -> None:
+    """Refuses numbers that a format has no place for.
+
+    Raises:
+      InputError: naming the formats that have one.
+    """
+    fits = {"savedmodel": PRECISIONS, "safetensors": ("float32", "float16"), "huggingface": ("float32",)}[form]
+    if precision not in fits:
+        problem = f"got {precision}, the format {form} holds {' or '.join(fits)}"
+        remedy = "Leave it out, or choose --format savedmodel."
+        raise InputError(problem, field="--precision", remedy=remedy)
+
+
+def _rounded(model: Model, precision: str) -> tuple[dict[str, Any], Model, float | None]:
+    """The parameters as they are stored, the model that computes with them, and its least cosine to the given one.
+
+    Raises:
+      InputError: for parameters that this precision cannot hold, or embeddings that are too far from the given ones.
+    """
+    flat = flatten(model.params)
+    if precision == "float32":
+        return flat, model, None
+    arrays = stored(flat, precision, path=model.folder)
+    rounded = dataclasses.replace(model, params=unflatten(restored(arrays)), digest=f"{model.digest}-{precision}")
+    before, after = (JaxEncoder(one).encode(*zip(*_SAMPLE, strict=True)) for one in (model, rounded))
+    has_text = np.linalg.norm(before, axis=1) > 0  # some architectures have a zero for the empty text
+    least = float(np.min(np.sum(before * after, axis=1)[has_text]))
+    if not least >= LEAST_COSINE[precision]:
+        problem = f"in {precision} an embedding has the cosine {least:.4f} to that in float32"
+        remedy = "Export it in float32 or float16."
+        raise InputError(problem, path=model.folder, field="--precision", remedy=remedy)
+    return arrays, rounded, least
+
+
+def _write_saved_model(
+    encoder: JaxEncoder, arrays: Mapping[str, Any], output: str, platforms: tuple[str, ...], inputs: str, precision: str
+) -> None:
     import tensorflow as tf
 
     takes_texts = inputs == TEXT_INPUTS
-    module, signatures = (_serving_module if takes_texts else _token_module)(encoder, platforms)
+    module, signatures = (_serving_module if takes_texts else _token_module)(encoder, arrays, platforms)
     tf.saved_model.save(module, output, signatures=signatures)
     model = encoder.model
     facts = {
@@ -263,6 +325,8 @@ def _write_saved_model(encoder: JaxEncoder, output: str, platforms: tuple[str, .
         "encoder": model.config.to_dict(),
         "versions": {"newsembed": __version__, "tensorflow": tf.__version__},
     }
+    if precision != "float32":
+        facts["precision"] = precision
     if encoder.document_prompt or encoder.query_prompt:
         facts["prompts"] = {"document": encoder.document_prompt, "query": encoder.query_prompt}
     if not takes_texts:
@@ -270,18 +334,25 @@ def _write_saved_model(encoder: JaxEncoder, output: str, platforms: tuple[str, .
         write_vocabulary(output, encoder.vocabulary.file())
     if encoder.vocabulary.tokenizer is not None:
         facts["tokenizer"] = encoder.tokenizer_name
-    if is_static(model.folder) and (encoder.vocabulary.tokenizer is None or not takes_texts):
+    if _has_weights(encoder, inputs, precision):
         _write_weights(encoder, output)
     kind = named_kind(model.config)
     write_facts(output, facts if kind is None else {"kind": kind, **facts})
 
 
-def _write_weights(encoder: JaxEncoder, output: str) -> None:
-    """Writes the weights and the vocabulary of a static model for readers without TensorFlow.
+def _has_weights(encoder: JaxEncoder, inputs: str, precision: str) -> bool:
+    """Whether the export holds the weights of a static model a second time.
 
     An imported tokenizer inside the graph is left out: TensorFlow's ids may differ from the library's for rare orders
-    of characters, see `tasks.wordpiece_graph`.
+    of characters, see `tasks.wordpiece_graph`. So are other numbers than float32, which the graph alone makes small.
     """
+    if precision != "float32" or not is_static(encoder.model.folder):
+        return False
+    return encoder.vocabulary.tokenizer is None or inputs == TOKEN_INPUTS
+
+
+def _write_weights(encoder: JaxEncoder, output: str) -> None:
+    """Writes the weights and the vocabulary of a static model for readers without TensorFlow."""
     weights = ModelFolder(weights_folder(output))
     os.makedirs(weights.path)
     weights.write_export(ModelFolder(encoder.model.folder), encoder.model.params, _metadata(encoder.model))
@@ -291,13 +362,15 @@ def _metadata(model: Model) -> dict[str, str]:
     return {"format": "newsembed", "version": __version__, "step": str(model.step), "digest": model.digest}
 
 
-def _token_module(encoder: JaxEncoder, platforms: tuple[str, ...]) -> tuple[Any, dict[str, Any]]:
+def _token_module(
+    encoder: JaxEncoder, arrays: Mapping[str, Any], platforms: tuple[str, ...]
+) -> tuple[Any, dict[str, Any]]:
     """The tf.Module whose signature takes tokens, int32 [b, s] with s up to the encoder's length."""
     import tensorflow as tf
 
     embed = _converted(encoder.model, encoder.max_length, platforms)
     module = tf.Module()
-    module.params = _variables(encoder.model)
+    module.params = _variables(arrays)
 
     @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32, TOKENS)], autograph=False)
     def from_tokens(tokens: Any) -> dict[str, Any]:
@@ -307,22 +380,24 @@ def _token_module(encoder: JaxEncoder, platforms: tuple[str, ...]) -> tuple[Any,
     return module, {DEFAULT_SIGNATURE: from_tokens}
 
 
-def _variables(model: Model) -> dict[str, Any]:
+def _variables(arrays: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters by their flat names."""
     import tensorflow as tf
 
     # Variables, not constants: a protocol buffer holds at most 2 GB, and a table of 500 000 words alone takes 1.5 GB.
-    return {name: tf.Variable(value, trainable=False, name=name) for name, value in flatten(model.params).items()}
+    return {name: tf.Variable(value, trainable=False, name=name) for name, value in arrays.items()}
 
 
-def _serving_module(encoder: JaxEncoder, platforms: tuple[str, ...]) -> tuple[Any, dict[str, Any]]:
+def _serving_module(
+    encoder: JaxEncoder, arrays: Mapping[str, Any], platforms: tuple[str, ...]
+) -> tuple[Any, dict[str, Any]]:
     """The tf.Module with the parameters as variables, and its signatures."""
     import tensorflow as tf
 
     vocabulary = encoder.vocabulary
     embed = _converted(encoder.model, encoder.max_length, platforms)
     module = tf.Module()
-    module.params = _variables(encoder.model)
+    module.params = _variables(arrays)
     strings = tf.TensorSpec([None], tf.string)
 
     def embedding(title: Any, body: Any) -> dict[str, Any]:
@@ -369,7 +444,7 @@ def _converted(model: Model, max_length: int, platforms: tuple[str, ...]) -> Any
     module = model.config.portable().module()
 
     def embed(params: Mapping[str, Any], tokens: Any) -> Any:
-        return module.apply({"params": unflatten(params)}, tokens, method="embed")
+        return module.apply({"params": unflatten(restored(params))}, tokens, method="embed")
 
     return jax2tf.convert(
         embed,

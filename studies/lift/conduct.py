@@ -2,35 +2,25 @@
 
 import dataclasses
 import os
-import shlex
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from ...errors import InputError
-from ...formats import files
 from ...formats.model_folder import ModelFolder
 from ...formats.vocabulary import VOCABULARY_FILE, read_vocabulary
 from ...formats.weights import unflatten
 from ..shared.mining import build_folder
+from ..shared.steps import Command, absolute, claim, once, run_command, train_model, write_examples
 
-_PACKAGE: Final = __package__.partition(".")[0]
 _SETTINGS: Final = "lift.json"
 _WINDOW: Final = 256  # what most sentence encoders were trained on
 _ROW: Final = 256  # tokens of a text in training
 _LEAD: Final = 128
 _WORDS_BATCH: Final = 256
 _TEXTS: Final = ("anchor", "positive", "negative")
-
-
-def run_command(arguments: Sequence[str]) -> int:
-    """Runs a command of this program in a process of its own and shows it; returns its exit code."""
-    print(f"+ newsembed {shlex.join(arguments)}", file=sys.stderr, flush=True)
-    return subprocess.run([sys.executable, "-m", _PACKAGE, *arguments], check=False).returncode  # noqa: S603 - ours
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +67,7 @@ class Lift:
     work: str
     output: str
     settings: Settings
-    command: Callable[[Sequence[str]], int] = run_command
+    command: Command = run_command
 
     def folder(self, step: str) -> str:
         """The folder of a step."""
@@ -130,20 +120,9 @@ class Lift:
         Raises:
           InputError: for a folder of another lift.
         """
-        path = f"{self.output}/{_SETTINGS}"
-        mine: dict[str, Any] = {"start": _absolute(self.start), "work": os.path.abspath(work)}
+        mine: dict[str, Any] = {"start": absolute(self.start), "work": os.path.abspath(work)}
         mine |= dataclasses.asdict(self.settings) | {"gin": list(self.settings.gin)}
-        if not os.path.exists(path):
-            os.makedirs(self.output, exist_ok=True)
-            files.write_json(path, mine)
-            return
-        theirs = files.read_json(path)
-        for name in sorted(set(mine) | set(theirs)):
-            if mine.get(name) != theirs.get(name):
-                problem = f"the folder holds a lift with {theirs.get(name)!r}, this one has {mine.get(name)!r}"
-                raise InputError(
-                    problem, path=path, field=name, remedy="Name another --output, or give the same options."
-                )
+        claim(self.output, _SETTINGS, mine, study="lift")
 
     def _import(self) -> int:
         folder = self.folder("import")
@@ -154,11 +133,7 @@ class Lift:
         return self.command(["import-hf", "--from", self.start, "--output", folder])
 
     def _examples(self, work: str) -> int:
-        # Anchor texts of links are short and rare in an archive; titles say what an event is.
-        options = ["--augmentations_per_triplet=2", "--weights=1,0.5,2,2", f"--max_length={_ROW}"]
-        inputs = {"articles": f"{work}/clean", "triplets": f"{work}/triplets", "vocabulary": self.vocabulary}
-        named = [word for name, path in inputs.items() for word in (f"--{name}", path)]
-        return self.command(["examples", *named, "--output", self.folder("examples"), *options])
+        return write_examples(self.command, work, self.vocabulary, self.folder("examples"), row_length=_ROW)
 
     def _words(self) -> int:
         if not self.settings.words_steps:
@@ -183,14 +158,8 @@ class Lift:
     def _train_model(
         self, step: str, gin_files: Sequence[str], values: dict[str, Any], bindings: Sequence[str] = ()
     ) -> int:
-        places = {"MODEL_DIR": self.folder(step), "DATA_DIR": self.folder("examples")}
-        values = places | {"VOCABULARY_PATH": self.vocabulary} | values
-        last = ModelFolder(self.folder(step)).checkpoint(values["TRAIN_STEPS"])
-        if os.path.isdir(last):
-            return 0
-        command = ["train", *(f"--gin_file={name}" for name in gin_files)]
-        command += [f"--gin.{name}={_gin(value)}" for name, value in values.items()]
-        return self.command([*command, *(f"--gin.{binding}" for binding in bindings)])
+        values = {"DATA_DIR": self.folder("examples"), "VOCABULARY_PATH": self.vocabulary} | values
+        return train_model(self.command, self.folder(step), gin_files, values, bindings)
 
     def _untrained(self) -> int:
         if not self.settings.train_steps:
@@ -257,14 +226,7 @@ class Lift:
 
     def _once(self, step: str, write: Callable[[str], Any]) -> int:
         """Makes the folder of a step, complete or not at all."""
-        folder = self.folder(step)
-        if not os.path.isdir(folder):
-            temporary = f"{folder}.tmp"
-            shutil.rmtree(temporary, ignore_errors=True)
-            os.makedirs(temporary)
-            write(temporary)
-            os.replace(temporary, folder)
-        return 0
+        return once(self.folder(step), write)
 
 
 def _all_params(folder: str) -> dict[str, Any]:
@@ -279,11 +241,3 @@ def _averaged(start: Any, trained: Any, share: float) -> Any:
         return {name: _averaged(start.get(name, value), value, share) for name, value in trained.items()}
     mixed = (1 - share) * np.asarray(start, np.float64) + share * np.asarray(trained, np.float64)
     return mixed.astype(np.float32)
-
-
-def _absolute(path: str) -> str:
-    return os.path.abspath(path) if os.path.exists(path) else path
-
-
-def _gin(value: Any) -> str:
-    return f'"{value}"' if isinstance(value, str) else repr(value)
