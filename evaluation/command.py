@@ -117,6 +117,11 @@ def _add_text_arguments(parser: argparse.ArgumentParser) -> None:
         help="tokens of each text that model: and random: read (default: as in training)",
     )
     parser.add_argument(
+        "--long_documents",
+        choices=("head", "head+tail", "windows"),
+        help="how models read longer documents, as for `newsembed embed` (default: as each model.json says, or head)",
+    )
+    parser.add_argument(
         "--prompt",
         metavar="TEXT",
         help="text before each document, in place of the models' own prompts; '' for none (default: each model's)",

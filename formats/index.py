@@ -59,6 +59,7 @@ class StoredIndex:
       exact_limit: most documents searched exactly; None where the folder does not say.
       inverted_file: faiss's, None where search is exact.
       document_prompt: the text before each document, where it was not the encoder's own.
+      long_documents: how documents of more tokens were read, where it was not as the encoder does itself.
     """
 
     embeddings: npt.NDArray[np.float32]
@@ -68,6 +69,7 @@ class StoredIndex:
     exact_limit: int | None = None
     inverted_file: Any = None
     document_prompt: str | None = None
+    long_documents: str | None = None
 
 
 def facts_file(folder: str) -> str:
@@ -106,6 +108,7 @@ def write_index(folder: str, index: StoredIndex) -> None:
         "encoder_beside": _beside(folder, index.encoder),
         "encoder_digest": index.encoder_digest,
         "document_prompt": index.document_prompt,
+        "long_documents": index.long_documents,
         "version": __version__,
     }
     with replacing(facts_path) as temporary, open(temporary, "w", encoding="utf-8") as file:
@@ -136,6 +139,7 @@ def read_index(folder: str) -> StoredIndex:
             facts.get("exact_limit"),
             None if facts["search"] == _EXACT else _read_faiss(os.path.join(folder, _FAISS_FILE), len(rows)),
             facts.get("document_prompt"),
+            facts.get("long_documents"),
         )
     except InputError:
         raise

@@ -63,6 +63,7 @@ class ModelDescription:
       text_length: tokens of a text that are read unless told otherwise; None where the model has learned to embed none.
       kind: of the architecture; None for the news encoder, see ``models.encoders.named_kind``.
       prompts: texts that embedding puts before documents and queries; most models have none.
+      long_documents: how documents of more tokens are read, see ``serving.long_documents``; None: by their head.
     """
 
     encoder: Mapping[str, Any]
@@ -70,6 +71,7 @@ class ModelDescription:
     text_length: int | None = None
     kind: str | None = None
     prompts: Prompts = dataclasses.field(default_factory=Prompts)
+    long_documents: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values, without those that are None."""
@@ -78,6 +80,7 @@ class ModelDescription:
             "encoder": dict(self.encoder),
             "vocabulary_sha256": self.vocabulary_sha256,
             "text_length": self.text_length,
+            "long_documents": self.long_documents,
             **self.prompts.to_dict(),
         }
         return {name: value for name, value in values.items() if value is not None}
@@ -97,17 +100,18 @@ class ModelDescription:
             problem = f"got a description of version {version}, expected {FORMAT_VERSION}"
             raise InputError(problem, path=path, field="format_version", remedy="Use a newer newsembed.")
         encoder, digest, kind = values["encoder"], values["vocabulary_sha256"], values.get("kind")
-        text_length = values.get("text_length")
+        text_length, long_documents = values.get("text_length"), values.get("long_documents")
         for name, value, expected in (
             ("encoder", encoder, dict),
             ("vocabulary_sha256", digest, str),
             ("kind", kind, str | None),
             ("text_length", text_length, int | None),
+            ("long_documents", long_documents, str | None),
         ):
             if not isinstance(value, expected):
                 problem = f"got no model description: {value!r} is a {type(value).__name__}"
                 raise InputError(problem, path=path, field=name, remedy=_REMEDY)
-        return cls(encoder, digest, text_length, kind, Prompts.from_dict(values, path))
+        return cls(encoder, digest, text_length, kind, Prompts.from_dict(values, path), long_documents)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,4 +11,7 @@ add_arguments = command.add_arguments
 
 def run(args: argparse.Namespace) -> int:
     """Runs the command with all encoders that ``serving`` can load."""
-    return command.run(args, serving.factories(max_length=args.max_length, document_prompt=args.prompt))
+    factories = serving.factories(
+        max_length=args.max_length, document_prompt=args.prompt, long_documents=args.long_documents
+    )
+    return command.run(args, factories)

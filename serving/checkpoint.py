@@ -30,6 +30,8 @@ class Model:
       digest: SHA-256 of configuration, vocabulary and parameters, 64 hex digits.
       text_length: tokens of the longest text that it learned to embed; the model's limit where the folder does not say.
       prompts: texts that it wants before documents and queries.
+      long_documents: how it reads documents of more tokens, see `long_documents`; ``None`` where the folder does not
+        say.
     """
 
     folder: str
@@ -40,6 +42,7 @@ class Model:
     digest: str
     text_length: int
     prompts: Prompts = dataclasses.field(default_factory=Prompts)
+    long_documents: str | None = None
 
 
 def load_model(folder: str, step: int | None = None) -> Model:
@@ -56,7 +59,8 @@ def load_model(folder: str, step: int | None = None) -> Model:
     config, vocabulary, text_length, prompts = read_description(folder)
     found, step, source = ModelFolder(folder).read_params(step)
     params = matched(found, _expected(config), source)
-    return Model(folder, config, vocabulary, params, step, _digest(config, vocabulary, params), text_length, prompts)
+    digest, long_documents = _digest(config, vocabulary, params), _long_documents(folder)
+    return Model(folder, config, vocabulary, params, step, digest, text_length, prompts, long_documents)
 
 
 def fresh_model(folder: str, seed: int = 0) -> Model:
@@ -71,7 +75,8 @@ def fresh_model(folder: str, seed: int = 0) -> Model:
     config, vocabulary, text_length, prompts = read_description(folder)
     variables = _initializer(config)(jax.random.key(seed))
     params = jax.tree.map(np.asarray, nn.meta.unbox(variables["params"]))
-    return Model(folder, config, vocabulary, params, -1, _digest(config, vocabulary, params), text_length, prompts)
+    digest, long_documents = _digest(config, vocabulary, params), _long_documents(folder)
+    return Model(folder, config, vocabulary, params, -1, digest, text_length, prompts, long_documents)
 
 
 def read_description(folder: str) -> tuple[Architecture, str, int, Prompts]:
@@ -87,6 +92,10 @@ def read_description(folder: str) -> tuple[Architecture, str, int, Prompts]:
     files.check_vocabulary(description)
     text_length = config.max_length if description.text_length is None else description.text_length
     return config, files.vocabulary_file, min(text_length, config.max_length), description.prompts
+
+
+def _long_documents(folder: str) -> str | None:
+    return ModelFolder(folder).read_description().long_documents
 
 
 @functools.cache

@@ -21,7 +21,7 @@ from ..errors import InputError
 from ..formats.articles import ArticleText, article_files, read_articles
 from ..formats.embeddings import write_folder, write_parquet
 from .interface import FloatArray, TextEncoder
-from .specs import add_encoder_arguments, encoder_from_spec, encoder_spec
+from .specs import add_encoder_arguments, add_long_documents_argument, encoder_from_spec, encoder_spec
 
 _CHUNK: Final = 4096  # articles in memory at once with their texts
 
@@ -29,6 +29,7 @@ _CHUNK: Final = 4096  # articles in memory at once with their texts
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``newsembed embed``."""
     add_encoder_arguments(parser, required=True)
+    add_long_documents_argument(parser)
     parser.add_argument("--input", required=True, metavar="FILE|DIR", help="articles: Parquet or JSONL (.gz, .zst)")
     parser.add_argument("--output", required=True, metavar="DIR|FILE.parquet", help="where the vectors go")
 
@@ -36,7 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs the command."""
     article_files(args.input)  # a wrong path is noticed before the model is read
-    encoder = encoder_from_spec(encoder_spec(args) or "", max_length=args.max_length, document_prompt=args.prompt)
+    reading = {"document_prompt": args.prompt, "long_documents": args.long_documents}
+    encoder = encoder_from_spec(encoder_spec(args) or "", max_length=args.max_length, **reading)
     write = write_parquet if args.output.endswith(".parquet") else write_folder
     counts = {"embedded": 0, "empty": 0}
     chunks = (

@@ -16,6 +16,7 @@ from ..models.encoders import Architecture
 from . import shapes
 from .checkpoint import Model, fresh_model, load_model
 from .interface import FloatArray
+from .long_documents import HEAD, checked, embed_rows, tokens_read
 from .prompting import prompt_digest, with_prompt
 
 TOKENS_PER_BATCH: Final = 16_384  # BERT-base at 512 tokens peaks near 1 GB with this many
@@ -33,6 +34,7 @@ class JaxEncoder:
       progress: show a tqdm bar.
       document_prompt: the text before each document; ``None`` takes the model's.
       query_prompt: the text before each query; ``None`` takes the model's.
+      long_documents: how documents of more tokens are read, see `long_documents`; ``None`` takes the model's.
 
     Attributes:
       model: as given.
@@ -42,6 +44,7 @@ class JaxEncoder:
       params: the model's, on the device.
       document_prompt: the text before each document, "" for none.
       query_prompt: the text before each query, "" for none.
+      long_documents: how documents of more tokens are read.
     """
 
     def __init__(
@@ -52,6 +55,7 @@ class JaxEncoder:
         progress: bool = False,
         document_prompt: str | None = None,
         query_prompt: str | None = None,
+        long_documents: str | None = None,
     ) -> None:
         import jax
 
@@ -63,6 +67,7 @@ class JaxEncoder:
         self._progress = progress
         self.document_prompt = model.prompts.document if document_prompt is None else document_prompt
         self.query_prompt = model.prompts.query if query_prompt is None else query_prompt
+        self.long_documents = checked(long_documents or model.long_documents, self.max_length)
         self.vocabulary = Vocabulary.load(model.vocabulary_path)
         self.params = jax.device_put(model.params)
         self._embed = _embedder(model.config)
@@ -75,7 +80,8 @@ class JaxEncoder:
     @property
     def digest(self) -> str:
         """Differs whenever the embeddings of the same texts may differ."""
-        return f"{self.model.digest}-{self.max_length}{prompt_digest(self.document_prompt)}"
+        how = "" if self.long_documents == HEAD else f"-{self.long_documents}"
+        return f"{self.model.digest}-{self.max_length}{prompt_digest(self.document_prompt)}{how}"
 
     @property
     def dimensions(self) -> int:
@@ -105,7 +111,12 @@ class JaxEncoder:
     def _encode(
         self, titles: Sequence[str], bodies: Sequence[str], costs: shapes.BatchCosts = shapes.DEFAULT_COSTS
     ) -> FloatArray:
-        return self.encode_tokens(self.tokenize(titles, bodies), costs)
+        if self.long_documents == HEAD:
+            return self.encode_tokens(self.tokenize(titles, bodies), costs)
+        most = tokens_read(self.long_documents, self.max_length)
+        documents = self.vocabulary.encode_documents(titles, bodies, most)
+        embed = functools.partial(self.encode_tokens, costs=costs)
+        return embed_rows(embed, documents, self.long_documents, self.max_length)
 
     def encode_tokens(
         self, rows: Sequence[npt.NDArray[np.int32]], costs: shapes.BatchCosts = shapes.DEFAULT_COSTS

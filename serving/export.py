@@ -59,9 +59,10 @@ from ..models.encoders import named_kind
 from .checkpoint import Model, load_model
 from .encoder import JaxEncoder
 from .huggingface import write_huggingface
+from .long_documents import HEAD, tf_rows, tokens_read
 from .precision import LEAST_COSINE, PRECISIONS, restored, stored
 from .saved_model import SavedModelEncoder
-from .specs import split_number
+from .specs import add_long_documents_argument, split_number
 from .static import is_static
 
 PLATFORMS: Final = ("cpu", "cuda", "tpu")
@@ -141,6 +142,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, with_model: bool = True) -
         default="float32",
         help="numbers of the parameters; int8: savedmodel, float16: savedmodel and safetensors (default: float32)",
     )
+    add_long_documents_argument(parser)
     parser.add_argument("--overwrite", action="store_true", help="replace the output folder")
 
 
@@ -158,10 +160,11 @@ def run(args: argparse.Namespace) -> int:
         report = export_saved_model(
             folder,
             args.output,
-            max_length=args.max_length,
             platforms=platforms,
             inputs=args.inputs,
             precision=args.precision,
+            max_length=args.max_length,
+            long_documents=args.long_documents,
             **common,
         )
     compared = "" if report.max_difference is None else f", equal to JAX within {report.max_difference:.1e}"
@@ -177,11 +180,11 @@ def export_saved_model(
     output: str,
     *,
     step: int | None = None,
-    max_length: int | None = None,
     platforms: Sequence[str] = PLATFORMS,
     inputs: str = TEXT_INPUTS,
     precision: str = "float32",
     overwrite: bool = False,
+    **reading: Any,
 ) -> ExportReport:
     """Writes the model of ``folder`` as a SavedModel and compares it with JAX.
 
@@ -189,11 +192,11 @@ def export_saved_model(
       folder: MODEL_DIR or a safetensors export.
       output: folder to write; appears under its name only when it is whole and compared.
       step: which checkpoint, the last by default.
-      max_length: tokens read of each document, by default as many as the model was trained on.
       platforms: what it can run on.
       inputs: "text" or "tokens": what its signatures take.
       precision: numbers of its parameters, see `precision`; it is compared with JAX on the same numbers.
       overwrite: replace ``output``.
+      reading: ``max_length`` and ``long_documents`` of the `JaxEncoder`, which the SavedModel follows.
 
     Raises:
       InputError: on a model that cannot be read, an output that exists, a bad option, ``inputs`` "text" for a
@@ -206,6 +209,7 @@ def export_saved_model(
         raise InputError(
             f"got the platforms {list(platforms)}", field="--platforms", remedy=f"choose of {', '.join(PLATFORMS)}"
         )
+    max_length = reading.get("max_length")
     if max_length is not None and max_length < 3:
         raise InputError(
             f"got {max_length}, expected at least 3",
@@ -214,7 +218,7 @@ def export_saved_model(
         )
     model = load_model(folder, step)
     arrays, rounded, least_cosine = _rounded(model, precision)
-    encoder = JaxEncoder(rounded, max_length=max_length)
+    encoder = JaxEncoder(rounded, **reading)
     if inputs == TEXT_INPUTS:
         encoder.vocabulary.check_graph()
     temporary = _temporary(output)
@@ -325,6 +329,8 @@ def _write_saved_model(
         "encoder": model.config.to_dict(),
         "versions": {"newsembed": __version__, "tensorflow": tf.__version__},
     }
+    if encoder.long_documents != HEAD:
+        facts["long_documents"] = encoder.long_documents
     if precision != "float32":
         facts["precision"] = precision
     if encoder.document_prompt or encoder.query_prompt:
@@ -407,8 +413,14 @@ def _serving_module(
         return embedding_as_is(title, body)
 
     def embedding_as_is(title: Any, body: Any) -> dict[str, Any]:
-        ragged = vocabulary.tf_encode_documents(title, body, encoder.max_length)
-        return {OUTPUT: embed(module.params, _bucketed(ragged, encoder.buckets))[: ragged.nrows()]}
+        how, length = encoder.long_documents, encoder.max_length
+        ragged = vocabulary.tf_encode_documents(title, body, tokens_read(how, length))
+        if how == HEAD:
+            return {OUTPUT: embed(module.params, _bucketed(ragged, encoder.buckets))[: ragged.nrows()]}
+        rows, owners, weights = tf_rows(ragged, how, length)
+        vectors = embed(module.params, _bucketed(rows, encoder.buckets))[: rows.nrows()]
+        sums = tf.math.segment_sum(vectors * weights[:, None], owners)
+        return {OUTPUT: tf.math.l2_normalize(sums, axis=1, epsilon=1e-24)}
 
     @tf.function(input_signature=[strings, strings], autograph=False)
     def from_parts(title: Any, body: Any) -> dict[str, Any]:

@@ -50,6 +50,7 @@ class DocumentIndex:
       encoder: ``KIND:REST`` of the encoder that made them, "" if unknown.
       encoder_digest: its digest; a query must be embedded by the same one.
       document_prompt: the text before each document, where it was not the encoder's own.
+      long_documents: how documents of more tokens were read, where it was not as the encoder does itself.
       exact_limit: most documents searched exactly.
       inverted_file: faiss's, of these embeddings, if it was built before; otherwise it is built here if N exceeds the
         limit.
@@ -66,6 +67,7 @@ class DocumentIndex:
         encoder: str = "",
         encoder_digest: str = "",
         document_prompt: str | None = None,
+        long_documents: str | None = None,
         exact_limit: int = EXACT_LIMIT,
         inverted_file: Any = None,
     ) -> None:
@@ -86,6 +88,7 @@ class DocumentIndex:
         self.encoder = encoder
         self.encoder_digest = encoder_digest
         self.document_prompt = document_prompt
+        self.long_documents = long_documents
         self._days = as_days([document.byline_date for document in documents])
         self._exact_limit = exact_limit
         self._by_url = {
@@ -176,6 +179,7 @@ class DocumentIndex:
                 self._exact_limit,
                 self._faiss,
                 self.document_prompt,
+                self.long_documents,
             ),
         )
 
@@ -193,6 +197,7 @@ class DocumentIndex:
             encoder=stored.encoder,
             encoder_digest=stored.encoder_digest,
             document_prompt=stored.document_prompt,
+            long_documents=stored.long_documents,
             exact_limit=EXACT_LIMIT if stored.exact_limit is None else stored.exact_limit,
             inverted_file=stored.inverted_file,
         )

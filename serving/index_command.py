@@ -16,12 +16,13 @@ from ..formats.index import IndexedDocument
 from .embed import embedded
 from .index import DocumentIndex, indexed_document
 from .interface import TextEncoder
-from .specs import add_encoder_arguments, encoder_from_spec, encoder_spec
+from .specs import add_encoder_arguments, add_long_documents_argument, encoder_from_spec, encoder_spec
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``newsembed index``."""
     add_encoder_arguments(parser, required=True)
+    add_long_documents_argument(parser)
     parser.add_argument("--input", required=True, metavar="FILE|DIR", help="articles: Parquet or JSONL (.gz, .zst)")
     parser.add_argument("--output", required=True, metavar="DIR", help="folder of the index")
 
@@ -30,9 +31,10 @@ def run(args: argparse.Namespace) -> int:
     """Runs the command."""
     article_files(args.input)  # a wrong path is noticed before the model is read
     spec = encoder_spec(args) or ""
-    encoder = encoder_from_spec(spec, max_length=args.max_length, document_prompt=args.prompt)
+    reading = {"document_prompt": args.prompt, "long_documents": args.long_documents}
+    encoder = encoder_from_spec(spec, max_length=args.max_length, **reading)
     counts: dict[str, int] = {}
-    index = build_index(encoder, args.input, spec=spec, counts=counts, document_prompt=args.prompt)
+    index = build_index(encoder, args.input, spec=spec, counts=counts, **reading)
     index.save(args.output)
     how = "exact" if index.is_exact else "approximate"
     print(f"{len(index)} articles indexed for {how} search, {counts['empty']} without text left out: {args.output}")
@@ -46,6 +48,7 @@ def build_index(
     spec: str = "",
     counts: dict[str, int] | None = None,
     document_prompt: str | None = None,
+    long_documents: str | None = None,
 ) -> DocumentIndex:
     """Embeds the articles of a file or folder and indexes them.
 
@@ -55,6 +58,7 @@ def build_index(
       spec: ``KIND:REST`` of the encoder, kept in the index so that ``search`` can load it.
       counts: ``embedded`` and ``empty`` are added up here.
       document_prompt: what the encoder was given in place of its own prompt, kept in the index, too.
+      long_documents: what the encoder was given in place of its own way to read them, kept in the index, too.
 
     Raises:
       InputError: if no article has text, or an embedding is not finite.
@@ -71,4 +75,5 @@ def build_index(
         encoder=spec,
         encoder_digest=encoder.digest,
         document_prompt=document_prompt,
+        long_documents=long_documents,
     )

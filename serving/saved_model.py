@@ -29,6 +29,7 @@ from ..formats.saved_model import (
 )
 from ..formats.vocabulary import PAD_ID
 from ..tasks.vocabulary import Vocabulary
+from .long_documents import HEAD, embed_rows, tokens_read
 from .prompting import prompt_digest, with_prompt
 from .static import StaticEncoder, is_static
 
@@ -46,10 +47,12 @@ class SavedModelEncoder:
       progress: show a tqdm bar.
       document_prompt: the text before each document; None leaves it to the SavedModel.
       query_prompt: the text before each query; None leaves it to the SavedModel.
+      long_documents: how documents of more tokens are read; the SavedModel's own or None.
       light: compute a static model by NumPy where the export holds its weights; False runs the graph.
 
     Raises:
-      InputError: if the folder is no SavedModel, not one of ours or damaged, or adds another prompt itself.
+      InputError: if the folder is no SavedModel, not one of ours or damaged, adds another prompt itself, or reads
+        long documents in another way.
     """
 
     def __init__(
@@ -59,9 +62,15 @@ class SavedModelEncoder:
         progress: bool = False,
         document_prompt: str | None = None,
         query_prompt: str | None = None,
+        long_documents: str | None = None,
         light: bool = True,
     ) -> None:
         self.facts = read_facts(folder)
+        self._long_documents = str(self.facts.get("long_documents", HEAD))
+        if long_documents not in (None, self._long_documents):
+            problem = f"got {long_documents}, the SavedModel reads long documents by {self._long_documents}"
+            remedy = "Export the model with this option, or give the model."
+            raise InputError(problem, path=folder, field="--long_documents", remedy=remedy)
         check_sums(folder, "export the model again, or restore the folder from a copy")
         self._document_prompt = self._own_prompt("document", document_prompt, folder)
         self._query_prompt = self._own_prompt("query", query_prompt, folder)
@@ -165,7 +174,8 @@ class SavedModelEncoder:
             f"{role}_prompt": "" if self._takes_tokens else self._stored_prompt(role) for role in ("document", "query")
         }
         length = int(self.facts["max_length"])
-        return StaticEncoder(weights, max_length=length, progress=self._progress, **options)
+        options |= {"max_length": length, "long_documents": self._long_documents}
+        return StaticEncoder(weights, progress=self._progress, **options)
 
     def _encode(self, titles: Sequence[str], bodies: Sequence[str]) -> npt.NDArray[np.float32]:
         if self._static is not None:
@@ -173,6 +183,10 @@ class SavedModelEncoder:
         import tensorflow as tf
         from tqdm import tqdm
 
+        if self._vocabulary is not None and self._long_documents != HEAD:
+            length = int(self.facts["max_length"])
+            documents = self._vocabulary.encode_documents(titles, bodies, tokens_read(self._long_documents, length))
+            return embed_rows(self._encode_rows, documents, self._long_documents, length)
         embeddings = np.zeros((len(titles), self.dimensions), np.float32)
         # Texts of similar length share a batch, so that short ones are not padded to the length of a long one.
         order = np.argsort([len(title) + len(body) for title, body in zip(titles, bodies, strict=True)], kind="stable")
@@ -190,8 +204,22 @@ class SavedModelEncoder:
         return {TITLE: [_utf8(title) for title in titles], BODY: [_utf8(body) for body in bodies]}
 
     def _tokens(self, vocabulary: Vocabulary, titles: Sequence[str], bodies: Sequence[str]) -> dict[str, Any]:
+        return self._padded(vocabulary.encode_documents(titles, bodies, int(self.facts["max_length"])))
+
+    def _encode_rows(self, rows: Sequence[npt.NDArray[np.int32]]) -> npt.NDArray[np.float32]:
+        """Embeds rows of tokens, float32 ``[n, D]``."""
+        import tensorflow as tf
+
+        embeddings = np.zeros((len(rows), self.dimensions), np.float32)
+        order = np.argsort([len(row) for row in rows], kind="stable")
+        for start in range(0, len(order), _BATCH):
+            numbers = order[start : start + _BATCH]
+            tokens = self._padded([rows[number] for number in numbers])[TOKENS]
+            embeddings[numbers] = self._signature(**{TOKENS: tf.constant(tokens)})[OUTPUT].numpy()[: len(numbers)]
+        return embeddings
+
+    def _padded(self, rows: Sequence[npt.NDArray[np.int32]]) -> dict[str, Any]:
         """Padded to one of the model's lengths and a whole batch, because each shape takes a second to compile."""
-        rows = vocabulary.encode_documents(titles, bodies, int(self.facts["max_length"]))
         longest = max(len(row) for row in rows)
         width = next(length for length in self.facts["length_buckets"] if length >= longest)
         tokens = np.full((_BATCH, width), PAD_ID, np.int32)

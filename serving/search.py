@@ -136,7 +136,12 @@ def index_encoder(
     """
     if not spec and not index.encoder:
         raise InputError("the index does not say which encoder built it", remedy="give --model or --saved_model")
-    options = {"max_length": max_length, "document_prompt": index.document_prompt, "query_prompt": query_prompt}
+    options = {
+        "max_length": max_length,
+        "document_prompt": index.document_prompt,
+        "long_documents": index.long_documents,
+        "query_prompt": query_prompt,
+    }
     try:
         encoder = encoder_from_spec(spec or index.encoder, progress=False, **options)
     except InputError as error:

@@ -41,7 +41,7 @@ from .index import DocumentIndex, Hit
 from .interface import FloatArray, TextEncoder
 from .limits import Limits, RefusedError, add_limit_arguments, limits_from
 from .search import date_range, index_encoder
-from .specs import add_encoder_arguments, encoder_from_spec, encoder_spec
+from .specs import add_encoder_arguments, add_long_documents_argument, encoder_from_spec, encoder_spec
 
 if TYPE_CHECKING:
     import uvicorn
@@ -205,6 +205,7 @@ def _add_errors(app: FastAPI) -> None:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``newsembed serve``."""
     add_encoder_arguments(parser, required=False, prompted="query (without --index: document of /embed)")
+    add_long_documents_argument(parser)
     parser.add_argument("--index", metavar="DIR", help="what newsembed index wrote; without it there is no search")
     parser.add_argument(
         "--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1, this machine only)"
@@ -311,12 +312,16 @@ def load_service(args: argparse.Namespace) -> Service:
     """
     spec, options = encoder_spec(args), batch_options(args)
     if args.index:
+        if args.long_documents:
+            problem = "documents are read as the index says"
+            raise InputError(problem, field="--long_documents", remedy="Build the index with this option.")
         index = DocumentIndex.load(args.index)
         encoder = index_encoder(index, spec, max_length=args.max_length, query_prompt=args.prompt)
         return Service(encoder, index, options)
     if not spec:
         raise InputError("nothing to serve", field="--model", remedy="give --model, --saved_model or --index")
-    encoder = encoder_from_spec(spec, max_length=args.max_length, progress=False, document_prompt=args.prompt)
+    reading = {"document_prompt": args.prompt, "long_documents": args.long_documents}
+    encoder = encoder_from_spec(spec, max_length=args.max_length, progress=False, **reading)
     return Service(encoder, options=options)
 
 

@@ -5,13 +5,18 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
+from .long_documents import LONG_DOCUMENTS
 
 if TYPE_CHECKING:  # the package exports `factories`, and imports nothing else
     from .interface import DocumentEncoder, TextEncoder
 
 
 def factories(
-    *, max_length: int | None = None, progress: bool = True, document_prompt: str | None = None
+    *,
+    max_length: int | None = None,
+    progress: bool = True,
+    document_prompt: str | None = None,
+    long_documents: str | None = None,
 ) -> "dict[str, Callable[[str], DocumentEncoder]]":
     """Makers of benchmark encoders by the word before the colon in ``NAME=KIND:REST``.
 
@@ -24,7 +29,14 @@ def factories(
             from .interface import DocumentEncoder
 
             return DocumentEncoder(
-                make_encoder(kind, rest, max_length=max_length, progress=progress, document_prompt=document_prompt)
+                make_encoder(
+                    kind,
+                    rest,
+                    max_length=max_length,
+                    progress=progress,
+                    document_prompt=document_prompt,
+                    long_documents=long_documents,
+                )
             )
 
         return make
@@ -40,6 +52,7 @@ def make_encoder(
     progress: bool = True,
     document_prompt: str | None = None,
     query_prompt: str | None = None,
+    long_documents: str | None = None,
 ) -> "TextEncoder":
     """One encoder.
 
@@ -50,27 +63,32 @@ def make_encoder(
       progress: show a bar while embedding.
       document_prompt: the text before each document; None takes the model's.
       query_prompt: the text before each query; None takes the model's.
+      long_documents: how documents of more tokens are read, see `long_documents`; None takes the model's.
 
     Raises:
-      InputError: on an unknown kind, a model that cannot be loaded, or a prompt that a SavedModel cannot replace.
+      InputError: on an unknown kind, a model that cannot be loaded, or what a SavedModel cannot replace.
     """
-    prompts: dict[str, Any] = {"document_prompt": document_prompt, "query_prompt": query_prompt}
+    reading: dict[str, Any] = {
+        "document_prompt": document_prompt,
+        "query_prompt": query_prompt,
+        "long_documents": long_documents,
+    }
     if kind == "savedmodel":
         from .saved_model import SavedModelEncoder
 
-        return SavedModelEncoder(rest, progress=progress, **prompts)
+        return SavedModelEncoder(rest, progress=progress, **reading)
     folder, number = split_number(rest)
     if kind == "model":
         from .static import StaticEncoder, is_static
 
         if is_static(folder):
-            return StaticEncoder(folder, number, max_length=max_length, progress=progress, **prompts)
+            return StaticEncoder(folder, number, max_length=max_length, progress=progress, **reading)
     from .encoder import fresh_encoder, load_encoder
 
     if kind == "model":
-        return load_encoder(folder, number, max_length=max_length, progress=progress, **prompts)
+        return load_encoder(folder, number, max_length=max_length, progress=progress, **reading)
     if kind == "random":
-        return fresh_encoder(folder, number or 0, max_length=max_length, progress=progress, **prompts)
+        return fresh_encoder(folder, number or 0, max_length=max_length, progress=progress, **reading)
     raise InputError(f"got the encoder kind {kind!r}", remedy="choose model, random or savedmodel")
 
 
@@ -114,6 +132,16 @@ def add_prompt_argument(parser: argparse.ArgumentParser, prompted: str = "docume
         "--prompt",
         metavar="TEXT",
         help=f"text before each {prompted}, in place of the model's own prompt; '' for none (default: the model's)",
+    )
+
+
+def add_long_documents_argument(parser: argparse.ArgumentParser) -> None:
+    """Adds ``--long_documents``."""
+    parser.add_argument(
+        "--long_documents",
+        choices=LONG_DOCUMENTS,
+        help="of a document longer than --max_length, embed its head, its head and tail in one row, or the weighted "
+        "mean of windows, where the first counts most (default: as model.json says, or head)",
     )
 
 

@@ -19,6 +19,7 @@ from ..formats.weights import Array, flatten
 from ..models.transformer import TransformerConfig
 from ..tasks.vocabulary import Vocabulary
 from .interface import FloatArray
+from .long_documents import HEAD, Row, checked, embed_rows, tokens_read
 from .parameters import matched, model_digest
 from .prompting import prompt_digest, with_prompt
 
@@ -35,6 +36,7 @@ class StaticEncoder:
       progress: show a tqdm bar.
       document_prompt: the text before each document; None takes the model's.
       query_prompt: the text before each query; None takes the model's.
+      long_documents: how documents of more tokens are read, see `long_documents`; None takes the model's.
 
     Attributes:
       folder: as given.
@@ -43,9 +45,11 @@ class StaticEncoder:
       vocabulary: the model's.
       document_prompt: the text before each document, "" for none.
       query_prompt: the text before each query, "" for none.
+      long_documents: how documents of more tokens are read.
 
     Raises:
-      InputError: if a file or the step is missing or broken, or the parameters are of another architecture.
+      InputError: if a file or the step is missing or broken, the parameters are of another architecture, or
+        `long_documents` does not fit.
     """
 
     def __init__(
@@ -57,6 +61,7 @@ class StaticEncoder:
         progress: bool = False,
         document_prompt: str | None = None,
         query_prompt: str | None = None,
+        long_documents: str | None = None,
     ) -> None:
         self.folder, self.step = folder, step
         files = ModelFolder(folder)
@@ -73,11 +78,13 @@ class StaticEncoder:
         self._progress = progress
         self.document_prompt = description.prompts.document if document_prompt is None else document_prompt
         self.query_prompt = description.prompts.query if query_prompt is None else query_prompt
+        self.long_documents = checked(long_documents or description.long_documents, self.max_length)
 
     @property
     def digest(self) -> str:
         """Differs whenever the embeddings of the same texts may differ; that of the same model in JAX."""
-        return f"{self._digest}-{self.max_length}{prompt_digest(self.document_prompt)}"
+        how = "" if self.long_documents == HEAD else f"-{self.long_documents}"
+        return f"{self._digest}-{self.max_length}{prompt_digest(self.document_prompt)}{how}"
 
     @property
     def dimensions(self) -> int:
@@ -109,10 +116,14 @@ class StaticEncoder:
         return iter(())
 
     def _encode(self, titles: Sequence[str], bodies: Sequence[str]) -> FloatArray:
+        most = tokens_read(self.long_documents, self.max_length)
+        documents = self.vocabulary.encode_documents(titles, bodies, most)
+        return embed_rows(self._embed_rows, documents, self.long_documents, self.max_length)
+
+    def _embed_rows(self, rows: Sequence[Row]) -> FloatArray:
         from tqdm import tqdm
 
-        embeddings = np.zeros((len(titles), self.dimensions), np.float32)
-        rows = self.vocabulary.encode_documents(titles, bodies, self.max_length)
+        embeddings = np.zeros((len(rows), self.dimensions), np.float32)
         disable = None if self._progress else True
         for number, row in enumerate(tqdm(rows, unit="text", desc="embed", disable=disable)):
             embeddings[number] = self._model.embed(row)

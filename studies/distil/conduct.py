@@ -187,7 +187,7 @@ class Distillation:
         import flax.linen as nn
         import jax
 
-        from ...training.model_files import architecture_gin, write_model_files
+        from ...learning.model_files import architecture_gin, write_model_files
 
         settings, vocabulary = self.settings, self._vocabulary
         vectors = np.concatenate([read_folder(path) for path in self._vector_folders()])

@@ -32,7 +32,7 @@ def encoder(tmp_path_factory):
     """A folder with a transformer of random weights."""
     import flax.linen as nn
     import jax
-    from newsembed.training.model_files import architecture_gin, write_model_files
+    from newsembed.learning.model_files import architecture_gin, write_model_files
 
     folder = str(tmp_path_factory.mktemp("encoder"))
     config = EncoderConfig(

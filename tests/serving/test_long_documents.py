@@ -1,0 +1,153 @@
+"""Documents longer than a row: what is read of them, their embeddings, and that search reads as the index did."""
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from newsembed.errors import InputError
+from newsembed.formats.index import read_index
+from newsembed.formats.model_folder import ModelFolder
+from newsembed.launch import cli
+from newsembed.serving import embed, export, server
+from newsembed.serving.encoder import load_encoder
+from newsembed.serving.long_documents import LONG_DOCUMENTS, MOST_WINDOWS, row_weights, rows_of, tf_rows, tokens_read
+from newsembed.serving.saved_model import SavedModelEncoder
+
+LENGTH = 10  # tokens of a row: 8 beside [CLS] and [SEP]
+TITLES = ["storm", "", "", "goal", ""]
+BODIES = ["coast", "wind rain " * 4, "wind rain budget vote " * 5, "a b c d e f g h " * 30, ""]
+
+
+def document(tokens):
+    return np.array([2, *range(10, 10 + tokens), 3], np.int32)
+
+
+def test_a_document_that_fits_is_one_row():
+    for how in LONG_DOCUMENTS:
+        (row,) = rows_of(document(8), how, LENGTH)
+        np.testing.assert_array_equal(row, document(8))
+
+
+def test_long_documents_are_divided_as_they_say():
+    (head,) = rows_of(document(20), "head", LENGTH)
+    assert head.tolist() == [2, *range(10, 18), 3]
+    (both,) = rows_of(document(20), "head+tail", LENGTH)
+    assert both.tolist() == [2, *range(10, 16), 28, 29, 3]
+    windows = rows_of(document(20), "windows", LENGTH)
+    assert [row.tolist() for row in windows] == [
+        [2, *range(10, 18), 3], [2, *range(18, 26), 3], [2, *range(26, 30), 3],
+    ]  # fmt: skip
+    np.testing.assert_allclose(row_weights(windows, LENGTH), [1, 1 / 2, 1 / 3 * 4 / 8])
+    np.testing.assert_allclose(row_weights(windows[2:], LENGTH), [1])
+    assert len(rows_of(document(500), "windows", LENGTH)) == MOST_WINDOWS
+    assert tokens_read("windows", LENGTH) == 2 + 8 * 8
+
+
+@pytest.mark.parametrize("how", ["head+tail", "windows"])
+def test_the_graph_divides_as_numpy_does(how):
+    import tensorflow as tf
+
+    documents = [document(tokens) for tokens in (3, 8, 9, 20, 0, 64)]
+    rows, owners, weights = tf_rows(tf.ragged.constant(documents, dtype=tf.int32), how, LENGTH)
+    expected = [rows_of(one, how, LENGTH) for one in documents]
+    assert rows.to_list() == [row.tolist() for divided in expected for row in divided]
+    assert owners.numpy().tolist() == [number for number, divided in enumerate(expected) for _ in divided]
+    np.testing.assert_allclose(
+        weights, np.concatenate([row_weights(divided, LENGTH) for divided in expected]), rtol=1e-6
+    )
+
+
+def reference(encoder, how):
+    """Embeddings by one call of the model for each row."""
+    documents = encoder.vocabulary.encode_documents(TITLES, BODIES, 10_000)
+    result = []
+    for one in documents:
+        rows = rows_of(one, how, LENGTH)
+        total = sum(
+            weight * encoder.encode_tokens([row])[0]
+            for row, weight in zip(rows, row_weights(rows, LENGTH), strict=True)
+        )
+        result.append(total / np.linalg.norm(total))
+    return np.stack(result)
+
+
+@pytest.mark.parametrize("how", LONG_DOCUMENTS)
+def test_embeddings_are_weighted_means_of_rows(model_dir, how):
+    encoder = load_encoder(model_dir, max_length=LENGTH, long_documents=how)
+    found = encoder.encode(TITLES, BODIES)
+    np.testing.assert_allclose(found, reference(encoder, how), atol=1e-5)
+    head = load_encoder(model_dir, max_length=LENGTH)
+    short = [0, 1, 4]
+    np.testing.assert_allclose(found[short], head.encode(TITLES, BODIES)[short], atol=1e-6)
+    assert (np.abs(found - head.encode(TITLES, BODIES)).max() > 1e-3) == (how != "head")
+    assert (encoder.digest == head.digest) == (how == "head")
+    assert encoder.encode([], []).shape == (0, 8)
+
+
+@pytest.mark.parametrize(("how", "inputs"), [("windows", "text"), ("head+tail", "text"), ("windows", "tokens")])
+def test_a_saved_model_reads_as_the_encoder_that_it_was_exported_from(model_dir, tmp_path, how, inputs):
+    output = str(tmp_path / "saved")
+    report = export.export_saved_model(
+        model_dir, output, inputs=inputs, platforms=("cpu",), max_length=LENGTH, long_documents=how
+    )
+    assert report.max_difference <= 1e-5
+    saved, encoder = SavedModelEncoder(output), load_encoder(model_dir, max_length=LENGTH, long_documents=how)
+    titles, bodies = TITLES * 20, BODIES * 20  # more rows than a batch
+    np.testing.assert_allclose(saved.encode(titles, bodies), encoder.encode(titles, bodies), atol=1e-5)
+    assert saved.facts["long_documents"] == how
+    assert saved.digest == f"savedmodel-{encoder.digest}"
+    SavedModelEncoder(output, long_documents=how)
+    with pytest.raises(
+        InputError,
+        match=f"--long_documents: got head, the SavedModel reads long documents by {how}".replace("+", r"\+"),
+    ):
+        SavedModelEncoder(output, long_documents="head")
+
+
+def test_search_reads_as_the_index_did(model_dir, articles, tmp_path, capsys):
+    index = str(tmp_path / "index")
+    options = ["--model", model_dir, "--max_length", str(LENGTH)]
+    assert cli.main(["index", *options, "--long_documents", "windows", "--input", articles, "--output", index]) == 0
+    assert read_index(index).long_documents == "windows"
+    capsys.readouterr()
+    assert cli.main(["search", "--index", index, "--max_length", str(LENGTH), "storm " * 30, "--json"]) == 0
+    top = json.loads(capsys.readouterr().out)[0]
+    encoder = load_encoder(model_dir, max_length=LENGTH, long_documents="windows")
+    scores = read_index(index).embeddings @ encoder.encode_queries(["storm " * 30])[0]
+    assert abs(top["score"] - scores.max()) < 1e-4
+
+
+def test_a_model_says_how_it_reads(model_dir, tiny, tmp_path):
+    folder = tmp_path / "model"
+    tiny.save_model(folder, steps=(10,))
+    values = json.loads((folder / "model.json").read_text())
+    (folder / "model.json").write_text(json.dumps(values | {"long_documents": "windows"}))
+    assert ModelFolder(str(folder)).read_description().long_documents == "windows"
+    assert load_encoder(str(folder)).long_documents == "windows"
+    assert load_encoder(str(folder), long_documents="head").long_documents == "head"
+    (folder / "model.json").write_text(json.dumps(values | {"long_documents": "all"}))
+    with pytest.raises(InputError, match="--long_documents: got 'all'"):
+        load_encoder(str(folder))
+    (folder / "model.json").write_text(json.dumps(values | {"long_documents": 3}))
+    with pytest.raises(InputError, match=r"model\.json: long_documents"):
+        load_encoder(str(folder))
+    with pytest.raises(InputError, match="--max_length: rows of 3 tokens have no room for windows"):
+        load_encoder(model_dir, max_length=3, long_documents="windows")
+
+
+def test_embed_takes_the_option_and_the_server_leaves_it_to_the_index(model_dir, articles, tmp_path):
+    parser = argparse.ArgumentParser()
+    embed.add_arguments(parser)
+    output = str(tmp_path / "vectors")
+    options = ["--model", model_dir, "--max_length", "6", "--input", articles, "--output", output]
+    assert embed.run(parser.parse_args([*options, "--long_documents", "windows"])) == 0
+    rows = [json.loads(line) for line in Path(articles).read_text().splitlines()]
+    encoder = load_encoder(model_dir, max_length=6, long_documents="windows")
+    expected = encoder.encode([row["title"] for row in rows], [row["body"] for row in rows])
+    np.testing.assert_allclose(np.load(f"{output}/embeddings.npy"), expected, atol=1e-5)
+    parser = argparse.ArgumentParser()
+    server.add_arguments(parser)
+    with pytest.raises(InputError, match="--long_documents: documents are read as the index says"):
+        server.load_service(parser.parse_args(["--index", "index", "--long_documents", "windows"]))
