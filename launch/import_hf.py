@@ -31,6 +31,7 @@ from ..errors import InputError
 from ..formats.huggingface.packaged import PACKAGED_MODELS, packaged_folder
 from ..formats.model_folder import ModelFolder
 from ..learning.model_files import architecture_gin, write_model_files
+from ..serving.long_documents import WINDOWS
 from ..tasks.vocabulary import Vocabulary
 from ..training.huggingface import HuggingFaceModel, read_huggingface
 
@@ -94,7 +95,9 @@ def write_model_folder(model: HuggingFaceModel, output: str) -> None:
     temporary = f"{output.rstrip('/')}.tmp"
     shutil.rmtree(temporary, ignore_errors=True)
     os.makedirs(temporary)
-    write_model_files(temporary, model.config, model.vocabulary, model.text_length, model.source.modules.prompts)
+    write_model_files(
+        temporary, model.config, model.vocabulary, model.text_length, model.source.modules.prompts, WINDOWS
+    )
     origin = {
         "source": os.path.basename(os.path.abspath(model.source.path)),
         "newsembed": __version__,

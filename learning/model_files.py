@@ -25,6 +25,7 @@ def write_model_files(
     vocabulary: VocabularyFile,
     text_length: int | None = None,
     prompts: Prompts | None = None,
+    long_documents: str | None = None,
 ) -> None:
     """Writes the description and the vocabulary, each as a whole or not at all.
 
@@ -35,9 +36,10 @@ def write_model_files(
       text_length: how many tokens of a text are read unless told otherwise: those of the longest text that the model
         learned to embed, or what the run chose; None where it has learned none.
       prompts: of an imported model. Training puts none before its texts, so the model of a run has none.
+      long_documents: how documents of more tokens are read, see ``serving.long_documents``; None: by their head.
     """
     description = ModelDescription(
-        config.to_dict(), vocabulary.sha256, text_length, named_kind(config), prompts or Prompts()
+        config.to_dict(), vocabulary.sha256, text_length, named_kind(config), prompts or Prompts(), long_documents
     )
     ModelFolder(model_dir).write_description(description, vocabulary.content, vocabulary.tokenizer)
 
