@@ -36,7 +36,7 @@ class Settings:
     weights: str | None = None
     whitening: float = 1.0
     lexical_size: int = 0
-    lexical_share: float = 0.7
+    lexical_share: float = 0.85
     lead_length: int = 256
     max_length: int = 1024
     train_steps: int = 0
