@@ -18,6 +18,7 @@ PRECISIONS: Final = ("float32", "float16", "int8")
 LEAST_COSINE: Final = {"float16": 0.9999, "int8": 0.99}
 _SCALE: Final = ".scale"  # after the name of an int8 array
 _LARGEST: Final = 127
+_LARGEST_HALF: Final = float(np.finfo(np.float16).max)
 
 Array = npt.NDArray[Any]
 
@@ -77,7 +78,7 @@ def restored(params: Mapping[str, Any]) -> dict[str, Any]:
 
 def _halved(value: Array, name: str, path: str) -> Array:
     largest = float(np.max(np.abs(value), initial=0.0))
-    if largest > np.finfo(np.float16).max:
-        problem = f"got the value {largest:.3g}, float16 ends at {np.finfo(np.float16).max:.0f}"
+    if largest > _LARGEST_HALF:
+        problem = f"got the value {largest:.3g}, float16 ends at {_LARGEST_HALF:.0f}"
         raise InputError(problem, path=path, field=name, remedy="Export with --precision float32 or int8.")
     return value.astype(np.float16)
