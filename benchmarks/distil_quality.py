@@ -18,7 +18,8 @@ import time
 import numpy as np
 from newsembed.evaluation.encoders import TfidfEncoder, normalised
 from newsembed.evaluation.retrieval import SameEventRetrieval
-from newsembed.serving.encoder import DocumentEncoder, load_encoder
+from newsembed.serving.encoder import load_encoder
+from newsembed.serving.interface import DocumentEncoder
 
 WAYS = {
     "plain (Model2Vec)": ("--weights", "zipf"),

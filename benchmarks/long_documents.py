@@ -10,7 +10,8 @@ import time
 
 import numpy as np
 from newsembed.evaluation.retrieval import SameEventRetrieval
-from newsembed.serving.encoder import DocumentEncoder, load_encoder
+from newsembed.serving.encoder import load_encoder
+from newsembed.serving.interface import DocumentEncoder
 from newsembed.serving.long_documents import LONG_DOCUMENTS
 
 

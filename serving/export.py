@@ -8,11 +8,11 @@ Example::
     newsembed export --model work/model --format huggingface --output work/huggingface
 
 The SavedModel takes raw strings and needs only tensorflow and tensorflow-text. Signatures: ``serving_default`` (title,
-body: string [b]) and ``text`` (text: string [b]), both to {"embedding": float32 [b, D]} of unit length. A model
-without layers is in it a second time, as safetensors (``assets.extra/weights``), which newsembed reads without
-TensorFlow. After writing it is read back and compared with JAX. Where the model has prompts, these signatures put its
-prompt of documents before the title (before the body, where the title is empty), and one more, ``query`` (text: string
-[b]), puts its prompt of queries before the text.
+body: string [b]) and ``text`` (text: string [b]), both to {"embedding": float32 [b, D]} of unit length. A model without
+layers is in it a second time (in float32 only), as safetensors (``assets.extra/weights``), which newsembed reads
+without TensorFlow. After writing it is read back and compared with JAX. Where the model has prompts, these signatures
+put its prompt of documents before the title (before the body, where the title is empty), and one more, ``query`` (text:
+string [b]), puts its prompt of queries before the text.
 
 An imported SentencePiece or byte-level tokenizer has no form in TensorFlow: such a model is exported with ``--inputs
 tokens``. Its ``serving_default`` takes the ids of ``[CLS] title [SEP] body [SEP]`` (tokens: int32 [b, s], padded with
@@ -42,24 +42,19 @@ from ..errors import InputError
 from ..formats.digests import write_sums
 from ..formats.model_folder import ModelFolder
 from ..formats.saved_model import (
-    DEFAULT_SIGNATURE,
-    OUTPUT,
-    QUERY_SIGNATURE,
     TEXT_INPUTS,
-    TEXT_SIGNATURE,
     TOKEN_INPUTS,
-    TOKENS,
     weights_folder,
     write_facts,
     write_vocabulary,
 )
-from ..formats.vocabulary import PAD_ID
 from ..formats.weights import flatten, unflatten
 from ..models.encoders import named_kind
 from .checkpoint import Model, load_model
 from .encoder import JaxEncoder
+from .export_graph import text_module, token_module
 from .huggingface import write_huggingface
-from .long_documents import HEAD, tf_rows, tokens_read
+from .long_documents import HEAD
 from .precision import LEAST_COSINE, PRECISIONS, restored, stored
 from .saved_model import SavedModelEncoder
 from .specs import add_long_documents_argument, split_number
@@ -68,7 +63,6 @@ from .static import is_static
 PLATFORMS: Final = ("cpu", "cuda", "tpu")
 # The largest difference of a unit vector's components from JAX.
 _TOLERANCE: Final = {"float32": 1e-5, "bfloat16": 2e-2, "float16": 4e-3}
-_LARGEST_BATCH_BITS: Final = 20
 _SAMPLE: Final = (
     ("", "x"),
     ("Storm reaches the coast", ""),
@@ -315,7 +309,7 @@ def _write_saved_model(
     import tensorflow as tf
 
     takes_texts = inputs == TEXT_INPUTS
-    module, signatures = (_serving_module if takes_texts else _token_module)(encoder, arrays, platforms)
+    module, signatures = (text_module if takes_texts else token_module)(encoder, arrays, platforms)
     tf.saved_model.save(module, output, signatures=signatures)
     model = encoder.model
     facts = {
@@ -368,129 +362,15 @@ def _metadata(model: Model) -> dict[str, str]:
     return {"format": "newsembed", "version": __version__, "step": str(model.step), "digest": model.digest}
 
 
-def _token_module(
-    encoder: JaxEncoder, arrays: Mapping[str, Any], platforms: tuple[str, ...]
-) -> tuple[Any, dict[str, Any]]:
-    """The tf.Module whose signature takes tokens, int32 [b, s] with s up to the encoder's length."""
-    import tensorflow as tf
-
-    embed = _converted(encoder.model, encoder.max_length, platforms)
-    module = tf.Module()
-    module.params = _variables(arrays)
-
-    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32, TOKENS)], autograph=False)
-    def from_tokens(tokens: Any) -> dict[str, Any]:
-        return {OUTPUT: embed(module.params, tokens)}
-
-    module.from_tokens = from_tokens
-    return module, {DEFAULT_SIGNATURE: from_tokens}
-
-
-def _variables(arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters by their flat names."""
-    import tensorflow as tf
-
-    # Variables, not constants: a protocol buffer holds at most 2 GB, and a table of 500 000 words alone takes 1.5 GB.
-    return {name: tf.Variable(value, trainable=False, name=name) for name, value in arrays.items()}
-
-
-def _serving_module(
-    encoder: JaxEncoder, arrays: Mapping[str, Any], platforms: tuple[str, ...]
-) -> tuple[Any, dict[str, Any]]:
-    """The tf.Module with the parameters as variables, and its signatures."""
-    import tensorflow as tf
-
-    vocabulary = encoder.vocabulary
-    embed = _converted(encoder.model, encoder.max_length, platforms)
-    module = tf.Module()
-    module.params = _variables(arrays)
-    strings = tf.TensorSpec([None], tf.string)
-
-    def embedding(title: Any, body: Any) -> dict[str, Any]:
-        if encoder.document_prompt:
-            prompt, has_title = tf.constant(encoder.document_prompt), tf.strings.length(title) > 0
-            title, body = tf.where(has_title, prompt + title, title), tf.where(has_title, body, prompt + body)
-        return embedding_as_is(title, body)
-
-    def embedding_as_is(title: Any, body: Any) -> dict[str, Any]:
-        how, length = encoder.long_documents, encoder.max_length
-        ragged = vocabulary.tf_encode_documents(title, body, tokens_read(how, length))
-        if how == HEAD:
-            return {OUTPUT: embed(module.params, _bucketed(ragged, encoder.buckets))[: ragged.nrows()]}
-        rows, owners, weights = tf_rows(ragged, how, length)
-        vectors = embed(module.params, _bucketed(rows, encoder.buckets))[: rows.nrows()]
-        sums = tf.math.segment_sum(vectors * weights[:, None], owners)
-        return {OUTPUT: tf.math.l2_normalize(sums, axis=1, epsilon=1e-24)}
-
-    @tf.function(input_signature=[strings, strings], autograph=False)
-    def from_parts(title: Any, body: Any) -> dict[str, Any]:
-        with tf.control_dependencies(
-            [tf.debugging.assert_equal(tf.shape(title), tf.shape(body), "as many titles as bodies")]
-        ):
-            return embedding(tf.identity(title), body)
-
-    @tf.function(input_signature=[strings], autograph=False)
-    def from_text(text: Any) -> dict[str, Any]:
-        return embedding(tf.zeros_like(text), text)
-
-    module.from_parts, module.from_text = from_parts, from_text
-    signatures = {DEFAULT_SIGNATURE: from_parts, TEXT_SIGNATURE: from_text}
-    if encoder.document_prompt or encoder.query_prompt:
-
-        @tf.function(input_signature=[strings], autograph=False)
-        def from_query(text: Any) -> dict[str, Any]:
-            return embedding_as_is(tf.constant(encoder.query_prompt) + text, tf.zeros_like(text))
-
-        module.from_query = signatures[QUERY_SIGNATURE] = from_query
-    return module, signatures
-
-
-def _converted(model: Model, max_length: int, platforms: tuple[str, ...]) -> Any:
-    """``(flat variables, tokens int32 [b, s]) -> float32 [b, D]`` as a TensorFlow function.
-
-    b is any number, s any number up to ``max_length``.
-    """
-    from jax.experimental import jax2tf
-
-    # One program for all platforms: kernels of a single platform cannot be in it.
-    module = model.config.portable().module()
-
-    def embed(params: Mapping[str, Any], tokens: Any) -> Any:
-        return module.apply({"params": unflatten(restored(params))}, tokens, method="embed")
-
-    return jax2tf.convert(
-        embed,
-        polymorphic_shapes=[None, "(b, s)"],
-        polymorphic_constraints=[f"s <= {max_length}"],
-        with_gradient=False,
-        native_serialization_platforms=platforms,
-    )
-
-
-def _bucketed(ragged: Any, lengths: Sequence[int]) -> Any:
-    """Pads to one of ``lengths`` and a power of two of rows, because each shape takes a second or more to compile."""
-    import tensorflow as tf
-
-    longest = tf.reduce_max(tf.concat([ragged.row_lengths(), [1]], 0))
-    width = tf.gather(tf.constant(lengths, tf.int64), tf.searchsorted(tf.constant(lengths, tf.int64), longest[None]))[0]
-    sizes = tf.constant([1 << bits for bits in range(_LARGEST_BATCH_BITS + 1)], tf.int64)
-    rows = ragged.nrows(tf.int64)
-    height = tf.gather(sizes, tf.searchsorted(sizes, rows[None]))[0]
-    tokens = ragged.to_tensor(default_value=PAD_ID, shape=[None, None])
-    missing = tf.stack([height, width]) - tf.shape(tokens, tf.int64)
-    return tf.pad(tokens, tf.stack([tf.zeros_like(missing), missing], 1), constant_values=PAD_ID)
-
-
 def _difference(encoder: JaxEncoder, folder: str) -> float:
     titles, bodies = zip(*_SAMPLE, strict=True)
     difference = 0.0
-    for light in (False, True):  # the graph, and what stands in for it in a static model
+    stands_in = os.path.isdir(weights_folder(folder))  # the weights of a static model, for its graph
+    for light in (False, True) if stands_in else (False,):
         saved = SavedModelEncoder(folder, light=light)
         difference = max(difference, np.abs(saved.encode(titles, bodies) - encoder.encode(titles, bodies)).max())
         if "prompts" in saved.facts:
             difference = max(difference, np.abs(saved.encode_queries(titles) - encoder.encode_queries(titles)).max())
-        if not is_static(encoder.model.folder):
-            break
     return float(difference)
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import subprocess
 import sys
 import textwrap
@@ -9,6 +10,7 @@ import textwrap
 import numpy as np
 import pytest
 from newsembed.errors import InputError
+from newsembed.formats.saved_model import weights_folder
 from newsembed.serving import checkpoint, export, specs
 from newsembed.serving.encoder import load_encoder
 from newsembed.serving.saved_model import SavedModelEncoder
@@ -82,6 +84,45 @@ def test_an_export_holds_the_weights_and_both_ways_agree(tiny, tmp_path, inputs,
     assert (light.digest, light.tokenizer_name) == (graph.digest, graph.tokenizer_name)
     np.testing.assert_allclose(light.encode(TITLES, BODIES), graph.encode(TITLES, BODIES), atol=1e-6)
     np.testing.assert_allclose(light.encode_queries(BODIES), graph.encode_queries(BODIES), atol=1e-6)
+
+
+@pytest.mark.parametrize("how", ["head", "head+tail", "windows"])
+def test_long_documents_are_read_as_in_jax_and_in_the_graph(tiny, tmp_path, how):
+    model, output = tmp_path / "model", str(tmp_path / "saved")
+    tiny.save_model(model, static_config(tiny, **SHAPES["static.gin"]), steps=(1,))
+    values = json.loads((model / "model.json").read_text())
+    (model / "model.json").write_text(json.dumps(values | {"long_documents": "windows"}))
+    options = {"max_length": 10, "long_documents": how}
+    export.export_saved_model(str(model), output, platforms=("cpu",), **options)
+    jax, graph = load_encoder(str(model), **options), SavedModelEncoder(output, light=False)
+    expected = jax.encode(TITLES, BODIES)
+    for encoder in (StaticEncoder(str(model), **options), SavedModelEncoder(output), graph):
+        np.testing.assert_allclose(encoder.encode(TITLES, BODIES), expected, atol=1e-6)
+        assert encoder.digest.endswith(jax.digest)
+    assert SavedModelEncoder(output)._static.long_documents == how
+    windows = StaticEncoder(str(model), max_length=10)  # as model.json says
+    assert windows.long_documents == "windows"
+    assert (np.abs(windows.encode(TITLES, BODIES) - expected).max() < 1e-6) == (how == "windows")
+
+
+@pytest.mark.parametrize("kind", ["float16", "int8"])
+def test_an_export_in_fewer_bits_has_one_way_to_be_read(tiny, tmp_path, kind):
+    model, output = str(tmp_path / "model"), str(tmp_path / "saved")
+    tiny.save_model(tmp_path / "model", static_config(tiny, **SHAPES["static.gin"]), steps=(1,))
+    export.export_saved_model(model, output, platforms=("cpu",), precision=kind)
+    assert not os.path.exists(weights_folder(output))
+    found, graph = SavedModelEncoder(output), SavedModelEncoder(output, light=False)
+    np.testing.assert_array_equal(found.encode(TITLES, BODIES), graph.encode(TITLES, BODIES))
+    assert np.abs(found.encode(TITLES, BODIES) - StaticEncoder(model).encode(TITLES, BODIES)).max() > 1e-6
+
+
+def test_float16_safetensors_are_read_as_in_jax(tiny, tmp_path):
+    tiny.save_model(tmp_path / "model", static_config(tiny), steps=(1,))
+    half = str(tmp_path / "half")
+    export.export_safetensors(str(tmp_path / "model"), half, precision="float16")
+    static, jax = StaticEncoder(half), load_encoder(half)
+    assert static.digest == jax.digest
+    np.testing.assert_allclose(static.encode(TITLES, BODIES), jax.encode(TITLES, BODIES), atol=1e-6)
 
 
 def test_embeds_indexes_and_searches_without_tensorflow_and_jax(tiny, articles, tmp_path):
