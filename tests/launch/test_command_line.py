@@ -208,8 +208,10 @@ def test_evaluate_gives_the_benchmarks_every_encoder_with_the_length_and_the_pro
     seen = []
     monkeypatch.setattr(evaluate.serving, "factories", lambda **options: seen.append(options) or "factories")
     monkeypatch.setattr(evaluate.command, "run", lambda args, factories: seen.append((args.name, factories)) or 3)
-    assert evaluate.run(argparse.Namespace(name="args", max_length=64, prompt="query: ")) == 3
-    assert seen == [{"max_length": 64, "document_prompt": "query: "}, ("args", "factories")]
+    args = argparse.Namespace(name="args", max_length=64, prompt="query: ", long_documents="windows")
+    assert evaluate.run(args) == 3
+    options = {"max_length": 64, "document_prompt": "query: ", "long_documents": "windows"}
+    assert seen == [options, ("args", "factories")]
 
 
 def test_unknown_commands_and_options_name_the_closest(capsys):

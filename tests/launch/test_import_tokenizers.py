@@ -88,7 +88,7 @@ def expected(source):
 
 
 def test_an_imported_model_embeds_as_its_source(source, model, expected):
-    encoder = load_encoder(model)
+    encoder = load_encoder(model, long_documents="head")  # as the source
     np.testing.assert_allclose(encoder.encode([""] * len(TEXTS), TEXTS), expected, atol=1e-4)
     family = "wordpiece" if source.family in IN_GRAPH else {"unigram": "metaspace"}.get(source.family, source.family)
     name = f"the imported tokenizer.json ({family}), by the tokenizers library"
@@ -112,7 +112,8 @@ def test_the_folder_holds_the_tokenizer_and_notices_another_one(source, model, t
 def test_safetensors_exports_keep_the_tokenizer(model, tmp_path, expected):
     output = str(tmp_path / "weights")
     assert cli.main(["export", "--model", model, "--format", "safetensors", "--output", output]) == 0
-    np.testing.assert_allclose(load_encoder(output).encode([""] * len(TEXTS), TEXTS), expected, atol=1e-4)
+    encoder = load_encoder(output, long_documents="head")
+    np.testing.assert_allclose(encoder.encode([""] * len(TEXTS), TEXTS), expected, atol=1e-4)
 
 
 def test_the_hugging_face_export_has_the_order_of_its_tokenizer(source, model, tmp_path):
@@ -141,7 +142,7 @@ def test_the_hugging_face_export_has_the_order_of_its_tokenizer(source, model, t
 
 def test_saved_models_take_texts_or_tokens(source, model, tmp_path, capsys, expected):
     saved = tmp_path / "saved"
-    arguments = ["export", "--model", model, "--output", str(saved), "--platforms", "cpu"]
+    arguments = ["export", "--model", model, "--output", str(saved), "--platforms", "cpu", "--long_documents", "head"]
     if source.family not in IN_GRAPH:
         assert cli.main(arguments) == 2
         assert "TensorFlow has no operation with the ids of a" in capsys.readouterr().err
@@ -155,7 +156,7 @@ def test_saved_models_take_texts_or_tokens(source, model, tmp_path, capsys, expe
     np.testing.assert_allclose(encoder.encode([""] * len(TEXTS), TEXTS), expected, atol=1e-4)
     titles, bodies = ["The storm"] * 70, ["São Paulo"] * 70  # more than a batch
     found = encoder.encode(titles, bodies)
-    np.testing.assert_allclose(found, load_encoder(model).encode(titles, bodies), atol=1e-5)
+    np.testing.assert_allclose(found, load_encoder(model, long_documents="head").encode(titles, bodies), atol=1e-5)
 
 
 def test_an_export_of_tokens_takes_our_ids(model, tmp_path, expected):
