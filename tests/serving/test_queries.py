@@ -113,9 +113,13 @@ def test_the_index_names_its_encoder_unless_another_is_given(index, monkeypatch)
     search.index_encoder(index, max_length=7)
     index.document_prompt = "d "  # of the documents: what it was built with
     search.index_encoder(index, "savedmodel:moved", query_prompt="q ")
+    unset = {"long_documents": None}
     assert made == [
-        ("model:there", {"max_length": 7, "progress": False, "document_prompt": None, "query_prompt": None}),
-        ("savedmodel:moved", {"max_length": None, "progress": False, "document_prompt": "d ", "query_prompt": "q "}),
+        ("model:there", {"max_length": 7, "progress": False, "document_prompt": None, "query_prompt": None, **unset}),
+        (
+            "savedmodel:moved",
+            {"max_length": None, "progress": False, "document_prompt": "d ", "query_prompt": "q ", **unset},
+        ),
     ]
     with pytest.raises(InputError, match=r"model:other is not the encoder that built the index \(model:there\)"):
         search.index_encoder(index, "model:other")
@@ -135,13 +139,13 @@ def test_a_short_text_names_an_encoder(monkeypatch):
     for spec in ("model:dir", "model:dir@7", "random:dir", "random:dir@7", "savedmodel:dir@7"):
         specs.encoder_from_spec(spec, max_length=9, progress=False, document_prompt="d ", query_prompt="q ")
     prompts = {"document_prompt": "d ", "query_prompt": "q "}
-    options = {"max_length": 9, "progress": False} | prompts
+    options = {"max_length": 9, "progress": False, "long_documents": None} | prompts
     assert made == [
         ("load_encoder", "dir", None, options),
         ("load_encoder", "dir", 7, options),
         ("fresh_encoder", "dir", 0, options),
         ("fresh_encoder", "dir", 7, options),
-        ("SavedModelEncoder", "dir@7", {"progress": False} | prompts),
+        ("SavedModelEncoder", "dir@7", {"progress": False, "long_documents": None} | prompts),
     ]
     assert [specs.split_number(text) for text in ("@7", "a@", "a@-1", "a@b@7")] == [
         ("@7", None), ("a@", None), ("a@-1", None), ("a@b", 7)
