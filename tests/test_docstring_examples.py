@@ -5,7 +5,6 @@ import importlib
 import re
 from pathlib import Path
 
-import gin
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -19,9 +18,7 @@ MODULES = sorted(
 
 @pytest.mark.parametrize("module", MODULES)
 def test_docstring_examples(module):
-    with gin.unlock_config():  # tests of gin files in this process lock it, and modules register on import
-        imported = importlib.import_module(module)
-    found = doctest.testmod(imported, optionflags=doctest.NORMALIZE_WHITESPACE)
+    found = doctest.testmod(importlib.import_module(module), optionflags=doctest.NORMALIZE_WHITESPACE)
     assert found.failed == 0, "the output above shows the examples that differ"
 
 

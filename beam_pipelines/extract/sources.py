@@ -126,11 +126,15 @@ def _parsed(frame: Frame) -> Response | Gap | None:
     from fastwarc.warc import ArchiveIterator, WarcRecordType
 
     try:
-        source = io.BytesIO(frame.raw)
+        header, content = frame.parts()
+        source = io.BytesIO(header + content)
         records = ArchiveIterator(source, parse_http=True, record_types=WarcRecordType.any_type, stream_detect=False)
         record = next(iter(records), None)
         if record is None or record.record_type in (WarcRecordType.unknown, WarcRecordType.no_type):
             return Gap(frame.offset, frame.offset, "no WARC record" if record is None else "unknown type of record")
+        if record.record_type == WarcRecordType.response and not record.is_http and content.startswith(b"HTTP/"):
+            record.is_http = True  # some writers name no Content-Type, and damage can hide it
+            record.parse_http()
         if record.record_type in (WarcRecordType.response, WarcRecordType.resource):
             found = _response(record, cut=frame.cut)
             return found if found.url else Gap(frame.offset, frame.offset, "no WARC-Target-URI")

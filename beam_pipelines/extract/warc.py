@@ -31,6 +31,7 @@ _END_OF_HEADER: Final = re.compile(rb"\r?\n\r?\n")
 _LENGTH: Final = re.compile(rb"^content-length\s*:\s*(\d+)\s*$", re.IGNORECASE | re.MULTILINE)
 _BLOCK_DIGEST: Final = re.compile(rb"^warc-block-digest\s*:\s*([\w-]+):([\w=]+)\s*$", re.IGNORECASE | re.MULTILINE)
 _DIGESTS: Final = ("md5", "sha1", "sha256", "sha512")
+_NAMES: Final = re.compile(rb"^(?:warc-type|content-type|content-length)(?=\s*:)", re.IGNORECASE | re.MULTILINE)
 _URL: Final = re.compile(rb"^warc-target-uri\s*:\s*<?([^\r\n>]*)", re.IGNORECASE | re.MULTILINE)
 
 
@@ -48,6 +49,16 @@ class Frame:
     offset: int
     raw: bytes
     cut: bool = False
+
+    def parts(self) -> tuple[bytes, bytes]:
+        """The header, in which the names of :data:`_NAMES` are spelled in the usual way, and the content.
+
+        Names of headers may be in any case, but readers of WARC files expect one spelling.
+        """
+        end = _END_OF_HEADER.search(self.raw)
+        place = end.end() if end else len(self.raw)
+        header = _NAMES.sub(lambda name: name[0].title().replace(b"Warc", b"WARC"), self.raw[:place])
+        return header, self.raw[place:]
 
 
 @dataclasses.dataclass(frozen=True)

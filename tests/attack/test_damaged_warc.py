@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import io
 import random
+import re
 
 import pytest
 from newsembed.beam_pipelines import jobs
@@ -123,6 +124,19 @@ def test_the_digest_of_a_block_is_compared_where_there_is_one(spelling):
         place = (0, len(whole), "its content differs from WARC-Block-Digest", "http://s.example/1")
         assert (first.offset, first.end, first.problem, first.url) == place
     assert len(list(read_frames(io.BytesIO(damaged), places_only=True))) == 2  # slices count the same records
+
+
+@pytest.mark.parametrize("change", [bytes, bytes.lower, bytes.upper], ids=["as written", "lower case", "upper case"])
+def test_names_of_headers_are_read_in_any_case(tmp_path, change):
+    header, name = re.compile(rb"^WARC/1.*?\r\n\r\n", re.M | re.S), re.compile(rb"^[\w-]+(?=:)", re.M)
+    renamed = header.sub(lambda found: name.sub(lambda one: change(one[0]), found[0]), plain(archive()))
+    (tmp_path / "a.warc").write_bytes(renamed)
+    assert read(tmp_path / "a.warc") == (dict(pages(0)), [])
+
+
+def test_a_response_is_read_as_http_without_a_content_type(tmp_path):
+    (tmp_path / "a.warc").write_bytes(plain(archive()).replace(b"Content-Type: application/http", b"X-Type: a"))
+    assert read(tmp_path / "a.warc") == (dict(pages(0)), [])
 
 
 @pytest.mark.parametrize("packing", ["member", "none"])

@@ -223,7 +223,8 @@ def test_languages_without_a_tagger(tmp_path, model, monkeypatch):
 def test_without_a_tagger_the_rest_is_made(tmp_path, model, monkeypatch):
     from newsembed.evaluation.diagnostics import words
 
-    monkeypatch.setattr(words.importlib.util, "find_spec", lambda name: None)
+    find_spec = words.importlib.util.find_spec
+    monkeypatch.setattr(words.importlib.util, "find_spec", lambda name: None if name == "HanTa" else find_spec(name))
     assert diagnose(tmp_path, articles(), "--encoder", f"ours=random:{model}") == 0
     sections = written(tmp_path)[0]["sections"]
     assert "HanTa is not installed; pip install newsembed[tags]" in sections["attention"]["missing"]

@@ -1,7 +1,6 @@
 """Schedules and updates against plain NumPy."""
 
 import flax.linen as nn
-import gin
 import jax
 import numpy as np
 import optax
@@ -9,11 +8,6 @@ import pytest
 from newsembed.errors import InputError
 from newsembed.learning.optimizers import Moments, adam, depths, learning_rate_schedule
 from toy_corpus import toy_config
-
-
-@pytest.fixture(autouse=True)
-def _no_bindings():
-    gin.clear_config()  # gin fills arguments in from what earlier tests have loaded
 
 
 def updates(params, gradients, **options):
