@@ -6,10 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from compare_exports import equals_flax
 from newsembed.errors import InputError
 from newsembed.formats import t5x
 from newsembed.formats.model_folder import ModelFolder
 from newsembed.formats.orbax_trees import read_tree
+from newsembed.launch import cli
 from newsembed.t5x_bridge.checkpoints import from_t5x, to_t5x
 from newsembed.training.run import run_training
 
@@ -84,6 +86,12 @@ def test_a_checkpoint_that_comes_back_continues_as_if_it_had_stayed(ours, theirs
         assert left.keys() == right.keys()
         for name, array in left.items():
             np.testing.assert_array_equal(right[name], array)
+
+
+def test_a_saved_model_embeds_as_the_parameters_of_the_checkpoint(theirs, tmp_path):
+    output = tmp_path / "saved"
+    assert cli.main(["t5x", "export", "--run", f"{theirs}@4", "--output", str(output), "--platforms", "cpu"]) == 0
+    equals_flax(output, theirs / "checkpoint_4")
 
 
 def test_a_run_of_another_optimizer_gives_its_parameters(theirs, ours, tmp_path):

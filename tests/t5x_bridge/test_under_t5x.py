@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from compare_exports import equals_flax
 from newsembed.formats.orbax_trees import read_tree
 from newsembed.t5x_bridge.checkpoints import from_t5x, to_t5x
 from t5x_present import HAS_T5X
@@ -234,6 +235,13 @@ def test_embeddings_and_scores_are_those_of_the_converted_model(theirs, articles
     for score in result["scores"]:
         name = score["metric"] if score["part"] == "all" else f"{score['metric']}/{score['part']}"
         assert found[name] == pytest.approx(score["value"], abs=1e-5)
+
+
+def test_a_saved_model_embeds_as_the_model_that_t5x_trained(theirs, tmp_path):
+    output = tmp_path / "saved"
+    command = ["newsembed", "t5x", "export", "--run", str(theirs[0]), "--output", str(output), "--platforms", "cpu"]
+    run(command)
+    equals_flax(output, theirs[0] / f"checkpoint_{STEPS}")
 
 
 def test_t5x_s_own_reader_trains_on_our_seqio_mixture(corpus, tmp_path):
