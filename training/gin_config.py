@@ -24,7 +24,7 @@ from ..learning.partitioning import Partitioner
 from ..models.encoders import KINDS
 from .gin_imports import check_expanded, check_import
 from .gin_renames import RENAMED, with_new_names
-from .gin_t5x import Translated, is_of_t5x, translated
+from .gin_t5x import is_of_t5x, translated
 from .guards import Guards
 from .held_out import HeldOut
 from .keeping import Keeping
@@ -66,6 +66,7 @@ class _Binding:
       references: in the value.
       is_required: True if the value is still %gin.REQUIRED.
       place: "file:line" or the option.
+      may_be_unused: True for a macro of a T5X file: nothing reads it any more where a later value takes its place.
     """
 
     owner: str
@@ -74,6 +75,7 @@ class _Binding:
     references: tuple[_Reference, ...]
     is_required: bool
     place: str
+    may_be_unused: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,12 +127,12 @@ def load_gin(
 
 def _expanded(path: str, folders: Sequence[str]) -> str:
     """Returns a file's text with new names and its includes in place."""
-    text, _ = with_new_names(_read(path).text)
+    text, _ = with_new_names(_read(path)[0])
     return _INCLUDE.sub(lambda match: _expanded(_find(match[1], folders, path), folders), text)
 
 
-def _read(path: str) -> Translated:
-    """Returns a file's text, in our names where it is a file of T5X, and the names in it that we do not know.
+def _read(path: str) -> tuple[str, tuple[str, ...], bool]:
+    """Returns a file's text in our names, the names of T5X in it that we do not know, and whether it is one of T5X.
 
     Raises:
       InputError: for a file of T5X that gin cannot read.
@@ -138,9 +140,9 @@ def _read(path: str) -> Translated:
     with open(path, encoding="utf-8") as file:
         text = file.read()
     if not is_of_t5x(text):
-        return Translated(text, ())
+        return text, (), False
     try:
-        return translated(text, _names(), _macros())
+        return *translated(text, _names(), _macros()), True
     except SyntaxError as error:
         raise _unreadable(error, text, path) from error
 
@@ -213,11 +215,13 @@ def _find(name: str, folders: Sequence[str], asked_by: str) -> str:
 
 
 def _parse_file(path: str, sources: _Sources) -> Iterator[_Binding]:
-    text, unknown = _read(path)
+    text, unknown, is_translated = _read(path)
     if unknown:
         names = ", ".join(unknown)
         print(f"newsembed train: note: names of T5X in {path} without a meaning here: {names}", file=sys.stderr)
-    yield from _parse(_renamed(text, path), path, sources)
+    for statement in _parse(_renamed(text, path), path, sources):
+        is_macro = is_translated and not statement.parameter and statement.place.startswith(f"{path}:")
+        yield dataclasses.replace(statement, may_be_unused=is_macro or statement.may_be_unused)
 
 
 def _parse(text: str, path: str | None, sources: _Sources) -> Iterator[_Binding]:
@@ -278,7 +282,8 @@ def _check(statements: Sequence[_Binding]) -> None:
                 raise _typo(statement, f"the value names %{reference.name}, which nothing sets", reference.name, macros)
     used = _reachable(in_force.values())
     for statement in in_force.values():
-        if (statement.owner, not statement.parameter) not in used and not _is_default(statement):
+        is_used = (statement.owner, not statement.parameter) in used
+        if not is_used and not statement.may_be_unused and not _is_default(statement):
             names = {name for name, is_macro in used if is_macro} if not statement.parameter else set(_names())
             raise _typo(statement, "got a key that nothing uses", statement.owner, names)
     _check_required(in_force)

@@ -12,9 +12,14 @@ from typing import Any, Final, NamedTuple
 
 from gin import config_parser
 
-_DYNAMIC: Final = re.compile(r"^from __gin__ import dynamic_registration", re.MULTILINE)
+# Names as those of imported modules, a module of T5X, or one of its own gin files.
+_OF_T5X: Final = re.compile(
+    r"""^(?:from __gin__ import dynamic_registration|(?:from|import)\s+t5x\b"""
+    r"""|include\s+["']t5x/(?:configs|examples|contrib)/)""",
+    re.MULTILINE,
+)
 _T5X_MODULES: Final = ("t5x", "t5", "seqio", "airio", "__main__", "__gin__", "gin")
-_T5X_INCLUDES: Final = ("t5x/configs/", "t5x/examples/")
+_T5X_INCLUDES: Final = ("t5x/configs/", "t5x/examples/", "t5x/contrib/")
 _MACRO: Final = re.compile(r"%(\w+)")
 
 # T5X's [scope/]class.argument, and the macro of ours. A macro takes the place of the run file's value; a value for what
@@ -107,8 +112,12 @@ class _Line(NamedTuple):
 
 
 def is_of_t5x(text: str) -> bool:
-    """Returns whether a gin file is one of T5X: its names are those of imported modules."""
-    return bool(_DYNAMIC.search(text))
+    """Returns whether a gin file is one of T5X.
+
+    >>> is_of_t5x("include 't5x/configs/runs/pretrain.gin'"), is_of_t5x("include 'models/pretrain.gin'")
+    (True, False)
+    """
+    return bool(_OF_T5X.search(text))
 
 
 def translated(text: str, configurables: Collection[str], macros: Collection[str]) -> Translated:

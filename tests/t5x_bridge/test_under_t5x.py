@@ -56,7 +56,8 @@ def shared(corpus, model_dir, mixture):
 
 
 def theirs_command(corpus, model_dir, mixture="weak_supervision", *more):
-    files = [f"--gin_search_paths={ROOT / 'gin'}", "--gin_file=t5x/train.gin", "--gin_file=architectures/tiny.gin"]
+    name = "pretrain" if mixture == "pretrain" else "train"
+    files = [f"--gin_search_paths={ROOT / 'gin'}", f"--gin_file=t5x/{name}.gin", "--gin_file=architectures/tiny.gin"]
     return [*files, *shared(corpus, model_dir, mixture), "--gin.STATS_PERIOD=1", *more]
 
 
@@ -66,7 +67,8 @@ def train_theirs(corpus, model_dir, mixture="weak_supervision", *more, devices=1
 
 
 def train_ours(corpus, model_dir, mixture="weak_supervision", *more, devices=1):
-    files = ["--gin_file=models/weak_supervision.gin", "--gin_file=architectures/tiny.gin", "--gin.LOG_PERIOD=1"]
+    name = "pretrain" if mixture == "pretrain" else "weak_supervision"
+    files = [f"--gin_file=models/{name}.gin", "--gin_file=architectures/tiny.gin", "--gin.LOG_PERIOD=1"]
     run(["newsembed", "train"], *files, *shared(corpus, model_dir, mixture), *more, devices=devices)
     lines = (Path(model_dir) / "metrics.jsonl").read_text().splitlines()
     return {
@@ -144,16 +146,21 @@ def test_the_model_axis_is_sharded_as_in_our_trainer(ours, corpus, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("mixture", "options"),
+    ("mixture", "drawn", "options"),
     [
-        ("pretrain", ()),
-        ("triplets", ("--gin.Contrastive.learn_temperature=True", "--gin.GRADIENT_CHUNK=12", "--gin.MLM_WEIGHT=0.1")),
+        ("pretrain", ("mlm/en", "tlm/de"), ()),
+        (
+            "triplets",
+            ("triplets/en", "triplets/de"),
+            ("--gin.Contrastive.learn_temperature=True", "--gin.GRADIENT_CHUNK=12", "--gin.MLM_WEIGHT=0.1"),
+        ),
     ],
 )
-def test_other_objectives_and_options_have_equal_losses(corpus, tmp_path, mixture, options):
-    equal(
-        train_ours(corpus, tmp_path / "a", mixture, *options), train_theirs(corpus, tmp_path / "b", mixture, *options)
-    )
+def test_other_objectives_and_options_have_equal_losses(corpus, tmp_path, mixture, drawn, options):
+    expected = train_ours(corpus, tmp_path / "a", mixture, *options)
+    equal(expected, train_theirs(corpus, tmp_path / "b", mixture, *options))
+    metrics = (tmp_path / "a" / "metrics.jsonl").read_text()
+    assert all(f'"loss/{data_set}"' in metrics for data_set in drawn)
 
 
 def test_a_checkpoint_of_ours_goes_on_under_t5x(ours, corpus, tmp_path):

@@ -5,7 +5,7 @@ import pytest
 from newsembed.errors import InputError
 from newsembed.training import gin_t5x
 from newsembed.training.gin_config import load_gin
-from newsembed.training.gin_t5x import translated
+from newsembed.training.gin_t5x import is_of_t5x, translated
 
 THEIRS = """\
 # A run as teams that have T5X write it.
@@ -137,6 +137,45 @@ def test_a_typo_in_a_name_of_ours_is_still_an_error(tmp_path):
     path.write_text("from __gin__ import dynamic_registration\noptimizers.adam.clip_nrm = 1.0\n")
     with pytest.raises(InputError, match="adam has no parameter clip_nrm"):
         load_gin(["runs/train_demo.gin", str(path)], [*REQUIRED, 'MODEL_DIR = "m"'])
+
+
+def test_a_name_of_theirs_whose_value_another_replaces_is_no_typo(tmp_path):
+    path = tmp_path / "run.gin"
+    path.write_text("import t5x.utils\nSTEPS = 5\ntrain.total_steps = %STEPS\n")
+    for more, expected in (([], 5), (["TRAIN_STEPS = 9"], 9)):
+        load_gin(["runs/train_demo.gin", str(path)], [*REQUIRED, 'MODEL_DIR = "m"', *more])
+        assert gin.get_configurable("RunOptions")().train_steps == expected
+    ours = tmp_path / "ours.gin"
+    ours.write_text("STEPS = 5\n")
+    with pytest.raises(InputError, match="STEPS: got a key that nothing uses"):
+        load_gin(["runs/train_demo.gin", str(ours)], [*REQUIRED, 'MODEL_DIR = "m"'])
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("from __gin__ import dynamic_registration", True),
+        ("from t5x import utils", True),
+        ("import t5x.models", True),
+        ('include "t5x/examples/t5/t5_1_1/base.gin"', True),
+        ("include 't5x/train.gin'", False),  # one of ours
+        ("import t5xlike", False),
+        ("# from t5x import utils", False),
+        ("import seqio", False),
+    ],
+)
+def test_a_file_of_t5x_is_known_by_what_it_imports_or_includes(line, expected):
+    assert is_of_t5x(f"A = 1\n{line}\n") is expected
+
+
+def test_a_short_file_that_includes_theirs_configures_our_run(tmp_path, capsys):
+    path = tmp_path / "short.gin"
+    path.write_text(
+        "include 't5x/configs/runs/pretrain.gin'\nimport t5.data.mixtures\nTRAIN_STEPS = 10\nZ_LOSS = 0.1\n"
+    )
+    load_gin(["runs/train_demo.gin", str(path)], [*REQUIRED, 'MODEL_DIR = "m"'])
+    assert gin.get_configurable("RunOptions")().train_steps == 10
+    assert "without a meaning here: include 't5x/configs/runs/pretrain.gin', Z_LOSS\n" in capsys.readouterr().err
 
 
 def test_every_name_that_is_translated_has_a_place_in_a_run():
