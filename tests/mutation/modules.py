@@ -23,10 +23,10 @@ TESTS: dict[str, tuple[str, ...]] = {
     "training/checkpoints.py": tuple(
         f"tests/training/test_{name}.py" for name in ("checkpoints", "early_stopping", "learned_temperature")
     ),
-    "learning/mixture.py": ("tests/training/test_batches.py",),
+    "learning/mixture.py": ("tests/learning/test_batches.py",),
     "training/metrics.py": (
         *(f"tests/training/test_{name}.py" for name in ("metrics", "costs")),
-        "tests/training/objectives",
+        "tests/learning/objectives",
         "tests/training/test_loop.py",
     ),
     "beam_pipelines/packing.py": _PACKING,

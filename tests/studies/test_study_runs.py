@@ -15,7 +15,7 @@ from newsembed.studies.shared import runs
 from newsembed.studies.shared.gin_text import compose
 from newsembed.studies.shared.runs import Run, core_shares, train_all, train_in_process, write_run_file
 
-_SPEC = importlib.util.spec_from_file_location("toy_corpus", Path(__file__).parents[1] / "training" / "toy_corpus.py")
+_SPEC = importlib.util.spec_from_file_location("toy_corpus", Path(__file__).parents[1] / "learning" / "toy_corpus.py")
 toy_corpus = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(toy_corpus)
 

@@ -1,4 +1,4 @@
-"""The toy corpus of the trainer's tests, and quick compilation."""
+"""The toy corpus of the tests of `learning`, and quick compilation."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ import pytest
 
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "training")]
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "learning")]
 
 import toy_corpus as toy  # noqa: E402
 from newsembed.learning.options import DataOptions, ModelOptions  # noqa: E402

@@ -13,7 +13,6 @@ import safetensors.numpy
 from newsembed.errors import InputError
 from newsembed.formats.huggingface import is_huggingface
 from newsembed.formats.vocabulary import SPECIAL_TOKENS
-from newsembed.learning.model_files import check_same_model, write_model_files
 from newsembed.models.encoders.news import NewsEncoder
 from newsembed.training.huggingface import initial_params, read_huggingface
 from newsembed.training.run import run_training
@@ -209,16 +208,6 @@ def test_a_run_starts_from_the_body_and_keeps_its_own_heads(tmp_path):
     other = dataclasses.replace(model.vocabulary, content=b"[PAD]\n")
     with pytest.raises(InputError, match="VOCABULARY_PATH: .*is not this model's vocabulary"):
         initial_params(folder, config, other, {})
-
-
-def test_how_a_model_is_run_is_no_other_model(tmp_path):
-    """A checkpoint trained with scan and recomputation continues without them, and the reverse."""
-    model = read_huggingface(write_folder(tmp_path / "bert", "bert"))
-    vocabulary = model.vocabulary
-    write_model_files(str(tmp_path), dataclasses.replace(model.config, scan_layers=True, remat="full"), vocabulary)
-    check_same_model(str(tmp_path), dataclasses.replace(model.config, attention="xla"), vocabulary)
-    with pytest.raises(InputError, match="layer_norm_epsilon: the checkpoint's model has 1e-12, this run 1e-05"):
-        check_same_model(str(tmp_path), dataclasses.replace(model.config, layer_norm_epsilon=1e-5), vocabulary)
 
 
 def test_training_starts_from_a_folder(tmp_path, monkeypatch):
