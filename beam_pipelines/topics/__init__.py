@@ -3,11 +3,11 @@
 import collections
 import dataclasses
 import functools
-import hashlib
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from ...errors import InputError
+from ...errors import require_option
 from ...formats import files
 from ...formats.parquet import read_batches, read_records, read_stream, shard_paths
 from ...formats.records import Hub, Rejection, TopicLabels
@@ -17,10 +17,11 @@ from ..shards import Shard
 from ..texts import UNDETERMINED
 from .choose import Decision, Evidence, Verdict, choose, gather, hub_title, link_titles, obey, rank_topics
 from .review import TOPICS_FILE, read_review, write_review, write_tsv
-from .skew import LabelCount, LabelCounter, skew_rows, topic_totals
+from .sampling import DRAWS, NEGATIVE, POSITIVE, DrawCollector, LeastDraws, draw, keep_bounds, merge_draws
+from .skew import FEW_LABELS, LabelCount, LabelCounter, skew_rows, topic_totals
 
-_HUBS, _TOPICS, _SHARES = "_hub_topics", "_topics", "_shares"
-_COUNTS, _SAMPLED_COUNTS = "_label_counts", "_sampled_counts"
+_HUBS, _TOPICS, _BOUNDS = "_hub_topics", "_topics", "_bounds"
+_COUNTS, _DRAWS, _SAMPLED_COUNTS = "_label_counts", "_least_draws", "_sampled_counts"
 _SKEW_FILE = "skew.tsv"
 
 
@@ -38,17 +39,19 @@ class TopicsOptions:
         default=10, metadata={"help": "least number of articles that the hubs of the topic list"}
     )
     positive_ratio: float = dataclasses.field(
-        default=0.25, metadata={"help": "down-sample the positives of a topic to this ratio to its negatives"}
+        default=0.25,
+        metadata={
+            "help": "ratio of the positives of a topic to its negatives; labels of the side in excess are dropped at "
+            "random; 0 keeps all"
+        },
     )
 
     def __post_init__(self) -> None:
-        for name in ("max_topics", "min_publishers", "min_documents", "positive_ratio"):
-            if not getattr(self, name) > 0:
-                raise InputError(
-                    f"got {getattr(self, name)}, expected more than 0",
-                    field=f"--{name}",
-                    remedy="see --help for the default",
-                )
+        require = functools.partial(require_option, command="topics")
+        for name in ("max_topics", "min_publishers", "min_documents"):
+            require(getattr(self, name) > 0, name, getattr(self, name), "more than 0")
+        is_ratio = 0 <= self.positive_ratio < math.inf
+        require(is_ratio, "positive_ratio", self.positive_ratio, "a ratio, or 0 to keep all labels")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -81,12 +84,13 @@ class Topic:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class TopicShare:
-    """A topic and the share of its positives to keep, in [0, 1]."""
+class TopicBounds:
+    """A topic and the bounds below which the draws of its positives and negatives lie that stay, see `sampling`."""
 
     topic_id: int
     name: str
-    share: float
+    positives: int
+    negatives: int
 
 
 def run(job: JobRun) -> None:
@@ -131,24 +135,6 @@ def labels_of(
     """
     positives = {topics[hub] for hub in article_hubs if hub in topics}
     return positives, set(offered.get(publisher, frozenset()) - positives) if positives else set()
-
-
-def keep_shares(counts: Mapping[int, tuple[int, int]], ratio: float) -> dict[int, float]:
-    """Returns the share of each topic's positives to keep, so that they are at most ``ratio`` times its negatives.
-
-    Args:
-      counts: (positives, negatives) by topic.
-      ratio: wanted ratio of positives to negatives.
-    """
-    return {
-        topic: min(1.0, ratio * negatives / positives) if positives else 1.0
-        for topic, (positives, negatives) in counts.items()
-    }
-
-
-def draw(doc_id: str, topic: str) -> float:
-    """Returns a number in [0, 1) that depends only on the label: removing a topic leaves other samples unchanged."""
-    return int.from_bytes(hashlib.blake2b(f"{doc_id}:{topic}".encode(), digest_size=6).digest(), "big") / (1 << 48)
 
 
 def _choose_topics(
@@ -217,42 +203,51 @@ def _labelled(workspace: str, path: str) -> Iterator[tuple[Member, set[int], set
 
 
 def _count_labels(shard: Shard, path: str) -> None:
-    counter = LabelCounter()
+    names = {topic.topic_id: topic.name for topic in read_stream(f"{shard.workspace}/{_TOPICS}", Topic)}
+    counter, collector = LabelCounter(), DrawCollector()
     for article, positives, negatives in _labelled(shard.workspace, path):
         counter.add(article.language or UNDETERMINED, article.publisher, positives, negatives)
-    output = shard.records(_COUNTS, LabelCount)
+        for label, numbers in ((POSITIVE, positives), (NEGATIVE, negatives)):
+            for number in numbers:
+                collector.add(number, label, draw(article.doc_id, names[number]))
+    output, draws = shard.records(_COUNTS, LabelCount), shard.records(_DRAWS, LeastDraws)
     for count in counter.counts():
         output.write(count)
+    for least in collector.least():
+        draws.write(least)
 
 
 def _balance(shard: Shard, _: None, ratio: float) -> None:
     totals = topic_totals(read_stream(f"{shard.workspace}/{_COUNTS}", LabelCount))
-    shares = keep_shares({number: (one.positives, one.negatives) for number, one in totals.items()}, ratio)
-    output = shard.records(_SHARES, TopicShare)
+    draws = merge_draws(read_stream(f"{shard.workspace}/{_DRAWS}", LeastDraws))
+    bounds = keep_bounds({number: (one.positives, one.negatives) for number, one in totals.items()}, draws, ratio)
+    output = shard.records(_BOUNDS, TopicBounds)
     for topic in read_stream(f"{shard.workspace}/{_TOPICS}", Topic):
-        output.write(TopicShare(topic.topic_id, topic.name, shares.get(topic.topic_id, 1.0)))
+        output.write(TopicBounds(topic.topic_id, topic.name, *bounds.get(topic.topic_id, (DRAWS, DRAWS))))
 
 
 def _write_labels(shard: Shard, path: str) -> None:
-    shares = {row.topic_id: row for row in read_stream(f"{shard.workspace}/{_SHARES}", TopicShare)}
+    bounds = {row.topic_id: row for row in read_stream(f"{shard.workspace}/{_BOUNDS}", TopicBounds)}
     output, counter = shard.records("labels", TopicLabels), LabelCounter()
-    for article, found, negatives in _labelled(shard.workspace, path):
+    for article, found, unlisted in _labelled(shard.workspace, path):
         shard.read()
-        kept = sorted(topic for topic in found if draw(article.doc_id, shares[topic].name) < shares[topic].share)
-        dropped = len(found) - len(kept)
         if not found:
             shard.reject(article.url, Rejection.NO_TOPIC, f"{len(article.hubs)} hubs, none of a topic", article.title)
             continue
+        draws = {topic: draw(article.doc_id, bounds[topic].name) for topic in found | unlisted}
+        kept = sorted(topic for topic in found if draws[topic] < bounds[topic].positives)
+        negatives = sorted(topic for topic in unlisted if draws[topic] < bounds[topic].negatives)
+        shard.tally("positive labels down-sampled", len(found) - len(kept))
+        shard.tally("negative labels down-sampled", len(unlisted) - len(negatives))
         if not kept and not negatives:
-            shard.reject(article.url, Rejection.DOWN_SAMPLED, f"all of its {dropped} positives", article.title)
+            detail = f"all of its {len(found)} positives and {len(unlisted)} negatives"
+            shard.reject(article.url, Rejection.DOWN_SAMPLED, detail, article.title)
             continue
-        unlisted = sorted(negatives)
-        output.write(TopicLabels(article.doc_id, (*kept, *unlisted), (1,) * len(kept) + (0,) * len(unlisted)))
-        counter.add(article.language or UNDETERMINED, article.publisher, kept, unlisted)
+        output.write(TopicLabels(article.doc_id, (*kept, *negatives), (1,) * len(kept) + (0,) * len(negatives)))
+        counter.add(article.language or UNDETERMINED, article.publisher, kept, negatives)
         shard.written()
         shard.tally("positive labels", len(kept))
-        shard.tally("negative labels", len(unlisted))
-        shard.tally("positive labels down-sampled", dropped)
+        shard.tally("negative labels", len(negatives))
     counts = shard.records(_SAMPLED_COUNTS, LabelCount)
     for count in counter.counts():
         counts.write(count)
@@ -266,12 +261,12 @@ def _write_skew(shard: Shard, _: None) -> None:
     write_tsv(f"{shard.workspace}/{_SKEW_FILE}", list(skew_rows(names, before, after)))
     found, sampled = topic_totals(before), topic_totals(after)
     shard.tally("topics", len(names))
-    shard.tally("topics without negatives", sum(number not in found or not found[number].negatives for number in names))
-    shard.tally("topics without positives", sum(number not in found or not found[number].positives for number in names))
-    shard.tally(
-        "topics without positives after sampling",
-        sum(number not in sampled or not sampled[number].positives for number in names),
-    )
+    for side in ("positives", "negatives"):
+        counts = {number: getattr(found[number], side) if number in found else 0 for number in names}
+        rest = {number: getattr(sampled[number], side) if number in sampled else 0 for number in names}
+        shard.tally(f"topics without {side}", sum(not count for count in counts.values()))
+        shard.tally(f"topics without {side} after sampling", sum(not count for count in rest.values()))
+        shard.tally(f"topics with few {side}", sum(0 < count < FEW_LABELS for count in rest.values()))
 
 
 JOB = Job(

@@ -14,8 +14,10 @@ _COLUMNS = (
     "sampled_positives",
     "sampled_negatives",
     "ratio",
+    "remark",
 )
 _ALL = "all"
+FEW_LABELS = 10  # fewer of a side are named in the column `remark`
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -82,7 +84,8 @@ def skew_rows(
 ) -> Iterator[tuple[object, ...]]:
     """Yields the rows of the table: for each topic one of all languages, then one per language.
 
-    ``ratio`` is the ratio of positives to negatives after sampling, empty if there are no negatives.
+    ``ratio`` is the ratio of positives to negatives after sampling, empty if there are no negatives. ``remark`` of a
+    topic's first row names the sides without labels, or with fewer than :data:`FEW_LABELS`.
 
     Args:
       topics: name by topic.
@@ -96,4 +99,15 @@ def skew_rows(
         one, kept = found.get((topic_id, language), Totals()), sampled.get((topic_id, language), Totals())
         counts = (len(one.publishers), one.positives, one.negatives, kept.positives, kept.negatives)
         ratio = f"{kept.positives / kept.negatives:.4f}" if kept.negatives else ""
-        yield (topic_id, topics[topic_id], language, *counts, ratio)
+        yield (topic_id, topics[topic_id], language, *counts, ratio, _remark(one, kept) if language == _ALL else "")
+
+
+def _remark(found: Totals, kept: Totals) -> str:
+    """Names what a topic lacks: "no_negatives" where none was found, "few_positives" where few stay."""
+    remarks = []
+    for side in ("positives", "negatives"):
+        if not getattr(found, side):
+            remarks.append(f"no_{side}")
+        elif getattr(kept, side) < FEW_LABELS:
+            remarks.append(f"few_{side}")
+    return " ".join(remarks)

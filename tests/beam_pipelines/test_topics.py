@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.entities.tables import Alias
-from newsembed.beam_pipelines.topics import JOB, TopicsOptions, draw, keep_shares, labels_of
+from newsembed.beam_pipelines.topics import JOB, TopicsOptions, labels_of
 from newsembed.beam_pipelines.topics.choose import (
     Decision,
     Evidence,
@@ -23,6 +23,15 @@ from newsembed.beam_pipelines.topics.choose import (
     obey,
 )
 from newsembed.beam_pipelines.topics.review import read_review, write_review
+from newsembed.beam_pipelines.topics.sampling import (
+    DRAWS,
+    DrawCollector,
+    LeastDraws,
+    bound_of,
+    draw,
+    merge_draws,
+    wanted_labels,
+)
 from newsembed.beam_pipelines.topics.skew import LabelCount, skew_rows
 from newsembed.errors import InputError
 from newsembed.formats import parquet
@@ -180,18 +189,51 @@ def test_negatives_need_a_hub_of_the_same_publisher():
     assert labels_of([], "a", {"h0": 0}, offered) == (set(), set())
 
 
-def test_positives_are_sampled_to_the_ratio():
-    assert keep_shares({0: (100, 40), 1: (10, 400), 2: (0, 5)}, 0.25) == {0: 0.1, 1: 1.0, 2: 1.0}
+@pytest.mark.parametrize(
+    ("positives", "negatives", "kept"),
+    [
+        (100, 40, (10, 40)),  # too many positives
+        (10, 400, (10, 40)),  # too many negatives
+        (10, 40, (10, 40)),
+        (9, 2, (1, 2)),  # half a positive is none; one stays
+        (0, 5, (0, 0)),
+        (5, 0, (0, 0)),
+    ],
+)
+def test_the_side_in_excess_is_down_sampled(positives, negatives, kept):
+    assert wanted_labels(positives, negatives, 0.25) == kept
+    assert wanted_labels(positives, negatives, 0) == (positives, negatives)
+
+
+@given(st.lists(st.integers(0, DRAWS - 1), min_size=1, max_size=60, unique=True), st.data())
+def test_so_many_labels_as_wanted_are_below_the_bound(draws, data):
+    wanted = data.draw(st.integers(0, len(draws)))
+    collectors = [DrawCollector(), DrawCollector()]
+    for place, number in enumerate(draws):
+        collectors[place % 2].add(7, 1, number)
+    least = merge_draws(part for one in collectors for part in one.least())
+    assert least == {(7, 1): sorted(draws)}
+    assert sum(number < bound_of(wanted, len(draws), least[7, 1]) for number in draws) == wanted
+
+
+def test_large_samples_are_within_a_few_percent():
+    draws = [draw(f"{number:016x}", "sports") for number in range(8000)]
+    collector = DrawCollector()
+    for number in draws:
+        collector.add(0, 1, number)
+    (least,) = collector.least()
+    assert least == LeastDraws(0, 1, tuple(sorted(draws)[:512]))
+    assert sum(number < bound_of(2000, 8000, least.draws) for number in draws) == pytest.approx(2000, rel=0.06)
 
 
 def test_skew_is_by_topic_and_language():
     before = [LabelCount(0, "en", "a", 4, 1), LabelCount(0, "en", "b", 2, 0), LabelCount(0, "de", "c", 0, 3)]
     after = [LabelCount(0, "en", "a", 1, 1), LabelCount(0, "de", "c", 0, 3)]
     assert list(skew_rows({0: "sports", 1: "chess"}, before, after))[1:] == [
-        (0, "sports", "all", 2, 6, 4, 1, 4, "0.2500"),
-        (0, "sports", "de", 0, 0, 3, 0, 3, "0.0000"),
-        (0, "sports", "en", 2, 6, 1, 1, 1, "1.0000"),
-        (1, "chess", "all", 0, 0, 0, 0, 0, ""),
+        (0, "sports", "all", 2, 6, 4, 1, 4, "0.2500", "few_positives few_negatives"),
+        (0, "sports", "de", 0, 0, 3, 0, 3, "0.0000", ""),
+        (0, "sports", "en", 2, 6, 1, 1, 1, "1.0000", ""),
+        (1, "chess", "all", 0, 0, 0, 0, 0, "", "no_positives no_negatives"),
     ]
 
 
@@ -249,7 +291,7 @@ def edit(source, target, **changes):
 
 
 def test_labels_counters_and_tables(tmp_path):
-    manifest, labels = run(tmp_path, TopicsOptions(min_documents=4, positive_ratio=100.0))
+    manifest, labels = run(tmp_path, TopicsOptions(min_documents=4, positive_ratio=0))
     assert manifest["topics"] == 2
     assert (manifest["counts"]["in"], manifest["counts"]["out"], manifest["counts"]["rejected"]) == (
         20,
@@ -273,22 +315,25 @@ def test_labels_counters_and_tables(tmp_path):
         "hubs/kept": 4,
     }
     assert (tmp_path / "out/skew.tsv").read_text().splitlines()[1:4] == [
-        "0\tsports\tall\t2\t12\t6\t12\t6\t2.0000",
-        "0\tsports\ten\t1\t6\t3\t6\t3\t2.0000",
-        "0\tsports\tund\t1\t6\t3\t6\t3\t2.0000",
+        "0\tsports\tall\t2\t12\t6\t12\t6\t2.0000\tfew_negatives",
+        "0\tsports\ten\t1\t6\t3\t6\t3\t2.0000\t",
+        "0\tsports\tund\t1\t6\t3\t6\t3\t2.0000\t",
     ]
 
 
-def test_down_sampling_leaves_the_asked_ratio(tmp_path):
-    manifest, labels = run(tmp_path, TopicsOptions(min_documents=4, positive_ratio=0.25))
+@pytest.mark.parametrize(("ratio", "sampled"), [(0.5, [(3, 6), (6, 12)]), (1.0, [(6, 6), (6, 6)])])
+def test_down_sampling_leaves_the_asked_ratio_of_every_topic(tmp_path, ratio, sampled):
+    manifest, labels = run(tmp_path, TopicsOptions(min_documents=4, positive_ratio=ratio), shards=3)
     tallies = manifest["counts"]["tallies"]
-    assert tallies["positive labels"] + tallies["positive labels down-sampled"] == 18
-    assert tallies["positive labels"] < 18
-    assert sum(sum(one.labels) for one in labels) == tallies["positive labels"]
     totals = [row for row in rows_of(tmp_path / "out/skew.tsv") if row["language"] == "all"]
     assert [(int(row["positives"]), int(row["negatives"])) for row in totals] == [(12, 6), (6, 12)]
-    assert sum(int(row["sampled_positives"]) for row in totals) == tallies["positive labels"]
-    assert sum(int(row["sampled_negatives"]) for row in totals) == tallies["negative labels"]
+    assert [(int(row["sampled_positives"]), int(row["sampled_negatives"])) for row in totals] == sampled
+    assert [float(row["ratio"]) for row in totals] == [ratio, ratio]
+    found = [label for one in labels for label in one.labels]
+    assert found.count(1) == tallies["positive labels"] == sum(positives for positives, _ in sampled)
+    assert found.count(0) == tallies["negative labels"] == sum(negatives for _, negatives in sampled)
+    assert tallies["positive labels"] + tallies["positive labels down-sampled"] == 18
+    assert tallies["negative labels"] + tallies["negative labels down-sampled"] == 18
 
 
 def test_a_corpus_without_hubs_has_no_labels_and_no_crash(tmp_path):
@@ -296,7 +341,7 @@ def test_a_corpus_without_hubs_has_no_labels_and_no_crash(tmp_path):
     assert labels == []
     assert manifest["counts"]["rejected"] == {"no_topic": 20}
     assert manifest["topics"] == 0
-    for value in (0, float("nan")):
+    for value in (-0.1, float("nan")):
         with pytest.raises(InputError, match="--positive_ratio"):
             TopicsOptions(positive_ratio=value)
 
@@ -316,7 +361,7 @@ def test_an_unedited_review_gives_the_same_bytes_under_any_sharding(tmp_path):
 
 
 def test_an_edited_review_is_obeyed(tmp_path):
-    options = TopicsOptions(min_documents=4, positive_ratio=100.0)
+    options = TopicsOptions(min_documents=4, positive_ratio=0)
     run(tmp_path, options)
     review = edit(
         tmp_path / "out/topics.tsv",
@@ -341,7 +386,7 @@ def test_an_edited_review_is_obeyed(tmp_path):
 
 
 def test_titles_with_one_topic_are_one_topic(tmp_path):
-    options = TopicsOptions(min_documents=4, positive_ratio=100.0)
+    options = TopicsOptions(min_documents=4, positive_ratio=0.25)
     run(tmp_path, options)
     one = {"topic": "Public life", "verdict": "kept"}
     review = edit(tmp_path / "out/topics.tsv", tmp_path / "reviewed.tsv", politics=one, sports=one, chess=one)
@@ -410,10 +455,10 @@ def test_the_sample_of_a_topic_does_not_depend_on_other_topics(tmp_path):
     kept = {"verdict": "kept"}
     alone = edit(tmp_path / "out/topics.tsv", tmp_path / "alone.tsv", ann_lee=kept)
     more = edit(alone, tmp_path / "more.tsv", **{"archive_2021/07": kept})
-    for review, number in ((alone, 2), (more, 3)):  # 3 positives and 15 negatives: every second one stays
+    for review, number in ((alone, 2), (more, 3)):  # 3 positives and 15 negatives: 1.5 positives, so 2, stay
         _, labels = run(tmp_path, options, topics_file=review, output=review.stem)
         found = {one.doc_id for one in labels if (number, 1) in zip(one.topic_ids, one.labels, strict=True)}
-        assert found == {doc_id for doc_id in ids(0, 1, 10) if draw(doc_id, "ann lee") < 0.5} == set(ids(0, 10))
+        assert found == set(sorted(ids(0, 1, 10), key=lambda doc_id: draw(doc_id, "ann lee"))[:2])
 
 
 HEADER = "topic\ttitle\tverdict\n"
