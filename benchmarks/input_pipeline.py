@@ -21,11 +21,11 @@ import numpy as np
 from newsembed.formats.manifest import DataSet
 from newsembed.learning.batches import BatchOptions, GrainBatches
 from newsembed.tasks import registry
+from newsembed.tasks.sizes import complete_lengths
 
 UNTIMED = 5
 LARGEST_ID = 2**31 - 1  # token ids are not checked here
 LENGTHS = ("tokens", "anchor_tokens", "positive_tokens", "negative_tokens")
-TOPICS = 16
 
 
 def open_seqio(data_set: DataSet, options: BatchOptions) -> Any:
@@ -66,9 +66,10 @@ def main() -> None:
     parser.add_argument("--step_ms", type=float, help="milliseconds of a training step over one batch")
     parser.add_argument("--one", nargs=3, metavar=("READER", "TASK", "LANGUAGE"), help=argparse.SUPPRESS)
     args = parser.parse_args()
-    lengths = {**dict.fromkeys(LENGTHS, args.length), "topic_ids": TOPICS}
+    lengths = dict.fromkeys(LENGTHS, args.length)
     if args.one:
         reader, task, language = args.one
+        lengths = complete_lengths(args.folders[0], lengths, [task])
         options = BatchOptions(args.folders[0], lengths, args.batch, {"pieces": LARGEST_ID, "topics": LARGEST_ID})
         print(json.dumps(measure(reader, DataSet(task, language), options, args.batches)))
         return

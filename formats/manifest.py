@@ -3,7 +3,7 @@
 A folder without a manifest is not a result. The key ``"files"`` lists every published file with its size, and
 ``"sha256"`` its digest; manifests of older programs lack one or both. Training data are in
 ``task=<task>/language=<language>/part-*.tfrecord``, and the manifest counts their records under ``"examples"`` as
-``{"<task>/<language>": count}``.
+``{"<task>/<language>": count}``. Where records of a task differ in size, ``"row_sizes"`` has the largest sizes.
 
 The version of the format is the key ``"format"``. Version 1 does not write it, because the bytes of its manifests must
 not change; so a manifest without the key has version 1, and one of a newer version is refused.
@@ -189,6 +189,26 @@ def read_example_counts(folder: str) -> dict[DataSet, int]:
         if count:
             counts[DataSet(task, language)] = count
     return counts
+
+
+def read_row_sizes(folder: str) -> dict[str, dict[str, int]]:
+    """The sizes of the largest records in a local folder of training data, by task and name of the size.
+
+    ``{"topics": {"documents": 3, "topic_ids": 40}}``. Tasks whose records have no such sizes are left out, and so are
+    all tasks where an older version wrote the folder.
+
+    Raises:
+      InputError: without a readable manifest, or if the entry is damaged.
+    """
+    found = read_manifest(folder).get("row_sizes", {})
+    are_sizes = isinstance(found, dict) and all(
+        isinstance(sizes, dict) and all(isinstance(size, int) and size > 0 for size in sizes.values())
+        for sizes in found.values()
+    )
+    if not are_sizes:
+        problem = f"got {found!r}, expected positive numbers by task and name"
+        raise InputError(problem, path=manifest_path(folder), field="row_sizes", remedy=_REMEDY)
+    return found
 
 
 def example_pattern(folder: str, data_set: DataSet) -> str:

@@ -1,6 +1,7 @@
 """What a run trains, and on what, in groups that gin configures under their names. Every group checks itself."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping
 
 import gin
@@ -10,6 +11,7 @@ from ..formats.manifest import DataSet
 from ..formats.vocabulary import VocabularyFile
 from ..models.encoders import KINDS, Architecture
 from ..tasks import registry
+from ..tasks.sizes import complete_lengths, count_beyond
 from ..tasks.smoothing import SMOOTHING
 from .batches import BatchOpener, GrainBatches
 from .mixture import select_sets, smoothed_weights
@@ -26,7 +28,7 @@ class DataOptions:
       vocabulary_path: VOCABULARY_PATH, the vocab.txt that the data were written with. An imported tokenizer is
         read from the same folder.
       mixture: MIXTURE_OR_TASK_NAME: a mixture, such as "pretrain", a task, or "task/language".
-      feature_lengths: TASK_FEATURE_LENGTHS, tokens (or topics) per row, by feature.
+      feature_lengths: TASK_FEATURE_LENGTHS, tokens per row, by feature; `lengths` has those that the data tell, too.
       batch_size: BATCH_SIZE, examples a step over all devices.
       open_set: opens one set of examples; `GrainBatches` or `tasks.seqio_tasks.SeqioBatches`.
       smoothing: alpha of the sampling of sets, see `mixture.smoothed_weights`.
@@ -69,6 +71,39 @@ class DataOptions:
         scaled = {data_set: weight * factors.get(data_set.task, 1.0) for data_set, weight in weights.items()}
         total = sum(scaled.values())
         return {data_set: weight / total for data_set, weight in scaled.items()}
+
+    @functools.cached_property
+    def lengths(self) -> Mapping[str, int]:
+        """`feature_lengths` with the sizes that the data tell, such as the most labels of a document.
+
+        Raises:
+          InputError: see `tasks.sizes.complete_lengths`.
+        """
+        return self.lengths_of(self.data_dir)
+
+    def lengths_of(self, folder: str) -> Mapping[str, int]:
+        """`feature_lengths` with the sizes that the data of a folder tell.
+
+        Raises:
+          InputError: see `tasks.sizes.complete_lengths`.
+        """
+        tasks = {data_set.task for data_set in select_sets(folder, self.mixture)}
+        return complete_lengths(folder, self.feature_lengths, tasks)
+
+    def left_out(self) -> list[str]:
+        """Lines that say how many values of the data the rows have no room for; none where `lengths` are the data's.
+
+        Raises:
+          InputError: see `tasks.sizes.count_beyond`.
+        """
+        lines = []
+        for task in sorted({data_set.task for data_set in select_sets(self.data_dir, self.mixture)}):
+            for name, (beyond, every) in count_beyond(self.data_dir, self.feature_lengths, task).items():
+                lines.append(
+                    f"{task}: TASK_FEATURE_LENGTHS[{name!r}] = {self.feature_lengths[name]} leaves out {beyond:,} of "
+                    f"{every:,} values ({beyond / every:.1%}); without {name!r}, rows are as wide as the data need"
+                )
+        return lines
 
     def check_lengths(self, tasks: set[str], config: Architecture) -> None:
         """Refuses rows that are longer than the model reads.

@@ -6,7 +6,7 @@ the other devices' positives and negatives are gathered by the compiler. Losses 
 
 import functools
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import flax.struct
 import jax
@@ -356,22 +356,29 @@ def uniformity(vectors: jax.Array, kept: jax.Array | None = None, *, chunks: int
     )
 
 
-def topic_bce(logits: jax.Array, topic_ids: jax.Array, labels: jax.Array) -> LossAndAccuracy:
-    """Binary cross entropy on the listed topics (section 3.3); other topics carry no loss and no gradient.
+def topic_bce(
+    logits: jax.Array, topic_ids: jax.Array, labels: jax.Array, *, over: Literal["documents", "labels"] = "documents"
+) -> LossAndAccuracy:
+    """Binary cross entropy on the listed topics (equation 2); other topics carry no loss and no gradient.
 
-    loss = mean over listed (b, m) of softplus(x) - y x, with x = logits[b, topic_ids[b, m]] and y = labels[b, m]
+    loss = mean_b sum_m softplus(x_bm) - y_bm x_bm, with x_bm = logits[b, topic_ids[b, m]] and y_bm = labels[b, m]
+
+    The sum is over the listed topics of a document, the mean over the documents that have any.
 
     Args:
       logits: [B, T].
       topic_ids: int32 [B, M].
       labels: int32 [B, M]: 1 positive, 0 negative, -1 for an empty slot.
+      over: "labels" takes the mean over all listed (b, m) instead, so that the loss does not grow with their number.
 
     Returns:
       The loss, and the share of listed topics on the right side of 0.
     """
     listed = jnp.take_along_axis(logits.astype(jnp.float32), topic_ids, axis=1)
     weights = (labels >= 0).astype(jnp.float32)
-    total = jnp.maximum(jnp.sum(weights), 1.0)
-    loss = jnp.sum(weights * (jax.nn.softplus(listed) - labels * listed)) / total
+    count = jnp.maximum(jnp.sum(weights), 1.0)
+    documents = jnp.maximum(jnp.sum(jnp.any(labels >= 0, axis=1)), 1)
+    terms = weights * (jax.nn.softplus(listed) - labels * listed)
+    loss = jnp.sum(terms) / (documents if over == "documents" else count)
     hits = ((listed > 0) == (labels > 0)).astype(jnp.float32)
-    return LossAndAccuracy(loss, jnp.sum(weights * hits) / total)
+    return LossAndAccuracy(loss, jnp.sum(weights * hits) / count)

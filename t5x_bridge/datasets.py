@@ -6,6 +6,7 @@ In a gin file of T5X::
     train_script.train.train_eval_get_dataset_fn = @datasets.get_eval_datasets
 """
 
+import logging
 import os
 from collections.abc import Mapping
 from typing import Any, Final
@@ -114,6 +115,8 @@ def get_dataset(
     data, layout = recipe.needed_data()
     _check(cfg, data.feature_lengths, num_epochs)
     options = recipe.batch_options(data.data_dir, cfg.seed, cfg.batch_size, (shard_id, num_shards))
+    for line in data.left_out() if shard_id == 0 else ():
+        logging.getLogger(__name__).warning(line)
     batches = recipe.open_batches(cfg.mixture_or_task_name, options)
     return MixtureIterator(batches, layout, options.batch_size)
 
@@ -170,6 +173,7 @@ def get_eval_datasets(
     sets = select_sets(folder, cfg.mixture_or_task_name)
     recipe.check_tasks(dict.fromkeys(sets, 1.0), cfg.mixture_or_task_name)
     options = recipe.batch_options(folder, cfg.seed or 0, cfg.batch_size, (shard_id, num_shards))
+    _check_sizes(data.lengths_of(folder), data.lengths, folder)
     found = {}
     for data_set, count in sorted(sets.items()):
         iterator = data.open_set(data_set, options)
@@ -178,6 +182,22 @@ def get_eval_datasets(
         stacked = {name: np.stack([batch[name] for batch in packed]) for name in packed[0]}
         found[str(data_set).replace("/", "_")] = tf.data.Dataset.from_tensor_slices(stacked)
     return found
+
+
+def _check_sizes(held_out: Mapping[str, int], lengths: Mapping[str, int], folder: str) -> None:
+    """Refuses held-out records that the rows of the run have no room for.
+
+    Raises:
+      InputError: naming the size.
+    """
+    for name, size in held_out.items():
+        if size > lengths.get(name, size):
+            raise InputError(
+                f"got records with {size} {name}, the rows of the run have room for {lengths[name]}",
+                path=folder,
+                field=name,
+                remedy=f"Set {name!r} in TASK_FEATURE_LENGTHS to {size}.",
+            )
 
 
 def held_out_folder(recipe: Recipe, split: str) -> str:

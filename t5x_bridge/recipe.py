@@ -64,7 +64,7 @@ class Recipe:
         config = self.objectives.model.config
         return BatchOptions(
             directory=directory,
-            lengths=data.feature_lengths,
+            lengths=data.lengths,
             batch_size=batch_size // share[1],
             bounds={PIECES: config.vocab_size, TOPICS: config.num_topics},
             seed=seed,
@@ -123,4 +123,4 @@ def make_recipe(
     data.check_lengths(tasks, config)
     table = Objectives(seen, objectives_of(tasks, objectives))
     text_length = model.text_length_of(None if table.pretrains else data.feature_lengths, config)
-    return Recipe(data, vocabulary, table, make_layout(table, data.feature_lengths), text_length)
+    return Recipe(data, vocabulary, table, make_layout(table, data.lengths), text_length)

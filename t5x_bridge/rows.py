@@ -64,7 +64,8 @@ class RowConverter:
         config, layout = self.recipe.objectives.model.config, self.recipe.layout
         found = [group for group in layout.groups if set(group.shapes) == features] if layout is not None else []
         if found and self.recipe.data is not None:
-            task, lengths = get(found[0].tasks[0]), lengths or self.recipe.data.feature_lengths
+            known = self.recipe.data.lengths
+            task, lengths = get(found[0].tasks[0]), {**known, **lengths} if lengths else known
             of_task = RowMaker(task, lengths, {PIECES: config.vocab_size, TOPICS: config.num_topics})
             return lambda example: of_task(example, task.name), task.shapes(lengths)
         if TOKENS in features:  # texts to embed, with whatever else

@@ -6,8 +6,9 @@ its rules. A task outside this package is registered by its own module: ``newsem
 """
 
 import dataclasses
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -36,6 +37,8 @@ class Task:
       is_packed: whether a row holds several texts, told apart by `segment_ids` and `positions`.
       day: the feature whose last value is the day of a record, in days since 1970-01-01; "" if records have no day.
       text: the feature with the texts from which a run computes weights of word pieces, whitening and the like.
+      sizes: numbers that `TASK_FEATURE_LENGTHS` may leave out, because the data tell (see `tasks.sizes`): by name, a
+        function from a record to how many it has, once or for each of its parts.
     """
 
     name: str
@@ -45,6 +48,7 @@ class Task:
     is_packed: bool = False
     text: str = "tokens"
     day: str = ""
+    sizes: Mapping[str, Callable[[Row], Sequence[int]]] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -93,8 +97,23 @@ class Task:
         Raises:
           InputError: for a length that is missing or not positive.
         """
-        shapes = self.shapes(lengths)
-        return {name: shapes[name][-1] for name in self.text_features}
+        return {name: shape[-1] for name, shape in self._text_shapes(lengths).items()}
+
+    def texts_per_row(self, lengths: Mapping[str, int]) -> int:
+        """The number of texts that each feature of word pieces has in a row; 1 where the features differ in it.
+
+        Args:
+          lengths: `TASK_FEATURE_LENGTHS`.
+
+        Raises:
+          InputError: for a length that is missing or not positive.
+        """
+        counts = {math.prod(shape[:-1]) for shape in self._text_shapes(lengths).values()}
+        return counts.pop() if len(counts) == 1 else 1
+
+    def _text_shapes(self, lengths: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+        asked = Lengths(self.name, lengths)
+        return {name: self.rules[name].shape(name, asked) for name in self.text_features}
 
 
 class RowMaker:

@@ -58,7 +58,8 @@ def first_rows(batches: MixtureBatches, count: int) -> Iterator[Batch]:
         if task.is_packed:
             yield draw.batch
             continue
-        tokens = draw.batch[task.text]
+        texts = draw.batch[task.text]
+        tokens = texts.reshape(len(texts), -1, texts.shape[-1])[:, 0]  # of several texts the first
         yield {
             "tokens": tokens,
             "segment_ids": (tokens != PAD_ID).astype(np.int32),

@@ -73,4 +73,6 @@ def step_flops(
       lengths: `TASK_FEATURE_LENGTHS`.
       batch_size: examples over all devices.
     """
-    return _STEP_OVER_FORWARD * objective.flops(config, registry.get(task).text_lengths(lengths), batch_size)
+    declared = registry.get(task)
+    texts = batch_size * declared.texts_per_row(lengths)
+    return _STEP_OVER_FORWARD * objective.flops(config, declared.text_lengths(lengths), texts)

@@ -55,6 +55,10 @@ class Setup:
         """The configuration of the model."""
         return self.objectives.model.config
 
+    def summary(self) -> str:
+        """Returns the sets of the run and the shape of the model, for people to read."""
+        return f"{', '.join(map(str, sorted(self.weights)))}; {self.config.summary()}"
+
     def open_batches(self) -> MixtureBatches:
         """Returns the batches of the run from the first one.
 
@@ -84,7 +88,10 @@ class Setup:
         Raises:
           InputError: if the held-out folder does not fit.
         """
-        sets = open_held_out(held_out, self.data.mixture, self.data.open_set, self.batch_options)
+        options = self.batch_options
+        if held_out.period and held_out.data_dir is not None:
+            options = dataclasses.replace(options, lengths=self.data.lengths_of(held_out.data_dir))
+        sets = open_held_out(held_out, self.data.mixture, self.data.open_set, options)
         evaluated = self.objectives.evaluated()
         text_length = self.text_length or self.config.max_length
         losses = HeldOutLosses(sets, evaluated, self.partitioner, self.mesh)
@@ -105,7 +112,7 @@ class Setup:
     def steps(self, optimizer: optax.GradientTransformation, layout: StateLayout) -> dict[str, TaskStep]:
         """Returns the step of every task, with its model FLOPs."""
         compiled = make_train_steps(self.objectives, optimizer, layout.abstract, self.partitioner, self.mesh)
-        lengths, size = self.data.feature_lengths, self.data.batch_size
+        lengths, size = self.data.lengths, self.data.batch_size
         return {
             task: TaskStep(compiled[task], step_flops(task, objective, self.config, lengths, size))
             for task, objective in self.objectives.of_task.items()
@@ -134,7 +141,7 @@ def prepare(run: RunOptions, data: DataOptions, model: ModelOptions, objectives:
     share = data_share(mesh)
     options = BatchOptions(
         directory=data.data_dir,
-        lengths=data.feature_lengths,
+        lengths=data.lengths,
         batch_size=data.batch_size // share.count,
         bounds={PIECES: config.vocab_size, TOPICS: config.num_topics},
         seed=run.seed,

@@ -93,7 +93,7 @@ def train(
             _write_description(run.model_dir, setup)
         progress = Progress(run.train_steps, start.step, enabled=is_first_host)
         with MetricWriter(run.model_dir, start.step, enabled=is_first_host) as writer, progress.shown():
-            progress.say(f"{start.origin}; {', '.join(map(str, batches.data_sets))}; {setup.config.summary()}")
+            progress.say("\n".join([f"{start.origin}; {setup.summary()}", *data.left_out()]))
             means = Means(total_peak_flops(run.peak_flops_per_device))
             report = Report(writer, progress, means, optimizer.learning_rate_after, run.log_period)
             saving, watch = Saving(saved, checkpoints.period, patience), Watch(optimizer.guards, run.model_dir)

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import apache_beam as beam
 
@@ -9,7 +10,7 @@ from ...errors import InputError
 from ...formats.manifest import HELD_OUT
 from ...formats.parquet import read_records, shard_paths
 from ...formats.records import Triplet
-from ...tasks.topics import TOPICS
+from ...tasks.topics import DOCUMENTS, TOPICS
 from ...tasks.triplets import TRIPLETS
 from ...tasks.vocabulary import Vocabulary
 from .. import translation
@@ -38,7 +39,14 @@ from ..triplets.events import STORIES
 from .held_out import first_held_out_day, list_anchors
 from .options import ExamplesOptions
 from .rows import group_negatives, send_rows
-from .writing import HELD_OUT_EXAMPLES, HELD_OUT_RECORDS, TRAINING_EXAMPLES, draw_rows, write_examples
+from .writing import (
+    HELD_OUT_EXAMPLES,
+    HELD_OUT_RECORDS,
+    LABEL_COUNTS,
+    TRAINING_EXAMPLES,
+    draw_rows,
+    write_examples,
+)
 
 __all__ = ["JOB", "ExamplesOptions", "group_negatives"]
 
@@ -120,6 +128,8 @@ def run(run: JobRun) -> None:
     run.map_shards("examples", write, range(len(articles)))
     tallies = run.counts_of("examples").tallies
     run.extra["examples"] = _counts_of_sets(tallies, TRAINING_EXAMPLES)
+    sizes = _row_sizes(tallies, run.options)
+    run.extra |= sizes
     if not run.extra["examples"]:
         raise InputError(
             "there are no triplets and no topics" + (f" before {first_day}" if first_day else ""),
@@ -137,12 +147,20 @@ def run(run: JobRun) -> None:
             )
         records = sum(count for name, count in tallies.items() if name.startswith(HELD_OUT_RECORDS))
         facts = {"held_out_from": str(first_day), "examples": held_out}
-        run.folders[HELD_OUT] = OwnManifest(Counts(records, records), facts)
+        run.folders[HELD_OUT] = OwnManifest(Counts(records, records), facts | sizes)
         run.extra["held_out"] = facts
 
 
 def _counts_of_sets(tallies: Mapping[str, int], prefix: str) -> dict[str, int]:
     return {name.removeprefix(prefix): count for name, count in sorted(tallies.items()) if name.startswith(prefix)}
+
+
+def _row_sizes(tallies: Mapping[str, int], options: ExamplesOptions) -> dict[str, Any]:
+    """Returns the entry of the manifest with the sizes of the largest record; empty without labelled documents."""
+    labels = [int(name.removeprefix(LABEL_COUNTS)) for name in tallies if name.startswith(LABEL_COUNTS)]
+    if not labels:
+        return {}
+    return {"row_sizes": {TOPICS.name: {DOCUMENTS: options.documents_per_example, "topic_ids": max(labels)}}}
 
 
 def _open_translator(run: JobRun) -> translation.Translator:

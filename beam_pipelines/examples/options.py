@@ -39,6 +39,12 @@ class ExamplesOptions:
             "(--triplets.negatives_per_positive mines them)"
         },
     )
+    documents_per_example: int = dataclasses.field(
+        default=3,
+        metadata={
+            "help": "labelled documents of an example of topics; with 3, as many as texts of a triplet, as in the paper"
+        },
+    )
     held_out_from: datetime.date | None = dataclasses.field(
         default=None,
         metadata={
@@ -89,6 +95,7 @@ class ExamplesOptions:
         )
         require(self.max_anchor_texts >= 0, "max_anchor_texts", self.max_anchor_texts, "0 or more")
         require(self.negatives_per_example >= 1, "negatives_per_example", self.negatives_per_example, "1 or more")
+        require(self.documents_per_example >= 1, "documents_per_example", self.documents_per_example, "1 or more")
         require(0 <= self.held_out_share < 1, "held_out_share", self.held_out_share, "a number from 0, below 1")
         require(
             self.held_out_from is None or not self.held_out_share,

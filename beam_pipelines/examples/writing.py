@@ -1,15 +1,16 @@
 """Writes the examples of one shard: the texts of triplets and labelled documents as TFRecords."""
 
+import collections
 import dataclasses
 import datetime
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ...formats.manifest import HELD_OUT, DataSet
 from ...formats.records import Failure, Rejection, doc_id_to_words
 from ...formats.tfrecords.writer import TFRecordShardWriter
 from ...tasks.registry import Task
-from ...tasks.topics import TOPICS
+from ...tasks.topics import NO_LABEL, TOPICS
 from ...tasks.triplets import TRIPLETS, Augmentation
 from ...tasks.vocabulary import join_document
 from ..arrays import doc_id_of
@@ -33,6 +34,9 @@ from .rows import TopicRow, TripletRow, group_negatives, receive_rows
 TRAINING_EXAMPLES: Final = "examples/"
 HELD_OUT_EXAMPLES: Final = "held_out examples/"
 HELD_OUT_RECORDS: Final = "held_out records/"
+# Documents by their number of labels, rounded up, so that the manifest can say how wide rows must be.
+LABEL_COUNTS: Final = "labels of a document, up to/"
+_LABELS_STEP: Final = 8
 
 
 def draw_rows(
@@ -80,6 +84,7 @@ def write_examples(
             writer.write_triplets(group)
         else:
             writer.write_topics(group[0])
+    writer.finish()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,6 +97,15 @@ class _Sources:
     def event(self, document: DocumentTokens) -> tuple[int, int, int]:
         """Returns the features of the event of a document: the two words of the id of its story, and its day."""
         return *doc_id_to_words(doc_id_of(self.stories.of(int(document.doc_id, 16)))), document.day
+
+
+class LabelledDocument(NamedTuple):
+    """A document of an example of topics: its id, its text and its labels."""
+
+    doc_id: str
+    tokens: Sequence[int]
+    topic_ids: Sequence[int]
+    labels: Sequence[int]
 
 
 class _Writer:
@@ -111,6 +125,7 @@ class _Writer:
         self._plan = plan
         self._held_out_from = held_out_from
         self._files: dict[str, TFRecordShardWriter] = {}
+        self._labelled: dict[tuple[str, bool], list[LabelledDocument]] = collections.defaultdict(list)
 
     def write_triplets(self, rows: list[TripletRow]) -> None:
         """Writes one example for each drawn row of Table 1, with the negatives of all ``rows``.
@@ -160,7 +175,7 @@ class _Writer:
         return key, language, anchor, positive, negative
 
     def write_topics(self, row: TopicRow) -> None:
-        """Writes one labelled document."""
+        """Adds one labelled document to the example of its language, which is written once it has all its documents."""
         _, doc_id, topic_ids, labels = row
         documents = self._find(doc_id, [doc_id])
         if documents is None:
@@ -168,13 +183,22 @@ class _Writer:
         document = documents[0]
         held_out = self._is_held_out(document)
         self._accept(TOPICS, 1, held_out=held_out)
-        features = {
-            "tokens": join_document(document.title, document.body, self._options.max_length).tolist(),
-            "topic_ids": topic_ids,
-            "topic_labels": labels,
-            "doc_id": doc_id_to_words(doc_id),
-        }
-        self._write(TOPICS, document.language, features, held_out=held_out)
+        self._shard.tally(f"{LABEL_COUNTS}{-(-len(labels) // _LABELS_STEP) * _LABELS_STEP}")
+        tokens = join_document(document.title, document.body, self._options.max_length).tolist()
+        waiting = self._labelled[document.language, held_out]
+        waiting.append(LabelledDocument(doc_id, tokens, topic_ids, labels))
+        if len(waiting) == self._options.documents_per_example:
+            self._write_labelled(document.language, held_out=held_out)
+
+    def finish(self) -> None:
+        """Writes the examples that have fewer documents than asked for, because there are no more."""
+        for language, held_out in sorted(key for key, waiting in self._labelled.items() if waiting):
+            self._write_labelled(language, held_out=held_out)
+
+    def _write_labelled(self, language: str, *, held_out: bool) -> None:
+        waiting = self._labelled.pop((language, held_out))
+        features = topic_features(waiting, self._options.documents_per_example)
+        self._write(TOPICS, language, features, held_out=held_out)
 
     def _is_held_out(self, *documents: DocumentTokens) -> bool:
         return any(is_held_out(document.day, self._held_out_from) for document in documents)
@@ -217,6 +241,33 @@ class _Writer:
             self._files[stream] = self._shard.examples(stream)
         self._files[stream].write(features, task.features)
         self._shard.tally(f"{HELD_OUT_EXAMPLES if held_out else TRAINING_EXAMPLES}{data_set}")
+
+
+def topic_features(documents: Sequence[LabelledDocument], places: int) -> dict[str, Any]:
+    """Returns labelled documents as the features of one record of the task `TOPICS`.
+
+    Every document has as many slots for labels as the one with the most; places without a document have empty slots.
+
+    Args:
+      documents: one or more.
+      places: documents of each record.
+    """
+    slots = max(len(document.labels) for document in documents)
+    empty = places - len(documents)
+    topic_ids: list[int] = []
+    labels: list[int] = []
+    words: list[int] = []
+    for document in documents:
+        spare = slots - len(document.labels)
+        topic_ids += [*document.topic_ids, *[0] * spare]
+        labels += [*document.labels, *[NO_LABEL] * spare]
+        words += doc_id_to_words(document.doc_id)
+    return {
+        "tokens": [token for document in documents for token in document.tokens],
+        "topic_ids": topic_ids + [0] * (empty * slots),
+        "topic_labels": labels + [NO_LABEL] * (empty * slots),
+        "doc_id": words + [0] * (2 * empty),
+    }
 
 
 def triplet_features(

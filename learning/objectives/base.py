@@ -117,7 +117,7 @@ class Objective(abc.ABC):
         Args:
           config: the architecture.
           lengths: tokens of each text of a row, by feature, see `tasks.registry.Task.text_lengths`.
-          batch_size: examples over all devices.
+          batch_size: examples over all devices; where a row has several texts of one feature, such texts.
         """
 
     def initial_parameters(self) -> dict[str, jax.Array]:

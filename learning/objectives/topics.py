@@ -1,15 +1,15 @@
-"""Binary cross entropy on the topics that are listed for a document (paper, section 3.3)."""
+"""Binary cross entropy on the topics that are listed for a document (paper, section 3.2.2)."""
 
 import dataclasses
 import functools
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
 
 from ...errors import InputError
-from ...formats.vocabulary import PAD_ID
+from ...formats.vocabulary import CLS_ID, PAD_ID
 from ...models.axes import shard_count
 from ...models.chunks import map_chunks
 from ...models.encoders import Architecture, Capability
@@ -23,17 +23,21 @@ class Topics(TextObjective):
     """Binary cross entropy of the listed topics; topics that are not listed carry no loss.
 
     Attributes:
-      topics_per_row: documents that share one row, each attending to itself and pooled on its own. BATCH_SIZE is a
-        multiple of it on every device, and so many documents fit the model's positions. The loss is the same; rows are
-        fewer and longer.
+      mean_over: "documents" as in equation 2: the sum over the topics that are listed for a document, the mean over the
+        documents. "labels": the mean over all listed topics, which is as many times smaller as a document has labels.
+      topics_per_row: documents that share one row of the encoder, each attending to itself and pooled on its own. The
+        number of documents of a step is a multiple of it on every device, and so many documents fit the model's
+        positions. The loss is the same; rows are fewer and longer.
     """
 
     tasks: ClassVar[tuple[str, ...]] = ("topics",)
 
+    mean_over: Literal["documents", "labels"] = "documents"
     topics_per_row: int = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self.require_option(self.mean_over in ("documents", "labels"), "mean_over", "documents or labels")
         self.require_option(self.topics_per_row >= 1, "topics_per_row", "1 or more")
 
     @property
@@ -43,22 +47,28 @@ class Topics(TextObjective):
         return (Capability.TOPICS, *packed, *super().needs)
 
     def loss(self, model: Model, params: Any, batch: DeviceBatch, key: jax.Array) -> tuple[jax.Array, Metrics]:
-        """Returns the mean over the listed topics of all documents, and `accuracy`.
+        """Returns equation 2 and `accuracy`.
 
         Raises:
           InputError: for a batch that `gradient_chunk` or `topics_per_row` does not divide.
         """
-        tokens = batch["tokens"]
+        slots = batch["topic_ids"].shape[-1]
+        tokens = jnp.asarray(batch["tokens"])  # [B, L], or [B, N, L] of N documents a row
+        tokens = tokens.reshape(-1, tokens.shape[-1])
+        has_text = tokens[:, 0] != PAD_ID
+        # Attention over nothing has no meaning: a place without a document, which has no labels, gets one token.
+        tokens = tokens.at[:, 0].set(jnp.where(has_text, tokens[:, 0], CLS_ID))
         self._check_rows(model, tokens.shape)
         topic_key, mlm_key = self.split_key(key)
         chunks = self.chunks(len(tokens), 1, self.topics_per_row)
         logits = map_chunks(functools.partial(self._logits, model, params), tokens, topic_key, chunks)
-        loss, accuracy = topic_bce(logits, batch["topic_ids"], batch["topic_labels"])
-        texts = [(tokens, jnp.ones(len(tokens), bool))]
+        topic_ids, labels = (batch[name].reshape(-1, slots) for name in ("topic_ids", "topic_labels"))
+        loss, accuracy = topic_bce(logits, topic_ids, labels, over=self.mean_over)
+        texts = [(tokens, has_text)]
         return self.with_masked_words(model, params, (loss, {"accuracy": accuracy}), texts, mlm_key)
 
     def flops(self, config: Architecture, lengths: Mapping[str, int], batch_size: int) -> float:
-        """Returns the FLOPs of the topic logits of all documents."""
+        """Returns the FLOPs of the topic logits of as many documents."""
         return config.flops("topic_logits", lengths["tokens"]) * batch_size
 
     def _logits(self, model: Model, params: Any, tokens: jax.Array, key: jax.Array) -> jax.Array:
@@ -87,7 +97,7 @@ class Topics(TextObjective):
         unit = together * shard_count("batch")
         if together > 1 and shape[0] % unit:
             raise InputError(
-                f"got {shape[0]}, expected a multiple of {unit}",
+                f"got {shape[0]} documents in a step, expected a multiple of {unit}",
                 field="BATCH_SIZE",
                 remedy=f"Or set {type(self).__name__}.topics_per_row = 1.",
             )

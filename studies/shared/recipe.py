@@ -17,7 +17,7 @@ _PLACES: Final = ("MODEL_DIR = 'x'", "DATA_DIR = 'x'", "VOCABULARY_PATH = 'x'")
 # Half the demo's width and two or three sentences of each text: a core does a step in a quarter of a second.
 _NARROW: Final = ("EncoderConfig.hidden_size = 64", "EncoderConfig.embedding_size = 64", "EncoderConfig.mlp_size = 256")
 _PRETRAIN_GIN: Final = (*_NARROW, "BATCH_SIZE = 16")
-_LENGTHS: Final = {"anchor_tokens": 48, "positive_tokens": 48, "negative_tokens": 48, "tokens": 48, "topic_ids": 64}
+_LENGTHS: Final = {"anchor_tokens": 48, "positive_tokens": 48, "negative_tokens": 48, "tokens": 48}
 _TRAIN_GIN: Final = (
     *_NARROW,
     "BATCH_SIZE = 32",

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from newsembed.beam_pipelines import augmentation, jobs, token_store
 from newsembed.beam_pipelines.examples import JOB, ExamplesOptions, group_negatives
+from newsembed.beam_pipelines.examples.writing import LabelledDocument, topic_features
 from newsembed.errors import InputError
 from newsembed.formats import files, parquet
 from newsembed.formats.records import Article, TopicLabels, Triplet, make_doc_id, words_to_doc_id
@@ -223,7 +224,8 @@ def test_job_writes_what_the_rows_say(inputs, tmp_path):
     manifest = run_job(inputs, tmp_path / "out", augmentations_per_triplet=4)
     counts = manifest["counts"]
     assert (counts["in"], counts["out"], counts["rejected"], counts["failed"]) == (22, 22, {}, {})
-    assert manifest["examples"] == {"triplets/en": 48, "triplets/fr": 9, "topics/en": 6, "topics/fr": 1}
+    assert manifest["examples"] == {"triplets/en": 48, "triplets/fr": 9, "topics/en": 3, "topics/fr": 1}
+    assert manifest["row_sizes"] == {"topics": {"documents": 3, "topic_ids": 8}}  # labels are rounded up
     texts = {make_doc_id(name): name for name in [*(f"en{n}" for n in range(12)), *(f"fr{n}" for n in range(4))]}
     for language in ("en", "fr"):
         for example in read_back(tmp_path / "out", "triplets", language):
@@ -298,12 +300,24 @@ def test_examples_are_written_in_an_order_drawn_by_digest(inputs, tmp_path):
     assert found == [row[2] for row in rows]
 
 
-def test_labels_of_one_document_in_two_records_stay_two_examples(inputs, tmp_path):
+def documents_in(example):
+    """(document, tokens, topic ids, labels) of every document of an example of topics; None for an empty place."""
+    words = example["doc_id"].reshape(-1, 2)
+    cuts = np.flatnonzero(example["tokens"] == CLS_ID)[1:]
+    texts = [text.tolist() for text in np.split(example["tokens"], cuts)]
+    labels = [example[name].reshape(len(words), -1).tolist() for name in ("topic_ids", "topic_labels")]
+    places = list(zip(words.tolist(), *labels, strict=True))
+    assert all(place == ([0, 0], [0] * len(place[1]), [-1] * len(place[2])) for place in places[len(texts) :])
+    return [(words_to_doc_id(tuple(ids)), text, *rest) for (ids, *rest), text in zip(places, texts, strict=False)]
+
+
+def test_labels_of_one_document_in_two_records_stay_two_documents(inputs, tmp_path):
     shards = [[TopicLabels(make_doc_id("en1"), (topic,), (1,))] for topic in (4, 9)]
     inputs["topics"] = write_stream(tmp_path / "twice", "labels", shards, TopicLabels)
     run_job(inputs, tmp_path / "out")
-    found = [example["topic_ids"].tolist() for example in read_back(tmp_path / "out", "topics", "en")]
-    assert sorted(found) == [[4], [9]]
+    (example,) = read_back(tmp_path / "out", "topics", "en")
+    assert sorted(topics for _, _, topics, _ in documents_in(example)) == [[4], [9]]
+    assert example["topic_labels"].tolist() == [1, 1, -1]
 
 
 def test_several_negatives_and_translation_exclude_each_other(inputs, tmp_path):
@@ -317,18 +331,26 @@ def test_several_negatives_and_translation_exclude_each_other(inputs, tmp_path):
 
 def test_topics_carry_their_labels(inputs, tmp_path):
     run_job(inputs, tmp_path / "out")
-    found = {
-        words_to_doc_id(tuple(example["doc_id"].tolist())): example
-        for example in read_back(tmp_path / "out", "topics", "en")
-    }
+    examples = read_back(tmp_path / "out", "topics", "en")
+    assert all(example["doc_id"].size == 6 for example in examples)
+    found = {document[0]: document[1:] for example in examples for document in documents_in(example)}
     assert set(found) == {make_doc_id(f"en{n}") for n in range(6)}
     for n in range(6):
-        example = found[make_doc_id(f"en{n}")]
-        assert (example["topic_ids"].tolist(), example["topic_labels"].tolist()) == ([n, n + 1], [1, 0])
-        assert (
-            example["tokens"].tolist()
-            == VOCABULARY.encode_documents([f"title en{n}"], [f"body of en{n} " * 9], LENGTH)[0].tolist()
-        )
+        text = VOCABULARY.encode_documents([f"title en{n}"], [f"body of en{n} " * 9], LENGTH)[0].tolist()
+        assert found[make_doc_id(f"en{n}")] == (text, [n, n + 1], [1, 0])
+
+
+def test_documents_of_one_example_have_as_many_slots_for_labels():
+    documents = [
+        LabelledDocument("00000001ffffffff", (2, 7, 3), (4, 5, 6), (1, 0, 0)),
+        LabelledDocument("0000000200000003", (2, 3), (9,), (1,)),
+    ]
+    assert topic_features(documents, 3) == {
+        "tokens": [2, 7, 3, 2, 3],
+        "topic_ids": [4, 5, 6, 9, 0, 0, 0, 0, 0],
+        "topic_labels": [1, 0, 0, 1, -1, -1, -1, -1, -1],
+        "doc_id": [1, -1, 2, 3, 0, 0],
+    }
 
 
 def test_missing_and_broken_documents_fail_by_name(inputs, tmp_path):

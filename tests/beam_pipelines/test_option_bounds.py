@@ -47,8 +47,9 @@ BOUNDS = {
         *((name, (1,), (0,)) for name in ("positives", "negatives", "neighbors", "block_days", "max_index_rows")),
         ("positive_days", (0, 364), (-1, 365)),
     ),
-    TopicsOptions: tuple(
-        (name, (1,), (0, -1)) for name in ("max_topics", "min_publishers", "min_documents", "positive_ratio")
+    TopicsOptions: (
+        ("positive_ratio", (0, 0.25, 2), (-0.1, float("inf"), float("nan"))),
+        *((name, (1,), (0, -1)) for name in ("max_topics", "min_publishers", "min_documents")),
     ),
     TripletsOptions: (
         ("min_negative_days", (2,), (1,)),

@@ -23,15 +23,7 @@ from newsembed.beam_pipelines.topics.choose import (
     obey,
 )
 from newsembed.beam_pipelines.topics.review import read_review, write_review
-from newsembed.beam_pipelines.topics.sampling import (
-    DRAWS,
-    DrawCollector,
-    LeastDraws,
-    bound_of,
-    draw,
-    merge_draws,
-    wanted_labels,
-)
+from newsembed.beam_pipelines.topics.sampling import draw
 from newsembed.beam_pipelines.topics.skew import LabelCount, skew_rows
 from newsembed.errors import InputError
 from newsembed.formats import parquet
@@ -187,43 +179,6 @@ def test_negatives_need_a_hub_of_the_same_publisher():
     assert labels_of(["h0"], "a", {"h0": 0}, offered) == ({0}, {1, 2})
     assert labels_of(["h0"], "b", {"h0": 0}, offered) == ({0}, set())
     assert labels_of([], "a", {"h0": 0}, offered) == (set(), set())
-
-
-@pytest.mark.parametrize(
-    ("positives", "negatives", "kept"),
-    [
-        (100, 40, (10, 40)),  # too many positives
-        (10, 400, (10, 40)),  # too many negatives
-        (10, 40, (10, 40)),
-        (9, 2, (1, 2)),  # half a positive is none; one stays
-        (0, 5, (0, 0)),
-        (5, 0, (0, 0)),
-    ],
-)
-def test_the_side_in_excess_is_down_sampled(positives, negatives, kept):
-    assert wanted_labels(positives, negatives, 0.25) == kept
-    assert wanted_labels(positives, negatives, 0) == (positives, negatives)
-
-
-@given(st.lists(st.integers(0, DRAWS - 1), min_size=1, max_size=60, unique=True), st.data())
-def test_so_many_labels_as_wanted_are_below_the_bound(draws, data):
-    wanted = data.draw(st.integers(0, len(draws)))
-    collectors = [DrawCollector(), DrawCollector()]
-    for place, number in enumerate(draws):
-        collectors[place % 2].add(7, 1, number)
-    least = merge_draws(part for one in collectors for part in one.least())
-    assert least == {(7, 1): sorted(draws)}
-    assert sum(number < bound_of(wanted, len(draws), least[7, 1]) for number in draws) == wanted
-
-
-def test_large_samples_are_within_a_few_percent():
-    draws = [draw(f"{number:016x}", "sports") for number in range(8000)]
-    collector = DrawCollector()
-    for number in draws:
-        collector.add(0, 1, number)
-    (least,) = collector.least()
-    assert least == LeastDraws(0, 1, tuple(sorted(draws)[:512]))
-    assert sum(number < bound_of(2000, 8000, least.draws) for number in draws) == pytest.approx(2000, rel=0.06)
 
 
 def test_skew_is_by_topic_and_language():

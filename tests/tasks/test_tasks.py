@@ -74,6 +74,51 @@ def test_topics_that_are_too_many_are_cut():
     assert (row["tokens"], row["topic_ids"], row["topic_labels"]) == ([2, 3, 0, 0], [0, 1, 2], [1, 0, 1])
 
 
+THREE = {
+    "tokens": [2, 7, 8, 9, 3, 2, 10, 3],
+    "topic_ids": [4, 1, 3, 0, 0, 0],
+    "topic_labels": [1, 0, 1, -1, -1, -1],
+    "doc_id": [1, 2, 3, 4, 0, 0],
+}
+
+
+def test_each_document_of_a_row_is_cut_and_padded_on_its_own():
+    assert row_of(TOPICS, LABELLED | {"documents": 3}, THREE) == {
+        "tokens": [[2, 7, 8, 3], [2, 10, 3, 0], [0, 0, 0, 0]],
+        "topic_ids": [[4, 1, 0], [3, 0, 0], [0, 0, 0]],
+        "topic_labels": [[1, 0, -1], [1, -1, -1], [-1, -1, -1]],
+        "doc_id": [1, 2, 3, 4, 0, 0],
+    }
+    assert TOPICS.texts_per_row(LABELLED | {"documents": 3}) == 3
+    assert (TOPICS.texts_per_row(LABELLED), TRIPLETS.texts_per_row(TEXTS | {"negatives": 2})) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("documents", "changes", "message"),
+    [
+        (1, {}, "documents: got 3 documents in a record, expected those of 1"),
+        (2, {}, "documents: got 3 documents in a record, expected those of 2"),
+        (3, {"topic_ids": [4, 1, 3, 0]}, "documents: got 4 values in a record, expected those of 3"),
+        (3, {"tokens": [2, 3] * 4}, "documents: got 4 texts in a record, expected those of 3"),
+        (0, {}, "documents: got 0, expected 1 or more"),
+    ],
+)
+def test_another_number_of_documents_is_refused(documents, changes, message):
+    with pytest.raises(InputError, match=message):
+        row_of(TOPICS, LABELLED | {"documents": documents}, THREE | changes)
+
+
+def test_a_record_tells_its_sizes():
+    record = arrays(THREE)
+    assert {name: of_record(record) for name, of_record in TOPICS.sizes.items()} == {
+        "documents": [3],
+        "topic_ids": [2, 1, 0],
+    }
+    damaged = arrays(THREE | {"doc_id": [], "topic_labels": [1, 0]})
+    assert [of_record(damaged) for of_record in TOPICS.sizes.values()] == [[1], [2]]
+    assert TOPICS.sizes["topic_ids"](arrays(THREE | {"topic_labels": [1] * 4})) == [4]
+
+
 def test_one_negative_of_a_triplet_is_the_first():
     assert row_of(TRIPLETS, TEXTS, triplet()) == {
         "anchor_tokens": [2, 10, 3],
