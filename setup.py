@@ -32,13 +32,15 @@ class BuildWithoutSetup(build_py):
         return [module for module in modules if (package, module[1]) != ("newsembed", "setup")]
 
 
-# The core embeds, indexes and searches with models without layers. `launch/extras.py` says what each extra is for.
+# The core embeds, indexes and searches: by words, and by vectors of models without layers. `launch/extras.py` says what
+# each extra is for.
 CORE = [
     "numpy>=2",
     "pyarrow>=18",
     "safetensors>=0.4.5",
     "ml_dtypes>=0.4",
     "rich>=13",
+    "tantivy>=0.27,<0.28",  # the words of an index; another version may write other files
     "tqdm>=4.66",
     "packaging>=24",
 ]

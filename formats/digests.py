@@ -112,14 +112,22 @@ def differing(folder: str, expected: Mapping[str, str]) -> list[str]:
 
 def write_sums(folder: str) -> None:
     """Writes ``SHA256SUMS`` for all files in a local folder and the folders below it."""
-    path = os.path.join(folder, SUMS)
     remove_sums(folder)
     names = sorted(
         os.path.relpath(os.path.join(above, name), folder) for above, _, found in os.walk(folder) for name in found
     )
-    lines = [f"{file_sha256(os.path.join(folder, name))}  {name}\n" for name in names if not name.endswith(".tmp")]
-    with replacing(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
-        file.writelines(lines)
+    write_list(folder, {name: file_sha256(os.path.join(folder, name)) for name in names if not name.endswith(".tmp")})
+
+
+def write_list(folder: str, sums: Mapping[str, str]) -> None:
+    """Replaces ``SHA256SUMS`` of a local folder.
+
+    Args:
+      folder: local.
+      sums: digests by file, relative to the folder.
+    """
+    with replacing(os.path.join(folder, SUMS)) as temporary, open(temporary, "w", encoding="utf-8") as file:
+        file.writelines(f"{digest}  {name}\n" for name, digest in sorted(sums.items()))
 
 
 def remove_sums(folder: str) -> None:

@@ -1,11 +1,11 @@
 """A document index: build, search, save and load.
 
 Search is exact among up to :data:`EXACT_LIMIT` documents (all, or those of the dates asked for), and by a faiss
-inverted file among more. ``formats.index`` describes the folder on disk.
+inverted file among more. ``formats.index`` describes the folder on disk. `append` adds documents to a folder.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 from ..errors import InputError
 from ..formats.articles import ArticleText
-from ..formats.index import IndexedDocument, StoredIndex, read_index, write_index
+from ..formats.index import IndexedDocument, StoredIndex, append_index, read_index, write_index
 from .dates import ALL_DATES, DateRange, as_days
+from .words import Words, add_articles
 
 EXACT_LIMIT: Final = 50_000  # one query over 50 000 x 768 floats takes some 20 ms on one core
 _TRAINING_ROWS_PER_LIST: Final = 64
@@ -25,7 +26,8 @@ FloatArray = npt.NDArray[np.float32]
 
 def indexed_document(article: ArticleText) -> IndexedDocument:
     """The fields of an article that search results show."""
-    return IndexedDocument(article.doc_id, article.url, article.publisher, article.title, article.byline_date)
+    names = [field.name for field in dataclasses.fields(IndexedDocument)]
+    return IndexedDocument(*(getattr(article, name) for name in names))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -55,6 +57,10 @@ class DocumentIndex:
       inverted_file: faiss's, of these embeddings, if it was built before; otherwise it is built here if N exceeds the
         limit.
 
+    Attributes:
+      words: of the documents, by their places; None for vectors only.
+      ranking: how scores of words and vectors are joined, see ``formats.index``.
+
     Raises:
       InputError: on different lengths, no documents, or embeddings that are not finite.
     """
@@ -82,13 +88,14 @@ class DocumentIndex:
             raise InputError(
                 "the embeddings hold NaN or infinity", remedy="use a checkpoint from before training diverged"
             )
-        norms = np.linalg.norm(embeddings, axis=1, keepdims=True)
-        self.embeddings: FloatArray = np.asarray(embeddings / np.where(norms > 0, norms, 1), np.float32)
+        self.embeddings: FloatArray = _unit_rows(embeddings)
         self.documents = tuple(documents)
         self.encoder = encoder
         self.encoder_digest = encoder_digest
         self.document_prompt = document_prompt
         self.long_documents = long_documents
+        self.words: Words | None = None
+        self.ranking: Mapping[str, Any] | None = None
         self._days = as_days([document.byline_date for document in documents])
         self._exact_limit = exact_limit
         self._by_url = {
@@ -167,6 +174,14 @@ class DocumentIndex:
             raise InputError(f"{url} has no byline date", field="days", remedy="give since and until instead")
         return DateRange.around(date, days)
 
+    def inverted_file_with(self, rows: FloatArray) -> Any:
+        """Faiss's inverted file of the documents and more rows; None where search stays exact."""
+        if self._faiss is not None:
+            self._faiss.add(rows)
+        elif len(self) + len(rows) > self._exact_limit:
+            return _build_faiss(np.concatenate([self.embeddings, rows]))
+        return self._faiss
+
     def save(self, folder: str) -> None:
         """Writes the index; see ``formats.index``."""
         write_index(
@@ -180,6 +195,8 @@ class DocumentIndex:
                 self._faiss,
                 self.document_prompt,
                 self.long_documents,
+                None if self.words is None else self.words.files,
+                self.ranking,
             ),
         )
 
@@ -191,7 +208,7 @@ class DocumentIndex:
           InputError: if a part is missing, broken or of another index.
         """
         stored = read_index(folder)
-        return cls(
+        index = cls(
             stored.embeddings,
             stored.documents,
             encoder=stored.encoder,
@@ -201,6 +218,9 @@ class DocumentIndex:
             exact_limit=EXACT_LIMIT if stored.exact_limit is None else stored.exact_limit,
             inverted_file=stored.inverted_file,
         )
+        index.words = None if stored.words is None else Words(stored.words)
+        index.ranking = stored.ranking
+        return index
 
     def _number_of(self, url: str) -> int:
         if url not in self._by_url:
@@ -237,6 +257,62 @@ class DocumentIndex:
         scores = (self.embeddings[rows] if among < len(self) else self.embeddings) @ query
         best = np.argsort(-scores, kind="stable")[:count]
         return [(int(rows[place]), float(scores[place])) for place in best]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Appended:
+    """What `append` did: the documents that it added, those that the index had, and all that it has now."""
+
+    added: int
+    known: int
+    documents: int
+
+
+def append(
+    folder: str, embeddings: FloatArray, articles: Sequence[ArticleText], *, encoder_digest: str = ""
+) -> Appended:
+    """Adds articles to an index folder, with their words where the index has words.
+
+    The folder is the old index until it is the new one, in one step; files that do not change are shared. Articles
+    whose `doc_id` the index has are left out, so that the same call again changes nothing. One process writes at a
+    time.
+
+    Args:
+      folder: what ``newsembed index`` wrote.
+      embeddings: float32 ``[n, D]`` of the articles by the index's encoder, of any length.
+      articles: n.
+      encoder_digest: of that encoder; "" to trust the caller.
+
+    Raises:
+      InputError: if the folder holds no index, another process writes it, it is of another encoder, or the embeddings
+        do not fit.
+      OSError: if it cannot be written; the index before stays.
+    """
+    before = DocumentIndex.load(folder)
+    if encoder_digest and before.encoder_digest and encoder_digest != before.encoder_digest:
+        problem = f"the index is of another encoder ({before.encoder or 'unnamed'})"
+        raise InputError(problem, path=folder, remedy="embed with the index's encoder, or build the index again")
+    if embeddings.ndim != 2 or len(embeddings) != len(articles):
+        raise InputError(f"got embeddings of shape {embeddings.shape} for {len(articles)} articles", path=folder)
+    if not np.isfinite(embeddings).all():
+        raise InputError("the embeddings hold NaN or infinity", remedy="use a checkpoint from before training diverged")
+    known = {document.doc_id for document in before.documents}
+    chosen = dict[str, int]()
+    for place, article in enumerate(articles):
+        if article.doc_id not in known:
+            chosen.setdefault(article.doc_id, place)
+    places, count = list(chosen.values()), len(before)
+    if places:
+        new = [articles[place] for place in places]
+        rows = _unit_rows(embeddings[places])
+        addition = StoredIndex(rows, tuple(map(indexed_document, new)), inverted_file=before.inverted_file_with(rows))
+        append_index(folder, addition, len(before), lambda words: add_articles(words, new, start=count))
+    return Appended(len(places), len(articles) - len(places), count + len(places))
+
+
+def _unit_rows(embeddings: FloatArray) -> FloatArray:
+    norms = np.linalg.norm(embeddings, axis=1, keepdims=True)
+    return np.asarray(embeddings / np.where(norms > 0, norms, 1), np.float32)
 
 
 def _only(inside: npt.NDArray[np.bool_], probes: int) -> Any:

@@ -17,6 +17,7 @@ from .embed import embedded
 from .index import DocumentIndex, indexed_document
 from .interface import TextEncoder
 from .specs import add_encoder_arguments, add_long_documents_argument, encoder_from_spec, encoder_spec
+from .words import WordsBuilder
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,10 +67,12 @@ def build_index(
     documents: list[IndexedDocument] = []
     parts = []
     found = read_articles(articles) if isinstance(articles, str) else articles
-    for chunk, embeddings in embedded(encoder, found, counts):
-        documents += map(indexed_document, chunk)
-        parts.append(embeddings)
-    return DocumentIndex(
+    with WordsBuilder() as words:
+        for chunk, embeddings in embedded(encoder, found, counts):
+            words.add(chunk)
+            documents += map(indexed_document, chunk)
+            parts.append(embeddings)
+    index = DocumentIndex(
         np.concatenate(parts),
         documents,
         encoder=spec,
@@ -77,3 +80,5 @@ def build_index(
         document_prompt=document_prompt,
         long_documents=long_documents,
     )
+    index.words = words.built()
+    return index

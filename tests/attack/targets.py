@@ -354,8 +354,8 @@ def _of_use(folder: Path) -> list[Target]:
         Target("checkpoint", model, str(checkpoint.relative_to(model)), embed, file_result, every, guarded=True),
         Target("digests of a checkpoint", model, sums, embed, file_result, text),
         Target("index.json", index, "index.json", dedup, file_result, text, guarded=True),
-        Target("embeddings of an index", index, "embeddings.npy", dedup, file_result, every, guarded=True),
-        Target("documents of an index", index, "documents.parquet", dedup, file_result, every, guarded=True),
+        Target("embeddings of an index", index, "part-00001/embeddings.npy", dedup, file_result, every, guarded=True),
+        Target("documents of an index", index, "part-00001/documents.parquet", dedup, file_result, every, guarded=True),
         Target("evaluation set", folder / "events.jsonl", "", evaluate, scores, text),
         Target("gin file", folder / "run.gin", "", train, lambda _output, printed: printed, text),
     ]

@@ -94,7 +94,7 @@ def test_an_index_with_a_flipped_bit_is_refused(tmp_path):
     )
     write_index(str(tmp_path), StoredIndex(vectors, documents, "model:a", "digest"))
     np.testing.assert_array_equal(read_index(str(tmp_path)).embeddings, vectors)
-    for name in ("embeddings.npy", "documents.parquet", "index.json"):
+    for name in ("part-00001/embeddings.npy", "part-00001/documents.parquet", "index.json"):
         whole = (tmp_path / name).read_bytes()
         for place in generator.integers(len(whole), size=10):
             flip(tmp_path / name, int(place), int(place) % 8)

@@ -254,12 +254,13 @@ def index_values(folder):
     facts = json.loads((folder / "index.json").read_text(encoding="utf-8"))
     facts.pop("encoder_digest")
     facts.pop("encoder_beside", None)  # the place of the model, which differs from run to run
+    facts.pop("sha256")  # of the facts
     check_sums(folder)
     return {
         "files": sorted(path.name for path in folder.iterdir() if path.name != SUMS),
         "facts": facts,
-        "documents": stream_values([folder / "documents.parquet"]),
-        "embeddings": stream_values([folder / "embeddings.npy"]),
+        "documents": stream_values([folder / "part-00001" / "documents.parquet"]),
+        "embeddings": stream_values([folder / "part-00001" / "embeddings.npy"]),
     }
 
 

@@ -170,7 +170,7 @@ def test_large_indexes_are_approximate_and_come_back(tmp_path):
     assert found(again) == found(index)
     index_of_others = DocumentIndex(rows[:2000], documents(2000), exact_limit=1000)
     index_of_others.save(str(tmp_path / "other"))
-    (tmp_path / "vectors.faiss").write_bytes((tmp_path / "other/vectors.faiss").read_bytes())
+    (tmp_path / "vectors-00001.faiss").write_bytes((tmp_path / "other/vectors-00001.faiss").read_bytes())
     (tmp_path / "SHA256SUMS").unlink()  # as older versions wrote it
     with pytest.raises(InputError, match="holds 2000 vectors for 4000 documents"):
         DocumentIndex.load(str(tmp_path))
@@ -189,7 +189,7 @@ def test_bad_parts(embeddings, count, message):
         DocumentIndex(embeddings.astype(np.float32), documents(count))
 
 
-@pytest.mark.parametrize("name", ["index.json", "embeddings.npy", "documents.parquet"])
+@pytest.mark.parametrize("name", ["index.json", "part-00001/embeddings.npy", "part-00001/documents.parquet"])
 def test_torn_indexes(tmp_path, name):
     DocumentIndex(unit_rows(3), documents(3)).save(str(tmp_path))
     (tmp_path / name).write_bytes(b"junk")

@@ -139,7 +139,9 @@ def test_the_commands_use_the_prompts(plain, prompted, articles, tmp_path, capsy
     index, vectors = str(tmp_path / "index"), tmp_path / "vectors"
     assert cli.main(["index", "--model", prompted, "--input", articles, "--output", index]) == 0
     assert cli.main(["embed", "--model", prompted, "--input", articles, "--output", str(vectors)]) == 0
-    np.testing.assert_allclose(np.load(vectors / "embeddings.npy"), np.load(Path(index) / "embeddings.npy"), **JAX)
+    np.testing.assert_allclose(
+        np.load(vectors / "embeddings.npy"), np.load(Path(index) / "part-00001/embeddings.npy"), **JAX
+    )
     ours = load_encoder(plain)
     first = ours.encode([f"{DOCUMENT}Storm hits the coast"], ["Wind and rain."])
     np.testing.assert_allclose(np.load(vectors / "embeddings.npy")[0], first[0], **JAX)
@@ -162,7 +164,7 @@ def test_an_index_remembers_the_prompt_it_was_built_with(plain, prompted, articl
     assert cli.main(["index", "--model", prompted, "--input", articles, "--output", index, "--prompt", "cup "]) == 0
     assert json.loads((tmp_path / "index" / "index.json").read_text())["document_prompt"] == "cup "
     first = load_encoder(plain).encode(["cup Storm hits the coast"], ["Wind and rain."])[0]
-    np.testing.assert_allclose(np.load(tmp_path / "index" / "embeddings.npy")[0], first, **JAX)
+    np.testing.assert_allclose(np.load(tmp_path / "index" / "part-00001/embeddings.npy")[0], first, **JAX)
     capsys.readouterr()
     query = load_encoder(plain).encode([f"{QUERY}storm"], [""])[0]
     assert found(capsys, "search", "--index", index, "storm") == expected_hits(index, query)
