@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import tempfile
+import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, Self
 
@@ -67,17 +68,18 @@ class WordsFolder:
         import tantivy
 
         self.folder = folder
-        # tantivy writes lock files where it reads, and an index may be read-only: it gets a folder of links, which it
-        # needs until all files are mapped.
-        with tempfile.TemporaryDirectory(prefix="newsembed-") as view:
-            try:
-                for name in _files(folder):
-                    os.symlink(os.path.abspath(os.path.join(folder, name)), os.path.join(view, name))
-                index = tantivy.Index.open(view)
-                index.config_reader("manual")
-                self.schema, self.searcher = index.schema, index.searcher()
-            except (OSError, ValueError) as error:
-                raise InputError(f"no readable words: {error}", path=folder, remedy=_REMEDY) from error
+        # tantivy writes lock files where it reads, also from threads of its own, and an index may be read-only. It gets
+        # a folder of links.
+        view = tempfile.mkdtemp(prefix="newsembed-")
+        weakref.finalize(self, shutil.rmtree, view, ignore_errors=True)
+        try:
+            for name in _files(folder):
+                os.symlink(os.path.abspath(os.path.join(folder, name)), os.path.join(view, name))
+            index = tantivy.Index.open(view)
+            index.config_reader("manual")
+            self.schema, self.searcher = index.schema, index.searcher()
+        except (OSError, ValueError) as error:
+            raise InputError(f"no readable words: {error}", path=folder, remedy=_REMEDY) from error
 
     def __len__(self) -> int:
         return int(self.searcher.num_docs)

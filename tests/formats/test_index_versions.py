@@ -136,15 +136,16 @@ class CrashError(BaseException):
     """The process ends here."""
 
 
-def crash_at(monkeypatch, step):
+def crash_at(monkeypatch, folder, step):
     """Lets the process end at a call that changes the folder; no cleaning follows. Returns the calls so far."""
     calls = []
 
     def counted(function):
         def call(*arguments, **options):
-            calls.append(function.__name__)
-            if len(calls) == step:
-                raise CrashError
+            if any(str(argument).startswith(folder) for argument in arguments):
+                calls.append(function.__name__)
+                if len(calls) == step:
+                    raise CrashError
             return function(*arguments, **options)
 
         return call
@@ -152,7 +153,7 @@ def crash_at(monkeypatch, step):
     for module, name in ((os, "replace"), (os, "remove"), (os, "link"), (os, "makedirs"), (shutil, "rmtree")):
         monkeypatch.setattr(module, name, counted(getattr(module, name)))
     remove = index_files._remove_unpublished
-    monkeypatch.setattr(index_files, "_remove_unpublished", lambda folder: step in range(len(calls)) or remove(folder))
+    monkeypatch.setattr(index_files, "_remove_unpublished", lambda place: len(calls) >= step or remove(place))
     return calls
 
 
@@ -172,7 +173,7 @@ def test_a_crash_leaves_one_version_whole(tmp_path, monkeypatch, first_format):
         folder = str(tmp_path / f"crash{step}")
         shutil.copytree(old, folder)
         with monkeypatch.context() as patch:
-            calls = crash_at(patch, step)
+            calls = crash_at(patch, folder, step)
             with contextlib.suppress(CrashError):
                 append(folder, rows, articles(count, 2))
             has_crashed = len(calls) >= step
