@@ -206,7 +206,7 @@ def _schema() -> Any:
     builder = tantivy.SchemaBuilder()
     for name in (TITLE, BODY):
         builder.add_text_field(name, index_option="freq")
-    builder.add_unsigned_field(NUMBER, fast=True)
+    builder.add_unsigned_field(NUMBER, indexed=True, fast=True)
     builder.add_integer_field(DAY, indexed=True, fast=True)
     for name in (LANGUAGE, PUBLISHER):
         builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
