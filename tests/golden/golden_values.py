@@ -255,6 +255,7 @@ def index_values(folder):
     facts.pop("encoder_digest")
     facts.pop("encoder_beside", None)  # the place of the model, which differs from run to run
     facts.pop("sha256")  # of the facts
+    facts.pop("ranking", None)  # learned, to many digits
     check_sums(folder)
     return {
         "files": sorted(path.name for path in folder.iterdir() if path.name != SUMS),
