@@ -218,7 +218,9 @@ class DocumentIndex:
             exact_limit=EXACT_LIMIT if stored.exact_limit is None else stored.exact_limit,
             inverted_file=stored.inverted_file,
         )
-        index.words = None if stored.words is None else Words(stored.words)
+        index.words = (
+            None if stored.words is None else Words(stored.words, [document.language for document in stored.documents])
+        )
         index.ranking = stored.ranking
         return index
 

@@ -1,18 +1,51 @@
 """The words of an index: which documents hold the words of a query, by BM25."""
 
+import dataclasses
 import datetime
+import math
 import os
 import shutil
 import tempfile
 import weakref
 from collections.abc import Iterable, Sequence
-from typing import Final, Self
+from typing import Any, Final, Self
+
+import numpy as np
+import numpy.typing as npt
 
 from ..formats.articles import ArticleText
-from ..formats.words import WordsFolder, WordsRow, WordsWriter
-from .analysis import base_language, clean, tokens
+from ..formats.words import BODY, DAY, LANGUAGE, NUMBER, PUBLISHER, TITLE, WordsFolder, WordsRow, WordsWriter
+from .analysis import base_language, clean, stemmers_of, terms, tokens
+from .filters import NO_FILTERS, Filters
 
+TITLE_WEIGHT: Final = 0.7
+MAX_WORDS: Final = 64  # of a query
 _EPOCH: Final = datetime.date(1970, 1, 1)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class QueryWord:
+    """A word of a query.
+
+    Attributes:
+      text: as it was given.
+      terms: what the index may know it as, one for each stemmer of its languages, without repetitions.
+      frequency: number of documents that hold one of them, at least; 0 for a word that the index does not know.
+      rarity: its inverse document frequency as in BM25, from 0 on.
+    """
+
+    text: str
+    terms: tuple[str, ...]
+    frequency: int
+    rarity: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Matches:
+    """Documents that hold words of a query, best first: their numbers and BM25 scores, float64 ``[n]``."""
+
+    numbers: npt.NDArray[np.int64]
+    scores: npt.NDArray[np.float64]
 
 
 class Words:
@@ -20,13 +53,110 @@ class Words:
 
     Args:
       files: what holds them.
+      languages: of the documents, BCP-47 tags; they say which stemmers were used.
     """
 
-    def __init__(self, files: WordsFolder) -> None:
+    def __init__(self, files: WordsFolder, languages: Iterable[str]) -> None:
         self.files = files
+        self.stemmers = stemmers_of(set(languages))
 
     def __len__(self) -> int:
         return len(self.files)
+
+    def read(self, query: str) -> list[QueryWord]:
+        """The different words of a query, in its order. Quotes, colons and such are no operators.
+
+        Of a long query the rarest `MAX_WORDS` words count.
+        """
+        text = clean(query)
+        found: dict[tuple[int, int], dict[str, None]] = {}
+        for stemmer in self.stemmers:
+            for term in terms(text, stemmer):
+                found.setdefault((term.start, term.end), {})[term.text] = None
+        words: dict[tuple[str, ...], QueryWord] = {}
+        for (start, end), known in sorted(found.items()):
+            if tuple(known) not in words:
+                words[tuple(known)] = self._word(text[start:end], tuple(known))
+        if len(words) <= MAX_WORDS:
+            return list(words.values())
+        least = sorted((word.rarity for word in words.values() if word.frequency), reverse=True)[:MAX_WORDS]
+        return [word for word in words.values() if word.frequency and word.rarity >= least[-1]][:MAX_WORDS]
+
+    def search(
+        self, words: Sequence[QueryWord], count: int, filters: Filters = NO_FILTERS, among: Sequence[int] | None = None
+    ) -> Matches:
+        """The documents with the highest BM25 score, best first; ties by number.
+
+        The score of a document is the sum over the words of `TITLE_WEIGHT` times its score in the title and that in the
+        body; of the terms of a word the best one counts.
+
+        Args:
+          words: of `read`.
+          count: how many, if as many hold a word.
+          filters: what the documents must be.
+          among: numbers of the documents that are asked for; None for all.
+        """
+        from tantivy import Occur, Query
+
+        asked = [(Occur.Should, self._word_query(word)) for word in words if word.frequency]
+        if not asked or count < 1 or (among is not None and not len(among)):
+            return Matches(np.zeros(0, np.int64), np.zeros(0))
+        required = self._conditions(filters)
+        if among is not None:
+            required.append(Query.term_set_query(self.files.schema, NUMBER, [int(number) for number in among]))
+        query = Query.boolean_query(asked)
+        if required:
+            silent = [(Occur.Must, Query.const_score_query(one, 0.0)) for one in required]
+            query = Query.boolean_query([(Occur.Must, query), *silent])
+        hits = self.files.searcher.search(query, min(count, len(self)), count=False).hits
+        numbers = np.array(self.files.numbers([address for _, address in hits]), np.int64)
+        scores = np.array([score for score, _ in hits], np.float64)
+        order = np.lexsort((numbers, -scores))
+        return Matches(numbers[order], scores[order])
+
+    def bodies(self, numbers: Sequence[int]) -> dict[int, str]:
+        """The bodies of documents by their numbers."""
+        from tantivy import Query
+
+        query = Query.term_set_query(self.files.schema, NUMBER, [int(number) for number in numbers])
+        addresses = [address for _, address in self.files.searcher.search(query, max(len(numbers), 1)).hits]
+        return dict(zip(self.files.numbers(addresses), map(self.files.source, addresses), strict=True))
+
+    def _word(self, text: str, known: tuple[str, ...]) -> QueryWord:
+        searcher = self.files.searcher
+        frequencies = [max(searcher.doc_freq(field, term) for field in (TITLE, BODY)) for term in known]
+        frequency = max(frequencies)
+        return QueryWord(text, known, frequency, math.log(1 + (len(self) - frequency + 0.5) / (frequency + 0.5)))
+
+    def _word_query(self, word: QueryWord) -> Any:
+        from tantivy import Occur, Query
+
+        schema, each = self.files.schema, []
+        for term in word.terms:
+            title = Query.boost_query(Query.term_query(schema, TITLE, term, index_option="freq"), TITLE_WEIGHT)
+            body = Query.term_query(schema, BODY, term, index_option="freq")
+            each.append(Query.boolean_query([(Occur.Should, title), (Occur.Should, body)]))
+        return each[0] if len(each) == 1 else Query.disjunction_max_query(each)
+
+    def _conditions(self, filters: Filters) -> list[Any]:
+        """Queries that all hold for the documents that a search is restricted to."""
+        from tantivy import FieldType, Query
+
+        schema, dates = self.files.schema, filters.dates
+        required = [
+            Query.term_set_query(schema, field, list(values))
+            for field, values in ((LANGUAGE, filters.languages), (PUBLISHER, filters.publishers))
+            if values
+        ]
+        if dates.is_bounded:
+            ends = [None if day is None else days_of(day) for day in (dates.since, dates.until)]
+            required.append(Query.range_query(schema, DAY, FieldType.Integer, *ends))
+        return required
+
+
+def days_of(day: datetime.date) -> int:
+    """Days since 1970-01-01."""
+    return (day - _EPOCH).days
 
 
 class WordsBuilder:
@@ -36,6 +166,7 @@ class WordsBuilder:
         self._folder = tempfile.mkdtemp(prefix="newsembed-words-")
         self._place = os.path.join(self._folder, "words")
         self._count = 0
+        self._languages = set[str]()
         self._remove = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
 
     def __enter__(self) -> Self:
@@ -54,11 +185,12 @@ class WordsBuilder:
         """Adds the next articles of the index."""
         for number, article in enumerate(articles, self._count):
             self._writer.add(words_row(number, article))
+            self._languages.add(article.language)
         self._count += len(articles)
 
     def built(self) -> Words:
         """The words, when the context has ended."""
-        made = Words(WordsFolder(self._place))
+        made = Words(WordsFolder(self._place), self._languages)
         self._remove.detach()
         weakref.finalize(made, shutil.rmtree, self._folder, ignore_errors=True)
         return made
@@ -83,7 +215,7 @@ def words_row(number: int, article: ArticleText) -> WordsRow:
         tokens(title, article.language),
         tokens(body, article.language),
         body,
-        None if article.byline_date is None else (article.byline_date - _EPOCH).days,
+        None if article.byline_date is None else days_of(article.byline_date),
         base_language(article.language),
         article.publisher.lower(),
     )

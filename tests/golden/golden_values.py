@@ -100,10 +100,11 @@ def moments(values):
     }
 
 
-def _parquet_values(paths):
+def _parquet_values(paths, without=()):
     digest, floats, rows = hashlib.sha256(), collections.defaultdict(list), 0
     for path in paths:
         table = pq.read_table(path)
+        table = table.drop_columns([name for name in without if name in table.column_names])
         rows += table.num_rows
         exact = []
         for field in table.schema:
@@ -260,7 +261,7 @@ def index_values(folder):
     return {
         "files": sorted(path.name for path in folder.iterdir() if path.name != SUMS),
         "facts": facts,
-        "documents": stream_values([folder / "part-00001" / "documents.parquet"]),
+        "documents": _parquet_values([folder / "part-00001" / "documents.parquet"], without=["language"]),
         "embeddings": stream_values([folder / "part-00001" / "embeddings.npy"]),
     }
 
