@@ -6,12 +6,12 @@ STAMP := $(VENV)/.installed
 TYPES := $(VENV)/types
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
-.PHONY: demo test setup lint types unit coverage attack mutants format wheel clean
+.PHONY: demo test setup lint types docs unit coverage attack mutants format wheel clean
 
 demo: setup
 	$(BIN)/newsembed demo --output demo-output
 
-test: setup lint types unit
+test: setup lint types docs unit
 
 setup: $(STAMP)
 
@@ -32,6 +32,10 @@ lint: setup
 types: setup
 	@mkdir -p $(TYPES) && ln -sfn $(CURDIR) $(TYPES)/newsembed
 	MYPYPATH=$(TYPES) $(BIN)/mypy -p newsembed.formats -p newsembed.tasks -p newsembed.models -p newsembed.learning -p newsembed.beam_pipelines -p newsembed.training -p newsembed.t5x_bridge -p newsembed.evaluation -p newsembed.serving -p newsembed.newsroom -p newsembed.studies -p newsembed.launch
+
+# The site, in build/docs; a link that leads nowhere is an error. Nothing is downloaded.
+docs: setup
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 unit: setup
 	$(BIN)/python -m pytest -n 2 --dist loadfile  # a file's tests stay together: they share fixtures

@@ -105,6 +105,10 @@ DEV = [
     "mypy>=1.14",
     "httpx>=0.27",
     "psutil>=6",
+    # The documentation. Material for MkDocs is maintained until May 2027; its successor reads the same mkdocs.yml.
+    "mkdocs>=1.6,<2",
+    "mkdocs-material>=9.6,<10",
+    "mkdocstrings[python]>=1,<2",
     "build>=1.2",
     "setuptools>=77",
     "wheel",

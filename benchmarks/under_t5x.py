@@ -1,10 +1,10 @@
 """Our trainer and T5X's on the same run: losses at each step and steps per second. Needs T5X, see docs/t5x.md.
 
-    python benchmarks/under_t5x.py DATA_DIR VOCABULARY_PATH [--steps 200] [--devices 8] [--gin_file FILE]
+    python benchmarks/under_t5x.py DATA_DIR VOCABULARY_PATH [--steps 60] [--pairs 5] [--period 10] [--devices 8]
 
-Both are started as users start them, one after the other; the last pass is reported. Steps per second are the median
-over the steps from the fifth on, as each of them logs them: the time between the ends of two steps. Both write metrics
-at every step.
+Both are started as users start them, in pairs whose order alternates, so that noise hits both. Steps per second are the
+median of what each of them logs every `--period` steps, without the first period, in which it compiles. The ratio is
+that of the pair. With `--period 1` each step writes metrics, and the losses of each step of the last pair are compared.
 """
 
 import argparse
@@ -17,18 +17,18 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-FIRST = 5  # steps before it may compile
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data")
     parser.add_argument("vocabulary")
-    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--period", type=int, default=10, help="steps between two records of metrics")
     parser.add_argument("--devices", type=int, default=1)
     parser.add_argument("--batch_size", type=int, default=32)
     parser.add_argument("--length", type=int, default=64)
-    parser.add_argument("--passes", type=int, default=2)
     parser.add_argument("--mixture", default="weak_supervision")
     parser.add_argument("--gin_file", default="architectures/tiny.gin")
     parser.add_argument("--gin", action="append", default=[], metavar="NAME=VALUE", help="given to both")
@@ -57,18 +57,24 @@ def run(args, command):
     subprocess.run([sys.executable, "-W", "ignore", "-m", *command], check=True, env=environment, capture_output=True)
 
 
+def rate(args, rates):
+    """The median of the rates (steps per second by step), without the first period, in which programs are compiled."""
+    first = max(args.period, 5)
+    return statistics.median(value for step, value in rates.items() if step > first)
+
+
 def ours(args, model_dir):
-    files = ["--gin_file=models/weak_supervision.gin", f"--gin_file={args.gin_file}", "--gin.LOG_PERIOD=1"]
+    files = ["--gin_file=models/weak_supervision.gin", f"--gin_file={args.gin_file}", f"--gin.LOG_PERIOD={args.period}"]
     run(args, ["newsembed", "train", *files, *bindings(args, model_dir)])
     records = [json.loads(line) for line in (model_dir / "metrics.jsonl").read_text().splitlines()]
     losses = {r["step"]: next(value for name, value in r.items() if name.startswith("loss/")) for r in records}
-    times = [r["seconds_per_step"] for r in records if r["step"] >= FIRST and "seconds_per_step" in r]
-    return losses, 1 / statistics.median(times)
+    rates = {r["step"]: 1 / r["seconds_per_step"] for r in records if "seconds_per_step" in r}
+    return losses, rate(args, rates)
 
 
 def theirs(args, model_dir):
     files = [f"--gin_search_paths={ROOT / 'gin'}", "--gin_file=t5x/train.gin", f"--gin_file={args.gin_file}"]
-    run(args, ["t5x.train", *files, "--gin.STATS_PERIOD=1", *bindings(args, model_dir)])
+    run(args, ["t5x.train", *files, f"--gin.STATS_PERIOD={args.period}", *bindings(args, model_dir)])
     values = {"loss": {}, "timing/steps_per_second": {}}
     import tensorflow as tf
 
@@ -78,23 +84,33 @@ def theirs(args, model_dir):
             for value in event.summary.value:
                 if value.tag in values:
                     values[value.tag][event.step] = float(tf.make_ndarray(value.tensor))
-    rates = [rate for step, rate in values["timing/steps_per_second"].items() if step >= FIRST]
-    return values["loss"], statistics.median(rates)
+    return values["loss"], rate(args, values["timing/steps_per_second"])
 
 
 def main():
     args = arguments()
+    rates = []
     with tempfile.TemporaryDirectory() as folder:
-        for number in range(args.passes):
-            left, our_rate = ours(args, Path(folder) / f"ours{number}")
-            right, their_rate = theirs(args, Path(folder) / f"theirs{number}")
+        for number in range(args.pairs):
+            found = {}
+            for side in (ours, theirs) if number % 2 == 0 else (theirs, ours):
+                found[side] = side(args, Path(folder) / f"{side.__name__}{number}")
+            rates.append((found[ours][1], found[theirs][1]))
+            print("pair {}: ours {:.2f}, T5X {:.2f} steps per second".format(number + 1, *rates[-1]), flush=True)
+    ratios = sorted(left / right for left, right in rates)
+    medians = [statistics.median(side) for side in zip(*rates, strict=True)]
+    print("medians: ours {:.2f}, T5X {:.2f}".format(*medians))
+    print(f"ours / T5X: median {statistics.median(ratios):.2f}, {ratios[0]:.2f} to {ratios[-1]:.2f}")
+    if args.period == 1:
+        report_losses(found[ours][0], found[theirs][0])
+
+
+def report_losses(left, right):
     steps = sorted(left.keys() & right.keys())
     largest = max(abs(left[step] - right[step]) for step in steps)
-    print(f"{len(steps)} steps on {args.devices} devices: losses differ by {largest:.1e} at most")
-    print(
-        f"first {left[steps[0]]:.6f} and {right[steps[0]]:.6f}, last {left[steps[-1]]:.6f} and {right[steps[-1]]:.6f}"
-    )
-    print(f"steps per second: ours {our_rate:.1f}, T5X {their_rate:.1f}, ratio {our_rate / their_rate:.2f}")
+    first, last = steps[0], steps[-1]
+    print(f"{len(steps)} steps: losses differ by {largest:.1e} at most")
+    print(f"first {left[first]:.6f} and {right[first]:.6f}, last {left[last]:.6f} and {right[last]:.6f}")
 
 
 if __name__ == "__main__":

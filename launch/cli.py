@@ -27,7 +27,7 @@ _VERBOSE: Final = "--verbose"
 class Command:
     """One command: its group and summary for ``newsembed --help``, its module, and the extras that it always needs.
 
-    The module is a job of ``beam_pipelines`` (with ``JOB``), offers ``main(arguments)``, or offers
+    The module is a job of ``beam_pipelines`` (with ``JOB``), or offers ``main(arguments)`` and ``make_parser()``, or
     ``add_arguments(parser)`` and ``run(args)``. It is imported when the command runs.
     """
 
@@ -226,6 +226,23 @@ def make_parser(name: str, module: types.ModuleType) -> argparse.ArgumentParser:
     )
     module.add_arguments(parser)
     return parser
+
+
+def parser_of(name: str) -> argparse.ArgumentParser:
+    """Returns the parser of any command; imports its module.
+
+    Raises:
+      InputError: if there is no such command.
+    """
+    module = load(name)
+    if hasattr(module, "JOB"):
+        from . import job_command
+
+        return job_command.make_parser(module.JOB)
+    if hasattr(module, "main"):
+        parser: argparse.ArgumentParser = module.make_parser()
+        return parser
+    return make_parser(name, module)
 
 
 def load(name: str) -> types.ModuleType:

@@ -1,5 +1,6 @@
 """``newsembed train``: passes its arguments to the trainer."""
 
+import argparse
 from collections.abc import Sequence
 
 
@@ -13,3 +14,10 @@ def main(argv: Sequence[str]) -> int:
         from ..studies import evaluators  # noqa: F401 - gin files name them
 
     return run.main(argv)
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The parser of ``newsembed train``, without the gin values."""
+    from ..training import run
+
+    return run.make_parser()

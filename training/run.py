@@ -32,7 +32,7 @@ them with exit code 0. So does Ctrl-C, with exit code 130; a second Ctrl-C stops
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Parses the options and trains; returns the exit code: 0, 2 for input the user can correct, 130 for Ctrl-C."""
-    parser = _parser()
+    parser = make_parser()
     options, others = parser.parse_known_args(argv)
     bindings = [other.removeprefix(_BINDING) for other in others if other.startswith(_BINDING)]
     unknown = [other for other in others if not other.startswith(_BINDING)]
@@ -63,7 +63,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 130 if result.interrupted == "Ctrl-C" else 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """The parser of the options; gin values follow them as --gin.NAME=value."""
     parser = argparse.ArgumentParser(
         prog="newsembed train",
         description="Pretrain an encoder (MLM, TLM) or train it by weak supervision (InfoNCE, topics), from gin files.",

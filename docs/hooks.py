@@ -1,0 +1,82 @@
+"""What `mkdocs build` adds to docs/: a page for each command, and documents that are elsewhere in the repository."""
+
+import atexit
+import functools
+import posixpath
+import re
+import shlex
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any, Final
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+from newsembed.launch import reference
+from newsembed.launch.cli import COMMANDS, quiet_libraries
+
+quiet_libraries()
+
+ROOT: Final = Path(__file__).parents[1]
+COMMAND_PAGES: Final = "reference/commands"
+# Documents outside of docs/, and their place in the site.
+ELSEWHERE: Final = {
+    "README.md": "index.md",
+    "benchmarks/RESULTS.md": "results.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
+    "CHANGELOG.md": "changelog.md",
+    "LICENSE": "LICENSE",
+}
+SOURCE: Final = {page: source for source, page in ELSEWHERE.items()}
+LINK: Final = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^()\s#]+)(#[^()\s]*)?(?=\))")
+CODE: Final = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
+STEP: Final = re.compile(r"^<!-- step: (.+) -->$", re.MULTILINE)
+
+
+@functools.cache
+def package_folder() -> str:
+    """A folder in which the package is called newsembed, for the reader of docstrings."""
+    folder = tempfile.mkdtemp(prefix="newsembed-docs-")
+    atexit.register(shutil.rmtree, folder)  # it follows no links
+    Path(folder, "newsembed").symlink_to(ROOT)
+    return folder
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Tells mkdocstrings where the package is, and lists the commands in the navigation."""
+    config.plugins["mkdocstrings"].config.handlers["python"]["paths"] = [package_folder()]
+    pages = [{name: f"{COMMAND_PAGES}/{name}.md"} for name in COMMANDS]
+    (section,) = (entry for entry in config.nav if "Reference" in entry)
+    section["Reference"].append({"Commands": [f"{COMMAND_PAGES}/index.md", *pages]})
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Adds the pages that are not in docs/."""
+    generated = {page: (ROOT / source).read_text(encoding="utf-8") for source, page in ELSEWHERE.items()}
+    generated |= {f"{COMMAND_PAGES}/{name}.md": reference.command_page(name) for name in COMMANDS}
+    generated[f"{COMMAND_PAGES}/index.md"] = reference.overview_page()
+    for path, content in generated.items():
+        files.append(File.generated(config, path, content=content))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
+    """Puts the demo's commands in the place of `<!-- step: NAME -->`, and follows files to their place in the site."""
+    markdown = STEP.sub(lambda match: f"```bash\n{reference.demo_command(*shlex.split(match[1]))}\n```", markdown)
+    parts = CODE.split(markdown)
+    return "".join(part if part.startswith("```") else with_links(part, page.file.src_uri) for part in parts)
+
+
+def with_links(text: str, page: str) -> str:
+    """Markdown whose links are written for the repository, with links of the site."""
+    folder = posixpath.dirname(SOURCE.get(page, f"docs/{page}"))
+
+    def link(match: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join(folder, match[1]))
+        place = ELSEWHERE.get(target, target.removeprefix("docs/"))
+        return posixpath.relpath(place, posixpath.dirname(page) or ".") + (match[2] or "")
+
+    return LINK.sub(link, text)
