@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 
 @contextlib.contextmanager
-def locked(output: str) -> Iterator[None]:
+def locked(output: str, field: str = "--output") -> Iterator[None]:
     """Holds the lock on a folder, which is created if it does not exist.
 
     The lock is the file ``.lock`` with pid, host and start of the process that holds it. It is removed at the end, also
@@ -27,6 +27,10 @@ def locked(output: str) -> Iterator[None]:
 
     Object stores are not locked, because Beam's filesystems cannot create a file only where none exists. There, the
     user makes sure that one run at a time writes to a folder.
+
+    Args:
+      output: the folder.
+      field: the option that names it, for the error.
 
     Raises:
       InputError: if another run holds the lock; names its owner.
@@ -38,7 +42,7 @@ def locked(output: str) -> Iterator[None]:
     os.makedirs(output, exist_ok=True)
     path, owner = os.path.join(output, LOCK), _this_run()
     try:
-        _acquire(path, owner)
+        _acquire(path, owner, field)
         yield
     finally:
         if _read(path) == owner:
@@ -68,7 +72,7 @@ def _this_run() -> dict[str, Any]:
     }
 
 
-def _acquire(path: str, owner: dict[str, Any]) -> None:
+def _acquire(path: str, owner: dict[str, Any], field: str) -> None:
     with _one_process_at_a_time(os.path.dirname(path)):
         while not _create(path, owner):
             found = _read(path)
@@ -77,7 +81,7 @@ def _acquire(path: str, owner: dict[str, Any]) -> None:
                 raise InputError(
                     f"another run is writing to this folder: {where}",
                     path=os.path.dirname(path),
-                    field="--output",
+                    field=field,
                     remedy=f"wait until it ends, or name another folder; if it does not run any more, delete {path}",
                 )
             was = f"process {found['pid']}, which has ended," if found else "a process that left no name"

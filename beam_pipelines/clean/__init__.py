@@ -41,7 +41,7 @@ def run(job: JobRun) -> None:
     paths = shard_paths(f"{job.input('articles')}/articles")
     count = len(paths)
     rules = partial(
-        _apply_rules, options=_with_latest_date(options), bad_words=job.inputs["bad_words"], shard_count=count
+        _apply_rules, options=with_latest_date(options), bad_words=job.inputs["bad_words"], shard_count=count
     )
     job.map_shards("rules", rules, paths)
     job.map_shards(
@@ -64,8 +64,8 @@ def run(job: JobRun) -> None:
         )
 
 
-def _with_latest_date(options: CleanOptions) -> CleanOptions:
-    """Sets the default latest date to tomorrow: articles that were not fetched can also be dated in the future."""
+def with_latest_date(options: CleanOptions) -> CleanOptions:
+    """Returns the options with the default latest date, tomorrow: articles that were not fetched can be dated later."""
     tomorrow = datetime.datetime.now(datetime.UTC).date() + datetime.timedelta(days=1)
     return options if options.latest_date is not None else dataclasses.replace(options, latest_date=tomorrow)
 
@@ -80,7 +80,7 @@ def _apply_rules(shard: Shard, path: str, options: CleanOptions, bad_words: Sequ
         article, dropped = cleaned(raw, options)
         for rule, lines in dropped.items():
             shard.tally(rule, lines)
-        broken = _broken(article, dropped, options, words)
+        broken = broken_rule(article, dropped, options, words)
         if broken is not None:
             shard.reject(raw.url, *broken, f"{raw.title}\n{raw.body}")
             yields.reject(raw.publisher, broken[0])
@@ -96,10 +96,17 @@ def _apply_rules(shard: Shard, path: str, options: CleanOptions, bad_words: Sequ
     send(shard, "_buckets", rows, rows["digest"] % np.uint64(shard_count), shard_count)
 
 
-def _broken(
+def broken_rule(
     article: Article, dropped: collections.Counter[str], options: CleanOptions, words: re.Pattern[str] | None
 ) -> tuple[Rejection, str] | None:
-    """Returns the rejection of a cleaned article and its detail; ``None`` if the article passes."""
+    """Returns the rejection of a cleaned article and its detail; ``None`` if the article passes.
+
+    Args:
+      article: of :func:`.rules.cleaned`.
+      dropped: of :func:`.rules.cleaned`.
+      options: of the rules.
+      words: of :func:`.rules.read_bad_words`.
+    """
     if not article.body and article.title:
         return rejection_of_lines(dropped)
     if (broken := rejection_of(article, options)) is not None:

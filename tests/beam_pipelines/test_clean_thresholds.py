@@ -5,7 +5,7 @@ import datetime
 import types
 
 import pytest
-from newsembed.beam_pipelines.clean import CleanOptions, _broken, _with_latest_date, languages
+from newsembed.beam_pipelines.clean import CleanOptions, broken_rule, languages, with_latest_date
 from newsembed.beam_pipelines.clean.counting import count_sentences, count_words, ends_sentence
 from newsembed.beam_pipelines.clean.lines import clean_lines, rejection_of_lines
 from newsembed.beam_pipelines.clean.rules import bad_word, cleaned, read_bad_words, rejection_of
@@ -160,19 +160,19 @@ def test_the_identifier_gives_five_candidates_and_reads_small_letters_of_a_text_
 
 def test_the_latest_date_is_tomorrow_unless_given():
     today = datetime.datetime.now(UTC).date()
-    found = _with_latest_date(options()).latest_date
+    found = with_latest_date(options()).latest_date
     assert found in {today + datetime.timedelta(days=1), today + datetime.timedelta(days=2)}  # near midnight
     given = options(latest_date=datetime.date(2020, 1, 1))
-    assert _with_latest_date(given) is given
+    assert with_latest_date(given) is given
 
 
 def test_an_article_without_a_title_and_text_is_rejected_for_its_title():
-    assert _broken(article(title="", body=""), clean_lines("menu", options())[1], options(), None) == (
+    assert broken_rule(article(title="", body=""), clean_lines("menu", options())[1], options(), None) == (
         Rejection.NO_TITLE,
         "",
     )
     _, dropped = clean_lines("menu", options())
-    assert _broken(article(body=""), dropped, options(), None) == (
+    assert broken_rule(article(body=""), dropped, options(), None) == (
         Rejection.NO_TERMINAL_PUNCTUATION,
         "1 of 1 lines",
     )
