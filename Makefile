@@ -31,7 +31,7 @@ lint: setup
 # The root folder is the package, so mypy needs a folder in which it is called newsembed.
 types: setup
 	@mkdir -p $(TYPES) && ln -sfn $(CURDIR) $(TYPES)/newsembed
-	MYPYPATH=$(TYPES) $(BIN)/mypy -p newsembed.formats -p newsembed.tasks -p newsembed.models -p newsembed.learning -p newsembed.beam_pipelines -p newsembed.training -p newsembed.t5x_bridge -p newsembed.evaluation -p newsembed.serving -p newsembed.newsroom -p newsembed.studies -p newsembed.launch
+	MYPYPATH=$(TYPES) $(BIN)/mypy -p newsembed.formats -p newsembed.tasks -p newsembed.models -p newsembed.learning -p newsembed.beam_pipelines -p newsembed.training -p newsembed.t5x_bridge -p newsembed.evaluation -p newsembed.serving -p newsembed.newsroom -p newsembed.updates -p newsembed.studies -p newsembed.launch
 
 # The site, in build/docs; a link that leads nowhere is an error. Nothing is downloaded.
 docs: setup

@@ -19,6 +19,7 @@ PACKAGES = (
     "evaluation",
     "serving",
     "newsroom",
+    "updates",
     "studies",
     "launch",
 )

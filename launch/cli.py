@@ -117,6 +117,9 @@ COMMANDS = {
     ),
     "embed": Command("Use", "embed the articles of a file", "serving.embed"),
     "index": Command("Use", "build a search index over articles", "serving.index_command"),
+    "update": Command(
+        "Use", "add what is new to an archive: crawl, clean, embed, index, events", "launch.update", ("mine",)
+    ),
     "search": Command("Use", "search an index by words or by the URL of an article", "serving.search"),
     "cluster": Command("Use", "group the articles that report the same event", "serving.cluster", ("evaluate",)),
     "dedup": Command("Use", "find near-duplicate articles by their vectors", "serving.dedup", ("evaluate",)),

@@ -1,0 +1,133 @@
+"""Events: values by hand for the rule, one run against many, and merges."""
+
+import numpy as np
+import pytest
+from newsembed.errors import InputError
+from newsembed.updates.events import NO_EVENT, UNDATED, EventOptions, Merge, assign
+from stream import b_cubed
+
+OPTIONS = EventOptions(threshold=0.8, days=2, day_decay=0.0)
+
+
+def at(*degrees):
+    """Unit vectors in the plane."""
+    return np.array([[np.cos(np.radians(one)), np.sin(np.radians(one))] for one in degrees], np.float32)
+
+
+def grouped(vectors, days, events=None, options=OPTIONS, doc_ids=None):
+    doc_ids = np.arange(1, len(days) + 1, dtype=np.uint64) if doc_ids is None else doc_ids
+    events = np.full(len(days), NO_EVENT, np.uint64) if events is None else np.array(events, np.uint64)
+    return assign(doc_ids, np.array(days), events, vectors.__getitem__, options)
+
+
+def test_an_article_joins_the_most_similar_event_of_near_days_or_opens_one():
+    # cos 20 = 0.94, cos 40 = 0.77
+    events, merges = grouped(at(0, 90, 20, 60, 0, 0), [1, 1, 2, 3, 4, 7])
+    #  60 is 0.87 from 90; the second 0 is 2 days from 20; the last is 3 days from everything
+    assert (events.tolist(), merges) == ([1, 2, 1, 2, 1, 6], [])
+
+
+def test_the_similarity_is_the_mean_over_the_articles_of_the_event():
+    # 30 from 0 is 0.87, but the mean with -30 (0.5) is 0.68.
+    assert grouped(at(0, -30, 30), [1, 1, 1], [1, 1, 0])[0].tolist() == [1, 1, 3]
+    assert grouped(at(0, 30), [1, 1], [1, 0])[0].tolist() == [1, 1]
+
+
+def test_every_day_between_takes_something_from_the_similarity():
+    decayed = EventOptions(threshold=0.8, days=5, day_decay=0.05)
+    # cos 20 = 0.94 less two days is 0.84, less three 0.79
+    assert grouped(at(0, 20), [1, 3], options=decayed)[0].tolist() == [1, 1]
+    assert grouped(at(0, 20), [1, 4], options=decayed)[0].tolist() == [1, 2]
+
+
+def test_articles_of_far_days_of_an_event_do_not_count():
+    # The event has moved on: its article of day 1 is no reason to refuse one of day 5.
+    assert grouped(at(0, 30, 50), [1, 3, 5], [1, 1, 0])[0].tolist() == [1, 1, 1]
+
+
+def test_a_late_article_between_two_events_merges_them_into_the_larger():
+    # 18 is nearest to 35 and joins that event; its three articles have a mean of 0.86 with 0.
+    vectors, days = at(0, 35, 35, 18), [5, 5, 5, 5]
+    events, merges = grouped(vectors, days, [1, 2, 2, 0])
+    assert (events.tolist(), merges) == ([2, 2, 2, 2], [Merge(1, 2, 4)])
+
+
+def test_events_that_only_the_new_article_is_like_stay_two():
+    # 0 and 60 are each 0.87 from 30, and 0.5 from each other.
+    events, merges = grouped(at(0, 60, 30), [5, 5, 5], [1, 2, 0])
+    assert (events.tolist(), merges) == ([1, 2, 1], [])
+
+
+def test_a_merge_reaches_articles_of_the_event_that_are_far_in_time():
+    events, merges = grouped(at(0, 35, 35, 18, 0), [5, 5, 5, 5, 1], [1, 2, 2, 0, 1])
+    assert (events.tolist(), [merge.event for merge in merges]) == ([2, 2, 2, 2, 2], [1])
+
+
+def test_merges_of_one_run_follow_one_another():
+    # The first new article joins 1 and 2, the second the result and 3; an article of 1 is days away.
+    vectors, days = at(0, 20, 20, 50, 50, 50, 50, 11, 32, 0), [5, 5, 5, 5, 5, 5, 5, 5, 6, 1]
+    events, merges = grouped(vectors, days, [1, 2, 2, 3, 3, 3, 3, 0, 0, 1])
+    assert [(merge.event, merge.into) for merge in merges] == [(1, 2), (2, 3)]
+    assert set(events.tolist()) == {3}
+
+
+def test_articles_without_a_date_have_no_event():
+    assert grouped(at(0, 0), [UNDATED, 5])[0].tolist() == [NO_EVENT, 2]
+
+
+def test_nothing_new_changes_nothing():
+    events, merges = grouped(at(0, 0), [5, 5], [1, 2])
+    assert (events.tolist(), merges) == ([1, 2], [])
+
+
+def test_the_order_of_the_rows_does_not_matter():
+    draw = np.random.default_rng(0)
+    vectors, days, ids = at(*draw.uniform(0, 360, 60)), draw.integers(1, 20, 60), draw.permutation(60).astype(np.uint64)
+    ids += 1
+    first = dict(zip(ids.tolist(), grouped(vectors, days, doc_ids=ids)[0].tolist(), strict=True))
+    order = draw.permutation(60)
+    second = grouped(vectors[order], days[order], doc_ids=ids[order])[0].tolist()
+    assert dict(zip(ids[order].tolist(), second, strict=True)) == first
+
+
+def stream_of_days(draw, late):
+    """Vectors, days and the order of arrival of reports of 120 events in 30 days, some of them late."""
+    centers = draw.normal(size=(120, 24))
+    starts = draw.integers(1, 31, 120)
+    of = np.repeat(np.arange(120), draw.integers(1, 7, 120))
+    vectors = centers[of] + draw.normal(0, 0.7, (len(of), 24))
+    days = np.minimum(starts[of] + draw.integers(0, 3, len(of)), 32)
+    arrival = days + np.where(draw.random(len(of)) < late, draw.integers(1, 6, len(of)), 0)
+    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32), days, arrival
+
+
+@pytest.mark.parametrize(("late", "least"), [(0.0, 1.0), (0.15, 0.97)])
+def test_one_run_and_a_run_each_day_find_nearly_the_same_events(late, least):
+    vectors, days, arrival = stream_of_days(np.random.default_rng(7), late)
+    options = EventOptions(threshold=0.45)
+    ids = np.arange(1, len(days) + 1, dtype=np.uint64)
+    once, _ = grouped(vectors, days, options=options)
+    known, events, ended = np.zeros(0, np.int64), np.zeros(0, np.uint64), dict[int, int]()
+    for day in range(1, 40):
+        new = np.flatnonzero(arrival == day)
+        rows = np.concatenate([known, new])
+        given = np.concatenate([events, np.zeros(len(new), np.uint64)])
+        after, merges = grouped(vectors[rows], days[rows], given, options, ids[rows])
+        # An id changes only as the merges say.
+        into = {merge.event: merge.into for merge in merges}
+        for before, now in zip(events.tolist(), after.tolist(), strict=False):
+            expected = before
+            while expected in into:
+                expected = into[expected]
+            assert now == expected
+        ended |= into
+        assert not set(after.tolist()) & set(ended)
+        known, events = rows, after
+    found = dict(zip(ids[known].tolist(), events.tolist(), strict=True))
+    assert b_cubed(found, dict(zip(ids.tolist(), once.tolist(), strict=True))) >= least
+
+
+@pytest.mark.parametrize("wrong", [{"threshold": 1.5}, {"days": -1}, {"day_decay": -0.1}])
+def test_options_out_of_range_are_refused(wrong):
+    with pytest.raises(InputError, match=f"events.{next(iter(wrong))}"):
+        EventOptions(**wrong)

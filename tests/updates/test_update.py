@@ -1,0 +1,293 @@
+"""Updates of an archive: one run against many, counts, crashes at every step, late articles, bad input, the lock."""
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from newsembed.beam_pipelines.output_lock import locked
+from newsembed.errors import InputError
+from newsembed.formats.archive import LAST_RUN, current_index, read_pointer, read_version, work_folder
+from newsembed.formats.digests import damage
+from newsembed.formats.manifest import recorded_digests
+from newsembed.launch.verify import verify
+from newsembed.serving.index import DocumentIndex
+from newsembed.updates.events import EventOptions
+from newsembed.updates.options import Sources
+from newsembed.updates.run import STEPS, update
+from stream import (
+    CHOICE,
+    CLEAN,
+    OPTIONS,
+    Words,
+    article,
+    articles_of,
+    b_cubed,
+    copied,
+    current,
+    days_of_news,
+    events_of,
+    merges_of,
+    run,
+    told,
+    vectors_of,
+    write,
+)
+
+DAYS = days_of_news()
+
+
+@pytest.fixture(scope="module")
+def paths(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("days")
+    return [write(folder / f"{number}.jsonl", rows) for number, rows in enumerate(DAYS)]
+
+
+@pytest.fixture(scope="module")
+def daily(tmp_path_factory, paths):
+    """An archive with a run for each day, their reports, and what was embedded."""
+    archive, encoder = tmp_path_factory.mktemp("daily") / "archive", Words()
+    return archive, [run(archive, path, encoder=encoder) for path in paths], encoder
+
+
+@pytest.fixture(scope="module")
+def once(tmp_path_factory, paths):
+    """An archive made by one run over all days, its report, and what was embedded."""
+    archive, encoder = tmp_path_factory.mktemp("once") / "archive", Words()
+    return archive, run(archive, *paths, encoder=encoder), encoder
+
+
+@pytest.fixture(scope="module")
+def first_day(tmp_path_factory, paths):
+    archive = tmp_path_factory.mktemp("first") / "archive"
+    run(archive, paths[0])
+    return archive
+
+
+def test_many_runs_keep_the_articles_of_one_run(daily, once):
+    assert articles_of(daily[0]) == articles_of(once[0])
+    assert sum(report.superseded for report in daily[1]) > 0, "the stream should try this"
+    assert once[1].superseded == 0
+
+
+def test_many_runs_find_nearly_the_events_of_one_run(daily, once):
+    assert b_cubed(events_of(daily[0]), events_of(once[0])) >= 0.97
+    assert 1 < once[1].events < once[1].articles
+
+
+def test_counts_add_up_in_every_run(daily, once):
+    for day, report in enumerate(daily[1]):
+        assert report.read == len(DAYS[day])
+        assert report.read == report.new + report.known + sum(report.rejected.values()) + sum(report.failed.values())
+        assert report.rejected["too_few_words"] >= 1
+    assert once[1].read == sum(map(len, DAYS))
+    articles = 0
+    for report in daily[1]:
+        articles += report.new - report.superseded
+        assert report.articles == articles
+    assert articles == len(articles_of(daily[0])) == once[1].articles
+
+
+def test_only_new_articles_are_embedded(daily):
+    assert daily[2].embedded == sum(report.new for report in daily[1])
+
+
+@pytest.mark.parametrize("which", ["daily", "once"])
+def test_the_index_has_the_articles_and_their_vectors(which, request):
+    archive = request.getfixturevalue(which)[0]
+    index = DocumentIndex.load(current_index(str(archive)))
+    texts = {one.doc_id: one for one in articles_of(archive)}
+    assert sorted(document.doc_id for document in index.documents) == sorted(texts)
+    ordered = [texts[document.doc_id] for document in index.documents]
+    expected = Words().encode([one.title for one in ordered], [one.body for one in ordered])
+    np.testing.assert_allclose(index.embeddings, expected, atol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(vectors_of(archive), axis=1), 1, atol=1e-6)
+
+
+def test_every_article_has_an_event_and_streams_have_one_order(daily):
+    members = events_of(daily[0])
+    assert sorted(members) == [one.doc_id for one in articles_of(daily[0])]
+    assert all(members.values())
+    assert damage(current_index(str(daily[0]))) == ""
+    assert all(not result.wrong for result in verify(current(daily[0])))
+
+
+def test_the_same_input_again_changes_nothing_and_says_so(daily, paths, tmp_path, capsys):
+    archive, before = daily[0], read_pointer(str(daily[0]))
+    report = run(archive, *paths)
+    assert (report.published, report.new, report.version) == (False, 0, before.version)
+    assert report.known + sum(report.rejected.values()) == report.read == sum(map(len, DAYS))
+    assert read_pointer(str(archive)) == before
+    assert json.loads((archive / LAST_RUN).read_text())["published"] is False
+    from newsembed.updates.report import print_report
+
+    print_report("archive", report)
+    assert f"nothing new; version {before.version} stays" in capsys.readouterr().out
+
+
+def test_an_empty_day_is_fine(first_day, tmp_path):
+    empty = write(tmp_path / "empty.jsonl", [])
+    assert (run(tmp_path / "new", empty).version, os.path.exists(tmp_path / "new" / "archive.json")) == (0, False)
+    report = run(copied(first_day, tmp_path / "archive"), empty)
+    assert (report.read, report.published, report.version) == (0, False, 1)
+
+
+def test_two_versions_and_the_reports_of_all_stay(daily):
+    versions = sorted((daily[0] / "versions").iterdir())
+    assert [path.name for path in versions] == ["000003", "000004"]
+    history = [json.loads(line) for line in (versions[1] / "history.jsonl").read_text().splitlines()]
+    assert [(one["version"], one["in"]) for one in history] == [(day + 1, len(DAYS[day])) for day in range(4)]
+
+
+def test_a_late_article_merges_two_events_and_the_merge_is_recorded(tmp_path):
+    half = [told("left", 1), told("left", 2)], [told("right", number) for number in range(3)]
+    rows = [article(number, body, 5) for number, body in enumerate([*half[0], *half[1]])]
+    options = dataclasses.replace(OPTIONS, events=EventOptions(threshold=0.4, day_decay=0))
+    archive = tmp_path / "archive"
+    run(archive, write(tmp_path / "1.jsonl", rows), options=options)
+    before = events_of(archive)
+    assert len(set(before.values())) == 2
+    both = f"{told('left', 10, 40)} {told('right', 10, 40)}"
+    run(archive, write(tmp_path / "2.jsonl", [article(10, both, 4)]), options=options)
+    (merge,) = merges_of(archive)
+    now = events_of(archive)
+    assert set(now.values()) == {merge.into}
+    assert {merge.event_id, merge.into} == set(before.values())
+    assert (merge.version, merge.doc_id) == (2, (now.keys() - before.keys()).pop())
+
+
+class Killed(BaseException):
+    """In place of a signal."""
+
+
+def kill_at(step):
+    def reached(name):
+        if name == step:
+            raise Killed(name)
+
+    return reached
+
+
+def check_whole(archive, expected):
+    """The archive is still at a version, with all of its files."""
+    assert read_pointer(str(archive)) == expected
+    assert set(recorded_digests(read_version(str(archive), expected), "")) >= {"parents.npy", "events/members.parquet"}
+    assert all(not result.wrong for result in verify(current(archive)))
+
+
+def same(one, two):
+    assert articles_of(one) == articles_of(two)
+    assert events_of(one) == events_of(two)
+    np.testing.assert_array_equal(vectors_of(one), vectors_of(two))
+    assert not os.path.exists(work_folder(str(one)))
+    assert len(list((one / "versions").iterdir())) == len(list((two / "versions").iterdir()))
+
+
+def test_a_run_that_is_cut_off_at_any_step_leaves_the_version_before_and_is_resumed(first_day, paths, tmp_path):
+    whole, archive, encoder = copied(first_day, tmp_path / "whole"), copied(first_day, tmp_path / "archive"), Words()
+    expected = run(whole, paths[1])
+    before = read_pointer(str(archive))
+    for step in STEPS[: STEPS.index("publish")]:
+        with pytest.raises(Killed):
+            run(archive, paths[1], encoder=encoder, reached=kill_at(step))
+        check_whole(archive, before)
+    with pytest.raises(Killed):
+        run(archive, paths[1], encoder=encoder, reached=kill_at("publish"))
+    assert read_pointer(str(archive)).version == 2
+    assert encoder.embedded == expected.new, "vectors of the run before are read"
+    report = run(archive, paths[1])
+    assert (report.published, report.version) == (False, 2)
+    same(archive, whole)
+
+
+def test_a_run_that_was_cut_off_does_not_disturb_one_with_other_input(first_day, paths, tmp_path):
+    whole, archive = copied(first_day, tmp_path / "whole"), copied(first_day, tmp_path / "archive")
+    with pytest.raises(Killed):
+        run(archive, paths[1], reached=kill_at("events"))
+    run(archive, paths[2])
+    run(whole, paths[2])
+    same(archive, whole)
+
+
+SCRIPT = """
+import os, signal, sys
+sys.path.insert(0, sys.argv[1])
+from stream import run
+
+def reached(step):
+    if step == sys.argv[4]:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+run(sys.argv[2], sys.argv[3], reached=reached)
+"""
+
+
+def test_a_killed_process_leaves_the_version_before_and_its_lock_is_taken_over(first_day, paths, tmp_path):
+    archive = copied(first_day, tmp_path / "archive")
+    before = read_pointer(str(archive))
+    command = [sys.executable, "-c", SCRIPT, str(Path(__file__).parent), str(archive), paths[1], "index"]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == -signal.SIGKILL
+    assert (archive / ".lock").exists()
+    check_whole(archive, before)
+    assert run(archive, paths[1]).version == 2
+    assert not (archive / ".lock").exists()
+
+
+def test_a_second_run_at_the_same_time_is_refused(first_day, paths):
+    with locked(str(first_day)), pytest.raises(InputError, match=f"--archive: another run.*{os.getpid()}"):
+        run(first_day, paths[1])
+
+
+def test_other_options_than_those_of_the_archive_are_refused(first_day, paths):
+    changed = dataclasses.replace(OPTIONS, clean=dataclasses.replace(CLEAN, min_words=7))
+    with pytest.raises(InputError, match=r"--clean\.min_words: got 7, expected 5"):
+        run(first_day, paths[1], options=changed)
+    with pytest.raises(InputError, match=r"--events\.days: got 9"):
+        run(first_day, paths[1], options=dataclasses.replace(OPTIONS, events=EventOptions(threshold=0.5, days=9)))
+    other = Words()
+    other.digest = "other"
+    with pytest.raises(InputError, match="--encoder: not the encoder of the runs before"):
+        run(first_day, paths[1], encoder=other)
+    assert read_pointer(str(first_day)).version == 1
+
+
+def test_bad_input_is_refused_before_anything_is_written(tmp_path):
+    archive = tmp_path / "archive"
+    for sources, problem in (
+        (Sources(), "no input"),
+        (Sources(articles=(str(tmp_path / "none.jsonl"),)), "no such file"),
+        (Sources(feeds=str(tmp_path / "none.txt")), "--feeds: no such file"),
+        (Sources(articles=(str(tmp_path / "*.jsonl"),)), "no file matches"),
+    ):
+        with pytest.raises(InputError, match=problem):
+            update(str(archive), Words(), CHOICE, sources, OPTIONS)
+    with pytest.raises(InputError, match="must be in a local folder"):
+        update("gs://bucket/archive", Words(), CHOICE, Sources(articles=(__file__,)), OPTIONS)
+    assert not archive.exists()
+
+
+def test_broken_lines_are_counted_and_the_others_are_kept(tmp_path):
+    rows = [article(1, told("a", 1), 1), article(2, told("b", 2), 1)]
+    path = Path(write(tmp_path / "rows.jsonl", rows))
+    path.write_text(path.read_text() + "{broken\n[1]\n" + json.dumps({"url": "https://a.example/3"}) + "\n")
+    report = run(tmp_path / "archive", path)
+    assert (report.read, report.new) == (5, 2)
+    assert sum(report.failed.values()) == 3
+
+
+def test_a_damaged_archive_is_refused_with_its_name(first_day, paths, tmp_path):
+    archive = copied(first_day, tmp_path / "archive")
+    (archive / "versions" / "000001" / "manifest.json").write_text("{}")
+    with pytest.raises(InputError, match="000001: the version that the pointer names is missing or damaged"):
+        run(archive, paths[1])
+    (archive / "archive.json").write_text("{}")
+    with pytest.raises(InputError, match=r"archive\.json: a damaged pointer"):
+        run(archive, paths[1])
+    (archive / "archive.json").write_text('{"format": 2, "version": 1, "manifest_sha256": "", "index_sha256": ""}')
+    with pytest.raises(InputError, match="got the format 2, expected 1"):
+        run(archive, paths[1])

@@ -1,0 +1,167 @@
+"""Events: articles of near days with similar vectors, found one article after another.
+
+News streams are clustered online by similarity and time: Miranda et al., "Multilingual Clustering of Streaming News",
+EMNLP 2018; Saravanakumar et al., "Event-Driven News Stream Clustering using Entity-Aware Contextual Embeddings", EACL
+2021. Here the similarity of an article and an event is the mean cosine with the articles of the event that are at most
+``days`` away, each less ``day_decay`` for every day between. The article joins the event with the highest similarity if
+that is at least ``threshold``, and otherwise opens an event, which gets the article's doc_id as its id.
+
+An article that is as similar to a second event can show that both are one: if the mean over all pairs of their articles
+near that day reaches the threshold, too, the event with fewer articles becomes part of the other. Ids change in no
+other way. The articles of a run are taken in the order of their dates, so one run over many days and a run for each day
+differ only by articles that arrive late.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import InputError
+from ..formats.arrays import Array
+
+NO_EVENT: Final = 0
+UNDATED: Final = 0  # in place of a day
+_DIGITS: Final = 6  # of similarities: products of other shapes differ in the last bits
+
+Ids = npt.NDArray[np.uint64]
+Days = npt.NDArray[np.int64]
+Vectors = npt.NDArray[np.float32]
+
+
+@dataclasses.dataclass(frozen=True)
+class EventOptions:
+    """When articles belong to one event."""
+
+    threshold: float = dataclasses.field(
+        default=0.6, metadata={"help": "least mean cosine, less the decay, of an article and an event"}
+    )
+    days: int = dataclasses.field(
+        default=3, metadata={"help": "articles whose byline dates are more days apart are not compared"}
+    )
+    day_decay: float = dataclasses.field(
+        default=0.03, metadata={"help": "taken from the cosine for every day between two articles"}
+    )
+
+    def __post_init__(self) -> None:
+        """Checks the values.
+
+        Raises:
+          InputError: naming the option with an invalid value.
+        """
+        for name, least, most in (("threshold", -1, 1), ("days", 0, 3650), ("day_decay", 0, 1)):
+            if not least <= getattr(self, name) <= most:
+                raise InputError(
+                    f"got {getattr(self, name)}, expected {least} to {most}",
+                    field=f"--events.{name}",
+                    remedy="omit it to use the default",
+                )
+
+
+@dataclasses.dataclass(frozen=True)
+class Merge:
+    """Two events that became one: the one that ended, the one that has its articles, the article that joined them."""
+
+    event: int
+    into: int
+    doc_id: int
+
+
+def assign(
+    doc_ids: Ids,
+    days: Days,
+    events: Ids,
+    vectors: Callable[[npt.NDArray[np.int64]], Vectors],
+    options: EventOptions,
+) -> tuple[Ids, list[Merge]]:
+    """Gives events to the articles that have none.
+
+    Args:
+      doc_ids: uint64 ``[N]``.
+      days: int64 ``[N]``, ordinals of byline dates; :data:`UNDATED` without one.
+      events: uint64 ``[N]``, the event of each article; :data:`NO_EVENT` for those that get one now.
+      vectors: returns unit rows ``[n, D]`` for row numbers ``[n]``.
+      options: of the clusters.
+
+    Returns:
+      The events ``[N]``, where articles without a date have none, and the merges in their order.
+    """
+    new = np.flatnonzero((events == NO_EVENT) & (days != UNDATED))
+    if not len(new):
+        return events.copy(), []
+    nearby = _days_around(days, days[new], options.days)
+    rows = np.flatnonzero(nearby)
+    rows = rows[np.lexsort((doc_ids[rows], days[rows]))]
+    window = _Window(doc_ids[rows], days[rows], events[rows].copy(), vectors(rows), options)
+    for place in np.flatnonzero(window.events == NO_EVENT).tolist():
+        window.add(place)
+    result = events.copy()
+    result[rows] = window.events
+    if window.merges:
+        _rename(result, window.merges)
+    return result, window.merges
+
+
+def _days_around(days: Days, centers: Days, reach: int) -> npt.NDArray[np.bool_]:
+    """Whether each day is at most ``reach`` days from one of the centers."""
+    known = np.unique(centers)
+    place = np.searchsorted(known, days)
+    before = np.abs(days - known[np.maximum(place - 1, 0)])
+    after = np.abs(known[np.minimum(place, len(known) - 1)] - days)
+    return (np.minimum(before, after) <= reach) & (days != UNDATED)
+
+
+def _rename(events: Ids, merges: list[Merge]) -> None:
+    """Follows the merges for articles outside of the window, in place."""
+    into = dict[int, int]()
+    for merge in reversed(merges):
+        into[merge.event] = into.get(merge.into, merge.into)
+    for row in np.flatnonzero(np.isin(events, np.array(list(into), np.uint64))).tolist():
+        events[row] = into[int(events[row])]
+
+
+class _Window:
+    """The articles of some days, sorted by day: those that have an event, and those that get one."""
+
+    def __init__(self, doc_ids: Ids, days: Days, events: Ids, vectors: Array, options: EventOptions) -> None:
+        self.events = events
+        self.merges: list[Merge] = []
+        self._doc_ids, self._days, self._vectors, self._options = doc_ids, days, vectors, options
+
+    def add(self, place: int) -> None:
+        """Gives an event to one article; merges events that it shows to be one."""
+        near = self._near(place)
+        similarities = self._similarities(np.array([place]), near)[0]
+        found, numbers, counts = np.unique(self.events[near], return_inverse=True, return_counts=True)
+        means = np.round(np.bincount(numbers, similarities, len(found)) / counts, _DIGITS)
+        order = [one for one in np.lexsort((found, -means)).tolist() if means[one] >= self._options.threshold]
+        if not order:
+            self.events[place] = self._doc_ids[place]
+            return
+        self.events[place] = found[order[0]]
+        for other in order[1:]:
+            self._merge_if_one(place, int(found[other]))
+
+    def _near(self, place: int) -> npt.NDArray[np.int64]:
+        """The places of articles with an event, within the days around an article."""
+        day, reach = self._days[place], self._options.days
+        first, last = np.searchsorted(self._days, [day - reach, day + reach + 1])
+        return first + np.flatnonzero(self.events[first:last] != NO_EVENT)
+
+    def _similarities(self, one: npt.NDArray[np.int64], two: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """Cosines less the decay, ``[n, m]``."""
+        gaps = np.abs(self._days[one][:, None] - self._days[two][None])
+        return (self._vectors[one] @ self._vectors[two].T).astype(np.float64) - self._options.day_decay * gaps
+
+    def _merge_if_one(self, place: int, other: int) -> None:
+        own, near = int(self.events[place]), np.append(self._near(place), place)
+        ours, theirs = near[self.events[near] == own], near[self.events[near] == other]
+        if round(float(self._similarities(ours, theirs).mean()), _DIGITS) < self._options.threshold:
+            return
+        sizes = {event: int(np.count_nonzero(self.events == event)) for event in (own, other)}
+        days = {event: int(self._days[self.events == event].min()) for event in (own, other)}
+        into, ended = sorted((own, other), key=lambda event: (-sizes[event], days[event], event))
+        self.events[self.events == ended] = into
+        self.merges.append(Merge(ended, into, int(self._doc_ids[place])))

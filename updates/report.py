@@ -1,0 +1,88 @@
+"""The report of a run: what came in, what became of it, and what the archive holds now."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..beam_pipelines.progress import print_table
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """One run. ``read`` is the sum of ``new``, ``known``, ``rejected`` and ``failed``.
+
+    Attributes:
+      version: of the archive after the run.
+      published: whether the run made this version; otherwise nothing has changed.
+      started: UTC time.
+      read: records that are no hub and no image.
+      new: articles that the archive has now.
+      known: articles that it had before, with the same texts and date, or had found to be duplicates.
+      rejected: by reason: rules, and duplicates with another text or URL.
+      failed: by reason.
+      hubs_and_images: feeds, section pages and images, which are not counted in ``read``.
+      superseded: articles of earlier runs whose place a new article takes, because it has an earlier date.
+      articles: in the archive now.
+      events: with at least one article now.
+      opened: events that this run opened and that are still there.
+      merged: events that ended because they became part of others.
+      crawl: counts of the crawl: URLs in, out, rejected and failed.
+      seconds: by step.
+    """
+
+    version: int
+    published: bool
+    started: str
+    read: int
+    new: int
+    known: int
+    rejected: Mapping[str, int]
+    failed: Mapping[str, int]
+    hubs_and_images: int
+    superseded: int
+    articles: int
+    events: int
+    opened: int
+    merged: int
+    crawl: Sequence[Mapping[str, Any]] = ()
+    seconds: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+    @property
+    def balance(self) -> int:
+        """Number of records that are not accounted for; 0 unless there is a bug."""
+        return self.read - self.new - self.known - sum(self.rejected.values()) - sum(self.failed.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as it is written: ``read`` is ``in``."""
+        values = dataclasses.asdict(self)
+        return {"in": values.pop("read")} | values
+
+
+def print_report(archive: str, report: Report) -> None:
+    """Prints a short table, and a sentence about the archive."""
+    rows = [("in", report.read), ("new", report.new), ("already known", report.known)]
+    rows += [(f"rejected: {name}", count) for name, count in _largest_first(report.rejected)]
+    rows += [(f"failed: {name}", count) for name, count in _largest_first(report.failed)]
+    optional = (
+        ("hubs and images", report.hubs_and_images),
+        ("superseded by earlier reports", report.superseded),
+        ("events opened", report.opened),
+        ("events merged", report.merged),
+    )
+    rows += [(name, count) for name, count in optional if count]
+    for counts in report.crawl:
+        rows.append(("URLs crawled", counts["in"]))
+        rows += [(f"URLs: {name}", count) for name, count in _largest_first(counts["rejected"] | counts["failed"])]
+    print_table(("articles", "count"), [(name, f"{count:,}") for name, count in rows], numbers=("count",))
+    has = f"{report.articles:,} articles in {report.events:,} events"
+    if report.published:
+        seconds = sum(report.seconds.values())
+        print(f"{archive}: version {report.version}, {has}; {seconds:.1f} s")
+    elif report.version:
+        print(f"{archive}: nothing new; version {report.version} stays, {has}")
+    else:
+        print(f"{archive}: nothing new; the archive has no version yet")
+
+
+def _largest_first(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
