@@ -13,6 +13,7 @@ import argparse
 from ..errors import InputError
 from .groups import IntArray, agglomerative, components, pairs_above, pairs_within_days, write_groups
 from .index import DocumentIndex
+from .reload import load_current
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the command."""
-    index = DocumentIndex.load(args.index)
+    index = load_current(args.index)
     labels = cluster(index, args.method, args.threshold, args.max_day_gap)
     groups, members = write_groups(args.output, labels, index.documents, args.min_size)
     print(f"{groups} groups of at least {args.min_size} with {members} of {len(index)} articles: {args.output}")

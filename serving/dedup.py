@@ -16,6 +16,7 @@ from typing import Final
 from .groups import IntArray, components, pairs_above, pairs_in_time, write_groups
 from .index import DocumentIndex
 from .interface import FloatArray
+from .reload import load_current
 
 _Block = tuple[IntArray, IntArray, FloatArray]
 _MAX_DAY_GAP: Final = 7  # copies and rewritten agency reports appear within days
@@ -44,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the command."""
-    index = DocumentIndex.load(args.index)
+    index = load_current(args.index)
     pairs = _pairs(index, args.threshold, args.max_day_gap)
     if args.pairs:
         pairs = _written(pairs, index, args.pairs)

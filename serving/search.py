@@ -24,6 +24,7 @@ from .dates import ALL_DATES, DateRange, add_date_arguments
 from .index import DocumentIndex, Hit
 from .interface import TextEncoder
 from .queries import has_text
+from .reload import load_current
 from .specs import add_encoder_arguments, encoder_from_spec, encoder_spec
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``newsembed search``."""
     parser.add_argument("query", help="words, or the URL of an indexed article")
-    parser.add_argument("--index", required=True, metavar="DIR", help="what newsembed index wrote")
+    parser.add_argument("--index", required=True, metavar="DIR", help="what newsembed index or update wrote")
     add_encoder_arguments(parser, required=False, prompted="query")
     add_date_arguments(parser)
     parser.add_argument(
@@ -51,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     """
     if args.count < 1:
         raise InputError(f"got {args.count}, expected at least 1", field="--count", remedy="give a positive number")
-    index = DocumentIndex.load(args.index)
+    index = load_current(args.index)
     query = args.query.strip()
     url = query if is_url(query) else ""
     dates = date_range(index, url, args.since, args.until, args.days)

@@ -40,6 +40,7 @@ from .gate import Admission, Gate, unless_gone
 from .index import DocumentIndex, Hit
 from .interface import FloatArray, TextEncoder
 from .limits import Limits, RefusedError, add_limit_arguments, limits_from
+from .reload import DEFAULT_SECONDS, Watcher, load_current, version_of
 from .search import date_range, index_encoder
 from .specs import add_encoder_arguments, add_long_documents_argument, encoder_from_spec, encoder_spec
 
@@ -70,7 +71,8 @@ class Service:
 
     Args:
       encoder: what embeds.
-      index: what is searched; None for a server that only embeds.
+      index: what is searched; None for a server that only embeds. It may be replaced while requests are answered: each
+        request uses the one that it found.
       options: how requests share calls of the encoder.
     """
 
@@ -112,13 +114,14 @@ class Service:
 
     def health(self) -> dict[str, Any]:
         """JSON values of GET /healthz."""
+        index = self.index
         return {
             "status": "ok",
             "version": __version__,
             "encoder": self.encoder.digest,
             "dimensions": self.encoder.dimensions,
             "tokenizer": self.encoder.tokenizer_name,
-            "documents": len(self.index) if self.index else 0,
+            "documents": len(index) if index else 0,
         }
 
 
@@ -206,7 +209,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``newsembed serve``."""
     add_encoder_arguments(parser, required=False, prompted="query (without --index: document of /embed)")
     add_long_documents_argument(parser)
-    parser.add_argument("--index", metavar="DIR", help="what newsembed index wrote; without it there is no search")
+    parser.add_argument(
+        "--index", metavar="DIR", help="what newsembed index or update wrote; without it there is no search"
+    )
+    parser.add_argument(
+        "--reload_seconds",
+        type=float,
+        default=DEFAULT_SECONDS,
+        metavar="S",
+        help="look for a new version of the index this often, and serve it; 0 for never (default: %(default)g)",
+    )
     parser.add_argument(
         "--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1, this machine only)"
     )
@@ -226,14 +238,41 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(
             f"got {args.port}, expected 0 to {MAX_PORT}", field="--port", remedy="choose a free port above 1023"
         )
+    if not 0 <= args.reload_seconds < float("inf"):
+        raise InputError(
+            f"got {args.reload_seconds}, expected 0 or more", field="--reload_seconds", remedy="give 0 for never"
+        )
     limits, access = limits_from(args), Access(allowed_hosts(args.host, args.allowed_host), api_key(args))
     if ANY_HOST in access.hosts:
         print("warning: any host name is answered, so pages of other sites can read answers", file=sys.stderr)
+    version = version_of(args.index) if args.index else ""  # before it is loaded: a later one is noticed
     service = load_service(args)
     service.prepare()
     print(f"tokenizer: {service.encoder.tokenizer_name}")
-    listen(create_app(service, limits, access), args.host, args.port)
+    with reloading(service, args.index, version, args.reload_seconds):
+        listen(create_app(service, limits, access), args.host, args.port)
     return 0
+
+
+def reloading(
+    service: Service, path: str | None, version: str, seconds: float
+) -> contextlib.AbstractContextManager[object]:
+    """Inside this context, a service gets the new versions of its index.
+
+    Args:
+      service: whose index is replaced.
+      path: of the index or the archive; None for a service without one.
+      version: of the index that it has, see :func:`~.reload.version_of`.
+      seconds: between two looks; 0 for never.
+    """
+
+    def replace(index: DocumentIndex) -> None:
+        service.index = index
+        print(f"a new version of the index is served: {len(index)} documents", flush=True)
+
+    if path is None or service.index is None:
+        return contextlib.nullcontext()
+    return Watcher(path, service.index, version, replace, seconds)
 
 
 def listen(app: FastAPI, host: str, port: int) -> None:
@@ -315,7 +354,7 @@ def load_service(args: argparse.Namespace) -> Service:
         if args.long_documents:
             problem = "documents are read as the index says"
             raise InputError(problem, field="--long_documents", remedy="Build the index with this option.")
-        index = DocumentIndex.load(args.index)
+        index = load_current(args.index)
         encoder = index_encoder(index, spec, max_length=args.max_length, query_prompt=args.prompt)
         return Service(encoder, index, options)
     if not spec:
