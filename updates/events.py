@@ -36,13 +36,13 @@ class EventOptions:
     """When articles belong to one event."""
 
     threshold: float = dataclasses.field(
-        default=0.6, metadata={"help": "least mean cosine, less the decay, of an article and an event"}
+        default=0.65, metadata={"help": "least mean cosine, less the decay, of an article and an event"}
     )
     days: int = dataclasses.field(
         default=3, metadata={"help": "articles whose byline dates are more days apart are not compared"}
     )
     day_decay: float = dataclasses.field(
-        default=0.03, metadata={"help": "taken from the cosine for every day between two articles"}
+        default=0.05, metadata={"help": "taken from the cosine for every day between two articles"}
     )
 
     def __post_init__(self) -> None:

@@ -1,27 +1,78 @@
-"""The search index of a version."""
+"""The search index of a version: it grows by the new articles, and is written anew where that pays."""
+
+import itertools
+import os
+from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
 from ..formats.archive import INDEX, VersionWriter
-from ..formats.archive_parts import VECTORS, part_paths, read_array_part, read_columns
-from ..formats.index import IndexedDocument
-from ..serving.index import DocumentIndex
+from ..formats.archive_parts import ARTICLES, VECTORS, part_paths, read_array_part, row_count
+from ..formats.articles import ArticleText
+from ..formats.index import IndexedDocument, facts_file
+from ..formats.parquet import read_records
+from ..formats.records import Article
+from ..serving.index import DocumentIndex, append, indexed_document
 from ..serving.interface import TextEncoder
+from ..serving.words import WordsBuilder
+from .events import Vectors
 from .options import EncoderChoice
 
-_COLUMNS = ("doc_id", "url", "publisher", "title", "byline_date")
+SMALL: Final = 2_000  # documents: writing as many anew takes seconds
+MOST_STALE: Final = 0.02  # share of the documents of an index that the archive has no more
+_CHUNK: Final = 1_024
+
+
+def text_of(article: Article) -> ArticleText:
+    """What embedding and indexing an article needs."""
+    fields = ("doc_id", "url", "publisher", "title", "body", "language", "byline_date")
+    return ArticleText(*(getattr(article, name) for name in fields))
+
+
+def grow_index(
+    writer: VersionWriter, articles: Sequence[Article], vectors: Vectors, encoder: TextEncoder, choice: EncoderChoice
+) -> None:
+    """Takes over the index of the version before and adds the new articles; nothing is embedded again.
+
+    Articles whose place another has taken stay in the index until they are more than :data:`MOST_STALE` of it. A small
+    index is written anew at once.
+
+    Args:
+      writer: of the new version, whose articles and vectors are written.
+      articles: the new ones.
+      vectors: theirs.
+      encoder: of all vectors.
+      choice: how the command line names it.
+    """
+    writer.carry(INDEX)
+    folder = writer.path(INDEX)
+    if not os.path.exists(facts_file(folder)):
+        write_index(writer, encoder, choice)
+        return
+    documents = append(folder, vectors, [text_of(one) for one in articles], encoder_digest=encoder.digest).documents
+    stale = documents - sum(row_count(path) for path in part_paths(writer.folder, VECTORS))
+    if stale and (documents <= SMALL or stale > MOST_STALE * documents):
+        write_index(writer, encoder, choice)
 
 
 def write_index(writer: VersionWriter, encoder: TextEncoder, choice: EncoderChoice) -> None:
-    """Writes the index of all articles of the new version from their vectors; nothing is embedded again."""
-    rows = read_columns(writer.folder, _COLUMNS).to_pylist()
-    vectors = np.concatenate([read_array_part(path) for path in part_paths(writer.folder, VECTORS)])
+    """Writes the index of all articles of the new version from their texts and vectors."""
+    vectors = [read_array_part(path) for path in part_paths(writer.folder, VECTORS)]
+    documents = list[IndexedDocument]()
+    with WordsBuilder() as words:
+        for path in part_paths(writer.folder, ARTICLES):
+            texts = map(text_of, read_records(path, Article))
+            while chunk := list(itertools.islice(texts, _CHUNK)):
+                words.add(chunk)
+                documents += map(indexed_document, chunk)
     index = DocumentIndex(
-        vectors,
-        [IndexedDocument(**row) for row in rows],
+        np.concatenate(vectors),
+        documents,
         encoder=choice.spec,
         encoder_digest=encoder.digest,
         document_prompt=choice.document_prompt,
         long_documents=choice.long_documents,
     )
+    index.words = words.built()
     index.save(writer.path(INDEX))

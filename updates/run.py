@@ -31,13 +31,12 @@ from ..formats.archive import (
 )
 from ..formats.archive_parts import PARENTS, read_array_part
 from ..formats.arrays import DAMAGE, read_arrays, write_arrays
-from ..formats.articles import ArticleText
 from ..formats.records import Article, DeadLetter
 from ..serving.embed import embedded
 from ..serving.interface import TextEncoder
 from .duplicates import Archive, Found, find
 from .events import NO_EVENT, Vectors
-from .indexing import write_index
+from .indexing import grow_index, text_of
 from .intake import Intake, check_sources, gather
 from .options import EncoderChoice, Sources, UpdateOptions, check_same
 from .report import Report
@@ -165,7 +164,7 @@ class _Run:
 
     def _index(self, writer: VersionWriter, change: Change) -> None:
         if change.new or change.removed.any():
-            write_index(writer, self._encoder, self._choice)
+            grow_index(writer, change.new, change.vectors, self._encoder, self._choice)
         else:
             writer.carry(INDEX)
         self._reached("index")
@@ -181,12 +180,8 @@ class _Run:
             done = read_arrays(path)
             if str(done["encoder"]) == self._encoder.digest and np.array_equal(done["records"], records):
                 return np.asarray(done["vectors"], np.float32)
-        texts = (
-            ArticleText(one.doc_id, one.url, one.publisher, one.title, one.body, one.language, one.byline_date)
-            for one in articles
-        )
         parts = [np.zeros((0, self._encoder.dimensions), np.float32)]
-        parts += [vectors for _, vectors in embedded(self._encoder, texts)] if articles else []
+        parts += [vectors for _, vectors in embedded(self._encoder, map(text_of, articles))] if articles else []
         vectors = np.concatenate(parts)
         if len(vectors) != len(articles):
             raise RuntimeError(f"{len(vectors)} vectors of {len(articles)} articles")
