@@ -89,7 +89,7 @@ class InputSpec:
       help: one line for ``--help``.
       required: whether the job cannot run without it.
       many: whether several paths may be given.
-      digest: of a path that is neither a result nor a raw file; ``None`` for :func:`input_digest`.
+      digest: of a path that is neither a result nor a raw file; ``None`` for `input_digest`.
     """
 
     name: str
@@ -110,7 +110,7 @@ class Job:
       inputs: what it reads.
       options: frozen dataclass of options; each field has ``metadata={"help": …}`` and a default. ``"lasting_folder":
         True`` in the metadata marks a folder that is kept when the output is replaced, so it must not be in the output.
-      run: the pipeline; gets a :class:`JobRun`.
+      run: the pipeline; gets a `JobRun`.
       switches: by the name of a rejection, the option and value that turn its rule off.
     """
 
@@ -184,7 +184,7 @@ class JobRun:
     def pipeline(self, phase: Phase, parts: Parts | None = None) -> Iterator[beam.Pipeline]:
         """A Beam pipeline for one phase, run on leaving the context, skipped if all of its shards are complete.
 
-        Yields a pipeline to which the job attaches its transforms; the last is a :class:`ProcessShards` of ``phase``.
+        Yields a pipeline to which the job attaches its transforms; the last is a `ProcessShards` of ``phase``.
         """
         pipeline = make_pipeline(self._beam_args, phase.shard_count)
         parts = parts or Parts(phase.reports, phase.shard_count)

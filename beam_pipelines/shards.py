@@ -201,7 +201,7 @@ def shard_of(key: str, shard_count: int) -> int:
 
 
 def shard_numbers(ids: Ids, shard_count: int) -> npt.NDArray[np.uint64]:
-    """Returns :func:`shard_of` for many document ids, given as numbers: uint64 ``[N]``."""
+    """Returns `shard_of` for many document ids, given as numbers: uint64 ``[N]``."""
     return (ids >> np.uint64(32)) % np.uint64(shard_count)
 
 
