@@ -70,6 +70,16 @@ def is_installed() -> bool:
     return True
 
 
+def refuse_local_output(output: str, beam_args: Sequence[str]) -> None:
+    """Checks the output folder of a job, if it is to run on Dataflow, before anything is submitted.
+
+    Raises:
+      InputError: if the output folder is not on Google Cloud Storage.
+    """
+    if names_dataflow(PipelineOptions(list(beam_args))):
+        check_paths(output, ())
+
+
 def check_paths(output: str, inputs: Sequence[str]) -> list[str]:
     """Checks the output folder of a job on Dataflow; returns remarks on inputs that workers could not read.
 

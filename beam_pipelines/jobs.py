@@ -24,7 +24,7 @@ import apache_beam as beam
 
 from .. import __version__
 from ..errors import InputError
-from ..formats import files
+from ..formats import files, object_stores
 from ..formats.digests import file_sha256
 from ..formats.manifest import (
     MANIFEST,
@@ -35,7 +35,7 @@ from ..formats.manifest import (
     write_manifest,
     write_seconds,
 )
-from . import failures
+from . import dataflow, failures
 from .accounting import Counts, add_counts, chain_counts
 from .options import make_pipeline, noticing_dead_workers
 from .output_folder import PUBLISH, check_input, clear, discard_damaged, missing_files, published_files, refuse_overlaps
@@ -281,13 +281,16 @@ def execute(
       progress: called with (phase, complete shards or other parts, number of parts, what else grows).
 
     Raises:
-      InputError: if an input is missing, is not a result, is in the output folder or differs from its manifest; if the
+      InputError: if an object store cannot be reached; if an input is missing, is not a result, is in the output
+        folder or differs from its manifest; if the
         output folder holds other files than a result, cannot be written, or another run writes to it; or if the job
         cannot read its inputs.
     """
     started = time.monotonic()
     options = job.options() if options is None else options
     files.use_options(beam_args)
+    object_stores.check_reachable([output, *itertools.chain.from_iterable(inputs.values())], beam_args)
+    dataflow.refuse_local_output(output, beam_args)
     resolved = resolve_inputs(job, inputs)
     identity = _identity(job, options, resolved)
     digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
@@ -438,8 +441,7 @@ def _plain(value: Any) -> Any:
 def _publish(workspace: str, output: str, seconds: float) -> None:
     """Moves every stream in, then the manifest. Runs again from where it was if it was cut off."""
     manifest = files.read_json(f"{workspace}/{PUBLISH}")
-    for name in published_files(workspace):
-        files.move(f"{workspace}/{name}", f"{output}/{name}")
+    files.move_all([(f"{workspace}/{name}", f"{output}/{name}") for name in published_files(workspace)])
     write_seconds(output, seconds)
     write_manifest(output, manifest)
     files.delete([workspace])

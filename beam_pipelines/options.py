@@ -11,7 +11,10 @@ from types import FrameType
 import apache_beam as beam
 import grpc
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
+from apache_beam.portability.api import beam_provision_api_pb2
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from apache_beam.runners.portability.fn_api_runner.fn_runner import ExtendedProvisionInfo
+from apache_beam.runners.portability.portable_runner import JobServiceHandle
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from ..errors import InputError
@@ -48,7 +51,11 @@ def make_pipeline(beam_args: Sequence[str], shard_count: int) -> beam.Pipeline:
     environment = SubprocessSDKEnvironment.from_command_string(
         command_string=f"{sys.executable} -m {__package__}.worker"
     )
-    return beam.Pipeline(runner=FnApiRunner(default_environment=environment), options=options)
+    # The runner itself gives its workers no options: s3:// paths would have no endpoint and no keys there.
+    stated = JobServiceHandle.encode_pipeline_options(options.get_all_options(drop_default=True))
+    provision = beam_provision_api_pb2.ProvisionInfo(retrieval_token=_LOCAL, pipeline_options=stated)
+    runner = FnApiRunner(default_environment=environment, provision_info=ExtendedProvisionInfo(provision))
+    return beam.Pipeline(runner=runner, options=options)
 
 
 @contextlib.contextmanager

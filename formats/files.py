@@ -14,9 +14,8 @@ from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from ..errors import InputError
+from . import object_stores
 
-# Without folders: asking one for the name of its bucket is an error, and every question takes time.
-_OBJECT_STORES = ("gs://", "s3://")
 _DIGEST_BYTES = 1 << 20  # of each end of a file: enough to notice another file without reading terabytes
 
 
@@ -41,12 +40,14 @@ def open_read(path: str) -> BinaryIO:
 
 def open_write(path: str) -> BinaryIO:
     """Creates a file, and its folder, for writing bytes without compression."""
+    if path.startswith("s3://"):
+        return object_stores.open_write(path)
     make_folder(path.rpartition("/")[0])
     return cast(BinaryIO, FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED))
 
 
 def exists(path: str) -> bool:
-    """Whether a file or folder exists.
+    """Whether a file or folder exists; object stores have no folders.
 
     Raises:
       InputError: if no filesystem is installed for paths like this.
@@ -61,7 +62,8 @@ def make_folder(path: str) -> None:
     Raises:
       OSError: if it cannot be created.
     """
-    if path and not path.startswith(_OBJECT_STORES) and not exists(path):
+    # Asking a store for the name of its bucket is an error, and every question takes time.
+    if path and not object_stores.is_object(path) and not exists(path):
         try:
             FileSystems.mkdirs(path)
         except OSError:
@@ -112,9 +114,22 @@ def total_bytes(pattern: str) -> int:
 def move(source: str, target: str) -> None:
     """Renames a file, replacing the target."""
     make_folder(target.rpartition("/")[0])
-    if not target.startswith(_OBJECT_STORES) and exists(target):  # there, a copy replaces the target
+    if not object_stores.is_object(target) and exists(target):  # there, a copy replaces the target
         FileSystems.delete([target])
     FileSystems.rename([source], [target])
+
+
+def move_all(pairs: Sequence[tuple[str, str]]) -> None:
+    """Renames files given as (source, target), replacing the targets; on an object store many at a time.
+
+    Raises:
+      OSError: if one cannot be moved; others may have been.
+    """
+    if any(object_stores.is_object(target) for _, target in pairs):
+        object_stores.at_once(move, pairs)
+        return
+    for source, target in pairs:
+        move(source, target)
 
 
 def temporary_name(path: str) -> str:
@@ -124,7 +139,7 @@ def temporary_name(path: str) -> str:
 
 def write_whole(path: str, raw: bytes) -> None:
     """Writes a file completely or not at all: under a temporary name first, which object stores do not need."""
-    temporary = path if path.startswith(_OBJECT_STORES) else temporary_name(path)
+    temporary = path if object_stores.is_object(path) else temporary_name(path)
     try:
         with open_write(temporary) as sink:
             sink.write(raw)
@@ -140,7 +155,7 @@ def write_whole(path: str, raw: bytes) -> None:
 def copy(sources: Sequence[str], folder: str) -> None:
     """Copies files into a folder, each completely or not at all; within one object store in a few requests."""
     targets = [f"{folder}/{path.rpartition('/')[2]}" for path in sources]
-    if sources and any(sources[0].startswith(store) and folder.startswith(store) for store in _OBJECT_STORES):
+    if sources and any(sources[0].startswith(store) and folder.startswith(store) for store in object_stores.STORES):
         FileSystems.copy(list(sources), targets)
         return
     for source, target in zip(sources, targets, strict=True):
@@ -150,7 +165,9 @@ def copy(sources: Sequence[str], folder: str) -> None:
 
 def delete(paths: Iterable[str]) -> None:
     """Deletes files and folder trees; paths that do not exist are ignored."""
-    present = [path for path in paths if exists(path)]
+    present: list[str] = []
+    for path in paths:
+        present += object_stores.listed_below(path) if object_stores.is_object(path) else [path] if exists(path) else []
     if present:
         FileSystems.delete(present)
 
@@ -211,12 +228,7 @@ def _known_filesystem(path: str) -> Iterator[None]:
     except (ValueError, BeamIOError) as error:
         # Beam's words for a filesystem that is not installed.
         if "Unable to get filesystem" in str(error) or "Missing boto3" in str(error):
-            raise InputError(
-                "no filesystem is installed for paths like this",
-                path=path,
-                remedy="gs:// needs `pip install 'newsembed[gcp]'`, s3:// needs 'newsembed[aws]'; "
-                "download https:// files first",
-            ) from error
+            raise object_stores.missing_support(path) from error
         if isinstance(error, BeamIOError):
             raise InputError(
                 f"cannot be reached: {error}", path=path, remedy="check the path and your credentials for it"

@@ -1,0 +1,97 @@
+"""Jobs whose input and output are on an S3 store: the same bytes as on disk, with worker processes too."""
+
+import json
+
+import pytest
+from newsembed.beam_pipelines import jobs
+from newsembed.beam_pipelines.extract import JOB
+from newsembed.errors import InputError
+from newsembed.formats import files
+from newsembed.tests import object_store
+
+ARTICLES = 60
+TWO_WORKERS = ["--direct_num_workers=2"]
+
+
+@pytest.fixture(scope="module")
+def store():
+    with object_store.running() as found:
+        yield found
+        files.use_options([])
+
+
+@pytest.fixture(scope="module")
+def lines():
+    rows = (
+        {
+            "url": f"http://s.example/{number}",
+            "title": f"Title number {number}",
+            "body": f"Rain fell on town {number} for days. " * 20,
+            "authors": ["Ann Lee"],
+            "date": "2024-05-01",
+        }
+        for number in range(ARTICLES)
+    )
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+def content(folder):
+    """The files of a result without what names its place or time."""
+    found = {}
+    for name in files.sizes_below(folder):
+        if name not in ("manifest.json", "timing.json") and not name.startswith("."):
+            with files.open_read(f"{folder}/{name}") as source:
+                found[name] = source.read()
+    return found
+
+
+@pytest.fixture(scope="module")
+def published(store, lines):
+    files.use_options(store.options)
+    files.write_whole(f"{store.folder}/in/articles.jsonl", lines)
+    out, options = f"{store.folder}/out", [*store.options, *TWO_WORKERS]
+    return out, options, jobs.execute(JOB, {"articles": [f"{store.folder}/in/articles.jsonl"]}, out, beam_args=options)
+
+
+def test_a_job_on_a_store_with_worker_processes_has_the_bytes_of_one_on_disk(published, lines, tmp_path):
+    out, options, outcome = published
+    (tmp_path / "articles.jsonl").write_bytes(lines)
+    local = jobs.execute(
+        JOB,
+        {"articles": [str(tmp_path / "articles.jsonl")]},
+        str(tmp_path / "out"),
+        beam_args=["--direct_num_workers=1"],
+    )
+    assert outcome.manifest["counts"] == local.manifest["counts"]
+    assert outcome.manifest["counts"]["in"] == ARTICLES
+    on_disk = content(str(tmp_path / "out"))
+    assert on_disk
+    files.use_options(options)  # the job on disk has set others
+    assert content(out) == on_disk
+    assert not [name for name in files.sizes_below(out) if ".work-" in name or name.endswith(".tmp")]
+
+
+def test_a_finished_job_on_a_store_is_skipped_and_another_input_replaces_all_of_it(published, store, lines):
+    out, options, _ = published
+    inputs = {"articles": [f"{store.folder}/in/articles.jsonl"]}
+    assert jobs.execute(JOB, inputs, out, beam_args=options).skipped
+    fewer = b"".join(lines.splitlines(keepends=True)[:7])
+    files.write_whole(f"{store.folder}/in/fewer.jsonl", fewer)
+    one = [*store.options, "--direct_num_workers=1"]
+    again = jobs.execute(JOB, {"articles": [f"{store.folder}/in/fewer.jsonl"]}, out, beam_args=one)
+    assert again.manifest["counts"]["in"] == 7
+    assert set(again.manifest["files"]) == set(content(out))
+
+
+def test_a_store_that_cannot_be_reached_ends_the_job_before_it_starts(store):
+    options = ["--s3_endpoint_url=http://127.0.0.1:9", *store.options[1:]]
+    with pytest.raises(InputError, match="cannot be reached"):
+        jobs.execute(JOB, {"articles": [f"{store.folder}/in/articles.jsonl"]}, f"{store.folder}/x", beam_args=options)
+
+
+def test_a_local_output_is_refused_before_a_job_is_submitted_to_dataflow(tmp_path):
+    (tmp_path / "articles.jsonl").write_text("{}\n")
+    options = ["--runner=DataflowRunner", "--project=p", "--region=r", "--temp_location=gs://b/tmp"]
+    with pytest.raises(InputError, match="got a local path, where workers cannot write"):
+        jobs.execute(JOB, {"articles": [str(tmp_path / "articles.jsonl")]}, str(tmp_path / "out"), beam_args=options)
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,66 @@
+"""An S3 store for tests: moto's server, or a real one that NEWSEMBED_TEST_S3 names, with an empty bucket.
+
+NEWSEMBED_TEST_S3=http://127.0.0.1:7070,ACCESS_KEY,SECRET_KEY,BUCKET
+"""
+
+import contextlib
+import dataclasses
+import os
+import uuid
+from collections.abc import Iterator
+
+
+@dataclasses.dataclass(frozen=True)
+class Store:
+    """A store with a bucket.
+
+    Attributes:
+      endpoint: URL of the store.
+      access_key: its user.
+      secret_key: of that user.
+      folder: path in the bucket that no other test uses.
+    """
+
+    endpoint: str
+    access_key: str
+    secret_key: str
+    folder: str
+
+    @property
+    def options(self) -> list[str]:
+        """Beam's options for it."""
+        return [
+            f"--s3_endpoint_url={self.endpoint}",
+            f"--s3_access_key_id={self.access_key}",
+            f"--s3_secret_access_key={self.secret_key}",
+            "--s3_region_name=us-east-1",
+        ]
+
+
+@contextlib.contextmanager
+def running() -> Iterator[Store]:
+    """A store to use; moto's server ends with the context."""
+    folder = uuid.uuid4().hex
+    if given := os.environ.get("NEWSEMBED_TEST_S3"):
+        endpoint, access_key, secret_key, bucket = given.split(",")
+        yield Store(endpoint, access_key, secret_key, f"s3://{bucket}/{folder}")
+        return
+    import boto3
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        store = Store(f"http://{host}:{port}", "user", "secret", f"s3://news/{folder}")
+        client = boto3.client(
+            "s3",
+            endpoint_url=store.endpoint,
+            aws_access_key_id=store.access_key,
+            aws_secret_access_key=store.secret_key,
+            region_name="us-east-1",
+        )
+        client.create_bucket(Bucket="news")
+        yield store
+    finally:
+        server.stop()
