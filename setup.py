@@ -106,6 +106,11 @@ DEV = [
     "mypy>=1.14",
     "httpx>=0.27",
     "psutil>=6",
+    # An S3 store for tests.
+    "boto3>=1.35,<2",
+    "moto[s3]>=5.1,<6",
+    "flask>=3,<4",
+    "flask-cors>=5,<7",
     # The documentation. Material for MkDocs is maintained until May 2027; its successor reads the same mkdocs.yml.
     "mkdocs>=1.6,<2",
     "mkdocs-material>=9.6,<10",

@@ -108,7 +108,7 @@ def missing_support(path: str) -> InputError:
     )
 
 
-class _Client(boto3_client.Client):  # type: ignore[misc] # Beam has no types
+class _Client(boto3_client.Client):
     """Beam's client, around a connection that calls share.
 
     Beam makes a client for each call, and boto3 reads a description of 1 MB to make one: 0.1 s of a core.
@@ -120,8 +120,8 @@ class _Client(boto3_client.Client):  # type: ignore[misc] # Beam has no types
         with _CONNECTIONS_LOCK:
             if key not in _CONNECTIONS:
                 super().__init__(options)
-                _CONNECTIONS[key] = self.client  # boto3's clients may be used by several threads
-        self.client = _CONNECTIONS[key]
+                _CONNECTIONS[key] = vars(self)["client"]  # boto3's clients may be used by several threads
+        self.client: Any = _CONNECTIONS[key]
         self._download_request = self._download_stream = None
         self._download_pos = 0
 
@@ -131,7 +131,7 @@ _CONNECTIONS_LOCK: Final = threading.Lock()
 boto3_client.Client = _Client
 
 
-class _Uploader(s3io.S3Uploader):  # type: ignore[misc] # Beam has no types
+class _Uploader(s3io.S3Uploader):
     """Uploads an object that may be empty: Beam's own would end an upload without parts, which S3 refuses."""
 
     def finish(self) -> None:
