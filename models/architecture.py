@@ -24,6 +24,9 @@ class Capability(enum.StrEnum):
     """``mlm_logits(hidden)``, ``mlm_states(hidden)``, ``output_table()``: logits [.., V]; needs SEQUENCE."""
     TOPICS = "topics"
     """``topic_logits(tokens)``, ``topic_logits_hidden(hidden, tokens)``: a logit for each of ``config.num_topics``."""
+    STOPPED_TEXTS = "stopped_texts"
+    """``embed(tokens, stopped)`` with bool [B]: the gradient of these texts ends at the output of the layers, so that
+    only the dense layer of the embedding learns from them."""
     POOLED_PIECES = "pooled_pieces"
     """``pool_pieces(hidden, tokens, segment_ids)``, and parameters ``embedding_head`` (kernel [H, D], bias [D]) that
     read the pooled vectors and can be whitened; needs SEQUENCE."""

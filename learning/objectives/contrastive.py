@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from ...formats.vocabulary import CLS_ID, PAD_ID
 from ...models.chunks import map_chunks
-from ...models.encoders import Architecture
+from ...models.encoders import Architecture, Capability
 from ...models.losses import (
     TEMPERATURE,
     DocumentEvents,
@@ -53,7 +53,9 @@ class Contrastive(TextObjective):
       temperature: of InfoNCE; where it is learned, the initial value.
       learn_temperature: the temperature is a parameter of the run, exp(log_temperature), kept between 0.01 and 1
         (Radford et al. 2021). Only training reads it.
-      stop_translated_gradient: machine-translated positives and negatives pass no gradient back (section 3.3).
+      stop_translated_gradient: machine-translated positives and negatives pass no gradient back below the output of the
+        transformer; the dense layer of the embedding learns from them (section 3.2.3). Where the architecture lacks
+        `Capability.STOPPED_TEXTS`, nothing learns from them.
       hard_negatives: False leaves the mined negatives out: an anchor meets the positives of its batch alone.
       symmetric: InfoNCE is the mean of both directions, see `models.losses.info_nce`.
       augmentations: rows of Table 1 that take part, by name in lower case. Triplets of other rows have no part in a
@@ -134,11 +136,8 @@ class Contrastive(TextObjective):
         texts = self._texts(batch)
         chunks = self.chunks(len(texts[0]), sum(map(texts_of, texts)))
         text_key, mlm_key = self.split_key(key)
-        vectors = map_chunks(functools.partial(embed_texts, model, params), texts, text_key, chunks)
-        anchor, *others = vectors
         translated = batch["translated"] > 0
-        if self.stop_translated_gradient:
-            others = [_stop_where(translated, embeddings) for embeddings in others]
+        anchor, *others = self._vectors(model, params, texts, translated, text_key)
         embedded = _Embedded(anchor, others[0], others[1] if self.hard_negatives else None)
         kept = self._kept(batch)
         loss, accuracy = self._info_nce(params, embedded, batch, kept, chunks)
@@ -167,6 +166,24 @@ class Contrastive(TextObjective):
         """Returns the FLOPs of all embeddings and of their similarities: B anchors x 2 B candidates x 2 D."""
         embeddings = math.fsum(config.flops("embed", length) for length in lengths.values()) * batch_size
         return embeddings + batch_size * 2 * batch_size * 2 * config.embedding_size
+
+    def _vectors(
+        self, model: Model, params: Any, texts: list[jax.Array], translated: jax.Array, key: jax.Array
+    ) -> list[jax.Array]:
+        """Returns the embeddings of anchors and other texts, of which those that are translated are stopped."""
+        chunks = self.chunks(len(texts[0]), sum(map(texts_of, texts)))
+        if self.stop_translated_gradient and Capability.STOPPED_TEXTS in model.config.capabilities:
+
+            def embed(rows: tuple[list[jax.Array], jax.Array], chunk_key: jax.Array) -> list[jax.Array]:
+                parts, stopped = rows
+                stops = [jnp.zeros_like(stopped), *[stopped] * (len(parts) - 1)]
+                return embed_texts(model, params, parts, chunk_key, stops)
+
+            return map_chunks(embed, (texts, translated), key, chunks)
+        anchor, *others = map_chunks(functools.partial(embed_texts, model, params), texts, key, chunks)
+        if self.stop_translated_gradient:
+            others = [_stop_where(translated, embeddings) for embeddings in others]
+        return [anchor, *others]
 
     def _texts(self, batch: DeviceBatch) -> list[jax.Array]:
         """Returns the tokens of anchors, positives and, unless they are left out, negatives."""

@@ -201,27 +201,49 @@ def texts_of(tokens: jax.Array) -> int:
     return math.prod(tokens.shape[1:-1])
 
 
-def embed_texts(model: Model, params: Any, texts: Sequence[jax.Array], key: jax.Array) -> list[jax.Array]:
+def embed_texts(
+    model: Model,
+    params: Any,
+    texts: Sequence[jax.Array],
+    key: jax.Array,
+    stopped: Sequence[jax.Array] | None = None,
+) -> list[jax.Array]:
     """Returns the embeddings [R, D] or [R, N, D] of texts int32 [R, L] or [R, N, L].
 
     Texts of one length are embedded in one pass with `key`, others one after another with a key of their own each.
+
+    Args:
+      model: with the capability STOPPED_TEXTS where `stopped` is given.
+      params: its parameters.
+      texts: of each role.
+      key: for dropout.
+      stopped: rows whose gradient ends at the output of the layers, bool [R] for each of `texts`; None for none.
     """
+    stops = [None] * len(texts) if stopped is None else list(stopped)
     if len({tokens.shape[-1] for tokens in texts}) > 1:
         keys = jax.random.split(key, len(texts))
         return [
-            _over_texts(functools.partial(model.apply, params, own_key, "embed"), tokens)
-            for own_key, tokens in zip(keys, texts, strict=True)
+            _over_texts(functools.partial(model.apply, params, own_key, "embed"), tokens, stop)
+            for own_key, tokens, stop in zip(keys, texts, stops, strict=True)
         ]
     # One pass over [3R, L] instead of three over [R, L]: larger products, a third of the launches.
     # Interleaved, so that a device's share of the rows stays on that device.
     length = texts[0].shape[-1]
     stacked = jnp.concatenate([tokens.reshape(len(tokens), -1, length) for tokens in texts], axis=1)
-    embeddings = _over_texts(functools.partial(model.apply, params, key, "embed"), stacked)
+    stop = None
+    if stopped is not None:
+        stop = jnp.stack([one for one, tokens in zip(stopped, texts, strict=True) for _ in range(texts_of(tokens))], 1)
+    embeddings = _over_texts(functools.partial(model.apply, params, key, "embed"), stacked, stop)
     ends = np.cumsum([texts_of(tokens) for tokens in texts])
     parts = jnp.split(embeddings, ends[:-1].tolist(), axis=1)
     return [part.reshape(*tokens.shape[:-1], -1) for part, tokens in zip(parts, texts, strict=True)]
 
 
-def _over_texts(embed: Callable[[jax.Array], jax.Array], tokens: jax.Array) -> jax.Array:
-    """Returns `embed` of [R, ..., L] as rows: [R, ..., D]."""
-    return embed(tokens.reshape(-1, tokens.shape[-1])).reshape(*tokens.shape[:-1], -1)
+def _over_texts(embed: Callable[..., jax.Array], tokens: jax.Array, stopped: jax.Array | None) -> jax.Array:
+    """Returns `embed` of [R, ..., L] as rows: [R, ..., D]; `stopped` is bool [R] or [R, N], or None."""
+    rows = tokens.reshape(-1, tokens.shape[-1])
+    if stopped is None:
+        return embed(rows).reshape(*tokens.shape[:-1], -1)
+    several = stopped.reshape(len(stopped), -1)
+    every = jnp.broadcast_to(several, (len(tokens), texts_of(tokens))).reshape(-1)
+    return embed(rows, every).reshape(*tokens.shape[:-1], -1)

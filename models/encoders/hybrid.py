@@ -25,7 +25,7 @@ from ..architecture import Capability
 from ..attention import PAD_ID
 from ..blocks import logical, normal
 from ..pooling import term_weights
-from .news import EncoderConfig, NewsEncoder
+from .news import EncoderConfig, NewsEncoder, stop_rows
 from .registry import register
 
 __all__ = ["HYBRID_KIND", "HybridConfig", "HybridEncoder"]
@@ -54,16 +54,19 @@ class HybridEncoder(NewsEncoder):
         )
         self.lexical_gate = self.param("lexical_gate", nn.initializers.zeros, (), jnp.float32)
 
-    def embed(self, tokens: jax.Array, *, deterministic: bool = True) -> jax.Array:
-        """Document embeddings of one-piece rows, float32 [B, D] of length 1; see the module."""
-        return self.embed_hidden(self.encode(self._context(tokens), deterministic=deterministic), tokens)
+    def embed(self, tokens: jax.Array, stopped: jax.Array | None = None, *, deterministic: bool = True) -> jax.Array:
+        """Document embeddings of one-piece rows, float32 [B, D] of length 1; see the module and `NewsEncoder.embed`."""
+        return self.embed_hidden(self.encode(self._context(tokens), deterministic=deterministic), tokens, stopped)
 
-    def embed_hidden(self, hidden: jax.Array, tokens: jax.Array) -> jax.Array:
-        """Embeddings [B, D] from the tokens [B, L] and the vectors of the first of them, [B, M, H] from `encode`."""
+    def embed_hidden(self, hidden: jax.Array, tokens: jax.Array, stopped: jax.Array | None = None) -> jax.Array:
+        """Embeddings [B, D] from the tokens [B, L] and the vectors of the first of them, [B, M, H] from `encode`.
+
+        The lexical part learns nothing from rows that are `stopped`, bool [B].
+        """
         count = jnp.sum((tokens != PAD_ID).astype(jnp.float32), axis=-1, keepdims=True)
         share = jax.nn.sigmoid(self.lexical_gate) * count / jnp.maximum(count + self.config.lexical_half_length, 1.0)
-        dense = super().embed_hidden(hidden, tokens)
-        return jnp.concatenate([jnp.sqrt(1 - share) * dense, jnp.sqrt(share) * self.embed_words(tokens)], axis=-1)
+        dense, words = super().embed_hidden(hidden, tokens, stopped), stop_rows(self.embed_words(tokens), stopped)
+        return jnp.concatenate([jnp.sqrt(1 - share) * dense, jnp.sqrt(share) * words], axis=-1)
 
     def topic_logits(self, tokens: jax.Array, *, deterministic: bool = True) -> jax.Array:
         """Logits of every topic, float32 [B, T]: a dense layer on the pooled top vector."""

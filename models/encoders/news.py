@@ -208,13 +208,22 @@ class NewsEncoder(nn.Module):
         """Of every block, in order."""
         return [nn.unbox(layer.variables["params"]) for layer in self.layers]
 
-    def embed(self, tokens: jax.Array, *, deterministic: bool = True) -> jax.Array:
-        """Document embeddings of one-piece rows, float32 [B, D] of length 1: a dense layer on the pooled top vector."""
-        return self.embed_hidden(self.encode(tokens, deterministic=deterministic), tokens)
+    def embed(self, tokens: jax.Array, stopped: jax.Array | None = None, *, deterministic: bool = True) -> jax.Array:
+        """Document embeddings of one-piece rows: a dense layer on the pooled top vector.
 
-    def embed_hidden(self, hidden: jax.Array, tokens: jax.Array) -> jax.Array:
-        """Embeddings [B, D] from what `encode` returned, [B, L, H]."""
-        vectors = self.embedding_head(self.pool(hidden, tokens))
+        Args:
+          tokens: int32 [B, L].
+          stopped: bool [B], rows whose gradient ends below the dense layer; None for none.
+          deterministic: False applies dropout.
+
+        Returns:
+          float32 [B, D] of length 1.
+        """
+        return self.embed_hidden(self.encode(tokens, deterministic=deterministic), tokens, stopped)
+
+    def embed_hidden(self, hidden: jax.Array, tokens: jax.Array, stopped: jax.Array | None = None) -> jax.Array:
+        """Embeddings [B, D] from what `encode` returned, [B, L, H]; `stopped` as in `embed`."""
+        vectors = self.embedding_head(stop_rows(self.pool(hidden, tokens), stopped))
         if self.config.embedding_activation == "tanh":
             vectors = jnp.tanh(vectors)
         return vectors / jnp.maximum(jnp.linalg.norm(vectors, axis=-1, keepdims=True), _EMBEDDING_NORM_FLOOR)
@@ -307,6 +316,13 @@ class NewsEncoder(nn.Module):
         """
         config, weights = self.config, jnp.exp(self.pooling_logits[tokens])
         return weights * term_weights(tokens, segment_ids, lead_length=config.lead_length, sublinear=config.sublinear)
+
+
+def stop_rows(vectors: jax.Array, stopped: jax.Array | None) -> jax.Array:
+    """`vectors` [B, D], without gradient where `stopped`, bool [B]; None stops none."""
+    if stopped is None:
+        return vectors
+    return jnp.where(stopped[:, None], jax.lax.stop_gradient(vectors), vectors)
 
 
 def _in_windows(tokens: jax.Array, window: int) -> jax.Array:

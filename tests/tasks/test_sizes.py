@@ -11,7 +11,7 @@ from newsembed.formats.manifest import DataSet
 from newsembed.learning.batches import BatchOptions, GrainBatches
 from newsembed.tasks.sizes import complete_lengths, count_beyond
 
-_SPEC = importlib.util.spec_from_file_location("toy_corpus", Path(__file__).parents[1] / "training" / "toy_corpus.py")
+_SPEC = importlib.util.spec_from_file_location("toy_corpus", Path(__file__).parents[1] / "learning" / "toy_corpus.py")
 toy = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(toy)
 BOUNDS, TEXT = toy.BOUNDS, toy.LENGTHS["tokens"]
