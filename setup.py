@@ -75,6 +75,7 @@ MINE = [
     "pillow>=11",
     "pyahocorasick>=2.1",
     "tld>=0.13",
+    "babel>=2.14,<3",  # names of countries and languages, from CLDR
     *ZST,
     *TOKENIZERS,
     *EVALUATE,

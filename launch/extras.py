@@ -58,6 +58,7 @@ EXTRAS: Final = {
             "PIL",
             "ahocorasick",
             "tld",
+            "babel",
             "scann",
         ),
         "crawling and all mining jobs: build, crawl, extract, clean, and so on",

@@ -16,6 +16,7 @@ from ..jobs import InputSpec, Job, JobRun
 from ..shards import Shard
 from ..texts import UNDETERMINED
 from .choose import Decision, Evidence, Verdict, choose, gather, hub_title, link_titles, obey, rank_topics
+from .names import join_entities, link_names
 from .review import TOPICS_FILE, read_review, write_review, write_tsv
 from .sampling import DRAWS, NEGATIVE, POSITIVE, DrawCollector, LeastDraws, draw, keep_bounds, merge_draws
 from .skew import FEW_LABELS, LabelCount, LabelCounter, skew_rows, topic_totals
@@ -37,6 +38,12 @@ class TopicsOptions:
     )
     min_documents: int = dataclasses.field(
         default=10, metadata={"help": "least number of articles that the hubs of the topic list"}
+    )
+    link_names: bool = dataclasses.field(
+        default=True,
+        metadata={
+            "help": "titles that name one section, place or language, in any language, are one topic: Football, Fútbol"
+        },
     )
     positive_ratio: float = dataclasses.field(
         default=0.25,
@@ -150,11 +157,14 @@ def _choose_topics(
     present, authored = _read_articles(paths, set(titles.values()))
     evidence = gather(hubs, titles, present)
     if review is None:
-        entities = link_titles(evidence, read_aliases(aliases)) if aliases else {}
+        of_aliases = link_titles(evidence, read_aliases(aliases)) if aliases else {}
+        of_names = link_names(evidence) if options.link_names else {}
+        entities = join_entities(of_aliases, of_names)
         limits = {name: getattr(options, name) for name in ("min_publishers", "min_documents", "max_topics")}
         decisions = choose(evidence, authored, entities, **limits)
         if entities:
             shard.tally("titles/of an entity", len(entities))
+            shard.tally("titles/of a section, place or language", len(of_names))
     else:
         decisions = obey(review, evidence)
     topics, names = shard.records(_TOPICS, Topic), rank_topics(decisions, evidence)

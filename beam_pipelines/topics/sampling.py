@@ -10,7 +10,7 @@ import hashlib
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-_LEAST = 512  # draws of each topic and side that a shard keeps
+LEAST = 2_048  # draws of each topic and side that a shard keeps
 DRAWS = 1 << 48  # draws are less
 POSITIVE, NEGATIVE = 1, 0
 
@@ -34,21 +34,22 @@ class DrawCollector:
         """Adds the draw of one label."""
         draws = self._draws[topic_id, label]
         draws.append(number)
-        if len(draws) >= 2 * _LEAST:
-            draws[:] = heapq.nsmallest(_LEAST, draws)
+        if len(draws) >= 2 * LEAST:
+            draws[:] = heapq.nsmallest(LEAST, draws)
 
     def least(self) -> Iterator[LeastDraws]:
         """Yields the smallest draws by topic and label."""
         for (topic_id, label), draws in sorted(self._draws.items()):
-            yield LeastDraws(topic_id, label, tuple(heapq.nsmallest(_LEAST, draws)))
+            yield LeastDraws(topic_id, label, tuple(heapq.nsmallest(LEAST, draws)))
 
 
-def merge_draws(parts: Iterable[LeastDraws]) -> dict[tuple[int, int], list[int]]:
+def merge_draws(parts: Iterable[LeastDraws]) -> dict[tuple[int, int], tuple[int, ...]]:
     """Returns the smallest draws by (topic, label) over all shards, ascending."""
-    merged: dict[tuple[int, int], list[int]] = collections.defaultdict(list)
+    merged = DrawCollector()
     for part in parts:
-        merged[part.topic_id, part.label].extend(part.draws)
-    return {key: heapq.nsmallest(_LEAST, draws) for key, draws in merged.items()}
+        for number in part.draws:
+            merged.add(part.topic_id, part.label, number)
+    return {(least.topic_id, least.label): least.draws for least in merged.least()}
 
 
 def draw(doc_id: str, topic: str) -> int:

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from newsembed.beam_pipelines.topics.sampling import (
     DRAWS,
+    LEAST,
     DrawCollector,
     LeastDraws,
     bound_of,
@@ -38,18 +39,21 @@ def test_so_many_labels_as_wanted_are_below_the_bound(draws, data):
     for place, number in enumerate(draws):
         collectors[place % 2].add(7, 1, number)
     least = merge_draws(part for one in collectors for part in one.least())
-    assert least == {(7, 1): sorted(draws)}
+    assert least == {(7, 1): tuple(sorted(draws))}
     assert sum(number < bound_of(wanted, len(draws), least[7, 1]) for number in draws) == wanted
 
 
 def test_large_samples_are_within_a_few_percent():
-    draws = [draw(f"{number:016x}", "sports") for number in range(8000)]
+    draws = [draw(f"{number:016x}", "sports") for number in range(5 * LEAST)]
     collector = DrawCollector()
     for number in draws:
         collector.add(0, 1, number)
     (least,) = collector.least()
-    assert least == LeastDraws(0, 1, tuple(sorted(draws)[:512]))
-    assert sum(number < bound_of(2000, 8000, least.draws) for number in draws) == pytest.approx(2000, rel=0.06)
+    assert least == LeastDraws(0, 1, tuple(sorted(draws)[:LEAST]))
+    wanted = 2 * LEAST
+    assert sum(number < bound_of(wanted, len(draws), least.draws) for number in draws) == pytest.approx(
+        wanted, rel=0.04
+    )
 
 
 def test_only_one_side_of_a_topic_is_bounded():

@@ -268,6 +268,8 @@ def test_labels_counters_and_tables(tmp_path):
         "hubs/date_archive": 2,
         "titles/kept": 2,
         "hubs/kept": 4,
+        "titles/of an entity": 2,
+        "titles/of a section, place or language": 2,
     }
     assert (tmp_path / "out/skew.tsv").read_text().splitlines()[1:4] == [
         "0\tsports\tall\t2\t12\t6\t12\t6\t2.0000\tfew_negatives",
@@ -368,7 +370,8 @@ def test_hubs_of_one_entity_share_a_topic_in_labels_and_review(tmp_path):
         hub(2, "b.example", "Sports", ids(*range(10, 16))),
         *HUBS[2:4],
     ]
-    options = TopicsOptions(min_documents=4)
+    _, named = run(tmp_path, TopicsOptions(min_documents=4), hubs, output="named")
+    options = TopicsOptions(min_documents=4, link_names=False)
     _, apart = run(tmp_path, options, hubs, output="apart")
     manifest, united = run(tmp_path, options, hubs, alias_file=table, output="united")
     assert apart == []  # one topic, and so no negatives
@@ -385,6 +388,7 @@ def test_hubs_of_one_entity_share_a_topic_in_labels_and_review(tmp_path):
     (tmp_path / "entities/manifest.json").write_text('{"digest": "e"}')
     _, linked = run(tmp_path, options, hubs, entities=tmp_path / "entities", output="linked")
     assert linked == united  # the folder of the entities job does the same as a table of the user
+    assert named == united  # and so do the names of sections
     table.write_text("Sport\tQ1\ttwice\n")
     with pytest.raises(InputError, match=r"aliases.tsv.*line 1.*prior"):
         run(tmp_path, options, hubs, alias_file=table, output="broken")
