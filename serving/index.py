@@ -5,6 +5,7 @@ inverted file among more. ``formats.index`` describes the folder on disk. `appen
 """
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -14,12 +15,16 @@ import numpy.typing as npt
 from ..errors import InputError
 from ..formats.articles import ArticleText
 from ..formats.index import IndexedDocument, StoredIndex, append_index, read_index, write_index
+from .analysis import base_language
 from .dates import ALL_DATES, DateRange, as_days
+from .extracts import Extract
+from .filters import Filters, as_filters, known_value
 from .words import Words, add_articles
 
 EXACT_LIMIT: Final = 50_000  # one query over 50 000 x 768 floats takes some 20 ms on one core
 _TRAINING_ROWS_PER_LIST: Final = 64
 _PROBED_SHARE: Final = 0.1
+_SPREAD_ROWS: Final = 4_096
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -32,15 +37,26 @@ def indexed_document(article: ArticleText) -> IndexedDocument:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Hit:
-    """One answer: 1-based rank, cosine similarity in [-1, 1], the document."""
+    """One answer.
+
+    Attributes:
+      rank: from 1 on.
+      score: cosine in [-1, 1], BM25, or from 0 to 1, by the mode of the search.
+      document: what was found.
+      number: its place in the index, -1 if unknown.
+      extract: where words of the query are in it; None where they were not looked for.
+    """
 
     rank: int
     score: float
     document: IndexedDocument
+    number: int = -1
+    extract: Extract | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
-        return {"rank": self.rank, "score": self.score, **self.document.to_dict()}
+        values = {"rank": self.rank, "score": self.score, **self.document.to_dict()}
+        return values if self.extract is None else {**values, **self.extract.to_dict()}
 
 
 class DocumentIndex:
@@ -113,23 +129,26 @@ class DocumentIndex:
         """Whether all searches are exact."""
         return self._faiss is None
 
-    def search(self, query: FloatArray, count: int, dates: DateRange = ALL_DATES) -> list[Hit]:
+    def search(self, query: FloatArray, count: int, dates: DateRange | Filters = ALL_DATES) -> list[Hit]:
         """The documents of highest cosine with a query, best first; ties by position.
 
         Args:
           query: float32 ``[D]`` by the index's encoder, of any length.
           count: how many, if the index has as many of these dates.
-          dates: byline dates to search among.
+          dates: byline dates to search among, or other filters.
 
         Raises:
           InputError: if the query has another width or ``count`` is not positive.
         """
-        return [
-            Hit(rank, score, self.documents[number])
-            for rank, (number, score) in enumerate(self._nearest(query, count, dates), 1)
-        ]
+        found = self.nearest(query, count, dates)
+        return self.hits([number for number, _ in found], [score for _, score in found])
 
-    def search_url(self, url: str, count: int, dates: DateRange = ALL_DATES) -> list[Hit]:
+    def hits(self, numbers: Sequence[int], scores: Sequence[float]) -> list[Hit]:
+        """Results of documents by their places, best first."""
+        pairs = enumerate(zip(numbers, scores, strict=True), 1)
+        return [Hit(rank, score, self.documents[number], number) for rank, (number, score) in pairs]
+
+    def search_url(self, url: str, count: int, dates: DateRange | Filters = ALL_DATES) -> list[Hit]:
         """The documents most similar to the indexed document of ``url``, without that document.
 
         Args:
@@ -141,14 +160,49 @@ class DocumentIndex:
           InputError: if no document has that URL.
         """
         own = self._number_of(url)
-        others = [
-            (number, score) for number, score in self._nearest(self.embeddings[own], count + 1, dates) if number != own
-        ]
-        return [Hit(rank, score, self.documents[number]) for rank, (number, score) in enumerate(others[:count], 1)]
+        near = self.nearest(self.embeddings[own], count + 1, dates)
+        others = [(number, score) for number, score in near if number != own][:count]
+        return self.hits([number for number, _ in others], [score for _, score in others])
 
-    def count(self, dates: DateRange) -> int:
-        """How many documents have one of these byline dates."""
-        return int(np.count_nonzero(dates.holds(self._days)))
+    def filters(
+        self, dates: DateRange = ALL_DATES, languages: Sequence[str] = (), publishers: Sequence[str] = ()
+    ) -> Filters:
+        """Filters of a search.
+
+        Args:
+          dates: byline dates.
+          languages: BCP-47 tags; region and script do not count.
+          publishers: as the documents have them.
+
+        Raises:
+          InputError: for a language or publisher that no document has; it names the nearest.
+        """
+        tags, names = self._values
+        return Filters(
+            dates,
+            tuple(known_value(base_language(tag), tags.tolist(), "language") for tag in languages),
+            tuple(known_value(name, names.tolist(), "publisher") for name in publishers),
+        )
+
+    def count(self, dates: DateRange | Filters) -> int:
+        """How many documents have one of these byline dates, or pass other filters."""
+        return int(np.count_nonzero(self._inside(dates)))
+
+    def nothing_left(self, filters: Filters) -> InputError:
+        """The error that says why no document passes filters."""
+        if not self.count(filters.dates):
+            return InputError(
+                f"no article of the index has a byline date in this range; it has {self.span()}",
+                field="--since, --until",
+                remedy="give days within the archive's",
+            )
+        return InputError("no article of the index passes all filters", field="filters", remedy="leave out one of them")
+
+    def spread(self, query: FloatArray) -> tuple[float, float]:
+        """The mean and the standard deviation of the cosines of a query with up to 4,096 documents of the index."""
+        step = -(-len(self) // _SPREAD_ROWS)
+        cosines = self.embeddings[::step] @ (np.asarray(query, np.float32) / max(float(np.linalg.norm(query)), 1e-12))
+        return float(cosines.mean()), float(cosines.std())
 
     def span(self) -> str:
         """The first and the last byline date, in words."""
@@ -233,7 +287,27 @@ class DocumentIndex:
             )
         return self._by_url[url]
 
-    def _nearest(self, query: FloatArray, count: int, dates: DateRange) -> list[tuple[int, float]]:
+    @functools.cached_property
+    def _values(self) -> tuple[npt.NDArray[np.str_], npt.NDArray[np.str_]]:
+        """The languages and the publishers of the documents, as filters have them."""
+        languages = np.array([base_language(document.language) for document in self.documents])
+        return languages, np.array([document.publisher.lower() for document in self.documents])
+
+    def _inside(self, given: DateRange | Filters) -> npt.NDArray[np.bool_]:
+        """Whether each document passes filters."""
+        filters = as_filters(given)
+        inside = filters.dates.holds(self._days)
+        for wanted, place in ((filters.languages, 0), (filters.publishers, 1)):
+            if wanted:
+                inside = inside & np.isin(self._values[place], wanted)
+        return inside
+
+    def nearest(self, query: FloatArray, count: int, dates: DateRange | Filters = ALL_DATES) -> list[tuple[int, float]]:
+        """The places of the documents of highest cosine with a query, and the cosines; see `search`.
+
+        Raises:
+          InputError: if the query has another width or ``count`` is not positive.
+        """
         query = np.asarray(query, np.float32).reshape(-1)
         if query.shape[0] != self.embeddings.shape[1]:
             raise InputError(
@@ -245,11 +319,11 @@ class DocumentIndex:
                 f"got {count} results to return, expected at least 1", field="count", remedy="give a positive number"
             )
         query = query / max(float(np.linalg.norm(query)), 1e-12)
-        inside = dates.holds(self._days)
+        inside = self._inside(dates)
         among = int(np.count_nonzero(inside))
         count = min(count, among)
         if self._faiss is not None and among > self._exact_limit:
-            chosen = _only(inside, self._faiss.nprobe) if dates.is_bounded else None
+            chosen = _only(inside, self._faiss.nprobe) if among < len(self) else None
             found, numbers = self._faiss.search(query[None], count, params=chosen)
             return [
                 (int(number), float(score)) for number, score in zip(numbers[0], found[0], strict=True) if number >= 0

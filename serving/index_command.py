@@ -3,20 +3,25 @@
 Example::
 
     newsembed index --saved_model work/saved --input work/articles --output work/index
+    newsembed index --saved_model work/saved --input today.jsonl --output work/index --append
     newsembed search --index work/index "storm hits the coast"
 """
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
+from ..errors import InputError
 from ..formats.articles import ArticleText, article_files, read_articles
 from ..formats.index import IndexedDocument
 from .embed import embedded
-from .index import DocumentIndex, indexed_document
+from .index import DocumentIndex, append, indexed_document
 from .interface import TextEncoder
+from .search import index_encoder
 from .specs import add_encoder_arguments, add_long_documents_argument, encoder_from_spec, encoder_spec
+from .tuning import learn_ranking
 from .words import WordsBuilder
 
 
@@ -26,11 +31,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_long_documents_argument(parser)
     parser.add_argument("--input", required=True, metavar="FILE|DIR", help="articles: Parquet or JSONL (.gz, .zst)")
     parser.add_argument("--output", required=True, metavar="DIR", help="folder of the index")
+    parser.add_argument(
+        "--append", action="store_true", help="add the articles that the index does not have (by doc_id) to it"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Runs the command."""
     article_files(args.input)  # a wrong path is noticed before the model is read
+    if args.append:
+        return _append(args)
     spec = encoder_spec(args) or ""
     reading = {"document_prompt": args.prompt, "long_documents": args.long_documents}
     encoder = encoder_from_spec(spec, max_length=args.max_length, **reading)
@@ -40,6 +50,33 @@ def run(args: argparse.Namespace) -> int:
     how = "exact" if index.is_exact else "approximate"
     print(f"{len(index)} articles indexed for {how} search, {counts['empty']} without text left out: {args.output}")
     return 0
+
+
+def _append(args: argparse.Namespace) -> int:
+    """Adds articles to an index; the encoder reads only those that it does not have.
+
+    Raises:
+      InputError: if the options are those of a new index, or the encoder is another.
+    """
+    if args.prompt is not None or args.long_documents:
+        problem = "documents are read as the index says"
+        raise InputError(problem, field="--append", remedy="leave out --prompt and --long_documents")
+    index = DocumentIndex.load(args.output)
+    encoder = index_encoder(index, encoder_spec(args), max_length=args.max_length)
+    known = {document.doc_id for document in index.documents}
+    new = {article.doc_id: article for article in read_articles(args.input) if article.doc_id not in known}
+    kept = [article for article in new.values() if not article.is_empty]
+    if kept:
+        parts = [embeddings for _, embeddings in embedded(encoder, iter(kept))]
+        append(args.output, np.concatenate(parts), kept, encoder_digest=encoder.digest)
+    empty = len(new) - len(kept)
+    print(f"{len(kept)} articles added to {len(index)}, {empty} without text left out: {args.output}")
+    return 0
+
+
+def _learned(index: DocumentIndex, encoder: TextEncoder) -> Mapping[str, Any] | None:
+    ranking = learn_ranking(index, encoder)
+    return None if ranking is None else ranking.to_dict()
 
 
 def build_index(
@@ -81,4 +118,5 @@ def build_index(
         long_documents=long_documents,
     )
     index.words = words.built()
+    index.ranking = _learned(index, encoder)
     return index

@@ -4,23 +4,33 @@ Example::
 
     newsembed search --index work/index "storm hits the coast"
     newsembed search --index work/index "storm hits the coast" --since 2024-01-01 --until 2024-01-31
+    newsembed search --index work/index "storm hits the coast" --language de --publisher news.example --mode words
     newsembed search --index work/index https://example.org/2024/storm --days 2 --count 5 --json
 
-A query that is the URL of an indexed article finds articles like it, without itself and without loading a model. Words
-are embedded by the encoder that built the index, or by ``--model`` or ``--saved_model`` where that one has moved. They
-get the model's prompt of queries, or that of ``--prompt``.
+A query that is the URL of an indexed article finds articles like it, without itself and without loading a model.
+Words are searched as words (BM25 over stems, or over pairs of characters where a script writes no spaces) and by their
+vector, and the index says how both count; ``--mode`` takes one of them. Quotes, colons and such are no operators. Words
+are embedded by the encoder that built the index, or by ``--model`` or ``--saved_model`` where that one has moved;
+``--mode words`` needs none. They get the model's prompt of queries, or that of ``--prompt``.
+
+The score is from 0 to 1 in the mode hybrid (near 0 where nothing speaks for an article), BM25 in the mode words, and a
+cosine in the mode vectors and for URLs.
 """
 
 import argparse
 import datetime
 import json
 import os
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..errors import InputError
 from ..formats.index import split_encoder
 from .dates import ALL_DATES, DateRange, add_date_arguments
+from .extracts import Places
+from .filters import NO_FILTERS, Filters
+from .hybrid import MODES, Found, Mode, chosen_mode, find
 from .index import DocumentIndex, Hit
 from .interface import TextEncoder
 from .queries import has_text
@@ -29,6 +39,7 @@ from .specs import add_encoder_arguments, encoder_from_spec, encoder_spec
 
 if TYPE_CHECKING:
     from rich.table import Table
+    from rich.text import Text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +47,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("query", help="words, or the URL of an indexed article")
     parser.add_argument("--index", required=True, metavar="DIR", help="what newsembed index or update wrote")
     add_encoder_arguments(parser, required=False, prompted="query")
+    parser.add_argument(
+        "--mode", choices=MODES, help="default: hybrid, or vectors for an index of the version before, without words"
+    )
     add_date_arguments(parser)
+    for name in ("language", "publisher"):
+        parser.add_argument(
+            f"--{name}", action="append", default=[], metavar="NAME", help=f"articles of this {name} only; repeatable"
+        )
     parser.add_argument(
         "--days", type=int, metavar="N", help="with a URL: only articles at most N days from its byline date"
     )
@@ -55,24 +73,24 @@ def run(args: argparse.Namespace) -> int:
     index = load_current(args.index)
     query = args.query.strip()
     url = query if is_url(query) else ""
-    dates = date_range(index, url, args.since, args.until, args.days)
-    if not index.count(dates):
-        raise InputError(
-            f"no article of the index has a byline date in this range; it has {index.span()}",
-            field="--since, --until",
-            remedy="give days within the archive's",
-        )
+    filters = index.filters(date_range(index, url, args.since, args.until, args.days), args.language, args.publisher)
+    if not index.count(filters):
+        raise index.nothing_left(filters)
     if url:
-        hits = index.search_url(url, args.count, dates)
+        found = Found(index.search_url(url, args.count, filters), "vectors")
     else:
-        encoder = index_encoder(index, encoder_spec(args), max_length=args.max_length, query_prompt=args.prompt)
-        hits = search_words(index, encoder, query, args.count, dates)
+        mode = chosen_mode(index, args.mode)
+        options = {"max_length": args.max_length, "query_prompt": args.prompt}
+        encoder = None if mode == "words" else index_encoder(index, encoder_spec(args), **options)
+        found = find_words(index, encoder, query, args.count, mode=mode, filters=filters)
+    for note in found.notes:
+        print(f"note: {note}", file=sys.stderr)
     if args.json:
-        print(json.dumps([hit.to_dict() for hit in hits], ensure_ascii=False, indent=2))
-    else:
+        print(json.dumps([hit.to_dict() for hit in found.hits], ensure_ascii=False, indent=2))
+    elif found.hits:
         import rich
 
-        rich.print(table(hits))
+        rich.print(table(found.hits))
     return 0
 
 
@@ -108,17 +126,53 @@ def date_range(
 
 
 def search_words(
-    index: DocumentIndex, encoder: TextEncoder, words: str, count: int, dates: DateRange = ALL_DATES
+    index: DocumentIndex, encoder: TextEncoder, words: str, count: int, dates: DateRange | Filters = ALL_DATES
 ) -> list[Hit]:
-    """The documents of these dates most like ``words``.
+    """The documents of these dates whose vectors are most like ``words``.
 
     Raises:
       InputError: if there are no words.
     """
+    require_text(words)
+    return index.search(encoder.encode_queries([words])[0], count, dates)
+
+
+def find_words(
+    index: DocumentIndex,
+    encoder: TextEncoder | None,
+    words: str,
+    count: int,
+    *,
+    mode: Mode | None = None,
+    filters: Filters = NO_FILTERS,
+) -> Found:
+    """The documents that answer ``words``, with the places of the words in them.
+
+    Args:
+      index: what is searched.
+      encoder: of the index; None in the mode words.
+      words: the query.
+      count: how many.
+      mode: None for hybrid where the index has words, else vectors.
+      filters: what the documents must be.
+
+    Raises:
+      InputError: if there are no words, the index cannot be searched in this mode, or no document passes the filters.
+    """
+    require_text(words)
+    vector = None if encoder is None else encoder.encode_queries([words])[0]
+    return find(index, words, vector, count, mode=mode, filters=filters)
+
+
+def require_text(words: str) -> None:
+    """Checks that a query has visible characters.
+
+    Raises:
+      InputError: if it has none.
+    """
     if not has_text(words):
         problem = "the query is empty" if not words.strip() else "the query has no visible characters"
         raise InputError(problem, field="query", remedy="give words or the URL of an indexed article")
-    return index.search(encoder.encode_queries([words])[0], count, dates)
 
 
 def index_encoder(
@@ -161,19 +215,32 @@ def index_encoder(
 
 
 def table(hits: Sequence[Hit]) -> "Table":
-    """Rank, score, title, publisher, date and URL for the terminal; a URL can be given as the next query."""
-    from rich.markup import escape
+    """Rank, score, title, extract, publisher, date and URL for the terminal; a URL can be given as the next query."""
     from rich.table import Table
+    from rich.text import Text
 
     result = Table()
     result.add_column("rank", justify="right")
     result.add_column("score", justify="right")
-    result.add_column("title, URL", overflow="fold")
+    result.add_column("title, URL, extract", overflow="fold")
     result.add_column("publisher")
     result.add_column("date", no_wrap=True)
     for hit in hits:
         document = hit.document
         date = document.byline_date.isoformat() if document.byline_date else ""
-        title = "\n".join(escape(text) for text in (document.title, document.url) if text)
-        result.add_row(str(hit.rank), f"{hit.score:.4f}", title, escape(document.publisher), date)
+        lines = [_highlighted(document.title, hit.extract.title if hit.extract else ()), Text(document.url)]
+        if hit.extract and hit.extract.marks:
+            lines.append(_highlighted(hit.extract.body, hit.extract.marks))
+        title = Text("\n").join(line for line in lines if line)
+        result.add_row(str(hit.rank), f"{hit.score:.4f}", title, Text(document.publisher), date)
+    return result
+
+
+def _highlighted(text: str, places: Places) -> "Text":
+    """A text for the terminal with the words at some places in bold."""
+    from rich.text import Text
+
+    result = Text(text)
+    for start, end in places:
+        result.stylize("bold", start, end)
     return result

@@ -149,8 +149,8 @@ class Words:
             if values
         ]
         if dates.is_bounded:
-            ends = [None if day is None else days_of(day) for day in (dates.since, dates.until)]
-            required.append(Query.range_query(schema, DAY, FieldType.Integer, *ends))
+            first, last = (None if day is None else days_of(day) for day in (dates.since, dates.until))
+            required.append(Query.range_query(schema, DAY, FieldType.Integer, first, last))
         return required
 
 

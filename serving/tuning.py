@@ -1,0 +1,97 @@
+"""Learns the ranking of an index from its own articles, when it is built: nobody has to label anything.
+
+Titles and pieces of titles and leads of sampled articles are queries. Right are the other articles that are near the
+sampled one by its whole text, by words or by vectors, and within days of its date: reports of the same event. Where
+dates are not known, they must be near by both. An encoder reads at most `ARTICLES` x 3 short queries.
+"""
+
+import random
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+
+from .hybrid import evidence
+from .index import DocumentIndex
+from .interface import TextEncoder
+from .ranking import Ranking, learn
+
+ARTICLES: Final = 200
+_LEAST: Final = 30  # queries; fewer teach less than what the generated newsroom taught
+_NEAR: Final = 5  # documents by words and by vectors each
+_NEAR_BOTH: Final = 3  # without a date
+_DAYS: Final = 3
+_TEXT: Final = 2_000  # characters of an article that its like are searched by
+_TEXT_WORDS: Final = 30
+_WORD: Final = re.compile(r"\w+")
+_SENTENCE: Final = re.compile(r"(?<=[.!?\u3002\uff01\uff1f])\s*")
+_LETTERS: Final = "bcdfghjklmnpqrstvwxz"
+
+
+def learn_ranking(index: DocumentIndex, encoder: TextEncoder, seed: int = 0) -> Ranking | None:
+    """The ranking that fits the articles of an index; None where too few of them report the same events.
+
+    Args:
+      index: with words.
+      encoder: that built it.
+      seed: of the sample.
+    """
+    assert index.words is not None
+    generator = random.Random(seed)
+    sampled = generator.sample(range(len(index)), min(ARTICLES, len(index)))
+    bodies = index.words.bodies(sampled)
+    asked: list[tuple[int, str]] = []
+    right: dict[int, set[int]] = {}
+    for number in sampled:
+        title = index.documents[number].title
+        right[number] = _alike(index, number, f"{title}\n{bodies[number]}")
+        if right[number] and title.strip():
+            asked += [(number, query) for query in queries_of(title, bodies[number], generator)]
+    nonsense = [" ".join("".join(generator.choices(_LETTERS, k=8)) for _ in range(1 + n % 4)) for n in range(20)]
+    if len(asked) < _LEAST:
+        return None
+    vectors = encoder.encode_queries([*(query for _, query in asked), *nonsense])
+    found = []
+    for (number, query), vector in zip(asked, vectors[: len(asked)], strict=True):
+        each = evidence(index, index.words.read(query), vector, without=number)
+        is_right = np.isin(each.numbers, list(right[number]))
+        if is_right.any():
+            found.append((each, is_right))
+    without = [
+        evidence(index, index.words.read(query), vector)
+        for query, vector in zip(nonsense, vectors[len(asked) :], strict=True)
+    ]
+    return learn(found, without) if len(found) >= _LEAST else None
+
+
+def queries_of(title: str, body: str, generator: random.Random) -> Iterator[str]:
+    """Three queries for an article: its title, three words of it, and three to five words of title and lead."""
+    yield title
+    yield _pick(title, 3, generator)
+    lead = " ".join(_SENTENCE.split(body.strip())[:2])
+    yield _pick(f"{title} {lead}", generator.randint(3, 5), generator)
+
+
+def _pick(text: str, count: int, generator: random.Random) -> str:
+    words = _WORD.findall(text)
+    places = sorted(generator.sample(range(len(words)), min(count, len(words))))
+    return " ".join(words[place] for place in places)
+
+
+def _alike(index: DocumentIndex, number: int, text: str) -> set[int]:
+    """The numbers of articles that most likely report the event of one."""
+    assert index.words is not None
+    words = [word for word in index.words.read(text[:_TEXT]) if word.frequency > 1]
+    rarest = sorted(words, key=lambda word: -word.rarity)[:_TEXT_WORDS]
+    by_words = _others(index.words.search(rarest, _NEAR + 1).numbers.tolist(), number)
+    by_vectors = _others([place for place, _ in index.nearest(index.embeddings[number], _NEAR + 1)], number)
+    date = index.documents[number].byline_date
+    if date is None:
+        return {*by_words[:_NEAR_BOTH]} & {*by_vectors[:_NEAR_BOTH]}
+    days = {place: index.documents[place].byline_date for place in {*by_words, *by_vectors}}
+    return {place for place, day in days.items() if day is not None and abs((day - date).days) <= _DAYS}
+
+
+def _others(numbers: Sequence[int], own: int) -> list[int]:
+    return [number for number in numbers if number != own][:_NEAR]
