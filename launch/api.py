@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ..formats.articles import ArticleText
+    from ..serving.hybrid import Mode
     from ..serving.index import DocumentIndex, Hit
     from ..serving.interface import FloatArray, TextEncoder
 
@@ -88,28 +89,40 @@ class Index:
         *,
         since: datetime.date | str | None = None,
         until: datetime.date | str | None = None,
+        language: str | Sequence[str] = (),
+        publisher: str | Sequence[str] = (),
+        mode: "Mode | None" = None,
         k: int = 10,
     ) -> "list[Hit]":
-        """The `k` documents most like a query, best first, each with ``rank``, ``score`` and ``document``.
+        """The `k` documents that answer a query, best first, each with ``rank``, ``score`` and ``document``.
+
+        ``extract`` has the places of its words in title and body, where the index has words.
 
         Args:
           query: words, or the URL of an indexed document, which is left out itself.
           since: the first byline date, a date or "YYYY-MM-DD".
           until: the last one.
+          language: of the documents, or several.
+          publisher: of the documents, or several.
+          mode: "words", "vectors", or "hybrid", the default where the index has words.
           k: how many.
 
         Raises:
-          InputError: for an empty query, an unknown URL, a bad date, or where the encoder is not there.
+          InputError: for an empty query, an unknown URL, a bad date, a language or publisher that no document has,
+            filters that leave nothing, or where the encoder is not there.
         """
         from ..serving import search
         from ..serving.dates import DateRange
 
         dates = DateRange(_day(since, "since"), _day(until, "until"))
+        names = [[given] if isinstance(given, str) else list(given) for given in (language, publisher)]
+        filters = self._index.filters(dates, *names)
         if search.is_url(query):
-            return self._index.search_url(query, k, dates)
-        if self._encoder is None:
+            return self._index.search_url(query, k, filters)
+        if self._encoder is None and mode != "words":
             self._encoder = search.index_encoder(self._index, self._spec)
-        return search.search_words(self._index, self._encoder, query, k, dates)
+        encoder = None if mode == "words" else self._encoder
+        return search.find_words(self._index, encoder, query, k, mode=mode, filters=filters).hits
 
     def cluster(
         self, threshold: float = 0.75, *, method: str = "graph", max_day_gap: int | None = None

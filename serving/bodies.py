@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from .dates import parse_day
+from .hybrid import Mode
 from .limits import Limits, TooLargeError
 from .queries import has_text
 
@@ -28,6 +29,7 @@ def _checked_day(value: Any) -> datetime.date | None:
 
 
 _Text = Annotated[str, AfterValidator(_checked_text)]
+_Values = Annotated[list[_Text], Field(max_length=MAX_COUNT)]
 _Day = Annotated[datetime.date | None, BeforeValidator(_checked_day)]
 
 
@@ -76,10 +78,10 @@ class EmbedResponse(BaseModel):
 
 
 class SearchRequest(BaseModel):
-    """The body of POST /search: words (``q``) or the URL of an indexed document, not both; of which byline dates.
+    """The body of POST /search: words (``q``) or the URL of an indexed document, not both; how, and among which.
 
-    ``since`` and ``until`` are days (YYYY-MM-DD, inclusive); ``days`` counts from the byline date of the document of
-    ``url``, to both sides.
+    ``mode`` is hybrid (the default where the index has words), words or vectors. ``since`` and ``until`` are days
+    (YYYY-MM-DD, inclusive); ``days`` counts from the byline date of the document of ``url``, to both sides.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -88,6 +90,9 @@ class SearchRequest(BaseModel):
     since: _Day = None
     until: _Day = None
     days: Annotated[int, Field(ge=0)] | None = None
+    language: _Values = []
+    publisher: _Values = []
+    mode: Mode | None = None
     count: _Count = 10
 
     @model_validator(mode="after")
@@ -104,12 +109,13 @@ class SearchRequest(BaseModel):
         Raises:
           TooLargeError: for a query of too many characters.
         """
-        if max(len(self.q), len(self.url)) > limits.max_characters:
+        given = (self.q, self.url, *self.language, *self.publisher)
+        if max(map(len, given)) > limits.max_characters:
             raise TooLargeError("characters in a query", limits.max_characters, "max_characters", "shorten the query")
 
 
 class SearchHit(BaseModel):
-    """One result; ``byline_date`` is YYYY-MM-DD."""
+    """One result; ``byline_date`` is YYYY-MM-DD. Marks are the places of words of the query, from and to."""
 
     rank: int
     score: float
@@ -118,9 +124,15 @@ class SearchHit(BaseModel):
     publisher: str
     title: str
     byline_date: str | None
+    language: str = ""
+    title_marks: list[tuple[int, int]] = []
+    extract: str = ""
+    extract_marks: list[tuple[int, int]] = []
 
 
 class SearchResponse(BaseModel):
-    """Results, best first."""
+    """Results, best first; how they were found, and what the user should know about them."""
 
     hits: list[SearchHit]
+    mode: Mode
+    notes: list[str] = []

@@ -38,6 +38,11 @@ class Found:
     notes: tuple[str, ...] = ()
 
 
+def modes_of(index: DocumentIndex) -> tuple[Mode, ...]:
+    """The modes in which an index can be searched, the default first."""
+    return MODES if index.words is not None else ("vectors",)
+
+
 def chosen_mode(index: DocumentIndex, mode: Mode | None) -> Mode:
     """The mode of a search: `mode`, or hybrid where the index has words.
 
@@ -49,7 +54,7 @@ def chosen_mode(index: DocumentIndex, mode: Mode | None) -> Mode:
         raise InputError(
             problem, field="mode", remedy="build the index again with newsembed index, or search by vectors"
         )
-    return mode or ("hybrid" if index.words is not None else "vectors")
+    return mode or modes_of(index)[0]
 
 
 def find(

@@ -6,6 +6,7 @@ Example::
     curl -s localhost:8000/embed -H 'content-type: application/json' \
         -d '{"documents": [{"title": "Storm", "body": "It rained."}]}'
     curl -s 'localhost:8000/search?q=storm+hits+coast&count=5&since=2024-01-01'
+    curl -s 'localhost:8000/search?q=storm&mode=words&language=en&publisher=news.example'
 
 Routes: ``POST /embed``, ``GET`` and ``POST /search``, ``GET /healthz``, ``GET /`` (the page), ``GET /docs`` (the API).
 """
@@ -37,7 +38,8 @@ from .access import ANY_HOST, LOCAL_HOSTS, KeyBackend, add_access_arguments, all
 from .batching import Batcher, BatchOptions, add_batch_arguments, batch_options
 from .bodies import EmbedRequest, EmbedResponse, SearchHit, SearchRequest, SearchResponse
 from .gate import Admission, Gate, unless_gone
-from .index import DocumentIndex, Hit
+from .hybrid import Found, chosen_mode, find, modes_of
+from .index import DocumentIndex
 from .interface import FloatArray, TextEncoder
 from .limits import Limits, RefusedError, add_limit_arguments, limits_from
 from .reload import DEFAULT_SECONDS, Watcher, load_current, version_of
@@ -94,8 +96,8 @@ class Service:
         """Unit vectors ``[N, D]``."""
         return await asyncio.wrap_future(self.batcher.documents(titles, bodies))
 
-    async def search(self, request: SearchRequest) -> list[Hit]:
-        """Results of a checked request.
+    async def search(self, request: SearchRequest) -> Found:
+        """The answer to a checked request.
 
         Raises:
           HTTPException: 404 without an index or for a URL that is not in it.
@@ -107,10 +109,16 @@ class Service:
         if url and not index.has(url):
             raise HTTPException(404, f"no document with the URL {url}")
         dates = date_range(index, url, request.since, request.until, request.days)
+        filters = index.filters(dates, request.language, request.publisher)
+        mode = "vectors" if url else chosen_mode(index, request.mode)
+        if not index.count(filters):
+            return Found([], mode, notes=(index.nothing_left(filters).problem,))
         if url:
-            return await run_in_threadpool(index.search_url, url, request.count, dates)
-        query = await asyncio.wrap_future(self.batcher.query(request.q))
-        return await run_in_threadpool(index.search, query, request.count, dates)
+            return Found(await run_in_threadpool(index.search_url, url, request.count, filters), mode)
+        vector: FloatArray | None = None
+        if mode != "words":
+            vector = await asyncio.wrap_future(self.batcher.query(request.q))
+        return await run_in_threadpool(find, index, request.q, vector, request.count, mode=mode, filters=filters)
 
     def health(self) -> dict[str, Any]:
         """JSON values of GET /healthz."""
@@ -122,6 +130,7 @@ class Service:
             "dimensions": self.encoder.dimensions,
             "tokenizer": self.encoder.tokenizer_name,
             "documents": len(index) if index else 0,
+            "modes": list(modes_of(index)) if index else [],
         }
 
 
@@ -369,8 +378,9 @@ def _utf8(place: str | int) -> str | int:
     return place.encode("utf-8", "replace").decode() if isinstance(place, str) else place
 
 
-def _search_response(hits: list[Hit]) -> SearchResponse:
-    return SearchResponse(hits=[SearchHit(**hit.to_dict()) for hit in hits])
+def _search_response(found: Found) -> SearchResponse:
+    hits = [SearchHit(**hit.to_dict()) for hit in found.hits]
+    return SearchResponse(hits=hits, mode=found.mode, notes=list(found.notes))
 
 
 def _embed_response(embeddings: FloatArray, encoder: TextEncoder) -> Response:

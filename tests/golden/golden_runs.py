@@ -80,7 +80,7 @@ ENCODER = [
     ["embed", "--model", "trained", "--input", "newsroom/heldout.jsonl", "--output", "vectors"],
     ["embed", "--model", "weights", "--input", "newsroom/heldout.jsonl", "--output", "vectors.parquet"],
     ["index", "--model", "trained", "--input", "work/clean/articles", "--output", "index"],
-    ["search", "--index", "index", "--json", "--count=5", "flood in the river valley"],
+    ["search", "--index", "index", "--json", "--count=5", "--mode=vectors", "flood in the river valley"],
     ["cluster", "--index", "index", "--threshold=0.9", "--max_day_gap=1", "--output", "groups.tsv"],
     [
         "evaluate",
@@ -118,7 +118,7 @@ BEFORE = [
     ["export", "--model", "model_before@4", "--output", "saved", "--platforms=cpu"],
     ["embed", "--saved_model", "saved", "--input", _ARTICLES, "--output", "saved_vectors"],
     ["index", "--saved_model", "saved", "--input", _ARTICLES, "--output", "index"],
-    ["search", "--index", "index", "--json", "--count=5", "election of a mayor"],
+    ["search", "--index", "index", "--json", "--count=5", "--mode=vectors", "election of a mayor"],
     ["vocabulary", "--articles", "clean_before", "--output", "vocabulary", "--size=300", "--direct_num_workers=1"],
     [
         "pack",

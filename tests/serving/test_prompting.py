@@ -147,13 +147,15 @@ def test_the_commands_use_the_prompts(plain, prompted, articles, tmp_path, capsy
     np.testing.assert_allclose(np.load(vectors / "embeddings.npy")[0], first[0], **JAX)
     capsys.readouterr()
     query = ours.encode([f"{QUERY}storm"], [""])[0]
-    assert found(capsys, "search", "--index", index, "storm") == expected_hits(index, query)
+    assert found(capsys, "search", "--index", index, "storm", "--mode=vectors") == expected_hits(index, query)
     other = ours.encode(["cup storm"], [""])[0]
-    assert found(capsys, "search", "--index", index, "--prompt", "cup ", "storm") == expected_hits(index, other)
+    assert found(capsys, "search", "--index", index, "--prompt", "cup ", "storm", "--mode=vectors") == expected_hits(
+        index, other
+    )
     assert "document_prompt" not in json.loads((Path(index) / "index.json").read_text())
     encoder = load_encoder(prompted)
     client = TestClient(create_app(Service(encoder, DocumentIndex.load(index))), base_url="http://localhost")
-    hits = client.get("/search", params={"q": "storm"}).json()["hits"]
+    hits = client.get("/search", params={"q": "storm", "mode": "vectors"}).json()["hits"]
     assert [(hit["doc_id"], round(hit["score"], 4)) for hit in hits] == expected_hits(index, query)
     body = {"documents": [{"title": "Storm hits the coast", "body": "Wind and rain."}]}
     np.testing.assert_allclose(client.post("/embed", json=body).json()["embeddings"], first, **JAX)
@@ -167,7 +169,7 @@ def test_an_index_remembers_the_prompt_it_was_built_with(plain, prompted, articl
     np.testing.assert_allclose(np.load(tmp_path / "index" / "part-00001/embeddings.npy")[0], first, **JAX)
     capsys.readouterr()
     query = load_encoder(plain).encode([f"{QUERY}storm"], [""])[0]
-    assert found(capsys, "search", "--index", index, "storm") == expected_hits(index, query)
+    assert found(capsys, "search", "--index", index, "storm", "--mode=vectors") == expected_hits(index, query)
 
 
 def test_exports_keep_the_prompts(prompted, tmp_path):
