@@ -13,10 +13,11 @@ from ...evaluation.suites import read_results
 from ...formats.jsonl import read_jsonl
 from ...formats.parquet import read_stream
 from ...formats.records import Article, Triplet, make_doc_id
-from .steps import Places, job_rows
+from .steps import QUERIES, Places, job_rows
 
 HELD_OUT, PARAPHRASES = "events heldout.jsonl", "events paraphrases.jsonl"
 _EXPORT_TOLERANCE = 1e-5
+_SEARCH_RESULTS = 5
 
 
 class Check(TypedDict):
@@ -41,6 +42,7 @@ def score(places: Places) -> dict[str, Any]:
     mined = score_mining(read_stream(f"{places.work}/triplets/triplets", Triplet), truth, publishers)
     results = read_results(places.evaluation)
     checks = checks_of(job_rows(places), mined, results, export_difference(places))
+    checks += search_checks(found_topics(places, truth))
     return {"checks": checks, "mining": mined, "encoders": table(results)}
 
 
@@ -130,6 +132,44 @@ def export_difference(places: Places, texts: int = 64) -> float:
         factories["model"](places.trained).encode(documents),
     )
     return float(np.max(np.abs(np.asarray(exported) - np.asarray(trained))))
+
+
+def found_topics(places: Places, truth: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
+    """The topics of the first articles that each of the demo's searches finds, by the newsroom's truth.
+
+    Args:
+      places: of the demo.
+      truth: the newsroom's rows by doc_id; an article that it does not list has the topic "".
+    """
+    from ...serving.index import DocumentIndex
+    from ...serving.search import find_words, index_encoder
+
+    index = DocumentIndex.load(places.index)
+    encoder = index_encoder(index)
+    return {
+        query: [
+            str(truth.get(hit.document.doc_id, {}).get("topic") or "")
+            for hit in find_words(index, encoder, query, _SEARCH_RESULTS).hits
+        ]
+        for query in QUERIES
+    }
+
+
+def search_checks(found: Mapping[str, Sequence[str]]) -> list[Check]:
+    """One line for each search: whether all that it shows is about what was asked.
+
+    Args:
+      found: from :func:`found_topics`.
+    """
+    return [
+        Check(
+            name=f'search "{query}": articles about {topic}',
+            measured=f"{sum(one == topic for one in found[query])} of {len(found[query])}",
+            expected=f"{_SEARCH_RESULTS} of {_SEARCH_RESULTS}",
+            met=list(found[query]) == [topic] * _SEARCH_RESULTS,
+        )
+        for query, topic in QUERIES.items()
+    ]
 
 
 def table(results: Results) -> list[dict[str, Any]]:

@@ -15,7 +15,12 @@ from ...formats.vocabulary import VOCABULARY_FILE
 from ...newsroom import NewsroomServer
 from ...studies.shared import newsroom
 
-QUERIES = ("flood river evacuation", "election mayor vote", "striker goal cup final")
+# Searches that end the demo, and the newsroom's topic that each asks for.
+QUERIES = {
+    "flood river evacuation": "floods",
+    "election mayor vote": "elections",
+    "striker goal cup final": "football",
+}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,0 +1,131 @@
+"""How often search finds the right articles: by vectors, by words, and by both, with bm25s as a peer.
+
+    python benchmarks/search_quality.py --encoder savedmodel:demo/saved_model --articles demo/work/clean/articles \
+        --truth demo/newsroom/truth.jsonl
+    python benchmarks/search_quality.py --encoder model:minilm --articles allsides.jsonl.zst --sample 3000
+
+Queries come from sampled articles: the whole title, three words of the title, and three to five words of title and
+lead. With `--truth` right are the other articles of the same event, and the article itself is left out of the results.
+Without, right is the article itself, which is indexed without its title and its first two sentences, so that no query
+is part of what is searched; all other articles are indexed as they are. The index learns its weights from a sample of
+its own (`serving.tuning`), which does not know the truth; no query comes from an article of that sample.
+
+``reciprocal ranks`` adds 1 / (60 + rank) of words and vectors. ``bm25s`` reads title and body as one text, with its
+English stop words and without stems.
+"""
+
+import argparse
+import dataclasses
+import itertools
+import json
+import random
+import re
+
+import bm25s
+import numpy as np
+from newsembed.formats.articles import read_articles
+from newsembed.serving import hybrid
+from newsembed.serving.index_command import build_index
+from newsembed.serving.ranking import Ranking
+from newsembed.serving.specs import encoder_from_spec
+from newsembed.serving.tuning import ARTICLES, queries_of
+
+KINDS = ("whole title", "three words of the title", "three to five words of title and lead")
+WAYS = ("vectors", "words", "bm25s", "reciprocal ranks", "hybrid")
+DEPTH = 100
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--encoder", required=True, metavar="KIND:DIR")
+    parser.add_argument("--articles", required=True)
+    parser.add_argument("--truth", help="JSON lines with url and event")
+    parser.add_argument("--sample", type=int, default=100_000, metavar="N", help="articles, evenly spaced")
+    parser.add_argument("--max_length", type=int)
+    parser.add_argument("--queries", type=int, default=200, help="sampled articles")
+    parser.add_argument("--seed", type=int, default=1_000)
+    args = parser.parse_args()
+    articles = [article for article in read_articles(args.articles) if article.title and article.body]
+    articles = articles[:: max(1, len(articles) // args.sample)][: args.sample]
+    generator = random.Random(args.seed)
+    right = same_events(articles, args.truth) if args.truth else [{number} for number in range(len(articles))]
+    learned = {*random.Random(0).sample(range(len(articles)), min(ARTICLES, len(articles)))}
+    chosen = generator.sample([number for number, others in enumerate(right) if others], args.queries * 2)
+    chosen = [number for number in chosen if number not in learned][: args.queries]
+    asked = [list(queries_of(articles[number].title, articles[number].body, generator)) for number in chosen]
+    if not args.truth:
+        for number in chosen:
+            articles[number] = without_head(articles[number])
+    encoder = encoder_from_spec(args.encoder, max_length=args.max_length)
+    index = build_index(encoder, iter(articles))
+    print(
+        f"{len(index)} articles, {args.queries} queries of each kind; "
+        f"ranking of {index.ranking['queries'] if index.ranking else 'no'} queries"
+    )
+    peer = bm25s.BM25()
+    texts = [f"{article.title}\n{article.body}" for article in articles]
+    peer.index(bm25s.tokenize(texts, stopwords="en", show_progress=False), show_progress=False)
+    print("| queries | " + " | ".join(WAYS) + " |\n|" + "---|" * (len(WAYS) + 1))
+    means = np.zeros((len(KINDS), len(WAYS), 3))
+    for kind, name in enumerate(KINDS):
+        vectors = encoder.encode_queries([queries[kind] for queries in asked])
+        for number, queries, vector in zip(chosen, asked, vectors, strict=True):
+            own = number if args.truth else None
+            answers = answers_of(index, peer, queries[kind], vector, own)
+            means[kind] += [figures(answer, right[number]) for answer in answers]
+        print(row(name, means[kind] / len(chosen)), flush=True)
+    print(row("mean", means.mean(axis=0) / len(chosen)))
+    mrr = means[:, :, 2].mean(axis=0)
+    print(f"\nMRR of hybrid over words: {mrr[4] / mrr[1] - 1:+.1%}; over bm25s: {mrr[4] / mrr[2] - 1:+.1%}")
+
+
+def same_events(articles, path):
+    """The other articles of the event of each, by their numbers."""
+    with open(path, encoding="utf-8") as file:
+        events = {host_and_path(row["url"]): row["event"] for row in map(json.loads, file) if row["event"]}
+    found = [events.get(host_and_path(article.url)) for article in articles]
+    by_event = {}
+    for number, event in enumerate(found):
+        by_event.setdefault(event, set()).add(number)
+    return [by_event[event] - {number} if event else set() for number, event in enumerate(found)]
+
+
+def host_and_path(url):
+    return re.sub(r"^https?://(www\.)?", "", url)
+
+
+def without_head(article):
+    """The article without its title and its first two sentences."""
+    rest = re.split(r"(?<=[.!?])\s+", article.body.strip())[2:]
+    return dataclasses.replace(article, title="", body=" ".join(rest) or article.body)
+
+
+def answers_of(index, peer, query, vector, own):
+    """The numbers that each way finds, best first."""
+    words = index.words.read(query)
+    by_vectors = [number for number, _ in index.nearest(vector, DEPTH + 1)]
+    by_words = index.words.search(words, DEPTH + 1).numbers.tolist()
+    tokens = bm25s.tokenize([query], stopwords="en", show_progress=False)
+    numbers, scores = peer.retrieve(tokens, k=min(DEPTH + 1, len(index)), show_progress=False)
+    by_peer = [int(number) for number, score in zip(numbers[0], scores[0], strict=True) if score > 0]
+    lists = [[number for number in found if number != own][:DEPTH] for found in (by_vectors, by_words, by_peer)]
+    fused = {}
+    for rank, number in itertools.chain.from_iterable(map(enumerate, lists[:2])):
+        fused[number] = fused.get(number, 0) + 1 / (60 + rank)
+    evidence = hybrid.evidence(index, words, vector, without=own)
+    best = evidence.numbers[np.argsort(-Ranking.from_dict(index.ranking).scores(evidence), kind="stable")]
+    return [*lists, sorted(fused, key=lambda number: (-fused[number], number)), best.tolist()]
+
+
+def figures(answer, right):
+    """hit@1, hit@10 and the reciprocal rank."""
+    first = next((rank for rank, number in enumerate(answer, 1) if number in right), None)
+    return [first == 1, first is not None and first <= 10, 1 / first if first else 0]
+
+
+def row(name, values):
+    return f"| {name} | " + " | ".join("/".join(f"{value:.3f}" for value in way) for way in values) + " |"
+
+
+if __name__ == "__main__":
+    main()
