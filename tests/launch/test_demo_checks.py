@@ -4,6 +4,7 @@ import dataclasses
 import json
 import types
 
+import numpy as np
 import pytest
 from newsembed.evaluation.benchmark import Score
 from newsembed.evaluation.results import Result, Results
@@ -11,7 +12,7 @@ from newsembed.formats import files, parquet
 from newsembed.formats.records import Article, Triplet, make_doc_id
 from newsembed.launch import cli, demo
 from newsembed.launch.demo import checks
-from newsembed.launch.demo.steps import Places
+from newsembed.launch.demo.steps import QUERIES, Places
 
 HELD_OUT, PARAPHRASES = "events heldout.jsonl", "events paraphrases.jsonl"
 BALANCE = "every job: in = out + rejected + failed, and something out"
@@ -194,6 +195,43 @@ def test_the_encoders_table_has_every_score_and_every_failure():
     ]
 
 
+@pytest.mark.parametrize("place", [0, 4])
+def test_a_search_that_shows_an_article_about_something_else_is_missed(place):
+    found = {query: [topic] * 5 for query, topic in QUERIES.items()}
+    assert [check["met"] for check in checks.search_checks(found)] == [True] * 3
+    found["election mayor vote"][place] = "court"
+    lines = checks.search_checks(found)
+    assert [check["met"] for check in lines] == [True, False, True]
+    assert lines[1]["measured"] == "4 of 5"
+    found["election mayor vote"] = ["elections"] * 4
+    assert not checks.search_checks(found)[1]["met"]
+
+
+def test_the_searches_are_scored_by_the_topics_of_what_they_find(tmp_path):
+    from newsembed.formats.articles import ArticleText
+    from newsembed.serving import search
+    from newsembed.serving.index import DocumentIndex, indexed_document
+    from newsembed.serving.words import WordsBuilder
+
+    titles = {
+        "floods": "flood river evacuation",
+        "elections": "election mayor vote",
+        "football": "striker goal cup final",
+    }
+    articles = [ArticleText(topic, "", "", title, "", "en") for topic, title in titles.items()]
+    index = DocumentIndex(np.eye(3, dtype=np.float32), list(map(indexed_document, articles)))
+    with WordsBuilder() as builder:
+        builder.add(articles)
+    index.words = builder.built()
+    places = Places(str(tmp_path))
+    index.save(places.index)
+    nothing = types.SimpleNamespace(encode_queries=lambda texts: np.ones((len(texts), 3), np.float32))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "index_encoder", lambda _index: nothing)
+        found = checks.found_topics(places, {topic: {"topic": topic} for topic in ("floods", "elections")})
+    assert [found[query][0] for query in QUERIES] == ["floods", "elections", ""]
+
+
 @pytest.fixture
 def finished(tmp_path, monkeypatch):
     """What a finished demo leaves: two articles of an event and one of another, mined as they should be."""
@@ -215,12 +253,13 @@ def finished(tmp_path, monkeypatch):
     files.write_json(f"{places.evaluation}/results.json", results_of(numbers.scores).to_dict())
     monkeypatch.setattr(checks, "job_rows", lambda _places: numbers.rows)
     monkeypatch.setattr(checks, "export_difference", lambda _places: numbers.difference)
+    monkeypatch.setattr(checks, "found_topics", lambda _places, _truth: {q: [t] * 5 for q, t in QUERIES.items()})
     return types.SimpleNamespace(places=places, numbers=numbers)
 
 
 def test_the_demo_is_scored_from_its_folders(finished):
     sections = checks.score(finished.places)
-    assert len(sections["checks"]) == 9
+    assert len(sections["checks"]) == 12
     assert all(check["met"] for check in sections["checks"])
     assert sections["mining"]["positive recall"] == 1
     assert [row["encoder"] for row in sections["encoders"]] == ["trained", "pretrained", "random", "tfidf"]
@@ -238,5 +277,5 @@ def test_the_demo_fails_where_a_check_is_missed(finished, monkeypatch, capsys, d
     assert cli.main(["demo", "--output", finished.places.output]) == code
     ((folder, _, sections),) = shown
     assert folder == finished.places.work
-    assert sections["checks"][-1]["met"] is (code == 0)
+    assert sections["checks"][-4]["met"] is (code == 0)
     assert word in capsys.readouterr().out
