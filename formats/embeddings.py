@@ -1,7 +1,7 @@
 """The vectors of articles, as ``newsembed embed`` writes them: a folder of NumPy and text, or one Parquet file."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -9,15 +9,18 @@ import numpy.typing as npt
 
 from ..errors import InputError
 from .arrays import DAMAGE
+from .articles import ArticleText
 from .digests import check_sums, remove_sums, write_sums
 from .whole import replacing
 
 _EMBEDDINGS: Final = "embeddings.npy"
 
-Chunk = tuple[list[str], list[str], npt.NDArray[np.float32]]  # document ids, URLs, embeddings [n, D]
+Chunk = tuple[Sequence[ArticleText], npt.NDArray[np.float32]]  # articles, their embeddings [n, D]
+Named = tuple[Sequence[str], npt.NDArray[np.float32]]  # document ids, their embeddings [n, D]
+_COLUMNS: Final = ("doc_id", "url", "title", "publisher", "language", "byline_date")
 
 
-def write_folder(output: str, chunks: Iterator[Chunk], dimensions: int) -> None:
+def write_folder(output: str, chunks: Iterator[Named], dimensions: int) -> None:
     """Writes ``embeddings.npy`` (float32 [N, D]) and ``ids.txt`` (N lines) into a folder, with their digests.
 
     Args:
@@ -26,8 +29,8 @@ def write_folder(output: str, chunks: Iterator[Chunk], dimensions: int) -> None:
       dimensions: D.
     """
     parts, ids = [np.zeros((0, dimensions), np.float32)], list[str]()
-    for doc_ids, _, embeddings in chunks:
-        ids += doc_ids
+    for names, embeddings in chunks:
+        ids += names
         parts.append(embeddings)
     os.makedirs(output, exist_ok=True)
     remove_sums(output)
@@ -54,7 +57,10 @@ def read_folder(path: str) -> npt.NDArray[np.float32]:
 
 
 def write_parquet(output: str, chunks: Iterator[Chunk], dimensions: int) -> None:
-    """Writes one row per document with ``doc_id``, ``url`` and ``embedding``; the file appears when it is complete.
+    """Writes one row per document with what databases of vectors load; the file appears when it is complete.
+
+    The columns are ``doc_id``, ``url``, ``title``, ``publisher``, ``language``, ``byline_date`` (date32) and
+    ``embedding`` (a list of D float32).
 
     Args:
       output: the file.
@@ -64,14 +70,16 @@ def write_parquet(output: str, chunks: Iterator[Chunk], dimensions: int) -> None
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    kind = pa.list_(pa.float32(), dimensions)
-    schema = pa.schema([("doc_id", pa.string()), ("url", pa.string()), ("embedding", kind)])
+    kinds = [(name, pa.date32() if name == "byline_date" else pa.string()) for name in _COLUMNS]
+    schema = pa.schema([*kinds, ("embedding", pa.list_(pa.float32(), dimensions))])
     os.makedirs(os.path.dirname(os.path.abspath(output)), exist_ok=True)
     with (
         replacing(output) as temporary,
         pq.ParquetWriter(temporary, schema, compression="zstd", write_page_checksum=True) as writer,
     ):
-        for doc_ids, urls, embeddings in chunks:
-            vectors = pa.FixedSizeListArray.from_arrays(pa.array(embeddings.reshape(-1)), dimensions)
-            columns: list[Any] = [pa.array(doc_ids), pa.array(urls), vectors]
+        for articles, embeddings in chunks:
+            columns: list[Any] = [
+                pa.array([getattr(article, name) for article in articles], kind) for name, kind in kinds
+            ]
+            columns.append(pa.FixedSizeListArray.from_arrays(pa.array(embeddings.reshape(-1)), dimensions))
             writer.write_table(pa.Table.from_arrays(columns, schema=schema))

@@ -5,7 +5,8 @@ Example::
     newsembed embed --model work/model --input articles.jsonl --output work/vectors
     newsembed embed --saved_model work/saved --input work/articles --output vectors.parquet
 
-An output that ends in ``.parquet`` gets one row per article with ``doc_id``, ``url`` and ``embedding``; any other name
+An output that ends in ``.parquet`` gets one row per article with ``doc_id``, ``url``, ``title``, ``publisher``,
+``language``, ``byline_date`` and ``embedding`` (a list of float32), which databases of vectors load. Any other name
 becomes a folder with ``embeddings.npy`` (float32 [N, D], unit rows) and ``ids.txt`` (N lines). Articles without any
 text are left out and counted.
 """
@@ -39,13 +40,13 @@ def run(args: argparse.Namespace) -> int:
     article_files(args.input)  # a wrong path is noticed before the model is read
     reading = {"document_prompt": args.prompt, "long_documents": args.long_documents}
     encoder = encoder_from_spec(encoder_spec(args) or "", max_length=args.max_length, **reading)
-    write = write_parquet if args.output.endswith(".parquet") else write_folder
     counts = {"embedded": 0, "empty": 0}
-    chunks = (
-        ([article.doc_id for article in articles], [article.url for article in articles], embeddings)
-        for articles, embeddings in embedded(encoder, read_articles(args.input), counts)
-    )
-    write(args.output, chunks, encoder.dimensions)
+    chunks = embedded(encoder, read_articles(args.input), counts)
+    if args.output.endswith(".parquet"):
+        write_parquet(args.output, chunks, encoder.dimensions)
+    else:
+        named = (([article.doc_id for article in articles], embeddings) for articles, embeddings in chunks)
+        write_folder(args.output, named, encoder.dimensions)
     print(f"{counts['embedded']} articles embedded, {counts['empty']} without text left out: {args.output}")
     return 0
 

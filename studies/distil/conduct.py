@@ -178,7 +178,7 @@ class Distillation:
             names = [str(start + number) for number in range(len(part))]
 
             def write(target: str, part: list[Any] = part, names: list[str] = names) -> None:
-                write_folder(target, iter([(names, names, encoder.encode_tokens(part))]), encoder.dimensions)
+                write_folder(target, iter([(names, encoder.encode_tokens(part))]), encoder.dimensions)
 
             once(folder, write)
 

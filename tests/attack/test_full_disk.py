@@ -10,6 +10,7 @@ import pytest
 from newsembed.errors import of_file_system
 from newsembed.formats import files
 from newsembed.formats.arrays import write_arrays
+from newsembed.formats.articles import ArticleText
 from newsembed.formats.embeddings import write_folder, write_parquet
 from newsembed.formats.index import IndexedDocument, StoredIndex, read_index, write_index
 from newsembed.formats.whole import replacing
@@ -36,12 +37,13 @@ def small_files(size):
 
 def chunks():
     for start in range(0, COUNT, 1_000):
-        names = [document.doc_id for document in DOCUMENTS[start : start + 1_000]]
-        yield names, names, VECTORS[start : start + 1_000]
+        rows = DOCUMENTS[start : start + 1_000]
+        yield [ArticleText(one.doc_id, one.url, "", one.title, "") for one in rows], VECTORS[start : start + 1_000]
 
 
 def written_folder(place):
-    write_folder(str(place), chunks(), 8)
+    named = (([article.doc_id for article in articles], vectors) for articles, vectors in chunks())
+    write_folder(str(place), named, 8)
 
 
 def written_parquet(place):

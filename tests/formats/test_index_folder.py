@@ -5,12 +5,14 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from newsembed.errors import InputError
 from newsembed.formats import embeddings, saved_model
+from newsembed.formats.articles import ArticleText
 from newsembed.formats.index import IndexedDocument, StoredIndex, facts_file, read_index, write_index
 
 BEFORE = Path(__file__).parents[1] / "golden" / "index_before"
@@ -89,13 +91,20 @@ def test_facts_of_a_saved_model_are_read_as_written(tmp_path):
 
 def test_files_of_vectors_hold_all_chunks_in_order(tmp_path):
     first, second = np.eye(2, 3, dtype=np.float32), np.ones((1, 3), np.float32)
-    chunks = [(["a", "b"], ["u", "v"], first), (["c"], ["w"], second)]
-    embeddings.write_folder(str(tmp_path / "folder"), iter(chunks), 3)
+    day = datetime.date(2024, 2, 29)
+    rows = [ArticleText(name, url, "p", f"T{name}", "body", "de", day) for name, url in zip("abc", "uvw", strict=True)]
+    chunks = [(rows[:2], first), (rows[2:], second)]
+    named = [(["a", "b"], first), (["c"], second)]
+    embeddings.write_folder(str(tmp_path / "folder"), iter(named), 3)
     np.testing.assert_array_equal(np.load(tmp_path / "folder/embeddings.npy"), np.concatenate([first, second]))
     assert (tmp_path / "folder/ids.txt").read_text() == "a\nb\nc\n"
     embeddings.write_parquet(str(tmp_path / "new" / "vectors.parquet"), iter(chunks), 3)
     table = pq.read_table(tmp_path / "new" / "vectors.parquet")
     assert table.column("doc_id").to_pylist() == ["a", "b", "c"]
     assert table.column("url").to_pylist() == ["u", "v", "w"]
+    assert table.column("title").to_pylist() == ["Ta", "Tb", "Tc"]
+    others = ("publisher", "language", "byline_date")
+    assert [table.column(name).to_pylist() for name in others] == [["p"] * 3, ["de"] * 3, [day] * 3]
+    assert table.schema.field("embedding").type == pa.list_(pa.float32(), 3)
     np.testing.assert_array_equal(np.stack(table.column("embedding").to_pylist()), np.concatenate([first, second]))
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["vectors.parquet"]
