@@ -66,7 +66,7 @@ def test_an_index_is_built_saved_opened_and_searched(static_model, article_rows,
     vectors, query = encoder.encode(article_rows), encoder.encode_queries(["storm"])[0]
     order = np.argsort(-(vectors @ query), kind="stable")
     for index in (built, opened):
-        found = index.search("storm", k=3)
+        found = index.search("storm", k=3, mode="vectors")
         assert [hit.document.url for hit in found] == [article_rows[number]["url"] for number in order[:3]]
     hits = opened.search("storm", since="2024-01-02", until=datetime.date(2024, 1, 3))
     assert {hit.document.byline_date.isoformat() for hit in hits} == {"2024-01-02", "2024-01-03"}
