@@ -5,6 +5,8 @@ The next run skips finished jobs and resumes an interrupted one. Options of a jo
 example:
   newsembed build --warc 'crawl/*.warc.gz' --articles archive.jsonl.zst --output work \
       --clean.min_words=80 --vocabulary.size=32000
+  newsembed build --warc 'crawl/*.warc.gz' --output work --print_config > build.toml
+  newsembed build --config build.toml
 """
 
 import argparse
@@ -13,6 +15,7 @@ from collections.abc import Sequence
 from ..beam_pipelines.progress import print_rows
 from ..beam_pipelines.workflow import STEPS, USER_INPUTS, build, load_job
 from ..errors import InputError
+from . import config_file
 from .job_command import add_options, check_beam_args, options_from
 from .parsing import Parser
 
@@ -24,8 +27,11 @@ def main(argv: Sequence[str]) -> int:
       InputError: for bad options, or from the first job that fails.
     """
     parser = make_parser()
-    args, beam_args = parser.parse_known_args(argv)
+    args, beam_args = parser.parse_known_args(config_file.with_config(parser, argv))
     check_beam_args(beam_args, parser)
+    if args.print_config:
+        print(config_file.text_of(parser, args, beam_args))
+        return 0
     given = {name: tuple(getattr(args, name) or ()) for name in USER_INPUTS}
     if not given["warc"] and not given["articles"]:
         raise InputError("no input", field="--warc, --articles", remedy="give WARC files, article files or both")
@@ -53,6 +59,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--output", required=True, metavar="DIR", help="work folder; each job publishes in a folder of its name"
     )
+    config_file.add_arguments(parser)
     for step in STEPS:
         add_options(parser.add_argument_group(f"{step.job} options"), load_job(step.job).options, f"{step.job}.")
     return parser
