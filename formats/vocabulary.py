@@ -49,6 +49,7 @@ CLS_ID: Final = 2
 SEP_ID: Final = 3
 MASK_ID: Final = 4
 SPECIAL_TOKENS: Final = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+_S3: Final = "s3://"  # which TensorFlow cannot read
 _LARGEST_FOREIGN_SHARE: Final = 0.05
 _LEAST_FOREIGN_PIECES: Final = 20
 _TOGETHER: Final = (
@@ -104,7 +105,7 @@ def read_vocabulary(path: str) -> VocabularyFile:
     """Reads and checks a vocabulary file.
 
     Args:
-      path: local path, or one that TensorFlow's file system knows (``gs://…``).
+      path: local path, one of ``s3://`` (read by Beam), or one that TensorFlow's file system knows (``gs://…``).
 
     Raises:
       InputError: naming the line, if the file is missing, is not UTF-8, lacks a special token in its place, or has an
@@ -187,12 +188,21 @@ def _check_own(pieces: Sequence[str], path: str) -> None:
 def _exists(path: str) -> bool:
     if "://" not in path:
         return os.path.exists(path)
+    if path.startswith(_S3):
+        from . import files
+
+        return files.exists(path)
     import tensorflow as tf
 
     return bool(tf.io.gfile.exists(path))
 
 
 def _read_bytes(path: str) -> bytes:
+    if path.startswith(_S3):
+        from . import files
+
+        with files.open_read(path) as source:
+            return source.read()
     if "://" in path:
         import tensorflow as tf
 

@@ -66,7 +66,7 @@ class Vocabulary:
         """Reads a vocabulary file, and the tokenizer next to it if there is one.
 
         Args:
-          path: local path, or one that TensorFlow's file system knows (``gs://…``).
+          path: see :func:`~..formats.vocabulary.read_vocabulary`.
 
         Raises:
           InputError: naming the line, if the file is missing, is not UTF-8, lacks a special token in its place, or has

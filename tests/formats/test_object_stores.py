@@ -5,6 +5,7 @@ import socket
 import pytest
 from newsembed.errors import InputError
 from newsembed.formats import files, object_stores
+from newsembed.formats.vocabulary import SPECIAL_TOKENS, read_vocabulary, vocabulary_bytes
 from newsembed.tests import object_store
 
 
@@ -115,3 +116,11 @@ def test_wrong_keys_are_named_and_buckets_that_may_not_be_listed_are_accepted(st
     with pytest.raises(InputError, match=message) as error:
         object_stores.check_reachable([store.folder], store.options)
     assert "--s3_secret_access_key" in str(error.value)
+
+
+def test_a_vocabulary_is_read_from_a_store(store):
+    path, content = f"{store.folder}/vocabulary/vocab.txt", vocabulary_bytes([*SPECIAL_TOKENS, "a", "##b"])
+    files.write_whole(path, content)
+    assert read_vocabulary(path).content == content
+    with pytest.raises(InputError, match="no such file"):
+        read_vocabulary(f"{store.folder}/vocabulary/other.txt")
