@@ -46,7 +46,7 @@ CORE = [
     "packaging>=24",
 ]
 ZST = ["zstandard>=0.23"]
-SERVE = ["fastapi>=0.165", "uvicorn>=0.32"]
+SERVE = ["fastapi>=0.165", "uvicorn>=0.32", "prometheus-client>=0.21"]
 FAISS = ["faiss-cpu>=1.9"]
 EVALUATE = ["scikit-learn>=1.6", "scipy>=1.14", "matplotlib>=3.9"]
 TOKENIZERS = ["tokenizers>=0.21"]

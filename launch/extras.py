@@ -26,7 +26,7 @@ class Extra:
 
 
 EXTRAS: Final = {
-    "serve": Extra(("fastapi", "uvicorn", "pydantic", "starlette"), "the HTTP server: serve"),
+    "serve": Extra(("fastapi", "uvicorn", "pydantic", "starlette", "prometheus_client"), "the HTTP server: serve"),
     "faiss": Extra(("faiss",), "indexes of more than 50,000 articles, unless the search is limited to fewer by date"),
     "zst": Extra(("zstandard",), "articles in .jsonl.zst"),
     "evaluate": Extra(

@@ -36,6 +36,10 @@ class Admission:
         for deadline in self._deadlines:
             deadline.reschedule(asyncio.get_running_loop().time())
 
+    def inside(self) -> dict[str, int]:
+        """How many requests of each kind are inside now."""
+        return dict(self._inside)
+
     @contextlib.contextmanager
     def enter(self, kind: str) -> Iterator[None]:
         """Holds one of the places of this kind.

@@ -8,7 +8,8 @@ Example::
     curl -s 'localhost:8000/search?q=storm+hits+coast&count=5&since=2024-01-01'
     curl -s 'localhost:8000/search?q=storm&mode=words&language=en&publisher=news.example'
 
-Routes: ``POST /embed``, ``GET`` and ``POST /search``, ``GET /healthz``, ``GET /`` (the page), ``GET /docs`` (the API).
+Routes: ``POST /embed``, ``GET`` and ``POST /search``, ``GET /healthz``, ``GET /metrics`` (for Prometheus), ``GET /``
+(the page), ``GET /docs`` (the API).
 """
 
 import argparse
@@ -20,7 +21,7 @@ import itertools
 import socket
 import sys
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO
 
 import numpy as np
 from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
@@ -42,6 +43,7 @@ from .hybrid import Found, chosen_mode, find, modes_of
 from .index import DocumentIndex
 from .interface import FloatArray, TextEncoder
 from .limits import Limits, RefusedError, add_limit_arguments, limits_from
+from .monitoring import Metrics, Monitor, log_stream
 from .reload import DEFAULT_SECONDS, Watcher, load_current, version_of
 from .search import date_range, index_encoder
 from .specs import add_encoder_arguments, add_long_documents_argument, encoder_from_spec, encoder_spec
@@ -57,15 +59,17 @@ STOP_SECONDS: Final = 5  # for requests that are computed when the server stops
 
 @dataclasses.dataclass(frozen=True)
 class Access:
-    """Who is answered.
+    """Who is answered, and where that is written.
 
     Attributes:
       hosts: names in the header Host, without ports; "*" for any.
       key: the API key, None for none.
+      log: receives a line of JSON for each request, None for none.
     """
 
     hosts: tuple[str, ...] = LOCAL_HOSTS
     key: str | None = dataclasses.field(default=None, repr=False)
+    log: TextIO | None = None
 
 
 class Service:
@@ -160,7 +164,9 @@ def create_app(service: Service, limits: Limits | None = None, access: Access | 
     app.add_middleware(Gate, admission=app.state.admission)
     if key:
         app.add_middleware(AuthenticationMiddleware, backend=key, on_error=explain)
-    app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(access.hosts), www_redirect=False)  # the outermost
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(access.hosts), www_redirect=False)
+    metrics = Metrics(lambda: len(service.index) if service.index else 0, app.state.admission.inside)
+    app.add_middleware(Monitor, metrics=metrics, log=access.log)  # the outermost: it counts refusals too
     _add_errors(app)
     page = importlib.resources.files(__package__).joinpath("explorer.html").read_text(encoding="utf-8")
 
@@ -171,6 +177,10 @@ def create_app(service: Service, limits: Limits | None = None, access: Access | 
     @app.get("/healthz", dependencies=described)
     async def healthz(request: Request) -> dict[str, Any]:
         return service.health() if key is None or key.holds(request) else {"status": "ok"}
+
+    @app.get("/metrics", dependencies=described)
+    def numbers() -> Response:
+        return metrics.response()
 
     @app.post("/embed", dependencies=described, response_model=EmbedResponse)
     async def embed(request: EmbedRequest, connection: Request) -> Response:
@@ -232,6 +242,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1, this machine only)"
     )
     parser.add_argument("--port", type=int, default=8000, help="default: 8000; 0 for any free one")
+    parser.add_argument(
+        "--access_log",
+        choices=("none", "json"),
+        default="none",
+        help="json: a line on standard error for each request, without its query and body (default: %(default)s)",
+    )
     add_access_arguments(parser)
     add_batch_arguments(parser)
     add_limit_arguments(parser)
@@ -251,7 +267,8 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(
             f"got {args.reload_seconds}, expected 0 or more", field="--reload_seconds", remedy="give 0 for never"
         )
-    limits, access = limits_from(args), Access(allowed_hosts(args.host, args.allowed_host), api_key(args))
+    limits = limits_from(args)
+    access = Access(allowed_hosts(args.host, args.allowed_host), api_key(args), log_stream(args.access_log))
     if ANY_HOST in access.hosts:
         print("warning: any host name is answered, so pages of other sites can read answers", file=sys.stderr)
     version = version_of(args.index) if args.index else ""  # before it is loaded: a later one is noticed
