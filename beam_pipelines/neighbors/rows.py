@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from ...formats import files, parquet
+from ...formats.arrays import write_arrays
 from ...formats.records import Space
 from ..entities.cooccurrence import unit_rows
 from ..entities.tables import Floats
@@ -97,18 +98,12 @@ def write_blocks(workspace: str, shard: int, rows: Rows, block_days: int) -> lis
     present = [int(block) for block in np.unique(blocks)]
     for block in present:
         part = rows.take(blocks == block)
-        buffer = io.BytesIO()
         arrays: dict[str, Any] = {
             "ids": part.ids,
             "days": part.days,
             **{space.value: values for space, values in part.vectors.items()},
         }
-        np.savez(buffer, **arrays)
-        path = block_path(workspace, block, shard)
-        temporary = files.temporary_name(path)
-        with files.open_write(temporary) as sink:
-            sink.write(buffer.getvalue())
-        files.move(temporary, path)
+        write_arrays(block_path(workspace, block, shard), arrays)
     return present
 
 

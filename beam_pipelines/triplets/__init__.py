@@ -11,6 +11,7 @@ import numpy as np
 
 from ...errors import InputError
 from ...formats import files
+from ...formats.arrays import write_arrays
 from ...formats.parquet import read_batches, read_records, read_stream, shard_paths
 from ...formats.records import Article, Rejection, Triplet
 from ..arrays import doc_id_of, read_array, write_array
@@ -101,8 +102,7 @@ def _fit(shard: Shard, paths: Sequence[str], first: int) -> None:
         _SHARPNESS_SAMPLE, every, key=lambda article: hashlib.blake2b(article.doc_id.encode()).digest()
     )
     models, sharpness = fit_date_model(sample, total, first)
-    with files.open_write(f"{shard.workspace}/{_MODEL}") as sink:
-        np.savez(sink, models=models, sharpness=sharpness)
+    write_arrays(f"{shard.workspace}/{_MODEL}", {"models": models, "sharpness": np.asarray(sharpness)})
 
 
 @lru_cache(maxsize=1)

@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from ...formats import files
+from ...formats.arrays import write_arrays
 from ..arrays import Array, doc_id_of
 
 Ids = np.ndarray[Any, np.dtype[np.uint64]]
@@ -84,8 +85,7 @@ def stories_of(pairs: Array) -> tuple[Ids, Ids]:
 
 def write_stories(path: str, documents: Ids, stories: Ids) -> None:
     """Writes the result of :func:`stories_of`."""
-    with files.open_write(path) as sink:
-        np.savez(sink, documents=documents, stories=stories)
+    write_arrays(path, {"documents": documents, "stories": stories})
 
 
 class Stories:

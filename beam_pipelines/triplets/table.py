@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...formats import files
+from ...formats.arrays import write_arrays
 from ..arrays import Ids
 from .dates import DateStats
 
@@ -59,19 +60,18 @@ def write_table(path: str, rows: Iterable[DateStats]) -> None:
         {name: code for code, name in enumerate(names)} for names in (publishers, languages)
     )
     gaps = np.array([row.expected_gap for row in listed], np.float32)
-    with files.open_write(path) as sink:
-        np.savez(
-            sink,
-            ids=np.array([int(row.doc_id, 16) for row in listed], np.uint64),
-            numbers=np.stack(
-                [_ranks([row.entropy for row in listed]), _ranks([row.own_mass for row in listed]), gaps], axis=1
-            ),
-            codes=np.array(
-                [(publisher_codes[row.publisher], language_codes[row.language]) for row in listed], np.int32
-            ).reshape(-1, 2),
-            publishers=np.array(publishers, str),
-            languages=np.array(languages, str),
-        )
+    arrays = {
+        "ids": np.array([int(row.doc_id, 16) for row in listed], np.uint64),
+        "numbers": np.stack(
+            [_ranks([row.entropy for row in listed]), _ranks([row.own_mass for row in listed]), gaps], axis=1
+        ),
+        "codes": np.array(
+            [(publisher_codes[row.publisher], language_codes[row.language]) for row in listed], np.int32
+        ).reshape(-1, 2),
+        "publishers": np.array(publishers, str),
+        "languages": np.array(languages, str),
+    }
+    write_arrays(path, arrays)
 
 
 def _ranks(values: Sequence[float]) -> np.ndarray[Any, np.dtype[np.float32]]:
