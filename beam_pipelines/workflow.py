@@ -23,7 +23,7 @@ STEPS = (
     Step("clean", {"articles": "extract", "bad_words": "@bad_words", "history": "@history"}),
     Step("vocabulary", {"articles": "clean"}),
     Step("pack", {"articles": "clean", "vocabulary": "vocabulary", "bitext": "@bitext"}),
-    Step("entities", {"articles": "clean"}),
+    Step("entities", {"articles": "clean", "knowledge_base": "@knowledge_base"}),
     Step(
         "vectors",
         {
@@ -63,6 +63,8 @@ USER_INPUTS = {
     "bitext": "translation pairs: TSV, TMX, or two aligned files joined by a comma (x.de,x.en); "
     "see `newsembed pack --help`",
     "alias_file": "your own alias table for entity linking: TSV of alias, entity id, prior; with --entity_embeddings",
+    "knowledge_base": "names of known entities in many languages: TSV or Parquet of entity id, language, alias and "
+    "optionally prior; see `newsembed knowledge --help`",
     "entity_embeddings": "embeddings of its entities: X.npy with keys in X.tsv, or word2vec text",
     "topics_file": "an edited copy of a topics.tsv, which the topics job then follows",
     "translation_models": "folder with a CTranslate2 model into English for each language; "

@@ -1,4 +1,4 @@
-"""JSON-lines files, plain, ``.gz`` or ``.zst``, with errors that name the line."""
+"""JSON-lines files, plain, ``.gz``, ``.bz2`` or ``.zst``, with errors that name the line."""
 
 import json
 import zlib
@@ -63,7 +63,7 @@ def _local_lines(path: str) -> Iterator[bytes]:
 
 
 def _chunks(source: BinaryIO, path: str) -> Iterator[bytes]:
-    decompressed = _zstd_chunks if path.endswith(".zst") else _gzip_chunks if path.endswith(".gz") else None
+    decompressed = next((chunks for ending, chunks in _COMPRESSED.items() if path.endswith(ending)), None)
     if decompressed is None:
         yield from iter(lambda: source.read(_CHUNK_BYTES), b"")
         return
@@ -91,6 +91,23 @@ def _gzip_chunks(source: BinaryIO) -> Iterator[bytes]:
     yield from iter(lambda: stream.read1(_CHUNK_BYTES), b"")
 
 
+def _bzip2_chunks(source: BinaryIO) -> Iterator[bytes]:
+    import bz2
+
+    # Not bz2.BZ2File, which ignores a truncated last stream if another one is complete.
+    stream = bz2.BZ2Decompressor()
+    started = False
+    while chunk := source.read(_CHUNK_BYTES):
+        while chunk:
+            if stream.eof:
+                stream = bz2.BZ2Decompressor()
+            started = True
+            yield stream.decompress(chunk)
+            chunk = stream.unused_data
+    if started and not stream.eof:
+        raise EOFError("the last bzip2 stream is truncated")
+
+
 def _zstd_chunks(source: BinaryIO) -> Iterator[bytes]:
     # zstandard's stream reader does not detect truncated files, so the frames are read one by one here.
     import zstandard
@@ -106,3 +123,6 @@ def _zstd_chunks(source: BinaryIO) -> Iterator[bytes]:
             chunk = frame.unused_data
     if started and not frame.eof:
         raise EOFError("the last zstd frame is truncated")
+
+
+_COMPRESSED: Final = {".zst": _zstd_chunks, ".gz": _gzip_chunks, ".bz2": _bzip2_chunks}

@@ -63,6 +63,9 @@ COMMANDS = {
     "entities": Command(
         "Mine", "learn the entity table, its aliases and embeddings", "beam_pipelines.entities", ("mine",)
     ),
+    "knowledge": Command(
+        "Mine", "a Wikidata dump to the table of names that entities links", "beam_pipelines.knowledge", ("mine",)
+    ),
     "vectors": Command("Mine", "entity, image and text vectors of every article", "beam_pipelines.vectors", ("mine",)),
     "neighbors": Command(
         "Mine", "nearest neighbors in every space, restricted by date", "beam_pipelines.neighbors", ("mine",)

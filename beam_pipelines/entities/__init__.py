@@ -8,17 +8,22 @@ frequency), and the corresponding rows in ``entities.npy`` and ``words.npy``, fl
 import collections
 import dataclasses
 import functools
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...errors import InputError
 from ...formats import parquet
+from ...formats.names import KnownName, NameCounts, read_names
 from ...formats.records import Article
 from ..jobs import InputSpec, Job, JobRun
 from ..shards import Shard
 from . import counting, tables
-from .aliases import resolve_names
+from .aliases import Entity, resolve_names
+from .gazetteer import built_in_names
+from .known import is_common_word, known_aliases, may_occur, merge_known, readable_names
 from .linking import Linker
 from .mentions import Mentions, find_mentions, head_words, read_column
+from .tables import Alias
 from .tokens import WordUse, is_capitalised, is_title_case, name_spans, word_uses, words_of
 
 _MOST_ENTITIES_OF_A_DOCUMENT = 40  # co-occurrence grows with its square
@@ -53,6 +58,10 @@ class EntitiesOptions:
         default=60,
         metadata={"help": "words of the body that belong to the head of an article, with title and keywords"},
     )
+    built_in_names: bool = dataclasses.field(
+        default=True,
+        metadata={"help": "link countries, languages, currencies and cities by their names in all languages"},
+    )
 
     def __post_init__(self) -> None:
         for name in ("min_documents", "max_entities", "max_words", "dimensions"):
@@ -80,6 +89,8 @@ def run(job: JobRun) -> None:
     shards = parquet.shard_paths(f"{job.input('articles')}/articles")
     job.map_shards("count_words", functools.partial(_count_words, options), shards)
     counting.sum_counts(job, "_word_counts", "_words", options.min_documents)
+    tables_given = job.inputs["knowledge_base"]
+    job.map_shards("know", functools.partial(_know, options), [tables_given], accounted=False)
     job.map_shards("count_names", _count_names, shards)
     counting.sum_counts(job, "_name_counts", "_names", options.min_documents)
     job.map_shards("resolve", functools.partial(_resolve, options), [None], accounted=False)
@@ -87,6 +98,8 @@ def run(job: JobRun) -> None:
     job.map_shards("embed", functools.partial(_embed, options), ["entities", "words"], accounted=False)
 
 
+_PRESENT, _OTHERS = "_known_present", "_known_others"  # streams of names
+_KNOWN = "\t"  # starts the ids of known entities among the counted names
 _DOCUMENTS = ""  # the key under which the documents of a language are counted
 
 
@@ -105,13 +118,39 @@ def _count_words(options: EntitiesOptions, shard: Shard, path: str) -> None:
     counting.write_counts(shard, "_word_counts", counts)
 
 
+def _know(options: EntitiesOptions, shard: Shard, paths: Sequence[str]) -> None:
+    """Writes the names of the known entities that may occur in the corpus: those that may, and their other names."""
+    uses, counts = _word_uses(shard.workspace), NameCounts()
+    words = {word for known in uses.values() for word in known}
+
+    def names() -> Iterator[KnownName]:
+        if options.built_in_names:
+            yield from built_in_names()
+        for path in paths:
+            yield from read_names(path, counts)
+
+    entities = {
+        name.entity for name in names() if may_occur(name, words, uses) and not is_common_word(name.alias, uses)
+    }
+    counts = NameCounts()
+    present, others = (shard.records(stream, KnownName) for stream in (_PRESENT, _OTHERS))
+    for name in names():
+        if name.entity in entities and not is_common_word(name.alias, uses):
+            (present if may_occur(name, words, uses) else others).write(name)
+    for what in ("rows", "too_short", "too_long"):
+        shard.tally(f"knowledge_base/{what}", getattr(counts, what))
+
+
 def _count_names(shard: Shard, path: str) -> None:
-    """Counts the documents with each candidate name."""
+    """Counts the documents with each candidate name, and with each known entity."""
     uses = _word_uses(shard.workspace)
+    linker, keys = _known_linker(shard.workspace)
     counts: collections.Counter[str] = collections.Counter()
     for article in parquet.read_records(path, Article):
         shard.read()
         counts.update(candidate_names(article, uses.get(article.language, {})))
+        found = linker.link([article.title, *article.keywords, article.body], article.language)
+        counts.update(f"{_KNOWN}{keys[row]}" for row in found)
         shard.written()
     counting.write_counts(shard, "_name_counts", {name: (count,) for name, count in counts.items()})
 
@@ -131,6 +170,13 @@ def candidate_names(article: Article, uses: dict[str, WordUse]) -> set[str]:
 
 
 @functools.lru_cache(maxsize=1)
+def _known_linker(workspace: str) -> tuple[Linker, list[str]]:
+    names = list(parquet.read_stream(f"{workspace}/{_PRESENT}", KnownName))
+    keys = sorted({name.entity for name in names})
+    return Linker(known_aliases(names, dict.fromkeys(keys, "")), {key: row for row, key in enumerate(keys)}), keys
+
+
+@functools.lru_cache(maxsize=1)
 def _word_uses(workspace: str) -> dict[str, dict[str, WordUse]]:
     uses: dict[str, dict[str, WordUse]] = {}
     for record in parquet.read_stream(f"{workspace}/_words", counting.NamedCounts):
@@ -141,10 +187,13 @@ def _word_uses(workspace: str) -> dict[str, dict[str, WordUse]]:
 
 def _resolve(options: EntitiesOptions, shard: Shard, _: Any) -> None:
     """Writes the alias table and, as intermediate tables, the keys of the embeddings."""
-    names = {name: counts[0] for name, counts in counting.read_counts(f"{shard.workspace}/_names").items()}
+    found = {name: counts[0] for name, counts in counting.read_counts(f"{shard.workspace}/_names").items()}
+    names = {name: count for name, count in found.items() if not name.startswith(_KNOWN)}
     nouns = frequent_nouns(_word_uses(shard.workspace), options.max_noun_share)
     names = {name: count for name, count in names.items() if " " in name or name.lower() not in nouns}
     entities, aliases = resolve_names(names, options.max_entities)
+    known = {name.removeprefix(_KNOWN): count for name, count in found.items() if name.startswith(_KNOWN)}
+    entities, aliases = _with_known(shard.workspace, entities, aliases, known, options.max_entities)
     tables.write_aliases(f"{shard.workspace}/aliases.tsv", aliases)
     shard.tally("entities", len(entities))
     shard.tally("aliases", len(aliases))
@@ -156,6 +205,23 @@ def _resolve(options: EntitiesOptions, shard: Shard, _: Any) -> None:
     )
     shard.tally("words", len(frequencies))
     tables.write_lines(f"{shard.workspace}/_words.tsv", (f"{word}\t{frequency:.8g}" for word, frequency in frequencies))
+
+
+def _with_known(
+    workspace: str, entities: Sequence[Entity], aliases: Sequence[Alias], documents: Mapping[str, int], limit: int
+) -> tuple[Sequence[Entity], Sequence[Alias]]:
+    """Adds the known entities that occur in the corpus, with their names in all languages."""
+    if not documents:
+        return entities, aliases
+    names = [
+        name
+        for stream in (_PRESENT, _OTHERS)
+        for name in parquet.read_stream(f"{workspace}/{stream}", KnownName)
+        if name.entity in documents
+    ]
+    readable = readable_names(names)
+    known = [Entity(key, readable[key], documents[key]) for key in sorted(documents)]
+    return merge_known(entities, aliases, known, known_aliases(names, readable), limit)
 
 
 def frequent_nouns(uses: dict[str, dict[str, WordUse]], max_share: float) -> set[str]:
@@ -240,7 +306,16 @@ JOB = Job(
     name="entities",
     summary="build an alias table and embeddings of entities and words from the corpus",
     example="newsembed entities --articles work/clean --output work/entities",
-    inputs=(InputSpec("articles", "folder that `newsembed clean` wrote"),),
+    inputs=(
+        InputSpec("articles", "folder that `newsembed clean` wrote"),
+        InputSpec(
+            "knowledge_base",
+            "names of known entities in many languages: TSV or Parquet of entity id, language, alias and optionally "
+            "prior, see `newsembed knowledge`",
+            required=False,
+            many=True,
+        ),
+    ),
     options=EntitiesOptions,
     run=run,
 )

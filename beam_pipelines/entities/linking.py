@@ -1,21 +1,23 @@
 """Entity linking: finds aliases by Aho-Corasick (whole words, longest match) and chooses one entity for each."""
 
 import collections
-import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from .forms import Forms, normal_letters, words_of_names
 from .tables import Alias
 from .tokens import words_of
 
 # An alias whose most likely entity has a lower prior is not linked by itself.
 LEAST_PRIOR: Final = 0.5
+_Meaning = tuple[float, int, frozenset[str] | None]  # prior, row, languages
 
 
 class Linker:
     """Finds entities in texts.
 
-    Every word is matched with a space on each side, so a match covers whole words and adjacent names share no space.
+    Every word is matched with a space on each side, so a match covers whole words and adjacent names share no space. In
+    scripts without spaces every character counts as a word.
 
     Args:
       aliases: the alias table; aliases whose entity is not in ``rows`` are left out.
@@ -25,25 +27,43 @@ class Linker:
     def __init__(self, aliases: Iterable[Alias], rows: Mapping[str, int]) -> None:
         import ahocorasick
 
-        meanings: dict[str, list[tuple[float, int]]] = {}
+        meanings: dict[str, list[_Meaning]] = collections.defaultdict(list)
         for alias in aliases:
             if alias.entity in rows:
-                meanings.setdefault(_spaced(words_of(alias.alias)), []).append((alias.prior, rows[alias.entity]))
+                languages = frozenset(alias.languages.split(",")) if alias.languages else None
+                key = _spaced(words_of(normal_letters(alias.alias)))
+                meanings[key].append((alias.prior, rows[alias.entity], languages))
         meanings.pop("", None)
-        self._meanings = [sorted(items, key=lambda item: (-item[0], item[1])) for _, items in sorted(meanings.items())]
+        keys = sorted(meanings)
+        self._meanings = [_ranked((prior, row) for prior, row, _ in meanings[key]) for key in keys]
+        self._limited = {
+            number: meanings[key]
+            for number, key in enumerate(keys)
+            if any(item[2] is not None for item in meanings[key])
+        }
+        self._in_language: dict[tuple[int, str], list[tuple[float, int]]] = {}
         self._automaton = ahocorasick.Automaton()
-        for number, key in enumerate(sorted(meanings)):
+        for number, key in enumerate(keys):
             self._automaton.add_word(key, (number, len(key)))
         if self._meanings:
             self._automaton.make_automaton()
+        self._forms = Forms(words_of_names(meanings))
 
-    def find(self, text: str) -> list[int]:
-        """Returns the numbers of the aliases in a text, in order; of overlapping matches the leftmost, then longest."""
+    def find(self, text: str, language: str = "") -> list[int]:
+        """Returns the numbers of the aliases in a text, in order; of overlapping matches the leftmost, then longest.
+
+        Args:
+          text: the text.
+          language: its BCP-47 tag. Some aliases are names in some languages only.
+        """
         if not self._meanings:
             return []
+        text = normal_letters(text)
+        words = self._forms.apply(words_of(text), text, language)
         found = [
             (end + 1 - length, -length, number)
-            for end, (number, length) in self._automaton.iter(_spaced(words_of(text)))
+            for end, (number, length) in self._automaton.iter(_spaced(words))
+            if number not in self._limited or self._meanings_in(number, language)
         ]
         chosen: list[int] = []
         free_from = 0
@@ -53,17 +73,36 @@ class Linker:
                 free_from = start - negative_length
         return chosen
 
-    def link(self, texts: Sequence[str]) -> collections.Counter[int]:
+    def _meanings_in(self, number: int, language: str) -> list[tuple[float, int]]:
+        """Returns (prior, row) of the meanings of an alias in a language, the most likely first."""
+        limited = self._limited.get(number)
+        if limited is None:
+            return self._meanings[number]
+        base = language.partition("-")[0]
+        found = self._in_language.get((number, base))
+        if found is None:
+            here = [(prior, row) for prior, row, tags in limited if tags is None or base in tags]
+            lost = sum(prior for prior, _, _ in limited) - sum(prior for prior, _ in here)
+            found = _ranked((prior / max(1e-9, 1 - lost), row) for prior, row in here)
+            self._in_language[number, base] = found
+        return found
+
+    def link(self, texts: Sequence[str], language: str = "") -> collections.Counter[int]:
         """Counts mentions by entity row over the texts of one document.
 
         An alias of several entities means the one that the document also names by an unambiguous alias. Otherwise it
         means the most likely one if its prior is at least 0.5, and nothing if not.
+
+        Args:
+          texts: texts of one document.
+          language: its BCP-47 tag.
         """
-        aliases = collections.Counter(itertools.chain.from_iterable(map(self.find, texts)))
-        certain = {self._meanings[number][0][1] for number in aliases if len(self._meanings[number]) == 1}
+        aliases = collections.Counter(number for text in texts for number in self.find(text, language))
+        meanings = {number: self._meanings_in(number, language) for number in aliases}
+        certain = {found[0][1] for found in meanings.values() if len(found) == 1}
         mentions: collections.Counter[int] = collections.Counter()
         for number, count in sorted(aliases.items()):
-            row = self._choose(self._meanings[number], certain)
+            row = self._choose(meanings[number], certain)
             if row is not None:
                 mentions[row] += count
         return mentions
@@ -76,6 +115,10 @@ class Linker:
                     return row
         prior, row = meanings[0]
         return row if prior >= LEAST_PRIOR else None
+
+
+def _ranked(meanings: Iterable[tuple[float, int]]) -> list[tuple[float, int]]:
+    return sorted(meanings, key=lambda item: (-item[0], item[1]))
 
 
 def _spaced(words: Sequence[str]) -> str:

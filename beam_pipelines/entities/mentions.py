@@ -49,7 +49,7 @@ def find_mentions(article: Article, linker: Linker, words: Mapping[str, int], le
       words: row by word, in lower case.
       lead_words: number of words of the body that belong to the head.
     """
-    entities = linker.link([article.title, *article.keywords, article.body])
+    entities = linker.link([article.title, *article.keywords, article.body], article.language)
     ranked = sorted(entities, key=lambda row: (-entities[row], row))
     return Mentions(
         article.doc_id,

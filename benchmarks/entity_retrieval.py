@@ -1,0 +1,120 @@
+"""How well entity vectors cross languages: retrieval of the translation of a sentence by the entity vector alone.
+
+    newsembed entities --articles work/clean --output work/entities
+    python benchmarks/entity_retrieval.py ../shared/data/parallel --entities work/entities
+
+The corpus of ``work/clean`` must not contain the parallel sentences. Each sentence is linked as an article of its own,
+and the rarity of entities is that of both sides together. Coverage is the share of the sentences with a vector on both
+sides. hit@1 is the share of these whose nearest vector among all sentences of the other side is that of the
+translation; a tie of n vectors counts 1 / n. ``--links 50`` prints a sample of links for reading, with the sentences.
+"""
+
+import argparse
+import datetime
+import random
+import time
+from pathlib import Path
+
+import numpy as np
+from newsembed.beam_pipelines.entities import tables
+from newsembed.beam_pipelines.entities.linking import Linker
+from newsembed.beam_pipelines.entities.mentions import Mentions, find_mentions
+from newsembed.beam_pipelines.vectors.spaces import Statistics, entity_vector
+from newsembed.formats.records import Article, make_doc_id
+
+_NTREX = {
+    "de": "deu",
+    "fr": "fra",
+    "it": "ita",
+    "es": "spa",
+    "sw": "swa",
+    "ru": "rus",
+    "ar": "arb",
+    "hi": "hin",
+    "zh": "zho-CN",
+}
+_WMT = {"de": "ref.A.de", "ru": "ref.A.ru"}
+
+
+def sentences(root: Path, name: str, language: str) -> tuple[list[str], list[str]]:
+    """The English sentences of a set and their translations."""
+    if name == "ntrex":
+        folder = root / "ntrex128/NTREX-128"
+        paths = folder / "newstest2019-src.eng.txt", folder / f"newstest2019-ref.{_NTREX[language]}.txt"
+    else:
+        pair = f"newstest2021.en-{language}"
+        paths = (
+            root / f"wmt21_news/txt/sources/{pair}.src.en",
+            root / f"wmt21_news/txt/references/{pair}.ref.A.{language}",
+        )
+    left, right = (path.read_text(encoding="utf-8").rstrip("\n").split("\n") for path in paths)
+    assert len(left) == len(right), paths
+    return left, right
+
+
+def link(texts: list[str], language: str, linker: Linker) -> list[Mentions]:
+    """The mentions of each sentence as an article of its own."""
+    articles = (
+        Article(make_doc_id(f"{language}{n}"), "", "", "", text, language=language) for n, text in enumerate(texts)
+    )
+    return [find_mentions(article, linker, {}, 0) for article in articles]
+
+
+def vectors(mentions: list[Mentions], embeddings: tables.Floats, rarity: tables.Floats) -> tables.Floats:
+    """Unit vectors, zero for sentences without entities: float32 ``[sentences, D]``."""
+    found = np.zeros((len(mentions), embeddings.shape[1]), np.float32)
+    for row, one in enumerate(mentions):
+        vector = entity_vector(one, embeddings, rarity)
+        if vector is not None and np.linalg.norm(vector) > 0:
+            found[row] = vector / np.linalg.norm(vector)
+    return found
+
+
+def score(left: tables.Floats, right: tables.Floats) -> tuple[float, float]:
+    """(hit@1, coverage) of finding row i of ``right`` by row i of ``left``."""
+    both = np.flatnonzero(left.any(1) & right.any(1))
+    similarity = left[both] @ right.T
+    own, best = similarity[np.arange(len(both)), both], similarity.max(1)
+    ties = (similarity >= best[:, None] - 1e-5).sum(1)
+    return float(np.mean((own >= best - 1e-5) / ties)) if len(both) else 0.0, len(both) / len(left)
+
+
+def show_links(texts: list[str], linked: list[Mentions], names: list[str], count: int, translated: list[str]) -> None:
+    """Prints a random sample of links with their sentences."""
+    links = [(row, number) for number, one in enumerate(linked) for row in one.entities]
+    for row, number in random.Random(0).sample(links, min(count, len(links))):
+        print(f"  {names[row]}\t{texts[number]}\t{translated[number]}")
+
+
+def main() -> None:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parallel", type=Path, help="folder with ntrex128 and wmt21_news")
+    parser.add_argument("--entities", required=True, help="folder that `newsembed entities` wrote")
+    parser.add_argument("--links", type=int, default=0, help="print so many random links of each language")
+    parser.add_argument("--languages", nargs="*", default=list(_NTREX), help="languages of NTREX")
+    options = parser.parse_args()
+    table = tables.read_embeddings(f"{options.entities}/entities.npy")
+    names = [fields[2] for fields in tables.read_keys(f"{options.entities}/entities.tsv")]
+    linker = Linker(tables.read_aliases(f"{options.entities}/aliases.tsv"), table.rows())
+    print(f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d} {options.entities}: {len(table.keys)} entities")
+    print("| set | language | sentences | coverage | hit@1 | hit@1 from the other language | CPU seconds |")
+    print("|---|---|---|---|---|---|---|")
+    sets = [("ntrex", language) for language in options.languages] + [("wmt21", language) for language in _WMT]
+    for name, language in sets:
+        begin = time.process_time()
+        texts = sentences(options.parallel, name, language)
+        left, right = (link(part, tag, linker) for part, tag in zip(texts, ("en", language), strict=True))
+        statistics = Statistics.empty(len(table.keys))
+        for one in (*left, *right):
+            statistics.documents += 1
+            statistics.entity_documents[list(one.entities)] += 1
+        sides = [vectors(part, table.values, statistics.rarity()) for part in (left, right)]
+        (hit, coverage), (back, _) = score(*sides), score(sides[1], sides[0])
+        seconds = time.process_time() - begin
+        print(f"| {name} | {language} | {len(left):,} | {coverage:.3f} | {hit:.3f} | {back:.3f} | {seconds:.1f} |")
+        show_links(texts[1], right, names, options.links, texts[0])
+
+
+if __name__ == "__main__":
+    main()
