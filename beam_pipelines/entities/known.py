@@ -1,38 +1,77 @@
 """Names of known entities against the corpus: which entities may occur in it, and the aliases of those that do."""
 
 import collections
+import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from ...formats.names import KnownName
 from .aliases import Entity
-from .linking import LEAST_PRIOR
+from .linking import LEAST_PRIOR, Linker
 from .tables import Alias
 from .tokens import WordUse, words_of
 
 _MOST_MEANINGS = 5  # of one alias
 _LEAST_SHARE = 0.05  # of the weight of all meanings of an alias; rarer ones are not listed
+_NOT_LATIN = "\u0250"  # letters from here on are of other scripts
 _COMMON_TO = 3  # a built-in name that so many languages share, or English has, is a name in all languages
 _LOCAL = ("region:", "language:", "currency:")  # built-in entities, whose names in one language are words of others
 
 
-def may_occur(name: KnownName, words: Collection[str], languages: Collection[str]) -> bool:
-    """Whether all words of a name are words of the corpus.
+@dataclasses.dataclass(frozen=True)
+class CorpusWords:
+    """What the corpus has, to compare known names with.
 
-    Args:
-      name: the name.
-      words: words of the corpus, in lower case.
-      languages: its languages. Names in scripts without spaces are not compared by words, but by their language.
+    Attributes:
+      words: its words, in lower case.
+      spans: runs of words in its names, joined by spaces.
+      languages: its languages.
+    """
+
+    words: Collection[str]
+    spans: Collection[str]
+    languages: Collection[str]
+
+
+def spans_of(names: Iterable[str]) -> set[str]:
+    """Returns all runs of two or more words in names.
+
+    >>> sorted(spans_of(["Bank of America"]))
+    ['Bank of', 'Bank of America', 'of America']
+    """
+    found: set[str] = set()
+    for name in names:
+        words = name.split(" ")
+        for start in range(len(words) - 1):
+            found.update(" ".join(words[start:end]) for end in range(start + 2, len(words) + 1))
+    return found
+
+
+def may_occur(name: KnownName, corpus: CorpusWords) -> bool:
+    """Whether a name may be in the corpus.
+
+    Several words in Latin letters must be a run of words in one of its names, and other words must be among its
+    words. In scripts without spaces, the name must be of one of its languages.
     """
     parts = words_of(name.alias)
+    if name.alias.isascii() or name.alias[0] < _NOT_LATIN:
+        return " ".join(parts) in corpus.spans if len(parts) > 1 else _has_words(parts, corpus)
     if any(len(part) == 1 and part >= "\u0e00" for part in parts):
-        return name.language in ("", *languages) or name.language.partition("-")[0] in languages
-    return all(piece.lower() in words for part in parts for piece in part.replace("-", " ").replace("'", " ").split())
+        return name.language in ("", *corpus.languages) or name.language.partition("-")[0] in corpus.languages
+    return _has_words(parts, corpus)
+
+
+def _has_words(parts: Sequence[str], corpus: CorpusWords) -> bool:
+    pieces = (piece for part in parts for piece in part.replace("-", " ").replace("'", " ").split())
+    return all(piece.lower() in corpus.words for piece in pieces)
 
 
 def is_common_word(alias: str, uses: Mapping[str, Mapping[str, WordUse]]) -> bool:
-    """Whether an alias of one capitalised word is a common word in a language of the corpus, such as "Nice"."""
+    """Whether an alias of one capitalised word is mostly in lower case in the corpus, such as "Nice"."""
     word = alias.lower()
-    return " " not in alias and word != alias and any(words[word].common for words in uses.values() if word in words)
+    if " " in alias or word == alias:
+        return False
+    found = [words[word] for words in uses.values() if word in words]
+    return WordUse(sum(use.lower for use in found), sum(use.capital for use in found)).common
 
 
 def known_aliases(names: Iterable[KnownName], entities: Mapping[str, str]) -> Iterator[Alias]:
@@ -71,43 +110,69 @@ def _limits(alias: str, entity: str, languages: Collection[str]) -> list[str]:
 
 
 def merge_known(
-    entities: Sequence[Entity], aliases: Sequence[Alias], known: Sequence[Entity], names: Iterable[Alias], limit: int
+    entities: Sequence[Entity], aliases: Sequence[Alias], names: Sequence[KnownName], languages: Sequence[str]
 ) -> tuple[list[Entity], list[Alias]]:
-    """Returns the entities of the corpus and the known ones, the most frequent first, and their aliases.
+    """Returns the entities of the corpus and the known ones, and the aliases of both.
 
-    An entity of the corpus is a known one if its name most likely means that one. A name that the corpus gives to
-    another entity, such as the surname of somebody in the news, keeps the meanings that it has there.
+    An entity of the corpus is another one if its name most likely means that one: "London" a known city, and the
+    Russian form for "of Russia" the country. A name that the corpus gives to another entity, such as the surname of
+    somebody in the news, keeps the meanings that it has there.
 
     Args:
-      entities: entities found by their capitals.
+      entities: entities found by their capitals, with their number of documents.
       aliases: their aliases.
-      known: known entities that occur in the corpus.
-      names: the aliases of the known entities.
-      limit: most entities to keep.
+      names: names of known entities.
+      languages: main languages of the corpus.
+
+    Returns:
+      Entities, the known ones with 0 documents; aliases sorted by alias, falling prior and entity.
     """
-    names = list(names)
-    ids = {entity.key for entity in known}
-    meant = {item.alias: item.entity for item in names if item.prior >= LEAST_PRIOR and not item.languages}
-    renamed = {entity.key: meant[entity.name] for entity in entities if meant.get(entity.name) in ids}
-    documents = {entity.key: entity for entity in known}
-    for entity in entities:
-        key = renamed.get(entity.key, entity.key)
-        other = documents.get(key)
-        documents[key] = Entity(
-            key, other.name if other else entity.name, max(entity.documents, other.documents if other else 0)
-        )
-    kept = sorted(documents.values(), key=lambda item: (-item.documents, item.name, item.key))[:limit]
-    keys = {entity.key for entity in kept}
-    merged = {}
+    readable = readable_names(names)
+    listed = list(known_aliases(names, readable))
+    renamed = _same_entities(entities, aliases, listed, languages)
+    found = {entity.key: entity for entity in entities if entity.key not in renamed}
+    found |= {key: Entity(key, name, 0) for key, name in readable.items() if key not in found}
+    merged: dict[tuple[str, str], Alias] = {}
     for item in aliases:
         key = renamed.get(item.entity, item.entity)
-        merged[item.alias, key] = Alias(item.alias, key, item.prior, documents[key].name)
+        merged[item.alias, key] = Alias(item.alias, key, item.prior, found[key].name)
     taken = {item.alias for item in aliases}
-    merged.update({(item.alias, item.entity): item for item in names if item.alias not in taken})
-    return kept, sorted(
-        (item for item in merged.values() if item.entity in keys),
-        key=lambda item: (item.alias, -item.prior, item.entity),
-    )
+    merged |= {(item.alias, item.entity): item for item in listed if item.alias not in taken}
+    return list(found.values()), sorted(merged.values(), key=lambda item: (item.alias, -item.prior, item.entity))
+
+
+def _same_entities(
+    entities: Sequence[Entity], aliases: Sequence[Alias], listed: Sequence[Alias], languages: Sequence[str]
+) -> dict[str, str]:
+    """Returns the id of the entity that an entity of the corpus is, by its id.
+
+    Names of the corpus in Latin letters are compared with known names; names in other scripts also with them.
+    """
+    latin = [item for item in aliases if item.alias[0] < _NOT_LATIN]
+    ids = sorted({item.entity for item in (*listed, *latin)})
+    rows = {key: row for row, key in enumerate(ids)}
+    others = [entity for entity in entities if entity.name[0] >= _NOT_LATIN]
+    used = [item for item in listed if _is_used(item, languages)] if others else []
+    spelled = Linker((*latin, *used), rows)
+    exact: dict[str, list[Alias]] = collections.defaultdict(list)
+    for item in listed:
+        exact[item.alias].append(item)
+    renamed: dict[str, str] = {}
+    for entity in entities:
+        same = [item for item in exact.get(entity.name, ()) if _is_used(item, languages)]
+        if same and same[0].prior >= LEAST_PRIOR * sum(item.prior for item in same):
+            renamed[entity.key] = same[0].entity
+    for entity in others:
+        for language in languages:
+            row = spelled.meaning(entity.name, language)
+            if row is not None and ids[row] != entity.key:
+                renamed[entity.key] = ids[row]
+                break
+    return {key: renamed.get(target, target) for key, target in renamed.items()}
+
+
+def _is_used(alias: Alias, languages: Collection[str]) -> bool:
+    return not alias.languages or not set(alias.languages.split(",")).isdisjoint(languages)
 
 
 def readable_names(names: Iterable[KnownName]) -> dict[str, str]:

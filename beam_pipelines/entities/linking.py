@@ -1,15 +1,16 @@
 """Entity linking: finds aliases by Aho-Corasick (whole words, longest match) and chooses one entity for each."""
 
 import collections
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
-from .forms import Forms, normal_letters, words_of_names
+from .forms import OTHER_SCRIPTS, Forms, normal_letters
 from .tables import Alias
 from .tokens import words_of
 
 # An alias whose most likely entity has a lower prior is not linked by itself.
 LEAST_PRIOR: Final = 0.5
+_END: Final = "\n"  # between texts; in no word
 _Meaning = tuple[float, int, frozenset[str] | None]  # prior, row, languages
 
 
@@ -28,26 +29,31 @@ class Linker:
         import ahocorasick
 
         meanings: dict[str, list[_Meaning]] = collections.defaultdict(list)
+        spelled: set[str] = set()
         for alias in aliases:
             if alias.entity in rows:
+                # Not the words of other names: some tables list any spelling that somebody has used.
+                spelled.update(words_of(alias.name) if alias.name else words_of(alias.alias))
                 languages = frozenset(alias.languages.split(",")) if alias.languages else None
                 key = _spaced(words_of(normal_letters(alias.alias)))
                 meanings[key].append((alias.prior, rows[alias.entity], languages))
         meanings.pop("", None)
         keys = sorted(meanings)
         self._meanings = [_ranked((prior, row) for prior, row, _ in meanings[key]) for key in keys]
+        self._widths = [len(key.split()) for key in keys]
         self._limited = {
             number: meanings[key]
             for number, key in enumerate(keys)
             if any(item[2] is not None for item in meanings[key])
         }
+        self._no_names: dict[str, set[int]] = {}
         self._in_language: dict[tuple[int, str], list[tuple[float, int]]] = {}
         self._automaton = ahocorasick.Automaton()
         for number, key in enumerate(keys):
             self._automaton.add_word(key, (number, len(key)))
         if self._meanings:
             self._automaton.make_automaton()
-        self._forms = Forms(words_of_names(meanings))
+        self._forms = _forms_of({key: meanings[key] for key in keys}, spelled)
 
     def find(self, text: str, language: str = "") -> list[int]:
         """Returns the numbers of the aliases in a text, in order; of overlapping matches the leftmost, then longest.
@@ -56,22 +62,53 @@ class Linker:
           text: the text.
           language: its BCP-47 tag. Some aliases are names in some languages only.
         """
+        return self._find(self._known_words(text, words_of(text), language), language)
+
+    def _known_words(self, text: str, words: Sequence[str], language: str) -> Sequence[str]:
+        """Returns the words of a text, given as they are written, with known words instead of their forms."""
+        if text.isascii() or not OTHER_SCRIPTS.search(text):
+            return self._forms.in_latin(words, language)
+        return self._forms.apply(words_of(normal_letters(text)), language)
+
+    def _find(self, words: Sequence[str], language: str) -> list[int]:
         if not self._meanings:
             return []
-        text = normal_letters(text)
-        words = self._forms.apply(words_of(text), text, language)
+        skipped = self._skipped(language)
         found = [
             (end + 1 - length, -length, number)
             for end, (number, length) in self._automaton.iter(_spaced(words))
-            if number not in self._limited or self._meanings_in(number, language)
+            if number not in skipped
         ]
+        if len(found) > 1:
+            found.sort()
         chosen: list[int] = []
         free_from = 0
-        for start, negative_length, number in sorted(found):
+        for start, negative_length, number in found:
             if start >= free_from:
                 chosen.append(number)
                 free_from = start - negative_length
         return chosen
+
+    def _skipped(self, language: str) -> set[int]:
+        """Returns the numbers of the aliases that are no names in a language."""
+        base = language.partition("-")[0]
+        found = self._no_names.get(base)
+        if found is None:
+            found = {number for number in self._limited if not self._meanings_in(number, base)}
+            self._no_names[base] = found
+        return found
+
+    def meaning(self, name: str, language: str = "") -> int | None:
+        """Returns the row of the entity that a name most likely means, None if no alias covers all of it.
+
+        Args:
+          name: the name, without other words.
+          language: its BCP-47 tag.
+        """
+        found = self.find(name, language)
+        if len(found) != 1 or self._widths[found[0]] != len(words_of(normal_letters(name))):
+            return None
+        return self._choose(self._meanings_in(found[0], language), set())
 
     def _meanings_in(self, number: int, language: str) -> list[tuple[float, int]]:
         """Returns (prior, row) of the meanings of an alias in a language, the most likely first."""
@@ -87,7 +124,9 @@ class Linker:
             self._in_language[number, base] = found
         return found
 
-    def link(self, texts: Sequence[str], language: str = "") -> collections.Counter[int]:
+    def link(
+        self, texts: Sequence[str], language: str = "", words: Sequence[Sequence[str]] | None = None
+    ) -> collections.Counter[int]:
         """Counts mentions by entity row over the texts of one document.
 
         An alias of several entities means the one that the document also names by an unambiguous alias. Otherwise it
@@ -96,8 +135,13 @@ class Linker:
         Args:
           texts: texts of one document.
           language: its BCP-47 tag.
+          words: the words of each text, if they are known, see :func:`~.tokens.words_of`.
         """
-        aliases = collections.Counter(number for text in texts for number in self.find(text, language))
+        joined: list[str] = []
+        for text, written in zip(texts, words or map(words_of, texts), strict=True):
+            joined += self._known_words(text, written, language)
+            joined.append(_END)
+        aliases = collections.Counter(self._find(joined, language))
         meanings = {number: self._meanings_in(number, language) for number in aliases}
         certain = {found[0][1] for found in meanings.values() if len(found) == 1}
         mentions: collections.Counter[int] = collections.Counter()
@@ -115,6 +159,24 @@ class Linker:
                     return row
         prior, row = meanings[0]
         return row if prior >= LEAST_PRIOR else None
+
+
+def _forms_of(meanings: Mapping[str, Sequence[_Meaning]], spelled: Collection[str]) -> Forms:
+    """Returns the forms of the words of aliases; words of frequent entities, which have low rows, come first."""
+    first: dict[str, int] = {}
+    limits: dict[str, frozenset[str]] = {}
+    everywhere = set()
+    for key, found in meanings.items():
+        row = min(row for _, row, _ in found)
+        tags = [languages for _, _, languages in found if languages is not None]
+        for word in key.split():
+            first[word] = min(row, first.get(word, row))
+            if len(tags) < len(found):
+                everywhere.add(word)
+            elif word not in everywhere:
+                limits[word] = limits.get(word, frozenset()).union(*tags)
+    limits = {word: tags for word, tags in limits.items() if word not in everywhere}
+    return Forms(first, limits, [word for word in sorted(spelled) if word in first])
 
 
 def _ranked(meanings: Iterable[tuple[float, int]]) -> list[tuple[float, int]]:

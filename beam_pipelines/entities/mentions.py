@@ -2,6 +2,7 @@
 
 import dataclasses
 import datetime
+import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -49,7 +50,10 @@ def find_mentions(article: Article, linker: Linker, words: Mapping[str, int], le
       words: row by word, in lower case.
       lead_words: number of words of the body that belong to the head.
     """
-    entities = linker.link([article.title, *article.keywords, article.body], article.language)
+    texts = [article.title, *article.keywords, article.body]
+    tokens = [words_of(text) for text in texts]
+    entities = linker.link(texts, article.language, tokens)
+    head = [word.lower() for word in itertools.chain(*tokens[:-1], tokens[-1][:lead_words])]
     ranked = sorted(entities, key=lambda row: (-entities[row], row))
     return Mentions(
         article.doc_id,
@@ -58,7 +62,7 @@ def find_mentions(article: Article, linker: Linker, words: Mapping[str, int], le
         article.language,
         tuple(ranked),
         tuple(entities[row] for row in ranked),
-        tuple(words[word] for word in head_words(article, lead_words) if word in words),
+        tuple(words[word] for word in head if word in words),
         article.image_hash,
     )
 

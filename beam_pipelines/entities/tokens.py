@@ -66,13 +66,13 @@ def is_title_case(text: str) -> bool:
     return len(longer) > 2 and sum(map(is_capitalised, longer)) > 0.6 * len(longer)
 
 
-def word_uses(text: str) -> set[tuple[str, bool]]:
-    """Returns the words of a text in lower case, each with whether it is capitalised inside a sentence.
+def word_uses(text: str) -> tuple[set[str], set[str]]:
+    """Returns the words that a text writes in lower case, and in lower case those with a capital inside a sentence.
 
     A capital counts only after another word or a comma; at the start of a sentence every word has one.
     """
-    lower = {(word, False) for word in set(_PLAIN.findall(text)) if not is_capitalised(word)}
-    return lower | {(word.lower(), True) for word in set(_INSIDE.findall(text))}
+    lower = {word for word in set(_PLAIN.findall(text)) if not word[0].isupper()}
+    return lower, {word.lower() for word in set(_INSIDE.findall(text))}
 
 
 def name_spans(text: str, uses: Mapping[str, WordUse]) -> Iterator[tuple[str, ...]]:
