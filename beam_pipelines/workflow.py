@@ -54,6 +54,16 @@ STEPS = (
         },
     ),
 )
+# Options by job for the data that `gin/runs/*_paper.gin` reads. The paper prints no values of rho and C of Algorithm 1
+# (min_fill and capacity): these are our defaults.
+PRESETS: dict[str, dict[str, dict[str, Any]]] = {
+    "paper": {
+        "vocabulary": {"size": 500_000, "alpha": 0.7},
+        "pack": {"max_length": 512, "min_fill": 0.99, "capacity": 1_000},
+        "topics": {"max_topics": 600, "positive_ratio": 0.25},
+        "examples": {"max_length": 512, "documents_per_example": 3},
+    }
+}
 _NEEDED = ("extract", "clean")  # without their articles no later job has anything to do
 USER_INPUTS = {
     "warc": "WARC files or patterns, as `newsembed crawl` or CC-NEWS writes them",

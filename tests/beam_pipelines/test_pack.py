@@ -41,65 +41,6 @@ def test_every_piece_once_and_no_row_too_long(lengths, capacity, min_fill):
     assert rows == pack_lengths(lengths, max_length=20, capacity=capacity, min_fill=min_fill)
 
 
-def pack_plainly(lengths, max_length, capacity, min_fill):
-    """Algorithm 1 by looking at every cached row, ties to the row put back last."""
-    cache, rows = [], []
-    for length in lengths:
-        fitting = [row for row in cache if sum(row) + length <= max_length]
-        if fitting:
-            row = max(reversed(fitting), key=sum)
-            cache = [other for other in cache if other is not row]
-        else:
-            row = []
-            if len(cache) == capacity:
-                fullest = max(reversed(cache), key=sum)
-                cache = [other for other in cache if other is not fullest]
-                rows.append(fullest)
-        row.append(length)
-        if sum(row) >= min_fill * max_length:
-            rows.append(row)
-        else:
-            cache.append(row)
-    while cache:
-        fullest = max(reversed(cache), key=sum)
-        cache = [other for other in cache if other is not fullest]
-        rows.append(fullest)
-    return rows
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.lists(st.integers(1, 20), max_size=60), st.integers(1, 8), st.sampled_from([0.25, 0.5, 0.75, 1.0]))
-def test_equals_a_plain_search_of_the_cache(lengths, capacity, min_fill):
-    rows = lengths_of(pack_lengths(lengths, max_length=20, capacity=capacity, min_fill=min_fill))
-    assert rows == pack_plainly(lengths, 20, capacity, min_fill)
-
-
-def pack_as_printed(lengths, max_length, capacity, min_fill):
-    """Algorithm 1 as the paper prints it: a piece that fits nowhere is inserted first, then the fullest may leave."""
-    cache, rows = [], []
-    for length in lengths:
-        fitting = [row for row in cache if sum(row) + length <= max_length]
-        row = max(fitting, key=sum, default=[])
-        cache = [other for other in cache if other is not row]
-        row.append(length)
-        if sum(row) >= min_fill * max_length:
-            rows.append(row)
-            continue
-        cache.append(row)
-        if len(cache) > capacity:
-            fullest = max(cache, key=sum)
-            cache = [other for other in cache if other is not fullest]
-            rows.append(fullest)
-    return rows + cache
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_rows_are_as_full_as_those_of_the_printed_algorithm(seed):
-    lengths = np.random.default_rng(seed).integers(8, 512, 2_000).tolist()
-    rows = len(pack_lengths(lengths, max_length=512, capacity=50, min_fill=0.99))
-    assert rows == pytest.approx(len(pack_as_printed(lengths, 512, 50, 0.99)), rel=0.005)
-
-
 def test_a_larger_cache_fills_better():
     lengths = np.random.default_rng(0).integers(10, 120, 3_000).tolist()
     counts = [

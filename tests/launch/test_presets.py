@@ -1,0 +1,71 @@
+"""`newsembed build --preset=paper` makes the data that the paper's run files read."""
+
+import gin
+import pytest
+from newsembed.beam_pipelines.workflow import PRESETS, load_job
+from newsembed.launch import build
+from newsembed.launch.build import job_options, make_parser, preset_values
+from newsembed.models.transformer import TransformerConfig
+from newsembed.tasks import TOPICS, TRIPLETS
+from newsembed.tasks.topics import DOCUMENTS
+from newsembed.training.gin_config import load_gin
+
+REQUIRED = ['MODEL_DIR = "m"', 'DATA_DIR = "d"', 'VOCABULARY_PATH = "v"']
+
+
+def options_of(monkeypatch, *arguments):
+    """The options that the build would run with."""
+    given = {}
+
+    def recorded(_inputs, _output, options, _beam_args):
+        given.update(options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(build, "build", recorded)
+    with pytest.raises(KeyboardInterrupt):
+        build.main(["--articles", "a.jsonl", "--output", "work", *arguments])
+    return given
+
+
+def macro(name):
+    return gin.query_parameter(f"{name}/macro.value")
+
+
+def test_the_paper_s_run_files_read_what_the_preset_makes(monkeypatch):
+    options = options_of(monkeypatch, "--preset=paper")
+    load_gin(["runs/pretrain_paper.gin"], REQUIRED)
+    assert options["vocabulary"].size == macro("VOCAB_SIZE") == 500_000
+    assert macro("TASK_FEATURE_LENGTHS") == {"tokens": options["pack"].max_length} == {"tokens": 512}
+    load_gin(["runs/weak_supervision_paper.gin"], [*REQUIRED, 'INITIAL_CHECKPOINT_PATH = "c"'])
+    assert options["vocabulary"].size == macro("VOCAB_SIZE")
+    assert options["vocabulary"].alpha == gin.query_parameter("DataOptions.smoothing") == 0.7
+    texts = {*TRIPLETS.text_features, *TOPICS.text_features}
+    assert macro("TASK_FEATURE_LENGTHS") == dict.fromkeys(texts, options["examples"].max_length)
+    assert options["examples"].max_length == gin.query_parameter("EncoderConfig.max_length") == 512
+    assert options["topics"].max_topics == macro("NUM_TOPICS") == TransformerConfig(5).num_topics == 600
+    assert options["topics"].positive_ratio == 0.25
+    # A topic row has as many texts as a triplet, and no loss has a weight.
+    assert options["examples"].documents_per_example == len(TRIPLETS.text_features) == 3
+    assert DOCUMENTS in TOPICS.sizes
+    assert gin.query_parameter("Topics.mean_over") == "documents"
+    with pytest.raises(ValueError, match="task_weights"):
+        gin.query_parameter("DataOptions.task_weights")
+    assert macro("MLM_WEIGHT") == 0
+    assert (options["pack"].min_fill, options["pack"].capacity) == (0.99, 1_000)
+
+
+def test_options_that_are_given_win_over_the_preset(monkeypatch):
+    options = options_of(monkeypatch, "--preset=paper", "--pack.max_length=128")
+    assert (options["pack"].max_length, options["examples"].max_length) == (128, 512)
+    assert options_of(monkeypatch)["vocabulary"].size == 32_000
+
+
+def test_a_preset_names_options_of_jobs():
+    args = make_parser().parse_args(["--output", "work"])
+    for preset, jobs in PRESETS.items():
+        assert set(preset_values(preset)) <= set(vars(args))
+        for job, values in jobs.items():
+            assert load_job(job).options(**values)
+    assert set(job_options(args)) >= set(PRESETS["paper"])
+    with pytest.raises(SystemExit):
+        make_parser().parse_args(["--output", "work", "--preset=newspaper"])
