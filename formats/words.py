@@ -1,6 +1,6 @@
 """The words of an index: a folder that the library tantivy writes, an inverted file with the texts of the bodies.
 
-Each article is one row. Its title and its body are given as tokens, so that the caller decides what a word is. The
+Each article is one row. Its title and body are given as tokens, so that the caller decides what a word is. The
 files of tantivy never change once they are written, apart from two lists; `link_words` copies these, links the rest.
 """
 
@@ -17,7 +17,7 @@ from typing import Any, Final, Self
 
 from ..errors import InputError
 
-TITLE, BODY, NUMBER, DAY, LANGUAGE, PUBLISHER = "title", "body", "number", "day", "language", "publisher"
+TEXT, NUMBER, DAY, LANGUAGE, PUBLISHER = "text", "number", "day", "language", "publisher"
 _SOURCE: Final = "source"
 _LISTS: Final = ("meta.json", ".managed.json")  # tantivy replaces them
 _LOCK_ENDING: Final = ".lock"
@@ -32,8 +32,7 @@ class WordsRow:
 
     Attributes:
       number: its place in the index.
-      title: the tokens of its title, tantivy's ``PreTokenizedString``.
-      body: the tokens of its body.
+      text: the tokens of its title and body, tantivy's ``PreTokenizedString``.
       source: the body, kept for extracts.
       day: days since 1970-01-01; None without a date.
       language: what a search can be restricted to; "" if unknown.
@@ -41,8 +40,7 @@ class WordsRow:
     """
 
     number: int
-    title: Any
-    body: Any
+    text: Any
     source: str
     day: int | None = None
     language: str = ""
@@ -190,8 +188,7 @@ def _document(row: WordsRow) -> Any:
 
     document = tantivy.Document()
     document.add_unsigned(NUMBER, row.number)
-    document.add_pre_tokenized_text(TITLE, row.title)
-    document.add_pre_tokenized_text(BODY, row.body)
+    document.add_pre_tokenized_text(TEXT, row.text)
     document.add_bytes(_SOURCE, row.source.encode("utf-8", "replace"))
     if row.day is not None:
         document.add_integer(DAY, row.day)
@@ -204,8 +201,7 @@ def _schema() -> Any:
     import tantivy
 
     builder = tantivy.SchemaBuilder()
-    for name in (TITLE, BODY):
-        builder.add_text_field(name, index_option="freq")
+    builder.add_text_field(TEXT, index_option="freq")
     builder.add_unsigned_field(NUMBER, indexed=True, fast=True)
     builder.add_integer_field(DAY, indexed=True, fast=True)
     for name in (LANGUAGE, PUBLISHER):

@@ -14,11 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..formats.articles import ArticleText
-from ..formats.words import BODY, DAY, LANGUAGE, NUMBER, PUBLISHER, TITLE, WordsFolder, WordsRow, WordsWriter
+from ..formats.words import DAY, LANGUAGE, NUMBER, PUBLISHER, TEXT, WordsFolder, WordsRow, WordsWriter
 from .analysis import base_language, clean, stemmers_of, terms, tokens
 from .filters import NO_FILTERS, Filters
 
-TITLE_WEIGHT: Final = 0.7
 MAX_WORDS: Final = 64  # of a query
 _EPOCH: Final = datetime.date(1970, 1, 1)
 
@@ -87,8 +86,7 @@ class Words:
     ) -> Matches:
         """The documents with the highest BM25 score, best first; ties by number.
 
-        The score of a document is the sum over the words of `TITLE_WEIGHT` times its score in the title and that in the
-        body; of the terms of a word the best one counts.
+        Title and body are one text; of the terms of a word the best one counts.
 
         Args:
           words: of `read`.
@@ -123,19 +121,13 @@ class Words:
         return dict(zip(self.files.numbers(addresses), map(self.files.source, addresses), strict=True))
 
     def _word(self, text: str, known: tuple[str, ...]) -> QueryWord:
-        searcher = self.files.searcher
-        frequencies = [max(searcher.doc_freq(field, term) for field in (TITLE, BODY)) for term in known]
-        frequency = max(frequencies)
+        frequency = max(self.files.searcher.doc_freq(TEXT, term) for term in known)
         return QueryWord(text, known, frequency, math.log(1 + (len(self) - frequency + 0.5) / (frequency + 0.5)))
 
     def _word_query(self, word: QueryWord) -> Any:
-        from tantivy import Occur, Query
+        from tantivy import Query
 
-        schema, each = self.files.schema, []
-        for term in word.terms:
-            title = Query.boost_query(Query.term_query(schema, TITLE, term, index_option="freq"), TITLE_WEIGHT)
-            body = Query.term_query(schema, BODY, term, index_option="freq")
-            each.append(Query.boolean_query([(Occur.Should, title), (Occur.Should, body)]))
+        each = [Query.term_query(self.files.schema, TEXT, term, index_option="freq") for term in word.terms]
         return each[0] if len(each) == 1 else Query.disjunction_max_query(each)
 
     def _conditions(self, filters: Filters) -> list[Any]:
@@ -212,8 +204,7 @@ def words_row(number: int, article: ArticleText) -> WordsRow:
     title, body = clean(article.title), clean(article.body)
     return WordsRow(
         number,
-        tokens(title, article.language),
-        tokens(body, article.language),
+        tokens(f"{title}\n{body}", article.language),
         body,
         None if article.byline_date is None else days_of(article.byline_date),
         base_language(article.language),

@@ -70,7 +70,7 @@ def test_an_index_grows_by_parts_that_share_the_files_before(tmp_path):
     assert {name.split("/")[0] for name in after} == {
         *("part-00001", "part-00002", "words-00002", "index.json", "SHA256SUMS")
     }  # fmt: skip
-    assert [rows_with(stored, "body", word) for word in ("word3", "word9", "rain")] == [[3], [9], [*range(10)]]
+    assert [rows_with(stored, "text", word) for word in ("word3", "word9", "rain")] == [[3], [9], [*range(10)]]
     assert stored.words.source(_address(stored, "word9")) == "word9 rain"
     assert digests.differing(folder, digests.read_sums(folder)) == []
     assert set(digests.read_sums(folder)) == set(after) - {"SHA256SUMS"}
@@ -79,7 +79,7 @@ def test_an_index_grows_by_parts_that_share_the_files_before(tmp_path):
 def _address(stored, term):
     import tantivy
 
-    query = tantivy.Query.term_query(stored.words.schema, "body", term, index_option="freq")
+    query = tantivy.Query.term_query(stored.words.schema, "text", term, index_option="freq")
     return stored.words.searcher.search(query, 1).hits[0][1]
 
 
@@ -189,7 +189,7 @@ def test_a_crash_leaves_one_version_whole(tmp_path, monkeypatch, first_format):
         done = read_index(folder)
         np.testing.assert_allclose(done.embeddings, np.concatenate([before.embeddings, rows]), atol=1e-6)
         if done.words is not None:
-            assert rows_with(done, "body", "rain") == [*range(count + 2)]
+            assert rows_with(done, "text", "rain") == [*range(count + 2)]
         if not has_crashed:
             break
     assert seen == {count, count + 2}
@@ -268,5 +268,5 @@ def test_other_files_of_the_folder_stay(tmp_path):
 def test_a_folder_that_nobody_may_write_is_searched(tmp_path):
     folder = written(tmp_path)
     before = inodes(folder)
-    assert rows_with(read_index(folder), "body", "word2") == [2]
+    assert rows_with(read_index(folder), "text", "word2") == [2]
     assert inodes(folder) == before  # tantivy would leave lock files
