@@ -34,7 +34,7 @@ from typing import Any, Final
 
 from .. import __version__
 from ..errors import InputError
-from .digests import SUMS, file_sha256
+from .digests import SUMS, differing, file_sha256
 from .manifest import MANIFEST, Manifest, read_manifest, recorded_digests
 from .whole import replacing
 
@@ -46,6 +46,8 @@ INDEX: Final = "index"
 CRAWL_STATE: Final = "crawl_state"
 _VERSIONS: Final = "versions"
 _WORK: Final = ".work"
+_READ: Final = ("articles/", "vectors/", "signatures/", "sketches/", "parents.npy", "events/", HISTORY)
+_SHOWN: Final = 5
 _REMEDY: Final = "restore the archive from a copy, or start a new one in another folder"
 
 
@@ -170,16 +172,24 @@ def current_index(path: str) -> str:
 
 
 def read_version(archive: str, pointer: Pointer) -> dict[str, Any]:
-    """The manifest of the current version, whose digest is compared.
+    """The manifest of the current version. Its digest is compared, and those of the files that the next run reads.
+
+    The index has digests of its own, which are compared when it is loaded.
 
     Raises:
-      InputError: if it is missing or is not the one that was published.
+      InputError: if a file is missing or is not the one that was published.
     """
     folder = version_folder(archive, pointer.version)
     path = os.path.join(folder, MANIFEST)
     if not os.path.exists(path) or file_sha256(path) != pointer.manifest_sha256:
         raise InputError("the version that the pointer names is missing or damaged", path=folder, remedy=_REMEDY)
-    return read_manifest(folder)
+    manifest = read_manifest(folder)
+    digests = recorded_digests(manifest, folder) or {}
+    wrong = differing(folder, {name: digest for name, digest in digests.items() if name.startswith(_READ)})
+    if wrong:
+        shown = ", ".join(wrong[:_SHOWN]) + (f" and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else "")
+        raise InputError(f"missing or changed since it was published: {shown}", path=folder, remedy=_REMEDY)
+    return manifest
 
 
 def remove_other_versions(archive: str, kept: set[int]) -> list[int]:
@@ -190,6 +200,13 @@ def remove_other_versions(archive: str, kept: set[int]) -> list[int]:
     for number in removed:
         shutil.rmtree(version_folder(archive, number))
     return removed
+
+
+def remove_temporary_files(archive: str) -> None:
+    """Deletes what a process that was killed had not yet moved to its name, next to the pointer."""
+    for name in os.listdir(archive):
+        if name.startswith((f"{POINTER}.", f"{LAST_RUN}.")) and name.endswith(".tmp"):
+            os.remove(os.path.join(archive, name))
 
 
 def read_json(path: str) -> Any:

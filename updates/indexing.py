@@ -50,9 +50,10 @@ def grow_index(
     if not os.path.exists(facts_file(folder)):
         write_index(writer, encoder, choice)
         return
-    documents = append(folder, vectors, [text_of(one) for one in articles], encoder_digest=encoder.digest).documents
-    stale = documents - sum(row_count(path) for path in part_paths(writer.folder, VECTORS))
-    if stale and (documents <= SMALL or stale > MOST_STALE * documents):
+    appended = append(folder, vectors, [text_of(one) for one in articles], encoder_digest=encoder.digest)
+    # Known are articles that take the place of one with the same URL.
+    stale = appended.known + appended.documents - sum(row_count(path) for path in part_paths(writer.folder, VECTORS))
+    if stale and (appended.documents <= SMALL or stale > MOST_STALE * appended.documents):
         write_index(writer, encoder, choice)
 
 

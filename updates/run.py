@@ -25,6 +25,7 @@ from ..formats.archive import (
     read_pointer,
     read_version,
     remove_other_versions,
+    remove_temporary_files,
     version_folder,
     work_folder,
     write_json,
@@ -129,6 +130,7 @@ class _Run:
             shutil.rmtree(work, ignore_errors=True)
             write_json(marker, self._number)
         remove_other_versions(self._archive, {self._number, self._number - 1})
+        remove_temporary_files(self._archive)
 
     def _write(self, intake: Intake, known: Archive, is_known: Any) -> Report:
         """Writes and publishes a new version."""

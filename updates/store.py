@@ -126,7 +126,8 @@ def write_events(
     inherited = events.copy()
     events, merges = assign(doc_ids, days, events, _vector_rows(writer, change), options)
     merges = [*_emptied(lost, change.heirs, inherited, doc_ids), *merges]
-    members = Members(doc_ids, days, _renamed(events, merges))
+    _check_ended(events, merges)
+    members = Members(doc_ids, days, events)
     _write_members(writer.path(MEMBERS), members)
     earlier = list(read_records(os.path.join(writer.base, MERGES), EventMerge)) if writer.base else []
     records = [
@@ -161,16 +162,14 @@ def _emptied(lost: Ids, heirs: npt.NDArray[np.int64], events: Ids, doc_ids: Ids)
     return merges
 
 
-def _renamed(events: Ids, merges: Sequence[Merge]) -> Ids:
-    """Nothing has an event that ended: checks what :func:`.events.assign` promises.
+def _check_ended(events: Ids, merges: Sequence[Merge]) -> None:
+    """Checks that no article has an event that has ended.
 
     Raises:
-      RuntimeError: if an article has one.
+      RuntimeError: if one has.
     """
-    ended = np.array([merge.event for merge in merges], np.uint64)
-    if np.isin(events, ended).any():
+    if np.isin(events, np.array([merge.event for merge in merges], np.uint64)).any():
         raise RuntimeError("an article has an event that has ended")
-    return events
 
 
 def _vector_rows(writer: VersionWriter, change: Change) -> Callable[[npt.NDArray[np.int64]], Vectors]:

@@ -109,6 +109,23 @@ def test_the_index_has_the_articles_and_their_vectors(which, request):
     np.testing.assert_allclose(np.linalg.norm(vectors_of(archive), axis=1), 1, atol=1e-6)
 
 
+@pytest.mark.parametrize(("small", "titles"), [(2_000, ["Title 2", "Title 3", "Title 9"]), (0, None)])
+def test_an_article_that_another_replaces_leaves_the_index_when_that_pays(tmp_path, monkeypatch, small, titles):
+    monkeypatch.setattr("newsembed.updates.indexing.SMALL", small)
+    monkeypatch.setattr("newsembed.updates.indexing.MOST_STALE", 0.5)
+    texts = [told(f"e{number}", number) for number in range(3)]
+    archive = tmp_path / "archive"
+    run(archive, write(tmp_path / "1.jsonl", [article(number, text, 5) for number, text in enumerate(texts)]))
+    # The page of one again with an earlier date, and a copy of another that is dated before.
+    again = article(0, texts[0], 3) | {"title": "Title 9"}
+    report = run(archive, write(tmp_path / "2.jsonl", [again, article(3, texts[1], 3)]))
+    assert (report.new, report.superseded, report.articles) == (2, 2, 3)
+    assert sorted(one.title for one in articles_of(archive)) == ["Title 2", "Title 3", "Title 9"]
+    found = sorted(one.title for one in DocumentIndex.load(current_index(str(archive))).documents)
+    assert found == (titles or ["Title 0", "Title 1", "Title 2", "Title 3"])
+    assert len(set(events_of(archive).values())) == 3
+
+
 def test_every_article_has_an_event_and_streams_have_one_order(daily):
     members = events_of(daily[0])
     assert sorted(members) == [one.doc_id for one in articles_of(daily[0])]
@@ -235,8 +252,9 @@ def test_a_killed_process_leaves_the_version_before_and_its_lock_is_taken_over(f
     assert subprocess.run(command, capture_output=True, check=False).returncode == -signal.SIGKILL
     assert (archive / ".lock").exists()
     check_whole(archive, before)
+    (archive / "archive.json.0123456789ab.tmp").write_text("{")  # as if it had been killed while it published
     assert run(archive, paths[1]).version == 2
-    assert not (archive / ".lock").exists()
+    assert {path.name for path in archive.iterdir()} == {"archive.json", "last_run.json", "versions"}
 
 
 def test_a_second_run_at_the_same_time_is_refused(first_day, paths):
@@ -279,6 +297,20 @@ def test_broken_lines_are_counted_and_the_others_are_kept(tmp_path):
     report = run(tmp_path / "archive", path)
     assert (report.read, report.new) == (5, 2)
     assert sum(report.failed.values()) == 3
+
+
+@pytest.mark.parametrize("name", ["parents.npy", "events/members.parquet", "sketches/part-000001.npy", "history.jsonl"])
+def test_a_file_that_changed_since_it_was_published_is_named(first_day, paths, tmp_path, name):
+    archive = copied(first_day, tmp_path / "archive")
+    path = archive / "versions" / "000001" / name
+    raw = bytearray(path.read_bytes())
+    raw[len(raw) // 2] ^= 1
+    path.write_bytes(raw)
+    with pytest.raises(InputError, match=f"000001: missing or changed since it was published: {name}"):
+        run(archive, paths[1])
+    path.unlink()
+    with pytest.raises(InputError, match=f"missing or changed since it was published: {name}"):
+        run(archive, paths[1])
 
 
 def test_a_damaged_archive_is_refused_with_its_name(first_day, paths, tmp_path):
