@@ -34,6 +34,7 @@ from typing import Any, Final
 
 from .. import __version__
 from ..errors import InputError
+from .arrays import DAMAGE
 from .digests import SUMS, differing, file_sha256
 from .manifest import MANIFEST, Manifest, read_manifest, recorded_digests
 from .whole import replacing
@@ -119,7 +120,7 @@ def read_pointer(archive: str) -> Pointer | None:
         pointer = Pointer(int(found["version"]), str(found["manifest_sha256"]), str(found["index_sha256"]))
     except FileNotFoundError:
         return None
-    except (ValueError, KeyError, TypeError) as error:
+    except DAMAGE as error:
         raise InputError(f"a damaged pointer: {error!r}", path=path, remedy=_REMEDY) from error
     if version != FORMAT_VERSION:
         problem = f"got the format {version!r}, expected {FORMAT_VERSION}"

@@ -1,13 +1,18 @@
 """The folder of an archive: pointer, versions that share files, streams in parts."""
 
+import contextlib
 import datetime
+import json
 import math
 import os
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from newsembed.errors import InputError
 from newsembed.formats.archive import (
+    Pointer,
     VersionWriter,
     copy_folder,
     current_index,
@@ -30,6 +35,8 @@ from newsembed.formats.digests import differing
 from newsembed.formats.manifest import recorded_digests
 from newsembed.formats.parquet import read_stream
 from newsembed.formats.records import Article
+
+FIELDS = ("format", "version", "manifest_sha256", "index_sha256")
 
 
 def article(number):
@@ -109,6 +116,21 @@ def test_a_damaged_pointer_is_named(tmp_path, content):
     (tmp_path / "archive.json").write_text(content)
     with pytest.raises(InputError, match=r"archive\.json: a damaged pointer"):
         read_pointer(str(tmp_path))
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=4),
+    max_leaves=8,
+)
+
+
+@given(JSON.map(lambda value: json.dumps(value).encode()) | st.binary(max_size=40))
+def test_any_content_of_a_pointer_is_read_or_named(tmp_path_factory, content):
+    folder = tmp_path_factory.mktemp("any")
+    (folder / "archive.json").write_bytes(content)
+    with contextlib.suppress(InputError):
+        assert isinstance(read_pointer(str(folder)), Pointer)
 
 
 def test_a_folder_is_copied_as_a_whole(tmp_path):
