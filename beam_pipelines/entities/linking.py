@@ -46,7 +46,6 @@ class Linker:
             for number, key in enumerate(keys)
             if any(item[2] is not None for item in meanings[key])
         }
-        self._no_names: dict[str, set[int]] = {}
         self._in_language: dict[tuple[int, str], list[tuple[float, int]]] = {}
         self._automaton = ahocorasick.Automaton()
         for number, key in enumerate(keys):
@@ -73,11 +72,11 @@ class Linker:
     def _find(self, words: Sequence[str], language: str) -> list[int]:
         if not self._meanings:
             return []
-        skipped = self._skipped(language)
+        limited = self._limited
         found = [
             (end + 1 - length, -length, number)
             for end, (number, length) in self._automaton.iter(_spaced(words))
-            if number not in skipped
+            if number not in limited or self._meanings_in(number, language)
         ]
         if len(found) > 1:
             found.sort()
@@ -88,15 +87,6 @@ class Linker:
                 chosen.append(number)
                 free_from = start - negative_length
         return chosen
-
-    def _skipped(self, language: str) -> set[int]:
-        """Returns the numbers of the aliases that are no names in a language."""
-        base = language.partition("-")[0]
-        found = self._no_names.get(base)
-        if found is None:
-            found = {number for number in self._limited if not self._meanings_in(number, base)}
-            self._no_names[base] = found
-        return found
 
     def meaning(self, name: str, language: str = "") -> int | None:
         """Returns the row of the entity that a name most likely means, None if no alias covers all of it.
