@@ -1,6 +1,7 @@
 """The documents: every command in them has options that exist, and the README stays short."""
 
 import argparse
+import itertools
 import re
 import shlex
 from pathlib import Path
@@ -49,7 +50,8 @@ def test_commands_in_documents_have_options_that_exist(words):
         return
     assert words[0] in COMMANDS
     parser = optional(parser_of(words[0]))
-    _, others = parser.parse_known_args([word for word in words[1:] if word not in ("|", "&")])
+    given = itertools.takewhile(lambda word: word not in ("|", ">", "&", "&&", ";"), words[1:])
+    _, others = parser.parse_known_args(list(given))
     others = [other for other in others if not other.startswith("--gin.")]
     if COMMANDS[words[0]].module.startswith("beam_pipelines") or words[0] == "build":
         check_beam_args(others, parser)
