@@ -16,6 +16,7 @@ VERBOSE: Final = "NEWSEMBED_VERBOSE"  # set in the environment of all processes 
 _NAME: Final = re.escape(f"{InputError.__module__}.{InputError.__name__}")
 _RAISED: Final = re.compile(rf"{_NAME}: (.*?)(?: \[while running '[^']*'\]|\n\n|\Z)", re.DOTALL)
 _REMEDY: Final = "\n  remedy: "
+_STORE: Final = re.compile(r"S3ClientError(?:: )?\((['\"])(.*?)\1, (?:None|\d+)\)", re.DOTALL)
 
 
 @contextlib.contextmanager
@@ -54,6 +55,9 @@ def input_error(error: BaseException, folder: str) -> InputError | None:
     if quoted := _RAISED.findall(str(error)):
         problem, _, remedy = quoted[-1].partition(_REMEDY)
         return InputError(problem.strip(), remedy=remedy.strip() or None)
+    if store := _STORE.search(f"{error!r} {error}"):
+        remedy = "check the store, then run the same command again: finished shards are kept"
+        return InputError(f"a request to the object store failed: {store[2]}", path=folder, remedy=remedy)
     return of_file_system(error, folder) or of_file_system_text(str(error), folder)
 
 
