@@ -168,19 +168,7 @@ def create_app(service: Service, limits: Limits | None = None, access: Access | 
     metrics = Metrics(lambda: len(service.index) if service.index else 0, app.state.admission.inside)
     app.add_middleware(Monitor, metrics=metrics, log=access.log)  # the outermost: it counts refusals too
     _add_errors(app)
-    page = importlib.resources.files(__package__).joinpath("explorer.html").read_text(encoding="utf-8")
-
-    @app.get("/", response_class=HTMLResponse, include_in_schema=False)
-    async def explore() -> str:
-        return page
-
-    @app.get("/healthz", dependencies=described)
-    async def healthz(request: Request) -> dict[str, Any]:
-        return service.health() if key is None or key.holds(request) else {"status": "ok"}
-
-    @app.get("/metrics", dependencies=described)
-    def numbers() -> Response:
-        return metrics.response()
+    _add_reports(app, service, key, metrics, described)
 
     @app.post("/embed", dependencies=described, response_model=EmbedResponse)
     async def embed(request: EmbedRequest, connection: Request) -> Response:
@@ -201,6 +189,25 @@ def create_app(service: Service, limits: Limits | None = None, access: Access | 
         return _search_response(await service.search(request))
 
     return app
+
+
+def _add_reports(
+    app: FastAPI, service: Service, key: KeyBackend | None, metrics: Metrics, described: list[Any]
+) -> None:
+    """Adds the routes that neither embed nor search."""
+    page = importlib.resources.files(__package__).joinpath("explorer.html").read_text(encoding="utf-8")
+
+    @app.get("/", response_class=HTMLResponse, include_in_schema=False)
+    async def explore() -> str:
+        return page
+
+    @app.get("/healthz", dependencies=described)
+    async def healthz(request: Request) -> dict[str, Any]:
+        return service.health() if key is None or key.holds(request) else {"status": "ok"}
+
+    @app.get("/metrics", dependencies=described)
+    def numbers() -> Response:
+        return metrics.response()
 
 
 def _add_errors(app: FastAPI) -> None:
