@@ -54,7 +54,7 @@ STEPS = (
         },
     ),
 )
-# Options by job for the data that `gin/runs/*_paper.gin` reads. The paper prints no values of rho and C of Algorithm 1
+# Options by job for the data that `gin/runs/*_paper.gin` reads. No values of rho and C of Algorithm 1 are known to us
 # (min_fill and capacity): these are our defaults.
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "paper": {
