@@ -6,6 +6,7 @@ import posixpath
 import re
 import shlex
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any, Final
@@ -47,6 +48,7 @@ def package_folder() -> str:
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Tells mkdocstrings where the package is, and lists the commands in the navigation."""
     config.plugins["mkdocstrings"].config.handlers["python"]["paths"] = [package_folder()]
+    sys.path.insert(0, package_folder())  # searched first: next to the program mkdocs is the program newsembed
     pages = [{name: f"{COMMAND_PAGES}/{name}.md"} for name in COMMANDS]
     (section,) = (entry for entry in config.nav if "Reference" in entry)
     section["Reference"].append({"Commands": [f"{COMMAND_PAGES}/index.md", *pages]})
