@@ -1,7 +1,6 @@
 """What `mkdocs build` adds to docs/: a page for each command, and documents that are elsewhere in the repository."""
 
 import atexit
-import functools
 import posixpath
 import re
 import shlex
@@ -36,19 +35,27 @@ CODE: Final = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 STEP: Final = re.compile(r"^<!-- step: (.+) -->$", re.MULTILINE)
 
 
-@functools.cache
-def package_folder() -> str:
-    """A folder in which the package is called newsembed, for the reader of docstrings."""
+def _package_folder() -> str:
+    """A folder in which the package is called newsembed, for the reader of docstrings.
+
+    It has the modules only: the reader would go through all files of the environment in the root.
+    """
     folder = tempfile.mkdtemp(prefix="newsembed-docs-")
     atexit.register(shutil.rmtree, folder)  # it follows no links
-    Path(folder, "newsembed").symlink_to(ROOT)
+    package = Path(folder, "newsembed")
+    package.mkdir()
+    for path in [*ROOT.glob("*.py"), *(init.parent for init in ROOT.glob("*/__init__.py"))]:
+        (package / path.name).symlink_to(path)
     return folder
 
 
+def on_startup(**_: Any) -> None:
+    """Puts the package in front of the folder of programs, where one has its name, before mkdocstrings looks there."""
+    sys.path.insert(0, _package_folder())
+
+
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Tells mkdocstrings where the package is, and lists the commands in the navigation."""
-    config.plugins["mkdocstrings"].config.handlers["python"]["paths"] = [package_folder()]
-    sys.path.insert(0, package_folder())  # searched first: next to the program mkdocs is the program newsembed
+    """Lists the commands in the navigation."""
     pages = [{name: f"{COMMAND_PAGES}/{name}.md"} for name in COMMANDS]
     (section,) = (entry for entry in config.nav if "Reference" in entry)
     section["Reference"].append({"Commands": [f"{COMMAND_PAGES}/index.md", *pages]})
