@@ -65,7 +65,7 @@ def test_every_job_gets_the_folders_of_earlier_jobs_and_the_user_s_inputs(execut
         "clean": {"articles": ("out/extract",), **mine("bad_words", "history")},
         "vocabulary": {"articles": ("out/clean",)},
         "pack": {"articles": ("out/clean",), "vocabulary": ("out/vocabulary",), **mine("bitext")},
-        "entities": {"articles": ("out/clean",)},
+        "entities": {"articles": ("out/clean",), **mine("knowledge_base")},
         "vectors": {
             "articles": ("out/clean",),
             "entities": ("out/entities",),

@@ -189,7 +189,8 @@ def test_topics_without_a_label_have_neither_loss_nor_gradient():
     logits = rng.normal(size=(2, 6)) * 4
     topic_ids, labels = np.array([[1, 4, 0], [5, 0, 0]]), np.array([[1, 0, -1], [1, -1, -1]])
     listed = [(logits[0, 1], 1), (logits[0, 4], 0), (logits[1, 5], 1)]
-    expected = -np.mean([np.log(1 / (1 + np.exp(-x))) if y else np.log(1 - 1 / (1 + np.exp(-x))) for x, y in listed])
+    # The sum over the labels of a document, the mean over the two documents.
+    expected = -sum(np.log(1 / (1 + np.exp(-x))) if y else np.log(1 - 1 / (1 + np.exp(-x))) for x, y in listed) / 2
     result = topic_bce(jnp.float32(logits), jnp.int32(topic_ids), jnp.int32(labels))
     assert float(result.loss) == pytest.approx(expected, rel=1e-5)
     assert float(result.accuracy) == pytest.approx(np.mean([(x > 0) == (y > 0) for x, y in listed]))

@@ -112,7 +112,8 @@ def test_search_reads_as_the_index_did(model_dir, articles, tmp_path, capsys):
     assert cli.main(["index", *options, "--long_documents", "windows", "--input", articles, "--output", index]) == 0
     assert read_index(index).long_documents == "windows"
     capsys.readouterr()
-    assert cli.main(["search", "--index", index, "--max_length", str(LENGTH), "storm " * 30, "--json"]) == 0
+    how = ["--mode", "vectors", "--max_length", str(LENGTH)]
+    assert cli.main(["search", "--index", index, *how, "storm " * 30, "--json"]) == 0
     top = json.loads(capsys.readouterr().out)[0]
     encoder = load_encoder(model_dir, max_length=LENGTH, long_documents="windows")
     scores = read_index(index).embeddings @ encoder.encode_queries(["storm " * 30])[0]
