@@ -87,7 +87,7 @@ COMMANDS = {
     ),
     "lift": Command(
         "Train",
-        "continue a public checkpoint on the mined pairs, with words beside it",
+        "continue a public checkpoint on the mined pairs, and add word vectors to it",
         "studies.lift",
         ("train", "mine", "evaluate"),
     ),

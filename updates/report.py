@@ -1,4 +1,4 @@
-"""The report of a run: what came in, what became of it, and what the archive holds now."""
+"""The report of a run: what was read, the outcome of each record, and what the archive holds now."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence

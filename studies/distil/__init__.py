@@ -3,7 +3,7 @@ r"""Makes a small and fast static model from any encoder: a table of vectors, an
 Every piece of the vocabulary is passed through the encoder. The principal components of these vectors are the table of
 a static model, and rare pieces weigh more than frequent ones (Model2Vec). An embedding then is a weighted mean, which
 takes no layers. With --words, the most frequent words of a corpus are pieces too. With --lexical_size, random units
-stand beside the distilled ones, so that names that the encoder takes for one another stay apart. With --train_steps,
+are added to the distilled ones, which keeps names apart that the encoder confuses. With --train_steps,
 the model continues on the pairs that a build has mined.
 
 Every step is a folder in --output; the result is in model/. The same command continues where it stopped.
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name, metavar, text in (
         ("size", "D", "principal components of the encoder's vectors"),
         ("words", "N", "frequent words of the corpus that become pieces, with newsembed's own tokenizer"),
-        ("lexical_size", "D", "random units beside them"),
+        ("lexical_size", "D", "random units to add to them"),
         ("lead_length", "TOKENS", "a token at position p counts 1 / (1 + p / TOKENS); 0: all the same"),
         ("max_length", "TOKENS", "tokens of a text that the result reads"),
         ("train_steps", "N", "steps on the triplets; 0 trains nothing"),

@@ -232,7 +232,7 @@ class Distillation:
 def distilled_vectors(
     vectors: npt.NDArray[Any], weights: npt.NDArray[Any], terms: Any, settings: Settings
 ) -> npt.NDArray[Any]:
-    """The vector of each piece in the result: of the encoder and, if asked for, random units beside it.
+    """The vector of each piece in the result: from the encoder, followed by random units if asked for.
 
     Args:
       vectors: of the encoder, [V, E].
