@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol
 
 from ..errors import InputError
 from ..formats import files
+from ..tasks.sentences import split_text
 from .clean.counting import count_words
 from .texts import language_key
 
@@ -31,11 +32,6 @@ _VOCABULARY_FILE: Final = re.compile(r"(shared|source|target)_vocabulary\.(json|
 _MAX_PIECES: Final = 128  # pieces of a sentence; Marian models see few longer sentences in training
 _MAX_BATCH_TOKENS: Final = 2048
 _SCHEME: Final = "1"  # increase when splitting or decoding changes, which invalidates cached translations
-_END: Final = re.compile(
-    r"[.!?\u2026\u061f\u06d4\u0964]+[\"'\u201d\u2019\u00bb)\]]*\s+"
-    r"|[\u3002\uff01\uff1f]+[\"'\u201d\u2019\u300d\u300f)\uff09]*\s*"
-)
-_NO_END: Final = re.compile(r"(?:^|[\s(.])(?:[^\W\d_]|\d{1,2})\.\s+$")  # an initial ("J. Doe"), an ordinal ("3. Mai")
 _PHRASE_END: Final = (",", ";", ":", "\u3001", "\uff0c", "\uff1b", "\uff1a", "\u060c")
 _WORD_START: Final = "\u2581"  # SentencePiece's mark
 
@@ -86,30 +82,6 @@ def find_language(language: str, languages: Sequence[str]) -> str | None:
     parts = language.casefold().split("-")
     covers = ("-".join(parts[:count]) for count in range(len(parts), 0, -1))
     return next((known[tag] for tag in covers if tag in known), None)
-
-
-def split_text(text: str) -> list[tuple[str, str]]:
-    r"""Splits a text into sentences, each with its separator: nothing, a space, or a line break between paragraphs.
-
-    >>> split_text("Am 3. Mai kam J. Doe. Er blieb.\nEnde")
-    [('', 'Am 3. Mai kam J. Doe.'), (' ', 'Er blieb.'), ('\n', 'Ende')]
-    """
-    found: list[tuple[str, str]] = []
-    for paragraph in text.splitlines():
-        for place, sentence in enumerate(_sentences(paragraph)):
-            found.append(("" if not found else " " if place else "\n", sentence))
-    return found
-
-
-def _sentences(paragraph: str) -> Iterator[str]:
-    start = 0
-    for end in _END.finditer(paragraph):
-        follows_lower = paragraph[end.end() : end.end() + 1].islower()
-        if not follows_lower and not _NO_END.search(paragraph, start, end.end()):
-            yield paragraph[start : end.end()].strip()
-            start = end.end()
-    if paragraph[start:].strip():
-        yield paragraph[start:].strip()
 
 
 def cut_text(text: str, words: int) -> str:

@@ -4,6 +4,8 @@ import itertools
 import re
 from typing import Final
 
+from ...tasks.sentences import CLOSING_QUOTES, FULL_WIDTH_CLOSING, FULL_WIDTH_MARKS, SPACED_MARKS
+
 # Characters per word in scripts written without spaces. Han: in NTREX-128's Chinese translation 69,682 characters
 # correspond to 40,353 English words. The others are typical means of segmented text, to one digit, which is enough for
 # a threshold of a hundred words. In Thai, Lao, Burmese and Khmer, vowels and tones count as characters.
@@ -17,9 +19,9 @@ _SYLLABLES_PER_WORD: Final = 2
 _ANY_UNSPACED: Final = re.compile(f"[{''.join(pattern.pattern[1:-1] for pattern, _ in _UNSPACED)}\u0f40-\u0fbc]")
 
 # Marks that end a sentence if a space follows, then marks of other scripts that need no space.
-_SPACED_MARKS: Final = ".!?\u2026\u061f\u06d4\u0589"
-_UNSPACED_MARKS: Final = "\u3002\uff01\uff1f\uff61\u0964\u0965\u104b\u17d4\u17d5\u0f0d\u0f0e\u1362"
-_CLOSING: Final = "\"'\u201d\u2019\u00bb)\u300d\u300f\uff09"
+_SPACED_MARKS: Final = SPACED_MARKS + "\u0589"
+_UNSPACED_MARKS: Final = FULL_WIDTH_MARKS + "\uff61\u0964\u0965\u104b\u17d4\u17d5\u0f0d\u0f0e\u1362"
+_CLOSING: Final = CLOSING_QUOTES + "\u00bb)" + FULL_WIDTH_CLOSING
 _THAI_OR_LAO: Final = "\u0e00-\u0eff"  # written without a mark at the end of a sentence, and with a space there
 _SENTENCE_END: Final = re.compile(
     rf"[{_SPACED_MARKS}]+[{_CLOSING}]*(?:\s|$)|[{_UNSPACED_MARKS}]+|(?<=[{_THAI_OR_LAO}])(?:\s+|$)",

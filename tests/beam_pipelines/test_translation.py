@@ -36,31 +36,6 @@ NAN = (float("nan"),) * 3
 LENGTH = 24
 
 
-@pytest.mark.parametrize(
-    ("text", "sentences"),
-    [
-        ("", []),
-        (" \n ", []),
-        ("One. Two! Three", [("", "One."), (" ", "Two!"), (" ", "Three")]),
-        ("Er sagte: „Nein.“ Dann ging er.", [("", "Er sagte: „Nein.“ Dann ging er.")]),
-        ('He said "no." Then left.', [("", 'He said "no."'), (" ", "Then left.")]),
-        ("Am 3. Mai 1999. Danach", [("", "Am 3. Mai 1999."), (" ", "Danach")]),
-        ("von J. Doe. Ende", [("", "von J. Doe."), (" ", "Ende")]),
-        ("u.a. mit Wasser, usw. und so", [("", "u.a. mit Wasser, usw. und so")]),
-        ("一。二！三", [("", "一。"), (" ", "二！"), (" ", "三")]),
-        ("Eins.\n\nZwei. Drei", [("", "Eins."), ("\n", "Zwei."), (" ", "Drei")]),
-    ],
-)
-def test_sentences(text, sentences):
-    assert translation.split_text(text) == sentences
-
-
-@given(st.text())
-def test_splitting_loses_no_letter(text):
-    joined = "".join(separator + sentence for separator, sentence in translation.split_text(text))
-    assert "".join(joined.split()) == "".join(text.split())
-
-
 def test_texts_are_cut_at_sentences():
     assert translation.cut_text("Aa bb. Cc dd. Ee ff.", 3) == "Aa bb. Cc dd."
     assert translation.cut_text("Aa bb.\nCc dd. Ee ff.", 100) == "Aa bb.\nCc dd. Ee ff."

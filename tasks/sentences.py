@@ -1,0 +1,41 @@
+"""Splits text into sentences by the punctuation of any language; the marks at which a sentence ends."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+SPACED_MARKS: Final = ".!?\u2026\u061f\u06d4"  # end a sentence where a space follows
+FULL_WIDTH_MARKS: Final = "\u3002\uff01\uff1f"  # end a sentence, no space needed
+CLOSING_QUOTES: Final = "\"'\u201d\u2019"
+FULL_WIDTH_CLOSING: Final = "\u300d\u300f\uff09"
+
+_DANDA: Final = "\u0964"
+_END: Final = re.compile(
+    rf"[{SPACED_MARKS}{_DANDA}]+[{CLOSING_QUOTES}\u00bb)\]]*\s+"
+    rf"|[{FULL_WIDTH_MARKS}]+[{CLOSING_QUOTES}){FULL_WIDTH_CLOSING}]*\s*"
+)
+_NO_END: Final = re.compile(r"(?:^|[\s(.])(?:[^\W\d_]|\d{1,2})\.\s+$")  # an initial ("J. Doe"), an ordinal ("3. Mai")
+
+
+def split_text(text: str) -> list[tuple[str, str]]:
+    r"""Splits a text into sentences, each with its separator: nothing, a space, or a line break between paragraphs.
+
+    >>> split_text("Am 3. Mai kam J. Doe. Er blieb.\nEnde")
+    [('', 'Am 3. Mai kam J. Doe.'), (' ', 'Er blieb.'), ('\n', 'Ende')]
+    """
+    found: list[tuple[str, str]] = []
+    for paragraph in text.splitlines():
+        for place, sentence in enumerate(_sentences(paragraph)):
+            found.append(("" if not found else " " if place else "\n", sentence))
+    return found
+
+
+def _sentences(paragraph: str) -> Iterator[str]:
+    start = 0
+    for end in _END.finditer(paragraph):
+        follows_lower = paragraph[end.end() : end.end() + 1].islower()
+        if not follows_lower and not _NO_END.search(paragraph, start, end.end()):
+            yield paragraph[start : end.end()].strip()
+            start = end.end()
+    if paragraph[start:].strip():
+        yield paragraph[start:].strip()
