@@ -65,6 +65,12 @@ class Rejection(enum.StrEnum):
     NO_TOPIC = "no_topic"
     DOWN_SAMPLED = "down_sampled"
     HELD_OUT_NEGATIVE = "held_out_negative"  # a negative of held-out days, whose text no run may train on
+    # posts of extract, pairs
+    NO_ARTICLE = "no_article"  # a post that links to none of the articles
+    NO_OTHER_TEXT = "no_other_text"  # an article without the second text of a pair
+    TOO_FEW_TOKENS = "too_few_tokens"
+    DUPLICATE_PAIR = "duplicate_pair"  # the same two texts again, such as a shared post
+    PAIR_LIMIT = "pair_limit"  # the article has as many pairs as --per_article allows
 
 
 class Failure(enum.StrEnum):
@@ -158,6 +164,21 @@ class Hub:
     title: str
     kind: str
     doc_ids: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Post:
+    """A short text that links to an article, such as a post in a social network.
+
+    Attributes:
+      doc_id: of the article that it links to.
+      url: canonical URL of that article.
+      text: without URLs and mentions; hashtags are split into words.
+    """
+
+    doc_id: str
+    url: str
+    text: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

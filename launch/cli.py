@@ -81,6 +81,12 @@ COMMANDS = {
     ),
     "topics": Command("Mine", "document-topic labels from hubs", "beam_pipelines.topics", ("mine",)),
     "examples": Command("Mine", "augmented triplet and topic TFRecords", "beam_pipelines.examples", ("mine",)),
+    "pairs": Command(
+        "Mine",
+        "pairs of an article with its title, link texts or posts, as TFRecords",
+        "beam_pipelines.pairs",
+        ("mine",),
+    ),
     "train": Command("Train", "pretrain or train with gin files", "launch.train", ("train",)),
     "import-hf": Command(
         "Train", "convert a BERT-like Hugging Face model to a model folder", "launch.import_hf", ("train",)

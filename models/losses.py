@@ -63,13 +63,13 @@ class DocumentIds(NamedTuple):
     Attributes:
       anchor: [B, 2].
       positive: [B, 2].
-      negative: [B, 2] or [B, N, 2], as the negatives.
+      negative: [B, 2] or [B, N, 2], as the negatives; None without negatives.
       same_event: which other documents report the same event; None knows of none.
     """
 
     anchor: jax.Array
     positive: jax.Array
-    negative: jax.Array
+    negative: jax.Array | None
     same_event: SameEvent | None = None
 
 
@@ -181,8 +181,8 @@ class _Documents(NamedTuple):
     events: jax.Array | None = None
 
     @classmethod
-    def flat(cls, ids: jax.Array, events: jax.Array | None) -> "_Documents":
-        return cls(ids.reshape(-1, 2), None if events is None else events.reshape(-1, 3))
+    def flat(cls, ids: jax.Array | None, events: jax.Array | None) -> "_Documents":
+        return cls(None if ids is None else ids.reshape(-1, 2), None if events is None else events.reshape(-1, 3))
 
 
 class _Known(NamedTuple):

@@ -4,9 +4,10 @@ A task is one file that declares a `registry.Task` and registers it; importing i
 """
 
 from .packed import MLM, TLM
+from .pairs import PAIRS
 from .registry import register
 from .topics import TOPICS
 from .triplets import TRIPLETS
 
-for _task in (MLM, TLM, TRIPLETS, TOPICS):
+for _task in (MLM, TLM, TRIPLETS, TOPICS, PAIRS):
     register(_task)

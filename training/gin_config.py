@@ -17,7 +17,7 @@ from gin import config_parser
 
 from ..errors import InputError
 from ..learning.batches import GrainBatches
-from ..learning.objectives import OBJECTIVES
+from ..learning.objectives import ALTERNATIVES, OBJECTIVES
 from ..learning.optimizers import Moments, adam, learning_rate_schedule
 from ..learning.options import DataOptions, ModelOptions, register_architectures
 from ..learning.partitioning import Partitioner
@@ -43,7 +43,7 @@ GIN_FOLDER: Final = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath
 
 def _names() -> list[str]:
     """Returns the names that a run file may configure, as far as the package and the imported modules bring them."""
-    classes = {*_GROUPS, *_OTHERS, *KINDS.values(), *OBJECTIVES.values()}
+    classes = {*_GROUPS, *_OTHERS, *KINDS.values(), *OBJECTIVES.values(), *ALTERNATIVES}
     return sorted(kind.__name__ for kind in classes)
 
 

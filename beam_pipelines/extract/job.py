@@ -62,8 +62,9 @@ class ExtractOptions:
 def run(job: JobRun) -> None:
     """Reads slices of the inputs, then joins the evidence that pages give for one another.
 
-    A record is a captured response, a line or a row; it is written as an article, a hub or an image hash. Streams:
-    ``articles`` (with anchor texts, hubs and image hashes) and ``hubs`` (captures of the same hub are merged).
+    A record is a captured response, a line or a row; it is written as an article, a hub, an image hash or a post.
+    Streams: ``articles`` (with anchor texts, hubs and image hashes), ``hubs`` (captures of the same hub are merged)
+    and, where ``--posts`` is given, ``posts`` (those whose article is there).
 
     Raises:
       InputError: if there is no input.
@@ -71,8 +72,9 @@ def run(job: JobRun) -> None:
     pieces = [
         *slices_of(job.inputs["warc"], "warc", job.options.warc_base),
         *slices_of(job.inputs["articles"], "articles"),
+        *slices_of(job.inputs["posts"], "posts"),
     ]
-    if not pieces:
+    if not job.inputs["warc"] and not job.inputs["articles"]:
         raise InputError("no input", field="--warc, --articles", remedy="give WARC files, article files or both")
     options: ExtractOptions = job.options
     limits = Limits(options.page_seconds, options.page_megabytes)
@@ -81,7 +83,8 @@ def run(job: JobRun) -> None:
     joined = job.phase("join", len(pieces))
     with job.pipeline(joined) as pipeline:
         evidence = pipeline | beam.Create(places) | beam.Reshuffle() | JoinEvidence(job.workspace)
-        _ = evidence | GroupByShard(len(pieces)) | ProcessShards(partial(write_joined, shard_count=len(pieces)), joined)
+        write = partial(write_joined, shard_count=len(pieces), with_posts=bool(job.inputs["posts"]))
+        _ = evidence | GroupByShard(len(pieces)) | ProcessShards(write, joined)
     hubs = job.phase("hubs", _HUB_SHARDS, accounted=False)
     with job.pipeline(hubs) as pipeline:
         _ = (
@@ -117,6 +120,12 @@ JOB = Job(
         ),
         InputSpec(
             "articles", "pre-extracted articles: .jsonl, .jsonl.zst, .jsonl.gz, .parquet", required=False, many=True
+        ),
+        InputSpec(
+            "posts",
+            "posts that link to articles, as rows with `text` and `url` in files like those of --articles",
+            required=False,
+            many=True,
         ),
     ),
     options=ExtractOptions,

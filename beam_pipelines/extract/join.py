@@ -1,23 +1,25 @@
 """Second phase of ``extract``: joins link texts, hubs and image hashes to their articles.
 
-Only ids, link texts and hashes are shuffled. Each article shard is then read again and written with its evidence.
+Posts are kept if their article is there. Only ids, link texts and hashes are shuffled. Each article shard is then read
+again and written with its evidence.
 """
 
 import dataclasses
 import datetime
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import apache_beam as beam
 
 from ...formats.parquet import read_records
-from ...formats.records import Article, Hub
+from ...formats.records import Article, Hub, Post, Rejection
 from ..shards import Shard, shard_of
 from .read import FeedStatement, ImageHash, Link
 
 MAX_ANCHOR_TEXTS = 20
 _MAX_EVIDENCE = {"anchor": 2 * MAX_ANCHOR_TEXTS, "day": 1, "author": 1, "hub": 1_000}  # per article
+_POST = "post"
 DERIVED = "feed:"  # URL scheme of hubs that are derived from the feeds in pre-extracted rows
 
 Evidence = tuple[str, Any]
@@ -60,6 +62,8 @@ def _keyed_by_id(index_of: tuple[int, int], workspace: str) -> Iterator[tuple[st
     for hub in _stream(workspace, "_hubs", index_of, Hub):
         for member in hub.doc_ids:
             yield member, ("hub", hub.hub_id)
+    for target in sorted({post.doc_id for post in _stream(workspace, "_posts", index_of, Post)}):
+        yield target, (_POST, index_of[0])
     for stated in _stream(workspace, "_statements", index_of, FeedStatement):
         if stated.byline_date:
             yield stated.target, ("day", stated.byline_date.isoformat())
@@ -76,7 +80,10 @@ def _keyed_by_image(index_of: tuple[int, int], workspace: str) -> Iterator[tuple
 
 
 def _join_id(grouped: tuple[str, Iterable[Evidence]]) -> Iterator[tuple[int, tuple[str, str, int, str]]]:
-    """Yields (shard, (doc_id, kind, rank, value)): the most frequent link texts first, and the earliest day."""
+    """Yields (shard, (doc_id, kind, rank, value)): the most frequent link texts first, and the earliest day.
+
+    The shards of posts get the id of an article that is there.
+    """
     doc_id, found = grouped
     counted = Counter(found)
     shards = sorted(value for kind, value in counted if kind == "article")
@@ -86,6 +93,8 @@ def _join_id(grouped: tuple[str, Iterable[Evidence]]) -> Iterator[tuple[int, tup
         for rank, (_, value) in enumerate(chosen[:most]):
             for shard in shards:
                 yield shard, (doc_id, kind, rank, value)
+    for shard in sorted(value for kind, value in counted if kind == _POST and shards):
+        yield shard, (doc_id, _POST, 0, "")
 
 
 def _join_image(grouped: tuple[str, Iterable[Evidence]]) -> Iterator[tuple[int, tuple[str, str, int, str]]]:
@@ -96,13 +105,16 @@ def _join_image(grouped: tuple[str, Iterable[Evidence]]) -> Iterator[tuple[int, 
             yield value[0], (value[1], "image", 0, hashes[0])
 
 
-def write_joined(shard: Shard, evidence: Sequence[tuple[str, str, int, str]], shard_count: int) -> None:
+def write_joined(
+    shard: Shard, evidence: Sequence[tuple[str, str, int, str]], shard_count: int, *, with_posts: bool = False
+) -> None:
     """Writes one shard of articles with their evidence, and counts the hubs and images of the shard.
 
     Args:
       shard: shard of this phase.
       evidence: (doc_id, kind, rank, value) for articles of the shard, sorted.
       shard_count: number of shards.
+      with_posts: whether there is a stream of posts; it gets those of the shard whose article is there.
     """
     place = (shard.index, shard_count)
     found: dict[str, dict[str, list[str]]] = {}
@@ -117,6 +129,20 @@ def write_joined(shard: Shard, evidence: Sequence[tuple[str, str, int, str]], sh
     others += sum(1 for _ in _stream(shard.workspace, "_images", place, ImageHash))
     shard.read(others)
     shard.written(others)
+    if with_posts:
+        _write_posts(shard, place, {doc_id for doc_id, kinds in found.items() if _POST in kinds})
+
+
+def _write_posts(shard: Shard, place: tuple[int, int], there: Collection[str]) -> None:
+    """Writes the posts of one shard whose article is there, by its id."""
+    output = shard.records("posts", Post)
+    for post in _stream(shard.workspace, "_posts", place, Post):
+        shard.read()
+        if post.doc_id in there:
+            output.write(post)
+            shard.written()
+        else:
+            shard.reject(post.url, Rejection.NO_ARTICLE, "no article has this URL", post.text)
 
 
 def _with_evidence(article: Article, found: dict[str, list[str]]) -> Article:

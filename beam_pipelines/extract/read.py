@@ -2,12 +2,12 @@
 
 import dataclasses
 import datetime
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 from ...formats.parquet import ParquetShardWriter
-from ...formats.records import Article, Failure, Hub, HubKind, Rejection, make_doc_id
+from ...formats.records import Article, Failure, Hub, HubKind, Post, Rejection, make_doc_id
 from ..shards import Shard
 from .decoding import decode
 from .feeds import MAX_ENTRIES, Feed
@@ -16,6 +16,7 @@ from .links import MAX_LINKS
 from .page import ArticlePage, ExtractedPage, PageTooLargeError, as_fields
 from .payload import read_payload
 from .people import people
+from .posts import row_to_post
 from .rows import impossible_dates, row_to_article
 from .sources import Response, Slice, read_rows, read_warc
 from .urls import canonical_url, registered_domain
@@ -55,13 +56,14 @@ class ImageHash:
 
 @dataclasses.dataclass
 class Outputs:
-    """The five intermediate streams of a slice."""
+    """The six intermediate streams of a slice."""
 
     articles: ParquetShardWriter[Article]
     hubs: ParquetShardWriter[Hub]
     links: ParquetShardWriter[Link]
     images: ParquetShardWriter[ImageHash]
     statements: ParquetShardWriter[FeedStatement]
+    posts: ParquetShardWriter[Post]
 
 
 def read_slice(shard: Shard, piece: Slice, limits: Limits, max_links: int = MAX_LINKS) -> None:
@@ -80,10 +82,13 @@ def read_slice(shard: Shard, piece: Slice, limits: Limits, max_links: int = MAX_
         shard.records("_links", Link),
         shard.records("_images", ImageHash),
         shard.records("_statements", FeedStatement),
+        shard.records("_posts", Post),
     )
     if piece.kind == "warc":
         for response in read_warc(piece):
             _read_response(shard, outputs, piece, response, read)
+    elif piece.holds == "posts":
+        _read_posts(shard, outputs.posts, piece)
     else:
         _read_rows(shard, outputs, piece)
 
@@ -218,14 +223,7 @@ def _write_hub(shard: Shard, outputs: Outputs, url: str, title: str, kind: HubKi
 def _read_rows(shard: Shard, outputs: Outputs, piece: Slice) -> None:
     """Reads pre-extracted articles; their ``feeds`` become a hub for each (publisher, feed), merged in the join."""
     feeds: dict[tuple[str, str], set[str]] = {}
-    for where, row in read_rows(piece):
-        shard.read()
-        if isinstance(row, EOFError):
-            shard.fail(where, Failure.TRUNCATED, f"the file is cut or broken from here on: {row}")
-            continue
-        if isinstance(row, str):
-            shard.fail(where, Failure.BROKEN_RECORD, "no JSON object", row)
-            continue
+    for where, row in _whole_rows(shard, piece):
         article, problem = row_to_article(row)
         if article is None:
             shard.fail(where, Failure.MISSING_FIELD, problem, str(row))
@@ -240,6 +238,31 @@ def _read_rows(shard: Shard, outputs: Outputs, piece: Slice) -> None:
     for (publisher, feed), members in sorted(feeds.items()):
         url = f"feed:{publisher}/{feed}"
         outputs.hubs.write(Hub(make_doc_id(url), url, publisher, feed, HubKind.FEED.value, tuple(sorted(members))))
+
+
+def _read_posts(shard: Shard, output: ParquetShardWriter[Post], piece: Slice) -> None:
+    for where, row in _whole_rows(shard, piece):
+        post, problem = row_to_post(row)
+        if post is None:
+            shard.fail(where, Failure.MISSING_FIELD, problem, str(row))
+        elif not post.text:
+            shard.reject(where, Rejection.NO_CONTENT, "only URLs and mentions", str(row))
+        else:
+            output.write(post)
+            shard.written()
+            shard.tally("posts")
+
+
+def _whole_rows(shard: Shard, piece: Slice) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields ("path:line", row), and counts what is read and what is broken."""
+    for where, row in read_rows(piece):
+        shard.read()
+        if isinstance(row, EOFError):
+            shard.fail(where, Failure.TRUNCATED, f"the file is cut or broken from here on: {row}")
+        elif isinstance(row, str):
+            shard.fail(where, Failure.BROKEN_RECORD, "no JSON object", row)
+        else:
+            yield where, row
 
 
 __all__ = ["Feed", "FeedStatement", "ImageHash", "Link", "decode", "read_slice"]

@@ -30,12 +30,14 @@ class Slice:
       kind: "warc", "jsonl" or "parquet".
       start: byte offset of the first record (WARC), or number of the first line or row.
       count: number of records, lines or rows; -1 reads to the end.
+      holds: "articles" or "posts", where lines or rows are read.
     """
 
     path: str
     kind: str
     start: int
     count: int
+    holds: str = "articles"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,15 +69,15 @@ def slices_of(paths: tuple[str, ...], kind: str, base: str = "") -> list[Slice]:
     """Cuts input files into slices.
 
     Args:
-      paths: WARC files and lists of them, or article files with any supported extension.
-      kind: "warc" or "articles".
+      paths: WARC files and lists of them, or files of articles or posts with any supported extension.
+      kind: "warc", "articles" or "posts".
       base: prefix of relative paths in lists.
 
     Raises:
       InputError: if a file has an unknown type, is not a WARC file, or is listed but does not exist.
     """
     return [
-        piece for path in paths for piece in (_warc_pieces(path, base) if kind == "warc" else _article_slices(path))
+        piece for path in paths for piece in (_warc_pieces(path, base) if kind == "warc" else _row_slices(path, kind))
     ]
 
 
@@ -175,34 +177,35 @@ def _decoded(payload: bytes, encoding: str) -> bytes:
         return payload  # many archives decode the body and keep the header
 
 
-def _article_slices(path: str) -> list[Slice]:
+def _row_slices(path: str, holds: str) -> list[Slice]:
     if path.endswith(".parquet"):
-        rows = _parquet_row_count(path)
-        return [Slice(path, "parquet", start, LINES_PER_SLICE) for start in range(0, max(rows, 1), LINES_PER_SLICE)]
+        rows = _parquet_row_count(path, holds)
+        starts = range(0, max(rows, 1), LINES_PER_SLICE)
+        return [Slice(path, "parquet", start, LINES_PER_SLICE, holds) for start in starts]
     if not path.endswith((".jsonl", ".jsonl.zst", ".jsonl.gz", ".json", ".ndjson")):
         raise InputError(
-            "unknown type of article file",
+            f"unknown type of file of {holds}" if holds != "articles" else "unknown type of article file",
             path=path,
-            field="--articles",
+            field=f"--{holds}",
             remedy="give .jsonl, .jsonl.zst, .jsonl.gz or .parquet",
         )
     lines = 0
     # A truncated end is counted when the last slice is read; the lines before it are used.
     with contextlib.suppress(EOFError):
-        for _ in _lines(path):
+        for _ in _lines(path, holds):
             lines += 1
-    return [Slice(path, "jsonl", start, LINES_PER_SLICE) for start in range(0, max(lines, 1), LINES_PER_SLICE)]
+    return [Slice(path, "jsonl", start, LINES_PER_SLICE, holds) for start in range(0, max(lines, 1), LINES_PER_SLICE)]
 
 
-def _parquet_row_count(path: str) -> int:
+def _parquet_row_count(path: str, holds: str) -> int:
     import pyarrow.parquet as pq
 
-    with files.open_read(path) as source, damage_named(path, "--articles"):
+    with files.open_read(path) as source, damage_named(path, f"--{holds}"):
         return int(pq.read_metadata(source).num_rows)
 
 
-def _lines(path: str) -> Iterator[bytes]:
-    """Yields the complete lines of an article file, without line ends.
+def _lines(path: str, holds: str) -> Iterator[bytes]:
+    """Yields the complete lines of a file of articles or posts, without line ends.
 
     Raises:
       InputError: if the compression differs from the file extension.
@@ -215,13 +218,13 @@ def _lines(path: str) -> Iterator[bytes]:
             raise InputError(
                 f"the compression differs from the file extension: {error}",
                 path=path,
-                field="--articles",
+                field=f"--{holds}",
                 remedy="rename the file, or fetch it again",
             ) from error
 
 
 def read_rows(piece: Slice) -> Iterator[tuple[str, dict[str, Any] | str | EOFError]]:
-    """Yields ("path:line", row) for a slice of an article file.
+    """Yields ("path:line", row) for a slice of a file of articles or posts.
 
     An invalid row is the text of its line. The rest of a truncated file is represented by the error.
     """
@@ -230,7 +233,7 @@ def read_rows(piece: Slice) -> Iterator[tuple[str, dict[str, Any] | str | EOFErr
         return
     number = 0
     try:
-        for number, line in enumerate(_lines(piece.path), 1):
+        for number, line in enumerate(_lines(piece.path, piece.holds), 1):
             if number > piece.start + piece.count:
                 return
             if number > piece.start and line.strip():

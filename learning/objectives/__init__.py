@@ -17,6 +17,7 @@ from .packed import MaskedLanguageModel
 from .topics import Topics
 
 __all__ = [
+    "ALTERNATIVES",
     "OBJECTIVES",
     "DeviceBatch",
     "Metrics",
@@ -24,6 +25,7 @@ __all__ = [
     "Objective",
     "Objectives",
     "Pairs",
+    "alternative",
     "continuation_pieces",
     "objectives_of",
     "parameter_names",
@@ -31,6 +33,8 @@ __all__ = [
 ]
 
 OBJECTIVES: Final[dict[str, type[Objective]]] = {}
+# Objectives of tasks that have another by default; `train.objectives` names them.
+ALTERNATIVES: Final[set[type[Objective]]] = set()
 
 _O = TypeVar("_O", bound=type[Objective])
 
@@ -47,6 +51,14 @@ def register(objective_class: _O) -> _O:
     with gin.unlock_config():  # a run in this process may have locked it
         gin.register(objective_class)
     OBJECTIVES.update(dict.fromkeys(objective_class.tasks, objective_class))
+    return objective_class
+
+
+def alternative(objective_class: _O) -> _O:
+    """Makes a class configurable by gin that trains its tasks only where `train.objectives` names it; a decorator."""
+    with gin.unlock_config():
+        gin.register(objective_class)
+    ALTERNATIVES.add(objective_class)
     return objective_class
 
 
@@ -88,7 +100,8 @@ def objectives_of(tasks: Iterable[str], given: Sequence[Objective] = ()) -> dict
 
 def parameter_names() -> set[str]:
     """Returns the names of all parameters that registered objectives may add to a model's."""
-    return {name for objective_class in OBJECTIVES.values() for name in objective_class.parameter_names}
+    classes = {*OBJECTIVES.values(), *ALTERNATIVES}
+    return {name for objective_class in classes for name in objective_class.parameter_names}
 
 
 for _objective_class in (MaskedLanguageModel, Contrastive, Topics):

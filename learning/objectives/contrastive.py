@@ -1,4 +1,4 @@
-"""InfoNCE on triplets over the global batch (paper, section 3.2)."""
+"""InfoNCE on triplets or pairs over the global batch (paper, section 3.2)."""
 
 import dataclasses
 import functools
@@ -47,7 +47,8 @@ class _Embedded(NamedTuple):
 class Contrastive(TextObjective):
     """InfoNCE: every anchor finds its positive among the positives and the mined negatives of the global batch.
 
-    The defaults are the paper's.
+    The defaults are the paper's. Pairs (`tasks.pairs`) have no mined negatives, no augmentations, no translated texts
+    and no events: the options about these do not change their loss.
 
     Attributes:
       temperature: of InfoNCE; where it is learned, the initial value.
@@ -72,7 +73,7 @@ class Contrastive(TextObjective):
       matryoshka_weights: factor of each prefix; empty gives each 1.
     """
 
-    tasks: ClassVar[tuple[str, ...]] = ("triplets",)
+    tasks: ClassVar[tuple[str, ...]] = ("triplets", "pairs")
     parameter_names: ClassVar[tuple[str, ...]] = (LOG_TEMPERATURE,)
 
     temperature: float = TEMPERATURE
@@ -136,16 +137,16 @@ class Contrastive(TextObjective):
         texts = self._texts(batch)
         chunks = self.chunks(len(texts[0]), sum(map(texts_of, texts)))
         text_key, mlm_key = self.split_key(key)
-        translated = batch["translated"] > 0
+        translated = batch["translated"] > 0 if "translated" in batch else None
         anchor, *others = self._vectors(model, params, texts, translated, text_key)
-        embedded = _Embedded(anchor, others[0], others[1] if self.hard_negatives else None)
+        embedded = _Embedded(anchor, others[0], others[1] if len(others) > 1 else None)
         kept = self._kept(batch)
         loss, accuracy = self._info_nce(params, embedded, batch, kept, chunks)
         metrics = {"accuracy": accuracy, **_geometry(embedded, kept, chunks)}
         if self.learn_temperature:
             metrics["temperature"] = self._temperature(params)
-        own = jnp.broadcast_to(True if kept is None else kept, translated.shape)
-        other = own & ~translated if self.stop_translated_gradient else own
+        own = jnp.broadcast_to(True if kept is None else kept, len(anchor))
+        other = own & ~translated if self.stop_translated_gradient and translated is not None else own
         learnable = [own, *[other] * (len(texts) - 1)]
         texts_and_rows = list(zip(texts, learnable, strict=True))
         return self.with_masked_words(model, params, (loss, metrics), texts_and_rows, mlm_key)
@@ -157,22 +158,28 @@ class Contrastive(TextObjective):
         embed = functools.partial(embed_texts, model, params)
         anchor, positive = map_chunks(embed, texts, jax.random.key(0), chunks)
 
-        def ids(role: str) -> jax.Array:
-            return jnp.concatenate([batch[f"{role}_doc_id"], batch[f"{role}_event"]], axis=1)
+        no_event = jnp.zeros((len(anchor), 3), jnp.int32)
 
-        return Pairs(anchor, positive, ids("anchor"), ids("positive"), batch["augmentation"])
+        def ids(role: str) -> jax.Array:
+            return jnp.concatenate([batch[f"{role}_doc_id"], batch.get(f"{role}_event", no_event)], axis=1)
+
+        return Pairs(anchor, positive, ids("anchor"), ids("positive"), batch.get("augmentation", no_event[:, 0]))
 
     def flops(self, config: Architecture, lengths: Mapping[str, int], batch_size: int) -> float:
-        """Returns the FLOPs of all embeddings and of their similarities: B anchors x 2 B candidates x 2 D."""
+        """Returns the FLOPs of all embeddings and of their similarities: B anchors x 2 B candidates x 2 D.
+
+        For pairs there are B candidates.
+        """
         embeddings = math.fsum(config.flops("embed", length) for length in lengths.values()) * batch_size
-        return embeddings + batch_size * 2 * batch_size * 2 * config.embedding_size
+        return embeddings + batch_size * (len(lengths) - 1) * batch_size * 2 * config.embedding_size
 
     def _vectors(
-        self, model: Model, params: Any, texts: list[jax.Array], translated: jax.Array, key: jax.Array
+        self, model: Model, params: Any, texts: list[jax.Array], translated: jax.Array | None, key: jax.Array
     ) -> list[jax.Array]:
         """Returns the embeddings of anchors and other texts, of which those that are translated are stopped."""
         chunks = self.chunks(len(texts[0]), sum(map(texts_of, texts)))
-        if self.stop_translated_gradient and Capability.STOPPED_TEXTS in model.config.capabilities:
+        stops = self.stop_translated_gradient and translated is not None
+        if stops and Capability.STOPPED_TEXTS in model.config.capabilities:
 
             def embed(rows: tuple[list[jax.Array], jax.Array], chunk_key: jax.Array) -> list[jax.Array]:
                 parts, stopped = rows
@@ -181,13 +188,14 @@ class Contrastive(TextObjective):
 
             return map_chunks(embed, (texts, translated), key, chunks)
         anchor, *others = map_chunks(functools.partial(embed_texts, model, params), texts, key, chunks)
-        if self.stop_translated_gradient:
+        if stops:
             others = [_stop_where(translated, embeddings) for embeddings in others]
         return [anchor, *others]
 
     def _texts(self, batch: DeviceBatch) -> list[jax.Array]:
-        """Returns the tokens of anchors, positives and, unless they are left out, negatives."""
-        names = ("anchor", "positive", "negative") if self.hard_negatives else ("anchor", "positive")
+        """Returns the tokens of anchors, positives and, where there are some and they count, negatives."""
+        has_negatives = self.hard_negatives and "negative_tokens" in batch
+        names = ("anchor", "positive", "negative") if has_negatives else ("anchor", "positive")
         texts = [batch[f"{name}_tokens"] for name in names]
         # One text is [B, L]; several negatives are [B, N, L].
         if texts[-1].ndim == 3:
@@ -225,6 +233,8 @@ class Contrastive(TextObjective):
         if "anchor_event" in batch and (self.mask_same_event or self.mask_similar is not None):
             events = DocumentEvents(*_of_roles(batch, "event", 3))
             rule = SameEvent(events, by_id=self.mask_same_event, similarity=self.mask_similar, days=self.event_days)
+        if "negative_doc_id" not in batch:
+            return DocumentIds(batch["anchor_doc_id"], batch["positive_doc_id"], None)
         anchor, positive, negative = _of_roles(batch, "doc_id", 2)
         return DocumentIds(anchor, positive, negative, rule)
 
@@ -233,6 +243,8 @@ class Contrastive(TextObjective):
 
     def _kept(self, batch: DeviceBatch) -> jax.Array | None:
         """Returns which triplets take part, bool [B]; None for all."""
+        if "augmentation" not in batch:
+            return None
         if self.translated_triplets and set(self.augmentations) == set(ALL_AUGMENTATIONS):
             return None
         rows = jnp.array([Augmentation[name.upper()] for name in self.augmentations])

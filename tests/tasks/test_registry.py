@@ -19,10 +19,11 @@ def headlines(monkeypatch):
 
 
 def test_the_tasks_of_this_package_are_registered():
-    assert registry.names() == ("mlm", "tlm", "triplets", "topics")
+    assert registry.names() == ("mlm", "tlm", "triplets", "topics", "pairs")
     assert registry.mixtures() == {"pretrain": ("mlm", "tlm"), "weak_supervision": ("triplets", "topics")}
     assert [name for name in registry.names() if registry.get(name).is_packed] == ["mlm", "tlm"]
-    assert [registry.get(name).text for name in registry.names()] == ["tokens", "tokens", "positive_tokens", "tokens"]
+    texts = ["tokens", "tokens", "positive_tokens", "tokens", "anchor_tokens"]
+    assert [registry.get(name).text for name in registry.names()] == texts
 
 
 def test_a_task_of_ones_own_joins_mixtures(headlines):

@@ -15,6 +15,7 @@ from newsembed.training.train_step import make_train_step
 from objective_runs import (
     CONFIG,
     KEY,
+    WITHOUT_DROPOUT,
     assert_close,
     embeddings_of,
     ids_of,
@@ -167,3 +168,31 @@ def test_a_step_moves_the_temperature_and_keeps_it_within_its_bounds(batches):
     step = make_train_step("triplets", objectives, optimizer, layout.abstract, partitioner, mesh)
     state, _ = step(layout.create(KEY), shard_batch(batches["triplets"], mesh), KEY)
     assert float(jnp.exp(state.params[LOG_TEMPERATURE])) == pytest.approx(1.0)
+
+
+PAIR_FEATURES = ("anchor_tokens", "positive_tokens", "anchor_doc_id", "positive_doc_id")
+
+
+def test_pairs_have_the_positives_of_the_batch_as_candidates_and_not_those_of_their_own_document(batches):
+    pairs = {name: np.array(batches["triplets"][name]) for name in PAIR_FEATURES}
+    pairs["anchor_doc_id"] = pairs["positive_doc_id"]
+    pairs["anchor_doc_id"][3] = pairs["positive_doc_id"][3] = pairs["anchor_doc_id"][5]  # two halves of one article
+    loss, metrics = loss_of("pairs", pairs)
+    anchor, positive = (np.float64(method_of("embed")(pairs[f"{name}_tokens"])) for name in ("anchor", "positive"))
+    scores = np.exp(anchor @ positive.T / 0.05)
+    own = np.diag(scores).copy()
+    scores[3, 5] = scores[5, 3] = 0
+    assert loss == pytest.approx(np.mean(np.log(scores.sum(1) / own)), rel=1e-5)
+    assert metrics["accuracy"] == np.mean(own >= scores.max(1))
+
+
+def test_pairs_learn_in_chunks_and_with_masked_words_and_are_ranked(batches):
+    pairs = {name: batches["triplets"][name] for name in PAIR_FEATURES} | {"day": np.zeros(12, np.int32)}
+    whole = with_gradient("pairs", pairs, dropout=0.0)
+    chunked = with_gradient("pairs", pairs, dropout=0.0, gradient_chunk=8)
+    assert_close(chunked[:2], whole[:2])
+    more, _ = loss_of("pairs", pairs, mlm_weight=0.1)
+    assert more > whole[0] + 0.1
+    found = toy_objectives(WITHOUT_DROPOUT, "pairs").pairs("pairs", parameters(), pairs)
+    np.testing.assert_array_equal(found.query_ids[:, :2], pairs["anchor_doc_id"])
+    assert not np.any(found.answer_ids[:, 2:])

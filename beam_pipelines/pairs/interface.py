@@ -1,0 +1,47 @@
+"""What a kind of pairs is: how the two texts of a pair follow from an article."""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from ...formats.records import Rejection
+from ..texts import ArticleText
+from .options import PairsOptions
+
+
+class Text(NamedTuple):
+    """A text as the encoder reads it, ``[CLS] title [SEP] body [SEP]``; either part may be empty."""
+
+    title: str = ""
+    body: str = ""
+
+
+class TextPair(NamedTuple):
+    """Two texts that belong together."""
+
+    anchor: Text
+    positive: Text
+
+
+class Refusal(NamedTuple):
+    """Why a candidate is no pair."""
+
+    reason: Rejection
+    detail: str = ""
+
+
+# From an article, the texts of the posts that link to it and the options: a pair or a refusal for every candidate.
+MakePairs = Callable[[ArticleText, Sequence[str], PairsOptions], Iterator[TextPair | Refusal]]
+
+
+@dataclasses.dataclass(frozen=True)
+class PairKind:
+    """A value of ``--of``.
+
+    Attributes:
+      make: yields what `MakePairs` describes; the job counts each as one record that it has read.
+      reads_posts: whether the pairs need ``--posts``. Only articles with posts are then read.
+    """
+
+    make: MakePairs
+    reads_posts: bool = False

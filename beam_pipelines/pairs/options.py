@@ -1,0 +1,56 @@
+"""The options of ``pairs``."""
+
+import dataclasses
+import datetime
+import functools
+from typing import Final
+
+from ...errors import require_option
+
+_SHORTEST_TEXT: Final = 8
+START, END = "start", "end"
+
+
+@dataclasses.dataclass(frozen=True)
+class PairsOptions:
+    """Options of ``pairs``."""
+
+    of: str = dataclasses.field(
+        default="titles",
+        metadata={
+            "help": "the two texts of a pair: an article and a post that links to it (posts), an article and a link "
+            "text to it (anchors), a body and its title (titles)"
+        },
+    )
+    max_length: int = dataclasses.field(default=512, metadata={"help": "tokens of a text, including special tokens"})
+    keep: str = dataclasses.field(
+        default=START, metadata={"help": "the part that stays of a text that is too long: start or end"}
+    )
+    min_tokens: int = dataclasses.field(
+        default=3, metadata={"help": "fewest tokens of each text, without special tokens"}
+    )
+    per_article: int = dataclasses.field(
+        default=0, metadata={"help": "most pairs of one article, drawn by the seed; 0 keeps all"}
+    )
+    seed: int = dataclasses.field(default=0, metadata={"help": "of all draws: the same seed gives the same pairs"})
+    held_out_share: float = dataclasses.field(
+        default=0.0,
+        metadata={
+            "help": "hold out this share of the articles with all of their pairs, drawn by the seed: they go to "
+            "held_out/ in the output, for EVAL_DATA_DIR"
+        },
+    )
+    held_out_from: datetime.date | None = dataclasses.field(
+        default=None, metadata={"help": "hold out the articles of this day and later, too"}
+    )
+
+    def __post_init__(self) -> None:
+        from .kinds import KINDS  # the kinds read these options
+
+        require = functools.partial(require_option, command="pairs")
+        require(self.of in KINDS, "of", self.of, f"one of {', '.join(KINDS)}")
+        require(self.max_length >= _SHORTEST_TEXT, "max_length", self.max_length, f"at least {_SHORTEST_TEXT}")
+        require(self.keep in (START, END), "keep", self.keep, f"{START} or {END}")
+        require(self.min_tokens >= 1, "min_tokens", self.min_tokens, "1 or more")
+        require(self.per_article >= 0, "per_article", self.per_article, "0 or more")
+        require(0 <= self.held_out_share < 1, "held_out_share", self.held_out_share, "a number from 0, below 1")

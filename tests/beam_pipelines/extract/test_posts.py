@@ -1,0 +1,87 @@
+"""Posts: their words, and the join with articles by canonical URL."""
+
+import json
+
+import pytest
+from newsembed.beam_pipelines import jobs
+from newsembed.beam_pipelines.extract import JOB
+from newsembed.beam_pipelines.extract.posts import clean_post
+from newsembed.errors import InputError
+from newsembed.formats import parquet
+from newsembed.formats.records import DeadLetter, Post, make_doc_id
+
+ONE = ["--direct_num_workers=1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Storm hits coast https://t.co/x1 http://a.example/b?c", "Storm hits coast"),
+        ("RT @ap: Storm hits coast", "Storm hits coast"),
+        ("Says @noaa: watch #NewOrleans and #climate_change!", "Says : watch New Orleans and climate change !"),
+        ("#USElection2016 #COVID19 #rain", "US Election 2016 COVID 19 rain"),
+        ("write to ann@mail.example now", "write to ann@mail.example now"),
+        ("#Überschwemmung in Köln", "Überschwemmung in Köln"),
+        ("see pic.twitter.com/abc www.x.example/y", "see"),
+        ("@one @two https://t.co/z", ""),
+        ("ART is long", "ART is long"),
+    ],
+)
+def test_urls_and_mentions_go_and_hashtags_become_words(text, words):
+    assert clean_post(text) == words
+
+
+def rows(path, *values):
+    path.write_text("".join(f"{json.dumps(value) if not isinstance(value, str) else value}\n" for value in values))
+    return [str(path)]
+
+
+@pytest.fixture
+def sources(tmp_path):
+    articles = [{"url": f"https://www.x.example/{n}?utm_source=a", "title": f"T {n}", "body": "b " * 9} for n in (1, 2)]
+    posts = [
+        {"text": "Look at this #BigStorm", "url": "http://x.example/1"},
+        {"text": "And this", "url": "https://x.example/2/#top"},
+        {"text": "Elsewhere", "url": "https://x.example/3"},
+        {"text": "@a http://b.example", "url": "https://x.example/1"},
+        {"text": "no link"},
+        {"url": "https://x.example/1"},
+        "{broken",
+    ]
+    return {"articles": rows(tmp_path / "a.jsonl", *articles), "posts": rows(tmp_path / "p.jsonl", *posts)}
+
+
+def test_posts_are_joined_by_canonical_url_and_every_other_is_counted(sources, tmp_path):
+    output = tmp_path / "out"
+    counts = jobs.execute(JOB, sources, str(output), beam_args=ONE).manifest["counts"]
+    assert (counts["in"], counts["out"]) == (9, 4)
+    assert counts["rejected"] == {"no_content": 1, "no_article": 1}
+    assert counts["failed"] == {"missing_field": 2, "broken_record": 1}
+    found = [post for path in parquet.shard_paths(f"{output}/posts") for post in parquet.read_records(path, Post)]
+    one, two = "http://x.example/1", "http://x.example/2"
+    assert sorted(found, key=lambda post: post.url) == [
+        Post(make_doc_id(one), one, "Look at this Big Storm"),
+        Post(make_doc_id(two), two, "And this"),
+    ]
+    letters = [
+        letter
+        for path in parquet.shard_paths(f"{output}/dead_letters/join")
+        for letter in parquet.read_records(path, DeadLetter)
+    ]
+    assert [(letter.key, letter.reason, letter.sample) for letter in letters] == [
+        ("http://x.example/3", "no_article", "Elsewhere")
+    ]
+
+
+def test_without_posts_there_is_no_stream_of_posts(sources, tmp_path):
+    jobs.execute(JOB, {"articles": sources["articles"]}, str(tmp_path / "out"), beam_args=ONE)
+    assert not (tmp_path / "out/posts").exists()
+
+
+def test_posts_alone_are_no_input(sources, tmp_path):
+    with pytest.raises(InputError, match="no input"):
+        jobs.execute(JOB, {"posts": sources["posts"]}, str(tmp_path / "out"), beam_args=ONE)
+    bad = tmp_path / "p.txt"
+    bad.write_text("x")
+    with pytest.raises(InputError, match="--posts"):
+        jobs.execute(JOB, {**sources, "posts": [str(bad)]}, str(tmp_path / "out"), beam_args=ONE)
