@@ -125,6 +125,33 @@ def adam(
     return optax.chain(*parts)
 
 
+@gin.configurable
+def sgd(
+    learning_rate: optax.Schedule | float = gin.REQUIRED,
+    momentum: float = 0.0,
+    clip_norm: float | None = None,
+    *,
+    nesterov: bool = False,
+) -> optax.GradientTransformation:
+    """Returns stochastic gradient descent; without momentum its state is a step number alone.
+
+    Args:
+      learning_rate: number or schedule.
+      momentum: decay of the sum of past gradients (Sutskever et al. 2013); 0 has none.
+      clip_norm: gradients whose global norm is larger are scaled down to it; None never scales.
+      nesterov: looks one step of the momentum ahead.
+
+    Raises:
+      InputError: for a momentum out of range, or ``nesterov`` without momentum.
+    """
+    _check_range("momentum", momentum, 0 <= momentum < 1, "a number from 0, below 1", "sgd")
+    _check_range("nesterov", nesterov, bool(momentum) or not nesterov, "False without a momentum", "sgd")
+    parts = [] if clip_norm is None else [optax.clip_by_global_norm(clip_norm)]
+    if momentum:
+        parts.append(optax.trace(decay=momentum, nesterov=nesterov))
+    return optax.chain(*parts, optax.scale_by_learning_rate(learning_rate))
+
+
 class PullState(NamedTuple):
     """State of `add_pull_to_start`.
 
@@ -207,9 +234,9 @@ def _path_of(keys: tuple[Any, ...]) -> str:
     return "/".join(str(key.key) for key in keys if isinstance(key, jax.tree_util.DictKey))
 
 
-def _check_range(name: str, value: float, holds: bool, expected: str) -> None:
+def _check_range(name: str, value: float, holds: bool, expected: str, owner: str = "adam") -> None:
     if not holds:
-        raise InputError(f"got {value}, expected {expected}", field=f"adam.{name}")
+        raise InputError(f"got {value}, expected {expected}", field=f"{owner}.{name}")
 
 
 def _frozen(params: Any, trainable: str) -> Any:

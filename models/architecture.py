@@ -38,6 +38,10 @@ class Capability(enum.StrEnum):
     ATTENTION = "attention"
     """``encode_observed(tokens)``: contextual vectors [B, L, H], and the attention that each token receives, float32
     [layers, B, L]."""
+    RECONSTRUCTION = "reconstruction"
+    """``hidden(tokens)``, float32 [B, D] that is not scaled to length 1 and reads tokens in any order; ``decoder()``,
+    the table [V, D] and bias [V] from it to a logit for each word of the vocabulary. The bias is the parameter
+    ``decoder_bias``."""
     HUGGING_FACE = "hugging_face"
     """The parameters have a layout of ``transformers``; the configuration is a `HuggingFaceArchitecture`."""
 

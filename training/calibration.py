@@ -1,4 +1,7 @@
-"""Parameters that a run computes from some texts instead of training: piece weights, token table, whitened head."""
+"""Parameters that a run computes from some texts instead of training.
+
+Piece weights, token table and whitened head, or the bias of an auto-encoder's decoder.
+"""
 
 import dataclasses
 from collections.abc import Callable, Iterator
@@ -11,12 +14,13 @@ from ..formats.vocabulary import PAD_ID
 from ..learning.batches import Batch
 from ..learning.mixture import MixtureBatches
 from ..learning.partitioning import Partitioner
-from ..models.encoders import Architecture, Capability
+from ..models.encoders import Architecture, Capability, require
 from ..tasks import registry
 from .latent_semantics import start_table
 from .piece_weights import weigh_pieces
 from .train_state import TrainState
 from .whitening import check_whitening, whiten_embedding_head
+from .word_shares import start_decoder_bias
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,10 +42,14 @@ class Calibration:
     def calibrated(self, state: TrainState, *, latent_semantics: bool = False) -> TrainState:
         """Computes piece weights, where the model has them, a token table if asked for, and a head that whitens.
 
+        Of an auto-encoder it computes the bias of the decoder.
+
         Raises:
           InputError: if the architecture lacks what is asked for, or there are too few texts.
         """
         params = state.params
+        if Capability.RECONSTRUCTION in self.config.capabilities:
+            return state.replace(params=start_decoder_bias(params, self.rows(), self.partitioner, self.mesh))
         if Capability.PIECE_WEIGHTS in self.config.capabilities:
             params = weigh_pieces(params, self.rows(), self.partitioner, self.mesh)
         if latent_semantics:
@@ -75,8 +83,11 @@ def check_calibration(
     Raises:
       InputError: naming the option.
     """
-    if whitening_rows:
+    has_decoder = Capability.RECONSTRUCTION in config.capabilities
+    if whitening_rows and not has_decoder:
         check_whitening(config)
+    if latent_semantics and has_decoder:
+        require(config, Capability.LATENT_SEMANTICS, by="LATENT_SEMANTICS", remedy="Set it to False.")
     if latent_semantics and is_pretraining:
         raise InputError(
             "got True in a run of pretraining",

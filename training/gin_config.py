@@ -18,7 +18,7 @@ from gin import config_parser
 from ..errors import InputError
 from ..learning.batches import GrainBatches
 from ..learning.objectives import ALTERNATIVES, OBJECTIVES
-from ..learning.optimizers import Moments, adam, learning_rate_schedule
+from ..learning.optimizers import Moments, adam, learning_rate_schedule, sgd
 from ..learning.options import DataOptions, ModelOptions, register_architectures
 from ..learning.partitioning import Partitioner
 from ..models.encoders import KINDS
@@ -34,9 +34,11 @@ from .train import train
 _MACRO: Final = re.compile(r"%([A-Z_]+)")
 _INCLUDE: Final = re.compile(r"""^include\s+["'](.+?)["'].*$""", re.MULTILINE)
 _GROUPS: Final = (RunOptions, DataOptions, ModelOptions, OptimizerOptions, CheckpointOptions, CalibrationOptions)
-_OTHERS: Final = (train, HeldOut, Keeping, Guards, Partitioner, GrainBatches, Moments, adam, learning_rate_schedule)
-# Read before every run file; the second is included in the first.
-_DEFAULTS: Final = ("models/defaults.gin", "models/objectives.gin")
+_OPTIMIZERS: Final = (Moments, adam, sgd, learning_rate_schedule)
+_OTHERS: Final = (train, HeldOut, Keeping, Guards, Partitioner, GrainBatches, *_OPTIMIZERS)
+# Read before every run file, which may take other objectives and another optimizer. The second is included in the
+# first, the third in "models/trainer.gin".
+_DEFAULTS: Final = ("models/defaults.gin", "models/objectives.gin", "models/adam.gin")
 _SHOWN_NAMES: Final = 3
 GIN_FOLDER: Final = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "gin")
 

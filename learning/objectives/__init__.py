@@ -13,6 +13,7 @@ import gin
 from ...errors import InputError
 from .base import DeviceBatch, Metrics, Model, Objective, Objectives, Pairs, continuation_pieces
 from .contrastive import Contrastive
+from .denoising import Denoising
 from .packed import MaskedLanguageModel
 from .topics import Topics
 
@@ -106,3 +107,4 @@ def parameter_names() -> set[str]:
 
 for _objective_class in (MaskedLanguageModel, Contrastive, Topics):
     register(_objective_class)
+alternative(Denoising)

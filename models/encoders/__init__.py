@@ -5,6 +5,7 @@ The trainer, the exporters and the server look architectures up by kind and ask 
 """
 
 from ..architecture import NEWS_KIND, Architecture, Capability, require
+from .autoencoder import AutoencoderConfig
 from .hybrid import HybridConfig
 from .news import EncoderConfig
 from .registry import KINDS, config_from_dict, named_kind, register
@@ -13,6 +14,7 @@ __all__ = [
     "KINDS",
     "NEWS_KIND",
     "Architecture",
+    "AutoencoderConfig",
     "Capability",
     "EncoderConfig",
     "HybridConfig",

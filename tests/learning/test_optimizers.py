@@ -6,7 +6,7 @@ import numpy as np
 import optax
 import pytest
 from newsembed.errors import InputError
-from newsembed.learning.optimizers import Moments, adam, depths, learning_rate_schedule
+from newsembed.learning.optimizers import Moments, adam, depths, learning_rate_schedule, sgd
 from toy_corpus import toy_config
 
 
@@ -177,3 +177,27 @@ def test_a_decay_by_layer_needs_layers():
 def test_impossible_options_are_named(options, field):
     with pytest.raises(InputError, match=f"adam.{field}.*: got"):
         adam(learning_rate=0.1, **options)
+
+
+def test_sgd_follows_the_gradient_with_momentum_and_clipping():
+    params = {"kernel": np.zeros(2, np.float32)}
+    gradient = {"kernel": np.array([3.0, -4.0], np.float32)}
+
+    def steps(count, **options):
+        transformation, moved = sgd(**options), params
+        state = transformation.init(params)
+        for _ in range(count):
+            step, state = transformation.update(gradient, state, moved)
+            moved = optax.apply_updates(moved, step)
+        return np.asarray(moved["kernel"])
+
+    np.testing.assert_allclose(steps(2, learning_rate=0.1), [-0.6, 0.8], rtol=1e-6)
+    np.testing.assert_allclose(steps(2, learning_rate=0.1, momentum=0.5), [-0.75, 1.0], rtol=1e-6)
+    # Nesterov: the update is g + 0.5 (g + 0.5 trace), so 1.5 g, then 1.75 g
+    np.testing.assert_allclose(steps(2, learning_rate=0.1, momentum=0.5, nesterov=True), [-0.975, 1.3], rtol=1e-6)
+    np.testing.assert_allclose(steps(1, learning_rate=1.0, clip_norm=1.0), [-0.6, 0.8], rtol=1e-6)
+    np.testing.assert_allclose(steps(2, learning_rate=lambda count: 0.1 * (count + 1)), [-0.9, 1.2], rtol=1e-6)
+    with pytest.raises(InputError, match=r"sgd\.momentum"):
+        sgd(0.1, momentum=1.0)
+    with pytest.raises(InputError, match=r"sgd\.nesterov"):
+        sgd(0.1, nesterov=True)

@@ -11,7 +11,11 @@ import optax
 import pytest
 from jax.sharding import NamedSharding, PartitionSpec
 from newsembed.errors import InputError
+from newsembed.learning.objectives import Model as LossModel
+from newsembed.learning.objectives import Objectives
+from newsembed.learning.objectives.denoising import Denoising
 from newsembed.learning.partitioning import Partitioner, check_batch_size, shard_batch
+from newsembed.models.encoders import AutoencoderConfig
 from newsembed.models.encoders.news import NewsEncoder
 from newsembed.models.losses import DocumentIds, info_nce, masked_language_model, mean_cross_entropy
 from newsembed.models.softmax import softmax_terms
@@ -61,6 +65,23 @@ def test_a_step_on_4_x_2_devices_equals_one_device(corpus, task):
     jax.tree.map(lambda left, right: np.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-6), alone, together)
     table = state.params["token_embedding"]
     assert table.sharding.shard_shape(table.shape) == (VOCAB_SIZE // 2, 16)
+
+
+@pytest.mark.parametrize(("devices", "model_parallel", "chunk"), [(8, 1, 0), (8, 2, 0), (8, 2, 20)])
+def test_a_denoising_step_on_several_devices_equals_one_device(corpus, devices, model_parallel, chunk):
+    config = AutoencoderConfig(vocab_size=VOCAB_SIZE, embedding_size=8)
+    objectives = Objectives(LossModel(config), {"triplets": Denoising(alpha=5.0, vocabulary_chunk=chunk)})
+
+    def after_a_step(devices, model_parallel):
+        partitioner = Partitioner(model_parallel=model_parallel)
+        mesh = partitioner.make_mesh(jax.devices()[:devices])
+        layout = plan_state(config.module(), OPTIMIZER, partitioner, mesh)
+        step = make_train_step("triplets", objectives, OPTIMIZER, layout.abstract, partitioner, mesh)
+        batch = shard_batch(first_batch(corpus, "triplets", 8), mesh)
+        state, metrics = step(layout.create(jax.random.key(0)), batch, jax.random.key(1))
+        return jax.tree.map(np.asarray, (state.params, metrics))
+
+    assert_close(after_a_step(1, 1), after_a_step(devices, model_parallel))
 
 
 OPTIONS = {
