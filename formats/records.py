@@ -61,6 +61,8 @@ class Rejection(enum.StrEnum):
     NO_POSITIVE = "no_positive"
     NO_NEGATIVE = "no_negative"
     CROWDED_EVENT = "crowded_event"
+    # categories
+    NO_CATEGORY = "no_category"  # none that other articles share
     # topics, examples
     NO_TOPIC = "no_topic"
     DOWN_SAMPLED = "down_sampled"

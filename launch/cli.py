@@ -80,6 +80,12 @@ COMMANDS = {
         "Mine", "label pairs for the evergreen filter, on a local page or in the terminal", "studies.label", ("mine",)
     ),
     "topics": Command("Mine", "document-topic labels from hubs", "beam_pipelines.topics", ("mine",)),
+    "categories": Command(
+        "Mine",
+        "triplets of articles that share a category and one that does not",
+        "beam_pipelines.categories",
+        ("mine",),
+    ),
     "examples": Command("Mine", "augmented triplet and topic TFRecords", "beam_pipelines.examples", ("mine",)),
     "pairs": Command(
         "Mine",
