@@ -61,6 +61,26 @@ def test_cached_gradients_with_dropout_equal_a_plain_loop_over_the_same_chunks(b
     assert loss != loss_of("triplets", batch)[0]
 
 
+def test_the_gradient_of_chunks_with_dropout_is_the_slope_of_their_own_loss(batches):
+    """The second pass over a chunk draws the masks of the first, also beside a masked language model.
+
+    Other masks would be those of another function: its gradient would not say how the loss of these masks changes.
+    """
+    batch = dict(batches["triplets"], translated=np.zeros(12, np.int32))  # a stopped gradient is no slope
+    options = {"gradient_chunk": 9, "mlm_weight": 0.5}
+    _, gradient, _ = with_gradient("triplets", batch, **options)
+    random = np.random.default_rng(0)
+    some = jax.tree.map(lambda array: array * random.integers(0, 2, array.shape).astype(np.float32), gradient)
+    for direction in (gradient, some):
+        expected = sum(float(np.sum(a * b)) for a, b in zip(*map(jax.tree.leaves, (gradient, direction)), strict=True))
+        step = 0.02 / expected  # the loss, about 20, changes by 0.04 between both ends
+        ends = []
+        for sign in (-step, step):
+            moved = jax.tree.map(lambda array, way, sign=sign: array + np.float32(sign) * way, parameters(), direction)
+            ends.append(float(with_gradient("triplets", batch, params=moved, **options)[0]))
+        assert (ends[1] - ends[0]) / (2 * step) == pytest.approx(expected, rel=0.01)
+
+
 def test_what_cannot_stop_below_its_head_stops_at_the_embedding(batches, monkeypatch):
     batch = dict(batches["triplets"])
     batch["translated"] = np.ones(12, np.int32)
