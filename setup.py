@@ -163,7 +163,7 @@ setup(
         "newsembed.studies": ["*/*.html", "*/*.json", "*/*.txt"],
         "newsembed.formats": ["*/*.txt"],
         "newsembed.tasks": ["*.json"],
-        "newsembed.serving": ["*.html", "*/*.html"],
+        "newsembed.serving": ["*/*.html", "*/*.css", "*/*.js"],
         "newsembed.evaluation": ["*.json", "*/*.json"],
     },
     cmdclass={"build_py": BuildWithoutSetup},

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ..errors import InputError
 from .archive import VersionWriter
 from .arrays import Array, read_npy
 from .parquet import read_batches, schema_of
@@ -142,3 +143,18 @@ def _plan(writer: VersionWriter, stream: str, new: int, removed: Mask | None) ->
     if new:
         parts.append(_Part(f"{stream}/part-{writer.number:06d}.{_ENDINGS[stream]}", before[first:], has_new=True))
     return parts
+
+
+def read_events(version: str) -> dict[str, str]:
+    """The event of each article of a version, by their ids; "" for articles without a byline date.
+
+    Raises:
+      InputError: if the file is missing or damaged.
+    """
+    path = os.path.join(version, MEMBERS)
+    try:
+        table = pq.read_table(path, columns=["doc_id", "event_id"])
+    except (OSError, pa.ArrowException) as error:
+        remedy = "restore the archive from a copy, or start a new one in another folder"
+        raise InputError(f"no readable events: {error}", path=path, remedy=remedy) from error
+    return dict(zip(*(table.column(name).to_pylist() for name in table.column_names), strict=True))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _BATCH_ROWS: Final = 1024
 _ENDINGS: Final = (".parquet", ".jsonl", ".jsonl.gz", ".jsonl.zst")
 _TEXTS: Final = ("title", "body")
-_OPTIONAL: Final = ("doc_id", "url", "publisher", "language", "byline_date")
+_OPTIONAL: Final = ("doc_id", "url", "publisher", "language", "byline_date", "image_url")
 _REMEDY: Final = (
     "give articles as Parquet or JSONL with the fields title and body, and url, publisher, byline_date where known"
 )
@@ -41,6 +41,7 @@ class ArticleText:
       body: the text, may be empty.
       language: BCP-47 tag; "" if unknown.
       byline_date: UTC day; ``None`` if unknown or not a date.
+      image_url: of the thumbnail; "" if unknown.
     """
 
     doc_id: str
@@ -50,6 +51,7 @@ class ArticleText:
     body: str
     language: str = ""
     byline_date: datetime.date | None = None
+    image_url: str = ""
 
     @property
     def is_empty(self) -> bool:
@@ -204,7 +206,7 @@ def article_of(row: Mapping[str, Any], where: str) -> ArticleText:
             raise InputError("the field is missing", path=where, field=field, remedy=_REMEDY)
     texts = {
         field: _text(row.get(field), where, field)
-        for field in ("doc_id", "url", "publisher", "title", "body", "language")
+        for field in ("doc_id", "url", "publisher", "title", "body", "language", "image_url")
     }
     if not texts["doc_id"]:
         named = texts["url"] or f"{texts['title']}\n{texts['body']}"

@@ -68,6 +68,7 @@ class IndexedDocument:
     title: str
     byline_date: datetime.date | None = None
     language: str = ""
+    image_url: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""

@@ -16,7 +16,9 @@ from ..formats.keys import check_key, read_key
 LOCAL_HOSTS: Final = ("localhost", "127.0.0.1", "[::1]")
 ANY_HOST: Final = "*"
 KEY_VARIABLE: Final = "NEWSEMBED_API_KEY"
-OPEN_PATHS: Final = frozenset({"/", "/healthz", "/docs", "/docs/oauth2-redirect", "/openapi.json"})  # hold no data
+OPEN_PATHS: Final = frozenset(  # hold no data
+    {"/", "/page.css", "/page.js", "/healthz", "/docs", "/docs/oauth2-redirect", "/openapi.json"}
+)
 
 
 class KeyBackend(AuthenticationBackend):

@@ -28,17 +28,17 @@ def _checked_day(value: Any) -> datetime.date | None:
     return None if value is None else parse_day(value)
 
 
-_Text = Annotated[str, AfterValidator(_checked_text)]
-_Values = Annotated[list[_Text], Field(max_length=MAX_COUNT)]
-_Day = Annotated[datetime.date | None, BeforeValidator(_checked_day)]
+Text = Annotated[str, AfterValidator(_checked_text)]
+Values = Annotated[list[Text], Field(max_length=MAX_COUNT)]
+Day = Annotated[datetime.date | None, BeforeValidator(_checked_day)]
 
 
 class DocumentBody(BaseModel):
     """A document to embed; one part may be empty."""
 
     model_config = ConfigDict(extra="forbid")
-    title: _Text = ""
-    body: _Text = ""
+    title: Text = ""
+    body: Text = ""
 
     @model_validator(mode="after")
     def _has_text(self) -> "DocumentBody":
@@ -85,13 +85,13 @@ class SearchRequest(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid")
-    q: _Text = ""
-    url: _Text = ""
-    since: _Day = None
-    until: _Day = None
+    q: Text = ""
+    url: Text = ""
+    since: Day = None
+    until: Day = None
     days: Annotated[int, Field(ge=0)] | None = None
-    language: _Values = []
-    publisher: _Values = []
+    language: Values = []
+    publisher: Values = []
     mode: Mode | None = None
     count: _Count = 10
 
@@ -125,6 +125,7 @@ class SearchHit(BaseModel):
     title: str
     byline_date: str | None
     language: str = ""
+    image_url: str = ""
     title_marks: list[tuple[int, int]] = []
     extract: str = ""
     extract_marks: list[tuple[int, int]] = []

@@ -12,7 +12,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .limits import Limits, RefusedError, TooLargeError, UnavailableError
 
-COMPUTED: Final = ("/embed", "/search")  # the routes that use the encoder or the index
+_SEARCHES: Final = "searches"
+KINDS: Final = {  # of the routes that use the encoder or the index, as messages call them
+    "/embed": "requests to embed",
+    "/search": _SEARCHES,
+    "/events": _SEARCHES,
+    "/event": _SEARCHES,
+    "/map": _SEARCHES,
+}
 _READING: Final = "bodies"
 _Result = TypeVar("_Result")
 
@@ -116,7 +123,7 @@ class Gate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
-        if scope["type"] != "http" or scope["path"] not in COMPUTED:
+        if scope["type"] != "http" or scope["path"] not in KINDS:
             await self._app(scope, receive, send)
             return
         try:
@@ -126,7 +133,7 @@ class Gate:
                 if body is None:
                     return
                 receive = _replayed(body, receive)
-            with self._admission.enter("searches" if scope["path"] == "/search" else "requests to embed"):
+            with self._admission.enter(KINDS[scope["path"]]):
                 await self._app(scope, receive, send)
         except RefusedError as refusal:
             await refusal.response()(scope, receive, send)

@@ -159,7 +159,7 @@ class DocumentIndex:
         Raises:
           InputError: if no document has that URL.
         """
-        own = self._number_of(url)
+        own = self.number_of(url)
         near = self.nearest(self.embeddings[own], count + 1, dates)
         others = [(number, score) for number, score in near if number != own][:count]
         return self.hits([number for number, _ in others], [score for _, score in others])
@@ -186,7 +186,7 @@ class DocumentIndex:
 
     def count(self, dates: DateRange | Filters) -> int:
         """How many documents have one of these byline dates, or pass other filters."""
-        return int(np.count_nonzero(self._inside(dates)))
+        return int(np.count_nonzero(self.passing(dates)))
 
     def nothing_left(self, filters: Filters) -> InputError:
         """The error that says why no document passes filters."""
@@ -223,7 +223,7 @@ class DocumentIndex:
         Raises:
           InputError: if no document has that URL, it has no date, or ``days`` is not a number of days.
         """
-        date = self.documents[self._number_of(url)].byline_date
+        date = self.documents[self.number_of(url)].byline_date
         if date is None:
             raise InputError(f"{url} has no byline date", field="days", remedy="give since and until instead")
         return DateRange.around(date, days)
@@ -278,7 +278,12 @@ class DocumentIndex:
         index.ranking = stored.ranking
         return index
 
-    def _number_of(self, url: str) -> int:
+    def number_of(self, url: str) -> int:
+        """The place of the document of a URL.
+
+        Raises:
+          InputError: if no document has that URL.
+        """
         if url not in self._by_url:
             raise InputError(
                 f"no document with the URL {url}",
@@ -293,8 +298,8 @@ class DocumentIndex:
         languages = np.array([base_language(document.language) for document in self.documents])
         return languages, np.array([document.publisher.lower() for document in self.documents])
 
-    def _inside(self, given: DateRange | Filters) -> npt.NDArray[np.bool_]:
-        """Whether each document passes filters."""
+    def passing(self, given: DateRange | Filters) -> npt.NDArray[np.bool_]:
+        """Whether each document passes filters, bool ``[N]``."""
         filters = as_filters(given)
         inside = filters.dates.holds(self._days)
         for wanted, place in ((filters.languages, 0), (filters.publishers, 1)):
@@ -319,7 +324,7 @@ class DocumentIndex:
                 f"got {count} results to return, expected at least 1", field="count", remedy="give a positive number"
             )
         query = query / max(float(np.linalg.norm(query)), 1e-12)
-        inside = self._inside(dates)
+        inside = self.passing(dates)
         among = int(np.count_nonzero(inside))
         count = min(count, among)
         if self._faiss is not None and among > self._exact_limit:

@@ -8,15 +8,14 @@ Example::
     curl -s 'localhost:8000/search?q=storm+hits+coast&count=5&since=2024-01-01'
     curl -s 'localhost:8000/search?q=storm&mode=words&language=en&publisher=news.example'
 
-Routes: ``POST /embed``, ``GET`` and ``POST /search``, ``GET /healthz``, ``GET /metrics`` (for Prometheus), ``GET /``
-(the page), ``GET /docs`` (the API).
+Routes: ``POST /embed``, ``GET`` and ``POST /search``, ``GET /events``, ``GET /event``, ``GET /map``, ``GET /healthz``,
+``GET /metrics`` (for Prometheus), ``GET /`` (the page), ``GET /docs`` (the API).
 """
 
 import argparse
 import asyncio
 import contextlib
 import dataclasses
-import importlib.resources
 import itertools
 import socket
 import sys
@@ -27,7 +26,7 @@ import numpy as np
 from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, JSONResponse
+from fastapi.responses import JSONResponse
 from fastapi.security import HTTPBearer
 from pydantic_core import to_json
 from starlette.middleware.authentication import AuthenticationMiddleware
@@ -38,6 +37,8 @@ from ..errors import InputError
 from .access import ANY_HOST, LOCAL_HOSTS, KeyBackend, add_access_arguments, allowed_hosts, api_key, explain
 from .batching import Batcher, BatchOptions, add_batch_arguments, batch_options
 from .bodies import EmbedRequest, EmbedResponse, SearchHit, SearchRequest, SearchResponse
+from .events import EventOptions
+from .explorer import Books, add_explorer
 from .gate import Admission, Gate, unless_gone
 from .hybrid import Found, chosen_mode, find, modes_of
 from .index import DocumentIndex
@@ -80,14 +81,20 @@ class Service:
       index: what is searched; None for a server that only embeds. It may be replaced while requests are answered: each
         request uses the one that it found.
       options: how requests share calls of the encoder.
+      books: the events of the index.
     """
 
     def __init__(
-        self, encoder: TextEncoder, index: DocumentIndex | None = None, options: BatchOptions | None = None
+        self,
+        encoder: TextEncoder,
+        index: DocumentIndex | None = None,
+        options: BatchOptions | None = None,
+        books: Books | None = None,
     ) -> None:
         self.encoder = encoder
         self.index = index
         self.batcher = Batcher(encoder, options)
+        self.books = books or Books()
 
     def prepare(self) -> None:
         """Compiles what searches need, and lets the thread of documents compile the rest while it is idle."""
@@ -95,6 +102,18 @@ class Service:
         for step in itertools.islice(steps, _FIRST_PREPARATIONS):
             step()
         self.batcher.prepare(steps)
+        if self.index is not None:
+            self.books.prepare(self.index)
+
+    def replace(self, index: DocumentIndex) -> None:
+        """Serves another index from now on, and begins to find its events."""
+        self.index = index
+        self.books.prepare(index)
+
+    def close(self) -> None:
+        """Stops its threads."""
+        self.batcher.close()
+        self.books.close()
 
     async def embed(self, titles: list[str], bodies: list[str]) -> FloatArray:
         """Unit vectors ``[N, D]``."""
@@ -157,7 +176,7 @@ def create_app(service: Service, limits: Limits | None = None, access: Access | 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
-        service.batcher.close()
+        service.close()
 
     app = FastAPI(title="newsembed", version=__version__, redoc_url=None, lifespan=lifespan)
     app.state.service, app.state.admission = service, Admission(limits)
@@ -169,6 +188,7 @@ def create_app(service: Service, limits: Limits | None = None, access: Access | 
     app.add_middleware(Monitor, metrics=metrics, log=access.log)  # the outermost: it counts refusals too
     _add_errors(app)
     _add_reports(app, service, key, metrics, described)
+    add_explorer(app, service.books, lambda: service.index, described)
 
     @app.post("/embed", dependencies=described, response_model=EmbedResponse)
     async def embed(request: EmbedRequest, connection: Request) -> Response:
@@ -195,11 +215,6 @@ def _add_reports(
     app: FastAPI, service: Service, key: KeyBackend | None, metrics: Metrics, described: list[Any]
 ) -> None:
     """Adds the routes that neither embed nor search."""
-    page = importlib.resources.files(__package__).joinpath("explorer.html").read_text(encoding="utf-8")
-
-    @app.get("/", response_class=HTMLResponse, include_in_schema=False)
-    async def explore() -> str:
-        return page
 
     @app.get("/healthz", dependencies=described)
     async def healthz(request: Request) -> dict[str, Any]:
@@ -249,6 +264,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1, this machine only)"
     )
     parser.add_argument("--port", type=int, default=8000, help="default: 8000; 0 for any free one")
+    parser.add_argument(
+        "--event_threshold",
+        type=float,
+        default=EventOptions().threshold,
+        metavar="COSINE",
+        help="least mean cosine of an article and an event, for the page of an index that is not in an archive "
+        "(default: %(default)g)",
+    )
     parser.add_argument(
         "--access_log",
         choices=("none", "json"),
@@ -300,7 +323,7 @@ def reloading(
     """
 
     def replace(index: DocumentIndex) -> None:
-        service.index = index
+        service.replace(index)
         print(f"a new version of the index is served: {len(index)} documents", flush=True)
 
     if path is None or service.index is None:
@@ -389,7 +412,8 @@ def load_service(args: argparse.Namespace) -> Service:
             raise InputError(problem, field="--long_documents", remedy="Build the index with this option.")
         index = load_current(args.index)
         encoder = index_encoder(index, spec, max_length=args.max_length, query_prompt=args.prompt)
-        return Service(encoder, index, options)
+        books = Books(args.index, EventOptions(threshold=args.event_threshold))
+        return Service(encoder, index, options, books)
     if not spec:
         raise InputError("nothing to serve", field="--model", remedy="give --model, --saved_model or --index")
     reading = {"document_prompt": args.prompt, "long_documents": args.long_documents}

@@ -16,7 +16,7 @@ from ..formats.records import Article
 from ..serving.index import DocumentIndex, append, indexed_document
 from ..serving.interface import TextEncoder
 from ..serving.words import WordsBuilder
-from .events import Vectors
+from ..serving.events import Vectors
 from .options import EncoderChoice
 
 SMALL: Final = 2_000  # documents: writing as many anew takes seconds

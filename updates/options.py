@@ -9,7 +9,7 @@ from ..beam_pipelines.clean.options import CleanOptions
 from ..beam_pipelines.crawl.options import CrawlOptions
 from ..beam_pipelines.extract.job import ExtractOptions
 from ..errors import InputError
-from .events import EventOptions
+from ..serving.events import EventOptions
 
 _LASTING = ("clean", "events", "encoder_digest", "encoder_options")
 

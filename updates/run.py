@@ -36,7 +36,7 @@ from ..formats.records import Article, DeadLetter
 from ..serving.embed import embedded
 from ..serving.interface import TextEncoder
 from .duplicates import Archive, Found, find
-from .events import NO_EVENT, Vectors
+from ..serving.events import NO_EVENT, Vectors
 from .indexing import grow_index, text_of
 from .intake import Intake, check_sources, gather
 from .options import EncoderChoice, Sources, UpdateOptions, check_same

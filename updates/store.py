@@ -28,7 +28,7 @@ from ..formats.arrays import Array
 from ..formats.parquet import ParquetShardWriter, read_batches, read_records, write_shard
 from ..formats.records import Article, DeadLetter
 from .duplicates import Found, Rows
-from .events import NO_EVENT, UNDATED, EventOptions, Ids, Merge, Vectors, assign
+from ..serving.events import NO_EVENT, UNDATED, EventOptions, Ids, Merge, Vectors, assign
 
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 

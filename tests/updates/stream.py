@@ -12,7 +12,7 @@ from newsembed.formats.archive import EventMember, EventMerge, read_pointer, ver
 from newsembed.formats.archive_parts import MEMBERS, MERGES, VECTORS, part_paths
 from newsembed.formats.parquet import read_records, read_stream
 from newsembed.formats.records import Article
-from newsembed.updates.events import EventOptions
+from newsembed.serving.events import EventOptions
 from newsembed.updates.options import EncoderChoice, Sources, UpdateOptions
 from newsembed.updates.run import update
 

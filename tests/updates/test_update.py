@@ -17,7 +17,7 @@ from newsembed.formats.digests import damage
 from newsembed.formats.manifest import recorded_digests
 from newsembed.launch.verify import verify
 from newsembed.serving.index import DocumentIndex
-from newsembed.updates.events import EventOptions
+from newsembed.serving.events import EventOptions
 from newsembed.updates.options import Sources
 from newsembed.updates.run import STEPS, update
 from stream import (

@@ -1,9 +1,14 @@
 """Events: values by hand for the rule, one run against many, and merges."""
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from newsembed.errors import InputError
-from newsembed.updates.events import NO_EVENT, UNDATED, EventOptions, Merge, assign
+from newsembed.serving.events import NO_EVENT, UNDATED, EventOptions, Merge, assign
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "updates"))
 from stream import b_cubed
 
 OPTIONS = EventOptions(threshold=0.8, days=2, day_decay=0.0)
@@ -50,6 +55,13 @@ def test_a_late_article_between_two_events_merges_them_into_the_larger():
     vectors, days = at(0, 35, 35, 18), [5, 5, 5, 5]
     events, merges = grouped(vectors, days, [1, 2, 2, 0])
     assert (events.tolist(), merges) == ([2, 2, 2, 2], [Merge(1, 2, 4)])
+
+
+def test_the_article_that_shows_two_events_to_be_one_counts_once():
+    # 18 joins 0; the mean of both with 36 is (0.951 + 0.809) / 2 = 0.880, and would be 0.904 if 18 counted twice.
+    almost = EventOptions(threshold=0.89, days=2, day_decay=0.0)
+    events, merges = grouped(at(0, 36, 18), [5, 5, 5], [1, 2, 0], almost)
+    assert (len(set(events.tolist())), merges) == (2, [])
 
 
 def test_events_that_only_the_new_article_is_like_stay_two():

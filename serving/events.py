@@ -20,10 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError
-from ..formats.arrays import Array
 
 NO_EVENT: Final = 0
 UNDATED: Final = 0  # in place of a day
+_NO_CODE: Final = -1
+_BLOCK: Final = 512  # articles whose cosines are computed at once; 12,000 near articles take 25 MB
 _DIGITS: Final = 6  # of similarities: products of other shapes differ in the last bits
 
 Ids = npt.NDArray[np.uint64]
@@ -95,8 +96,7 @@ def assign(
     rows = np.flatnonzero(nearby)
     rows = rows[np.lexsort((doc_ids[rows], days[rows]))]
     window = _Window(doc_ids[rows], days[rows], events[rows].copy(), vectors(rows), options)
-    for place in np.flatnonzero(window.events == NO_EVENT).tolist():
-        window.add(place)
+    window.add_all()
     result = events.copy()
     result[rows] = window.events
     if window.merges:
@@ -123,45 +123,79 @@ def _rename(events: Ids, merges: list[Merge]) -> None:
 
 
 class _Window:
-    """The articles of some days, sorted by day: those that have an event, and those that get one."""
+    """The articles of some days, sorted by day: those that have an event, and those that get one.
 
-    def __init__(self, doc_ids: Ids, days: Days, events: Ids, vectors: Array, options: EventOptions) -> None:
-        self.events = events
+    Events have codes inside: of those with articles here already, then one for each place, for the event it may open.
+    """
+
+    def __init__(self, doc_ids: Ids, days: Days, events: Ids, vectors: Vectors, options: EventOptions) -> None:
         self.merges: list[Merge] = []
         self._doc_ids, self._days, self._vectors, self._options = doc_ids, days, vectors, options
+        known, codes = np.unique(events, return_inverse=True)
+        self._ids = np.concatenate([known, doc_ids])
+        self._codes = np.where(events == NO_EVENT, _NO_CODE, codes)
+        self._first_code = len(known)
 
-    def add(self, place: int) -> None:
-        """Gives an event to one article; merges events that it shows to be one."""
-        near = self._near(place)
-        similarities = self._similarities(np.array([place]), near)[0]
-        found, numbers, counts = np.unique(self.events[near], return_inverse=True, return_counts=True)
-        means = np.round(np.bincount(numbers, similarities, len(found)) / counts, _DIGITS)
-        order = [one for one in np.lexsort((found, -means)).tolist() if means[one] >= self._options.threshold]
-        if not order:
-            self.events[place] = self._doc_ids[place]
+    @property
+    def events(self) -> Ids:
+        """The event of each article; :data:`NO_EVENT` for those that have none yet."""
+        return np.where(self._codes == _NO_CODE, NO_EVENT, self._ids[self._codes]).astype(np.uint64)
+
+    def add_all(self) -> None:
+        """Gives events to the articles that have none, in their order."""
+        new = np.flatnonzero(self._codes == _NO_CODE)
+        for start in range(0, len(new), _BLOCK):
+            places = new[start : start + _BLOCK]
+            first, last = self._range(places[0])[0], self._range(places[-1])[1]
+            cosines = self._vectors[places] @ self._vectors[first:last].T  # one large product is faster than many
+            for place, row in zip(places.tolist(), cosines, strict=True):
+                begin, end = self._range(place)
+                self._add(place, begin, row[begin - first : end - first])
+
+    def _add(self, place: int, first: int, cosines: Vectors) -> None:
+        """Gives an event to one article; merges events that it shows to be one.
+
+        Args:
+          place: of the article.
+          first: place of the first article of the days around it.
+          cosines: with all articles of these days.
+        """
+        codes = self._codes[first : first + len(cosines)]
+        near = np.flatnonzero(codes != _NO_CODE)
+        codes = codes[near]
+        gaps = np.abs(self._days[near + first] - self._days[place])
+        similarities = cosines[near].astype(np.float64) - self._options.day_decay * gaps
+        counts = np.bincount(codes, minlength=1)
+        means = np.round(np.bincount(codes, similarities, len(counts)) / np.maximum(counts, 1), _DIGITS)
+        similar = np.flatnonzero((means >= self._options.threshold) & (counts > 0))
+        if not len(similar):
+            self._codes[place] = self._first_code + place
             return
-        self.events[place] = found[order[0]]
+        order = similar[np.lexsort((self._ids[similar], -means[similar]))].tolist()
+        self._codes[place] = order[0]
         for other in order[1:]:
-            self._merge_if_one(place, int(found[other]))
+            self._merge_if_one(place, other)
 
-    def _near(self, place: int) -> npt.NDArray[np.int64]:
-        """The places of articles with an event, within the days around an article."""
+    def _range(self, place: int) -> tuple[int, int]:
+        """The first place within the days around an article, and the first place after them."""
         day, reach = self._days[place], self._options.days
         first, last = np.searchsorted(self._days, [day - reach, day + reach + 1])
-        return first + np.flatnonzero(self.events[first:last] != NO_EVENT)
+        return int(first), int(last)
 
-    def _similarities(self, one: npt.NDArray[np.int64], two: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        """Cosines less the decay, ``[n, m]``."""
+    def _mean_similarity(self, one: npt.NDArray[np.int64], two: npt.NDArray[np.int64]) -> float:
+        """The mean over all pairs of the cosine less the decay."""
         gaps = np.abs(self._days[one][:, None] - self._days[two][None])
-        return (self._vectors[one] @ self._vectors[two].T).astype(np.float64) - self._options.day_decay * gaps
+        cosines = (self._vectors[one] @ self._vectors[two].T).astype(np.float64)
+        return round(float((cosines - self._options.day_decay * gaps).mean()), _DIGITS)
 
     def _merge_if_one(self, place: int, other: int) -> None:
-        own, near = int(self.events[place]), np.append(self._near(place), place)
-        ours, theirs = near[self.events[near] == own], near[self.events[near] == other]
-        if round(float(self._similarities(ours, theirs).mean()), _DIGITS) < self._options.threshold:
+        own, (first, last) = int(self._codes[place]), self._range(place)
+        ours, theirs = (first + np.flatnonzero(self._codes[first:last] == code) for code in (own, other))
+        if self._mean_similarity(ours, theirs) < self._options.threshold:
             return
-        sizes = {event: int(np.count_nonzero(self.events == event)) for event in (own, other)}
-        days = {event: int(self._days[self.events == event].min()) for event in (own, other)}
-        into, ended = sorted((own, other), key=lambda event: (-sizes[event], days[event], event))
-        self.events[self.events == ended] = into
-        self.merges.append(Merge(ended, into, int(self._doc_ids[place])))
+        places = {code: np.flatnonzero(self._codes == code) for code in (own, other)}
+        into, ended = sorted(
+            places, key=lambda code: (-len(places[code]), int(self._days[places[code][0]]), int(self._ids[code]))
+        )
+        self._codes[places[ended]] = into
+        self.merges.append(Merge(int(self._ids[ended]), int(self._ids[into]), int(self._doc_ids[place])))

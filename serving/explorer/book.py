@@ -1,0 +1,214 @@
+"""The articles of an index by event, as cards that an editor reads: one for each event, near copies folded."""
+
+import collections
+import dataclasses
+import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from ...errors import InputError
+from ...formats.index import IndexedDocument
+from ..dates import DateRange, as_days
+from ..events import UNDATED, EventOptions, assign
+from ..filters import Filters
+from ..groups import IntArray
+from ..index import DocumentIndex
+from ..interface import FloatArray
+
+COPY_COSINE: Final = 0.95  # an article this similar to an earlier one of its event is its copy
+REPORTS_SHOWN: Final = 4  # of a card
+_WEEK: Final = 7
+_NO_EVENT: Final = -1
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """An article of an event, and the later articles of the event that are near copies of it."""
+
+    document: IndexedDocument
+    copies: tuple[IndexedDocument, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Card:
+    """What is known of an event.
+
+    Attributes:
+      event_id: doc_id of the article that opened it.
+      lead: the article that is most like the others.
+      image_url: of the lead, or of the first article with an image; "" if there is none.
+      first: the first byline date.
+      last: the last byline date.
+      articles: how many, near copies included.
+      publishers: with the number of their articles, those with most first.
+      languages: the same for languages; articles of unknown language are left out.
+      timeline: the number of articles of each day that has any, by day.
+      reports: the lead and then articles of other publishers, by date; all articles of a whole event.
+    """
+
+    event_id: str
+    lead: IndexedDocument
+    image_url: str
+    first: datetime.date
+    last: datetime.date
+    articles: int
+    publishers: tuple[tuple[str, int], ...]
+    languages: tuple[tuple[str, int], ...]
+    timeline: tuple[tuple[datetime.date, int], ...]
+    reports: tuple[Report, ...]
+
+
+def found_events(index: DocumentIndex, options: EventOptions) -> list[str]:
+    """The event of each document: the doc_id of the one that opened it, "" for documents without a byline date.
+
+    The events are those of :mod:`..events`, by the order of the dates and then of the index.
+    """
+    dates = [document.byline_date for document in index.documents]
+    days = np.array([date.toordinal() if date else UNDATED for date in dates], np.int64)
+    numbers = np.arange(1, len(dates) + 1, dtype=np.uint64)
+    events, _ = assign(numbers, days, np.zeros(len(dates), np.uint64), index.embeddings.__getitem__, options)
+    return [index.documents[event - 1].doc_id if event else "" for event in events.tolist()]
+
+
+def kept_events(index: DocumentIndex, events: Mapping[str, str]) -> list[str]:
+    """The event of each document as an archive keeps it; a document that the archive does not know has its own."""
+    return [events.get(document.doc_id, document.doc_id) for document in index.documents]
+
+
+class EventBook:
+    """Looks events up by day, filter, id and article.
+
+    Args:
+      index: the articles.
+      events: id of the event of each; "" for articles that are in none. Articles without a date are in none either.
+    """
+
+    def __init__(self, index: DocumentIndex, events: Sequence[str]) -> None:
+        self.index = index
+        self._days = as_days([document.byline_date for document in index.documents])
+        names = np.array([event if date else "" for event, date in zip(events, self._dates(), strict=True)])
+        self.ids, codes = np.unique(names, return_inverse=True)
+        self._codes = np.where(names == "", _NO_EVENT, codes)
+        order = np.lexsort((np.arange(len(names)), self._days, codes))
+        self._rows = np.split(order, np.cumsum(np.bincount(codes))[:-1])  # of each code, by date
+        publishers = [document.publisher for document in index.documents]
+        self._publishers = np.unique(np.array(publishers), return_inverse=True)[1]
+
+    def _dates(self) -> list[datetime.date | None]:
+        return [document.byline_date for document in self.index.documents]
+
+    def span(self) -> tuple[datetime.date, datetime.date] | None:
+        """The first and the last byline date of the index; None if no article has one."""
+        known = self._days[~np.isnat(self._days)]
+        return (known.min().item(), known.max().item()) if len(known) else None
+
+    def last_days(self, count: int = _WEEK) -> DateRange:
+        """The last days of the index: so many, up to its last byline date.
+
+        Raises:
+          InputError: if no article has a date.
+        """
+        span = self.span()
+        if span is None:
+            raise InputError("no article of the index has a byline date", field="index", remedy="search it by words")
+        return DateRange(span[1] - datetime.timedelta(count - 1), span[1])
+
+    def ranked(self, filters: Filters) -> IntArray:
+        """Numbers of the events with articles that pass filters.
+
+        Those that most publishers report come first; then those with most articles, and the latest. Only articles
+        that pass are counted.
+        """
+        rows = np.flatnonzero(self.index.passing(filters) & (self._codes != _NO_EVENT))
+        codes = self._codes[rows]
+        articles = np.bincount(codes, minlength=len(self.ids))
+        pairs = np.unique(np.stack([codes, self._publishers[rows]]), axis=1)
+        publishers = np.bincount(pairs[0].astype(np.int64), minlength=len(self.ids))
+        latest = np.zeros(len(self.ids), np.int64)
+        np.maximum.at(latest, codes, self._days[rows].astype(np.int64))
+        found = np.flatnonzero(articles)
+        return found[np.lexsort((self.ids[found], -latest[found], -articles[found], -publishers[found]))]
+
+    def number(self, event_id: str) -> int:
+        """The number of an event.
+
+        Raises:
+          InputError: if there is no such event.
+        """
+        place = int(np.searchsorted(self.ids, event_id))
+        if not event_id or place == len(self.ids) or self.ids[place] != event_id:
+            raise InputError(f"no event {event_id!r}", field="id", remedy="it may have become part of another event")
+        return place
+
+    def event_of(self, url: str) -> int | None:
+        """The number of the event of an article; None for an article without a date.
+
+        Raises:
+          InputError: if no article has that URL.
+        """
+        code = int(self._codes[self.index.number_of(url)])
+        return None if code == _NO_EVENT else code
+
+    def rows(self, number: int) -> IntArray:
+        """Places in the index of the articles of an event, by date."""
+        return self._rows[number]
+
+    def center(self, number: int) -> FloatArray:
+        """The mean direction ``[D]`` of the articles of an event, of length 1."""
+        mean = self.index.embeddings[self._rows[number]].mean(0)
+        return np.asarray(mean / max(float(np.linalg.norm(mean)), 1e-12), np.float32)
+
+    def card(self, number: int, *, whole: bool = False) -> Card:
+        """An event with its lead and some reports of other publishers; all reports if `whole`."""
+        rows = self._rows[number]
+        documents = [self.index.documents[row] for row in rows]
+        days = [document.byline_date for document in documents if document.byline_date]
+        vectors = self.index.embeddings[rows]
+        lead = documents[int(np.argmax(np.round(vectors @ vectors.sum(0), 5)))]  # rounded: copies tie, the first leads
+        reports = folded(documents, vectors) if whole else tuple(map(Report, _by_publisher(lead, documents)))
+        pictures = [one.image_url for one in (lead, *documents) if one.image_url]
+        return Card(
+            str(self.ids[number]),
+            lead,
+            pictures[0] if pictures else "",
+            min(days),
+            max(days),
+            len(documents),
+            _counted(document.publisher for document in documents),
+            _counted(document.language for document in documents),
+            tuple(sorted(collections.Counter(days).items())),
+            reports,
+        )
+
+
+def folded(documents: Sequence[IndexedDocument], vectors: FloatArray) -> tuple[Report, ...]:
+    """Reports by date: an article joins the earliest report with a cosine of at least :data:`COPY_COSINE`.
+
+    Args:
+      documents: n, by date.
+      vectors: unit rows ``[n, D]``.
+    """
+    shown, copies = list[int](), collections.defaultdict[int, list[IndexedDocument]](list)
+    for place, document in enumerate(documents):
+        near = np.flatnonzero(vectors[shown] @ vectors[place] >= COPY_COSINE) if shown else ()
+        if len(near):
+            copies[shown[near[0]]].append(document)
+        else:
+            shown.append(place)
+    return tuple(Report(documents[place], tuple(copies[place])) for place in shown)
+
+
+def _by_publisher(lead: IndexedDocument, documents: Sequence[IndexedDocument]) -> list[IndexedDocument]:
+    """The lead, and the first articles of other publishers."""
+    firsts = {lead.publisher: lead}
+    for document in documents:
+        firsts.setdefault(document.publisher, document)
+    return list(firsts.values())[:REPORTS_SHOWN]
+
+
+def _counted(values: Iterable[str]) -> tuple[tuple[str, int], ...]:
+    counts = collections.Counter(value for value in values if value)
+    names = sorted(counts, key=lambda name: (-counts[name], name))
+    return tuple((name, counts[name]) for name in names)

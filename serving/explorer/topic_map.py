@@ -1,0 +1,94 @@
+"""A map of events: similar events are near each other, and groups of them have the words that set them apart."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from ..groups import IntArray
+from ..index import DocumentIndex
+from ..interface import FloatArray
+
+LARGEST: Final = 300  # events of a map
+_EVENTS_PER_TOPIC: Final = 12
+_MOST_TOPICS: Final = 14
+_WORDS: Final = 3  # of a label
+_WORD: Final = r"(?u)\b[^\W\d_]{3,}\b"
+_PERPLEXITY: Final = 15.0
+_LEAST: Final = 4  # events that have a shape
+
+
+@dataclasses.dataclass(frozen=True)
+class TopicMap:
+    """Places and topics of n events.
+
+    Attributes:
+      places: float ``[n, 2]``, from 0 to 1.
+      topics: ``[n]``, the topic of each event.
+      labels: of the topics: words of titles.
+    """
+
+    places: FloatArray
+    topics: IntArray
+    labels: tuple[str, ...]
+
+
+def draw(rows: Sequence[FloatArray], titles: list[list[str]], index: DocumentIndex) -> TopicMap:
+    """Projects events by t-SNE (van der Maaten and Hinton 2008) and groups them by average linkage.
+
+    The label of a topic has the words whose share of its titles most exceeds their share of all titles (c-TF-IDF,
+    Grootendorst 2022); stop words are out by their share of the index.
+
+    Args:
+      rows: unit vectors ``[D]`` of n events.
+      titles: of the articles of each event.
+      index: whose titles say how common a word is.
+
+    Raises:
+      ModuleNotFoundError: if scikit-learn is not installed.
+    """
+    from sklearn.cluster import AgglomerativeClustering
+    from sklearn.manifold import TSNE
+
+    count = len(rows)
+    if not count:
+        return TopicMap(np.zeros((0, 2), np.float32), np.zeros(0, np.int64), ())
+    centers = np.asarray(rows, np.float32)
+    if count < _LEAST:
+        places, topics = np.linspace([0.2, 0.5], [0.8, 0.5], count), np.arange(count)
+    else:
+        model = TSNE(
+            2,
+            metric="cosine",
+            init="random",
+            perplexity=min(_PERPLEXITY, (count - 1) / 3),
+            random_state=0,
+        )
+        places = model.fit_transform(centers)
+        number = min(_MOST_TOPICS, max(2, count // _EVENTS_PER_TOPIC))
+        topics = AgglomerativeClustering(number, metric="cosine", linkage="average").fit_predict(centers)
+        low, high = places.min(0), places.max(0)
+        places = (places - low) / np.maximum(high - low, 1e-9)
+    labels = _labels(titles, topics, index)
+    return TopicMap(np.asarray(places, np.float32), np.asarray(topics, np.int64), labels)
+
+
+def _labels(titles: list[list[str]], topics: IntArray, index: DocumentIndex) -> tuple[str, ...]:
+    """A label for each topic."""
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    all_titles = [document.title for document in index.documents]
+    vectorizer = CountVectorizer(token_pattern=_WORD)
+    try:
+        everywhere = np.asarray((vectorizer.fit_transform(all_titles) > 0).sum(0)).ravel()
+    except ValueError:  # no word of three letters in any title
+        return tuple("" for _ in range(int(topics.max(initial=-1)) + 1))
+    names, labels = vectorizer.get_feature_names_out(), list[str]()
+    for topic in range(int(topics.max()) + 1):
+        own = [title for event in np.flatnonzero(topics == topic) for title in titles[event]]
+        inside = np.asarray((vectorizer.transform(own) > 0).sum(0)).ravel()
+        weight = inside / len(own) * np.log(len(all_titles) / np.maximum(everywhere, 1))
+        best = np.argsort(-weight, kind="stable")[:_WORDS]
+        labels.append(" · ".join(names[word] for word in best if inside[word]))
+    return tuple(labels)
