@@ -124,8 +124,9 @@ class EventBook:
         rows = np.flatnonzero(self.index.passing(filters) & (self._codes != _NO_EVENT))
         codes = self._codes[rows]
         articles = np.bincount(codes, minlength=len(self.ids))
-        pairs = np.unique(np.stack([codes, self._publishers[rows]]), axis=1)
-        publishers = np.bincount(pairs[0].astype(np.int64), minlength=len(self.ids))
+        width = int(self._publishers.max()) + 1
+        pairs = np.unique(codes * width + self._publishers[rows])  # of an event and a publisher
+        publishers = np.bincount(pairs // width, minlength=len(self.ids))
         latest = np.zeros(len(self.ids), np.int64)
         np.maximum.at(latest, codes, self._days[rows].astype(np.int64))
         found = np.flatnonzero(articles)
@@ -190,14 +191,15 @@ def folded(documents: Sequence[IndexedDocument], vectors: FloatArray) -> tuple[R
       documents: n, by date.
       vectors: unit rows ``[n, D]``.
     """
-    shown, copies = list[int](), collections.defaultdict[int, list[IndexedDocument]](list)
+    shown: list[int] = []
+    copies: dict[int, list[IndexedDocument]] = collections.defaultdict(list)
     for place, document in enumerate(documents):
-        near = np.flatnonzero(vectors[shown] @ vectors[place] >= COPY_COSINE) if shown else ()
+        near = np.flatnonzero(vectors[shown] @ vectors[place] >= COPY_COSINE) if shown else np.zeros(0, np.int64)
         if len(near):
             copies[shown[near[0]]].append(document)
         else:
             shown.append(place)
-    return tuple(Report(documents[place], tuple(copies[place])) for place in shown)
+    return tuple(Report(documents[place], tuple(copies.get(place, ()))) for place in shown)
 
 
 def _by_publisher(lead: IndexedDocument, documents: Sequence[IndexedDocument]) -> list[IndexedDocument]:

@@ -50,6 +50,7 @@ def draw(rows: Sequence[FloatArray], titles: list[list[str]], index: DocumentInd
     """
     from sklearn.cluster import AgglomerativeClustering
     from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits
 
     count = len(rows)
     if not count:
@@ -65,7 +66,8 @@ def draw(rows: Sequence[FloatArray], titles: list[list[str]], index: DocumentInd
             perplexity=min(_PERPLEXITY, (count - 1) / 3),
             random_state=0,
         )
-        places = model.fit_transform(centers)
+        with threadpool_limits(1):  # so few events take 15 times as long in threads that wait for each other
+            places = model.fit_transform(centers)
         number = min(_MOST_TOPICS, max(2, count // _EVENTS_PER_TOPIC))
         topics = AgglomerativeClustering(number, metric="cosine", linkage="average").fit_predict(centers)
         low, high = places.min(0), places.max(0)

@@ -163,8 +163,6 @@ def test_health_and_page(client):
     page = client.get("/")
     assert page.headers["content-type"].startswith("text/html")
     assert "newsembed explorer" in page.text
-    for outside in ("src=", "@import", 'href="http', "innerHTML"):  # self-contained, and titles enter as text only
-        assert outside not in page.text
 
 
 def parse(*arguments):

@@ -165,7 +165,7 @@ def test_two_versions_and_the_reports_of_all_stay(daily):
 def test_a_late_article_merges_two_events_and_the_merge_is_recorded(tmp_path):
     half = [told("left", 1), told("left", 2)], [told("right", number) for number in range(3)]
     rows = [article(number, body, 5) for number, body in enumerate([*half[0], *half[1]])]
-    options = dataclasses.replace(OPTIONS, events=EventOptions(threshold=0.4, day_decay=0))
+    options = dataclasses.replace(OPTIONS, events=EventOptions(threshold=0.35, day_decay=0))
     archive = tmp_path / "archive"
     run(archive, write(tmp_path / "1.jsonl", rows), options=options)
     before = events_of(archive)

@@ -1,0 +1,156 @@
+"""Events as cards: ranks, leads, near copies and filters, by hand and against plain loops."""
+
+import datetime
+
+import numpy as np
+import pytest
+from newsembed.errors import InputError
+from newsembed.formats.index import IndexedDocument
+from newsembed.serving.dates import DateRange
+from newsembed.serving.events import EventOptions
+from newsembed.serving.explorer.book import EventBook, folded, found_events, kept_events
+from newsembed.serving.index import DocumentIndex
+
+DAY = datetime.date(2024, 3, 1)
+
+
+def unit(*degrees):
+    """Unit vectors in the plane."""
+    return np.array([[np.cos(np.radians(one)), np.sin(np.radians(one))] for one in degrees], np.float32)
+
+
+def article(name, publisher="a.example", day=0, language="en", image=""):
+    date = None if day is None else DAY + datetime.timedelta(day)
+    return IndexedDocument(name, f"https://{publisher}/{name}", publisher, f"title {name}", date, language, image)
+
+
+def book_of(articles, degrees, events):
+    return EventBook(DocumentIndex(unit(*degrees), articles), events)
+
+
+@pytest.fixture(scope="module")
+def book():
+    """Three events: "a" with four articles of three publishers, "e" with two of one, "g" alone; "h" has no date."""
+    articles = [
+        article("a", "one.example"),
+        article("b", "two.example", 1, "de", "https://two.example/b.jpg"),
+        article("c", "three.example", 1),
+        article("d", "one.example", 3),
+        article("e", "one.example", 1),
+        article("f", "one.example", 2),
+        article("g", "two.example", 9),
+        article("h", "two.example", None),
+    ]
+    return book_of(articles, [0, 10, 12, 30, 90, 92, 180, 200], ["a", "a", "a", "a", "e", "e", "g", ""])
+
+
+def ids(book, filters):
+    return [book.card(number).event_id for number in book.ranked(filters).tolist()]
+
+
+def test_events_of_most_publishers_come_first(book):
+    assert ids(book, book.index.filters()) == ["a", "e", "g"]
+
+
+def test_events_with_as_many_publishers_are_ranked_by_articles_then_by_their_last_day():
+    articles = [article("a", day=1), article("b", day=2), article("c", day=3), article("d", day=3)]
+    book = book_of(articles, [0, 0, 90, 180], ["a", "a", "c", "d"])
+    assert ids(book, book.index.filters()) == ["a", "c", "d"]
+
+
+def test_only_articles_that_pass_the_filters_are_counted(book):
+    # Of the days 2 and 3, each event has one article of one publisher; d is later.
+    filters = book.index.filters(DateRange(DAY + datetime.timedelta(2), DAY + datetime.timedelta(3)))
+    assert ids(book, filters) == ["a", "e"]
+    assert ids(book, book.index.filters(publishers=["two.example"])) == ["g", "a"]
+    assert ids(book, book.index.filters(languages=["de"])) == ["a"]
+
+
+def test_a_card_describes_the_whole_event(book):
+    card = book.card(book.number("a"))
+    assert (card.first, card.last, card.articles) == (DAY, DAY + datetime.timedelta(3), 4)
+    assert card.publishers == (("one.example", 2), ("three.example", 1), ("two.example", 1))
+    assert card.languages == (("en", 3), ("de", 1))
+    assert [(day.day, count) for day, count in card.timeline] == [(1, 1), (2, 2), (4, 1)]
+    assert card.image_url == "https://two.example/b.jpg"
+
+
+def test_the_lead_is_the_article_most_like_the_others(book):
+    # Sums of cosines of 0, 10, 12, 30: those of 12 are the largest.
+    card = book.card(book.number("a"))
+    assert card.lead.doc_id == "c"
+    assert [report.document.doc_id for report in card.reports] == ["c", "a", "b"]  # one article of each publisher
+
+
+def test_the_image_of_the_lead_is_preferred():
+    articles = [article("a", image="https://a.example/a.jpg"), article("b", image="https://a.example/b.jpg")]
+    book = book_of([*articles, article("c")], [0, 10, 20], ["a", "a", "a"])
+    assert book.card(0).image_url == "https://a.example/b.jpg"
+
+
+def test_a_whole_event_has_all_articles_by_date_with_near_copies_folded(book):
+    reports = book.card(book.number("a"), whole=True).reports
+    # cos 10 and cos 12 exceed 0.95 (18 degrees), 30 is 18 from 12 but 30 from the first.
+    assert [(one.document.doc_id, [copy.doc_id for copy in one.copies]) for one in reports] == [
+        ("a", ["b", "c"]),
+        ("d", []),
+    ]
+
+
+def test_folding_loses_no_article():
+    draw = np.random.default_rng(3)
+    vectors = draw.normal(size=(60, 3))
+    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+    documents = [article(str(place)) for place in range(60)]
+    reports = folded(documents, vectors)
+    found = [one.doc_id for report in reports for one in (report.document, *report.copies)]
+    assert sorted(found) == sorted(document.doc_id for document in documents)
+    shown = [int(report.document.doc_id) for report in reports]
+    cosines = vectors[shown] @ vectors[shown].T
+    assert (cosines[~np.eye(len(shown), dtype=bool)] < 0.95).all()
+    for report in reports:
+        for copy in report.copies:
+            near = [place for place in shown if vectors[place] @ vectors[int(copy.doc_id)] >= 0.95]
+            assert near[0] == int(report.document.doc_id)
+
+
+def test_events_are_looked_up_by_id_and_by_article(book):
+    assert book.event_of("https://one.example/f") == book.number("e")
+    assert book.event_of("https://two.example/h") is None
+    for name in ("b", "", "zzz"):
+        with pytest.raises(InputError, match="no event"):
+            book.number(name)
+    with pytest.raises(InputError, match="no document with the URL"):
+        book.event_of("https://one.example/none")
+
+
+def test_the_last_week_ends_with_the_last_date(book):
+    days = book.last_days()
+    assert (days.since, days.until) == (DAY + datetime.timedelta(3), DAY + datetime.timedelta(9))
+    assert book.span() == (DAY, DAY + datetime.timedelta(9))
+    undated = book_of([article("a", day=None)], [0], [""])
+    assert undated.span() is None
+    with pytest.raises(InputError, match="no article of the index has a byline date"):
+        undated.last_days()
+    assert not len(undated.ranked(undated.index.filters()))
+
+
+def test_the_center_is_the_mean_direction(book):
+    np.testing.assert_allclose(book.center(book.number("e")), unit(91)[0], atol=1e-6)
+
+
+def test_events_are_found_by_similarity_and_date_and_named_by_their_first_article():
+    articles = [
+        article("late", day=1),
+        article("first"),
+        article("far", day=30),
+        article("other"),
+        article("h", day=None),
+    ]
+    index = DocumentIndex(unit(5, 0, 0, 90, 0), articles)
+    assert found_events(index, EventOptions(threshold=0.8)) == ["first", "first", "far", "other", ""]
+
+
+def test_events_of_an_archive_are_kept():
+    index = DocumentIndex(unit(0, 90, 0), [article("a"), article("b"), article("new")])
+    assert kept_events(index, {"a": "b", "b": "b", "gone": "gone"}) == ["b", "b", "new"]

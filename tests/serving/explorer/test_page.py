@@ -1,0 +1,114 @@
+"""The page in a real browser, where Playwright and Chromium are installed."""
+
+import shutil
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import uvicorn
+from newsembed.serving import server
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parent))
+from letters import Letters
+from test_routes import make_index
+
+CHROMIUM = shutil.which("chromium")
+playwright = pytest.importorskip("playwright.sync_api", reason="the page's tests need Playwright")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="the page's tests need Debian's package chromium")
+
+
+@pytest.fixture(scope="module")
+def address():
+    app = server.create_app(server.Service(Letters(), make_index()))
+    running = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
+    thread = threading.Thread(target=running.run)
+    thread.start()
+    while not running.started:
+        time.sleep(0.01)
+    yield f"http://localhost:{running.servers[0].sockets[0].getsockname()[1]}/"
+    running.should_exit = True
+    thread.join()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser, request):
+    context = browser.new_context(viewport=getattr(request, "param", {"width": 1200, "height": 800}))
+    page = context.new_page()
+    problems = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    yield page
+    context.close()
+    assert not problems
+
+
+def test_the_last_week_then_earlier_ones(page, address):
+    page.goto(address)
+    page.wait_for_selector(".card")
+    assert page.locator(".card h2").all_inner_texts() == ["qqqq"]
+    page.goto(f"{address}?since=2024-05-01&until=2024-05-02")
+    page.wait_for_function("document.querySelectorAll('.card').length === 2")
+    assert page.locator(".card").first.locator(".others li").count() == 2
+    page.keyboard.press("]")
+    page.wait_for_selector(".empty")
+    assert "since=2024-05-03" in page.url
+    page.get_by_role("button", name="Show the last week").click()
+    page.wait_for_selector(".card")
+
+
+def test_keys_open_and_close_an_event(page, address):
+    page.goto(f"{address}?since=2024-05-01&until=2024-05-02")
+    page.wait_for_selector(".card")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#panel .reports li")
+    assert page.locator("#panel .reports > li").count() == 3
+    page.keyboard.press("Escape")
+    page.wait_for_selector("#panel", state="hidden")
+    assert "event=" not in page.url
+    page.go_back()
+    page.wait_for_selector("#panel .reports li")
+
+
+def test_search_marks_and_leads_to_the_event(page, address):
+    page.goto(address)
+    page.keyboard.press("/")
+    page.keyboard.type("aaac")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".hits > li")
+    assert page.locator(".hits .title").first.inner_text() == "aaac"
+    page.get_by_role("button", name="same event").first.click()
+    page.wait_for_selector("#panel .reports li")
+    assert "The same event: 3 reports by 3 publishers" in page.inner_text("#panel")
+
+
+def test_the_map_opens_events(page, address):
+    page.goto(f"{address}?view=map&since=2024-05-01&until=2024-05-20")
+    page.wait_for_selector(".map circle")
+    assert page.locator(".map circle").count() == 3
+    page.locator(".map circle").first.click()
+    page.wait_for_selector("#panel .reports li")
+
+
+def test_errors_are_said(page, address):
+    page.goto(f"{address}?publisher=tow.example")
+    page.wait_for_selector("#message[data-bad]")
+    assert "two.example" in page.inner_text("#message")
+
+
+@pytest.mark.parametrize("page", [{"width": 360, "height": 740}], indirect=True)
+def test_nothing_is_wider_than_a_phone(page, address):
+    for view in ("", "?since=2024-05-01&until=2024-05-20", "?q=aaac", "?view=map&since=2024-05-01&until=2024-05-20"):
+        page.goto(address + view)
+        page.wait_for_selector(".card, .hits, .map")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

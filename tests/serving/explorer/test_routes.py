@@ -1,0 +1,188 @@
+"""The routes of the page: answers, filters, pages, refusals."""
+
+import datetime
+import json
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from newsembed.formats.archive import VersionWriter, publish
+from newsembed.formats.archive_parts import MEMBERS
+from newsembed.formats.index import IndexedDocument
+from newsembed.serving import explorer, server
+from newsembed.serving.events import EventOptions
+from newsembed.serving.index import DocumentIndex
+from starlette.testclient import TestClient
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from letters import Letters
+
+TITLES = ["aaab", "aaac", "aaad", "zzzz", "qqqq", "mm"]
+PUBLISHERS = ["one.example", "two.example", "three.example", "one.example", "one.example", "one.example"]
+DAYS = [1, 1, 2, 2, 20, None]
+KEY = "0123456789abcdef"
+
+
+def make_index():
+    documents = [
+        IndexedDocument(
+            f"{n:016x}",
+            f"https://{PUBLISHERS[n]}/{n}",
+            PUBLISHERS[n],
+            title,
+            DAYS[n] and datetime.date(2024, 5, DAYS[n]),
+        )
+        for n, title in enumerate(TITLES)
+    ]
+    return DocumentIndex(Letters().encode(TITLES, [""] * len(TITLES)), documents)
+
+
+def client_of(service, **options):
+    return TestClient(server.create_app(service, **options), base_url="http://localhost")
+
+
+@pytest.fixture
+def client():
+    books = explorer.Books(options=EventOptions(threshold=0.8))
+    with client_of(server.Service(Letters(), make_index(), books=books)) as client:
+        yield client
+
+
+def titles(reply):
+    assert reply.status_code == 200, reply.text
+    return [event["lead"]["title"][:3] for event in reply.json()["events"]]
+
+
+def test_events_of_some_days(client):
+    reply = client.get("/events", params={"since": "2024-05-01", "until": "2024-05-02"})
+    assert titles(reply) == ["aaa", "zzz"]
+    first = reply.json()["events"][0]
+    assert (first["articles"], first["first"], first["last"]) == (3, "2024-05-01", "2024-05-02")
+    assert first["timeline"] == [["2024-05-01", 2], ["2024-05-02", 1]]
+    assert len(first["reports"]) == 3
+    assert reply.json()["span"] == ["2024-05-01", "2024-05-20"]
+
+
+def test_without_days_the_last_ones_are_shown(client):
+    assert titles(client.get("/events")) == ["qqq"]
+    reply = client.get("/events", params={"days": 19})
+    assert titles(reply) == ["qqq", "aaa", "zzz"]
+    assert (reply.json()["since"], reply.json()["until"]) == ("2024-05-02", "2024-05-20")
+
+
+def test_events_come_in_pages(client):
+    found = [titles(client.get("/events", params={"days": 30, "count": 1, "offset": n})) for n in range(4)]
+    assert found == [["aaa"], ["qqq"], ["zzz"], []]
+    assert client.get("/events", params={"days": 30, "count": 1}).json()["total"] == 3
+
+
+def test_filters(client):
+    assert titles(client.get("/events", params={"days": 30, "publisher": "two.example"})) == ["aaa"]
+    wrong = client.get("/events", params={"publisher": "tow.example"})
+    assert (wrong.status_code, "two.example" in wrong.json()["detail"]) == (422, True)
+
+
+@pytest.mark.parametrize(
+    "query", ["days=0", "count=0", "offset=-1", "since=1714521600", "since=2024-05-02&until=2024-05-01", "what=1"]
+)
+def test_bad_days_are_refused(client, query):
+    for route in ("events", "map"):
+        assert client.get(f"/{route}?{query}").status_code == 422
+
+
+def test_an_event_by_id_and_by_article(client):
+    event = client.get("/events", params={"days": 30}).json()["events"][0]
+    whole = client.get("/event", params={"id": event["id"]}).json()
+    assert sorted(report["title"] for report in whole["event"]["reports"]) == TITLES[:3]
+    assert (whole["article"], whole["similar"]) == (None, [])
+    found = client.get("/event", params={"url": "https://two.example/1"}).json()
+    assert (found["event"]["id"], found["article"]["title"]) == (event["id"], "aaac")
+    assert {hit["title"] for hit in found["similar"]} == {"zzzz", "qqqq", "mm"}
+    assert [hit["rank"] for hit in found["similar"]] == [1, 2, 3]
+
+
+def test_an_article_without_a_date_is_in_no_event(client):
+    found = client.get("/event", params={"url": "https://one.example/5"}).json()
+    assert (found["event"], found["article"]["title"], len(found["similar"])) == (None, "mm", 5)
+
+
+def test_unknown_events_and_articles(client):
+    assert client.get("/event", params={"url": "https://one.example/none"}).status_code == 404
+    assert client.get("/event", params={"id": "none"}).status_code == 422
+    assert client.get("/event").status_code == 422
+    assert client.get("/event", params={"id": "a", "url": "b"}).status_code == 422
+
+
+def test_the_map_has_the_events_of_the_days(client):
+    reply = client.get("/map", params={"days": 30}).json()
+    assert [event["articles"] for event in reply["events"]] == [3, 1, 1]
+    assert all(0 <= x <= 1 for event in reply["events"] for x in event["place"])
+    assert client.get("/map", params={"since": "1990-01-01", "until": "1990-01-02"}).json()["events"] == []
+
+
+def test_without_scikit_learn_the_map_says_what_to_install(client, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    monkeypatch.setitem(sys.modules, "sklearn.cluster", None)
+    reply = client.get("/map", params={"days": 30})
+    assert (reply.status_code, "newsembed[evaluate]" in reply.json()["detail"]) == (501, True)
+
+
+def test_without_an_index_there_are_no_events():
+    with client_of(server.Service(Letters())) as client:
+        for path in ("/events", "/event?id=a", "/map"):
+            assert client.get(path).status_code == 404
+        assert client.get("/").status_code == 200
+
+
+def test_while_events_are_found_the_answer_is_to_try_again(monkeypatch):
+    release = threading.Event()
+    find = explorer.found_events
+    monkeypatch.setattr(explorer, "_PATIENCE", 0.01)
+    monkeypatch.setattr(explorer, "found_events", lambda *given: release.wait(60) and find(*given))
+    service = server.Service(Letters(), make_index())
+    with client_of(service) as client:
+        early = client.get("/events")
+        assert (early.status_code, "grouped into events" in early.json()["detail"]) == (503, True)
+        assert early.headers["retry-after"]
+        release.set()
+        service.books.prepare(service.index).result(60)
+        assert client.get("/events").status_code == 200
+
+
+def test_a_new_version_of_the_index_has_its_own_events(client):
+    before = client.get("/events", params={"days": 30}).json()["total"]
+    index = make_index()
+    client.app.state.service.replace(DocumentIndex(index.embeddings[:1], index.documents[:1]))
+    assert (before, client.get("/events", params={"days": 30}).json()["total"]) == (3, 1)
+
+
+def test_the_events_of_an_archive_are_those_that_it_keeps(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    index, writer = make_index(), VersionWriter(str(tmp_path), 1, None)
+    index.save(writer.path("index"))
+    Path(writer.path(MEMBERS)).parent.mkdir(exist_ok=True)
+    names = [document.doc_id for document in index.documents]
+    pq.write_table(pa.table({"doc_id": names, "event_id": [names[0]] * 2 + names[2:5] + [""]}), writer.path(MEMBERS))
+    writer.finish({}, {})
+    publish(str(tmp_path), 1)
+    with client_of(server.Service(Letters(), index, books=explorer.Books(str(tmp_path)))) as client:
+        found = client.get("/events", params={"days": 30}).json()["events"]
+        assert [(event["id"], event["articles"]) for event in found][0] == (names[0], 2)
+        assert len(found) == 4
+
+
+def test_the_page_and_its_files_need_no_other_server():
+    access = server.Access(key=KEY)
+    with client_of(server.Service(Letters(), make_index()), access=access) as client:
+        for path, kind in explorer.FILES.items():
+            reply = client.get(path)
+            assert (reply.status_code, reply.headers["content-type"].split(";")[0]) == (200, kind)
+            assert "default-src 'self'" in reply.headers["content-security-policy"]
+            for outside in ('src="http', "@import", "url(", 'href="http', "innerHTML"):  # titles enter as text only
+                assert outside not in reply.text
+        assert client.get("/events").status_code == 401
+        allowed = client.get("/events", headers={"Authorization": f"Bearer {KEY}"})
+        assert json.loads(allowed.text)["total"] == 1
