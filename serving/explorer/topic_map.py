@@ -66,10 +66,10 @@ def draw(rows: Sequence[FloatArray], titles: list[list[str]], index: DocumentInd
             perplexity=min(_PERPLEXITY, (count - 1) / 3),
             random_state=0,
         )
+        number = min(_MOST_TOPICS, max(2, count // _EVENTS_PER_TOPIC))
         with threadpool_limits(1):  # so few events take 15 times as long in threads that wait for each other
             places = model.fit_transform(centers)
-        number = min(_MOST_TOPICS, max(2, count // _EVENTS_PER_TOPIC))
-        topics = AgglomerativeClustering(number, metric="cosine", linkage="average").fit_predict(centers)
+            topics = AgglomerativeClustering(number, metric="cosine", linkage="average").fit_predict(centers)
         low, high = places.min(0), places.max(0)
         places = (places - low) / np.maximum(high - low, 1e-9)
     labels = _labels(titles, topics, index)
