@@ -36,8 +36,8 @@ from newsembed.formats.records import Article
 from newsembed.newsroom.articles import Desk
 from newsembed.newsroom.options import NewsroomOptions
 from newsembed.newsroom.world import build_world
-from newsembed.serving.specs import encoder_from_spec
 from newsembed.serving.events import EventOptions
+from newsembed.serving.specs import encoder_from_spec
 from newsembed.updates.options import EncoderChoice, Sources, UpdateOptions
 from newsembed.updates.run import update
 from sklearn.cluster import HDBSCAN, AgglomerativeClustering

@@ -18,8 +18,8 @@ from ..beam_pipelines.clean.options import CleanOptions
 from ..beam_pipelines.crawl.options import CrawlOptions
 from ..beam_pipelines.extract.job import ExtractOptions
 from ..errors import InputError
-from ..serving.specs import add_long_documents_argument, add_prompt_argument, encoder_from_spec
 from ..serving.events import EventOptions
+from ..serving.specs import add_long_documents_argument, add_prompt_argument, encoder_from_spec
 from ..updates.intake import check_sources
 from ..updates.options import EncoderChoice, Sources, UpdateOptions
 from ..updates.report import print_report

@@ -13,10 +13,10 @@ from ..formats.articles import ArticleText
 from ..formats.index import IndexedDocument, facts_file
 from ..formats.parquet import read_records
 from ..formats.records import Article
+from ..serving.events import Vectors
 from ..serving.index import DocumentIndex, append, indexed_document
 from ..serving.interface import TextEncoder
 from ..serving.words import WordsBuilder
-from ..serving.events import Vectors
 from .options import EncoderChoice
 
 SMALL: Final = 2_000  # documents: writing as many anew takes seconds

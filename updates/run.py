@@ -34,9 +34,9 @@ from ..formats.archive_parts import PARENTS, read_array_part
 from ..formats.arrays import DAMAGE, read_arrays, write_arrays
 from ..formats.records import Article, DeadLetter
 from ..serving.embed import embedded
+from ..serving.events import NO_EVENT, Vectors
 from ..serving.interface import TextEncoder
 from .duplicates import Archive, Found, find
-from ..serving.events import NO_EVENT, Vectors
 from .indexing import grow_index, text_of
 from .intake import Intake, check_sources, gather
 from .options import EncoderChoice, Sources, UpdateOptions, check_same

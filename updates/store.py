@@ -27,8 +27,8 @@ from ..formats.archive_parts import (
 from ..formats.arrays import Array
 from ..formats.parquet import ParquetShardWriter, read_batches, read_records, write_shard
 from ..formats.records import Article, DeadLetter
-from .duplicates import Found, Rows
 from ..serving.events import NO_EVENT, UNDATED, EventOptions, Ids, Merge, Vectors, assign
+from .duplicates import Found, Rows
 
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 

@@ -16,8 +16,8 @@ from newsembed.formats.archive import LAST_RUN, current_index, read_pointer, rea
 from newsembed.formats.digests import damage
 from newsembed.formats.manifest import recorded_digests
 from newsembed.launch.verify import verify
-from newsembed.serving.index import DocumentIndex
 from newsembed.serving.events import EventOptions
+from newsembed.serving.index import DocumentIndex
 from newsembed.updates.options import Sources
 from newsembed.updates.run import STEPS, update
 from stream import (
