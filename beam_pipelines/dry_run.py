@@ -3,7 +3,6 @@
 The network is not used.
 """
 
-import contextlib
 import dataclasses
 import os
 import sys
@@ -12,18 +11,40 @@ from typing import Any
 
 import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions, SetupOptions, WorkerOptions
+from apache_beam.portability import common_urns
 from apache_beam.portability.api import beam_runner_api_pb2
 from apache_beam.runners.pipeline_utils import group_by_key_input_visitor
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms import environments
 
 from ..errors import InputError
 from ..formats import files
 from . import dataflow
 from .accounting import Counts
-from .jobs import Job, JobRun, Parts, resolve_inputs
+from .graph import Graph
+from .jobs import Job, JobRun, resolve_inputs
 from .shards import Phase
 
 _IMAGE = "apache/beam_python{major}.{minor}_sdk:{version}"
+
+
+@dataclasses.dataclass(frozen=True)
+class PlannedPipeline:
+    """One pipeline of a job.
+
+    Attributes:
+      name: of its files.
+      phases: (name, number of shards) in order.
+      transforms: in order, as "name  urn".
+      stages: number of fused stages; a runner runs each of them as a whole.
+      shuffles: number of GroupByKeys, those that only distribute shards over workers included.
+    """
+
+    name: str
+    phases: tuple[tuple[str, int], ...]
+    transforms: tuple[str, ...]
+    stages: int
+    shuffles: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,13 +52,13 @@ class Plan:
     """The plan of a job.
 
     Attributes:
-      phases: (name, number of shards, transforms in order as "name  urn").
+      pipelines: in the order in which they would run.
       staged: names of the files that would be sent to workers.
-      files: written files: a pipeline proto (.pb) and its graph (.txt) for each phase, and the staged files.
+      files: written files: a proto (.pb) and its transforms (.txt) for each pipeline, and the staged files.
       remarks: notes on what cannot be known or done in this environment.
     """
 
-    phases: tuple[tuple[str, int, tuple[str, ...]], ...]
+    pipelines: tuple[PlannedPipeline, ...]
     staged: tuple[str, ...]
     files: tuple[str, ...]
     remarks: tuple[str, ...]
@@ -83,10 +104,18 @@ def plan(
         if not run.planned:
             raise
         # Jobs check their inputs before their first phase. Later errors come from results, which do not exist here.
-        remarks.append(f"phases after {run.planned[-1][0]} are built from its results, so they are not shown")
-    written = [f"{folder}/{name}.{ending}" for name, _, _ in run.planned for ending in ("pb", "txt")]
+        remarks.append(f"phases after {run.planned[-1].name} are built from its results, so they are not shown")
+    written = [f"{folder}/{one.name}.{ending}" for one in run.planned for ending in ("pb", "txt")]
     written += sorted(os.path.join(f"{folder}/staged", name) for name in os.listdir(f"{folder}/staged"))
     return Plan(tuple(run.planned), tuple(map(_staged_name, artifacts)), tuple(written), tuple(remarks))
+
+
+class _DryGraph(Graph):
+    """A graph of which nothing has run; its workspace is not looked at."""
+
+    def is_complete(self, phase: Phase) -> bool:  # noqa: ARG002 - true of every phase
+        """Whether all shards of a phase have been written: no."""
+        return False
 
 
 class _DryRun(JobRun):
@@ -102,24 +131,27 @@ class _DryRun(JobRun):
         folder: str,
     ) -> None:
         super().__init__(job, options, inputs, workspace, (), lambda *_: None)
-        self.planned: list[tuple[str, int, tuple[str, ...]]] = []
+        self.planned: list[PlannedPipeline] = []
         self._environment = environment
         self._folder = folder
 
-    @contextlib.contextmanager
-    def pipeline(self, phase: Phase, parts: Parts | None = None) -> Iterator[beam.Pipeline]:  # noqa: ARG002 - no progress
-        """Yields a pipeline and writes it to the folder."""
-        pipeline = beam.Pipeline(options=PipelineOptions(["--pickle_library=cloudpickle"]))  # Dataflow's own choice
-        yield pipeline
+    def _empty_graph(self, shard_count: int) -> Graph:  # noqa: ARG002 - Dataflow chooses its workers
+        return _DryGraph(beam.Pipeline(options=PipelineOptions(["--pickle_library=cloudpickle"])))  # Dataflow's choice
+
+    def _run(self, graph: Graph, name: str) -> None:
+        """Writes a graph to the folder."""
         # Dataflow requires of a GroupByKey: pairs, with deterministic key coders.
-        pipeline.visit(group_by_key_input_visitor(True))
-        proto = pipeline.to_runner_api(default_environment=self._environment)
-        transforms = tuple(f"{one.unique_name}  {one.spec.urn}" for one in _leaves(proto, proto.root_transform_ids))
-        with open(f"{self._folder}/{phase.name}.pb", "wb") as sink:
+        graph.pipeline.visit(group_by_key_input_visitor(True))
+        proto = graph.pipeline.to_runner_api(default_environment=self._environment)
+        leaves = list(_leaves(proto, proto.root_transform_ids))
+        transforms = tuple(f"{one.unique_name}  {one.spec.urn}" for one in leaves)
+        with open(f"{self._folder}/{name}.pb", "wb") as sink:
             sink.write(proto.SerializeToString())
-        with open(f"{self._folder}/{phase.name}.txt", "w", encoding="utf-8") as sink:
+        with open(f"{self._folder}/{name}.txt", "w", encoding="utf-8") as sink:
             sink.write("\n".join(transforms) + "\n")
-        self.planned.append((phase.name, phase.shard_count, transforms))
+        phases = tuple((phase.name, phase.shard_count) for phase, _ in graph.phases)
+        shuffles = sum(one.spec.urn == common_urns.primitives.GROUP_BY_KEY.urn for one in leaves)
+        self.planned.append(PlannedPipeline(name, phases, transforms, _fused_stages(proto), shuffles))
 
     def counts_of(self, name: str) -> Counts:  # noqa: ARG002 - nothing has been counted
         """Returns empty counts."""
@@ -166,6 +198,12 @@ def _leaves(proto: beam_runner_api_pb2.Pipeline, names: Iterable[str]) -> Iterat
             yield from _leaves(proto, transform.subtransforms)
         elif transform.spec.urn:
             yield transform
+
+
+def _fused_stages(proto: beam_runner_api_pb2.Pipeline) -> int:
+    """The number of stages after Beam's own fusion; Dataflow's may differ a little."""
+    _, stages = FnApiRunner().create_stages(proto)
+    return len(stages)
 
 
 def _staged_name(artifact: Any) -> str:

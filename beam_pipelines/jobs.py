@@ -37,34 +37,15 @@ from ..formats.manifest import (
 )
 from . import dataflow, failures
 from .accounting import Counts, add_counts, chain_counts
+from .graph import Graph, Parts
 from .options import make_pipeline, noticing_dead_workers
 from .output_folder import PUBLISH, check_input, clear, discard_damaged, missing_files, published_files, refuse_overlaps
 from .output_lock import locked
-from .shards import Phase, ProcessShards, ShardFunction
+from .shards import Phase, ShardFunction
 
 _log = logging.getLogger(__name__)
 # Called with (phase, complete shards or other parts, number of parts, what else grows).
 Progress = Callable[[str, int, int, str], None]
-
-
-@dataclasses.dataclass(frozen=True)
-class Parts:
-    """What progress counts in a phase whose shards take long.
-
-    Attributes:
-      pattern: matches the files that shards write one after another.
-      total: how many there will be.
-      growing: matches files that grow in between; their size is shown next to the count.
-    """
-
-    pattern: str
-    total: int
-    growing: str = ""
-
-    def progress(self) -> tuple[int, int, str]:
-        """The number of complete parts, the number of all parts, and the size of what grows."""
-        grown = f"{files.total_bytes(self.growing) / 1e6:,.1f} MB" if self.growing else ""
-        return len(files.list_files(self.pattern)), self.total, grown
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,6 +133,7 @@ class JobRun:
         self._beam_args = beam_args
         self._progress = progress
         self._phases: dict[str, tuple[Phase, str]] = {}
+        self._graph: Graph | None = None  # the open one
 
     def input(self, name: str) -> str:
         """The one path of a required input."""
@@ -175,10 +157,40 @@ class JobRun:
         accounted: bool = True,
         parts: Parts | None = None,
     ) -> None:
-        """Runs ``function(shard, payloads[shard.index])`` for each shard; progress counts shards or ``parts``."""
+        """Runs ``function(shard, payloads[shard.index])`` for each shard; progress counts shards or ``parts``.
+
+        Inside :meth:`graph` the phase runs together with the others of the graph, else at once.
+        """
         phase = self.phase(name, len(payloads), accounted=accounted)
-        with self.pipeline(phase, parts) as pipeline:
-            _ = pipeline | beam.Create(list(enumerate(payloads))) | beam.Reshuffle() | ProcessShards(function, phase)
+        if self._graph is not None:
+            self._graph.map_shards(phase, function, payloads, parts)
+            return
+        with self.graph(name, len(payloads)) as graph:
+            graph.map_shards(phase, function, payloads, parts)
+
+    @contextlib.contextmanager
+    def graph(self, name: str, shard_count: int) -> Iterator[Graph]:
+        """Phases that run as one Beam pipeline, on leaving the context.
+
+        The code between the phases runs before any of them: it must not read what they write, nor their counts.
+
+        Args:
+          name: of the pipeline in a dry run.
+          shard_count: of the phase with the most shards.
+
+        Yields the graph, for phases other than :meth:`map_shards`.
+
+        Raises:
+          RuntimeError: inside another graph.
+        """
+        if self._graph is not None:
+            raise RuntimeError(f"{self.job.name}: graph {name} inside of another graph")
+        self._graph = graph = self._empty_graph(shard_count)
+        try:
+            yield graph
+        finally:
+            self._graph = None
+        self._run(graph, name)
 
     @contextlib.contextmanager
     def pipeline(self, phase: Phase, parts: Parts | None = None) -> Iterator[beam.Pipeline]:
@@ -186,16 +198,26 @@ class JobRun:
 
         Yields a pipeline to which the job attaches its transforms; the last is a `ProcessShards` of ``phase``.
         """
-        pipeline = make_pipeline(self._beam_args, phase.shard_count)
-        parts = parts or Parts(phase.reports, phase.shard_count)
-        yield pipeline
-        if self._completed(phase) < phase.shard_count:
-            with self._watching(phase, parts), failures.named(self.workspace), noticing_dead_workers():
-                pipeline.run().wait_until_finish()
+        with self.graph(phase.name, phase.shard_count) as graph:
+            yield graph.pipeline
+            graph.add(phase, lambda: None, parts)
+
+    def _empty_graph(self, shard_count: int) -> Graph:
+        return Graph(make_pipeline(self._beam_args, shard_count))
+
+    def _run(self, graph: Graph, name: str) -> None:  # noqa: ARG002 - the dry run names files by it
+        """Runs a graph, unless all of its phases are complete."""
+        if graph.phases:
+            with self._watching(graph), failures.named(self.workspace), noticing_dead_workers():
+                graph.pipeline.run().wait_until_finish()
         else:
-            shutil.rmtree(pipeline.local_tempdir, ignore_errors=True)  # made with the pipeline; running it deletes it
-        _, total, grown = parts.progress()
-        self._progress(phase.name, total, total, grown)
+            # Made with the pipeline; running it deletes it.
+            shutil.rmtree(graph.pipeline.local_tempdir, ignore_errors=True)
+        for phase in self._phases:
+            for ended, parts in (*graph.complete, *graph.phases):
+                if ended.name == phase:
+                    _, total, grown = parts.progress()
+                    self._progress(phase, total, total, grown)
 
     def counts_of(self, name: str) -> Counts:
         """Counts of a phase that has run."""
@@ -231,17 +253,15 @@ class JobRun:
                 )
         return add_counts([chain_counts(chain), *beside]), every
 
-    def _completed(self, phase: Phase) -> int:
-        return len(files.list_files(phase.reports))
-
     @contextlib.contextmanager
-    def _watching(self, phase: Phase, parts: Parts) -> Iterator[None]:
+    def _watching(self, graph: Graph) -> Iterator[None]:
         """Reports progress by the parts that appear, from a thread: the runner says nothing until it is done."""
         stop = threading.Event()
 
         def watch() -> None:
             while not stop.wait(0.5):
-                self._progress(phase.name, *parts.progress())
+                for state in graph.progress():
+                    self._progress(*state)
 
         watcher = threading.Thread(target=watch, daemon=True)
         watcher.start()

@@ -187,7 +187,9 @@ class GroupByShard(beam.PTransform):
 
     def expand(self, pcoll: beam.PCollection) -> beam.PCollection:
         """Applies the transform to ``(index, value)`` pairs."""
-        every = pcoll.pipeline | "EveryShard" >> beam.Create([(index, None) for index in range(self.shard_count)])
+        every = pcoll.pipeline | "EveryShard" >> beam.Create(
+            [(index, None) for index in range(self.shard_count)], reshuffle=False
+        )
         return (
             {"values": pcoll, "every": every}
             | beam.CoGroupByKey()

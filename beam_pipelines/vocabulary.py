@@ -138,8 +138,9 @@ def _read_words(path: str) -> Iterator[tuple[str, int]]:
         yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 
-def learn(shard: Shard, paths: Sequence[str], options: VocabularyOptions) -> None:
-    """Learns the pieces from all words and writes ``vocab.txt``."""
+def learn(shard: Shard, folder: str, options: VocabularyOptions) -> None:
+    """Learns the pieces from all words in a folder and writes ``vocab.txt``."""
+    paths = shard_paths(folder)
     learned = learn_pieces(lambda: merge_words(paths), options.size, options.min_frequency, options.limit_alphabet)
     files.write_whole(f"{shard.workspace}/{VOCABULARY_FILE}", vocabulary_bytes(learned.pieces))
     for name in ("alphabet", "words", "words_outside"):
@@ -163,9 +164,11 @@ def run(run: JobRun) -> None:
             remedy="look at the rejections in its manifest.json",
         )
     rates = smoothed_rates(documents, options.alpha, options.max_documents)
-    run.map_shards("sample", functools.partial(sample_words, rates=rates), articles)
-    words = shard_paths(f"{run.workspace}/_words")
-    run.map_shards("learn", functools.partial(learn, options=run.options), [words], accounted=False)
+    with run.graph("sample", len(articles)):
+        run.map_shards("sample", functools.partial(sample_words, rates=rates), articles)
+        run.map_shards(
+            "learn", functools.partial(learn, options=run.options), [f"{run.workspace}/_words"], accounted=False
+        )
     run.extra["vocabulary"] = _describe(run, options, documents, rates)
 
 

@@ -37,9 +37,11 @@ def run(job: Job, argv: Sequence[str]) -> int:
 
 
 def _show_plan(planned: dry_run.Plan) -> None:
-    for name, shard_count, transforms in planned.phases:
-        print(f"phase {name}: {shard_count} shards, {len(transforms)} transforms")
-        for transform in transforms:
+    for pipeline in planned.pipelines:
+        print(f"pipeline {pipeline.name}: {pipeline.stages} stages, {pipeline.shuffles} shuffles")
+        for name, shard_count in pipeline.phases:
+            print(f"  phase {name}: {shard_count} shards")
+        for transform in pipeline.transforms:
             print(f"    {transform}")
     print("sent to workers: " + (", ".join(planned.staged) or "nothing"))
     for remark in planned.remarks:

@@ -106,9 +106,10 @@ def run(job: JobRun) -> None:
     folder = job.input(needed) if needed is not None else ""
     paths = shard_paths(f"{job.input('articles')}/articles")
     list_members = functools.partial(_list_members, category=options.category, folder=folder)
-    job.map_shards("list", list_members, paths, accounted=False)
-    job.map_shards("table", functools.partial(_tabulate, options=options), [None], accounted=False)
-    job.map_shards("draw", functools.partial(_write_triplets, options=options), range(len(paths)))
+    with job.graph("categories", len(paths)):
+        job.map_shards("list", list_members, paths, accounted=False)
+        job.map_shards("table", functools.partial(_tabulate, options=options), [None], accounted=False)
+        job.map_shards("draw", functools.partial(_write_triplets, options=options), range(len(paths)))
     job.extra["categories"] = job.counts_of("table").tallies.get("categories", 0)
 
 

@@ -43,13 +43,14 @@ def run(job: JobRun) -> None:
     rules = partial(
         _apply_rules, options=with_latest_date(options), bad_words=job.inputs["bad_words"], shard_count=count
     )
-    job.map_shards("rules", rules, paths)
-    job.map_shards(
-        "buckets", partial(_find_edges, threshold=options.near_duplicate_threshold), range(count), accounted=False
-    )
-    # There are few edges, only between duplicates: one worker finds the clusters.
-    job.map_shards("clusters", _find_clusters, [count], accounted=False)
-    job.map_shards("duplicates", _drop_duplicates, range(count))
+    with job.graph("clean", count):
+        job.map_shards("rules", rules, paths)
+        job.map_shards(
+            "buckets", partial(_find_edges, threshold=options.near_duplicate_threshold), range(count), accounted=False
+        )
+        # There are few edges, only between duplicates: one worker finds the clusters.
+        job.map_shards("clusters", _find_clusters, [count], accounted=False)
+        job.map_shards("duplicates", _drop_duplicates, range(count))
     table = merge_counts(files.read_json(path) for path in files.list_files(f"{job.workspace}/_yields_*/*.json"))
     write_yields(f"{job.workspace}/{TABLE}", table)
     alarms = (

@@ -13,7 +13,8 @@ from ... import __version__
 from ...formats import files, parquet
 from ...formats.records import Rejection, make_doc_id
 from ..extract.urls import canonical_url
-from ..jobs import InputSpec, Job, JobRun, Parts
+from ..graph import Parts
+from ..jobs import InputSpec, Job, JobRun
 from ..shards import GroupByShard, ProcessShards, Shard, shard_of
 from .options import CrawlOptions, Scope
 from .rate_limits import shared_limiter
@@ -80,7 +81,6 @@ def _crawl_listed(job: JobRun, name: str, sources: Sequence[str], shard_count: i
         _ = (
             pipeline
             | beam.Create([path for source in sources for path in _listed_paths(job.workspace, source, shard_count)])
-            | beam.Reshuffle()
             | beam.FlatMap(_listed_for, name, shard_count)
             | GroupByShard(shard_count)
             | ProcessShards(partial(_crawl_urls, options=options, phase=name), phase)

@@ -90,15 +90,16 @@ def run(job: JobRun) -> None:
     """Counts words and names, resolves names to entities, links the articles, then embeds entities and words."""
     options: EntitiesOptions = job.options
     shards = parquet.shard_paths(f"{job.input('articles')}/articles")
-    job.map_shards("count_words", functools.partial(_count_words, options), shards)
-    counting.sum_counts(job, "_word_counts", "_words", options.min_documents)
-    job.map_shards("count_names", _count_names, shards)
-    counting.sum_counts(job, "_name_counts", "_names", options.min_documents)
-    job.map_shards("know", functools.partial(_know, options), [job.inputs["knowledge_base"]], accounted=False)
-    job.map_shards("resolve", functools.partial(_resolve, options), [None], accounted=False)
-    job.map_shards("link", functools.partial(_link, options), shards)
-    job.map_shards("choose", functools.partial(_choose, options), [None], accounted=False)
-    job.map_shards("embed", functools.partial(_embed, options), ["entities", "words"], accounted=False)
+    with job.graph("entities", len(shards)):
+        job.map_shards("count_words", functools.partial(_count_words, options), shards)
+        counting.sum_counts(job, "_word_counts", "_words", options.min_documents)
+        job.map_shards("count_names", _count_names, shards)
+        counting.sum_counts(job, "_name_counts", "_names", options.min_documents)
+        job.map_shards("know", functools.partial(_know, options), [job.inputs["knowledge_base"]], accounted=False)
+        job.map_shards("resolve", functools.partial(_resolve, options), [None], accounted=False)
+        job.map_shards("link", functools.partial(_link, options), shards)
+        job.map_shards("choose", functools.partial(_choose, options), [None], accounted=False)
+        job.map_shards("embed", functools.partial(_embed, options), ["entities", "words"], accounted=False)
 
 
 _KNOWN = "_known"  # the stream of names

@@ -16,6 +16,7 @@ from ...tasks.vocabulary import Vocabulary
 from .. import translation
 from ..accounting import Counts
 from ..augmentation import positive_document, token_overlap, usable_anchor_texts
+from ..graph import Graph
 from ..jobs import InputSpec, Job, JobRun, OwnManifest
 from ..shards import GroupByShard, ProcessShards, Shard
 from ..texts import (
@@ -36,7 +37,7 @@ from ..translated_documents import (
     translate_documents,
 )
 from ..triplets.events import STORIES
-from .held_out import first_held_out_day, list_anchors
+from .held_out import first_held_out_day, list_anchors, write_first_day
 from .options import ExamplesOptions
 from .rows import group_negatives, send_rows
 from .writing import (
@@ -114,18 +115,19 @@ def run(run: JobRun) -> None:
         translator = _open_translator(run)
         for language in translator.languages:
             translator.translate([], language)
-    run.map_shards(
-        "tokens", functools.partial(store_tokens, vocabulary=vocabulary, options=run.options), articles, accounted=False
-    )
-    plan = _translate(run, articles, triplets, vocabulary)
     sources = [(TRIPLETS.name, path) for path in triplets] + [(TOPICS.name, path) for path in labels]
-    run.map_shards("send", functools.partial(send_rows, receiver_count=len(articles)), sources)
-    if run.options.held_out_share:
-        run.map_shards("anchors", list_anchors, triplets, accounted=False)
-    first_day = first_held_out_day(run.workspace, run.options)
+    store = functools.partial(store_tokens, vocabulary=vocabulary, options=run.options)
     stories = f"{run.input('triplets')}/{STORIES}"
-    write = functools.partial(write_examples, options=run.options, plan=plan, held_out_from=first_day, stories=stories)
-    run.map_shards("examples", write, range(len(articles)))
+    with run.graph("examples", max(len(articles), len(sources))) as graph:
+        run.map_shards("tokens", store, articles, accounted=False)
+        plan = _translate(run, graph, articles, triplets, vocabulary)
+        run.map_shards("send", functools.partial(send_rows, receiver_count=len(articles)), sources)
+        if run.options.held_out_share:
+            run.map_shards("anchors", list_anchors, triplets, accounted=False)
+            run.map_shards("first day", write_first_day, [run.options], accounted=False)
+        write = functools.partial(write_examples, options=run.options, plan=plan, stories=stories)
+        run.map_shards("examples", write, range(len(articles)))
+    first_day = first_held_out_day(run.workspace, run.options)
     tallies = run.counts_of("examples").tallies
     run.extra["examples"] = _counts_of_sets(tallies, TRAINING_EXAMPLES)
     sizes = _row_sizes(tallies, run.options)
@@ -167,8 +169,10 @@ def _open_translator(run: JobRun) -> translation.Translator:
     return translation.open_translator(run.input("translation_models"), run.options.translation_beam, run.workspace)
 
 
-def _translate(run: JobRun, articles: list[str], triplets: Sequence[str], vocabulary: str) -> TranslationPlan | None:
-    """Translates the documents of triplets without English; returns ``None`` without models.
+def _translate(
+    run: JobRun, graph: Graph, articles: list[str], triplets: Sequence[str], vocabulary: str
+) -> TranslationPlan | None:
+    """Adds a phase that translates the documents of triplets without English; returns ``None`` without models.
 
     The phase counts documents, so it is not part of the job's chain of counts.
     """
@@ -185,14 +189,15 @@ def _translate(run: JobRun, articles: list[str], triplets: Sequence[str], vocabu
         max_length=options.max_length,
     )
     phase = run.phase("translate", len(articles), accounted=False)
-    with run.pipeline(phase) as pipeline:
-        wanted = (
-            pipeline | "Triplets" >> beam.Create(triplets) | beam.FlatMap(read_wanted, run.workspace, options, plan)
-        )
-        places = pipeline | "Articles" >> beam.Create(list(enumerate(articles))) | beam.FlatMapTuple(read_places)
+    translate = functools.partial(translate_documents, articles=articles, settings=settings)
+
+    def attach() -> beam.PCollection:
+        wanted = graph.start("Triplets", triplets) | beam.FlatMap(read_wanted, run.workspace, options, plan)
+        places = graph.start("Articles", enumerate(articles)) | beam.FlatMapTuple(read_places)
         joined = {"wanted": wanted, "places": places} | beam.CoGroupByKey() | beam.FlatMapTuple(place_wanted)
-        translate = functools.partial(translate_documents, articles=articles, settings=settings)
-        _ = joined | GroupByShard(len(articles)) | ProcessShards(translate, phase)
+        return joined | GroupByShard(len(articles)) | ProcessShards(translate, phase)
+
+    graph.add(phase, attach)
     return plan
 
 

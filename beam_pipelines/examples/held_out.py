@@ -17,6 +17,7 @@ from ..token_store import date_of, day_number, open_store
 from .options import ExamplesOptions
 
 _ANCHORS: Final = "_anchors"
+_FIRST_DAY: Final = "_held_out/first_day.json"
 
 
 def list_anchors(shard: Shard, path: str) -> None:
@@ -29,16 +30,23 @@ def first_held_out_day(workspace: str, options: ExamplesOptions) -> datetime.dat
     """Returns the first day that is held out, ``None`` if nothing is.
 
     Args:
-      workspace: of the job; for a share it has the token store and what :func:`list_anchors` wrote.
+      workspace: of the job; for a share it has what :func:`write_first_day` wrote.
       options: see `ExamplesOptions.held_out_from` and `ExamplesOptions.held_out_share`.
     """
     if not options.held_out_share:
         return options.held_out_from
-    parts: list[Ids] = [read_array(path) for path in files.list_files(f"{workspace}/{_ANCHORS}/part-*.npy")]
+    day = files.read_json(f"{workspace}/{_FIRST_DAY}")["day"]
+    return None if day is None else date_of(day)
+
+
+def write_first_day(shard: Shard, options: ExamplesOptions) -> None:
+    """Writes the first day that is held out for `ExamplesOptions.held_out_share`, from the days of all anchors."""
+    parts: list[Ids] = [read_array(path) for path in files.list_files(f"{shard.workspace}/{_ANCHORS}/part-*.npy")]
     anchors = np.unique(np.concatenate([np.zeros(0, np.uint64), *parts]))
-    days = open_store(f"{workspace}/_tokens").days(anchors)
+    days = open_store(f"{shard.workspace}/_tokens").days(anchors)
     dated = days[days > 0]
-    return date_of(last_days(dated, options.held_out_share)) if len(dated) else None
+    day = last_days(dated, options.held_out_share) if len(dated) else None
+    files.write_json(f"{shard.workspace}/{_FIRST_DAY}", {"day": day})
 
 
 def last_days(days: Array, share: float) -> int:

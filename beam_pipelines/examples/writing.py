@@ -26,7 +26,7 @@ from ..texts import shuffle_key
 from ..token_store import DocumentTokens, TokenStore, open_store
 from ..translated_documents import STREAM, TranslationPlan
 from ..triplets.events import Stories, read_stories
-from .held_out import is_held_out, without_held_out_negatives
+from .held_out import first_held_out_day, is_held_out, without_held_out_negatives
 from .options import ExamplesOptions
 from .rows import TopicRow, TripletRow, group_negatives, receive_rows
 
@@ -57,7 +57,6 @@ def write_examples(
     number: int,
     options: ExamplesOptions,
     plan: TranslationPlan | None,
-    held_out_from: datetime.date | None,
     stories: str,
 ) -> None:
     """Writes the triplets and labelled documents of one shard in shuffled order.
@@ -67,9 +66,9 @@ def write_examples(
       number: of the shard.
       options: of the job.
       plan: which examples are translated; ``None`` translates none.
-      held_out_from: examples of this day and later go to the held-out folder; ``None`` holds nothing out.
       stories: path of the stories, see `triplets.events.read_stories`.
     """
+    held_out_from = first_held_out_day(shard.workspace, options)
     rows = list(receive_rows(shard.workspace, number))
     store = open_store(f"{shard.workspace}/_tokens")
     if held_out_from is not None:

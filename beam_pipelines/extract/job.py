@@ -6,8 +6,9 @@ from functools import partial
 import apache_beam as beam
 
 from ...errors import InputError
+from ..graph import Graph
 from ..jobs import InputSpec, Job, JobRun, input_digest
-from ..shards import GroupByShard, ProcessShards
+from ..shards import GroupByShard, Phase, ProcessShards
 from .isolation import Limits
 from .join import JoinEvidence, MergeHubs, write_hubs, write_joined
 from .links import MAX_LINKS
@@ -78,23 +79,28 @@ def run(job: JobRun) -> None:
         raise InputError("no input", field="--warc, --articles", remedy="give WARC files, article files or both")
     options: ExtractOptions = job.options
     limits = Limits(options.page_seconds, options.page_megabytes)
-    job.map_shards("read", partial(read_slice, limits=limits, max_links=options.max_links_per_page), pieces)
-    places = [(index, len(pieces)) for index in range(len(pieces))]
-    joined = job.phase("join", len(pieces))
-    with job.pipeline(joined) as pipeline:
-        evidence = pipeline | beam.Create(places) | beam.Reshuffle() | JoinEvidence(job.workspace)
-        write = partial(write_joined, shard_count=len(pieces), with_posts=bool(job.inputs["posts"]))
-        _ = evidence | GroupByShard(len(pieces)) | ProcessShards(write, joined)
-    hubs = job.phase("hubs", _HUB_SHARDS, accounted=False)
-    with job.pipeline(hubs) as pipeline:
-        _ = (
-            pipeline
-            | beam.Create(places)
-            | beam.Reshuffle()
-            | MergeHubs(job.workspace, _HUB_SHARDS)
-            | GroupByShard(_HUB_SHARDS)
-            | ProcessShards(write_hubs, hubs)
-        )
+    with job.graph("extract", len(pieces)) as graph:
+        job.map_shards("read", partial(read_slice, limits=limits, max_links=options.max_links_per_page), pieces)
+        joined, hubs = job.phase("join", len(pieces)), job.phase("hubs", _HUB_SHARDS, accounted=False)
+        graph.add(joined, partial(_join, graph, joined, with_posts=bool(job.inputs["posts"])))
+        graph.add(hubs, partial(_merge, graph, hubs, len(pieces)))
+
+
+def _join(graph: Graph, phase: Phase, with_posts: bool) -> beam.PCollection:
+    count = phase.shard_count
+    evidence = graph.start("join", _places(count)) | JoinEvidence(phase.workspace)
+    write = partial(write_joined, shard_count=count, with_posts=with_posts)
+    grouped = evidence | "GroupEvidence" >> GroupByShard(count)
+    return grouped | ProcessShards(write, phase)
+
+
+def _merge(graph: Graph, phase: Phase, read_shards: int) -> beam.PCollection:
+    merged = graph.start("hubs", _places(read_shards)) | MergeHubs(phase.workspace, phase.shard_count)
+    return merged | "GroupHubs" >> GroupByShard(phase.shard_count) | ProcessShards(write_hubs, phase)
+
+
+def _places(count: int) -> list[tuple[int, int]]:
+    return [(index, count) for index in range(count)]
 
 
 def warc_digest(path: str) -> str:

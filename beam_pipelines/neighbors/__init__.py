@@ -111,8 +111,9 @@ def run(job: JobRun) -> None:
     count = len(shards)
     job.map_shards("partition", functools.partial(_partition, options.block_days, count), shards)
     tasks = options.tasks(_documents_by_block(job.workspace))
-    job.map_shards("search", functools.partial(_search, options, count), tasks, accounted=False)
-    job.map_shards("merge", functools.partial(_merge, options), range(count))
+    with job.graph("search", max(len(tasks), count)):
+        job.map_shards("search", functools.partial(_search, options, count), tasks, accounted=False)
+        job.map_shards("merge", functools.partial(_merge, options), range(count))
 
 
 def _partition(block_days: int, shard_count: int, shard: Shard, paths: tuple[str, ...]) -> None:

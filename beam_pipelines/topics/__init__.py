@@ -113,16 +113,19 @@ def run(job: JobRun) -> None:
         read_aliases(aliases)  # reports a broken table here, not from inside a worker
     paths = shard_paths(f"{job.input('articles')}/articles")
     hubs = files.list_files(f"{job.input('hubs')}/hubs/part-*.parquet")
-    job.map_shards(
-        "choose",
-        functools.partial(_choose_topics, paths=paths, aliases=aliases, review=review, options=job.options),
-        [hubs],
-        accounted=False,
-    )
-    job.map_shards("count", _count_labels, paths, accounted=False)
-    job.map_shards("balance", functools.partial(_balance, ratio=job.options.positive_ratio), [None], accounted=False)
-    job.map_shards("label", _write_labels, paths)
-    job.map_shards("skew", _write_skew, [None], accounted=False)
+    with job.graph("topics", len(paths)):
+        job.map_shards(
+            "choose",
+            functools.partial(_choose_topics, paths=paths, aliases=aliases, review=review, options=job.options),
+            [hubs],
+            accounted=False,
+        )
+        job.map_shards("count", _count_labels, paths, accounted=False)
+        job.map_shards(
+            "balance", functools.partial(_balance, ratio=job.options.positive_ratio), [None], accounted=False
+        )
+        job.map_shards("label", _write_labels, paths)
+        job.map_shards("skew", _write_skew, [None], accounted=False)
     job.extra["topics"] = job.counts_of("skew").tallies.get("topics", 0)
 
 

@@ -42,17 +42,20 @@ def run(job: JobRun) -> None:
     paths = shard_paths(f"{job.input('articles')}/articles")
     neighbors = shard_paths(f"{job.input('neighbors')}/neighbors")
     first, months = _months(paths)
-    job.map_shards("count months", partial(_count, first=first, months=months), paths, accounted=False)
-    job.map_shards("fit dates", partial(_fit, first=first), [paths], accounted=False)
-    job.map_shards("score dates", partial(_score, first=first), paths)
-    job.map_shards("table", _tabulate, [None], accounted=False)
-    job.map_shards(
-        "evergreen", partial(_prepare_filter, labels="".join(job.inputs["labels"])), [neighbors], accounted=False
-    )
-    job.map_shards("pair", partial(_pair, options=job.options, shard_count=len(neighbors)), neighbors, accounted=False)
-    job.map_shards("events", partial(_crowded, most=job.options.max_anchors_per_event), [None], accounted=False)
-    job.map_shards("stories", _stories, [None], accounted=False)
-    job.map_shards("mine", _mine, range(len(neighbors)))
+    with job.graph("triplets", max(len(paths), len(neighbors))):
+        job.map_shards("count months", partial(_count, first=first, months=months), paths, accounted=False)
+        job.map_shards("fit dates", partial(_fit, first=first), [paths], accounted=False)
+        job.map_shards("score dates", partial(_score, first=first), paths)
+        job.map_shards("table", _tabulate, [None], accounted=False)
+        job.map_shards(
+            "evergreen", partial(_prepare_filter, labels="".join(job.inputs["labels"])), [neighbors], accounted=False
+        )
+        job.map_shards(
+            "pair", partial(_pair, options=job.options, shard_count=len(neighbors)), neighbors, accounted=False
+        )
+        job.map_shards("events", partial(_crowded, most=job.options.max_anchors_per_event), [None], accounted=False)
+        job.map_shards("stories", _stories, [None], accounted=False)
+        job.map_shards("mine", _mine, range(len(neighbors)))
 
 
 def _months(paths: Sequence[str]) -> tuple[int, int]:

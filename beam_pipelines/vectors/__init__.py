@@ -67,13 +67,13 @@ def run(job: JobRun) -> None:
     sources = _sources(job)
     load_tables(sources)  # reports a broken file here, not from inside a worker
     shards = parquet.shard_paths(f"{job.input('articles')}/articles")
-    job.map_shards("link", functools.partial(_link, options, sources), shards)
-    statistics = [
-        f"{job.workspace}/_statistics/part-{index:05d}-of-{len(shards):05d}.npz" for index in range(len(shards))
-    ]
-    job.map_shards("weigh", _weigh, [statistics], accounted=False)
-    linked = parquet.shard_paths(f"{job.workspace}/_mentions")
-    job.map_shards("embed", functools.partial(_embed, options, sources), linked)
+    names = [f"part-{index:05d}-of-{len(shards):05d}" for index in range(len(shards))]
+    statistics = [f"{job.workspace}/_statistics/{name}.npz" for name in names]
+    mentions = [f"{job.workspace}/_mentions/{name}.parquet" for name in names]
+    with job.graph("vectors", len(shards)):
+        job.map_shards("link", functools.partial(_link, options, sources), shards)
+        job.map_shards("weigh", _weigh, [statistics], accounted=False)
+        job.map_shards("embed", functools.partial(_embed, options, sources), mentions)
 
 
 def _sources(job: JobRun) -> Sources:

@@ -47,10 +47,12 @@ def test_a_job_is_built_as_dataflow_would_get_it(tmp_path, seeds, setup_file):
     folder = str(tmp_path / "dry")
     beam_args = [*GOOD, f"--setup_file={setup_file}"]
     plan = dry_run.plan(JOB, {"seeds": [seeds]}, "gs://bucket/crawl", CrawlOptions(), beam_args, folder)
-    assert [(name, shards) for name, shards, _ in plan.phases] == [("fetch", 2), ("images", 2)]
-    assert any("Process(fetch)" in transform for transform in plan.phases[0][2])
-    assert plan.phases[0][2][0].startswith("Create/Impulse"), "in the order of the job"
-    assert any("group_by_key" in transform for transform in plan.phases[1][2])
+    fetch, images = plan.pipelines
+    assert (fetch.phases, images.phases) == ((("fetch", 2),), (("images", 2),))
+    assert any("Process(fetch)" in transform for transform in fetch.transforms)
+    assert fetch.transforms[0].startswith("fetch/Create/Impulse"), "in the order of the job"
+    assert any("group_by_key" in transform for transform in images.transforms)
+    assert (fetch.shuffles, images.shuffles) == (1, 2), "images groups the listed URLs by shard, too"
     proto = beam_runner_api_pb2.Pipeline()
     proto.ParseFromString((tmp_path / "dry/fetch.pb").read_bytes())
     (environment,) = proto.components.environments.values()
@@ -95,7 +97,7 @@ def test_a_remark_names_phases_that_depend_on_results(tmp_path):
     plan = dry_run.plan(
         jobs.Job("toy", "", "", (), CrawlOptions, run), {}, "gs://b/o", CrawlOptions(), [], str(tmp_path / "dry")
     )
-    assert [name for name, _, _ in plan.phases] == ["first"]
+    assert [one.name for one in plan.pipelines] == ["first"]
     assert plan.remarks == ("phases after first are built from its results, so they are not shown",)
 
     def broken(_):

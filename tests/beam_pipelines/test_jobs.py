@@ -12,6 +12,7 @@ import pytest
 from apache_beam.testing.util import assert_that, equal_to
 from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.accounting import Counts, add_counts, chain_counts
+from newsembed.beam_pipelines.graph import Parts
 from newsembed.beam_pipelines.shards import GroupByShard, Phase, ProcessShards, Shard, shard_numbers, shard_of
 from newsembed.errors import InputError
 from newsembed.formats import files, parquet
@@ -239,7 +240,7 @@ def test_progress_may_count_the_parts_of_shards(tmp_path):
             "first",
             first,
             [(0, 20, "")],
-            parts=jobs.Parts(f"{run_.workspace}/parts/*", 7, growing=f"{run_.workspace}/gro*"),
+            parts=Parts(f"{run_.workspace}/parts/*", 7, growing=f"{run_.workspace}/gro*"),
         )
 
     seen = []
