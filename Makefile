@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 TYPES := $(VENV)/types
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
-.PHONY: demo test setup lint types docs unit coverage attack mutants format wheel clean
+.PHONY: demo test setup lint types docs unit coverage attack mutants engines format wheel clean
 
 demo: setup
 	$(BIN)/newsembed demo --output demo-output
@@ -51,6 +51,11 @@ coverage: setup
 # Mutated input files, each read by its command: a table of how the tries ended. ATTACK="--tries 2000 --seed 2" for more.
 attack: setup
 	$(BIN)/python tests/attack/fuzz.py --tries 400 $(ATTACK)
+
+# The build of the demo on Prism, Beam's portable runner, with workers killed; needs Go. ENGINES=--job_endpoint=host:port for another engine.
+engines: setup
+	@test -d demo-output/crawl || { echo "run make demo first: its crawl is the input"; exit 1; }
+	$(BIN)/python benchmarks/engines.py --demo=demo-output --output=build/engines $(ENGINES)
 
 # Small faults in the modules that matter most: which ones does no test notice? Hours for all 300 on two cores.
 mutants: setup

@@ -16,6 +16,8 @@ VERBOSE: Final = "NEWSEMBED_VERBOSE"  # set in the environment of all processes 
 _NAME: Final = re.escape(f"{InputError.__module__}.{InputError.__name__}")
 _RAISED: Final = re.compile(rf"{_NAME}: (.*?)(?: \[while running '[^']*'\]|\n\n|\Z)", re.DOTALL)
 _REMEDY: Final = "\n  remedy: "
+# What Prism says when the process of a worker ends; it does not repeat the work, as Flink and Dataflow do.
+_WORKER_LOST: Final = re.compile(r"SDK worker disconnected")
 _STORE: Final = re.compile(r"S3ClientError(?:: )?\((['\"])(.*?)\1, (?:None|\d+)\)", re.DOTALL)
 
 
@@ -58,6 +60,12 @@ def input_error(error: BaseException, folder: str) -> InputError | None:
     if store := _STORE.search(f"{error!r} {error}"):
         remedy = "check the store, then run the same command again: finished shards are kept"
         return InputError(f"a request to the object store failed: {store[2]}", path=folder, remedy=remedy)
+    if _WORKER_LOST.search(str(error)):
+        return InputError(
+            "a worker process of the engine died",
+            path=folder,
+            remedy="see the engine's log, often memory ran out; run the same command again: finished shards are kept",
+        )
     return of_file_system(error, folder) or of_file_system_text(str(error), folder)
 
 

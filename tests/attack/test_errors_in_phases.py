@@ -46,6 +46,19 @@ def write_much(shard, _):
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
+def test_a_worker_that_an_engine_lost_is_told_from_a_bug():
+    lost = RuntimeError(
+        "Pipeline job-1 failed in state FAILED: bundle inst007 failed: SDK worker disconnected: worker[x]"
+    )
+    with (
+        pytest.raises(
+            InputError, match=r"out/clean: a worker process of the engine died(.|\n)*finished shards are kept"
+        ),
+        failures.named("out/clean"),
+    ):
+        raise lost
+
+
 def fail_in_our_code(shard, _):
     raise ZeroDivisionError("a bug")
 

@@ -1,0 +1,179 @@
+"""The build on an engine outside of this process: bytes against the local runner, and workers killed in each job.
+
+Without ``--job_endpoint`` it installs Prism, Beam's portable runner in Go, by ``go install`` in Beam's version, and
+starts it. Workers are processes of Beam's worker pool. Engine, workers and this process share the disk.
+
+Run: python benchmarks/engines.py --demo=demo-output --output=build/engines
+Flink, Spark: start their job server, then add --job_endpoint=localhost:8099
+"""
+
+import argparse
+import contextlib
+import glob
+import json
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import apache_beam as beam
+from newsembed.beam_pipelines.workflow import STEPS
+from newsembed.formats.manifest import read_manifest, read_seconds
+
+_PRISM = "github.com/apache/beam/sdks/v2/go/cmd/prism"
+_SMALL = ("--vocabulary.size=6000", "--pack.max_length=128", "--examples.max_length=96")
+
+
+def parse() -> argparse.Namespace:
+    """The arguments of this process."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--demo", required=True, help="output folder of `newsembed demo`; its crawl is the input")
+    parser.add_argument("--output", required=True, help="folder for the results; an earlier one is continued")
+    parser.add_argument("--job_endpoint", help="host:port of a job server that runs; Prism is started without it")
+    parser.add_argument("--no_kills", action="store_true", help="leave out the run in which workers are killed")
+    return parser.parse_args()
+
+
+def build_command(demo: str, output: str, beam_args: Sequence[str]) -> list[str]:
+    """The command of a build of the crawl in ``demo``."""
+    warc = sorted(glob.glob(f"{demo}/crawl/warc/*.warc.gz"))
+    inputs = ["--warc", *warc, "--bitext", f"{demo}/newsroom/bitext.tsv", "--output", output]
+    return [sys.executable, "-m", "newsembed", "build", *inputs, *_SMALL, *beam_args]
+
+
+def run(command: Sequence[str], log: Path) -> tuple[int, float]:
+    """Runs a command; returns its exit status and the CPU seconds of it and the processes that it waited for."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with log.open("a") as sink:
+        status = subprocess.run(command, stdout=sink, stderr=sink, check=False).returncode
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return status, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def install_prism(folder: Path) -> Path:
+    """Returns Prism of the version of Beam, which ``go install`` builds once."""
+    binary = folder / "prism"
+    if not binary.exists():
+        environment = os.environ | {"GOBIN": str(folder)}
+        subprocess.run(["go", "install", f"{_PRISM}@v{beam.version.__version__}"], env=environment, check=True)
+    return binary
+
+
+def free_port() -> int:
+    """A port that nobody listens to."""
+    with socket.socket() as probe:
+        probe.bind(("localhost", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextlib.contextmanager
+def started(command: Sequence[str], port: int, log: Path) -> Iterator[int]:
+    """Starts a server, waits until it listens, and ends it with its children; yields its process id.
+
+    Raises:
+      RuntimeError: if it ends before it listens.
+    """
+    with log.open("w") as sink, subprocess.Popen(command, stdout=sink, stderr=sink, start_new_session=True) as server:
+        try:
+            while not listens(port):
+                if server.poll() is not None:
+                    raise RuntimeError(f"{command[0]} ended with {server.returncode}, see {log}")
+                time.sleep(0.2)
+            yield server.pid
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(server.pid, signal.SIGTERM)
+
+
+def listens(port: int) -> bool:
+    """Whether a server listens on a port of this machine."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("localhost", port)) == 0
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process has started."""
+    found = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False)
+    return [int(line) for line in found.stdout.split()]
+
+
+def kill_in_each_job(command: Sequence[str], output: str, pool: int, log: Path) -> dict[str, int]:
+    """Builds, and kills a worker in each job once shards of it are complete; builds again until the build succeeds.
+
+    Returns:
+      By job, the complete shards when its worker was killed.
+    """
+    killed: dict[str, int] = {}
+    for _ in range(2 * len(STEPS)):
+        with log.open("a") as sink, subprocess.Popen(command, stdout=sink, stderr=sink) as building:
+            while building.poll() is None:
+                for step in STEPS:
+                    reports = glob.glob(f"{output}/{step.job}/.work-*/_reports/*/*.json")
+                    if step.job not in killed and len(reports) > 2 and (workers := children(pool)):
+                        os.kill(workers[0], signal.SIGKILL)
+                        killed[step.job] = len(reports)
+                time.sleep(0.02)
+        if building.returncode == 0:
+            return killed
+    raise RuntimeError(f"the build does not end, see {log}")
+
+
+def print_table(folders: dict[str, str], killed: dict[str, int]) -> bool:
+    """Prints the seconds of each job and whether its files are those of the first folder; returns whether all are."""
+    equal = True
+    print("| job | " + " | ".join(f"{name}, s" for name in folders) + " | files | killed after shards | bytes |")
+    print("|---" * (len(folders) + 4) + "|")
+    for step in STEPS:
+        manifests = [read_manifest(f"{folder}/{step.job}") for folder in folders.values()]
+        seconds = " | ".join(f"{read_seconds(f'{folder}/{step.job}'):.1f}" for folder in folders.values())
+        same = all(one["sha256"] == manifests[0]["sha256"] for one in manifests[1:])
+        same &= all(one["counts"] == manifests[0]["counts"] for one in manifests[1:])
+        equal &= same
+        files = len(manifests[0]["sha256"])
+        print(
+            f"| {step.job} | {seconds} | {files} | {killed.get(step.job, '-')} | {'equal' if same else 'DIFFERENT'} |"
+        )
+    return equal
+
+
+def main() -> int:
+    """Builds on the local runner and on the engine; returns 1 if any byte differs."""
+    args = parse()
+    output = Path(args.output).absolute()
+    output.mkdir(parents=True, exist_ok=True)
+    folders = {"local runner": f"{output}/local", "engine": f"{output}/engine"}
+    status, cpu = run(build_command(args.demo, folders["local runner"], ()), output / "local.log")
+    if status:
+        raise RuntimeError(f"the local build failed, see {output}/local.log")
+    with contextlib.ExitStack() as stack:
+        endpoint = args.job_endpoint
+        if endpoint is None:
+            port = free_port()
+            prism = [str(install_prism(output)), f"-job_port={port}", "-serve_http=false"]
+            stack.enter_context(started(prism, port, output / "prism.log"))
+            endpoint = f"localhost:{port}"
+        port = free_port()
+        worker_pool = [sys.executable, "-m", "apache_beam.runners.worker.worker_pool_main", f"--service_port={port}"]
+        pool = stack.enter_context(started(worker_pool, port, output / "workers.log"))
+        remote = ["--runner=PortableRunner", f"--job_endpoint={endpoint}"]
+        remote += ["--environment_type=EXTERNAL", f"--environment_config=localhost:{port}"]
+        status, _ = run(build_command(args.demo, folders["engine"], remote), output / "engine.log")
+        if status:
+            raise RuntimeError(f"the build on the engine failed, see {output}/engine.log")
+        killed: dict[str, int] = {}
+        if not args.no_kills:
+            folders["engine, workers killed"] = f"{output}/killed"
+            command = build_command(args.demo, f"{output}/killed", remote)
+            killed = kill_in_each_job(command, f"{output}/killed", pool, output / "killed.log")
+    equal = print_table(folders, killed)
+    print(json.dumps({"local CPU seconds": round(cpu, 1), "equal": equal, "jobs with a kill": len(killed)}))
+    return 0 if equal else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
