@@ -16,6 +16,7 @@ _MOST_TOPICS: Final = 14
 _WORDS: Final = 3  # of a label
 _WORD: Final = r"(?u)\b[^\W\d_]{3,}\b"
 _PERPLEXITY: Final = 15.0
+_LEAST_COMMON: Final = 10  # titles; in few titles every word is in a twentieth
 _LEAST: Final = 4  # events that have a shape
 
 
@@ -37,8 +38,9 @@ class TopicMap:
 def draw(rows: Sequence[FloatArray], titles: list[list[str]], index: DocumentIndex) -> TopicMap:
     """Projects events by t-SNE (van der Maaten and Hinton 2008) and groups them by average linkage.
 
-    The label of a topic has the words whose share of its titles most exceeds their share of all titles (c-TF-IDF,
-    Grootendorst 2022); stop words are out by their share of the index.
+    The label of a topic has the words that tell its titles from all titles: those with the largest p log(p / q), where p
+    is the share of the topic's titles that have the word and q that of all titles (the word's part of the
+    Kullback-Leibler divergence). Words of more than a twentieth of all titles are left out.
 
     Args:
       rows: unit vectors ``[D]`` of n events.
@@ -87,10 +89,13 @@ def _labels(titles: list[list[str]], topics: IntArray, index: DocumentIndex) -> 
     except ValueError:  # no word of three letters in any title
         return tuple("" for _ in range(int(topics.max(initial=-1)) + 1))
     names, labels = vectorizer.get_feature_names_out(), list[str]()
+    common = max(_LEAST_COMMON, len(all_titles) // 20)
     for topic in range(int(topics.max()) + 1):
         own = [title for event in np.flatnonzero(topics == topic) for title in titles[event]]
         inside = np.asarray((vectorizer.transform(own) > 0).sum(0)).ravel()
-        weight = inside / len(own) * np.log(len(all_titles) / np.maximum(everywhere, 1))
+        share, overall = inside / len(own), everywhere / len(all_titles)
+        weight = share * np.log(np.maximum(share, 1e-9) / overall)
+        weight[everywhere > common] = 0
         best = np.argsort(-weight, kind="stable")[:_WORDS]
-        labels.append(" · ".join(names[word] for word in best if inside[word]))
+        labels.append(" · ".join(names[word] for word in best if weight[word] > 0))
     return tuple(labels)

@@ -7,6 +7,7 @@ from newsembed.serving.index import DocumentIndex
 
 NAMES = ["flood", "trial", "derby"]
 COUNT = 8
+REST = 300  # other articles of the index, so that no topic has a twentieth of all titles
 
 
 def drawn():
@@ -15,7 +16,9 @@ def drawn():
     rows = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
     titles = [[f"the {NAMES[place // COUNT]} of town", f"the {NAMES[place // COUNT]}"] for place in range(3 * COUNT)]
     documents = [IndexedDocument(f"{n}", "", "", title) for n, two in enumerate(titles) for title in two]
-    index = DocumentIndex(np.repeat(rows, 2, axis=0), documents)
+    documents += [IndexedDocument(f"r{n}", "", "", f"the {chr(97 + n % 26)}ther") for n in range(REST)]
+    others = generator.normal(size=(REST, 16)).astype(np.float32)
+    index = DocumentIndex(np.concatenate([np.repeat(rows, 2, axis=0), others]), documents)
     return draw(list(rows), titles, index)
 
 
@@ -37,6 +40,10 @@ def test_a_label_begins_with_a_word_that_other_topics_lack():
     truth = np.repeat(NAMES, COUNT)
     for topic, label in enumerate(found.labels):
         assert label.split(" · ")[0] in set(truth[found.topics == topic].tolist())
+
+
+def test_words_that_all_titles_have_are_in_no_label():
+    assert all("the" not in label.split(" · ") for label in drawn().labels)
 
 
 def test_few_events_and_titles_without_words_are_drawn_too():
