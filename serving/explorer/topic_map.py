@@ -38,8 +38,8 @@ class TopicMap:
 def draw(rows: Sequence[FloatArray], titles: list[list[str]], index: DocumentIndex) -> TopicMap:
     """Projects events by t-SNE (van der Maaten and Hinton 2008) and groups them by average linkage.
 
-    The label of a topic has the words that tell its titles from all titles: those with the largest p log(p / q), where p
-    is the share of the topic's titles that have the word and q that of all titles (the word's part of the
+    The label of a topic has the words that tell its titles from all titles: those with the largest p log(p / q), where
+    p is the share of the topic's titles that have the word and q that of all titles (the word's part of the
     Kullback-Leibler divergence). Words of more than a twentieth of all titles are left out.
 
     Args:
