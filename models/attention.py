@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec
 
+from .pooling import piece_starts
 from .transformer import TransformerConfig
 
 # By the names of `transformer.DTYPES`.
@@ -40,11 +41,12 @@ class Visible(NamedTuple):
     groups: jax.Array
     lengths: jax.Array | None
 
-    def mask(self, distance: int | None = None) -> jax.Array:
+    def mask(self, distance: int | None = None, global_tokens: int = 0) -> jax.Array:
         """Which key each query sees.
 
         Args:
           distance: how far a query sees to either side; None: as far as its group goes.
+          global_tokens: so many first tokens of each group see all of it, and are seen by all of it, at any distance.
 
         Returns:
           bool [B, 1, L, L], or [B, 1, 1, L] for one-piece rows without `distance`. A padded query of a packed row sees
@@ -58,7 +60,19 @@ class Visible(NamedTuple):
             return seen
         places = jnp.arange(self.groups.shape[1])
         # Pieces are contiguous: inside one, distance in the row is distance in the piece.
-        return seen & (jnp.abs(places[:, None] - places[None, :]) <= distance)
+        near = jnp.abs(places[:, None] - places[None, :]) <= distance
+        if global_tokens:
+            first = (self._places() < global_tokens)[:, None]
+            near = near | first[..., :, None] | first[..., None, :]
+        return seen & near
+
+    def _places(self) -> jax.Array:
+        """The place of each token in its piece, counted from 0, int32 [B, L]; [1, L] for one-piece rows."""
+        places = jnp.arange(self.groups.shape[1])[None]
+        if self.lengths is not None:
+            return places
+        starts = piece_starts(self.groups)
+        return places - jax.lax.cummax(jnp.where(starts, places, 0), axis=1)
 
 
 def visible(tokens: jax.Array, segment_ids: jax.Array | None) -> Visible:
@@ -124,6 +138,7 @@ def attend(
     *,
     kernel: Kernel,
     distance: int | None = None,
+    global_tokens: int = 0,
     bias: jax.Array | None = None,
 ) -> jax.Array:
     """softmax(Q K^T / sqrt(d) + bias) V over the keys that each query sees (Vaswani et al. 2017, equation 1).
@@ -135,6 +150,7 @@ def attend(
       seen: which tokens see each other.
       kernel: from `choose_attention`; only "xla" adds a bias.
       distance: see `Visible.mask`.
+      global_tokens: likewise.
       bias: [1, N, L, L] from `relative_bias`, or None.
 
     Returns:
@@ -143,7 +159,7 @@ def attend(
     if kernel == "flash":
         return _flash(query, key, value, seen.groups)
     if kernel == "xla":
-        mask = seen.mask(distance)
+        mask = seen.mask(distance, global_tokens)
         return jax.nn.dot_product_attention(query, key, value, bias=bias, mask=mask, implementation="xla")
     if seen.lengths is not None and distance is None:
         # Lengths cost nothing and let the kernel skip the padding; a mask is read as a bias of [B, 1, L, L].
@@ -151,7 +167,9 @@ def attend(
             query, key, value, key_value_seq_lengths=seen.lengths, implementation="cudnn"
         )
     rows, length = query.shape[:2]
-    mask = jnp.broadcast_to(seen.mask(distance), (rows, 1, length, length))  # cuDNN wants every query's row of it
+    mask = jnp.broadcast_to(
+        seen.mask(distance, global_tokens), (rows, 1, length, length)
+    )  # cuDNN wants every query's row of it
     return jax.nn.dot_product_attention(query, key, value, mask=mask, implementation="cudnn")
 
 
@@ -161,6 +179,7 @@ def attention_probabilities(
     seen: Visible,
     *,
     distance: int | None = None,
+    global_tokens: int = 0,
     bias: jax.Array | None = None,
 ) -> jax.Array:
     """softmax(Q K^T / sqrt(d) + bias), which `attend` never keeps: float32 [B, N, L, L]; each row sums to 1 over keys.
@@ -170,11 +189,12 @@ def attention_probabilities(
       key: [B, L, N, d].
       seen: which tokens see each other.
       distance: see `Visible.mask`.
+      global_tokens: likewise.
       bias: see `attend`.
     """
     logits = jnp.einsum("bqnd,bknd->bnqk", query, key, preferred_element_type=jnp.float32) * query.shape[-1] ** -0.5
     logits = logits if bias is None else logits + bias.astype(jnp.float32)
-    return jax.nn.softmax(jnp.where(seen.mask(distance), logits, jnp.finfo(jnp.float32).min), axis=-1)
+    return jax.nn.softmax(jnp.where(seen.mask(distance, global_tokens), logits, jnp.finfo(jnp.float32).min), axis=-1)
 
 
 def _cudnn_obstacle(config: TransformerConfig, length: int, platform: str) -> str | None:

@@ -126,9 +126,21 @@ class Attention(nn.Module):
         if tables is not None:
             query, key = rotate(query, tables), rotate(key, tables)
         distance = config.local_distance if self.is_local else None
-        attended = attend(query, key, value, context.seen, kernel=self.kernel, distance=distance, bias=context.bias)
+        first = config.global_tokens
+        attended = attend(
+            query,
+            key,
+            value,
+            context.seen,
+            kernel=self.kernel,
+            distance=distance,
+            global_tokens=first,
+            bias=context.bias,
+        )
         if self.is_mutable_collection("intermediates"):  # only where somebody asks, see `run_blocks_observed`
-            probabilities = attention_probabilities(query, key, context.seen, distance=distance, bias=context.bias)
+            probabilities = attention_probabilities(
+                query, key, context.seen, distance=distance, global_tokens=first, bias=context.bias
+            )
             self.sow("intermediates", "probabilities", probabilities)
         return _project(self, "output", attended, ("heads", "kv"), (config.hidden_size,), ("embed",))
 
@@ -227,7 +239,7 @@ def stack_layers(layers: Sequence[Params]) -> Any:
 def _loop_of(config: TransformerConfig) -> tuple[int, int, int]:
     """The part of the stack that repeats: its first layer, the layers of one repetition, the repetitions."""
     first = 0 if config.has_attention_norm(0) else 1
-    period = config.global_every
+    period = max(config.global_every, 1)
     return first, period, (config.num_layers - first) // period
 
 

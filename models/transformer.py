@@ -43,6 +43,7 @@ _LEFT_OUT_AT_DEFAULT: Final = (
     "embedding_activation",
     "family",
     "window_length",
+    "global_tokens",
 )
 
 
@@ -91,7 +92,10 @@ class TransformerConfig:
       rotary_theta: base of the rotary wavelengths in layers that see the whole row.
       local_rotary_theta: the same in local layers.
       local_distance: how far to either side a token of a local layer sees; 0: no layer is local.
-      global_every: layers 0, n, 2n, … see the whole row, the others are local. 1 where no layer is local.
+      global_every: layers 0, n, 2n, … see the whole row, the others are local. 1 where no layer is local; 0 where all
+        are (Longformer, Beltagy et al. 2020).
+      global_tokens: in local layers, so many first tokens of a text, such as 1 for [CLS], see all of it and are seen by
+        all of it. Longformer has parameters of their own for these tokens, we do not.
       mlp: "dense", or "gated": the activated half times a linear half (GeGLU, Shazeer 2020).
       activation: "gelu" by the error function, or "gelu_tanh", its approximation.
       relative_buckets: each head adds a learned number to the attention from a token to another by their signed
@@ -125,6 +129,7 @@ class TransformerConfig:
     local_rotary_theta: float = 10_000.0
     local_distance: int = 0
     global_every: int = 1
+    global_tokens: int = 0
     mlp: Literal["dense", "gated"] = "dense"
     activation: Literal["gelu", "gelu_tanh"] = "gelu"
     biases: bool = True
@@ -144,7 +149,8 @@ class TransformerConfig:
             _check_count(name, getattr(self, name), 1)
         _check_count("num_layers", self.num_layers, 0)
         _check_count("local_distance", self.local_distance, 0)
-        _check_count("global_every", self.global_every, 1)
+        _check_count("global_every", self.global_every, 0)
+        _check_count("global_tokens", self.global_tokens, 0)
         _check_count("lead_length", self.lead_length, 0)
         _check_count("relative_buckets", self.relative_buckets, 0)
         _check_count("window_length", self.window_length, 0)
@@ -162,12 +168,25 @@ class TransformerConfig:
             value = getattr(self, name)
             if value not in allowed:
                 raise ValueError(f"EncoderConfig.{name}: got {value!r}, expected one of {', '.join(map(str, allowed))}")
-        if (self.local_distance > 0) != (self.global_every > 1):
+        self._check_local()
+        self._check_positions()
+
+    def _check_local(self) -> None:
+        if (self.local_distance > 0) != (self.global_every != 1):
             raise ValueError(
                 f"EncoderConfig.global_every: got {self.global_every} with local_distance = {self.local_distance}, "
-                "expected more than 1 where layers are local, and 1 where none is"
+                "expected more than 1, or 0, where layers are local, and 1 where none is"
             )
-        self._check_positions()
+        if self.global_tokens and not self.local_distance:
+            raise ValueError(
+                f"EncoderConfig.global_tokens: got {self.global_tokens} with local_distance = 0, expected 0: without "
+                "local layers every token sees all"
+            )
+        if self.global_tokens and self.window_length:
+            raise ValueError(
+                f"EncoderConfig.global_tokens: got {self.global_tokens} with window_length = {self.window_length}, "
+                "expected 0: a window would have global tokens of its own"
+            )
 
     def _check_positions(self) -> None:
         if self.relative_buckets % 4:
@@ -194,7 +213,19 @@ class TransformerConfig:
 
     def is_local(self, layer: int) -> bool:
         """Whether a layer, counted from 0, sees `local_distance` tokens only."""
-        return self.local_distance > 0 and layer % self.global_every > 0
+        return self.local_distance > 0 and (self.global_every == 0 or layer % self.global_every > 0)
+
+    def seen_pairs(self, layer: int, length: int) -> int:
+        """Returns how many (query, key) pairs of a text of ``length`` tokens a layer attends to.
+
+        >>> TransformerConfig(9, local_distance=1, global_every=0).seen_pairs(0, 5)  # 2 + 3 + 3 + 3 + 2
+        13
+        """
+        if not self.is_local(layer) or length <= self.local_distance:
+            return length * length
+        distance = self.local_distance
+        apart = sum(max(length - 1 - place - distance, 0) for place in range(min(self.global_tokens, length)))
+        return length * (2 * distance + 1) - distance * (distance + 1) + 2 * apart
 
     def has_attention_norm(self, layer: int) -> bool:
         """Whether a layer, counted from 0, has a norm of its own around its attention."""

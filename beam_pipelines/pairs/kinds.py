@@ -6,8 +6,9 @@ A new kind is one file here: a function as `interface.MakePairs` describes it, a
 from collections.abc import Mapping
 from typing import Final
 
+from .halves import HALVES
 from .interface import PairKind
 from .links import ANCHORS, POSTS
 from .titles import TITLES
 
-KINDS: Final[Mapping[str, PairKind]] = {"posts": POSTS, "anchors": ANCHORS, "titles": TITLES}
+KINDS: Final[Mapping[str, PairKind]] = {"posts": POSTS, "anchors": ANCHORS, "titles": TITLES, "halves": HALVES}

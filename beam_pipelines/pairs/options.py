@@ -9,6 +9,8 @@ from ...errors import require_option
 
 _SHORTEST_TEXT: Final = 8
 START, END = "start", "end"
+SENTENCE, WORD, NO_UNIT = "sentence", "word", "none"
+DROP, BOTH = "drop", "both"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,7 +21,7 @@ class PairsOptions:
         default="titles",
         metadata={
             "help": "the two texts of a pair: an article and a post that links to it (posts), an article and a link "
-            "text to it (anchors), a body and its title (titles)"
+            "text to it (anchors), a body and its title (titles), two texts that share the sentences of a body (halves)"
         },
     )
     max_length: int = dataclasses.field(default=512, metadata={"help": "tokens of a text, including special tokens"})
@@ -31,6 +33,19 @@ class PairsOptions:
     )
     per_article: int = dataclasses.field(
         default=0, metadata={"help": "most pairs of one article, drawn by the seed; 0 keeps all"}
+    )
+    draws: int = dataclasses.field(
+        default=1, metadata={"help": "halves: pairs of each article, each a draw of its own"}
+    )
+    unit: str = dataclasses.field(
+        default=SENTENCE,
+        metadata={
+            "help": "halves: what is dealt to the two texts, sentence or word; none: both are the whole body, and "
+            "dropout alone tells them apart"
+        },
+    )
+    title: str = dataclasses.field(
+        default=DROP, metadata={"help": "halves: drop the title, or give it to both texts (both)"}
     )
     seed: int = dataclasses.field(default=0, metadata={"help": "of all draws: the same seed gives the same pairs"})
     held_out_share: float = dataclasses.field(
@@ -52,5 +67,9 @@ class PairsOptions:
         require(self.max_length >= _SHORTEST_TEXT, "max_length", self.max_length, f"at least {_SHORTEST_TEXT}")
         require(self.keep in (START, END), "keep", self.keep, f"{START} or {END}")
         require(self.min_tokens >= 1, "min_tokens", self.min_tokens, "1 or more")
+        require(self.draws >= 1, "draws", self.draws, "1 or more")
+        require(self.unit in (SENTENCE, WORD, NO_UNIT), "unit", self.unit, f"{SENTENCE}, {WORD} or {NO_UNIT}")
+        require(self.draws == 1 or self.unit != NO_UNIT, "draws", self.draws, f"1 with --unit={NO_UNIT}")
+        require(self.title in (DROP, BOTH), "title", self.title, f"{DROP} or {BOTH}")
         require(self.per_article >= 0, "per_article", self.per_article, "0 or more")
         require(0 <= self.held_out_share < 1, "held_out_share", self.held_out_share, "a number from 0, below 1")

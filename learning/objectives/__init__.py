@@ -14,6 +14,7 @@ from ...errors import InputError
 from .base import DeviceBatch, Metrics, Model, Objective, Objectives, Pairs, continuation_pieces
 from .contrastive import Contrastive
 from .denoising import Denoising
+from .masked_texts import MaskedTexts
 from .packed import MaskedLanguageModel
 from .topics import Topics
 
@@ -108,3 +109,4 @@ def parameter_names() -> set[str]:
 for _objective_class in (MaskedLanguageModel, Contrastive, Topics):
     register(_objective_class)
 alternative(Denoising)
+alternative(MaskedTexts)

@@ -365,6 +365,8 @@ class EncoderConfig(TransformerConfig):
             lacking |= {Capability.POOLED_PIECES}  # a head before an activation cannot whiten
         if self.window_length:  # transformers knows no windows
             lacking |= {Capability.ATTENTION, Capability.HUGGING_FACE}
+        if self.global_tokens or not self.global_every:  # nor a model with one set of parameters for all tokens
+            lacking |= {Capability.HUGGING_FACE}
         return frozenset(Capability) - lacking
 
     def module(self) -> nn.Module:
@@ -384,7 +386,8 @@ class EncoderConfig(TransformerConfig):
 
         For L tokens, hidden size H, MLP size F, N layers, V word pieces, D embedding units and T topics::
 
-            encode         N L (8 H^2 + 4 H F + 4 W H), where W = L or, for longer texts, the window
+            encode         N (L (8 H^2 + 4 H F) + 4 S H), for S pairs of tokens that see each other: L^2; W L for a
+                           text that is read in windows of W tokens; fewer in local layers, see `seen_pairs`
             embed          encode + 2 H D
             topic_logits   encode + 2 H T
             mlm_logits     K (2 H^2 + 2 H V), for K = length predicted positions, without the encoder
@@ -398,9 +401,10 @@ class EncoderConfig(TransformerConfig):
         heads = {"encode": 0, "embed": 2 * hidden * self.dense_size, "topic_logits": 2 * hidden * self.num_topics}
         if method not in heads:
             raise ValueError(f"got the method {method!r}, expected mlm_logits, {', '.join(heads)}")
-        products = 8 * hidden * hidden + 4 * hidden * self.mlp_size
-        seen = min(length, self.position_count)
-        return float(self.num_layers * length * (products + 4 * seen * hidden) + heads[method])
+        products = self.num_layers * length * (8 * hidden * hidden + 4 * hidden * self.mlp_size)
+        window = min(length, self.position_count)
+        seen = sum(self.seen_pairs(layer, window) for layer in range(self.num_layers)) * length / window
+        return float(products + 4 * seen * hidden + heads[method])
 
     def summary(self) -> str:
         """Layers and width, such as "12 layers x 768"."""

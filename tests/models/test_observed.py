@@ -26,6 +26,7 @@ MODELS = {
         "local_distance": 1,
         "global_every": 2,
     },
+    "all layers local, [CLS] global": {"local_distance": 1, "global_every": 0, "global_tokens": 1},
     "scanned": {"scan_layers": True, "remat": "full"},
 }
 

@@ -1,0 +1,148 @@
+"""Windows with global tokens: mask, encoder and FLOPs against a dense mask; descriptions of older models."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import linen as nn
+from newsembed.models.architecture import Capability
+from newsembed.models.attention import attend, attention_probabilities, visible
+from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
+
+LONG = EncoderConfig(
+    vocab_size=30,
+    hidden_size=16,
+    num_layers=2,
+    num_heads=2,
+    mlp_size=16,
+    max_length=12,
+    embedding_size=8,
+    num_topics=3,
+    dropout_rate=0.0,
+    local_distance=2,
+    global_every=0,
+    global_tokens=1,
+)
+TOKENS = np.array([[2, 7, 9, 11, 13, 15, 17, 19, 21, 3], [2, 8, 10, 12, 3, 0, 0, 0, 0, 0]], np.int32)
+SEGMENTS = np.array([[1, 1, 1, 1, 2, 2, 2, 2, 2, 0], [1, 1, 2, 2, 2, 2, 2, 3, 3, 3]], np.int32)
+DISTANCE = 2
+
+
+def places_of(segments):
+    """The place of each token in its piece, one token at a time."""
+    places = np.zeros_like(segments)
+    for row, line in enumerate(segments):
+        for place in range(1, len(line)):
+            places[row, place] = places[row, place - 1] + 1 if line[place] == line[place - 1] else 0
+    return places
+
+
+def dense_mask(groups, places, distance, count):
+    """bool [B, L, L], one pair of tokens at a time."""
+    rows, length = groups.shape
+    mask = np.zeros((rows, length, length), bool)
+    for row in range(rows):
+        for query in range(length):
+            for key in range(length):
+                near = abs(query - key) <= distance
+                is_global = min(places[row, query], places[row, key]) < count
+                mask[row, query, key] = groups[row, query] == groups[row, key] and (near or is_global)
+    return mask
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_global_tokens_of_one_text_see_all_and_are_seen_by_all(count):
+    seen = visible(jnp.asarray(TOKENS), None)
+    found = np.asarray(seen.mask(DISTANCE, count))[:, 0]
+    real = (TOKENS > 0).astype(int)
+    places = np.broadcast_to(np.arange(TOKENS.shape[1]), TOKENS.shape)
+    expected = dense_mask(real, places, DISTANCE, count)
+    assert np.array_equal(found[0], expected[0])
+    # Queries on padding are never read.
+    assert np.array_equal(found[1][real[1] > 0], expected[1][real[1] > 0])
+    assert not found[1][:, 5:].any(), "no query sees padding"
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_in_packed_rows_every_piece_has_its_own_global_tokens(count):
+    seen = visible(jnp.asarray(TOKENS), jnp.asarray(SEGMENTS))
+    expected = dense_mask(SEGMENTS, places_of(SEGMENTS), DISTANCE, count)
+    assert np.array_equal(np.asarray(seen.mask(DISTANCE, count))[:, 0], expected)
+
+
+def test_attention_with_global_tokens_is_the_softmax_over_the_dense_mask():
+    rng = np.random.default_rng(0)
+    query, key, value = (rng.normal(size=(2, 10, 2, 4)) for _ in range(3))
+    seen = visible(jnp.asarray(TOKENS), jnp.asarray(SEGMENTS))
+    mask = dense_mask(SEGMENTS, places_of(SEGMENTS), DISTANCE, 1)[:, None]
+    weights = np.where(mask, np.exp(np.einsum("bqnd,bknd->bnqk", query, key) / 2), 0)
+    weights /= weights.sum(-1, keepdims=True)
+    arrays = [jnp.asarray(array, jnp.float32) for array in (query, key, value)]
+    options = {"distance": DISTANCE, "global_tokens": 1}
+    np.testing.assert_allclose(attention_probabilities(*arrays[:2], seen, **options), weights, atol=1e-6)
+    expected = np.einsum("bnqk,bknd->bqnd", weights, value)
+    np.testing.assert_allclose(attend(*arrays, seen, kernel="xla", **options), expected, atol=1e-5)
+
+
+def test_a_far_word_reaches_cls_in_one_layer_and_other_far_words_do_not():
+    config = dataclasses.replace(LONG, num_layers=1)
+    encoder = NewsEncoder(config)
+    params = nn.unbox(jax.jit(encoder.init)(jax.random.key(0), TOKENS))
+    encode = jax.jit(lambda tokens: encoder.apply(params, tokens, method="encode"))
+    changed = TOKENS.copy()
+    changed[0, 8] = 5
+    moved = np.abs(np.asarray(encode(TOKENS) - encode(changed)))[0].max(-1) > 0
+    assert moved.tolist() == [True, False, False, False, False, False, True, True, True, True]
+
+
+def test_a_loop_over_the_layers_equals_the_layers_one_by_one():
+    encoders = [NewsEncoder(dataclasses.replace(LONG, scan_layers=scan)) for scan in (False, True)]
+    params = nn.unbox(jax.jit(encoders[0].init)(jax.random.key(0), TOKENS))
+    one, loop = (
+        jax.jit(lambda p, encoder=encoder: encoder.apply(p, TOKENS, method="embed"))(params) for encoder in encoders
+    )
+    np.testing.assert_allclose(one, loop, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("length", "distance", "count"), [(10, 2, 1), (10, 2, 3), (10, 9, 1), (3, 2, 1), (6, 1, 6), (7, 3, 0)]
+)
+def test_flops_count_the_pairs_of_tokens_that_see_each_other(length, distance, count):
+    config = dataclasses.replace(LONG, local_distance=distance, global_tokens=count)
+    groups = np.ones((1, length), int)
+    pairs = int(dense_mask(groups, np.arange(length)[None], distance, count).sum())
+    assert config.seen_pairs(0, length) == pairs
+    whole = dataclasses.replace(LONG, local_distance=0, global_every=1, global_tokens=0)
+    saved = whole.flops("encode", length) - config.flops("encode", length)
+    assert saved == LONG.num_layers * 4 * LONG.hidden_size * (length * length - pairs)
+
+
+def test_older_descriptions_load_and_stay_as_they_are():
+    older = {"vocab_size": 30, "hidden_size": 16, "num_heads": 2, "local_distance": 2, "global_every": 2}
+    config = EncoderConfig.from_dict(older)
+    assert config.global_tokens == 0
+    assert "global_tokens" not in config.to_dict()
+    assert EncoderConfig.from_dict(LONG.to_dict()) == LONG
+    assert LONG.to_dict()["global_tokens"] == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"local_distance": 0, "global_every": 1}, "global_tokens: got 1 with local_distance = 0"),
+        ({"window_length": 6}, "global_tokens: got 1 with window_length = 6"),
+        ({"global_tokens": -1}, "global_tokens: got -1, expected an integer of at least 0"),
+        ({"local_distance": 0}, "global_every: got 0 with local_distance = 0"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(LONG, **changes)
+
+
+def test_transformers_has_no_such_model():
+    assert Capability.HUGGING_FACE not in LONG.capabilities
+    assert Capability.ATTENTION in LONG.capabilities
+    assert Capability.HUGGING_FACE in dataclasses.replace(LONG, global_tokens=0, global_every=2).capabilities
