@@ -43,6 +43,7 @@ CORE = [
     "rich>=13",
     "tantivy>=0.27,<0.28",  # the words of an index; another version may write other files
     "tqdm>=4.66",
+    "shtab>=1.7",
     "packaging>=24",
 ]
 ZST = ["zstandard>=0.23"]

@@ -45,6 +45,7 @@ COMMANDS = {
         ("mine", "train", "evaluate", "tensorflow"),
     ),
     "doctor": Command("Start here", "what this machine has, and which parts are installed", "launch.doctor"),
+    "completion": Command("Start here", "a script that completes commands in bash, zsh or tcsh", "launch.completion"),
     "newsroom": Command("Start here", "generate (and serve) a fictional newsroom", "newsroom.command", ("mine",)),
     "build": Command(
         "Mine", "all mining jobs in order: WARC and article files to training data", "launch.build", ("mine",)
