@@ -23,6 +23,7 @@ class Score:
       std: standard deviation over runs (n - 1 in the denominator); ``None`` for a single run.
       runs: number of seeds, folds or repeats; ``value`` is their mean.
       low, high: the ends of the 95 % bootstrap interval, see ``intervals.py``; ``None`` without one.
+      folds: the values of the folds of a protocol that has the same folds for all encoders, see ``compare.py``.
     """
 
     metric: str
@@ -33,6 +34,7 @@ class Score:
     runs: int = 1
     low: float | None = None
     high: float | None = None
+    folds: tuple[float, ...] = ()
 
     @property
     def confidence(self) -> float | None:

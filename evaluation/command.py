@@ -26,7 +26,7 @@ from typing import Any, Final
 from ..errors import InputError
 from .baselines import FunctionEncoder, LsaEncoder, SentenceTransformerEncoder, WordVectorEncoder, is_function_spec
 from .benchmark import Benchmark
-from .compare import compare
+from .compare import compare, compare_folds
 from .encoders import Encoder, TfidfEncoder
 from .leakage import check_leakage
 from .recipe import read_recipe
@@ -106,7 +106,35 @@ def _add_protocol_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="95 %% bootstrap intervals of events (over events) and sts (over pairs); always with --recipe",
     )
-    parser.add_argument("--seeds", type=int, default=5, metavar="N", help="k-means runs, seeds 0 to N-1 (default: 5)")
+    parser.add_argument(
+        "--languages",
+        nargs="+",
+        default=[],
+        metavar="LANGUAGE",
+        help="mldoc_laser, xnli: only these languages, such as english spanish (xnli: en es)",
+    )
+    parser.add_argument(
+        "--train_languages",
+        nargs="+",
+        default=[],
+        metavar="LANGUAGE",
+        help="mldoc_laser: train on these languages only (default: on each)",
+    )
+    parser.add_argument(
+        "--folds",
+        type=int,
+        default=0,
+        metavar="N",
+        help="mldoc_laser: an even number of folds of all documents in place of the official parts, with t-tests "
+        "of each two encoders over them; T-MDE has 10",
+    )
+    parser.add_argument(
+        "--seeds",
+        type=int,
+        default=5,
+        metavar="N",
+        help="runs of k-means, and of mldoc_laser without folds, seeds 0 to N-1 (default: 5)",
+    )
 
 
 def _add_text_arguments(parser: argparse.ArgumentParser) -> None:
@@ -151,10 +179,13 @@ def run(args: argparse.Namespace, factories: Factories) -> int:
     results = run_suites(
         encoders, benchmarks, cache=args.cache, command=command, specs=specs, on_result=_print_progress, facts=facts
     )
-    if comparisons := compare(results.results):
-        results = dataclasses.replace(
-            results, manifest={**results.manifest, "comparisons": [row.to_dict() for row in comparisons]}
-        )
+    for key, rows in (
+        ("comparisons", compare(results.results)),
+        ("fold_comparisons", compare_folds(results.results)),
+    ):
+        if rows:
+            manifest = {**results.manifest, key: [row.to_dict() for row in rows]}
+            results = dataclasses.replace(results, manifest=manifest)
     write_results(results, args.output)
     for table in console(results):
         rich.print(table)
@@ -265,6 +296,9 @@ def _benchmarks(args: argparse.Namespace) -> list[Benchmark]:
         tuple(range(args.seeds)),
         args.at_k,
         args.intervals,
+        tuple(args.languages),
+        tuple(args.train_languages),
+        args.folds,
     )
     repeated = {suite for suite in args.suite if args.suite.count(suite) > 1}
     benchmarks: list[Benchmark] = []

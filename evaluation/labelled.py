@@ -161,15 +161,21 @@ def read_mldoc(path: str) -> Split:
 
     Lines are ``label<TAB>text``. ``path`` is ``FOLDER/LANGUAGE``, as in ``mldoc/german``.
     """
-    parts = []
-    for suffix in ("train.1000", "test"):
-        file = f"{path}.{suffix}"
-        documents = []
-        for where, fields in read_rows(file, _remedy("mldoc"), delimiter="\t", quoted=False):
-            _need_columns(fields, 2, where, "mldoc")
-            documents.append(Labelled(Document("", "\t".join(fields[1:]).strip()), fields[0].strip()))
-        parts.append(_checked(documents, file, "mldoc"))
-    return Split(*parts)
+    return Split(read_mldoc_part(path, "train.1000"), read_mldoc_part(path, "test"))
+
+
+def read_mldoc_part(path: str, part: str) -> tuple[Labelled, ...]:
+    """Reads one part of one language of MLDoc, such as ``FOLDER/german`` and ``dev``; see ``read_mldoc``.
+
+    Raises:
+      InputError: on a missing file, a broken line, an empty text or a single class.
+    """
+    file = f"{path}.{part}"
+    documents = []
+    for where, fields in read_rows(file, _remedy("mldoc"), delimiter="\t", quoted=False):
+        _need_columns(fields, 2, where, "mldoc")
+        documents.append(Labelled(Document("", "\t".join(fields[1:]).strip()), fields[0].strip()))
+    return _checked(documents, file, "mldoc")
 
 
 def read_jsonl_labels(path: str) -> Split:
@@ -223,7 +229,7 @@ FORMATS: Final[Mapping[str, Format]] = {
     ),
     "mldoc": Format(
         read_mldoc,
-        "LANGUAGE.train.1000 and LANGUAGE.test, lines label<TAB>text",
+        "LANGUAGE.train.1000, LANGUAGE.test and, for mldoc_laser, LANGUAGE.dev, lines label<TAB>text",
         "https://github.com/facebookresearch/MLDoc",
     ),
     "labels": Format(

@@ -118,6 +118,9 @@ def _option(key: str, value: Any, path: str, place: str) -> Any:
     default = _OPTIONS[key]
     if key == "seeds":
         fits, expected = type(value) is int and value > 0, "a positive number"
+    elif isinstance(default, tuple):
+        fits = isinstance(value, list) and all(isinstance(item, str) for item in value)
+        expected = "a list of texts"
     elif isinstance(default, bool):
         fits, expected = isinstance(value, bool), "true or false"
     elif isinstance(default, str):
@@ -126,7 +129,9 @@ def _option(key: str, value: Any, path: str, place: str) -> Any:
         fits, expected = type(value) is int and value >= 0, "a number"
     if not fits:
         raise InputError(f"got {value!r}, expected {expected}", path=path, field=place, remedy=_EXAMPLE)
-    return tuple(range(value)) if key == "seeds" else value
+    if key == "seeds":
+        return tuple(range(value))
+    return tuple(value) if isinstance(default, tuple) else value
 
 
 def _check_keys(

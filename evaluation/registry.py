@@ -1,7 +1,8 @@
 """The suites by name, and the discovery of suites in a folder of benchmarks.
 
 The docstring of each suite's module describes its protocol: ``sts``, ``pairs``, ``classification``, ``crosslingual``,
-``clustering``, ``retrieval``, ``bitext``, ``duplicates``.
+``clustering``, ``retrieval``, ``bitext``, ``duplicates``, ``mldoc``,
+``nli``.
 """
 
 import dataclasses
@@ -18,6 +19,8 @@ from .crosslingual import CrossLingual, languages
 from .duplicates import NearDuplicates
 from .files import folder_entries
 from .labelled import FORMATS
+from .mldoc import MlDoc
+from .nli import DEV, TEST, Xnli
 from .pairs import LAYOUTS, PairClassification
 from .retrieval import SameEventRetrieval
 from .sts import Sts
@@ -39,6 +42,9 @@ class Options:
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
     at_k: int | None = None
     intervals: bool = False
+    languages: tuple[str, ...] = ()
+    train_languages: tuple[str, ...] = ()
+    folds: int = 0
 
 
 Builder = Callable[[str, str, Options], Benchmark]
@@ -65,6 +71,10 @@ def _events(path: str, name: str, options: Options) -> Benchmark:
     )
 
 
+def _mldoc_laser(path: str, name: str, options: Options) -> Benchmark:
+    return MlDoc(path, name, options.languages, options.train_languages, options.folds, options.seeds)
+
+
 SUITES: Final[Mapping[str, Builder]] = {
     "events": _events,
     "clustering": lambda path, name, options: Clustering(
@@ -78,6 +88,8 @@ SUITES: Final[Mapping[str, Builder]] = {
     **{form: _pairs(form) for form in LAYOUTS},
     "masakhanews_xy": lambda path, name, _: CrossLingual(path, "masakhanews", name),
     "mldoc_xy": lambda path, name, _: CrossLingual(path, "mldoc", name),
+    "mldoc_laser": _mldoc_laser,
+    "xnli": lambda path, name, options: Xnli(path, name, options.languages),
     "tatoeba": lambda path, name, _: BitextRetrieval(path, name),
     "duplicates": lambda path, name, _: NearDuplicates(path, name),
 }
@@ -152,6 +164,7 @@ _SIGNATURES: Final[tuple[tuple[tuple[str, ...], Signature], ...]] = (
     (("agnews",), lambda folder, names: "test.csv" in names and "ag_news" in os.path.abspath(folder)),
     (("mind",), _is_mind),
     (("sts",), _is_sts),
+    (("xnli",), lambda _, names: {DEV, TEST} <= names),
     (("tatoeba",), lambda _, names: _has(names, "tatoeba.", ".eng")),
 )
 _LANGUAGE_SIGNATURES: Final[Mapping[str, Signature]] = {

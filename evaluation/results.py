@@ -62,6 +62,10 @@ class Results:
     def to_dict(self) -> dict[str, Any]:
         """Returns the contents of ``results.json`` as JSON values."""
         rows = [dataclasses.asdict(result) | {"texts_per_second": result.texts_per_second} for result in self.results]
-        for score in (score for row in rows for score in row["scores"] if score["low"] is None):
-            del score["low"], score["high"]  # without intervals, results are as before there were any
+        for score in (score for row in rows for score in row["scores"]):
+            # Without intervals and folds, results are as before there were any.
+            if score["low"] is None:
+                del score["low"], score["high"]
+            if not score["folds"]:
+                del score["folds"]
         return {**self.manifest, "results": rows}

@@ -133,7 +133,7 @@ def read_results(output: str) -> Results:
         raise InputError(f"no readable results: {error}", path=path, remedy="run newsembed evaluate") from error
     for row in rows:
         row.pop("texts_per_second")
-        row["scores"] = tuple(Score(**score) for score in row["scores"])
+        row["scores"] = tuple(Score(**{**score, "folds": tuple(score.get("folds", ()))}) for score in row["scores"])
     return Results(tuple(Result(**row) for row in rows), manifest)
 
 

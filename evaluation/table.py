@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from .benchmark import ALL, Score
-from .compare import compare
+from .compare import compare, compare_folds
 from .crosslingual import AVERAGES
 from .published import beside
 from .results import Result, Results
@@ -64,7 +64,11 @@ def report(results: Results) -> str:
     """Returns ``results.md``: one table over all benchmarks, a table for each benchmark, t-tests and leakage."""
     recipe = [_block(main_scores(results))] if "recipe" in results.manifest else []
     blocks = [_block(summary(results)), markdown(results)] if len(grids(results)) > 1 else [markdown(results)]
-    blocks = recipe + blocks + [_block(grid) for grid in (_comparisons(results), _leakage(results)) if grid.rows]
+    blocks = (
+        recipe
+        + blocks
+        + [_block(grid) for grid in (_comparisons(results), _fold_comparisons(results), _leakage(results)) if grid.rows]
+    )
     if any(score.confidence is not None for result in results.results for score in result.scores):
         interval = "95 % confidence interval of the mean over seeds, folds or repeats (Student's t)"
         blocks.append(f"± is half the width of the {interval}.")
@@ -176,6 +180,25 @@ def _comparisons(results: Results) -> Grid:
     return Grid(
         "Paired t-tests over X→Y cells", ("benchmark", "cells", "encoders", "difference", "t", "p", "count"), rows, ()
     )
+
+
+def _fold_comparisons(results: Results) -> Grid:
+    rows = tuple(
+        (
+            row.benchmark,
+            row.group,
+            f"{row.first} - {row.second}",
+            f"{row.difference:+.4f}",
+            f"{row.t:.2f}",
+            f"{row.p:.4f}",
+            f"{row.corrected_t:.2f}",
+            f"{row.corrected_p:.4f}",
+            str(row.folds),
+        )
+        for row in compare_folds(results.results)
+    )
+    columns = ("benchmark", "part", "encoders", "difference", "t", "p", "corrected t", "corrected p", "folds")
+    return Grid("Paired t-tests over folds (corrected: Nadeau and Bengio)", columns, rows, ())
 
 
 def _leakage(results: Results) -> Grid:

@@ -40,7 +40,8 @@ EXTRAS: Final = {
         ("tensorflow", "tensorflow_text"), "SavedModels: export to them, and running those of models with layers"
     ),
     "train": Extra(
-        ("gin", "grain", "optax", "google.protobuf", "crcmod", "tensorboardX"), "training: train, import-hf, launch"
+        ("gin", "grain", "optax", "google.protobuf", "crcmod", "tensorboardX"),
+        "training: train, import-hf, launch; evaluate with mldoc_laser or xnli",
     ),
     "mine": Extra(
         (

@@ -9,7 +9,9 @@ import argparse
 import dataclasses
 import time
 
+from ..errors import InputError
 from .generate import generate_newsroom
+from .mldoc import write_mldoc
 from .options import NewsroomOptions
 from .server import NewsroomServer
 
@@ -35,6 +37,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="X",
         help="share of people and organisations that are replaced over the three years (default: %(default)s)",
     )
+    parser.add_argument(
+        "--format",
+        choices=("site", "mldoc"),
+        default="site",
+        help="site, or mldoc: labelled articles as MLDoc has them (english.train.1000, …; the classes are topics), for "
+        "`newsembed evaluate --suite mldoc_laser` (default: %(default)s)",
+    )
     parser.add_argument("--serve", action="store_true", help="serve the site on 127.0.0.1 afterwards, until Ctrl-C")
     parser.add_argument(
         "--port", type=int, default=0, metavar="N", help="port of --serve; 0 takes a free one (default: %(default)s)"
@@ -42,10 +51,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Generates the newsroom, prints the summary and, with ``--serve``, serves the site; returns the exit code."""
+    """Generates the newsroom, prints the summary and, with ``--serve``, serves the site; returns the exit code.
+
+    Raises:
+      InputError: for ``--serve`` without a site, and an output that is a file.
+    """
     start = time.perf_counter()
-    summary = generate_newsroom(args.output, NewsroomOptions(args.seed, args.scale, args.turnover))
-    for name, value in dataclasses.asdict(summary).items():
+    options = NewsroomOptions(args.seed, args.scale, args.turnover)
+    if args.format == "mldoc":
+        if args.serve:
+            raise InputError("given with --format mldoc", field="--serve", remedy="it has no site: leave out --serve")
+        found: dict[str, object] = dict(write_mldoc(args.output, options))
+    else:
+        found = dataclasses.asdict(generate_newsroom(args.output, options))
+    for name, value in found.items():
         print(f"{name:12} {value}")
     print(f"{'seconds':12} {time.perf_counter() - start:.1f}")
     if args.serve:

@@ -349,3 +349,31 @@ def test_turnover_replaces_people_and_organisations_from_a_day_on_and_changes_no
     assert moving.actor(after).last != still.actor(after).last
     with pytest.raises(InputError, match="turnover"):
         NewsroomOptions(turnover=1.5)
+
+
+def test_articles_in_the_layout_of_mldoc(tmp_path):
+    from newsembed.evaluation.mldoc import MlDoc
+    from newsembed.newsroom.mldoc import write_mldoc
+    from newsembed.newsroom.world import TOPICS
+
+    counts = write_mldoc(str(tmp_path / "a"), OPTIONS)
+    assert counts == {
+        f"{language}.{part}": count
+        for language in ("english", "german", "spanish")
+        for part, count in (("train.10000", 500), ("train.1000", 50), ("dev", 50), ("test", 200))
+    }
+    lines = {path.name: path.read_text().splitlines() for path in (tmp_path / "a").iterdir()}
+    assert {name: len(found) for name, found in lines.items()} == counts
+    assert lines["german.train.10000"][:50] == lines["german.train.1000"]
+    labels = collections.Counter(line.split("\t")[0] for line in lines["spanish.test"])
+    assert set(labels) == set(TOPICS)
+    assert max(labels.values()) < 2 * min(labels.values())
+    # Reports of one event share its numbers and names; no text is in two parts.
+    parts = [set(lines[f"english.{part}"]) for part in ("train.10000", "dev", "test")]
+    assert not (parts[0] & parts[1] | parts[0] & parts[2] | parts[1] & parts[2])
+    assert len(MlDoc(str(tmp_path / "a"), "m").documents()) == 3 * 300
+    write_mldoc(str(tmp_path / "b"), OPTIONS)
+    assert all((tmp_path / "b" / name).read_bytes() == (tmp_path / "a" / name).read_bytes() for name in lines)
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="is a file"):
+        write_mldoc(str(tmp_path / "file"), OPTIONS)

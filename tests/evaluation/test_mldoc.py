@@ -1,0 +1,283 @@
+"""MLDoc by T-MDE's protocols: who trains and tests whom, folds, and the tests over them; XNLI."""
+
+import json
+
+import numpy as np
+import pytest
+from benchmarking import found
+from newsembed.errors import InputError
+from newsembed.evaluation import mldoc, nli
+from newsembed.evaluation.benchmark import Score
+from newsembed.evaluation.compare import compare_folds
+from newsembed.evaluation.encoders import Document
+from newsembed.evaluation.mldoc import MlDoc, folds_of
+from newsembed.evaluation.nli import Xnli
+from newsembed.evaluation.perceptron import Perceptron
+from newsembed.evaluation.published import published
+from newsembed.evaluation.recipe import read_recipe
+from newsembed.evaluation.registry import SUITES, Options, discover
+from newsembed.evaluation.results import Result, Results
+from newsembed.evaluation.suites import read_results, write_results
+from scipy import sparse
+from scipy.stats import t as student
+from scipy.stats import ttest_rel
+
+QUICK = Perceptron(epochs=40, learning_rate=1e-2)
+
+
+def write_language(folder, language, **parts):
+    folder.mkdir(exist_ok=True)
+    for part, labels in parts.items():
+        name = {"train": "train.1000", "large": "train.10000"}.get(part, part)
+        lines = [f"{label}\t{language} {part} {number}\n" for number, label in enumerate(labels)]
+        (folder / f"{language}.{name}").write_text("".join(lines))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write_language(tmp_path / "mldoc", "english", train="ab", dev="ba", test="aabb", large="abababab")
+    write_language(tmp_path / "mldoc", "german", train="abb", dev="ab", test="ab", large="abababab")
+    return tmp_path / "mldoc"
+
+
+@pytest.fixture
+def seen(monkeypatch):
+    """What each classifier is trained, chosen and tested on; it finds class 0 everywhere."""
+    calls = []
+
+    def predict(head, embeddings, classes, source, tested, seed):
+        calls.append((*(part.tolist() for part in source[:2]), tested.tolist(), seed))
+        return np.zeros(len(tested), np.int32)
+
+    monkeypatch.setattr(mldoc, "_predict", predict)
+    return calls
+
+
+def test_each_source_is_trained_and_chosen_on_its_own_parts_and_tested_on_all(folder, seen):
+    benchmark = MlDoc(str(folder), "m", seeds=(3,))
+    assert [d.body for d in benchmark.documents()][:3] == ["english train 0", "english train 1", "english dev 0"]
+    scores = found(benchmark.score(np.eye(15)))
+    assert seen == [([0, 1], [2, 3], [4, 5, 6, 7, 13, 14], 3), ([8, 9, 10], [11, 12], [4, 5, 6, 7, 13, 14], 3)]
+    assert {part: score.value for (_, part), score in scores.items()} == dict.fromkeys(
+        ["Same", "Cross", "All", "english→english", "english→german", "german→english", "german→german"], 0.5
+    )
+    assert [scores["accuracy", part].count for part in ("Same", "Cross", "All", "german→english")] == [2, 2, 4, 4]
+    assert not scores["accuracy", "Cross"].folds
+
+
+def test_protocols_choose_languages_and_sources(folder, seen):
+    write_language(folder, "spanish", train="ab", dev="ab", test="ab")
+    one = MlDoc(str(folder), "m", train_languages=("english",), seeds=(0, 1))
+    scores = found(one.score(np.eye(21)))
+    assert [part for _, part in scores][3:] == ["english→english", "english→german", "english→spanish"]
+    assert [call[3] for call in seen] == [0, 1]
+    assert one.protocol["suite"] == "mldoc_laser X→Y from english"
+    pair = MlDoc(str(folder), "m", languages=("spanish", "english"))
+    assert pair.protocol["suite"] == "mldoc_laser X→Y of english, spanish"
+    assert len(pair.documents()) == 8 + 6
+    with pytest.raises(InputError, match="got the languages italian"):
+        MlDoc(str(folder), "m", languages=("italian", "english")).documents()
+
+
+def test_the_averages_are_over_their_own_cells_and_runs(folder, monkeypatch):
+    # Seed 0 finds the first class (half of each), seed 1 the truth of English and the opposite of German.
+    def predict(head, embeddings, classes, source, tested, seed):
+        return classes[tested] if seed and source.train[0] == 0 else np.zeros(len(tested), np.int32)
+
+    monkeypatch.setattr(mldoc, "_predict", predict)
+    scores = found(MlDoc(str(folder), "m", seeds=(0, 1)).score(np.eye(15)))
+    cross = scores["accuracy", "Cross"]
+    assert (cross.value, cross.runs) == (0.625, 2)
+    assert cross.std == pytest.approx(np.std([0.5, 0.75], ddof=1))
+    assert scores["accuracy", "english→german"].value == 0.75
+
+
+def test_the_classifier_reads_dense_and_sparse_vectors_and_excluded_documents_are_gone(folder):
+    gone = frozenset([Document("", "german test 0")])
+    benchmark = MlDoc(str(folder), "m", seeds=(0,), head=QUICK, excluded=gone)
+    labels = [line.split("\t")[0] for name in ("english", "german") for part in ("train.1000", "dev", "test")
+              for line in (folder / f"{name}.{part}").read_text().splitlines()]  # fmt: skip
+    labels = np.array(labels[:13] + labels[14:])
+    assert len(benchmark.documents()) == 14
+    vectors = np.eye(2, dtype=np.float32)[(labels == "b").astype(int)]
+    for embeddings in (vectors, sparse.csr_matrix(vectors)):
+        scores = found(benchmark.score(embeddings))
+        assert scores["accuracy", "All"].value == 1
+    assert scores["accuracy", "english→german"].count == 1
+
+
+def test_folds_are_disjoint_halves_that_swap_and_one_dev_part():
+    folds = folds_of(np.arange(100, 115), 4)
+    assert [len(rows) for rows in folds[0]] == [3, 3, 3]
+    for number, fold in enumerate(folds):
+        partner = folds[number ^ 1]
+        assert fold.train.tolist() == partner.test.tolist()
+        assert fold.dev.tolist() == folds[0].dev.tolist()
+    used = np.concatenate([*(fold.train for fold in folds), folds[0].dev])
+    assert len(set(used)) == 15
+    assert [len(rows) for rows in folds_of(np.arange(15_000), 10)[9]] == [1000, 1000, 1000]
+    with pytest.raises(InputError, match="got 4 documents for 4 folds"):
+        folds_of(np.arange(4), 4)
+    with pytest.raises(InputError, match="even number"):
+        MlDoc("m", "m", folds=3)
+
+
+def test_folds_pool_all_parts_and_keep_their_values(folder, seen):
+    benchmark = MlDoc(str(folder), "m", folds=2)
+    assert len(benchmark.documents()) == 8 + 2 + 4 + 8 + 2 + 2
+    scores = found(benchmark.score(np.eye(26)))
+    assert [call[3] for call in seen] == [0, 0, 1, 1]
+    english = {*seen[0][0], *seen[0][1], *seen[0][2][:4]}
+    assert len(english) == 12
+    assert max(english) < 14
+    cross = scores["accuracy", "Cross"]
+    assert len(cross.folds) == 2
+    assert cross.value == pytest.approx(np.mean(cross.folds))
+    assert not scores["accuracy", "english→german"].folds
+    assert "seeds" not in benchmark.protocol
+    assert benchmark.protocol["folds"] == 2
+
+
+def of_folds(name, values):
+    return Result(name, "m", "ok", (Score("accuracy", float(np.mean(values)), "Cross", folds=tuple(values)),))
+
+
+def test_folds_are_compared_by_the_plain_and_the_corrected_test(tmp_path):
+    left, right = [0.8, 0.7, 0.9, 0.75], [0.7, 0.72, 0.8, 0.7]
+    results = [of_folds("a", left), of_folds("b", right)]
+    (row,) = compare_folds(results)
+    plain = ttest_rel(left, right)
+    assert (row.t, row.p, row.folds) == (pytest.approx(plain.statistic), pytest.approx(plain.pvalue), 4)
+    gaps = np.subtract(left, right)
+    corrected = gaps.mean() / np.sqrt((1 / 4 + 1) * gaps.var(ddof=1))
+    assert row.corrected_t == pytest.approx(corrected)
+    assert row.corrected_p == pytest.approx(2 * student.sf(corrected, 3))
+    assert row.corrected_p > row.p
+    same = compare_folds([of_folds("a", left), of_folds("b", left)])[0].to_dict()
+    assert same["difference"] == 0
+    assert same["p"] is None
+    assert same["corrected_p"] is None
+    assert compare_folds([results[0], of_folds("b", right[:3])]) == []
+    written = Results(tuple(results), {})
+    write_results(written, str(tmp_path))
+    assert "corrected p" in (tmp_path / "results.md").read_text()
+    assert read_results(str(tmp_path)).results == written.results
+    plain_score = Results((Result("a", "m", "ok", (Score("accuracy", 1.0),)),), {}).to_dict()
+    assert "folds" not in json.dumps(plain_score)
+
+
+def test_options_of_recipes_and_names_of_published_numbers(tmp_path, folder):
+    recipe = tmp_path / "r.toml"
+    recipe.write_text(
+        '[encoders]\na = "tfidf"\n[[benchmarks]]\nname = "m"\nsuite = "mldoc_laser"\ndata = "mldoc"\n'
+        'languages = ["english", "german"]\nfolds = 4\n'
+    )
+    (benchmark,) = read_recipe(str(recipe), intervals=True).benchmarks
+    assert (benchmark.languages, benchmark.folds) == (("english", "german"), 4)
+    recipe.write_text(recipe.read_text().replace('["english", "german"]', '"english"'))
+    with pytest.raises(InputError, match="a list of texts"):
+        read_recipe(str(recipe), intervals=True)
+    options = Options(languages=("french", "german", "italian", "spanish", "english"))
+    suite = SUITES["mldoc_laser"]("mldoc", "m", options).protocol["suite"]
+    (cross,) = [row for row in published() if row.suite == suite and row.part == "Cross" and "4.3" in row.source]
+    assert cross.values["cT-MDE_P"] == 0.76
+    few = Options(languages=("spanish", "english"))
+    suite = SUITES["mldoc_laser"]("mldoc", "m", few).protocol["suite"]
+    assert {row.source for row in published() if row.suite == suite} == {
+        "Li 2021 (HKUST thesis), Table 4.5 (English and Spanish only)"
+    }
+
+
+# XNLI
+
+HEADER = "language\tgold_label\tsentence1_binary_parse\tsentence1\tsentence2\tpairID"
+NAMES = ("entailment", "neutral", "contradiction")
+
+
+def write_xnli(folder, *, train=False, languages=("en", "de")):
+    folder.mkdir(exist_ok=True)
+    for part, count in (("dev", 30), ("test", 12)):
+        lines = [HEADER]
+        for language in languages:
+            for number in range(count):
+                label = NAMES[number % 3]
+                lines.append(
+                    f"{language}\t{label}\tx\t{part} {language} p{number}\t{part} {language} {label}\t{number}"
+                )
+        (folder / f"xnli.{part}.tsv").write_text("\n".join(lines) + "\n")
+    if train:
+        rows = [f"train p{n}\ttrain {label}\t{label}" for n, label in enumerate([*NAMES[:2], "contradictory"] * 4)]
+        (folder / "multinli.train.en.tsv").write_text("\n".join(["premise\thypo\tlabel", *rows]) + "\n")
+    return folder
+
+
+def vectors_of(benchmark):
+    """A hypothesis points where its label says, a premise in a direction of all premises."""
+    directions = dict(zip([*NAMES, "contradictory"], [0, 1, 2, 2], strict=True))
+    places = [directions.get(document.body.split()[-1], 3) for document in benchmark.documents()]
+    return np.eye(4, dtype=np.float32)[places]
+
+
+@pytest.mark.parametrize("train", [True, False])
+def test_xnli_tests_premises_and_hypotheses_of_all_languages(tmp_path, train):
+    folder = write_xnli(tmp_path / "xnli", train=train)
+    benchmark = Xnli(str(folder), "x", head=Perceptron(hidden=(6,), epochs=60, learning_rate=1e-2))
+    scores = found(benchmark.score(vectors_of(benchmark)))
+    assert [part for _, part in scores] == ["Same", "Cross", "All", "en→en", "en→de", "de→en", "de→de"]
+    assert {score.value for score in scores.values()} == {1.0}
+    assert [scores["accuracy", part].count for part in ("Same", "Cross", "All", "en→de")] == [2, 2, 4, 12]
+    assert benchmark.protocol["suite"] == ("xnli" if train else "xnli, trained on dev")
+    assert [b.name for b in discover(str(tmp_path), Options())] == ["xnli (xnli)"]
+
+
+def test_features_parts_and_pairs_across_languages_of_xnli(tmp_path, monkeypatch):
+    folder = write_xnli(tmp_path / "xnli")
+    seen = []
+
+    class Head:
+        def predict(self, features):
+            seen.append(features)
+            return np.zeros(len(features), np.int32)
+
+    def train(head, known, dev, classes, seed):
+        seen.extend([known, dev])
+        return Head()
+
+    monkeypatch.setattr(nli, "train", train)
+    benchmark = Xnli(str(folder), "x", excluded=frozenset([Document("", "test de p3")]))
+    texts = [document.body for document in benchmark.documents()]
+    assert len(texts) == len(set(texts))
+    vectors = np.random.default_rng(0).normal(size=(len(texts), 3)).astype(np.float32)
+    scores = found(benchmark.score(sparse.csr_matrix(vectors)))
+    known, dev, *cells = seen
+    # Premises 0, 5, 10, … of 30 choose the epoch.
+    assert (len(known[0]), len(dev[0])) == (24, 6)
+    assert dev[1].tolist() == [0, 2, 1, 0, 2, 1]
+    one, two = (vectors[texts.index(text)] for text in ("test en p4", "test de neutral"))
+    expected = np.concatenate([one, two, np.abs(one - two), one * two])
+    np.testing.assert_allclose(cells[1][3], expected, rtol=1e-6)  # without pair 3, whose German was left out
+    assert [len(cell) for cell in cells] == [12, 11, 11, 11]
+    assert scores["accuracy", "en→en"].value == pytest.approx(4 / 12)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda text: text.replace("pairID", "id"), "the header lacks pairID"),
+        (lambda text: text.replace("neutral", "maybe", 1), "got 'maybe'"),
+        (lambda text: text.split("\n")[0] + "\n", "no pairs found"),
+        (lambda text: text + "en\tneutral\n", "got 2 columns, expected 6"),
+    ],
+)
+def test_broken_files_of_xnli_are_named(tmp_path, change, problem):
+    path = write_xnli(tmp_path / "xnli") / "xnli.test.tsv"
+    path.write_text(change(path.read_text()))
+    with pytest.raises(InputError, match=problem):
+        Xnli(str(tmp_path / "xnli"), "x").documents()
+
+
+def test_languages_that_xnli_lacks_are_refused(tmp_path):
+    folder = write_xnli(tmp_path / "xnli")
+    assert Xnli(str(folder), "x", ("de",)).protocol["suite"] == "xnli of de, trained on dev"
+    with pytest.raises(InputError, match="no pairs in fr"):
+        Xnli(str(folder), "x", ("de", "fr")).documents()
