@@ -87,15 +87,17 @@ class MlDoc(PathBenchmark):
     @functools.cached_property
     def _names(self) -> list[str]:
         found = languages(self.path, "mldoc")
-        missing = sorted({*self.languages, *self.train_languages} - set(found))
-        if missing or len(found) < 1:
-            raise InputError(
-                f"got the languages {', '.join(missing) or 'none'}, found {', '.join(found) or 'none'}",
-                path=self.path,
-                field="languages",
-                remedy=f"expected for each language: {FORMATS['mldoc'].layout}",
-            )
-        return sorted(self.languages) or found
+        names = sorted(self.languages) or found
+        for asked, known in ((self.languages, found), (self.train_languages, names)):
+            missing = sorted(set(asked) - set(known))
+            if missing or not known:
+                raise InputError(
+                    f"got the languages {', '.join(missing) or 'none'}, expected some of {', '.join(known) or 'none'}",
+                    path=self.path,
+                    field="languages",
+                    remedy=f"expected for each language: {FORMATS['mldoc'].layout}",
+                )
+        return names
 
     @functools.cached_property
     def _rows(self) -> dict[str, list[tuple[Labelled, ...]]]:

@@ -377,3 +377,18 @@ def test_articles_in_the_layout_of_mldoc(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="is a file"):
         write_mldoc(str(tmp_path / "file"), OPTIONS)
+
+
+def test_the_command_writes_the_layout_of_mldoc_without_a_site(tmp_path, capsys):
+    import argparse
+
+    from newsembed.newsroom import command
+
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    asked = ["--output", str(tmp_path / "m"), "--format", "mldoc", "--scale", "0.05"]
+    assert command.run(parser.parse_args(asked)) == 0
+    assert "english.dev  50" in capsys.readouterr().out
+    assert not (tmp_path / "m" / "seeds.txt").exists()
+    with pytest.raises(InputError, match="given with --format mldoc"):
+        command.run(parser.parse_args([*asked, "--serve"]))
