@@ -54,6 +54,8 @@ class Rejection(enum.StrEnum):
     TOO_SHORT_TO_PACK = "too_short_to_pack"
     EMPTY_SIDE = "empty_side"  # a translation pair without source or target text
     SAME_LANGUAGE = "same_language"  # a translation pair in one language
+    # translations
+    NO_PIVOT = "no_pivot"  # a translation pair with no side in a pivot language
     # vectors
     NO_VECTOR = "no_vector"
     # neighbors and triplets

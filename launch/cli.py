@@ -61,6 +61,9 @@ COMMANDS = {
     "pack": Command(
         "Mine", "documents and translation pairs to pretraining TFRecords", "beam_pipelines.pack", ("mine",)
     ),
+    "translations": Command(
+        "Mine", "translation pairs to TFRecords for an encoder and a decoder", "beam_pipelines.translations", ("mine",)
+    ),
     "entities": Command(
         "Mine", "learn the entity table, its aliases and embeddings", "beam_pipelines.entities", ("mine",)
     ),

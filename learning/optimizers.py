@@ -21,7 +21,7 @@ _EMBEDDINGS: Final = re.compile(r"(?:^|/)(?:\w+_embedding|input_norm)(?:/|$)")
 def learning_rate_schedule(
     peak: float = gin.REQUIRED,
     warmup_steps: int = 0,
-    decay: Literal["constant", "linear", "cosine"] = "constant",
+    decay: Literal["constant", "linear", "cosine", "inverse_root"] = "constant",
     decay_steps: int | None = None,
 ) -> optax.Schedule:
     """Returns a linear warm-up from 0 to `peak`, then the decay.
@@ -29,17 +29,22 @@ def learning_rate_schedule(
     Args:
       peak: highest learning rate.
       warmup_steps: steps until it is reached.
-      decay: "constant" stays there, "linear" and "cosine" fall to 0 at `decay_steps`.
-      decay_steps: total steps, warm-up included; needed unless constant. A run no longer than its warm-up ends before
-        the peak.
+      decay: "constant" stays there, "linear" and "cosine" fall to 0 at `decay_steps`, "inverse_root" falls with the
+        root of the step, peak * sqrt(warmup_steps / step) (Vaswani et al. 2017).
+      decay_steps: total steps, warm-up included; needed for "linear" and "cosine". A run no longer than its warm-up
+        ends before the peak.
 
     Raises:
-      InputError: for an unknown decay, or a decay without `decay_steps`.
+      InputError: for an unknown decay, "linear" or "cosine" without `decay_steps`, or "inverse_root" without a warm-up.
     """
     if decay == "constant":
         after: optax.Schedule = optax.constant_schedule(peak)
+    elif decay == "inverse_root":
+        after = _inverse_root(peak, warmup_steps)
     elif decay not in ("linear", "cosine"):
-        raise InputError(f"got {decay!r}, expected constant, linear or cosine", field="learning_rate_schedule.decay")
+        raise InputError(
+            f"got {decay!r}, expected constant, linear, cosine or inverse_root", field="learning_rate_schedule.decay"
+        )
     elif decay_steps is None:
         raise InputError(
             f"got None, expected the number of steps of the {decay} decay", field="learning_rate_schedule.decay_steps"
@@ -54,6 +59,17 @@ def learning_rate_schedule(
     # The first step trains too: the ramp starts one step above 0.
     ramp = optax.linear_schedule(peak / warmup_steps, peak, max(1, warmup_steps - 1))
     return optax.join_schedules([ramp, after], [warmup_steps])
+
+
+def _inverse_root(peak: float, warmup_steps: int) -> optax.Schedule:
+    if warmup_steps < 1:
+        raise InputError(
+            f"got {warmup_steps}, expected 1 or more: the inverse_root decay starts from its last step",
+            field="learning_rate_schedule.warmup_steps",
+            remedy="Set WARMUP_STEPS.",
+        )
+    # `join_schedules` counts from the end of the warm-up; its last step is step `warmup_steps`, counted from 1.
+    return lambda count: peak * jnp.sqrt(warmup_steps / (count + warmup_steps + 1.0))
 
 
 @gin.register

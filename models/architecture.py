@@ -42,6 +42,11 @@ class Capability(enum.StrEnum):
     """``hidden(tokens)``, float32 [B, D] that is not scaled to length 1 and reads tokens in any order; ``decoder()``,
     the table [V, D] and bias [V] from it to a logit for each word of the vocabulary. The bias is the parameter
     ``decoder_bias``."""
+    TRANSLATION = "translation"
+    """A decoder: ``translation(tokens, inputs, languages)`` and ``sentence(tokens)``, the vectors of texts, not scaled,
+    float32 [B, P], the former with the states of the target tokens, [B, T, S]; ``target_logits(states)`` and
+    ``target_table()``, from states to logits [.., V]; ``read(tokens)``, ``write(reading, inputs, languages)`` and
+    ``translate(tokens, languages, length)``; the configuration has ``num_languages``. FLOPs of "write"."""
     HUGGING_FACE = "hugging_face"
     """The parameters have a layout of ``transformers``; the configuration is a `HuggingFaceArchitecture`."""
 

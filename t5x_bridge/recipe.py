@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 
 from ..errors import InputError
 from ..formats.manifest import DataSet
-from ..formats.tfrecords.schema import PIECES, TOPICS
 from ..formats.vocabulary import VocabularyFile, read_vocabulary
 from ..learning.batches import BatchOptions
 from ..learning.mixture import MixtureBatches
@@ -61,12 +60,11 @@ class Recipe:
           InputError: for a model without data.
         """
         data, _ = self.needed_data()
-        config = self.objectives.model.config
         return BatchOptions(
             directory=directory,
             lengths=data.lengths,
             batch_size=batch_size // share[1],
-            bounds={PIECES: config.vocab_size, TOPICS: config.num_topics},
+            bounds=self.objectives.bounds,
             seed=seed,
             process_index=share[0],
             process_count=share[1],

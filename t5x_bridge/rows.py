@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Final, Protocol
 import numpy as np
 
 from ..errors import InputError
-from ..formats.tfrecords.schema import PIECES, TOPICS
 from ..learning.batches import Batch
 from ..tasks.registry import RowMaker, get
 from ..tasks.rows import TEXT
@@ -66,7 +65,7 @@ class RowConverter:
         if found and self.recipe.data is not None:
             known = self.recipe.data.lengths
             task, lengths = get(found[0].tasks[0]), {**known, **lengths} if lengths else known
-            of_task = RowMaker(task, lengths, {PIECES: config.vocab_size, TOPICS: config.num_topics})
+            of_task = RowMaker(task, lengths, self.recipe.objectives.bounds)
             return lambda example: of_task(example, task.name), task.shapes(lengths)
         if TOKENS in features:  # texts to embed, with whatever else
             shape = ((lengths or {}).get(TOKENS) or self.recipe.text_length or config.max_length,)

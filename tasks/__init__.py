@@ -7,7 +7,8 @@ from .packed import MLM, TLM
 from .pairs import PAIRS
 from .registry import register
 from .topics import TOPICS
+from .translation import TRANSLATION
 from .triplets import TRIPLETS
 
-for _task in (MLM, TLM, TRIPLETS, TOPICS, PAIRS):
+for _task in (MLM, TLM, TRIPLETS, TOPICS, PAIRS, TRANSLATION):
     register(_task)

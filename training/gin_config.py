@@ -285,7 +285,7 @@ def _check(statements: Sequence[_Binding]) -> None:
     used = _reachable(in_force.values())
     for statement in in_force.values():
         is_used = (statement.owner, not statement.parameter) in used
-        if not is_used and not statement.may_be_unused and not _is_default(statement):
+        if not is_used and not statement.may_be_unused and not (_is_default(statement) or _is_of_other(statement)):
             names = {name for name, is_macro in used if is_macro} if not statement.parameter else set(_names())
             raise _typo(statement, "got a key that nothing uses", statement.owner, names)
     _check_required(in_force)
@@ -294,6 +294,19 @@ def _check(statements: Sequence[_Binding]) -> None:
 def _is_default(statement: _Binding) -> bool:
     """Returns whether no run file has written a statement; a run may use another optimizer than the defaults do."""
     return statement.place.startswith(tuple(f"{os.path.join(GIN_FOLDER, name)}:" for name in _DEFAULTS))
+
+
+def _is_of_other(statement: _Binding) -> bool:
+    """Returns whether a file of the package configures an architecture: a run file may choose another one after it."""
+    return bool(statement.parameter) and _is_of_package(statement) and statement.owner in _architectures()
+
+
+def _is_of_package(statement: _Binding) -> bool:
+    return statement.place.startswith(f"{GIN_FOLDER}{os.sep}")
+
+
+def _architectures() -> set[str]:
+    return {kind.__name__ for kind in KINDS.values()}
 
 
 def _check_required(in_force: Mapping[str, _Binding]) -> None:
@@ -328,6 +341,10 @@ def _reachable(statements: Iterable[_Binding]) -> set[tuple[str, bool]]:
     bindings = list(statements)
     used: set[tuple[str, bool]] = set()
     waiting = [(root.__name__, False) for root in (train, *OBJECTIVES.values())]
+    # Macros of an architecture that the run does not choose, see `_is_of_other`.
+    waiting += [
+        (name.name, name.is_macro) for binding in bindings if _is_of_other(binding) for name in binding.references
+    ]
     while waiting:
         name = waiting.pop()
         if name in used:

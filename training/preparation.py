@@ -9,7 +9,6 @@ import optax
 from jax.sharding import Mesh
 
 from ..formats.manifest import DataSet
-from ..formats.tfrecords.schema import PIECES, TOPICS
 from ..formats.vocabulary import VocabularyFile, read_vocabulary
 from ..learning.batches import BatchOptions
 from ..learning.mixture import MixtureBatches
@@ -136,6 +135,7 @@ def prepare(run: RunOptions, data: DataOptions, model: ModelOptions, objectives:
     weights = data.weights()
     tasks = {data_set.task for data_set in weights}
     data.check_lengths(tasks, config)
+    table = Objectives(Model(config, continuation_pieces(vocabulary)), objectives_of(tasks, objectives))
     mesh = model.partitioner.make_mesh()
     check_batch_size(data.batch_size, mesh)
     share = data_share(mesh)
@@ -143,13 +143,12 @@ def prepare(run: RunOptions, data: DataOptions, model: ModelOptions, objectives:
         directory=data.data_dir,
         lengths=data.lengths,
         batch_size=data.batch_size // share.count,
-        bounds={PIECES: config.vocab_size, TOPICS: config.num_topics},
+        bounds=table.bounds,
         seed=run.seed,
         process_index=share.index,
         process_count=share.count,
         batch_days=data.batch_days,
     )
-    table = Objectives(Model(config, continuation_pieces(vocabulary)), objectives_of(tasks, objectives))
     text_length = model.text_length_of(None if table.pretrains else data.feature_lengths, config)
     return Setup(data, vocabulary, table, weights, options, text_length, model.partitioner, mesh)
 

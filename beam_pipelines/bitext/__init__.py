@@ -16,6 +16,7 @@ from ...errors import InputError
 from ...formats import files
 from ..shards import Shard
 from . import aligned, tmx, tsv
+from .aligned import count_lines
 from .pairs import BitextPart, TranslationPair
 
 _BETWEEN: Final = ","
@@ -63,4 +64,4 @@ def digest(given: str) -> str:
     return " ".join(files.file_digest(path) for path in given.split(_BETWEEN))
 
 
-__all__ = ["HELP", "BitextPart", "TranslationPair", "digest", "plan_parts", "read_pairs"]
+__all__ = ["HELP", "BitextPart", "TranslationPair", "count_lines", "digest", "plan_parts", "read_pairs"]

@@ -25,15 +25,22 @@ class TranslationPair:
 
     Attributes:
       key: file and byte offset, unique within a file.
-      languages: ``"<source>-<target>"`` as BCP-47 tags, used in paths.
+      source_language: BCP-47 tag.
+      target_language: BCP-47 tag.
       source: text, not blank.
       target: text, not blank.
     """
 
     key: str
-    languages: str
+    source_language: str
+    target_language: str
     source: str
     target: str
+
+    @property
+    def languages(self) -> str:
+        """``"<source>-<target>"``, used in paths."""
+        return f"{self.source_language}-{self.target_language}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,11 +60,13 @@ class BitextPart:
 
 def accept_pair(shard: Shard, key: str, languages: tuple[str, str], texts: tuple[str, str]) -> TranslationPair | None:
     """Returns the pair, or ``None`` after counting it as rejected or failed."""
-    tags = [language_tag(language) for language in languages]
-    for language, tag in zip(languages, tags, strict=True):
+    tags = []
+    for language in languages:
+        tag = language_tag(language)
         if tag is None:
             shard.fail(key, Failure.BROKEN_RECORD, f"language {language!r} is no BCP-47 tag", " | ".join(texts))
             return None
+        tags.append(tag)
     if tags[0] == tags[1]:
         shard.reject(key, Rejection.SAME_LANGUAGE, f"both sides are {tags[0]}", " | ".join(texts))
         return None
@@ -65,7 +74,7 @@ def accept_pair(shard: Shard, key: str, languages: tuple[str, str], texts: tuple
     if blank:
         shard.reject(key, Rejection.EMPTY_SIDE, f"no text: {' and '.join(blank)}", " | ".join(texts))
         return None
-    return TranslationPair(key, f"{tags[0]}-{tags[1]}", *texts)
+    return TranslationPair(key, tags[0], tags[1], *texts)
 
 
 @functools.lru_cache(maxsize=4_096)  # every pair of a file asks for the same few

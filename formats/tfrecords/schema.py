@@ -6,6 +6,7 @@ from typing import Final, Literal
 
 PIECES: Final = "pieces"  # ids of the word pieces of a vocabulary
 TOPICS: Final = "topics"  # ids of topics
+LANGUAGES: Final = "languages"  # places of languages in the list of a manifest
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,7 +18,7 @@ class FeatureSpec:
       kind: ``"int"`` (stored as int64, read as int32) or ``"bytes"`` (UTF-8).
       shape: fixed shape; ``None`` stands for a length that varies by record, ``()`` for a scalar.
       meaning: one line for error messages and documentation.
-      holds: what the integers are ids of, such as `PIECES` or `TOPICS`; they must be at least 0 and less
+      holds: what the integers are ids of, such as `PIECES`, `TOPICS` or `LANGUAGES`; they must be at least 0 and less
         than the number of these. ``""`` for integers without bounds.
       optional: whether records may lack the feature, as those of older versions do; it is then read as zeros, or as no
         values where their number varies.

@@ -17,6 +17,7 @@ from .denoising import Denoising
 from .masked_texts import MaskedTexts
 from .packed import MaskedLanguageModel
 from .topics import Topics
+from .translation import Translation
 
 __all__ = [
     "ALTERNATIVES",
@@ -106,7 +107,7 @@ def parameter_names() -> set[str]:
     return {name for objective_class in classes for name in objective_class.parameter_names}
 
 
-for _objective_class in (MaskedLanguageModel, Contrastive, Topics):
+for _objective_class in (MaskedLanguageModel, Contrastive, Topics, Translation):
     register(_objective_class)
 alternative(Denoising)
 alternative(MaskedTexts)

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 from ...errors import InputError
+from ...formats.tfrecords.schema import PIECES, TOPICS
 from ...formats.vocabulary import VocabularyFile
 from ...models.encoders import Architecture, Capability, require
 
@@ -120,6 +121,10 @@ class Objective(abc.ABC):
           batch_size: examples over all devices; where a row has several texts of one feature, such texts.
         """
 
+    def bounds(self, config: Architecture) -> dict[str, int]:  # noqa: ARG002
+        """Returns bounds of its features' ids other than word pieces and topics, by `FeatureSpec.holds`."""
+        return {}
+
     def initial_parameters(self) -> dict[str, jax.Array]:
         """Returns parameters that are trained and saved with the model's, by the names in `parameter_names`."""
         return {}
@@ -179,6 +184,15 @@ class Objectives:
     def distinct(self) -> list[Objective]:
         """Returns every objective once."""
         return list({id(objective): objective for objective in self.of_task.values()}.values())
+
+    @property
+    def bounds(self) -> dict[str, int]:
+        """How many there are of what features hold ids of, see `tasks.registry.RowMaker`."""
+        config = self.model.config
+        bounds = {PIECES: config.vocab_size, TOPICS: config.num_topics}
+        for objective in self.distinct():
+            bounds |= objective.bounds(config)
+        return bounds
 
     @property
     def pretrains(self) -> bool:

@@ -7,8 +7,10 @@ The trainer, the exporters and the server look architectures up by kind and ask 
 from ..architecture import NEWS_KIND, Architecture, Capability, require
 from .autoencoder import AutoencoderConfig
 from .hybrid import HybridConfig
+from .laser import LaserConfig
 from .news import EncoderConfig
 from .registry import KINDS, config_from_dict, named_kind, register
+from .translator import TranslatorConfig
 
 __all__ = [
     "KINDS",
@@ -18,6 +20,8 @@ __all__ = [
     "Capability",
     "EncoderConfig",
     "HybridConfig",
+    "LaserConfig",
+    "TranslatorConfig",
     "config_from_dict",
     "named_kind",
     "register",

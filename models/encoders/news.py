@@ -356,7 +356,7 @@ class EncoderConfig(TransformerConfig):
     @property
     def capabilities(self) -> frozenset[Capability]:
         """What a `NewsEncoder` of this shape can do in addition to embedding."""
-        lacking = {Capability.RECONSTRUCTION}
+        lacking = {Capability.RECONSTRUCTION, Capability.TRANSLATION}
         if self.pooling != "weighted":
             lacking |= {Capability.PIECE_WEIGHTS, Capability.LATENT_SEMANTICS}
         elif self.embedding_init != "t5":

@@ -37,7 +37,7 @@ from ..shared.runs import write_run_file
 from ..shared.tools import Tools
 from . import tables
 from .conduct import OK, RowResult, conduct, prepare
-from .plan import Settings, not_applicable, pretraining, training
+from .plan import Settings, not_applicable, pretraining, run_steps, training
 from .report import write_report
 from .table import Row, Table
 
@@ -81,6 +81,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="as for the build, for rows whose examples are made again",
     )
+    parser.add_argument(
+        "--bitext",
+        nargs=1,
+        action="extend",
+        metavar="FILE",
+        help="translation pairs, for tables that train on them; see `newsembed translations --help`",
+    )
     parser.add_argument("--row", metavar="NAME", help="run only this row and write no table; see --print_commands")
 
 
@@ -108,8 +115,9 @@ def run(args: argparse.Namespace, tools: Tools | None = None) -> int:
         os.path.abspath(args.output),
         recipe_of(args),
         _pretrained(args),
-        {"translation_models": tuple(args.translation_models or ())},
+        {"translation_models": tuple(args.translation_models or ()), "bitext": tuple(args.bitext or ())},
     )
+    run_steps(settings, args.beam)
     if args.prepare:
         return _prepare(settings, rows, args.parallel, tools)
     results = conduct(settings, only or rows, benchmarks, args.parallel, tools, command)
@@ -134,7 +142,7 @@ def _sources(args: argparse.Namespace, table: Table) -> tuple[str, list[str]]:
 
     arguments.fill_in(args, table.newsroom_defaults)
     places = newsroom.find_newsroom(args.newsroom, args.output, beam_args=args.beam)
-    args.cross_publisher = True
+    args.cross_publisher, args.bitext = True, args.bitext or [places.bitext]
     own = [f"{suite}={places.newsroom}/{name}" for suite, name in table.newsroom_suites]
     return places.work, args.suite or own
 

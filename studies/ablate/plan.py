@@ -1,9 +1,11 @@
 """The data, the pretraining and the training of each row and seed."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
-from ...beam_pipelines.workflow import STEPS
+from ...beam_pipelines.jobs import execute
+from ...beam_pipelines.progress import JobProgress
+from ...beam_pipelines.workflow import STEPS, load_job
 from ..shared.mining import affected, count, mine_again, missing_inputs
 from ..shared.recipe import Recipe
 from ..shared.runs import Run
@@ -37,8 +39,29 @@ class Settings:
 
     @property
     def jobs(self) -> dict[str, str]:
-        """The build's folders by job."""
-        return {step.job: f"{self.work}/{step.job}" for step in STEPS}
+        """The folders of the jobs of the build and of the table, by job."""
+        own = {step.job: f"{self.output}/data/{step.job}" for step in self.table.steps}
+        return {step.job: f"{self.work}/{step.job}" for step in STEPS} | own
+
+
+def run_steps(settings: Settings, beam_args: Sequence[str] = ()) -> None:
+    """Runs the jobs of the table that are not part of the build; finished ones are skipped.
+
+    Args:
+      settings: of the study.
+      beam_args: Beam's own options.
+
+    Raises:
+      InputError: from the first job that fails.
+    """
+    for step in settings.table.steps:
+        inputs = {
+            name: settings.given.get(source[1:], ()) if source.startswith("@") else (settings.jobs[source],)
+            for name, source in step.inputs.items()
+        }
+        options, output = settings.table.options.get(step.job), settings.jobs[step.job]
+        with JobProgress(step.job) as progress:
+            execute(load_job(step.job), inputs, output, options, beam_args, progress)
 
 
 def not_applicable(row: Row, work: str) -> str:
@@ -59,7 +82,7 @@ def mine_row(row: Row, settings: Settings, mine: Callable[..., dict[str, str]] =
         return settings.jobs
     missing_inputs(settings.work, affected(list(row.mining)), settings.given, row.not_needed)
     given = {name: paths for name, paths in settings.given.items() if name not in row.not_needed}
-    return mine(settings.work, f"{settings.output}/data/{row.name}", row.mining, given)
+    return settings.jobs | mine(settings.work, f"{settings.output}/data/{row.name}", row.mining, given)
 
 
 def pretraining(settings: Settings, row: Row, seed: int) -> Run | None:

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
+from ...beam_pipelines.workflow import Step
 from ...errors import InputError
 from ..shared.mining import Change
 from ..shared.recipe import DEFAULTS, NEWSROOM_DEFAULTS
@@ -67,6 +68,9 @@ class Table:
       rows: the control first, the others in the order of the report.
       note: of the report: where the expected directions come from.
       counted: tasks whose training examples the report counts.
+      steps: jobs beyond the build, each with the source of its inputs, that run once before the rows; `Row.data` may
+        name them.
+      options: of these jobs, options dataclasses by job.
       newsroom_suites: benchmarks on a generated newsroom, as (suite, file of the newsroom).
       defaults: options of the command line, by name, where neither the user nor the newsroom gives them.
       newsroom_defaults: the same with ``--newsroom``.
@@ -77,6 +81,8 @@ class Table:
     rows: tuple[Row, ...]
     note: str = ""
     counted: tuple[str, ...] = ("triplets", "topics")
+    steps: tuple[Step, ...] = ()
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     newsroom_suites: tuple[tuple[str, str], ...] = ()
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=lambda: {**DEFAULTS, "evaluations": 4})
     newsroom_defaults: Mapping[str, Any] = dataclasses.field(

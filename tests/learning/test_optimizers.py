@@ -201,3 +201,12 @@ def test_sgd_follows_the_gradient_with_momentum_and_clipping():
         sgd(0.1, momentum=1.0)
     with pytest.raises(InputError, match=r"sgd\.nesterov"):
         sgd(0.1, nesterov=True)
+
+
+def test_inverse_root_decay_falls_with_the_root_of_the_step():
+    schedule = learning_rate_schedule(peak=2.0, warmup_steps=4, decay="inverse_root")
+    steps = np.arange(1, 40)
+    expected = 2.0 * np.minimum(steps / 4, np.sqrt(4 / steps))
+    np.testing.assert_allclose([schedule(step - 1) for step in steps], expected, rtol=1e-6)
+    with pytest.raises(InputError, match="warmup_steps: got 0"):
+        learning_rate_schedule(peak=2.0, decay="inverse_root")

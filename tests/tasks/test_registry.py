@@ -19,10 +19,10 @@ def headlines(monkeypatch):
 
 
 def test_the_tasks_of_this_package_are_registered():
-    assert registry.names() == ("mlm", "tlm", "triplets", "topics", "pairs")
+    assert registry.names() == ("mlm", "tlm", "triplets", "topics", "pairs", "translation")
     assert registry.mixtures() == {"pretrain": ("mlm", "tlm"), "weak_supervision": ("triplets", "topics")}
     assert [name for name in registry.names() if registry.get(name).is_packed] == ["mlm", "tlm"]
-    texts = ["tokens", "tokens", "positive_tokens", "tokens", "anchor_tokens"]
+    texts = ["tokens", "tokens", "positive_tokens", "tokens", "anchor_tokens", "source_tokens"]
     assert [registry.get(name).text for name in registry.names()] == texts
 
 
@@ -32,7 +32,10 @@ def test_a_task_of_ones_own_joins_mixtures(headlines):
     assert registry.mixtures()["pretrain"] == ("mlm", "tlm", "headlines")
     assert registry.mixtures()["news"] == ("headlines",)
     assert headlines.row_features == (TITLE,)
-    assert registry.text_features() == {"tokens", "anchor_tokens", "positive_tokens", "negative_tokens", "title"}
+    assert registry.text_features() == {"tokens", "anchor_tokens", "positive_tokens", "negative_tokens", "title"} | {
+        "source_tokens",
+        "target_tokens",
+    }
 
 
 def test_a_name_belongs_to_one_task(headlines):

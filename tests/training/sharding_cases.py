@@ -14,8 +14,9 @@ from newsembed.errors import InputError
 from newsembed.learning.objectives import Model as LossModel
 from newsembed.learning.objectives import Objectives
 from newsembed.learning.objectives.denoising import Denoising
+from newsembed.learning.objectives.translation import Translation
 from newsembed.learning.partitioning import Partitioner, check_batch_size, shard_batch
-from newsembed.models.encoders import AutoencoderConfig
+from newsembed.models.encoders import AutoencoderConfig, TranslatorConfig
 from newsembed.models.encoders.news import NewsEncoder
 from newsembed.models.losses import DocumentIds, info_nce, masked_language_model, mean_cross_entropy
 from newsembed.models.softmax import softmax_terms
@@ -211,3 +212,26 @@ def test_a_batch_that_does_not_divide_the_mesh_is_named():
     assert raised.value.remedy == "Set BATCH_SIZE = 16."
     with pytest.raises(InputError, match="got 3, expected a divisor of the 8 devices"):
         Partitioner(model_parallel=3).make_mesh(jax.devices()[:8])
+
+
+@pytest.mark.parametrize("bottleneck", ["pooled", "none"])
+def test_translation_on_eight_devices_is_that_on_one(bottleneck):
+    """Negatives come from the whole batch, on whichever device they are; the tables are divided by the vocabulary."""
+    config = TranslatorConfig(
+        vocab_size=VOCAB_SIZE, hidden_size=16, num_layers=3, num_heads=2, mlp_size=32, bottleneck=bottleneck
+    )
+    rng = np.random.default_rng(0)
+    source, target = (rng.integers(5, VOCAB_SIZE, (16, 6)).astype(np.int32) for _ in range(2))
+    languages = np.arange(16, dtype=np.int32) % 2
+    batch = {"source_tokens": source, "target_tokens": target, "target_language": languages}
+    results = []
+    for devices, model_parallel in ((1, 1), (8, 1), (8, 2)):
+        partitioner = Partitioner(model_parallel=model_parallel)
+        mesh = partitioner.make_mesh(jax.devices()[:devices])
+        objectives = Objectives(LossModel(config), {"translation": Translation(distance_weight=0.5)})
+        layout = plan_state(config.module(), OPTIMIZER, partitioner, mesh)
+        step = make_train_step("translation", objectives, OPTIMIZER, layout.abstract, partitioner, mesh)
+        state, metrics = step(layout.create(jax.random.key(0)), shard_batch(batch, mesh), jax.random.key(1))
+        results.append(jax.tree.map(np.asarray, (state.params, metrics)))
+    assert_close(results[0], results[1])
+    assert_close(results[0], results[2])

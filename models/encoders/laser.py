@@ -1,0 +1,230 @@
+"""LASER: a bidirectional LSTM whose largest values over a text are its vector, and an LSTM decoder that translates.
+
+Source: Artetxe and Schwenk 2019, "Massively Multilingual Sentence Embeddings for Zero-Shot Cross-Lingual Transfer and
+Beyond", as trained again in the thesis of T-MDE (see `translator`), LASER_1 and LASER_6. The decoder reads at each step
+the token before, the vector P, the target language and its own output before (input feeding, as in the thesis's code);
+its first state is linear in P. The thesis's 209 M parameters need embeddings of 512 units; LASER's own have 320.
+
+Shapes: B rows, L source tokens, T target tokens, P units of the vector, V word pieces.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from ..architecture import Capability
+from ..attention import PAD_ID, TYPES
+from ..decoder import OutputTable, Reading, language_table, of_unit_length, translate, word_table
+from ..multi_head import linear
+from ..recurrence import BiLstm, Memory, largest_of_tokens, lstm_step, recurrent_kernel
+from .fields import check_fields, from_fields
+from .registry import register
+
+__all__ = ["Laser", "LaserConfig"]
+
+
+class LstmDecoder(nn.Module):
+    """The decoder; see the module."""
+
+    config: "LaserConfig"
+
+    @nn.compact
+    def __call__(
+        self, sentence: jax.Array, inputs: jax.Array, language: jax.Array, *, deterministic: bool
+    ) -> jax.Array:
+        """The state at each target token, [B, T, S]; token t sees the tokens up to t.
+
+        Args:
+          sentence: P, [B, P].
+          inputs: int32 [B, T], the target tokens before those to predict.
+          language: embedding of the target language, [B, E].
+          deterministic: without dropout.
+        """
+        config, dtype = self.config, TYPES[self.config.dtype]
+        size = config.decoder_size
+        dropout = nn.Dropout(config.dropout_rate, deterministic=deterministic)
+        table = self.param("token_embedding", *word_table(config.vocab_size, config.token_size))
+        sentence = sentence.astype(dtype)
+        constant = jnp.concatenate([sentence, language.astype(dtype)], axis=-1)
+        # The part of the inputs that is the same at every step is multiplied once.
+        gates = linear(4 * size, ("embed", "mlp"), dtype, "tokens")(dropout(table[inputs].astype(dtype)))
+        fixed = nn.Dense(4 * size, use_bias=False, dtype=dtype, name="sentence")(constant)
+        kernel = recurrent_kernel(self, "recurrent", size).astype(dtype)
+        feeding = recurrent_kernel(self, "feeding", size).astype(dtype)
+        # One mask for all steps, so that it need not be drawn inside the loop.
+        kept = dropout(jnp.ones((sentence.shape[0], size), dtype))
+        start = Memory(
+            linear(size, ("embed", "mlp"), dtype, "first_output")(sentence).astype(jnp.float32),
+            linear(size, ("embed", "mlp"), dtype, "first_cell")(sentence).astype(jnp.float32),
+        )
+
+        def step(carried: tuple[Memory, jax.Array], own: jax.Array) -> tuple[tuple[Memory, jax.Array], jax.Array]:
+            memory, before = carried
+            sums = own + fixed + memory.output.astype(dtype) @ kernel + before @ feeding
+            memory = lstm_step(memory, sums)
+            output = memory.output.astype(dtype) * kept
+            return (memory, output), output
+
+        none = jnp.zeros((sentence.shape[0], size), dtype)
+        _, outputs = jax.lax.scan(step, (start, none), jnp.swapaxes(gates, 0, 1))
+        return jnp.swapaxes(outputs, 0, 1)
+
+
+class Laser(nn.Module):
+    """The encoder, and the decoder that trains it."""
+
+    config: "LaserConfig"
+
+    def setup(self) -> None:
+        """Declares encoder and decoder."""
+        config, dtype = self.config, TYPES[self.config.dtype]
+        self.token_embedding = self.param("token_embedding", *word_table(config.vocab_size, config.token_size))
+        self.layers = [BiLstm(config.hidden_size, dtype) for _ in range(config.num_layers)]
+        self.language_embedding = language_table(self, config.num_languages, config.language_size)
+        self.decoder = LstmDecoder(config)
+        self.output = OutputTable(config.vocab_size, config.decoder_size)
+        self.dropout = nn.Dropout(config.dropout_rate)
+
+    def __call__(self, tokens: jax.Array) -> jax.Array:
+        """Logits of the tokens as their own translation, float32 [B, L, V]; touches every parameter."""
+        languages = jnp.zeros(tokens.shape[0], jnp.int32)
+        return self.target_logits(self.translation(tokens, tokens, languages)[1])
+
+    def read(self, tokens: jax.Array, *, deterministic: bool = True) -> Reading:
+        """The `Reading` of source texts int32 [B, L]."""
+        is_token = tokens != PAD_ID
+        states = self.token_embedding[tokens].astype(TYPES[self.config.dtype])
+        for layer in self.layers:
+            states = layer(self.dropout(states, deterministic=deterministic), is_token)
+        return Reading(largest_of_tokens(states, is_token), states, is_token)
+
+    def write(
+        self, reading: Reading, inputs: jax.Array, languages: jax.Array, *, deterministic: bool = True
+    ) -> jax.Array:
+        """The states before the output table of target tokens int32 [B, T] into languages int32 [B]: [B, T, S]."""
+        language = self.language_embedding[languages]
+        return self.decoder(reading.sentence, inputs, language, deterministic=deterministic)
+
+    def translation(
+        self, tokens: jax.Array, inputs: jax.Array, languages: jax.Array, *, deterministic: bool = True
+    ) -> tuple[jax.Array, jax.Array]:
+        """P of the sources, float32 [B, P], and the states of `write`, [B, T, S]."""
+        reading = self.read(tokens, deterministic=deterministic)
+        return reading.sentence, self.write(reading, inputs, languages, deterministic=deterministic)
+
+    def sentence(self, tokens: jax.Array, *, deterministic: bool = True) -> jax.Array:
+        """P of texts int32 [B, L], not scaled: float32 [B, P]."""
+        return self.read(tokens, deterministic=deterministic).sentence
+
+    def embed(self, tokens: jax.Array, *, deterministic: bool = True) -> jax.Array:
+        """P scaled to length 1, float32 [B, P]."""
+        return of_unit_length(self.sentence(tokens, deterministic=deterministic))
+
+    def target_logits(self, states: jax.Array) -> jax.Array:
+        """Logits of the next word piece, float32 [B, T, V]."""
+        return self.output.logits(states)
+
+    def target_table(self) -> tuple[jax.Array, jax.Array]:
+        """Table [V, S] and bias [V] from the states to the logits."""
+        return self.output()
+
+    def translate(self, tokens: jax.Array, languages: jax.Array, length: int) -> jax.Array:
+        """Greedy translations, int32 [B, length], see `decoder.translate`."""
+        return translate(self.clone(parent=None), self.variables, tokens, languages, length)
+
+
+@register
+@dataclasses.dataclass(frozen=True)
+class LaserConfig:
+    """LASER as an `Architecture`. The defaults are the thesis's LASER_6 (Table 4.1).
+
+    Attributes:
+      vocab_size: word pieces of all languages together, V; source, target and output tables are not tied.
+      max_length: the longest row that the model reads.
+      token_size: width of the embeddings of word pieces.
+      hidden_size: of each direction of the encoder; the document embedding is twice as wide.
+      num_layers: of the encoder: 1 for LASER_1, 6 for LASER_6.
+      decoder_size: of the decoder, S.
+      num_languages: target languages, as many as the pivots of the training data.
+      language_size: width of the embedding of the target language.
+      dropout_rate: on embeddings, between layers and on the outputs of the decoder.
+      dtype: of products; states and parameters stay float32.
+    """
+
+    kind: ClassVar[str] = "laser"
+    execution_options: ClassVar[tuple[str, ...]] = ()
+    free_options: ClassVar[tuple[str, ...]] = ("dtype", "dropout_rate", "max_length")
+    num_topics: ClassVar[int] = 0
+
+    vocab_size: int
+    max_length: int = 1024
+    token_size: int = 512
+    hidden_size: int = 512
+    num_layers: int = 6
+    decoder_size: int = 2048
+    num_languages: int = 2
+    language_size: int = 32
+    dropout_rate: float = 0.1
+    dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    @property
+    def embedding_size(self) -> int:
+        """Width of the embedding, both directions."""
+        return 2 * self.hidden_size
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """Translation."""
+        return frozenset({Capability.TRANSLATION})
+
+    def module(self) -> nn.Module:
+        """The `Laser`."""
+        return Laser(self)
+
+    def portable(self) -> Self:
+        """The same: only XLA's kernels are used."""
+        return self
+
+    def check(self, length: int) -> None:
+        """Raises nothing: rows of any length can be computed anywhere."""
+
+    def flops(self, method: str, length: int) -> float:
+        """Model FLOPs of one forward pass on one row, of matrix products only.
+
+        For L tokens, N layers of size H, token size I, decoder size S, language size E, V word pieces::
+
+            embed    L 16 H (N H + I + (N - 1) 2 H)
+            write    L (8 S (I + 2 S) + 2 S V) + 8 S (2 H + E) + 8 H S
+
+        Raises:
+          ValueError: for another method.
+        """
+        hidden, size = self.hidden_size, self.decoder_size
+        if method == "embed":
+            inputs = self.token_size + (self.num_layers - 1) * 2 * hidden
+            return float(length * 16 * hidden * (self.num_layers * hidden + inputs))
+        if method == "write":
+            of_token = 8 * size * (self.token_size + 2 * size) + 2 * size * self.vocab_size
+            once = 8 * size * (2 * hidden + self.language_size) + 8 * hidden * size
+            return float(length * of_token + once)
+        raise ValueError(f"got the method {method!r}, expected embed or write")
+
+    def summary(self) -> str:
+        """Layers and width."""
+        return f"{self.num_layers} LSTM layers x 2 x {self.hidden_size}, a decoder of {self.decoder_size}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The model as JSON values."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Inverse of `to_dict`; raises ValueError for unknown or missing keys and values out of range."""
+        return from_fields(cls, values)

@@ -1,0 +1,266 @@
+"""T-MDE: a transformer encoder whose sentence vector alone feeds a decoder of one layer that translates.
+
+Source: Wei Li, "Multilingual document embedding from translation", thesis at HKUST 2021, chapter 4. Three encoders::
+
+    vector   T-MDE     P is the output of the first token, [CLS]; the decoder reads [P; target language]
+    pooled   T-MDE_P   P is pooled by learned vectors over the upper layers (section 4.3.3)
+    none     T-MDE_F   the decoder reads all outputs of the encoder, without bottleneck; P is as in T-MDE (Table 4.6)
+
+The learned vectors Z (32) query the outputs H4 of layer 4 with layer 4's own weights; the first 16 of the result query
+all 32 with layer 5's, and the first 8 of that all 16 with layer 6's. A seventh layer, with H6[0] as its query and
+[H6[0] … H1[0]; Z6] as keys, gives P. Equations 4.10 and 4.12 leave the output of the feed-forward layer unused and
+number all of them 4; we read that each layer passes on its output and has its own feed-forward layer.
+
+Shapes: B rows, L source tokens, T target tokens, H hidden units, V word pieces.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final, Literal, Self
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from ..architecture import Capability
+from ..attention import PAD_ID, TYPES
+from ..blocks import logical
+from ..decoder import (
+    OutputTable,
+    Reading,
+    TransformerDecoder,
+    language_memory,
+    language_table,
+    of_unit_length,
+    translate,
+    word_table,
+)
+from ..multi_head import Layer, norm, sinusoids
+from .fields import check_fields, from_fields
+from .registry import register
+
+__all__ = ["Translator", "TranslatorConfig"]
+
+_QUERIES: Final = (32, 16, 8)  # learned vectors, and how many of them go on from each pooling layer
+
+
+class Translator(nn.Module):
+    """The encoder, and the decoder that trains it."""
+
+    config: "TranslatorConfig"
+
+    def setup(self) -> None:
+        """Declares encoder and decoder."""
+        config, dtype = self.config, TYPES[self.config.dtype]
+        self.token_embedding = self.param("token_embedding", *word_table(config.vocab_size, config.hidden_size))
+        layers = config.num_layers + (config.bottleneck == "pooled")
+        self.layers = [Layer(config.num_heads, config.mlp_size, config.dropout_rate, dtype) for _ in range(layers)]
+        self.encoder_norm = norm(dtype, "encoder_norm")
+        if config.bottleneck == "pooled":
+            shape = (_QUERIES[0], config.hidden_size)
+            self.pooling_queries = self.param(
+                "pooling_queries", logical(nn.initializers.normal(1.0), "position", "embed"), shape, jnp.float32
+            )
+        self.language_embedding = language_table(self, config.num_languages, config.language_size)
+        self.decoder = TransformerDecoder(
+            config.vocab_size,
+            config.hidden_size,
+            config.decoder_layers,
+            config.num_heads,
+            config.mlp_size,
+            config.dropout_rate,
+            dtype,
+        )
+        self.output = OutputTable(config.vocab_size, config.hidden_size)
+        self.dropout = nn.Dropout(config.dropout_rate)
+
+    def __call__(self, tokens: jax.Array) -> jax.Array:
+        """Logits of the tokens as their own translation, float32 [B, L, V]; touches every parameter."""
+        languages = jnp.zeros(tokens.shape[0], jnp.int32)
+        return self.target_logits(self.translation(tokens, tokens, languages)[1])
+
+    def read(self, tokens: jax.Array, *, deterministic: bool = True) -> Reading:
+        """The `Reading` of source texts int32 [B, L]."""
+        config = self.config
+        is_token = tokens != PAD_ID
+        states = self.token_embedding[tokens] * config.hidden_size**0.5 + sinusoids(tokens.shape[1], config.hidden_size)
+        states = self.dropout(states.astype(TYPES[config.dtype]), deterministic=deterministic)
+        outputs = []
+        for layer in self.layers[: config.num_layers]:
+            states = layer(states, None, is_token[:, None, None, :], deterministic=deterministic)
+            outputs.append(states)
+        pooled = states[:, :1]
+        if config.bottleneck == "pooled":
+            pooled = self._pool(outputs, is_token, deterministic=deterministic)
+        sentence = self.encoder_norm(pooled)[:, 0].astype(jnp.float32)
+        has_text = jnp.any(is_token, axis=1, keepdims=True)
+        return Reading(jnp.where(has_text, sentence, 0.0), self.encoder_norm(states), is_token)
+
+    def _pool(self, outputs: list[jax.Array], is_token: jax.Array, *, deterministic: bool) -> jax.Array:
+        """P before the last norm, [B, 1, H], from the outputs [B, L, H] of all layers."""
+        rows, last = outputs[0].shape[0], self.config.num_layers
+        first = last - len(_QUERIES)
+        queries = self.pooling_queries.astype(outputs[0].dtype)
+        pooled = jnp.broadcast_to(queries, (rows, *queries.shape))
+        memory, mask = outputs[first], is_token[:, None, None, :]
+        for number, count in enumerate(_QUERIES):
+            layer = self.layers[first + number]
+            pooled = layer(pooled[:, :count], memory, mask, deterministic=deterministic)
+            memory, mask = pooled, None
+        seen = jnp.concatenate([*(states[:, :1] for states in reversed(outputs)), pooled], axis=1)
+        return self.layers[last](outputs[-1][:, :1], seen, None, deterministic=deterministic)
+
+    def write(
+        self, reading: Reading, inputs: jax.Array, languages: jax.Array, *, deterministic: bool = True
+    ) -> jax.Array:
+        """The states before the output table of target tokens int32 [B, T] into languages int32 [B]: [B, T, H]."""
+        if self.config.bottleneck == "none":
+            language = self.language_embedding[languages].astype(reading.states.dtype)[:, None]
+            wide = jnp.broadcast_to(language, (*reading.states.shape[:2], language.shape[-1]))
+            memory, mask = jnp.concatenate([reading.states, wide], axis=-1), reading.is_token[:, None, None, :]
+        else:
+            memory, mask = language_memory(reading.sentence, languages, self.language_embedding), None
+        return self.decoder(inputs, memory, mask, deterministic=deterministic)
+
+    def translation(
+        self, tokens: jax.Array, inputs: jax.Array, languages: jax.Array, *, deterministic: bool = True
+    ) -> tuple[jax.Array, jax.Array]:
+        """P of the sources, float32 [B, H], and the states of `write`, [B, T, H]."""
+        reading = self.read(tokens, deterministic=deterministic)
+        return reading.sentence, self.write(reading, inputs, languages, deterministic=deterministic)
+
+    def sentence(self, tokens: jax.Array, *, deterministic: bool = True) -> jax.Array:
+        """P of texts int32 [B, L], not scaled: float32 [B, H]."""
+        return self.read(tokens, deterministic=deterministic).sentence
+
+    def embed(self, tokens: jax.Array, *, deterministic: bool = True) -> jax.Array:
+        """P scaled to length 1, float32 [B, H]."""
+        return of_unit_length(self.sentence(tokens, deterministic=deterministic))
+
+    def target_logits(self, states: jax.Array) -> jax.Array:
+        """Logits of the next word piece, float32 [B, T, V]."""
+        return self.output.logits(states)
+
+    def target_table(self) -> tuple[jax.Array, jax.Array]:
+        """Table [V, H] and bias [V] from the states to the logits."""
+        return self.output()
+
+    def translate(self, tokens: jax.Array, languages: jax.Array, length: int) -> jax.Array:
+        """Greedy translations, int32 [B, length], see `decoder.translate`."""
+        return translate(self.clone(parent=None), self.variables, tokens, languages, length)
+
+
+@register
+@dataclasses.dataclass(frozen=True)
+class TranslatorConfig:
+    """T-MDE and its variants as an `Architecture`. The defaults are the thesis's (section 4.4 and Table 4.1).
+
+    Attributes:
+      vocab_size: word pieces of all languages together, V; source, target and output tables are not tied.
+      max_length: the longest row that the model reads. Positions are sinusoidal, so texts may be longer than those of
+        the training.
+      hidden_size: width, H; a multiple of `num_heads`, and even.
+      num_layers: of the encoder; at least 3 where ``bottleneck="pooled"``.
+      num_heads: of all attentions.
+      mlp_size: units of the feed-forward layers.
+      decoder_layers: of the decoder.
+      num_languages: target languages, as many as the pivots of the training data.
+      language_size: width of the embedding of the target language.
+      bottleneck: "vector" (T-MDE), "pooled" (T-MDE_P) or "none" (T-MDE_F), see the module.
+      dropout_rate: on embeddings and on the outputs of attentions and feed-forward layers.
+      dtype: of activations; parameters stay float32.
+    """
+
+    kind: ClassVar[str] = "translator"
+    execution_options: ClassVar[tuple[str, ...]] = ()
+    free_options: ClassVar[tuple[str, ...]] = ("dtype", "dropout_rate", "max_length")
+    num_topics: ClassVar[int] = 0
+
+    vocab_size: int
+    max_length: int = 1024
+    hidden_size: int = 1024
+    num_layers: int = 6
+    num_heads: int = 16
+    mlp_size: int = 4096
+    decoder_layers: int = 1
+    num_languages: int = 2
+    language_size: int = 32
+    bottleneck: Literal["vector", "pooled", "none"] = "vector"
+    dropout_rate: float = 0.3
+    dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.bottleneck not in ("vector", "pooled", "none"):
+            raise ValueError(f"TranslatorConfig.bottleneck: got {self.bottleneck!r}, expected vector, pooled or none")
+        if self.hidden_size % self.num_heads or self.hidden_size % 2:
+            raise ValueError(
+                f"TranslatorConfig.hidden_size: got {self.hidden_size}, expected an even multiple of num_heads = "
+                f"{self.num_heads}"
+            )
+        if self.bottleneck == "pooled" and self.num_layers < len(_QUERIES):
+            raise ValueError(
+                f"TranslatorConfig.num_layers: got {self.num_layers}, expected at least {len(_QUERIES)}, which pool"
+            )
+
+    @property
+    def embedding_size(self) -> int:
+        """Width of the embedding, that of the encoder."""
+        return self.hidden_size
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """Translation."""
+        return frozenset({Capability.TRANSLATION})
+
+    def module(self) -> nn.Module:
+        """The `Translator`."""
+        return Translator(self)
+
+    def portable(self) -> Self:
+        """The same: only XLA's kernels are used."""
+        return self
+
+    def check(self, length: int) -> None:
+        """Raises nothing: rows of any length can be computed anywhere."""
+
+    def flops(self, method: str, length: int) -> float:
+        """Model FLOPs of one forward pass on one row, of matrix products only.
+
+        For L tokens, width H, MLP size F, N encoder layers, D decoder layers, language size E, V word pieces::
+
+            embed    N L (8 H^2 + 4 H F + 4 L H), and T-MDE_P's pooling by 32, 16, 8 and 1 queries
+            write    D L (12 H^2 + 4 H F + 4 L H) + 2 L H V, and keys and values: D S (4 H (H + E) + 4 L H)
+
+        where S is 1, or L without bottleneck (a source is taken to be as long as its translation).
+
+        Raises:
+          ValueError: for another method.
+        """
+        hidden, dense = self.hidden_size, 4 * self.hidden_size * self.mlp_size
+        if method == "embed":
+            total = self.num_layers * length * (8 * hidden * hidden + dense + 4 * length * hidden)
+            if self.bottleneck == "pooled":
+                seen = (length, *_QUERIES[:-1], self.num_layers + _QUERIES[-1])
+                for queries, keys in zip((*_QUERIES, 1), seen, strict=True):
+                    total += queries * (4 * hidden * hidden + dense) + keys * 4 * hidden * (hidden + queries)
+            return float(total)
+        if method == "write":
+            keys = length if self.bottleneck == "none" else 1
+            own = length * (12 * hidden * hidden + dense + 4 * length * hidden)
+            memory = keys * (4 * hidden * (hidden + self.language_size) + 4 * length * hidden)
+            return float(self.decoder_layers * (own + memory) + 2 * length * hidden * self.vocab_size)
+        raise ValueError(f"got the method {method!r}, expected embed or write")
+
+    def summary(self) -> str:
+        """Layers and width."""
+        return f"{self.num_layers} layers x {self.hidden_size}, a decoder of {self.decoder_layers}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The model as JSON values."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Inverse of `to_dict`; raises ValueError for unknown or missing keys and values out of range."""
+        return from_fields(cls, values)

@@ -1,0 +1,176 @@
+"""Translation pairs as records: directions, pivots, documents, counts, and the same bytes in every run."""
+
+import gzip
+
+import pytest
+import tensorflow as tf
+from newsembed.beam_pipelines import jobs, translations
+from newsembed.beam_pipelines.bitext import tsv
+from newsembed.beam_pipelines.translations import JOB, TranslationsOptions
+from newsembed.errors import InputError
+from newsembed.formats.vocabulary import CLS_ID, SEP_ID, SPECIAL_TOKENS
+from newsembed.learning.batches import BatchOptions, GrainBatches
+from newsembed.learning.mixture import smoothed_weights
+from newsembed.tasks import registry
+from newsembed.tasks.vocabulary import Vocabulary
+
+LETTERS = "abcdefghijklmnop"
+VOCABULARY = Vocabulary([*SPECIAL_TOKENS, *LETTERS, *(f"##{letter}" for letter in LETTERS)])
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "vocab.txt").write_text("".join(f"{piece}\n" for piece in VOCABULARY.pieces))
+    return tmp_path
+
+
+def run_job(folder, output="out", bitext=("pairs.tsv",), ids=(), **options):
+    inputs = {"vocabulary": [str(folder / "vocab.txt")], "bitext": [str(folder / name) for name in bitext]}
+    inputs["document_ids"] = [str(folder / name) for name in ids]
+    return jobs.execute(
+        JOB, inputs, str(folder / output), TranslationsOptions(**options), ["--direct_num_workers=1"]
+    ).manifest
+
+
+def read_back(output, languages):
+    """(source, target, number of the target language) of every record, as text."""
+    found = []
+    spec = {
+        "source_tokens": tf.io.VarLenFeature(tf.int64),
+        "target_tokens": tf.io.VarLenFeature(tf.int64),
+        "target_language": tf.io.FixedLenFeature([], tf.int64),
+    }
+    paths = sorted(map(str, output.glob(f"task=translation/language={languages}/part-*.tfrecord")))
+    for record in tf.data.TFRecordDataset(paths):
+        values = tf.io.parse_single_example(record, spec)
+        texts = []
+        for name in ("source_tokens", "target_tokens"):
+            ids = values[name].values.numpy()
+            assert (ids[0], ids[-1]) == (CLS_ID, SEP_ID)
+            assert not set(ids[1:-1]) & {CLS_ID, SEP_ID}
+            texts.append(VOCABULARY.decode(ids))
+        found.append((*texts, int(values["target_language"])))
+    return found
+
+
+def test_every_direction_into_a_pivot_and_every_loss_is_counted(folder):
+    lines = ["de\ten\ta b\tc d", "en\tes\te\tf", "fr\tes\tg\th", "de\tfr\ti\tj", "de\ten\t\x01\tk", "de\ten\tonly"]
+    (folder / "pairs.tsv").write_text("\n".join([*lines, "es\ten-GB\tl\tm"]) + "\n")
+    manifest = run_job(folder, pivots=("en", "es"))
+    expected = {
+        "de-en": [("a b", "c d", 0)],
+        "en-es": [("e", "f", 1)],
+        "es-en": [("f", "e", 0)],
+        "fr-es": [("g", "h", 1)],
+        "es-en-GB": [("l", "m", 0)],
+        "en-GB-es": [("m", "l", 1)],
+    }
+    assert manifest["examples"] == {f"translation/{name}": len(rows) for name, rows in sorted(expected.items())}
+    for name, rows in expected.items():
+        assert read_back(folder / "out", name) == rows, name
+    assert manifest["pivots"] == ["en", "es"]
+    counts = manifest["counts"]
+    assert (counts["in"], counts["out"]) == (7, 4)
+    assert (counts["rejected"], counts["failed"]) == ({"no_pivot": 1, "too_short_to_pack": 1}, {"broken_record": 1})
+
+
+def test_long_texts_are_cut_behind_a_closing_separator(folder):
+    (folder / "pairs.tsv").write_text("de\ten\ta b c d e\tf\n")
+    manifest = run_job(folder, max_length=5)
+    assert read_back(folder / "out", "de-en") == [("a b c", "f", 0)]
+    assert manifest["counts"]["tallies"]["pairs_cut"] == 1
+
+
+def test_documents_join_the_pairs_that_follow_each_other(folder):
+    (folder / "n.de").write_text("a\nb\n\nc\nd\ne\n")
+    (folder / "n.en").write_text("f\ng\nx\nh\ni\nj\n")
+    (folder / "ids.txt").write_text("one\none\none\ntwo\none\n\n")
+    (folder / "p.tsv").write_text("de\ten\ta\tb\nfr\ten\tc\td\n\nde\ten\te\tf\nde\ten\tg\th\n")
+    (folder / "p.txt").write_text("x\nx\nx\nx\nx\n")
+    manifest = run_job(folder, bitext=(f"n.de,{folder}/n.en", "p.tsv"), ids=("ids.txt", "p.txt"), unit="document")
+    assert read_back(folder / "out", "de-en") == [
+        ("a b", "f g", 0),
+        ("c", "h", 0),
+        ("d", "i", 0),
+        ("a", "b", 0),
+        ("e g", "f h", 0),
+    ]
+    assert read_back(folder / "out", "fr-en") == [("c", "d", 0)]
+    counts = manifest["counts"]
+    assert (counts["in"], counts["out"]) == (10, 8)
+    assert (counts["rejected"], counts["failed"]) == ({"empty_side": 1}, {"missing_field": 1})
+
+
+def test_a_file_in_parts_gives_the_records_of_the_whole_file(folder, monkeypatch):
+    lines = [f"de\ten\t{LETTERS[number % 16]} a\t{LETTERS[number % 7]}" for number in range(60)]
+    (folder / "pairs.tsv").write_text("\n".join(lines) + "\n")
+    whole = run_job(folder)
+    run_job(folder, "again")
+    plan = tsv.plan
+    monkeypatch.setattr(tsv, "plan", lambda path: plan(path, 100))
+    parts = run_job(folder, "parts")
+    assert whole["examples"] == parts["examples"] == {"translation/de-en": 60}
+    assert len(list((folder / "parts").rglob("*.tfrecord"))) > 2
+    assert read_back(folder / "out", "de-en") == read_back(folder / "parts", "de-en")
+    for path in (folder / "out").rglob("*.tfrecord"):
+        assert path.read_bytes() == (folder / "again" / path.relative_to(folder / "out")).read_bytes()
+
+
+def test_a_truncated_archive_is_counted(folder):
+    packed = gzip.compress(b"de\ten\ta\tb\n" * 3_000)
+    (folder / "pairs.tsv.gz").write_bytes(packed[: len(packed) // 2])
+    counts = run_job(folder, bitext=("pairs.tsv.gz",))["counts"]
+    assert counts["failed"] == {"truncated": 1}
+    assert counts["in"] == counts["out"] + 1
+
+
+@pytest.mark.parametrize(
+    ("options", "ids", "message"),
+    [
+        ({"pivots": ("fr",)}, (), "no translation pair has a side in a pivot language"),
+        ({}, ("ids.txt",), "--document_ids: is read for documents only"),
+        ({"unit": "document"}, (), "got 0 files of document ids for 1"),
+        ({"unit": "document"}, ("ids.txt",), "got 1 lines for 2 lines"),
+    ],
+)
+def test_what_does_not_fit_is_a_clear_error(folder, options, ids, message):
+    (folder / "pairs.tsv").write_text("de\ten\ta\tb\nde\ten\tc\td\n")
+    (folder / "ids.txt").write_text("one\n")
+    with pytest.raises(InputError, match=message):
+        run_job(folder, ids=ids, **options)
+
+
+def test_documents_of_tmx_are_refused(folder):
+    (folder / "m.tmx").write_text("<tmx><header srclang='en'/><body></body></tmx>")
+    (folder / "ids.txt").write_text("one\n")
+    with pytest.raises(InputError, match="TMX has no lines"):
+        run_job(folder, bitext=("m.tmx",), ids=("ids.txt",), unit="document")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"pivots": ()}, {"pivots": ("en", "EN")}, {"pivots": ("a/b",)}, {"unit": "page"}, {"max_length": 2}],
+)
+def test_options_out_of_range_are_refused(options):
+    with pytest.raises(InputError, match=f"--{next(iter(options))}"):
+        TranslationsOptions(**options)
+
+
+def test_the_trainer_reads_the_records_and_checks_their_languages(folder):
+    (folder / "pairs.tsv").write_text("de\ten\ta b c d\tc\nen\tes\te\tf\n" * 2)
+    run_job(folder, pivots=("en", "es"))
+    counts = registry.example_counts(str(folder / "out"))
+    weights = smoothed_weights({**counts, next(iter(counts)): 1_000}, 0.0)
+    assert set(weights.values()) == {1 / 3}  # alpha 0 draws all sets alike
+    options = BatchOptions(
+        str(folder / "out"), {"source_tokens": 4, "target_tokens": 3}, 2, {"pieces": VOCABULARY.size, "languages": 2}
+    )
+    sets = {data_set.language: data_set for data_set in counts}
+    batch = next(GrainBatches(sets["de-en"], options))
+    a, b, c = (VOCABULARY.pieces.index(letter) for letter in "abc")
+    assert batch["source_tokens"].tolist() == [[CLS_ID, a, b, SEP_ID]] * 2
+    assert batch["target_tokens"].tolist() == [[CLS_ID, c, SEP_ID]] * 2
+    narrow = BatchOptions(options.directory, options.lengths, 2, {"languages": 1})
+    with pytest.raises(InputError, match="target_language.*expected 0 to 0"):
+        next(GrainBatches(sets["en-es"], narrow))
+    assert translations.JOB.name == "translations"

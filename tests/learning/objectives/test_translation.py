@@ -1,0 +1,151 @@
+"""Translation and its distance: against float64 NumPy, one device like eight, held-out pairs, and what is refused."""
+
+import dataclasses
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from newsembed.errors import InputError
+from newsembed.learning.objectives import Model, Objectives, objectives_of
+from newsembed.learning.objectives.translation import Translation
+from newsembed.models.distances import draw_negatives
+from newsembed.models.encoders import EncoderConfig, LaserConfig, TranslatorConfig
+from newsembed.training.retrieval import join_pairs
+
+CONFIG = TranslatorConfig(
+    vocab_size=40,
+    hidden_size=8,
+    num_layers=1,
+    num_heads=2,
+    mlp_size=12,
+    num_languages=3,
+    language_size=4,
+    dropout_rate=0.0,
+    max_length=16,
+)
+KEY = jax.random.key(5)
+PAIRS = 6
+
+
+@pytest.fixture(scope="module")
+def batch():
+    rng = np.random.default_rng(0)
+    rows = {}
+    for name, length in (("source_tokens", 7), ("target_tokens", 6)):
+        tokens = rng.integers(5, 40, (PAIRS, length)).astype(np.int32)
+        tokens[:, 0] = 2
+        for row, end in enumerate(rng.integers(3, length + 1, PAIRS)):
+            tokens[row, end - 1] = 3
+            tokens[row, end:] = 0
+        rows[name] = tokens
+    return rows | {"target_language": np.array([0, 1, 2, 0, 1, 2], np.int32)}
+
+
+@pytest.fixture(scope="module")
+def params():
+    module = CONFIG.module()
+    init = jax.jit(lambda key: nn.unbox(module.init(key, jnp.ones((1, 3), jnp.int32))["params"]))
+    return init(jax.random.key(0))
+
+
+def loss_of(batch, params, **options):
+    model, objective = Model(CONFIG), Translation(**options)
+    loss, metrics = jax.jit(lambda p, b: objective.loss(model, p, b, KEY))(params, batch)
+    return float(loss), {name: float(value) for name, value in metrics.items()}
+
+
+def by_hand(batch, params, *, weight, smoothing, negative_weight, margin, negatives):
+    """The loss of the class, from the vectors and the logits of the module, in float64."""
+    module = CONFIG.module()
+
+    def apply(method, *arguments):
+        return jax.tree.map(np.float64, module.apply({"params": params}, *arguments, method=method))
+
+    targets = batch["target_tokens"]
+    left, states = apply("translation", batch["source_tokens"], targets[:, :-1], batch["target_language"])
+    right = apply("sentence", targets)
+    logits = apply("target_logits", jnp.float32(states))
+    logs = logits - np.log(np.sum(np.exp(logits), axis=-1, keepdims=True))
+    translation, hits, tokens = np.zeros(PAIRS), 0, 0
+    for row in range(PAIRS):
+        for place, token in enumerate(targets[row, 1:]):
+            if token:
+                smoothed = (1 - smoothing) * logs[row, place, token] + smoothing * logs[row, place].mean()
+                translation[row] -= smoothed
+                hits += logs[row, place].argmax() == token
+                tokens += 1
+    v = (np.linalg.norm(left.mean(0)) + np.linalg.norm(right.mean(0))) / 2 + 1e-6
+    others = np.asarray(draw_negatives(jax.random.split(KEY, 3)[2], PAIRS, negatives))
+    total = 0.0
+    for row in range(PAIRS):
+        own = np.linalg.norm(left[row] - right[row]) / v
+        terms = [max(0, margin - (np.linalg.norm(left[row] - right[j]) / v - own)) for j in others[row]]
+        total += translation[row] / 2 + weight * (own + negative_weight * np.mean(terms))
+    return total / tokens, translation.sum() / tokens, hits / tokens
+
+
+@pytest.mark.parametrize("chunk", [0, 16])
+def test_the_loss_is_that_of_the_thesis(batch, params, chunk):
+    expected = by_hand(batch, params, weight=0.7, smoothing=0.1, negative_weight=2.0, margin=0.9, negatives=3)
+    loss, metrics = loss_of(
+        batch, params, distance_weight=0.7, negative_weight=2.0, margin=0.9, negatives=3, vocabulary_chunk=chunk
+    )
+    assert loss == pytest.approx(expected[0], rel=1e-5)
+    assert metrics["translation_loss"] == pytest.approx(expected[1], rel=1e-5)
+    assert metrics["accuracy"] == pytest.approx(expected[2])
+    assert metrics["pair_distance"] > 0
+    assert metrics["negative_loss"] > 0
+
+
+def test_without_distance_it_is_half_the_translation_loss(batch, params):
+    expected = by_hand(batch, params, weight=0.0, smoothing=0.0, negative_weight=1.0, margin=0.5, negatives=3)
+    loss, metrics = loss_of(batch, params, label_smoothing=0.0)
+    assert loss == pytest.approx(expected[0], rel=1e-5)
+    assert set(metrics) == {"translation_loss", "accuracy"}
+
+
+def test_the_distance_trains_the_encoder_from_both_sides(batch, params):
+    model, objective = Model(CONFIG), Translation(distance_weight=1.0)
+    frozen = dict(batch, target_tokens=np.where(batch["target_tokens"] > 4, 7, batch["target_tokens"]))
+    gradient = jax.jit(jax.grad(lambda p: objective.loss(model, p, frozen, KEY)[0]))(params)
+    assert np.abs(gradient["token_embedding"][7]).max() > 0  # read as a target only
+    assert all(np.isfinite(array).all() for array in jax.tree.leaves(gradient))
+
+
+def test_held_out_pairs_have_the_ids_of_their_texts(batch, params):
+    twice = {name: np.concatenate([values, values[:2]]) for name, values in batch.items()}
+    found = jax.tree.map(np.asarray, Translation().pairs(Model(CONFIG), params, twice))
+    np.testing.assert_allclose(np.linalg.norm(found.query, axis=1), 1.0, rtol=1e-5)
+    assert len({tuple(row) for row in found.query_ids.tolist()}) == PAIRS
+    assert len({tuple(row) for row in np.concatenate([found.query_ids, found.answer_ids]).tolist()}) == 2 * PAIRS
+    assert len(join_pairs([found], 100).query) == PAIRS
+
+
+def test_flops_follow_the_parts_of_the_step():
+    lengths = {"source_tokens": 10, "target_tokens": 8}
+    plain, with_distance = (Translation(distance_weight=weight).flops(CONFIG, lengths, 4) for weight in (0.0, 0.25))
+    assert plain == 4 * (CONFIG.flops("embed", 10) + CONFIG.flops("write", 7))
+    assert with_distance - plain == 4 * CONFIG.flops("embed", 8) + 2 * 4 * 4 * 8
+
+
+def test_it_is_the_objective_of_the_task_and_bounds_its_languages():
+    objectives = Objectives(Model(CONFIG), objectives_of(["translation"]))
+    assert objectives.bounds == {"pieces": 40, "topics": 0, "languages": 3}
+    assert Objectives(Model(LaserConfig(40)), objectives_of(["translation"])).bounds["languages"] == 2
+    with pytest.raises(InputError, match="translation.*news"):
+        Objectives(Model(EncoderConfig(40)), objectives_of(["translation"]))
+
+
+def test_a_batch_of_one_pair_has_no_negatives(batch, params):
+    one = {name: values[:1] for name, values in batch.items()}
+    with pytest.raises(InputError, match="no negatives"):
+        loss_of(one, params, distance_weight=0.1)
+
+
+@pytest.mark.parametrize("options", [{"scale": "length"}, {"negatives": 0}, {"label_smoothing": 1.0}, {"margin": -1}])
+def test_options_out_of_range_are_named(options):
+    with pytest.raises(InputError, match=f"Translation.{next(iter(options))}"):
+        Translation(**options)
+    assert dataclasses.replace(Translation(), distance_weight=0.25).evaluated().distance_weight == 0.25
