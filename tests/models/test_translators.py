@@ -101,6 +101,15 @@ def test_the_decoder_reads_the_vector_alone_where_there_is_a_bottleneck(model):
     assert (depends_on_tokens, depends_on_vector) == (is_free, not is_free)
 
 
+def test_the_embedding_can_be_exported_for_rows_of_any_shape(model):
+    config, params = model
+    embed = jax.jit(lambda tokens: config.module().apply({"params": params}, tokens, method="embed"))
+    shape = jax.ShapeDtypeStruct(jax.export.symbolic_shape("b, s"), jnp.int32)
+    exported = jax.export.export(embed)(shape)
+    for tokens in (rows(SOURCE), rows(SOURCE, TARGET, length=9)):
+        np.testing.assert_allclose(exported.call(tokens), embed(tokens), atol=1e-5)
+
+
 def test_the_language_of_the_target_counts(model):
     states = [run(model, "translation", rows(SOURCE), rows(TARGET), jnp.full(1, number))[1] for number in (0, 2)]
     assert np.abs(states[0] - states[1]).max() > 1e-3
