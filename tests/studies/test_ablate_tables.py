@@ -2,13 +2,18 @@
 
 import argparse
 import json
+import os
 import shutil
 
+import gin
 import pytest
 from newsembed.errors import InputError
+from newsembed.formats.manifest import read_manifest
+from newsembed.formats.vocabulary import SPECIAL_TOKENS
 from newsembed.studies import ablate
-from newsembed.studies.ablate import tables
+from newsembed.studies.ablate import plan, tables
 from newsembed.studies.ablate.table import Needed, Row, Table
+from newsembed.studies.shared import gin_text
 from newsembed.studies.shared.mining import changed
 from newsembed.training.gin_config import load_gin
 
@@ -178,3 +183,44 @@ def test_printed_commands_import_the_modules_that_this_one_did(monkeypatch, benc
     assert len(printed) == 2 + len(ROWS)
     assert all(line.startswith("newsembed --import=mine --import=other ablate ") for line in printed)
     assert all("--table toy" in line for line in printed)
+
+
+def test_jobs_of_a_table_run_before_its_rows_and_only_once(tmp_path):
+    (tmp_path / "work/vocabulary").mkdir(parents=True)
+    (tmp_path / "work/vocabulary/vocab.txt").write_text("\n".join([*SPECIAL_TOKENS, "a", "b"]) + "\n")
+    (tmp_path / "work/vocabulary/manifest.json").write_text('{"digest": "v"}')
+    (tmp_path / "pairs.tsv").write_text("de\ten\ta\tb\nen\tes\ta\tb\n")
+    table = tables.load("tmde")
+    settings = plan.Settings(
+        table, str(tmp_path / "work"), str(tmp_path / "study"), None, given={"bitext": (str(tmp_path / "pairs.tsv"),)}
+    )
+    folder = settings.jobs["translations"]
+    assert settings.jobs["clean"] == f"{tmp_path}/work/clean"
+    times = []
+    for _ in range(2):
+        plan.run_steps(settings, ["--direct_num_workers=1"])
+        times.append(os.stat(f"{folder}/manifest.json").st_mtime_ns)
+    assert times[0] == times[1]
+    assert read_manifest(folder)["examples"] == {"translation/de-en": 1, "translation/en-es": 1, "translation/es-en": 1}
+    assert read_manifest(folder)["pivots"] == ["en", "es"]
+    assert plan.mine_row(table.row("cT-MDE"), settings)["translations"] == folder
+
+
+@pytest.mark.parametrize("base", ["runs/tmde_paper.gin", "runs/tmde_small.gin"])
+def test_every_row_of_the_table_of_t_mde_changes_either_base(base, tmp_path):
+    places = dict.fromkeys(("MODEL_DIR", "DATA_DIR", "VOCABULARY_PATH"), "x")
+    found = set()
+    for row in tables.load("tmde").rows:
+        (tmp_path / "run.gin").write_text(gin_text.compose(base, places, (), row.gin_file))
+        load_gin([str(tmp_path / "run.gin")], [])
+        names = ("DISTANCE_WEIGHT", "BOTTLENECK")
+        values = tuple(gin.query_parameter(f"{name}/gin.macro.value") for name in names)
+        found.add((*values, gin.query_parameter("ModelOptions.architecture").configurable.name))
+    assert found == {
+        (0.0, "vector", "TranslatorConfig"),
+        (0.25, "vector", "TranslatorConfig"),
+        (0.25, "pooled", "TranslatorConfig"),
+        (0.0, "none", "TranslatorConfig"),
+        (0.0, "vector", "LaserConfig"),
+        (0.25, "vector", "LaserConfig"),
+    }

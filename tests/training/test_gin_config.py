@@ -280,3 +280,11 @@ def test_the_command_names_the_module_and_exits_with_2(harmful, capsys):
     assert "mine.gin:1: import harm" in capsys.readouterr().err
     assert main([f"--gin_file={harmful / 'mine.gin'}", "--allow_import=harm"]) == 2  # required values are missing
     assert "required" in capsys.readouterr().err
+
+
+def test_an_architecture_that_the_run_does_not_choose_is_the_packages_business_alone():
+    """Run files configure several architectures, so that a later line may choose one; a user's key must be used."""
+    required = [line for line in REQUIRED if not line.startswith("INITIAL")]
+    load_gin(["runs/laser_small.gin"], [*required, "LaserConfig.num_layers = 2"])
+    with pytest.raises(InputError, match=r"TranslatorConfig.num_layers: got a key that nothing uses"):
+        load_gin(["runs/laser_small.gin"], [*required, "TranslatorConfig.num_layers = 2"])
