@@ -20,7 +20,9 @@ REQUIRED = ['MODEL_DIR = "m"', 'DATA_DIR = "d"', 'VOCABULARY_PATH = "v"', 'INITI
 RUNS = sorted(path.name for path in Path(GIN_FOLDER, "runs").glob("*.gin"))
 
 
-@pytest.mark.parametrize("run", [name for name in RUNS if name.startswith(("pretrain", "train_", "weak", "ablation"))])
+@pytest.mark.parametrize(
+    "run", [name for name in RUNS if name.startswith(("pretrain", "train_", "weak", "ablation", "tmde", "laser"))]
+)
 def test_every_run_file_loads_with_its_required_keys_alone(run):
     load_gin([f"runs/{run}"], REQUIRED)
     assert gin.query_parameter("RunOptions.model_dir").scoped_configurable_fn() == "m"
