@@ -214,18 +214,15 @@ def test_a_batch_that_does_not_divide_the_mesh_is_named():
         Partitioner(model_parallel=3).make_mesh(jax.devices()[:8])
 
 
-@pytest.mark.parametrize("bottleneck", ["pooled", "none"])
-def test_translation_on_eight_devices_is_that_on_one(bottleneck):
+def test_translation_on_eight_devices_is_that_on_one():
     """Negatives come from the whole batch, on whichever device they are; the tables are divided by the vocabulary."""
-    config = TranslatorConfig(
-        vocab_size=VOCAB_SIZE, hidden_size=16, num_layers=3, num_heads=2, mlp_size=32, bottleneck=bottleneck
-    )
+    config = TranslatorConfig(vocab_size=VOCAB_SIZE, hidden_size=16, num_layers=1, num_heads=2, mlp_size=32)
     rng = np.random.default_rng(0)
     source, target = (rng.integers(5, VOCAB_SIZE, (16, 6)).astype(np.int32) for _ in range(2))
     languages = np.arange(16, dtype=np.int32) % 2
     batch = {"source_tokens": source, "target_tokens": target, "target_language": languages}
     results = []
-    for devices, model_parallel in ((1, 1), (8, 1), (8, 2)):
+    for devices, model_parallel in ((1, 1), (8, 2)):
         partitioner = Partitioner(model_parallel=model_parallel)
         mesh = partitioner.make_mesh(jax.devices()[:devices])
         objectives = Objectives(LossModel(config), {"translation": Translation(distance_weight=0.5)})
@@ -234,4 +231,3 @@ def test_translation_on_eight_devices_is_that_on_one(bottleneck):
         state, metrics = step(layout.create(jax.random.key(0)), shard_batch(batch, mesh), jax.random.key(1))
         results.append(jax.tree.map(np.asarray, (state.params, metrics)))
     assert_close(results[0], results[1])
-    assert_close(results[0], results[2])
