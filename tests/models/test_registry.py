@@ -37,14 +37,16 @@ def test_a_folder_without_kind_is_the_news_encoder():
 
 def test_an_unknown_kind_names_the_known_ones_and_the_remedy():
     message = (
-        r"model\.json: kind: got the architecture 'star', expected one of hybrid, news, toy_mean\n.*--import MODULE"
+        r"model\.json: kind: got the architecture 'nebula', expected one of "
+        + ", ".join(sorted(KINDS))
+        + r"\n.*--import MODULE"
     )
     with pytest.raises(InputError, match=message):
-        config_from_dict({}, "star", path="model.json")
-    with pytest.raises(InputError, match=r"model\.json: no model description: .*unknown keys star"):
-        config_from_dict({"vocab_size": 9, "star": 1}, path="model.json")
-    with pytest.raises(InputError, match="no model description: .*star"):
-        config_from_dict({"star": 1}, "toy_mean")
+        config_from_dict({}, "nebula", path="model.json")
+    with pytest.raises(InputError, match=r"model\.json: no model description: .*unknown keys nebula"):
+        config_from_dict({"vocab_size": 9, "nebula": 1}, path="model.json")
+    with pytest.raises(InputError, match="no model description: .*nebula"):
+        config_from_dict({"nebula": 1}, "toy_mean")
 
 
 def test_a_kind_has_one_class():
