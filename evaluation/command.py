@@ -26,6 +26,7 @@ from typing import Any, Final
 from ..errors import InputError
 from .baselines import FunctionEncoder, LsaEncoder, SentenceTransformerEncoder, WordVectorEncoder, is_function_spec
 from .benchmark import Benchmark
+from .classification import DEFAULT_HEAD, HEADS, SHOTS
 from .compare import compare, compare_folds
 from .encoders import Encoder, TfidfEncoder
 from .leakage import check_leakage
@@ -134,6 +135,22 @@ def _add_protocol_arguments(parser: argparse.ArgumentParser) -> None:
         default=5,
         metavar="N",
         help="runs of k-means, and of mldoc_laser without folds, seeds 0 to N-1 (default: 5)",
+    )
+    parser.add_argument(
+        "--head",
+        choices=HEADS,
+        default=DEFAULT_HEAD,
+        help="labelled collections: logistic regression and a few-shot MLP in the span of the drawn documents "
+        "(default), or the MLP of SimLTE for both",
+    )
+    parser.add_argument(
+        "--shots",
+        type=int,
+        nargs="+",
+        default=list(SHOTS),
+        metavar="K",
+        help="labelled collections: documents of each class in few-shot training; three or more give the curve "
+        "shots.svg (default: 5 10)",
     )
 
 
@@ -286,6 +303,8 @@ def _benchmarks(args: argparse.Namespace) -> list[Benchmark]:
         )
     if args.seeds < 1:
         raise InputError(f"got {args.seeds}, expected at least 1", field="--seeds", remedy="give a positive number")
+    if min(args.shots) < 1:
+        raise InputError(f"got {min(args.shots)}, expected at least 1", field="--shots", remedy="give positive numbers")
     options = Options(
         args.cross_publisher,
         args.cross_language,
@@ -299,6 +318,8 @@ def _benchmarks(args: argparse.Namespace) -> list[Benchmark]:
         tuple(args.languages),
         tuple(args.train_languages),
         args.folds,
+        args.head,
+        tuple(sorted(set(args.shots))),
     )
     repeated = {suite for suite in args.suite if args.suite.count(suite) > 1}
     benchmarks: list[Benchmark] = []

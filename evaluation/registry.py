@@ -13,7 +13,7 @@ from typing import Final
 from ..errors import InputError
 from .benchmark import Benchmark
 from .bitext import BitextRetrieval
-from .classification import NewsClassification
+from .classification import DEFAULT_HEAD, SHOTS, NewsClassification
 from .clustering import Clustering
 from .crosslingual import CrossLingual, languages
 from .duplicates import NearDuplicates
@@ -45,13 +45,17 @@ class Options:
     languages: tuple[str, ...] = ()
     train_languages: tuple[str, ...] = ()
     folds: int = 0
+    head: str = DEFAULT_HEAD
+    shots: tuple[int, ...] = SHOTS
 
 
 Builder = Callable[[str, str, Options], Benchmark]
 
 
 def _classification(form: str) -> Builder:
-    return lambda path, name, options: NewsClassification(path, form, name, seeds=options.seeds)
+    return lambda path, name, options: NewsClassification(
+        path, form, name, seeds=options.seeds, head=options.head, shots=options.shots
+    )
 
 
 def _pairs(form: str) -> Builder:

@@ -20,10 +20,12 @@ from .benchmark import Benchmark, Score
 from .encoders import Encoder, encode_checked
 from .files import digest
 from .results import Result, Results
+from .shots import shots_plot
 from .table import report
 
 RESULTS_FILE: Final = "results.json"
 TABLE_FILE: Final = "results.md"
+SHOTS_FILE: Final = "shots.svg"
 _PACKAGES: Final = (
     "newsembed",
     "numpy",
@@ -108,10 +110,12 @@ def run_one(name: str, encoder: Encoder, benchmark: Benchmark, cache: str | None
 
 
 def write_results(results: Results, output: str) -> None:
-    """Writes ``results.json`` and ``results.md`` into ``output``, each of them atomically."""
+    """Writes ``results.json``, ``results.md`` and, for scores by shots, ``shots.svg``, each of them atomically."""
     os.makedirs(output, exist_ok=True)
     text = json.dumps(results.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-    for name, content in ((RESULTS_FILE, text), (TABLE_FILE, report(results))):
+    plot = shots_plot(results)
+    files = {RESULTS_FILE: text, TABLE_FILE: report(results)} | ({SHOTS_FILE: plot} if plot else {})
+    for name, content in files.items():
         path = os.path.join(output, name)
         with open(f"{path}.tmp", "w", encoding="utf-8") as file:
             file.write(content + "\n")

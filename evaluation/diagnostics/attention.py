@@ -32,12 +32,15 @@ class TagAttention:
       words: number of words (tokens for ``SPECIAL``).
       tokens: share of the tokens, mean over documents.
       attention: share of the attention by layer, mean over documents.
+      per_word: attention of one word (one token for ``SPECIAL``) by layer, mean over all words of all documents
+        (SimLTE, Figure 3).
     """
 
     tag: str
     words: int
     tokens: float
     attention: tuple[float, ...]
+    per_word: tuple[float, ...]
 
     @property
     def lift(self) -> tuple[float, ...]:
@@ -87,15 +90,25 @@ def attention_by_tag(
     if not attention:
         raise ValueError("no document to look at")
     layers, documents = len(attention[0]), len(attention)
+    totals: dict[str, npt.NDArray[np.float64]] = collections.defaultdict(lambda: np.zeros(layers))
     shares: dict[str, npt.NDArray[np.float64]] = collections.defaultdict(lambda: np.zeros(layers + 1))
     counts: collections.Counter[str] = collections.Counter()
     for received, own, document in zip(attention, tags, words, strict=True):
         labels = np.array(own)
         for tag in dict.fromkeys(own):
             mine = labels == tag
-            shares[tag] += np.append(received[:, mine].sum(axis=1, dtype=np.float64), mine.mean()) / documents
+            total = received[:, mine].sum(axis=1, dtype=np.float64)
+            totals[tag] += total
+            shares[tag] += np.append(total, mine.mean()) / documents
         counts.update([*document, *(tag for tag in own if tag == SPECIAL)])
     found = [
-        TagAttention(tag, counts[tag], float(share[-1]), tuple(share[:-1].tolist())) for tag, share in shares.items()
+        TagAttention(
+            tag,
+            counts[tag],
+            float(share[-1]),
+            tuple(share[:-1].tolist()),
+            tuple((totals[tag] / counts[tag]).tolist()),
+        )
+        for tag, share in shares.items()
     ]
     return sorted(found, key=lambda row: (-row.attention[-1], row.tag))

@@ -1,4 +1,9 @@
-"""Redundancy of documents by length (SimLTE, appendix A; it gives no formula, so both definitions are ours).
+"""Redundancy of documents by length (SimLTE).
+
+R of the words (Table 3 there) is the number of nouns and verbs over the number of their distinct lemmas: 1 if none is
+repeated. Proper nouns are nouns, auxiliaries are no verbs; that is our reading.
+
+The other two definitions are ours.
 
 R of the text is Shannon's redundancy of its word pieces. With n pieces, where piece v occurs c_v times,
 
@@ -17,6 +22,7 @@ import numpy.typing as npt
 
 from ...formats.vocabulary import SPECIAL_TOKENS, UNK_ID
 
+_WORD_BINS = (50, 100, 200, 300)  # words; the last bin has no end
 _FIRST_BIN = 16  # pieces; each further bin ends at twice the length
 
 
@@ -37,6 +43,52 @@ class RedundancyBin:
     documents: int
     text: float
     encoder: float
+
+
+@dataclasses.dataclass(frozen=True)
+class RepetitionBin:
+    """Documents of similar length.
+
+    Attributes:
+      shortest: smallest number of words in the bin.
+      longest: largest number of words in the bin, ``None`` for the last one.
+      documents: number of documents.
+      repetition: mean R of their words.
+    """
+
+    shortest: int
+    longest: int | None
+    documents: int
+    repetition: float
+
+
+def word_repetition(lemmas: Sequence[str]) -> float:
+    """Returns the number of words over that of their distinct lemmas; NaN without words.
+
+    >>> word_repetition(["storm", "hit", "coast", "storm"])
+    1.3333333333333333
+
+    Args:
+      lemmas: of every noun and verb of a document.
+    """
+    return len(lemmas) / len(set(lemmas)) if lemmas else float("nan")
+
+
+def repetition_by_length(words: Sequence[int], values: Sequence[float]) -> list[RepetitionBin]:
+    """Returns mean R of documents of up to 50, 100, 200, 300 and more words; bins without documents are left out.
+
+    Args:
+      words: number of words of each document.
+      values: R of each document; NaN is left out.
+    """
+    lengths, known = np.array(words), np.array(values, np.float64)
+    bins, shortest = [], 0
+    for longest in (*_WORD_BINS, None):
+        here = np.isfinite(known) & (lengths >= shortest) & (lengths <= (np.inf if longest is None else longest))
+        if here.any():
+            bins.append(RepetitionBin(shortest, longest, int(here.sum()), float(known[here].mean())))
+        shortest = (longest or 0) + 1
+    return bins
 
 
 def text_redundancy(tokens: npt.NDArray[np.int32]) -> float:

@@ -11,7 +11,7 @@ import importlib
 import importlib.util
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ...errors import InputError
@@ -24,7 +24,11 @@ _WORD: Final = re.compile(r"\w+(?:['’.,-]\w+)*|[^\w\s]")  # noqa: RUF001 - the
 _SENTENCE_END: Final = frozenset(".!?")
 _LONGEST_SENTENCE: Final = 200  # words; a table or a list without a full stop is split there
 
+NOUNS: Final = frozenset({"NOUN", "PROPN"})
+VERBS: Final = frozenset({"VERB"})
+
 Word = tuple[str, str]
+Lemma = tuple[str, str, str]  # word, tag, lemma
 Tag = Callable[[str, str], Sequence[Word]]
 
 
@@ -40,11 +44,13 @@ class Tagger:
       name: name in the report.
       languages: the first parts of the BCP-47 tags of the languages that it knows, or ``None`` for any language.
       tag: ``(text, language) -> [(word, tag), …]``; the words are all of the text, in order, without white space.
+      lemmas: ``(text, language) -> [(word, tag, lemma), …]`` of the same words; ``None`` where it gives no lemmas.
     """
 
     name: str
     languages: tuple[str, ...] | None
     tag: Tag
+    lemmas: Callable[[str, str], Sequence[Lemma]] | None = None
 
     def knows(self, language: str) -> bool:
         """Returns whether it knows the language of a BCP-47 tag."""
@@ -73,7 +79,7 @@ def load_tagger(spec: str | None) -> Tagger:
         if spec is None:
             raise UnavailableError(f"{problem}; {remedy}")
         raise InputError(problem, field="--tags", remedy=remedy)
-    return Tagger("HanTa", tuple(_MODELS), _tag_with_hanta)
+    return Tagger("HanTa", tuple(_MODELS), _tag_with_hanta, _lemmas_with_hanta)
 
 
 def checked(words: Any, name: str) -> list[Word]:
@@ -126,13 +132,25 @@ def sentences(words: Sequence[str]) -> list[list[str]]:
 
 
 def _tag_with_hanta(text: str, language: str) -> list[Word]:
+    return [(word, tag) for word, tag, _ in _own_tags(text, language)]
+
+
+def _lemmas_with_hanta(text: str, language: str) -> list[Lemma]:
+    """Lemmas of nouns and verbs in lower case; of other words, the word in lower case."""
+    tagger = _hanta(primary(language))
+    return [
+        (word, tag, (tagger.analyze(word, pos=own)[0] if tag in NOUNS | VERBS else word).casefold())
+        for word, tag, own in _own_tags(text, language)
+    ]
+
+
+def _own_tags(text: str, language: str) -> Iterator[tuple[str, str, str]]:
+    """Yields (word, universal tag, HanTa's tag)."""
     tagger = _hanta(primary(language))
     universal = _UNIVERSAL[primary(language)]
-    tagged: list[Word] = []
     for sentence in sentences(split_words(text)):
-        tags = tagger.tag_sent(sentence, taglevel=0)
-        tagged += [(word, universal_tag(word, tag, universal)) for word, tag in zip(sentence, tags, strict=True)]
-    return tagged
+        for word, tag in zip(sentence, tagger.tag_sent(sentence, taglevel=0), strict=True):
+            yield word, universal_tag(word, tag, universal), tag
 
 
 def universal_tag(word: str, tag: str, table: Mapping[str, str]) -> str:

@@ -13,9 +13,11 @@ from .text import (
     PARTS,
     REDUNDANCY_HEADINGS,
     REDUNDANCY_NOTE,
+    REPETITION_HEADINGS,
     attention_rows,
     facts_rows,
     number,
+    repetition_rows,
     report_text,
     tagger_line,
 )
@@ -178,6 +180,10 @@ def _redundancy(section: Section) -> str:
     return "".join(parts)
 
 
+def _repetition(section: Section) -> str:
+    return table(REPETITION_HEADINGS, repetition_rows(section), numbers=(1, 2))
+
+
 def _map(section: Section) -> str:
     articles, labels = section["articles"], section["labels"]
     chosen = {label: _largest([article[label] for article in articles]) for label in labels}
@@ -247,5 +253,6 @@ _BODIES: Final[Mapping[str, Callable[[Section], str]]] = {
     "geometry": _geometry,
     "attention": _attention,
     "redundancy": _redundancy,
+    "repetition": _repetition,
     "map": _map,
 }

@@ -91,6 +91,7 @@ def diagnose(
         "geometry": geometry_section(embeddings, collection.articles, options),
         "attention": attention_section(models, tokens, [collection.articles[place] for place in probed], options),
         "redundancy": redundancy_section(embeddings, tokens),
+        "repetition": repetition_section([collection.articles[place] for place in probed], options),
         "map": map_section(embeddings, collection.articles, options),
     }
     return {
@@ -220,6 +221,27 @@ def redundancy_section(embeddings: Mapping[str, Embeddings], tokens: "Mapping[st
     return {"encoders": found, "without": [name for name in embeddings if name not in tokens]}
 
 
+def repetition_section(articles: Sequence[EventDocument], options: Options) -> Section:
+    """How often articles repeat their nouns and verbs, by length."""
+    try:
+        tagger = words.load_tagger(options.tags)
+    except words.UnavailableError as error:
+        return {"missing": str(error)}
+    if tagger.lemmas is None:
+        return {"missing": f"{tagger.name} gives no lemmas"}
+    counts, values = [], []
+    for article in articles:
+        language = article.language or options.language
+        if tagger.knows(language):
+            found = [row for text in (article.title, article.body) for row in tagger.lemmas(text, language)]
+            counts.append(sum(any(map(str.isalnum, word)) for word, _, _ in found))
+            values.append(redundancy.word_repetition([row[2] for row in found if row[1] in words.NOUNS | words.VERBS]))
+    bins = redundancy.repetition_by_length(counts, values)
+    if not bins:
+        return {"missing": f"no article with nouns or verbs in a language that {tagger.name} knows"}
+    return {"tagger": tagger.name, "documents": len(counts), "bins": [dataclasses.asdict(row) for row in bins]}
+
+
 def map_section(embeddings: Mapping[str, Embeddings], articles: Sequence[EventDocument], options: Options) -> Section:
     """The map of every encoder, and the labels that colour it."""
     if len(articles) < projection.FEWEST:
@@ -269,6 +291,7 @@ def _attention(model: "JaxEncoder", probed: "Probed", tagged: Mapping[int, Seque
             "tokens": row.tokens,
             "attention": list(row.attention),
             "lift": list(row.lift),
+            "per_word": list(row.per_word),
         }
         for row in attention_by_tag(received, tags, kept)
     ]

@@ -35,11 +35,17 @@ PARTS: Final[Mapping[str, Part]] = {
         "Attention by part of speech",
         "The attention that words get in the last layer from the tokens of which the embedding is made ([CLS], or all "
         "tokens by their weight in the pooling), as a mean over heads and articles; the parts add up to 1. Ratio: "
-        "attention over share of tokens; 1 is an even spread. All layers: the mean over layers.",
+        "attention over share of tokens; 1 is an even spread. All layers: the mean over layers. Per word: the "
+        "attention of one word, as a mean over all words of this part of speech, in thousandths.",
     ),
     "redundancy": Part(
         "Redundancy by length",
         "How repetitive an article is, by its length in word pieces (truncated as the encoder truncates).",
+    ),
+    "repetition": Part(
+        "Repeated words by length",
+        "Nouns and verbs over their distinct lemmas, as a mean over articles of similar length (SimLTE, Table 3): 1 if "
+        "no lemma is repeated.",
     ),
     "map": Part(
         "Map",
@@ -51,6 +57,7 @@ REDUNDANCY_NOTE: Final = (
     "R of the text: 1 - H / log2 n with H the entropy of its n word pieces (Shannon); 0 if none occurs twice. R of the "
     "encoder: mean cosine between the top-layer vectors of two different tokens; close to 1 if all are alike."
 )
+REPETITION_HEADINGS: Final = ("words", "articles", "R of the words")
 REDUNDANCY_HEADINGS: Final = ("word pieces", "articles", "R of the text", "R of the encoder")
 
 
@@ -83,7 +90,7 @@ def facts_rows(report: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def attention_rows(found: Section) -> tuple[list[str], list[list[str]]]:
     """Headings and rows of one encoder's attention."""
-    headings = ["part of speech", "words", "share of tokens", "attention", "ratio", "all layers"]
+    headings = ["part of speech", "words", "share of tokens", "attention", "ratio", "all layers", "per word, ‰"]
     rows = [
         [
             row["tag"],
@@ -92,6 +99,7 @@ def attention_rows(found: Section) -> tuple[list[str], list[list[str]]]:
             number(row["attention"][-1]),
             number(row["lift"][-1]),
             number(sum(row["attention"]) / len(row["attention"])),
+            number(1000 * row["per_word"][-1]),
         ]
         for row in found["tags"]
     ]
@@ -198,6 +206,22 @@ def _redundancy(section: Section) -> list[str]:
     return blocks
 
 
+def repetition_rows(section: Section) -> list[list[str]]:
+    """The rows below `REPETITION_HEADINGS`."""
+    return [
+        [
+            f"{row['shortest']:,} or more" if row["longest"] is None else f"{row['shortest']:,} to {row['longest']:,}",
+            f"{row['documents']:,}",
+            number(row["repetition"]),
+        ]
+        for row in section["bins"]
+    ]
+
+
+def _repetition(section: Section) -> list[str]:
+    return [_table(REPETITION_HEADINGS, repetition_rows(section))]
+
+
 def _map(section: Section) -> list[str]:
     shown = ", ".join(section["encoders"])
     return [
@@ -226,5 +250,6 @@ _BLOCKS: Final[Mapping[str, Callable[[Section], list[str]]]] = {
     "geometry": _geometry,
     "attention": _attention,
     "redundancy": _redundancy,
+    "repetition": _repetition,
     "map": _map,
 }

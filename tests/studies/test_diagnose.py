@@ -18,7 +18,7 @@ WORDS = {
     "vote": ["budget", "vote", "parliament", "law"],
     "cup": ["match", "goal", "cup", "team"],
 }
-PARTS = ["neighbors", "similarities", "geometry", "attention", "redundancy", "map"]
+PARTS = ["neighbors", "similarities", "geometry", "attention", "redundancy", "repetition", "map"]
 TAGGER = (
     "def tag(text, language):\n    return [(word, 'LONG' if len(word) > 4 else 'SHORT') for word in text.split()]\n"
 )
@@ -110,7 +110,8 @@ def test_every_part_is_made(tmp_path, model, capsys):
     report, page, text = written(tmp_path)
     sections = report["sections"]
     assert list(sections) == PARTS == list(texts.PARTS)
-    assert not [name for name in sections if "missing" in sections[name]]
+    assert [name for name in sections if "missing" in sections[name]] == ["repetition"]
+    assert sections["repetition"]["missing"] == f"{tags} gives no lemmas"
     assert report["articles"]["languages"] == {"en": 9, "de": 9}
 
     assert [query["id"] for query in sections["neighbors"]["queries"]] == ["a1", "a3", "a7"]
@@ -174,7 +175,7 @@ def test_what_cannot_be_made_says_why(tmp_path, capsys):
         "same topic, not the same event": "no article has a value for topic",
     }
     assert sections["geometry"]["encoders"]["tfidf"]["alignment"] is None
-    assert page.count("Missing: ") == text.count("Missing: ") == 6
+    assert page.count("Missing: ") == text.count("Missing: ") == 7
     assert "map: 4 articles" in capsys.readouterr().err
     assert Page(page).fetched == []
 
@@ -197,6 +198,20 @@ def test_no_two_of_an_event(tmp_path):
     assert written(tmp_path)[0]["sections"]["similarities"]["absent"] == {
         "same event": "no two articles share their event"
     }
+
+
+def test_repeated_words_by_length(tmp_path):
+    pytest.importorskip("HanTa")
+    rows = [
+        {"url": f"http://x/{size}", "title": "", "body": "The storm hit the house. " * size, "language": "en"}
+        for size in (4, 8, 20)
+    ]
+    assert diagnose(tmp_path, rows, "--encoder", "tfidf=tfidf") == 0
+    report, page, text = written(tmp_path)
+    section = report["sections"]["repetition"]
+    assert [(row["documents"], row["repetition"]) for row in section["bins"]] == [(2, 6.0), (1, 20.0)]
+    assert "| 51 to 100 | 1 | 20.000 |" in text
+    assert "51 to 100" in page
 
 
 def test_languages_without_a_tagger(tmp_path, model, monkeypatch):
@@ -228,7 +243,7 @@ def test_without_a_tagger_the_rest_is_made(tmp_path, model, monkeypatch):
     assert diagnose(tmp_path, articles(), "--encoder", f"ours=random:{model}") == 0
     sections = written(tmp_path)[0]["sections"]
     assert "HanTa is not installed; pip install newsembed[tags]" in sections["attention"]["missing"]
-    assert [name for name in sections if "missing" in sections[name]] == ["attention"]
+    assert [name for name in sections if "missing" in sections[name]] == ["attention", "repetition"]
 
 
 def test_words_that_are_not_the_encoder_s_are_left_out(tmp_path, model):

@@ -137,6 +137,20 @@ def test_text_redundancy_by_hand():
     assert math.isnan(redundancy.text_redundancy(np.array([2, 5, 3], np.int32)))
 
 
+def test_repetition_by_hand():
+    assert redundancy.word_repetition(["a", "b", "c"]) == 1
+    assert redundancy.word_repetition(["a", "b", "a", "a"]) == 2
+    assert math.isnan(redundancy.word_repetition([]))
+    bins = redundancy.repetition_by_length([10, 50, 51, 300, 301, 5000, 60], [1, 1.5, 2, 3, 4, 6, math.nan])
+    assert [(row.shortest, row.longest, row.documents, row.repetition) for row in bins] == [
+        (0, 50, 2, 1.25),
+        (51, 100, 1, 2),
+        (201, 300, 1, 3),
+        (301, None, 2, 5),
+    ]
+    assert redundancy.repetition_by_length([], []) == []
+
+
 def test_redundancy_by_length_by_hand():
     rows = [np.array([2, *range(5, 5 + length), 3], np.int32) for length in (1, 2, 16, 17, 32, 70)]
     bins = redundancy.redundancy_by_length(rows, np.array([np.nan, 0.1, 0.3, 0.5, 0.7, 0.9], np.float32))

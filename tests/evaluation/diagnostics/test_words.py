@@ -74,6 +74,21 @@ def test_hanta_tags_its_three_languages(language, text, expected):
 
 
 @needs_hanta
+def test_hanta_gives_the_lemmas_of_nouns_and_verbs():
+    found = words.load_tagger(None).lemmas("The storms hit houses; a house was hit by storms.", "en")
+    assert [(word, lemma) for word, tag, lemma in found if tag in words.NOUNS] == [
+        ("storms", "storm"),
+        ("houses", "house"),
+        ("house", "house"),
+        ("storms", "storm"),
+    ]
+    assert {lemma for word, tag, lemma in found if tag in words.VERBS} == {"hit"}
+    assert [(word, tag) for word, tag, _ in found] == words.load_tagger(None).tag(
+        "The storms hit houses; a house was hit by storms.", "en"
+    )
+
+
+@needs_hanta
 def test_every_tag_of_hanta_s_models_has_a_universal_one(capsys):
     for language, table in words._UNIVERSAL.items():
         words._hanta(language).list_postags()
@@ -148,6 +163,8 @@ def test_attention_by_tag_by_hand():
     assert found["NOUN"].tokens == pytest.approx((1 / 4 + 1 / 2) / 2)
     assert found["NOUN"].attention == pytest.approx((0.375, 0.65))
     assert found["VERB"].attention == pytest.approx((0.125, 0.1))
+    assert found["NOUN"].per_word == pytest.approx(((0.25 + 0.5) / 2, (0.6 + 0.7) / 2))
+    assert found[SPECIAL].per_word[0] == pytest.approx((0.5 + 0.0 + 0.5) / 3)
     assert found["NOUN"].lift[1] == pytest.approx(0.65 / 0.375)
     for layer in range(2):
         assert sum(one.attention[layer] for one in found.values()) == pytest.approx(1)

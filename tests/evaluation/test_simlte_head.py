@@ -1,0 +1,93 @@
+"""The classification protocol of SimLTE: its MLP, full and few-shot, and the curve over shots."""
+
+import numpy as np
+import pytest
+from benchmarking import write
+from newsembed.evaluation import classification
+from newsembed.evaluation.benchmark import Score
+from newsembed.evaluation.classification import NewsClassification, few_shot_scores, mlp_scores, paper_mlp
+from newsembed.evaluation.results import Result, Results
+from newsembed.evaluation.shots import curves, shots_plot
+
+
+def test_the_mlp_has_the_rate_and_the_batch_of_the_paper(monkeypatch):
+    import sklearn.neural_network
+
+    seen = {}
+
+    class Learner:
+        def __init__(self, **options):
+            seen.update(options)
+
+        def fit(self, rows, labels):
+            seen["rows"] = rows.tolist()
+            return self
+
+        def predict(self, rows):
+            return np.array(["a"] * len(rows))
+
+    monkeypatch.setattr(sklearn.neural_network, "MLPClassifier", Learner)
+    embeddings, labels = np.eye(20, dtype=np.float32), np.array(["a", "b"] * 10)
+    paper_mlp(embeddings, labels, np.arange(12), np.arange(12, 20), 3)
+    assert (seen["learning_rate_init"], seen["batch_size"], seen["random_state"]) == (3e-4, 8, 3)
+    assert seen["rows"] == embeddings[:12].tolist()
+    paper_mlp(embeddings, labels, np.arange(5), np.arange(12, 20), 3)
+    assert seen["batch_size"] == 5
+
+
+def test_full_training_gives_accuracy_and_macro_f1_of_each_split(monkeypatch):
+    monkeypatch.setattr(classification, "paper_mlp", lambda e, labels, train, test, seed: np.array(list("aaab")))
+    labels = np.array(list("ab" * 2 + "abab"))
+    scores = {one.metric: one for one in mlp_scores(np.eye(8), labels, [(np.arange(4), np.arange(4, 8))])}
+    assert scores["MLP accuracy"].value == 0.75
+    assert scores["MLP macro-F1"].value == pytest.approx((4 / 5 + 2 / 3) / 2)
+
+
+def test_few_shot_gives_accuracy_too(monkeypatch):
+    monkeypatch.setattr(classification, "paper_mlp", lambda e, labels, train, test, seed: np.array(list("aaab")))
+    labels = np.array(list("aaabbb") + list("abab"))
+    scores = few_shot_scores(np.eye(10), labels, np.arange(6), np.arange(6, 10), 2, 3, "simlte")
+    assert [(one.metric, one.value, one.runs) for one in scores][0] == ("2-shot accuracy", 0.75, 3)
+    assert scores[1].value == pytest.approx((4 / 5 + 2 / 3) / 2)
+
+
+def test_the_head_and_the_shots_belong_to_the_protocol_and_the_default_stays(tmp_path):
+    rows = [
+        {"title": f"{part} {n}", "body": "b", "label": "ab"[n % 2], "split": part}
+        for part in ("train", "test")
+        for n in range(12)
+    ]
+    path = str(write(tmp_path / "rows.jsonl", rows))
+    plain = NewsClassification(path, "labels", "toy")
+    assert "head" not in plain.protocol
+    assert plain.protocol["shots"] == [5, 10]
+    ours = NewsClassification(
+        path, "labels", "toy", head="simlte", shots=(1, 2, 4), repeats=2, tasks=("classification", "few_shot")
+    )
+    assert (ours.protocol["head"], ours.protocol["shots"]) == ("simlte", [1, 2, 4])
+    angles = np.array([n % 2 + 0.05 * np.sin(n) for n in range(24)])
+    embeddings = np.stack([np.cos(angles), np.sin(angles)], 1).astype(np.float32)
+    scores = {one.metric: one.value for one in ours.score(embeddings)}
+    assert list(scores) == [
+        "MLP accuracy",
+        "MLP macro-F1",
+        *(f"{k}-shot {m}" for k in (1, 2, 4) for m in ("accuracy", "macro-F1")),
+    ]
+    assert scores["4-shot accuracy"] > 0.9
+
+
+def scored(encoder, values):
+    scores = tuple(Score(f"{shots}-shot macro-F1", value, "all", 9, 0.1, 4) for shots, value in values.items())
+    return Result(encoder, "bbc", "ok", (*scores, Score("accuracy", 0.9, "all", 9)), texts=9, dimensions=2)
+
+
+def test_a_curve_needs_three_shots_and_has_an_interval_over_draws():
+    results = Results((scored("ours", {10: 0.7, 1: 0.2, 5: 0.5}), scored("tfidf", {1: 0.1, 5: 0.3, 10: 0.4})), {})
+    ((key, found),) = curves(results).items()
+    assert key == ("bbc", "macro-F1")
+    assert [(shots, value) for shots, value, _ in found["ours"]] == [(1, 0.2), (5, 0.5), (10, 0.7)]
+    assert found["ours"][0][2] == pytest.approx(3.182446 * 0.1 / 2)  # Student's t with 3 degrees of freedom
+    plot = shots_plot(results)
+    assert plot.startswith("<?xml")
+    assert "documents of each class" in plot or plot.count("<path") > 6
+    assert shots_plot(Results((scored("ours", {5: 0.5, 10: 0.7}),), {})) is None
