@@ -76,6 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--drop_leaked", action="store_true", help="with --leakage: leave those texts out of the benchmarks"
     )
     _add_protocol_arguments(parser)
+    _add_head_arguments(parser)
     _add_text_arguments(parser)
 
 
@@ -136,6 +137,9 @@ def _add_protocol_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="runs of k-means, and of mldoc_laser without folds, seeds 0 to N-1 (default: 5)",
     )
+
+
+def _add_head_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--head",
         choices=HEADS,

@@ -3,6 +3,7 @@
 import dataclasses
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import linen as nn
@@ -49,7 +50,7 @@ def test_the_saved_model_equals_the_folder_and_its_window_matters(folder, tmp_pa
     vectors = encoder.encode(TITLES, BODIES)
     found = Vocabulary(PIECES).encode_documents(TITLES, BODIES, 40)
     rows = np.stack([np.pad(row, (0, 40 - len(row))) for row in found]).astype(np.int32)
-    params = {"params": encoder.model.params}
+    params = {"params": jax.tree.map(jnp.asarray, encoder.model.params)}
 
     def embed(config):
         return np.asarray(jax.jit(lambda tokens: config.module().apply(params, tokens, method="embed"))(rows))
