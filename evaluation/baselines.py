@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError
+from ..formats.word_vectors import WordVectorFile
 from .encoders import Document, Embeddings, TfidfEncoder
-from .files import digest, opened
+from .files import digest
 
 _WORD: Final = re.compile(r"\w+")
 _BATCH: Final = 64
@@ -71,8 +72,7 @@ class WordVectorEncoder:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        with opened(path, _VECTORS) as file:
-            self._header, self._dimensions = _vector_width(path, file.readline(), file.readline())
+        self._vectors = WordVectorFile(path)
 
     @functools.cached_property
     def digest(self) -> str:
@@ -87,8 +87,8 @@ class WordVectorEncoder:
         """
         words = [_WORD.findall(document.text) for document in documents]
         wanted = {form for row in words for word in row for form in (word, word.lower())}
-        table = self._read(wanted)
-        embeddings = np.zeros((len(documents), self._dimensions), np.float32)
+        table = self._vectors.read(wanted)
+        embeddings = np.zeros((len(documents), self._vectors.dimensions), np.float32)
         for number, row in enumerate(words):
             found = [vector for word in row if (vector := table.get(word, table.get(word.lower()))) is not None]
             if found:
@@ -100,29 +100,6 @@ class WordVectorEncoder:
                 remedy="give vectors of the documents' language",
             )
         return embeddings
-
-    def _read(self, wanted: set[str]) -> dict[str, npt.NDArray[np.float32]]:
-        table: dict[str, npt.NDArray[np.float32]] = {}
-        keys = {word.encode("utf-8", "surrogatepass"): word for word in wanted}
-        with opened(self._path, _VECTORS) as file:
-            for number, line in enumerate(file, 1):
-                # Tokens of GloVe's largest file may contain spaces; they match none of our words.
-                if (number == 1 and self._header) or line.partition(b" ")[0] not in keys:
-                    continue
-                word, *values = line.rstrip().rsplit(b" ", self._dimensions)
-                if word not in keys:
-                    if b" " not in word and len(values) < self._dimensions:
-                        raise _broken_vector(self._path, number, len(values), self._dimensions)
-                    continue
-                try:
-                    table[keys[word]] = np.array(values, np.float32)
-                except ValueError as error:
-                    raise InputError(
-                        f"not a vector: {error}", path=f"{self._path}:{number}", remedy="give the text format"
-                    ) from error
-                if len(values) != self._dimensions:
-                    raise _broken_vector(self._path, number, len(values), self._dimensions)
-        return table
 
 
 class FunctionEncoder:
@@ -221,42 +198,6 @@ def is_function_spec(spec: str) -> bool:
             return importlib.util.find_spec(module) is not None
         except (ImportError, ValueError):
             return False
-
-
-_VECTORS: Final = (
-    "give a text file of word vectors: `word v1 v2 … vD` on each line, as GloVe and word2vec distribute them"
-)
-
-
-def _vector_width(path: str, first: bytes, second: bytes) -> tuple[bool, int]:
-    """Returns (whether the first line is word2vec's header ``words D``, D).
-
-    Raises:
-      InputError: if the lines are not word vectors.
-    """
-    fields = first.split()
-    header = len(fields) == 2 and all(field.isdigit() for field in fields)
-    width = int(fields[1]) if header else len(fields) - 1
-    sample = (second if header else first).split()
-    try:
-        np.array(sample[-width:], np.float32)
-    except ValueError:
-        width = 0
-    if width < 1 or len(sample) <= width:
-        raise InputError(
-            "the first lines contain no word vector",
-            path=path,
-            remedy=f"{_VECTORS}; binary word2vec files are not read",
-        )
-    return header, width
-
-
-def _broken_vector(path: str, line: int, found: int, expected: int) -> InputError:
-    return InputError(
-        f"got {found} numbers, expected {expected}",
-        path=f"{path}:{line}",
-        remedy="the file may be truncated: download it again",
-    )
 
 
 def _length_batches(texts: Sequence[str], progress: bool) -> Iterator[npt.NDArray[np.int64]]:

@@ -1,8 +1,7 @@
 """The suites by name, and the discovery of suites in a folder of benchmarks.
 
 The docstring of each suite's module describes its protocol: ``sts``, ``pairs``, ``classification``, ``crosslingual``,
-``clustering``, ``retrieval``, ``bitext``, ``duplicates``, ``mldoc``,
-``nli``.
+``clustering``, ``retrieval``, ``bitext``, ``duplicates``, ``links``, ``mldoc``, ``nli``.
 """
 
 import dataclasses
@@ -19,6 +18,7 @@ from .crosslingual import CrossLingual, languages
 from .duplicates import NearDuplicates
 from .files import folder_entries
 from .labelled import FORMATS
+from .links import PostLinking
 from .mldoc import MlDoc
 from .nli import DEV, TEST, Xnli
 from .pairs import LAYOUTS, PairClassification
@@ -95,6 +95,8 @@ SUITES: Final[Mapping[str, Builder]] = {
     "mldoc_laser": _mldoc_laser,
     "xnli": lambda path, name, options: Xnli(path, name, options.languages),
     "tatoeba": lambda path, name, _: BitextRetrieval(path, name),
+    "links": lambda path, name, _: PostLinking(path, name),
+    "title_links": lambda path, name, _: PostLinking(path, name, titles=True),
     "duplicates": lambda path, name, _: NearDuplicates(path, name),
 }
 

@@ -35,6 +35,9 @@ class Capability(enum.StrEnum):
     ``token_weights(tokens, segment_ids)``, the weight of each token, float32 [B, L]."""
     LATENT_SEMANTICS = "latent_semantics"
     """A parameter ``token_embedding`` [V, H] that may start from latent semantic analysis; needs PIECE_WEIGHTS."""
+    WORD_VECTORS = "word_vectors"
+    """A parameter ``token_embedding`` [V, H] of plain word vectors, which may start from a file of them, or from latent
+    semantic analysis without LATENT_SEMANTICS."""
     ATTENTION = "attention"
     """``encode_observed(tokens)``: contextual vectors [B, L, H], and the attention that each token receives, float32
     [layers, B, L]."""

@@ -1,10 +1,10 @@
-"""Parameters that a run computes from some texts instead of training.
+"""Parameters that a run computes instead of training.
 
 Piece weights, token table and whitened head, or the bias of an auto-encoder's decoder.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from jax.sharding import Mesh
@@ -21,6 +21,7 @@ from .piece_weights import weigh_pieces
 from .train_state import TrainState
 from .whitening import check_whitening, whiten_embedding_head
 from .word_shares import start_decoder_bias
+from .word_vectors import start_from_file
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Calibration:
     rows: Callable[[], Iterator[Batch]]
 
     def calibrated(self, state: TrainState, *, latent_semantics: bool = False) -> TrainState:
-        """Computes piece weights, where the model has them, a token table if asked for, and a head that whitens.
+        """Computes piece weights and a head that whitens, where the model has them, and a token table if asked for.
 
         Of an auto-encoder it computes the bias of the decoder.
 
@@ -54,8 +55,18 @@ class Calibration:
             params = weigh_pieces(params, self.rows(), self.partitioner, self.mesh)
         if latent_semantics:
             params = start_table(self.config, params, self.rows(), self.partitioner, self.mesh)
-        params = whiten_embedding_head(self.config, params, self.rows(), self.partitioner, self.mesh)
+        if Capability.POOLED_PIECES in self.config.capabilities:
+            params = whiten_embedding_head(self.config, params, self.rows(), self.partitioner, self.mesh)
         return state.replace(params=params)
+
+    def with_word_vectors(self, state: TrainState, path: str, pieces: Sequence[str]) -> tuple[TrainState, int]:
+        """Starts the token table from a file, see `word_vectors.start_from_file`.
+
+        Raises:
+          InputError: if the file does not fit the model.
+        """
+        params, count = start_from_file(self.config, state.params, path, pieces, self.partitioner, self.mesh)
+        return state.replace(params=params), count
 
 
 def first_rows(batches: MixtureBatches, count: int) -> Iterator[Batch]:
@@ -84,7 +95,8 @@ def check_calibration(
       InputError: naming the option.
     """
     has_decoder = Capability.RECONSTRUCTION in config.capabilities
-    if whitening_rows and not has_decoder:
+    starts_table = latent_semantics and Capability.WORD_VECTORS in config.capabilities
+    if whitening_rows and not has_decoder and not starts_table:
         check_whitening(config)
     if latent_semantics and has_decoder:
         require(config, Capability.LATENT_SEMANTICS, by="LATENT_SEMANTICS", remedy="Set it to False.")

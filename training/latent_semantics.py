@@ -25,6 +25,8 @@ IntArray = npt.NDArray[np.integer[Any]]
 
 # Of the singular values: between U S, where the strongest topics dominate, and U S^-1, where noise counts as much.
 _POWER: Final = -0.75
+_SMOOTHING: Final = 1e-3  # a, as for the weights of pieces
+_LAYOUT: Final = ("tokens", "segment_ids")
 _LEAST_NORM: Final = 1e-3  # of a vector, as a share of the longest: a shorter one has no direction worth keeping
 
 
@@ -47,28 +49,24 @@ def start_table(
 
     Returns:
       `params` with `token_embedding` [V, H] and `pooling_logits` [V] replaced. Pieces that no text has keep their
-      random direction, and weigh as much as the lightest known one.
+      random direction, and weigh as much as the lightest known one. An architecture with plain word vectors
+      (`Capability.WORD_VECTORS`) gets the table alone, see `start_from_texts`.
 
     Raises:
       InputError: if the architecture cannot start from such a table, or there are not more texts or pieces than the
         model is wide.
     """
+    if Capability.WORD_VECTORS in config.capabilities:
+        return start_from_texts(params, batches, partitioner, mesh)
     needed = (Capability.PIECE_WEIGHTS, Capability.LATENT_SEMANTICS)
     remedy = 'Set LATENT_SEMANTICS to False, or EncoderConfig.pooling = "weighted" and embedding_init = "t5".'
     require(config, *needed, by="a start from latent semantics", remedy=remedy)
     logits, table = params["pooling_logits"], params["token_embedding"]
     pieces, width = table.shape
     texts, tokens, weights = _weighed_tokens(config, params, batches, partitioner, mesh)
-    count = len(np.unique(texts[weights > 0]))
-    if min(count, pieces) <= width:
-        raise InputError(
-            f"got {count} texts of {pieces} word pieces, expected more of both than the model's width, {width}",
-            field="WHITENING_ROWS",
-            remedy="Raise it, give more data, or set LATENT_SEMANTICS to False.",
-        )
     whole = partitioner.wrap(jax.jit(lambda arrays: arrays, out_shardings=replicated(mesh)), mesh)
     piece_weights, directions = (np.array(array) for array in whole((logits, table)))
-    vectors = _piece_vectors(texts, tokens, weights, pieces, width)
+    vectors = piece_vectors(texts, tokens, weights, pieces, width)
     lengths = np.linalg.norm(vectors, axis=1)
     known = lengths > _LEAST_NORM * lengths.max()
     directions[known] = vectors[known] / lengths[known, None] * width**0.5
@@ -102,13 +100,58 @@ def _weighed_tokens(
     return np.cumsum(starts).reshape(starts.shape) - 1, tokens, weights
 
 
-def _piece_vectors(
+def start_from_texts(params: Any, batches: Iterator[Batch], partitioner: Partitioner, mesh: Mesh) -> Any:
+    """Replaces a table of plain word vectors, `token_embedding` [V, H], by the directions of latent semantic analysis.
+
+    A vector is as long as random ones are on average, times a / (a + p) for the share p of its piece among all tokens
+    (Arora, Liang, Ma 2017): the words that all texts share start small. Pieces that no text has keep their random
+    vector.
+
+    Args:
+      params: of a model with `Capability.WORD_VECTORS`, on the mesh.
+      batches: as in `start_table`.
+      partitioner: the axis rules.
+      mesh: the devices.
+
+    Raises:
+      InputError: if there are not more texts or pieces than the model is wide.
+    """
+    table = params["token_embedding"]
+    pieces, width = table.shape
+    whole = partitioner.wrap(jax.jit(lambda arrays: arrays, out_shardings=replicated(mesh)), mesh)
+    start = np.array(whole(table))
+    rows = [whole(shard_batch({name: batch[name] for name in _LAYOUT}, mesh)) for batch in batches]
+    tokens, segments = (np.concatenate([np.asarray(row[name]) for row in rows]) for name in _LAYOUT)
+    starts = np.asarray(piece_starts(segments))
+    texts = np.cumsum(starts).reshape(starts.shape) - 1
+    counts = np.bincount(tokens[tokens != PAD_ID], minlength=pieces)
+    rareness = _SMOOTHING / (_SMOOTHING + counts / max(1, counts.sum()))
+    vectors = piece_vectors(texts, tokens, rareness[tokens] * (tokens != PAD_ID), pieces, width)
+    lengths = np.linalg.norm(vectors, axis=1)
+    known = lengths > _LEAST_NORM * lengths.max()
+    norm = np.sqrt(np.mean(np.sum(start.astype(np.float64) ** 2, axis=1)))
+    start[known] = vectors[known] / lengths[known, None] * norm * rareness[known, None]
+    return {**params, "token_embedding": place(start.astype(np.float32), table.sharding)}
+
+
+def piece_vectors(
     texts: IntArray, tokens: IntArray, weights: npt.NDArray[Any], vocab_size: int, size: int
 ) -> npt.NDArray[Any]:
-    """V S^_POWER, float64 [V, size], from the text, the piece and the weight of each token, all [B, L]."""
+    """V S^_POWER, float64 [V, size], from the text, the piece and the weight of each token, all [B, L].
+
+    Raises:
+      InputError: if there are not more texts or pieces than `size`.
+    """
     from scipy.sparse import csr_array, diags_array
     from scipy.sparse.linalg import norm, svds
 
+    count = len(np.unique(texts[weights > 0]))
+    if min(count, vocab_size) <= size:
+        raise InputError(
+            f"got {count} texts of {vocab_size} word pieces, expected more of both than the model's width, {size}",
+            field="WHITENING_ROWS",
+            remedy="Raise it, give more data, or set LATENT_SEMANTICS to False.",
+        )
     kept = weights > 0
     matrix = csr_array(
         (weights[kept].astype(np.float64), (texts[kept], tokens[kept])), shape=(texts.max() + 1, vocab_size)

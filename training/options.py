@@ -122,10 +122,18 @@ class CalibrationOptions:
         the first step of weak supervision from random parameters. 0 leaves the former equal and the latter random.
       latent_semantics: LATENT_SEMANTICS; where weak supervision starts from random parameters, its table of word pieces
         is computed from these rows (`latent_semantics`).
+      word_vectors: WORD_VECTORS, a text file of word vectors (GloVe, word2vec) from which the table of word pieces
+        starts in an architecture with `Capability.WORD_VECTORS`, where training starts from random parameters.
     """
 
     whitening_rows: int = 0
     latent_semantics: bool = False
+    word_vectors: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.word_vectors and self.latent_semantics:
+            remedy = "Set one of them."
+            raise InputError("got a file and LATENT_SEMANTICS", field="WORD_VECTORS", remedy=remedy)
 
 
 def _check_period(name: str, period: int) -> None:

@@ -144,6 +144,11 @@ def _calibration(setup: Setup, options: CalibrationOptions) -> _Calibrate:
     is_pretraining = setup.objectives.pretrains
 
     def before(start: Start) -> Start:
+        if options.word_vectors and start.is_random:
+            pieces = setup.vocabulary.pieces
+            state, count = calibration.with_word_vectors(start.state, options.word_vectors, pieces)
+            print(f"WORD_VECTORS: {count:,} of {len(pieces):,} word pieces start from {options.word_vectors}")
+            start = dataclasses.replace(start, state=state)
         if not options.whitening_rows or not start.is_random or is_pretraining:
             return start
         state = calibration.calibrated(start.state, latent_semantics=options.latent_semantics)

@@ -14,6 +14,7 @@ from ...errors import InputError
 from .base import DeviceBatch, Metrics, Model, Objective, Objectives, Pairs, continuation_pieces
 from .contrastive import Contrastive
 from .denoising import Denoising
+from .linking import Linking
 from .masked_texts import MaskedTexts
 from .packed import MaskedLanguageModel
 from .topics import Topics
@@ -111,3 +112,4 @@ for _objective_class in (MaskedLanguageModel, Contrastive, Topics, Translation):
     register(_objective_class)
 alternative(Denoising)
 alternative(MaskedTexts)
+alternative(Linking)

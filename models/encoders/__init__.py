@@ -6,10 +6,13 @@ The trainer, the exporters and the server look architectures up by kind and ask 
 
 from ..architecture import NEWS_KIND, Architecture, Capability, require
 from .autoencoder import AutoencoderConfig
+from .convolution import ConvolutionConfig
 from .hybrid import HybridConfig
 from .laser import LaserConfig
 from .news import EncoderConfig
+from .recurrent import RecurrentConfig
 from .registry import KINDS, config_from_dict, named_kind, register
+from .star import StarConfig
 from .translator import TranslatorConfig
 
 __all__ = [
@@ -18,9 +21,12 @@ __all__ = [
     "Architecture",
     "AutoencoderConfig",
     "Capability",
+    "ConvolutionConfig",
     "EncoderConfig",
     "HybridConfig",
     "LaserConfig",
+    "RecurrentConfig",
+    "StarConfig",
     "TranslatorConfig",
     "config_from_dict",
     "named_kind",

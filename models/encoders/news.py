@@ -356,7 +356,8 @@ class EncoderConfig(TransformerConfig):
     @property
     def capabilities(self) -> frozenset[Capability]:
         """What a `NewsEncoder` of this shape can do in addition to embedding."""
-        lacking = {Capability.RECONSTRUCTION, Capability.TRANSLATION}
+        # Of other kinds.
+        lacking = {Capability.RECONSTRUCTION, Capability.TRANSLATION, Capability.WORD_VECTORS}
         if self.pooling != "weighted":
             lacking |= {Capability.PIECE_WEIGHTS, Capability.LATENT_SEMANTICS}
         elif self.embedding_init != "t5":

@@ -93,7 +93,7 @@ def markdown(table: Table, lines: Sequence[Line]) -> str:
         if text
     ]
     parts = [f"# {table.title}", "", *markdown_table(words | numbers | judged | counts, rows), "", note, ""]
-    parts += [statement(lines), *_scores(lines), *bullets("Failed or not applicable:", wrong)]
+    parts += [statement(lines), *_scores(lines), *_printed(table), *bullets("Failed or not applicable:", wrong)]
     return "\n".join(parts) + "\n"
 
 
@@ -151,6 +151,18 @@ def _scores(lines: Sequence[Line]) -> list[str]:
     columns = {"row": "", **{f"{name}, {first.metrics[name]}": ":" for name in names}}
     heading = f"Scores after {last} steps, mean over seeds ± half the 95 % interval:"
     return ["", heading, "", *markdown_table(columns, rows)]
+
+
+def _printed(table: Table) -> list[str]:
+    """The published figures of the rows that have some."""
+    metrics = list(dict.fromkeys(metric for figures in table.printed.values() for metric in figures))
+    if not metrics:
+        return []
+    rows = [
+        [name, *(f"{figures[metric]:.4f}" if metric in figures else "-" for metric in metrics)]
+        for name, figures in table.printed.items()
+    ]
+    return ["", "Printed figures:", "", *markdown_table({"row": "", **dict.fromkeys(metrics, ":")}, rows)]
 
 
 def plot(table: Table, lines: Sequence[Line]) -> str:

@@ -74,6 +74,7 @@ class Table:
       newsroom_suites: benchmarks on a generated newsroom, as (suite, file of the newsroom).
       defaults: options of the command line, by name, where neither the user nor the newsroom gives them.
       newsroom_defaults: the same with ``--newsroom``.
+      printed: published figures, shown beside ours: by row, by metric, in the metric's own range.
     """
 
     name: str
@@ -88,6 +89,7 @@ class Table:
     newsroom_defaults: Mapping[str, Any] = dataclasses.field(
         default_factory=lambda: {**NEWSROOM_DEFAULTS, "evaluations": 2}
     )
+    printed: Mapping[str, Mapping[str, float]] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         names = [row.name for row in self.rows]

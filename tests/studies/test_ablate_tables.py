@@ -155,9 +155,10 @@ def test_the_newsroom_s_benchmarks_and_options_are_the_table_s(monkeypatch, buil
 
 
 def test_names_of_tables_are_their_own():
-    assert tables.names() == ["newsembed"]
+    before = tables.names()
+    assert {"ast", "newsembed"} <= set(before)
     assert tables.register(TOY) is tables.register(TOY)
-    assert tables.names() == ["newsembed", "toy"]
+    assert tables.names() == sorted([*before, "toy"])
     assert tables.load("toy") is TOY
     for name in ("toy", "newsembed"):
         with pytest.raises(ValueError, match=f"already a table {name}"):
@@ -171,7 +172,7 @@ def test_a_table_has_a_control_and_other_rows_each_once(rows):
 
 
 def test_an_unknown_table_is_refused_with_the_known_ones():
-    with pytest.raises(InputError, match="choose one of newsembed, or register your own"):
+    with pytest.raises(InputError, match="choose one of .*newsembed, .*or register your own"):
         tables.load("coffee")
 
 

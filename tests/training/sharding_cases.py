@@ -14,9 +14,10 @@ from newsembed.errors import InputError
 from newsembed.learning.objectives import Model as LossModel
 from newsembed.learning.objectives import Objectives
 from newsembed.learning.objectives.denoising import Denoising
+from newsembed.learning.objectives.linking import Linking
 from newsembed.learning.objectives.translation import Translation
 from newsembed.learning.partitioning import Partitioner, check_batch_size, shard_batch
-from newsembed.models.encoders import AutoencoderConfig, TranslatorConfig
+from newsembed.models.encoders import AutoencoderConfig, StarConfig, TranslatorConfig
 from newsembed.models.encoders.news import NewsEncoder
 from newsembed.models.losses import DocumentIds, info_nce, masked_language_model, mean_cross_entropy
 from newsembed.models.softmax import softmax_terms
@@ -231,3 +232,23 @@ def test_translation_on_eight_devices_is_that_on_one():
         state, metrics = step(layout.create(jax.random.key(0)), shard_batch(batch, mesh), jax.random.key(1))
         results.append(jax.tree.map(np.asarray, (state.params, metrics)))
     assert_close(results[0], results[1])
+
+
+def test_a_step_of_the_star_encoder_on_8_devices_equals_one_device():
+    """Triplets are mined over the global batch, and alphas are learned."""
+    rng = np.random.default_rng(0)
+    config = StarConfig(VOCAB_SIZE, hidden_size=8, num_heads=2)
+    batch = {f"{role}_tokens": rng.integers(5, VOCAB_SIZE, (16, 8)).astype(np.int32) for role in ("anchor", "positive")}
+    ids = np.stack([np.zeros(16), np.arange(16) % 7], axis=1).astype(np.int32)
+    batch |= {"anchor_doc_id": ids, "positive_doc_id": ids, "day": np.zeros(16, np.int32)}
+    found = []
+    for devices in (1, 8):
+        partitioner = Partitioner()
+        mesh = partitioner.make_mesh(jax.devices()[:devices])
+        objectives = Objectives(LossModel(config, None), {"pairs": Linking()})
+        layout = plan_state(config.module(), OPTIMIZER, partitioner, mesh)
+        step = make_train_step("pairs", objectives, OPTIMIZER, layout.abstract, partitioner, mesh)
+        state, metrics = step(layout.create(jax.random.key(0)), shard_batch(batch, mesh), jax.random.key(1))
+        found.append(jax.tree.map(np.asarray, (state.params, metrics)))
+    assert found[0][1]["triplets"] > 0
+    assert_close(*found)

@@ -290,3 +290,10 @@ def test_an_architecture_that_the_run_does_not_choose_is_the_packages_business_a
     load_gin(["runs/laser_small.gin"], [*required, "LaserConfig.num_layers = 2"])
     with pytest.raises(InputError, match=r"TranslatorConfig.num_layers: got a key that nothing uses"):
         load_gin(["runs/laser_small.gin"], [*required, "TranslatorConfig.num_layers = 2"])
+
+
+@pytest.mark.parametrize("name", ["small", "softmax", "cnn", "gru", "bigru", "paper"])
+def test_every_run_file_of_ast_loads(name):
+    load_gin([f"runs/ast_{name}.gin"], [*REQUIRED, "EVAL_DATA_DIR = 'x'"])
+    assert str(gin.query_parameter("train.objectives")) == "(@Linking(),)"
+    assert gin.query_parameter("BATCH_SIZE/macro.value") == 128

@@ -1,0 +1,83 @@
+"""Compares encoders that link titles to articles: pooled AP by seed, and a paired bootstrap over articles.
+
+    python benchmarks/ast_links.py --articles heldout.jsonl --articles_count 600 --control ast \
+        --models ast=runs/ast_small-0,runs/ast_small-1 softmax=runs/ast_softmax-0,runs/ast_softmax-1
+
+The title of each article is its post (suite title_links). Every system has one model folder for each seed, in the same
+order. Prints AP, ROC AUC and mRP (mean over seeds), and each system minus the control with the 95 % interval of the
+bootstrap over articles, in which seeds are blocks. TF-IDF is the yardstick that needs no training.
+"""
+
+import argparse
+import json
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from newsembed.evaluation.encoders import Document, TfidfEncoder
+from newsembed.evaluation.links import PostLinking, bootstrap_difference, link_scores, pooled_cosines
+from newsembed.serving.encoder import load_encoder
+
+SHOWN = ("AP", "ROC AUC", "mRP")
+
+
+def arguments() -> argparse.Namespace:
+    """Returns the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--articles", required=True, help="JSONL with title and body")
+    parser.add_argument("--articles_count", type=int, default=600, help="of them, evenly spread")
+    parser.add_argument("--models", nargs="+", required=True, metavar="NAME=DIR,DIR…")
+    parser.add_argument("--control", required=True)
+    parser.add_argument("--length", type=int, default=256, help="tokens of a text that the models read")
+    parser.add_argument("--resamples", type=int, default=200)
+    return parser.parse_args()
+
+
+def suite_of(path: str, count: int) -> PostLinking:
+    """Returns the suite over so many articles, evenly spread over the file."""
+    lines = [line for line in Path(path).read_text().splitlines() if line.strip()]
+    kept = [json.loads(lines[place]) for place in np.linspace(0, len(lines) - 1, min(count, len(lines))).astype(int)]
+    rows = [
+        {"title": row["title"], "body": row["body"]} for row in kept if row["title"].strip() and row["body"].strip()
+    ]
+    unique = {row["body"]: row for row in rows}.values()
+    with tempfile.NamedTemporaryFile("w", suffix=".jsonl", delete=False) as file:
+        file.write("".join(json.dumps(row) + "\n" for row in unique))
+    return PostLinking(file.name, titles=True)
+
+
+def encode(folder: str, documents: list[Document], length: int) -> np.ndarray:
+    """Returns the embeddings of a model folder."""
+    encoder = load_encoder(folder, max_length=length)
+    return encoder.encode([one.title for one in documents], [one.body for one in documents])
+
+
+def main() -> None:
+    """Prints both tables."""
+    args = arguments()
+    suite = suite_of(args.articles, args.articles_count)
+    documents, owners = list(suite.documents()), suite.owners()
+    count = len(documents) - len(owners)
+    relevant = owners[None, :] == np.arange(count)[:, None]
+    systems = {name: folders.split(",") for name, _, folders in (one.partition("=") for one in args.models)}
+    cosines = {}
+    tfidf = TfidfEncoder().encode(documents)
+    cosines["tfidf"] = [pooled_cosines(tfidf[:count], tfidf[count:])] * len(next(iter(systems.values())))
+    for name, folders in systems.items():
+        embeddings = [encode(folder, documents, args.length) for folder in folders]
+        cosines[name] = [pooled_cosines(one[:count], one[count:]) for one in embeddings]
+    print(f"{count} articles, {len(owners)} titles\n\n| system | {' | '.join(SHOWN)} | AP by seed |\n|---|{'--:|' * 4}")
+    for name, found in cosines.items():
+        scores = [link_scores(one, relevant) for one in found]
+        by_seed = ", ".join(f"{score['AP']:.4f}" for score in scores)
+        means = " | ".join(f"{np.mean([score[metric] for score in scores]):.4f}" for metric in SHOWN)
+        print(f"| {name} | {means} | {by_seed} |")
+    print(f"\n| minus {args.control} | AP | 95 % | p |\n|---|--:|--:|--:|")
+    for name, found in cosines.items():
+        if name != args.control:
+            gap, low, high, p = bootstrap_difference(found, cosines[args.control], owners, resamples=args.resamples)
+            print(f"| {name} | {gap:+.4f} | {low:+.4f} to {high:+.4f} | {p:.3f} |")
+
+
+if __name__ == "__main__":
+    main()

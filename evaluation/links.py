@@ -1,0 +1,221 @@
+"""Linking posts to articles: how well one threshold on the cosine separates the pairs that belong together.
+
+Protocol (Danovitch 2020). The cosines of every article with every post are pooled; a pair is relevant if the post
+links to the article. Over all pairs together:
+
+- ``P@r``: the share of relevant pairs among the r best, for r = 50, 100, 200, 500, 1000, 2000, 3000, 3300 as far as
+  there are so many relevant pairs, and for the number of relevant pairs (``P@R``). Among tied pairs it is the mean over
+  orders. This is not the R-precision of ``retrieval.py``, which is a mean over queries.
+- ``mRP``: the mean of these precisions. The printed one follows only with P@3300, a row that the print lacks.
+- ``AP`` and ``ROC AUC``: scikit-learn's, over all pairs.
+
+Files: JSONL. For ``links``, each line is ``{"title", "body", "post"}``: an article and a post that links to it; lines
+with the same title and body are one article. For ``title_links``, each line is an article, whose title is its post and
+whose body is the article.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import InputError
+from ..formats.jsonl import read_jsonl
+from .benchmark import PathBenchmark, Score
+from .encoders import Document, Embeddings, cosine_similarities
+
+DEPTHS: Final = (50, 100, 200, 500, 1000, 2000, 3000, 3300)
+_ARTICLES_AT_A_TIME: Final = 256
+FloatArray = npt.NDArray[np.floating[Any]]
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclasses.dataclass(frozen=True)
+class PostLinking(PathBenchmark):
+    """The linking benchmark over one JSONL file.
+
+    Attributes:
+      path: the file.
+      name: the name in tables.
+      titles: whether the title of each article is its post, see the module.
+      excluded: documents to leave out together with their pairs, see ``leakage.py``.
+    """
+
+    path: str
+    name: str = "links"
+    titles: bool = False
+    excluded: frozenset[Document] = frozenset()
+
+    @property
+    def protocol(self) -> Mapping[str, Any]:
+        """Every option that changes a score, as JSON values."""
+        return {"suite": "links", "titles": self.titles, "depths": list(DEPTHS), "excluded": len(self.excluded)}
+
+    @functools.cached_property
+    def _pairs(self) -> tuple[list[Document], list[Document], npt.NDArray[np.int64]]:
+        """Articles, posts, and the number of the article of each post.
+
+        Raises:
+          InputError: for a line without a text, or fewer than two articles.
+        """
+        articles: dict[Document, int] = {}
+        posts: list[Document] = []
+        owners: list[int] = []
+        for where, row in read_jsonl(self.path):
+            article, post = self._parse(row, where)
+            if article in self.excluded or post in self.excluded:
+                continue
+            owners.append(articles.setdefault(article, len(articles)))
+            posts.append(post)
+        if len(articles) < 2:
+            raise InputError(
+                "fewer than two articles", path=self.path, remedy="give at least two, or look at what is left out"
+            )
+        return list(articles), posts, np.array(owners)
+
+    def _parse(self, row: Mapping[str, Any], where: str) -> tuple[Document, Document]:
+        fields = ("title", "body") if self.titles else ("title", "body", "post")
+        for field in fields:
+            may_be_empty = field == "title" and not self.titles
+            if not isinstance(row.get(field), str) or not (row[field].strip() or may_be_empty):
+                raise InputError(
+                    f"got {row.get(field)!r}, expected a text",
+                    path=where,
+                    field=field,
+                    remedy=f"each line needs {', '.join(fields)}",
+                )
+        if self.titles:
+            return Document("", row["body"]), Document(row["title"], "")
+        return Document(row["title"], row["body"]), Document(row["post"], "")
+
+    def documents(self) -> Sequence[Document]:
+        """Returns the articles and then the posts, in the order in which ``score`` expects their embeddings."""
+        articles, posts, _ = self._pairs
+        return [*articles, *posts]
+
+    def owners(self) -> npt.NDArray[np.int64]:
+        """Returns the number of the article of each post, ``[P]``."""
+        return self._pairs[2]
+
+    def score(self, embeddings: Embeddings) -> list[Score]:
+        """Returns the pooled measures; ``count`` is the number of relevant pairs."""
+        articles, _, owners = self._pairs
+        cosines = pooled_cosines(embeddings[: len(articles)], embeddings[len(articles) :])
+        relevant = owners[None, :] == np.arange(len(articles))[:, None]
+        found = link_scores(cosines, relevant)
+        return [Score(metric, value, count=len(owners)) for metric, value in found.items()]
+
+
+def pooled_cosines(articles: Embeddings, posts: Embeddings) -> npt.NDArray[np.float32]:
+    """Returns the cosine of each article with each post, float32 ``[A, P]``.
+
+    Args:
+      articles: normalised, ``[A, D]``.
+      posts: normalised, ``[P, D]``.
+    """
+    return np.concatenate([cosine_similarities(rows, posts).astype(np.float32) for rows in _blocks(articles)])
+
+
+def _blocks(rows: Embeddings) -> Iterator[Embeddings]:
+    for start in range(0, rows.shape[0], _ARTICLES_AT_A_TIME):
+        yield rows[start : start + _ARTICLES_AT_A_TIME]
+
+
+def link_scores(cosines: FloatArray, relevant: BoolArray) -> dict[str, float]:
+    """Returns AP, ROC AUC, mRP and the precisions of pooled pairs, by name.
+
+    Args:
+      cosines: of all pairs, of any shape.
+      relevant: which pairs belong together, of the same shape; some do and some do not.
+    """
+    from sklearn.metrics import average_precision_score, roc_auc_score
+
+    scores, truth = cosines.ravel(), relevant.ravel()
+    total = int(truth.sum())
+    depths = {f"P@{depth}": depth for depth in DEPTHS if depth <= total} | {"P@R": total}
+    precisions = precisions_at(scores, truth, list(depths.values()))
+    return {
+        "AP": float(average_precision_score(truth, scores)),
+        "ROC AUC": float(roc_auc_score(truth, scores)),
+        "mRP": float(np.mean([precisions[depth] for depth in set(depths.values())])),
+        **{name: precisions[depth] for name, depth in depths.items()},
+    }
+
+
+def precisions_at(scores: FloatArray, relevant: BoolArray, depths: Sequence[int]) -> dict[int, float]:
+    """Returns the share of relevant pairs among the best, by their number; tied pairs count in their mean order.
+
+    Args:
+      scores: ``[N]``.
+      relevant: ``[N]``.
+      depths: numbers of pairs, each from 1 to N.
+    """
+    deepest = max(depths)
+    bar = np.partition(scores, len(scores) - deepest)[len(scores) - deepest]
+    kept = scores >= bar  # with all that tie for the last place
+    order = np.argsort(-scores[kept], kind="stable")
+    ranked, hits = scores[kept][order], relevant[kept][order]
+    starts = np.flatnonzero(np.r_[True, ranked[1:] != ranked[:-1]])
+    ends = np.r_[starts[1:], len(ranked)]
+    before = np.r_[0, np.cumsum(hits)]
+    found = {}
+    for depth in depths:
+        tie = int(np.searchsorted(ends, depth))  # the ties that the last place is among
+        start, end = int(starts[tie]), int(ends[tie])
+        inside = (before[end] - before[start]) * (depth - start) / (end - start)
+        found[depth] = float((before[start] + inside) / depth)
+    return found
+
+
+def bootstrap_difference(
+    first: Sequence[FloatArray],
+    second: Sequence[FloatArray],
+    owners: npt.NDArray[np.int64],
+    *,
+    resamples: int = 200,
+    seed: int = 0,
+) -> tuple[float, float, float, float]:
+    """Compares two systems by pooled AP with a paired bootstrap over articles, with their seeds as blocks.
+
+    A resample draws articles with replacement, each with its posts; both systems are scored on the same draw. In each,
+    the difference is the mean over seeds of the paired differences.
+
+    Args:
+      first: cosines of one system, ``[A, P]``, one matrix for each seed.
+      second: those of the other, with the same seeds.
+      owners: the number of the article of each post, ``[P]``.
+      resamples: number of draws.
+      seed: of the draws.
+
+    Returns:
+      The difference in AP, the ends of its 95 % interval, and the two-sided p value: twice the share of draws on the
+      rarer side of 0, at least 1 / resamples.
+    """
+    articles = first[0].shape[0]
+    posts_of = [np.flatnonzero(owners == number) for number in range(articles)]
+    generator = np.random.default_rng(seed)
+
+    def difference(rows: npt.NDArray[np.int64]) -> float:
+        columns = np.concatenate([posts_of[row] for row in rows])
+        # Copies of an article are one article: their posts are all relevant to each of them.
+        relevant = owners[columns][None, :] == rows[:, None]
+        deltas = []
+        for one, other in zip(first, second, strict=True):
+            place = np.ix_(rows, columns)
+            deltas.append(_average_precision(one[place], relevant) - _average_precision(other[place], relevant))
+        return float(np.mean(deltas))
+
+    observed = difference(np.arange(articles))
+    draws = np.array([difference(np.asarray(generator.integers(0, articles, articles))) for _ in range(resamples)])
+    low, high = np.quantile(draws, [0.025, 0.975])
+    rarer = min(float(np.mean(draws <= 0)), float(np.mean(draws >= 0)))
+    return observed, float(low), float(high), min(1.0, max(2 * rarer, 1 / resamples))
+
+
+def _average_precision(cosines: FloatArray, relevant: BoolArray) -> float:
+    from sklearn.metrics import average_precision_score
+
+    return float(average_precision_score(relevant.ravel(), cosines.ravel()))
