@@ -1,7 +1,7 @@
 """The suites by name, and the discovery of suites in a folder of benchmarks.
 
 The docstring of each suite's module describes its protocol: ``sts``, ``pairs``, ``classification``, ``crosslingual``,
-``clustering``, ``retrieval``, ``bitext``, ``duplicates``, ``links``, ``mldoc``, ``nli``.
+``clustering``, ``retrieval``, ``bitext``, ``mining``, ``duplicates``, ``links``, ``mldoc``, ``nli``.
 """
 
 import dataclasses
@@ -19,6 +19,7 @@ from .duplicates import NearDuplicates
 from .files import folder_entries
 from .labelled import FORMATS
 from .links import PostLinking
+from .mining import BitextMining
 from .mldoc import MlDoc
 from .nli import DEV, TEST, Xnli
 from .pairs import LAYOUTS, PairClassification
@@ -97,6 +98,7 @@ SUITES: Final[Mapping[str, Builder]] = {
     "tatoeba": lambda path, name, _: BitextRetrieval(path, name),
     "links": lambda path, name, _: PostLinking(path, name),
     "title_links": lambda path, name, _: PostLinking(path, name, titles=True),
+    "bucc": lambda path, name, _: BitextMining(path, name),
     "duplicates": lambda path, name, _: NearDuplicates(path, name),
 }
 
@@ -172,6 +174,7 @@ _SIGNATURES: Final[tuple[tuple[tuple[str, ...], Signature], ...]] = (
     (("sts",), _is_sts),
     (("xnli",), lambda _, names: {DEV, TEST} <= names),
     (("tatoeba",), lambda _, names: _has(names, "tatoeba.", ".eng")),
+    (("bucc",), lambda _, names: _has(names, "", ".gold")),
 )
 _LANGUAGE_SIGNATURES: Final[Mapping[str, Signature]] = {
     "masakhanews": lambda folder, _: "masakha" in os.path.basename(folder).lower(),
