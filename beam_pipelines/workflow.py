@@ -12,17 +12,31 @@ from .progress import JobProgress, job_row
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """A job of the build and the source of each of its inputs: an earlier job, or "@name" for an input of the user."""
+    """A job of the build.
+
+    Attributes:
+      job: its name.
+      inputs: the source of each of its inputs: an earlier job, "@name" for an input of the user, or both with "+".
+      only_with: an input of the user without which the build leaves the job out.
+    """
 
     job: str
     inputs: Mapping[str, str]
+    only_with: str = ""
+
+    def sources(self) -> frozenset[str]:
+        """The sources of all inputs: earlier jobs, and "@name" for inputs of the user."""
+        return frozenset(part for source in self.inputs.values() for part in source.split("+"))
+
+    def is_wanted(self, given: Mapping[str, Sequence[str]]) -> bool:
+        """Whether the build runs the job, given the user's inputs."""
+        return not self.only_with or bool(given.get(self.only_with))
 
 
 STEPS = (
     Step("extract", {"warc": "@warc", "articles": "@articles"}),
     Step("clean", {"articles": "extract", "bad_words": "@bad_words", "history": "@history"}),
     Step("vocabulary", {"articles": "clean"}),
-    Step("pack", {"articles": "clean", "vocabulary": "vocabulary", "bitext": "@bitext"}),
     Step("entities", {"articles": "clean", "knowledge_base": "@knowledge_base"}),
     Step(
         "vectors",
@@ -32,6 +46,12 @@ STEPS = (
             **{name: f"@{name}" for name in ("alias_file", "entity_embeddings", "word_embeddings")},
         },
     ),
+    Step(
+        "bitext",
+        {"articles": "clean", "vectors": "vectors", "encoder": "@bitext_encoder", "known_pairs": "@known_pairs"},
+        only_with="bitext_encoder",
+    ),
+    Step("pack", {"articles": "clean", "vocabulary": "vocabulary", "bitext": "@bitext+bitext"}),
     Step("neighbors", {"vectors": "vectors"}),
     Step("triplets", {"articles": "clean", "neighbors": "neighbors"}),
     Step(
@@ -72,6 +92,9 @@ USER_INPUTS = {
     "history": "clean folders of earlier builds; the clean job warns of publishers whose yield has dropped since",
     "bitext": "translation pairs: TSV, TMX, or two aligned files joined by a comma (x.de,x.en); "
     "see `newsembed pack --help`",
+    "bitext_encoder": "encoder, such as model:DIR, by which the build finds translation pairs in the articles, for the "
+    "pack job; see `newsembed bitext --help`",
+    "known_pairs": "translations that choose the least margin of these pairs, in the formats of --bitext",
     "alias_file": "your own alias table for entity linking: TSV of alias, entity id, prior; with --entity_embeddings",
     "knowledge_base": "names of known entities in many languages: TSV or Parquet of entity id, language, alias and "
     "optionally prior; see `newsembed knowledge --help`",
@@ -109,9 +132,15 @@ def build(
     """
     rows = []
     folders = {step.job: f"{output}/{step.job}" for step in STEPS} | dict(reused or {})
-    for step in (step for step in STEPS if step.job not in (reused or {})):
+    left_out = {step.job for step in STEPS if not step.is_wanted(given) and step.job not in (reused or {})}
+    for step in (step for step in STEPS if step.job not in {*left_out, *(reused or {})}):
         inputs = {
-            name: given.get(source[1:], ()) if source.startswith("@") else (folders[source],)
+            name: tuple(
+                path
+                for part in source.split("+")
+                for path in (given.get(part[1:], ()) if part.startswith("@") else (folders[part],))
+                if part not in left_out
+            )
             for name, source in step.inputs.items()
         }
         with JobProgress(step.job) as progress:

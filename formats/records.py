@@ -56,6 +56,16 @@ class Rejection(enum.StrEnum):
     SAME_LANGUAGE = "same_language"  # a translation pair in one language
     # translations
     NO_PIVOT = "no_pivot"  # a translation pair with no side in a pivot language
+    # bitext
+    OTHER_LANGUAGE = "other_language"  # an article in a language that was not asked for
+    NO_CANDIDATE = "no_candidate"  # no article of another language is near in time, by entities or by image
+    NO_SENTENCE = "no_sentence"
+    BELOW_MARGIN = "below_margin"
+    COPIED_TEXT = "copied_text"  # both sides of a pair have most words in common
+    LENGTH_RATIO = "length_ratio"
+    WRONG_LANGUAGE = "wrong_language"  # a side of a pair is in another language than its article
+    SENTENCE_TAKEN = "sentence_taken"  # a side of a pair has a better translation
+    REPEATED_PAIR = "repeated_pair"
     # vectors
     NO_VECTOR = "no_vector"
     # neighbors and triplets
@@ -231,6 +241,31 @@ class Neighbor:
     space: str
     similarity: float
     day_gap: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class MinedPair:
+    """Two sentences that translate each other, as ``newsembed bitext`` found them.
+
+    Attributes:
+      source_language / target_language: languages without script and region.
+      source / target: the sentences, with single spaces.
+      margin: the ratio margin of the pair.
+      cosine: of their embeddings.
+      source_doc / target_doc: doc_ids of the articles; of the first one where a sentence is in several.
+      source_number / target_number: place in the article; 0 is the title.
+    """
+
+    source_language: str
+    target_language: str
+    source: str
+    target: str
+    margin: float
+    cosine: float
+    source_doc: str
+    target_doc: str
+    source_number: int
+    target_number: int
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

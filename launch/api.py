@@ -239,9 +239,10 @@ def run(job: str, *, output: str, options: Mapping[str, Any] | None = None, **in
     Raises:
       InputError: for another name of a job, an option or an input, and for what the job refuses.
     """
-    from . import extras
+    from . import encoders, extras
 
     extras.require(["mine"])
+    encoders.use()
     from ..beam_pipelines.jobs import execute
     from .cli import load as load_command
 

@@ -17,7 +17,7 @@ from typing import Any
 from ..beam_pipelines.progress import print_rows
 from ..beam_pipelines.workflow import PRESETS, STEPS, USER_INPUTS, build, load_job
 from ..errors import InputError
-from . import config_file
+from . import config_file, encoders
 from .job_command import add_options, check_beam_args, options_from
 from .parsing import Parser
 
@@ -42,6 +42,7 @@ def main(argv: Sequence[str]) -> int:
     if not given["warc"] and not given["articles"]:
         raise InputError("no input", field="--warc, --articles", remedy="give WARC files, article files or both")
     options = job_options(args)
+    encoders.use()
     rows = build(given, args.output, options, beam_args)
     print_rows(rows)
 

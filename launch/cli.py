@@ -74,6 +74,12 @@ COMMANDS = {
     "neighbors": Command(
         "Mine", "nearest neighbors in every space, restricted by date", "beam_pipelines.neighbors", ("mine",)
     ),
+    "bitext": Command(
+        "Mine",
+        "sentences of articles in different languages that translate each other",
+        "beam_pipelines.bitext",
+        ("mine",),
+    ),
     "triplets": Command(
         "Mine",
         "(anchor, positive, negative) by byline dates and the evergreen filter",

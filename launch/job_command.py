@@ -15,6 +15,7 @@ from ..beam_pipelines.emptiness import why_empty
 from ..beam_pipelines.jobs import Job, execute
 from ..beam_pipelines.progress import JobProgress, print_outcomes
 from ..errors import InputError
+from . import encoders
 from .parsing import Parser, nearest, option_names
 
 
@@ -25,6 +26,7 @@ def run(job: Job, argv: Sequence[str]) -> int:
     check_beam_args(beam_args, parser)
     inputs = {spec.name: tuple(getattr(args, spec.name) or ()) for spec in job.inputs}
     options = options_from(job.options, vars(args))
+    encoders.use()
     if args.dry_run:
         _show_plan(dry_run.plan(job, inputs, args.output, options, beam_args, args.dry_run))
         return 0

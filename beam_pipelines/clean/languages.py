@@ -114,7 +114,7 @@ def detect_language(article: Article, options: CleanOptions) -> str:
     (Spanish and Galician, Czech and Slovak), the language that the page declares wins; elsewhere declarations are often
     wrong.
     """
-    found = _probabilities(text_of(article)[:_IDENTIFIED_CHARACTERS])
+    found = probabilities(text_of(article)[:_IDENTIFIED_CHARACTERS])
     best = max(found, key=lambda language: found[language], default="")
     if found.get(best, 0.0) < options.min_language_probability:
         return ""
@@ -122,8 +122,8 @@ def detect_language(article: Article, options: CleanOptions) -> str:
     return declared if found.get(declared, 0.0) >= _MIN_DECLARED_RATIO * found[best] else best
 
 
-def _probabilities(text: str) -> dict[str, float]:
-    """Returns the probabilities of the likeliest languages, restricted to `LANGUAGES`."""
+def probabilities(text: str) -> dict[str, float]:
+    """Returns the probabilities of the likeliest languages of a text, restricted to `LANGUAGES`."""
     line = " ".join(text.split())  # the identifier reads a single line
     # The identifier knows hardly any words in capitals.
     is_shouted = 2 * sum(map(str.isupper, line)) > len(line)

@@ -110,7 +110,10 @@ def steps(places: Places, seed: int, scale: float) -> list[Step]:
 def job_rows(places: Places) -> list[dict[str, Any]]:
     """The numbers of the crawl and of every job of the build, from their manifests and timings."""
     rows = []
-    for name, folder in [("crawl", places.crawl), *((step.job, f"{places.work}/{step.job}") for step in STEPS)]:
+    for name, folder in [
+        ("crawl", places.crawl),
+        *((step.job, f"{places.work}/{step.job}") for step in STEPS if not step.only_with),
+    ]:
         counts, seconds = read_manifest(folder)["counts"], read_seconds(folder)
         rate = round(counts["in"] / seconds, 1) if seconds else None
         rows.append({"job": name, **counts, "seconds": seconds, "documents_per_second": rate, "skipped": False})

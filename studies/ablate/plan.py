@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ...beam_pipelines.jobs import execute
 from ...beam_pipelines.progress import JobProgress
-from ...beam_pipelines.workflow import STEPS, load_job
-from ..shared.mining import affected, count, mine_again, missing_inputs
+from ...beam_pipelines.workflow import load_job
+from ..shared.mining import affected, count, jobs_that_ran, mine_again, missing_inputs
 from ..shared.recipe import Recipe
 from ..shared.runs import Run
 from .table import Row, Table
@@ -41,7 +41,7 @@ class Settings:
     def jobs(self) -> dict[str, str]:
         """The folders of the jobs of the build and of the table, by job."""
         own = {step.job: f"{self.output}/data/{step.job}" for step in self.table.steps}
-        return {step.job: f"{self.work}/{step.job}" for step in STEPS} | own
+        return {job: f"{self.work}/{job}" for job in jobs_that_ran(self.work)} | own
 
 
 def run_steps(settings: Settings, beam_args: Sequence[str] = ()) -> None:

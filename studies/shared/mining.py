@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from ...beam_pipelines.jobs import Job
-from ...beam_pipelines.workflow import STEPS, build, load_job
+from ...beam_pipelines.workflow import STEPS, Step, build, load_job
 from ...errors import InputError
 from ...formats.manifest import MANIFEST, has_manifest, manifest_path, read_manifest
 
@@ -27,7 +27,7 @@ def build_folder(path: str) -> str:
     work = path.rstrip("/")
     if not has_manifest(f"{work}/clean") and has_manifest(work):
         work = os.path.dirname(work) or "."
-    missing = [step.job for step in STEPS if not has_manifest(f"{work}/{step.job}")]
+    missing = [step.job for step in STEPS if not step.only_with and not has_manifest(f"{work}/{step.job}")]
     if missing:
         raise InputError(f"no finished build: {', '.join(missing)} have no {MANIFEST}", path=path, remedy=_REMEDY)
     return work
@@ -80,7 +80,7 @@ def affected(changed: Sequence[str]) -> list[str]:
     """The jobs to run again, in order: the changed ones and all that read them, directly or indirectly."""
     found = set(changed)
     for step in STEPS:
-        if found & set(step.inputs.values()):
+        if found & step.sources():
             found.add(step.job)
     return [step.job for step in STEPS if step.job in found]
 
@@ -94,15 +94,29 @@ def missing_inputs(
       InputError: for the first one that is not; without it the new data would differ in more than the changed options.
     """
     for step in STEPS:
-        for name, source in step.inputs.items() if step.job in jobs else ():
-            had = source.startswith("@") and manifest_of(work, step.job)["inputs"].get(name)
-            if had and not given.get(source[1:]) and name not in exempt:
+        if step.job not in jobs or not _has_run(work, step):
+            continue
+        for name, source in step.inputs.items():
+            own = next((part[1:] for part in source.split("+") if part.startswith("@")), None)
+            had = manifest_of(work, step.job)["inputs"].get(name) if own else None
+            # An input that an earlier job may give, too, is one more digest than that job's.
+            is_theirs = had and len(had) > sum(part in jobs_that_ran(work) for part in source.split("+"))
+            if own and is_theirs and not given.get(own) and name not in exempt:
                 raise InputError(
                     f"the {step.job} job of the build had this input, so mining again needs it too",
                     path=work,
-                    field=f"--{source[1:]}",
+                    field=f"--{own}",
                     remedy="give it",
                 )
+
+
+def jobs_that_ran(work: str) -> list[str]:
+    """The jobs of a build that it did not leave out."""
+    return [step.job for step in STEPS if _has_run(work, step)]
+
+
+def _has_run(work: str, step: Step) -> bool:
+    return not step.only_with or has_manifest(f"{work}/{step.job}")
 
 
 def mine_again(
@@ -127,8 +141,9 @@ def mine_again(
     Raises:
       InputError: from the first job that fails.
     """
-    again = affected(list(changes))
-    kept = {step.job: f"{work}/{step.job}" for step in STEPS if step.job not in again}
+    ran = jobs_that_ran(work)
+    again = [job for job in affected(list(changes)) if job in ran]
+    kept = {job: f"{work}/{job}" for job in ran if job not in again}
     options = {job: changes.get(job, _same)(options_of(work, job)) for job in again}
     build(given or {}, output, options, beam_args, reused=kept)
     return kept | {job: f"{output}/{job}" for job in again}

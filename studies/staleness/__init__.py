@@ -42,7 +42,7 @@ _DEFAULTS = {**DEFAULTS, "bin_months": 3}
 _NEWSROOM = {"cutoffs": "2022-06,2022-12,2023-06", "bin_months": 6}
 # The user's inputs to the jobs from `clean` on; those without dates need not be given again.
 _INPUTS = sorted(
-    {source[1:] for step in STEPS[1:] for source in step.inputs.values() if source.startswith("@")} - {"history"}
+    {source[1:] for step in STEPS[1:] for source in step.sources() if source.startswith("@")} - {"history"}
 )
 
 

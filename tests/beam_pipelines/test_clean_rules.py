@@ -263,7 +263,7 @@ def test_a_declared_language_does_not_overrule_a_clear_text(declared, language):
 
 
 def test_a_declared_language_decides_between_near_ones(monkeypatch):
-    monkeypatch.setattr(languages, "_probabilities", lambda _: {"gl": 0.6, "es": 0.3, "pt": 0.1})
+    monkeypatch.setattr(languages, "probabilities", lambda _: {"gl": 0.6, "es": 0.3, "pt": 0.1})
     found = {
         declared: cleaned(article(language=declared), OPTIONS)[0].language
         for declared in ("", "es-ES", "ES", "pt", "en")

@@ -133,13 +133,13 @@ def test_a_line_with_exactly_the_minimum_of_words_stays():
 
 
 def test_the_language_is_unknown_below_the_minimum_probability(monkeypatch):
-    monkeypatch.setattr(languages, "_probabilities", lambda _: {"es": 0.4, "gl": 0.1})
+    monkeypatch.setattr(languages, "probabilities", lambda _: {"es": 0.4, "gl": 0.1})
     assert languages.detect_language(article(), options(min_language_probability=0.4)) == "es"
     assert languages.detect_language(article(), options(min_language_probability=0.41)) == ""
 
 
 def test_a_declared_language_needs_a_quarter_of_the_best_probability(monkeypatch):
-    monkeypatch.setattr(languages, "_probabilities", lambda _: {"es": 0.8, "gl": 0.2, "pt": 0.19})
+    monkeypatch.setattr(languages, "probabilities", lambda _: {"es": 0.8, "gl": 0.2, "pt": 0.19})
     found = {name: languages.detect_language(article(language=name), options()) for name in ("gl", "pt")}
     assert found == {"gl": "gl", "pt": "es"}
 

@@ -3,6 +3,7 @@
 import datetime
 
 import pytest
+from newsembed.beam_pipelines.bitext.options import BitextOptions
 from newsembed.beam_pipelines.clean import CleanOptions
 from newsembed.beam_pipelines.crawl import CrawlOptions
 from newsembed.beam_pipelines.entities import EntitiesOptions
@@ -17,6 +18,18 @@ from newsembed.errors import InputError
 
 # Options: ((name, last allowed values, refused values), ...).
 BOUNDS = {
+    BitextOptions: (
+        *((name, (1,), (0,)) for name in ("block_days", "candidates", "min_words", "neighbors", "exact_below")),
+        ("window_days", (0,), (-1,)),
+        ("max_words", (4,), (3,)),
+        *((f"min_{space}_similarity", (-1, 1), (-1.01, 1.01)) for space in ("entity", "image")),
+        ("min_margin", (0.01,), (0,)),
+        ("precision", (0.01, 1), (0, 1.01)),
+        ("translated_share", (0.01, 1), (0, 1.01)),
+        ("max_length_ratio", (1,), (0.99,)),
+        ("max_copied", (0, 1), (-0.01, 1.01)),
+        ("min_language_probability", (0, 0.99), (-0.01, 1)),
+    ),
     PackOptions: (
         ("max_length", (16,), (15,)),
         ("capacity", (1,), (0,)),

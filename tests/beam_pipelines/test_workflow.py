@@ -12,9 +12,10 @@ READS = {
     "extract": set(),
     "clean": {"extract"},
     "vocabulary": {"clean"},
-    "pack": {"clean", "vocabulary"},
     "entities": {"clean"},
     "vectors": {"clean", "entities"},
+    "bitext": {"clean", "vectors"},
+    "pack": {"clean", "vocabulary", "bitext"},
     "neighbors": {"vectors"},
     "triplets": {"clean", "neighbors"},
     "topics": {"clean", "extract", "entities"},
@@ -25,7 +26,7 @@ READS = {
 def test_every_job_reads_the_jobs_before_it_that_the_readme_shows():
     assert [step.job for step in STEPS] == list(READS)
     for place, step in enumerate(STEPS):
-        sources = {source for source in step.inputs.values() if not source.startswith("@")}
+        sources = {source for source in step.sources() if not source.startswith("@")}
         assert sources == READS[step.job]
         assert sources <= {earlier.job for earlier in STEPS[:place]}
 
@@ -35,7 +36,7 @@ def test_inputs_that_are_named_like_a_job_come_from_that_job():
         names = {spec.name for spec in load_job(step.job).inputs}
         assert set(step.inputs) <= names
         for name in names & set(READS):
-            assert step.inputs[name] == name
+            assert name in step.inputs[name].split("+")
 
 
 @pytest.fixture
@@ -64,12 +65,22 @@ def test_every_job_gets_the_folders_of_earlier_jobs_and_the_user_s_inputs(execut
         "extract": mine("warc", "articles"),
         "clean": {"articles": ("out/extract",), **mine("bad_words", "history")},
         "vocabulary": {"articles": ("out/clean",)},
-        "pack": {"articles": ("out/clean",), "vocabulary": ("out/vocabulary",), **mine("bitext")},
         "entities": {"articles": ("out/clean",), **mine("knowledge_base")},
         "vectors": {
             "articles": ("out/clean",),
             "entities": ("out/entities",),
             **mine("alias_file", "entity_embeddings", "word_embeddings"),
+        },
+        "bitext": {
+            "articles": ("out/clean",),
+            "vectors": ("out/vectors",),
+            "encoder": ("my-bitext_encoder", "more-bitext_encoder"),
+            **mine("known_pairs"),
+        },
+        "pack": {
+            "articles": ("out/clean",),
+            "vocabulary": ("out/vocabulary",),
+            "bitext": ("my-bitext", "more-bitext", "out/bitext"),
         },
         "neighbors": {"vectors": ("out/vectors",)},
         "triplets": {"articles": ("out/clean",), "neighbors": ("out/neighbors",)},
@@ -104,9 +115,21 @@ def test_inputs_that_are_not_given_are_empty_and_options_are_those_of_the_job(ex
     assert {name: options for name, _, _, options, _ in executed if options is not None} == {"pack": "options of pack"}
 
 
+def test_translations_are_mined_only_with_an_encoder(executed):
+    build({"bitext": ("mine.tsv",)}, "out", {})
+    assert "bitext" not in [name for name, *_ in executed]
+    assert {name: inputs for name, inputs, *_ in executed}["pack"]["bitext"] == ("mine.tsv",)
+
+
+def test_mined_translations_of_another_build_are_read(executed):
+    build({}, "out", {}, reused={"bitext": "there/bitext"})
+    assert {name: inputs for name, inputs, *_ in executed}["pack"]["bitext"] == ("there/bitext",)
+
+
 def test_jobs_that_have_run_elsewhere_are_read_and_not_run(executed):
     rows = build({}, "out", {}, reused={"extract": "there/extract", "clean": "there/clean"})
-    assert [name for name, *_ in executed] == [name for name in READS if name not in ("extract", "clean")]
+    ran = [name for name in READS if name not in ("extract", "clean", "bitext")]
+    assert [name for name, *_ in executed] == ran
     assert [row["job"] for row in rows] == [name for name, *_ in executed]
     inputs = {name: inputs for name, inputs, *_ in executed}
     assert inputs["vocabulary"] == {"articles": ("there/clean",)}

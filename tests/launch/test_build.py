@@ -70,7 +70,7 @@ def digests(folder):
 
 def test_every_job_accounts_for_every_record(unbroken):
     taken = {}
-    for step in STEPS:
+    for step in (step for step in STEPS if not step.only_with):
         counts = files.read_json(f"{unbroken}/{step.job}/manifest.json")["counts"]
         assert counts["in"] == counts["out"] + sum(counts["rejected"].values()) + sum(counts["failed"].values())
         assert counts["out"] > 0

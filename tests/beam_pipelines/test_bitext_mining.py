@@ -1,0 +1,487 @@
+"""The job ``bitext``: planted translations are found, every loss is counted, and the bytes do not depend on workers."""
+
+import dataclasses
+import datetime
+import hashlib
+import json
+import random
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from newsembed.beam_pipelines import encoders, jobs
+from newsembed.beam_pipelines.bitext import mine as mining
+from newsembed.beam_pipelines.bitext import plan_parts, sentences
+from newsembed.beam_pipelines.bitext.documents import find_links, language_pairs, main_language
+from newsembed.beam_pipelines.bitext.job import JOB
+from newsembed.beam_pipelines.bitext.known import _tags, judge
+from newsembed.beam_pipelines.bitext.mine import Side, copied_share, is_in_other_language, length_ratio, score_pairs
+from newsembed.beam_pipelines.bitext.options import BitextOptions
+from newsembed.beam_pipelines.bitext.sentences import row_type, split_article
+from newsembed.beam_pipelines.neighbors.index import Engine
+from newsembed.errors import InputError
+from newsembed.formats import parquet
+from newsembed.formats.manifest import write_manifest
+from newsembed.formats.records import Article, DeadLetter, MinedPair, Vector, make_doc_id
+from newsembed.launch import encoders as launch_encoders
+from newsembed.tasks.margin import one_to_one
+
+DAY = datetime.date(2020, 3, 2)
+ONE_WORKER = ["--direct_num_workers=1"]
+# A word of a language is its prefix and the number of its meaning, which is all that the encoder reads.
+ENCODER = """
+import re
+import numpy as np
+
+def embed(texts):
+    found = np.zeros((len(texts), 256), np.float32)
+    for row, text in enumerate(texts):
+        words = re.findall("[0-9]+", text)
+        found[row] += 3 * bool(words)  # so that any two texts have a cosine near 0.5
+        for word in words:
+            found[row] += np.random.default_rng(int(word)).normal(size=256)
+    return found
+"""
+OPTIONS = {"min_language_probability": 0.0, "min_margin": 1.3}  # no identifier knows these languages
+
+
+def sentence(language, meanings):
+    return f"{language.upper()} {' '.join(f'{language}{meaning}' for meaning in meanings)}."
+
+
+def meanings(seed, words=8):
+    return random.Random(seed).sample(range(1000, 9999), words)
+
+
+def article(language, name, sentences, gap=0, **fields):
+    title = f"{language}title {language}is {language}short {language}here"
+    url = f"https://{language}.example/{name}"
+    when = DAY + datetime.timedelta(gap)
+    one = Article(make_doc_id(url), url, "a.example", title, " ".join(sentences), byline_date=when, language=language)
+    return dataclasses.replace(one, **fields)
+
+
+def event(name, gap=0, languages=("de", "en", "fr"), sentences=3):
+    """The reports of an event: each language translates all sentences, and has one of its own."""
+    shared = [meanings(f"{name} {number}") for number in range(sentences)]
+    return [
+        article(one, name, [sentence(one, said) for said in [*shared, meanings(f"{name} {one}")]], gap)
+        for one in languages
+    ]
+
+
+def true_pairs(names, source, target="en", sentences=3):
+    said = [meanings(f"{name} {number}") for name in names for number in range(sentences)]
+    return {(sentence(source, one), sentence(target, one)) for one in said}
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """Writes articles as the clean job does, and vectors of the given spaces; returns the inputs of the job."""
+    return writer(tmp_path)
+
+
+def writer(tmp_path):
+    (tmp_path / "toy.py").write_text(ENCODER)
+
+    def write(articles, vectors=None, shards=2):
+        clean = tmp_path / "clean"
+        parts = [[one for one in articles if int(one.doc_id, 16) % shards == number] for number in range(shards)]
+        for number, part in enumerate(parts):
+            name = f"part-{number:05d}-of-{shards:05d}.parquet"
+            parquet.write_shard(f"{clean}/articles/{name}", part, Article)
+            for space in ("entity", "image") if vectors is not None else ():
+                rows = [
+                    Vector(one.doc_id, space, one.byline_date, one.publisher, one.language, tuple(values[space]))
+                    for one in part
+                    if (values := vectors.get(one.url, {})) and space in values
+                ]
+                parquet.write_shard(f"{tmp_path}/vectors/{space}/{name}", rows, Vector)
+        write_manifest(str(clean), {"job": "clean", "digest": hashlib.sha256(repr(articles).encode()).hexdigest()[:16]})
+        inputs = {"articles": [str(clean)], "encoder": [f"{tmp_path}/toy.py:embed"]}
+        if vectors is not None:
+            write_manifest(f"{tmp_path}/vectors", {"job": "vectors", "digest": "1" * 16})
+            inputs["vectors"] = [f"{tmp_path}/vectors"]
+        return inputs
+
+    launch_encoders.use()
+    return write
+
+
+def mine(inputs, output, beam_args=ONE_WORKER, **options):
+    return jobs.execute(JOB, inputs, str(output), BitextOptions(**OPTIONS | options), beam_args=beam_args).manifest
+
+
+def pairs_in(output, source="de"):
+    rows = [
+        line.split("\t") for path in sorted(Path(output).glob("pairs/*.tsv")) for line in path.read_text().splitlines()
+    ]
+    assert all(len(row) == 4 for row in rows)
+    return {(row[2], row[3]) for row in rows if row[:2] == [source, "en"]}
+
+
+def rejected(output, phase):
+    return [
+        one
+        for path in sorted(Path(output).glob(f"dead_letters/{phase}/*"))
+        for one in parquet.read_records(str(path), DeadLetter)
+    ]
+
+
+def bytes_of(folder):
+    names = sorted(path.relative_to(folder) for path in Path(folder).rglob("*") if path.is_file())
+    return {str(name): (Path(folder) / name).read_bytes() for name in names if name.name != "timing.json"}
+
+
+NAMES = [f"event{number}" for number in range(12)]
+EVENTS = [one for number, name in enumerate(NAMES) for one in event(name, gap=number % 9)]
+
+
+@pytest.fixture(scope="module")
+def mined(tmp_path_factory):
+    """The manifest and the folder of the job on all events, and its inputs."""
+    folder = tmp_path_factory.mktemp("mined")
+    inputs = writer(folder)(EVENTS)
+    return mine(inputs, folder / "out"), folder / "out", inputs
+
+
+def test_exactly_the_translations_are_found_and_every_candidate_is_counted(mined):
+    manifest, output, _ = mined
+    assert pairs_in(output, "de") == true_pairs(NAMES, "de")
+    assert pairs_in(output, "fr") == true_pairs(NAMES, "fr")
+    counts = manifest["counts"]
+    assert counts["out"] == 2 * 3 * len(NAMES) == sum(manifest["pairs"].values())
+    assert counts["in"] == counts["out"] + sum(counts["rejected"].values())
+    assert counts["failed"] == {}
+    assert counts["rejected"].keys() <= {"below_margin", "sentence_taken"}
+    letters = rejected(output, "mine") + rejected(output, "write")
+    assert len(letters) == sum(counts["rejected"].values())
+    embedded = manifest["phases"]["embed"]
+    assert embedded["in"] == embedded["out"] == len(EVENTS)
+    assert embedded["tallies"] == {"sentences": 5 * len(EVENTS), "sentences_embedded": 5 * len(EVENTS)}
+
+
+def test_scores_say_where_each_pair_is(mined):
+    _, output, _ = mined
+    articles = {one.doc_id: one for one in EVENTS}
+    for pair in parquet.read_stream(f"{output}/scores", MinedPair):
+        for doc_id, number, text in (
+            (pair.source_doc, pair.source_number, pair.source),
+            (pair.target_doc, pair.target_number, pair.target),
+        ):
+            assert split_article(articles[doc_id].title, articles[doc_id].body)[number] == text
+        assert pair.margin >= 1.3
+        assert pair.cosine == pytest.approx(1, abs=1e-5)
+
+
+def test_two_workers_write_the_same_bytes(tmp_path, mined):
+    one_block = {"languages": ("de", "en"), "block_days": 30}  # a phase of one shard starts no workers
+    for workers in (1, 2):
+        mine(mined[2], tmp_path / str(workers), [f"--direct_num_workers={workers}"], **one_block)
+    assert bytes_of(tmp_path / "1") == bytes_of(tmp_path / "2")
+    assert pairs_in(tmp_path / "2") == true_pairs(NAMES, "de")
+
+
+def test_a_killed_run_continues_with_what_it_lacks(tmp_path, mined, monkeypatch):
+    done = []
+
+    def dies(pairs):
+        done.append(1)
+        if len(done) == 3:
+            raise KeyError("killed")
+        return one_to_one(pairs)
+
+    inputs, output = mined[2], tmp_path / "killed"
+    with monkeypatch.context() as patch:
+        patch.setattr(mining, "one_to_one", dies)
+        with pytest.raises(Exception, match="killed"):
+            mine(inputs, output)
+    monkeypatch.setattr(sentences, "embed_unit", None)  # nothing is embedded again
+    mine(inputs, output)
+    assert bytes_of(output) == bytes_of(mined[1])
+    assert jobs.execute(JOB, inputs, str(output), BitextOptions(**OPTIONS)).skipped
+
+
+def test_pack_reads_the_folder(mined):
+    parts = plan_parts(str(mined[1]))
+    assert [Path(part.paths[0]).parent.name for part in parts] == ["pairs"] * len(parts)
+    assert len(parts) == 2  # one for each pair of languages
+
+
+def test_articles_outside_the_window_are_not_compared(corpus, tmp_path):
+    far = [one for one in event("far") if one.language == "de"] + [
+        one for one in event("far", gap=2) if one.language == "en"
+    ]
+    near = [one for one in event("near", gap=6) if one.language == "de"] + [
+        one for one in event("near", gap=7) if one.language == "en"
+    ]
+    other = event("other", languages=("de", "en"))
+    mine(corpus([*far, *near, *other]), tmp_path / "out", block_days=1)
+    # Day 6 and 7 are in two blocks of one day.
+    assert pairs_in(tmp_path / "out") == true_pairs(["near", "other"], "de")
+
+
+def test_only_linked_articles_are_compared(corpus, tmp_path):
+    first, second, third = (event(name, languages=("de", "en")) for name in ("one", "two", "three"))
+    east, north = [1.0, 0.0], [0.0, 1.0]
+    image = [1.0] * 64
+    vectors = {
+        first[0].url: {"entity": east},
+        first[1].url: {"entity": [0.9, 0.2]},
+        second[0].url: {"image": image},
+        second[1].url: {"image": image[:62] + [-1.0] * 2, "entity": [-1.0, 0.0]},
+        third[0].url: {"entity": north},
+        third[1].url: {"entity": [0.0, -1.0]},
+    }
+    manifest = mine(corpus([*first, *second, *third], vectors), tmp_path / "out")
+    assert pairs_in(tmp_path / "out") == true_pairs(["one", "two"], "de")
+    assert manifest["phases"]["embed"]["rejected"] == {"no_candidate": 2}
+    assert manifest["phases"]["link"]["tallies"] == {"linked_articles/de-en": 2}
+
+
+def test_vectors_of_other_articles_are_refused(corpus, tmp_path):
+    inputs = corpus(event("one"), {})
+    for path in Path(tmp_path / "vectors/image").glob("part-00001*"):
+        path.unlink()
+    with pytest.raises(InputError, match="shards of vectors"):
+        mine(inputs, tmp_path / "out")
+
+
+def test_copies_lengths_and_repeats_are_rejected_under_their_names(corpus, tmp_path):
+    said = [meanings(f"rules {number}") for number in range(6)]
+    copied = sentence("en", said[0])
+    long = sentence("en", said[1])[:-1] + " en en en en en en en en en en en en en en en en en en."
+    german = article("de", "rules", [copied, sentence("de", said[1]), sentence("de", said[2])])
+    english = article("en", "rules", [copied, long, sentence("en", said[2])])
+    again = [article(one, "later", [sentence(one, said[2])], gap=30) for one in ("de", "en")]
+    noise = [
+        article(one, f"n{number}", [sentence(one, meanings(f"{one} {number}"))])
+        for one in ("de", "en")
+        for number in range(8)
+    ]
+    manifest = mine(corpus([german, english, *again, *noise]), tmp_path / "out")
+    assert pairs_in(tmp_path / "out") == {(sentence("de", said[2]), sentence("en", said[2]))}
+    found = manifest["counts"]["rejected"]
+    assert {name: found[name] for name in ("copied_text", "length_ratio", "repeated_pair")} == {
+        "copied_text": 1,
+        "length_ratio": 1,
+        "repeated_pair": 1,
+    }
+
+
+def test_a_sentence_in_the_wrong_language_is_rejected(corpus, tmp_path):
+    german = "Der Minister sprach am Montag lange mit den Bauern 1111 2222 3333."
+    english = "The minister spoke for a long time with farmers 4444 5555 6666."
+    french = "Le ministre a longtemps parlé avec les agriculteurs 4444 5555 6666."
+    translated = "The minister had long talks with the farmers on Monday 1111 2222 3333."
+    articles = [article("de", "x", [german, french]), article("en", "x", [translated, english])]
+    noise = [
+        article(one, f"n{number}", [sentence(one, meanings(f"{one} {number}"))])
+        for one in ("de", "en")
+        for number in range(8)
+    ]
+    manifest = mine(corpus([*articles, *noise]), tmp_path / "out", min_language_probability=0.1)
+    assert pairs_in(tmp_path / "out") == {(german, translated)}
+    assert manifest["counts"]["rejected"]["wrong_language"] == 1
+
+
+def test_articles_that_take_no_part_are_counted_by_reason(corpus, tmp_path):
+    (sound,) = event("sound", languages=("de",))
+    broken = [
+        article("de", "no-date", ["Eins."], byline_date=None),
+        article("", "no-language", ["Eins."]),
+        article("x y", "bad-tag", ["Eins."]),
+        article("fr", "other", ["Un."]),
+        Article(make_doc_id("short"), "short", "p", "Kurz", "Ja.", byline_date=DAY, language="de-AT"),
+    ]
+    manifest = mine(
+        corpus([sound, *event("sound", languages=("en",)), *broken]), tmp_path / "out", languages=("de", "en")
+    )
+    documents = manifest["phases"]["documents"]
+    assert (documents["in"], documents["out"]) == (7, 3)
+    assert documents["rejected"] == {"no_byline_date": 1, "other_language": 1, "unknown_language": 1}
+    assert documents["failed"] == {"broken_record": 1}
+    embedded = manifest["phases"]["embed"]
+    assert embedded["rejected"] == {"no_sentence": 1}
+    assert embedded["tallies"]["sentences_too_short"] == 2
+
+
+def test_one_language_alone_is_an_error_that_says_what_is_missing(corpus, tmp_path):
+    with pytest.raises(InputError, match="no articles of two languages are within 1 days"):
+        mine(corpus(event("x", languages=("de",))), tmp_path / "out")
+    with pytest.raises(InputError, match="no articles of two languages"):
+        mine(corpus(event("x", languages=("de", "fr"))), tmp_path / "out")
+
+
+def test_known_pairs_choose_the_margin_of_their_languages(corpus, tmp_path):
+    known = "".join(
+        f"de-DE\ten\t{sentence('de', said)}\t{sentence('en', said)}\n"
+        for said in (meanings(f"k{n}") for n in range(40))
+    )
+    (tmp_path / "known.tsv").write_text(known + "de\ten\tonly three columns\n")
+    inputs = corpus(EVENTS) | {"known_pairs": [str(tmp_path / "known.tsv")]}
+    manifest = mine(inputs, tmp_path / "out", min_margin=50.0)  # which nothing has
+    assert set(manifest["margins"]) == {"de-en", ""}
+    chosen = manifest["margins"]["de-en"]
+    assert chosen["known_sentences"] == 60  # both of every first two of four pairs, one of the others
+    assert chosen["recall"] == 1
+    assert chosen["precision"] >= 0.9
+    assert pairs_in(tmp_path / "out", "de") == true_pairs(NAMES, "de")
+    assert pairs_in(tmp_path / "out", "fr") <= true_pairs(NAMES, "fr")
+    assert manifest["phases"]["calibrate"]["failed"] == {"broken_record": 1}
+
+
+def test_without_a_margin_of_that_precision_nothing_is_accepted(corpus, tmp_path):
+    rows = [(meanings(f"a{number}"), meanings(f"b{number}")) for number in range(40)]  # no translations at all
+    lines = [f"de\ten\t{sentence('de', one)}\t{sentence('en', other)}\n" for one, other in rows]
+    (tmp_path / "known.tsv").write_text("".join(lines))
+    inputs = corpus(EVENTS) | {"known_pairs": [str(tmp_path / "known.tsv")]}
+    manifest = mine(inputs, tmp_path / "out", precision=1.0)
+    assert manifest["margins"]["de-en"]["margin"] is None
+    assert manifest["counts"]["out"] == 0
+    assert plan_parts(str(tmp_path / "out")) == []
+
+
+def test_known_pairs_in_another_encoding_are_dead_letters(corpus, tmp_path):
+    (tmp_path / "known.tsv").write_bytes("de\ten\tGrüße 1 2 3\tGreetings 1 2 3\n".encode("latin-1") * 2)
+    inputs = corpus(EVENTS) | {"known_pairs": [str(tmp_path / "known.tsv")]}
+    manifest = mine(inputs, tmp_path / "out")
+    assert manifest["phases"]["calibrate"]["failed"] == {"undecodable": 2}
+    assert pairs_in(tmp_path / "out") == true_pairs(NAMES, "de")  # by the margin of the options
+
+
+@pytest.mark.parametrize(
+    ("program", "problem"),
+    [
+        ("def embed(texts): return __import__('numpy').full((len(texts), 2), float('nan'))", "NaN"),
+        ("def embed(texts): return __import__('numpy').zeros((1, 2))", "row"),
+    ],
+)
+def test_a_broken_encoder_is_named(corpus, tmp_path, program, problem):
+    inputs = corpus(event("one"))
+    (tmp_path / "toy.py").write_text(program)
+    with pytest.raises(InputError, match=problem):
+        mine(inputs, tmp_path / "out")
+
+
+@pytest.mark.parametrize("name", ["tfidf", "lsa:20", "nothing:x", "model:/no/such/folder"])
+def test_encoders_that_cannot_embed_shard_by_shard_are_refused(corpus, tmp_path, name):
+    inputs = corpus(event("one")) | {"encoder": [name]}
+    with pytest.raises(InputError):
+        mine(inputs, tmp_path / "out")
+
+
+def test_a_process_without_an_opener_says_so(corpus, tmp_path, monkeypatch):
+    inputs = corpus(event("one"))
+    monkeypatch.setattr(encoders, "_used", [])
+    with pytest.raises(InputError, match="no function that opens encoders"):
+        mine(inputs, tmp_path / "out")
+
+
+def test_known_sentences_without_their_translation_are_weighed_as_the_corpus_has_them():
+    # Eight pairs, so both sides of 0, 1, 4, 5, the left of 2 and 6, the right of 3 and 7. One other sentence on the
+    # right is near that of pair 2; nothing else is near anything.
+    axes = np.eye(12, dtype=np.float32)
+    left = axes[[0, 1, 2, 4, 5, 6]]
+    right, other = axes[[0, 1, 3, 4, 5, 7]], axes[[2]]
+    found = judge([(left, axes[:0]), (right, other)], 8, BitextOptions(neighbors=1))
+    assert (found.paired, found.unpaired) == (8, 4)
+    assert (found.right.sum(), found.wrong.sum(), found.alone.sum()) == (8, 0, 1)
+    assert found.fact(BitextOptions()) is None  # of too few sentences
+    many = type(found).joined([found] * 10)
+    # All pairs have the margin 1. Half of the corpus: .5 of .5 + .5 / 4; a twentieth: .05 of .05 + .95 / 4.
+    half = many.fact(BitextOptions(translated_share=0.5, precision=0.75))
+    assert half == {"margin": 1.0, "precision": 0.8, "recall": 1.0, "known_sentences": 120}
+    assert many.fact(BitextOptions(precision=0.2))["margin"] is None
+    assert many.fact(BitextOptions(precision=0.17))["margin"] == 1.0
+
+
+def rows_of(vectors, docs):
+    rows = np.zeros(len(vectors), row_type(vectors.shape[1]))
+    rows["doc_id"], rows["number"], rows["vector"] = docs, np.arange(len(vectors)), vectors
+    return rows
+
+
+def test_linked_candidates_are_the_best_of_plain_loops():
+    random_vectors = np.random.default_rng(3).normal(size=(34, 6)).astype(np.float32)
+    random_vectors /= np.linalg.norm(random_vectors, axis=1, keepdims=True)
+    left_docs, right_docs = np.arange(16) // 4 + 1, np.arange(18) // 3 + 1
+    left = Side(rows_of(random_vectors[:16], left_docs), [f"l{n}" for n in range(16)])
+    right = Side(rows_of(random_vectors[16:], right_docs), [f"r{n}" for n in range(18)])
+    links = {(1, 1), (1, 2), (2, 3), (4, 6)}
+    cosines = left.vectors.astype(np.float64) @ right.vectors.T.astype(np.float64)
+    first = np.sort(cosines, 1)[:, -4:].mean(1)
+    second = np.sort(cosines, 0)[-4:].mean(0)
+    margins = cosines / ((first[:, None] + second) / 2)
+    allowed = np.array([[(a, b) in links for b in right_docs] for a in left_docs]) & (margins > 0)
+    scores = np.where(allowed, margins, -1)
+    expected = {(i, int(scores[i].argmax())) for i in range(16) if allowed[i].any()}
+    expected |= {(int(scores[:, j].argmax()), j) for j in range(18) if allowed[:, j].any()}
+    linked = np.array(sorted(links), [("source", np.uint64), ("target", np.uint64)])
+    found = score_pairs(left, right, linked, BitextOptions())
+    assert set(zip(found.left.tolist(), found.right.tolist(), strict=True)) == expected
+    np.testing.assert_allclose(found.margins, margins[found.left, found.right], rtol=1e-4)
+
+
+@pytest.mark.parametrize("engine", [Engine.FAISS])
+def test_an_index_finds_what_exact_search_finds(engine):
+    vectors = np.random.default_rng(0).normal(size=(300, 16)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    noisy = vectors + 0.05 * np.random.default_rng(1).normal(size=vectors.shape).astype(np.float32)
+    noisy /= np.linalg.norm(noisy, axis=1, keepdims=True)
+    texts = [str(number) for number in range(300)]
+    sides = [Side(rows_of(one.astype(np.float32), np.arange(300)), texts) for one in (vectors, noisy)]
+    exact = score_pairs(*sides, None, BitextOptions())
+    found = score_pairs(*sides, None, BitextOptions(engine=engine, exact_below=10))
+    pairs = [set(zip(one.left.tolist(), one.right.tolist(), strict=True)) for one in (exact, found)]
+    assert len(pairs[0] & pairs[1]) > 0.9 * len(pairs[0])
+
+
+def test_a_text_that_several_articles_have_is_one_sentence():
+    rows = rows_of(np.eye(3, dtype=np.float32), [5, 5, 2])
+    side = Side(rows, ["same", "own", "same"])
+    assert side.texts == ["same", "own"]
+    assert side.places == {2: [0], 5: [0, 1]}
+    assert side.rows["doc_id"].tolist() == [2, 5]
+
+
+def test_links_are_the_nearest_of_both_sides_within_the_window():
+    kind = np.dtype(
+        [("doc_id", np.uint64), ("day", np.int32), ("entity", np.float32, (2,)), ("image", np.float32, (64,))]
+    )
+    sources, targets = np.zeros(2, kind), np.zeros(3, kind)
+    sources["doc_id"], targets["doc_id"] = [1, 2], [11, 12, 13]
+    sources["entity"], targets["entity"] = [[1, 0], [0, 1]], [[1, 0.1], [1, 0.2], [0, 1]]
+    targets["day"] = [0, 1, 2]
+    options = BitextOptions(candidates=1)
+    assert find_links(sources, targets, options).tolist() == [(1, 11), (1, 12)]
+    assert find_links(sources, targets, BitextOptions(candidates=1, window_days=2)).tolist() == [
+        (1, 11),
+        (1, 12),
+        (2, 13),
+    ]
+
+
+def test_rules_on_texts():
+    assert copied_share("Paris, Rome, Bonn", "PARIS and ROME today") == pytest.approx(2 / 3)
+    assert (copied_share("...", "..."), copied_share("...", "!!!")) == (1, 0)
+    assert length_ratio("one two three", "eins") == pytest.approx(5 / 3)
+    assert is_in_other_language("Москва сегодня", "en", 0.1)
+    assert is_in_other_language("The prime minister resigned on Monday after the vote.", "de", 0.1)
+    assert not is_in_other_language("The prime minister resigned on Monday after the vote.", "en", 0.1)
+    assert not is_in_other_language("Москва", "en", 0)
+
+
+def test_languages_of_tags_and_pairs():
+    assert [main_language(tag) for tag in ("en-GB", "zh-Hant-TW", "EN")] == ["en", "zh", "en"]
+    assert language_pairs(["ar", "en", "zh"], "en-US") == [("ar", "en"), ("zh", "en")]
+    assert language_pairs(["ar", "de", "zh"], "") == [("ar", "de"), ("ar", "zh"), ("de", "zh")]
+    assert language_pairs(["ar", "de"], "en") == []
+    assert [_tags(tag) for tag in ("de-en", "zh-Hant-en-GB", "pt-BR-fr")] == [("de", "en"), ("zh", "en"), ("pt", "fr")]
+
+
+def test_the_example_and_the_manifest_are_readable(mined):
+    manifest = json.loads((mined[1] / "manifest.json").read_text())
+    assert manifest["job"] == "bitext"
+    assert re.search(r"--encoder model:", JOB.example)
