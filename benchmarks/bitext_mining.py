@@ -4,33 +4,26 @@
     newsembed train --gin_file=runs/train_static.gin …           # the command that `prepare` prints
     newsembed evaluate --suite bucc --data mining/test --encoder trained=model:mining/model --output mining/scores
     python benchmarks/bitext_mining.py entities mining/test --entities work/entities
-    python benchmarks/bitext_mining.py job mining/test mining/mined --encoder model:mining/model
 
 ``prepare`` hides the pairs of every second document of NTREX-128 among monolingual sentences, 20 for each pair where
 the data has so many, and writes them as BUCC distributes its sets: ``de-en.test.de``, ``.en`` and ``.gold``. The
 monolingual sentences are those of the leads of the headlines (English, French, Russian, the few in Chinese) and the
 German side of WMT 2021. The training data, mining/train, has the pairs of the other documents of NTREX with English,
-and 5,000 pairs of Multi30k. ``entities`` scores vectors of linked entities alone. ``job`` runs `newsembed bitext` on
-the sentences, each an article of one day, with all rules, at the default margin or with ``--known_pairs``.
+and 5,000 pairs of Multi30k. ``entities`` scores vectors of linked entities alone.
 """
 
 import argparse
 import collections
-import datetime
 import gzip
 import hashlib
 import io
 import json
-import subprocess
-import sys
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 from newsembed.formats.manifest import DataSet, write_manifest
-from newsembed.formats.parquet import read_stream, write_shard
-from newsembed.formats.records import Article, MinedPair, doc_id_to_words, make_doc_id
+from newsembed.formats.records import Article, doc_id_to_words
 from newsembed.formats.tfrecords.writer import TFRecordShardWriter
 from newsembed.tasks.sentences import split_text
 from newsembed.tasks.triplets import TRIPLETS
@@ -228,53 +221,18 @@ def score_entities(folder: Path, entities: str) -> None:
         print(f"entities {language}-en", {name: round(value, 3) for name, value in scores.items()}, flush=True)
 
 
-def run_job(folder: Path, encoder: str, output: Path, known_pairs: Sequence[str]) -> None:
-    """Runs `newsembed bitext` on the sentences of each set, each an article of one day, and prints its scores."""
-    for language, left, right, gold in read_test(folder):
-        place = output / f"{language}-en"
-        day = datetime.date(2020, 1, 1)
-        sides = {
-            tag: [
-                Article(make_doc_id(f"{tag}{row}"), "", "", "", text, byline_date=day, language=tag)
-                for row, text in enumerate(texts)
-            ]
-            for tag, texts in ((language, left), ("en", right))
-        }
-        for number, articles in enumerate(sides.values()):
-            write_shard(f"{place}/clean/articles/part-{number:05d}-of-00002.parquet", articles, Article)
-        write_manifest(f"{place}/clean", {"job": "clean", "digest": f"bitext_mining {language}"})
-        given = ["--known_pairs", *known_pairs] if known_pairs else []
-        arguments = ["--articles", f"{place}/clean", "--encoder", encoder, *given, "--output", f"{place}/bitext"]
-        started = time.perf_counter()
-        subprocess.run([sys.executable, "-m", "newsembed", "bitext", *arguments], check=True, stdout=subprocess.DEVNULL)
-        seconds = time.perf_counter() - started
-        truth = {(" ".join(left[one].split()), " ".join(right[other].split())) for one, other in gold}
-        found = {(pair.source, pair.target) for pair in read_stream(f"{place}/bitext/scores", MinedPair)}
-        precision, recall = len(found & truth) / max(1, len(found)), len(found & truth) / len(truth)
-        f1 = 2 * precision * recall / (precision + recall) if found & truth else 0.0
-        counts = json.loads((place / "bitext/manifest.json").read_text())
-        print(
-            f"job {language}-en: F1 {f1:.3f} precision {precision:.3f} recall {recall:.3f}, {seconds:.0f} s,", end=" "
-        )
-        print(counts["counts"], counts["extra"] if "extra" in counts else counts.get("margins"), flush=True)
-
-
 def main() -> None:
     """Runs one of the steps."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("step", choices=("prepare", "entities", "job"))
+    parser.add_argument("step", choices=("prepare", "entities"))
     parser.add_argument("data", type=Path, help="../shared/data to prepare, else the folder of the test sets")
-    parser.add_argument("output", type=Path, nargs="?", help="folder of what `prepare` and `job` make")
+    parser.add_argument("output", type=Path, nargs="?", help="folder of what `prepare` makes")
     parser.add_argument("--entities", help="folder that `newsembed entities` wrote of other articles")
-    parser.add_argument("--encoder", help="as for `newsembed bitext`")
-    parser.add_argument("--known_pairs", nargs="*", default=[], help="as for `newsembed bitext`")
     options = parser.parse_args()
     if options.step == "prepare":
         prepare(options.data, options.output)
-    elif options.step == "entities":
-        score_entities(options.data, options.entities)
     else:
-        run_job(options.data, options.encoder, options.output, options.known_pairs)
+        score_entities(options.data, options.entities)
 
 
 if __name__ == "__main__":

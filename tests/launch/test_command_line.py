@@ -229,7 +229,7 @@ def test_the_build_gives_every_job_the_inputs_it_declares():
         assert job.name == step.job
         assert {spec.name for spec in job.inputs if spec.required} <= set(step.inputs)
         assert set(step.inputs) <= {spec.name for spec in job.inputs}
-        for source in step.inputs.values():
+        for source in step.sources():
             assert source.removeprefix("@") in build.USER_INPUTS if source.startswith("@") else source in done
         done.add(step.job)
 
