@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final, Literal, NamedTuple
 
@@ -12,7 +13,7 @@ import optax
 
 from ..errors import InputError
 
-_SMALLEST_SCALE = 1e-3  # or arrays that start at 0 would never change
+_SMALLEST_SCALE: Final = 1e-3  # or arrays that start at 0 would never change
 _LAYER: Final = re.compile(r"(?:^|/)layers_(\d+)(?:/|$)")
 _EMBEDDINGS: Final = re.compile(r"(?:^|/)(?:\w+_embedding|input_norm)(?:/|$)")
 
@@ -95,8 +96,8 @@ def adam(
     weight_decay: float = 0.0,
     clip_norm: float | None = None,
     *,
-    multiply_by_parameter_scale: bool = False,
-    trainable: str | None = None,
+    multiply_by_parameter_scale: bool | float = False,
+    trainable: str | Mapping[str, float] | None = None,
     layer_decay: float = 1.0,
     pull_to_start: float = 0.0,
 ) -> optax.GradientTransformation:
@@ -109,9 +110,11 @@ def adam(
       clip_norm: gradients of a larger global norm are scaled down to it; None leaves them.
       multiply_by_parameter_scale: the learning rate is relative: each array's update is multiplied by the root mean
         square of the array (Shazeer and Stern 2018, section 8; the default of T5X). One learning rate then suits arrays
-        of different scales, as with ``embedding_init="t5"``.
+        of different scales, as with ``embedding_init="t5"``. A number is the smallest scale: an array below it, such as
+        one that starts at 0, is updated as if it had that root mean square. True is 1e-3.
       trainable: regular expression; parameters whose path ("layers_0/mlp_in/kernel") it does not match from the start
-        keep their values. None trains all.
+        keep their values. Or learning rates by group: expressions with a factor each, of which the first that matches
+        counts; what none matches keeps its values. None trains all.
       layer_decay: factor on the learning rate for each layer further down (Clark et al. 2020): 1 for the heads, d for
         the top layer, d^2 for the one below, and d^(layers + 1) for the embeddings. 1 treats all alike.
       pull_to_start: per step, times the learning rate, each parameter moves this share of the way back to its value at
@@ -119,15 +122,17 @@ def adam(
         keeps the start. 0 pulls nothing.
 
     Raises:
-      InputError: for a ``layer_decay`` or ``pull_to_start`` out of range; when a state is initialised, if ``trainable``
-        matches no parameter, or a model without layers has a ``layer_decay``.
+      InputError: for a ``layer_decay``, ``pull_to_start``, smallest scale or factor out of range; when a state is
+        initialised, if ``trainable`` or one of its expressions matches no parameter, or a model without layers has a
+        ``layer_decay``.
     """
     _check_range("layer_decay", layer_decay, 0 < layer_decay <= 1, "a number above 0, at most 1")
     _check_range("pull_to_start", pull_to_start, pull_to_start >= 0, "0 or more")
+    is_scaled, smallest = multiply_by_parameter_scale is not False, _smallest_scale(multiply_by_parameter_scale)
     parts = [] if clip_norm is None else [optax.clip_by_global_norm(clip_norm)]
     parts.append(optax.scale_by_adam(b1=moments.b1, b2=moments.b2, eps=moments.epsilon))
-    if multiply_by_parameter_scale:
-        parts.append(optax.scale_by_param_block_rms(_SMALLEST_SCALE))
+    if is_scaled:
+        parts.append(optax.scale_by_param_block_rms(smallest))
     if weight_decay:
         parts.append(optax.add_decayed_weights(weight_decay, mask=_matrices))
     if pull_to_start:
@@ -135,9 +140,11 @@ def adam(
     if layer_decay != 1.0:
         parts.append(scale_by_depth(layer_decay))
     parts.append(optax.scale_by_learning_rate(learning_rate))
-    if trainable is not None:
-        # Last, or weight decay would change frozen parameters.
+    # Last, or weight decay would change frozen parameters.
+    if isinstance(trainable, str):
         parts.append(optax.masked(optax.set_to_zero(), partial(_frozen, trainable=trainable)))
+    elif trainable is not None:
+        parts.append(scale_by_group(trainable))
     return optax.chain(*parts)
 
 
@@ -166,6 +173,33 @@ def sgd(
     if momentum:
         parts.append(optax.trace(decay=momentum, nesterov=nesterov))
     return optax.chain(*parts, optax.scale_by_learning_rate(learning_rate))
+
+
+def scale_by_group(factors: Mapping[str, float]) -> optax.GradientTransformation:
+    """Returns a transformation that multiplies each update by the factor of its parameter's group.
+
+    Args:
+      factors: by regular expression; the first that matches a path from its start counts, 0 where none does.
+
+    Raises:
+      InputError: for a negative factor; when a state is initialised, for an expression that matches no parameter.
+    """
+    for factor in factors.values():
+        _check_range("trainable", factor, factor >= 0, "factors of at least 0")
+
+    def init(params: Any) -> optax.EmptyState:
+        for expression in factors:
+            _frozen(params, expression)  # refuses one that matches nothing
+        return optax.EmptyState()
+
+    def update(updates: Any, state: optax.EmptyState, params: Any = None) -> tuple[Any, optax.EmptyState]:  # noqa: ARG001
+        def scaled(keys: tuple[Any, ...], step: jax.Array) -> jax.Array:
+            path = _path_of(keys)
+            return step * next((factor for expression, factor in factors.items() if re.match(expression, path)), 0.0)
+
+        return jax.tree_util.tree_map_with_path(scaled, updates), state
+
+    return optax.GradientTransformation(init, update)
 
 
 class PullState(NamedTuple):
@@ -248,6 +282,14 @@ def _layer(path: str) -> int | None:
 
 def _path_of(keys: tuple[Any, ...]) -> str:
     return "/".join(str(key.key) for key in keys if isinstance(key, jax.tree_util.DictKey))
+
+
+def _smallest_scale(multiply_by_parameter_scale: bool | float) -> float:
+    if isinstance(multiply_by_parameter_scale, bool):
+        return _SMALLEST_SCALE
+    scale = float(multiply_by_parameter_scale)
+    _check_range("multiply_by_parameter_scale", scale, scale > 0, "True, False or a number above 0")
+    return scale
 
 
 def _check_range(name: str, value: float, holds: bool, expected: str, owner: str = "adam") -> None:

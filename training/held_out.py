@@ -65,6 +65,8 @@ class HeldOut:
       evaluate: an evaluator, such as `@SameEventEvaluator()`; None has none.
       retrieval_rows: EVAL_RETRIEVAL_ROWS, at most so many rows of each set, for the retrieval figures: an anchor looks
         for its positive among the positives of all these rows. 0 leaves them out.
+      start: EVAL_START, whether a new run also evaluates and saves what it starts from, so that KEEP_BEST compares with
+        it.
     """
 
     period: int = 0
@@ -72,6 +74,7 @@ class HeldOut:
     batches: int = 8
     evaluate: Evaluator | None = None
     retrieval_rows: int = 0
+    start: bool = False
 
     def __post_init__(self) -> None:
         if self.period < 0 or self.batches < 1:
@@ -93,6 +96,9 @@ class HeldOut:
                 field="HeldOut",
                 remedy="Set EVAL_DATA_DIR or HeldOut.evaluate, or EVAL_PERIOD = 0.",
             )
+        if self.start and not self.period:
+            remedy = "Set EVAL_PERIOD, or EVAL_START = False."
+            raise InputError("got True in a run that evaluates nothing", field="EVAL_START", remedy=remedy)
 
     def is_due(self, step: int) -> bool:
         """Whether this step is evaluated; the last one always is."""
@@ -298,6 +304,11 @@ class Evaluation:
     def is_on(self) -> bool:
         """Whether anything is ever evaluated."""
         return self.held_out.period > 0
+
+    @property
+    def is_due_at_start(self) -> bool:
+        """Whether what a new run starts from is evaluated and saved."""
+        return self.held_out.start
 
     def is_due(self, step: int) -> bool:
         """Whether this step is evaluated; the last one always is."""

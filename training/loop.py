@@ -135,6 +135,8 @@ class Loop:
         pending: _Pending | None = None
         results: dict[str, float] | None = None
         patience = self.saving.patience
+        if start.iterators is None and self.evaluation.is_due_at_start:
+            self._save(step, state, self._evaluate(step, state))
         self._clock.restart()
         with _stop_noted() as asked_to_stop:
             while step < train_steps and not self._is_stopping and not patience.is_exhausted:

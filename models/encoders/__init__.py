@@ -6,6 +6,7 @@ The trainer, the exporters and the server look architectures up by kind and ask 
 
 from ..architecture import NEWS_KIND, Architecture, Capability, require
 from .autoencoder import AutoencoderConfig
+from .context import ContextConfig
 from .convolution import ConvolutionConfig
 from .hybrid import HybridConfig
 from .laser import LaserConfig
@@ -21,6 +22,7 @@ __all__ = [
     "Architecture",
     "AutoencoderConfig",
     "Capability",
+    "ContextConfig",
     "ConvolutionConfig",
     "EncoderConfig",
     "HybridConfig",

@@ -37,7 +37,7 @@ from ..pooling import largest_of_pieces, piece_ends, piece_starts, term_weights
 from ..transformer import EXECUTION_OPTIONS, TransformerConfig
 from .registry import register
 
-__all__ = ["PAD_ID", "EncoderConfig", "NewsEncoder"]
+__all__ = ["PAD_ID", "EncoderConfig", "NewsEncoder", "in_windows", "stop_rows"]
 
 _EMBEDDING_NORM_FLOOR: Final = 1e-12
 
@@ -134,7 +134,7 @@ class NewsEncoder(nn.Module):
         config = self.config
         self._check_row(tokens)
         if segment_ids is None and positions is None and self._needs_windows(tokens):
-            windows = self.encode(_in_windows(tokens, config.position_count), deterministic=deterministic)
+            windows = self.encode(in_windows(tokens, config.position_count), deterministic=deterministic)
             return windows.reshape(tokens.shape[0], -1, windows.shape[-1])[:, : tokens.shape[1]]
         hidden, context = self._embedded(tokens, segment_ids, positions, deterministic=deterministic)
         if self.is_initializing():
@@ -325,7 +325,7 @@ def stop_rows(vectors: jax.Array, stopped: jax.Array | None) -> jax.Array:
     return jnp.where(stopped[:, None], jax.lax.stop_gradient(vectors), vectors)
 
 
-def _in_windows(tokens: jax.Array, window: int) -> jax.Array:
+def in_windows(tokens: jax.Array, window: int) -> jax.Array:
     """Rows [B, L] cut in windows: int32 [B ceil(L / window), window]; B and L may be symbols."""
     rows, length = tokens.shape
     count = (length + window - 1) // window

@@ -56,6 +56,25 @@ def test_only_the_trainable_parameters_move():
         updates(params, ones, learning_rate=0.1, trainable="embedding")
 
 
+def test_the_smallest_scale_is_what_an_array_that_starts_at_zero_counts_as():
+    params = {"table": np.full(2, 5.0, np.float32), "zero": np.zeros(2, np.float32)}
+    ones = jax.tree.map(np.ones_like, params)
+    found = updates(params, ones, learning_rate=0.1, multiply_by_parameter_scale=0.02)
+    np.testing.assert_allclose(found["table"], -0.5, rtol=1e-4)
+    np.testing.assert_allclose(found["zero"], -0.1 * 0.02, rtol=1e-4)
+
+
+def test_each_group_has_its_rate_by_the_first_expression_that_matches():
+    params = {name: np.ones(2, np.float32) for name in ("layers_0", "layers_1", "table", "head")}
+    ones = jax.tree.map(np.ones_like, params)
+    factors = {"layers_1": 3.0, "layers_": 0.5, "table": 0.0}
+    found = updates(params, ones, learning_rate=0.1, weight_decay=0.1, trainable=factors)
+    for name, factor in {"layers_0": 0.5, "layers_1": 3.0, "table": 0.0, "head": 0.0}.items():
+        np.testing.assert_allclose(found[name], -0.1 * factor, rtol=1e-4)
+    with pytest.raises(InputError, match="'embedding' matches no parameter"):
+        updates(params, ones, learning_rate=0.1, trainable={"table": 1.0, "embedding": 1.0})
+
+
 def test_schedule_rises_then_falls_to_zero():
     schedule = learning_rate_schedule(peak=1.0, warmup_steps=4, decay="linear", decay_steps=12)
     rates = [float(schedule(step)) for step in range(13)]

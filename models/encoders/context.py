@@ -1,0 +1,243 @@
+"""The context encoder: a static table whose token weights and vectors narrow layers correct by their context.
+
+A static model (`news` without layers) counts each word piece alike in all texts. Here a small transformer reads the
+tokens in windows and gives each of them a factor on its weight and a vector that is added to its own::
+
+    pooled = sum_l w_l g_l (t_l + c_l) / sum_l w_l g_l
+
+where t_l is the vector of the piece in the table and w_l its weight by piece, place and copies, as in a static model;
+g_l and c_l come from the layers. Their output kernels start at zero, so g = 1 and c = 0: an untrained model *is* the
+static model of its table, and training can only depart from there. Layers of 64 units cost a sixtieth of layers as wide
+as a table of 512, and factors know no word of their own: what they learn holds for the names of new events.
+
+Shapes as in `news`, and C units of the layers.
+"""
+
+import dataclasses
+from typing import ClassVar, Final
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from ..architecture import Capability
+from ..attention import PAD_ID, choose_attention, visible
+from ..blocks import Params, compute_dtype, dense, layer_norm, logical, make_block, make_context, run_blocks
+from ..transformer import EXECUTION_OPTIONS, TransformerConfig
+from .news import EncoderConfig, NewsEncoder, in_windows
+from .registry import register
+
+__all__ = ["CONTEXT_KIND", "ContextConfig", "ContextEncoder"]
+
+CONTEXT_KIND: Final = "context"
+_SMALLEST_WEIGHT: Final = 1e-30
+
+
+class ContextEncoder(NewsEncoder):
+    """A `NewsEncoder` without layers of its own width; its parameters keep their names, those of context are added."""
+
+    config: "ContextConfig"
+
+    def setup(self) -> None:
+        """Declares the parameters of the table and of all heads, and of the layers of context."""
+        super().setup()
+        layers, hidden = self.config.layers, self.config.hidden_size
+        dtype = compute_dtype(self.config)
+        self.context_token = dense(layers.hidden_size, ("embed", "embed_out"), dtype, use_bias=False)
+        self.context_document = dense(layers.hidden_size, ("embed", "embed_out"), dtype)
+        self.context_place = dense(layers.hidden_size, ("embed", "embed_out"), dtype, use_bias=False)
+        self.context_layers = [make_block(layers, layer) for layer in range(layers.num_layers)]
+        self.context_norm = layer_norm(layers)
+        self.context_gain = _from_zero(1, dtype)
+        self.context_vector = _from_zero(hidden, dtype)
+
+    def encode(
+        self,
+        tokens: jax.Array,
+        segment_ids: jax.Array | None = None,
+        positions: jax.Array | None = None,
+        *,
+        deterministic: bool = True,
+    ) -> jax.Array:
+        """The vectors g (t + c) of every token, whose weighted mean over a text is its pooled vector; see the module.
+
+        The factors g are scaled so that their weighted mean over a text is 1. Arguments, shapes and errors as
+        `NewsEncoder.encode`; the layers read packed rows as a whole.
+        """
+        table = super().encode(tokens, segment_ids, positions, deterministic=deterministic)
+        groups = (tokens != PAD_ID).astype(jnp.int32) if segment_ids is None else segment_ids
+        weights = jnp.maximum(self.token_weights(tokens, groups), _SMALLEST_WEIGHT) * (tokens != PAD_ID)
+        # One text is one group; of packed texts each has its own sums.
+        same = None if segment_ids is None else _same(groups)
+        states = self._states(table, tokens, weights, same)
+        if segment_ids is None:
+            states = self._in_context_of_windows(states, tokens, deterministic=deterministic)
+        else:
+            states = self._in_context(states, tokens, segment_ids, positions, deterministic=deterministic)
+        states = self.context_norm(states)
+        read = states.shape[1]
+        gains = jnp.exp(self.context_gain(states)[..., 0].astype(jnp.float32))
+        corrected = table[:, :read] + self.context_vector(states)
+        if self.config.context_length:
+            gains = jnp.concatenate([gains, jnp.ones_like(weights)[:, read:]], axis=1)
+            corrected = jnp.concatenate([corrected, table[:, read:].astype(corrected.dtype)], axis=1)
+        scale = _sums(weights, same) / jnp.maximum(_sums(weights * gains, same), _SMALLEST_WEIGHT)
+        return corrected * (gains * scale)[..., None].astype(corrected.dtype)
+
+    def _states(self, table: jax.Array, tokens: jax.Array, weights: jax.Array, same: jax.Array | None) -> jax.Array:
+        """The input of the layers, [B, R, C]: each token, the text that it is in, how both agree, and its weight."""
+        read = self._read(tokens).shape[1]
+        totals = jnp.maximum(_sums(weights, same), _SMALLEST_WEIGHT)
+        if same is None:
+            document = jnp.einsum("bl,blh->bh", weights / totals, table.astype(jnp.float32))[:, None]
+        else:
+            document = jnp.einsum("blk,bk,bkh->blh", same, weights, table.astype(jnp.float32)) / totals[..., None]
+            document = document[:, :read]
+        token, document = self.context_token(table[:, :read]), self.context_document(document.astype(table.dtype))
+        place = jnp.log(jnp.maximum(weights[:, :read], _SMALLEST_WEIGHT))[..., None].astype(table.dtype)
+        return token + document + token * document + self.context_place(place)
+
+    def _in_context_of_windows(self, states: jax.Array, tokens: jax.Array, *, deterministic: bool) -> jax.Array:
+        """The output of the layers on one-piece rows, [B, R, C]; each window is a row of its own."""
+        rows, read, size = states.shape
+        window = self.config.context_window
+        if isinstance(read, int):
+            window = min(window, read)
+        windows = in_windows(self._read(tokens), window)
+        padding = (read + window - 1) // window * window - read
+        padded = jnp.pad(states, ((0, 0), (0, padding), (0, 0)))
+        inputs = padded.reshape(windows.shape[0], window, size)
+        outputs = self._in_context(inputs, windows, None, None, deterministic=deterministic)
+        return outputs.reshape(rows, -1, size)[:, :read]
+
+    def _in_context(
+        self,
+        states: jax.Array,
+        tokens: jax.Array,
+        segment_ids: jax.Array | None,
+        positions: jax.Array | None,
+        *,
+        deterministic: bool,
+    ) -> jax.Array:
+        layers = self.config.layers
+        context = make_context(layers, visible(tokens, segment_ids), positions, None)
+        if self.is_initializing():
+            for layer in self.context_layers:
+                states = layer(states, context, deterministic=deterministic)
+            return states
+        key = None if deterministic or not layers.dropout_rate else self.make_rng("dropout")
+        kernel = choose_attention(layers, tokens.shape[-1])
+        return run_blocks(layers, self._context_params(), states, context, kernel, key)
+
+    def _context_params(self) -> list[Params]:
+        return [nn.unbox(layer.variables["params"]) for layer in self.context_layers]
+
+    def _read(self, tokens: jax.Array) -> jax.Array:
+        return tokens[:, : self.config.context_length or None]
+
+
+def _from_zero(size: int, dtype: jnp.dtype) -> nn.Dense:
+    zeros = logical(nn.initializers.zeros, "embed", "embed_out")
+    return nn.Dense(size, use_bias=False, dtype=dtype, kernel_init=zeros)
+
+
+def _same(groups: jax.Array) -> jax.Array:
+    """Which tokens are of one packed text, float32 [B, L, L]."""
+    return (groups[:, :, None] == groups[:, None, :]).astype(jnp.float32)
+
+
+def _sums(values: jax.Array, same: jax.Array | None) -> jax.Array:
+    """The sum over the text of each token: [B, L], or [B, 1] where a row is one text."""
+    if same is None:
+        return jnp.sum(values, axis=1, keepdims=True)
+    return jnp.einsum("blk,bk->bl", same, values)
+
+
+@register
+@dataclasses.dataclass(frozen=True)
+class ContextConfig(EncoderConfig):
+    """The context encoder's shape: the `TransformerConfig` of its table (`num_layers` is 0), and its layers.
+
+    Attributes:
+      context_layers: transformer blocks that read the context.
+      context_size: their width, C; a multiple of `context_heads`.
+      context_heads: attention heads of each.
+      context_mlp_size: width of their feed-forward layers.
+      context_window: tokens that they read at a time, with rotary positions from 0. What a token knows of the rest of
+        its text is the text's mean in the table.
+      context_length: tokens of a text that they read at all; later ones keep factor 1 and their vector in the table.
+        0: all.
+    """
+
+    kind: ClassVar[str] = CONTEXT_KIND
+    free_options: ClassVar[tuple[str, ...]] = (*EncoderConfig.free_options, "context_length")
+
+    num_layers: int = 0
+    context_layers: int = 2
+    context_size: int = 64
+    context_heads: int = 4
+    context_mlp_size: int = 128
+    context_window: int = 64
+    context_length: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, least in (("context_layers", 1), ("context_window", 1), ("context_length", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < least:
+                raise ValueError(f"ContextConfig.{name}: got {value!r}, expected an integer of at least {least}")
+        expected = {"num_layers": 0, "window_length": 0, "pooling": "weighted", "embedding_activation": "identity"}
+        for name, value in expected.items():
+            if getattr(self, name) != value:
+                raise ValueError(f"ContextConfig.{name}: got {getattr(self, name)!r}, expected {value!r}")
+        try:
+            self.layers  # noqa: B018 - checks their sizes
+        except ValueError as error:
+            raise ValueError(f"ContextConfig, its layers of context: {error}") from error
+
+    @property
+    def layers(self) -> TransformerConfig:
+        """The shape of the layers; their execution options, number type and dropout are the model's."""
+        same = {name: getattr(self, name) for name in (*EXECUTION_OPTIONS, "dtype", "dropout_rate", "max_length")}
+        return TransformerConfig(
+            vocab_size=self.vocab_size,
+            hidden_size=self.context_size,
+            num_layers=self.context_layers,
+            num_heads=self.context_heads,
+            mlp_size=self.context_mlp_size,
+            norm="pre",
+            positions="rotary",
+            **same,
+        )
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What a `NewsEncoder` can do, without the layouts of `transformers` and the view of attention."""
+        return super().capabilities - {Capability.HUGGING_FACE, Capability.ATTENTION}
+
+    def module(self) -> nn.Module:
+        """The `ContextEncoder`."""
+        return ContextEncoder(self)
+
+    def check(self, length: int) -> None:
+        """Raises ValueError if the configured attention kernel cannot run here on windows of such rows."""
+        choose_attention(self.layers, min(length, self.context_window))
+
+    def flops(self, method: str, length: int) -> float:
+        """As `EncoderConfig.flops`, and for every method but "mlm_logits" the layers of context.
+
+        For R tokens that they read, N layers and their feed-forward size F::
+
+            R (4 H C + 4 C) + 2 H C + N R (8 C^2 + 4 C F + 4 W C), where W is the window or R
+        """
+        total = super().flops(method, length)
+        if method == "mlm_logits":
+            return total
+        read = min(length, self.context_length or length)
+        size, hidden, seen = self.context_size, self.hidden_size, min(read, self.context_window)
+        blocks = self.context_layers * read * (8 * size**2 + 4 * size * self.context_mlp_size + 4 * seen * size)
+        return total + float(read * (4 * hidden * size + 4 * size) + 2 * hidden * size + blocks)
+
+    def summary(self) -> str:
+        """The table and its layers, such as "a table of 512, 2 layers x 64 for its context"."""
+        return f"a table of {self.hidden_size}, {self.context_layers} layers x {self.context_size} for its context"

@@ -1,0 +1,128 @@
+"""A run of the context encoder: step 0 is the static model, evaluated and saved; groups have their own rates."""
+
+import json
+import os
+
+import gin
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from newsembed.errors import InputError
+from newsembed.models.encoders import EncoderConfig
+from newsembed.serving.checkpoint import load_model
+from newsembed.serving.encoder import load_encoder
+from newsembed.serving.export import export_saved_model
+from newsembed.serving.saved_model import SavedModelEncoder
+from newsembed.training.held_out import HeldOut
+from newsembed.training.run import run_training
+from toy_corpus import saved_params, write_corpus, write_vocabulary
+
+SCORES = {0: 0.5, 2: 0.4, 4: 0.3}  # no step is better than the table
+TITLES, BODIES = ["w1 w2", "w3", "w4 w5 w6"], ["w7 w8 " * 9, "w9", "w1 w2 w3 w4 " * 4]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("zero")
+    with gin.unlock_config():
+        gin.external_configurable(
+            lambda: lambda snapshot: {"score": SCORES[snapshot.step]}, name="TableIsBest", module="tests"
+        )
+    write_corpus(folder / "data", count=60)
+    write_vocabulary(folder / "vocab.txt")
+    return folder, run(folder, folder / "model")
+
+
+def run(folder, model, **changes):
+    lengths = dict.fromkeys(("anchor_tokens", "positive_tokens", "negative_tokens"), 16)
+    values = {
+        "MODEL_DIR": str(model),
+        "DATA_DIR": str(folder / "data"),
+        "VOCABULARY_PATH": str(folder / "vocab.txt"),
+        "EVAL_DATA_DIR": None,
+        "EVAL_RETRIEVAL_ROWS": 0,
+        "TASK_FEATURE_LENGTHS": lengths,
+        "TRAIN_STEPS": 4,
+        "BATCH_SIZE": 8,
+        "BATCH_DAYS": 0,
+        "EVAL_PERIOD": 2,
+        "CHECKPOINT_PERIOD": 2,
+        "KEEP_CHECKPOINTS": 1,
+        "KEEP_BEST": "eval/score",
+        "TEXT_LENGTH": 32,
+        "WHITENING_ROWS": 64,
+        "NUM_TOPICS": 3,
+        "adam.trainable": {"context_": 1.0, "pooling_logits": 0.5},
+        "ContextConfig.hidden_size": 8,
+        "ContextConfig.embedding_size": 8,
+        "ContextConfig.max_length": 64,
+        "ContextConfig.context_layers": 1,
+        "ContextConfig.context_size": 8,
+        "ContextConfig.context_heads": 2,
+        "ContextConfig.context_mlp_size": 8,
+        "ContextConfig.context_window": 8,
+    } | changes
+    bindings = [*(f"{name} = {value!r}" for name, value in values.items()), "EVALUATOR = @TableIsBest()"]
+    return run_training(["runs/train_context.gin"], bindings)
+
+
+def test_the_start_is_evaluated_saved_and_kept_where_nothing_beats_it(trained):
+    folder, result = trained
+    assert (result.step, result.best_step) == (4, 0)
+    assert sorted(os.listdir(folder / "model" / "checkpoints")) == ["0", "4"]
+    records = map(json.loads, (folder / "model" / "metrics.jsonl").read_text().splitlines())
+    assert {record["step"]: record["eval/score"] for record in records if "eval/score" in record} == SCORES
+
+
+def test_the_saved_start_is_the_static_model_of_its_table(trained):
+    model = load_model(str(trained[0] / "model"), 0)
+    names = ("vocab_size", "max_length", "lead_length", "sublinear")
+    table = EncoderConfig(
+        **{name: getattr(model.config, name) for name in names},
+        hidden_size=8,
+        num_layers=0,
+        num_heads=1,
+        mlp_size=1,
+        embedding_size=8,
+        num_topics=3,
+        dropout_rate=0.0,
+        norm="pre",
+        positions="rotary",
+        pooling="weighted",
+        embedding_init="t5",
+    ).module()
+    params = {name: array for name, array in model.params.items() if not name.startswith("context_")}
+    tokens = np.random.default_rng(0).integers(5, 60, (5, 40)).astype(np.int32)
+    expected = table.apply({"params": params}, jnp.array(tokens), method="embed")
+    found = model.config.module().apply({"params": model.params}, jnp.array(tokens), method="embed")
+    np.testing.assert_allclose(np.asarray(found), np.asarray(expected), atol=1e-5)
+    lengths = np.linalg.norm(params["token_embedding"][5:], axis=1)
+    np.testing.assert_allclose(lengths[lengths < 2.9], 8**0.5, rtol=1e-4)  # from latent semantics, not at random
+
+
+def test_only_the_groups_with_a_rate_move(trained):
+    before, after = (saved_params(trained[0] / "model", step) for step in (0, 4))
+    moved = {name for name in before if not jax.tree.all(jax.tree.map(np.array_equal, before[name], after[name]))}
+    assert {"context_gain", "context_vector", "context_layers_0", "pooling_logits"} <= moved
+    assert not moved & {"token_embedding", "embedding_head", "output_norm"}
+
+
+def test_a_finished_run_evaluates_its_start_no_more(trained):
+    folder, result = trained
+    assert run(folder, folder / "model").best_step == result.best_step
+    lines = (folder / "model" / "metrics.jsonl").read_text().splitlines()
+    assert sum("eval/score" in json.loads(line) for line in lines) == len(SCORES)
+
+
+def test_it_is_exported_and_reads_short_and_long_texts_alike(trained, tmp_path):
+    encoder = load_encoder(str(trained[0] / "model"))
+    export_saved_model(str(trained[0] / "model"), str(tmp_path / "saved"), platforms=("cpu",))
+    saved = SavedModelEncoder(str(tmp_path / "saved"))
+    assert saved.facts["kind"] == "context"
+    np.testing.assert_allclose(saved.encode(TITLES, BODIES), encoder.encode(TITLES, BODIES), atol=1e-5)
+
+
+def test_a_start_is_evaluated_only_where_something_is():
+    with pytest.raises(InputError, match="EVAL_START: got True in a run that evaluates nothing"):
+        HeldOut(start=True)
