@@ -16,14 +16,26 @@ from typing import Any
 
 from ..errors import InputError, require_option
 from ..formats import files
-from ..formats.parquet import read_batches, shard_paths
+from ..formats.parquet import read_batches, read_records, shard_paths
 from ..formats.records import Failure, Rejection
 from ..formats.vocabulary import SPECIAL_TOKENS, VOCABULARY_FILE, vocabulary_bytes
+from ..tasks.parts_of_speech import primary
 from ..tasks.vocabulary import Vocabulary, normalize_for_learning
 from .jobs import InputSpec, Job, JobRun
 from .shards import Shard
-from .texts import ArticleText, language_key, read_text_batches, uniform_draw
+from .texts import UNDETERMINED, ArticleText, language_key, read_text_batches, uniform_draw
 from .vocabulary_learning import WordCount, learn_pieces
+from .vocabulary_words import (
+    USES,
+    WordCounter,
+    WordRules,
+    WordUse,
+    check_tagger,
+    choose_words,
+    merge_uses,
+    read_texts,
+    write_uses,
+)
 
 _SMALLEST_SIZE = 100
 _LANGUAGE_TALLY = "language/"
@@ -47,6 +59,20 @@ class VocabularyOptions:
     limit_alphabet: int = dataclasses.field(
         default=10_000, metadata={"help": "most letters to keep, never more than half of the size"}
     )
+    words: bool = dataclasses.field(
+        default=False,
+        metadata={"help": "whole words instead of pieces, those in the most documents first; others become [UNK]"},
+    )
+    part_of_speech: tuple[str, ...] = dataclasses.field(
+        default=(),
+        metadata={
+            "help": "with --words: only words of these parts of speech, as in NOUN,PROPN, where HanTa knows them"
+        },
+    )
+    max_share: float = dataclasses.field(
+        default=0.25,
+        metadata={"help": "with --words: leave out what more of the documents of a language have, unless it has tags"},
+    )
 
     def __post_init__(self) -> None:
         require = functools.partial(require_option, command="vocabulary")
@@ -55,6 +81,8 @@ class VocabularyOptions:
         require(self.max_documents >= 0, "max_documents", self.max_documents, "0 or more")
         require(self.min_frequency >= 1, "min_frequency", self.min_frequency, "at least 1")
         require(self.limit_alphabet >= 1, "limit_alphabet", self.limit_alphabet, "at least 1")
+        require(self.words or not self.part_of_speech, "part_of_speech", self.part_of_speech, "none without --words")
+        require(0 < self.max_share <= 1, "max_share", self.max_share, "a share above 0, at most 1")
 
 
 def smoothed_rates(documents: Mapping[str, int], alpha: float, max_documents: int = 0) -> dict[str, float]:
@@ -96,20 +124,35 @@ def count_languages(shard: Shard, path: str) -> None:
 def sample_words(shard: Shard, path: str, rates: Mapping[str, float]) -> None:
     """Samples documents of one shard and writes the counts of their words, sorted, to the stream ``_words``."""
     counts: Counter[str] = Counter()
-    for batch in read_text_batches(path):
-        shard.read(len(batch))
-        drawn = [(article, copies) for article in batch if (copies := _draw(shard, article, rates))]
-        texts = normalize_for_learning([f"{article.title}\n{article.body}" for article, _ in drawn])
-        for (_, copies), text in zip(drawn, texts, strict=True):
-            shard.written()
-            shard.tally("documents_with_copies", copies)
-            for _ in range(copies):
-                counts.update(text.split(" ") if text else ())
+    for _, text, copies in _sampled(shard, path, rates):
+        for _ in range(copies):
+            counts.update(text.split(" ") if text else ())
     writer = shard.records("_words", WordCount)
     words = sorted(counts)
     for start in range(0, len(words), _WORDS_TOGETHER):
         part = words[start : start + _WORDS_TOGETHER]
         writer.write_columns({"word": part, "count": [counts[word] for word in part]})
+
+
+def sample_uses(shard: Shard, path: str, rates: Mapping[str, float], tags: Sequence[str]) -> None:
+    """Samples documents of one shard and writes which words they have, sorted, to the stream of `WordUse`."""
+    counter = WordCounter(tags)
+    for article, text, copies in _sampled(shard, path, rates):
+        language = primary(language_key(article.language) or UNDETERMINED)
+        counter.add(f"{article.title}\n{article.body}", text, language, copies)
+    write_uses(shard, counter)
+
+
+def _sampled(shard: Shard, path: str, rates: Mapping[str, float]) -> Iterator[tuple[ArticleText, str, int]]:
+    """Yields the sampled documents of one shard, their normalised texts, and how often each counts."""
+    for batch in read_text_batches(path):
+        shard.read(len(batch))
+        drawn = [(article, copies) for article in batch if (copies := _draw(shard, article, rates))]
+        texts = normalize_for_learning([f"{article.title}\n{article.body}" for article, _ in drawn])
+        for (article, copies), text in zip(drawn, texts, strict=True):
+            shard.written()
+            shard.tally("documents_with_copies", copies)
+            yield article, text, copies
 
 
 def _draw(shard: Shard, article: ArticleText, rates: Mapping[str, float]) -> int:
@@ -147,13 +190,25 @@ def learn(shard: Shard, folder: str, options: VocabularyOptions) -> None:
         shard.tally(name, getattr(learned, name))
 
 
+def learn_words(shard: Shard, _: None, options: VocabularyOptions) -> None:
+    """Chooses whole words and writes ``vocab.txt``."""
+    paths = shard_paths(f"{shard.workspace}/{USES}")
+    rules = WordRules(
+        options.size - len(SPECIAL_TOKENS), options.min_frequency, options.max_share, read_texts(shard.workspace)
+    )
+    words = choose_words(merge_uses(read_records(path, WordUse) for path in paths), rules, shard.tally)
+    files.write_whole(f"{shard.workspace}/{VOCABULARY_FILE}", vocabulary_bytes([*SPECIAL_TOKENS, *words]))
+    shard.tally("words", len(words))
+
+
 def run(run: JobRun) -> None:
-    """Counts languages, draws the smoothed sample, then learns the pieces.
+    """Counts languages, draws the smoothed sample, then learns the pieces, or chooses whole words.
 
     Raises:
-      InputError: if there are no articles, or the sample has no words.
+      InputError: if there are no articles, the sample has no words, or no tagger is installed for --part_of_speech.
     """
     options: VocabularyOptions = run.options
+    check_tagger(options.part_of_speech)
     articles = shard_paths(f"{run.input('articles')}/articles")
     run.map_shards("languages", count_languages, articles, accounted=False)
     documents = _documents_by_language(run)
@@ -165,10 +220,14 @@ def run(run: JobRun) -> None:
         )
     rates = smoothed_rates(documents, options.alpha, options.max_documents)
     with run.graph("sample", len(articles)):
-        run.map_shards("sample", functools.partial(sample_words, rates=rates), articles)
-        run.map_shards(
-            "learn", functools.partial(learn, options=run.options), [f"{run.workspace}/_words"], accounted=False
-        )
+        if options.words:
+            sample = functools.partial(sample_uses, rates=rates, tags=options.part_of_speech)
+            run.map_shards("sample", sample, articles)
+            run.map_shards("learn", functools.partial(learn_words, options=options), [None], accounted=False)
+        else:
+            run.map_shards("sample", functools.partial(sample_words, rates=rates), articles)
+            words = f"{run.workspace}/_words"
+            run.map_shards("learn", functools.partial(learn, options=options), [words], accounted=False)
     run.extra["vocabulary"] = _describe(run, options, documents, rates)
 
 
@@ -202,7 +261,7 @@ def _describe(
         "pieces": vocabulary.size,
         "asked": options.size,
         "special": len(SPECIAL_TOKENS),
-        "alphabet": tallies["alphabet"],
+        "alphabet": tallies.get("alphabet", 0),
         "sha256": vocabulary.digest,
         "warning": shortfall if vocabulary.size < options.size else "",
         "languages": {

@@ -1,6 +1,5 @@
 """Baseline encoders: LSA, mean word vectors, a sentence-transformers folder, and any function from texts to vectors."""
 
-import contextlib
 import functools
 import hashlib
 import importlib
@@ -8,9 +7,8 @@ import importlib.util
 import inspect
 import os
 import re
-import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -18,7 +16,8 @@ import numpy.typing as npt
 
 from ..errors import InputError
 from ..formats.word_vectors import WordVectorFile
-from .encoders import Document, Embeddings, TfidfEncoder
+from ..tasks.functions import load_function, working_folder_on_path
+from .encoders import WORD_PATTERN, Document, Embeddings, TfidfEncoder
 from .files import digest
 
 _WORD: Final = re.compile(r"\w+")
@@ -60,6 +59,40 @@ class LsaEncoder:
             for category in (RuntimeWarning, ConvergenceWarning):  # a single document has no variance
                 warnings.simplefilter("ignore", category)
             return svd.fit_transform(words).astype(np.float32)
+
+
+class BinaryWordEncoder:
+    """Which words a document has: binary vectors, whose cosine ignores how often a word occurs and how rare it is.
+
+    Okura et al. 2016 compare headlines and full texts in this way.
+
+    Args:
+      is_title_only: reads titles alone; a document without a title is zero.
+    """
+
+    def __init__(self, *, is_title_only: bool = False) -> None:
+        self._is_title_only = is_title_only
+
+    @property
+    def digest(self) -> str:
+        """Identifies the options."""
+        return "binary-words-of-titles" if self._is_title_only else "binary-words"
+
+    def encode(self, documents: Sequence[Document]) -> Embeddings:
+        """Returns CSR float32 ``[N, words]`` of 0 and 1.
+
+        Raises:
+          InputError: if no document contains a word.
+        """
+        from sklearn.feature_extraction.text import CountVectorizer
+
+        texts = [document.title if self._is_title_only else document.text for document in documents]
+        try:
+            vectors = CountVectorizer(binary=True, token_pattern=WORD_PATTERN, dtype=np.float32).fit_transform(texts)
+        except ValueError as error:
+            remedy = "give documents with titles" if self._is_title_only else "give documents with text"
+            raise InputError(f"no document has words: {error}", remedy=remedy) from error
+        return vectors
 
 
 class WordVectorEncoder:
@@ -193,7 +226,7 @@ def is_function_spec(spec: str) -> bool:
         return os.path.isfile(module)
     if not all(part.isidentifier() for part in module.split(".")):
         return False
-    with _working_folder_on_path():
+    with working_folder_on_path():
         try:
             return importlib.util.find_spec(module) is not None
         except (ImportError, ValueError):
@@ -210,35 +243,6 @@ def _length_batches(texts: Sequence[str], progress: bool) -> Iterator[npt.NDArra
             bar.update(len(order[start : start + _BATCH]))
 
 
-def load_function(spec: str) -> Callable[..., Any]:
-    """Imports the function that ``module:function`` or ``file.py:function`` names.
-
-    Raises:
-      InputError: if the file, the module or the function does not exist.
-    """
-    name, _, attribute = spec.rpartition(":")
-    with _working_folder_on_path():
-        if name.endswith(".py"):
-            found = importlib.util.spec_from_file_location(os.path.basename(name)[:-3], name)
-            if found is None or found.loader is None or not os.path.isfile(name):
-                raise InputError("no such Python file", path=name, remedy="give file.py:function")
-            module = importlib.util.module_from_spec(found)
-            found.loader.exec_module(module)
-        else:
-            try:
-                module = importlib.import_module(name)
-            except ImportError as error:
-                raise InputError(
-                    f"cannot be imported: {error}", field=spec, remedy="give module:function on PYTHONPATH"
-                ) from error
-    function = getattr(module, attribute, None)
-    if not callable(function):
-        raise InputError(
-            f"{name} has no function {attribute!r}", field=spec, remedy="give the name of a function of the module"
-        )
-    return function
-
-
 def _source_digest(function: Any) -> str:
     try:
         source = inspect.getsourcefile(inspect.unwrap(function))
@@ -252,13 +256,3 @@ def _source_digest(function: Any) -> str:
         )
     with open(source, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-@contextlib.contextmanager
-def _working_folder_on_path() -> Iterator[None]:
-    entry = os.getcwd()
-    sys.path.insert(0, entry)
-    try:
-        yield
-    finally:
-        sys.path.remove(entry)

@@ -20,7 +20,7 @@ from ..errors import InputError
 # Dense float32 [N, D] or a SciPy CSR matrix of the same shape and dtype (SciPy has no types to name).
 Embeddings = Any
 
-_WORD_PATTERN: Final = r"(?u)\b\w+\b"  # scikit-learn's default drops one-letter words, which matter outside English
+WORD_PATTERN: Final = r"(?u)\b\w+\b"  # scikit-learn's default drops one-letter words, which matter outside English
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class TfidfEncoder:
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         vectorizer = TfidfVectorizer(
-            sublinear_tf=True, max_features=self._max_features, token_pattern=_WORD_PATTERN, dtype=np.float32
+            sublinear_tf=True, max_features=self._max_features, token_pattern=WORD_PATTERN, dtype=np.float32
         )
         try:
             return vectorizer.fit_transform(document.text for document in documents)

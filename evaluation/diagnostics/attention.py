@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...formats.vocabulary import SPECIAL_TOKENS, UNK_ID
-from .words import Word
+from ...tasks.parts_of_speech import Word
 
 SPECIAL: Final = "[CLS], [SEP]"
 _SPECIAL_IDS: Final = tuple(token for token in range(len(SPECIAL_TOKENS)) if token != UNK_ID)  # [UNK] is a word

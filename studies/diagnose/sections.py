@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import InputError
-from ...evaluation.diagnostics import geometry, neighbors, pairs, projection, redundancy, words
+from ...evaluation.diagnostics import geometry, neighbors, pairs, projection, redundancy
 from ...evaluation.diagnostics.articles import Collection
 from ...evaluation.diagnostics.attention import attention_by_tag, tag_tokens
 from ...evaluation.diagnostics.projection import Method
 from ...evaluation.encoders import Embeddings, Encoder, encode_checked
 from ...evaluation.events import EventDocument
 from ...evaluation.suites import versions
+from ...tasks import parts_of_speech
 
 if TYPE_CHECKING:
     from ...serving.encoder import JaxEncoder
@@ -187,8 +188,8 @@ def attention_section(
     if not models:
         return {"missing": _NOT_OURS}
     try:
-        tagger = words.load_tagger(options.tags)
-    except words.UnavailableError as error:
+        tagger = parts_of_speech.load_tagger(options.tags)
+    except parts_of_speech.UnavailableError as error:
         return {"missing": str(error)}
     languages = [article.language or options.language for article in articles]
     known = [place for place, language in enumerate(languages) if tagger.knows(language)]
@@ -224,8 +225,8 @@ def redundancy_section(embeddings: Mapping[str, Embeddings], tokens: "Mapping[st
 def repetition_section(articles: Sequence[EventDocument], options: Options) -> Section:
     """How often articles repeat their nouns and verbs, by length."""
     try:
-        tagger = words.load_tagger(options.tags)
-    except words.UnavailableError as error:
+        tagger = parts_of_speech.load_tagger(options.tags)
+    except parts_of_speech.UnavailableError as error:
         return {"missing": str(error)}
     if tagger.lemmas is None:
         return {"missing": f"{tagger.name} gives no lemmas"}
@@ -261,16 +262,18 @@ def map_section(embeddings: Mapping[str, Embeddings], articles: Sequence[EventDo
     }
 
 
-def _tagged(tagger: words.Tagger, article: EventDocument, language: str, longest: int) -> list[words.Word]:
+def _tagged(
+    tagger: parts_of_speech.Tagger, article: EventDocument, language: str, longest: int
+) -> list[parts_of_speech.Word]:
     """The words of title and body, at most as many as the encoder reads tokens, so that long articles cost no more."""
     return [
         word
         for text in (article.title, article.body)
-        for word in tagger.tag(words.first_words(text, longest), language)
+        for word in tagger.tag(parts_of_speech.first_words(text, longest), language)
     ]
 
 
-def _attention(model: "JaxEncoder", probed: "Probed", tagged: Mapping[int, Sequence[words.Word]]) -> Section:
+def _attention(model: "JaxEncoder", probed: "Probed", tagged: Mapping[int, Sequence[parts_of_speech.Word]]) -> Section:
     if probed.attention and not len(probed.attention[0]):
         return {"missing": "a model of no layers has no attention"}
     received, tags, kept = [], [], []

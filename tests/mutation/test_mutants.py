@@ -90,7 +90,7 @@ def test_the_tree_is_the_repository_with_one_file_changed(tmp_path):
         "errors.py",
         "models/losses.py",
         "evaluation/retrieval.py",
-        "evaluation/diagnostics/words.py",
+        "evaluation/diagnostics/articles.py",
     ):
         assert (tree / path).samefile(ROOT / path)
     assert not (tree / mutant.path).samefile(ROOT / mutant.path)

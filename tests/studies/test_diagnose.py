@@ -215,7 +215,7 @@ def test_repeated_words_by_length(tmp_path):
 
 
 def test_languages_without_a_tagger(tmp_path, model, monkeypatch):
-    from newsembed.evaluation.diagnostics import words
+    from newsembed.tasks import parts_of_speech as words
 
     english = words.Tagger("english only", ("en",), lambda text, language: [(word, "W") for word in text.split()])
     monkeypatch.setattr(words, "load_tagger", lambda spec: english)
@@ -236,7 +236,7 @@ def test_languages_without_a_tagger(tmp_path, model, monkeypatch):
 
 
 def test_without_a_tagger_the_rest_is_made(tmp_path, model, monkeypatch):
-    from newsembed.evaluation.diagnostics import words
+    from newsembed.tasks import parts_of_speech as words
 
     find_spec = words.importlib.util.find_spec
     monkeypatch.setattr(words.importlib.util, "find_spec", lambda name: None if name == "HanTa" else find_spec(name))

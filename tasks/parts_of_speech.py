@@ -14,8 +14,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ...errors import InputError
-from ..baselines import load_function
+from ..errors import InputError
+from .functions import load_function
 
 HANTA: Final = "hanta"
 PUNCTUATION: Final = "PUNCT"

@@ -1,20 +1,14 @@
-"""Words, their tags, and the attention that each part of speech gets."""
+"""Words and their parts of speech."""
 
 import importlib.util
 
-import numpy as np
 import pytest
 from newsembed.errors import InputError
-from newsembed.evaluation.diagnostics import words
-from newsembed.evaluation.diagnostics.attention import SPECIAL, attention_by_tag, tag_tokens
+from newsembed.tasks import parts_of_speech as words
 
 needs_hanta = pytest.mark.skipif(
     importlib.util.find_spec("HanTa") is None, reason="HanTa is not installed: pip install newsembed[tags]"
 )
-
-
-def row(*ids):
-    return np.array(ids, np.int32)
 
 
 def test_words_and_signs_are_all_that_is_no_white_space():
@@ -133,46 +127,3 @@ def test_a_tagger_of_one_s_own(tmp_path):
         words.load_tagger(f"{path}:numbers").tag("one two", "en")
     with pytest.raises(InputError, match="has no function 'absent'"):
         words.load_tagger(f"{path}:absent")
-
-
-def test_tokens_get_the_tag_of_their_word():
-    own = [("Storm", "NOUN"), ("hits", "VERB"), ("Köln", "PROPN")]
-    pieces = [row(10), row(11, 12), row(1)]
-    assert tag_tokens(row(2, 10, 3, 11, 12, 1, 3), own, pieces) == (
-        [SPECIAL, "NOUN", SPECIAL, "VERB", "VERB", "PROPN", SPECIAL],
-        3,
-    )
-    assert tag_tokens(row(2, 10, 3, 11, 3), own, pieces) == (
-        [SPECIAL, "NOUN", SPECIAL, "VERB", SPECIAL],
-        2,
-    )  # cut inside a word
-    assert tag_tokens(row(2, 10, 3, 11, 12, 3), own, pieces) == ([SPECIAL, "NOUN", SPECIAL, "VERB", "VERB", SPECIAL], 2)
-    assert tag_tokens(row(2, 10, 3, 12, 11, 1, 3), own, pieces) is None
-    assert tag_tokens(row(2, 10, 11, 12, 1, 1, 3), own, pieces) is None
-
-
-def test_attention_by_tag_by_hand():
-    attention = [
-        np.array([[0.5, 0.25, 0.25, 0.0], [0.1, 0.6, 0.2, 0.1]], np.float32),
-        np.array([[0.5, 0.5], [0.3, 0.7]], np.float32),
-    ]
-    tags = [[SPECIAL, "NOUN", "VERB", SPECIAL], [SPECIAL, "NOUN"]]
-    found = {one.tag: one for one in attention_by_tag(attention, tags, [["NOUN", "VERB"], ["NOUN"]])}
-    assert list(found) == ["NOUN", SPECIAL, "VERB"]
-    assert [found[tag].words for tag in found] == [2, 3, 1]
-    assert found["NOUN"].tokens == pytest.approx((1 / 4 + 1 / 2) / 2)
-    assert found["NOUN"].attention == pytest.approx((0.375, 0.65))
-    assert found["VERB"].attention == pytest.approx((0.125, 0.1))
-    assert found["NOUN"].per_word == pytest.approx(((0.25 + 0.5) / 2, (0.6 + 0.7) / 2))
-    assert found[SPECIAL].per_word[0] == pytest.approx((0.5 + 0.0 + 0.5) / 3)
-    assert found["NOUN"].lift[1] == pytest.approx(0.65 / 0.375)
-    for layer in range(2):
-        assert sum(one.attention[layer] for one in found.values()) == pytest.approx(1)
-    with pytest.raises(ValueError, match="no document"):
-        attention_by_tag([], [], [])
-
-
-def test_even_attention_has_a_ratio_of_one():
-    attention = [np.full((1, length), 1 / length, np.float32) for length in (4, 9)]
-    tags = [["A", "B", "B", "A"], ["A"] * 3 + ["B"] * 6]
-    assert [one.lift[0] for one in attention_by_tag(attention, tags, tags)] == pytest.approx([1, 1])
