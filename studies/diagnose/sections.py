@@ -236,7 +236,11 @@ def repetition_section(articles: Sequence[EventDocument], options: Options) -> S
         if tagger.knows(language):
             found = [row for text in (article.title, article.body) for row in tagger.lemmas(text, language)]
             counts.append(sum(any(map(str.isalnum, word)) for word, _, _ in found))
-            values.append(redundancy.word_repetition([row[2] for row in found if row[1] in words.NOUNS | words.VERBS]))
+            values.append(
+                redundancy.word_repetition(
+                    [row[2] for row in found if row[1] in parts_of_speech.NOUNS | parts_of_speech.VERBS]
+                )
+            )
     bins = redundancy.repetition_by_length(counts, values)
     if not bins:
         return {"missing": f"no article with nouns or verbs in a language that {tagger.name} knows"}
