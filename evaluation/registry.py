@@ -1,7 +1,7 @@
 """The suites by name, and the discovery of suites in a folder of benchmarks.
 
 The docstring of each suite's module describes its protocol: ``sts``, ``pairs``, ``classification``, ``crosslingual``,
-``clustering``, ``retrieval``, ``bitext``, ``mining``, ``duplicates``, ``links``, ``mldoc``, ``nli``.
+``clustering``, ``retrieval``, ``bitext``, ``mining``, ``duplicates``, ``display``, ``links``, ``mldoc``, ``nli``.
 """
 
 import dataclasses
@@ -15,6 +15,8 @@ from .bitext import BitextRetrieval
 from .classification import DEFAULT_HEAD, SHOTS, NewsClassification
 from .clustering import Clustering
 from .crosslingual import CrossLingual, languages
+from .day_pairs import DayDuplicates
+from .display import Display
 from .duplicates import NearDuplicates
 from .files import folder_entries
 from .labelled import FORMATS
@@ -100,6 +102,8 @@ SUITES: Final[Mapping[str, Builder]] = {
     "title_links": lambda path, name, _: PostLinking(path, name, titles=True),
     "bucc": lambda path, name, _: BitextMining(path, name),
     "duplicates": lambda path, name, _: NearDuplicates(path, name),
+    "day_duplicates": lambda path, name, _: DayDuplicates(path, name),
+    "display": lambda path, name, _: Display(path, name),
 }
 
 

@@ -7,13 +7,24 @@ Example::
 Articles joined by pairs above the threshold form a group; the TSV has the columns group, size, doc_id, date, publisher,
 title, url. ``--pairs`` also writes each pair with its cosine. Similar events of other years are not joined: a pair is
 at most ``--max_day_gap`` days apart. Articles without a date are compared with one another only.
+
+With ``--greedy`` it thins a ranked list instead, as Okura et al. 2016 do::
+
+    newsembed dedup --index work/index --greedy --order ranking.tsv --most 200 --threshold 0.5 --output shown.tsv
+
+It walks along the list and shows an article unless its greatest cosine to those shown exceeds the threshold; the list
+decides which of several reports is shown. The first column of ``--order`` is the doc_id; other columns, empty lines and
+a first line that begins with "doc_id" are skipped. The TSV has a line for each article that it looked at: rank, doc_id,
+shown (yes or no), nearest (the most similar article shown before), cosine, date, publisher, title, url.
 """
 
 import argparse
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from .groups import IntArray, components, pairs_above, pairs_in_time, write_groups
+from ..errors import InputError
+from ..models.greedy import Walk, walk
+from .groups import IntArray, check_threshold, components, pairs_above, pairs_in_time, write_groups
 from .index import DocumentIndex
 from .interface import FloatArray
 from .reload import load_current
@@ -37,14 +48,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max_day_gap",
         type=_days,
-        default=_MAX_DAY_GAP,
         metavar="DAYS|none",
         help=f"join only articles whose byline dates are at most this far apart; none: any (default: {_MAX_DAY_GAP})",
+        default=_MAX_DAY_GAP,
+    )
+    parser.add_argument("--greedy", action="store_true", help="thin the ranked list --order instead of grouping")
+    parser.add_argument("--order", metavar="FILE.tsv", help="with --greedy: the list, a doc_id in its first column")
+    parser.add_argument(
+        "--most", type=int, metavar="N", help="with --greedy: stop when so many are shown (default: all)"
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the command."""
+    """Runs the command.
+
+    Raises:
+      InputError: for options that do not go together, or a list that names an article twice or one that is not indexed.
+    """
+    if args.greedy:
+        return _thin(args)
+    for name in ("order", "most"):
+        if getattr(args, name) is not None:
+            raise InputError("is only for --greedy", field=f"--{name}", remedy="add --greedy, or leave it out")
     index = load_current(args.index)
     pairs = _pairs(index, args.threshold, args.max_day_gap)
     if args.pairs:
@@ -77,3 +102,66 @@ def _written(pairs: Iterable[_Block], index: DocumentIndex, path: str) -> Iterat
             for first, second, cosine in zip(*block, strict=True):
                 file.write(f"{index.documents[first].doc_id}\t{index.documents[second].doc_id}\t{cosine:.6f}\n")
             yield block
+
+
+def _thin(args: argparse.Namespace) -> int:
+    """Thins a ranked list.
+
+    Raises:
+      InputError: see `run`.
+    """
+    if args.order is None:
+        raise InputError("not given", field="--order", remedy="name a file with a doc_id on each line, the best first")
+    if args.pairs:
+        raise InputError("is not for --greedy", field="--pairs", remedy="leave it out: the output has the cosines")
+    if args.most is not None and args.most < 1:
+        raise InputError(f"got {args.most}, expected at least 1", field="--most", remedy="leave it out to show all")
+    check_threshold(args.threshold)
+    index = load_current(args.index)
+    rows = _ranked(args.order, index)
+    found = walk(index.embeddings[rows], args.threshold, args.most)
+    _write_walk(args.output, index, rows, found)
+    count, shown = len(found.shown), int(found.shown.sum())
+    print(
+        f"{shown} of {count} articles shown, {count - shown} skipped, {len(rows) - count} not looked at: {args.output}"
+    )
+    return 0
+
+
+def _ranked(path: str, index: DocumentIndex) -> list[int]:
+    """The rows of a ranked list.
+
+    Raises:
+      InputError: if it cannot be read, is empty, or names an article twice or one that is not indexed.
+    """
+    places = {document.doc_id: row for row, document in enumerate(index.documents)}
+    seen: dict[str, int] = {}
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = [line.rstrip("\r\n").partition("\t")[0].strip() for line in file]
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot be read: {error}", path=path, field="--order", remedy="give a TSV file") from error
+    for number, doc_id in enumerate(lines, 1):
+        if not doc_id or (number == 1 and doc_id == "doc_id"):
+            continue
+        problem = "is not in the index" if doc_id not in places else "is in the list twice" if doc_id in seen else ""
+        if problem:
+            remedy = "list articles of the index, each once"
+            raise InputError(f"the article {doc_id!r} {problem}", path=f"{path}:{number}", remedy=remedy)
+        seen[doc_id] = places[doc_id]
+    if not seen:
+        raise InputError("names no article", path=path, field="--order", remedy="put a doc_id on each line")
+    return list(seen.values())
+
+
+def _write_walk(path: str, index: DocumentIndex, rows: list[int], found: Walk) -> None:
+    with open(path, "w", encoding="utf-8", newline="\n") as file:
+        file.write("rank\tdoc_id\tshown\tnearest\tcosine\tdate\tpublisher\ttitle\turl\n")
+        walked = zip(rows, found.shown.tolist(), found.nearest.tolist(), found.cosine.tolist(), strict=False)
+        for rank, (row, is_shown, nearest, cosine) in enumerate(walked, 1):
+            document = index.documents[row]
+            other = (index.documents[rows[nearest]].doc_id, f"{cosine:.6f}") if nearest >= 0 else ("", "")
+            date = document.byline_date.isoformat() if document.byline_date else ""
+            texts = (document.publisher, document.title, document.url)
+            fields = (str(rank), document.doc_id, "yes" if is_shown else "no", *other, date, *texts)
+            file.write("\t".join(" ".join(field.split()) for field in fields) + "\n")

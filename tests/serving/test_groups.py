@@ -193,3 +193,56 @@ def test_nothing_alike_is_an_empty_table(tmp_path, capsys):
     assert dedup.run(parse(dedup, "--index", str(tmp_path / "i"), "--output", str(tmp_path / "d.tsv"))) == 0
     assert "0 groups with 0 of 2" in capsys.readouterr().out
     assert rows_of(tmp_path / "d.tsv") == []
+
+
+def thin(tmp_path, ranking, *options, degrees=(0, 2, 40, 41, 90)):
+    index_of(degrees).save(str(tmp_path / "i"))
+    (tmp_path / "ranking.tsv").write_text(ranking)
+    files = ["--order", str(tmp_path / "ranking.tsv"), "--output", str(tmp_path / "shown.tsv")]
+    assert dedup.run(parse(dedup, "--index", str(tmp_path / "i"), "--greedy", *files, *options)) == 0
+    return rows_of(str(tmp_path / "shown.tsv"))
+
+
+def test_greedy_walks_along_the_list_and_the_list_decides(tmp_path, capsys):
+    rows = thin(tmp_path, "doc_id\tscore\nd3\t9\nd2\t8\n\nd1\t7\nd0\t6\nd4\t5\n", "--threshold", "0.9")
+    assert [(row["rank"], row["doc_id"], row["shown"], row["nearest"]) for row in rows] == [
+        ("1", "d3", "yes", ""),
+        ("2", "d2", "no", "d3"),
+        ("3", "d1", "yes", "d3"),
+        ("4", "d0", "no", "d1"),
+        ("5", "d4", "yes", "d3"),
+    ]
+    assert float(rows[1]["cosine"]) == pytest.approx(cosine(1), abs=1e-5)
+    assert rows[0]["title"] == "title 3"
+    assert "3 of 5 articles shown, 2 skipped, 0 not looked at" in capsys.readouterr().out
+
+
+def test_greedy_stops_when_enough_are_shown(tmp_path, capsys):
+    rows = thin(tmp_path, "d0\nd1\nd2\nd3\nd4\n", "--threshold", "0.9", "--most", "2")
+    assert [row["doc_id"] for row in rows] == ["d0", "d1", "d2"]
+    assert "2 of 3 articles shown, 1 skipped, 2 not looked at" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("ranking", "options", "problem"),
+    [
+        ("d0\nd9\n", (), r"ranking\.tsv:2: the article 'd9' is not in the index"),
+        ("d0\nd1\nd0\n", (), r"ranking\.tsv:3: the article 'd0' is in the list twice"),
+        ("doc_id\n", (), "names no article"),
+        ("d0\n", ("--most", "0"), "--most"),
+        ("d0\n", ("--threshold", "1.5"), "--threshold"),
+        ("d0\n", ("--pairs", "p.tsv"), "--pairs"),
+    ],
+)
+def test_greedy_refuses(tmp_path, ranking, options, problem):
+    with pytest.raises(InputError, match=problem):
+        thin(tmp_path, ranking, *options)
+
+
+def test_a_list_and_greedy_need_each_other(tmp_path):
+    index_of((0, 2)).save(str(tmp_path / "i"))
+    given = ["--index", str(tmp_path / "i"), "--output", str(tmp_path / "o.tsv")]
+    with pytest.raises(InputError, match="--order: not given"):
+        dedup.run(parse(dedup, *given, "--greedy"))
+    with pytest.raises(InputError, match="--order: is only for --greedy"):
+        dedup.run(parse(dedup, *given, "--order", "x.tsv"))
