@@ -8,8 +8,9 @@ Example::
 An encoder is ``NAME=SPEC``. SPEC is one of ``tfidf``, ``lsa[:DIMENSIONS]``, ``wordvectors:FILE`` (word2vec or GloVe
 text), ``st:DIR`` (a sentence-transformers folder), ``model:DIR[@step]`` (a model folder), ``random:DIR[@seed]`` (its
 architecture and vocabulary with random parameters), ``savedmodel:DIR``, or any ``module:function`` or
-``file.py:function`` that maps a list of texts to a matrix. The k-th ``--suite`` reads the k-th ``--data``; a single
-``--data`` is used for all. ``--suite all`` runs every benchmark found in its ``--data``.
+``file.py:function`` that maps a list of texts to a matrix. ``words`` and ``headline`` compare the sets of words of
+whole texts and of titles. The k-th ``--suite`` reads the k-th ``--data``; a single ``--data`` is used for all.
+``--suite all`` runs every benchmark found in its ``--data``.
 
 ``--recipe FILE.toml`` names encoders and benchmarks in a file instead and adds a table of their main scores::
 
@@ -18,13 +19,21 @@ architecture and vocabulary with random parameters), ``savedmodel:DIR``, or any 
 
 import argparse
 import dataclasses
+import functools
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from ..errors import InputError
-from .baselines import FunctionEncoder, LsaEncoder, SentenceTransformerEncoder, WordVectorEncoder, is_function_spec
+from .baselines import (
+    BinaryWordEncoder,
+    FunctionEncoder,
+    LsaEncoder,
+    SentenceTransformerEncoder,
+    WordVectorEncoder,
+    is_function_spec,
+)
 from .benchmark import Benchmark
 from .classification import DEFAULT_HEAD, HEADS, SHOTS
 from .compare import compare, compare_folds
@@ -262,7 +271,12 @@ def _lsa(dimensions: str) -> Encoder:
     return LsaEncoder(int(dimensions))
 
 
-_BASELINES: Final[Mapping[str, EncoderFactory]] = {"tfidf": TfidfEncoder, "lsa": LsaEncoder}
+_BASELINES: Final[Mapping[str, EncoderFactory]] = {
+    "tfidf": TfidfEncoder,
+    "lsa": LsaEncoder,
+    "words": BinaryWordEncoder,
+    "headline": functools.partial(BinaryWordEncoder, is_title_only=True),
+}
 _BASELINES_OF: Final[Factories] = {
     "lsa": _lsa,
     "wordvectors": WordVectorEncoder,

@@ -9,7 +9,7 @@ import pytest
 from newsembed.errors import InputError
 from newsembed.evaluation import command
 from newsembed.evaluation.clustering import Clustering
-from newsembed.evaluation.encoders import TfidfEncoder
+from newsembed.evaluation.encoders import Document, TfidfEncoder
 from newsembed.evaluation.retrieval import SameEventRetrieval
 from newsembed.evaluation.sts import Sts
 from newsembed.evaluation.suites import read_results, run_suites, write_results
@@ -139,6 +139,26 @@ def test_command(events, tmp_path, capsys):
     assert len(read_results(output).failed) == 2
 
 
+def test_words_and_headline_compare_sets_of_words(tmp_path):
+    """Titles tell the events apart, and bodies the stories; a word counts once, however often it occurs."""
+    rows = [
+        {"title": f"event {row // 2}", "body": f"told {'so ' * row * row} {row % 2}", "event": f"e{row // 2}"}
+        for row in range(6)
+    ]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps({"id": str(number)} | row) + "\n" for number, row in enumerate(rows)))
+    specs = ["--encoder", "all=words", "--encoder", "title=headline"]
+    output = str(tmp_path / "out")
+    assert command.run(parse(*specs, "--suite", "events", "--data", str(path), "--output", output), {}) == 0
+    results = read_results(output)
+    assert results.score("title", "events", "mAP") == 1.0
+    assert results.score("all", "events", "mAP") < 1.0
+    documents = [Document("a b", "b b c"), Document("a b", "d"), Document("", "a c")]
+    whole, titles = (command.encoder_factory(spec, {})().encode(documents).toarray() for spec in ("words", "headline"))
+    assert whole.tolist() == [[1, 1, 1, 0], [1, 1, 0, 1], [1, 0, 1, 0]]
+    assert titles.tolist() == [[1, 1], [1, 1], [0, 0]]
+
+
 def test_a_broken_function_fails_its_own_row(events, tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(
         "def good(texts): return [[len(t), 1.0] for t in texts]\ndef short(texts): return [[1.0]]\n"
@@ -162,7 +182,7 @@ def test_a_broken_function_fails_its_own_row(events, tmp_path, monkeypatch):
     [
         (("--encoder", "tfidf"), "expected NAME=SPEC"),
         (("--encoder", "a=bert:x"), "choose one of tfidf"),
-        (("--encoder", "a=model:"), "choose one of tfidf, lsa.*model:DIR.*module:function"),
+        (("--encoder", "a=model:"), "choose one of tfidf, lsa, words, headline.*model:DIR.*module:function"),
         (("--encoder", "a=tfidf", "--encoder", "a=tfidf"), "share a name"),
         (("--encoder", "a=tfidf", "--seeds", "0"), "--seeds"),
         (("--encoder", "a=tfidf", "--data", "b", "--data", "c"), "1 suites with 3 data paths"),
