@@ -54,7 +54,8 @@ def alone_without_dropout(task, corpus, options):
 def assert_close(alone, together):
     """Parameters after a step of plain gradient descent, so gradients, and metrics.
 
-    Sums over devices are rounded in another order, by as much as the terms are large, and differently on each processor.
+    Sums over devices are rounded in another order, by as much as the terms are large, and on each processor
+    differently.
     """
     jax.tree.map(
         lambda left, right: np.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-5 * max(1, np.abs(left).max())),
