@@ -116,8 +116,9 @@ def run(args: argparse.Namespace, tools: Tools | None = None) -> int:
         recipe_of(args),
         _pretrained(args),
         {"translation_models": tuple(args.translation_models or ()), "bitext": tuple(args.bitext or ())},
+        tuple(args.beam or ()),
     )
-    run_steps(settings, args.beam)
+    run_steps(settings)
     if args.prepare:
         return _prepare(settings, rows, args.parallel, tools)
     results = conduct(settings, only or rows, benchmarks, args.parallel, tools, command)

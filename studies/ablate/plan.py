@@ -1,12 +1,12 @@
 """The data, the pretraining and the training of each row and seed."""
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from ...beam_pipelines.jobs import execute
 from ...beam_pipelines.progress import JobProgress
-from ...beam_pipelines.workflow import load_job
-from ..shared.mining import affected, count, jobs_that_ran, mine_again, missing_inputs
+from ...beam_pipelines.workflow import Step, load_job
+from ..shared.mining import Change, affected, count, jobs_that_ran, mine_again, missing_inputs
 from ..shared.recipe import Recipe
 from ..shared.runs import Run
 from .table import Row, Table
@@ -23,6 +23,7 @@ class Settings:
       recipe: of every training.
       pretrained: an absolute model folder that every seed starts from; "" pretrains one for each seed.
       given: the user's inputs to mining, by name.
+      beam: Beam's own options, for the jobs of the table.
     """
 
     table: Table
@@ -31,6 +32,7 @@ class Settings:
     recipe: Recipe
     pretrained: str = ""
     given: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    beam: tuple[str, ...] = ()
 
     @property
     def seeds(self) -> range:
@@ -44,24 +46,30 @@ class Settings:
         return {job: f"{self.work}/{job}" for job in jobs_that_ran(self.work)} | own
 
 
-def run_steps(settings: Settings, beam_args: Sequence[str] = ()) -> None:
+def run_steps(settings: Settings) -> None:
     """Runs the jobs of the table that are not part of the build; finished ones are skipped.
-
-    Args:
-      settings: of the study.
-      beam_args: Beam's own options.
 
     Raises:
       InputError: from the first job that fails.
     """
     for step in settings.table.steps:
-        inputs = {
-            name: settings.given.get(source[1:], ()) if source.startswith("@") else (settings.jobs[source],)
-            for name, source in step.inputs.items()
-        }
-        options, output = settings.table.options.get(step.job), settings.jobs[step.job]
-        with JobProgress(step.job) as progress:
-            execute(load_job(step.job), inputs, output, options, beam_args, progress)
+        _run_step(step, settings, settings.jobs, settings.jobs[step.job])
+
+
+def _run_step(
+    step: Step, settings: Settings, jobs: Mapping[str, str], output: str, change: Change | None = None
+) -> None:
+    """Runs a job of the table on the folders of other jobs, with the table's options or a change of them."""
+    inputs = {
+        name: settings.given.get(source[1:], ()) if source.startswith("@") else (jobs[source],)
+        for name, source in step.inputs.items()
+    }
+    job = load_job(step.job)
+    options = settings.table.options.get(step.job)
+    if change is not None:
+        options = change(job.options() if options is None else options)
+    with JobProgress(step.job) as progress:
+        execute(job, inputs, output, options, settings.beam, progress)
 
 
 def not_applicable(row: Row, work: str) -> str:
@@ -73,16 +81,25 @@ def not_applicable(row: Row, work: str) -> str:
 
 
 def mine_row(row: Row, settings: Settings, mine: Callable[..., dict[str, str]] = mine_again) -> dict[str, str]:
-    """The folder of every job for a row: the build's, or that of a job which runs again with the row's changes.
+    """The folder of every job for a row: the study's, or that of a job which runs again with the row's changes.
 
     Raises:
       InputError: from the jobs, or if an input of theirs is not given again.
     """
-    if not row.mining:
-        return settings.jobs
-    missing_inputs(settings.work, affected(list(row.mining)), settings.given, row.not_needed)
-    given = {name: paths for name, paths in settings.given.items() if name not in row.not_needed}
-    return settings.jobs | mine(settings.work, f"{settings.output}/data/{row.name}", row.mining, given)
+    own = {step.job for step in settings.table.steps}
+    changes = {job: change for job, change in row.mining.items() if job not in own}
+    output, jobs = f"{settings.output}/data/{row.name}", settings.jobs
+    if changes:
+        missing_inputs(settings.work, affected(list(changes)), settings.given, row.not_needed)
+        given = {name: paths for name, paths in settings.given.items() if name not in row.not_needed}
+        jobs |= mine(settings.work, output, changes, given)
+    again = {*row.mining, *affected(list(changes))}
+    for step in settings.table.steps:
+        if again & {step.job, *step.sources()}:
+            again.add(step.job)
+            jobs |= {step.job: f"{output}/{step.job}"}
+            _run_step(step, settings, jobs, jobs[step.job], row.mining.get(step.job))
+    return jobs
 
 
 def pretraining(settings: Settings, row: Row, seed: int) -> Run | None:

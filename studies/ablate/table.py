@@ -41,7 +41,8 @@ class Row:
         the row is pretrained by itself, and ``gin_file`` changes that pretraining. "none": training starts from random
         parameters, and ``gin_file`` changes training.
       expected: the direction in which the scores should differ from the control's.
-      mining: changes of the options of jobs, by job, where the row trains on other data than the control.
+      mining: changes of the options of jobs, of the build or of the table, by job, where the row trains on other data
+        than the control.
       not_needed: inputs of the build, by name, that the row's mining does without.
       needs: what the mined data must contain; with a count of 0 the row would equal the control.
       data: the job whose output the row trains on.
@@ -68,8 +69,8 @@ class Table:
       rows: the control first, the others in the order of the report.
       note: of the report: where the expected directions come from.
       counted: tasks whose training examples the report counts.
-      steps: jobs beyond the build, each with the source of its inputs, that run once before the rows; `Row.data` may
-        name them.
+      steps: jobs beyond the build, each with the source of its inputs, that run once before the rows, and again for
+        a row whose mining changes them; `Row.data` may name them.
       options: of these jobs, options dataclasses by job.
       newsroom_suites: benchmarks on a generated newsroom, as (suite, file of the newsroom).
       defaults: options of the command line, by name, where neither the user nor the newsroom gives them.

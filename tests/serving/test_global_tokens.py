@@ -1,17 +1,20 @@
 """A news encoder with windows and a global [CLS]: saved, loaded and exported, with the same vectors each time."""
 
 import dataclasses
+import json
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import linen as nn
+from newsembed.formats import files, parquet
 from newsembed.formats.model_folder import ModelDescription, ModelFolder
+from newsembed.formats.records import Article, make_doc_id
 from newsembed.formats.vocabulary import SPECIAL_TOKENS
+from newsembed.launch import cli
 from newsembed.models.encoders.news import EncoderConfig
 from newsembed.serving.encoder import load_encoder
-from newsembed.serving.export import export_saved_model
 from newsembed.serving.saved_model import SavedModelEncoder
 from newsembed.tasks.vocabulary import Vocabulary
 
@@ -44,7 +47,7 @@ def folder(tmp_path_factory):
     return path
 
 
-def test_the_saved_model_equals_the_folder_and_its_window_matters(folder, tmp_path):
+def test_the_encoder_of_a_folder_has_its_window_and_global_token(folder):
     encoder = load_encoder(folder)
     assert encoder.model.config == CONFIG
     vectors = encoder.encode(TITLES, BODIES)
@@ -58,5 +61,61 @@ def test_the_saved_model_equals_the_folder_and_its_window_matters(folder, tmp_pa
     np.testing.assert_allclose(vectors, embed(CONFIG), atol=1e-5)
     whole = dataclasses.replace(CONFIG, local_distance=0, global_every=1, global_tokens=0)
     assert np.abs(embed(whole)[0] - vectors[0]).max() > 1e-4  # ten times the tolerance
-    export_saved_model(folder, str(tmp_path / "saved"), platforms=("cpu",))
-    np.testing.assert_allclose(SavedModelEncoder(str(tmp_path / "saved")).encode(TITLES, BODIES), vectors, atol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A folder with articles of three themes and a model that was trained on their halves."""
+    root = tmp_path_factory.mktemp("halves")
+    themes = ["storm coast wind", "vote budget party", "match goal cup"]
+    bodies = [" ".join(f"{word.title()} {themes[n % 3]} ." for word in themes[n % 3].split()) for n in range(12)]
+    articles = [{"url": f"http://x.example/{n}", "title": "", "body": body} for n, body in enumerate(bodies)]
+    (root / "articles.jsonl").write_text("".join(json.dumps(row) + "\n" for row in articles))
+    words = [*SPECIAL_TOKENS, *" ".join(themes).split(), ".", "##s"]
+    (root / "vocab.txt").write_text("".join(f"{word}\n" for word in words))
+    rows = [
+        Article(make_doc_id(row["url"]), row["url"], "x", title="", body=row["body"], language="en") for row in articles
+    ]
+    parquet.write_shard(f"{root}/clean/articles/part-00000-of-00001.parquet", rows, Article)
+    files.write_json(f"{root}/clean/manifest.json", {"digest": "clean"})
+    job = ["pairs", "--of=halves", "--articles", f"{root}/clean", "--vocabulary", f"{root}/vocab.txt"]
+    assert cli.main([*job, "--output", f"{root}/pairs", "--direct_num_workers=1"]) == 0
+    values = {
+        "MODEL_DIR": f"'{root}/model'",
+        "DATA_DIR": f"'{root}/pairs'",
+        "VOCABULARY_PATH": f"'{root}/vocab.txt'",
+        "TASK_FEATURE_LENGTHS": "{'anchor_tokens': 16, 'positive_tokens': 16}",
+        "TEXT_LENGTH": 32,
+        "BATCH_SIZE": 8,
+        "TRAIN_STEPS": 2,
+        "CHECKPOINT_PERIOD": 2,
+        "MLM_WEIGHT": 0.0,
+        "NUM_TOPICS": 2,
+        "EncoderConfig.num_layers": 1,
+        "EncoderConfig.hidden_size": 8,
+        "EncoderConfig.embedding_size": 8,
+        "EncoderConfig.mlp_size": 8,
+        "EncoderConfig.local_distance": 2,
+        "EncoderConfig.global_every": 0,
+        "EncoderConfig.global_tokens": 1,
+    }
+    bindings = [f"--gin.{name}={value}" for name, value in values.items()]
+    assert cli.main(["train", "--gin_file=runs/simlte_small.gin", *bindings]) == 0
+    return root
+
+
+def test_a_model_of_halves_exports_and_finds_the_articles_of_a_theme(trained, tmp_path, capsys):
+    config = json.loads((trained / "model/model.json").read_text())["encoder"]
+    assert (config["local_distance"], config["global_every"], config["global_tokens"]) == (2, 0, 1)
+    model, text = str(trained / "model"), "vote budget party . budget vote party ."
+    assert cli.main(["export", "--model", model, "--output", str(tmp_path / "saved")]) == 0
+    vectors = load_encoder(model).encode(["", ""], [text, "goal"])
+    np.testing.assert_allclose(
+        SavedModelEncoder(str(tmp_path / "saved")).encode(["", ""], [text, "goal"]), vectors, atol=1e-5
+    )
+    index = str(tmp_path / "index")
+    assert cli.main(["index", "--input", f"{trained}/articles.jsonl", "--model", model, "--output", index]) == 0
+    capsys.readouterr()
+    assert cli.main(["search", "--index", index, "--mode", "vectors", "--count", "4", "--json", text]) == 0
+    found = {row["url"] for row in json.loads(capsys.readouterr().out)}
+    assert found == {f"http://x.example/{number}" for number in (1, 4, 7, 10)}

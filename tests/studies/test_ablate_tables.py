@@ -4,11 +4,14 @@ import argparse
 import json
 import os
 import shutil
+from pathlib import Path
 
 import gin
 import pytest
 from newsembed.errors import InputError
+from newsembed.formats import files, parquet
 from newsembed.formats.manifest import read_manifest
+from newsembed.formats.records import Article, make_doc_id
 from newsembed.formats.vocabulary import SPECIAL_TOKENS
 from newsembed.studies import ablate
 from newsembed.studies.ablate import plan, tables
@@ -192,14 +195,15 @@ def test_jobs_of_a_table_run_before_its_rows_and_only_once(tmp_path):
     (tmp_path / "work/vocabulary/manifest.json").write_text('{"digest": "v"}')
     (tmp_path / "pairs.tsv").write_text("de\ten\ta\tb\nen\tes\ta\tb\n")
     table = tables.load("tmde")
+    given = {"bitext": (str(tmp_path / "pairs.tsv"),)}
     settings = plan.Settings(
-        table, str(tmp_path / "work"), str(tmp_path / "study"), None, given={"bitext": (str(tmp_path / "pairs.tsv"),)}
+        table, str(tmp_path / "work"), str(tmp_path / "study"), None, given=given, beam=("--direct_num_workers=1",)
     )
     folder = settings.jobs["translations"]
     assert settings.jobs["clean"] == f"{tmp_path}/work/clean"
     times = []
     for _ in range(2):
-        plan.run_steps(settings, ["--direct_num_workers=1"])
+        plan.run_steps(settings)
         times.append(os.stat(f"{folder}/manifest.json").st_mtime_ns)
     assert times[0] == times[1]
     assert read_manifest(folder)["examples"] == {"translation/de-en": 1, "translation/en-es": 1, "translation/es-en": 1}
@@ -225,3 +229,82 @@ def test_every_row_of_the_table_of_t_mde_changes_either_base(base, tmp_path):
         (0.0, "vector", "LaserConfig"),
         (0.25, "vector", "LaserConfig"),
     }
+
+
+@pytest.fixture
+def halved(build, tmp_path):
+    """Settings of the table of SimLTE on a build of six articles, each of four sentences."""
+    work = Path(build)
+    words = [f"w{number}" for number in range(30)]
+    (work / "vocabulary/vocab.txt").write_text("\n".join([*SPECIAL_TOKENS, *words, "."]) + "\n")
+    rows = [
+        Article(
+            make_doc_id(f"a{n}"),
+            f"http://x/{n}",
+            "x",
+            title="w1",
+            body=" ".join(f"W{m} w{n} w{m + 1} ." for m in range(n, n + 4)),
+            language="en",
+        )
+        for n in range(6)
+    ]
+    parquet.write_shard(f"{work}/clean/articles/part-00000-of-00001.parquet", rows, Article)
+    study = str(tmp_path / "study")
+    return plan.Settings(tables.load("simlte"), build, study, None, beam=("--direct_num_workers=1",))
+
+
+def test_a_row_that_changes_a_job_of_the_table_trains_on_pairs_of_its_own(halved):
+    plan.run_steps(halved)
+    found = {row.name: plan.mine_row(row, halved)["pairs"] for row in halved.table.rows}
+    study = halved.output
+    assert found == dict.fromkeys(("halves", "mlm_only", "without_mlm"), f"{study}/data/pairs") | {
+        "same_text": f"{study}/data/same_text/pairs",
+        "words": f"{study}/data/words/pairs",
+    }
+    assert {name: read_manifest(folder)["options"]["unit"] for name, folder in found.items()} == {
+        "halves": "sentence",
+        "mlm_only": "sentence",
+        "without_mlm": "sentence",
+        "same_text": "none",
+        "words": "word",
+    }
+    assert {read_manifest(folder)["options"]["of"] for folder in found.values()} == {"halves"}
+    assert {read_manifest(folder)["examples"]["pairs/en"] for folder in found.values()} == {6}
+    time = os.stat(f"{found['words']}/manifest.json").st_mtime_ns
+    assert plan.mine_row(halved.table.row("words"), halved)["pairs"] == found["words"]
+    assert os.stat(f"{found['words']}/manifest.json").st_mtime_ns == time
+
+
+def test_a_job_of_the_table_runs_again_after_a_job_of_the_build_that_it_reads(halved):
+    other = f"{halved.output}/data/small/vocabulary"
+    shutil.copytree(f"{halved.work}/vocabulary", other)
+    files.write_json(f"{other}/manifest.json", {"digest": "other"})
+    row = Row("small", "words", "slow.gin", start="none", mining={"vocabulary": changed(size=20)}, data="pairs")
+    asked = []
+
+    def mine(_work, output, changes, _given):
+        asked.append((output, list(changes)))
+        return halved.jobs | {"vocabulary": other}
+
+    jobs = plan.mine_row(row, halved, mine)
+    assert asked == [(f"{halved.output}/data/small", ["vocabulary"])]
+    assert (jobs["vocabulary"], jobs["pairs"]) == (other, f"{halved.output}/data/small/pairs")
+    assert read_manifest(jobs["pairs"])["options"]["unit"] == "sentence"
+
+
+@pytest.mark.parametrize("base", ["runs/simlte_paper.gin", "runs/simlte_small.gin"])
+def test_every_row_of_the_table_of_simlte_has_its_own_losses_or_pairs(base, tmp_path):
+    places = dict.fromkeys(("MODEL_DIR", "DATA_DIR", "VOCABULARY_PATH", "INITIAL_CHECKPOINT_PATH"), "x")
+    found = {}
+    for row in tables.load("simlte").rows:
+        (tmp_path / "run.gin").write_text(gin_text.compose(base, places, (), row.gin_file))
+        load_gin([str(tmp_path / "run.gin")], [])
+        weight = gin.query_parameter("MLM_WEIGHT/gin.macro.value")
+        try:
+            objectives = [one.configurable.name for one in gin.query_parameter("train.objectives")]
+        except ValueError:  # not bound: those that read the task, which is Contrastive
+            objectives = []
+        found[row.name] = (objectives, weight)
+    both = ([], 0.1)
+    alone = {"mlm_only": (["MaskedTexts"], 0.1), "without_mlm": ([], 0.0)}
+    assert found == dict.fromkeys(("halves", "same_text", "words"), both) | alone
