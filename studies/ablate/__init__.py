@@ -166,7 +166,7 @@ def _prepare(settings: Settings, rows: list[Row], parallel: int, tools: Tools) -
     chosen = [row for row in rows if not not_applicable(row, settings.work)]
     folders, problems = prepare(settings, chosen, parallel, tools)
     for row in chosen:
-        for seed in settings.seeds if row.name in folders else ():
+        for seed in settings.seeds if row.name in folders and not row.encoder else ():
             for found in (pretraining(settings, row, seed), training(settings, row, seed, folders[row.name])):
                 if found is not None:
                     write_run_file(found)
@@ -197,7 +197,8 @@ def _report(
 
 
 def _facts(settings: Settings, seconds: float) -> dict[str, Any]:
-    digests = {job: manifest_of(settings.work, job)["digest"] for job in ("vocabulary", "pack", "triplets", "examples")}
+    places = {job: settings.jobs[job].rpartition("/") for job in ("vocabulary", "pack", "triplets", "examples")}
+    digests = {job: manifest_of(work, name)["digest"] for job, (work, _, name) in places.items()}
     return {
         "seconds": seconds,
         "table": settings.table.name,

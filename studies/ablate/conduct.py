@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from ...evaluation.benchmark import Benchmark
 from ..shared.mining import count
-from ..shared.runs import Run, evaluate_run, overall_metrics, overall_scores, training_seconds
+from ..shared.runs import Run, evaluate_encoder, evaluate_run, overall_metrics, overall_scores, training_seconds
 from ..shared.tools import Tools, attempt, train_runs
 from .plan import Settings, mine_row, not_applicable, pretraining, training
 from .table import Row
@@ -80,8 +80,9 @@ def conduct(
     folders, problems = _mine(settings, chosen, tools)
     mined = [row for row in chosen if row.name in folders]
     problems |= train_runs(_pretrainings(settings, mined), parallel, tools)
+    trained = [row for row in mined if not row.encoder]
     runs = {
-        (row.name, seed): training(settings, row, seed, folders[row.name]) for row in mined for seed in settings.seeds
+        (row.name, seed): training(settings, row, seed, folders[row.name]) for row in trained for seed in settings.seeds
     }
     ready = [run for (name, seed), run in runs.items() if not _before(settings, name, seed, mined, problems)]
     problems |= train_runs(ready, parallel, tools)
@@ -92,7 +93,8 @@ def conduct(
         elif row.name in problems:
             results.append(RowResult(row, "failed", problems[row.name]))
         else:
-            found = _score(settings, row, runs, benchmarks, problems, tools, command)
+            score = _score_encoder if row.encoder else functools.partial(_score, runs=runs, problems=problems)
+            found = score(settings, row, benchmarks=benchmarks, tools=tools, command=command)
             work, job = folders[row.name][row.data].rpartition("/")[::2]
             examples = {task: count(work, job, "examples", f"{task}/") for task in settings.table.counted}
             results.append(dataclasses.replace(found, examples=examples))
@@ -127,6 +129,19 @@ def _evaluate(
 ) -> tuple[Mapping[Cell, float], Mapping[str, str]]:
     results = evaluate_run(run, benchmarks, tools.make_encoder, command)
     return overall_scores(results), overall_metrics(results)
+
+
+def _score_encoder(
+    settings: Settings, row: Row, benchmarks: Sequence[Benchmark], tools: Tools, command: Sequence[str]
+) -> RowResult:
+    """The scores of a row without training: the same for every seed and step."""
+    folder = f"{settings.output}/rows/{row.name}"
+    found, problem = attempt(functools.partial(evaluate_encoder, folder, row.encoder, benchmarks, command))
+    tools.say(f"{row.name}: {problem or 'evaluated'}")
+    if found is None:
+        return RowResult(row, "failed", f"evaluation: {problem}")
+    cells = {(str(step), name): score for step in settings.recipe.evaluated for (_, name), score in found[0].items()}
+    return RowResult(row, "ok", "", {}, dict.fromkeys(settings.seeds, cells), found[1])
 
 
 def _score(

@@ -105,6 +105,8 @@ def mine_row(row: Row, settings: Settings, mine: Callable[..., dict[str, str]] =
 def pretraining(settings: Settings, row: Row, seed: int) -> Run | None:
     """The pretraining that a row starts from with a seed; None if this study does not pretrain for it."""
     recipe = settings.recipe
+    if row.encoder:
+        return None
     if row.start == "own":
         return recipe.pretraining(f"{_folder(settings, row, seed)}/pretrained", settings.jobs, seed, row.gin_file)
     if row.start == "none" or settings.pretrained:

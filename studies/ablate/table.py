@@ -46,6 +46,7 @@ class Row:
       not_needed: inputs of the build, by name, that the row's mining does without.
       needs: what the mined data must contain; with a count of 0 the row would equal the control.
       data: the job whose output the row trains on.
+      encoder: the SPEC of an encoder of `newsembed evaluate` that is scored instead of a training; "" trains.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Row:
     not_needed: tuple[str, ...] = ()
     needs: tuple[Needed, ...] = ()
     data: str = "examples"
+    encoder: str = ""
 
 
 @dataclasses.dataclass(frozen=True)

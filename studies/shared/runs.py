@@ -233,6 +233,29 @@ def evaluate_run(
     return results
 
 
+def evaluate_encoder(
+    folder: str, spec: str, benchmarks: Sequence[Benchmark], command: Sequence[str] = ()
+) -> tuple[Mapping[tuple[str, str], float], Mapping[str, str]]:
+    """The `overall_scores` and `overall_metrics` of an encoder that is not trained here; the results go to the folder.
+
+    Args:
+      folder: gets ``evaluation/``.
+      spec: as on the command line of `newsembed evaluate`.
+      benchmarks: with distinct names.
+      command: the command line, for the manifest.
+
+    Raises:
+      InputError: for an unknown encoder, or if a benchmark failed.
+    """
+    from ...evaluation.command import encoder_factory
+    from ...serving import factories
+
+    makers = {spec: encoder_factory(spec, factories(progress=False))}
+    results = run_suites(makers, benchmarks, command=command, specs={spec: spec})
+    write_results(results, f"{folder}/evaluation")
+    return overall_scores(results), overall_metrics(results)
+
+
 def _factory(run: Run, step: int, make_encoder: EncoderMaker) -> Callable[[], Encoder]:
     return lambda: make_encoder(run, step)
 
