@@ -96,7 +96,8 @@ def conduct(
             score = _score_encoder if row.encoder else functools.partial(_score, runs=runs, problems=problems)
             found = score(settings, row, benchmarks=benchmarks, tools=tools, command=command)
             work, job = folders[row.name][row.data].rpartition("/")[::2]
-            examples = {task: count(work, job, "examples", f"{task}/") for task in settings.table.counted}
+            tasks = () if row.encoder else settings.table.counted
+            examples = {task: count(work, job, "examples", f"{task}/") for task in tasks}
             results.append(dataclasses.replace(found, examples=examples))
     return results
 

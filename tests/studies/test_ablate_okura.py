@@ -52,6 +52,7 @@ def test_a_row_without_training_is_scored_once_and_stands_beside_the_others(
         (seed, step) for seed in (0, 1) for step in (20, 40)
     }
     assert rows["headline"]["minus_full"]["mean"] > 0
+    assert (rows["full"]["examples"], rows["headline"]["examples"]) == ({"triplets": 100, "topics": 30}, {})
     assert (tmp_path / "study/rows/headline/evaluation/results.json").is_file()
     text = (tmp_path / "study/table.md").read_text()
     assert "| full | 0.9400 | 0.8290 | 0.7490 | 0.8030 |" in text
