@@ -107,8 +107,9 @@ def test_the_table_mines_words_triplets_and_whole_documents(tmp_path):
     parquet.write_shard(f"{work}/topics/labels/part-00000-of-00001.parquet", labels, TopicLabels)
     for job in ("clean", "topics"):
         write_manifest(f"{work}/{job}", job)
-    settings = plan.Settings(okura.TABLE, str(work), str(tmp_path / "study"), None)
-    plan.run_steps(settings, ["--direct_num_workers=1"])
+    one_worker = ("--direct_num_workers=1",)
+    settings = plan.Settings(okura.TABLE, str(work), str(tmp_path / "study"), None, beam=one_worker)
+    plan.run_steps(settings)
     folders = plan.mine_row(okura.TABLE.row("full"), settings)
     manifest = read_manifest(folders["examples"])
     assert folders["examples"] == f"{tmp_path}/study/data/examples"
