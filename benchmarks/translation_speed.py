@@ -28,7 +28,7 @@ def systems(size, layers, vocab_size):
     laser = LaserConfig(vocab_size, token_size=size // 2, hidden_size=size // 2, decoder_size=2 * size)
     return {
         "T-MDE": encoder,
-        "T-MDE_P": dataclasses.replace(encoder, bottleneck="pooled"),
+        "T-MDE_P": dataclasses.replace(encoder, bottleneck="pooled", num_layers=max(layers, 3)),
         "T-MDE_F": dataclasses.replace(encoder, bottleneck="none"),
         "LASER_1": dataclasses.replace(laser, num_layers=1),
         "LASER_6": dataclasses.replace(laser, num_layers=6),
@@ -72,7 +72,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, default in (("size", 64), ("layers", 3), ("vocab", 4000), ("batch", 32), ("length", 32), ("steps", 5)):
         parser.add_argument(f"--{name}", type=int, default=default)
-    parser.add_argument("--systems", default="T-MDE,T-MDE_F,LASER_1", help="also T-MDE_P (3 layers or more), LASER_6")
+    parser.add_argument("--systems", default="T-MDE,T-MDE_F,LASER_1", help="also T-MDE_P (at least 3 layers), LASER_6")
     args = parser.parse_args()
     rng = np.random.default_rng(0)
     source, target = (rng.integers(5, args.vocab, (args.batch, args.length)).astype(np.int32) for _ in range(2))
