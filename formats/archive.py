@@ -45,6 +45,7 @@ LAST_RUN: Final = "last_run.json"
 HISTORY: Final = "history.jsonl"
 INDEX: Final = "index"
 CRAWL_STATE: Final = "crawl_state"
+MEMBERS: Final = "events/members.parquet"
 _VERSIONS: Final = "versions"
 _WORK: Final = ".work"
 _READ: Final = ("articles/", "vectors/", "signatures/", "sketches/", "parents.npy", "events/", HISTORY)
@@ -191,6 +192,23 @@ def read_version(archive: str, pointer: Pointer) -> dict[str, Any]:
         shown = ", ".join(wrong[:_SHOWN]) + (f" and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else "")
         raise InputError(f"missing or changed since it was published: {shown}", path=folder, remedy=_REMEDY)
     return manifest
+
+
+def read_events(version: str) -> dict[str, str]:
+    """The event of each article of a version, by their ids; "" for articles without a byline date.
+
+    Raises:
+      InputError: if the file is missing or damaged.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = os.path.join(version, MEMBERS)
+    try:
+        table = pq.read_table(path, columns=["doc_id", "event_id"])
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"no readable events: {error}", path=path, remedy=_REMEDY) from error
+    return dict(zip(*(table.column(name).to_pylist() for name in table.column_names), strict=True))
 
 
 def remove_other_versions(archive: str, kept: set[int]) -> list[int]:

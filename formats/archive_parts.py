@@ -14,7 +14,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..errors import InputError
 from .archive import VersionWriter
 from .arrays import Array, read_npy
 from .parquet import read_batches, schema_of
@@ -23,7 +22,7 @@ from .whole import replacing
 
 ARTICLES, VECTORS, SIGNATURES, SKETCHES = "articles", "vectors", "signatures", "sketches"
 PARENTS: Final = "parents.npy"
-MEMBERS, MERGES = "events/members.parquet", "events/merges.parquet"
+MERGES: Final = "events/merges.parquet"
 _ENDINGS: Final = {ARTICLES: "parquet", VECTORS: "npy", SIGNATURES: "npy", SKETCHES: "npy"}
 _ROWS_PER_GROUP: Final = 2_000
 
@@ -143,18 +142,3 @@ def _plan(writer: VersionWriter, stream: str, new: int, removed: Mask | None) ->
     if new:
         parts.append(_Part(f"{stream}/part-{writer.number:06d}.{_ENDINGS[stream]}", before[first:], has_new=True))
     return parts
-
-
-def read_events(version: str) -> dict[str, str]:
-    """The event of each article of a version, by their ids; "" for articles without a byline date.
-
-    Raises:
-      InputError: if the file is missing or damaged.
-    """
-    path = os.path.join(version, MEMBERS)
-    try:
-        table = pq.read_table(path, columns=["doc_id", "event_id"])
-    except (OSError, pa.ArrowException) as error:
-        remedy = "restore the archive from a copy, or start a new one in another folder"
-        raise InputError(f"no readable events: {error}", path=path, remedy=remedy) from error
-    return dict(zip(*(table.column(name).to_pylist() for name in table.column_names), strict=True))

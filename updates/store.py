@@ -10,9 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..beam_pipelines.arrays import doc_id_of, doc_ids_of, doc_numbers_of
-from ..formats.archive import CRAWL_STATE, EventMember, EventMerge, VersionWriter, copy_folder
+from ..formats.archive import CRAWL_STATE, MEMBERS, EventMember, EventMerge, VersionWriter, copy_folder
 from ..formats.archive_parts import (
-    MEMBERS,
     MERGES,
     PARENTS,
     SIGNATURES,

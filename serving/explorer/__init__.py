@@ -14,8 +14,7 @@ from typing import Annotated, Any, Final
 from fastapi import FastAPI, HTTPException, Query, Response
 from fastapi.concurrency import run_in_threadpool
 
-from ...formats.archive import read_pointer, version_folder
-from ...formats.archive_parts import read_events
+from ...formats.archive import read_events, read_pointer, version_folder
 from ..bodies import SearchHit
 from ..dates import DateRange
 from ..events import EventOptions

@@ -86,9 +86,10 @@ def test_articles_are_read_as_they_were_written(tmp_path, article_rows, ending):
     path = str(tmp_path / "folder" / f"articles{ending}")
     assert newsembed.write_articles(path, article_rows) == len(article_rows)
     table = newsembed.read_articles(path)
-    assert table.column_names == ["doc_id", "url", "publisher", "title", "body", "language", "byline_date"]
+    names = ["doc_id", "url", "publisher", "title", "body", "language", "byline_date", "image_url"]
+    assert table.column_names == names
     assert [row | {"byline_date": row["byline_date"].isoformat()} for row in table.to_pylist()] == [
-        {"doc_id": row["doc_id"], "language": ""} | given
+        {"doc_id": row["doc_id"], "language": "", "image_url": ""} | given
         for row, given in zip(table.to_pylist(), article_rows, strict=True)
     ]
     assert newsembed.write_articles(path, table) == len(article_rows)

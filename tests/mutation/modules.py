@@ -71,7 +71,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "evaluation/diagnostics/neighbors.py": _DIAGNOSTICS,
     "evaluation/diagnostics/geometry.py": _DIAGNOSTICS,
     "evaluation/diagnostics/redundancy.py": _DIAGNOSTICS,
-    "evaluation/diagnostics/attention.py": ("tests/evaluation/diagnostics/test_words.py",),
+    "evaluation/diagnostics/attention.py": ("tests/evaluation/diagnostics/test_attention.py",),
     "evaluation/diagnostics/articles.py": ("tests/evaluation/diagnostics/test_articles.py",),
     "serving/index.py": ("tests/serving/test_index.py",),
     "serving/groups.py": ("tests/serving/test_groups.py",),

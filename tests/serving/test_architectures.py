@@ -70,7 +70,7 @@ def test_a_kind_that_nobody_registered_is_refused(folder, tmp_path):
     description = json.loads((tmp_path / "model.json").read_text())
     (tmp_path / "model.json").write_text(json.dumps(description | {"kind": "unheard_of"}))
     message = (
-        r"model\.json: kind: got the architecture 'unheard_of', expected one of .*hybrid, news, .*\n.*--import MODULE"
+        r"model\.json: kind: got the architecture 'unheard_of', expected one of .*hybrid, .*news, .*\n.*--import MODULE"
     )
     with pytest.raises(InputError, match=message):
         load_encoder(str(tmp_path))

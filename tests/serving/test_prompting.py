@@ -128,11 +128,16 @@ def test_a_saved_model_without_prompts_takes_any(plain, tmp_path):
 
 def found(capsys, *arguments):
     assert cli.main([*arguments, "--json"]) == 0
-    return [(hit["doc_id"], round(hit["score"], 4)) for hit in json.loads(capsys.readouterr().out)]
+    return ranked((hit["doc_id"], hit["score"]) for hit in json.loads(capsys.readouterr().out))
 
 
 def expected_hits(index, vector):
-    return [(hit.document.doc_id, round(hit.score, 4)) for hit in DocumentIndex.load(index).search(vector, 10)]
+    return ranked((hit.document.doc_id, hit.score) for hit in DocumentIndex.load(index).search(vector, 10))
+
+
+def ranked(hits):
+    """Hits by score, in which scores that differ by rounding are equal; then by id."""
+    return sorted(((doc_id, round(score, 4)) for doc_id, score in hits), key=lambda hit: (-hit[1], hit[0]))
 
 
 def test_the_commands_use_the_prompts(plain, prompted, articles, tmp_path, capsys):
@@ -156,7 +161,7 @@ def test_the_commands_use_the_prompts(plain, prompted, articles, tmp_path, capsy
     encoder = load_encoder(prompted)
     client = TestClient(create_app(Service(encoder, DocumentIndex.load(index))), base_url="http://localhost")
     hits = client.get("/search", params={"q": "storm", "mode": "vectors"}).json()["hits"]
-    assert [(hit["doc_id"], round(hit["score"], 4)) for hit in hits] == expected_hits(index, query)
+    assert ranked((hit["doc_id"], hit["score"]) for hit in hits) == expected_hits(index, query)
     body = {"documents": [{"title": "Storm hits the coast", "body": "Wind and rain."}]}
     np.testing.assert_allclose(client.post("/embed", json=body).json()["embeddings"], first, **JAX)
 

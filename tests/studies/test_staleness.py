@@ -146,9 +146,10 @@ def test_every_cutoff_and_the_fresh_model_are_mined_trained_and_compared(command
         "2021-06": [
             "clean",
             "vocabulary",
-            "pack",
             "entities",
             "vectors",
+            "bitext",
+            "pack",
             "neighbors",
             "triplets",
             "topics",
@@ -157,9 +158,10 @@ def test_every_cutoff_and_the_fresh_model_are_mined_trained_and_compared(command
         "2021-12": [
             "clean",
             "vocabulary",
-            "pack",
             "entities",
             "vectors",
+            "bitext",
+            "pack",
             "neighbors",
             "triplets",
             "topics",

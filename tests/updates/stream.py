@@ -8,8 +8,8 @@ import shutil
 
 import numpy as np
 from newsembed.beam_pipelines.clean.options import CleanOptions
-from newsembed.formats.archive import EventMember, EventMerge, read_pointer, version_folder
-from newsembed.formats.archive_parts import MEMBERS, MERGES, VECTORS, part_paths
+from newsembed.formats.archive import MEMBERS, EventMember, EventMerge, read_pointer, version_folder
+from newsembed.formats.archive_parts import MERGES, VECTORS, part_paths
 from newsembed.formats.parquet import read_records, read_stream
 from newsembed.formats.records import Article
 from newsembed.serving.events import EventOptions

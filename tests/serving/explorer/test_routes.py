@@ -7,8 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from newsembed.formats.archive import VersionWriter, publish
-from newsembed.formats.archive_parts import MEMBERS
+from newsembed.formats.archive import MEMBERS, VersionWriter, publish
 from newsembed.formats.index import IndexedDocument
 from newsembed.serving import explorer, server
 from newsembed.serving.events import EventOptions
