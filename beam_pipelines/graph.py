@@ -50,9 +50,8 @@ class Graph:
 
     def start(self, label: str, values: Iterable[Any]) -> beam.PCollection:
         """Returns the values, distributed over the workers after all phases that have been added are complete."""
-        created = self.pipeline | f"{label}/Create" >> beam.Create(
-            list(values)
-        )  # Create distributes them by a reshuffle
+        # Create distributes its values by a reshuffle.
+        created = self.pipeline | f"{label}/Create" >> beam.Create(list(values))
         if self._last is None:
             return created
         return created | f"{label}/Wait" >> beam.Map(_first, beam.pvalue.AsIter(self._last))

@@ -163,9 +163,64 @@ def translate(module: nn.Module, variables: Any, tokens: jax.Array, languages: j
     return jax.lax.fori_loop(0, length - 1, step, words)
 
 
+class EncoderDecoder(nn.Module):
+    """What encoders with a decoder share: `read` and `write` make the document embedding and the translation."""
+
+    def read(self, tokens: jax.Array, *, deterministic: bool = True) -> Reading:
+        """The `Reading` of source texts int32 [B, L].
+
+        Raises:
+          NotImplementedError: in this class.
+        """
+        raise NotImplementedError
+
+    def write(
+        self, reading: Reading, inputs: jax.Array, languages: jax.Array, *, deterministic: bool = True
+    ) -> jax.Array:
+        """The states before the output table of target tokens int32 [B, T] into languages int32 [B]: [B, T, S].
+
+        Raises:
+          NotImplementedError: in this class.
+        """
+        raise NotImplementedError
+
+    def target_logits(self, states: jax.Array) -> jax.Array:
+        """Logits of the next word piece, float32 [B, T, V].
+
+        Raises:
+          NotImplementedError: in this class.
+        """
+        raise NotImplementedError
+
+    def __call__(self, tokens: jax.Array) -> jax.Array:
+        """Logits of the tokens as their own translation, float32 [B, L, V]; touches every parameter."""
+        languages = jnp.zeros(tokens.shape[0], jnp.int32)
+        return self.target_logits(self.translation(tokens, tokens, languages)[1])
+
+    def translation(
+        self, tokens: jax.Array, inputs: jax.Array, languages: jax.Array, *, deterministic: bool = True
+    ) -> tuple[jax.Array, jax.Array]:
+        """P of the sources, float32 [B, P], and the states of `write`, [B, T, S]."""
+        reading = self.read(tokens, deterministic=deterministic)
+        return reading.sentence, self.write(reading, inputs, languages, deterministic=deterministic)
+
+    def sentence(self, tokens: jax.Array, *, deterministic: bool = True) -> jax.Array:
+        """P of texts int32 [B, L], not scaled: float32 [B, P]."""
+        return self.read(tokens, deterministic=deterministic).sentence
+
+    def embed(self, tokens: jax.Array, *, deterministic: bool = True) -> jax.Array:
+        """P scaled to length 1, float32 [B, P]."""
+        return of_unit_length(self.sentence(tokens, deterministic=deterministic))
+
+    def translate(self, tokens: jax.Array, languages: jax.Array, length: int) -> jax.Array:
+        """Greedy translations, int32 [B, length], see :func:`translate`."""
+        return translate(self.clone(parent=None), self.variables, tokens, languages, length)
+
+
 __all__ = [
     "END_ID",
     "START_ID",
+    "EncoderDecoder",
     "OutputTable",
     "Reading",
     "TransformerDecoder",

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 
 from ..architecture import Capability
 from ..attention import PAD_ID, TYPES
-from ..decoder import OutputTable, Reading, language_table, of_unit_length, translate, word_table
+from ..decoder import EncoderDecoder, OutputTable, Reading, language_table, word_table
 from ..multi_head import linear
 from ..recurrence import BiLstm, Memory, largest_of_tokens, lstm_step, recurrent_kernel
 from .fields import check_fields, from_fields
@@ -74,7 +74,7 @@ class LstmDecoder(nn.Module):
         return jnp.swapaxes(outputs, 0, 1)
 
 
-class Laser(nn.Module):
+class Laser(EncoderDecoder):
     """The encoder, and the decoder that trains it."""
 
     config: "LaserConfig"
@@ -88,11 +88,6 @@ class Laser(nn.Module):
         self.decoder = LstmDecoder(config)
         self.output = OutputTable(config.vocab_size, config.decoder_size)
         self.dropout = nn.Dropout(config.dropout_rate)
-
-    def __call__(self, tokens: jax.Array) -> jax.Array:
-        """Logits of the tokens as their own translation, float32 [B, L, V]; touches every parameter."""
-        languages = jnp.zeros(tokens.shape[0], jnp.int32)
-        return self.target_logits(self.translation(tokens, tokens, languages)[1])
 
     def read(self, tokens: jax.Array, *, deterministic: bool = True) -> Reading:
         """The `Reading` of source texts int32 [B, L]."""
@@ -109,21 +104,6 @@ class Laser(nn.Module):
         language = self.language_embedding[languages]
         return self.decoder(reading.sentence, inputs, language, deterministic=deterministic)
 
-    def translation(
-        self, tokens: jax.Array, inputs: jax.Array, languages: jax.Array, *, deterministic: bool = True
-    ) -> tuple[jax.Array, jax.Array]:
-        """P of the sources, float32 [B, P], and the states of `write`, [B, T, S]."""
-        reading = self.read(tokens, deterministic=deterministic)
-        return reading.sentence, self.write(reading, inputs, languages, deterministic=deterministic)
-
-    def sentence(self, tokens: jax.Array, *, deterministic: bool = True) -> jax.Array:
-        """P of texts int32 [B, L], not scaled: float32 [B, P]."""
-        return self.read(tokens, deterministic=deterministic).sentence
-
-    def embed(self, tokens: jax.Array, *, deterministic: bool = True) -> jax.Array:
-        """P scaled to length 1, float32 [B, P]."""
-        return of_unit_length(self.sentence(tokens, deterministic=deterministic))
-
     def target_logits(self, states: jax.Array) -> jax.Array:
         """Logits of the next word piece, float32 [B, T, V]."""
         return self.output.logits(states)
@@ -131,10 +111,6 @@ class Laser(nn.Module):
     def target_table(self) -> tuple[jax.Array, jax.Array]:
         """Table [V, S] and bias [V] from the states to the logits."""
         return self.output()
-
-    def translate(self, tokens: jax.Array, languages: jax.Array, length: int) -> jax.Array:
-        """Greedy translations, int32 [B, length], see `decoder.translate`."""
-        return translate(self.clone(parent=None), self.variables, tokens, languages, length)
 
 
 @register

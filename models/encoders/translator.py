@@ -26,13 +26,12 @@ from ..architecture import Capability
 from ..attention import PAD_ID, TYPES
 from ..blocks import logical
 from ..decoder import (
+    EncoderDecoder,
     OutputTable,
     Reading,
     TransformerDecoder,
     language_memory,
     language_table,
-    of_unit_length,
-    translate,
     word_table,
 )
 from ..multi_head import Layer, norm, sinusoids
@@ -44,7 +43,7 @@ __all__ = ["Translator", "TranslatorConfig"]
 _QUERIES: Final = (32, 16, 8)  # learned vectors, and how many of them go on from each pooling layer
 
 
-class Translator(nn.Module):
+class Translator(EncoderDecoder):
     """The encoder, and the decoder that trains it."""
 
     config: "TranslatorConfig"
@@ -73,11 +72,6 @@ class Translator(nn.Module):
         )
         self.output = OutputTable(config.vocab_size, config.hidden_size)
         self.dropout = nn.Dropout(config.dropout_rate)
-
-    def __call__(self, tokens: jax.Array) -> jax.Array:
-        """Logits of the tokens as their own translation, float32 [B, L, V]; touches every parameter."""
-        languages = jnp.zeros(tokens.shape[0], jnp.int32)
-        return self.target_logits(self.translation(tokens, tokens, languages)[1])
 
     def read(self, tokens: jax.Array, *, deterministic: bool = True) -> Reading:
         """The `Reading` of source texts int32 [B, L]."""
@@ -122,21 +116,6 @@ class Translator(nn.Module):
             memory, mask = language_memory(reading.sentence, languages, self.language_embedding), None
         return self.decoder(inputs, memory, mask, deterministic=deterministic)
 
-    def translation(
-        self, tokens: jax.Array, inputs: jax.Array, languages: jax.Array, *, deterministic: bool = True
-    ) -> tuple[jax.Array, jax.Array]:
-        """P of the sources, float32 [B, H], and the states of `write`, [B, T, H]."""
-        reading = self.read(tokens, deterministic=deterministic)
-        return reading.sentence, self.write(reading, inputs, languages, deterministic=deterministic)
-
-    def sentence(self, tokens: jax.Array, *, deterministic: bool = True) -> jax.Array:
-        """P of texts int32 [B, L], not scaled: float32 [B, H]."""
-        return self.read(tokens, deterministic=deterministic).sentence
-
-    def embed(self, tokens: jax.Array, *, deterministic: bool = True) -> jax.Array:
-        """P scaled to length 1, float32 [B, H]."""
-        return of_unit_length(self.sentence(tokens, deterministic=deterministic))
-
     def target_logits(self, states: jax.Array) -> jax.Array:
         """Logits of the next word piece, float32 [B, T, V]."""
         return self.output.logits(states)
@@ -144,10 +123,6 @@ class Translator(nn.Module):
     def target_table(self) -> tuple[jax.Array, jax.Array]:
         """Table [V, H] and bias [V] from the states to the logits."""
         return self.output()
-
-    def translate(self, tokens: jax.Array, languages: jax.Array, length: int) -> jax.Array:
-        """Greedy translations, int32 [B, length], see `decoder.translate`."""
-        return translate(self.clone(parent=None), self.variables, tokens, languages, length)
 
 
 @register

@@ -63,7 +63,7 @@ class Books:
         self._lock = threading.Lock()
         self._of: DocumentIndex | None = None
         self._book: Future[EventBook] | None = None
-        self._maps: dict[tuple[Filters, int], Drawing] = {}
+        self._maps: dict[tuple[EventBook, Filters], Drawing] = {}
 
     def prepare(self, index: DocumentIndex) -> "Future[EventBook]":
         """Starts to find the events of an index, unless that was done."""
@@ -92,8 +92,9 @@ class Books:
         Raises:
           RefusedError: 501, if scikit-learn is not installed.
         """
-        key = (filters, id(book))
-        if key not in self._maps:
+        key = (book, filters)
+        known = self._maps.get(key)
+        if known is None:
             numbers = book.ranked(filters)[:LARGEST].tolist()
             cards = [book.card(number) for number in numbers]
             documents = book.index.documents
@@ -106,9 +107,8 @@ class Books:
             with self._lock:
                 while len(self._maps) >= _MAPS_KEPT:
                     del self._maps[next(iter(self._maps))]
-                self._maps[key] = (cards, drawn)
-                return cards, drawn
-        return self._maps[key]
+                known = self._maps[key] = (cards, drawn)
+        return known
 
     def close(self) -> None:
         """Drops what has not begun."""
@@ -219,6 +219,7 @@ def _map(books: Books, book: EventBook, request: EventsRequest) -> MapResponse:
         since=filters.dates.since,
         until=filters.dates.until,
         total=len(book.ranked(filters)),
+        span=book.span(),
         topics=list(drawn.labels),
         events=points,
     )

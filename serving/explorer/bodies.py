@@ -101,22 +101,26 @@ class EventBody(BaseModel):
         )
 
 
-class EventsResponse(BaseModel):
-    """Events of some days, those that most publishers report first.
+class Period(BaseModel):
+    """Some days of an index.
 
     Attributes:
       since: the first of these days, None for no bound.
       until: the last of them.
       total: events of these days.
-      events: a page of them.
       span: the first and the last date of the index; None without dates.
     """
 
     since: datetime.date | None
     until: datetime.date | None
     total: int
-    events: list[EventBody]
     span: tuple[datetime.date, datetime.date] | None
+
+
+class EventsResponse(Period):
+    """A page of the events of some days, those that most publishers report first."""
+
+    events: list[EventBody]
 
 
 class EventResponse(BaseModel):
@@ -142,11 +146,8 @@ class MapPoint(BaseModel):
     place: tuple[float, float]
 
 
-class MapResponse(BaseModel):
+class MapResponse(Period):
     """The largest events of some days: places from 0 to 1, and the topics they belong to."""
 
-    since: datetime.date | None
-    until: datetime.date | None
-    total: int
     topics: list[str]
     events: list[MapPoint]

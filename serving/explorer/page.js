@@ -144,7 +144,7 @@ function card(event) {
 }
 
 async function showEvents(mine, offset = 0) {
-  const body = await answer(`events?${parametersOfDays()}&count=${PAGE}&offset=${offset}`, mine);
+  const body = await answer(`events?${parametersOfFilters()}&count=${PAGE}&offset=${offset}`, mine);
   if (mine !== turn) return;
   answered = body;
   let list = $("content").querySelector(".cards");
@@ -236,11 +236,11 @@ async function showSearch(mine) {
 async function showMap(mine) {
   $("more").hidden = true;
   say("drawing …");
-  const body = await answer(`map?${parametersOfDays()}`, mine);
+  const body = await answer(`map?${parametersOfFilters()}`, mine);
   if (mine !== turn) return;
-  if (answered) showDays({ ...answered, since: body.since, until: body.until });
-  else showDays(body);
-  if (!body.events.length) return nothing({ span: answered?.span });
+  answered = body;
+  showDays(body);
+  if (!body.events.length) return nothing(body);
   const width = 1000, height = 640, edge = 50;
   const node = drawing("svg", { class: "map", viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": "Events by topic" });
   const at = ([x, y]) => [edge + x * (width - 2 * edge), edge + y * (height - 2 * edge)];
@@ -333,8 +333,6 @@ function parametersOfFilters() {
   for (const name of FILTERS) if ($(name).value.trim()) parameters.set(name, $(name).value.trim());
   return parameters;
 }
-
-const parametersOfDays = () => parametersOfFilters();
 
 function state() {
   const parameters = new URLSearchParams(location.search), values = Object.fromEntries(parameters);

@@ -77,7 +77,7 @@ class Table:
       newsroom_suites: benchmarks on a generated newsroom, as (suite, file of the newsroom).
       defaults: options of the command line, by name, where neither the user nor the newsroom gives them.
       newsroom_defaults: the same with ``--newsroom``.
-      printed: published figures, shown beside ours: by row, by metric, in the metric's own range.
+      printed: published figures that the report shows next to ours, by row and metric, in the metric's range.
     """
 
     name: str
