@@ -50,6 +50,14 @@ class Capability(enum.StrEnum):
     float32 [B, P], the former with the states of the target tokens, [B, T, S]; ``target_logits(states)`` and
     ``target_table()``, from states to logits [.., V]; ``read(tokens)``, ``write(reading, inputs, languages)`` and
     ``translate(tokens, languages, length)``; the configuration has ``num_languages``. FLOPs of "write"."""
+    BILINGUAL = "bilingual"
+    """Two translators, of which number k writes language k and reads the other: ``read(tokens, number)``,
+    ``write(reading, inputs, number)``, ``target_logits(states, number)`` and ``target_table(number)`` as those of
+    TRANSLATION; ``language_logits(tokens)``, the log odds of language 1, float32 [B]; the configuration has
+    ``num_heads``, the parts of equal width of which a reading's `sentence` consists. FLOPs of "read" and "write"."""
+    PARTS = "parts"
+    """The configuration has ``parts``, the architectures of models that are parts of this one by the name of their
+    parameters, which may start from checkpoints of these models."""
     HUGGING_FACE = "hugging_face"
     """The parameters have a layout of ``transformers``; the configuration is a `HuggingFaceArchitecture`."""
 
@@ -146,6 +154,11 @@ class Architecture(Protocol):
         ...
 
     def __hash__(self) -> int: ...
+
+
+def parts_of(config: Architecture) -> Mapping[str, Architecture]:
+    """The architectures of the models that are parts of a model, by the name of their parameters; empty without any."""
+    return getattr(config, "parts", {}) if Capability.PARTS in config.capabilities else {}
 
 
 def require(config: Architecture, *needed: Capability, by: str, remedy: str = "Choose another architecture.") -> None:

@@ -78,3 +78,21 @@ def contrastive_distance(
     own = norms(left - right) / divisor
     others = jnp.take_along_axis(cross_distances(left, right), negatives, axis=1) / divisor
     return own, jnp.mean(jnp.maximum(0.0, margin - (others - own[:, None])), axis=1)
+
+
+def frobenius_gaps(left: jax.Array, right: jax.Array, negatives: jax.Array) -> jax.Array:
+    """How much farther a pair is than its negatives, in squares, over a scale: float32 [N, K].
+
+    (|left_n - right_n|^2 - |left_n - right_nk|^2) / (2 v + 1), where v is the mean norm of all rows of both sides. The
+    norm of a row is the Frobenius norm of the matrix that it lists. The 1 keeps the term finite, so that it changes
+    where all vectors are multiplied by a number.
+
+    Args:
+      left: float32 [N, P].
+      right: float32 [N, P].
+      negatives: int32 [N, K], rows of `right`.
+    """
+    scale = (jnp.mean(norms(left)) + jnp.mean(norms(right))) / 2
+    own = jnp.sum(jnp.square(left - right), axis=-1)[:, None]
+    others = jnp.sum(jnp.square(left[:, None] - right[negatives]), axis=-1)
+    return (own - others) / (2 * scale + 1)

@@ -12,6 +12,7 @@ import gin
 
 from ...errors import InputError
 from .base import DeviceBatch, Metrics, Model, Objective, Objectives, Pairs, continuation_pieces
+from .bilingual import BilingualTranslation
 from .contrastive import Contrastive
 from .denoising import Denoising
 from .linking import Linking
@@ -110,6 +111,7 @@ def parameter_names() -> set[str]:
 
 for _objective_class in (MaskedLanguageModel, Contrastive, Topics, Translation):
     register(_objective_class)
+alternative(BilingualTranslation)
 alternative(Denoising)
 alternative(MaskedTexts)
 alternative(Linking)

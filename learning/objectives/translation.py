@@ -6,7 +6,7 @@ it says nothing, its released code (``tfm_laser_0520``).
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import jax
@@ -122,10 +122,7 @@ class Translation(Objective):
 
     def pairs(self, model: Model, params: Any, batch: DeviceBatch) -> Pairs:
         """Returns texts and their translations; equal texts have equal ids, since records have none."""
-        embed = functools.partial(model.module.apply, {"params": params}, method="embed")
-        sources, targets = jnp.asarray(batch["source_tokens"]), jnp.asarray(batch["target_tokens"])
-        ids = _ids_of_texts(sources), _ids_of_texts(targets)
-        return Pairs(embed(sources), embed(targets), *ids, jnp.zeros(len(sources), jnp.int32))
+        return pairs_of_texts(model, params, batch)
 
     def _of_tokens(
         self, model: Model, params: Any, states: jax.Array, targets: jax.Array
@@ -133,17 +130,55 @@ class Translation(Objective):
         """Returns the smoothed cross entropy of states [B, T, H] at targets int32 [B, T], and its hits: both [B, T]."""
         head = functools.partial(model.module.apply, {"params": params})
         table, bias = head(method="target_table")
-        chunk = chunk_of_device(targets.size, len(table), self.vocabulary_chunk)
-        if chunk * shard_count("vocab") >= len(table):
-            terms = terms_of_logits(head(states, method="target_logits"), targets)
-        else:
-            flat = softmax_terms(states.reshape(-1, states.shape[-1]), table, bias, targets.reshape(-1), chunk=chunk)
-            terms = SoftmaxTerms(*(values.reshape(targets.shape) for values in flat))
-        # The mean logit needs no logits: it is that of the mean row of the table.
-        mean = states.astype(jnp.float32) @ jnp.mean(table, axis=0) + jnp.mean(bias)
-        expected = (1 - self.label_smoothing) * terms.target + self.label_smoothing * mean
-        hits = (terms.target >= terms.largest).astype(jnp.float32)
-        return terms.log_normalizer - expected, hits
+        return of_target_tokens(
+            (table, bias),
+            functools.partial(head, states, method="target_logits"),
+            states,
+            targets,
+            smoothing=self.label_smoothing,
+            chunk=self.vocabulary_chunk,
+        )
+
+
+def of_target_tokens(
+    output: tuple[jax.Array, jax.Array],
+    logits: Callable[[], jax.Array],
+    states: jax.Array,
+    targets: jax.Array,
+    *,
+    smoothing: float,
+    chunk: int,
+) -> tuple[jax.Array, jax.Array]:
+    """Returns the smoothed cross entropy of each target token, and whether it is the likeliest: float32 [B, T] both.
+
+    Args:
+      output: the table [V, H] and bias [V] from states to logits.
+      logits: computes the logits [B, T, V]; called where all of them fit.
+      states: [B, T, H].
+      targets: int32 [B, T].
+      smoothing: share of the target's probability that is spread over all word pieces.
+      chunk: see `Translation.vocabulary_chunk`.
+    """
+    table, bias = output
+    chunk = chunk_of_device(targets.size, len(table), chunk)
+    if chunk * shard_count("vocab") >= len(table):
+        terms = terms_of_logits(logits(), targets)
+    else:
+        flat = softmax_terms(states.reshape(-1, states.shape[-1]), table, bias, targets.reshape(-1), chunk=chunk)
+        terms = SoftmaxTerms(*(values.reshape(targets.shape) for values in flat))
+    # The mean logit needs no logits: it is that of the mean row of the table.
+    mean = states.astype(jnp.float32) @ jnp.mean(table, axis=0) + jnp.mean(bias)
+    expected = (1 - smoothing) * terms.target + smoothing * mean
+    hits = (terms.target >= terms.largest).astype(jnp.float32)
+    return terms.log_normalizer - expected, hits
+
+
+def pairs_of_texts(model: Model, params: Any, batch: DeviceBatch) -> Pairs:
+    """Returns texts and their translations; equal texts have equal ids, since records have none."""
+    embed = functools.partial(model.module.apply, {"params": params}, method="embed")
+    sources, targets = jnp.asarray(batch["source_tokens"]), jnp.asarray(batch["target_tokens"])
+    ids = _ids_of_texts(sources), _ids_of_texts(targets)
+    return Pairs(embed(sources), embed(targets), *ids, jnp.zeros(len(sources), jnp.int32))
 
 
 def _ids_of_texts(tokens: jax.Array) -> jax.Array:

@@ -5,7 +5,9 @@ The trainer, the exporters and the server look architectures up by kind and ask 
 """
 
 from ..architecture import NEWS_KIND, Architecture, Capability, require
+from .attentive import AttentiveConfig
 from .autoencoder import AutoencoderConfig
+from .bilingual import BilingualConfig
 from .context import ContextConfig
 from .convolution import ConvolutionConfig
 from .hybrid import HybridConfig
@@ -20,7 +22,9 @@ __all__ = [
     "KINDS",
     "NEWS_KIND",
     "Architecture",
+    "AttentiveConfig",
     "AutoencoderConfig",
+    "BilingualConfig",
     "Capability",
     "ContextConfig",
     "ConvolutionConfig",
