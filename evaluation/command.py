@@ -122,22 +122,22 @@ def _add_protocol_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[],
         metavar="LANGUAGE",
-        help="mldoc_laser, xnli: only these languages, such as english spanish (xnli: en es)",
+        help="mldoc_laser, mldoc_svm, xnli: only these languages, such as english spanish (xnli: en es)",
     )
     parser.add_argument(
         "--train_languages",
         nargs="+",
         default=[],
         metavar="LANGUAGE",
-        help="mldoc_laser: train on these languages only (default: on each)",
+        help="mldoc_laser, mldoc_svm: train on these languages only (default: on each)",
     )
     parser.add_argument(
         "--folds",
         type=int,
         default=0,
         metavar="N",
-        help="mldoc_laser: an even number of folds of all documents in place of the official parts, with t-tests "
-        "of each two encoders over them; T-MDE has 10",
+        help="mldoc_laser, mldoc_svm: an even number of folds of all documents in place of the official parts, with "
+        "t-tests of each two encoders over them; T-MDE has 10",
     )
     parser.add_argument(
         "--seeds",

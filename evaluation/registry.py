@@ -22,7 +22,7 @@ from .files import folder_entries
 from .labelled import FORMATS
 from .links import PostLinking
 from .mining import BitextMining
-from .mldoc import MlDoc
+from .mldoc import LinearSvm, MlDoc
 from .nli import DEV, TEST, Xnli
 from .pairs import LAYOUTS, PairClassification
 from .retrieval import SameEventRetrieval
@@ -82,6 +82,11 @@ def _mldoc_laser(path: str, name: str, options: Options) -> Benchmark:
     return MlDoc(path, name, options.languages, options.train_languages, options.folds, options.seeds)
 
 
+def _mldoc_svm(path: str, name: str, options: Options) -> Benchmark:
+    # The classifier is the same for every seed.
+    return MlDoc(path, name, options.languages, options.train_languages, options.folds, (0,), LinearSvm())
+
+
 SUITES: Final[Mapping[str, Builder]] = {
     "events": _events,
     "clustering": lambda path, name, options: Clustering(
@@ -96,6 +101,7 @@ SUITES: Final[Mapping[str, Builder]] = {
     "masakhanews_xy": lambda path, name, _: CrossLingual(path, "masakhanews", name),
     "mldoc_xy": lambda path, name, _: CrossLingual(path, "mldoc", name),
     "mldoc_laser": _mldoc_laser,
+    "mldoc_svm": _mldoc_svm,
     "xnli": lambda path, name, options: Xnli(path, name, options.languages),
     "tatoeba": lambda path, name, _: BitextRetrieval(path, name),
     "links": lambda path, name, _: PostLinking(path, name),

@@ -38,6 +38,9 @@ class Capability(enum.StrEnum):
     WORD_VECTORS = "word_vectors"
     """A parameter ``token_embedding`` [V, H] of plain word vectors, which may start from a file of them, or from latent
     semantic analysis without LATENT_SEMANTICS."""
+    STATIC = "static"
+    """A token has the vector of its piece in every text, which ``encode`` gives for rows of one token, and the pooled
+    vector is their weighted mean; needs POOLED_PIECES and PIECE_WEIGHTS."""
     ATTENTION = "attention"
     """``encode_observed(tokens)``: contextual vectors [B, L, H], and the attention that each token receives, float32
     [layers, B, L]."""

@@ -6,13 +6,12 @@ import json
 import os
 from collections.abc import Iterable, Sequence
 
-from ..errors import InputError
 from . import evaluation_sets as sets
 from .articles import Desk, Story
 from .junk import JunkPage, junk_pages
 from .options import NewsroomOptions, NewsroomSummary
 from .site import build_sites
-from .store import SiteWriter, write_lines
+from .store import SiteWriter, make_folder, write_lines
 from .world import build_world
 
 
@@ -55,9 +54,7 @@ def generate_newsroom(output: str, options: NewsroomOptions | None = None) -> Ne
       InputError: if ``output`` is a file.
     """
     options = options or NewsroomOptions()
-    if os.path.exists(output) and not os.path.isdir(output):
-        raise InputError("is a file, expected a folder", path=output, remedy="name another folder")
-    os.makedirs(output, exist_ok=True)
+    make_folder(output)
     seeds = os.path.join(output, "seeds.txt")
     if os.path.exists(seeds):
         os.remove(seeds)

@@ -10,11 +10,10 @@ import os
 from collections.abc import Iterator
 from typing import Final
 
-from ..errors import InputError
 from .articles import SITE_LEAK, register_for
 from .options import LANGUAGES, NewsroomOptions
 from .publishers import of_language
-from .store import write_lines
+from .store import make_folder, write_lines
 from .telling import Manner, Teller
 from .world import EventPlanner, World, build_world
 
@@ -39,9 +38,7 @@ def write_mldoc(output: str, options: NewsroomOptions | None = None) -> dict[str
       InputError: if ``output`` is a file.
     """
     options = options or NewsroomOptions()
-    if os.path.exists(output) and not os.path.isdir(output):
-        raise InputError("is a file, expected a folder", path=output, remedy="name another folder")
-    os.makedirs(output, exist_ok=True)
+    make_folder(output)
     world = build_world(options)
     counts = {}
     for language in LANGUAGES:

@@ -135,6 +135,17 @@ class SiteReader:
         return sorted({host for host, _ in self._resources})
 
 
+def make_folder(output: str) -> None:
+    """Makes the folder of a newsroom, unless it is there.
+
+    Raises:
+      InputError: if ``output`` is a file.
+    """
+    if os.path.exists(output) and not os.path.isdir(output):
+        raise InputError("is a file, expected a folder", path=output, remedy="name another folder")
+    os.makedirs(output, exist_ok=True)
+
+
 def write_lines(file: TextIO, lines: list[str]) -> None:
     """Writes lines, each with a line feed."""
     file.writelines(f"{line}\n" for line in lines)

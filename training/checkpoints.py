@@ -33,6 +33,7 @@ from ..formats.model_folder import (
 from ..formats.vocabulary import VocabularyFile
 from ..learning.model_files import check_same_model
 from ..learning.objectives import parameter_names
+from ..models.architecture import parts_of
 from ..models.encoders import Architecture
 from .huggingface import initial_params
 from .keeping import Keeping
@@ -260,7 +261,7 @@ class Start:
 
 def start_state(
     checkpoints: Checkpoints,
-    initial_checkpoint_path: str | None,
+    initial_checkpoint_path: str | Mapping[str, str] | None,
     layout: StateLayout,
     key: jax.Array,
     config: Architecture,
@@ -272,13 +273,15 @@ def start_state(
 
     1. resume: MODEL_DIR has a checkpoint: parameters, optimizer, step and data position of the newest one. If that
        cannot be read (a file of it is damaged, for example), it is set aside and the one before it counts;
-    2. restore: `initial_checkpoint_path` is given: its parameters only; optimizer, step and data start anew;
+    2. restore: `initial_checkpoint_path` is given: its parameters only; optimizer, step and data start anew. The parts
+       of a model (`Capability.PARTS`) may come from a checkpoint each; the rest of its parameters is from `key`;
     3. init: random parameters from `key`.
 
     Args:
       checkpoints: of MODEL_DIR.
       initial_checkpoint_path: a model folder (its newest step is taken), one `checkpoints/<step>` in it, or a Hugging
-        Face folder; heads that it lacks stay as `key` draws them.
+        Face folder; heads that it lacks stay as `key` draws them. Or one of the first two for each part of the model,
+        by name.
       layout: the state to fill.
       key: PRNG key for what is drawn.
       config: must be the checkpoint's, where it is known.
@@ -287,7 +290,7 @@ def start_state(
     Raises:
       InputError: if the checkpoint is missing or of another architecture or vocabulary, or none of MODEL_DIR can be
         read.
-    """  # noqa: DOC501 - _damaged makes an InputError
+    """
     resumed = _resume(checkpoints, layout)
     if resumed is not None:
         check_same_model(checkpoints.folder.path, config, vocabulary)
@@ -295,16 +298,55 @@ def start_state(
     state = layout.create(key)
     if initial_checkpoint_path is None:
         return Start(state, 0, None, "initialised at random", is_random=True)
+    if not isinstance(initial_checkpoint_path, str):
+        return _from_parts(initial_checkpoint_path, state, layout, config, vocabulary)
     if is_huggingface(initial_checkpoint_path):
         params = initial_params(initial_checkpoint_path, config, vocabulary, state.params)
         return Start(state.replace(params=params), 0, None, f"parameters imported from {initial_checkpoint_path}")
-    folder = find_checkpoint(initial_checkpoint_path)
+    folder, params = _read_params(initial_checkpoint_path, layout.abstract, config, vocabulary)
+    kept = {name: params.get(name, fresh) for name, fresh in state.params.items()}
+    return Start(state.replace(params=kept), 0, None, f"parameters restored from {folder}")
+
+
+def _from_parts(
+    paths: Mapping[str, str], state: TrainState, layout: StateLayout, config: Architecture, vocabulary: VocabularyFile
+) -> Start:
+    """The state with the parameters of each part from its checkpoint.
+
+    Raises:
+      InputError: unless every part has a checkpoint and only parts have; as `_read_params`.
+    """
+    parts = parts_of(config)
+    if set(paths) != set(parts) or not parts:
+        expected = f"one for each of {', '.join(parts)}" if parts else "one path: this model has no parts"
+        raise InputError(
+            f"got checkpoints for {', '.join(sorted(paths)) or 'nothing'}, expected {expected}",
+            field="INITIAL_CHECKPOINT_PATH",
+            remedy="Name the MODEL_DIR of a run that trained each part.",
+        )
+    params, lines = dict(state.params), []
+    for name, part in parts.items():
+        abstract = layout.abstract.replace(params=layout.abstract.params[name])
+        folder, params[name] = _read_params(paths[name], abstract, part, vocabulary)
+        lines.append(f"{name} restored from {folder}")
+    return Start(state.replace(params=params), 0, None, f"{'; '.join(lines)}; the rest initialised at random")
+
+
+def _read_params(
+    path: str, abstract: TrainState, config: Architecture, vocabulary: VocabularyFile
+) -> tuple[str, dict[str, Any]]:
+    """The folder of a checkpoint, and its parameters on the devices.
+
+    Raises:
+      InputError: if it is missing, cannot be read, or is of another model than `config` or of another vocabulary.
+    """  # noqa: DOC501 - _damaged makes an InputError
+    folder = find_checkpoint(path)
     params_path = os.path.join(folder, PARAMS)
     remedy = "Name another step of that run: INITIAL_CHECKPOINT_PATH may be one checkpoints/<step>."
     if problem := damage(folder, [PARAMS]):
         raise InputError(f"the checkpoint cannot be read ({problem})", path=params_path, remedy=remedy)
     try:
-        wanted = _as_saved(params_path, layout.abstract)
+        wanted = _as_saved(params_path, abstract)
         _check_shapes(params_path, wanted)
     except InputError:
         raise  # it can be read and is of another model
@@ -313,11 +355,9 @@ def start_state(
     check_same_model(folder_of_checkpoint(folder).path, config, vocabulary)
     try:
         with ocp.StandardCheckpointer() as checkpointer:
-            params = checkpointer.restore(params_path, wanted)
+            return folder, checkpointer.restore(params_path, wanted)
     except Exception as error:
         raise _damaged(params_path, error, remedy) from error
-    kept = {name: params.get(name, fresh) for name, fresh in state.params.items()}
-    return Start(state.replace(params=kept), 0, None, f"parameters restored from {folder}")
 
 
 def _resume(checkpoints: Checkpoints, layout: StateLayout) -> Start | None:

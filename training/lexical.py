@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ..errors import InputError
 from ..formats.vocabulary import SPECIAL_TOKENS
-from ..models.encoders import NEWS_KIND, Architecture, HybridConfig
+from ..models.encoders import Architecture, Capability, HybridConfig
 from ..models.encoders.news import EncoderConfig
 
 _NO_WEIGHT: Final = -200.0  # exp of it is 0 in float32: special tokens are no words
@@ -79,15 +79,14 @@ def lexical_part_of(config: Architecture, params: Mapping[str, Any], *, path: st
     Raises:
       InputError: for a model that is not static, or pools in another way.
     """
-    is_news = config.kind == NEWS_KIND  # other architectures without layers of this width compute more
-    if not isinstance(config, EncoderConfig) or not is_news or config.num_layers or config.pooling != "weighted":
-        problem = f"got {config.summary()}, expected a static model (num_layers = 0, weighted pooling)"
-        raise InputError(problem, path=path, field="model", remedy="Train it with runs/train_static.gin.")
-    if not config.sublinear or config.positions == "learned":
-        problem = "copies of a piece count in full, or positions are learned"
-        raise InputError(
-            problem, path=path, field="model", remedy="Train it with SUBLINEAR = True, as train_static.gin."
+    if not isinstance(config, EncoderConfig) or Capability.STATIC not in config.capabilities:
+        problem = (
+            f"got {config.summary()}, expected a static model (num_layers = 0, weighted pooling, no learned positions)"
         )
+        raise InputError(problem, path=path, field="model", remedy="Train it with runs/train_static.gin.")
+    if not config.sublinear:
+        problem, remedy = "copies of a piece count in full", "Train it with SUBLINEAR = True, as train_static.gin."
+        raise InputError(problem, path=path, field="model", remedy=remedy)
     module = config.module()
 
     @jax.jit

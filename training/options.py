@@ -1,6 +1,7 @@
 """The options of a run in groups, each configurable by gin under its name. Every group checks itself."""
 
 import dataclasses
+from collections.abc import Mapping
 
 import gin
 import numpy as np
@@ -74,14 +75,14 @@ class CheckpointOptions:
 
     Attributes:
       initial_checkpoint_path: INITIAL_CHECKPOINT_PATH, a model folder or one of its steps. Its parameters start this
-        run.
+        run. For a model that has other models as parts, one path for each part, by name.
       period: CHECKPOINT_PERIOD, steps between checkpoints; the last step is always saved.
       keeping: which checkpoints stay.
       patience: PATIENCE; the run ends when so many evaluations in a row give no better KEEP_BEST. 0 trains to the last
         step.
     """
 
-    initial_checkpoint_path: str | None = None
+    initial_checkpoint_path: str | Mapping[str, str] | None = None
     period: int = 1000
     keeping: Keeping = dataclasses.field(default_factory=Keeping)
     patience: int = 0

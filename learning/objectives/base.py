@@ -40,7 +40,7 @@ class Model:
     def __post_init__(self) -> None:
         object.__setattr__(self, "module", self.config.module())
 
-    def apply(self, params: Any, key: jax.Array, method: str, *arguments: jax.Array) -> jax.Array:
+    def apply(self, params: Any, key: jax.Array, method: str, *arguments: Any) -> jax.Array:
         """Returns the result of a method of the module in training; dropout, if there is any, is drawn from `key`."""
         result: jax.Array = self.module.apply(
             {"params": params},

@@ -84,11 +84,17 @@ class BilingualTranslation(Objective):
             self._side(model, params, to_first, texts[1], texts[0], 0),
             self._side(model, params, to_second, texts[0], texts[1], 1),
         ]
-        losses, hits, tokens = (sum(values) for values in zip(*(side[1:] for side in sides), strict=True))
+        losses, hits, tokens = (
+            jnp.sum(jnp.stack(values)) for values in zip(*(side[1:] for side in sides), strict=True)
+        )
         language_loss = self._language_loss(model, params, texts)
         pairs = len(texts[0])
         loss = (1 - self.distance_weight) * losses / pairs + language_loss
-        metrics = {"translation_loss": losses / tokens, "accuracy": hits / tokens, "language_loss": language_loss}
+        metrics: Metrics = {
+            "translation_loss": losses / tokens,
+            "accuracy": hits / tokens,
+            "language_loss": language_loss,
+        }
         if self.distance_weight:
             negatives = draw_negatives(negative_key, pairs, self.negatives)
             gaps = frobenius_gaps(sides[1][0], sides[0][0], negatives)
@@ -101,9 +107,9 @@ class BilingualTranslation(Objective):
     ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
         """Returns P of the sources [B, P], and of translator `number` the sums of losses, hits and target tokens."""
         keys = jax.random.split(key)
-        reading = model.apply(params, keys[0], "read", sources, number)
+        reading: Any = model.apply(params, keys[0], "read", sources, number)
         states = model.apply(params, keys[1], "write", reading, targets[:, :-1], number)
-        head = functools.partial(model.module.apply, {"params": params})
+        head: Any = functools.partial(model.module.apply, {"params": params})
         losses, hits = of_target_tokens(
             head(number, method="target_table"),
             functools.partial(head, states, number, method="target_logits"),
@@ -117,7 +123,7 @@ class BilingualTranslation(Objective):
 
     def _language_loss(self, model: Model, params: Any, texts: tuple[jax.Array, jax.Array]) -> jax.Array:
         """Returns the mean cross entropy of the languages of both sides."""
-        score = functools.partial(model.module.apply, {"params": params}, method="language_logits")
+        score: Any = functools.partial(model.module.apply, {"params": params}, method="language_logits")
         logits = jnp.stack([score(side) for side in texts])
         languages = jnp.broadcast_to(jnp.arange(2.0)[:, None], logits.shape)
         return jnp.mean(optax.sigmoid_binary_cross_entropy(logits, languages))

@@ -128,7 +128,7 @@ class Translation(Objective):
         self, model: Model, params: Any, states: jax.Array, targets: jax.Array
     ) -> tuple[jax.Array, jax.Array]:
         """Returns the smoothed cross entropy of states [B, T, H] at targets int32 [B, T], and its hits: both [B, T]."""
-        head = functools.partial(model.module.apply, {"params": params})
+        head: Any = functools.partial(model.module.apply, {"params": params})
         table, bias = head(method="target_table")
         return of_target_tokens(
             (table, bias),
@@ -175,7 +175,7 @@ def of_target_tokens(
 
 def pairs_of_texts(model: Model, params: Any, batch: DeviceBatch) -> Pairs:
     """Returns texts and their translations; equal texts have equal ids, since records have none."""
-    embed = functools.partial(model.module.apply, {"params": params}, method="embed")
+    embed: Any = functools.partial(model.module.apply, {"params": params}, method="embed")
     sources, targets = jnp.asarray(batch["source_tokens"]), jnp.asarray(batch["target_tokens"])
     ids = _ids_of_texts(sources), _ids_of_texts(targets)
     return Pairs(embed(sources), embed(targets), *ids, jnp.zeros(len(sources), jnp.int32))

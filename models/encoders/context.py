@@ -212,8 +212,8 @@ class ContextConfig(EncoderConfig):
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """What a `NewsEncoder` can do, without the layouts of `transformers` and the view of attention."""
-        return super().capabilities - {Capability.HUGGING_FACE, Capability.ATTENTION}
+        """What a `NewsEncoder` can do, without the layouts of `transformers` and the view of attention; not static."""
+        return super().capabilities - {Capability.HUGGING_FACE, Capability.ATTENTION, Capability.STATIC}
 
     def module(self) -> nn.Module:
         """The `ContextEncoder`."""

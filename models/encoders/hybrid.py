@@ -139,8 +139,11 @@ class HybridConfig(EncoderConfig):
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """What a `NewsEncoder` can do, without the layouts of `transformers`, which have no lexical part."""
-        return super().capabilities - {Capability.HUGGING_FACE}
+        """What a `NewsEncoder` can do, without the layouts of `transformers`, which have no lexical part.
+
+        The lexical part is no part of the pooled vector, so it is never static.
+        """
+        return super().capabilities - {Capability.HUGGING_FACE, Capability.STATIC}
 
     def module(self) -> nn.Module:
         """The `HybridEncoder`."""

@@ -358,6 +358,9 @@ class EncoderConfig(TransformerConfig):
         """What a `NewsEncoder` of this shape can do in addition to embedding."""
         # Of other kinds.
         lacking = {Capability.RECONSTRUCTION, Capability.TRANSLATION, Capability.WORD_VECTORS}
+        lacking |= {Capability.BILINGUAL, Capability.PARTS}
+        if self.num_layers or self.positions == "learned" or self.pooling != "weighted":
+            lacking |= {Capability.STATIC}
         if self.pooling != "weighted":
             lacking |= {Capability.PIECE_WEIGHTS, Capability.LATENT_SEMANTICS}
         elif self.embedding_init != "t5":

@@ -37,7 +37,7 @@ from ..shared.runs import write_run_file
 from ..shared.tools import Tools
 from . import tables
 from .conduct import OK, RowResult, conduct, prepare
-from .plan import Settings, not_applicable, pretraining, run_steps, training
+from .plan import Settings, not_applicable, run_steps, runs_before, training
 from .report import write_report
 from .table import Row, Table
 
@@ -108,7 +108,8 @@ def run(args: argparse.Namespace, tools: Tools | None = None) -> int:
     work, suites = _sources(args, table)
     arguments.fill_in(args, table.defaults)
     tools = tools or Tools(mine=functools.partial(mine_again, beam_args=args.beam))
-    benchmarks = arguments.benchmarks_of(suites, Options(cross_publisher=args.cross_publisher, seeds=_KMEANS_SEEDS))
+    options = Options(**{"cross_publisher": args.cross_publisher, "seeds": _KMEANS_SEEDS} | dict(table.evaluation))
+    benchmarks = arguments.benchmarks_of(suites, options)
     settings = Settings(
         table,
         work,
@@ -144,6 +145,8 @@ def _sources(args: argparse.Namespace, table: Table) -> tuple[str, list[str]]:
     arguments.fill_in(args, table.newsroom_defaults)
     places = newsroom.find_newsroom(args.newsroom, args.output, beam_args=args.beam)
     args.cross_publisher, args.bitext = True, args.bitext or [places.bitext]
+    if not args.suite and any(name == newsroom.LABELLED for _, name in table.newsroom_suites):
+        newsroom.write_labelled(places)
     own = [f"{suite}={places.newsroom}/{name}" for suite, name in table.newsroom_suites]
     return places.work, args.suite or own
 
@@ -167,9 +170,8 @@ def _prepare(settings: Settings, rows: list[Row], parallel: int, tools: Tools) -
     folders, problems = prepare(settings, chosen, parallel, tools)
     for row in chosen:
         for seed in settings.seeds if row.name in folders and not row.encoder else ():
-            for found in (pretraining(settings, row, seed), training(settings, row, seed, folders[row.name])):
-                if found is not None:
-                    write_run_file(found)
+            for found in (*runs_before(settings, row, seed), training(settings, row, seed, folders[row.name])):
+                write_run_file(found)
     return arguments.tell(problems)
 
 

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
 from ...evaluation.benchmark import Benchmark
+from ...evaluation.results import Result
 from ..shared.mining import count
 from ..shared.runs import Run, evaluate_encoder, evaluate_run, overall_metrics, overall_scores, training_seconds
 from ..shared.tools import Tools, attempt, train_runs
-from .plan import Settings, mine_row, not_applicable, pretraining, training
+from .plan import Settings, mine_row, not_applicable, pretraining, runs_before, training
 from .table import Row
 from .zscores import Cell
 
@@ -29,6 +30,7 @@ class RowResult:
       scores: of each scored seed: one number by (step, benchmark).
       metrics: the metric of that number, by benchmark.
       examples: number of training examples by task.
+      results: of the benchmarks at the last step, by seed.
       seconds: wall time of its trainings and of its own pretraining.
     """
 
@@ -39,19 +41,20 @@ class RowResult:
     scores: Mapping[int, Mapping[Cell, float]] = dataclasses.field(default_factory=dict)
     metrics: Mapping[str, str] = dataclasses.field(default_factory=dict)
     examples: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    results: Mapping[int, Sequence[Result]] = dataclasses.field(default_factory=dict)
     seconds: float = 0.0
 
 
 def prepare(
     settings: Settings, rows: Sequence[Row], parallel: int, tools: Tools
 ) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
-    """Mines the data of all rows and runs the pretraining that rows share.
+    """Mines the data of all rows and runs the trainings that rows share: of pretraining, and of parts.
 
     Returns:
       The folders of the jobs by row, and what went wrong: by row for mining, by folder for a pretraining.
     """
     folders, problems = _mine(settings, rows, tools)
-    shared = _pretrainings(settings, [row for row in rows if row.start == "shared"])
+    shared = _pretrainings(settings, [row for row in rows if row.start != "own" and row.name in folders])
     return folders, problems | train_runs(shared, parallel, tools)
 
 
@@ -115,21 +118,22 @@ def _mine(settings: Settings, rows: Sequence[Row], tools: Tools) -> tuple[dict[s
 
 
 def _pretrainings(settings: Settings, rows: Sequence[Row]) -> list[Run]:
-    found = [pretraining(settings, row, seed) for row in rows for seed in settings.seeds]
-    return list({run.folder: run for run in found if run}.values())
+    found = [run for row in rows for seed in settings.seeds for run in runs_before(settings, row, seed)]
+    return list({run.folder: run for run in found}.values())
 
 
 def _before(settings: Settings, name: str, seed: int, rows: Sequence[Row], problems: Mapping[str, str]) -> str:
-    """What went wrong with the pretraining of a seed of a row; "" if nothing."""
-    before = pretraining(settings, next(row for row in rows if row.name == name), seed)
-    return problems.get(before.folder, "") if before else ""
+    """What went wrong with the trainings that a seed of a row starts from; "" if nothing."""
+    before = runs_before(settings, next(row for row in rows if row.name == name), seed)
+    return "; ".join(problems[run.folder] for run in before if run.folder in problems)
 
 
 def _evaluate(
-    run: Run, benchmarks: Sequence[Benchmark], tools: Tools, command: Sequence[str]
-) -> tuple[Mapping[Cell, float], Mapping[str, str]]:
+    run: Run, benchmarks: Sequence[Benchmark], tools: Tools, command: Sequence[str], group: str
+) -> tuple[Mapping[Cell, float], Mapping[str, str], list[Result]]:
     results = evaluate_run(run, benchmarks, tools.make_encoder, command)
-    return overall_scores(results), overall_metrics(results)
+    last = [result for result in results.results if result.encoder == str(run.steps[-1])]
+    return overall_scores(results, group), overall_metrics(results, group), last
 
 
 def _score_encoder(
@@ -157,6 +161,7 @@ def _score(
     scores: dict[int, Mapping[Cell, float]] = {}
     wrong: dict[int, str] = {}
     metrics: Mapping[str, str] = {}
+    results: dict[int, Sequence[Result]] = {}
     seconds = 0.0
     for seed in settings.seeds:
         run = runs[row.name, seed]
@@ -168,10 +173,11 @@ def _score(
                 f"pretraining: {pretraining_problem}" if pretraining_problem else f"training: {problems[run.folder]}"
             )
             continue
-        found, problem = attempt(functools.partial(_evaluate, run, benchmarks, tools, command))
+        found, problem = attempt(functools.partial(_evaluate, run, benchmarks, tools, command, settings.table.group))
         if found is None:
             wrong[seed] = f"evaluation: {problem}"
         else:
-            scores[seed], metrics = found
+            scores[seed], metrics, results[seed] = found
         tools.say(f"{row.name}, seed {seed}: {wrong.get(seed, 'evaluated')}")
-    return RowResult(row, "ok" if scores else "failed", "", wrong, scores, metrics, seconds=round(seconds, 1))
+    status: Status = "ok" if scores else "failed"
+    return RowResult(row, status, "", wrong, scores, metrics, results=results, seconds=round(seconds, 1))

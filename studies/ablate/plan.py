@@ -114,15 +114,33 @@ def pretraining(settings: Settings, row: Row, seed: int) -> Run | None:
     return recipe.pretraining(f"{settings.output}/pretrained/seed-{seed}", settings.jobs, seed)
 
 
+def part_runs(settings: Settings, row: Row, seed: int) -> dict[str, Run]:
+    """The trainings of the models that are parts of a row's model with a seed, by part; rows share them."""
+    if row.encoder:
+        return {}
+    pretraining, jobs = settings.recipe.pretraining, settings.jobs
+    return {
+        name: pretraining(f"{settings.output}/parts/{name}/seed-{seed}", jobs, seed, None, row.data, bindings)
+        for name, bindings in settings.table.parts.items()
+    }
+
+
+def runs_before(settings: Settings, row: Row, seed: int) -> list[Run]:
+    """All trainings that a row's training with a seed starts from."""
+    before = pretraining(settings, row, seed)
+    return [*([before] if before else []), *part_runs(settings, row, seed).values()]
+
+
 def training(settings: Settings, row: Row, seed: int, jobs: Mapping[str, str]) -> Run:
     """The training of a row with a seed on the folders of its jobs."""
     before = pretraining(settings, row, seed)
     given = None if row.start == "none" else settings.pretrained or None
+    parts = {name: run.model for name, run in part_runs(settings, row, seed).items()}
     return settings.recipe.training(
         _folder(settings, row, seed),
         jobs,
         seed,
-        before.model if before else given,
+        parts or (before.model if before else given),
         None if row.start == "own" else row.gin_file,
         row.data,
     )

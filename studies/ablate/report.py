@@ -1,6 +1,7 @@
 """The table, the plot and the manifest of an ablation."""
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -8,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...evaluation.benchmark import over_runs
+from ...evaluation.compare import FoldComparison, compare_folds
 from ..report.plots import BLUE, GREY, RED, make_axes, svg_of, use_plain_style
 from ..shared.report import bullets, markdown_table, with_interval, write_files
 from .conduct import OK, RowResult
@@ -73,7 +75,7 @@ def write_report(
     """Writes ``table.md``, ``table.json`` and ``plot.svg``; returns the Markdown and its :func:`statement`."""
     lines = lines_of(table, results)
     text = markdown(table, lines)
-    numbers = {**manifest, "rows": [_to_json(table, line) for line in lines]}
+    numbers = {**manifest, "rows": [_to_json(table, line, lines) for line in lines]}
     write_files(output, numbers, text, plot(table, lines) if any(line.values is not None for line in lines) else None)
     return text, statement(lines)
 
@@ -93,7 +95,8 @@ def markdown(table: Table, lines: Sequence[Line]) -> str:
         if text
     ]
     parts = [f"# {table.title}", "", *markdown_table(words | numbers | judged | counts, rows), "", note, ""]
-    parts += [statement(lines), *_scores(lines), *_printed(table), *bullets("Failed or not applicable:", wrong)]
+    parts += [statement(lines), *_scores(lines), *_folds(table, lines), *_printed(table)]
+    parts += bullets("Failed or not applicable:", wrong)
     return "\n".join(parts) + "\n"
 
 
@@ -153,6 +156,53 @@ def _scores(lines: Sequence[Line]) -> list[str]:
     return ["", heading, "", *markdown_table(columns, rows)]
 
 
+def _folds(table: Table, lines: Sequence[Line]) -> list[str]:
+    """The paired t-tests of each row against the control over the folds of the benchmarks that have some, by seed."""
+    tests = {line.result.row.name: fold_tests(table, lines, line) for line in lines}
+    rows = [
+        [
+            name,
+            test.benchmark,
+            test.group,
+            str(seed),
+            f"{test.difference:+.4f}",
+            _digits(test.p),
+            _digits(test.corrected_p),
+        ]
+        for name, found in tests.items()
+        for seed, test in found
+    ]
+    if not rows:
+        return []
+    columns = dict.fromkeys(("row", "benchmark", "part"), "") | dict.fromkeys(
+        ("seed", "difference", "p", "p, corrected"), ":"
+    )
+    heading = (
+        f"Minus {table.control} with the same seed at the last step: two-sided paired t-tests over folds, and with the "
+        "variance of Nadeau and Bengio (2003), since folds whose halves swap are not independent:"
+    )
+    return ["", heading, "", *markdown_table(columns, rows)]
+
+
+def fold_tests(table: Table, lines: Sequence[Line], line: Line) -> list[tuple[int, FoldComparison]]:
+    """The seed and the test of each benchmark with folds, of a row against the control; none of the control itself."""
+    control = next(other.result for other in lines if other.is_control)
+    found = []
+    for seed, results in line.result.results.items() if not line.is_control else ():
+        for one in results:
+            for two in control.results.get(seed, ()):
+                left, right = (
+                    dataclasses.replace(result, encoder=name)
+                    for result, name in ((one, line.result.row.name), (two, table.control))
+                )
+                found += [(seed, test) for test in compare_folds([left, right])]
+    return found
+
+
+def _digits(p: float) -> str:
+    return "-" if math.isnan(p) else f"{p:.4f}"
+
+
 def _printed(table: Table) -> list[str]:
     """The published figures of the rows that have some."""
     metrics = list(dict.fromkeys(metric for figures in table.printed.values() for metric in figures))
@@ -185,7 +235,7 @@ def plot(table: Table, lines: Sequence[Line]) -> str:
     return svg_of(figure)
 
 
-def _to_json(table: Table, line: Line) -> dict[str, Any]:
+def _to_json(table: Table, line: Line, lines: Sequence[Line]) -> dict[str, Any]:
     result = line.result
     z = summarise(line.values) if line.values is not None else None
     return {
@@ -203,6 +253,7 @@ def _to_json(table: Table, line: Line) -> dict[str, Any]:
         "expected": line.expected,
         "verdict": line.verdict,
         "examples": dict(result.examples),
+        "folds": [{"seed": seed, **test.to_dict()} for seed, test in fold_tests(table, lines, line)],
         "training_seconds": result.seconds,
         "metrics": dict(result.metrics),
         "scores": [

@@ -74,7 +74,12 @@ class Table:
       steps: jobs beyond the build, each with the source of its inputs, that run once before the rows, and again for
         a row whose mining changes them; `Row.data` may name them.
       options: of these jobs, options dataclasses by job.
-      newsroom_suites: benchmarks on a generated newsroom, as (suite, file of the newsroom).
+      parts: trainings by the recipe of pretraining, whose models become parts of every row's model: gin bindings by
+        the name of the part. Each is trained once for a seed.
+      newsroom_suites: benchmarks on a generated newsroom, as (suite, file of the newsroom). The folder "mldoc" holds
+        its labelled articles.
+      evaluation: options of the benchmarks, see `evaluation.registry.Options`.
+      group: the part of a benchmark's scores that counts, such as "Cross", where it has such a part.
       defaults: options of the command line, by name, where neither the user nor the newsroom gives them.
       newsroom_defaults: the same with ``--newsroom``.
       printed: published figures that the report shows next to ours, by row and metric, in the metric's range.
@@ -87,7 +92,10 @@ class Table:
     counted: tuple[str, ...] = ("triplets", "topics")
     steps: tuple[Step, ...] = ()
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    parts: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     newsroom_suites: tuple[tuple[str, str], ...] = ()
+    evaluation: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    group: str = "all"
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=lambda: {**DEFAULTS, "evaluations": 4})
     newsroom_defaults: Mapping[str, Any] = dataclasses.field(
         default_factory=lambda: {**NEWSROOM_DEFAULTS, "evaluations": 2}

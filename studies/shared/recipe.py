@@ -4,7 +4,7 @@ import argparse
 import dataclasses
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ...errors import InputError
@@ -78,12 +78,30 @@ class Recipe:
         """The steps that are evaluated."""
         return (*(self.period * number for number in range(1, self.evaluations)), self.steps)
 
-    def pretraining(self, folder: str, jobs: Mapping[str, str], seed: int, row_file: str | None = None) -> Run:
-        """A pretraining in ``folder``; see :meth:`training` for the arguments."""
-        values = _places(folder, jobs["pack"], jobs["vocabulary"]) | {"TRAIN_STEPS": self.pretrain_steps, "SEED": seed}
+    def pretraining(
+        self,
+        folder: str,
+        jobs: Mapping[str, str],
+        seed: int,
+        row_file: str | None = None,
+        data: str = "pack",
+        bindings: Sequence[str] = (),
+    ) -> Run:
+        """A pretraining in ``folder``.
+
+        Args:
+          folder: of the pretraining.
+          jobs: see :meth:`training`.
+          seed: of the pretraining.
+          row_file: see :meth:`training`.
+          data: see :meth:`training`.
+          bindings: gin bindings after those of the recipe.
+        """
+        values = _places(folder, jobs[data], jobs["vocabulary"]) | {"TRAIN_STEPS": self.pretrain_steps, "SEED": seed}
+        given = (*self.pretrain_gin, *bindings)
         return Run(
             folder,
-            compose(self.pretrain_base, values, self.pretrain_gin, row_file, [_note(jobs["pack"])]),
+            compose(self.pretrain_base, values, given, row_file, [_note(jobs[data])]),
             (self.pretrain_steps,),
         )
 
@@ -92,7 +110,7 @@ class Recipe:
         folder: str,
         jobs: Mapping[str, str],
         seed: int,
-        initial: str | None,
+        initial: str | Mapping[str, str] | None,
         row_file: str | None = None,
         data: str = "examples",
     ) -> Run:
@@ -102,7 +120,8 @@ class Recipe:
           folder: of the training.
           jobs: the folders of a build's jobs, by name.
           seed: of the training.
-          initial: the model folder that it starts from; None for random parameters.
+          initial: the model folder that it starts from, or one for each part of the model; None for random
+            parameters.
           row_file: a run file whose own lines make it an ablation.
           data: the job whose examples it reads.
         """

@@ -12,13 +12,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final
+from typing import Final
 
 from ...beam_pipelines.parent import PARENT
 from ...errors import InputError
-from ...evaluation.benchmark import Benchmark
+from ...evaluation.benchmark import Benchmark, Score
 from ...evaluation.encoders import Encoder
-from ...evaluation.results import Results
+from ...evaluation.results import Result, Results
 from ...evaluation.suites import RESULTS_FILE, benchmark_facts, read_results, run_suites, write_results
 from ...formats.model_folder import ModelFolder
 from .arguments import write_text
@@ -27,6 +27,7 @@ RUN_FILE: Final = "run.gin"
 LOG_FILE: Final = "train.log"
 _CACHE_VARIABLE: Final = "JAX_COMPILATION_CACHE_DIR"
 _SHOWN_LINES: Final = 3
+_WHOLE: Final = "all"
 _PACKAGE: Final = __package__.partition(".")[0]
 
 
@@ -267,8 +268,12 @@ def load_checkpoint(run: Run, step: int) -> Encoder:
     return factories(progress=False)["model"](f"{run.model}@{step}")
 
 
-def overall_scores(results: Results) -> dict[tuple[str, str], float]:
+def overall_scores(results: Results, group: str = _WHOLE) -> dict[tuple[str, str], float]:
     """One number for each (step, benchmark): the first metric over the whole benchmark.
+
+    Args:
+      results: of all steps.
+      group: the part that counts instead, such as "Cross", where a benchmark has it.
 
     Raises:
       InputError: if a benchmark failed.
@@ -277,15 +282,19 @@ def overall_scores(results: Results) -> dict[tuple[str, str], float]:
     for result in results.results:
         if result.status == "failed":
             raise InputError(f"step {result.encoder} on {result.benchmark}: {result.error}")
-        named = {score.part.lower(): score for score in reversed(result.scores)}
-        found[result.encoder, result.benchmark] = named.get("all", result.scores[0]).value
+        found[result.encoder, result.benchmark] = _overall(result, group).value
     return found
 
 
-def overall_metrics(results: Results) -> Mapping[str, str]:
-    """The metric that :func:`overall_scores` uses, by benchmark."""
-    found: dict[str, Any] = {}
+def overall_metrics(results: Results, group: str = _WHOLE) -> Mapping[str, str]:
+    """The metric that :func:`overall_scores` uses, by benchmark, and its part if that is not the whole."""
+    found = {}
     for result in results.results:
-        named = {score.part.lower(): score for score in reversed(result.scores)}
-        found[result.benchmark] = named.get("all", result.scores[0]).metric
+        score = _overall(result, group)
+        found[result.benchmark] = score.metric if score.part.lower() == _WHOLE else f"{score.metric} {score.part}"
     return found
+
+
+def _overall(result: Result, group: str) -> Score:
+    named = {score.part.lower(): score for score in reversed(result.scores)}
+    return named.get(group.lower(), named.get(_WHOLE, result.scores[0]))

@@ -155,7 +155,11 @@ def test_the_gradient_reaches_the_layers_through_gains_and_vectors(trained):
 def test_its_description_is_read_as_written_and_says_what_it_cannot_do():
     assert named_kind(CONTEXT) == "context"
     assert config_from_dict(CONTEXT.to_dict(), "context") == CONTEXT
-    assert TABLE.capabilities - CONTEXT.capabilities == {Capability.HUGGING_FACE, Capability.ATTENTION}
+    assert TABLE.capabilities - CONTEXT.capabilities == {
+        Capability.HUGGING_FACE,
+        Capability.ATTENTION,
+        Capability.STATIC,
+    }
     assert CONTEXT.summary() == "a table of 12, 1 layers x 8 for its context"
 
 

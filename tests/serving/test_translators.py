@@ -9,7 +9,7 @@ from flax import linen as nn
 from newsembed.formats.model_folder import ModelDescription, ModelFolder
 from newsembed.formats.vocabulary import SPECIAL_TOKENS
 from newsembed.launch import cli
-from newsembed.models.encoders import LaserConfig, TranslatorConfig
+from newsembed.models.encoders import AttentiveConfig, BilingualConfig, LaserConfig, TranslatorConfig
 from newsembed.serving.encoder import load_encoder
 from newsembed.serving.saved_model import SavedModelEncoder
 from newsembed.tasks.vocabulary import Vocabulary
@@ -20,6 +20,8 @@ TRANSLATOR = TranslatorConfig(**SIZES, hidden_size=8, num_layers=3, num_heads=2,
 CONFIGS = {
     "translator": TRANSLATOR,
     "laser": LaserConfig(**SIZES, token_size=6, hidden_size=5, num_layers=2, decoder_size=7),
+    "attentive": AttentiveConfig(len(PIECES), max_length=64, token_size=6, hidden_size=5),
+    "bilingual": BilingualConfig(len(PIECES), max_length=64, token_size=6, hidden_size=5, vector_size=4),
 }
 TITLES, BODIES = ["Storm", "", "vote", "Goal"], ["coast . wind . " * 3, "Sturm", "vote", "cup " * 99]
 

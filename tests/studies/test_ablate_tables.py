@@ -8,17 +8,28 @@ from pathlib import Path
 
 import gin
 import pytest
+from manifests import write_manifest
+from newsembed.beam_pipelines.workflow import STEPS, load_job
 from newsembed.errors import InputError
+from newsembed.evaluation.benchmark import Score
+from newsembed.evaluation.command import encoder_factory
+from newsembed.evaluation.registry import SUITES, Options
+from newsembed.evaluation.results import Result, Results
 from newsembed.formats import files, parquet
 from newsembed.formats.manifest import read_manifest
 from newsembed.formats.records import Article, make_doc_id
 from newsembed.formats.vocabulary import SPECIAL_TOKENS
 from newsembed.studies import ablate
 from newsembed.studies.ablate import plan, tables
+from newsembed.studies.ablate.conduct import RowResult
+from newsembed.studies.ablate.report import fold_tests, lines_of, markdown
 from newsembed.studies.ablate.table import Needed, Row, Table
 from newsembed.studies.shared import gin_text
 from newsembed.studies.shared.mining import changed
+from newsembed.studies.shared.recipe import Recipe
+from newsembed.studies.shared.runs import overall_metrics, overall_scores
 from newsembed.training.gin_config import load_gin
+from scipy.stats import ttest_rel
 
 ROWS = (
     Row("plain", "nothing"),
@@ -308,3 +319,87 @@ def test_every_row_of_the_table_of_simlte_has_its_own_losses_or_pairs(base, tmp_
     both = ([], 0.1)
     alone = {"mlm_only": (["MaskedTexts"], 0.1), "without_mlm": ([], 0.0)}
     assert found == dict.fromkeys(("halves", "same_text", "words"), both) | alone
+
+
+# Values of the demo take the place of what a build would give.
+PLACES = dict.fromkeys(("MODEL_DIR", "DATA_DIR", "VOCABULARY_PATH", "INITIAL_CHECKPOINT_PATH"), "x")
+
+
+@pytest.mark.parametrize("kind", ["defaults", "newsroom_defaults"])
+@pytest.mark.parametrize("name", tables.names())
+def test_every_row_of_every_table_becomes_a_run(name, kind, tmp_path):
+    """Run files exist and load with the row's lines, jobs and their options are known, suites can be built."""
+    table = tables.load(name)
+    defaults = dict(getattr(table, kind))
+    base, before = defaults["base"], defaults["pretrain_base"]
+    for row in table.rows:
+        file, include = (before if row.start == "own" else base), tmp_path / f"{row.name}.gin"
+        bindings = defaults.get("pretrain_gin" if row.start == "own" else "gin", ())
+        include.write_text(gin_text.compose(gin_text.base_path(file), PLACES, bindings, row.gin_file))
+        load_gin([str(include)], [])
+        for job, change in row.mining.items():
+            change(table.options.get(job, load_job(job).options()))
+        assert row.data in {step.job for step in (*STEPS, *table.steps)}
+        if row.encoder:
+            encoder_factory(row.encoder, {})
+    for part, bindings in table.parts.items():
+        (tmp_path / "part.gin").write_text(gin_text.compose(before, PLACES, (*defaults["pretrain_gin"], *bindings)))
+        load_gin([str(tmp_path / "part.gin")], [])
+        assert part.startswith("translators_")
+    for step in table.steps:
+        load_job(step.job)
+    options = Options(**dict(table.evaluation))
+    for suite, file in table.newsroom_suites:
+        SUITES[suite](str(tmp_path / file), suite, options)
+
+
+def test_models_that_are_parts_are_trained_once_for_all_rows(tmp_path):
+    table = tables.load("ntdv")
+    bindings = ("TASK_FEATURE_LENGTHS = {'source_tokens': 8, 'target_tokens': 8}",)
+    bases = "runs/ntdv_small.gin", "runs/ntdv_translator_small.gin"
+    recipe = Recipe(*bases, bindings, bindings, 4, 2, 4, 1, 2)
+    work = tmp_path / "work"
+    for job in ("vocabulary", "pack"):
+        write_manifest(f"{work}/{job}", job)
+    write_manifest(f"{tmp_path}/study/data/translations", "translations")
+    settings = plan.Settings(table, str(work), str(tmp_path / "study"), recipe)
+    found = {row.name: plan.part_runs(settings, row, 1) for row in table.rows}
+    assert len({tuple(run.folder for run in runs.values()) for runs in found.values()}) == 1
+    parts = found["NV"]
+    assert [run.folder for run in parts.values()] == [f"{tmp_path}/study/parts/translators_{n}/seed-1" for n in (0, 1)]
+    directions = ["'translation/de-en'", "'translation/en-de'"]
+    for run, direction in zip(parts.values(), directions, strict=True):
+        assert run.gin.splitlines()[-1] == f"MIXTURE_OR_TASK_NAME = {direction}"
+        assert f"DATA_DIR = '{tmp_path}/study/data/translations'" in run.gin
+    run = plan.training(settings, table.row("NV"), 1, settings.jobs)
+    models = {name: f"{tmp_path}/study/parts/{name}/seed-1/model" for name in ("translators_0", "translators_1")}
+    assert f"INITIAL_CHECKPOINT_PATH = {models!r}" in run.gin
+    assert run.gin.splitlines()[-1] == "DISTANCE_WEIGHT = 0.0"
+    assert plan.runs_before(settings, table.row("NV"), 1) == list(parts.values())
+
+
+def test_folds_are_compared_with_the_control_seed_by_seed():
+    def result(row, values):
+        scores = (Score("accuracy", 0.5, "Cross", 4, folds=values), Score("accuracy", 0.5, "All", 4))
+        return RowResult(
+            row, "ok", scores={0: {("4", "mldoc"): 0.5}}, results={0: [Result("4", "mldoc", "ok", scores)]}
+        )
+
+    control, other = (0.1, 0.2, 0.4, 0.3), (0.3, 0.3, 0.7, 0.5)
+    results = [result(ROWS[0], control), result(ROWS[1], other)]
+    lines = lines_of(TOY, results)
+    assert fold_tests(TOY, lines, lines[0]) == []
+    ((seed, test),) = fold_tests(TOY, lines, lines[1])
+    expected = ttest_rel(other, control)
+    assert (seed, test.group, test.first, test.second) == (0, "Cross", "slow", "plain")
+    assert (test.difference, test.p) == (pytest.approx(0.2), pytest.approx(expected.pvalue))
+    assert f"| slow | mldoc | Cross | 0 | +0.2000 | {expected.pvalue:.4f} | " in markdown(TOY, lines)
+
+
+def test_the_part_that_counts_is_the_table_s():
+    scores = (Score("accuracy", 0.1, "Same", 4), Score("accuracy", 0.2, "Cross", 4), Score("accuracy", 0.3, "All", 4))
+    found = Results((Result("4", "mldoc", "ok", scores), Result("4", "sts", "ok", scores[:1])), {})
+    assert overall_scores(found, "Cross") == {("4", "mldoc"): 0.2, ("4", "sts"): 0.1}
+    assert overall_scores(found) == {("4", "mldoc"): 0.3, ("4", "sts"): 0.1}
+    assert overall_metrics(found, "Cross") == {"mldoc": "accuracy Cross", "sts": "accuracy Same"}
+    assert overall_metrics(found)["mldoc"] == "accuracy"

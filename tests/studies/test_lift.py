@@ -1,6 +1,7 @@
 """newsembed lift: every step on a small archive, with the real jobs and trainer, from a random BERT."""
 
 import argparse
+import dataclasses
 import datetime
 import json
 import os
@@ -16,7 +17,7 @@ from newsembed.formats.model_folder import ModelFolder
 from newsembed.formats.records import Article, Triplet, make_doc_id
 from newsembed.formats.weights import unflatten
 from newsembed.launch import cli
-from newsembed.models.encoders import EncoderConfig, HybridConfig
+from newsembed.models.encoders import Capability, ContextConfig, EncoderConfig, HybridConfig, TranslatorConfig
 from newsembed.serving.checkpoint import load_model
 from newsembed.studies import lift
 from newsembed.studies.lift.conduct import Lift, Settings
@@ -258,10 +259,31 @@ def drawn(config):
     )
 
 
-def test_a_model_with_layers_is_no_static_model():
-    config = EncoderConfig(vocab_size=30, hidden_size=8, num_layers=1, num_heads=2, mlp_size=8)
-    with pytest.raises(InputError, match=r"some/folder: model: got 1 layers x 8, expected a static model"):
+STATIC = EncoderConfig(
+    vocab_size=30, hidden_size=8, num_layers=0, num_heads=2, mlp_size=8, pooling="weighted", positions="rotary"
+)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        dataclasses.replace(STATIC, num_layers=1),
+        dataclasses.replace(STATIC, positions="learned"),
+        dataclasses.replace(STATIC, pooling="mean"),
+        ContextConfig(**STATIC.to_dict(), context_heads=2, context_size=8),
+        TranslatorConfig(30),
+    ],
+    ids=["layers", "positions", "pooling", "context", "no news encoder"],
+)
+def test_a_model_that_reads_its_context_is_no_static_model(config):
+    with pytest.raises(InputError, match=r"some/folder: model: got .*, expected a static model"):
         lexical_part_of(config, {}, path="some/folder")
+
+
+def test_copies_of_a_static_model_must_be_sublinear():
+    assert Capability.STATIC in STATIC.capabilities
+    with pytest.raises(InputError, match="copies of a piece count in full"):
+        lexical_part_of(dataclasses.replace(STATIC, sublinear=False), {}, path="some/folder")
 
 
 def test_a_random_projection_keeps_the_cosines_of_tfidf():

@@ -13,11 +13,12 @@ from jax.sharding import NamedSharding, PartitionSpec
 from newsembed.errors import InputError
 from newsembed.learning.objectives import Model as LossModel
 from newsembed.learning.objectives import Objectives
+from newsembed.learning.objectives.bilingual import BilingualTranslation
 from newsembed.learning.objectives.denoising import Denoising
 from newsembed.learning.objectives.linking import Linking
 from newsembed.learning.objectives.translation import Translation
 from newsembed.learning.partitioning import Partitioner, check_batch_size, shard_batch
-from newsembed.models.encoders import AutoencoderConfig, StarConfig, TranslatorConfig
+from newsembed.models.encoders import AutoencoderConfig, BilingualConfig, StarConfig, TranslatorConfig
 from newsembed.models.encoders.news import NewsEncoder
 from newsembed.models.losses import DocumentIds, info_nce, masked_language_model, mean_cross_entropy
 from newsembed.models.softmax import softmax_terms
@@ -219,9 +220,22 @@ def test_a_batch_that_does_not_divide_the_mesh_is_named():
         Partitioner(model_parallel=3).make_mesh(jax.devices()[:8])
 
 
-def test_translation_on_eight_devices_is_that_on_one():
+TRANSLATIONS = {
+    "T-MDE": (
+        TranslatorConfig(vocab_size=VOCAB_SIZE, hidden_size=16, num_layers=1, num_heads=2, mlp_size=32),
+        Translation(distance_weight=0.5),
+    ),
+    "NTDV": (
+        BilingualConfig(VOCAB_SIZE, token_size=8, hidden_size=8, vector_size=8, num_heads=2),
+        BilingualTranslation(margin=2.0, negatives=5),
+    ),
+}
+
+
+@pytest.mark.parametrize("system", TRANSLATIONS)
+def test_translation_on_eight_devices_is_that_on_one(system):
     """Negatives come from the whole batch, on whichever device they are; the tables are divided by the vocabulary."""
-    config = TranslatorConfig(vocab_size=VOCAB_SIZE, hidden_size=16, num_layers=1, num_heads=2, mlp_size=32)
+    config, objective = TRANSLATIONS[system]
     rng = np.random.default_rng(0)
     source, target = (rng.integers(5, VOCAB_SIZE, (16, 6)).astype(np.int32) for _ in range(2))
     languages = np.arange(16, dtype=np.int32) % 2
@@ -230,7 +244,7 @@ def test_translation_on_eight_devices_is_that_on_one():
     for devices, model_parallel in ((1, 1), (8, 2)):
         partitioner = Partitioner(model_parallel=model_parallel)
         mesh = partitioner.make_mesh(jax.devices()[:devices])
-        objectives = Objectives(LossModel(config), {"translation": Translation(distance_weight=0.5)})
+        objectives = Objectives(LossModel(config), {"translation": objective})
         layout = plan_state(config.module(), OPTIMIZER, partitioner, mesh)
         step = make_train_step("translation", objectives, OPTIMIZER, layout.abstract, partitioner, mesh)
         state, metrics = step(layout.create(jax.random.key(0)), shard_batch(batch, mesh), jax.random.key(1))

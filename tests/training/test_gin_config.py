@@ -17,12 +17,16 @@ from newsembed.training.gin_renames import RENAMED, with_new_names
 from newsembed.training.run import main
 
 REQUIRED = ['MODEL_DIR = "m"', 'DATA_DIR = "d"', 'VOCABULARY_PATH = "v"', 'INITIAL_CHECKPOINT_PATH = "c"']
-OF_RUN = {"train_context.gin": ['EVAL_DATA_DIR = "e"']}  # that one run requires in addition
+# What one run requires in addition.
+OF_RUN = {"train_context.gin": ['EVAL_DATA_DIR = "e"']} | dict.fromkeys(
+    ("ntdv_translator_paper.gin", "ntdv_translator_small.gin"), ['MIXTURE_OR_TASK_NAME = "translation/de-en"']
+)
 RUNS = sorted(path.name for path in Path(GIN_FOLDER, "runs").glob("*.gin"))
 
 
 @pytest.mark.parametrize(
-    "run", [name for name in RUNS if name.startswith(("pretrain", "train_", "weak", "ablation", "tmde", "laser"))]
+    "run",
+    [name for name in RUNS if name.startswith(("pretrain", "train_", "weak", "ablation", "tmde", "laser", "ntdv"))],
 )
 def test_every_run_file_loads_with_its_required_keys_alone(run):
     load_gin([f"runs/{run}"], [*REQUIRED, *OF_RUN.get(run, [])])

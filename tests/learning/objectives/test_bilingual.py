@@ -1,0 +1,161 @@
+"""Translation both ways: against float64 NumPy, what is trained, either order of the languages, and what is refused."""
+
+import dataclasses
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from newsembed.errors import InputError
+from newsembed.learning.objectives import Model, Objectives
+from newsembed.learning.objectives.bilingual import BilingualTranslation, texts_by_language
+from newsembed.models.distances import draw_negatives
+from newsembed.models.encoders import BilingualConfig, TranslatorConfig
+
+CONFIG = BilingualConfig(40, max_length=16, token_size=6, hidden_size=5, vector_size=4, num_heads=3)
+KEY = jax.random.key(5)
+PAIRS = 6
+
+
+@pytest.fixture(scope="module")
+def batch():
+    rng = np.random.default_rng(0)
+    rows = {}
+    for name, length in (("source_tokens", 7), ("target_tokens", 6)):
+        tokens = rng.integers(5, 40, (PAIRS, length)).astype(np.int32)
+        tokens[:, 0] = 2
+        for row, end in enumerate(rng.integers(3, length + 1, PAIRS)):
+            tokens[row, end - 1] = 3
+            tokens[row, end:] = 0
+        rows[name] = tokens
+    return rows | {"target_language": np.array([0, 1, 0, 0, 1, 1], np.int32)}
+
+
+@pytest.fixture(scope="module")
+def params():
+    module = CONFIG.module()
+    init = jax.jit(lambda key: nn.unbox(module.init(key, jnp.ones((1, 3), jnp.int32))["params"]))
+    keys = iter(jax.random.split(jax.random.key(1), 500))
+    return jax.tree.map(lambda array: array + jax.random.normal(next(keys), array.shape) / 3, init(jax.random.key(0)))
+
+
+def loss_of(batch, params, **options):
+    model, objective = Model(CONFIG), BilingualTranslation(**options)
+    loss, metrics = jax.jit(lambda p, b: objective.loss(model, p, b, KEY))(params, batch)
+    return float(loss), {name: float(value) for name, value in metrics.items()}
+
+
+@pytest.fixture(scope="module")
+def hand(batch, params):
+    """What the loss is made of, from the vectors and the logits of the module, in float64."""
+    module = CONFIG.module()
+
+    def apply(method, *arguments):
+        return jax.tree.map(np.float64, module.apply({"params": params}, *arguments, method=method))
+
+    source, target = np.pad(batch["source_tokens"], ((0, 0), (0, 0))), np.pad(batch["target_tokens"], ((0, 0), (0, 1)))
+    is_first = batch["target_language"][:, None] == 0
+    texts = np.where(is_first, target, source), np.where(is_first, source, target)
+    vectors, losses, hits, tokens = [], 0.0, 0, 0
+    for reader, (text, written) in ((1, texts), (0, texts[::-1])):
+        reading = module.apply({"params": params}, jnp.array(text), reader, method="read")
+        vectors.append(np.float64(reading.sentence))
+        states = module.apply({"params": params}, reading, jnp.array(written[:, :-1]), reader, method="write")
+        logits = apply("target_logits", states, reader)
+        logs = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+        for row, place in zip(*np.nonzero(written[:, 1:]), strict=True):
+            losses -= logs[row, place, written[row, place + 1]]
+            hits += logs[row, place].argmax() == written[row, place + 1]
+            tokens += 1
+    score = np.float64(params["language_scores"])
+    odds = [np.where(text > 0, score[text], 0).sum(axis=1) for text in texts]
+    language = np.mean([np.log1p(np.exp(odds[0])), np.log1p(np.exp(-odds[1]))])
+    return vectors, losses, hits, tokens, language
+
+
+@pytest.mark.parametrize("chunk", [0, 16])
+def test_the_loss_is_that_of_the_thesis(batch, params, hand, chunk):
+    (left, right), losses, hits, tokens, language = hand
+    norm, margin, beta = np.linalg.norm, 1.5, 0.3
+    v = (norm(left, axis=1).mean() + norm(right, axis=1).mean()) / 2
+    others = np.asarray(draw_negatives(jax.random.split(KEY, 3)[2], PAIRS, 3))
+    distance = np.mean(
+        [
+            sum(
+                max(0, margin + margin * (norm(left[i] - right[i]) ** 2 - norm(left[i] - right[j]) ** 2) / (2 * v + 1))
+                for j in others[i]
+            )
+            for i in range(PAIRS)
+        ]
+    )
+    loss, metrics = loss_of(batch, params, distance_weight=beta, margin=margin, negatives=3, vocabulary_chunk=chunk)
+    assert metrics["distance_loss"] == pytest.approx(distance, rel=1e-5)
+    assert metrics["translation_loss"] == pytest.approx(losses / tokens, rel=1e-5)
+    assert metrics["accuracy"] == pytest.approx(hits / tokens)
+    assert metrics["language_loss"] == pytest.approx(language, rel=1e-5)
+    assert loss == pytest.approx((1 - beta) * losses / PAIRS + beta * distance + language, rel=1e-5)
+
+
+def test_without_distance_it_is_the_translation_both_ways(batch, params, hand):
+    _, losses, _, _, language = hand
+    loss, metrics = loss_of(batch, params, distance_weight=0.0)
+    assert loss == pytest.approx(losses / PAIRS + language, rel=1e-5)
+    assert "distance_loss" not in metrics
+
+
+def test_a_pair_counts_alike_whichever_side_is_the_target(batch, params):
+    texts = [np.asarray(side) for side in texts_by_language(batch)]
+    turned = {
+        "source_tokens": texts[0],
+        "target_tokens": texts[1],
+        "target_language": np.ones(PAIRS, np.int32),
+    }
+    again = [np.asarray(side) for side in texts_by_language(turned)]
+    for found, expected in zip(again, texts, strict=True):
+        np.testing.assert_array_equal(found, expected)
+    assert loss_of(turned, params)[0] == pytest.approx(loss_of(batch, params)[0], rel=1e-6)
+
+
+def test_only_the_shared_layers_and_the_languages_get_a_gradient(batch, params):
+    model, objective = Model(CONFIG), BilingualTranslation()
+    gradient = jax.jit(jax.grad(lambda p: objective.loss(model, p, batch, KEY)[0]))(params)
+    largest = {
+        name: max(float(np.abs(array).max()) for array in jax.tree.leaves(part)) for name, part in gradient.items()
+    }
+    assert {name for name, value in largest.items() if value > 0} == {
+        "shared_recurrence",
+        "shared_heads",
+        "shared_states",
+        "language_scores",
+    }
+
+
+def test_held_out_pairs_and_flops(batch, params):
+    found = BilingualTranslation().pairs(Model(CONFIG), params, batch)
+    np.testing.assert_allclose(np.linalg.norm(found.query, axis=1), 1.0, rtol=1e-5)
+    assert found.answer.shape == (PAIRS, CONFIG.embedding_size)
+    lengths = {"source_tokens": 10, "target_tokens": 8}
+    expected = 4 * 2 * (CONFIG.flops("read", 10) + CONFIG.flops("write", 9))
+    assert BilingualTranslation().flops(CONFIG, lengths, 4) == expected
+
+
+def test_it_needs_two_translators_and_bounds_two_languages():
+    objectives = Objectives(Model(CONFIG), {"translation": BilingualTranslation()})
+    assert objectives.bounds["languages"] == 2
+    with pytest.raises(InputError, match=r"bilingual.*translator architecture"):
+        Objectives(Model(TranslatorConfig(40, hidden_size=8, num_heads=2)), objectives.of_task)
+
+
+def test_a_batch_of_one_pair_has_no_negatives(batch, params):
+    one = {name: values[:1] for name, values in batch.items()}
+    with pytest.raises(InputError, match="no negatives"):
+        loss_of(one, params)
+    assert np.isfinite(loss_of(one, params, distance_weight=0.0)[0])
+
+
+@pytest.mark.parametrize("options", [{"distance_weight": 1.5}, {"negatives": 0}, {"margin": 0.0}])
+def test_options_out_of_range_are_named(options):
+    with pytest.raises(InputError, match=f"BilingualTranslation.{next(iter(options))}"):
+        BilingualTranslation(**options)
+    assert dataclasses.replace(BilingualTranslation(), distance_weight=0.25).evaluated().distance_weight == 0.25
