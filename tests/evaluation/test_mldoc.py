@@ -21,6 +21,7 @@ from newsembed.evaluation.suites import read_results, write_results
 from scipy import sparse
 from scipy.stats import t as student
 from scipy.stats import ttest_rel
+from sklearn.svm import LinearSVC
 
 QUICK = Perceptron(epochs=300, learning_rate=1e-2)
 
@@ -284,3 +285,22 @@ def test_languages_that_xnli_lacks_are_refused(tmp_path):
     assert Xnli(str(folder), "x", ("de",)).protocol["suite"] == "xnli of de, trained on dev"
     with pytest.raises(InputError, match="no pairs in fr"):
         Xnli(str(folder), "x", ("de", "fr")).documents()
+
+
+def test_the_support_vector_machine_is_scikit_learn_s(folder):
+    benchmark = SUITES["mldoc_svm"](str(folder), "m", Options(languages=("english", "german"), seeds=(1, 2)))
+    assert benchmark.protocol["suite"] == "mldoc_svm X→Y of english, german"
+    assert (benchmark.protocol["head"], benchmark.protocol["seeds"]) == ({"c": 1.0}, [0])
+    labels = [row.label for parts in benchmark._rows.values() for part in parts for row in part]
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(15, 4)).astype(np.float32) + 2 * np.array([[label == "a"] for label in labels])
+    scores = found(benchmark.score(vectors))
+    machine = LinearSVC().fit(vectors[:2], [0, 1])
+    tested = np.array([0 if label == "a" else 1 for label in labels])
+    assert scores["accuracy", "english→german"] == np.mean(machine.predict(vectors[13:]) == tested[13:])
+    assert scores["accuracy", "english→english"] == np.mean(machine.predict(vectors[4:8]) == tested[4:8])
+
+
+def test_the_thesis_s_figures_stand_beside_the_protocol_of_ntdv():
+    rows = [row for row in published() if row.suite == "mldoc_svm X→Y of english, german"]
+    assert {(row.part, row.values["cNV_con"]) for row in rows} == {("english→german", 0.898), ("german→english", 0.81)}
