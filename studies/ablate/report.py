@@ -171,6 +171,7 @@ def _folds(table: Table, lines: Sequence[Line]) -> list[str]:
         ]
         for name, found in tests.items()
         for seed, test in found
+        if table.group.lower() in ("all", test.group.lower())
     ]
     if not rows:
         return []

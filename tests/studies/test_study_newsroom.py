@@ -98,3 +98,18 @@ def test_a_newsroom_keeps_its_options_and_a_new_one_has_the_study_s(tmp_path, mo
         files.write_json("mine/demo.json", {**diary, "seconds": {}})
     newsroom.find_newsroom(named, "out", 0.25)
     assert made == [expected]
+
+
+def test_labelled_articles_are_written_once_from_the_newsroom_s_world(places, monkeypatch):
+    asked = []
+
+    def write(folder, options):
+        asked.append(options.seed)
+        files.write_json(f"{folder}/english.test", len(asked))
+
+    monkeypatch.setattr(newsroom, "write_mldoc", write)
+    newsroom.open_diary(places, {"seed": 3, "scale": 0.05})
+    for _ in range(2):
+        newsroom.write_labelled(places)
+        assert files.read_json(f"{places.newsroom}/mldoc/english.test") == 1
+    assert asked == [3]
