@@ -297,8 +297,8 @@ def test_the_support_vector_machine_is_scikit_learn_s(folder):
     scores = found(benchmark.score(vectors))
     machine = LinearSVC().fit(vectors[:2], [0, 1])
     tested = np.array([0 if label == "a" else 1 for label in labels])
-    assert scores["accuracy", "english→german"] == np.mean(machine.predict(vectors[13:]) == tested[13:])
-    assert scores["accuracy", "english→english"] == np.mean(machine.predict(vectors[4:8]) == tested[4:8])
+    assert scores["accuracy", "english→german"].value == np.mean(machine.predict(vectors[13:]) == tested[13:])
+    assert scores["accuracy", "english→english"].value == np.mean(machine.predict(vectors[4:8]) == tested[4:8])
 
 
 def test_the_thesis_s_figures_stand_beside_the_protocol_of_ntdv():

@@ -381,9 +381,8 @@ def test_models_that_are_parts_are_trained_once_for_all_rows(tmp_path):
 def test_folds_are_compared_with_the_control_seed_by_seed():
     def result(row, values):
         scores = (Score("accuracy", 0.5, "Cross", 4, folds=values), Score("accuracy", 0.5, "All", 4))
-        return RowResult(
-            row, "ok", scores={0: {("4", "mldoc"): 0.5}}, results={0: [Result("4", "mldoc", "ok", scores)]}
-        )
+        cells, found = {0: {("4", "mldoc"): 0.5}}, {0: [Result("4", "mldoc", "ok", scores)]}
+        return RowResult(row, "ok", scores=cells, metrics={"mldoc": "accuracy"}, results=found)
 
     control, other = (0.1, 0.2, 0.4, 0.3), (0.3, 0.3, 0.7, 0.5)
     results = [result(ROWS[0], control), result(ROWS[1], other)]
