@@ -36,7 +36,7 @@ from .baselines import (
 )
 from .benchmark import Benchmark
 from .classification import DEFAULT_HEAD, HEADS, SHOTS
-from .compare import compare, compare_folds
+from .compare import compare, compare_folds, compare_printed
 from .encoders import Encoder, TfidfEncoder
 from .leakage import check_leakage
 from .recipe import read_recipe
@@ -212,6 +212,7 @@ def run(args: argparse.Namespace, factories: Factories) -> int:
     for key, rows in (
         ("comparisons", compare(results.results)),
         ("fold_comparisons", compare_folds(results.results)),
+        ("printed_comparisons", compare_printed(results.results, results.manifest["benchmarks"])),
     ):
         if rows:
             manifest = {**results.manifest, key: [row.to_dict() for row in rows]}

@@ -1,17 +1,20 @@
-"""Paired t-tests of two encoders on a cross-lingual benchmark: over its cells X→Y, and over its folds.
+"""t-tests of encoders on a cross-lingual benchmark: paired over its cells X→Y or its folds, and against printed figures.
 
 T-MDE (Table 4.4) tests folds. Folds whose training and test halves swap are not independent, so the plain t-test is too
 sure of itself. Nadeau and Bengio (2003, "Inference for the Generalization Error", section 3) correct the variance of
 the mean: ``(1 / k + n_test / n_train) s^2`` in place of ``s^2 / k``. Both tests are reported.
+
+NTDV (thesis, section 3.4) tests its folds against the figures that other papers print, as if these had no error.
 """
 
 import dataclasses
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .crosslingual import ARROW, AVERAGES
+from .published import beside
 from .results import Result
 
 
@@ -68,7 +71,35 @@ class FoldComparison:
         return _json_values(self)
 
 
-def _json_values(row: "Comparison | FoldComparison") -> dict[str, Any]:
+@dataclasses.dataclass(frozen=True, slots=True)
+class PrintedComparison:
+    """A two-sided one-sample t-test of the folds of an encoder against a printed figure.
+
+    Attributes:
+      part: of the score.
+      system: as its source names it.
+      difference: mean over the folds minus the printed figure.
+      t, p: SciPy's statistic and p-value; NaN if all folds are equal.
+      folds: their number.
+      source: of the figure.
+    """
+
+    benchmark: str
+    part: str
+    encoder: str
+    system: str
+    difference: float
+    t: float
+    p: float
+    folds: int
+    source: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns JSON values; NaN, which JSON lacks, becomes null."""
+        return _json_values(self)
+
+
+def _json_values(row: "Comparison | FoldComparison | PrintedComparison") -> dict[str, Any]:
     return {
         name: None if isinstance(value, float) and math.isnan(value) else value
         for name, value in dataclasses.asdict(row).items()
@@ -98,6 +129,34 @@ def compare_folds(results: Sequence[Result]) -> list[FoldComparison]:
             left, right = ({score.part: score.folds for score in result.scores if score.folds} for result in (one, two))
             shared = [group for group in AVERAGES if len(left.get(group, ())) == len(right.get(group, ())) > 0]
             found += [_fold_test(one, two, group, left[group], right[group]) for group in shared]
+    return found
+
+
+def compare_printed(results: Sequence[Result], benchmarks: Mapping[str, Mapping[str, Any]]) -> list[PrintedComparison]:
+    """Compares the folds of every encoder with the published figures of the same protocol; failed results are left out.
+
+    Args:
+      results: of a run.
+      benchmarks: of its manifest, by name.
+    """
+    import warnings
+
+    import numpy as np
+    from scipy.stats import ttest_1samp
+
+    found = []
+    for result in results:
+        scores = [score for score in result.scores if score.folds] if result.status == "ok" else []
+        columns = [(score.metric, score.part) for score in scores]
+        folds = {(score.metric, score.part): score.folds for score in scores}
+        for system, column, value, source in beside(benchmarks.get(result.benchmark, {}), columns):
+            values = folds[column]
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore", RuntimeWarning)  # equal folds have no spread: the result is NaN
+                test = ttest_1samp(values, value)
+            difference, t, p = float(np.mean(values)) - value, float(test.statistic), float(test.pvalue)
+            row = (result.benchmark, column[1], result.encoder, system, difference, t, p, len(values), source)
+            found.append(PrintedComparison(*row))
     return found
 
 

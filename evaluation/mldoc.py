@@ -169,10 +169,10 @@ class MlDoc(PathBenchmark):
                 means = [float(mean) for mean in np.mean(values, axis=0)]
                 score = over_runs("accuracy", means, group, len(values))
                 scores.append(dataclasses.replace(score, folds=tuple(means)) if self.folds else score)
-        return scores + [
-            over_runs("accuracy", values, f"{source}{ARROW}{target}", tested[target])
-            for (source, target), values in cells.items()
-        ]
+        for (source, target), values in cells.items():
+            score = over_runs("accuracy", values, f"{source}{ARROW}{target}", tested[target])
+            scores.append(dataclasses.replace(score, folds=tuple(values)) if self.folds else score)
+        return scores
 
     def _runs(self) -> list[tuple[int, dict[str, Parts]]]:
         """The seed and the parts of each run."""

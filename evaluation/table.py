@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from .benchmark import ALL, Score
-from .compare import compare, compare_folds
+from .compare import compare, compare_folds, compare_printed
 from .crosslingual import AVERAGES
 from .published import beside
 from .results import Result, Results
@@ -64,11 +64,8 @@ def report(results: Results) -> str:
     """Returns ``results.md``: one table over all benchmarks, a table for each benchmark, t-tests and leakage."""
     recipe = [_block(main_scores(results))] if "recipe" in results.manifest else []
     blocks = [_block(summary(results)), markdown(results)] if len(grids(results)) > 1 else [markdown(results)]
-    blocks = (
-        recipe
-        + blocks
-        + [_block(grid) for grid in (_comparisons(results), _fold_comparisons(results), _leakage(results)) if grid.rows]
-    )
+    tests = (_comparisons(results), _fold_comparisons(results), _printed_comparisons(results), _leakage(results))
+    blocks = recipe + blocks + [_block(grid) for grid in tests if grid.rows]
     if any(score.confidence is not None for result in results.results for score in result.scores):
         interval = "95 % confidence interval of the mean over seeds, folds or repeats (Student's t)"
         blocks.append(f"± is half the width of the {interval}.")
@@ -199,6 +196,25 @@ def _fold_comparisons(results: Results) -> Grid:
     )
     columns = ("benchmark", "part", "encoders", "difference", "t", "p", "corrected t", "corrected p", "folds")
     return Grid("Paired t-tests over folds (corrected: Nadeau and Bengio)", columns, rows, ())
+
+
+def _printed_comparisons(results: Results) -> Grid:
+    found = compare_printed(results.results, results.manifest.get("benchmarks", {}))
+    rows = tuple(
+        (
+            row.benchmark,
+            row.part,
+            f"{row.encoder} - {row.system}",
+            f"{row.difference:+.4f}",
+            f"{row.t:.2f}",
+            f"{row.p:.4f}",
+            str(row.folds),
+        )
+        for row in found
+    )
+    columns = ("benchmark", "part", "encoder and printed system", "difference", "t", "p", "folds")
+    notes = tuple(dict.fromkeys(row.source for row in found))
+    return Grid("One-sample t-tests of folds against printed figures", columns, rows, (), notes)
 
 
 def _leakage(results: Results) -> Grid:
