@@ -1,4 +1,4 @@
-"""t-tests of encoders on a cross-lingual benchmark: paired, over its cells X→Y or its folds; and against printed figures.
+"""t-tests of encoders on a cross-lingual benchmark: paired over its cells X→Y or its folds, or against printed figures.
 
 T-MDE (Table 4.4) tests folds. Folds whose training and test halves swap are not independent, so the plain t-test is too
 sure of itself. Nadeau and Bengio (2003, "Inference for the Generalization Error", section 3) correct the variance of
