@@ -1,9 +1,11 @@
-"""Each extra in an environment of its own: its size, and the CPU time of commands there.
+"""Each extra in an environment of its own: its size, the CPU time of commands there, and which of its commands work.
 
 For each extra it makes a virtual environment, installs ``newsembed[EXTRA]`` from this repository by pip with
 ``constraints.txt``, and adds up the sizes of all files below ``lib``. In each it runs ``newsembed --help``, ``doctor``,
 ``embed``, ``index`` and ``search`` with a model without layers (30,000 pieces x 512, random weights), and prints the
-CPU seconds (user and system) of the fastest of three runs. It downloads packages, so it is no test.
+CPU seconds (user and system) of the fastest of three runs. Then it runs the commands that need the extra, and one
+command of each other extra, which must end with exit code 2 and name what to install. It downloads packages, so it is
+no test. The exit code is 1 if a command did anything else.
 
 Example::
 
@@ -14,6 +16,7 @@ import argparse
 import os
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -54,26 +57,75 @@ COMMANDS = {
     "index": ["index", "--model", "model", "--input", "articles.jsonl", "--output", "index"],
     "search": ["search", "--index", "index", "storm on the coast", "--json"],
 }
+GOLDEN = ROOT / "tests" / "golden"
+TRAIN = ["train", "--gin_file=runs/train_demo.gin"]
+TRAIN += ['--gin.MODEL_DIR="trained"', f'--gin.DATA_DIR="{GOLDEN}/examples_before"', "--gin.TRAIN_STEPS=2"]
+TRAIN += [f'--gin.VOCABULARY_PATH="{GOLDEN}/model_before/vocab.txt"', "--gin.BATCH_SIZE=8", "--gin.NUM_TOPICS=8"]
+TRAIN += ["--gin.INITIAL_CHECKPOINT_PATH=None", "--gin.CHECKPOINT_PERIOD=2"]
+BUILD = ["build", "--articles", "newsroom/heldout.jsonl", "--output", "work", "--vocabulary.size=500"]
+BUILD += ["--clean.require_author=false", "--pack.max_length=64", "--examples.max_length=64", "--direct_num_workers=1"]
+EVALUATE = ["evaluate", "--encoder", "m=model:model", "--encoder", "tfidf=tfidf", "--suite", "events"]
+LAYERS = f"{GOLDEN}/model_before"
+# Of each extra: what to install, and commands that need it.
+EXTRAS = {
+    "core": ("", []),
+    "serve": ("serve", [["serve", "--index", "index", "--port=0"]]),
+    "evaluate": (
+        "evaluate",
+        [
+            [*EVALUATE, "--data", "newsroom/heldout.jsonl", "--output", "scores"],
+            ["cluster", "--index", "index", "--output", "events.tsv"],
+        ],
+    ),
+    "jax": (
+        "jax",
+        [
+            ["embed", "--model", LAYERS, "--input", "articles.jsonl", "--output", "layers"],
+            ["export", "--model", LAYERS, "--format=safetensors", "--output", "weights"],
+        ],
+    ),
+    "train": ("train", [TRAIN]),
+    "tensorflow": (
+        "jax,tensorflow",
+        [
+            ["export", "--model", LAYERS, "--output", "saved", "--platforms=cpu"],
+            ["embed", "--saved_model", "saved", "--input", "newsroom/heldout.jsonl", "--output", "saved_vectors"],
+        ],
+    ),
+    "mine": ("mine", [BUILD, ["extract", "--articles", "newsroom/heldout.jsonl", "--output", "extract"]]),
+    "all": ("all", []),
+}
+NEWSROOM = ["newsroom", "--output", "newsroom", "--scale=0.1"]
+# Extras that contain another one.
+CONTAINED = {"train": {"jax"}, "tensorflow": {"jax"}, "mine": {"evaluate"}}
+CONTAINED["all"] = {*EXTRAS} - {"core", "all"}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--extras", nargs="+", default=["core", "serve", "evaluate", "jax"], metavar="EXTRA")
+    parser.add_argument("--extras", nargs="+", choices=EXTRAS, default=["core", "serve", "evaluate", "jax"])
     parser.add_argument("--folder", required=True, help="where the environments go; each is removed when measured")
     args = parser.parse_args()
-    print("| extra | MB | of them pip | packages | " + " | ".join(COMMANDS) + " |")
-    print("|" + "---|" * (4 + len(COMMANDS)))
+    print("| extra | MB | of them pip | packages | " + " | ".join(COMMANDS) + " | its commands | others name theirs |")
+    print("|" + "---|" * (6 + len(COMMANDS)))
+    problems = []
     for extra in args.extras:
         folder = Path(args.folder, extra)
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
         empty = megabytes(folder / "lib")
-        what = str(ROOT) if extra == "core" else f"{ROOT}[{extra}]"
+        requirement = EXTRAS[extra][0]
+        what = f"{ROOT}[{requirement}]" if requirement else str(ROOT)
         pip = [str(folder / "bin" / "python"), "-m", "pip", "--quiet", "--disable-pip-version-check"]
         subprocess.run([*pip, "install", "--constraint", str(ROOT / "constraints.txt"), what], check=True)
         packages = subprocess.run([*pip[:3], "freeze"], check=True, capture_output=True, text=True).stdout.splitlines()
+        size = megabytes(folder / "lib")  # before any command has compiled more
         times = " | ".join(f"{seconds:.2f}" for seconds in measured(folder))
-        print(f"| {extra} | {megabytes(folder / 'lib'):.0f} | {empty:.0f} | {len(packages)} | {times} |", flush=True)
+        own, others, wrong = checked(folder, extra)
+        problems += wrong
+        print(f"| {extra} | {size:.0f} | {empty:.0f} | {len(packages)} | {times} | {own} | {others} |", flush=True)
         shutil.rmtree(folder)
+    print(*problems, sep="\n", file=sys.stderr)
+    return 1 if problems else 0
 
 
 def megabytes(folder):
@@ -83,10 +135,9 @@ def megabytes(folder):
 
 def measured(folder):
     """CPU seconds of each command."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL"))}
     work = folder / "work"
     work.mkdir()
-    options = {"cwd": work, "env": environment, "capture_output": True}
+    options = {"cwd": work, "env": environment(), "capture_output": True}
     subprocess.run([str(folder / "bin" / "python"), "-c", MAKE_MODEL, str(ARTICLES)], check=True, **options)
     for command in COMMANDS.values():
         seconds = []
@@ -98,5 +149,50 @@ def measured(folder):
         yield min(seconds)
 
 
+def checked(folder, extra):
+    """Runs the extra's commands, and the first command of each extra that is not there.
+
+    Returns:
+      "n of N" for both, and what went wrong.
+    """
+    problems, found = [], []
+    run(folder, NEWSROOM)
+    own = EXTRAS[extra][1]
+    for command in own:
+        code, text = run(folder, command)
+        found.append(code == 0)
+        if code:
+            problems.append(f"{extra}: newsembed {' '.join(command)}: exit code {code}: {text[-400:]}")
+    absent = [name for name in EXTRAS if name not in {extra, "core", "all", *CONTAINED.get(extra, ())}]
+    named = []
+    for name in absent:
+        command = EXTRAS[name][1][0]
+        code, text = run(folder, command)
+        asked = [f"pip install 'newsembed[{part}]'" for part in EXTRAS[name][0].split(",")]
+        named.append(code == 2 and any(words in text for words in asked))
+        if not named[-1]:
+            problems.append(f"{extra} without {name}: newsembed {' '.join(command)}: {code}: {text[-400:]}")
+    return f"{sum(found)} of {len(own)}", f"{sum(named)} of {len(absent)}", problems
+
+
+def run(folder, command):
+    """The exit code of a command and what it wrote; a server is stopped when it listens."""
+    words = [str(folder / "bin" / "newsembed"), *command]
+    options = {"cwd": folder / "work", "env": environment(), "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    with subprocess.Popen(words, text=True, **options) as process:
+        lines = []
+        for line in process.stdout:
+            lines.append(line)
+            if line.startswith("listening on "):
+                process.send_signal(signal.SIGTERM)
+    listened = any(line.startswith("listening on ") for line in lines)
+    return 0 if listened else process.returncode, "".join(lines)
+
+
+def environment():
+    """The variables of this process without those of its own Python."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL"))}
+
+
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -2,8 +2,8 @@
 
 A thread looks at the pointer of an archive, or at ``index.json`` of an index, every few seconds. It loads a new version
 in the background and puts it in the place of the old one in one step; searches that are under way finish on the old
-one. A version that cannot be read, or that is of another encoder, is refused with a line in the log, and the old one
-stays.
+one. A version of another encoder, as ``newsembed update --train`` makes it, comes with that encoder. A version that
+cannot be read, or whose encoder cannot, is refused with a line in the log, and the old one stays.
 """
 
 import hashlib
@@ -65,6 +65,7 @@ class Watcher:
       version: of it, see :func:`version_of`; read before the index was.
       replace: called with a new index, from the thread.
       seconds: between two looks.
+      renew: called instead with an index of another encoder; it may raise InputError. None refuses such an index.
     """
 
     def __init__(
@@ -74,8 +75,9 @@ class Watcher:
         version: str,
         replace: Callable[[DocumentIndex], None],
         seconds: float = DEFAULT_SECONDS,
+        renew: Callable[[DocumentIndex], None] | None = None,
     ) -> None:
-        self._path, self._replace, self._seconds = path, replace, seconds
+        self._path, self._replace, self._renew, self._seconds = path, replace, renew, seconds
         self._encoder_digest = index.encoder_digest
         self._seen = version
         self._problem = ""
@@ -97,11 +99,18 @@ class Watcher:
         except (InputError, OSError, MemoryError) as error:
             self._refuse(str(error))
             return False
+        passed_on = self._replace
         if index.encoder_digest != self._encoder_digest:
-            self._refuse("it is of another encoder; start the server again to serve it")
+            if self._renew is None:
+                self._refuse("it is of another encoder; start the server again, without --model and --saved_model")
+                return False
+            passed_on = self._renew
+        try:
+            passed_on(index)
+        except (InputError, OSError, MemoryError) as error:
+            self._refuse(str(error))
             return False
-        self._problem = ""
-        self._replace(index)
+        self._problem, self._encoder_digest = "", index.encoder_digest
         return True
 
     def _refuse(self, problem: str) -> None:

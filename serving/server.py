@@ -19,7 +19,8 @@ import dataclasses
 import itertools
 import socket
 import sys
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO
 
 import numpy as np
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 MAX_PORT: Final = 65_535
 _BACKLOG: Final = 2_048  # connections that the system holds until they are accepted
 _FIRST_PREPARATIONS: Final = 4  # of short texts
+_RETIRE_SECONDS: Final = 60.0  # until the threads of an encoder end that another has replaced
 STOP_SECONDS: Final = 5  # for requests that are computed when the server stops
 
 
@@ -73,13 +75,23 @@ class Access:
     log: TextIO | None = None
 
 
+@dataclasses.dataclass(frozen=True)
+class _Served:
+    """What answers a request: an encoder, what shares its calls, and an index of its vectors."""
+
+    encoder: TextEncoder
+    batcher: Batcher
+    index: DocumentIndex | None
+
+
 class Service:
     """The encoder and the index behind the routes.
 
+    Both may be replaced while requests are answered: each request uses those that it found.
+
     Args:
       encoder: what embeds.
-      index: what is searched; None for a server that only embeds. It may be replaced while requests are answered: each
-        request uses the one that it found.
+      index: what is searched; None for a server that only embeds.
       options: how requests share calls of the encoder.
       books: the events of the index.
     """
@@ -91,23 +103,47 @@ class Service:
         options: BatchOptions | None = None,
         books: Books | None = None,
     ) -> None:
-        self.encoder = encoder
-        self.index = index
-        self.batcher = Batcher(encoder, options)
+        self._now = _Served(encoder, Batcher(encoder, options), index)
         self.books = books or Books()
+
+    @property
+    def encoder(self) -> TextEncoder:
+        """What embeds now."""
+        return self._now.encoder
+
+    @property
+    def batcher(self) -> Batcher:
+        """What shares the calls of the encoder."""
+        return self._now.batcher
+
+    @property
+    def index(self) -> DocumentIndex | None:
+        """What is searched now."""
+        return self._now.index
 
     def prepare(self) -> None:
         """Compiles what searches need, and lets the thread of documents compile the rest while it is idle."""
-        steps = iter(self.encoder.preparations())
-        for step in itertools.islice(steps, _FIRST_PREPARATIONS):
-            step()
-        self.batcher.prepare(steps)
+        _prepare(self.encoder, self.batcher)
         if self.index is not None:
             self.books.prepare(self.index)
 
-    def replace(self, index: DocumentIndex) -> None:
-        """Serves another index from now on, and begins to find its events."""
-        self.index = index
+    def replace(self, index: DocumentIndex, encoder: TextEncoder | None = None) -> None:
+        """Serves another index from now on, and begins to find its events.
+
+        Args:
+          index: in place of the one before.
+          encoder: of its vectors, where that is another one. Requests that found the one before have a minute.
+        """
+        before = self._now
+        if encoder is None:
+            self._now = dataclasses.replace(before, index=index)
+        else:
+            batcher = Batcher(encoder, before.batcher.options)
+            _prepare(encoder, batcher)
+            self._now = _Served(encoder, batcher, index)
+            timer = threading.Timer(_RETIRE_SECONDS, before.batcher.stop)
+            timer.daemon = True
+            timer.start()
         self.books.prepare(index)
 
     def close(self) -> None:
@@ -115,9 +151,10 @@ class Service:
         self.batcher.close()
         self.books.close()
 
-    async def embed(self, titles: list[str], bodies: list[str]) -> FloatArray:
-        """Unit vectors ``[N, D]``."""
-        return await asyncio.wrap_future(self.batcher.documents(titles, bodies))
+    async def embed(self, titles: list[str], bodies: list[str]) -> tuple[FloatArray, TextEncoder]:
+        """Unit vectors ``[N, D]``, and the encoder that made them."""
+        now = self._now
+        return await asyncio.wrap_future(now.batcher.documents(titles, bodies)), now.encoder
 
     async def search(self, request: SearchRequest) -> Found:
         """The answer to a checked request.
@@ -125,7 +162,8 @@ class Service:
         Raises:
           HTTPException: 404 without an index or for a URL that is not in it.
         """
-        index = self.index
+        now = self._now
+        index = now.index
         if index is None:
             raise HTTPException(404, "this server has no index; start it with --index")
         url = request.url.strip()
@@ -140,21 +178,28 @@ class Service:
             return Found(await run_in_threadpool(index.search_url, url, request.count, filters), mode)
         vector: FloatArray | None = None
         if mode != "words":
-            vector = await asyncio.wrap_future(self.batcher.query(request.q))
+            vector = await asyncio.wrap_future(now.batcher.query(request.q))
         return await run_in_threadpool(find, index, request.q, vector, request.count, mode=mode, filters=filters)
 
     def health(self) -> dict[str, Any]:
         """JSON values of GET /healthz."""
-        index = self.index
+        encoder, index = self._now.encoder, self._now.index
         return {
             "status": "ok",
             "version": __version__,
-            "encoder": self.encoder.digest,
-            "dimensions": self.encoder.dimensions,
-            "tokenizer": self.encoder.tokenizer_name,
+            "encoder": encoder.digest,
+            "dimensions": encoder.dimensions,
+            "tokenizer": encoder.tokenizer_name,
             "documents": len(index) if index else 0,
             "modes": list(modes_of(index)) if index else [],
         }
+
+
+def _prepare(encoder: TextEncoder, batcher: Batcher) -> None:
+    steps = iter(encoder.preparations())
+    for step in itertools.islice(steps, _FIRST_PREPARATIONS):
+        step()
+    batcher.prepare(steps)
 
 
 def create_app(service: Service, limits: Limits | None = None, access: Access | None = None) -> FastAPI:
@@ -195,8 +240,8 @@ def create_app(service: Service, limits: Limits | None = None, access: Access | 
         request.check(limits)
         documents = request.documents
         parts = [document.title for document in documents], [document.body for document in documents]
-        embeddings = await unless_gone(connection, service.embed(*parts))
-        return await run_in_threadpool(_embed_response, embeddings, service.encoder)
+        embeddings, encoder = await unless_gone(connection, service.embed(*parts))
+        return await run_in_threadpool(_embed_response, embeddings, encoder)
 
     @app.get("/search", dependencies=described)
     async def search_by_query(request: Annotated[SearchRequest, Query()]) -> SearchResponse:
@@ -305,13 +350,22 @@ def run(args: argparse.Namespace) -> int:
     service = load_service(args)
     service.prepare()
     print(f"tokenizer: {service.encoder.tokenizer_name}")
-    with reloading(service, args.index, version, args.reload_seconds):
+
+    def encoder_of(index: DocumentIndex) -> TextEncoder:
+        return index_encoder(index, max_length=args.max_length, query_prompt=args.prompt)
+
+    own = None if encoder_spec(args) else encoder_of
+    with reloading(service, args.index, version, args.reload_seconds, own):
         listen(create_app(service, limits, access), args.host, args.port)
     return 0
 
 
 def reloading(
-    service: Service, path: str | None, version: str, seconds: float
+    service: Service,
+    path: str | None,
+    version: str,
+    seconds: float,
+    encoder_of: Callable[[DocumentIndex], TextEncoder] | None = None,
 ) -> contextlib.AbstractContextManager[object]:
     """Inside this context, a service gets the new versions of its index.
 
@@ -320,15 +374,20 @@ def reloading(
       path: of the index or the archive; None for a service without one.
       version: of the index that it has, see :func:`~.reload.version_of`.
       seconds: between two looks; 0 for never.
+      encoder_of: loads the encoder of a version that has another one; None to refuse such a version.
     """
 
     def replace(index: DocumentIndex) -> None:
         service.replace(index)
         print(f"a new version of the index is served: {len(index)} documents", flush=True)
 
+    def renew(index: DocumentIndex) -> None:
+        service.replace(index, None if encoder_of is None else encoder_of(index))
+        print(f"a new version of the index and its encoder are served: {len(index)} documents", flush=True)
+
     if path is None or service.index is None:
         return contextlib.nullcontext()
-    return Watcher(path, service.index, version, replace, seconds)
+    return Watcher(path, service.index, version, replace, seconds, renew if encoder_of else None)
 
 
 def listen(app: FastAPI, host: str, port: int) -> None:

@@ -6,6 +6,7 @@ import sys
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 from newsembed.errors import InputError
 from newsembed.formats.archive import VersionWriter, publish
@@ -159,12 +160,88 @@ def test_a_search_that_is_under_way_finishes_on_the_old_version(saved, monkeypat
         thread.start()
         assert started.wait(30)
         save(path, 2, 4)
-        watcher = Watcher(path, old, "before", lambda index: setattr(service, "index", index))
+        watcher = Watcher(path, old, "before", service.replace)
         assert watcher.look()
         assert titles_of(client) == set(TITLES)
         finish.set()
         thread.join(30)
         assert found == [{"alpha", "beta"}]
+
+
+class Other(Letters):
+    """Another encoder, with vectors of another width."""
+
+    digest, dimensions = "other", 4
+
+    def encode(self, titles, bodies):
+        return np.asarray(super().encode(titles, bodies)[:, :4])
+
+    def encode_queries(self, texts):
+        return self.encode(texts, texts)
+
+
+def save_other(folder, number, count):
+    documents = [IndexedDocument(f"{i}", f"https://a.example/{i}", "a.example", TITLES[i]) for i in range(count)]
+    index = DocumentIndex(Other().encode(TITLES[:count], [""] * count), documents, encoder_digest="other")
+    writer = VersionWriter(str(folder), number, None)
+    index.save(writer.path("index"))
+    writer.finish({}, {})
+    publish(str(folder), number)
+
+
+def test_a_version_of_another_encoder_comes_with_it(tmp_path, monkeypatch):
+    save_version(tmp_path, 1, 2)
+    path, old = str(tmp_path), Letters()
+    service = server.Service(old, load_current(path))
+    found = []
+
+    def renew(index):
+        service.replace(index, Other())
+        found.append(len(index))
+
+    with TestClient(server.create_app(service), base_url="http://localhost") as client:
+        before = service.batcher
+        watcher = Watcher(path, service.index, version_of(path), service.replace, renew=renew)
+        save_other(tmp_path, 2, 4)
+        assert (watcher.look(), found) == (True, [4])
+        assert titles_of(client) == set(TITLES)
+        assert client.get("/healthz").json()["dimensions"] == 4
+        answer = client.post("/embed", json={"documents": [{"title": "alpha", "body": ""}]}).json()
+        assert (answer["dimensions"], answer["encoder"], len(answer["embeddings"][0])) == (4, "other", 4)
+        # A request that had found the old encoder is still answered by it.
+        assert before.query("alpha").result(30).shape == (old.dimensions,)
+        save_other(tmp_path, 3, 3)
+        assert (watcher.look(), found) == (True, [4])  # the same encoder: the index alone is replaced
+        assert len(service.index) == 3
+
+
+def test_the_threads_of_a_replaced_encoder_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(server, "_RETIRE_SECONDS", 0.01)
+    save_version(tmp_path, 1, 2)
+    service = server.Service(Letters(), load_current(str(tmp_path)))
+    before = service.batcher
+    before.query("alpha").result(30)
+    service.replace(service.index, Other())
+    for thread in before._threads:
+        thread.join(30)
+        assert not thread.is_alive()
+    service.close()
+
+
+def test_a_version_whose_encoder_cannot_be_read_is_refused(tmp_path, caplog):
+    save_version(tmp_path, 1, 2)
+    path = str(tmp_path)
+    service = server.Service(Letters(), load_current(path))
+
+    def lacks(index):
+        raise InputError("no such model", path="trainings/000001/model")
+
+    with server.reloading(service, path, version_of(path), 0, lacks) as watcher:
+        save_other(tmp_path, 2, 4)
+        assert watcher.look() is False
+    assert "no such model" in caplog.text
+    assert len(service.index) == 2
+    service.close()
 
 
 def test_nothing_is_watched_without_an_index_or_with_zero_seconds(saved):
