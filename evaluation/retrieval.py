@@ -83,6 +83,10 @@ class SameEventRetrieval(PathBenchmark):
             )
         return rows
 
+    def rows(self) -> Sequence[EventDocument]:
+        """All documents with their labels, in the order of :meth:`documents`."""
+        return self._rows
+
     def documents(self) -> Sequence[Document]:
         """Returns all documents, in the order in which ``score`` expects their embeddings."""
         return [row.document for row in self._rows]

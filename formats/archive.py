@@ -17,7 +17,9 @@
       crawl_state/*.json.gz            see ``newsembed crawl --state``
       dead_letters/part-*.parquet      what this run rejected
       index/                           see :mod:`.index`
+    trainings/000001/        of a training on the archive: decision.json, the articles of its trial/, and perhaps model/
     .work/                   of the run in progress, or of one that was cut off
+    .training/               of the training in progress, or of one that was cut off
 
 Files that a version shares with the one before are hard links, so that a version costs the disk only what is new in it.
 A file of a version is therefore never changed in place: it is written anew and moved to its name.
@@ -48,6 +50,11 @@ CRAWL_STATE: Final = "crawl_state"
 MEMBERS: Final = "events/members.parquet"
 _VERSIONS: Final = "versions"
 _WORK: Final = ".work"
+_TRAININGS: Final = "trainings"
+_TRAINING_WORK: Final = ".training"
+_DECISION: Final = "decision.json"
+MODEL: Final = "model"  # of a training, or of the training in progress
+TRIAL: Final = "trial"  # what a training was evaluated on
 _READ: Final = ("articles/", "vectors/", "signatures/", "sketches/", "parents.npy", "events/", HISTORY)
 _SHOWN: Final = 5
 _REMEDY: Final = "restore the archive from a copy, or start a new one in another folder"
@@ -161,6 +168,32 @@ def version_folder(archive: str, number: int) -> str:
 def work_folder(archive: str) -> str:
     """The folder of the run in progress."""
     return os.path.join(archive, _WORK)
+
+
+def training_work(archive: str) -> str:
+    """The folder of the training in progress."""
+    return os.path.join(archive, _TRAINING_WORK)
+
+
+def training_folder(archive: str, number: int) -> str:
+    """The folder of a finished training, from 1."""
+    return os.path.join(archive, _TRAININGS, f"{number:06d}")
+
+
+def trained_model(archive: str, number: int) -> str:
+    """The model folder of a finished training."""
+    return os.path.join(training_folder(archive, number), MODEL)
+
+
+def decision_file(archive: str, number: int) -> str:
+    """The file with the outcome of a training; it is written last."""
+    return os.path.join(training_folder(archive, number), _DECISION)
+
+
+def trainings(archive: str) -> list[int]:
+    """The numbers of the trainings that have a folder, ascending."""
+    folder = os.path.join(archive, _TRAININGS)
+    return sorted(int(name) for name in os.listdir(folder) if name.isdigit()) if os.path.isdir(folder) else []
 
 
 def current_index(path: str) -> str:
@@ -277,9 +310,9 @@ class VersionWriter:
         if not self.base:
             return
         if os.path.isdir(source):
-            shutil.copytree(source, self.path(name), copy_function=_link)
+            shutil.copytree(source, self.path(name), copy_function=link)
         elif os.path.exists(source):
-            _link(source, self.path(name))
+            link(source, self.path(name))
 
     def add_history(self, report: Mapping[str, Any]) -> None:
         """Appends the report of this run to those of the runs before."""
@@ -324,7 +357,8 @@ def copy_folder(source: str, target: str) -> None:
     os.replace(temporary, target)
 
 
-def _link(source: str, target: str) -> None:
+def link(source: str, target: str) -> None:
+    """Makes a hard link to a file, or a copy where the file system has no links."""
     try:
         os.link(source, target)
     except OSError:  # a file system without hard links

@@ -13,6 +13,7 @@ from ..formats.articles import ArticleText
 from ..formats.index import IndexedDocument, facts_file
 from ..formats.parquet import read_records
 from ..formats.records import Article
+from ..serving.embed import embedded
 from ..serving.events import Vectors
 from ..serving.index import DocumentIndex, append, indexed_document
 from ..serving.interface import TextEncoder
@@ -28,6 +29,21 @@ def text_of(article: Article) -> ArticleText:
     """What embedding and indexing an article needs."""
     fields = ("doc_id", "url", "publisher", "title", "body", "language", "byline_date")
     return ArticleText(*(getattr(article, name) for name in fields))
+
+
+def unit_vectors(encoder: TextEncoder, articles: Sequence[Article]) -> Vectors:
+    """Embeds articles as float32 ``[n, D]`` of unit length.
+
+    Raises:
+      RuntimeError: if the encoder leaves out an article.
+    """
+    parts = [np.zeros((0, encoder.dimensions), np.float32)]
+    parts += [vectors for _, vectors in embedded(encoder, map(text_of, articles))] if articles else []
+    vectors = np.concatenate(parts)
+    if len(vectors) != len(articles):
+        raise RuntimeError(f"{len(vectors)} vectors of {len(articles)} articles")
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.where(norms > 0, norms, 1), np.float32)
 
 
 def grow_index(

@@ -9,6 +9,8 @@ from ..beam_pipelines.clean.options import CleanOptions
 from ..beam_pipelines.crawl.options import CrawlOptions
 from ..beam_pipelines.extract.job import ExtractOptions
 from ..errors import InputError
+from ..formats.archive import read_pointer, trained_model, version_folder
+from ..formats.manifest import read_manifest
 from ..serving.events import EventOptions
 
 _LASTING = ("clean", "events", "encoder_digest", "encoder_options")
@@ -40,16 +42,20 @@ class EncoderChoice:
       max_length: tokens read of each document; None as in training.
       document_prompt: in place of the encoder's own; None for its own.
       long_documents: in place of the encoder's own way to read them; None for its own.
+      training: number of the training of the archive that made the encoder; 0 for an encoder from elsewhere.
+      first: the ``KIND:REST`` that the archive began with, where a training has replaced it.
     """
 
     spec: str
     max_length: int | None = None
     document_prompt: str | None = None
     long_documents: str | None = None
+    training: int = 0
+    first: str = ""
 
     def reading(self) -> dict[str, Any]:
-        """All but the name."""
-        return {name: value for name, value in dataclasses.asdict(self).items() if name != "spec"}
+        """How it reads documents."""
+        return {name: getattr(self, name) for name in ("max_length", "document_prompt", "long_documents")}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,20 +78,53 @@ class UpdateOptions:
                 "the archive keeps the state of its crawls", field="--crawl.state", remedy="leave this option out"
             )
 
-    def to_json(self, encoder: str, encoder_digest: str, encoder_options: Mapping[str, Any]) -> dict[str, Any]:
+    def to_json(self, choice: EncoderChoice, encoder_digest: str) -> dict[str, Any]:
         """The options as the archive keeps them.
 
         Args:
-          encoder: ``KIND:REST``.
+          choice: of the encoder.
           encoder_digest: of the encoder.
-          encoder_options: how it reads documents.
         """
         values: dict[str, Any] = {
             name: dataclasses.asdict(getattr(self, name)) for name in ("crawl", "extract", "clean", "events")
         }
-        values |= {"encoder": encoder, "encoder_digest": encoder_digest, "encoder_options": dict(encoder_options)}
+        values |= encoder_values(choice, encoder_digest)
         plain: dict[str, Any] = json.loads(json.dumps(values, default=str))
         return plain
+
+
+def encoder_values(choice: EncoderChoice, digest: str) -> dict[str, Any]:
+    """What the archive keeps of its encoder, by name."""
+    values = {"encoder": choice.spec, "encoder_digest": digest, "encoder_options": choice.reading()}
+    return values | {"training": choice.training, "encoder_first": choice.first}
+
+
+def current_choice(archive: str, given: EncoderChoice | None) -> EncoderChoice:
+    """The encoder of an archive: the given one, or the model of the training that has replaced it.
+
+    Args:
+      archive: its folder.
+      given: on the command line; None takes that of the runs before.
+
+    Raises:
+      InputError: if there is none, or another one is given than the archive began with.
+    """
+    pointer = read_pointer(archive)
+    if pointer is None:
+        if given is None:
+            remedy = "give the encoder of the new archive, such as model:work/trained"
+            raise InputError("the archive has no version yet", path=archive, field="--encoder", remedy=remedy)
+        return given
+    kept = read_manifest(version_folder(archive, pointer.version))["options"]
+    training = int(kept.get("training", 0))
+    if not training:
+        return given or EncoderChoice(kept["encoder"], **kept["encoder_options"])
+    own, first = f"model:{trained_model(archive, training)}", kept["encoder_first"]
+    if given and given.spec not in (own, first):
+        problem = f"got {given.spec}, but the archive began with {first} and its training {training} has replaced that"
+        raise InputError(problem, path=archive, field="--encoder", remedy="leave it out, or start a new archive")
+    reading = given.reading() if given else kept["encoder_options"]
+    return EncoderChoice(own, **reading, training=training, first=first)
 
 
 def check_same(archive: str, kept: Mapping[str, Any], given: Mapping[str, Any]) -> None:

@@ -33,11 +33,10 @@ from ..formats.archive import (
 from ..formats.archive_parts import PARENTS, read_array_part
 from ..formats.arrays import DAMAGE, read_arrays, write_arrays
 from ..formats.records import Article, DeadLetter
-from ..serving.embed import embedded
 from ..serving.events import NO_EVENT, Vectors
 from ..serving.interface import TextEncoder
 from .duplicates import Archive, Found, find
-from .indexing import grow_index, text_of
+from .indexing import grow_index, unit_vectors
 from .intake import Intake, check_sources, gather
 from .options import EncoderChoice, Sources, UpdateOptions, check_same
 from .report import Report
@@ -97,7 +96,7 @@ class _Run:
         reached: Callable[[str], None],
     ) -> None:
         self._archive, self._encoder, self._choice, self._options = archive, encoder, choice, options
-        self._kept_options = options.to_json(choice.spec, encoder.digest, choice.reading())
+        self._kept_options = options.to_json(choice, encoder.digest)
         self._report_step = reached
         self._started, self._step_started = datetime.datetime.now(datetime.UTC), time.monotonic()
         self._seconds: dict[str, float] = {}
@@ -182,13 +181,7 @@ class _Run:
             done = read_arrays(path)
             if str(done["encoder"]) == self._encoder.digest and np.array_equal(done["records"], records):
                 return np.asarray(done["vectors"], np.float32)
-        parts = [np.zeros((0, self._encoder.dimensions), np.float32)]
-        parts += [vectors for _, vectors in embedded(self._encoder, map(text_of, articles))] if articles else []
-        vectors = np.concatenate(parts)
-        if len(vectors) != len(articles):
-            raise RuntimeError(f"{len(vectors)} vectors of {len(articles)} articles")
-        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-        vectors = np.asarray(vectors / np.where(norms > 0, norms, 1), np.float32)
+        vectors = unit_vectors(self._encoder, articles)
         write_arrays(path, {"encoder": np.array(self._encoder.digest), "records": records, "vectors": vectors})
         return vectors
 
