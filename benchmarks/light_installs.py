@@ -49,6 +49,13 @@ with open("articles.jsonl", "w") as file:
     for number in range(int(sys.argv[1])):
         body = " ".join(pieces[i] for i in rng.integers(60, len(pieces), 400))
         file.write(json.dumps({"url": f"https://a.example/{number}", "title": body[:40], "body": body}) + "\\n")
+sentences = ["The river rose in the night, and the town asked for help.", "The vote was close, and the mayor won it."]
+with open("events.jsonl", "w") as file:
+    for number in range(60):
+        words = [sentences[number % 2], *(pieces[i] for i in rng.integers(60, len(pieces), 30)), "."]
+        row = {"id": str(number), "url": f"https://{number % 3}.example/{number}", "title": f"Report {number}"}
+        row |= {"body": " ".join(words * 3), "event": str(number // 4), "byline_date": f"2024-01-{number // 4 + 1:02d}"}
+        file.write(json.dumps(row) + "\\n")
 """
 COMMANDS = {
     "--help": ["--help"],
@@ -62,8 +69,7 @@ TRAIN = ["train", "--gin_file=runs/train_demo.gin"]
 TRAIN += ['--gin.MODEL_DIR="trained"', f'--gin.DATA_DIR="{GOLDEN}/examples_before"', "--gin.TRAIN_STEPS=2"]
 TRAIN += [f'--gin.VOCABULARY_PATH="{GOLDEN}/model_before/vocab.txt"', "--gin.BATCH_SIZE=8", "--gin.NUM_TOPICS=8"]
 TRAIN += ["--gin.INITIAL_CHECKPOINT_PATH=None", "--gin.CHECKPOINT_PERIOD=2"]
-BUILD = ["build", "--articles", "newsroom/heldout.jsonl", "--output", "work", "--vocabulary.size=500"]
-BUILD += ["--clean.require_author=false", "--pack.max_length=64", "--examples.max_length=64", "--direct_num_workers=1"]
+CLEAN = ["clean", "--articles", "extract", "--output", "clean", "--require_author=false", "--require_language=false"]
 EVALUATE = ["evaluate", "--encoder", "m=model:model", "--encoder", "tfidf=tfidf", "--suite", "events"]
 LAYERS = f"{GOLDEN}/model_before"
 # Of each extra: what to install, and commands that need it.
@@ -73,7 +79,7 @@ EXTRAS = {
     "evaluate": (
         "evaluate",
         [
-            [*EVALUATE, "--data", "newsroom/heldout.jsonl", "--output", "scores"],
+            [*EVALUATE, "--data", "events.jsonl", "--output", "scores"],
             ["cluster", "--index", "index", "--output", "events.tsv"],
         ],
     ),
@@ -89,13 +95,27 @@ EXTRAS = {
         "jax,tensorflow",
         [
             ["export", "--model", LAYERS, "--output", "saved", "--platforms=cpu"],
-            ["embed", "--saved_model", "saved", "--input", "newsroom/heldout.jsonl", "--output", "saved_vectors"],
+            ["embed", "--saved_model", "saved", "--input", "events.jsonl", "--output", "saved_vectors"],
         ],
     ),
-    "mine": ("mine", [BUILD, ["extract", "--articles", "newsroom/heldout.jsonl", "--output", "extract"]]),
+    "mine": (
+        "mine",
+        [
+            ["extract", "--articles", "events.jsonl", "--output", "extract"],
+            [
+                *CLEAN,
+                "--min_sentences=1",
+                "--min_words=20",
+                "--near_duplicate_threshold=2",
+                "--max_repeated_span_share=1",
+            ],
+            ["vocabulary", "--articles", "clean", "--output", "vocabulary", "--size=300"],
+            ["entities", "--articles", "clean", "--output", "entities"],
+            ["newsroom", "--output", "newsroom", "--scale=0.1"],
+        ],
+    ),
     "all": ("all", []),
 }
-NEWSROOM = ["newsroom", "--output", "newsroom", "--scale=0.1"]
 # Extras that contain another one.
 CONTAINED = {"train": {"jax"}, "tensorflow": {"jax"}, "mine": {"evaluate"}}
 CONTAINED["all"] = {*EXTRAS} - {"core", "all"}
@@ -156,7 +176,6 @@ def checked(folder, extra):
       "n of N" for both, and what went wrong.
     """
     problems, found = [], []
-    run(folder, NEWSROOM)
     own = EXTRAS[extra][1]
     for command in own:
         code, text = run(folder, command)
