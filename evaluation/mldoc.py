@@ -169,9 +169,9 @@ class MlDoc(PathBenchmark):
                 means = [float(mean) for mean in np.mean(values, axis=0)]
                 score = over_runs("accuracy", means, group, len(values))
                 scores.append(dataclasses.replace(score, folds=tuple(means)) if self.folds else score)
-        for (source, target), values in cells.items():
-            score = over_runs("accuracy", values, f"{source}{ARROW}{target}", tested[target])
-            scores.append(dataclasses.replace(score, folds=tuple(values)) if self.folds else score)
+        for (source, target), of_runs in cells.items():
+            score = over_runs("accuracy", of_runs, f"{source}{ARROW}{target}", tested[target])
+            scores.append(dataclasses.replace(score, folds=tuple(of_runs)) if self.folds else score)
         return scores
 
     def _runs(self) -> list[tuple[int, dict[str, Parts]]]:
