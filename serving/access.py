@@ -17,7 +17,7 @@ LOCAL_HOSTS: Final = ("localhost", "127.0.0.1", "[::1]")
 ANY_HOST: Final = "*"
 KEY_VARIABLE: Final = "NEWSEMBED_API_KEY"
 OPEN_PATHS: Final = frozenset(  # hold no data
-    {"/", "/page.css", "/page.js", "/healthz", "/docs", "/docs/oauth2-redirect", "/openapi.json"}
+    {"/", "/page.css", "/page.js", "/healthz", "/docs", "/openapi.json"}
 )
 
 

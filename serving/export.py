@@ -55,6 +55,7 @@ from .encoder import JaxEncoder
 from .export_graph import text_module, token_module
 from .huggingface import write_huggingface
 from .long_documents import HEAD
+from .model_card import write_card
 from .precision import LEAST_COSINE, PRECISIONS, restored, stored
 from .saved_model import SavedModelEncoder
 from .specs import add_long_documents_argument, split_number
@@ -259,6 +260,7 @@ def export_huggingface(folder: str, output: str, *, step: int | None = None, ove
     except InputError:
         shutil.rmtree(temporary)
         raise
+    write_card(temporary, model, os.path.basename(os.path.abspath(output)))
     _publish(temporary, output)
     return ExportReport(output, model.step, _bytes(output), None, _tokenizer_name(model))
 

@@ -27,7 +27,7 @@ import numpy as np
 from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import HTMLResponse, JSONResponse
 from fastapi.security import HTTPBearer
 from pydantic_core import to_json
 from starlette.middleware.authentication import AuthenticationMiddleware
@@ -36,6 +36,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from .. import __version__
 from ..errors import InputError
 from .access import ANY_HOST, LOCAL_HOSTS, KeyBackend, add_access_arguments, allowed_hosts, api_key, explain
+from .api_page import api_page
 from .batching import Batcher, BatchOptions, add_batch_arguments, batch_options
 from .bodies import EmbedRequest, EmbedResponse, SearchHit, SearchRequest, SearchResponse
 from .events import EventOptions
@@ -223,7 +224,7 @@ def create_app(service: Service, limits: Limits | None = None, access: Access | 
         yield
         service.close()
 
-    app = FastAPI(title="newsembed", version=__version__, redoc_url=None, lifespan=lifespan)
+    app = FastAPI(title="newsembed", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
     app.state.service, app.state.admission = service, Admission(limits)
     app.add_middleware(Gate, admission=app.state.admission)
     if key:
@@ -264,6 +265,10 @@ def _add_reports(
     @app.get("/healthz", dependencies=described)
     async def healthz(request: Request) -> dict[str, Any]:
         return service.health() if key is None or key.holds(request) else {"status": "ok"}
+
+    @app.get("/docs", include_in_schema=False)
+    def docs() -> HTMLResponse:
+        return HTMLResponse(api_page(app.openapi()))
 
     @app.get("/metrics", dependencies=described)
     def numbers() -> Response:

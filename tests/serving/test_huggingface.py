@@ -4,6 +4,8 @@ import argparse
 import dataclasses
 import functools
 import json
+import os
+import stat
 import sys
 from pathlib import Path
 
@@ -130,6 +132,23 @@ def test_the_folder_computes_our_embeddings_and_reads_back(tiny, tmp_path, chang
     }  # the masked-LM head stays behind
     # The weights of pieces pass through their logarithm and back.
     jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-6, atol=1e-6), again.params, body)
+
+
+def test_the_folder_has_a_model_card_and_may_be_read_by_others(model_dir, tmp_path):
+    before = os.umask(0o022)
+    try:
+        assert export.run(parse("--model", model_dir, "--output", str(tmp_path / "our-encoder"))) == 0
+    finally:
+        os.umask(before)
+    card = (tmp_path / "our-encoder" / "README.md").read_text()
+    front, _, text = card.removeprefix("---\n").partition("\n---\n")
+    assert "library_name: sentence-transformers" in front.splitlines()
+    encoder = load_encoder(model_dir)
+    assert f"{encoder.dimensions} numbers of unit length" in text
+    assert f"`{encoder.digest[:16]}" in text
+    assert 'SentenceTransformer("our-encoder"' in text
+    files = [path for path in (tmp_path / "our-encoder").rglob("*") if path.is_file()]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o644}
 
 
 def test_the_tokenizer_cuts_text_as_ours_does(tiny):

@@ -3,6 +3,7 @@
 import argparse
 import datetime
 import math
+import re
 import socket
 import sys
 from pathlib import Path
@@ -244,3 +245,19 @@ def test_a_port_in_use_is_an_error_that_names_it():
             InputError, match=f"--port: cannot listen on 127.0.0.1, port {port}: Address already in use"
         ):
             server.listen(server.create_app(server.Service(Letters())), "127.0.0.1", port)
+
+
+def test_the_page_of_the_api_needs_no_other_site(client):
+    answer = client.get("/docs")
+    assert answer.status_code == 200
+    assert "text/html" in answer.headers["content-type"]
+    assert not re.search(r"https?://|<script|src=", answer.text)
+    for shown in (
+        "<h2>POST /embed</h2>",
+        "<h2>GET /search</h2>",
+        "<td>since</td>",
+        "<td>documents</td>",
+        "<td>hits</td>",
+    ):
+        assert shown in answer.text
+    assert set(re.findall(r"<h2>\w+ ([^<]+)</h2>", answer.text)) == set(client.get("/openapi.json").json()["paths"])
