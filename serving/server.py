@@ -16,15 +16,13 @@ import argparse
 import asyncio
 import contextlib
 import dataclasses
-import itertools
 import socket
 import sys
-import threading
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO
 
 import numpy as np
-from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
+from fastapi import Depends, FastAPI, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse
@@ -37,18 +35,19 @@ from .. import __version__
 from ..errors import InputError
 from .access import ANY_HOST, LOCAL_HOSTS, KeyBackend, add_access_arguments, allowed_hosts, api_key, explain
 from .api_page import api_page
-from .batching import Batcher, BatchOptions, add_batch_arguments, batch_options
+from .batching import add_batch_arguments, batch_options
 from .bodies import EmbedRequest, EmbedResponse, SearchHit, SearchRequest, SearchResponse
 from .events import EventOptions
 from .explorer import Books, add_explorer
 from .gate import Admission, Gate, unless_gone
-from .hybrid import Found, chosen_mode, find, modes_of
+from .hybrid import Found
 from .index import DocumentIndex
 from .interface import FloatArray, TextEncoder
 from .limits import Limits, RefusedError, add_limit_arguments, limits_from
 from .monitoring import Metrics, Monitor, log_stream
 from .reload import DEFAULT_SECONDS, Watcher, load_current, version_of
-from .search import date_range, index_encoder
+from .search import index_encoder
+from .service import Service
 from .specs import add_encoder_arguments, add_long_documents_argument, encoder_from_spec, encoder_spec
 
 if TYPE_CHECKING:
@@ -56,8 +55,6 @@ if TYPE_CHECKING:
 
 MAX_PORT: Final = 65_535
 _BACKLOG: Final = 2_048  # connections that the system holds until they are accepted
-_FIRST_PREPARATIONS: Final = 4  # of short texts
-_RETIRE_SECONDS: Final = 60.0  # until the threads of an encoder end that another has replaced
 STOP_SECONDS: Final = 5  # for requests that are computed when the server stops
 
 
@@ -74,133 +71,6 @@ class Access:
     hosts: tuple[str, ...] = LOCAL_HOSTS
     key: str | None = dataclasses.field(default=None, repr=False)
     log: TextIO | None = None
-
-
-@dataclasses.dataclass(frozen=True)
-class _Served:
-    """What answers a request: an encoder, what shares its calls, and an index of its vectors."""
-
-    encoder: TextEncoder
-    batcher: Batcher
-    index: DocumentIndex | None
-
-
-class Service:
-    """The encoder and the index behind the routes.
-
-    Both may be replaced while requests are answered: each request uses those that it found.
-
-    Args:
-      encoder: what embeds.
-      index: what is searched; None for a server that only embeds.
-      options: how requests share calls of the encoder.
-      books: the events of the index.
-    """
-
-    def __init__(
-        self,
-        encoder: TextEncoder,
-        index: DocumentIndex | None = None,
-        options: BatchOptions | None = None,
-        books: Books | None = None,
-    ) -> None:
-        self._now = _Served(encoder, Batcher(encoder, options), index)
-        self.books = books or Books()
-
-    @property
-    def encoder(self) -> TextEncoder:
-        """What embeds now."""
-        return self._now.encoder
-
-    @property
-    def batcher(self) -> Batcher:
-        """What shares the calls of the encoder."""
-        return self._now.batcher
-
-    @property
-    def index(self) -> DocumentIndex | None:
-        """What is searched now."""
-        return self._now.index
-
-    def prepare(self) -> None:
-        """Compiles what searches need, and lets the thread of documents compile the rest while it is idle."""
-        _prepare(self.encoder, self.batcher)
-        if self.index is not None:
-            self.books.prepare(self.index)
-
-    def replace(self, index: DocumentIndex, encoder: TextEncoder | None = None) -> None:
-        """Serves another index from now on, and begins to find its events.
-
-        Args:
-          index: in place of the one before.
-          encoder: of its vectors, where that is another one. Requests that found the one before have a minute.
-        """
-        before = self._now
-        if encoder is None:
-            self._now = dataclasses.replace(before, index=index)
-        else:
-            batcher = Batcher(encoder, before.batcher.options)
-            _prepare(encoder, batcher)
-            self._now = _Served(encoder, batcher, index)
-            timer = threading.Timer(_RETIRE_SECONDS, before.batcher.stop)
-            timer.daemon = True
-            timer.start()
-        self.books.prepare(index)
-
-    def close(self) -> None:
-        """Stops its threads."""
-        self.batcher.close()
-        self.books.close()
-
-    async def embed(self, titles: list[str], bodies: list[str]) -> tuple[FloatArray, TextEncoder]:
-        """Unit vectors ``[N, D]``, and the encoder that made them."""
-        now = self._now
-        return await asyncio.wrap_future(now.batcher.documents(titles, bodies)), now.encoder
-
-    async def search(self, request: SearchRequest) -> Found:
-        """The answer to a checked request.
-
-        Raises:
-          HTTPException: 404 without an index or for a URL that is not in it.
-        """
-        now = self._now
-        index = now.index
-        if index is None:
-            raise HTTPException(404, "this server has no index; start it with --index")
-        url = request.url.strip()
-        if url and not index.has(url):
-            raise HTTPException(404, f"no document with the URL {url}")
-        dates = date_range(index, url, request.since, request.until, request.days)
-        filters = index.filters(dates, request.language, request.publisher)
-        mode = "vectors" if url else chosen_mode(index, request.mode)
-        if not index.count(filters):
-            return Found([], mode, notes=(index.nothing_left(filters).problem,))
-        if url:
-            return Found(await run_in_threadpool(index.search_url, url, request.count, filters), mode)
-        vector: FloatArray | None = None
-        if mode != "words":
-            vector = await asyncio.wrap_future(now.batcher.query(request.q))
-        return await run_in_threadpool(find, index, request.q, vector, request.count, mode=mode, filters=filters)
-
-    def health(self) -> dict[str, Any]:
-        """JSON values of GET /healthz."""
-        encoder, index = self._now.encoder, self._now.index
-        return {
-            "status": "ok",
-            "version": __version__,
-            "encoder": encoder.digest,
-            "dimensions": encoder.dimensions,
-            "tokenizer": encoder.tokenizer_name,
-            "documents": len(index) if index else 0,
-            "modes": list(modes_of(index)) if index else [],
-        }
-
-
-def _prepare(encoder: TextEncoder, batcher: Batcher) -> None:
-    steps = iter(encoder.preparations())
-    for step in itertools.islice(steps, _FIRST_PREPARATIONS):
-        step()
-    batcher.prepare(steps)
 
 
 def create_app(service: Service, limits: Limits | None = None, access: Access | None = None) -> FastAPI:

@@ -12,6 +12,7 @@ from newsembed.errors import InputError
 from newsembed.formats.archive import VersionWriter, publish
 from newsembed.formats.index import IndexedDocument, facts_file
 from newsembed.serving import server
+from newsembed.serving import service as service_module
 from newsembed.serving.index import DocumentIndex
 from newsembed.serving.reload import Watcher, load_current, version_of
 from starlette.testclient import TestClient
@@ -216,7 +217,7 @@ def test_a_version_of_another_encoder_comes_with_it(tmp_path, monkeypatch):
 
 
 def test_the_threads_of_a_replaced_encoder_end(tmp_path, monkeypatch):
-    monkeypatch.setattr(server, "_RETIRE_SECONDS", 0.01)
+    monkeypatch.setattr(service_module, "_RETIRE_SECONDS", 0.01)
     save_version(tmp_path, 1, 2)
     service = server.Service(Letters(), load_current(str(tmp_path)))
     before = service.batcher
