@@ -16,10 +16,39 @@ _DIAGNOSTICS = ("tests/evaluation/diagnostics/test_arrays.py",)
 _PROTOCOLS = "tests/evaluation/test_protocols.py"
 _HEADS = "tests/evaluation/test_heads.py"
 _TASKS = (_PROTOCOLS, _HEADS, "tests/evaluation/test_tasks.py")
+_BITEXT = tuple(f"{_PIPELINES}/test_{name}.py" for name in ("bitext_mining", "bitext", "translations"))
+_PAIRS = (f"{_PIPELINES}/test_halves.py", f"{_PIPELINES}/test_pairs.py")
+_CATEGORIES = (f"{_PIPELINES}/test_categories.py",)
+_WORD_ENCODERS = ("tests/models/test_word_encoders.py",)
+_TRANSLATORS = ("tests/models/test_translators.py",)
+_OBJECTIVES = "tests/learning/objectives"
+_UPDATES = ("tests/updates/test_duplicates.py", "tests/updates/test_feeds.py", "tests/updates/test_update.py")
 
 TESTS: dict[str, tuple[str, ...]] = {
     "models/losses.py": ("tests/models/test_losses.py", "tests/models/test_softmax.py"),
     "models/masking.py": ("tests/models/test_masking.py",),
+    "models/entmax.py": ("tests/models/test_entmax.py",),
+    "models/bags.py": ("tests/models/test_bags.py",),
+    "models/greedy.py": ("tests/models/test_greedy.py",),
+    "models/distances.py": _TRANSLATORS,
+    "models/recurrence.py": _TRANSLATORS,
+    "models/star_attention.py": _WORD_ENCODERS,
+    "models/encoders/star.py": _WORD_ENCODERS,
+    "models/encoders/convolution.py": _WORD_ENCODERS,
+    "models/encoders/recurrent.py": _WORD_ENCODERS,
+    "models/encoders/autoencoder.py": ("tests/models/test_autoencoder.py",),
+    "models/encoders/translator.py": _TRANSLATORS,
+    "models/encoders/laser.py": _TRANSLATORS,
+    "models/encoders/context.py": ("tests/models/test_context.py",),
+    "models/encoders/hybrid.py": ("tests/models/test_hybrid.py",),
+    "learning/objectives/linking.py": (f"{_OBJECTIVES}/test_linking.py",),
+    "learning/objectives/denoising.py": (f"{_OBJECTIVES}/test_denoising.py",),
+    "learning/objectives/translation.py": (f"{_OBJECTIVES}/test_translation.py",),
+    "learning/objectives/masked_texts.py": (f"{_OBJECTIVES}/test_masked_texts.py",),
+    "tasks/pairs.py": _PAIRS,
+    "tasks/translation.py": (f"{_OBJECTIVES}/test_translation.py",),
+    "training/latent_semantics.py": ("tests/training/test_latent_semantics.py",),
+    "training/stopping.py": ("tests/training/test_early_stopping.py",),
     "training/checkpoints.py": tuple(
         f"tests/training/test_{name}.py" for name in ("checkpoints", "early_stopping", "learned_temperature")
     ),
@@ -32,6 +61,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "serving/ranking.py": ("tests/serving/test_hybrid.py",),
     "serving/hybrid.py": ("tests/serving/test_hybrid.py",),
     "serving/words.py": ("tests/serving/test_words.py", "tests/serving/test_hybrid.py"),
+    "serving/events.py": ("tests/serving/test_events.py",),
     "serving/extracts.py": ("tests/serving/test_words.py",),
     "formats/index.py": ("tests/formats/test_index_versions.py", "tests/formats/test_index_folder.py"),
     "beam_pipelines/packing.py": _PACKING,
@@ -49,6 +79,17 @@ TESTS: dict[str, tuple[str, ...]] = {
     "beam_pipelines/crawl/robots.py": (f"{_PIPELINES}/crawl/test_site.py", *_CRAWL),
     "beam_pipelines/crawl/fetch.py": _CRAWL,
     "beam_pipelines/crawl/retries.py": _CRAWL,
+    **{
+        f"beam_pipelines/bitext/{name}.py": _BITEXT
+        for name in ("aligned", "documents", "known", "least", "mine", "pairs", "search", "sentences", "tmx", "tsv")
+    },
+    "beam_pipelines/pairs/halves.py": _PAIRS,
+    "beam_pipelines/pairs/links.py": _PAIRS,
+    "beam_pipelines/pairs/titles.py": _PAIRS,
+    "beam_pipelines/pairs/writing.py": _PAIRS,
+    "beam_pipelines/categories/__init__.py": _CATEGORIES,
+    "beam_pipelines/categories/drawing.py": _CATEGORIES,
+    "beam_pipelines/graph.py": (f"{_PIPELINES}/test_graph.py",),
     "beam_pipelines/accounting.py": _JOBS,
     "beam_pipelines/shards.py": _JOBS,
     "beam_pipelines/jobs.py": _JOBS,
@@ -60,6 +101,15 @@ TESTS: dict[str, tuple[str, ...]] = {
     "evaluation/sts.py": (_PROTOCOLS, "tests/evaluation/test_benchmarks.py"),
     "evaluation/crosslingual.py": _TASKS,
     "evaluation/bitext.py": _TASKS,
+    "evaluation/mldoc.py": ("tests/evaluation/test_mldoc.py",),
+    "evaluation/nli.py": ("tests/evaluation/test_mldoc.py",),
+    "evaluation/perceptron.py": ("tests/evaluation/test_perceptron.py",),
+    "evaluation/links.py": ("tests/evaluation/test_links.py",),
+    "evaluation/display.py": ("tests/evaluation/test_display.py",),
+    "evaluation/day_pairs.py": ("tests/evaluation/test_day_pairs.py",),
+    "evaluation/shots.py": ("tests/evaluation/test_simlte_head.py",),
+    "evaluation/mining.py": ("tests/evaluation/test_mining.py",),
+    "evaluation/intervals.py": ("tests/evaluation/test_intervals.py",),
     "evaluation/duplicates.py": _TASKS,
     "evaluation/compare.py": _TASKS,
     "evaluation/benchmark.py": _TASKS,
@@ -75,4 +125,8 @@ TESTS: dict[str, tuple[str, ...]] = {
     "evaluation/diagnostics/articles.py": ("tests/evaluation/diagnostics/test_articles.py",),
     "serving/index.py": ("tests/serving/test_index.py",),
     "serving/groups.py": ("tests/serving/test_groups.py",),
+    **{
+        f"updates/{name}.py": _UPDATES
+        for name in ("duplicates", "indexing", "intake", "options", "report", "rules", "run", "signatures", "store")
+    },
 }

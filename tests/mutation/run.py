@@ -4,27 +4,34 @@
 
 Importing TensorFlow, JAX and Beam takes longer than most tests. So this process imports the libraries once, but never
 ``newsembed``, and forks for each mutant; the fork runs pytest on a tree of links to the repository in which one module
-is changed, so that processes that a test starts see the fault too. The tests of each module first run without a fault:
-they must pass, and a mutant may take three times as long plus 20 seconds. A mutant is killed when a test fails, the
-module cannot be imported or time runs out. Nothing in the repository is written.
+is changed, so that processes that a test starts see the fault too. The tests of each module first run without a fault.
+They must pass; their seconds give the order of the test files, fastest first, and the limit of each mutant: four times
+their CPU seconds plus 10. Programs that JAX compiles then are kept on disk, so that a mutant compiles only what it
+changes. A mutant is killed when a test fails, the module cannot be imported or time runs out. Nothing in the repository
+is written.
 
 The survivors are written as diffs to ``OUTPUT/survivors.diff``. Read each one: the fault changes nothing that matters,
-or a test is missing.
+or a test is missing. ``equivalent.toml`` lists the faults of the first kind, each with its reason; they are counted
+apart.
 """
 
 import argparse
+import atexit
 import collections
 import contextlib
 import dataclasses
 import fnmatch
 import importlib
 import itertools
+import json
 import os
+import resource
 import shutil
 import signal
 import sys
 import tempfile
 import time
+import tomllib
 import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -41,6 +48,19 @@ LIBRARIES = (
     "fastwarc", "resiliparse.parse.html", "tokenizers", "rensa", "pytest", "_pytest.python",
 )  # fmt: skip
 NO_TESTS_FAILED = 0
+TOO_MUCH_CPU = -signal.SIGXCPU
+EQUIVALENT = Path(__file__).with_name("equivalent.toml")
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """Of one fork: seconds of its clock, for a fault that waits, and CPU seconds, which mean the same when others work.
+
+    The CPU seconds are those of each process; the fork's children have as many again.
+    """
+
+    wall: float
+    cpu: int
 
 
 @dataclasses.dataclass
@@ -52,6 +72,63 @@ class Trial:
     started: float
     deadline: float
     folder: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """How a fork ended.
+
+    Attributes:
+      trial: the fork.
+      status: its exit status, or None where the time of its clock ran out.
+      seconds: of the clock.
+      cpu: seconds, with its children's.
+    """
+
+    trial: Trial
+    status: int | None
+    seconds: float
+    cpu: float
+
+    @property
+    def name(self) -> str:
+        """A column of the table."""
+        if self.status == NO_TESTS_FAILED:
+            return "survived"
+        return "timeout" if self.status in {None, TOO_MUCH_CPU} else "killed"
+
+
+class FileSeconds:
+    """A plugin of pytest: CPU seconds of each test file, with its fixtures, written at the end.
+
+    Attributes:
+      path: JSON.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._seconds: collections.Counter[str] = collections.Counter()
+        self._last = time.process_time()
+
+    def pytest_runtest_logreport(self, report: object) -> None:
+        now = time.process_time()
+        self._seconds[report.nodeid.partition("::")[0]] += now - self._last
+        self._last = now
+
+    def pytest_sessionfinish(self) -> None:
+        Path(self.path).write_text(json.dumps(self._seconds))
+
+
+def keep_compiled_programs() -> None:
+    """Makes a folder for what JAX compiles in forks and in their processes; call it before JAX is imported."""
+    folder = tempfile.mkdtemp(prefix="mutants-xla-")
+    maker = os.getpid()
+    atexit.register(lambda: os.getpid() == maker and shutil.rmtree(folder, ignore_errors=True))
+    os.environ.update(
+        JAX_COMPILATION_CACHE_DIR=folder,
+        JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS="0",
+        JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES="-1",
+    )
 
 
 def import_libraries() -> None:
@@ -79,9 +156,11 @@ def linked_tree(folder: str, mutant: Mutant | None) -> str:
     return folder
 
 
-def run_tests(folder: str, tests: Sequence[str]) -> int:
-    """Runs pytest in this process, which is a fork, against the tree in ``folder``."""
+def run_tests(folder: str, tests: Sequence[str], cpu: int) -> int:
+    """Runs pytest in this process, which is a fork, against the tree in ``folder``, for at most ``cpu`` seconds."""
     os.setsid()
+    used = int(time.process_time())  # a fork starts at 0, but not on every system
+    resource.setrlimit(resource.RLIMIT_CPU, (used + cpu, used + cpu + 10))
     log = os.open(os.path.join(folder, "log"), os.O_CREAT | os.O_WRONLY)
     os.dup2(log, 1)
     os.dup2(log, 2)
@@ -96,10 +175,10 @@ def run_tests(folder: str, tests: Sequence[str]) -> int:
     import pytest
 
     options = ["-x", "-q", "-p", "no:cacheprovider", f"--basetemp={folder}/tmp"]
-    return int(pytest.main([*options, *tests]))
+    return int(pytest.main([*options, *tests], plugins=[FileSeconds(f"{folder}/seconds.json")]))
 
 
-def start(mutant: Mutant | None, tests: tuple[str, ...], seconds: float) -> tuple[int, Trial]:
+def start(mutant: Mutant | None, tests: tuple[str, ...], limits: Limits) -> tuple[int, Trial]:
     """Forks a process that runs ``tests`` with the fault; its pid, and what is known of it."""
     folder = tempfile.mkdtemp(prefix="mutant-")
     linked_tree(folder, mutant)
@@ -109,20 +188,18 @@ def start(mutant: Mutant | None, tests: tuple[str, ...], seconds: float) -> tupl
     if not pid:
         code = 3
         try:
-            code = run_tests(folder, tests)
+            code = run_tests(folder, tests, limits.cpu)
         except BaseException:  # noqa: BLE001 - a fork must never return into its caller
             traceback.print_exc()
         finally:
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(code)  # without the libraries' clean-up, which belongs to the parent
-    return pid, Trial(mutant, tests, now, now + seconds, folder)
+    return pid, Trial(mutant, tests, now, now + limits.wall, folder)
 
 
-def run_trials(
-    jobs: Iterator[tuple[Mutant | None, tuple[str, ...], float]], processes: int
-) -> Iterator[tuple[Trial, int | None, float]]:
-    """Yields (trial, exit status or None where time ran out, seconds) of each job, ``processes`` of them at a time."""
+def run_trials(jobs: Iterator[tuple[Mutant | None, tuple[str, ...], Limits]], processes: int) -> Iterator[Outcome]:
+    """Yields the outcome of each job, ``processes`` of them at a time; a trial's folder exists until the next one."""
     running: dict[int, Trial] = {}
     while True:
         for job in itertools.islice(jobs, processes - len(running)):
@@ -132,17 +209,18 @@ def run_trials(
             return
         time.sleep(0.05)
         for pid, trial in list(running.items()):
-            found, status = os.waitpid(pid, os.WNOHANG)
+            found, status, used = os.wait4(pid, os.WNOHANG)
             late = not found and time.monotonic() > trial.deadline
             if late:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(pid, signal.SIGKILL)
-                os.waitpid(pid, 0)
+                _, status, used = os.wait4(pid, 0)
             if found or late:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(pid, signal.SIGKILL)  # what its tests left running
                 del running[pid]
-                yield trial, None if late else os.waitstatus_to_exitcode(status), time.monotonic() - trial.started
+                seconds, code = time.monotonic() - trial.started, None if late else os.waitstatus_to_exitcode(status)
+                yield Outcome(trial, code, seconds, used.ru_utime + used.ru_stime)
                 shutil.rmtree(trial.folder, ignore_errors=True)
 
 
@@ -154,16 +232,42 @@ def draw(paths: Sequence[str], sample: int, seed: int) -> list[Mutant]:
     ]
 
 
-def time_limits(paths: Sequence[str], processes: int) -> dict[tuple[str, ...], float]:
-    """Seconds that each selection of tests may take, by running it without a fault; exits where one fails."""
+def baselines(paths: Sequence[str], processes: int) -> dict[tuple[str, ...], tuple[tuple[str, ...], Limits]]:
+    """Each selection of tests -> the same in the order of its files' seconds, and its limits.
+
+    They are from a run without a fault; exits where a test fails then.
+    """
     selections = dict.fromkeys(TESTS[path] for path in paths)
-    limits: dict[tuple[str, ...], float] = {}
-    for trial, status, seconds in run_trials(((None, tests, 900.0) for tests in selections), processes):
-        if status != NO_TESTS_FAILED:
+    ordered: dict[tuple[str, ...], tuple[tuple[str, ...], Limits]] = {}
+    for outcome in run_trials(((None, tests, Limits(3600, 900)) for tests in selections), processes):
+        trial = outcome.trial
+        if outcome.status != NO_TESTS_FAILED:
             print(Path(trial.folder, "log").read_text(errors="replace")[-4000:])
             sys.exit(f"without a fault these tests fail: {' '.join(trial.tests)}")
-        limits[trial.tests] = 20 + 3 * seconds
-    return limits
+        seconds = json.loads(Path(trial.folder, "seconds.json").read_text())
+        tests = in_order_of_seconds(trial.tests, seconds)
+        ordered[trial.tests] = tests, Limits(120 + 10 * outcome.seconds, int(10 + 4 * outcome.cpu))
+        print(f"{outcome.cpu:.0f} CPU s without a fault: {' '.join(tests)}", file=sys.stderr, flush=True)
+    return ordered
+
+
+def in_order_of_seconds(tests: Sequence[str], seconds: dict[str, float]) -> tuple[str, ...]:
+    """Test files and folders, fastest first, from the seconds of files."""
+    return tuple(sorted(tests, key=lambda test: sum(used for file, used in seconds.items() if file.startswith(test))))
+
+
+def fault_key(path: str, diff: str) -> tuple[str, str, str]:
+    """The module, the lines that a fault removes and those that it adds, without the space around them."""
+    removed, added = (
+        "\n".join(line[1:].strip() for line in diff.splitlines()[2:] if line.startswith(sign)) for sign in "-+"
+    )
+    return path, removed, added
+
+
+def equivalents(path: Path = EQUIVALENT) -> dict[tuple[str, str, str], str]:
+    """The key of each fault that was read and changes no result -> the reason."""
+    listed = tomllib.loads(path.read_text(encoding="utf-8")).get("fault", [])
+    return {(one["module"], one["line"], one["instead"]): one["reason"] for one in listed}
 
 
 def main() -> None:
@@ -177,43 +281,62 @@ def main() -> None:
     parser.add_argument(
         "--again", metavar="FILE", help="try only the mutants of the sample that this survivors.diff has"
     )
-    parser.add_argument("--only", default="*", metavar="PATTERN", help="modules to try, such as 'evaluation/*'")
+    parser.add_argument(
+        "--only", nargs="+", default=["*"], metavar="PATTERN", help="modules to try, such as 'evaluation/*'"
+    )
     options = parser.parse_args()
-    paths = fnmatch.filter(TESTS, options.only)
+    paths = [path for path in TESTS if any(fnmatch.fnmatch(path, pattern) for pattern in options.only)]
     if not paths:
-        parser.error(f"no module matches {options.only!r}")
+        parser.error(f"no module matches {' '.join(options.only)}")
     mutants = draw(paths, options.sample, options.seed)
     if options.again:
         survived_before = Path(options.again).read_text()
         mutants = [mutant for mutant in mutants if mutant.diff in survived_before]
         paths = [path for path in paths if any(mutant.path == path for mutant in mutants)]
+    keep_compiled_programs()
     import_libraries()
-    limits = time_limits(paths, options.processes)
+    read = equivalents()
+    ordered = baselines(paths, options.processes)
     outcomes: dict[str, collections.Counter[str]] = {path: collections.Counter() for path in paths}
     survivors: list[Mutant] = []
-    jobs = ((mutant, TESTS[mutant.path], limits[TESTS[mutant.path]]) for mutant in mutants)
-    for trial, status, seconds in run_trials(jobs, options.processes):
-        survived = status == NO_TESTS_FAILED
-        outcomes[trial.mutant.path]["survived" if survived else "timeout" if status is None else "killed"] += 1
-        if survived:
-            survivors.append(trial.mutant)
-            print(f"survived in {seconds:.0f} s: {trial.mutant.operator}\n{trial.mutant.diff}\n", flush=True)
+    jobs = ((mutant, *ordered[TESTS[mutant.path]]) for mutant in mutants)
+    for outcome in run_trials(jobs, options.processes):
+        mutant, name = outcome.trial.mutant, outcome.name
+        if name == "survived":
+            reason = read.get(fault_key(mutant.path, mutant.diff))
+            name = "equivalent" if reason else name
+            print(f"{name} in {outcome.cpu:.0f} CPU s: {mutant.operator}\n{mutant.diff}\n{reason or ''}\n", flush=True)
+            survivors.extend([] if reason else [mutant])
+        outcomes[mutant.path][name] += 1
         tried = sum(outcomes.values(), collections.Counter())
-        print(f"{tried.total()}/{len(mutants)} tried, {tried['survived']} survived", file=sys.stderr, flush=True)
+        print(
+            f"{tried.total()}/{len(mutants)} tried, {tried['survived']} survived ({outcome.cpu:.0f} CPU s)",
+            file=sys.stderr,
+            flush=True,
+        )
     os.makedirs(options.output, exist_ok=True)
     Path(options.output, "survivors.diff").write_text("".join(f"{mutant.diff}\n\n" for mutant in survivors))
-    report(outcomes)
+    print("\n" + "\n".join(table(outcomes)))
 
 
-def report(outcomes: dict[str, collections.Counter[str]]) -> None:
-    """Prints a table of outcomes by module, and their sum."""
-    names = ("killed", "timeout", "survived")
-    print("\n" + f"{'module':42}" + "".join(f"{name:>10}" for name in names))
+def table(outcomes: dict[str, collections.Counter[str]]) -> list[str]:
+    """Lines of outcomes by module, of the share found by folder, and of the share of all."""
+    names = ("killed", "timeout", "equivalent", "survived")
+    lines = [f"{'module':42}" + "".join(f"{name:>11}" for name in names)]
+    lines += [f"{path:42}" + "".join(f"{counts[name]:11}" for name in names) for path, counts in outcomes.items()]
+    folders: dict[str, collections.Counter[str]] = {}
     for path, counts in outcomes.items():
-        print(f"{path:42}" + "".join(f"{counts[name]:10}" for name in names))
-    total = sum(outcomes.values(), collections.Counter())
-    print(f"{'all':42}" + "".join(f"{total[name]:10}" for name in names))
-    print(f"{(total.total() - total['survived']) / max(1, total.total()):.1%} of {total.total()} found by a test")
+        folders.setdefault(path.rpartition("/")[0], collections.Counter()).update(counts)
+    folders["all"] = sum(outcomes.values(), collections.Counter())
+    return lines + [f"{folder}: {found(counts)}" for folder, counts in folders.items()]
+
+
+def found(counts: collections.Counter[str]) -> str:
+    """The share of faults that a test finds, of all faults and of those that change a result."""
+    number, every = counts["killed"] + counts["timeout"], counts.total()
+    rest = every - counts["equivalent"]
+    text = f"{number} of {every} found by a test ({number / max(1, every):.1%})"
+    return text if rest == every else f"{text}, of those that change a result {number} of {rest} ({number / rest:.1%})"
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The mutation runner: the faults that it makes, the tree that the tests see, and its table of files."""
 
 import ast
+import subprocess
 import sys
 from pathlib import Path
 
@@ -95,3 +96,60 @@ def test_the_tree_is_the_repository_with_one_file_changed(tmp_path):
         assert (tree / path).samefile(ROOT / path)
     assert not (tree / mutant.path).samefile(ROOT / mutant.path)
     assert not (tree / "evaluation/__pycache__").exists()
+
+
+def test_the_faults_without_effect_are_lines_of_their_modules_and_have_reasons():
+    for (module, line, instead), reason in run.equivalents().items():
+        present = [one.strip() for one in (ROOT / module).read_text().splitlines()]
+        for part in line.splitlines():
+            assert part in present, (module, part)
+        assert instead != line, module
+        assert len(reason.split()) >= 4, (module, line)
+
+
+def test_a_fault_is_found_in_the_list_by_its_lines_alone(tmp_path):
+    listed = tmp_path / "equivalent.toml"
+    listed.write_text('[[fault]]\nmodule = "m.py"\nline = "x = a < 2"\ninstead = "x = a < 3"\nreason = "a is even"\n')
+    reasons = {}
+    for mutant in mutants.sample_mutants("m.py", "def f(a):\n    x = a < 2\n", 100, 0):
+        reason = run.equivalents(listed).get(run.fault_key(mutant.path, mutant.diff))
+        if reason:
+            reasons[mutant.code] = reason
+    assert reasons == {"def f(a):\n    x = a < 3\n": "a is even"}
+
+
+def test_the_table_gives_the_share_with_and_without_the_faults_that_change_no_result():
+    counts = {"a/b.py": run.collections.Counter(killed=6, timeout=1, equivalent=2, survived=1)}
+    counts["c/d.py"] = run.collections.Counter(killed=2)
+    *_, one, other, every = run.table(counts)
+    assert one == "a: 7 of 10 found by a test (70.0%), of those that change a result 7 of 8 (87.5%)"
+    assert other == "c: 2 of 2 found by a test (100.0%)"
+    assert every == "all: 9 of 12 found by a test (75.0%), of those that change a result 9 of 10 (90.0%)"
+
+
+TOY_TEST = """
+import time
+from newsembed.errors import VALUE
+
+def test_value():
+    while VALUE == "forever":
+        pass
+    assert VALUE == "right"
+"""
+
+
+@pytest.mark.parametrize(("value", "name"), [("right", "survived"), ("wrong", "killed"), ("forever", "timeout")])
+def test_a_fork_sees_the_fault_and_has_a_limit_of_cpu_seconds(tmp_path, value, name):
+    test = tmp_path / "test_toy.py"
+    test.write_text(TOY_TEST)
+    mutant = mutants.Mutant("errors.py", 1, "name", (ROOT / "errors.py").read_text() + f"\nVALUE = {value!r}\n", "")
+    # In a process of its own: this one has imported newsembed.
+    code = (
+        f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import run, mutants\n"
+        f"limits = run.Limits(600, 4 if {name!r} == 'timeout' else 100)\n"
+        f"mutant = mutants.Mutant('errors.py', 1, 'name', {mutant.code!r}, '')\n"
+        f"[outcome] = run.run_trials(iter([(mutant, ({str(test)!r},), limits)]), 1)\n"
+        "print(outcome.name)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split()[-1] == name
