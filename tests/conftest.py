@@ -1,10 +1,36 @@
-"""What all tests share."""
+"""What all tests share: gin without bindings, quick compilation, and compiled programs that do not pile up."""
 
-import gin
-import pytest
+import os
+import sys
+import tempfile
+
+# Before jax is imported. The programs of these tests are compiled once and run a few times on tiny models, so neither
+# optimisation nor fusion is worth its time.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+# A program is compiled once into this folder, also for processes that a test starts. JAX writes a program under its
+# final name before it is whole, so each worker has a folder of its own. Set the variable to keep the programs.
+if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+    _TEMPORARY = tempfile.TemporaryDirectory(prefix="newsembed-test-xla-")
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = _TEMPORARY.name
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ["JAX_COMPILATION_CACHE_DIR"] += f"/{os.environ['PYTEST_XDIST_WORKER']}"
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+
+import gin  # noqa: E402
+import pytest  # noqa: E402
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup():
     """Each test starts without gin bindings: those of an earlier test would fill its arguments in, and lock gin."""
     gin.clear_config()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def forget_programs():
+    """Frees the programs of a test file at its end: those of all files would take several GB of each worker."""
+    yield
+    if "jax" in sys.modules:
+        sys.modules["jax"].clear_caches()

@@ -49,6 +49,7 @@ LIBRARIES = (
 )  # fmt: skip
 NO_TESTS_FAILED = 0
 TOO_MUCH_CPU = -signal.SIGXCPU
+PROGRAMS = "programs"  # folder of a fork
 EQUIVALENT = Path(__file__).with_name("equivalent.toml")
 
 
@@ -119,16 +120,45 @@ class FileSeconds:
         Path(self.path).write_text(json.dumps(self._seconds))
 
 
-def keep_compiled_programs() -> None:
-    """Makes a folder for what JAX compiles in forks and in their processes; call it before JAX is imported."""
-    folder = tempfile.mkdtemp(prefix="mutants-xla-")
-    maker = os.getpid()
-    atexit.register(lambda: os.getpid() == maker and shutil.rmtree(folder, ignore_errors=True))
-    os.environ.update(
-        JAX_COMPILATION_CACHE_DIR=folder,
-        JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS="0",
-        JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES="-1",
-    )
+class Compiled:
+    """Programs that JAX compiled in runs without a fault: each fork has its own folder of links to them.
+
+    JAX writes a program under its final name before it is whole, so two forks must not share a folder.
+
+    Attributes:
+      folder: of the programs, removed at the end of this process.
+    """
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="mutants-xla-"))
+        maker = os.getpid()
+        atexit.register(lambda: os.getpid() == maker and shutil.rmtree(self.folder, ignore_errors=True))
+
+    def link_into(self, folder: Path) -> None:
+        """Makes the folder of a fork."""
+        folder.mkdir()
+        for program in self.folder.iterdir():
+            os.link(program, folder / program.name)
+
+    def add_from(self, folder: Path) -> None:
+        """Takes over what a fork that has ended compiled."""
+        for program in folder.iterdir():
+            with contextlib.suppress(FileExistsError):
+                os.link(program, self.folder / program.name)
+
+    @staticmethod
+    def use(folder: Path) -> None:
+        """Makes JAX use a folder, in this process and in those that it starts."""
+        import jax
+
+        options = {
+            "jax_compilation_cache_dir": str(folder),
+            "jax_persistent_cache_min_compile_time_secs": 0,
+            "jax_persistent_cache_min_entry_size_bytes": -1,
+        }
+        for option, value in options.items():
+            os.environ[option.upper()] = str(value)
+            jax.config.update(option, value)
 
 
 def import_libraries() -> None:
@@ -171,6 +201,7 @@ def run_tests(folder: str, tests: Sequence[str], cpu: int) -> int:
         PYTHONPATH=os.pathsep.join(paths),
         PYTHONDONTWRITEBYTECODE="1",
     )
+    Compiled.use(Path(folder, PROGRAMS))
     os.chdir(ROOT)
     import pytest
 
@@ -178,10 +209,11 @@ def run_tests(folder: str, tests: Sequence[str], cpu: int) -> int:
     return int(pytest.main([*options, *tests], plugins=[FileSeconds(f"{folder}/seconds.json")]))
 
 
-def start(mutant: Mutant | None, tests: tuple[str, ...], limits: Limits) -> tuple[int, Trial]:
+def start(mutant: Mutant | None, tests: tuple[str, ...], limits: Limits, compiled: Compiled) -> tuple[int, Trial]:
     """Forks a process that runs ``tests`` with the fault; its pid, and what is known of it."""
     folder = tempfile.mkdtemp(prefix="mutant-")
     linked_tree(folder, mutant)
+    compiled.link_into(Path(folder, PROGRAMS))
     now = time.monotonic()
     sys.stdout.flush()  # or the fork would print it again
     pid = os.fork()
@@ -198,12 +230,14 @@ def start(mutant: Mutant | None, tests: tuple[str, ...], limits: Limits) -> tupl
     return pid, Trial(mutant, tests, now, now + limits.wall, folder)
 
 
-def run_trials(jobs: Iterator[tuple[Mutant | None, tuple[str, ...], Limits]], processes: int) -> Iterator[Outcome]:
+def run_trials(
+    jobs: Iterator[tuple[Mutant | None, tuple[str, ...], Limits]], processes: int, compiled: Compiled
+) -> Iterator[Outcome]:
     """Yields the outcome of each job, ``processes`` of them at a time; a trial's folder exists until the next one."""
     running: dict[int, Trial] = {}
     while True:
         for job in itertools.islice(jobs, processes - len(running)):
-            pid, trial = start(*job)
+            pid, trial = start(*job, compiled)
             running[pid] = trial
         if not running:
             return
@@ -232,18 +266,21 @@ def draw(paths: Sequence[str], sample: int, seed: int) -> list[Mutant]:
     ]
 
 
-def baselines(paths: Sequence[str], processes: int) -> dict[tuple[str, ...], tuple[tuple[str, ...], Limits]]:
+def baselines(
+    paths: Sequence[str], processes: int, compiled: Compiled
+) -> dict[tuple[str, ...], tuple[tuple[str, ...], Limits]]:
     """Each selection of tests -> the same in the order of its files' seconds, and its limits.
 
     They are from a run without a fault; exits where a test fails then.
     """
     selections = dict.fromkeys(TESTS[path] for path in paths)
     ordered: dict[tuple[str, ...], tuple[tuple[str, ...], Limits]] = {}
-    for outcome in run_trials(((None, tests, Limits(3600, 900)) for tests in selections), processes):
+    for outcome in run_trials(((None, tests, Limits(3600, 900)) for tests in selections), processes, compiled):
         trial = outcome.trial
         if outcome.status != NO_TESTS_FAILED:
             print(Path(trial.folder, "log").read_text(errors="replace")[-4000:])
             sys.exit(f"without a fault these tests fail: {' '.join(trial.tests)}")
+        compiled.add_from(Path(trial.folder, PROGRAMS))
         seconds = json.loads(Path(trial.folder, "seconds.json").read_text())
         tests = in_order_of_seconds(trial.tests, seconds)
         ordered[trial.tests] = tests, Limits(120 + 10 * outcome.seconds, int(10 + 4 * outcome.cpu))
@@ -293,14 +330,13 @@ def main() -> None:
         survived_before = Path(options.again).read_text()
         mutants = [mutant for mutant in mutants if mutant.diff in survived_before]
         paths = [path for path in paths if any(mutant.path == path for mutant in mutants)]
-    keep_compiled_programs()
     import_libraries()
-    read = equivalents()
-    ordered = baselines(paths, options.processes)
+    read, compiled = equivalents(), Compiled()
+    ordered = baselines(paths, options.processes, compiled)
     outcomes: dict[str, collections.Counter[str]] = {path: collections.Counter() for path in paths}
     survivors: list[Mutant] = []
     jobs = ((mutant, *ordered[TESTS[mutant.path]]) for mutant in mutants)
-    for outcome in run_trials(jobs, options.processes):
+    for outcome in run_trials(jobs, options.processes, compiled):
         mutant, name = outcome.trial.mutant, outcome.name
         if name == "survived":
             reason = read.get(fault_key(mutant.path, mutant.diff))

@@ -148,7 +148,7 @@ def test_a_fork_sees_the_fault_and_has_a_limit_of_cpu_seconds(tmp_path, value, n
         f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import run, mutants\n"
         f"limits = run.Limits(600, 4 if {name!r} == 'timeout' else 100)\n"
         f"mutant = mutants.Mutant('errors.py', 1, 'name', {mutant.code!r}, '')\n"
-        f"[outcome] = run.run_trials(iter([(mutant, ({str(test)!r},), limits)]), 1)\n"
+        f"[outcome] = run.run_trials(iter([(mutant, ({str(test)!r},), limits)]), 1, run.Compiled())\n"
         "print(outcome.name)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

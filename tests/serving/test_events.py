@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from newsembed.errors import InputError
+from newsembed.serving import events as events_module
 from newsembed.serving.events import NO_EVENT, UNDATED, EventOptions, Merge, assign
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "updates"))
@@ -139,7 +140,77 @@ def test_one_run_and_a_run_each_day_find_nearly_the_same_events(late, least):
     assert b_cubed(found, dict(zip(ids.tolist(), once.tolist(), strict=True))) >= least
 
 
-@pytest.mark.parametrize("wrong", [{"threshold": 1.5}, {"days": -1}, {"day_decay": -0.1}])
+def test_blocks_of_any_size_give_the_same_events(monkeypatch):
+    vectors, days, _ = stream_of_days(np.random.default_rng(3), 0.0)
+    options = EventOptions(threshold=0.45)
+    whole, merges = grouped(vectors, days, options=options)
+    assert len(set(whole.tolist())) < len(whole) / 2
+    for size in (1, 7):
+        monkeypatch.setattr(events_module, "_BLOCK", size)
+        events, found = grouped(vectors, days, options=options)
+        np.testing.assert_array_equal(events, whole)
+        assert found == merges
+
+
+def test_a_similarity_of_the_threshold_is_enough():
+    assert grouped(at(0, 0), [5, 5], [1, 0], EventOptions(1.0, 2, 0.0))[0].tolist() == [1, 1]
+
+
+def test_events_that_have_no_article_of_near_days_are_not_joined_whatever_the_threshold():
+    # Both others are opposite; the event of day 1 is known to the run, because day 3 is new, too.
+    anything = EventOptions(threshold=-0.5, days=2, day_decay=0.0)
+    events, _ = grouped(at(0, 180, 180), [1, 5, 3], [1, 0, 0], anything)
+    assert events.tolist() == [1, 3, 3]
+
+
+def test_of_equally_similar_events_the_one_with_the_smaller_id_is_joined():
+    # Both are 30 degrees away; the one with the larger id was opened first.
+    ids = np.array([9, 3, 5], np.uint64)
+    assert grouped(at(-30, 30, 0), [4, 5, 5], doc_ids=ids)[0].tolist() == [9, 3, 3]
+    ids = np.array([2, 3, 5], np.uint64)
+    assert grouped(at(-30, 30, 0), [4, 5, 5], doc_ids=ids)[0].tolist() == [2, 3, 2]
+
+
+@pytest.mark.parametrize(("days", "into"), [([5, 4, 4, 5], 2), ([4, 5, 5, 5], 1), ([5, 5, 5, 5], 1)])
+def test_of_two_events_of_one_size_the_earlier_one_and_then_the_smaller_id_stays(days, into):
+    # 16 joins 0, so that both events have two articles; the means of (0, 16) with 35 is 0.88.
+    events, merges = grouped(at(0, 35, 35, 16), days, [1, 2, 2, 0])
+    assert events.tolist() == [into] * 4
+    assert merges == [Merge(3 - into, into, 4)]
+
+
+def test_the_decay_counts_in_merges():
+    # Without it the mean of (0, 16) with 35 is 0.88; the articles at 35 are 2 days away.
+    vectors, days = at(0, 35, 35, 16), [7, 5, 5, 7]
+    assert len(grouped(vectors, days, [1, 2, 2, 0], EventOptions(0.8, 2, 0.03))[1]) == 1
+    assert grouped(vectors, days, [1, 2, 2, 0], EventOptions(0.8, 2, 0.05))[1] == []
+
+
+def test_an_article_without_a_date_has_no_event_next_to_the_first_days_either():
+    assert grouped(at(0, 0), [UNDATED, 1])[0].tolist() == [NO_EVENT, 2]
+
+
+def test_the_events_that_are_given_stay_as_they_are():
+    for days in ([5, 5], [5, 6]):
+        given = np.array([1, NO_EVENT if days[1] == 6 else 2], np.uint64)
+        before = given.copy()
+        found, _ = assign(np.array([1, 2], np.uint64), np.array(days), given, at(0, 0).__getitem__, OPTIONS)
+        found[:] = 99
+        np.testing.assert_array_equal(given, before)
+
+
+@pytest.mark.parametrize(
+    "allowed", [{"threshold": -1}, {"threshold": 1}, {"days": 0}, {"days": 3650}, {"day_decay": 1}]
+)
+def test_options_at_their_bounds_are_accepted(allowed):
+    (name,) = allowed
+    assert getattr(EventOptions(**allowed), name) == allowed[name]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"threshold": 1.5}, {"threshold": -1.1}, {"days": -1}, {"days": 3651}, {"day_decay": -0.1}, {"day_decay": 1.01}],
+)
 def test_options_out_of_range_are_refused(wrong):
     with pytest.raises(InputError, match=f"events.{next(iter(wrong))}"):
         EventOptions(**wrong)

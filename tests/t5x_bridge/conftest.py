@@ -1,13 +1,10 @@
-"""The toy corpus of the tests of `learning`, and quick compilation."""
+"""The toy corpus of the tests of `learning`."""
 
-import os
 import sys
 from pathlib import Path
 
 import pytest
 
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "learning")]
 
 import toy_corpus as toy  # noqa: E402

@@ -1,7 +1,6 @@
-"""Quick compilation, and the way to `toy_corpus` and to the modules of this folder."""
+"""The way to `toy_corpus` and to the modules of this folder."""
 
 import sys
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "learning")]
-import quick_compilation  # noqa: E402, F401
