@@ -1,6 +1,7 @@
 """The context encoder: untrained it is its table, trained it follows its formula; packed rows, padding, sizes."""
 
 import dataclasses
+import functools
 
 import flax.linen as nn
 import jax
@@ -54,10 +55,13 @@ def trained():
     return jax.tree.map(lambda array: array + jax.random.normal(next(keys), array.shape) / 4, params)
 
 
+@functools.cache
+def compiled(config, method):
+    return jax.jit(lambda params, rows: config.module().apply({"params": params}, rows, method=method))
+
+
 def run(config, params, rows, method="embed"):
-    module = config.module()
-    rows = jnp.asarray(rows, jnp.int32)
-    return np.asarray(jax.jit(lambda p, t: module.apply({"params": p}, t, method=method))(params, rows))
+    return np.asarray(compiled(config, method)(params, jnp.asarray(rows, jnp.int32)))
 
 
 def as_table(params):
