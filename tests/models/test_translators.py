@@ -1,6 +1,7 @@
 """Encoders that learn by translation: sizes, causality, what the decoder reads, padding, and references in NumPy."""
 
 import dataclasses
+import functools
 
 import flax.linen as nn
 import jax
@@ -39,10 +40,14 @@ def model(request):
     return config, drawn(config)
 
 
+@functools.cache
+def compiled(config, method):
+    return jax.jit(lambda params, *given: config.module().apply({"params": params}, *given, method=method))
+
+
 def run(model, method, *arguments):
     config, params = model
-    call = jax.jit(lambda p, *given: config.module().apply({"params": p}, *given, method=method))
-    return jax.tree.map(np.asarray, call(params, *arguments))
+    return jax.tree.map(np.asarray, compiled(config, method)(params, *arguments))
 
 
 def rows(*texts, length=None):
