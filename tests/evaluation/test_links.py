@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from newsembed.errors import InputError
 from newsembed.evaluation.encoders import Document
-from newsembed.evaluation.links import PostLinking, bootstrap_difference, link_scores, precisions_at
+from newsembed.evaluation import links
+from newsembed.evaluation.links import PostLinking, bootstrap_difference, link_scores, pooled_cosines, precisions_at
 from newsembed.evaluation.registry import SUITES, Options
 
 
@@ -55,6 +56,17 @@ def test_depths_reach_as_far_as_there_are_relevant_pairs():
     for name, depth in (("P@50", 50), ("P@200", 200), ("P@R", 300)):
         assert measures[name] == pytest.approx(relevant.ravel()[best[:depth]].mean())
     assert measures["mRP"] == pytest.approx(np.mean([measures[f"P@{name}"] for name in (50, 100, 200, "R")]))
+
+
+def test_cosines_of_many_articles_are_those_of_one_product(monkeypatch):
+    rng = np.random.default_rng(2)
+    articles, posts = (rng.normal(size=(count, 5)).astype(np.float32) for count in (8, 4))
+    articles /= np.linalg.norm(articles, axis=1, keepdims=True)
+    posts /= np.linalg.norm(posts, axis=1, keepdims=True)
+    monkeypatch.setattr(links, "_ARTICLES_AT_A_TIME", 3)
+    found = pooled_cosines(articles, posts)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, articles @ posts.T, atol=1e-6)
 
 
 def test_a_file_of_posts(tmp_path):
