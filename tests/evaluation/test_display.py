@@ -87,6 +87,26 @@ def test_the_simulated_reader_clicks_the_first_report_of_an_event(tmp_path):
     assert ("copies gone", "5% skipped") not in scores  # there are none
 
 
+def test_lists_hold_the_articles_of_a_week_counted_from_the_first_in_another_order_for_each_seed(tmp_path):
+    days = ["2024-01-07", "2024-01-01", "2024-01-08", "2024-01-15", *["2024-01-20"] * 8]
+    rows = [row(number, f"e{number // 2}", day=day) for number, day in enumerate(days)]
+    path = write(tmp_path / "e.jsonl", rows)
+    lists = Display(path)._lists(0)
+    assert [sorted(one.tolist()) for one in lists] == [[0, 1], [2], list(range(3, 12))]
+    assert [sorted(one.tolist()) for one in Display(path, days=8)._lists(0)] == [[0, 1, 2], [3], list(range(4, 12))]
+    orders = [tuple(Display(path)._lists(seed)[2].tolist()) for seed in (0, 0, 1)]
+    assert orders[0] == orders[1] != orders[2]
+    benchmark = Display(path, seeds=(0,))
+    without = Display(path, excluded=frozenset(benchmark.documents()[:1]))
+    assert without.documents() == benchmark.documents()[1:]
+    assert without.protocol == Display(path).protocol | {"excluded": 1}
+    # Nothing is alike, so nothing is skipped: 12 articles of 6 events, each list with events of its own.
+    scores = by_part(benchmark.score(np.eye(12, dtype=np.float32)))
+    shown = [len({number // 2 for number in one}) / len(one) for one in (range(2), [2], range(3, 12))]
+    assert scores["simulated clicks", "depth 10, 5% skipped"].value == pytest.approx(np.mean(shown))
+    assert scores["events", "5% skipped"].count == 12
+
+
 def test_the_threshold_skips_as_much_as_is_asked_for_and_no_more():
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(200, 5)).astype(np.float32)

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 from newsembed.errors import InputError
-from newsembed.evaluation.encoders import Document
 from newsembed.evaluation import links
+from newsembed.evaluation.encoders import Document
 from newsembed.evaluation.links import PostLinking, bootstrap_difference, link_scores, pooled_cosines, precisions_at
 from newsembed.evaluation.registry import SUITES, Options
 
