@@ -33,6 +33,9 @@ _SKIPPED = (
 )
 
 
+_ANY_ORDER = m.Name("min") | m.Name("max") | m.Attribute(attr=m.Name("minimum") | m.Name("maximum"))
+
+
 def previous_number(node: cst.Integer) -> Iterator[cst.BaseExpression]:
     """An integer less one: mutmut only adds one."""
     if node.evaluated_value > 0:
@@ -53,8 +56,8 @@ def one_condition(node: cst.BooleanOperation) -> Iterator[cst.BaseExpression]:
 
 
 def swapped_arguments(node: cst.Call) -> Iterator[cst.Call]:
-    """The first two positional arguments change places."""
-    first = node.args[:2]
+    """The first two positional arguments change places, where their order counts."""
+    first = [] if m.matches(node.func, _ANY_ORDER) else node.args[:2]
     if len(first) == 2 and all(arg.keyword is None and not arg.star for arg in first):
         one, two = first
         yield node.with_changes(

@@ -57,6 +57,8 @@ def test_the_faults_of_each_kind(source, expected):
         "@cache(1)\ndef f(): ...\n",
         "from a import b\n",
         "x = zip(*a, strict=True)\n",
+        "x = min(a, b)\n",
+        "x = np.maximum(a, b)\n",
     ],
 )
 def test_texts_types_and_messages_are_left_alone(source):
