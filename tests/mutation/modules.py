@@ -22,7 +22,12 @@ _CATEGORIES = (f"{_PIPELINES}/test_categories.py",)
 _WORD_ENCODERS = ("tests/models/test_word_encoders.py",)
 _TRANSLATORS = ("tests/models/test_translators.py",)
 _OBJECTIVES = "tests/learning/objectives"
-_UPDATES = ("tests/updates/test_duplicates.py", "tests/updates/test_feeds.py", "tests/updates/test_update.py")
+_UPDATES = (
+    "tests/updates/test_report.py",
+    "tests/updates/test_duplicates.py",
+    "tests/updates/test_feeds.py",
+    "tests/updates/test_update.py",
+)
 
 TESTS: dict[str, tuple[str, ...]] = {
     "models/losses.py": ("tests/models/test_losses.py", "tests/models/test_softmax.py"),

@@ -1,0 +1,124 @@
+"""The report of an update, line by line, and the options that an archive keeps."""
+
+import dataclasses
+import json
+
+import pytest
+from newsembed.beam_pipelines.clean.options import CleanOptions
+from newsembed.beam_pipelines.crawl.options import CrawlOptions
+from newsembed.errors import InputError
+from newsembed.updates.options import EncoderChoice, UpdateOptions, check_same
+from newsembed.updates.report import Report, print_report
+
+REPORT = Report(
+    version=3,
+    published=True,
+    started="2024-01-02T03:04:05Z",
+    read=1040,
+    new=1000,
+    known=7,
+    rejected={"too_short": 4, "duplicate_url": 20, "advertisement": 4},
+    failed={"broken_record": 5},
+    hubs_and_images=11,
+    superseded=2,
+    articles=12345,
+    events=678,
+    opened=60,
+    merged=1,
+    crawl=({"in": 30, "out": 20, "rejected": {"robots": 2}, "failed": {"http_error": 8}},),
+    seconds={"read": 1.25, "embed": 2.25},
+)
+
+
+def printed(capsys, report):
+    print_report("archive", report)
+    *table, last = capsys.readouterr().out.strip().splitlines()
+    words = [line.strip(" |│┃").split() for line in table]
+    return {" ".join(line[:-1]).rstrip(" |│"): line[-1] for line in words if line and line[-1][0].isdigit()}, last
+
+
+def test_the_balance_is_what_is_not_accounted_for():
+    assert REPORT.balance == 0
+    assert dataclasses.replace(REPORT, read=1043).balance == 3
+    for changed in ({"new": 999}, {"known": 6}, {"rejected": {"too_short": 27}}, {"failed": {}}):
+        assert dataclasses.replace(REPORT, **changed).balance > 0
+
+
+def test_every_count_is_printed_with_the_largest_reason_first(capsys):
+    rows, last = printed(capsys, REPORT)
+    assert list(rows.items()) == [
+        ("in", "1,040"),
+        ("new", "1,000"),
+        ("already known", "7"),
+        ("rejected: duplicate_url", "20"),
+        ("rejected: advertisement", "4"),
+        ("rejected: too_short", "4"),
+        ("failed: broken_record", "5"),
+        ("hubs and images", "11"),
+        ("superseded by earlier reports", "2"),
+        ("events opened", "60"),
+        ("events merged", "1"),
+        ("URLs crawled", "30"),
+        ("URLs: http_error", "8"),
+        ("URLs: robots", "2"),
+    ]
+    assert last == "archive: version 3, 12,345 articles in 678 events; 3.5 s"
+
+
+def test_counts_of_nothing_are_left_out_and_a_run_without_a_version_says_so(capsys):
+    none = dict.fromkeys(("hubs_and_images", "superseded", "opened", "merged"), 0)
+    quiet = dataclasses.replace(REPORT, published=False, crawl=(), rejected={}, failed={}, **none)
+    rows, last = printed(capsys, quiet)
+    assert list(rows) == ["in", "new", "already known"]
+    assert last == "archive: nothing new; version 3 stays, 12,345 articles in 678 events"
+    assert printed(capsys, dataclasses.replace(quiet, version=0))[1].endswith("the archive has no version yet")
+
+
+def test_the_file_of_a_report_names_what_was_read_in():
+    values = REPORT.to_json()
+    assert values["in"] == 1040
+    assert "read" not in values
+    assert json.loads(json.dumps(values))["crawl"][0]["in"] == 30
+    assert {field.name for field in dataclasses.fields(Report)} - {"read"} == set(values) - {"in"}
+
+
+KEPT = UpdateOptions().to_json("static:model", "d1", {"max_length": 64, "document_prompt": None})
+
+
+def given(**changes):
+    return UpdateOptions(**changes).to_json("static:model", "d1", {"max_length": 64, "document_prompt": None})
+
+
+def test_options_that_change_no_article_may_differ():
+    check_same("archive", KEPT, given(crawl=CrawlOptions(max_attempts=9)))
+    check_same("archive", KEPT, KEPT | {"encoder": "static:moved"})
+
+
+@pytest.mark.parametrize(
+    ("changed", "field", "problem"),
+    [
+        (given(clean=CleanOptions(near_duplicate_threshold=0.5)), "--clean.near_duplicate_threshold", "got 0.5"),
+        (
+            KEPT | {"encoder_options": {"max_length": 65, "document_prompt": None}},
+            "--max_length",
+            "got 65, expected 64",
+        ),
+        (KEPT | {"encoder_options": {"max_length": 64}, "events": KEPT["events"] | {"days": 9}}, "--events.days", "9"),
+        (KEPT | {"encoder_digest": "d2"}, "--encoder", "would not compare"),
+        ({name: value for name, value in KEPT.items() if name != "events"}, "--events", "got None"),
+    ],
+)
+def test_options_that_make_other_articles_are_refused_by_name(changed, field, problem):
+    with pytest.raises(InputError, match=problem) as refused:
+        check_same("archive", KEPT, changed)
+    assert refused.value.field == field
+
+
+def test_a_state_of_the_crawl_is_the_archives_own():
+    with pytest.raises(InputError, match="keeps the state"):
+        UpdateOptions(crawl=CrawlOptions(state="folder"))
+
+
+def test_how_an_encoder_reads_is_all_but_its_name():
+    choice = EncoderChoice("static:model", 64, "document: ", "mean")
+    assert choice.reading() == {"max_length": 64, "document_prompt": "document: ", "long_documents": "mean"}
