@@ -123,12 +123,13 @@ def test_features_by_hand():
     kinds = [[-np.log(5), -np.log(6)], [-np.log(5), -np.log(6)], [2.5, 0.5], [0.5, 0.0]]
     expected = [[value * fact for kind in kinds for value in [kind[row]] for fact in facts] for row in range(2)]
     np.testing.assert_allclose(one.features(), expected)
-    made = Ranking(np.arange(20) / 100, 2.0, np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6]))
+    made = Ranking(np.arange(20) / 100, 2.0, np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6]), 7)
     offset = np.dot([*facts, 1.0], made.offsets)
     expected_scores = 1 / (1 + np.exp(-(2 * (np.array(expected) @ made.weights) + offset)))
     np.testing.assert_allclose(made.scores(one), expected_scores)
     again = Ranking.from_dict(json.loads(json.dumps(made.to_dict())))
     np.testing.assert_array_equal(again.scores(one), made.scores(one))
+    assert again.queries == 7
     assert Ranking.from_dict(None) is DEFAULT
     assert Ranking.from_dict({"weights": [1.0]}) is DEFAULT
 
@@ -169,6 +170,10 @@ def test_newton_finds_the_maximum():
     labels = (rows @ [2.0, -1.0] + generator.logistic(size=200) > 0).astype(float)
     fitted = ranking._logistic_regression(rows, labels)
     np.testing.assert_allclose(fitted, [2.0, -1.0], atol=0.6)
+    # The slope of the likelihood with its pull, over features whose largest value is 1.
+    scale = np.abs(rows).max(axis=0)
+    slope = (rows / scale).T @ (labels - 1 / (1 + np.exp(-rows @ fitted))) - 1e-3 * np.sqrt(200) * fitted * scale
+    np.testing.assert_allclose(slope, 0, atol=1e-5)
 
 
 def events(count):
