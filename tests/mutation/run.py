@@ -25,6 +25,7 @@ import importlib
 import itertools
 import json
 import os
+import random
 import resource
 import shutil
 import signal
@@ -259,10 +260,13 @@ def run_trials(
 
 
 def draw(paths: Sequence[str], sample: int, seed: int) -> list[Mutant]:
-    """About ``sample`` mutants, the same number of each module."""
-    share = -(-sample // len(paths))
-    return [mutant for path in paths for mutant in sample_mutants(path, (ROOT / path).read_text(), share, seed)][
-        : max(sample, len(paths))
+    """``sample`` mutants, at least one of each module and the same number of each, but for a rest by lot."""
+    share, rest = divmod(max(sample, len(paths)), len(paths))
+    more = set(random.Random(seed).sample(paths, rest))
+    return [
+        mutant
+        for path in paths
+        for mutant in sample_mutants(path, (ROOT / path).read_text(), share + (path in more), seed)
     ]
 
 

@@ -77,6 +77,13 @@ def test_the_sample_repeats_by_seed_and_every_mutant_is_python():
         assert changed
 
 
+def test_a_sample_has_mutants_of_every_module_and_as_many_as_asked():
+    paths = ["evaluation/shots.py", "models/greedy.py", "updates/report.py"]
+    for count, expected in ((8, [2, 3, 3]), (3, [1, 1, 1]), (1, [1, 1, 1])):
+        drawn = run.draw(paths, count, 0)
+        assert sorted(sum(mutant.path == path for mutant in drawn) for path in paths) == expected
+
+
 def test_every_module_and_test_file_of_the_table_exists():
     for module, tests in modules.TESTS.items():
         for path in (module, *tests):
