@@ -190,6 +190,8 @@ def test_the_step_number_decides_and_shares_follow_the_weights(corpus):
     mixture, again = (MixtureBatches(weights, GrainBatches, options(corpus)) for _ in range(2))
     choices = [mixture.choose(step) for step in range(4000)]
     assert choices[3000:] == [again.choose(step) for step in range(3000, 4000)]
+    other = MixtureBatches(weights, GrainBatches, options(corpus, seed=1))
+    assert choices[:100] != [other.choose(step) for step in range(100)]
     shares = collections.Counter(choices)
     for data_set, weight in weights.items():
         assert shares[data_set] / 4000 == pytest.approx(weight, abs=0.03)
