@@ -24,6 +24,7 @@ _TRANSLATORS = ("tests/models/test_translators.py",)
 _OBJECTIVES = "tests/learning/objectives"
 _UPDATES = (
     "tests/updates/test_report.py",
+    "tests/updates/test_store.py",
     "tests/updates/test_duplicates.py",
     "tests/updates/test_feeds.py",
     "tests/updates/test_update.py",

@@ -1,0 +1,28 @@
+"""Where the articles of a version are removed and added, on a case by hand."""
+
+import numpy as np
+from newsembed.updates.duplicates import Found, kept_rows
+from newsembed.updates.store import find_change
+
+
+def test_an_article_that_loses_its_place_has_the_article_that_takes_it_as_its_heir():
+    # Of five signatures the third is a duplicate of the second, so there are four articles: rows 0, 1, 3, 4.
+    before = np.array([0, 1, 1, 3, 4])
+    # Of three new ones the first takes the place of row 1, and the second shows row 4 to be a duplicate of row 3.
+    after = np.array([0, 5, 1, 3, 3, 5, 4, 7])
+    found = Found(after, {}, np.array([1, 4]))
+    assert [found.root(row) for row in range(8)] == [0, 5, 5, 3, 3, 5, 3, 7]
+    new_rows = kept_rows(after, [5, 6, 7])
+    assert new_rows == [5, 7]
+    change = find_change(before, found, ["first", "third"], np.eye(2, dtype=np.float32), new_rows)
+    assert change.removed.tolist() == [False, True, False, True]
+    # The articles are then rows 0, 3, 5 and 7.
+    assert change.heirs.tolist() == [2, 1]
+    assert change.new == ["first", "third"]
+
+
+def test_nothing_is_removed_where_nothing_is_superseded():
+    found = Found(np.array([0, 1, 2]), {}, np.zeros(0, np.int64))
+    change = find_change(np.array([0, 1]), found, ["new"], np.ones((1, 1), np.float32), [2])
+    assert change.removed.tolist() == [False, False]
+    assert change.heirs.tolist() == []
