@@ -135,4 +135,5 @@ TESTS: dict[str, tuple[str, ...]] = {
         f"updates/{name}.py": _UPDATES
         for name in ("duplicates", "indexing", "intake", "options", "report", "rules", "run", "signatures", "store")
     },
+    "updates/replacement.py": ("tests/updates/test_train.py",),
 }

@@ -82,11 +82,12 @@ def test_the_file_of_a_report_names_what_was_read_in():
     assert {field.name for field in dataclasses.fields(Report)} - {"read"} == set(values) - {"in"}
 
 
-KEPT = UpdateOptions().to_json("static:model", "d1", {"max_length": 64, "document_prompt": None})
+CHOICE = EncoderChoice("static:model", 64)
+KEPT = UpdateOptions().to_json(CHOICE, "d1")
 
 
 def given(**changes):
-    return UpdateOptions(**changes).to_json("static:model", "d1", {"max_length": 64, "document_prompt": None})
+    return UpdateOptions(**changes).to_json(CHOICE, "d1")
 
 
 def test_options_that_change_no_article_may_differ():
@@ -103,7 +104,7 @@ def test_options_that_change_no_article_may_differ():
             "--max_length",
             "got 65, expected 64",
         ),
-        (KEPT | {"encoder_options": {"max_length": 64}, "events": KEPT["events"] | {"days": 9}}, "--events.days", "9"),
+        (KEPT | {"events": KEPT["events"] | {"days": 9}, "encoder_options": {}}, "--events.days", "got 9"),
         (KEPT | {"encoder_digest": "d2"}, "--encoder", "would not compare"),
         ({name: value for name, value in KEPT.items() if name != "events"}, "--events", "got None"),
     ],
@@ -120,5 +121,5 @@ def test_a_state_of_the_crawl_is_the_archives_own():
 
 
 def test_how_an_encoder_reads_is_all_but_its_name():
-    choice = EncoderChoice("static:model", 64, "document: ", "mean")
+    choice = EncoderChoice("static:model", 64, "document: ", "mean", training=2, first="static:before")
     assert choice.reading() == {"max_length": 64, "document_prompt": "document: ", "long_documents": "mean"}
