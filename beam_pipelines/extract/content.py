@@ -8,6 +8,7 @@ stories are left out.
 # ruff: noqa: RUF001 - the marks that pages are written with
 
 import dataclasses
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -27,12 +28,13 @@ _SKIPPED = words(
 )
 _INLINE = words(
     """
-    a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr q rp rt ruby s samp small span
+    a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr q rb rp rt rtc ruby s samp small span
     strike strong sub sup time tt u var wbr
     """
 )
 _HEADINGS = words("h1 h2 h3 h4 h5 h6")
 _LISTS = words("ul ol dl table")
+_CELLS = words("td th")
 _PARAGRAPHS = frozenset(("p", "li", "dd", "dt", "blockquote", "pre", *_HEADINGS))
 # Skipped elements that broken markup leaves open, so that they contain the rest of the page.
 _LEFT_OPEN = words("nav aside footer button dialog menu figure")
@@ -48,6 +50,7 @@ _MIN_POSTS = 0.7
 _MAX_LABEL_TEXT = 100
 _MAX_AFTER_END = 0.3
 _MAX_RELEASES = 5
+_MIN_ROWS, _MAX_CELL = 3, 400
 _MIN_RUNNING_PARAGRAPHS = 3
 _MAX_LINK_SHARE = 0.4
 _SENTENCE = re.compile(r"[.!?…;,][\s”\"'’»)]|[.!?…:”\"]$|[。！？։؟।၊。、，]")
@@ -133,7 +136,7 @@ def _lay_out(  # noqa: C901, PLR0912, PLR0915 - runs on every element: calls wou
     for event, element in walk:
         tag = element.tag
         if event == "start":
-            if tag in skipped and element not in around_main:
+            if tag in skipped and element not in around_main and not (tag == "figure" and _holds_table(element)):
                 walk.skip_subtree()
                 skipping = True
                 continue
@@ -141,7 +144,7 @@ def _lay_out(  # noqa: C901, PLR0912, PLR0915 - runs on every element: calls wou
                 parts.append(_BREAK)
             elif tag in _INLINE:
                 if tag == "a":
-                    links_open += 1
+                    links_open += _is_link(element, tags[current])
                 elif element.attrib and _is_unseen(element):
                     walk.skip_subtree()
                     skipping = True
@@ -167,7 +170,7 @@ def _lay_out(  # noqa: C901, PLR0912, PLR0915 - runs on every element: calls wou
         if skipping:
             skipping = False
         elif tag == "a":
-            links_open -= 1
+            links_open -= _is_link(element, tags[current])
         elif tag != "br" and tag not in _INLINE:
             if parts:
                 _flush(blocks, parts, linked, current)
@@ -204,6 +207,17 @@ def _is_unseen(element: Any) -> bool:
     """Returns whether an inline element is not visible."""
     style = element.get("style", "")
     return bool((style and _HIDDEN.search(style)) or is_hidden_name(element.get("class", "")[:_MAX_LABEL]))
+
+
+def _holds_table(figure: Any) -> bool:
+    """Returns whether a figure is a table of the text: editors such as WordPress wrap tables in figures."""
+    return next(figure.iter("table"), None) is not None
+
+
+def _is_link(element: Any, holder: str) -> bool:
+    """Returns whether an ``a`` element leads elsewhere; headings are often links to themselves."""
+    target = element.get("href")
+    return target is not None and not (holder in _HEADINGS and target.startswith("#"))
 
 
 def _flush(blocks: list[Block], parts: list[str], linked: int, node: int) -> None:
@@ -251,9 +265,51 @@ def main_content(layout: Layout, title: str = "", *, live_blog: bool = False, by
         root, total = _descend(layout, weights, 0, 0.85), weights[0]
     inside = _inside(layout, root)
     candidates = [block for block in layout.blocks if inside[block.node] and aside[block.node] < 0]
-    kept = _trimmed(_without_lists(layout, root, candidates), layout, title)
+    rows = _data_rows(layout, candidates) if "table" in layout.tags else {}
+    kept = _trimmed(_without_lists(layout, root, candidates, rows), layout, title, rows)
     prose = _total(kept)
-    return Content("\n".join(block.text for block in kept), min(1.0, prose / total), prose / everything)
+    return Content("\n".join(_lines(kept, rows)), min(1.0, prose / total), prose / everything)
+
+
+def _data_rows(layout: Layout, blocks: list[Block]) -> dict[int, int]:
+    """Returns the row of each element in a table of data, both by number.
+
+    A table of data has rows of several short cells and no table inside; others arrange the page.
+    """
+    tables, rows, cells = ([-1] * len(layout.tags) for _ in range(3))
+    outer: set[int] = set()
+    for node, tag in enumerate(layout.tags):
+        parent = layout.parents[node]
+        if node:
+            tables[node], rows[node], cells[node] = tables[parent], rows[parent], cells[parent]
+        if tag == "table":
+            outer.add(tables[node])
+            tables[node], rows[node], cells[node] = node, -1, -1
+        elif tag == "tr":
+            rows[node], cells[node] = node, -1
+        elif tag in _CELLS:
+            cells[node] = node
+    lengths: dict[int, dict[int, Counter[int]]] = {}
+    for block in blocks:
+        if rows[block.node] >= 0 and cells[block.node] >= 0 and tables[block.node] not in outer:
+            table = lengths.setdefault(tables[block.node], {})
+            table.setdefault(rows[block.node], Counter())[cells[block.node]] += len(block.text)
+    data = {
+        table
+        for table, of_rows in lengths.items()
+        if sum(len(row) > 1 for row in of_rows.values()) >= _MIN_ROWS
+        and max(max(row.values()) for row in of_rows.values()) <= _MAX_CELL
+    }
+    prose = sum(block.prose for block in blocks if tables[block.node] not in data)
+    if sum(sum(row.values()) for table in data for row in lengths[table].values()) > prose:
+        return {}  # a list of members or results, to which the text is an introduction
+    return {node: rows[node] for node, table in enumerate(tables) if table in data and rows[node] >= 0}
+
+
+def _lines(blocks: list[Block], rows: dict[int, int]) -> Iterator[str]:
+    """Yields the texts of blocks; the cells of a row are one line."""
+    for row, parts in itertools.groupby(enumerate(blocks), lambda one: rows.get(one[1].node, -1 - one[0])):
+        yield (" | " if row >= 0 else "").join(block.text for _, block in parts)
 
 
 def all_prose(layout: Layout) -> float:
@@ -444,8 +500,8 @@ def _inside(layout: Layout, root: int) -> list[bool]:
     return inside
 
 
-def _without_lists(layout: Layout, root: int, blocks: list[Block]) -> list[Block]:
-    """Removes lists and boxes that are mostly links, and short lines outside paragraphs."""
+def _without_lists(layout: Layout, root: int, blocks: list[Block], rows: dict[int, int]) -> list[Block]:
+    """Removes lists and boxes that are mostly links, and short lines outside paragraphs and rows of data."""
     characters = [0.0] * len(layout.tags)
     linked = [0.0] * len(layout.tags)
     for block in blocks:
@@ -464,7 +520,8 @@ def _without_lists(layout: Layout, root: int, blocks: list[Block]) -> list[Block
     return [
         block
         for block in blocks
-        if not boxed[block.node] and (block.prose or _may_be_content(block, layout.tags[block.node], holders))
+        if not boxed[block.node]
+        and (block.prose or block.node in rows or _may_be_content(block, layout.tags[block.node], holders))
     ]
 
 
@@ -479,12 +536,16 @@ def _may_be_content(block: Block, tag: str, holders: frozenset[str]) -> bool:
     return tag in _PARAGRAPHS or bool(_SENTENCE.search(block.text))
 
 
-def _trimmed(blocks: list[Block], layout: Layout, title: str) -> list[Block]:
+def _trimmed(blocks: list[Block], layout: Layout, title: str, rows: dict[int, int]) -> list[Block]:
     """Removes calls to action and labels, and everything after the end of the article."""
     kept: list[Block] = []
     wanted = title.casefold().strip()
     before, after = 0.0, _total(blocks)
     for block in blocks:
+        if block.node in rows:
+            before, after = before + block.prose, after - block.prose
+            kept.append(block)
+            continue
         heading = layout.tags[block.node] in _HEADINGS
         if len(block.text) < _MAX_LABEL_TEXT and (heading or not block.prose) and ends_article(block.text):
             # In the middle of the article such a heading belongs to a box of the template.
