@@ -547,13 +547,15 @@ def _trimmed(blocks: list[Block], layout: Layout, title: str, rows: dict[int, in
             kept.append(block)
             continue
         heading = layout.tags[block.node] in _HEADINGS
-        if len(block.text) < _MAX_LABEL_TEXT and (heading or not block.prose) and ends_article(block.text):
+        item = layout.tags[block.node] == "li"
+        label = heading or not (block.prose or item)
+        if len(block.text) < _MAX_LABEL_TEXT and label and ends_article(block.text):
             # In the middle of the article such a heading belongs to a box of the template.
             if after <= _MAX_AFTER_END * before:
                 break
             continue
         before, after = before + block.prose, after - block.prose
-        if is_boilerplate(block.text) or block.text.casefold() == wanted or layout.tags[block.node] == "h1":
+        if is_boilerplate(block.text, item=item) or block.text.casefold() == wanted or layout.tags[block.node] == "h1":
             continue
         kept.append(block)
     while kept and (layout.tags[kept[-1].node] in _HEADINGS or is_portrait(kept[-1].text)):

@@ -24,7 +24,7 @@ _BOILERPLATE = words(
     figcaption credit credits wp-caption cutline byline author authors bio authorbox contributor contributors timestamp
     dateline pubdate postmeta entrymeta meta tags taglist keywords topics gallery slideshow carousel player cookie
     cookies consent gdpr modal popup overlay lightbox tooltip banner interstitial screenreader noprint printonly login
-    register poll quiz survey teaser teasers pullquote standfirst
+    register poll quiz survey teaser teasers pullquote standfirst infobox factbox faktaboks saboxplugin
     """
 )
 _NEVER = words("comment comments commenting disqus livefyre replies reply")
@@ -35,7 +35,7 @@ _BOILERPLATE_PAIRS = words(
     right-column side-bar inline-related inline-photo inline-image entry-meta post-meta article-meta story-meta
     article-tags post-tags article-header story-header article-footer post-footer entry-footer story-footer video-player
     photo-credit image-credit media-caption image-caption photo-caption twitter-tweet instagram-media fb-post key-points
-    call-to back-to jump-to about-author
+    call-to back-to jump-to about-author fact-box info-box image-widget detail-img author-profile writer-profile
     """
 )
 _BODY = words(
@@ -54,6 +54,7 @@ _HIDDEN_NAMES = words(
 _PICTURE = words("caption figcaption credit credits cutline")
 # First tokens of names that describe a state or a category instead of the element: "has-sidebar", "category-video".
 _STATE = words("has with no is js without hide show not category cat tag term tax format type status postid")
+_SWITCHES = words("enabled disabled")  # "sidebar-enabled--false"
 # The element and the column of the page builders of HubSpot and SiteOrigin: whole pages consist of such widgets.
 _BUILDERS = words("span type container")
 _BUILDER_PANEL = "so-panel"
@@ -85,7 +86,7 @@ def judge_name(names: str) -> Name:
 
 def _judge(name: str) -> Name:
     tokens = [token.lower() for token in _TOKEN.findall(_HASH.sub(" ", name))]
-    if not tokens or tokens[0] in _STATE:
+    if not tokens or tokens[0] in _STATE or not _SWITCHES.isdisjoint(tokens[1:]):
         return Name.NEUTRAL
     if any(token in _NEVER for token in tokens):
         return Name.NEVER

@@ -46,7 +46,7 @@ _MIN_HUB_LINKS = 8
 _MIN_SMALL_HUB_LINKS = 3
 _MIN_LINK_WORDS = 3
 _MIN_TEXT_BESIDE_LINKS, _MIN_PARAGRAPHS = 400, 3
-_MIN_LONG_PARAGRAPH = 500  # no teaser is as long
+_MIN_LONG_PARAGRAPH = 300  # teasers are shorter
 _MIN_RUNNING_CHARACTERS = 900  # paragraphs of an article are siblings, teasers of a section page are not
 
 
@@ -271,8 +271,10 @@ def _is_text_beside_links(layout: Layout) -> bool:
     text = main_content(layout).text
     lines = set(text.splitlines())
     prose = [number for number, block in enumerate(layout.blocks) if block.prose and block.text in lines]
-    longest = max((layout.blocks[number].prose for number in prose), default=0.0)
-    if len(text) < _MIN_TEXT_BESIDE_LINKS or (len(prose) < _MIN_PARAGRAPHS and longest < _MIN_LONG_PARAGRAPH):
+    if len(text) < _MIN_TEXT_BESIDE_LINKS or not prose:
+        return False
+    characters = sum(layout.blocks[number].prose for number in prose)
+    if len(prose) < _MIN_PARAGRAPHS and characters < _MIN_LONG_PARAGRAPH * len(prose):
         return False
     return 2 * sum(map(_is_linked_line, layout.blocks[prose[0] : prose[-1]])) <= len(prose)
 

@@ -74,13 +74,18 @@ _PORTRAIT = re.compile(
 MAX_LINE = 400
 
 
-def is_boilerplate(line: str) -> bool:
-    """Returns whether a line is a call to action, a label or a notice of the site."""
+def is_boilerplate(line: str, *, item: bool = False) -> bool:
+    """Returns whether a line is a call to action, a label or a notice of the site.
+
+    Args:
+      line: the line.
+      item: whether it is an item of a list, in which words in parentheses are not the credit of a picture.
+    """
     if len(line) > MAX_LINE:
         return False
     if _BOILERPLATE.match(line) is not None:
         return True
-    return (")" in line[-4:] and _CREDIT.search(line[-160:]) is not None) or _RIGHTS.search(line) is not None
+    return (not item and ")" in line[-4:] and _CREDIT.search(line[-160:]) is not None) or _RIGHTS.search(line) is not None
 
 
 def ends_article(heading: str) -> bool:
