@@ -35,7 +35,7 @@ _INLINE = words(
 _HEADINGS = words("h1 h2 h3 h4 h5 h6")
 _LISTS = words("ul ol dl table")
 _CELLS = words("td th")
-_PARAGRAPHS = frozenset(("p", "li", "dd", "dt", "blockquote", "pre", *_HEADINGS))
+_PARAGRAPHS = frozenset(("p", "li", "dd", "dt", "blockquote", "pre", "summary", *_HEADINGS))
 # Skipped elements that broken markup leaves open, so that they contain the rest of the page.
 _LEFT_OPEN = words("nav aside footer button dialog menu figure")
 _BREAK = "\x1e"
@@ -51,6 +51,8 @@ _MAX_LABEL_TEXT = 100
 _MAX_AFTER_END = 0.3
 _MAX_RELEASES = 5
 _MIN_ROWS, _MAX_CELL = 3, 400
+_MIN_SLUG = 3
+_WORD = re.compile(r"\w+")
 _MIN_RUNNING_PARAGRAPHS = 3
 _MAX_LINK_SHARE = 0.4
 _SENTENCE = re.compile(r"[.!?…;,][\s”\"'’»)]|[.!?…:”\"]$|[。！？։؟।၊。、，]")
@@ -192,6 +194,8 @@ def _judge(element: Any, tag: str) -> tuple[str, Name, bool]:
     # The id of a heading is made of its words.
     label = f"{element.get('class', '')} {element.get('id', '') if tag not in _HEADINGS else ''}"[:_MAX_LABEL]
     name, body = classify_names(label) if label != " " else (Name.NEUTRAL, False)
+    if name is Name.BOILERPLATE and _is_of_heading(element):
+        name, body = classify_names(element.get("class", "")[:_MAX_LABEL])
     if tag in ("body", "html"):
         name = Name.NEUTRAL
     # Some sites hide whole pages until a script shows them, or put them in a form. Such elements are therefore only
@@ -201,6 +205,15 @@ def _judge(element: Any, tag: str) -> tuple[str, Name, bool]:
     elif tag == "form":
         label, name = "form", Name.BOILERPLATE
     return label, name, body or "articlebody" in element.get("itemprop", "").lower()
+
+
+def _is_of_heading(element: Any) -> bool:
+    """Returns whether the id of an element is made of the words of the heading in it, as generators of pages do."""
+    parts = [part for part in element.get("id", "").lower().split("-") if part]
+    if len(parts) < _MIN_SLUG:
+        return False
+    heading = next(element.iter(*_HEADINGS), None)
+    return heading is not None and set(parts) <= set(_WORD.findall("".join(heading.itertext()).lower()))
 
 
 def _is_unseen(element: Any) -> bool:
@@ -517,12 +530,39 @@ def _without_lists(layout: Layout, root: int, blocks: list[Block], rows: dict[in
         boxed[node] = boxed[layout.parents[node]] or linked[node] > bar * characters[node]
     usual = Counter(layout.tags[block.node] for block in blocks if block.prose).most_common(1)
     holders = _PARAGRAPHS | {tag for tag, _ in usual}
+    titles = _linked_titles(layout, blocks)
     return [
         block
         for block in blocks
         if not boxed[block.node]
-        and (block.prose or block.node in rows or _may_be_content(block, layout.tags[block.node], holders))
+        and (
+            block.prose
+            or block.node in rows
+            or block.node in titles
+            or _may_be_content(block, layout.tags[block.node], holders)
+        )
     ]
+
+
+def _linked_titles(layout: Layout, blocks: list[Block]) -> set[int]:
+    """Returns the headings that are links, as of a list of products, between the paragraphs of a text.
+
+    Such a heading has the parent of most paragraphs, and a paragraph follows; teasers have an element of their own.
+    """
+    parents = Counter(layout.parents[block.node] for block in blocks if block.prose)
+    if not parents:
+        return set()
+    ((holder, count),) = parents.most_common(1)
+    if count < _MIN_RUNNING_PARAGRAPHS:
+        return set()
+    return {
+        block.node
+        for block, after in itertools.pairwise(blocks)
+        if block.link_share >= 0.7
+        and layout.tags[block.node] in _HEADINGS
+        and after.prose
+        and layout.parents[block.node] == layout.parents[after.node] == holder
+    }
 
 
 def _may_be_content(block: Block, tag: str, holders: frozenset[str]) -> bool:

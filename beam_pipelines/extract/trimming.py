@@ -33,6 +33,11 @@ _BOILERPLATE = re.compile(
     | (?:our\ standards:|download\ (?:our|the)\ .{0,60}\bapp\b).{0,120}$
     | (?:this\ (?:article|story|post)\ (?:was\ )?(?:originally|first)\ (?:appeared|published|ran)\b).{0,200}$
     | (?:want\ to\ bookmark|bookmark\ popover|already\ (?:a\ )?(?:subscrib|member)).{0,200}$
+    | by\ (?:signing\ up|subscribing|clicking|entering\ your\ e-?mail|submitting)\b.{0,80}\byou\b.{0,300}$
+    | (?:to\ (?:read|continue\ reading)\ (?:the\ (?:rest|full)|this)\b.{0,60}
+        |already\ have\ an\ account\b|don.t\ have\ an\ account\b).{0,160}$
+    | (?:to\ view\ this\ video|this\ browser\ does\ not|your\ browser\ does\ not|please\ enable\ javascript).{0,200}$
+    | (?:this\ (?:post|article|page|site|story)\ (?:may\ )?contains?\ affiliate\ links).{0,300}$
     | (?:support\ .{0,40}\bjournalism|make\ a\ (?:donation|contribution)|donate\ (?:now|today|here)).{0,200}$
     | (?:have\ a\ (?:tip|story|question)|got\ a\ (?:tip|story)|send\ (?:us\ )?(?:tips?|your\ tips?|letters)\b).{0,240}$
     | 【?责任编辑.{0,40}$
