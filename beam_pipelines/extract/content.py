@@ -28,8 +28,8 @@ _SKIPPED = words(
 )
 _INLINE = words(
     """
-    a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr q rb rp rt rtc ruby s samp small span
-    strike strong sub sup time tt u var wbr
+    a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr q rb rp rt rtc ruby s samp
+    small span strike strong sub sup time tt u var wbr
     """
 )
 _HEADINGS = words("h1 h2 h3 h4 h5 h6")
@@ -48,7 +48,7 @@ _MIN_RELEASED, _MIN_REMAINING = 400, 0.05
 _MIN_STORY = 300
 _MIN_POSTS = 0.7
 _MAX_LABEL_TEXT = 100
-_MAX_AFTER_END = 0.3
+_MAX_AFTER_END, _MAX_AFTER_LABEL = 0.3, 0.1
 _MAX_RELEASES = 5
 _MIN_ROWS, _MAX_CELL = 3, 400
 _MIN_SLUG = 3
@@ -588,14 +588,18 @@ def _trimmed(blocks: list[Block], layout: Layout, title: str, rows: dict[int, in
             continue
         heading = layout.tags[block.node] in _HEADINGS
         item = layout.tags[block.node] == "li"
-        label = heading or not (block.prose or item)
+        label = heading or not (block.prose or item or block.text.endswith("."))
         if len(block.text) < _MAX_LABEL_TEXT and label and ends_article(block.text):
             # In the middle of the article such a heading belongs to a box of the template.
-            if after <= _MAX_AFTER_END * before:
+            if after <= (_MAX_AFTER_END if heading else _MAX_AFTER_LABEL) * before:
                 break
             continue
         before, after = before + block.prose, after - block.prose
-        if is_boilerplate(block.text, item=item) or block.text.casefold() == wanted or layout.tags[block.node] == "h1":
+        if (
+            is_boilerplate(block.text, item=item or heading)
+            or block.text.casefold() == wanted
+            or layout.tags[block.node] == "h1"
+        ):
             continue
         kept.append(block)
     while kept and (layout.tags[kept[-1].node] in _HEADINGS or is_portrait(kept[-1].text)):

@@ -60,7 +60,8 @@ _END = re.compile(
     | (?:popular|trending|latest)(?:\ (?:now|news|stories|posts|articles))? | comments?
     | join\ (?:our\ commenting|the\ (?:conversation|discussion))\b.{0,40}
     | about\ the\ (?:authors?|writers?|contributors?) | leave\ a\ (?:reply|comment) | (?:read|up)\ next
-    | also\ (?:on|in|read)\b.{0,40} | (?:share|follow|contact|newsletters?|subscribe)\b.{0,40} | around\ the\ web
+    | also\ (?:on|in|read)\b.{0,40} | (?:share|follow|newsletters?|subscribe)\b.{0,40}
+    | contact(?:\ (?:us|me|the\ (?:author|writer|reporter|editor)|information|details|.*@)\b.{0,40})? | around\ the\ web
     | from\ around\ the\ web | sponsored\b.{0,30} | support\ .{0,40}journalism.{0,40} | เรื่องที่เกี่ยวข้อง
     )\W*$""",
     re.IGNORECASE | re.VERBOSE,
@@ -84,13 +85,15 @@ def is_boilerplate(line: str, *, item: bool = False) -> bool:
 
     Args:
       line: the line.
-      item: whether it is an item of a list, in which words in parentheses are not the credit of a picture.
+      item: whether it is a heading or an item of a list, in which words in parentheses are not a picture's credit.
     """
     if len(line) > MAX_LINE:
         return False
     if _BOILERPLATE.match(line) is not None:
         return True
-    return (not item and ")" in line[-4:] and _CREDIT.search(line[-160:]) is not None) or _RIGHTS.search(line) is not None
+    if not item and ")" in line[-4:] and _CREDIT.search(line[-160:]) is not None:
+        return True
+    return _RIGHTS.search(line) is not None
 
 
 def ends_article(heading: str) -> bool:

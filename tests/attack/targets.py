@@ -237,7 +237,10 @@ def built(folder: Path, *, slow: bool = False) -> list[Target]:
         assert cli.main(["export", "--model", str(folder / "model"), "--output", str(folder / "saved")]) == 0
         command = ["export", "--model", folder / "model", "--format=safetensors", "--output", folder / "safetensors"]
         assert cli.main([str(part) for part in command]) == 0
-    return [*_of_mining(folder), *_of_use(folder), *(_of_exports(folder) if slow else ())]
+    import more_targets  # it imports this module
+
+    more = more_targets.built(folder) if slow else []
+    return [*_of_mining(folder), *_of_use(folder), *(_of_exports(folder) if slow else ()), *more]
 
 
 def _of_mining(folder: Path) -> list[Target]:
