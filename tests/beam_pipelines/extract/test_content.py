@@ -186,3 +186,110 @@ def test_links_are_resolved_on_their_page_and_generic_texts_are_empty():
 
 def test_links_of_a_page_to_itself_are_left_out():
     assert links('<a href="/town/1">This</a><a href="#top">Top</a><a href="mailto:a@b.c">Mail</a>') == []
+
+
+def table(rows, before="<table>", after="</table>"):
+    cells = ("".join(f"<td>{cell}</td>" for cell in row) for row in rows)
+    return before + "".join(f"<tr>{row}</tr>" for row in cells) + after
+
+
+RESULTS = [("Party", "Share", "Seats"), ("Greens", "21 %", "14"), ("Liberals", "19 %", "13")]
+RESULT_LINES = ["Party | Share | Seats", "Greens | 21 % | 14", "Liberals | 19 % | 13"]
+
+
+@pytest.mark.parametrize(
+    "around", [("<table>", "</table>"), ("<figure class=wp-block-table><table>", "</table></figure>")]
+)
+def test_rows_of_data_are_lines_of_the_text(around):
+    assert lines_of(f"<article>{BODY}{table(RESULTS, *around)}</article>") == PARAGRAPHS + RESULT_LINES
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        RESULTS[:2],  # two rows may be anything
+        [(row[0],) for row in RESULTS],  # one column
+        [(f"<a href=/{row[0]}>{row[0]} party</a>", "") for row in RESULTS],  # links
+        [*RESULTS, (table(RESULTS), "x", "y")],  # a table inside: the outer one arranges the page
+        [(f"Name {number}", f"Office {number}", "x" * 30) for number in range(40)],  # more than the text
+    ],
+    ids=["two rows", "one column", "links", "tables of tables", "longer than the text"],
+)
+def test_other_tables_are_not_part_of_the_text(rows):
+    found = lines_of(f"<article>{BODY}{table(rows)}</article>")
+    assert found[:6] == PARAGRAPHS
+    assert found[6:] in ([], RESULT_LINES)  # the inner table of the tables of tables has data
+
+
+def test_other_figures_are_left_out():
+    assert lines_of(f"<article>{BODY}<figure><p>{SENTENCE}As seen from the bank.</p></figure></article>") == PARAGRAPHS
+
+
+def test_headings_that_link_to_themselves_or_introduce_a_paragraph_are_kept():
+    own = '<h2 id=walls><a href="#walls">The walls</a></h2>'
+    product = "<h3><a href=https://shop.example/1>River boots</a></h3>"
+    body = BODY.replace("<p>", f"{own}<p>", 1) + f"{product}<p>{SENTENCE}They keep dry.</p>"
+    expected = ["The walls", *PARAGRAPHS, "River boots", f"{SENTENCE}They keep dry."]
+    assert lines_of(f"<article>{body}</article>") == expected
+    teaser = f"<div><h3><a href=/other>Ferry runs aground</a></h3><p>{SENTENCE}It was a ferry.</p></div>"
+    assert "Ferry runs aground" not in lines_of(f"<article>{BODY}{teaser}</article>")
+
+
+def test_an_id_made_of_the_heading_does_not_say_what_the_element_is():
+    text = f"<h2>Spring menu ideas</h2><p>{SENTENCE}In this section.</p>"
+    kept = f"<section id=spring-menu-ideas>{text}</section>"
+    left = f"<section id=spring-menu-box>{text}</section>"
+    assert lines_of(f"<article>{BODY}{kept}</article>")[6:] == [
+        "Spring menu ideas",
+        f"{SENTENCE}In this section.",
+    ]
+    assert lines_of(f"<article>{BODY}{left}</article>") == PARAGRAPHS
+
+
+def test_items_and_sentences_do_not_end_a_text():
+    middle = "<ul><li>Contact and location of the office</li><li>Latest</li></ul><p>More on that later.</p>"
+    body = BODY + middle + f"<p>{SENTENCE}The end.</p>"
+    assert lines_of(f"<article>{body}</article>") == [
+        *PARAGRAPHS,
+        "Contact and location of the office",
+        "Latest",
+        "More on that later.",
+        f"{SENTENCE}The end.",
+    ]
+    ended = f"{BODY}<h3>Related</h3><p>{SENTENCE}Another story.</p>"
+    assert lines_of(f"<article>{ended}</article>") == PARAGRAPHS
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "By signing up, you agree to our terms and that we may write to you.",
+        "Already have an account? Log in",
+        "To continue reading this article, choose a plan",
+        "To view this video please enable JavaScript, and consider upgrading",
+        "This post may contain affiliate links.",
+    ],
+)
+def test_notices_of_the_site_are_left_out(line):
+    assert is_boilerplate(line)
+
+
+def test_words_in_parentheses_are_a_credit_except_in_items():
+    assert is_boilerplate("The pier (Ann Lee/River News)")
+    assert not is_boilerplate("Trousers (short legs/long legs)", item=True)
+
+
+def test_contact_ends_an_article_only_as_a_label():
+    assert ends_article("Contact us")
+    assert ends_article("Contact the author: ann@river.example")
+    assert not ends_article("Contact management")
+
+
+@pytest.mark.parametrize("name", ["fact-box", "infobox infobox--right", "image-widget_caption__x1", "article__factbox"])
+def test_boxes_of_facts_are_boilerplate(name):
+    assert judge_name(name) is Name.BOILERPLATE
+
+
+def test_a_switch_in_a_name_is_a_state():
+    assert judge_name("sidebar-enabled--false") is Name.NEUTRAL
+    assert judge_name("sidebar") is Name.BOILERPLATE
