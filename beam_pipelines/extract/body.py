@@ -4,7 +4,8 @@ import dataclasses
 import re
 from collections import Counter
 
-from .content import Layout, all_prose, main_content
+from .content import main_content
+from .layout import Layout, all_prose
 
 MARKUP, JSON_LD, TEXT = "markup", "json-ld", "text"
 _MAX_BODY_CHARACTERS = 50_000

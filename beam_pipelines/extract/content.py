@@ -1,49 +1,21 @@
-"""Extracts the running text of an article by rules, in one pass over the parsed markup, with a confidence.
+"""Extracts the running text of an article from the layout of its page by rules, with a confidence.
 
-The rules follow Readability and jusText. A block of text is prose or not by its length, links and punctuation. The
-element that contains most of the prose is the article's body. Elements whose names say navigation, comments or related
-stories are left out.
+The rules follow Readability and jusText. The element that contains most of the prose is the article's body. Elements
+whose names say navigation, comments or related stories are left out.
 """
-
-# ruff: noqa: RUF001 - the marks that pages are written with
 
 import dataclasses
 import itertools
-import re
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
-from lxml import etree
-
-from .hints import Name, classify_names, is_hidden_name, words
+from .hints import Name, words
+from .layout import HEADINGS, PARAGRAPHS, SENTENCE, Block, Layout, total_of
 from .trimming import ends_article, is_boilerplate, is_portrait
 
-_SKIPPED = words(
-    """
-    script style noscript template svg canvas iframe object embed applet audio video picture img map area input button
-    select textarea option datalist nav aside footer figure figcaption head link meta math dialog menu progress meter
-    title
-    """
-)
-_INLINE = words(
-    """
-    a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr q rb rp rt rtc ruby s samp
-    small span strike strong sub sup time tt u var wbr
-    """
-)
-_HEADINGS = words("h1 h2 h3 h4 h5 h6")
 _LISTS = words("ul ol dl table")
 _CELLS = words("td th")
-_PARAGRAPHS = frozenset(("p", "li", "dd", "dt", "blockquote", "pre", "summary", *_HEADINGS))
-# Skipped elements that broken markup leaves open, so that they contain the rest of the page.
-_LEFT_OPEN = words("nav aside footer button dialog menu figure")
-_BREAK = "\x1e"
-_BREAKS = re.compile(f"{_BREAK}(?:[^\\S{_BREAK}]*{_BREAK})+")
-_MAX_LABEL = 500
 _MAX_MARKED = 1_000
-_MIN_PROSE = 60
-_MIN_PAGE, _MIN_LEFT_OPEN = 200, 1_000
 _MIN_RELEASED, _MIN_REMAINING = 400, 0.05
 _MIN_STORY = 300
 _MIN_POSTS = 0.7
@@ -51,51 +23,7 @@ _MAX_LABEL_TEXT = 100
 _MAX_AFTER_END, _MAX_AFTER_LABEL = 0.3, 0.1
 _MAX_RELEASES = 5
 _MIN_ROWS, _MAX_CELL = 3, 400
-_MIN_SLUG = 3
-_WORD = re.compile(r"\w+")
 _MIN_RUNNING_PARAGRAPHS = 3
-_MAX_LINK_SHARE = 0.4
-_SENTENCE = re.compile(r"[.!?…;,][\s”\"'’»)]|[.!?…:”\"]$|[。！？։؟।၊。、，]")
-_SPACELESS = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
-_HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden|clip\s*:\s*rect\(0", re.IGNORECASE)
-
-
-@dataclasses.dataclass(slots=True)
-class Block:
-    """A paragraph, heading or list item.
-
-    Attributes:
-      text: text with white space collapsed.
-      link_share: share of characters in links, in [0, 1].
-      node: number of the block element that contains it, see :class:`Layout`.
-      prose: weight as running text, in characters; 0 if it is not prose.
-    """
-
-    text: str
-    link_share: float
-    node: int
-    prose: float
-
-
-@dataclasses.dataclass(slots=True)
-class Layout:
-    """The blocks of a page, and its block elements by number, parents before children.
-
-    Attributes:
-      blocks: blocks in document order.
-      parents: number of the parent of each element; the first element is its own parent.
-      labels: class and id of each element.
-      names: classification of each element by its class and id.
-      bodies: whether each element is marked as an article's body.
-      tags: tag of each element.
-    """
-
-    blocks: list[Block]
-    parents: list[int]
-    labels: list[str]
-    names: list[Name]
-    bodies: list[bool]
-    tags: list[str]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -111,147 +39,6 @@ class Content:
     text: str
     confidence: float
     share: float = 1.0
-
-
-def lay_out(tree: Any) -> Layout:
-    """Returns the layout of a parsed page, in one pass; in two if most of the page is in elements left open."""
-    root = tree if tree.tag == "body" else next(tree.iter("body"), tree)
-    layout = _lay_out(root, {above for main in root.iter("main") for above in main.iterancestors()}, _SKIPPED)
-    if all_prose(layout) < _MIN_PAGE:
-        other = _lay_out(root, set(), _SKIPPED - _LEFT_OPEN)
-        if all_prose(other) >= _MIN_LEFT_OPEN:
-            return other
-    return layout
-
-
-def _lay_out(  # noqa: C901, PLR0912, PLR0915 - runs on every element: calls would double the time
-    root: Any, around_main: set[Any], skipped: frozenset[str]
-) -> Layout:
-    layout = Layout([], [], [], [], [], [])
-    blocks, parents, labels, names = layout.blocks, layout.parents, layout.labels, layout.names
-    bodies, tags = layout.bodies, layout.tags
-    parts: list[str] = []
-    linked = links_open = 0
-    current = 0
-    skipping = False
-    walk = etree.iterwalk(root, events=("start", "end"))
-    for event, element in walk:
-        tag = element.tag
-        if event == "start":
-            if tag in skipped and element not in around_main and not (tag == "figure" and _holds_table(element)):
-                walk.skip_subtree()
-                skipping = True
-                continue
-            if tag == "br":
-                parts.append(_BREAK)
-            elif tag in _INLINE:
-                if tag == "a":
-                    links_open += _is_link(element, tags[current])
-                elif element.attrib and _is_unseen(element):
-                    walk.skip_subtree()
-                    skipping = True
-                    continue
-            else:
-                if parts:
-                    _flush(blocks, parts, linked, current)
-                    linked = 0
-                parents.append(current)
-                current = len(tags)
-                tags.append(tag)
-                label, name, body = _judge(element, tag) if element.attrib else _FORM if tag == "form" else _UNNAMED
-                if name is Name.BOILERPLATE and element in around_main:
-                    name = Name.NEUTRAL
-                labels.append(label)
-                names.append(name)
-                bodies.append(body)
-            if text := element.text:
-                parts.append(text)
-                if links_open:
-                    linked += len(text)
-            continue
-        if skipping:
-            skipping = False
-        elif tag == "a":
-            links_open -= _is_link(element, tags[current])
-        elif tag != "br" and tag not in _INLINE:
-            if parts:
-                _flush(blocks, parts, linked, current)
-                linked = 0
-            current = parents[current]
-        if element is not root and (text := element.tail):
-            parts.append(text)
-            if links_open:
-                linked += len(text)
-    return layout
-
-
-_UNNAMED = ("", Name.NEUTRAL, False)
-_FORM = ("form", Name.BOILERPLATE, False)
-
-
-def _judge(element: Any, tag: str) -> tuple[str, Name, bool]:
-    """Returns class and id of a block element, their classification, and whether it is marked as an article's body."""
-    # The id of a heading is made of its words.
-    label = f"{element.get('class', '')} {element.get('id', '') if tag not in _HEADINGS else ''}"[:_MAX_LABEL]
-    name, body = classify_names(label) if label != " " else (Name.NEUTRAL, False)
-    if name is Name.BOILERPLATE and _is_of_heading(element):
-        name, body = classify_names(element.get("class", "")[:_MAX_LABEL])
-    if tag in ("body", "html"):
-        name = Name.NEUTRAL
-    # Some sites hide whole pages until a script shows them, or put them in a form. Such elements are therefore only
-    # boilerplate, which is released where it contains most of the prose.
-    if name is Name.NEUTRAL and (element.get("hidden") is not None or _HIDDEN.search(element.get("style", ""))):
-        label, name = "hidden", Name.BOILERPLATE
-    elif tag == "form":
-        label, name = "form", Name.BOILERPLATE
-    return label, name, body or "articlebody" in element.get("itemprop", "").lower()
-
-
-def _is_of_heading(element: Any) -> bool:
-    """Returns whether the id of an element is made of the words of the heading in it, as generators of pages do."""
-    parts = [part for part in element.get("id", "").lower().split("-") if part]
-    if len(parts) < _MIN_SLUG:
-        return False
-    heading = next(element.iter(*_HEADINGS), None)
-    return heading is not None and set(parts) <= set(_WORD.findall("".join(heading.itertext()).lower()))
-
-
-def _is_unseen(element: Any) -> bool:
-    """Returns whether an inline element is not visible."""
-    style = element.get("style", "")
-    return bool((style and _HIDDEN.search(style)) or is_hidden_name(element.get("class", "")[:_MAX_LABEL]))
-
-
-def _holds_table(figure: Any) -> bool:
-    """Returns whether a figure is a table of the text: editors such as WordPress wrap tables in figures."""
-    return next(figure.iter("table"), None) is not None
-
-
-def _is_link(element: Any, holder: str) -> bool:
-    """Returns whether an ``a`` element leads elsewhere; headings are often links to themselves."""
-    target = element.get("href")
-    return target is not None and not (holder in _HEADINGS and target.startswith("#"))
-
-
-def _flush(blocks: list[Block], parts: list[str], linked: int, node: int) -> None:
-    whole = "".join(parts)
-    parts.clear()
-    if whole.isspace():
-        return
-    share = min(1.0, linked / len(whole))
-    pieces = _BREAKS.split(whole) if _BREAK in whole else (whole,)
-    texts = (" ".join(piece.split()) for piece in pieces)
-    blocks.extend(Block(text, share, node, _prose_weight(text, share)) for text in texts if text)
-
-
-def _prose_weight(text: str, link_share: float) -> float:
-    length = len(text)
-    # Scripts without spaces need fewer characters.
-    if length < _MIN_PROSE and (length < _MIN_PROSE // 3 or not _SPACELESS.search(text)):
-        return 0.0
-    if link_share > _MAX_LINK_SHARE or not _SENTENCE.search(text):
-        return 0.0
-    return length * (1.0 - link_share)
 
 
 def main_content(layout: Layout, title: str = "", *, live_blog: bool = False, by_names: bool = True) -> Content:
@@ -280,7 +67,7 @@ def main_content(layout: Layout, title: str = "", *, live_blog: bool = False, by
     candidates = [block for block in layout.blocks if inside[block.node] and aside[block.node] < 0]
     rows = _data_rows(layout, candidates) if "table" in layout.tags else {}
     kept = _trimmed(_without_lists(layout, root, candidates, rows), layout, title, rows)
-    prose = _total(kept)
+    prose = total_of(kept)
     return Content("\n".join(_lines(kept, rows)), min(1.0, prose / total), prose / everything)
 
 
@@ -290,7 +77,7 @@ def _data_rows(layout: Layout, blocks: list[Block]) -> dict[int, int]:
     A table of data has rows of several short cells and no table inside; others arrange the page.
     """
     tables, rows, cells = ([-1] * len(layout.tags) for _ in range(3))
-    outer: set[int] = set()
+    outer = set[int]()
     for node, tag in enumerate(layout.tags):
         parent = layout.parents[node]
         if node:
@@ -321,13 +108,12 @@ def _data_rows(layout: Layout, blocks: list[Block]) -> dict[int, int]:
 
 def _lines(blocks: list[Block], rows: dict[int, int]) -> Iterator[str]:
     """Yields the texts of blocks; the cells of a row are one line."""
-    for row, parts in itertools.groupby(enumerate(blocks), lambda one: rows.get(one[1].node, -1 - one[0])):
+
+    def row_of(numbered: tuple[int, Block]) -> int:
+        return rows.get(numbered[1].node, -1 - numbered[0])  # blocks outside tables have a number of their own
+
+    for row, parts in itertools.groupby(enumerate(blocks), row_of):
         yield (" | " if row >= 0 else "").join(block.text for _, block in parts)
-
-
-def all_prose(layout: Layout) -> float:
-    """Returns the number of characters of prose on the page, including boilerplate."""
-    return _total(layout.blocks)
 
 
 def running_text(layout: Layout) -> float:
@@ -339,7 +125,7 @@ def running_text(layout: Layout) -> float:
     paragraphs: Counter[int] = Counter()
     for block in layout.blocks:
         if block.prose and layout.names[block.node] is not Name.NEVER:
-            holder = layout.parents[block.node] if layout.tags[block.node] in _PARAGRAPHS else block.node
+            holder = layout.parents[block.node] if layout.tags[block.node] in PARAGRAPHS else block.node
             characters[holder] = characters.get(holder, 0.0) + block.prose
             paragraphs[holder] += 1
     return max(
@@ -372,7 +158,7 @@ def _set_aside(layout: Layout, never: list[int]) -> list[int]:
     and is released.
     """
     refused = {node for node in never if node >= 0}
-    total = _total([block for block in layout.blocks if never[block.node] < 0])
+    total = total_of([block for block in layout.blocks if never[block.node] < 0])
     weights = _weights(layout, never)
     released: set[str] = set()
     for _ in range(_MAX_RELEASES):
@@ -382,7 +168,7 @@ def _set_aside(layout: Layout, never: list[int]) -> list[int]:
             if node in refused or (name and layout.labels[node] not in released)
         }
         aside = _under(layout, elements)
-        remaining = _total([block for block in layout.blocks if aside[block.node] < 0])
+        remaining = total_of([block for block in layout.blocks if aside[block.node] < 0])
         if remaining >= max(_MIN_RELEASED, (0.1 if released else 0.2) * total):
             return aside
         of_label: dict[str, float] = {}
@@ -403,10 +189,6 @@ def _under(layout: Layout, elements: set[int]) -> list[int]:
         outer = above[parent] if node else -1
         above.append(node if outer < 0 and node in elements else outer)
     return above
-
-
-def _total(blocks: list[Block]) -> float:
-    return sum(block.prose for block in blocks)
 
 
 def _body_element(layout: Layout, weights: list[float], holders: set[int]) -> tuple[int, float]:
@@ -498,7 +280,7 @@ def _descend(layout: Layout, weights: list[float], node: int, share: float) -> i
     while (
         node in heaviest
         and weights[heaviest[node]] >= share * weights[node]
-        and layout.tags[heaviest[node]] not in _PARAGRAPHS
+        and layout.tags[heaviest[node]] not in PARAGRAPHS
         and labelled[node, layout.labels[heaviest[node]]] < 2  # parts of one article that a template splits
     ):
         node = heaviest[node]
@@ -526,10 +308,10 @@ def _without_lists(layout: Layout, root: int, blocks: list[Block], rows: dict[in
     boxed = [False] * len(layout.tags)
     for node in range(root + 1, len(boxed)):
         tag = layout.tags[node]
-        bar = 0.5 if tag in _LISTS else 0.6 if tag not in _PARAGRAPHS else 2.0
+        bar = 0.5 if tag in _LISTS else 0.6 if tag not in PARAGRAPHS else 2.0
         boxed[node] = boxed[layout.parents[node]] or linked[node] > bar * characters[node]
     usual = Counter(layout.tags[block.node] for block in blocks if block.prose).most_common(1)
-    holders = _PARAGRAPHS | {tag for tag, _ in usual}
+    holders = PARAGRAPHS | {tag for tag, _ in usual}
     titles = _linked_titles(layout, blocks)
     return [
         block
@@ -559,7 +341,7 @@ def _linked_titles(layout: Layout, blocks: list[Block]) -> set[int]:
         block.node
         for block, after in itertools.pairwise(blocks)
         if block.link_share >= 0.7
-        and layout.tags[block.node] in _HEADINGS
+        and layout.tags[block.node] in HEADINGS
         and after.prose
         and layout.parents[block.node] == layout.parents[after.node] == holder
     }
@@ -569,29 +351,30 @@ def _may_be_content(block: Block, tag: str, holders: frozenset[str]) -> bool:
     """Returns whether a block that is not prose may be part of an article."""
     if tag not in holders:
         return False
-    if tag in _HEADINGS:
+    if tag in HEADINGS:
         return block.link_share < 0.7
     if block.link_share > 0.7:
         return False
-    return tag in _PARAGRAPHS or bool(_SENTENCE.search(block.text))
+    return tag in PARAGRAPHS or bool(SENTENCE.search(block.text))
 
 
 def _trimmed(blocks: list[Block], layout: Layout, title: str, rows: dict[int, int]) -> list[Block]:
     """Removes calls to action and labels, and everything after the end of the article."""
     kept: list[Block] = []
     wanted = title.casefold().strip()
-    before, after = 0.0, _total(blocks)
+    before, after = 0.0, total_of(blocks)
     for block in blocks:
         if block.node in rows:
             before, after = before + block.prose, after - block.prose
             kept.append(block)
             continue
-        heading = layout.tags[block.node] in _HEADINGS
+        heading = layout.tags[block.node] in HEADINGS
         item = layout.tags[block.node] == "li"
-        label = heading or not (block.prose or item or block.text.endswith("."))
+        label = heading or not (block.prose or item)
         if len(block.text) < _MAX_LABEL_TEXT and label and ends_article(block.text):
             # In the middle of the article such a heading belongs to a box of the template.
-            if after <= (_MAX_AFTER_END if heading else _MAX_AFTER_LABEL) * before:
+            share = _MAX_AFTER_END if heading else 0.0 if block.text.endswith(".") else _MAX_AFTER_LABEL
+            if after <= share * before:
                 break
             continue
         before, after = before + block.prose, after - block.prose
@@ -602,6 +385,6 @@ def _trimmed(blocks: list[Block], layout: Layout, title: str, rows: dict[int, in
         ):
             continue
         kept.append(block)
-    while kept and (layout.tags[kept[-1].node] in _HEADINGS or is_portrait(kept[-1].text)):
+    while kept and (layout.tags[kept[-1].node] in HEADINGS or is_portrait(kept[-1].text)):
         kept.pop()
     return kept

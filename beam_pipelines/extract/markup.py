@@ -9,9 +9,9 @@ from typing import Any
 
 from lxml import etree
 
-from .content import Layout
 from .dates import day_in_text, parse_day
 from .hints import Name, judge_name
+from .layout import Layout
 from .nodes import text_of
 
 _MAX_BYLINE = 200

@@ -12,7 +12,7 @@ from lxml import etree
 
 from ...formats.records import Rejection
 from .body import Body, is_within_slow_limits, read_body
-from .content import Block, Layout, lay_out, main_content, running_text
+from .content import main_content, running_text
 from .dates import (
     day_in_url,
     has_impossible_day,
@@ -22,6 +22,7 @@ from .dates import (
     states_impossible_day,
 )
 from .decoding import decode
+from .layout import Block, Layout, lay_out
 from .links import MAX_LINKS, links_of
 from .markup import bylines, days
 from .people import names_person, people

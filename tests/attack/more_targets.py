@@ -121,7 +121,7 @@ def _of_lists(folder: Path) -> list[Target]:
         Target("Wikidata dump", folder / "dump.json", "", knowledge, file_result, text),
         Target("Wikidata dump in bzip2", folder / "dump.json.bz2", "", knowledge, file_result, every),
         Target("names, TSV", folder / "names.tsv", "", entities, job_result, text),
-        Target("names, Parquet", folder / "names", part, entities, job_result, every),
+        Target("names, Parquet", folder / "names" / part, "", entities, job_result, every),
         Target("translations, TSV", folder / "pairs.tsv", "", translations, job_result, text),
         Target("translations, TMX", folder / "pairs.tmx", "", translations, job_result, text),
         Target(

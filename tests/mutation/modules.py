@@ -81,6 +81,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "beam_pipelines/clean/lines.py": _CLEAN,
     "beam_pipelines/clean/dates.py": _CLEAN,
     "beam_pipelines/extract/content.py": _EXTRACT,
+    "beam_pipelines/extract/layout.py": _EXTRACT,
     "beam_pipelines/extract/dates.py": _EXTRACT,
     "beam_pipelines/crawl/robots.py": (f"{_PIPELINES}/crawl/test_site.py", *_CRAWL),
     "beam_pipelines/crawl/fetch.py": _CRAWL,

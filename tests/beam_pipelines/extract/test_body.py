@@ -3,7 +3,8 @@
 import pytest
 from newsembed.beam_pipelines.extract import body
 from newsembed.beam_pipelines.extract.body import Body, is_within_slow_limits, read_body, slow_text
-from newsembed.beam_pipelines.extract.content import Block, Content, Layout
+from newsembed.beam_pipelines.extract.content import Content
+from newsembed.beam_pipelines.extract.layout import Block, Layout
 
 
 def words(*counts, letter="w"):

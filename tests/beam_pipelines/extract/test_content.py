@@ -1,8 +1,9 @@
 """extract: which blocks of a page are its text, one rule at a time."""
 
 import pytest
-from newsembed.beam_pipelines.extract.content import lay_out, main_content, running_text
+from newsembed.beam_pipelines.extract.content import main_content, running_text
 from newsembed.beam_pipelines.extract.hints import Name, is_hidden_name, judge_name
+from newsembed.beam_pipelines.extract.layout import lay_out
 from newsembed.beam_pipelines.extract.links import links_of
 from newsembed.beam_pipelines.extract.page import parse
 from newsembed.beam_pipelines.extract.trimming import ends_article, is_boilerplate
@@ -253,7 +254,6 @@ def test_items_and_sentences_do_not_end_a_text():
         *PARAGRAPHS,
         "Contact and location of the office",
         "Latest",
-        "More on that later.",
         f"{SENTENCE}The end.",
     ]
     ended = f"{BODY}<h3>Related</h3><p>{SENTENCE}Another story.</p>"

@@ -3,7 +3,7 @@
 import datetime
 
 import pytest
-from newsembed.beam_pipelines.extract.content import lay_out
+from newsembed.beam_pipelines.extract.layout import lay_out
 from newsembed.beam_pipelines.extract.markup import bylines, days
 from newsembed.beam_pipelines.extract.page import parse
 

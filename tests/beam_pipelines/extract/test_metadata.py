@@ -209,7 +209,7 @@ def test_a_label_says_that_a_day_is_that_of_an_update():
 
 
 def test_a_day_far_below_the_start_of_the_text_is_not_the_byline_date():
-    from newsembed.beam_pipelines.extract.content import lay_out
+    from newsembed.beam_pipelines.extract.layout import lay_out
     from newsembed.beam_pipelines.extract.markup import days
 
     line = "<div>March 1, 2021</div>"

@@ -4,9 +4,10 @@ import datetime
 import json
 
 import pytest
-from newsembed.beam_pipelines.extract.content import lay_out, main_content
+from newsembed.beam_pipelines.extract.content import main_content
 from newsembed.beam_pipelines.extract.dates import parse_day
 from newsembed.beam_pipelines.extract.hints import Name, is_body_name, judge_name
+from newsembed.beam_pipelines.extract.layout import lay_out
 from newsembed.beam_pipelines.extract.page import as_fields, extract_page, parse
 from newsembed.beam_pipelines.extract.people import people
 from newsembed.beam_pipelines.extract.structured import read_structured

@@ -4,9 +4,10 @@ import os
 import sys
 
 import pytest
-from newsembed.beam_pipelines.extract import content
-from newsembed.beam_pipelines.extract.content import lay_out, main_content
+from newsembed.beam_pipelines.extract import layout
+from newsembed.beam_pipelines.extract.content import main_content
 from newsembed.beam_pipelines.extract.hints import Name, judge_name
+from newsembed.beam_pipelines.extract.layout import lay_out
 from newsembed.beam_pipelines.extract.page import extract_page, parse
 from newsembed.benchmarks import gold_pages
 
@@ -140,11 +141,11 @@ def test_generated_names_and_page_builders_say_nothing(names, expected):
 def test_text_in_elements_left_open_is_found_only_where_there_is_little_other_text():
     swallowed, beside = paragraphs(WALLS * 3), paragraphs(FERRY)
     left_open = parse(page("", f"<div><button>Menu</div>{swallowed}"))
-    assert content.all_prose(lay_out(left_open)) > 1_000
+    assert layout.all_prose(lay_out(left_open)) > 1_000
     aside = parse(page("", f"<aside>{swallowed}</aside><div>{beside}</div>"))
-    assert content.all_prose(lay_out(aside)) == sum(map(len, FERRY))
+    assert layout.all_prose(lay_out(aside)) == sum(map(len, FERRY))
     short = parse(page("", f"<aside>{paragraphs(WALLS)}</aside><p>{FERRY[0]}</p>"))
-    assert content.all_prose(lay_out(short)) == len(FERRY[0])
+    assert layout.all_prose(lay_out(short)) == len(FERRY[0])
 
 
 def test_a_second_reading_ignores_all_names_but_those_of_comments():
