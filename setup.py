@@ -115,6 +115,8 @@ DEV = [
     "moto[s3]>=5.1,<6",
     "flask>=3,<4",
     "flask-cors>=5,<7",
+    "nbclient>=0.10",  # runs the notebooks of the documentation
+    "ipykernel>=6.29",
     # The documentation. Material for MkDocs is maintained until May 2027; its successor reads the same mkdocs.yml.
     "mkdocs>=1.6,<2",
     "mkdocs-material>=9.6,<10",

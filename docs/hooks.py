@@ -1,6 +1,7 @@
 """What `mkdocs build` adds to docs/: a page for each command, and documents that are elsewhere in the repository."""
 
 import atexit
+import json
 import posixpath
 import re
 import shlex
@@ -67,9 +68,29 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     generated = {page: (ROOT / source).read_text(encoding="utf-8") for source, page in ELSEWHERE.items()}
     generated |= {f"{COMMAND_PAGES}/{name}.md": reference.command_page(name) for name in COMMANDS}
     generated[f"{COMMAND_PAGES}/index.md"] = reference.overview_page()
+    for path in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
+        generated[f"notebooks/{path.stem}.md"] = notebook_page(path)
     for path, content in generated.items():
         files.append(File.generated(config, path, content=content))
     return files
+
+
+def notebook_page(path: Path) -> str:
+    """A notebook with its output as Markdown; pictures are part of the page."""
+    parts = []
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] != "code":
+            parts.append(source)
+            continue
+        parts.append(f"```python\n{source}\n```")
+        for output in cell["outputs"]:
+            data = output.get("data", {})
+            if "image/png" in data:
+                parts.append(f"![output](data:image/png;base64,{''.join(data['image/png']).strip()})")
+            elif text := "".join(output.get("text", data.get("text/plain", ""))).strip("\n"):
+                parts.append(f"```text\n{text}\n```")
+    return "\n\n".join(parts) + "\n"
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
