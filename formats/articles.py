@@ -3,12 +3,16 @@
 `read_rows` reads either kind of file; `read_articles` makes records of what embedding and showing an article needs.
 """
 
+import atexit
 import dataclasses
 import datetime
+import functools
 import glob
 import hashlib
 import json
 import os
+import shutil
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -23,6 +27,7 @@ _BATCH_ROWS: Final = 1024
 _ENDINGS: Final = (".parquet", ".jsonl", ".jsonl.gz", ".jsonl.zst")
 _TEXTS: Final = ("title", "body")
 _OPTIONAL: Final = ("doc_id", "url", "publisher", "language", "byline_date", "image_url")
+_STANDARD_INPUT: Final = "-"
 _REMEDY: Final = (
     "give articles as Parquet or JSONL with the fields title and body, and url, publisher, byline_date where known"
 )
@@ -150,11 +155,13 @@ def read_rows(
 
 
 def article_files(path: str) -> list[str]:
-    """The files that :func:`read_articles` reads for ``path``.
+    """The files that :func:`read_articles` reads for ``path``; "-" is JSONL on standard input.
 
     Raises:
       InputError: if there are none.
     """
+    if path == _STANDARD_INPUT:
+        return [_spooled_input()]
     if os.path.isdir(path):
         for pattern in ("*.parquet", "*.jsonl*"):
             if found := sorted(glob.glob(os.path.join(glob.escape(path), "**", pattern), recursive=True)):
@@ -167,6 +174,16 @@ def article_files(path: str) -> list[str]:
             "the name ends neither in .parquet nor in .jsonl, .jsonl.gz or .jsonl.zst", path=path, remedy=_REMEDY
         )
     return [path]
+
+
+@functools.cache
+def _spooled_input() -> str:
+    """Standard input as a temporary file: it is read more than once, and ends with this process."""
+    handle, path = tempfile.mkstemp(suffix=".jsonl", prefix="newsembed-input-")
+    atexit.register(os.remove, path)
+    with open(handle, "wb") as sink:
+        shutil.copyfileobj(sys.stdin.buffer, sink)
+    return path
 
 
 def _parquet_rows(

@@ -29,7 +29,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``newsembed index``."""
     add_encoder_arguments(parser, required=True)
     add_long_documents_argument(parser)
-    parser.add_argument("--input", required=True, metavar="FILE|DIR", help="articles: Parquet or JSONL (.gz, .zst)")
+    parser.add_argument(
+        "--input",
+        required=True,
+        metavar="FILE|DIR",
+        help="articles: Parquet or JSONL (.gz, .zst); - for JSONL on standard input",
+    )
     parser.add_argument("--output", required=True, metavar="DIR", help="folder of the index")
     parser.add_argument(
         "--append", action="store_true", help="add the articles that the index does not have (by doc_id) to it"

@@ -1,7 +1,9 @@
 """Articles that users bring: JSONL and Parquet read the same, what is missing or broken is named."""
 
 import hashlib
+import io
 import json
+import types
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -9,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from newsembed.errors import InputError
+from newsembed.formats import articles as articles_module
 from newsembed.formats.articles import ArticleText, article_files, read_articles, read_rows
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -109,3 +112,14 @@ def test_an_article_without_an_id_or_a_url_is_named_by_its_texts(tmp_path):
     first, second = read_articles(str(tmp_path / "a.jsonl"))
     assert first.doc_id == hashlib.sha1(b"t\nb").hexdigest()[:16]
     assert (first.is_empty, second.is_empty) == (False, True)
+
+
+def test_a_dash_is_jsonl_on_standard_input_and_may_be_read_twice(monkeypatch):
+    lines = b'{"title": "Storm", "body": "Wind."}\n{"title": "Vote", "body": "Close."}\n'
+    monkeypatch.setattr(articles_module.sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(lines)))
+    articles_module._spooled_input.cache_clear()
+    try:
+        assert [one.title for one in read_articles("-")] == ["Storm", "Vote"]
+        assert [one.title for one in read_articles("-")] == ["Storm", "Vote"]
+    finally:
+        articles_module._spooled_input.cache_clear()
