@@ -152,6 +152,18 @@ def test_what_finds_the_right_documents_gets_the_weight(right_by):
     best = np.mean([learned.scores(each).max() for each, _ in found])
     assert max(learned.scores(each).max() for each in without) < best / 3
     np.testing.assert_array_equal(learn(found, without).weights, learned.weights)
+    # The weights are where the likelihood is greatest, less a pull to the default that knows no unit of a feature.
+    spread = np.concatenate([each.features() for each, _ in found]).std(axis=0)
+
+    def value(weights):
+        scores = [np.exp(each.features() @ weights) for each, _ in found]
+        total = sum(np.log(one[right].sum() / one.sum()) for one, (_, right) in zip(scores, found, strict=True))
+        return total - 0.5 * 0.01 * len(found) * np.sum((spread * (weights - DEFAULT.weights)) ** 2)
+
+    varied = spread > 1e-6
+    steps = np.diag(1e-4 / np.where(varied, spread, 1.0))[varied]
+    slope = [(value(learned.weights + step) - value(learned.weights - step)) / 2e-4 for step in steps]
+    np.testing.assert_allclose(slope, 0, atol=0.05)
 
 
 def test_newton_finds_the_maximum():
