@@ -140,6 +140,11 @@ def test_one_run_and_a_run_each_day_find_nearly_the_same_events(late, least):
     assert b_cubed(found, dict(zip(ids.tolist(), once.tolist(), strict=True))) >= least
 
 
+def test_days_count_after_an_article_that_arrives_late_as_before_it():
+    assert grouped(at(0, 0), [3, 1], [1, 0])[0].tolist() == [1, 1]
+    assert grouped(at(0, 0), [4, 1], [1, 0])[0].tolist() == [1, 2]
+
+
 def test_blocks_of_any_size_give_the_same_events(monkeypatch):
     vectors, days, _ = stream_of_days(np.random.default_rng(3), 0.0)
     options = EventOptions(threshold=0.45)
