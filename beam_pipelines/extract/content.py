@@ -146,9 +146,12 @@ def _weights(layout: Layout, aside: list[int] | None = None) -> list[float]:
 
 def _comments(layout: Layout) -> list[int]:
     """Returns for each element the number of the outermost comment section around it, or -1."""
+    named = {node for node, name in enumerate(layout.names) if name is Name.NEVER}
+    if not named:
+        return [-1] * len(layout.tags)
     # "comments-open" may be a class of the whole page: an element with the main heading is not a comment section.
     headed = {above for node, tag in enumerate(layout.tags) if tag == "h1" for above in _ancestors(layout, node)}
-    return _under(layout, {node for node, name in enumerate(layout.names) if name is Name.NEVER and node not in headed})
+    return _under(layout, named - headed)
 
 
 def _set_aside(layout: Layout, never: list[int]) -> list[int]:
@@ -165,7 +168,7 @@ def _set_aside(layout: Layout, never: list[int]) -> list[int]:
         elements = {
             node
             for node, name in enumerate(layout.names)
-            if node in refused or (name and layout.labels[node] not in released)
+            if (name and layout.labels[node] not in released) or node in refused
         }
         aside = _under(layout, elements)
         remaining = total_of([block for block in layout.blocks if aside[block.node] < 0])
@@ -187,7 +190,7 @@ def _under(layout: Layout, elements: set[int]) -> list[int]:
     above: list[int] = []
     for node, parent in enumerate(layout.parents):
         outer = above[parent] if node else -1
-        above.append(node if outer < 0 and node in elements else outer)
+        above.append(outer if outer >= 0 or node not in elements else node)
     return above
 
 
@@ -331,20 +334,18 @@ def _linked_titles(layout: Layout, blocks: list[Block]) -> set[int]:
 
     Such a heading has the parent of most paragraphs, and a paragraph follows; teasers have an element of their own.
     """
-    parents = Counter(layout.parents[block.node] for block in blocks if block.prose)
-    if not parents:
+    pairs = [
+        (block.node, after.node)
+        for block, after in itertools.pairwise(blocks)
+        if block.link_share >= 0.7 and after.prose and layout.tags[block.node] in HEADINGS
+    ]
+    if not pairs:
         return set()
+    parents = Counter(layout.parents[block.node] for block in blocks if block.prose)
     ((holder, count),) = parents.most_common(1)
     if count < _MIN_RUNNING_PARAGRAPHS:
         return set()
-    return {
-        block.node
-        for block, after in itertools.pairwise(blocks)
-        if block.link_share >= 0.7
-        and layout.tags[block.node] in HEADINGS
-        and after.prose
-        and layout.parents[block.node] == layout.parents[after.node] == holder
-    }
+    return {node for node, after in pairs if layout.parents[node] == layout.parents[after] == holder}
 
 
 def _may_be_content(block: Block, tag: str, holders: frozenset[str]) -> bool:

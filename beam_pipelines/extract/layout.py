@@ -115,7 +115,8 @@ def _lay_out(  # noqa: C901, PLR0912, PLR0915 - runs on every element: calls wou
                 parts.append(_BREAK)
             elif tag in _INLINE:
                 if tag == "a":
-                    links_open += _is_link(element, tags[current])
+                    if tags[current] not in HEADINGS or _leads_elsewhere(element):
+                        links_open += 1
                 elif element.attrib and _is_unseen(element):
                     walk.skip_subtree()
                     skipping = True
@@ -141,7 +142,8 @@ def _lay_out(  # noqa: C901, PLR0912, PLR0915 - runs on every element: calls wou
         if skipping:
             skipping = False
         elif tag == "a":
-            links_open -= _is_link(element, tags[current])
+            if tags[current] not in HEADINGS or _leads_elsewhere(element):
+                links_open -= 1
         elif tag != "br" and tag not in _INLINE:
             if parts:
                 _flush(blocks, parts, linked, current)
@@ -196,10 +198,10 @@ def _holds_table(figure: Any) -> bool:
     return next(figure.iter("table"), None) is not None
 
 
-def _is_link(element: Any, holder: str) -> bool:
-    """Returns whether an ``a`` element leads elsewhere; headings are often links to themselves."""
-    target = element.get("href")
-    return target is not None and not (holder in HEADINGS and target.startswith("#"))
+def _leads_elsewhere(link: Any) -> bool:
+    """Returns whether a link in a heading leads elsewhere; headings are often links to themselves."""
+    target = link.get("href")
+    return target is not None and not target.startswith("#")
 
 
 def _flush(blocks: list[Block], parts: list[str], linked: int, node: int) -> None:
