@@ -8,6 +8,7 @@ import apache_beam as beam
 
 from ..formats import files
 from .shards import Phase, ProcessShards, ShardFunction
+from .shuffle import Block, Rows, blocks_of, received
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +48,7 @@ class Graph:
         self.phases: list[tuple[Phase, Parts]] = []
         self.complete: list[tuple[Phase, Parts]] = []
         self._last: beam.PCollection | None = None
+        self._complete_shards: dict[str, beam.PCollection] = {}
 
     def start(self, label: str, values: Iterable[Any]) -> beam.PCollection:
         """Returns the values, distributed over the workers after all phases that have been added are complete."""
@@ -70,6 +72,8 @@ class Graph:
             self.complete.append((phase, counted))
             return
         self._last = attach()
+        if self._last is not None:
+            self._complete_shards[phase.name] = self._last
         self.phases.append((phase, counted))
 
     def map_shards(
@@ -77,6 +81,46 @@ class Graph:
     ) -> None:
         """Adds a phase that runs ``function(shard, payloads[shard.index])`` for each shard."""
         self.add(phase, lambda: self.start(phase.name, enumerate(payloads)) | ProcessShards(function, phase), parts)
+
+    def map_rows(
+        self,
+        phase: Phase,
+        function: ShardFunction,
+        payloads: Sequence[Any],
+        streams: Sequence[tuple[Phase, Rows]],
+        parts: Parts | None = None,
+    ) -> None:
+        """Adds a phase whose shards get rows of earlier phases.
+
+        Runs ``function(shard, received)`` for each shard, where ``received`` is a :class:`.shuffle.Received`.
+
+        Args:
+          phase: to add.
+          function: of a shard.
+          payloads: one for each shard.
+          streams: the phases that send, and what.
+          parts: what progress counts; the shards by default.
+        """
+        self.add(phase, lambda: self._received(phase, payloads, streams) | ProcessShards(function, phase), parts)
+
+    def _received(
+        self, phase: Phase, payloads: Sequence[Any], streams: Sequence[tuple[Phase, Rows]]
+    ) -> beam.PCollection:
+        """Returns (index, what the shard gets) once all phases that have been added are complete."""
+        created = beam.Create(list(enumerate(payloads)), reshuffle=False)
+        grouped = {"": self.pipeline | f"{phase.name}/Create" >> created}
+        for sender, rows in streams:
+            label = f"{phase.name}/{rows.stream}"
+            senders = self._complete_shards.get(sender.name)
+            if senders is None:  # an earlier graph or run has completed the phase
+                senders = self.start(label, range(sender.shard_count))
+            read = beam.FlatMap(blocks_of, sender, rows).with_output_types(tuple[int, Block])
+            grouped[rows.stream] = senders | f"{label}/Read" >> read
+        groups = grouped | f"{phase.name}/Group" >> beam.CoGroupByKey()
+        values = groups | f"{phase.name}/Rows" >> beam.Map(received, [rows for _, rows in streams])
+        if self._last is None or any(self._complete_shards.get(one.name) is self._last for one, _ in streams):
+            return values  # the groups are complete when their senders are
+        return values | f"{phase.name}/Wait" >> beam.Map(_first, beam.pvalue.AsIter(self._last))
 
     def progress(self) -> list[tuple[str, int, int, str]]:
         """The state of every phase that has started: name, complete parts, all parts, what else grows."""

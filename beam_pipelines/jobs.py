@@ -42,6 +42,7 @@ from .options import make_pipeline, noticing_dead_workers
 from .output_folder import PUBLISH, check_input, clear, discard_damaged, missing_files, published_files, refuse_overlaps
 from .output_lock import locked
 from .shards import Phase, ShardFunction
+from .shuffle import Rows
 
 _log = logging.getLogger(__name__)
 # Called with (phase, complete shards or other parts, number of parts, what else grows).
@@ -167,6 +168,32 @@ class JobRun:
             return
         with self.graph(name, len(payloads)) as graph:
             graph.map_shards(phase, function, payloads, parts)
+
+    def map_rows(
+        self,
+        name: str,
+        function: ShardFunction,
+        payloads: Sequence[Any],
+        streams: Sequence[tuple[str, Rows]],
+        *,
+        accounted: bool = True,
+    ) -> None:
+        """Inside :meth:`graph`, adds a phase whose shards get rows of earlier phases.
+
+        Args:
+          name: of the phase.
+          function: called with the shard and its :class:`.shuffle.Received`.
+          payloads: one for each shard.
+          streams: names of the phases that send, and what.
+          accounted: see :meth:`phase`.
+
+        Raises:
+          RuntimeError: outside of a graph.
+        """
+        if self._graph is None:
+            raise RuntimeError(f"{self.job.name}: phase {name} outside of a graph")
+        senders = [(self._phases[sender][0], rows) for sender, rows in streams]
+        self._graph.map_rows(self.phase(name, len(payloads), accounted=accounted), function, payloads, senders)
 
     @contextlib.contextmanager
     def graph(self, name: str, shard_count: int) -> Iterator[Graph]:

@@ -16,14 +16,17 @@ from ...formats import files
 from ...formats.parquet import read_records, shard_paths
 from ...formats.records import Article, Cluster, Rejection
 from ..arrays import Array, doc_id_of, read_array, write_array
-from ..exchange import receive, send
 from ..jobs import InputSpec, Job, JobRun
 from ..shards import Shard
-from .duplicates import ENTRY, KEPT, REASONS, SKETCH_BOUNDS, SKETCH_VALUES, find_clusters, find_edges, sign
+from ..shuffle import Received, Rows, write_rows
+from .duplicates import DECISION, ENTRY, KEPT, REASONS, SKETCH_BOUNDS, SKETCH_VALUES, find_clusters, find_edges, sign
 from .lines import rejection_of_lines
 from .options import SWITCHES, CleanOptions
 from .rules import bad_word, cleaned, read_bad_words, rejection_of
 from .yields import TABLE, YieldCounter, alarm_to_json, find_alarms, merge_counts, pool, read_yields, write_yields
+
+# Rows that are sent to the shards of a later phase.
+_BUCKETS, _DECISIONS = "_buckets", "_decisions"
 
 
 def run(job: JobRun) -> None:
@@ -40,17 +43,16 @@ def run(job: JobRun) -> None:
     history = [read_yields(folder) for folder in job.inputs["history"]]
     paths = shard_paths(f"{job.input('articles')}/articles")
     count = len(paths)
-    rules = partial(
-        _apply_rules, options=with_latest_date(options), bad_words=job.inputs["bad_words"], shard_count=count
-    )
+    rules = partial(_apply_rules, options=with_latest_date(options), bad_words=job.inputs["bad_words"])
+    find_edges_of_shard = partial(_find_edges, threshold=options.near_duplicate_threshold)
+    entries = Rows(_BUCKETS, ENTRY, partial(_bucket_shards, shard_count=count))
+    decisions = Rows(_DECISIONS, DECISION, _decided_shards)
     with job.graph("clean", count):
         job.map_shards("rules", rules, paths)
-        job.map_shards(
-            "buckets", partial(_find_edges, threshold=options.near_duplicate_threshold), range(count), accounted=False
-        )
+        job.map_rows("buckets", find_edges_of_shard, range(count), [("rules", entries)], accounted=False)
         # There are few edges, only between duplicates: one worker finds the clusters.
-        job.map_shards("clusters", _find_clusters, [count], accounted=False)
-        job.map_shards("duplicates", _drop_duplicates, range(count))
+        job.map_shards("clusters", _find_clusters, [None], accounted=False)
+        job.map_rows("duplicates", _drop_duplicates, range(count), [("clusters", decisions)])
     table = merge_counts(files.read_json(path) for path in files.list_files(f"{job.workspace}/_yields_*/*.json"))
     write_yields(f"{job.workspace}/{TABLE}", table)
     alarms = (
@@ -71,7 +73,15 @@ def with_latest_date(options: CleanOptions) -> CleanOptions:
     return options if options.latest_date is not None else dataclasses.replace(options, latest_date=tomorrow)
 
 
-def _apply_rules(shard: Shard, path: str, options: CleanOptions, bad_words: Sequence[str], shard_count: int) -> None:
+def _bucket_shards(entries: Array, shard_count: int) -> Array:
+    return entries["digest"] % np.uint64(shard_count)
+
+
+def _decided_shards(decisions: Array) -> Array:
+    return decisions["shard"]
+
+
+def _apply_rules(shard: Shard, path: str, options: CleanOptions, bad_words: Sequence[str]) -> None:
     words = read_bad_words(bad_words)
     kept, yields = shard.records("_kept", Article), YieldCounter()
     entries: list[Array] = [np.zeros(0, ENTRY)]
@@ -93,8 +103,7 @@ def _apply_rules(shard: Shard, path: str, options: CleanOptions, bad_words: Sequ
         shard.written()
     _write_sketches(shard, sketches)
     files.write_json(shard.path("_yields_rules", "json"), yields.to_json())
-    rows = np.concatenate(entries)
-    send(shard, "_buckets", rows, rows["digest"] % np.uint64(shard_count), shard_count)
+    write_rows(shard, _BUCKETS, np.concatenate(entries))
 
 
 def broken_rule(
@@ -123,23 +132,22 @@ def _write_sketches(shard: Shard, sketches: Sequence[npt.NDArray[np.uint32]]) ->
     write_array(shard.path("_sketches", SKETCH_BOUNDS), bounds)
 
 
-def _find_edges(shard: Shard, bucket: int, threshold: float) -> None:
-    entries = receive(shard.workspace, "_buckets", bucket)
+def _find_edges(shard: Shard, received: Received, threshold: float) -> None:
     sketches = [
         path.removesuffix(SKETCH_BOUNDS) for path in files.list_files(f"{shard.workspace}/_sketches/*.{SKETCH_BOUNDS}")
     ]
-    write_array(shard.path("_edges", "npy"), find_edges(entries, sketches, threshold))
+    write_array(shard.path("_edges", "npy"), find_edges(received.rows[_BUCKETS], sketches, threshold))
 
 
-def _find_clusters(shard: Shard, shard_count: int) -> None:
+def _find_clusters(shard: Shard, _: None) -> None:
     decisions = find_clusters(read_array(path) for path in files.list_files(f"{shard.workspace}/_edges/*.npy"))
-    send(shard, "_decisions", decisions, decisions["shard"], shard_count)
+    write_rows(shard, _DECISIONS, decisions)
 
 
-def _drop_duplicates(shard: Shard, number: int) -> None:
-    decisions = receive(shard.workspace, "_decisions", number)
+def _drop_duplicates(shard: Shard, received: Received) -> None:
+    decisions = received.rows[_DECISIONS]
     clustered = {row: (reason, doc_id_of(cluster)) for _, row, reason, cluster in decisions.tolist()}
-    (kept_path,) = files.list_files(f"{shard.workspace}/_kept/part-{number:05d}-of-*.parquet")
+    (kept_path,) = files.list_files(f"{shard.workspace}/_kept/part-{shard.index:05d}-of-*.parquet")
     articles, clusters, yields = shard.records("articles", Article), shard.records("clusters", Cluster), YieldCounter()
     for row, article in enumerate(read_records(kept_path, Article)):
         shard.read()

@@ -39,7 +39,7 @@ from ..translated_documents import (
 from ..triplets.events import STORIES
 from .held_out import first_held_out_day, list_anchors, write_first_day
 from .options import ExamplesOptions
-from .rows import group_negatives, send_rows
+from .rows import group_negatives, send_rows, sent_rows
 from .writing import (
     HELD_OUT_EXAMPLES,
     HELD_OUT_RECORDS,
@@ -121,12 +121,13 @@ def run(run: JobRun) -> None:
     with run.graph("examples", max(len(articles), len(sources))) as graph:
         run.map_shards("tokens", store, articles, accounted=False)
         plan = _translate(run, graph, articles, triplets, vocabulary)
-        run.map_shards("send", functools.partial(send_rows, receiver_count=len(articles)), sources)
+        run.map_shards("send", send_rows, sources)
         if run.options.held_out_share:
             run.map_shards("anchors", list_anchors, triplets, accounted=False)
             run.map_shards("first day", write_first_day, [run.options], accounted=False)
         write = functools.partial(write_examples, options=run.options, plan=plan, stories=stories)
-        run.map_shards("examples", write, range(len(articles)))
+        streams = [("send", rows) for rows in sent_rows(len(articles))]
+        run.map_rows("examples", write, [None] * len(articles), streams)
     first_day = first_held_out_day(run.workspace, run.options)
     tallies = run.counts_of("examples").tallies
     run.extra["examples"] = _counts_of_sets(tallies, TRAINING_EXAMPLES)

@@ -1,5 +1,6 @@
 """Rows of ids, which are sent to the shard of their document and grouped there."""
 
+import functools
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
@@ -10,10 +11,11 @@ from ...formats.records import Failure, TopicLabels, Triplet
 from ...tasks.topics import TOPICS
 from ...tasks.triplets import TRIPLETS
 from ..arrays import Array, doc_id_of, doc_ids_of
-from ..exchange import receive, send
 from ..shards import Shard, shard_numbers
+from ..shuffle import Received, Rows, write_rows
 from ..texts import language_key
 
+_TRIPLET_ROWS, _LABEL_ROWS = "_triplets", "_labels"
 _LANGUAGE_BYTES = 64
 # Rows that are sent to the shard of their document: triplets, and single labels; labels of one record are consecutive.
 _TRIPLETS: Final = np.dtype(
@@ -25,8 +27,20 @@ TripletRow = tuple[str, str, str, str, str]
 TopicRow = tuple[str, str, tuple[int, ...], tuple[int, ...]]
 
 
-def send_triplets(shard: Shard, path: str, receiver_count: int) -> None:
-    """Sends the triplets of one Parquet shard to the shards of their anchors."""
+def sent_rows(shard_count: int) -> tuple[Rows, Rows]:
+    """Returns the streams of triplets and labels, which are sent to the shards of their documents."""
+    return (
+        Rows(_TRIPLET_ROWS, _TRIPLETS, functools.partial(_shards_of, name="anchor", shard_count=shard_count)),
+        Rows(_LABEL_ROWS, _LABELS, functools.partial(_shards_of, name="doc_id", shard_count=shard_count)),
+    )
+
+
+def _shards_of(rows: Array, name: str, shard_count: int) -> Array:
+    return shard_numbers(rows[name], shard_count)
+
+
+def send_triplets(shard: Shard, path: str) -> None:
+    """Writes the triplets of one Parquet shard, which are sent to the shards of their anchors."""
     rows: list[tuple[Any, ...]] = []
     for triplet in read_records(path, Triplet):
         shard.read()
@@ -36,11 +50,11 @@ def send_triplets(shard: Shard, path: str, receiver_count: int) -> None:
             continue
         shard.written()
         rows.append((*(int(doc_id, 16) for doc_id in doc_ids), language.encode("ascii")))
-    _send_both(shard, np.array(rows, _TRIPLETS), np.zeros(0, _LABELS), receiver_count)
+    write_rows(shard, _TRIPLET_ROWS, np.array(rows, _TRIPLETS))
 
 
-def send_labels(shard: Shard, path: str, receiver_count: int) -> None:
-    """Sends the topic labels of one Parquet shard to the shards of their documents."""
+def send_labels(shard: Shard, path: str) -> None:
+    """Writes the topic labels of one Parquet shard, which are sent to the shards of their documents."""
     rows: list[tuple[int, int, int, int]] = []
     for number, one in enumerate(read_records(path, TopicLabels), shard.index << 32):  # unique among the senders
         shard.read()
@@ -50,22 +64,17 @@ def send_labels(shard: Shard, path: str, receiver_count: int) -> None:
         shard.written()
         doc_id = int(one.doc_id, 16)
         rows += [(doc_id, number, topic, label) for topic, label in zip(one.topic_ids, one.labels, strict=True)]
-    _send_both(shard, np.zeros(0, _TRIPLETS), np.array(rows, _LABELS), receiver_count)
+    write_rows(shard, _LABEL_ROWS, np.array(rows, _LABELS))
 
 
-def _send_both(shard: Shard, triplets: Array, labels: Array, receiver_count: int) -> None:
-    send(shard, "_triplets", triplets, shard_numbers(triplets["anchor"], receiver_count), receiver_count)
-    send(shard, "_labels", labels, shard_numbers(labels["doc_id"], receiver_count), receiver_count)
+def send_rows(shard: Shard, source: tuple[str, str]) -> None:
+    """Writes the rows of one Parquet shard, which is given as (task, path)."""
+    (send_triplets if source[0] == TRIPLETS.name else send_labels)(shard, source[1])
 
 
-def send_rows(shard: Shard, source: tuple[str, str], receiver_count: int) -> None:
-    """Sends the rows of one Parquet shard, which is given as (task, path)."""
-    (send_triplets if source[0] == TRIPLETS.name else send_labels)(shard, source[1], receiver_count)
-
-
-def receive_rows(workspace: str, shard: int) -> Iterator[TripletRow | TopicRow]:
+def receive_rows(received: Received) -> Iterator[TripletRow | TopicRow]:
     """Yields all triplets and labelled documents of one shard."""
-    triplets, labels = receive(workspace, "_triplets", shard), receive(workspace, "_labels", shard)
+    triplets, labels = received.rows[_TRIPLET_ROWS], received.rows[_LABEL_ROWS]
     doc_ids = (doc_ids_of(triplets[name]).tolist() for name in ("anchor", "positive", "negative"))
     for *of_row, language in zip(*doc_ids, triplets["language"].tolist(), strict=True):
         yield TRIPLETS.name, *of_row, language.decode("ascii")

@@ -22,6 +22,7 @@ from ..augmentation import (
     possible_augmentations,
 )
 from ..shards import Shard
+from ..shuffle import Received
 from ..texts import shuffle_key
 from ..token_store import DocumentTokens, TokenStore, open_store
 from ..translated_documents import STREAM, TranslationPlan
@@ -54,7 +55,7 @@ def draw_rows(
 
 def write_examples(
     shard: Shard,
-    number: int,
+    received: Received,
     options: ExamplesOptions,
     plan: TranslationPlan | None,
     stories: str,
@@ -63,13 +64,13 @@ def write_examples(
 
     Args:
       shard: the outputs.
-      number: of the shard.
+      received: its rows, see `sent_rows`.
       options: of the job.
       plan: which examples are translated; ``None`` translates none.
       stories: path of the stories, see `triplets.events.read_stories`.
     """
     held_out_from = first_held_out_day(shard.workspace, options)
-    rows = list(receive_rows(shard.workspace, number))
+    rows = list(receive_rows(received))
     store = open_store(f"{shard.workspace}/_tokens")
     if held_out_from is not None:
         before = set(rows)

@@ -17,11 +17,11 @@ import numpy as np
 from ...errors import InputError
 from ...formats import parquet
 from ...formats.records import Neighbor, Rejection
-from ..arrays import doc_id_of, doc_ids_of
+from ..arrays import Array, doc_id_of, doc_ids_of
 from ..entities.counting import NamedCounts
-from ..exchange import receive, send
 from ..jobs import InputSpec, Job, JobRun
 from ..shards import Shard, shard_numbers
+from ..shuffle import Received, Rows, write_rows
 from .found import FOUND, SPACES, Found, Side, keep_best
 from .index import Engine
 from .rows import read_vectors, write_blocks
@@ -100,6 +100,9 @@ class NeighborsOptions:
         )
 
 
+# Rows that are sent to the shards of documents.
+_DOCUMENTS, _FOUND = "_documents", "_found"
+_DOC_ID = np.dtype("<u8")
 _PAIRS_SENT_TOGETHER = 1_000_000  # about 40 MB
 _PAIRS_WRITTEN_TOGETHER = 20_000
 
@@ -109,19 +112,26 @@ def run(job: JobRun) -> None:
     options: NeighborsOptions = job.options
     shards = list(zip(*(parquet.shard_paths(f"{job.input('vectors')}/{space.value}") for space in SPACES), strict=True))
     count = len(shards)
-    job.map_shards("partition", functools.partial(_partition, options.block_days, count), shards)
+    job.map_shards("partition", functools.partial(_partition, options.block_days), shards)
     tasks = options.tasks(_documents_by_block(job.workspace))
+    documents = Rows(_DOCUMENTS, _DOC_ID, functools.partial(shard_numbers, shard_count=count))
+    found = Rows(_FOUND, FOUND, functools.partial(_shards_of_queries, shard_count=count))
     with job.graph("search", max(len(tasks), count)):
-        job.map_shards("search", functools.partial(_search, options, count), tasks, accounted=False)
-        job.map_shards("merge", functools.partial(_merge, options), range(count))
+        job.map_shards("search", functools.partial(_search, options), tasks, accounted=False)
+        merge = functools.partial(_merge, options)
+        job.map_rows("merge", merge, [None] * count, [("partition", documents), ("search", found)])
 
 
-def _partition(block_days: int, shard_count: int, shard: Shard, paths: tuple[str, ...]) -> None:
+def _shards_of_queries(found: Found, shard_count: int) -> Array:
+    return shard_numbers(found["query"], shard_count)
+
+
+def _partition(block_days: int, shard: Shard, paths: tuple[str, ...]) -> None:
     """Cuts the vectors of one shard into blocks of days."""
     rows = read_vectors(dict(zip(SPACES, paths, strict=True)))
     shard.read(len(rows))
     write_blocks(shard.workspace, shard.index, rows, block_days)
-    send(shard, "_documents", rows.ids, shard_numbers(rows.ids, shard_count), shard_count)
+    write_rows(shard, _DOCUMENTS, rows.ids)
     writer = shard.records("_blocks", NamedCounts)
     for block, count in zip(*np.unique(rows.days // block_days, return_counts=True), strict=True):
         writer.write(NamedCounts(str(block), (int(count),)))
@@ -135,18 +145,18 @@ def _documents_by_block(workspace: str) -> dict[int, int]:
     return dict(documents)
 
 
-def _search(options: NeighborsOptions, shard_count: int, shard: Shard, task: Task) -> None:
-    """Sends the best pairs of one task to the shards of their queries."""
+def _search(options: NeighborsOptions, shard: Shard, task: Task) -> None:
+    """Writes the best pairs of one task, which are sent to the shards of their queries."""
     parts = run_task(
         task, options.plan(), shard.workspace, options.block_days, lambda engine: shard.tally(f"{engine}_indexes")
     )
     for chunk, found in enumerate(_gathered(parts)):
         shard.tally(f"{task.side.name.lower()}_pairs_found", len(found))
-        send(shard, "_found", found, shard_numbers(found["query"], shard_count), shard_count, chunk)
+        write_rows(shard, _FOUND, found, chunk)
 
 
 def _gathered(parts: Iterable[Found]) -> Iterator[Found]:
-    """Yields the same pairs in fewer parts, because every receiver opens every part."""
+    """Yields the same pairs in fewer parts, because every part makes a block for every receiver."""
     waiting: list[Found] = []
     for part in parts:
         waiting.append(part)
@@ -157,10 +167,10 @@ def _gathered(parts: Iterable[Found]) -> Iterator[Found]:
         yield np.concatenate(waiting)
 
 
-def _merge(options: NeighborsOptions, shard: Shard, number: int) -> None:
+def _merge(options: NeighborsOptions, shard: Shard, received: Received) -> None:
     """Writes the neighbors of every document of a shard, one row per pair and space in which both have a vector."""
-    documents = np.sort(receive(shard.workspace, "_documents", number))
-    pairs = keep_best(receive(shard.workspace, "_found", number, FOUND), options.plan().counts)
+    documents = np.sort(received.rows[_DOCUMENTS])
+    pairs = keep_best(received.rows[_FOUND], options.plan().counts)
     _, first = np.unique(pairs[["query", "neighbor"]], return_index=True)
     pairs = pairs[first]
     alone = documents[~np.isin(documents, pairs["query"])]

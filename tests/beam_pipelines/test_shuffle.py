@@ -1,0 +1,123 @@
+"""shuffle: every row arrives at its receiver, once, in the order of the senders; a resumed job sends it again."""
+
+import dataclasses
+
+import apache_beam as beam
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from newsembed.beam_pipelines import jobs
+from newsembed.beam_pipelines.arrays import read_array, write_array
+from newsembed.beam_pipelines.shards import Phase, Shard
+from newsembed.beam_pipelines.shuffle import Rows, blocks_of, received, write_rows
+from newsembed.formats import files
+
+ROW = np.dtype([("receiver", "<u4"), ("sender", "<u4"), ("number", "<u8")])
+RECEIVERS = 5
+
+
+def receiver_of(rows):
+    return rows["receiver"]
+
+
+ROWS = Rows("_rows", ROW, receiver_of)
+
+
+def made(receivers, sender):
+    return np.array([(receiver, sender, number) for number, receiver in enumerate(receivers)], ROW)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.lists(st.integers(0, RECEIVERS - 1), max_size=12), min_size=1, max_size=4), st.randoms())
+def test_each_receiver_gets_its_rows_in_order_whatever_the_order_of_arrival(tmp_path_factory, senders, random):
+    phase = Phase(str(tmp_path_factory.mktemp("shuffle")), "send", len(senders))
+    sent = []
+    for sender, receivers in enumerate(senders):
+        rows = made(receivers, sender)
+        sent.append(rows)
+        with Shard(phase, sender) as shard:
+            for chunk, part in enumerate((rows[:5], rows[5:])):
+                write_rows(shard, "_rows", part, chunk)
+    blocks = [block for sender in range(len(senders)) for block in blocks_of(sender, phase, ROWS)]
+    assert len(blocks) == len({(receiver, *block[:2]) for receiver, block in blocks}), "one for each file and receiver"
+    random.shuffle(blocks)
+    every = np.concatenate(sent)
+    for receiver in range(RECEIVERS):
+        groups = {"": ["payload"], "_rows": [block for to, block in blocks if to == receiver]}
+        index, found = received((receiver, groups), [ROWS])
+        assert (index, found.payload) == (receiver, "payload")
+        np.testing.assert_array_equal(found.rows["_rows"], every[every["receiver"] == receiver])
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    fuse: str = ""
+
+
+def send(shard, receivers):
+    shard.read()
+    write_rows(shard, "_rows", made(receivers, shard.index))
+    shard.written()
+
+
+def receive(shard, got, fuse):
+    if fuse and shard.index == 1 and not files.exists(fuse):
+        files.write_json(fuse, "lit")
+        raise RuntimeError("killed")
+    shard.read()
+    write_array(shard.path("rows", "npy"), got.rows["_rows"])
+    files.write_json(shard.path("payloads", "json"), got.payload)
+    shard.written()
+
+
+def run(job):
+    with job.graph("all", 3):
+        job.map_shards("send", send, [[2, 0, 2], [], [0, 2]])
+        # The side input of the last phase is this phase, not the sender.
+        job.map_shards("between", between, [None], accounted=False)
+        job.map_rows(
+            "receive",
+            lambda shard, got: receive(shard, got, job.options.fuse),
+            ["a", "b", "c"],
+            [("send", ROWS)],
+        )
+
+
+def between(shard, _):
+    files.write_json(f"{shard.workspace}/_between.json", len(files.list_files(f"{shard.workspace}/_rows/*.npy")))
+
+
+JOB = jobs.Job("toy", "", "", (), Options, run)
+
+
+def check(output):
+    found = [read_array(path).tolist() for path in files.list_files(f"{output}/rows/*.npy")]
+    assert found == [[(0, 0, 1), (0, 2, 0)], [], [(2, 0, 0), (2, 0, 2), (2, 2, 1)]]
+    assert [files.read_json(path) for path in files.list_files(f"{output}/payloads/*.json")] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_rows_pass_through_one_pipeline_and_a_receiver_without_rows_runs_too(tmp_path, workers):
+    jobs.execute(JOB, {}, str(tmp_path / "out"), beam_args=[f"--direct_num_workers={workers}"])
+    check(tmp_path / "out")
+
+
+def test_a_killed_job_sends_the_rows_of_complete_senders_again(tmp_path, monkeypatch):
+    out, options, beam_args = str(tmp_path / "out"), Options(str(tmp_path / "fuse")), ["--direct_num_workers=1"]
+    with pytest.raises(RuntimeError, match="killed"):
+        jobs.execute(JOB, {}, out, options, beam_args)
+    names = []
+    start = beam.Pipeline.run
+    monkeypatch.setattr(
+        beam.Pipeline, "run", lambda pipeline, *args: names.extend(pipeline.applied_labels) or start(pipeline, *args)
+    )
+    jobs.execute(JOB, {}, out, options, beam_args)
+    check(out)
+    assert not any("Process(send)" in name for name in names), "the senders are complete"
+
+
+def test_rows_outside_of_a_graph_are_an_error(tmp_path):
+    job = dataclasses.replace(JOB, run=lambda run: run.map_rows("receive", receive, [None], []))
+    with pytest.raises(RuntimeError, match="phase receive outside of a graph"):
+        jobs.execute(job, {}, str(tmp_path / "out"))
