@@ -1,5 +1,9 @@
 """Arrays on disk, and document ids as 64-bit numbers."""
 
+import os
+import shutil
+import tempfile
+import zipfile
 from typing import Any, Final
 
 import numpy as np
@@ -34,6 +38,38 @@ def read_array(path: str) -> Array:
     """
     with files.open_read(path) as source:
         return read_npy(source, path)
+
+
+def map_array(path: str) -> Array:
+    """Maps a local npy file into memory, read-only: only the pages in use are in memory."""
+    try:
+        # A plain array over the same memory: slicing a memmap is ten times slower.
+        return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+    except ValueError:  # an array without elements cannot be mapped
+        return np.asarray(np.load(path, allow_pickle=False))
+
+
+def map_arrays(path: str) -> dict[str, Array]:
+    """Maps the arrays of an npz file into memory, from a copy on the local disk.
+
+    A table of the whole corpus that a worker looks documents up in does not become part of its own memory: pages are
+    read when they are used, and the kernel may drop them. The copy has no name; it is gone when the process ends.
+
+    Args:
+      path: local or remote.
+    """
+    found = {}
+    with (
+        files.open_read(path) as source,
+        zipfile.ZipFile(source) as archive,
+        tempfile.TemporaryDirectory(prefix="newsembed-arrays-") as folder,
+    ):
+        for number, name in enumerate(archive.namelist()):
+            copy = os.path.join(folder, f"{number}.npy")
+            with archive.open(name) as packed, open(copy, "wb") as sink:
+                shutil.copyfileobj(packed, sink)
+            found[name.removesuffix(".npy")] = map_array(copy)
+    return found
 
 
 def doc_id_of(number: int) -> str:

@@ -25,7 +25,7 @@ from typing import Final
 import numpy as np
 
 from ..formats import files
-from .arrays import Ids, doc_id_of, read_array, write_array
+from .arrays import Ids, doc_id_of, map_array, read_array, write_array
 
 ARRAYS: Final = ("doc_ids", "languages", "days", "first", "offsets", "ids")
 _EPOCH: Final = datetime.date(1970, 1, 1).toordinal()
@@ -155,7 +155,7 @@ class TokenStore:
 
 class _Shard:
     def __init__(self, prefix: str) -> None:
-        arrays = {name: _map_array(f"{prefix}.{name}.npy") for name in ARRAYS}
+        arrays = {name: map_array(f"{prefix}.{name}.npy") for name in ARRAYS}
         self._doc_ids, self._languages = arrays["doc_ids"], arrays["languages"]
         self._first, self._offsets, self._ids = arrays["first"], arrays["offsets"], arrays["ids"]
         self._days = arrays["days"]
@@ -167,14 +167,6 @@ class _Shard:
         doc_id = doc_id_of(int(self._doc_ids[row]))
         language, day = self._languages[row].decode("ascii"), int(self._days[row])
         return DocumentTokens(doc_id, language, parts[0], parts[1], tuple(parts[2:]), day)
-
-
-def _map_array(path: str) -> np.ndarray:
-    try:
-        # A plain array over the same memory: slicing a memmap is ten times slower.
-        return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
-    except ValueError:  # an array without elements cannot be mapped
-        return np.asarray(np.load(path, allow_pickle=False))
 
 
 @functools.lru_cache(maxsize=2)

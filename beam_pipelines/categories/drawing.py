@@ -12,10 +12,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from ...formats import files
 from ...formats.arrays import write_arrays
 from ...formats.records import Rejection
-from ..arrays import Array, Ids
+from ..arrays import Array, Ids, map_arrays
 
 NO_DAY: Final = np.iinfo(np.int32).min
 _TRIES: Final = 32  # random tries before all candidates are looked at
@@ -237,7 +236,5 @@ def _starts(sizes: Array) -> Array:
 
 @functools.lru_cache(maxsize=2)
 def read_table(path: str) -> CategoryTable:
-    """Reads what `write_table` wrote, once per process."""
-    with files.open_read(path) as source:
-        arrays = np.load(source)
-        return CategoryTable({name: arrays[name] for name in arrays.files})
+    """Maps what `write_table` wrote, once per process."""
+    return CategoryTable(map_arrays(path))

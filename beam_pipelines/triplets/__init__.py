@@ -3,11 +3,12 @@
 import hashlib
 import heapq
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 
 from ...errors import InputError
 from ...formats import files
@@ -27,6 +28,7 @@ from .table import read_table, write_table
 
 _COUNTS, _MODEL, _TABLE = "_month_counts", "_date_model/model.npz", "documents/table.npz"
 _PAIRED, _OUTCOMES, _SAME_EVENT, _CROWDED = "_paired", "_outcomes", "_same_event", "_crowded/anchors.npy"
+_SAMPLE = "_sample"
 _FILTER = "evergreen.json"  # published: the weights that were used
 _BATCH = 500
 _SHARPNESS_SAMPLE = 400
@@ -44,7 +46,7 @@ def run(job: JobRun) -> None:
     first, months = _months(paths)
     with job.graph("triplets", max(len(paths), len(neighbors))):
         job.map_shards("count months", partial(_count, first=first, months=months), paths, accounted=False)
-        job.map_shards("fit dates", partial(_fit, first=first), [paths], accounted=False)
+        job.map_shards("fit dates", partial(_fit, first=first), [None], accounted=False)
         job.map_shards("score dates", partial(_score, first=first), paths)
         job.map_shards("table", _tabulate, [None], accounted=False)
         job.map_shards(
@@ -64,13 +66,8 @@ def _months(paths: Sequence[str]) -> tuple[int, int]:
     Raises:
       InputError: if no article has a byline date.
     """
-    found = [
-        date.year * 12 + date.month - 1
-        for path in paths
-        for batch in read_batches(path, ["byline_date"])
-        for date in batch.column(0).to_pylist()
-        if date
-    ]
+    bounds = [pc.min_max(batch.column(0)).as_py() for path in paths for batch in read_batches(path, ["byline_date"])]
+    found = [date.year * 12 + date.month - 1 for of_batch in bounds for date in of_batch.values() if date]
     if not found:
         raise InputError(
             "no article has a byline date",
@@ -89,21 +86,31 @@ def _dated(path: str) -> Iterator[list[Article]]:
 
 
 def _count(shard: Shard, path: str, first: int, months: int) -> None:
-    counts = sum((count_by_month(batch, first, months) for batch in _dated(path)), count_by_month([], first, months))
+    """Counts n-grams, and writes those articles of the shard that may be in the sample of all."""
+    counts, sample = count_by_month([], first, months), list[Article]()
+    for batch in _dated(path):
+        counts = counts + count_by_month(batch, first, months)
+        sample = _drawn([*sample, *batch])
     with files.open_write(shard.path(_COUNTS, "npy")) as sink:
         np.save(sink, counts)
+    writer = shard.records(_SAMPLE, Article)
+    for article in sample:
+        writer.write(article)
 
 
-def _fit(shard: Shard, paths: Sequence[str], first: int) -> None:
+def _drawn(articles: Iterable[Article]) -> list[Article]:
+    """The sample, drawn by the digest of the id, so that it does not depend on the sharding."""
+    return heapq.nsmallest(
+        _SHARPNESS_SAMPLE, articles, key=lambda article: hashlib.blake2b(article.doc_id.encode()).digest()
+    )
+
+
+def _fit(shard: Shard, _: None, first: int) -> None:
     total: Any = 0
     for path in files.list_files(f"{shard.workspace}/{_COUNTS}/*.npy"):
         with files.open_read(path) as source:
             total = total + np.load(source)
-    every = (article for path in paths for batch in _dated(path) for article in batch)
-    # Drawn by the digest of the id, so that the sample does not depend on the sharding.
-    sample = heapq.nsmallest(
-        _SHARPNESS_SAMPLE, every, key=lambda article: hashlib.blake2b(article.doc_id.encode()).digest()
-    )
+    sample = _drawn(read_stream(f"{shard.workspace}/{_SAMPLE}", Article))
     models, sharpness = fit_date_model(sample, total, first)
     write_arrays(f"{shard.workspace}/{_MODEL}", {"models": models, "sharpness": np.asarray(sharpness)})
 
@@ -129,7 +136,7 @@ def _score(shard: Shard, path: str, first: int) -> None:
 
 
 def _tabulate(shard: Shard, _: None) -> None:
-    write_table(f"{shard.workspace}/{_TABLE}", read_stream(f"{shard.workspace}/_date_stats", DateStats))
+    write_table(f"{shard.workspace}/{_TABLE}", f"{shard.workspace}/_date_stats")
 
 
 def _prepare_filter(shard: Shard, neighbors: Sequence[str], labels: str) -> None:

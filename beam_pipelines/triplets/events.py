@@ -17,7 +17,7 @@ import numpy as np
 
 from ...formats import files
 from ...formats.arrays import write_arrays
-from ..arrays import Array, doc_id_of
+from ..arrays import Array, doc_id_of, map_arrays
 
 Ids = np.ndarray[Any, np.dtype[np.uint64]]
 STORIES: Final = "documents/stories.npz"  # in the folder of ``triplets``
@@ -89,7 +89,7 @@ def write_stories(path: str, documents: Ids, stories: Ids) -> None:
 
 
 class Stories:
-    """The story of each document, looked up by document id as a number: 16 bytes per document."""
+    """The story of each document, looked up by document id as a number."""
 
     def __init__(self, documents: Ids, stories: Ids) -> None:
         self._documents, self._stories = documents, stories
@@ -103,10 +103,9 @@ class Stories:
 
 @functools.lru_cache(maxsize=2)
 def read_stories(path: str) -> Stories:
-    """Reads what :func:`write_stories` wrote, once per process; triplets of older versions have no such file."""
+    """Maps what :func:`write_stories` wrote, once per process; triplets of older versions have no such file."""
     if not files.exists(path):
         none = np.zeros(0, np.uint64)
         return Stories(none, none)
-    with files.open_read(path) as source:
-        arrays = np.load(source)
-        return Stories(arrays["documents"], arrays["stories"])
+    arrays = map_arrays(path)
+    return Stories(arrays["documents"], arrays["stories"])

@@ -1,14 +1,15 @@
 """The fields of every document that pairing needs, as arrays with lookup by id: 28 bytes per document."""
 
-from collections.abc import Iterable, Sequence
+import dataclasses
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from ...formats import files
+from ...formats import parquet
 from ...formats.arrays import write_arrays
-from ..arrays import Ids
+from ..arrays import Ids, doc_numbers_of, map_arrays
 from .dates import DateStats
 
 
@@ -52,29 +53,60 @@ class DocumentTable:
         return np.asarray(self._numbers[self.places(ids)])
 
 
-def write_table(path: str, rows: Iterable[DateStats]) -> None:
-    """Writes the table of all documents."""
-    listed = sorted(rows, key=lambda row: row.doc_id)
-    publishers, languages = sorted({row.publisher for row in listed}), sorted({row.language for row in listed})
-    publisher_codes, language_codes = (
-        {name: code for code, name in enumerate(names)} for names in (publishers, languages)
-    )
-    gaps = np.array([row.expected_gap for row in listed], np.float32)
+def write_table(path: str, stream: str) -> None:
+    """Writes the table of all documents.
+
+    Args:
+      path: of the npz file.
+      stream: folder of the records, `DateStats`. Their columns become arrays of about 60 bytes per document.
+    """
+    columns = [field.name for field in dataclasses.fields(DateStats)]
+    publishers, languages = _Codes(), _Codes()
+    ids, numbers = [np.zeros(0, np.uint64)], [np.zeros((0, 3), np.float32)]
+    for shard in parquet.shard_paths(stream):
+        for batch in parquet.read_batches(shard, columns):
+            values = {name: batch.column(name) for name in columns}
+            ids.append(doc_numbers_of(values["doc_id"]))
+            publishers.add(values["publisher"])
+            languages.add(values["language"])
+            of_batch = [values[name].to_numpy() for name in ("entropy", "own_mass", "expected_gap")]
+            numbers.append(np.stack(of_batch, axis=1))
+    every = np.concatenate(ids)
+    order = np.argsort(every, kind="stable")
+    entropy, own_mass, gaps = np.concatenate(numbers)[order].T
     arrays = {
-        "ids": np.array([int(row.doc_id, 16) for row in listed], np.uint64),
-        "numbers": np.stack(
-            [_ranks([row.entropy for row in listed]), _ranks([row.own_mass for row in listed]), gaps], axis=1
-        ),
-        "codes": np.array(
-            [(publisher_codes[row.publisher], language_codes[row.language]) for row in listed], np.int32
-        ).reshape(-1, 2),
-        "publishers": np.array(publishers, str),
-        "languages": np.array(languages, str),
+        "ids": every[order],
+        "numbers": np.stack([_ranks(entropy), _ranks(own_mass), gaps], axis=1),
+        "codes": np.stack([publishers.codes()[order], languages.codes()[order]], axis=1),
+        "publishers": np.array(publishers.names(), str),
+        "languages": np.array(languages.names(), str),
     }
     write_arrays(path, arrays)
 
 
-def _ranks(values: Sequence[float]) -> np.ndarray[Any, np.dtype[np.float32]]:
+class _Codes:
+    """Gives each text the number of its place among all texts, sorted."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._parts = [np.zeros(0, np.int32)]
+
+    def add(self, texts: pa.Array) -> None:
+        encoded = texts.dictionary_encode()
+        known = [self._numbers.setdefault(text, len(self._numbers)) for text in encoded.dictionary.to_pylist()]
+        self._parts.append(np.array(known, np.int32)[encoded.indices.to_numpy()])
+
+    def names(self) -> list[str]:
+        return sorted(self._numbers)
+
+    def codes(self) -> np.ndarray[Any, np.dtype[np.int32]]:
+        places = np.zeros(len(self._numbers), np.int32)
+        for place, name in enumerate(self.names()):
+            places[self._numbers[name]] = place
+        return places[np.concatenate(self._parts)]
+
+
+def _ranks(values: np.ndarray[Any, np.dtype[np.float32]]) -> np.ndarray[Any, np.dtype[np.float32]]:
     """Returns mid-ranks scaled to (0, 1): the share of smaller values plus half the share of equal values."""
     from scipy.stats import rankdata
 
@@ -83,6 +115,5 @@ def _ranks(values: Sequence[float]) -> np.ndarray[Any, np.dtype[np.float32]]:
 
 @lru_cache(maxsize=2)
 def read_table(path: str) -> DocumentTable:
-    """Reads the table, once per process."""
-    with files.open_read(path) as source:
-        return DocumentTable(dict(np.load(source)))
+    """Maps the table, once per process."""
+    return DocumentTable(map_arrays(path))

@@ -72,7 +72,7 @@ def run(job: JobRun) -> None:
     mentions = [f"{job.workspace}/_mentions/{name}.parquet" for name in names]
     with job.graph("vectors", len(shards)):
         job.map_shards("link", functools.partial(_link, options, sources), shards)
-        job.map_shards("weigh", _weigh, [statistics], accounted=False)
+        job.map_shards("weigh", functools.partial(_weigh, options.max_image_uses), [statistics], accounted=False)
         job.map_shards("embed", functools.partial(_embed, options, sources), mentions)
 
 
@@ -160,11 +160,13 @@ def _link(options: VectorsOptions, sources: Sources, shard: Shard, path: str) ->
     write_arrays(shard.path("_statistics", "npz"), sums.to_arrays())
 
 
-def _weigh(shard: Shard, parts: list[str]) -> None:
-    """Adds up the statistics of all shards."""
+def _weigh(max_image_uses: int, shard: Shard, parts: list[str]) -> None:
+    """Adds up the statistics of all shards. Of the images, workers need only those that are used too often."""
     total = Statistics.from_arrays(read_arrays(parts[0]))
     for part in parts[1:]:
         total.add(Statistics.from_arrays(read_arrays(part)))
+    boilerplate = total.boilerplate(max_image_uses)
+    total.images = collections.Counter({image: total.images[image] for image in boilerplate})
     write_arrays(f"{shard.workspace}/_weights.npz", total.to_arrays())
 
 

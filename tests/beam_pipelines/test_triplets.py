@@ -320,7 +320,9 @@ def test_the_table_ranks_entropy_and_own_mass_and_keeps_the_gap(tmp_path):
         DateStats("000000000000000c", "p1", "en", 0.2, 0.3, 0.75),
         DateStats("000000000000000d", "p1", "fr", 0.4, 0.5, 1.0),
     ]
-    write_table(str(tmp_path / "table.npz"), rows)
+    for number, part in enumerate((rows[:1], rows[1:], [])):
+        parquet.write_shard(f"{tmp_path}/stats/part-{number:05d}-of-00003.parquet", part, DateStats)
+    write_table(str(tmp_path / "table.npz"), f"{tmp_path}/stats")
     table = read_table(str(tmp_path / "table.npz"))
     ids = np.array([10, 11, 12, 13], np.uint64)
     # Ranks of 4 values are 1/8, 3/8, 5/8 and 7/8; the two smallest entropies are equal and share 2/8.
