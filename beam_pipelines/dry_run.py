@@ -150,8 +150,7 @@ class _DryRun(JobRun):
         with open(f"{self._folder}/{name}.txt", "w", encoding="utf-8") as sink:
             sink.write("\n".join(transforms) + "\n")
         phases = tuple((phase.name, phase.shard_count) for phase, _ in graph.phases)
-        shuffles = sum(one.spec.urn == common_urns.primitives.GROUP_BY_KEY.urn for one in leaves)
-        self.planned.append(PlannedPipeline(name, phases, transforms, _fused_stages(proto), shuffles))
+        self.planned.append(PlannedPipeline(name, phases, transforms, *stages_and_shuffles(proto)))
 
     def counts_of(self, name: str) -> Counts:  # noqa: ARG002 - nothing has been counted
         """Returns empty counts."""
@@ -200,10 +199,12 @@ def _leaves(proto: beam_runner_api_pb2.Pipeline, names: Iterable[str]) -> Iterat
             yield transform
 
 
-def _fused_stages(proto: beam_runner_api_pb2.Pipeline) -> int:
-    """The number of stages after Beam's own fusion; Dataflow's may differ a little."""
+def stages_and_shuffles(proto: beam_runner_api_pb2.Pipeline) -> tuple[int, int]:
+    """The number of stages after Beam's own fusion (Dataflow's may differ a little), and of GroupByKeys."""
+    group = common_urns.primitives.GROUP_BY_KEY.urn
+    shuffles = sum(one.spec.urn == group for one in _leaves(proto, proto.root_transform_ids))
     _, stages = FnApiRunner().create_stages(proto)
-    return len(stages)
+    return len(stages), shuffles
 
 
 def _staged_name(artifact: Any) -> str:

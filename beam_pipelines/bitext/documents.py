@@ -13,9 +13,9 @@ from ...formats import files, parquet
 from ...formats.arrays import read_npy
 from ...formats.records import Failure, Rejection, Space, Vector
 from ..arrays import Array, write_array
-from ..exchange import receive, send
 from ..neighbors.index import build_index
 from ..shards import Shard
+from ..shuffle import Received, Rows, write_rows
 from ..texts import language_key
 from .options import BitextOptions
 
@@ -23,7 +23,7 @@ LANGUAGE: Final = "S16"
 _EPOCH: Final = datetime.date(1970, 1, 1).toordinal()
 _COUNTS: Final = np.dtype([("block", np.int32), ("language", LANGUAGE), ("count", np.int64)])
 LINKS: Final = np.dtype([("source", np.uint64), ("target", np.uint64)])
-WANTED: Final = np.dtype([("doc_id", np.uint64), ("task", np.int32)])
+_WANTED: Final = np.dtype([("doc_id", np.uint64), ("task", np.int32), ("shard", np.int32)])
 _SPACES: Final = (Space.ENTITY, Space.IMAGE)
 _IMAGE_BITS: Final = 64
 
@@ -176,17 +176,36 @@ def entity_dimensions(paths: Sequence[tuple[str, ...]]) -> int:
     return 0
 
 
+def document_rows(plan: Plan) -> Rows:
+    """Returns the articles that are sent to the blocks of their days."""
+    return Rows("_documents", _row_type(plan), _blocks_of)
+
+
+def _blocks_of(rows: Array) -> Array:
+    return rows["block"]
+
+
+def wanted_rows() -> Rows:
+    """Returns the ids of linked articles, which are sent to the shards of the articles, each with its task."""
+    return Rows("_wanted", _WANTED, _shards_of)
+
+
+def _shards_of(rows: Array) -> Array:
+    return rows["shard"]
+
+
 def _row_type(plan: Plan) -> np.dtype[Any]:
-    """Rows that are sent to the blocks of their days; vectors of zeros stand for none."""
+    """Articles for a block, given by its place in the plan; vectors of zeros stand for none."""
     image = _IMAGE_BITS if plan.is_linked else 0
     vectors = [("entity", np.float32, (plan.dimensions,)), ("image", np.float32, (image,))]
-    return np.dtype([("doc_id", np.uint64), ("day", np.int32), ("language", LANGUAGE), ("shard", np.int32), *vectors])
+    places = [("shard", np.int32), ("block", np.int32)]
+    return np.dtype([("doc_id", np.uint64), ("day", np.int32), ("language", LANGUAGE), *places, *vectors])
 
 
 def send_documents(
     options: BitextOptions, plan: Plan, shard: Shard, payload: tuple[str, tuple[str, ...] | None]
 ) -> None:
-    """Sends the articles of a shard, with their vectors, to all blocks that they may have to do with."""
+    """Writes the articles of a shard, with their vectors, for all blocks that they may have to do with."""
     path, vectors = payload
     entities, images = ({}, {}) if vectors is None else (_read_vectors(one) for one in vectors)
     articles = [one for one in parquet.read_records(path, ArticleFacts) if takes_part(one, options)]
@@ -202,7 +221,9 @@ def send_documents(
     numbers = {block: number for number, block in enumerate(plan.blocks)}
     sent = [(row, numbers[block]) for row, blocks in enumerate(near) for block in blocks if block in numbers]
     chosen = np.array(sent, np.int64).reshape(-1, 2)
-    send(shard, "_documents", rows[chosen[:, 0]], chosen[:, 1], len(plan.blocks))
+    of_blocks = rows[chosen[:, 0]]
+    of_blocks["block"] = chosen[:, 1]
+    write_rows(shard, "_documents", of_blocks)
 
 
 def _read_vectors(path: str) -> Mapping[str, tuple[float, ...]]:
@@ -214,12 +235,12 @@ def _blocks_near(day: int, options: BitextOptions) -> range:
     return range(first, last + 1)
 
 
-def link_documents(options: BitextOptions, plan: Plan, shard: Shard, block: int) -> None:
-    """Writes the linked articles of every task of a block, and tells the shards of the articles."""
-    rows = receive(shard.workspace, "_documents", plan.blocks.index(block), _row_type(plan))
+def link_documents(options: BitextOptions, plan: Plan, shard: Shard, received: Received) -> None:
+    """Writes the linked articles of every task of a block, and what is wanted of the shards of the articles."""
+    rows, block = received.rows["_documents"], plan.blocks[shard.index]
     shards = dict(zip(rows["doc_id"].tolist(), rows["shard"].tolist(), strict=True))
     first = block * options.block_days
-    wanted = [np.zeros(0, WANTED)]
+    wanted = [np.zeros(0, _WANTED)]
     for number, task in plan.of_block(block):
         is_here = (rows["day"] >= first) & (rows["day"] < first + options.block_days)
         sources = rows[(rows["language"] == task.source.encode()) & is_here]
@@ -232,12 +253,11 @@ def link_documents(options: BitextOptions, plan: Plan, shard: Shard, block: int)
         else:
             doc_ids = [np.unique(side["doc_id"]) for side in (sources, targets) if len(sources) and len(targets)]
         for found in doc_ids:
-            of_task = np.zeros(len(found), WANTED)
+            of_task = np.zeros(len(found), _WANTED)
             of_task["doc_id"], of_task["task"] = found, number
+            of_task["shard"] = [shards[doc_id] for doc_id in found.tolist()]
             wanted.append(of_task)
-    joined = np.concatenate(wanted)
-    receivers = np.array([shards[doc_id] for doc_id in joined["doc_id"].tolist()], np.int64)
-    send(shard, "_wanted", joined, receivers, plan.shard_count)
+    write_rows(shard, "_wanted", np.concatenate(wanted))
 
 
 def links_path(workspace: str, task: int) -> str:

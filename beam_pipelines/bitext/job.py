@@ -15,11 +15,13 @@ from . import known, least, mine, readers, writing
 from .documents import (
     Plan,
     count_documents,
+    document_rows,
     entity_dimensions,
     link_documents,
     plan_tasks,
     send_documents,
     vector_paths,
+    wanted_rows,
 )
 from .options import BitextOptions
 from .sentences import Encoding, send_sentences
@@ -44,8 +46,10 @@ def run(job: JobRun) -> None:
     # One pipeline, so that workers start once.
     with job.graph("mine", max(len(shards), len(plan.tasks))):
         job.map_shards("distribute", functools.partial(send_documents, options, plan), payloads, accounted=False)
-        job.map_shards("link", functools.partial(link_documents, options, plan), plan.blocks, accounted=False)
-        job.map_shards("embed", functools.partial(send_sentences, options, plan, encoding), shards, accounted=False)
+        link = functools.partial(link_documents, options, plan)
+        job.map_rows("link", link, plan.blocks, [("distribute", document_rows(plan))], accounted=False)
+        embed = functools.partial(send_sentences, options, plan, encoding)
+        job.map_rows("embed", embed, shards, [("link", wanted_rows())], accounted=False)
         if parts:
             calibrate = functools.partial(known.calibrate, options, encoding, languages)
             job.map_shards("calibrate", calibrate, [parts], accounted=False)

@@ -14,10 +14,11 @@ from ..arrays import Array
 from ..clean.counting import count_words
 from ..encoders import Opener, embed_unit, opened
 from ..entities.tables import Floats
-from ..exchange import receive, send
 from ..shards import Shard
+from ..shuffle import Received
 from ..texts import ArticleText, read_text_batches, shuffle_key
-from .documents import LANGUAGE, WANTED, Plan, main_language, takes_part
+from .documents import LANGUAGE, Plan, main_language, takes_part
+from .exchange import receive, send
 from .options import BitextOptions
 
 _ARTICLES_AT_ONCE: Final = 256
@@ -60,12 +61,12 @@ def row_type(dimensions: int) -> np.dtype[Any]:
     )
 
 
-def send_sentences(options: BitextOptions, plan: Plan, encoding: Encoding, shard: Shard, path: str) -> None:
+def send_sentences(options: BitextOptions, plan: Plan, encoding: Encoding, shard: Shard, received: Received) -> None:
     """Embeds the sentences of the articles that some task wants, and sends them to these tasks."""
     encoder = opened(encoding.opener, encoding.name, shard.workspace)
-    tasks = _tasks_of(receive(shard.workspace, "_wanted", shard.index, WANTED))
+    tasks = _tasks_of(received.rows["_wanted"])
     sample = _Sample(-(-2 * SAMPLE // plan.shard_count)) if encoding.samples else None
-    for chunk, batch in enumerate(read_text_batches(path, _ARTICLES_AT_ONCE)):
+    for chunk, batch in enumerate(read_text_batches(received.payload, _ARTICLES_AT_ONCE)):
         sentences = [one for article in batch for one in _sentences_of(shard, article, tasks, options)]
         vectors = embed_unit(encoder, [one.text for one in sentences], encoding.name)
         shard.tally("sentences_embedded", len(sentences))
@@ -78,7 +79,7 @@ def send_sentences(options: BitextOptions, plan: Plan, encoding: Encoding, shard
 
 def _tasks_of(wanted: Array) -> dict[int, list[int]]:
     found: dict[int, list[int]] = {}
-    for doc_id, task in wanted.tolist():
+    for doc_id, task, _ in wanted.tolist():
         found.setdefault(doc_id, []).append(task)
     return found
 

@@ -70,7 +70,8 @@ class NeighborsOptions:
     )
     block_days: int = dataclasses.field(default=91, metadata={"help": "days of one partition"})
     max_index_rows: int = dataclasses.field(
-        default=100_000, metadata={"help": "rows of one index; larger partitions are split by hash"}
+        default=100_000,
+        metadata={"help": "rows of one index, and queries of one search; larger ones are split by hash"},
     )
 
     def __post_init__(self) -> None:

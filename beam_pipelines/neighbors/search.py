@@ -44,7 +44,7 @@ class Task:
       blocks: blocks of the candidates.
       query_blocks: blocks of the queries; for positives the same as ``blocks``.
       queries: number of documents in ``query_blocks``.
-      part: the hash part to search: candidates with ``id % parts == part``.
+      part: the hash part: candidates with ``id % parts == part``, for positives queries.
       parts: number of hash parts.
     """
 
@@ -56,7 +56,9 @@ class Task:
     parts: int = 1
 
 
-def search_near(rows: Rows, first_day: int, last_day: int, plan: Plan) -> Iterator[Found]:
+def search_near(
+    rows: Rows, first_day: int, last_day: int, plan: Plan, part: int = 0, parts: int = 1
+) -> Iterator[Found]:
     """Yields the positives of the documents from ``first_day`` to ``last_day`` (inclusive), one day at a time.
 
     Args:
@@ -64,9 +66,12 @@ def search_near(rows: Rows, first_day: int, last_day: int, plan: Plan) -> Iterat
       first_day: first day of the queries.
       last_day: last day of the queries.
       plan: settings of the search.
+      part: only of the documents with ``id % parts == part``: several workers share a block with very many documents.
+      parts: number of parts.
     """
-    for day in np.unique(rows.days[(rows.days >= first_day) & (rows.days <= last_day)]):
-        queries = rows.take(rows.days == day)
+    asked = (rows.days >= first_day) & (rows.days <= last_day) & (rows.ids % np.uint64(parts) == part)
+    for day in np.unique(rows.days[asked]):
+        queries = rows.take(asked & (rows.days == day))
         candidates = rows.take(np.abs(rows.days - day) <= plan.positive_days)
         yield keep_best(
             np.concatenate([_search_all(queries, candidates, space, Side.POSITIVE, plan) for space in Space]),
@@ -211,7 +216,7 @@ def run_task(task: Task, plan: Plan, workspace: str, block_days: int, note: Call
         margin = -(-plan.positive_days // block_days)
         first, last = min(task.blocks), max(task.blocks)
         rows = read_blocks(workspace, range(first - margin, last + margin + 1))
-        yield from search_near(rows, first * block_days, (last + 1) * block_days - 1, plan)
+        yield from search_near(rows, first * block_days, (last + 1) * block_days - 1, plan, task.part, task.parts)
         return
     searches = []
     for block in task.blocks if task.side is Side.NEGATIVE else [None]:
@@ -244,7 +249,7 @@ def plan_tasks(
       documents: number of documents by block.
       sides: the days to search.
       blocks_together: number of adjacent blocks in one task, whose results are merged at once.
-      most_rows: largest number of rows of one index; larger sets are split by hash.
+      most_rows: largest number of rows of one index, and of queries near them; larger sets are split by hash.
       block_days: days of a block.
       negative_days: smallest day gap of a negative.
     """
@@ -252,7 +257,10 @@ def plan_tasks(
     groups: dict[int, list[int]] = {}
     for block in blocks:
         groups.setdefault(block // blocks_together, []).append(block)
-    tasks = [Task(Side.POSITIVE, (block,), (block,), documents[block]) for block in blocks if Side.POSITIVE in sides]
+    tasks = []
+    for block in blocks if Side.POSITIVE in sides else ():
+        parts = -(-documents[block] // most_rows)
+        tasks += [Task(Side.POSITIVE, (block,), (block,), documents[block], part, parts) for part in range(parts)]
     if Side.NEGATIVE in sides:
         for group in groups.values():
             far = tuple(

@@ -89,7 +89,9 @@ def test_tasks_cover_every_pair_of_days_that_can_be_far_the_longest_first():
     # Blocks 1 and 5 are 273 to 455 days apart; 2 and 5 are 364 days apart at most.
     assert far == {(0, 1): (5, 40), (2,): (40,), (5,): (0, 1, 40), (40,): (0, 1, 2, 5)}
     assert sorted(task.part for task in tasks if task.blocks == (5,) and task.side is Side.NEGATIVE) == [0, 1, 2, 3]
-    assert [task.blocks for task in tasks if task.side is Side.POSITIVE] == [(5,), (1,), (40,), (0,), (2,)]
+    near = [task for task in tasks if task.side is Side.POSITIVE]
+    assert [task.blocks for task in near] == [*[(5,)] * 4, (1,), (40,), (0,), (2,)]
+    assert [(task.part, task.parts) for task in near] == [*((part, 4) for part in range(4)), *[(0, 1)] * 4]
     assert (tasks[0].side, tasks[0].blocks) == (Side.NEGATIVE, (0, 1))
 
 

@@ -1,9 +1,9 @@
-"""exchange: every row arrives at its receiver, once, in order."""
+"""bitext.exchange: every row arrives at its receiver, once, in order."""
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from newsembed.beam_pipelines.exchange import receive, send
+from newsembed.beam_pipelines.bitext.exchange import receive, send
 from newsembed.beam_pipelines.shards import Phase, Shard
 
 ROW = np.dtype([("receiver", "<u4"), ("sender", "<u4"), ("number", "<u8")])

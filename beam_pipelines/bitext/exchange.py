@@ -1,8 +1,9 @@
-"""Exchange of rows between the shards of one phase and those of a later one, through files.
+"""Exchange of sentence embeddings between the shards that make them and the tasks that compare them, through files.
 
-A GroupByKey would do the same, but the local runner holds all of its elements in memory, and a row takes ten times its
-bytes as a Python object. Here each sender writes its rows sorted by receiver, together with the bounds of each
-receiver's part. A receiver reads only its own parts, so memory is bounded by one shard on every runner.
+Other rows pass through a GroupByKey, see ``shuffle``. The local runner holds all of its elements in memory, and a
+sentence takes 0.5 to 4 KB for its vector, once for each task: gigabytes for the articles of a month. Here each sender
+writes its rows sorted by receiver, together with the bounds of each receiver's part. A receiver reads only its own
+parts, so memory is bounded by one shard on every runner.
 """
 
 from collections.abc import Iterator
@@ -10,9 +11,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from ..formats import files
-from .arrays import Array, write_array
-from .shards import Shard
+from ...formats import files
+from ..arrays import Array, write_array
+from ..shards import Shard
 
 _ROWS, _BOUNDS = "rows.npy", "bounds.npy"
 
