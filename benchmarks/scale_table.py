@@ -11,7 +11,7 @@ what a run costs at any size (starting workers, importing libraries) does not co
     bytes read and written       files of the inputs and of the output, in the same way
 
 `stages` and `shuffles` are those of the graph that is submitted: stages after Beam's fusion, GroupByKeys with those
-that only spread shards over workers. A job whose graph depends on the corpus (`neighbors`) has the same number at any size.
+that only spread shards over workers. They are the same at any size.
 
     hours of a vCPU = CPU seconds * articles / 3600 / utilisation
     cost            = hours * (vcpu + 3.75 * memory) + shuffled GB * shuffle
