@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import apache_beam as beam
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
 from ..formats import files
 from .shards import Phase, ProcessShards, ShardFunction
@@ -114,10 +115,11 @@ class Graph:
             senders = self._complete_shards.get(sender.name)
             if senders is None:  # an earlier graph or run has completed the phase
                 senders = self.start(label, range(sender.shard_count))
-            read = beam.FlatMap(blocks_of, sender, rows).with_output_types(tuple[int, Block])
+            with_bytes = not isinstance(self.pipeline.runner, FnApiRunner)
+            read = beam.FlatMap(blocks_of, sender, rows, with_bytes=with_bytes).with_output_types(tuple[int, Block])
             grouped[rows.stream] = senders | f"{label}/Read" >> read
         groups = grouped | f"{phase.name}/Group" >> beam.CoGroupByKey()
-        values = groups | f"{phase.name}/Rows" >> beam.Map(received, [rows for _, rows in streams])
+        values = groups | f"{phase.name}/Rows" >> beam.Map(received, streams)
         if self._last is None or any(self._complete_shards.get(one.name) is self._last for one, _ in streams):
             return values  # the groups are complete when their senders are
         return values | f"{phase.name}/Wait" >> beam.Map(_first, beam.pvalue.AsIter(self._last))

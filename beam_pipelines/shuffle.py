@@ -1,13 +1,16 @@
 """Rows that one phase sends to the shards of a later one, grouped by Beam's GroupByKey.
 
-A sender keeps its rows in files of its own shard, so that a resumed job finds them. Beam gets one element for each
-sender and receiver, with the bytes of all its rows, because a row as a Python object takes ten times its bytes.
+A sender keeps its rows in files of its own shard, sorted by receiver, so that a resumed job finds them. Beam gets one
+element for each sender and receiver. On a cluster it holds the bytes of the rows. The local runner keeps the elements
+of a whole stage in memory, several times in its process and in the workers, so there an element says in which part
+of which file the rows are, and the receiver reads them.
 """
 
 import dataclasses
+import io
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -15,8 +18,10 @@ from ..formats import files
 from .arrays import Array, read_array, write_array
 from .shards import Phase, Shard
 
-# A block of rows: number of the sender, number of its file, the bytes.
-Block = tuple[int, int, bytes]
+# Rows of one sender for one receiver: number of the sender, of its file, first row, end, and the rows as an npy
+# file, b"" if they are to be read from the file of the sender.
+Block = tuple[int, int, int, int, bytes]
+_ROWS, _BOUNDS = "rows.npy", "bounds.npy"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,13 +30,11 @@ class Rows:
 
     Attributes:
       stream: its name in the workspace, starting with "_".
-      dtype: of the rows, without objects.
-      receivers: the receiver of each row: rows ``[N]`` to int ``[N]``. Workers get it, so it must be picklable.
+      dtype: of the rows if there are none; else that of the files counts.
     """
 
     stream: str
     dtype: np.dtype[Any]
-    receivers: Callable[[Array], Array]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,47 +50,83 @@ class Received:
     rows: Mapping[str, Array]
 
 
-def write_rows(shard: Shard, stream: str, rows: Array, chunk: int = 0) -> None:
-    """Writes rows that a shard sends, see :class:`Rows`.
+def send(shard: Shard, stream: str, rows: Array, receivers: Array, chunk: int = 0) -> None:
+    """Writes rows that a shard sends.
 
     Args:
       shard: the sender.
       stream: see :class:`Rows`.
-      rows: ``[N]``; may be none.
-      chunk: number of this call, if a shard writes in several calls; a reader holds one chunk at a time.
+      rows: ``[N]``, any dtype without objects; rows for one receiver keep their order.
+      receivers: int ``[N]``, the receiver of each row.
+      chunk: number of this call, if a shard sends in several calls.
     """
-    write_array(shard.path(stream, f"{chunk:05d}.npy"), rows)
+    order = np.argsort(receivers, kind="stable")
+    ordered = np.asarray(receivers)[order].astype(np.int64)
+    edges = np.flatnonzero(np.diff(ordered, prepend=-1, append=-1))
+    bounds = [(int(ordered[start]), start, end) for start, end in itertools.pairwise(edges.tolist())]
+    # The bounds are written last: rows without bounds do not count as sent.
+    write_array(shard.path(stream, f"{chunk:05d}.{_ROWS}"), rows[order])
+    write_array(shard.path(stream, f"{chunk:05d}.{_BOUNDS}"), np.array(bounds, np.int64).reshape(-1, 3))
 
 
-def blocks_of(sender: int, phase: Phase, rows: Rows) -> Iterator[tuple[int, Block]]:
-    """Yields (receiver, block) for the rows that one shard has written.
+def blocks_of(sender: int, phase: Phase, rows: Rows, *, with_bytes: bool) -> Iterator[tuple[int, Block]]:
+    """Yields (receiver, block) for the rows that one shard has sent.
 
     Args:
       sender: number of the shard.
       phase: of the shard.
-      rows: what it has written.
+      rows: what it has sent.
+      with_bytes: whether a block holds the bytes of the rows.
     """
-    prefix = f"{phase.workspace}/{rows.stream}/part-{sender:05d}-of-{phase.shard_count:05d}"
-    for chunk, path in enumerate(sorted(files.list_files(f"{prefix}.*.npy"))):
-        values = read_array(path)
-        receivers = rows.receivers(values)
-        order = np.argsort(receivers, kind="stable")  # rows for one receiver keep their order
-        ordered = receivers[order].astype(np.int64)
-        bounds = np.flatnonzero(np.diff(ordered, prepend=-1, append=-1))
-        for start, end in itertools.pairwise(bounds.tolist()):
-            yield int(ordered[start]), (sender, chunk, values[order[start:end]].tobytes())
+    prefix = _prefix(phase, rows, sender)
+    for path in sorted(files.list_files(f"{prefix}.*.{_BOUNDS}")):
+        chunk = int(path.removesuffix(f".{_BOUNDS}").rpartition(".")[2])
+        values = read_array(f"{prefix}.{chunk:05d}.{_ROWS}") if with_bytes else None
+        for receiver, start, end in read_array(path).tolist():
+            raw = b"" if values is None else _packed(values[start:end])
+            yield receiver, (sender, chunk, start, end, raw)
 
 
-def received(grouped: tuple[int, Mapping[str, Iterable[Any]]], streams: Iterable[Rows]) -> tuple[int, Received]:
+def received(
+    grouped: tuple[int, Mapping[str, Iterable[Any]]], streams: Sequence[tuple[Phase, Rows]]
+) -> tuple[int, Received]:
     """Returns (index, what the shard gets) from the groups of a CoGroupByKey.
 
     Args:
       grouped: index of the receiver, and its groups: one payload under "", and blocks by stream, in any order.
-      streams: of the receiver.
+      streams: of the receiver, each with the phase that sends it.
     """
     index, groups = grouped
-    rows = {
-        one.stream: np.frombuffer(b"".join(raw for *_, raw in sorted(groups[one.stream])), one.dtype) for one in streams
-    }
+    rows = {}
+    for phase, one in streams:
+        parts = [_rows_of(block, phase, one) for block in sorted(groups[one.stream])]
+        rows[one.stream] = np.concatenate(parts) if parts else np.zeros(0, one.dtype)
     (payload,) = groups[""]
     return index, Received(payload, rows)
+
+
+def _rows_of(block: Block, phase: Phase, rows: Rows) -> Array:
+    sender, chunk, start, end, raw = block
+    if raw:
+        return np.asarray(np.load(io.BytesIO(raw), allow_pickle=False))
+    with files.open_read(f"{_prefix(phase, rows, sender)}.{chunk:05d}.{_ROWS}") as source:
+        dtype = _seek_items(source, start)
+        return np.frombuffer(source.read((end - start) * dtype.itemsize), dtype)
+
+
+def _packed(values: Array) -> bytes:
+    sink = io.BytesIO()
+    np.save(sink, values)
+    return sink.getvalue()
+
+
+def _prefix(phase: Phase, rows: Rows, sender: int) -> str:
+    return f"{phase.workspace}/{rows.stream}/part-{sender:05d}-of-{phase.shard_count:05d}"
+
+
+def _seek_items(source: BinaryIO, item: int) -> np.dtype[Any]:
+    """Seeks to an item of a one-dimensional npy file and returns the dtype of its items."""
+    np.lib.format.read_magic(source)
+    _, _, dtype = np.lib.format.read_array_header_1_0(source)
+    source.seek(int(source.tell() + item * dtype.itemsize))
+    return dtype

@@ -15,7 +15,7 @@ from ...formats.records import Failure, Rejection, Space, Vector
 from ..arrays import Array, write_array
 from ..neighbors.index import build_index
 from ..shards import Shard
-from ..shuffle import Received, Rows, write_rows
+from ..shuffle import Received, Rows, send
 from ..texts import language_key
 from .options import BitextOptions
 
@@ -23,7 +23,7 @@ LANGUAGE: Final = "S16"
 _EPOCH: Final = datetime.date(1970, 1, 1).toordinal()
 _COUNTS: Final = np.dtype([("block", np.int32), ("language", LANGUAGE), ("count", np.int64)])
 LINKS: Final = np.dtype([("source", np.uint64), ("target", np.uint64)])
-_WANTED: Final = np.dtype([("doc_id", np.uint64), ("task", np.int32), ("shard", np.int32)])
+_WANTED: Final = np.dtype([("doc_id", np.uint64), ("task", np.int32)])
 _SPACES: Final = (Space.ENTITY, Space.IMAGE)
 _IMAGE_BITS: Final = 64
 
@@ -178,34 +178,25 @@ def entity_dimensions(paths: Sequence[tuple[str, ...]]) -> int:
 
 def document_rows(plan: Plan) -> Rows:
     """Returns the articles that are sent to the blocks of their days."""
-    return Rows("_documents", _row_type(plan), _blocks_of)
-
-
-def _blocks_of(rows: Array) -> Array:
-    return rows["block"]
+    return Rows("_documents", _row_type(plan))
 
 
 def wanted_rows() -> Rows:
     """Returns the ids of linked articles, which are sent to the shards of the articles, each with its task."""
-    return Rows("_wanted", _WANTED, _shards_of)
-
-
-def _shards_of(rows: Array) -> Array:
-    return rows["shard"]
+    return Rows("_wanted", _WANTED)
 
 
 def _row_type(plan: Plan) -> np.dtype[Any]:
-    """Articles for a block, given by its place in the plan; vectors of zeros stand for none."""
+    """Articles with their vectors; zeros stand for none."""
     image = _IMAGE_BITS if plan.is_linked else 0
     vectors = [("entity", np.float32, (plan.dimensions,)), ("image", np.float32, (image,))]
-    places = [("shard", np.int32), ("block", np.int32)]
-    return np.dtype([("doc_id", np.uint64), ("day", np.int32), ("language", LANGUAGE), *places, *vectors])
+    return np.dtype([("doc_id", np.uint64), ("day", np.int32), ("language", LANGUAGE), ("shard", np.int32), *vectors])
 
 
 def send_documents(
     options: BitextOptions, plan: Plan, shard: Shard, payload: tuple[str, tuple[str, ...] | None]
 ) -> None:
-    """Writes the articles of a shard, with their vectors, for all blocks that they may have to do with."""
+    """Sends the articles of a shard, with their vectors, to all blocks that they may have to do with."""
     path, vectors = payload
     entities, images = ({}, {}) if vectors is None else (_read_vectors(one) for one in vectors)
     articles = [one for one in parquet.read_records(path, ArticleFacts) if takes_part(one, options)]
@@ -221,9 +212,7 @@ def send_documents(
     numbers = {block: number for number, block in enumerate(plan.blocks)}
     sent = [(row, numbers[block]) for row, blocks in enumerate(near) for block in blocks if block in numbers]
     chosen = np.array(sent, np.int64).reshape(-1, 2)
-    of_blocks = rows[chosen[:, 0]]
-    of_blocks["block"] = chosen[:, 1]
-    write_rows(shard, "_documents", of_blocks)
+    send(shard, "_documents", rows[chosen[:, 0]], chosen[:, 1])
 
 
 def _read_vectors(path: str) -> Mapping[str, tuple[float, ...]]:
@@ -236,7 +225,7 @@ def _blocks_near(day: int, options: BitextOptions) -> range:
 
 
 def link_documents(options: BitextOptions, plan: Plan, shard: Shard, received: Received) -> None:
-    """Writes the linked articles of every task of a block, and what is wanted of the shards of the articles."""
+    """Writes the linked articles of every task of a block, and tells the shards of the articles."""
     rows, block = received.rows["_documents"], plan.blocks[shard.index]
     shards = dict(zip(rows["doc_id"].tolist(), rows["shard"].tolist(), strict=True))
     first = block * options.block_days
@@ -255,9 +244,9 @@ def link_documents(options: BitextOptions, plan: Plan, shard: Shard, received: R
         for found in doc_ids:
             of_task = np.zeros(len(found), _WANTED)
             of_task["doc_id"], of_task["task"] = found, number
-            of_task["shard"] = [shards[doc_id] for doc_id in found.tolist()]
             wanted.append(of_task)
-    write_rows(shard, "_wanted", np.concatenate(wanted))
+    joined = np.concatenate(wanted)
+    send(shard, "_wanted", joined, np.array([shards[doc_id] for doc_id in joined["doc_id"].tolist()], np.int64))
 
 
 def links_path(workspace: str, task: int) -> str:

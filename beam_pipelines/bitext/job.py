@@ -24,7 +24,7 @@ from .documents import (
     wanted_rows,
 )
 from .options import BitextOptions
-from .sentences import Encoding, send_sentences
+from .sentences import Encoding, sample_rows, send_sentences, sentence_rows
 
 
 def run(job: JobRun) -> None:
@@ -52,9 +52,10 @@ def run(job: JobRun) -> None:
         job.map_rows("embed", embed, shards, [("link", wanted_rows())], accounted=False)
         if parts:
             calibrate = functools.partial(known.calibrate, options, encoding, languages)
-            job.map_shards("calibrate", calibrate, [parts], accounted=False)
+            sample = [("embed", rows) for rows in sample_rows()]
+            job.map_rows("calibrate", calibrate, [parts], sample, accounted=False)
         mine_task = functools.partial(mine.mine_task, options, plan, known_margins)
-        job.map_shards("mine", mine_task, range(len(plan.tasks)))
+        job.map_rows("mine", mine_task, [None] * len(plan.tasks), [("embed", rows) for rows in sentence_rows()])
     if parts:
         job.extra["margins"] = dict(least.read_least(known_margins, options).facts)
     _write(job, plan)

@@ -11,13 +11,14 @@ from ...formats import files
 from ...tasks.margin import Floats, Numbers, best_pairs, find_neighborhoods, for_precision, one_to_one, thresholds
 from ..encoders import embed_unit, opened
 from ..shards import Shard
+from ..shuffle import Received
 from . import readers
 from .documents import main_language
 from .least import ALL
 from .options import BitextOptions
 from .pairs import BitextPart
 from .search import search_of
-from .sentences import SAMPLE, Encoding, receive_sample
+from .sentences import SAMPLE, Encoding, received_sample
 
 MARGINS: Final = "_least.json"  # in the workspace: what `read_least` reads
 _MOST: Final = SAMPLE // 10  # known pairs of two languages that are used
@@ -29,15 +30,15 @@ def calibrate(
     encoding: Encoding,
     languages: Sequence[tuple[str, str]],
     shard: Shard,
-    parts: Sequence[BitextPart],
+    received: Received,
 ) -> None:
     """Mines the known pairs among sentences of the articles, and writes the least margins as JSON."""
     encoder = opened(encoding.opener, encoding.name, shard.workspace)
     facts, everything = {}, []
-    for (source, target), pairs in sorted(_read(shard, parts, languages).items()):
+    for (source, target), pairs in sorted(_read(shard, received.payload, languages).items()):
         sides = []
         for place, language in enumerate((source, target)):
-            rows, texts = receive_sample(shard.workspace, language)
+            rows, texts = received_sample(received, shard.workspace, language)
             own = [pair[place] for number, pair in enumerate(pairs) if is_shown(number, place)]
             known = {pair[place] for pair in pairs}
             others = [number for number, text in enumerate(texts) if text not in known]

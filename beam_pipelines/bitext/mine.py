@@ -24,11 +24,12 @@ from ..clean.counting import count_words
 from ..clean.languages import probabilities, script_share
 from ..entities.tokens import words_of
 from ..shards import Shard
+from ..shuffle import Received
 from .documents import Plan, links_path
 from .least import fixed, read_least
 from .options import BitextOptions
 from .search import search_of
-from .sentences import receive_sentences
+from .sentences import received_sentences
 
 _SCRIPT_SHARE: Final = 0.5  # of the letters of a side must be of its language
 _LENGTH_SLACK: Final = 2  # words that are added to both lengths: short sentences vary more
@@ -64,7 +65,7 @@ class Side:
         self.vectors: Floats = np.ascontiguousarray(self.rows["vector"])
 
 
-def mine_task(options: BitextOptions, plan: Plan, known_margins: str, shard: Shard, task: int) -> None:
+def mine_task(options: BitextOptions, plan: Plan, known_margins: str, shard: Shard, received: Received) -> None:
     """Writes the pairs of one task that pass all rules; counts the others by reason.
 
     Args:
@@ -72,10 +73,10 @@ def mine_task(options: BitextOptions, plan: Plan, known_margins: str, shard: Sha
       plan: the tasks.
       known_margins: file of the margins that known pairs have chosen; empty for the margin of the options.
       shard: the outputs.
-      task: its number.
+      received: the sentences of the task, see `sentence_rows`; its number is that of the shard.
     """
-    languages = plan.tasks[task]
-    rows, texts = receive_sentences(shard.workspace, "_sentences", "_texts", task)
+    task, languages = shard.index, plan.tasks[shard.index]
+    rows, texts = received_sentences(received, shard.workspace)
     left, right = (_side(rows, texts, tag) for tag in (languages.source, languages.target))
     shard.tally(f"sentences/{languages.source}", len(left.texts))
     shard.tally(f"sentences/{languages.target}", len(right.texts))

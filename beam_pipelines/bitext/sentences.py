@@ -15,13 +15,14 @@ from ..clean.counting import count_words
 from ..encoders import Opener, embed_unit, opened
 from ..entities.tables import Floats
 from ..shards import Shard
-from ..shuffle import Received
+from ..shuffle import Received, Rows, send
 from ..texts import ArticleText, read_text_batches, shuffle_key
 from .documents import LANGUAGE, Plan, main_language, takes_part
-from .exchange import receive, send
 from .options import BitextOptions
 
 _ARTICLES_AT_ONCE: Final = 256
+# Rows that are sent: to tasks, and to the phase that mines known pairs.
+SENTENCES, TEXTS, _SAMPLE, _SAMPLE_TEXTS = "_sentences", "_texts", "_sample", "_sample_texts"
 SAMPLE: Final = 20_000  # sentences of each language among which known pairs are mined
 
 
@@ -65,21 +66,21 @@ def send_sentences(options: BitextOptions, plan: Plan, encoding: Encoding, shard
     """Embeds the sentences of the articles that some task wants, and sends them to these tasks."""
     encoder = opened(encoding.opener, encoding.name, shard.workspace)
     tasks = _tasks_of(received.rows["_wanted"])
-    sample = _Sample(-(-2 * SAMPLE // plan.shard_count)) if encoding.samples else None
+    sample = _Sampler(-(-2 * SAMPLE // plan.shard_count)) if encoding.samples else None
     for chunk, batch in enumerate(read_text_batches(received.payload, _ARTICLES_AT_ONCE)):
         sentences = [one for article in batch for one in _sentences_of(shard, article, tasks, options)]
         vectors = embed_unit(encoder, [one.text for one in sentences], encoding.name)
         shard.tally("sentences_embedded", len(sentences))
         if sample is not None:
             sample.add(sentences, vectors)
-        _send(shard, sentences, vectors, tasks, len(plan.tasks), chunk)
+        _send(shard, sentences, vectors, tasks, chunk)
     if sample is not None:
         sample.send(shard)
 
 
 def _tasks_of(wanted: Array) -> dict[int, list[int]]:
     found: dict[int, list[int]] = {}
-    for doc_id, task, _ in wanted.tolist():
+    for doc_id, task in wanted.tolist():
         found.setdefault(doc_id, []).append(task)
     return found
 
@@ -125,7 +126,6 @@ def _send(
     sentences: Sequence[_Sentence],
     vectors: Floats,
     tasks: dict[int, list[int]],
-    task_count: int,
     chunk: int,
 ) -> None:
     """Sends rows, and the texts as bytes in the same order, to the tasks of their articles."""
@@ -135,10 +135,10 @@ def _send(
     places = [(place, task) for place, one in enumerate(sentences) for task in tasks[one.doc_id]]
     places.sort(key=lambda pair: pair[1])  # stable: the sentences of a task keep their order
     chosen, receivers = np.array(places, np.int64).T
-    send(shard, "_sentences", rows[chosen], receivers, task_count, chunk)
+    send(shard, SENTENCES, rows[chosen], receivers, chunk)
     lengths = rows["bytes"][chosen]
     raw = np.frombuffer(b"".join(texts[place] for place in chosen.tolist()), np.uint8)
-    send(shard, "_texts", raw, np.repeat(receivers.astype(np.int32), lengths), task_count, chunk)
+    send(shard, TEXTS, raw, np.repeat(receivers.astype(np.int32), lengths), chunk)
 
 
 def _rows(sentences: Sequence[_Sentence], vectors: Floats) -> tuple[Array, list[bytes]]:
@@ -151,14 +151,25 @@ def _rows(sentences: Sequence[_Sentence], vectors: Floats) -> tuple[Array, list[
     return rows, texts
 
 
-def receive_sentences(workspace: str, stream: str, texts: str, receiver: int) -> tuple[Array, list[str]]:
-    """Returns the rows and texts that were sent to a receiver.
+def sentence_rows() -> tuple[Rows, Rows]:
+    """Returns the sentences and their texts, which are sent to the tasks of their articles."""
+    return Rows(SENTENCES, row_type(0)), Rows(TEXTS, np.dtype(np.uint8))
+
+
+def sample_rows() -> tuple[Rows, Rows]:
+    """Returns the sample of sentences and their texts."""
+    return Rows(_SAMPLE, row_type(0)), Rows(_SAMPLE_TEXTS, np.dtype(np.uint8))
+
+
+def received_sentences(
+    received: Received, workspace: str, stream: str = SENTENCES, texts: str = TEXTS
+) -> tuple[Array, list[str]]:
+    """Returns the rows and texts that a shard gets.
 
     Raises:
       InputError: if rows and texts do not fit each other.
     """
-    rows = receive(workspace, stream, receiver, row_type(0))
-    raw = receive(workspace, texts, receiver, np.dtype(np.uint8)).tobytes()
+    rows, raw = received.rows[stream], received.rows[texts].tobytes()
     ends = np.cumsum(rows["bytes"], dtype=np.int64)
     if len(raw) != (ends[-1] if len(ends) else 0):
         raise InputError("rows and texts do not fit", path=workspace, remedy="delete this folder and start again")
@@ -166,7 +177,7 @@ def receive_sentences(workspace: str, stream: str, texts: str, receiver: int) ->
     return rows, [raw[start:end].decode() for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
 
 
-class _Sample:
+class _Sampler:
     """Keeps the sentences of each language whose digests are lowest.
 
     Args:
@@ -199,18 +210,18 @@ class _Sample:
         ]
         if entries:
             rows, texts = _rows([entry[2] for entry in entries], np.stack([entry[3] for entry in entries]))
-            send(shard, "_sample", rows, np.zeros(len(rows), np.int64), 1)
+            send(shard, _SAMPLE, rows, np.zeros(len(rows), np.int64))
             raw = np.frombuffer(b"".join(texts), np.uint8)
-            send(shard, "_sample_texts", raw, np.zeros(len(raw), np.int8), 1)
+            send(shard, _SAMPLE_TEXTS, raw, np.zeros(len(raw), np.int8))
 
 
 def _draw(text: str) -> int:
     return int.from_bytes(shuffle_key("bitext", text)[:8], "big")
 
 
-def receive_sample(workspace: str, language: str) -> tuple[Array, list[str]]:
+def received_sample(received: Received, workspace: str, language: str) -> tuple[Array, list[str]]:
     """Returns the sample of the sentences of a language: rows and texts, each text once, at most `SAMPLE`."""
-    rows, texts = receive_sentences(workspace, "_sample", "_sample_texts", 0)
+    rows, texts = received_sentences(received, workspace, _SAMPLE, _SAMPLE_TEXTS)
     places = [place for place, tag in enumerate(rows["language"].tolist()) if tag.decode() == language]
     unique = {texts[place]: place for place in reversed(places)}
     chosen = sorted(unique, key=lambda text: (_draw(text), text))[:SAMPLE]

@@ -18,7 +18,7 @@ from ...formats.records import Article, Cluster, Rejection
 from ..arrays import Array, doc_id_of, read_array, write_array
 from ..jobs import InputSpec, Job, JobRun
 from ..shards import Shard
-from ..shuffle import Received, Rows, write_rows
+from ..shuffle import Received, Rows, send
 from .duplicates import DECISION, ENTRY, KEPT, REASONS, SKETCH_BOUNDS, SKETCH_VALUES, find_clusters, find_edges, sign
 from .lines import rejection_of_lines
 from .options import SWITCHES, CleanOptions
@@ -43,16 +43,16 @@ def run(job: JobRun) -> None:
     history = [read_yields(folder) for folder in job.inputs["history"]]
     paths = shard_paths(f"{job.input('articles')}/articles")
     count = len(paths)
-    rules = partial(_apply_rules, options=with_latest_date(options), bad_words=job.inputs["bad_words"])
+    rules = partial(
+        _apply_rules, options=with_latest_date(options), bad_words=job.inputs["bad_words"], shard_count=count
+    )
     find_edges_of_shard = partial(_find_edges, threshold=options.near_duplicate_threshold)
-    entries = Rows(_BUCKETS, ENTRY, partial(_bucket_shards, shard_count=count))
-    decisions = Rows(_DECISIONS, DECISION, _decided_shards)
     with job.graph("clean", count):
         job.map_shards("rules", rules, paths)
-        job.map_rows("buckets", find_edges_of_shard, range(count), [("rules", entries)], accounted=False)
+        job.map_rows("buckets", find_edges_of_shard, range(count), [("rules", Rows(_BUCKETS, ENTRY))], accounted=False)
         # There are few edges, only between duplicates: one worker finds the clusters.
         job.map_shards("clusters", _find_clusters, [None], accounted=False)
-        job.map_rows("duplicates", _drop_duplicates, range(count), [("clusters", decisions)])
+        job.map_rows("duplicates", _drop_duplicates, range(count), [("clusters", Rows(_DECISIONS, DECISION))])
     table = merge_counts(files.read_json(path) for path in files.list_files(f"{job.workspace}/_yields_*/*.json"))
     write_yields(f"{job.workspace}/{TABLE}", table)
     alarms = (
@@ -73,15 +73,7 @@ def with_latest_date(options: CleanOptions) -> CleanOptions:
     return options if options.latest_date is not None else dataclasses.replace(options, latest_date=tomorrow)
 
 
-def _bucket_shards(entries: Array, shard_count: int) -> Array:
-    return entries["digest"] % np.uint64(shard_count)
-
-
-def _decided_shards(decisions: Array) -> Array:
-    return decisions["shard"]
-
-
-def _apply_rules(shard: Shard, path: str, options: CleanOptions, bad_words: Sequence[str]) -> None:
+def _apply_rules(shard: Shard, path: str, options: CleanOptions, bad_words: Sequence[str], shard_count: int) -> None:
     words = read_bad_words(bad_words)
     kept, yields = shard.records("_kept", Article), YieldCounter()
     entries: list[Array] = [np.zeros(0, ENTRY)]
@@ -103,7 +95,8 @@ def _apply_rules(shard: Shard, path: str, options: CleanOptions, bad_words: Sequ
         shard.written()
     _write_sketches(shard, sketches)
     files.write_json(shard.path("_yields_rules", "json"), yields.to_json())
-    write_rows(shard, _BUCKETS, np.concatenate(entries))
+    rows = np.concatenate(entries)
+    send(shard, _BUCKETS, rows, rows["digest"] % np.uint64(shard_count))
 
 
 def broken_rule(
@@ -141,7 +134,7 @@ def _find_edges(shard: Shard, received: Received, threshold: float) -> None:
 
 def _find_clusters(shard: Shard, _: None) -> None:
     decisions = find_clusters(read_array(path) for path in files.list_files(f"{shard.workspace}/_edges/*.npy"))
-    write_rows(shard, _DECISIONS, decisions)
+    send(shard, _DECISIONS, decisions, decisions["shard"])
 
 
 def _drop_duplicates(shard: Shard, received: Received) -> None:

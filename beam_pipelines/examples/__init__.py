@@ -121,12 +121,12 @@ def run(run: JobRun) -> None:
     with run.graph("examples", max(len(articles), len(sources))) as graph:
         run.map_shards("tokens", store, articles, accounted=False)
         plan = _translate(run, graph, articles, triplets, vocabulary)
-        run.map_shards("send", send_rows, sources)
+        run.map_shards("send", functools.partial(send_rows, shard_count=len(articles)), sources)
         if run.options.held_out_share:
             run.map_shards("anchors", list_anchors, triplets, accounted=False)
             run.map_shards("first day", write_first_day, [run.options], accounted=False)
         write = functools.partial(write_examples, options=run.options, plan=plan, stories=stories)
-        streams = [("send", rows) for rows in sent_rows(len(articles))]
+        streams = [("send", rows) for rows in sent_rows()]
         run.map_rows("examples", write, [None] * len(articles), streams)
     first_day = first_held_out_day(run.workspace, run.options)
     tallies = run.counts_of("examples").tallies

@@ -1,6 +1,5 @@
 """Rows of ids, which are sent to the shard of their document and grouped there."""
 
-import functools
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
@@ -10,9 +9,9 @@ from ...formats.parquet import read_records
 from ...formats.records import Failure, TopicLabels, Triplet
 from ...tasks.topics import TOPICS
 from ...tasks.triplets import TRIPLETS
-from ..arrays import Array, doc_id_of, doc_ids_of
+from ..arrays import doc_id_of, doc_ids_of
 from ..shards import Shard, shard_numbers
-from ..shuffle import Received, Rows, write_rows
+from ..shuffle import Received, Rows, send
 from ..texts import language_key
 
 _TRIPLET_ROWS, _LABEL_ROWS = "_triplets", "_labels"
@@ -27,21 +26,14 @@ TripletRow = tuple[str, str, str, str, str]
 TopicRow = tuple[str, str, tuple[int, ...], tuple[int, ...]]
 
 
-def sent_rows(shard_count: int) -> tuple[Rows, Rows]:
+def sent_rows() -> tuple[Rows, Rows]:
     """Returns the streams of triplets and labels, which are sent to the shards of their documents."""
-    return (
-        Rows(_TRIPLET_ROWS, _TRIPLETS, functools.partial(_shards_of, name="anchor", shard_count=shard_count)),
-        Rows(_LABEL_ROWS, _LABELS, functools.partial(_shards_of, name="doc_id", shard_count=shard_count)),
-    )
+    return Rows(_TRIPLET_ROWS, _TRIPLETS), Rows(_LABEL_ROWS, _LABELS)
 
 
-def _shards_of(rows: Array, name: str, shard_count: int) -> Array:
-    return shard_numbers(rows[name], shard_count)
-
-
-def send_triplets(shard: Shard, path: str) -> None:
-    """Writes the triplets of one Parquet shard, which are sent to the shards of their anchors."""
-    rows: list[tuple[Any, ...]] = []
+def send_triplets(shard: Shard, path: str, shard_count: int) -> None:
+    """Sends the triplets of one Parquet shard to the shards of their anchors."""
+    sent: list[tuple[Any, ...]] = []
     for triplet in read_records(path, Triplet):
         shard.read()
         doc_ids, language = (triplet.anchor, triplet.positive, triplet.negative), language_key(triplet.language)
@@ -49,13 +41,14 @@ def send_triplets(shard: Shard, path: str) -> None:
             shard.fail("-".join(doc_ids), Failure.BROKEN_RECORD, f"language {triplet.language!r} is no BCP-47 tag")
             continue
         shard.written()
-        rows.append((*(int(doc_id, 16) for doc_id in doc_ids), language.encode("ascii")))
-    write_rows(shard, _TRIPLET_ROWS, np.array(rows, _TRIPLETS))
+        sent.append((*(int(doc_id, 16) for doc_id in doc_ids), language.encode("ascii")))
+    rows = np.array(sent, _TRIPLETS)
+    send(shard, _TRIPLET_ROWS, rows, shard_numbers(rows["anchor"], shard_count))
 
 
-def send_labels(shard: Shard, path: str) -> None:
-    """Writes the topic labels of one Parquet shard, which are sent to the shards of their documents."""
-    rows: list[tuple[int, int, int, int]] = []
+def send_labels(shard: Shard, path: str, shard_count: int) -> None:
+    """Sends the topic labels of one Parquet shard to the shards of their documents."""
+    sent: list[tuple[int, int, int, int]] = []
     for number, one in enumerate(read_records(path, TopicLabels), shard.index << 32):  # unique among the senders
         shard.read()
         if len(one.topic_ids) != len(one.labels) or not one.topic_ids or not set(one.labels) <= {0, 1}:
@@ -63,13 +56,14 @@ def send_labels(shard: Shard, path: str) -> None:
             continue
         shard.written()
         doc_id = int(one.doc_id, 16)
-        rows += [(doc_id, number, topic, label) for topic, label in zip(one.topic_ids, one.labels, strict=True)]
-    write_rows(shard, _LABEL_ROWS, np.array(rows, _LABELS))
+        sent += [(doc_id, number, topic, label) for topic, label in zip(one.topic_ids, one.labels, strict=True)]
+    rows = np.array(sent, _LABELS)
+    send(shard, _LABEL_ROWS, rows, shard_numbers(rows["doc_id"], shard_count))
 
 
-def send_rows(shard: Shard, source: tuple[str, str]) -> None:
-    """Writes the rows of one Parquet shard, which is given as (task, path)."""
-    (send_triplets if source[0] == TRIPLETS.name else send_labels)(shard, source[1])
+def send_rows(shard: Shard, source: tuple[str, str], shard_count: int) -> None:
+    """Sends the rows of one Parquet shard, which is given as (task, path)."""
+    (send_triplets if source[0] == TRIPLETS.name else send_labels)(shard, source[1], shard_count)
 
 
 def receive_rows(received: Received) -> Iterator[TripletRow | TopicRow]:

@@ -17,11 +17,11 @@ import numpy as np
 from ...errors import InputError
 from ...formats import parquet
 from ...formats.records import Neighbor, Rejection
-from ..arrays import Array, doc_id_of, doc_ids_of
+from ..arrays import doc_id_of, doc_ids_of
 from ..entities.counting import NamedCounts
 from ..jobs import InputSpec, Job, JobRun
 from ..shards import Shard, shard_numbers
-from ..shuffle import Received, Rows, write_rows
+from ..shuffle import Received, Rows, send
 from .found import FOUND, SPACES, Found, Side, keep_best
 from .index import Engine
 from .rows import read_vectors, write_blocks
@@ -113,26 +113,20 @@ def run(job: JobRun) -> None:
     options: NeighborsOptions = job.options
     shards = list(zip(*(parquet.shard_paths(f"{job.input('vectors')}/{space.value}") for space in SPACES), strict=True))
     count = len(shards)
-    job.map_shards("partition", functools.partial(_partition, options.block_days), shards)
+    job.map_shards("partition", functools.partial(_partition, options.block_days, count), shards)
     tasks = options.tasks(_documents_by_block(job.workspace))
-    documents = Rows(_DOCUMENTS, _DOC_ID, functools.partial(shard_numbers, shard_count=count))
-    found = Rows(_FOUND, FOUND, functools.partial(_shards_of_queries, shard_count=count))
+    streams = [("partition", Rows(_DOCUMENTS, _DOC_ID)), ("search", Rows(_FOUND, FOUND))]
     with job.graph("search", max(len(tasks), count)):
-        job.map_shards("search", functools.partial(_search, options), tasks, accounted=False)
-        merge = functools.partial(_merge, options)
-        job.map_rows("merge", merge, [None] * count, [("partition", documents), ("search", found)])
+        job.map_shards("search", functools.partial(_search, options, count), tasks, accounted=False)
+        job.map_rows("merge", functools.partial(_merge, options), [None] * count, streams)
 
 
-def _shards_of_queries(found: Found, shard_count: int) -> Array:
-    return shard_numbers(found["query"], shard_count)
-
-
-def _partition(block_days: int, shard: Shard, paths: tuple[str, ...]) -> None:
+def _partition(block_days: int, shard_count: int, shard: Shard, paths: tuple[str, ...]) -> None:
     """Cuts the vectors of one shard into blocks of days."""
     rows = read_vectors(dict(zip(SPACES, paths, strict=True)))
     shard.read(len(rows))
     write_blocks(shard.workspace, shard.index, rows, block_days)
-    write_rows(shard, _DOCUMENTS, rows.ids)
+    send(shard, _DOCUMENTS, rows.ids, shard_numbers(rows.ids, shard_count))
     writer = shard.records("_blocks", NamedCounts)
     for block, count in zip(*np.unique(rows.days // block_days, return_counts=True), strict=True):
         writer.write(NamedCounts(str(block), (int(count),)))
@@ -146,14 +140,14 @@ def _documents_by_block(workspace: str) -> dict[int, int]:
     return dict(documents)
 
 
-def _search(options: NeighborsOptions, shard: Shard, task: Task) -> None:
-    """Writes the best pairs of one task, which are sent to the shards of their queries."""
+def _search(options: NeighborsOptions, shard_count: int, shard: Shard, task: Task) -> None:
+    """Sends the best pairs of one task to the shards of their queries."""
     parts = run_task(
         task, options.plan(), shard.workspace, options.block_days, lambda engine: shard.tally(f"{engine}_indexes")
     )
     for chunk, found in enumerate(_gathered(parts)):
         shard.tally(f"{task.side.name.lower()}_pairs_found", len(found))
-        write_rows(shard, _FOUND, found, chunk)
+        send(shard, _FOUND, found, shard_numbers(found["query"], shard_count), chunk)
 
 
 def _gathered(parts: Iterable[Found]) -> Iterator[Found]:

@@ -7,21 +7,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from newsembed.beam_pipelines import jobs
+from newsembed.beam_pipelines import graph, jobs
 from newsembed.beam_pipelines.arrays import read_array, write_array
 from newsembed.beam_pipelines.shards import Phase, Shard
-from newsembed.beam_pipelines.shuffle import Rows, blocks_of, received, write_rows
+from newsembed.beam_pipelines.shuffle import Rows, blocks_of, received, send
 from newsembed.formats import files
 
 ROW = np.dtype([("receiver", "<u4"), ("sender", "<u4"), ("number", "<u8")])
 RECEIVERS = 5
 
 
-def receiver_of(rows):
-    return rows["receiver"]
-
-
-ROWS = Rows("_rows", ROW, receiver_of)
+ROWS = Rows("_rows", ROW)
 
 
 def made(receivers, sender):
@@ -29,23 +25,30 @@ def made(receivers, sender):
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.lists(st.lists(st.integers(0, RECEIVERS - 1), max_size=12), min_size=1, max_size=4), st.randoms())
-def test_each_receiver_gets_its_rows_in_order_whatever_the_order_of_arrival(tmp_path_factory, senders, random):
+@given(
+    st.lists(st.lists(st.integers(0, RECEIVERS - 1), max_size=12), min_size=1, max_size=4), st.randoms(), st.booleans()
+)
+def test_each_receiver_gets_its_rows_in_order_whatever_the_order_of_arrival(
+    tmp_path_factory, senders, random, with_bytes
+):
     phase = Phase(str(tmp_path_factory.mktemp("shuffle")), "send", len(senders))
     sent = []
     for sender, receivers in enumerate(senders):
         rows = made(receivers, sender)
         sent.append(rows)
         with Shard(phase, sender) as shard:
-            for chunk, part in enumerate((rows[:5], rows[5:])):
-                write_rows(shard, "_rows", part, chunk)
-    blocks = [block for sender in range(len(senders)) for block in blocks_of(sender, phase, ROWS)]
+            for chunk, part in ((0, rows[:5]), (2, rows[5:])):  # a sender may have nothing to send in between
+                send(shard, "_rows", part, part["receiver"], chunk)
+    blocks = [
+        block for sender in range(len(senders)) for block in blocks_of(sender, phase, ROWS, with_bytes=with_bytes)
+    ]
+    assert all(bool(raw) is with_bytes for _, (*_, raw) in blocks)
     assert len(blocks) == len({(receiver, *block[:2]) for receiver, block in blocks}), "one for each file and receiver"
     random.shuffle(blocks)
     every = np.concatenate(sent)
     for receiver in range(RECEIVERS):
         groups = {"": ["payload"], "_rows": [block for to, block in blocks if to == receiver]}
-        index, found = received((receiver, groups), [ROWS])
+        index, found = received((receiver, groups), [(phase, ROWS)])
         assert (index, found.payload) == (receiver, "payload")
         np.testing.assert_array_equal(found.rows["_rows"], every[every["receiver"] == receiver])
 
@@ -55,9 +58,9 @@ class Options:
     fuse: str = ""
 
 
-def send(shard, receivers):
+def send_made(shard, receivers):
     shard.read()
-    write_rows(shard, "_rows", made(receivers, shard.index))
+    send(shard, "_rows", made(receivers, shard.index), receivers)
     shard.written()
 
 
@@ -73,7 +76,7 @@ def receive(shard, got, fuse):
 
 def run(job):
     with job.graph("all", 3):
-        job.map_shards("send", send, [[2, 0, 2], [], [0, 2]])
+        job.map_shards("send", send_made, [[2, 0, 2], [], [0, 2]])
         # The side input of the last phase is this phase, not the sender.
         job.map_shards("between", between, [None], accounted=False)
         job.map_rows(
@@ -85,7 +88,7 @@ def run(job):
 
 
 def between(shard, _):
-    files.write_json(f"{shard.workspace}/_between.json", len(files.list_files(f"{shard.workspace}/_rows/*.npy")))
+    files.write_json(f"{shard.workspace}/_between.json", len(files.list_files(f"{shard.workspace}/_rows/*.rows.npy")))
 
 
 JOB = jobs.Job("toy", "", "", (), Options, run)
@@ -97,8 +100,16 @@ def check(output):
     assert [files.read_json(path) for path in files.list_files(f"{output}/payloads/*.json")] == ["a", "b", "c"]
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_rows_pass_through_one_pipeline_and_a_receiver_without_rows_runs_too(tmp_path, workers):
+class _AnotherRunner:
+    """No instance of it is a runner: the graph takes each runner for one of a cluster."""
+
+
+@pytest.mark.parametrize(("workers", "cluster"), [(1, False), (2, False), (1, True), (2, True)])
+def test_rows_arrive_from_files_and_inside_of_elements_and_a_receiver_without_rows_runs_too(
+    tmp_path, workers, cluster, monkeypatch
+):
+    if cluster:
+        monkeypatch.setattr(graph, "FnApiRunner", _AnotherRunner)
     jobs.execute(JOB, {}, str(tmp_path / "out"), beam_args=[f"--direct_num_workers={workers}"])
     check(tmp_path / "out")
 

@@ -5,13 +5,14 @@ import functools
 
 import numpy as np
 import pytest
-from newsembed.beam_pipelines import clean, neighbors
 from newsembed.beam_pipelines.clean import CleanOptions, duplicates
 from newsembed.beam_pipelines.clean.duplicates import sign
 from newsembed.beam_pipelines.entities.cooccurrence import ppmi_svd
-from newsembed.beam_pipelines.examples.rows import sent_rows
+from newsembed.beam_pipelines.examples.rows import send_rows
 from newsembed.beam_pipelines.neighbors import NeighborsOptions
-from newsembed.beam_pipelines.neighbors.found import FOUND, Side
+from newsembed.beam_pipelines.neighbors.found import Side
+from newsembed.beam_pipelines.shards import Phase, Shard
+from newsembed.beam_pipelines.shuffle import Rows, blocks_of, send
 from newsembed.beam_pipelines.triplets.candidates import CANDIDATE
 from newsembed.beam_pipelines.triplets.dates import DateStats
 from newsembed.beam_pipelines.triplets.events import crowded_out
@@ -19,7 +20,8 @@ from newsembed.beam_pipelines.triplets.evergreen import default_model
 from newsembed.beam_pipelines.triplets.mine import TripletsOptions, mine
 from newsembed.beam_pipelines.triplets.table import read_table, write_table
 from newsembed.formats.parquet import write_shard
-from newsembed.formats.records import Article, make_doc_id
+from newsembed.formats.records import Article, Triplet, make_doc_id
+from newsembed.tasks.triplets import TRIPLETS
 
 RECEIVERS = 16
 OPTIONS = CleanOptions()
@@ -40,19 +42,33 @@ def entries_of(articles):
     return np.concatenate([entries for entries, _ in signed])
 
 
-def test_a_hot_publisher_and_day_send_equal_shares_to_all_shards():
-    entries = entries_of([article(number, body(number)) for number in range(400)])
-    share = np.bincount(clean._bucket_shards(entries, RECEIVERS), minlength=RECEIVERS)
+def rows_by_receiver(phase, stream):
+    counts = np.zeros(RECEIVERS, int)
+    for receiver, (_, _, start, end, _) in blocks_of(0, phase, Rows(stream, np.dtype("u1")), with_bytes=False):
+        counts[receiver] += end - start
+    return counts
+
+
+def test_a_hot_publisher_and_day_send_equal_shares_to_all_shards(tmp_path):
+    articles = [article(number, body(number)) for number in range(300)]
+    write_shard(f"{tmp_path}/articles.parquet", articles, Article)
+    phase = Phase(str(tmp_path / "rules"), "rules", 1)
+    entries = entries_of(articles)
+    with Shard(phase, 0) as shard:
+        send(shard, "_buckets", entries, entries["digest"] % np.uint64(RECEIVERS))
+    share = rows_by_receiver(phase, "_buckets")
+    assert share.sum() == len(entries)
     assert share.max() < 1.2 * share.mean()
-    ids = np.array([int(article(number, "").doc_id, 16) for number in range(4_000)], np.uint64)
-    found = np.zeros(len(ids), FOUND)
-    found["query"], found["neighbor"] = ids, ids[0]  # one document is a neighbor of all
-    share = np.bincount(neighbors._shards_of_queries(found, RECEIVERS).astype(int), minlength=RECEIVERS)
-    assert share.max() < 1.3 * share.mean()
-    triplets, _ = sent_rows(RECEIVERS)
-    rows = np.zeros(len(ids), triplets.dtype)
-    rows["anchor"], rows["positive"], rows["negative"] = ids, ids[0], ids[1]
-    assert np.bincount(triplets.receivers(rows).astype(int), minlength=RECEIVERS).max() < 1.3 * share.mean()
+    # One document is the positive, another the negative of all.
+    ids = [one.doc_id for one in articles]
+    triplets = [Triplet(one, ids[0], ids[1], "en", (0.5,) * 3, (0.5,) * 3, 0, 400, 0.1) for one in ids[2:]]
+    write_shard(f"{tmp_path}/triplets.parquet", triplets, Triplet)
+    phase = Phase(str(tmp_path / "send"), "send", 1)
+    with Shard(phase, 0) as shard:
+        send_rows(shard, (TRIPLETS.name, f"{tmp_path}/triplets.parquet"), RECEIVERS)
+    share = rows_by_receiver(phase, "_triplets")
+    assert share.sum() == len(triplets)
+    assert share.max() < 2 * share.mean()
 
 
 def test_a_text_in_half_of_the_articles_is_compared_in_linear_time(monkeypatch):
