@@ -119,10 +119,10 @@ class Graph:
             read = beam.FlatMap(blocks_of, sender, rows, with_bytes=with_bytes).with_output_types(tuple[int, Block])
             grouped[rows.stream] = senders | f"{label}/Read" >> read
         groups = grouped | f"{phase.name}/Group" >> beam.CoGroupByKey()
-        values = groups | f"{phase.name}/Rows" >> beam.Map(received, streams)
-        if self._last is None or any(self._complete_shards.get(one.name) is self._last for one, _ in streams):
-            return values  # the groups are complete when their senders are
-        return values | f"{phase.name}/Wait" >> beam.Map(_first, beam.pvalue.AsIter(self._last))
+        # The groups are complete when their senders are. Other phases are waited for before rows are read.
+        if self._last is not None and all(self._complete_shards.get(one.name) is not self._last for one, _ in streams):
+            groups = groups | f"{phase.name}/Wait" >> beam.Map(_first, beam.pvalue.AsIter(self._last))
+        return groups | f"{phase.name}/Rows" >> beam.Map(received, streams)
 
     def progress(self) -> list[tuple[str, int, int, str]]:
         """The state of every phase that has started: name, complete parts, all parts, what else grows."""
