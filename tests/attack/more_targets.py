@@ -101,8 +101,8 @@ def _of_lists(folder: Path) -> list[Target]:
         return ["knowledge", "--wikidata", path, "--output", output]
 
     def entities(path: Path, output: Path) -> list[object]:
-        given = ["entities", "--articles", folder / "clean", "--knowledge_base", path, "--min_documents=2", "--built_in_names=false"]
-        return [*given, "--output", output, ONE]
+        given = ["entities", "--articles", folder / "clean", "--knowledge_base", path, "--min_documents=2"]
+        return [*given, "--built_in_names=false", "--output", output, ONE]
 
     def translations(path: Path, output: Path) -> list[object]:
         given = ["translations", "--bitext", path, "--vocabulary", folder / "vocab.txt"]
