@@ -142,7 +142,7 @@ def print_trial(trial: Mapping[str, Any]) -> None:
     names = ("events", "number", "mAP now", "trained", "difference", "95 %")
     print_table(names, summary(trial), numbers=names[1:])
     verdict = "accepted" if trial["accepted"] else "refused"
-    print(f"{verdict}: {trial['rule']} ({trial['tolerance']:g})")
+    print(f"{verdict}; a model is accepted if {trial['rule']} ({trial['tolerance']:g})")
 
 
 def _given_choice(args: argparse.Namespace) -> EncoderChoice | None:

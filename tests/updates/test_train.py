@@ -406,7 +406,7 @@ def test_the_command_trains_after_an_update_and_says_when_it_does_not(archives, 
     ]
     assert cli.main(["update", "--archive", str(archive), "--train", *less]) == 0
     out = capsys.readouterr().out
-    assert "accepted: the lower end of the 95 % interval" in out
+    assert "accepted; a model is accepted if the lower end of the 95 % interval" in out
     assert "version 3 has the trained model" in out
     assert read_pointer(str(archive)).version == 3
     assert cli.main([*update_line, "--articles", path]) == 0
