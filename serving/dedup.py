@@ -138,11 +138,12 @@ def _ranked(path: str, index: DocumentIndex) -> list[int]:
     seen: dict[str, int] = {}
     try:
         with open(path, encoding="utf-8") as file:
-            lines = [line.rstrip("\r\n").partition("\t")[0].strip() for line in file]
+            lines = [line.rstrip("\r\n").partition("\t") for line in file]
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot be read: {error}", path=path, field="--order", remedy="give a TSV file") from error
-    for number, doc_id in enumerate(lines, 1):
-        if not doc_id or (number == 1 and doc_id == "doc_id"):
+    for number, (first, _, rest) in enumerate(lines, 1):
+        doc_id = first.strip()
+        if not (doc_id or rest.strip()) or (number == 1 and doc_id == "doc_id"):
             continue
         problem = "is not in the index" if doc_id not in places else "is in the list twice" if doc_id in seen else ""
         if problem:

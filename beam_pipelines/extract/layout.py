@@ -115,8 +115,7 @@ def _lay_out(  # noqa: C901, PLR0912, PLR0915 - runs on every element: calls wou
                 parts.append(_BREAK)
             elif tag in _INLINE:
                 if tag == "a":
-                    if tags[current] not in HEADINGS or _leads_elsewhere(element):
-                        links_open += 1
+                    links_open += tags[current] not in HEADINGS or _leads_elsewhere(element)
                 elif element.attrib and _is_unseen(element):
                     walk.skip_subtree()
                     skipping = True
@@ -142,8 +141,7 @@ def _lay_out(  # noqa: C901, PLR0912, PLR0915 - runs on every element: calls wou
         if skipping:
             skipping = False
         elif tag == "a":
-            if tags[current] not in HEADINGS or _leads_elsewhere(element):
-                links_open -= 1
+            links_open -= tags[current] not in HEADINGS or _leads_elsewhere(element)
         elif tag != "br" and tag not in _INLINE:
             if parts:
                 _flush(blocks, parts, linked, current)
