@@ -14,6 +14,9 @@ from ..formats.arrays import read_npy
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Ids = np.ndarray[Any, np.dtype[np.uint64]]
+CosineHistogram = np.ndarray[Any, np.dtype[np.int64]]
+
+COSINE_BINS: Final = 2_000  # of `cosine_histogram`
 
 _HEX: Final = np.array([f"{byte:02x}".encode() for byte in range(256)], "S2")
 _DIGITS: Final = np.array(
@@ -97,3 +100,10 @@ def doc_numbers_of(doc_ids: pa.Array) -> Ids:
         raise ValueError("got document ids of another length, expected 16 hex digits each")
     digits = _DIGITS[np.frombuffer(joined, np.uint8).reshape(-1, 16)]
     return np.bitwise_or.reduce(digits << _PLACES, axis=1)
+
+
+def cosine_histogram(cosines: Array) -> CosineHistogram:
+    """Counts cosines in `COSINE_BINS` equal bins from -1 to 1, int64 ``[bins]``; NaN is not counted."""
+    known = cosines[~np.isnan(cosines)].astype(np.float64)
+    bins = np.clip(np.floor((known + 1) / 2 * COSINE_BINS), 0, COSINE_BINS - 1).astype(np.int64)
+    return np.bincount(bins, minlength=COSINE_BINS)

@@ -24,8 +24,8 @@ class SentenceEncoder(Protocol):
     def digest(self) -> str:
         """Differs whenever the embeddings of the same texts may differ."""
 
-    def embed(self, texts: Sequence[str]) -> Any:
-        """Returns the embeddings of N texts, float32 ``[N, D]``."""
+    def embed(self, texts: Sequence[str], titles: Sequence[str] | None = None) -> Any:
+        """Returns the embeddings of N texts, or of N articles with their titles, float32 ``[N, D]``."""
 
 
 Opener = Callable[[str], SentenceEncoder]
@@ -70,13 +70,16 @@ def opened(open_encoder: Opener, name: str, _run: str = "") -> SentenceEncoder:
     return open_encoder(name)
 
 
-def embed_unit(encoder: SentenceEncoder, texts: Sequence[str], name: str) -> Floats:
+def embed_unit(
+    encoder: SentenceEncoder, texts: Sequence[str], name: str, titles: Sequence[str] | None = None
+) -> Floats:
     """Returns the embeddings of texts as rows of length 1; rows of zeros stay zero.
 
     Args:
       encoder: the encoder.
       texts: N texts.
       name: of the encoder, for errors.
+      titles: of the texts, if they are the bodies of articles.
 
     Returns:
       float32 ``[N, D]``; ``[0, 0]`` for no texts.
@@ -87,7 +90,8 @@ def embed_unit(encoder: SentenceEncoder, texts: Sequence[str], name: str) -> Flo
     parts = []
     for start in range(0, len(texts), _TEXTS_AT_ONCE):
         some = texts[start : start + _TEXTS_AT_ONCE]
-        found = encoder.embed(some)
+        own = [] if titles is None else [titles[start : start + _TEXTS_AT_ONCE]]
+        found = encoder.embed(some, *own)
         if not isinstance(found, np.ndarray) or found.ndim != 2 or len(found) != len(some):
             problem = f"got {type(found).__name__} of shape {getattr(found, 'shape', '?')} for {len(some)} texts"
             remedy = "choose an encoder whose vectors do not depend on the other texts, such as model:DIR"

@@ -43,7 +43,7 @@ STEPS = (
         {
             "articles": "clean",
             "entities": "entities",
-            **{name: f"@{name}" for name in ("alias_file", "entity_embeddings", "word_embeddings")},
+            **{name: f"@{name}" for name in ("alias_file", "entity_embeddings", "word_embeddings", "space")},
         },
     ),
     Step(
@@ -102,6 +102,8 @@ USER_INPUTS = {
     "topics_file": "an edited copy of a topics.tsv, which the topics job then follows",
     "translation_models": "folder with a CTranslate2 model into English for each language; "
     "see `newsembed examples --help`",
+    "space": "learned=ENCODER, such as learned=model:lifted/model: neighbors and triplets are also found by an encoder "
+    "that was trained on the triplets of an earlier build; see `newsembed vectors --help`",
     "word_embeddings": "your own word vectors: X.npy with word and relative frequency in X.tsv",
 }
 

@@ -217,11 +217,12 @@ class Cluster:
 
 
 class Space(enum.StrEnum):
-    """The auxiliary embedding spaces of section 2.2."""
+    """The auxiliary embedding spaces of section 2.2, and that of an encoder which was trained on earlier triplets."""
 
     ENTITY = "entity"
     IMAGE = "image"
     TEXT = "text"
+    LEARNED = "learned"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

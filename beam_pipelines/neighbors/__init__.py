@@ -15,13 +15,14 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 
 from ...errors import InputError
-from ...formats import parquet
-from ...formats.records import Neighbor, Rejection
-from ..arrays import doc_id_of, doc_ids_of
+from ...formats import files, parquet
+from ...formats.records import Neighbor, Rejection, Space
+from ..arrays import doc_id_of, doc_ids_of, write_array
 from ..entities.counting import NamedCounts
 from ..jobs import InputSpec, Job, JobRun
 from ..shards import Shard, shard_numbers
 from ..shuffle import Received, Rows, send
+from .background import BACKGROUND, background
 from .found import FOUND, SPACES, Found, Side, keep_best
 from .index import Engine
 from .rows import read_vectors, write_blocks
@@ -111,7 +112,10 @@ _PAIRS_WRITTEN_TOGETHER = 20_000
 def run(job: JobRun) -> None:
     """Cuts the vectors into blocks of days, searches the blocks, then merges the pairs by query."""
     options: NeighborsOptions = job.options
-    shards = list(zip(*(parquet.shard_paths(f"{job.input('vectors')}/{space.value}") for space in SPACES), strict=True))
+    folders = [f"{job.input('vectors')}/{space.value}" for space in SPACES]
+    if not files.list_files(f"{folders[-1]}/part-*.parquet"):
+        del folders[-1]  # the learned space, which needs an encoder
+    shards = list(zip(*map(parquet.shard_paths, folders), strict=True))
     count = len(shards)
     job.map_shards("partition", functools.partial(_partition, options.block_days, count), shards)
     tasks = options.tasks(_documents_by_block(job.workspace))
@@ -123,10 +127,12 @@ def run(job: JobRun) -> None:
 
 def _partition(block_days: int, shard_count: int, shard: Shard, paths: tuple[str, ...]) -> None:
     """Cuts the vectors of one shard into blocks of days."""
-    rows = read_vectors(dict(zip(SPACES, paths, strict=True)))
+    rows = read_vectors(dict(zip(SPACES, paths, strict=False)))  # the last, the learned one, may be missing
     shard.read(len(rows))
     write_blocks(shard.workspace, shard.index, rows, block_days)
     send(shard, _DOCUMENTS, rows.ids, shard_numbers(rows.ids, shard_count))
+    if len(paths) == len(SPACES):
+        write_array(shard.path(BACKGROUND, "npy"), background(rows))
     writer = shard.records("_blocks", NamedCounts)
     for block, count in zip(*np.unique(rows.days // block_days, return_counts=True), strict=True):
         writer.write(NamedCounts(str(block), (int(count),)))
@@ -186,7 +192,8 @@ def _merge(options: NeighborsOptions, shard: Shard, received: Received) -> None:
         }
         writer.write_columns(columns)
         for space, pairs_known in zip(SPACES, np.bincount(spaces, minlength=len(SPACES)).tolist(), strict=True):
-            shard.tally(f"{space.value}_neighbors", pairs_known)
+            if pairs_known or space != Space.LEARNED:
+                shard.tally(f"{space.value}_neighbors", pairs_known)
 
 
 JOB = Job(

@@ -52,7 +52,7 @@ class Rows:
 
 
 def read_vectors(paths: Mapping[Space, str]) -> Rows:
-    """Reads one shard of the streams of all spaces; ``paths`` has its path in each."""
+    """Reads one shard of the streams of the spaces; ``paths`` has its path in each. Other spaces have no vectors."""
     documents: dict[str, int] = {}
     parts: dict[Space, tuple[list[str], Floats]] = {}
     for space, path in paths.items():
@@ -76,6 +76,7 @@ def read_vectors(paths: Mapping[Space, str]) -> Rows:
     for space, (ids, found) in parts.items():
         vectors[space] = np.zeros((len(ordered), found.shape[1]), np.float32)
         vectors[space][[place[doc_id] for doc_id in ids]] = unit_rows(found)
+    vectors |= {space: np.zeros((len(ordered), 0), np.float32) for space in Space if space not in paths}
     numbers = np.array([int(doc_id, 16) for doc_id in ordered], np.uint64)
     return Rows(numbers, np.array([documents[doc_id] for doc_id in ordered], np.int32), vectors)
 

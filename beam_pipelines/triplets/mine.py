@@ -7,10 +7,11 @@ from typing import Any, Final
 import numpy as np
 
 from ...errors import InputError
-from ...formats.records import Rejection, Triplet
+from ...formats.records import Rejection, Space, Triplet
 from ..arrays import Array, Ids
 from .candidates import SPACES, rank_within, strength
 from .evergreen import EvergreenModel, pair_features
+from .learned import LearnedSpace
 from .table import DocumentTable
 
 
@@ -32,6 +33,14 @@ class TripletsOptions:
     )
     min_text: float = dataclasses.field(
         default=0.85, metadata={"help": "text similarity that is enough for a positive"}
+    )
+    min_learned: float = dataclasses.field(
+        default=0.0,
+        metadata={"help": "similarity in the learned space that is enough for a positive; 0: by --learned_precision"},
+    )
+    learned_precision: float = dataclasses.field(
+        default=0.95,
+        metadata={"help": "precision of near pairs at the bar of the learned space, estimated by pairs far apart"},
     )
     joint_margin: float = dataclasses.field(
         default=0.25,
@@ -61,6 +70,13 @@ class TripletsOptions:
                 field="--min_negative_days",
                 remedy="the paper has 365 and 1",
             )
+        for name, fits, expected in (
+            ("min_learned", -1 <= self.min_learned <= 1, "a cosine"),
+            ("learned_precision", 0 < self.learned_precision < 1, "a number between 0 and 1"),
+        ):
+            if not fits:
+                problem = f"got {getattr(self, name)}, expected {expected}"
+                raise InputError(problem, field=f"--{name}", remedy="see --help for the default")
         for name in ("max_positives", "max_positives_per_publisher", "max_anchors_per_event", "negatives_per_positive"):
             if getattr(self, name) < 1:
                 raise InputError(
@@ -89,26 +105,41 @@ OUTCOME: Final = np.dtype(
 )
 
 
-def evidence(similarities: Array, options: TripletsOptions) -> np.ndarray[Any, np.dtype[np.float64]]:
+def evidence(
+    similarities: Array, options: TripletsOptions, learned: LearnedSpace | None = None
+) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Returns the largest margin of each pair over the thresholds of the spaces, NaN for a pair that is not a positive.
 
-    A pair is a positive if one space reaches its threshold, or if two spaces are within ``joint_margin`` of theirs.
+    A pair is a positive if one space reaches its threshold, or if two spaces are within ``joint_margin`` of theirs; but
+    not if the learned space refuses it.
 
     Args:
       similarities: ``[P, spaces]`` in the order of ``Space``, NaN where unknown.
       options: the thresholds.
+      learned: those of the learned space; ``None`` if there is none.
 
     Returns:
       float64 ``[P]``.
     """
-    margins = similarities.astype(np.float64) - [options.min_entity, options.min_image, options.min_text]
+    fixed = [options.min_entity, options.min_image, options.min_text]
+    margins = similarities[:, : len(fixed)].astype(np.float64) - fixed
+    refused = np.zeros(len(similarities), bool)
+    if learned is not None:
+        own = similarities[:, SPACES.index(Space.LEARNED)]
+        margins = np.append(margins, learned.margins(own, options.joint_margin)[:, None], axis=1)
+        refused = learned.refuses(own)
     margins = np.sort(np.where(np.isnan(margins), -np.inf, margins), axis=1)
     alone, together = margins[:, -1] >= 0, margins[:, -2] >= -options.joint_margin
-    return np.where(alone | together, margins[:, -1], np.nan)
+    return np.where((alone | together) & ~refused, margins[:, -1], np.nan)
 
 
 def mine(
-    anchors: Ids, candidates: Array, table: DocumentTable, model: EvergreenModel, options: TripletsOptions
+    anchors: Ids,
+    candidates: Array,
+    table: DocumentTable,
+    model: EvergreenModel,
+    options: TripletsOptions,
+    learned: LearnedSpace | None = None,
 ) -> tuple[Array, Array]:
     """Mines the triplets of some anchors.
 
@@ -119,6 +150,7 @@ def mine(
       table: all documents.
       model: the evergreen filter.
       options: see :class:`TripletsOptions`.
+      learned: the bars of the learned space; ``None`` if there is none.
 
     Returns:
       The triplets, dtype :data:`TRIPLET`, and the outcome of each anchor, dtype :data:`OUTCOME`, whose ``evergreen``
@@ -126,7 +158,7 @@ def mine(
     """
     known = (table.places(candidates["anchor"]) >= 0) & (table.places(candidates["other"]) >= 0)
     candidates = candidates[known & np.isin(candidates["anchor"], anchors)]
-    positives = _positives(candidates, table, options)
+    positives = _positives(candidates, table, options, learned)
     wanted = _per_anchor(anchors, positives) * options.negatives_per_positive
     negatives, scores, evergreen = _negatives(anchors, candidates, table, model, options, wanted)
     outcomes = np.zeros(len(anchors), OUTCOME)
@@ -141,20 +173,23 @@ def mine(
     return _combined(anchors, positives, negatives, scores, options.negatives_per_positive), outcomes
 
 
-def same_event_pairs(candidates: Array, table: DocumentTable, options: TripletsOptions) -> Array:
+def same_event_pairs(
+    candidates: Array, table: DocumentTable, options: TripletsOptions, learned: LearnedSpace | None = None
+) -> Array:
     """Returns all pairs that could be positives, without the limits on their number and the rule on publishers.
 
     Args:
       candidates: dtype ``CANDIDATE``; documents that are not in the table are ignored.
       table: all documents.
       options: the thresholds and the largest day gap.
+      learned: the bars of the learned space; ``None`` if there is none.
 
     Returns:
       uint64 ``[P, 2]``, document ids as numbers.
     """
     near = candidates[np.abs(candidates["gap"]) <= options.max_positive_days]
     known = (table.places(near["anchor"]) >= 0) & (table.places(near["other"]) >= 0)
-    near = near[known & ~np.isnan(evidence(near["similarity"], options))]
+    near = near[known & ~np.isnan(evidence(near["similarity"], options, learned))]
     return np.stack([near["anchor"], near["other"]], axis=1)
 
 
@@ -162,11 +197,13 @@ def _per_anchor(anchors: Ids, rows: Array) -> np.ndarray[Any, np.dtype[np.int64]
     return np.bincount(np.searchsorted(anchors, rows["anchor"]), minlength=len(anchors))
 
 
-def _positives(candidates: Array, table: DocumentTable, options: TripletsOptions) -> Array:
+def _positives(
+    candidates: Array, table: DocumentTable, options: TripletsOptions, learned: LearnedSpace | None
+) -> Array:
     """Returns the best positives by falling evidence, limited by publisher and in all; grouped by anchor."""
     near = candidates[np.abs(candidates["gap"]) <= options.max_positive_days]
     publishers = table.publishers(near["other"])
-    strengths = evidence(near["similarity"], options)
+    strengths = evidence(near["similarity"], options, learned)
     allowed = ~np.isnan(strengths)
     if options.cross_publisher:
         allowed &= publishers != table.publishers(near["anchor"])

@@ -2,21 +2,28 @@
 
 Entity: the mean of the embeddings of the linked entities, weighted by rarity. Image: the bits of the wavelet hash of
 the thumbnail as ±1. Text: the SIF mean of the words of title, keywords and lead, without the first principal component.
+With ``--space learned=ENCODER``, title and body are embedded by an encoder too, for example one that was trained on the
+triplets of an earlier build.
 """
 
 import collections
 import dataclasses
 import functools
+from collections.abc import Iterator
+
+import numpy as np
 
 from ...errors import InputError
 from ...formats import parquet
 from ...formats.arrays import read_arrays, write_arrays
 from ...formats.records import Article, Rejection, Space, Vector
+from .. import encoders
 from ..entities import tables
 from ..entities.linking import Linker
 from ..entities.mentions import Mentions, find_mentions
 from ..jobs import InputSpec, Job, JobRun
 from ..shards import Shard
+from ..texts import read_text_batches
 from .spaces import Statistics, entity_vector, image_vector, remove_component, sif_weights, text_vector
 
 
@@ -45,6 +52,19 @@ class VectorsOptions:
 
 
 @dataclasses.dataclass(frozen=True)
+class Learned:
+    """The encoder of the learned space.
+
+    Attributes:
+      opener: opens it in a worker.
+      name: what it opens.
+    """
+
+    opener: encoders.Opener
+    name: str
+
+
+@dataclasses.dataclass(frozen=True)
 class Sources:
     """Paths of the tables in use.
 
@@ -70,10 +90,29 @@ def run(job: JobRun) -> None:
     names = [f"part-{index:05d}-of-{len(shards):05d}" for index in range(len(shards))]
     statistics = [f"{job.workspace}/_statistics/{name}.npz" for name in names]
     mentions = [f"{job.workspace}/_mentions/{name}.parquet" for name in names]
+    learned = Learned(encoders.opener(), learned_encoder(job.input("space"))) if job.inputs["space"] else None
     with job.graph("vectors", len(shards)):
         job.map_shards("link", functools.partial(_link, options, sources), shards)
         job.map_shards("weigh", functools.partial(_weigh, options.max_image_uses), [statistics], accounted=False)
-        job.map_shards("embed", functools.partial(_embed, options, sources), mentions)
+        payloads = list(zip(mentions, shards, strict=True))
+        job.map_shards("embed", functools.partial(_embed, options, sources, learned), payloads)
+
+
+def learned_encoder(space: str) -> str:
+    """Returns the encoder in ``learned=ENCODER``.
+
+    Raises:
+      InputError: for another form.
+    """
+    name, _, encoder = space.partition("=")
+    if name != Space.LEARNED or not encoder:
+        remedy = "write --space learned=ENCODER, such as learned=model:work/model; the other spaces are always there"
+        raise InputError(f"got {space!r}", field="--space", remedy=remedy)
+    return encoder
+
+
+def _space_digest(space: str) -> str:
+    return encoders.digest(learned_encoder(space))
 
 
 def _sources(job: JobRun) -> Sources:
@@ -170,18 +209,25 @@ def _weigh(max_image_uses: int, shard: Shard, parts: list[str]) -> None:
     write_arrays(f"{shard.workspace}/_weights.npz", total.to_arrays())
 
 
-def _embed(options: VectorsOptions, sources: Sources, shard: Shard, path: str) -> None:
-    """Writes the vectors of every document."""
-    writers = {space: shard.records(space.value, Vector) for space in Space}
+def _embed(
+    options: VectorsOptions, sources: Sources, learned: Learned | None, shard: Shard, paths: tuple[str, str]
+) -> None:
+    """Writes the vectors of every document of a shard, given the paths of its mentions and its articles."""
+    spaces = [space for space in Space if learned or space != Space.LEARNED]
+    writers = {space: shard.records(space.value, Vector) for space in spaces}
     embedder = _embedder(options, sources, shard.workspace)
-    for mentions in parquet.read_records(path, Mentions):
+    encoded = _encoded(learned, shard.workspace, paths[1]) if learned else None
+    for mentions in parquet.read_records(paths[0], Mentions):
         shard.read()
+        own = next(encoded) if encoded else None  # of every article, in the order of the mentions
         if mentions.byline_date is None:
             # Neighbors are searched by date: an article without one can be neither positive nor negative.
             shard.reject(mentions.doc_id, Rejection.NO_BYLINE_DATE)
             continue
         vectors = embedder.vectors(mentions)
-        for space in Space:
+        if own is not None and own.any():
+            vectors[Space.LEARNED] = own
+        for space in spaces:
             shard.tally(f"{space.value}_vectors" if space in vectors else f"no_{space.value}_vector")
         if not vectors:
             shard.reject(mentions.doc_id, Rejection.NO_VECTOR, "no known entity, image or word")
@@ -190,6 +236,14 @@ def _embed(options: VectorsOptions, sources: Sources, shard: Shard, path: str) -
             key = (mentions.doc_id, space.value, mentions.byline_date, mentions.publisher, mentions.language)
             writers[space].write(Vector(*key, tuple(values.tolist())))
         shard.written()
+
+
+def _encoded(learned: Learned, workspace: str, path: str) -> Iterator[tables.Floats]:
+    """Yields the embedding of title and body of every article of a shard, float32 ``[D]``."""
+    encoder = encoders.opened(learned.opener, learned.name, workspace)
+    for batch in read_text_batches(path):
+        titles, bodies = [article.title for article in batch], [article.body for article in batch]
+        yield from np.asarray(encoders.embed_unit(encoder, bodies, learned.name, titles))
 
 
 @functools.lru_cache(maxsize=1)
@@ -244,6 +298,12 @@ JOB = Job(
         ),
         InputSpec("entity_embeddings", "its embeddings: X.npy with keys in X.tsv, or word2vec text", required=False),
         InputSpec("word_embeddings", "your own X.npy with word and relative frequency in X.tsv", required=False),
+        InputSpec(
+            "space",
+            f"learned=ENCODER: a further space, of title and body as an encoder embeds them: {encoders.FORMS}",
+            required=False,
+            digest=_space_digest,
+        ),
     ),
     options=VectorsOptions,
     run=run,

@@ -99,12 +99,12 @@ def test_tasks_cover_every_pair_of_days_that_can_be_far_the_longest_first():
 def found_pairs(draw):
     rows = draw(
         st.lists(
-            st.tuples(*[st.integers(0, 3)] * 2, st.integers(0, 1), st.integers(0, 2), st.integers(0, 3)), max_size=30
+            st.tuples(*[st.integers(0, 3)] * 2, st.integers(0, 1), st.integers(0, 3), st.integers(0, 3)), max_size=30
         )
     )
     array = np.zeros(len(rows), FOUND)
     for number, (query, neighbor, side, space, similarity) in enumerate(rows):
-        array[number] = (query, neighbor, side, space, 0, (math.nan,) * 3)
+        array[number] = (query, neighbor, side, space, 0, (math.nan,) * len(Space))
         array[number]["similarity"][space] = (neighbor * 7 + query * 3 + side + space + 0 * similarity) % 5 / 4
     return array
 

@@ -53,12 +53,12 @@ def test_stories_link_all_that_is_near_in_time_and_similar_whoever_published_it(
         }
     )
     rows = [
-        (1, 2, 1, (0.9, np.nan, np.nan)),
-        (1, 3, -1, (np.nan, np.nan, 0.9)),
-        (1, 4, 2, (0.9, np.nan, 0.9)),  # another day
-        (1, 5, 0, (0.4, np.nan, np.nan)),  # not similar
-        (1, 6, 0, (0.55, np.nan, 0.7)),  # similar in two spaces
-        (1, 7, 0, (0.9, np.nan, np.nan)),  # not in the table
+        (1, 2, 1, (0.9, np.nan, np.nan, np.nan)),
+        (1, 3, -1, (np.nan, np.nan, 0.9, np.nan)),
+        (1, 4, 2, (0.9, np.nan, 0.9, np.nan)),  # another day
+        (1, 5, 0, (0.4, np.nan, np.nan, np.nan)),  # not similar
+        (1, 6, 0, (0.55, np.nan, 0.7, np.nan)),  # similar in two spaces
+        (1, 7, 0, (0.9, np.nan, np.nan, np.nan)),  # not in the table
     ]
     found = same_event_pairs(np.array(rows, CANDIDATE), table, TripletsOptions())
     assert found.tolist() == [[1, 2], [1, 3], [1, 6]]

@@ -37,6 +37,7 @@ from newsembed.beam_pipelines.triplets.evergreen import (
     fit_model,
     read_labels,
 )
+from newsembed.beam_pipelines.triplets.learned import LearnedSpace
 from newsembed.beam_pipelines.triplets.mine import REASONS, TripletsOptions, evidence, mine
 from newsembed.beam_pipelines.triplets.table import DocumentTable, read_table, write_table
 from newsembed.errors import InputError
@@ -186,7 +187,7 @@ def test_spaces_are_merged(tmp_path):
     ]
     parquet.write_shard(str(tmp_path / "part.parquet"), found, Neighbor)
     (merged,) = read_candidates(str(tmp_path / "part.parquet"))
-    np.testing.assert_allclose(merged["similarity"], [0.5, math.nan, 0.4], rtol=1e-6)
+    np.testing.assert_allclose(merged["similarity"], [0.5, math.nan, 0.4, math.nan], rtol=1e-6)
     assert (doc_id_of(int(merged["anchor"])), doc_id_of(int(merged["other"])), merged["gap"]) == (doc("a"), doc("b"), 1)
 
 
@@ -201,19 +202,24 @@ def plain_score(anchor, other, similarities):
         "own_mass_other": other[1],
         "expected_gap_other": other[2],
     }
-    for space, similarity in zip(("entity", "image", "text"), similarities, strict=True):
+    for space, similarity in zip(("entity", "image", "text"), similarities[:3], strict=True):
         values[f"{space}_similarity"] = 0.0 if math.isnan(similarity) else similarity
     logit = model["bias"] + sum(weight * float(values[name]) for name, weight in model["weights"].items())
     return 1 / (1 + math.exp(-logit))
 
 
-def plain_positives(anchor, candidates, publishers, options):
+def plain_positives(anchor, candidates, publishers, options, learned):
     near = []
     for other, gap, similarities in candidates:
         thresholds = (options.min_entity, options.min_image, options.min_text)
         margins = [
-            value - least for value, least in zip(similarities, thresholds, strict=True) if not math.isnan(value)
+            value - least for value, least in zip(similarities[:3], thresholds, strict=True) if not math.isnan(value)
         ]
+        if learned and not math.isnan(similarities[3]):
+            if similarities[3] < learned.floor:
+                continue
+            above = (similarities[3] - learned.bar) / (learned.bar - learned.support)
+            margins.append(above * options.joint_margin)
         margins = [*sorted(margins, reverse=True), -math.inf, -math.inf]
         enough = margins[0] >= 0 or margins[1] >= -options.joint_margin
         if abs(gap) <= 1 and enough and not (options.cross_publisher and publishers[other] == publishers[anchor]):
@@ -225,11 +231,11 @@ def plain_positives(anchor, candidates, publishers, options):
     return positives[: options.max_positives]
 
 
-def plain_mine(anchor, candidates, publishers, scores, options):
+def plain_mine(anchor, candidates, publishers, scores, options, learned):
     """The rules for one anchor at a time: outcome, (positive, negative) pairs, and the number of dropped negatives."""
     if not candidates:
         return "no_neighbor", [], 0
-    positives = plain_positives(anchor, candidates, publishers, options)
+    positives = plain_positives(anchor, candidates, publishers, options, learned)
     if not positives:
         return "no_positive", [], 0
     far = sorted((-np.nanmax(similarities), other) for other, gap, similarities in candidates if abs(gap) >= 365)
@@ -259,8 +265,11 @@ def test_mining_equals_the_rules_applied_one_by_one(seed):
     candidates = np.zeros(len(pairs), CANDIDATE)
     candidates["anchor"], candidates["other"] = pairs.T
     candidates["gap"] = draw.choice([-400, -1, 0, 1, 30, 365], len(pairs))
-    candidates["similarity"] = draw.random((len(pairs), 3)).astype(np.float32)
-    candidates["similarity"][draw.random((len(pairs), 3)) < 0.3] = math.nan
+    learned = LearnedSpace(bar=0.8, support=0.5, floor=0.3) if seed % 3 == 0 else None
+    candidates["similarity"] = draw.random((len(pairs), 4)).astype(np.float32)
+    candidates["similarity"][draw.random((len(pairs), 4)) < 0.3] = math.nan
+    if not learned:
+        candidates["similarity"][:, 3] = math.nan
     candidates["similarity"][np.isnan(candidates["similarity"]).all(1)] = 0.5
     stats_of = dict(zip(ids.tolist(), stats.tolist(), strict=True))
     scores = {
@@ -273,13 +282,13 @@ def test_mining_equals_the_rules_applied_one_by_one(seed):
         cross_publisher=seed % 2 == 0,
         max_evergreen_score=float(np.median(list(scores.values()))) + 1e-4,
     )
-    triplets, outcomes = mine(ids, candidates, table, default_model(), options)
+    triplets, outcomes = mine(ids, candidates, table, default_model(), options, learned)
     publishers = dict(zip(ids.tolist(), codes[:, 0].tolist(), strict=True))
     reasons = collections.Counter()
     for anchor, outcome in zip(ids.tolist(), outcomes, strict=True):
         own = candidates[candidates["anchor"] == anchor]
         listed = [(other, gap, similarity) for _, other, gap, similarity in own.tolist()]
-        reason, expected, dropped = plain_mine(anchor, listed, publishers, scores, options)
+        reason, expected, dropped = plain_mine(anchor, listed, publishers, scores, options, learned)
         assert (*REASONS, "mined")[outcome["reason"]] == reason
         assert (outcome["neighbors"], outcome["evergreen"]) == (len(listed), dropped)
         found = triplets[triplets["anchor"] == anchor]

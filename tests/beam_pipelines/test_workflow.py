@@ -69,7 +69,7 @@ def test_every_job_gets_the_folders_of_earlier_jobs_and_the_user_s_inputs(execut
         "vectors": {
             "articles": ("out/clean",),
             "entities": ("out/entities",),
-            **mine("alias_file", "entity_embeddings", "word_embeddings"),
+            **mine("alias_file", "entity_embeddings", "word_embeddings", "space"),
         },
         "bitext": {
             "articles": ("out/clean",),

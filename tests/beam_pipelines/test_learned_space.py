@@ -1,0 +1,275 @@
+"""The learned space: vectors of an encoder, its bars by dates, and what it proves or refuses."""
+
+import datetime
+import json
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from newsembed.beam_pipelines import encoders, jobs
+from newsembed.beam_pipelines import neighbors as neighbors_job
+from newsembed.beam_pipelines import triplets as triplets_job
+from newsembed.beam_pipelines import vectors as vectors_job
+from newsembed.beam_pipelines.arrays import COSINE_BINS
+from newsembed.beam_pipelines.arrays import cosine_histogram as histogram
+from newsembed.beam_pipelines.entities import tables
+from newsembed.beam_pipelines.neighbors import NeighborsOptions
+from newsembed.beam_pipelines.neighbors.background import background
+from newsembed.beam_pipelines.neighbors.rows import Rows
+from newsembed.beam_pipelines.triplets.learned import LearnedSpace, calibrate, near_pairs, precision_curve
+from newsembed.beam_pipelines.triplets.mine import TripletsOptions, evidence
+from newsembed.errors import InputError
+from newsembed.formats import parquet
+from newsembed.formats.records import Article, Space, Triplet, Vector, make_doc_id
+
+ONE = ["--direct_num_workers=1"]
+DAY = datetime.date(2020, 1, 1)
+NAN = math.nan
+
+
+class Letters:
+    """Counts letters; an article's title counts twice."""
+
+    digest = "letters"
+
+    def embed(self, texts, titles=None):
+        rows = zip(texts, titles or [""] * len(texts), strict=True)
+        return np.array([[(text + 2 * title).count(letter) for letter in "abcdz"] for text, title in rows], np.float32)
+
+
+def open_letters(name):
+    if name != "letters":
+        raise InputError(f"no encoder {name}")
+    return Letters()
+
+
+@pytest.fixture(autouse=True)
+def _letters():
+    before = list(encoders._used)
+    encoders.use(open_letters)
+    yield
+    encoders._used[:] = before
+
+
+def article(name, publisher, body, days=0):
+    date = None if days is None else DAY + datetime.timedelta(days=days)
+    return Article(make_doc_id(name), name, publisher, name, body, ("A B",), date, language="en")
+
+
+def published(folder, stream, records, kind, shards=2):
+    for index in range(shards):
+        path = f"{folder}/{stream}/part-{index:05d}-of-{shards:05d}.parquet"
+        parquet.write_shard(path, records[index::shards], kind)
+    (folder / "manifest.json").write_text('{"digest": "x"}')
+    return [str(folder)]
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """Reports of events a and b by two publishers, one without a date, and old articles of the same subjects."""
+    clean, entities = tmp_path / "clean", tmp_path / "entities"
+    articles = [
+        article("a1", "p", "aaaa"),
+        article("a2", "q", "aaab", 1),
+        article("b1", "p", "bbbb", 1),
+        article("b2", "q", "bbbc", 1),
+        article("old a", "q", "aadd", -400),
+        article("old b", "p", "bbdd", -401),
+        article("undated", "p", "aaaa", None),
+        article("nothing", "p", "xyx", 1),
+    ]
+    clean.mkdir()
+    entities.mkdir()
+    (entities / "manifest.json").write_text('{"digest": "e"}')
+    tables.write_aliases(str(entities / "aliases.tsv"), [])
+    tables.write_embeddings(str(entities / "entities"), tables.EmbeddingTable((), np.ones((0, 4), np.float32), ()))
+    tables.write_embeddings(
+        str(entities / "words"), tables.EmbeddingTable(("xyx",), np.ones((1, 3), np.float32), (0.5,))
+    )
+    return {"articles": published(clean, "articles", articles, Article), "entities": [str(entities)]}
+
+
+def run_vectors(corpus, output, space=("learned=letters",)):
+    return jobs.execute(vectors_job.JOB, corpus | {"space": list(space)}, str(output), None, ONE)
+
+
+def run_triplets(corpus, tmp_path, **options):
+    run_vectors(corpus, tmp_path / "vectors")
+    near = str(tmp_path / "near")
+    jobs.execute(neighbors_job.JOB, {"vectors": [str(tmp_path / "vectors")]}, near, NeighborsOptions(), ONE)
+    inputs = {"articles": corpus["articles"], "neighbors": [near]}
+    options = TripletsOptions(max_evergreen_score=1.0, **options)
+    outcome = jobs.execute(triplets_job.JOB, inputs, str(tmp_path / "out"), options, ONE)
+    return outcome.manifest["counts"], list(parquet.read_stream(f"{tmp_path}/out/triplets", Triplet))
+
+
+def test_title_and_body_are_embedded_for_every_article_with_a_date(corpus, tmp_path):
+    counts = run_vectors(corpus, tmp_path / "out").manifest["counts"]
+    found = {row.doc_id: row for row in parquet.read_stream(f"{tmp_path}/out/learned", Vector)}
+    names = ("a1", "a2", "b1", "b2", "old a", "old b")
+    assert set(found) == {make_doc_id(name) for name in names}  # "nothing" has only a vector of zeros there
+    expected = np.array([6, 0, 0, 0, 0]) / 6
+    np.testing.assert_allclose(found[make_doc_id("a1")].values, expected, atol=1e-6)
+    old = np.array([4, 0, 0, 4, 0]) / math.sqrt(32)  # "aadd", and twice "old a"
+    np.testing.assert_allclose(found[make_doc_id("old a")].values, old, atol=1e-6)
+    assert counts["rejected"] == {"no_byline_date": 1, "no_vector": 1}
+    assert (counts["tallies"]["learned_vectors"], counts["tallies"]["no_learned_vector"]) == (6, 1)
+
+
+def test_without_the_option_there_is_no_learned_space(corpus, tmp_path):
+    counts = run_vectors(corpus, tmp_path / "out", ()).manifest["counts"]
+    assert not (tmp_path / "out/learned").exists()
+    assert not [name for name in counts["tallies"] if "learned" in name]
+    run_vectors(corpus, tmp_path / "out")
+    assert (tmp_path / "out/learned").exists()
+    run_vectors(corpus, tmp_path / "out", ())
+    assert not (tmp_path / "out/learned").exists()
+
+
+@pytest.mark.parametrize("space", ["letters", "other=letters", "learned=", "learned"])
+def test_another_form_of_the_space_is_refused(corpus, tmp_path, space):
+    with pytest.raises(InputError, match=r"--space: got "):
+        run_vectors(corpus, tmp_path / "out", (space,))
+
+
+def test_pairs_of_the_learned_space_become_triplets(corpus, tmp_path):
+    counts, triplets = run_triplets(corpus, tmp_path, min_learned=0.8)
+    assert {(one.anchor, one.positive) for one in triplets} == {
+        (make_doc_id(left), make_doc_id(right))
+        for left, right in (("a1", "a2"), ("a2", "a1"), ("b1", "b2"), ("b2", "b1"))
+    }
+    a1 = next(one for one in triplets if one.anchor == make_doc_id("a1"))
+    assert a1.negative == make_doc_id("old a")
+    assert len(a1.positive_similarity) == len(a1.negative_similarity) == 4
+    assert a1.positive_similarity[3] == pytest.approx(5 / math.sqrt(26), abs=1e-6)
+    assert json.loads((tmp_path / "out/learned.json").read_text()) == {
+        "bar": 0.8,
+        "support": 0.55,
+        "floor": 0.55,
+    }
+    assert counts["out"] == 4
+
+
+def test_a_bar_that_nothing_reaches_leaves_no_positive(corpus, tmp_path):
+    counts, triplets = run_triplets(corpus, tmp_path, min_learned=0.999)
+    assert triplets == []
+    assert counts["rejected"]["no_positive"] >= 4
+
+
+def test_the_bar_is_calibrated_by_articles_some_weeks_apart(corpus, tmp_path):
+    path = next((tmp_path / "clean/articles").glob("part-00000-*"))
+    # Of the first shard, with the articles "a1" and "b1": the same subject two weeks later.
+    more = [article("later", "q", "aazz", 14)]
+    parquet.write_shard(str(path), [*parquet.read_records(str(path), Article), *more], Article)
+    run_triplets(corpus, tmp_path, learned_precision=0.9)
+    written = json.loads((tmp_path / "out/learned.json").read_text())
+    # The cosine of "a1" (6 a) and "later" (4 a, 2 z) is 4 / sqrt(20) = 0.8944; reports of one event have 0.98.
+    assert written["bar"] == pytest.approx(0.895)
+    assert written["floor"] <= written["support"] < written["bar"]
+
+
+def test_evidence_of_the_learned_space_by_hand():
+    options = TripletsOptions(min_entity=0.6, min_image=0.8, min_text=0.8, joint_margin=0.2)
+    space = LearnedSpace(bar=0.7, support=0.6, floor=0.5)
+    pairs = np.array(
+        [
+            (NAN, NAN, NAN, 0.75),  # enough alone
+            (NAN, NAN, NAN, 0.65),  # not enough alone
+            (0.45, NAN, NAN, 0.65),  # together with a near entity
+            (0.45, NAN, NAN, 0.55),  # not even together
+            (0.9, NAN, NAN, 0.45),  # refused
+            (0.9, NAN, NAN, NAN),  # nothing to refuse by
+            (0.9, NAN, NAN, 0.5),  # on the floor
+        ]
+    )
+    np.testing.assert_allclose(evidence(pairs, options, space), [0.1, NAN, -0.1, NAN, NAN, 0.3, 0.3], atol=1e-12)
+    np.testing.assert_allclose(evidence(pairs, options), [NAN, NAN, NAN, NAN, 0.3, 0.3, 0.3], atol=1e-12)
+
+
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=25), st.integers(0, 3))
+def test_near_pairs_equal_a_double_loop(days, most):
+    gaps = [abs(a - b) for i, a in enumerate(days) for j, b in enumerate(days) if i != j]
+    assert near_pairs(Counter(days), most) == sum(gap <= most for gap in gaps)
+
+
+def rows_of(days, vectors):
+    empty = np.zeros((len(days), 0), np.float32)
+    values = dict.fromkeys(Space, empty) | {Space.LEARNED: np.array(vectors, np.float32)}
+    return Rows(np.arange(len(days)).astype(np.uint64), np.array(days, np.int32), values)
+
+
+@given(st.lists(st.integers(0, 60), max_size=40), st.integers(1, 100))
+def test_the_background_has_the_pairs_of_8_to_28_days(days, most):
+    vectors = np.random.default_rng(len(days)).normal(size=(len(days), 3))
+    vectors[::5] = 0  # documents without a vector
+    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+    rows = rows_of(days, vectors)
+    expected = [
+        float(rows.vectors[Space.LEARNED][i] @ rows.vectors[Space.LEARNED][j])
+        for i in range(len(days))
+        for j in range(len(days))
+        if 8 <= days[j] - days[i] <= 28 and vectors[i].any() and vectors[j].any()
+    ]
+    found = background(rows)
+    assert found.sum() == len(expected)
+    assert np.abs(np.cumsum(found) - np.cumsum(histogram(np.array(expected)))).max(initial=0) <= 1  # rounding
+    some = background(rows, most)
+    assert some.sum() == (
+        len(expected) if len(expected) <= most else len(range(0, len(expected), -(-len(expected) // most)))
+    )
+    assert np.all(some <= found)
+
+
+cosines = st.lists(st.floats(-1, 1, width=32), max_size=30)
+
+
+@given(cosines, cosines.filter(len), st.integers(1, 50))
+def test_the_precision_is_that_of_the_formula_and_never_falls(near, apart, possible):
+    near, apart = histogram(np.array(near, np.float32)), histogram(np.array(apart, np.float32))
+    curve = precision_curve(near, apart, possible)
+    assert len(curve) == COSINE_BINS
+    assert np.all(np.diff(curve) >= 0)
+    least = 1.0
+    for number in range(COSINE_BINS - 1, -1, -1):
+        if count := sum(near[number:].tolist()):
+            least = min(least, 1 - possible / sum(apart.tolist()) * sum(apart[number:].tolist()) / count)
+        assert curve[number] == pytest.approx(least)
+
+
+def test_the_histogram_has_equal_bins_from_minus_1_to_1():
+    counts = histogram(np.array([-1, -0.9995, 0, 0.0005, 0.9999, 1, NAN]))
+    assert dict(zip(*np.unique(np.flatnonzero(counts), return_index=True), strict=True)).keys() == {0, 1_000, 1_999}
+    assert (counts[0], counts[1_000], counts[1_999]) == (2, 2, 2)
+
+
+def test_the_bar_is_the_least_similarity_with_the_precision():
+    near, apart = (
+        histogram(np.array([0.9] * 90 + [0.5] * 10 + [0.2] * 100)),
+        histogram(np.array([0.5] * 40 + [0.2] * 400 + [0.0] * 3_560)),
+    )
+    # From 0.5 on: 1 - 40 (1000 / 4000) / 100 = 0.9; from 0.2 on: 1 - 440 / 4 / 200 = 0.45.
+    space, curve = calibrate(near, apart, 1_000, 0.9, "x")
+    assert curve[round((0.5 + 1) * 1_000)] == pytest.approx(0.9)
+    assert space.bar == pytest.approx(0.201, abs=2e-3)
+    assert space.support == pytest.approx(0.2, abs=2e-3)  # at most just below the bar
+    strict, _ = calibrate(near, apart, 1_000, 0.95, "x")
+    assert (strict.bar, strict.support) == (pytest.approx(0.501, abs=2e-3), pytest.approx(0.201, abs=2e-3))
+    near[1_100] = 1_000  # at 0.1: 1 - 110 / 1200 = 0.908 above it, and 0.45 at 0.2 keeps the curve low
+    assert calibrate(near, apart, 1_000, 0.95, "x")[0].floor == pytest.approx(0.201, abs=2e-3)
+
+
+def test_what_cannot_be_calibrated_is_said():
+    one = histogram(np.array([0.5]))
+    with pytest.raises(InputError, match="8 to 28 days apart, so the learned space cannot be calibrated"):
+        calibrate(one, 0 * one, 2, 0.9, "near")
+    with pytest.raises(InputError, match=r"no similarity .* precision of 0\.9"):
+        calibrate(one, one * 50, 2, 0.9, "near")
+
+
+@pytest.mark.parametrize("options", [{"min_learned": 1.5}, {"learned_precision": 1.0}, {"learned_precision": 0.0}])
+def test_bad_options(options):
+    with pytest.raises(InputError, match=f"--{next(iter(options))}: got"):
+        TripletsOptions(**options)
