@@ -44,6 +44,7 @@ from .whole import replacing
 FORMAT_VERSION: Final = 1  # of ``archive.json``
 POINTER: Final = "archive.json"
 LAST_RUN: Final = "last_run.json"
+BASE: Final = "base.json"  # in the folder of the run in progress: the version that it began from, 0 for none
 HISTORY: Final = "history.jsonl"
 INDEX: Final = "index"
 CRAWL_STATE: Final = "crawl_state"
@@ -126,7 +127,7 @@ def read_pointer(archive: str) -> Pointer | None:
             found = json.loads(source.read())
         version = found["format"]
         pointer = Pointer(int(found["version"]), str(found["manifest_sha256"]), str(found["index_sha256"]))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except DAMAGE as error:
         raise InputError(f"a damaged pointer: {error!r}", path=path, remedy=_REMEDY) from error
@@ -134,6 +135,52 @@ def read_pointer(archive: str) -> Pointer | None:
         problem = f"got the format {version!r}, expected {FORMAT_VERSION}"
         raise InputError(problem, path=path, field="format", remedy="install a newer version of newsembed")
     return pointer
+
+
+def check_startable(archive: str) -> None:
+    """Checks that a first run may write to a folder: it has an archive, or nothing but what a first run leaves.
+
+    A first run that was cut off has ``.work/base.json``, which says that it began from no version, and perhaps a part
+    of version 1. One that found nothing new leaves its report.
+
+    Raises:
+      InputError: for the remains of an archive without its pointer, and for files of others; names one of them.
+    """
+    if os.path.exists(archive) and not os.path.isdir(archive):
+        raise InputError("is a file", path=archive, field="--archive", remedy="name a new or an empty folder")
+    remains, others = _in_the_way(archive)
+    if is_archive(archive) or not (remains or others):
+        return
+    if remains:
+        problem = f"has {remains[0]} of an archive, but no {POINTER}, which names its current version"
+        remedy = f"restore {POINTER} from a copy; to start a new archive, name another folder or empty this one"
+        raise InputError(problem, path=archive, field="--archive", remedy=remedy)
+    shown = ", ".join(others[:_SHOWN]) + (f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else "")
+    problem, remedy = f"is no archive, and not empty: it has {shown}", "name a new or an empty folder"
+    raise InputError(problem, path=archive, field="--archive", remedy=remedy)
+
+
+def _in_the_way(archive: str) -> tuple[list[str], list[str]]:
+    """Files of an archive, and files of others, that no first run leaves in a folder; paths below it."""
+    names = set(os.listdir(archive)) if os.path.isdir(archive) else set()
+    base = read_json(os.path.join(archive, _WORK, BASE))
+    remains = []
+    if base is None:  # no run is in progress
+        remains += [f"{_VERSIONS}/{name}" for name in _listed(archive, _VERSIONS)]
+    elif base != 0:
+        remains.append(f"{_WORK}/{BASE}")
+    report = read_json(os.path.join(archive, LAST_RUN))
+    if isinstance(report, dict) and report.get("version"):
+        remains.append(LAST_RUN)
+    for folder in (_TRAININGS, _TRAINING_WORK):
+        remains += [f"{folder}/{name}" for name in _listed(archive, folder) if name != ".lock"]
+    own = {".lock", LAST_RUN, _VERSIONS, _WORK, _TRAININGS, _TRAINING_WORK}
+    return remains, sorted(name for name in names - own if not _is_temporary(name))
+
+
+def _listed(archive: str, folder: str) -> list[str]:
+    path = os.path.join(archive, folder)
+    return sorted(os.listdir(path)) if os.path.isdir(path) else []
 
 
 def publish(archive: str, number: int) -> None:
@@ -257,8 +304,12 @@ def remove_other_versions(archive: str, kept: set[int]) -> list[int]:
 def remove_temporary_files(archive: str) -> None:
     """Deletes what a process that was killed had not yet moved to its name, next to the pointer."""
     for name in os.listdir(archive):
-        if name.startswith((f"{POINTER}.", f"{LAST_RUN}.")) and name.endswith(".tmp"):
+        if _is_temporary(name):
             os.remove(os.path.join(archive, name))
+
+
+def _is_temporary(name: str) -> bool:
+    return name.startswith((f"{POINTER}.", f"{LAST_RUN}.")) and name.endswith(".tmp")
 
 
 def read_json(path: str) -> Any:

@@ -9,7 +9,7 @@ from ..beam_pipelines.clean.options import CleanOptions
 from ..beam_pipelines.crawl.options import CrawlOptions
 from ..beam_pipelines.extract.job import ExtractOptions
 from ..errors import InputError
-from ..formats.archive import read_pointer, trained_model, version_folder
+from ..formats.archive import check_startable, read_pointer, trained_model, version_folder
 from ..formats.manifest import read_manifest
 from ..serving.events import EventOptions
 
@@ -107,10 +107,11 @@ def current_choice(archive: str, given: EncoderChoice | None) -> EncoderChoice:
       given: on the command line; None takes that of the runs before.
 
     Raises:
-      InputError: if there is none, or another one is given than the archive began with.
+      InputError: if there is none, another one is given than the archive began with, or the folder has other files.
     """
     pointer = read_pointer(archive)
     if pointer is None:
+        check_startable(archive)  # before the model is read
         if given is None:
             remedy = "give the encoder of the new archive, such as model:work/trained"
             raise InputError("the archive has no version yet", path=archive, field="--encoder", remedy=remedy)

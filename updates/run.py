@@ -16,10 +16,12 @@ from ..beam_pipelines.output_lock import locked
 from ..errors import InputError
 from ..formats import files
 from ..formats.archive import (
+    BASE,
     CRAWL_STATE,
     INDEX,
     LAST_RUN,
     VersionWriter,
+    check_startable,
     publish,
     read_json,
     read_pointer,
@@ -70,8 +72,8 @@ def update(
       reached: called with the name of each step, see :data:`STEPS`, when it is done.
 
     Raises:
-      InputError: for bad options or input, if another run works on the archive, if the archive is damaged, or if it was
-        made with other options.
+      InputError: for bad options or input, if another run works on the archive, if the archive is damaged, if it was
+        made with other options, or for a folder with other files.
       RuntimeError: if the counts do not add up.
     """
     archive = archive.rstrip("/") or archive
@@ -101,6 +103,8 @@ class _Run:
         self._started, self._step_started = datetime.datetime.now(datetime.UTC), time.monotonic()
         self._seconds: dict[str, float] = {}
         pointer = read_pointer(archive)
+        if pointer is None:
+            check_startable(archive)
         self._number = pointer.version if pointer else 0
         self._base = version_folder(archive, self._number) if pointer else ""
         if pointer:
@@ -124,7 +128,7 @@ class _Run:
 
     def _clear(self) -> None:
         """Removes what a run that was cut off left, except for jobs that this run resumes."""
-        work, marker = work_folder(self._archive), os.path.join(work_folder(self._archive), "base.json")
+        work, marker = work_folder(self._archive), os.path.join(work_folder(self._archive), BASE)
         if read_json(marker) != self._number:  # of a run that was published
             shutil.rmtree(work, ignore_errors=True)
             write_json(marker, self._number)

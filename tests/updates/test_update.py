@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from newsembed.formats.manifest import recorded_digests
 from newsembed.launch.verify import verify
 from newsembed.serving.events import EventOptions
 from newsembed.serving.index import DocumentIndex
-from newsembed.updates.options import Sources
+from newsembed.updates.options import Sources, current_choice
 from newsembed.updates.run import STEPS, update
 from stream import (
     CHOICE,
@@ -324,3 +325,85 @@ def test_a_damaged_archive_is_refused_with_its_name(first_day, paths, tmp_path):
     (archive / "archive.json").write_text('{"format": 2, "version": 1, "manifest_sha256": "", "index_sha256": ""}')
     with pytest.raises(InputError, match="got the format 2, expected 1"):
         run(archive, paths[1])
+
+
+def left(folder):
+    """Every file of a folder with its bytes."""
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("kept", "named"),
+    [
+        (("versions", "last_run.json"), "versions/000001"),
+        (("versions",), "versions/000001"),
+        (("last_run.json",), "last_run.json"),
+        (("trainings",), "trainings/000001"),
+        ((".training",), ".training/articles"),
+    ],
+)
+def test_an_archive_without_its_pointer_is_refused_and_stays_as_it_is(first_day, paths, tmp_path, kept, named):
+    archive = copied(first_day, tmp_path / "archive")
+    for folder in ("trainings/000001", ".training/articles"):
+        (archive / folder).mkdir(parents=True)
+    for path in archive.iterdir():
+        if path.name not in kept:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    before, encoder = left(archive), Words()
+    with pytest.raises(
+        InputError, match=rf"archive: --archive: has {named} of an archive, but no archive\.json"
+    ) as error:
+        run(archive, paths[1], encoder=encoder)
+    assert "restore archive.json from a copy" in str(error.value)
+    assert (left(archive), encoder.embedded) == (before, 0)
+    with pytest.raises(InputError, match="no archive.json"):
+        current_choice(str(archive), CHOICE)  # before the command reads the model
+
+
+def test_the_work_of_a_later_run_without_the_pointer_is_refused(first_day, paths, tmp_path):
+    archive = copied(first_day, tmp_path / "archive")
+    with pytest.raises(Killed):
+        run(archive, paths[1], reached=kill_at("events"))
+    (archive / "archive.json").unlink()
+    with pytest.raises(InputError, match=r"has \.work/base\.json of an archive, but no archive\.json"):
+        run(archive, paths[1])
+
+
+def test_a_folder_of_other_files_is_refused_and_stays_as_it_is(paths, tmp_path):
+    archive = tmp_path / "thesis"
+    archive.mkdir()
+    for number in range(7):
+        (archive / f"{number}.tex").write_text("text")
+    before = left(archive)
+    with pytest.raises(
+        InputError, match=r"thesis: --archive: is no archive, and not empty: it has 0\.tex, .*and 2 more"
+    ):
+        run(archive, paths[0])
+    assert left(archive) == before
+    for path in archive.iterdir():
+        path.unlink()
+    assert run(archive, paths[0]).version == 1
+    with pytest.raises(InputError, match=r"0\.jsonl: --archive: is a file"):
+        current_choice(paths[0], CHOICE)
+
+
+def test_a_first_run_that_was_cut_off_at_any_step_is_resumed(first_day, paths, tmp_path):
+    archive, encoder = tmp_path / "archive", Words()
+    for step in STEPS[: STEPS.index("publish")]:
+        with pytest.raises(Killed):
+            run(archive, paths[0], encoder=encoder, reached=kill_at(step))
+        assert not (archive / "archive.json").exists()
+    (archive / "archive.json.0123456789ab.tmp").write_text("{")  # as if it had been killed while it published
+    (archive / ".lock").write_text("{}")
+    report = run(archive, paths[0], encoder=encoder)
+    assert (report.version, encoder.embedded) == (1, report.new)
+    same(archive, first_day)
+
+
+def test_a_first_run_that_finds_nothing_does_not_hinder_the_next(paths, tmp_path):
+    archive, empty = tmp_path / "archive", write(tmp_path / "empty.jsonl", [])
+    with pytest.raises(Killed):
+        run(archive, paths[0], reached=kill_at("index"))
+    assert run(archive, empty).version == 0
+    assert (archive / LAST_RUN).exists()
+    assert run(archive, paths[0]).version == 1
