@@ -222,9 +222,10 @@ def overview() -> str:
         "",
         "usage: newsembed [--import MODULE] [--verbose] COMMAND [options]",
     ]
+    width = max(map(len, COMMANDS)) + 1
     for group in dict.fromkeys(command.group for command in COMMANDS.values()):
         lines += ["", f"{group}:"]
-        lines += [f"  {name:<12}{command.summary}" for name, command in COMMANDS.items() if command.group == group]
+        lines += [f"  {name:<{width}}{command.summary}" for name, command in COMMANDS.items() if command.group == group]
     lines += ["", "`newsembed COMMAND --help` shows the options of a command and an example."]
     return "\n".join([*lines, "--verbose shows the traceback of an error."])
 

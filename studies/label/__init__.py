@@ -2,10 +2,12 @@
 
 Shows two articles side by side, on a page that only this machine can open or in the terminal, and asks whether they
 report the same story or are the same evergreen piece. Uncertain pairs come first, with random ones between them. Every
-answer is saved before the next question; the same command resumes the work.
+answer is saved before the next question; the same command resumes the work. Both articles are in one language, unless
+--language names the languages that the annotator reads.
 
 example:
   newsembed label --work work --output labels.tsv
+  newsembed label --work work --output labels.tsv --language en de
   newsembed label --work work --output labels.tsv --report
   newsembed triplets --articles work/clean --neighbors work/neighbors --labels labels.tsv --output work/triplets
 """
@@ -18,7 +20,7 @@ import os
 from ... import __version__
 from ...errors import InputError
 from ...formats import files
-from .pairs import Work, read_pairs, read_work
+from .pairs import Work, read_pairs, read_work, readable_pairs
 from .report import count_labels, make_report, show_counts, show_report
 from .sample import questions
 from .session import Session
@@ -51,6 +53,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--seed", type=int, default=0, metavar="N", help="seed of the random pairs and the folds (default: 0)"
+    )
+    parser.add_argument(
+        "--language",
+        nargs="+",
+        default=[],
+        metavar="TAG",
+        help="languages that the annotator reads; each article of a pair is in one of them, so a pair may cross "
+        "languages (default: any language, the same for both articles)",
     )
     parser.add_argument("--annotator", metavar="NAME", help="name saved with each answer (default: the login name)")
     parser.add_argument(
@@ -93,11 +103,12 @@ def origin(work: Work, args: argparse.Namespace) -> list[str]:
     """The lines above the answers: the version, the inputs, and the filter that chose the pairs."""
     filter_digest = files.file_digest(f"{work.path}/triplets/evergreen.json")
     sampling = f"threshold {work.threshold:g} min_negative_days {work.options.min_negative_days}"
+    languages = f" language {' '.join(args.language)}" if args.language else " one language"
     return [
         f"code_version {__version__}",
         *(f"{name} {digest}" for name, digest in work.digests.items()),
         f"evergreen.json {filter_digest}",
-        f"sampling seed {args.seed} random_share {args.random_share:g} {sampling}",
+        f"sampling seed {args.seed} random_share {args.random_share:g} {sampling}{languages}",
     ]
 
 
@@ -120,7 +131,7 @@ def _login() -> str:
 
 
 def _session(work: Work, file: LabelFile, args: argparse.Namespace) -> Session:
-    pairs, _ = read_pairs(work)
+    pairs = readable_pairs(work, read_pairs(work)[0], args.language)
     unknown = (
         one for one in questions(pairs, work.threshold, args.seed, args.random_share) if not file.knows(one.pair.both)
     )

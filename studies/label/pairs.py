@@ -2,7 +2,8 @@
 
 import dataclasses
 import hashlib
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -112,6 +113,42 @@ def read_pairs(
         )
     known = known_pairs(paths, wanted, work.table) if wanted else np.zeros(0, CANDIDATE)
     return candidates, {(pair.anchor, pair.other): pair for pair in _pairs(work, known)}
+
+
+def readable_pairs(work: Work, pairs: Sequence[Pair], languages: Collection[str] = ()) -> list[Pair]:
+    """Returns the pairs whose texts one annotator can read.
+
+    Args:
+      work: see :func:`read_work`; its table has the languages.
+      pairs: from :func:`read_pairs`.
+      languages: that the annotator reads, as BCP-47 tags; both articles are in one of them. If empty, both articles of
+        a pair are in the same language, whichever it is.
+
+    Raises:
+      InputError: if no pair is left.
+    """
+    languages_of = _languages_of(work, pairs)
+    of_both = [{languages_of[doc_id] for doc_id in pair.both} for pair in pairs]
+    kept = [
+        pair
+        for pair, both in zip(pairs, of_both, strict=True)
+        if (both <= set(languages) if languages else len(both) == 1)
+    ]
+    if not kept:
+        counts = Counter("-".join(sorted(both)) for both in of_both)
+        raise InputError(
+            f"both articles of no pair are in {' or '.join(languages) or 'one language'}",
+            path=f"{work.path}/neighbors",
+            field="--language",
+            remedy="there are pairs in " + ", ".join(f"{name} ({count})" for name, count in counts.most_common(5)),
+        )
+    return kept
+
+
+def _languages_of(work: Work, pairs: Sequence[Pair]) -> dict[str, str]:
+    ids = sorted({doc_id for pair in pairs for doc_id in pair.both})
+    places = work.table.places(np.array([int(doc_id, 16) for doc_id in ids], np.uint64))
+    return {doc_id: work.table.language(place) for doc_id, place in zip(ids, places.tolist(), strict=True)}
 
 
 def _pairs(work: Work, rows: Array) -> list[Pair]:

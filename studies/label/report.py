@@ -129,7 +129,7 @@ def show_report(report: Report) -> None:
 
 
 _CAVEAT = """precision and recall are those of the labelled pairs, which are harder than the rest; the shares of pairs
-drawn at random hold for all candidates of the filter that drew them"""
+drawn at random hold for all candidates of the filter and the languages that drew them"""
 _MEANING: dict[str, str] = {
     Sampled.UNCERTAIN: "uncertain",
     Sampled.DROPPED: "at random, dropped by the filter",

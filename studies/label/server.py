@@ -79,7 +79,7 @@ def create_app(session: Session, access: Access, finish: Callable[[], None]) -> 
     async def show() -> HTMLResponse:
         nonce = secrets.token_urlsafe(16)
         policy = f"default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; connect-src 'self'; "
-        rest = "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        rest = "img-src http: https: data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
         headers = {"Content-Security-Policy": f"{policy}{rest}"}
         return HTMLResponse(page.replace("{nonce}", nonce), headers=headers)
 

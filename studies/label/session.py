@@ -13,7 +13,10 @@ from .texts import Segments, Text, common_words, segments, shared_words
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two articles as it is shown; texts are in segments, with the shared words marked."""
+    """One of the two articles as it is shown; texts are in segments, with the shared words marked.
+
+    ``image_url`` is "" unless the two articles are near each other by their thumbnails.
+    """
 
     url: str
     publisher: str
@@ -22,6 +25,7 @@ class Side:
     title: Segments
     paragraphs: list[Segments]
     cut: bool
+    image_url: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -103,8 +107,12 @@ class Session:
             str(space): None if math.isnan(value) else round(value, 3)
             for space, value in zip(Space, pair.similarities, strict=True)
         }
+        pictures = similarities[Space.IMAGE] is not None
         return Shown(
-            (pair.anchor, pair.other), (_side(left, shared), _side(right, shared)), abs(pair.day_gap), similarities
+            (pair.anchor, pair.other),
+            (_side(left, shared, pictures), _side(right, shared, pictures)),
+            abs(pair.day_gap),
+            similarities,
         )
 
     def state(self) -> dict[str, Any]:
@@ -113,7 +121,7 @@ class Session:
         return {"progress": self.progress(), "question": dataclasses.asdict(shown) if shown else None}
 
 
-def _side(text: Text, shared: set[str]) -> Side:
+def _side(text: Text, shared: set[str], pictures: bool) -> Side:
     return Side(
         text.url,
         text.publisher,
@@ -122,4 +130,5 @@ def _side(text: Text, shared: set[str]) -> Side:
         segments(text.title, shared),
         [segments(paragraph, shared) for paragraph in text.paragraphs],
         text.cut,
+        text.image_url if pictures else "",
     )

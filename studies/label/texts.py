@@ -10,7 +10,7 @@ from ...formats.parquet import read_batches, shard_paths
 _CHARACTERS = 1_600  # of a body: its first paragraphs
 _MIN_LETTERS = 3
 _COMMON_SHARE, _ENOUGH_ARTICLES = 0.25, 20
-_COLUMNS = ("url", "publisher", "title", "body", "byline_date", "language")
+_COLUMNS = ("url", "publisher", "title", "body", "byline_date", "language", "image_url")
 _WORD = re.compile(r"\w+")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # a body must not control the terminal
 
@@ -28,6 +28,7 @@ class Text:
     cut: bool
     byline_date: str
     language: str
+    image_url: str = ""
 
     @property
     def words(self) -> set[str]:
@@ -79,11 +80,12 @@ def segments(text: str, shared: Collection[str]) -> Segments:
     return [*pieces, (text[end:], False)] if end < len(text) else pieces
 
 
-def _text(url: str, publisher: str, title: str, body: str, byline_date: object, language: str) -> Text:
+def _text(url: str, publisher: str, title: str, body: str, byline_date: object, language: str, image_url: str) -> Text:
     cut = len(body) > _CHARACTERS
     shown = body[:_CHARACTERS].rpartition(" ")[0] or body[:_CHARACTERS] if cut else body
     paragraphs = tuple(part.strip() for part in _clean(shown).split("\n") if part.strip())
-    return Text(url, _clean(publisher), _clean(title), paragraphs, cut, str(byline_date or "no date"), language)
+    date = str(byline_date or "no date")
+    return Text(url, _clean(publisher), _clean(title), paragraphs, cut, date, language, image_url)
 
 
 def _words(text: str) -> list[str]:

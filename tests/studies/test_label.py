@@ -1,6 +1,8 @@
 """newsembed label: which pairs are asked for, the file, both ways to answer, who may, and what the report computes."""
 
 import argparse
+import collections
+import dataclasses
 import datetime
 import errno
 import fcntl
@@ -27,10 +29,11 @@ from newsembed.formats import files, parquet
 from newsembed.formats.records import Article, Neighbor, Space, make_doc_id
 from newsembed.launch import cli
 from newsembed.studies import label
-from newsembed.studies.label.pairs import Pair, read_pairs, read_work
+from newsembed.studies.label.pairs import Pair, read_pairs, read_work, readable_pairs
 from newsembed.studies.label.report import FOLDS, cross_validated, make_report
 from newsembed.studies.label.sample import Question, Sampled, questions
 from newsembed.studies.label.server import TOKEN_HEADER, LabelServer
+from newsembed.studies.label.session import Session
 from newsembed.studies.label.store import FORMAT, Answer, LabelFile
 from newsembed.studies.label.terminal import run_terminal, single_keys
 from newsembed.studies.label.texts import Text, common_words, read_texts, segments, shared_words
@@ -69,7 +72,7 @@ def work(tmp_path_factory):
             Article(doc(number), url, f"p{number % 3}", f"Flood {number}", body, ("A B",), day, language="en")
         )
         entropy, mass = draw.random(2)
-        stats.append(DateStats(doc(number), f"p{number % 3}", "en", entropy, mass, draw.random() / 2))
+        stats.append(DateStats(doc(number), f"p{number % 3}", language_of(number), entropy, mass, draw.random() / 2))
         for step in (1, 3, 5, 2):
             other = (number + step) % DOCUMENTS
             gap = 730 * (other % 2 - number % 2) + other // 2 - number // 2
@@ -83,13 +86,18 @@ def work(tmp_path_factory):
             [one for one in neighbors if shard_of(one.query, 2) == index],
             Neighbor,
         )
-    write_table(str(folder / "triplets/documents/table.npz"), stats)
+    parquet.write_shard(str(folder / "stats/part-00000-of-00001.parquet"), stats, DateStats)
+    write_table(str(folder / "triplets/documents/table.npz"), str(folder / "stats"))
     files.write_json(str(folder / "triplets/evergreen.json"), default_model().to_json())
     for name in ("clean", "neighbors"):
         files.write_json(str(folder / name / "manifest.json"), {"digest": f"digest of {name}"})
     options = {"min_negative_days": 365, "max_evergreen_score": 0.4, "of_an_older_version": 1}
     files.write_json(str(folder / "triplets/manifest.json"), {"digest": "digest of triplets", "options": options})
     return str(folder)
+
+
+def language_of(number):
+    return "de" if number >= DOCUMENTS - 6 else "en"
 
 
 def arguments(work, output, *more):
@@ -112,6 +120,43 @@ def answer_all(session, decide=lambda question: question.pair.features[0] > 0.5)
 
 
 # Which pairs
+
+
+def languages_asked(work, tmp_path, *more):
+    session, file = open_session(work, tmp_path / "labels.tsv", "--count", "1000", *more)
+    with file:
+        number = {doc(number): number for number in range(DOCUMENTS)}
+        return collections.Counter(
+            "-".join(sorted({language_of(number[doc_id]) for doc_id in one.pair.both})) for one in session._questions
+        )
+
+
+def test_pairs_across_languages_are_asked_only_of_those_who_read_both(work, tmp_path):
+    alone = languages_asked(work, tmp_path)
+    assert set(alone) == {"en", "de"}
+    assert languages_asked(work, tmp_path, "--language", "de") == {"de": alone["de"]}
+    both = languages_asked(work, tmp_path, "--language", "en", "de")
+    assert {name: both[name] for name in alone} == alone
+    assert both["de-en"] > 0
+
+
+def test_languages_without_pairs_are_an_error_that_names_those_with(work):
+    opened = read_work(work)
+    with pytest.raises(InputError, match="both articles of no pair are in fr or it") as caught:
+        readable_pairs(opened, read_pairs(opened)[0], ["fr", "it"])
+    assert "there are pairs in en (" in caught.value.remedy
+
+
+def test_pictures_are_shown_where_the_thumbnails_are_near():
+    texts = {name: dataclasses.replace(text_of(name), image_url=f"http://p.example/{name}.jpg") for name in "ab"}
+    near = Pair("a", "b", (0.5, 0.9, 0.5, math.nan), 400, (0.0,) * 8, 0.5)
+    far = dataclasses.replace(near, similarities=(0.5, math.nan, 0.5, math.nan))
+    shown = {}
+    for name, one in (("near", near), ("far", far)):
+        file = types.SimpleNamespace(labels={}, skipped=())
+        sides = Session([Question(one, Sampled.KEPT)], texts, file, 5).shown().sides
+        shown[name] = [side.image_url for side in sides]
+    assert shown == {"near": ["http://p.example/a.jpg", "http://p.example/b.jpg"], "far": ["", ""]}
 
 
 def test_far_pairs_with_the_scores_of_the_filter(work):
@@ -345,7 +390,7 @@ def test_what_is_shown(work, tmp_path):
         shown = session.shown()
         state = json.dumps(session.state())
     assert shown.day_gap >= 365
-    assert set(shown.similarities) == {"entity", "image", "text"}
+    assert set(shown.similarities) == {"entity", "image", "text", "learned"}
     assert shown.similarities["image"] is None
     assert "score" not in state  # it would answer for the annotator
     assert "\\u001b" not in state  # a body must not steer the terminal
@@ -494,7 +539,7 @@ def test_the_page_is_whole_and_closed(page):
     assert headers["Cache-Control"] == "no-store"
     assert page.server.token not in text
     for outside in (
-        "src=",
+        ' src="',
         "@import",
         'href="http',
         "innerHTML",
