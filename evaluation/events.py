@@ -7,13 +7,14 @@ decompressed.
 
 import dataclasses
 import datetime
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError
+from ..formats.articles import article_files, read_rows
 from ..formats.jsonl import read_jsonl
 from .encoders import Document
 
@@ -42,11 +43,15 @@ class EventDocument:
         return Document(self.title, self.body)
 
 
+_COLUMNS = ("doc_id", "url", *(field.name for field in dataclasses.fields(EventDocument)))  # of Parquet files
+
+
 def read_events(path: str, label: str | None = "event") -> list[EventDocument]:
     """Reads all documents of ``path``.
 
     Args:
-      path: JSONL file, plain, ``.gz`` or ``.zst``.
+      path: JSONL file, plain, ``.gz`` or ``.zst``; with label ``None`` also what `newsembed index` takes: a Parquet
+        file, or a folder of Parquet or JSONL files.
       label: the field that must be present in every line ("event" or "topic"); its value may be null. ``None`` reads
         any articles: a line without ``id`` is identified by its ``doc_id`` or ``url``, and dates are not read.
 
@@ -56,7 +61,7 @@ def read_events(path: str, label: str | None = "event") -> list[EventDocument]:
     """
     documents: list[EventDocument] = []
     seen: dict[str, str] = {}
-    for where, row in read_jsonl(path):
+    for where, row in read_jsonl(path) if label else read_rows(article_files(path), ("title", "body"), _COLUMNS):
         document = _parse(row, where, label)
         if document.id in seen:
             raise InputError(
@@ -74,7 +79,7 @@ def read_events(path: str, label: str | None = "event") -> list[EventDocument]:
     return documents
 
 
-def _parse(row: dict[str, Any], where: str, label: str | None) -> EventDocument:
+def _parse(row: Mapping[str, Any], where: str, label: str | None) -> EventDocument:
     if label is None:
         row = _as_article(row)
     needed = ["id", "title", "body", *([] if label is None else [label])]
@@ -92,7 +97,7 @@ def _parse(row: dict[str, Any], where: str, label: str | None) -> EventDocument:
     return EventDocument(**texts, byline_date=_date(row.get("byline_date"), where))
 
 
-def _as_article(row: dict[str, Any]) -> dict[str, Any]:
+def _as_article(row: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the row with an ``id``, if it has any identifier, and without its date, which may be invalid."""
     name = row.get("id") or row.get("doc_id") or row.get("url")
     rest = {field: value for field, value in row.items() if field not in ("id", "byline_date")}

@@ -7,12 +7,12 @@ Example::
     newsembed diagnose --encoder a=model:work/a --encoder b=model:work/b \
         --articles articles.jsonl.zst --queries @ids.txt --output diagnosis
 
-Encoders are named as for ``newsembed evaluate``. Articles are JSONL with ``title``, ``body`` and an ``id``, ``doc_id``
-or ``url``; pairs and maps use ``event``, ``topic`` and ``language`` where they are given. The command writes
-report.html (one file, no scripts, nothing fetched), report.json and report.md. They show the neighbors of given
-articles side by side; cosines of same-event, same-topic and random pairs; alignment and uniformity; attention by part
-of speech and redundancy by length (for ``model:`` and ``random:``); and a map. A part that cannot be made gives the
-reason.
+Encoders are named as for ``newsembed evaluate``. Articles are JSONL or Parquet as for ``newsembed index``, with
+``title``, ``body`` and an ``id``, ``doc_id`` or ``url``; pairs and maps use ``event``, ``topic`` and ``language``
+where they are given. The command writes report.html (one file, no scripts, nothing fetched), report.json and
+report.md. They show the neighbors of given articles side by side; cosines of same-event, same-topic and random pairs;
+alignment and uniformity; attention by part of speech and redundancy by length (for ``model:`` and ``random:``); and a
+map. A part that cannot be made gives the reason.
 """
 
 import argparse
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=SPEC",
         help="an encoder; may be repeated",
     )
-    parser.add_argument("--articles", required=True, metavar="FILE", help="JSONL (.gz, .zst)")
+    parser.add_argument("--articles", required=True, metavar="FILE|DIR", help="articles: Parquet or JSONL (.gz, .zst)")
     parser.add_argument(
         "--output", required=True, metavar="DIR", help="folder for report.html, report.json and report.md"
     )

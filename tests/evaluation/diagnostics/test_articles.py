@@ -6,6 +6,7 @@ import pytest
 from newsembed.errors import InputError
 from newsembed.evaluation.diagnostics.articles import collect, sample
 from newsembed.evaluation.events import EventDocument
+from newsembed.formats.articles import write_articles
 
 
 def write(tmp_path, rows):
@@ -34,6 +35,18 @@ def test_articles_without_labels_go_by_doc_id_or_url_and_their_dates_are_not_rea
     assert [article.id for article in found.articles] == ["d", "http://x.example/2"]
     assert (found.read, found.empty) == (3, 1)
     assert sorted(found.queries) == [0, 1]
+
+
+def test_folders_of_parquet_are_read_as_by_index(tmp_path):
+    for number in range(2):
+        title, topic = f"title {number}", f"topic {number}"
+        article = {"doc_id": f"d{number}", "title": title, "body": "b", "byline_date": "2020-01-01", "topic": topic}
+        write_articles(f"{tmp_path}/articles/part-{number}.parquet", [{**article, "authors": ["A"]}])
+    found = collect(f"{tmp_path}/articles").articles
+    assert [(one.id, one.title, one.topic, one.event) for one in found] == [
+        ("d0", "title 0", "topic 0", ""),
+        ("d1", "title 1", "topic 1", ""),
+    ]
 
 
 @pytest.mark.parametrize(
