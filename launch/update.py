@@ -12,7 +12,7 @@ example:
   newsembed update --archive archive --train --train.held_out_days=30
 
 Options of a step are prefixed with its name. Those of clean and events must be the same in all runs of an archive.
---train mines the archive, trains its model further, and compares the outcome with the model of now on the last days; it
+--train mines the archive, trains its model further, and compares it with the current model on the last days; it
 takes its place if it is not worse.
 """
 

@@ -1,7 +1,7 @@
 """After a training on the archive: a new version with the vectors of the new model, or a record that it is worse.
 
 Either way ``trainings/NUMBER/`` gets the model and its evaluation, and ``decision.json`` last. Until the pointer names
-the new version, readers see the version before; the same command goes on where a run was cut off.
+the new version, readers see the version before; the same command resumes a run that was cut off.
 """
 
 import contextlib
@@ -102,7 +102,7 @@ def replace_encoder(
 def keep_decision(
     archive: str, number: int, decision: Mapping[str, Any], reached: Callable[[str], None] = lambda _: None
 ) -> None:
-    """Keeps a model with its evaluation, whatever came of it, and removes what the training no longer needs.
+    """Keeps a model with its evaluation, accepted or not, and removes what the training no longer needs.
 
     Models of earlier trainings are deleted, but for those of this version of the archive and the one before.
     """
@@ -134,7 +134,7 @@ def _published(archive: str, training: int) -> int | None:
 
 def _check_ready(archive: str) -> None:
     if os.path.isdir(work_folder(archive)):
-        problem = "an update was cut off, and what it has crawled belongs to the encoder of now"
+        problem = "an update was cut off, and what it has crawled belongs to the current encoder"
         raise InputError(problem, path=archive, field="--archive", remedy="run the update again first")
 
 
