@@ -205,13 +205,16 @@ def export_values(folder):
 
 def _small(value):
     """JSON without digests of floats and versions of libraries; long texts as their digests."""
-    kept = (
-        {name: item for name, item in value.items() if name not in ("digest", "versions", "__version__")}
-        if isinstance(value, dict)
-        else value
-    )
+    kept = _without(value)
     text = json.dumps(kept, sort_keys=True)
     return kept if len(text) < 3000 else {"sha256": hashlib.sha256(text.encode()).hexdigest()}
+
+
+def _without(value):
+    if not isinstance(value, dict):
+        return value
+    left_out = ("digest", "versions", "__version__")
+    return {name: _without(item) for name, item in value.items() if name not in left_out}
 
 
 def _safetensors(raw):
