@@ -119,7 +119,7 @@ def test_a_hot_publisher_gives_an_anchor_no_more_positives_than_another(table):
     far = [(30, other, 400) for other in (31, 32)]
     candidates = np.zeros(len(near) + len(far), CANDIDATE)
     for row, (anchor, other, gap) in enumerate(near + far):
-        candidates[row] = (anchor, other, gap, (0.9, np.nan, 0.9))
+        candidates[row] = (anchor, other, gap, (0.9, np.nan, 0.9, np.nan))
     options = TripletsOptions(max_positives_per_publisher=2, max_positives=10)
     triplets, _ = mine(np.array([30], np.uint64), candidates, table, default_model(), options)
     positives = np.unique(triplets["positive"])
