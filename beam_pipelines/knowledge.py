@@ -63,7 +63,8 @@ def make_table(
       Counts of lines, names, and lines without names by reason.
 
     Raises:
-      InputError: if the dump cannot be read, or the folder holds a table of another dump or with other options.
+      InputError: if the dump cannot be read, has no entities or gives no names, or the folder holds a table of another
+        dump or with other options.
     """
     made_from = {
         "dump": files.file_digest(dump),
@@ -73,7 +74,7 @@ def make_table(
     }
     state = _state(output, made_from)
     if state["complete"]:
-        return dict(state["counts"])
+        return _some_names(dump, state["counts"])
     lines = read_entity_lines(dump, state["parts"] * entities_of_a_part)
     while (first := next(lines, None)) is not None:
         counts = DumpCounts()
@@ -85,8 +86,26 @@ def make_table(
         totals = {name: state["counts"].get(name, 0) + number for name, number in found.items()}
         state = {**state, "parts": state["parts"] + 1, "counts": totals}
         files.write_json(f"{output}/{_STATE}", state)
-    files.write_json(f"{output}/{_STATE}", {**state, "complete": True})
-    return dict(state["counts"])
+    if state["parts"]:
+        files.write_json(f"{output}/{_STATE}", {**state, "complete": True})
+    return _some_names(dump, state["counts"])
+
+
+def _some_names(dump: str, counts: dict[str, int]) -> dict[str, int]:
+    """The counts of a table that has names.
+
+    Raises:
+      InputError: if it has none; says why.
+    """
+    if not counts.get("lines"):
+        raise InputError("has no entities", path=dump, field="--wikidata", remedy="download the dump again")
+    if not counts["names"]:
+        reasons = sorted(counts.keys() - {"lines", "names"})
+        why = ", ".join(f"{counts[name]:,} {name}" for name in reasons if counts[name])
+        remedy = "give a dump of items; if they are left out by --languages or --min_sitelinks, change those"
+        problem = f"none of its {counts['lines']:,} entities gives a name ({why or 'not in these languages'})"
+        raise InputError(problem, path=dump, field="--wikidata", remedy=remedy)
+    return dict(counts)
 
 
 def _state(output: str, made_from: dict[str, Any]) -> dict[str, Any]:

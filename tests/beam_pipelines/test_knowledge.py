@@ -110,6 +110,24 @@ def test_a_truncated_dump_is_named_and_its_parts_are_kept(tmp_path):
     assert caught.value.path == str(path)
 
 
+@pytest.mark.parametrize("text", ["", "[\n]\n", "\n\n"])
+def test_a_dump_without_entities_is_refused_and_leaves_no_table(tmp_path, text):
+    (tmp_path / "dump.json").write_text(text)
+    with pytest.raises(InputError, match=r"dump\.json: --wikidata: has no entities"):
+        make_table(str(tmp_path / "dump.json"), str(tmp_path / "out"), frozenset(), 3)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_dump_that_gives_no_names_is_refused_with_the_reasons_each_time(tmp_path):
+    path = dump(tmp_path / "dump.json", [*ITEMS, "{broken"])
+    problem = r"none of its 7 entities gives a name \(1 broken, 4 few_sitelinks, 1 not_items, 1 pages\)"
+    for _ in range(2):
+        with pytest.raises(InputError, match=problem):
+            make_table(path, str(tmp_path / "out"), frozenset(), 9)
+    with pytest.raises(InputError, match=r"none of its 1 entities gives a name \(not in these languages\)"):
+        make_table(dump(tmp_path / "one.json", ITEMS[:1]), str(tmp_path / "other"), frozenset({"xx"}), 3)
+
+
 def test_a_folder_of_another_dump_is_not_continued(tmp_path):
     make_table(dump(tmp_path / "one.json", ITEMS), str(tmp_path / "out"), frozenset(), 3)
     with pytest.raises(InputError, match="another dump"):
