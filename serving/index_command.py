@@ -4,18 +4,21 @@ Example::
 
     newsembed index --saved_model work/saved --input work/articles --output work/index
     newsembed index --saved_model work/saved --input today.jsonl --output work/index --append
+    newsembed index --saved_model work/newer --input work/articles --output work/index --overwrite
     newsembed search --index work/index "storm hits the coast"
 """
 
 import argparse
+import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from ..errors import InputError
+from ..formats.archive import is_archive
 from ..formats.articles import ArticleText, article_files, read_articles
-from ..formats.index import IndexedDocument
+from ..formats.index import IndexedDocument, facts_file
 from .embed import embedded
 from .index import DocumentIndex, append, indexed_document
 from .interface import TextEncoder
@@ -35,17 +38,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE|DIR",
         help="articles: Parquet or JSONL (.gz, .zst); - for JSONL on standard input",
     )
-    parser.add_argument("--output", required=True, metavar="DIR", help="folder of the index")
     parser.add_argument(
+        "--output",
+        required=True,
+        metavar="DIR",
+        help="folder of the index; must not have one unless --append or --overwrite",
+    )
+    existing = parser.add_mutually_exclusive_group()
+    existing.add_argument(
         "--append", action="store_true", help="add the articles that the index does not have (by doc_id) to it"
+    )
+    existing.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="replace the index in the folder; it is there until the new one is complete",
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the command."""
+    """Runs the command.
+
+    Raises:
+      InputError: for an index that exists, without an option that says what to do with it.
+    """
     article_files(args.input)  # a wrong path is noticed before the model is read
+    if is_archive(args.output):
+        problem, remedy = "is an archive of newsembed update, which writes its index", "choose another folder"
+        raise InputError(problem, path=args.output, field="--output", remedy=remedy)
     if args.append:
         return _append(args)
+    if os.path.exists(facts_file(args.output)) and not args.overwrite:
+        remedy = "choose another folder, or give --append to add articles to it or --overwrite to replace it"
+        raise InputError("has an index already", path=args.output, field="--output", remedy=remedy)
     spec = encoder_spec(args) or ""
     reading = {"document_prompt": args.prompt, "long_documents": args.long_documents}
     encoder = encoder_from_spec(spec, max_length=args.max_length, **reading)

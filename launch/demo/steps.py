@@ -90,7 +90,7 @@ def steps(places: Places, seed: int, scale: float) -> list[Step]:
     pretrain = _train(places, "runs/pretrain_demo.gin", places.pretrained, f"{work}/pack")
     train = _train(places, "runs/train_demo.gin", places.trained, f"{work}/examples")
     export = ["export", "--model", places.trained, "--output", places.saved_model]
-    index = ["index", "--saved_model", places.saved_model, "--input", clean, "--output", places.index]
+    index = ["index", "--saved_model", places.saved_model, "--input", clean, "--output", places.index, "--overwrite"]
     return [
         Step("generate", generate, places.seeds),
         Step("crawl", _crawl(places), places.crawl_manifest, around=lambda: _serving(places.newsroom)),

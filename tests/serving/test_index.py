@@ -245,6 +245,35 @@ def test_index_and_search_commands(model_dir, articles, tmp_path, capsys):
     assert "expected a day as YYYY-MM-DD" in capsys.readouterr().err
 
 
+def test_an_index_is_replaced_only_if_asked(model_dir, articles, tmp_path, monkeypatch, capsys):
+    output = tmp_path / "index"
+    given = ["--model", model_dir, "--input", articles, "--output", str(output)]
+    assert index_command.run(parse(index_command, *given)) == 0
+    before = {path: path.read_bytes() for path in output.rglob("*") if path.is_file()}
+    few = tmp_path / "few.jsonl"
+    few.write_text('{"title": "One", "body": "article"}\n')
+    given[3] = str(few)
+    with monkeypatch.context() as patch:
+        patch.setattr(index_command, "encoder_from_spec", lambda *_, **__: pytest.fail("the folder is checked first"))
+        with pytest.raises(InputError, match="index: --output: has an index already") as error:
+            index_command.run(parse(index_command, *given))
+        (tmp_path / "archive.json").write_text("{}")
+        archive = [*given[:5], str(tmp_path)]
+        for more in ([], ["--append"], ["--overwrite"]):
+            with pytest.raises(InputError, match="is an archive of newsembed update"):
+                index_command.run(parse(index_command, *archive, *more))
+    assert "--append" in error.value.remedy
+    assert "--overwrite" in error.value.remedy
+    assert {path: path.read_bytes() for path in output.rglob("*") if path.is_file()} == before
+    assert index_command.run(parse(index_command, *given, "--append")) == 0
+    assert len(DocumentIndex.load(str(output))) == 6
+    assert index_command.run(parse(index_command, *given, "--overwrite")) == 0
+    assert [document.title for document in DocumentIndex.load(str(output)).documents] == ["One"]
+    with pytest.raises(SystemExit):
+        parse(index_command, *given, "--append", "--overwrite")
+    assert "not allowed with argument" in capsys.readouterr().err
+
+
 def test_a_query_needs_the_encoder_of_the_index(model_dir, tmp_path):
     unit = unit_rows(3)
     DocumentIndex(unit, documents(3), encoder=f"model:{model_dir}@10", encoder_digest="another").save(
