@@ -2,8 +2,8 @@
 
 import contextlib
 import os
+import shlex
 import signal
-import sys
 import threading
 from collections.abc import Iterator, Sequence
 from types import FrameType
@@ -19,6 +19,7 @@ from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from ..errors import InputError
 from . import dataflow
+from .interpreter import PYTHON, import_path
 from .parent import PARENT
 from .shards import available_cores
 
@@ -48,8 +49,9 @@ def make_pipeline(beam_args: Sequence[str], shard_count: int) -> beam.Pipeline:
         return beam.Pipeline(options=options)
     # Like direct_running_mode=multi_processing, but with workers that log only errors and use one thread per library.
     os.environ[PARENT] = str(os.getpid())  # workers end with this process
-    environment = SubprocessSDKEnvironment.from_command_string(
-        command_string=f"{sys.executable} -m {__package__}.worker"
+    program = shlex.join([*PYTHON, "-m", f"{__package__}.worker"])
+    environment = SubprocessSDKEnvironment.from_command_string(  # a line for the shell
+        command_string=f"PYTHONPATH={shlex.quote(import_path())} {program}"
     )
     # The runner itself gives its workers no options: s3:// paths would have no endpoint and no keys there.
     stated = JobServiceHandle.encode_pipeline_options(options.get_all_options(drop_default=True))

@@ -17,12 +17,12 @@ import select
 import signal
 import struct
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
 from typing import IO, Any
 
+from ..interpreter import PYTHON, child_environment
 from ..parent import end_with_parent
 from .wire import pack, unpack
 
@@ -109,12 +109,11 @@ class Reader:
 
     def _start(self) -> subprocess.Popen[bytes]:
         program = f"from {__name__} import serve; serve({self.limits.seconds!r}, {self.limits.megabytes!r})"
-        environment = dict(os.environ, PYTHONPATH=os.pathsep.join(path for path in sys.path if path))
         self._child = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-            [sys.executable, "-c", program],
+            [*PYTHON, "-c", program],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env=environment,
+            env=child_environment(),
             start_new_session=True,
         )
         try:

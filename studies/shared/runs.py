@@ -6,7 +6,6 @@ import fcntl
 import os
 import queue
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -14,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
+from ...beam_pipelines.interpreter import PYTHON, child_environment
 from ...beam_pipelines.parent import PARENT
 from ...errors import InputError
 from ...evaluation.benchmark import Benchmark, Score
@@ -92,11 +92,11 @@ def train_in_process(run: Run, cores: Sequence[int]) -> str:
             return ""
         started = time.monotonic()
         process = subprocess.Popen(  # noqa: S603 - our own program
-            [sys.executable, "-m", _PACKAGE, *run.command],
+            [*PYTHON, "-m", _PACKAGE, *run.command],
             stdout=log,
             stderr=subprocess.STDOUT,
             pass_fds=[lock],
-            env={**os.environ, PARENT: str(os.getpid())},
+            env={**child_environment(), PARENT: str(os.getpid())},
         )
         if cores and hasattr(os, "sched_setaffinity"):
             os.sched_setaffinity(process.pid, cores)  # before it starts its threads, one a core

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ...beam_pipelines.interpreter import PYTHON, child_environment
 from ...errors import InputError
 from ...formats import files
 from ...formats.model_folder import ModelFolder
@@ -19,7 +20,8 @@ _PACKAGE = __package__.partition(".")[0]
 def run_command(arguments: Sequence[str]) -> int:
     """Runs a command of this program in a process of its own and shows it; returns its exit code."""
     print(f"+ newsembed {shlex.join(arguments)}", file=sys.stderr, flush=True)
-    return subprocess.run([sys.executable, "-m", _PACKAGE, *arguments], check=False).returncode  # noqa: S603 - ours
+    program = [*PYTHON, "-m", _PACKAGE]
+    return subprocess.run([*program, *arguments], env=child_environment(), check=False).returncode  # noqa: S603 - ours
 
 
 def claim(output: str, name: str, mine: Mapping[str, Any], *, study: str) -> None:
