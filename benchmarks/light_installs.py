@@ -61,7 +61,7 @@ COMMANDS = {
     "--help": ["--help"],
     "doctor": ["doctor"],
     "embed": ["embed", "--model", "model", "--input", "articles.jsonl", "--output", "vectors"],
-    "index": ["index", "--model", "model", "--input", "articles.jsonl", "--output", "index"],
+    "index": ["index", "--model", "model", "--input", "articles.jsonl", "--output", "index", "--overwrite"],
     "search": ["search", "--index", "index", "storm on the coast", "--json"],
 }
 GOLDEN = ROOT / "tests" / "golden"
