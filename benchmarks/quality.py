@@ -66,7 +66,7 @@ def benchmarks(options: argparse.Namespace) -> list[dict[str, object]]:
         found.append({"name": "newsroom", "data": f"{options.newsroom}/heldout.jsonl", **cross})
     folder = f"{options.data}/benchmarks"
     for name, suite, path in (
-        ("BBC", "bbc", "bbc"),
+        ("BBC", "bbc", "bbc/bbc"),
         ("AG News", "agnews", "ag_news"),
         ("STS-B", "sts", "sts/stsbenchmark"),
         ("STS 2014", "sts", "sts/semeval/2014"),
