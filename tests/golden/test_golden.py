@@ -30,6 +30,7 @@ JOBS = (
     "topics",
     "examples",
 )
+AFTER_TRAINING = 1e-3  # processors differ by a few 1e-4 in small biases after twenty steps of Adam
 BEFORE = ("clean_before", "examples_before", "index_before", "model_before")
 
 
@@ -111,19 +112,19 @@ def test_finished_jobs_are_skipped(built):
 @pytest.mark.parametrize("name", ["pretrained", "trained"])
 def test_training(trained, golden, name):
     folder, _ = trained
-    golden.check(f"training {name}", golden_values.model_values(folder / name))
+    golden.check(f"training {name}", golden_values.model_values(folder / name), rtol=AFTER_TRAINING)
 
 
 def test_training_of_a_static_model(static, golden):
-    golden.check("training static", golden_values.model_values(static / "static"))
-    golden.check("export static", golden_values.export_values(static / "static_huggingface"))
+    golden.check("training static", golden_values.model_values(static / "static"), rtol=AFTER_TRAINING)
+    golden.check("export static", golden_values.export_values(static / "static_huggingface"), rtol=AFTER_TRAINING)
     golden.check("embed static", golden_values.first_cosines(static / "static_vectors"), atol=1e-4)
 
 
 @pytest.mark.parametrize("name", ["weights", "huggingface"])
 def test_export(trained, golden, name):
     folder, _ = trained
-    golden.check(f"export {name}", golden_values.export_values(folder / name))
+    golden.check(f"export {name}", golden_values.export_values(folder / name), rtol=AFTER_TRAINING)
 
 
 def test_embed(trained, golden):
@@ -162,8 +163,8 @@ def test_an_old_index_is_searched(before, golden):
 
 def test_an_old_model_is_trained_on(before, golden):
     folder, _ = before
-    golden.check("before training from it", golden_values.model_values(folder / "from_model"))
-    golden.check("before training continued", golden_values.model_values(folder / "model_before"))
+    golden.check("before training from it", golden_values.model_values(folder / "from_model"), rtol=AFTER_TRAINING)
+    golden.check("before training continued", golden_values.model_values(folder / "model_before"), rtol=AFTER_TRAINING)
 
 
 def test_an_old_model_becomes_a_saved_model(before, golden):
