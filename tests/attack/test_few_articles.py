@@ -20,6 +20,8 @@ INPUTS = {
     "neighbors": ("vectors:vectors",),
     "triplets": ("articles:clean", "neighbors:neighbors"),
     "topics": ("articles:clean", "hubs:extract", "entities:entities"),
+    "categories": ("articles:clean",),
+    "pairs": ("articles:clean", "vocabulary:vocabulary"),
     "examples": ("articles:clean", "triplets:triplets", "topics:topics", "vocabulary:vocabulary"),
 }
 
@@ -71,4 +73,4 @@ def test_every_job_gives_a_result_or_a_sentence(tmp_path, count):
     assert done["neighbors"].manifest["counts"]["in"] == done["clean"].manifest["counts"]["out"]
     if count == 20:
         assert done["clean"].manifest["counts"]["out"] == 20
-        assert set(done) >= {"vocabulary", "pack", "entities", "vectors", "neighbors", "triplets", "topics"}
+        assert set(done) >= {"vocabulary", "pack", "entities", "vectors", "neighbors", "triplets", "topics", "pairs"}
