@@ -87,7 +87,18 @@ def cut_off(folder):
         truncate(path)
 
 
+def flip_bits(folder):
+    """Flips a bit in the middle of each file that holds arrays; their sizes stay."""
+    paths = [path for path in folder.rglob("*") if path.is_file() and path.parent.name == "d"]
+    assert paths
+    for path in paths:
+        raw = bytearray(path.read_bytes())
+        raw[len(raw) // 2] ^= 1
+        path.write_bytes(raw)
+
+
 DAMAGES = {
+    "bits of parameters flipped": lambda step: flip_bits(step / "params"),
     "parameters cut off": lambda step: cut_off(step / "params"),
     "optimizer gone": lambda step: shutil.rmtree(step / "training"),
     "parameters gone": lambda step: shutil.rmtree(step / "params"),
