@@ -55,6 +55,7 @@ COMMANDS = {
     "clean": Command(
         "Mine", "reject articles by rules, language, and exact and near duplicates", "beam_pipelines.clean", ("mine",)
     ),
+    "rejected": Command("Mine", "print records that jobs rejected, with the reasons", "launch.rejected", ("mine",)),
     "vocabulary": Command(
         "Mine", "learn a WordPiece vocabulary on a smoothed sample", "beam_pipelines.vocabulary", ("mine",)
     ),

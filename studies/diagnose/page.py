@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from ..shared.arguments import write_text
-from ..shared.pages import dim, escaped, page, table
+from ..shared.pages import dim, escaped, in_language, page, table
 from . import charts
 from .text import (
     PARTS,
@@ -27,14 +27,12 @@ Section = Mapping[str, Any]
 _COLOURED: Final = 8  # labels of a map with a colour of their own
 _UNCOLOURED: Final = "x"
 _STYLE: Final = """
-:root{color-scheme:light dark;--wash:#f3f5f7;--none:#aab3bc}
+:root{--wash:#f3f5f7;--none:#aab3bc}
 :root{--s0:#0072b2;--s1:#c04f00;--s2:#00805d;--s3:#b0568a;--s4:#a87000;--s5:#2f8fc4;--s6:#8c6d31;--s7:#7f3c8d}
 @media(prefers-color-scheme:dark){
-:root{--bg:#14181d;--ink:#e4e8ec;--dim:#9aa7b4;--line:#35404b;--good:#6fd08c}
-:root{--wash:#1d232a;--none:#5b6875;--link:#4db2f0}
+:root{--wash:#1d232a;--none:#5b6875}
 :root{--s0:#4db2f0;--s1:#ff9a57;--s2:#3ecfa4;--s3:#eaa3cb;--s4:#f0bc4a;--s5:#9cd6f7;--s6:#cfae6b;--s7:#c58ad3}}
 .missing{background:var(--wash);padding:.5rem .8rem;border-left:3px solid var(--s1)}
-svg{color:var(--ink)}svg text{fill:currentColor}
 .bar{display:inline-block;height:.7em;background:var(--s0);min-width:1px}
 .side{display:flex;flex-wrap:wrap;gap:1.2rem}.side figure{margin:0;flex:1 1 380px;max-width:520px}
 .dots{border:1px solid var(--line);width:100%}
@@ -79,7 +77,8 @@ def _neighbors(section: Section) -> str:
         names = list(query["neighbors"])
         columns = [query["neighbors"][name] for name in names]
         rows = [[str(rank), *(_near(column[rank - 1]) for column in columns)] for rank in range(1, section["k"] + 1)]
-        parts.append(f"<h3>{escaped(query['title'])}</h3>{dim(_labels(query))}{table(['', *names], rows, numbers={0})}")
+        title = in_language(query["title"], query["language"])
+        parts.append(f"<h3>{title}</h3>{dim(_labels(query))}{table(['', *names], rows, numbers={0})}")
     return "".join(parts)
 
 
@@ -89,7 +88,8 @@ def _near(article: Section) -> str:
     ]
     shown = f" <span class=good>{escaped(', '.join(marks))}</span>" if marks else ""
     return (
-        f"{number(article['cosine'])} {escaped(article['title'])}{shown}<br><span class=dim>{_labels(article)}</span>"
+        f"{number(article['cosine'])} {in_language(article['title'], article['language'])}{shown}"
+        f"<br><span class=dim>{_labels(article)}</span>"
     )
 
 

@@ -3,13 +3,16 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..shared.pages import dim, escaped, page, table
+from ..shared.pages import dim, escaped, in_language, page, table
 from .samples import Rejected
 from .yields import Yields, top_reasons
 
 _SHOWN_PUBLISHERS = 40
 _SPARE_COLUMNS = 4
-_STYLE = "details{margin:.3rem 0}"
+_STYLE = """
+details{margin:.3rem 0}td{overflow-wrap:anywhere;min-width:3.5rem}
+@media(max-width:40rem){body{margin:1rem auto;padding:0 .7rem}.wide>svg{max-width:none}}
+"""
 
 
 def render(
@@ -18,25 +21,54 @@ def render(
     rejected: Sequence[Rejected],
     triplets: Sequence[Mapping[str, Any]],
     yields: Yields | None = None,
+    *,
+    facts: Mapping[str, str] | None = None,
 ) -> str:
-    """The whole page as text."""
+    """The whole page as text: what made it, the checks, the jobs, then everything else.
+
+    Args:
+      report: the content of report.json.
+      plots: (title, SVG).
+      rejected: samples of rejected and failed records.
+      triplets: samples of triplets, each with its three documents.
+      yields: of publishers.
+      facts: when, by which version and by which command the page was written.
+    """
+    first = ("checks", "jobs")
+    checks = [("Checks", _value(report["checks"]))] if "checks" in report else []
     sections = [
+        *checks,
         ("Jobs", _jobs(report["jobs"])),
-        *((name.replace("_", " ").capitalize(), _value(section)) for name, section in report.items() if name != "jobs"),
-        *plots,
+        *(
+            (name.replace("_", " ").capitalize(), _value(section))
+            for name, section in report.items()
+            if name not in first
+        ),
+        *((title, f"<div class=wide>{_themed(svg)}</div>") for title, svg in plots),
         ("Clean articles by publisher", _yields(yields)),
         ("Rejected and failed records, by reason", _rejected(rejected)),
         (f"{len(triplets)} random triplets", _triplets(triplets)),
     ]
     shown = [(f"part-{number}", title, content) for number, (title, content) in enumerate(sections) if content]
+    about = [table(["", ""], [[escaped(name), escaped(value)] for name, value in facts.items()])] if facts else []
     body = [f'<h2 id="{place}">{escaped(title)}</h2>{content}' for place, title, content in shown]
-    return page("newsembed build", _STYLE, [(place, title) for place, title, _ in shown], body)
+    return page("newsembed build", _STYLE, [(place, title) for place, title, _ in shown], [*about, *body])
+
+
+def _themed(svg: str) -> str:
+    """A plot of matplotlib in the colours of the page, light or dark."""
+    return svg.replace("#000000", "currentColor").replace("#ffffff", "none")
 
 
 def _named(counts: Mapping[str, int]) -> str:
     return "<br>".join(
         f"{escaped(name)} {count:,}" for name, count in sorted(counts.items(), key=lambda item: -item[1])
     )
+
+
+def _tallies(counts: Mapping[str, int]) -> str:
+    """The tallies of a job, folded: some jobs have one for each language and data set."""
+    return f"<details><summary>{len(counts)}</summary>{_named(counts)}</details>" if counts else ""
 
 
 def _jobs(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -47,7 +79,7 @@ def _jobs(rows: Sequence[Mapping[str, Any]]) -> str:
             f"{row['out']:,}",
             _named(row["rejected"]),
             _named(row["failed"]),
-            _named(row["tallies"]),
+            _tallies(row["tallies"]),
             escaped(row["seconds"]),
         ]
         for row in rows
@@ -134,8 +166,9 @@ def _rejected(groups: Sequence[Rejected]) -> str:
 
 def _triplets(rows: Sequence[Mapping[str, Mapping[str, str]]]) -> str:
     def cell(document: Mapping[str, str]) -> str:
+        title = in_language(document.get("title", "?"), document.get("language", ""))
         facts = [escaped(document.get(name, "")) for name in ("publisher", "byline_date")]
-        return f"{escaped(document.get('title', '?'))}<br><span class=dim>{' · '.join(facts)}</span>"
+        return f"{title}<br><span class=dim>{' · '.join(facts)}</span>"
 
     if not rows:
         return ""

@@ -33,18 +33,23 @@ class Rejected:
     letters: list[DeadLetter]
 
 
-def rejected(output: str) -> list[Rejected]:
-    """Every reason of every job with its count and at most ten records, by reservoir sampling.
+def rejected(output: str, per_reason: int = _PER_REASON) -> list[Rejected]:
+    """Every reason of every job with its count and a few records, by reservoir sampling.
 
     Jobs are in the order of their names; the most frequent reason of each comes first.
+
+    Args:
+      output: work folder of a build, or the folder of one job.
+      per_reason: records of each reason.
     """
     draw = random.Random(0)
     counts: collections.Counter[tuple[str, str, str]] = collections.Counter()
     chosen: dict[tuple[str, str, str], list[DeadLetter]] = collections.defaultdict(list)
-    for path in files.list_files(f"{output}/*/dead_letters/**"):
+    found = [path for part in ("", "*/") for path in files.list_files(f"{output}/{part}dead_letters/**")]
+    for path in found:
         if not path.endswith(".parquet"):
             continue
-        job = path[len(output) :].strip("/").partition("/")[0]
+        job = path.partition("/dead_letters/")[0].rpartition("/")[2]
         for batch in read_batches(path, _LETTER):
             for row, (reason, outcome) in enumerate(
                 zip(batch.column("reason").to_pylist(), batch.column("outcome").to_pylist(), strict=True)
@@ -52,9 +57,9 @@ def rejected(output: str) -> list[Rejected]:
                 key = (job, reason, outcome)
                 place = draw.randrange(counts[key] + 1)
                 counts[key] += 1
-                if counts[key] <= _PER_REASON:
+                if counts[key] <= per_reason:
                     chosen[key].append(_letter(batch, row))
-                elif place < _PER_REASON:
+                elif place < per_reason:
                     chosen[key][place] = _letter(batch, row)
     ordered = sorted(counts.items(), key=lambda item: (item[0][0], -item[1], item[0]))
     return [Rejected(*key, count=count, letters=chosen[key]) for key, count in ordered]
@@ -87,7 +92,7 @@ def triplets(output: str) -> list[dict[str, Any]]:
 def _documents(folder: str, wanted: set[str]) -> dict[str, dict[str, str]]:
     found = {}
     for path in shard_paths(folder):
-        for batch in read_batches(path, ["doc_id", "title", "publisher", "byline_date", "url"]):
+        for batch in read_batches(path, ["doc_id", "title", "publisher", "byline_date", "url", "language"]):
             for row in batch.to_pylist():
                 if row["doc_id"] in wanted:
                     found[row["doc_id"]] = {name: str(value) for name, value in row.items()}

@@ -7,13 +7,17 @@ from typing import Any, Final
 
 _NUMBER: Final = re.compile(r"-?[\d,]*\.?\d+(e[-+]\d+)?%?")
 _STYLE: Final = """
+:root{color-scheme:light dark}
 :root{--bg:#fff;--ink:#1f2933;--dim:#5b6875;--line:#d9dee4;--good:#1d6b34;--bad:#b3261e;--link:#0072b2}
+@media(prefers-color-scheme:dark){
+:root{--bg:#14181d;--ink:#e4e8ec;--dim:#9aa7b4;--line:#35404b;--good:#6fd08c;--bad:#ff9a91;--link:#4db2f0}}
 body{font:15px/1.45 system-ui,sans-serif;max-width:1180px;margin:2rem auto;padding:0 1rem}
 body{color:var(--ink);background:var(--bg)}
 table{border-collapse:collapse;margin:.6rem 0;font-size:13px}
 td,th{padding:.25rem .6rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
 td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 caption{text-align:left;color:var(--dim)}h2{margin-top:2.4rem}h3{margin:1.4rem 0 .3rem}svg{max-width:100%;height:auto}
+svg{color:var(--ink)}svg text{fill:currentColor}
 .wide{overflow-x:auto}.dim{color:var(--dim)}
 .good{color:var(--good);font-weight:600}.bad{color:var(--bad);font-weight:600}
 a{color:var(--link)}nav a{margin-right:1rem;white-space:nowrap}summary{cursor:pointer}
@@ -31,7 +35,8 @@ def page(title: str, style: str, links: Iterable[tuple[str, str]], body: Iterabl
     """
     anchors = "".join(f'<a href="#{place}">{escaped(name)}</a> ' for place, name in links)
     head = (
-        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
+        "<!doctype html><html lang=en><meta charset=utf-8>"
+        "<meta name=viewport content='width=device-width,initial-scale=1'>"
         f"<title>{escaped(title)}</title><style>{_STYLE}{style}</style><h1>{escaped(title)}</h1><nav>{anchors}</nav>"
     )
     return "\n".join([head, *body, "</html>"])
@@ -40,6 +45,11 @@ def page(title: str, style: str, links: Iterable[tuple[str, str]], body: Iterabl
 def escaped(value: Any) -> str:
     """A value as escaped text; floats have four digits."""
     return html.escape(f"{value:,.4g}" if isinstance(value, float) else str(value))
+
+
+def in_language(text: str, language: str) -> str:
+    """Escaped text that names its language (BCP-47), for screen readers, fonts and hyphenation; "" if unknown."""
+    return f'<span lang="{html.escape(language)}">{escaped(text)}</span>' if language else escaped(text)
 
 
 def dim(words: str) -> str:

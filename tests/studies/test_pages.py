@@ -1,6 +1,6 @@
 """What all pages share: escaping, numbers to the right, one self-contained file."""
 
-from newsembed.studies.shared.pages import escaped, page, table
+from newsembed.studies.shared.pages import escaped, in_language, page, table
 
 
 def test_text_is_escaped_and_floats_are_short():
@@ -19,6 +19,12 @@ def test_a_page_has_its_title_once_as_heading_and_links_to_its_parts():
     assert '<a href="#one">First &lt;part&gt;</a>' in made
     assert made.endswith("<p id=one>here</p>\n</html>")
     assert "<script" not in made
+
+
+def test_a_title_names_its_language_if_it_is_known():
+    assert in_language("Über <uns>", "de") == '<span lang="de">Über &lt;uns&gt;</span>'
+    assert in_language("a", 'x"y') == '<span lang="x&quot;y">a</span>'
+    assert in_language("<a>", "") == "&lt;a&gt;"
 
 
 def test_columns_of_numbers_are_found():

@@ -4,12 +4,13 @@ import datetime
 import json
 import re
 
+import newsembed
 import pytest
 from newsembed.beam_pipelines.clean.yields import PublisherYield, alarm_to_json, find_alarms, write_yields
 from newsembed.beam_pipelines.progress import print_rows
 from newsembed.formats import parquet
 from newsembed.formats.records import Article, DeadLetter, Triplet
-from newsembed.studies.report import samples, write_report
+from newsembed.studies.report import samples, shown_command, write_report
 from newsembed.studies.report.page import render
 
 ROWS = [
@@ -88,6 +89,47 @@ def test_report_holds_every_number_and_stands_alone(work):
     assert "&lt;script&gt;alert(1)" in page
     assert "100 random triplets" in page
     assert "Title &lt;" in page
+
+
+def test_what_made_the_page_comes_first_then_the_checks_then_the_jobs(work, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["newsembed", "build", "--articles", "my news.jsonl", "--output=work"])
+    write_report(str(work), ROWS, {"encoders": [], "checks": [{"name": "a", "measured": 1, "met": False}]})
+    page = (work / "report.html").read_text()
+    today = datetime.datetime.now(datetime.UTC).date()
+    order = [
+        f"<td>{today}",
+        f"<td>{newsembed.__version__}</td>",
+        "<td>newsembed build --articles &#x27;my news.jsonl&#x27; --output=work</td>",
+        ">Checks</h2>",
+        "<span class=bad>missed</span>",
+        ">Jobs</h2>",
+        ">Records in, out, rejected and failed, by job</h2>",
+    ]
+    places = [page.index(part) for part in order]
+    assert places == sorted(places)
+    assert page.count(">Checks</h2>") == 1
+
+
+def test_the_shown_command_has_no_secrets():
+    given = ["build", "--s3_secret_access_key", "abc", "--s3_access_key_id=def", "--output", "work", "--verbose"]
+    shown = "newsembed build --s3_secret_access_key … --s3_access_key_id=… --output work --verbose"
+    assert shown_command(given) == shown
+
+
+def test_tallies_are_folded_and_plots_take_the_colours_of_the_page(work):
+    write_report(str(work), ROWS)
+    page = (work / "report.html").read_text()
+    assert "<td><details><summary>1</summary>kept 7</details></td>" in page
+    plots = re.findall("<svg.*?</svg>", page, re.DOTALL)
+    assert not any("#000000" in plot or "#ffffff" in plot for plot in plots)
+    assert any("currentColor" in plot for plot in plots)
+    assert page.count("<div class=wide><svg") == len(plots) == 5
+
+
+def test_titles_name_their_language(work):
+    write_report(str(work), ROWS)
+    page = (work / "report.html").read_text()
+    assert len(re.findall(r'<span lang="en">Title &lt;\d+&gt;</span>', page)) == 300
 
 
 def test_many_scores_of_few_encoders_are_rows():

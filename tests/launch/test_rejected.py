@@ -1,0 +1,60 @@
+"""newsembed rejected: counts and samples of each reason, of one job or of all jobs of a work folder."""
+
+import pytest
+from newsembed.formats import parquet
+from newsembed.formats.records import DeadLetter
+from newsembed.launch import cli
+
+
+@pytest.fixture
+def work(tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.chdir(tmp_path)
+    letters = [DeadLetter(f"doc{n:02d}", "rejected", "no_author", "", f"Title [{n}]" + " x" * 200) for n in range(12)]
+    letters.append(DeadLetter("a.warc:7", "failed", "truncated", "ends early", ""))
+    for job, part in (("clean", letters), ("extract", letters[12:])):
+        parquet.write_shard(f"{tmp_path}/{job}/dead_letters/rules/part-00000-of-00001.parquet", part, DeadLetter)
+    return tmp_path
+
+
+def test_each_reason_has_its_count_and_a_sample(work, capsys):
+    assert cli.main(["rejected", str(work / "clean"), "--count", "4"]) == 0
+    shown = capsys.readouterr().out
+    assert "clean: no_author, 12 rejected" in shown
+    assert "clean: truncated, 1 failed" in shown
+    assert shown.count(" doc") == 4
+    assert "a.warc:7" in shown
+    assert "ends early" in shown
+    assert "Title [" in shown
+    assert "extract" not in shown
+
+
+def test_all_jobs_of_a_work_folder_or_one_reason(work, capsys):
+    assert cli.main(["rejected", f"{work}/", "--reason", "truncated"]) == 0
+    shown = capsys.readouterr().out
+    assert "clean: truncated, 1 failed" in shown
+    assert "extract: truncated, 1 failed" in shown
+    assert "no_author" not in shown
+
+
+def test_the_working_directory_is_a_folder_too(work, capsys):
+    assert cli.main(["rejected", "extract"]) == 0
+    assert "extract: truncated, 1 failed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--reason", "no_title"], "there are no_author (12), truncated (1)"),
+        (["--count", "0"], "--count: got 0"),
+    ],
+)
+def test_bad_options_say_what_there_is(work, capsys, more, message):
+    assert cli.main(["rejected", str(work / "clean"), *more]) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_folder_without_dead_letters_is_an_error(work, capsys):
+    (work / "empty").mkdir()
+    assert cli.main(["rejected", str(work / "empty")]) == 2
+    assert "no rejected or failed records" in capsys.readouterr().err

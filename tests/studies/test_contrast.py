@@ -1,0 +1,62 @@
+"""Text of the pages is readable: a contrast of at least 4.5 to 1 (WCAG 2.1, AA), in light and in dark mode."""
+
+import itertools
+import re
+from pathlib import Path
+
+import pytest
+from newsembed.studies.shared.pages import page
+
+ROOT = Path(__file__).parents[2]
+# page -> (colours of text, colours behind it)
+COLOURS = {
+    "report": (("ink", "dim", "good", "bad", "link"), ("bg",)),
+    "label": (("ink", "soft", "bad", "accent"), ("back",)),
+    "explorer": (("soft", "accent", "bad"), ("back", "card")),
+}
+
+
+def style(name):
+    if name == "report":
+        return page("", "", [], [])
+    path = {"label": "studies/label/page.html", "explorer": "serving/explorer/page.css"}[name]
+    return (ROOT / path).read_text()
+
+
+def modes(css):
+    """The colours of light and of dark mode, by variable; dark mode inherits what it does not set."""
+    start = re.search(r"@media ?\(prefers-color-scheme: ?dark\)", css).start()
+    dark = css[start : re.compile(r"\}\s*\}").search(css, start).start()]
+    light = css.replace(dark, "")
+    found = [dict(re.findall(r"--([a-z]+): ?(#[0-9a-f]{3,8})\b", part)) for part in (light, dark)]
+    return {"light": found[0], "dark": {**found[0], **found[1]}}
+
+
+def luminance(colour):
+    digits = colour.lstrip("#")
+    digits = "".join(2 * digit for digit in digits) if len(digits) == 3 else digits
+    parts = [int(digits[place : place + 2], 16) / 255 for place in (0, 2, 4)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one, other):
+    darker, lighter = sorted((luminance(one), luminance(other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def test_the_contrast_of_known_colours():
+    assert contrast("#000", "#ffffff") == pytest.approx(21)
+    assert contrast("#777777", "#fff") == pytest.approx(4.48, abs=0.005)
+
+
+@pytest.mark.parametrize(("name", "mode"), [*itertools.product(COLOURS, ("light", "dark"))])
+def test_text_can_be_read(name, mode):
+    colours = modes(style(name))[mode]
+    texts, backs = COLOURS[name]
+    weak = {
+        (text, back): round(contrast(colours[text], colours[back]), 2)
+        for text, back in itertools.product(texts, backs)
+        if contrast(colours[text], colours[back]) < 4.5
+    }
+    assert weak == {}
