@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from newsembed.errors import InputError
+from newsembed.formats.digests import write_sums
 from newsembed.formats.weights import flatten, unflatten
 from newsembed.models.encoders.news import NewsEncoder
 from newsembed.serving.checkpoint import fresh_model, load_model
 from newsembed.serving.encoder import fresh_encoder, load_encoder
+from newsembed.serving.export import export_safetensors
 from newsembed.serving.shapes import batches, by_bucket, length_buckets
 from newsembed.tasks.vocabulary import Vocabulary
 
@@ -59,6 +61,25 @@ def test_steps_and_digests(model_dir):
     assert last.digest != first.digest
     assert load_model(model_dir, 20).digest == last.digest
     assert load_encoder(model_dir).digest != load_encoder(model_dir, max_length=16).digest
+
+
+@pytest.mark.parametrize("form", ["checkpoint", "safetensors"])
+def test_flipped_bits_in_the_parameters_are_refused_and_the_folder_is_named(model_dir, tmp_path, form):
+    copy = tmp_path / "copy"
+    if form == "checkpoint":
+        shutil.copytree(model_dir, copy)
+        write_sums(str(copy / "checkpoints" / "20"))  # as the trainer does
+    else:
+        export_safetensors(model_dir, str(copy))
+    load_model(str(copy))
+    arrays = [*copy.glob("checkpoints/20/params/**/d/*"), *copy.glob("*.safetensors")]
+    assert arrays
+    for path in arrays:
+        raw = bytearray(path.read_bytes())
+        raw[len(raw) // 2] ^= 1
+        path.write_bytes(raw)
+    with pytest.raises(InputError, match="not the content that SHA256SUMS lists"):
+        load_model(str(copy))
 
 
 def test_only_what_embedding_reads_is_kept(model_dir):
