@@ -152,9 +152,10 @@ def test_the_version_and_the_overview(capsys):
     groups = [line for line in lines if line in {f"{command.group}:" for command in cli.COMMANDS.values()}]
     assert groups == ["Start here:", "Mine:", "Train:", "Use:"]
     mine = lines[lines.index("Mine:") + 1 : lines.index("Train:") - 1]
-    assert mine == [
-        f"  {name:<12}{command.summary}" for name, command in cli.COMMANDS.items() if command.group == "Mine"
-    ]
+    listed = {name: command.summary for name, command in cli.COMMANDS.items() if command.group == "Mine"}
+    assert [line.split(maxsplit=1) for line in mine] == [list(pair) for pair in listed.items()]
+    # The summaries start in one column, also after the longest name.
+    assert len({line.index(summary) for line, summary in zip(mine, listed.values(), strict=True)}) == 1
 
 
 def test_errors_of_libraries_and_our_own_warnings_are_shown(monkeypatch, capsys):
