@@ -33,9 +33,9 @@ def read_damaged(shard, path):
 
 
 def write_much(shard, _):
-    """Fails as on a full disk: this process may write small files only."""
+    """Fails as on a full disk: this process may write small files only, and lines to the captured output."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4_096, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, before[1]))
     try:
         hubs = shard.records("hubs", Hub)
         for number in range(20_000):

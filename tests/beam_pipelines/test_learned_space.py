@@ -232,11 +232,13 @@ def test_the_precision_is_that_of_the_formula_and_never_falls(near, apart, possi
     curve = precision_curve(near, apart, possible)
     assert len(curve) == COSINE_BINS
     assert np.all(np.diff(curve) >= 0)
-    least = 1.0
-    for number in range(COSINE_BINS - 1, -1, -1):
-        if count := sum(near[number:].tolist()):
-            least = min(least, 1 - possible / sum(apart.tolist()) * sum(apart[number:].tolist()) / count)
-        assert curve[number] == pytest.approx(least)
+    least, reached, by_subject = 1.0, 0, 0
+    pairs = zip(near.tolist()[::-1], apart.tolist()[::-1], curve.tolist()[::-1], strict=True)
+    for count, background_count, estimate in pairs:
+        reached, by_subject = reached + count, by_subject + background_count
+        if reached:
+            least = min(least, 1 - possible * by_subject / int(apart.sum()) / reached)
+        assert math.isclose(estimate, least, abs_tol=1e-9)
 
 
 def test_the_histogram_has_equal_bins_from_minus_1_to_1():
