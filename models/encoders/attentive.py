@@ -12,8 +12,7 @@ Shapes: B rows, L source tokens, T target tokens, E units of embeddings, H units
 """
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 import flax.linen as nn
 import jax
@@ -25,7 +24,7 @@ from ..blocks import logical
 from ..decoder import EncoderDecoder, OutputTable, Reading, word_table
 from ..multi_head import linear
 from ..recurrence import BiGru, candidate_bias, gru_step, mean_of_tokens, recurrent_kernel
-from .fields import check_fields, from_fields
+from .fields import FieldsConfig
 from .registry import register
 
 __all__ = ["AttentiveConfig", "AttentiveTranslator", "recurrent_flops"]
@@ -132,7 +131,7 @@ def recurrent_flops(inputs: int, size: int) -> float:
 
 @register
 @dataclasses.dataclass(frozen=True)
-class AttentiveConfig:
+class AttentiveConfig(FieldsConfig):
     """The translator as an `Architecture`. The defaults are those of NTDV's two translators.
 
     Attributes:
@@ -146,9 +145,7 @@ class AttentiveConfig:
     """
 
     kind: ClassVar[str] = "attentive"
-    execution_options: ClassVar[tuple[str, ...]] = ()
     free_options: ClassVar[tuple[str, ...]] = ("dtype", "dropout_rate", "max_length", "num_languages")
-    num_topics: ClassVar[int] = 0
 
     vocab_size: int
     max_length: int = 1024
@@ -157,9 +154,6 @@ class AttentiveConfig:
     num_languages: int = 2
     dropout_rate: float = 0.0
     dtype: str = "float32"
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     @property
     def embedding_size(self) -> int:
@@ -174,13 +168,6 @@ class AttentiveConfig:
     def module(self) -> nn.Module:
         """The `AttentiveTranslator`."""
         return AttentiveTranslator(self)
-
-    def portable(self) -> Self:
-        """The same: only XLA's kernels are used."""
-        return self
-
-    def check(self, length: int) -> None:
-        """Raises nothing: rows of any length can be computed anywhere."""
 
     def flops(self, method: str, length: int) -> float:
         """Model FLOPs of one forward pass on one row, of matrix products only.
@@ -205,12 +192,3 @@ class AttentiveConfig:
     def summary(self) -> str:
         """Width and what it is."""
         return f"GRUs x {self.hidden_size} with attention"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The model as JSON values."""
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Inverse of `to_dict`; raises ValueError for unknown or missing keys and values out of range."""
-        return from_fields(cls, values)

@@ -20,7 +20,7 @@ Shapes: B rows, L source tokens, T target tokens, D units of a head, R heads, V 
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal
 
 import flax.linen as nn
 import jax
@@ -33,7 +33,7 @@ from ..decoder import Reading, of_unit_length
 from ..multi_head import linear
 from ..recurrence import Gru, mean_of_tokens
 from .attentive import AttentiveConfig, AttentiveTranslator, recurrent_flops
-from .fields import check_fields, from_fields
+from .fields import FieldsConfig
 from .registry import register
 
 __all__ = ["Bilingual", "BilingualConfig"]
@@ -122,7 +122,7 @@ class Bilingual(nn.Module):
 
 @register
 @dataclasses.dataclass(frozen=True)
-class BilingualConfig:
+class BilingualConfig(FieldsConfig):
     """NTDV as an `Architecture`. The defaults are the thesis's.
 
     Attributes:
@@ -139,9 +139,7 @@ class BilingualConfig:
     """
 
     kind: ClassVar[str] = "bilingual"
-    execution_options: ClassVar[tuple[str, ...]] = ()
     free_options: ClassVar[tuple[str, ...]] = ("dtype", "dropout_rate", "max_length", "vector")
-    num_topics: ClassVar[int] = 0
     num_languages: ClassVar[int] = 2
 
     vocab_size: int
@@ -155,7 +153,7 @@ class BilingualConfig:
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        super().__post_init__()
         if self.vector not in _VECTORS:
             raise ValueError(f"BilingualConfig.vector: got {self.vector!r}, expected {' or '.join(_VECTORS)}")
 
@@ -184,13 +182,6 @@ class BilingualConfig:
         """The `Bilingual`."""
         return Bilingual(self)
 
-    def portable(self) -> Self:
-        """The same: only XLA's kernels are used."""
-        return self
-
-    def check(self, length: int) -> None:
-        """Raises nothing: rows of any length can be computed anywhere."""
-
     def flops(self, method: str, length: int) -> float:
         """Model FLOPs of one forward pass on one row, of matrix products only.
 
@@ -216,12 +207,3 @@ class BilingualConfig:
     def summary(self) -> str:
         """The translators and the vector."""
         return f"two translators of GRUs x {self.hidden_size}, {self.num_heads} heads x {self.vector_size} between them"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The model as JSON values."""
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Inverse of `to_dict`; raises ValueError for unknown or missing keys and values out of range."""
-        return from_fields(cls, values)

@@ -9,8 +9,7 @@ Shapes: B rows, L source tokens, T target tokens, P units of the vector, V word 
 """
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 import flax.linen as nn
 import jax
@@ -21,7 +20,7 @@ from ..attention import PAD_ID, TYPES
 from ..decoder import EncoderDecoder, OutputTable, Reading, language_table, word_table
 from ..multi_head import linear
 from ..recurrence import BiLstm, Memory, largest_of_tokens, lstm_step, recurrent_kernel
-from .fields import check_fields, from_fields
+from .fields import FieldsConfig
 from .registry import register
 
 __all__ = ["Laser", "LaserConfig"]
@@ -115,7 +114,7 @@ class Laser(EncoderDecoder):
 
 @register
 @dataclasses.dataclass(frozen=True)
-class LaserConfig:
+class LaserConfig(FieldsConfig):
     """LASER as an `Architecture`. The defaults are the thesis's LASER_6 (Table 4.1).
 
     Attributes:
@@ -132,9 +131,7 @@ class LaserConfig:
     """
 
     kind: ClassVar[str] = "laser"
-    execution_options: ClassVar[tuple[str, ...]] = ()
     free_options: ClassVar[tuple[str, ...]] = ("dtype", "dropout_rate", "max_length")
-    num_topics: ClassVar[int] = 0
 
     vocab_size: int
     max_length: int = 1024
@@ -146,9 +143,6 @@ class LaserConfig:
     language_size: int = 32
     dropout_rate: float = 0.1
     dtype: str = "float32"
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     @property
     def embedding_size(self) -> int:
@@ -163,13 +157,6 @@ class LaserConfig:
     def module(self) -> nn.Module:
         """The `Laser`."""
         return Laser(self)
-
-    def portable(self) -> Self:
-        """The same: only XLA's kernels are used."""
-        return self
-
-    def check(self, length: int) -> None:
-        """Raises nothing: rows of any length can be computed anywhere."""
 
     def flops(self, method: str, length: int) -> float:
         """Model FLOPs of one forward pass on one row, of matrix products only.
@@ -195,12 +182,3 @@ class LaserConfig:
     def summary(self) -> str:
         """Layers and width."""
         return f"{self.num_layers} LSTM layers x 2 x {self.hidden_size}, a decoder of {self.decoder_size}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The model as JSON values."""
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Inverse of `to_dict`; raises ValueError for unknown or missing keys and values out of range."""
-        return from_fields(cls, values)

@@ -15,8 +15,7 @@ Shapes: B rows, L source tokens, T target tokens, H hidden units, V word pieces.
 """
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any, ClassVar, Final, Literal, Self
+from typing import ClassVar, Final, Literal
 
 import flax.linen as nn
 import jax
@@ -35,7 +34,7 @@ from ..decoder import (
     word_table,
 )
 from ..multi_head import Layer, norm, sinusoids
-from .fields import check_fields, from_fields
+from .fields import FieldsConfig
 from .registry import register
 
 __all__ = ["Translator", "TranslatorConfig"]
@@ -127,7 +126,7 @@ class Translator(EncoderDecoder):
 
 @register
 @dataclasses.dataclass(frozen=True)
-class TranslatorConfig:
+class TranslatorConfig(FieldsConfig):
     """T-MDE and its variants as an `Architecture`. The defaults are the thesis's (section 4.4 and Table 4.1).
 
     Attributes:
@@ -147,9 +146,7 @@ class TranslatorConfig:
     """
 
     kind: ClassVar[str] = "translator"
-    execution_options: ClassVar[tuple[str, ...]] = ()
     free_options: ClassVar[tuple[str, ...]] = ("dtype", "dropout_rate", "max_length")
-    num_topics: ClassVar[int] = 0
 
     vocab_size: int
     max_length: int = 1024
@@ -165,7 +162,7 @@ class TranslatorConfig:
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        super().__post_init__()
         if self.bottleneck not in ("vector", "pooled", "none"):
             raise ValueError(f"TranslatorConfig.bottleneck: got {self.bottleneck!r}, expected vector, pooled or none")
         if self.hidden_size % self.num_heads or self.hidden_size % 2:
@@ -191,13 +188,6 @@ class TranslatorConfig:
     def module(self) -> nn.Module:
         """The `Translator`."""
         return Translator(self)
-
-    def portable(self) -> Self:
-        """The same: only XLA's kernels are used."""
-        return self
-
-    def check(self, length: int) -> None:
-        """Raises nothing: rows of any length can be computed anywhere."""
 
     def flops(self, method: str, length: int) -> float:
         """Model FLOPs of one forward pass on one row, of matrix products only.
@@ -230,12 +220,3 @@ class TranslatorConfig:
     def summary(self) -> str:
         """Layers and width."""
         return f"{self.num_layers} layers x {self.hidden_size}, a decoder of {self.decoder_layers}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The model as JSON values."""
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Inverse of `to_dict`; raises ValueError for unknown or missing keys and values out of range."""
-        return from_fields(cls, values)

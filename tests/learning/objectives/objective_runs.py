@@ -64,3 +64,17 @@ def embeddings_of(batch):
 
 def ids_of(batch):
     return DocumentIds(*(batch[f"{name}_doc_id"] for name in ("anchor", "positive", "negative")))
+
+
+def translation_rows(languages):
+    """A batch of translation: random pieces from 5 to 39 of random lengths between [CLS] (2) and [SEP] (3)."""
+    rng = np.random.default_rng(0)
+    rows = {}
+    for name, length in (("source_tokens", 7), ("target_tokens", 6)):
+        tokens = rng.integers(5, 40, (len(languages), length)).astype(np.int32)
+        tokens[:, 0] = 2
+        for row, end in enumerate(rng.integers(3, length + 1, len(languages))):
+            tokens[row, end - 1] = 3
+            tokens[row, end:] = 0
+        rows[name] = tokens
+    return rows | {"target_language": np.array(languages, np.int32)}

@@ -12,6 +12,7 @@ from newsembed.learning.objectives import Model, Objectives
 from newsembed.learning.objectives.bilingual import BilingualTranslation, texts_by_language
 from newsembed.models.distances import draw_negatives
 from newsembed.models.encoders import BilingualConfig, TranslatorConfig
+from objective_runs import translation_rows
 
 CONFIG = BilingualConfig(40, max_length=16, token_size=6, hidden_size=5, vector_size=4, num_heads=3)
 KEY = jax.random.key(5)
@@ -20,16 +21,7 @@ PAIRS = 6
 
 @pytest.fixture(scope="module")
 def batch():
-    rng = np.random.default_rng(0)
-    rows = {}
-    for name, length in (("source_tokens", 7), ("target_tokens", 6)):
-        tokens = rng.integers(5, 40, (PAIRS, length)).astype(np.int32)
-        tokens[:, 0] = 2
-        for row, end in enumerate(rng.integers(3, length + 1, PAIRS)):
-            tokens[row, end - 1] = 3
-            tokens[row, end:] = 0
-        rows[name] = tokens
-    return rows | {"target_language": np.array([0, 1, 0, 0, 1, 1], np.int32)}
+    return translation_rows([0, 1, 0, 0, 1, 1])
 
 
 @pytest.fixture(scope="module")

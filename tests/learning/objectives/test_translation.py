@@ -13,6 +13,7 @@ from newsembed.learning.objectives.translation import Translation
 from newsembed.models.distances import draw_negatives
 from newsembed.models.encoders import EncoderConfig, LaserConfig, TranslatorConfig
 from newsembed.training.retrieval import join_pairs
+from objective_runs import translation_rows
 
 CONFIG = TranslatorConfig(
     vocab_size=40,
@@ -31,16 +32,7 @@ PAIRS = 6
 
 @pytest.fixture(scope="module")
 def batch():
-    rng = np.random.default_rng(0)
-    rows = {}
-    for name, length in (("source_tokens", 7), ("target_tokens", 6)):
-        tokens = rng.integers(5, 40, (PAIRS, length)).astype(np.int32)
-        tokens[:, 0] = 2
-        for row, end in enumerate(rng.integers(3, length + 1, PAIRS)):
-            tokens[row, end - 1] = 3
-            tokens[row, end:] = 0
-        rows[name] = tokens
-    return rows | {"target_language": np.array([0, 1, 2, 0, 1, 2], np.int32)}
+    return translation_rows([0, 1, 2, 0, 1, 2])
 
 
 @pytest.fixture(scope="module")
