@@ -112,10 +112,11 @@ _PAIRS_WRITTEN_TOGETHER = 20_000
 def run(job: JobRun) -> None:
     """Cuts the vectors into blocks of days, searches the blocks, then merges the pairs by query."""
     options: NeighborsOptions = job.options
-    folders = [f"{job.input('vectors')}/{space.value}" for space in SPACES]
-    if not files.list_files(f"{folders[-1]}/part-*.parquet"):
-        del folders[-1]  # the learned space, which needs an encoder
-    shards = list(zip(*map(parquet.shard_paths, folders), strict=True))
+    folders = {space: f"{job.input('vectors')}/{space.value}" for space in SPACES}
+    if not files.list_files(f"{folders[Space.LEARNED]}/part-*.parquet"):
+        del folders[Space.LEARNED]  # it needs an encoder
+    by_shard = zip(*map(parquet.shard_paths, folders.values()), strict=True)
+    shards = [dict(zip(folders, paths, strict=True)) for paths in by_shard]
     count = len(shards)
     job.map_shards("partition", functools.partial(_partition, options.block_days, count), shards)
     tasks = options.tasks(_documents_by_block(job.workspace))
@@ -125,13 +126,13 @@ def run(job: JobRun) -> None:
         job.map_rows("merge", functools.partial(_merge, options), [None] * count, streams)
 
 
-def _partition(block_days: int, shard_count: int, shard: Shard, paths: tuple[str, ...]) -> None:
-    """Cuts the vectors of one shard into blocks of days."""
-    rows = read_vectors(dict(zip(SPACES, paths, strict=False)))  # the last, the learned one, may be missing
+def _partition(block_days: int, shard_count: int, shard: Shard, paths: Mapping[Space, str]) -> None:
+    """Cuts the vectors of one shard into blocks of days; ``paths`` has its path in each space."""
+    rows = read_vectors(paths)
     shard.read(len(rows))
     write_blocks(shard.workspace, shard.index, rows, block_days)
     send(shard, _DOCUMENTS, rows.ids, shard_numbers(rows.ids, shard_count))
-    if len(paths) == len(SPACES):
+    if Space.LEARNED in paths:
         write_array(shard.path(BACKGROUND, "npy"), background(rows))
     writer = shard.records("_blocks", NamedCounts)
     for block, count in zip(*np.unique(rows.days // block_days, return_counts=True), strict=True):

@@ -63,8 +63,10 @@ def run(job: JobRun) -> None:
         )
         learned = bool(backgrounds)
         if learned:
-            job.map_shards("days", _count_days, paths, accounted=False)
-            job.map_shards("similarities", partial(_count_similarities, options=options), neighbors, accounted=False)
+            if not options.min_learned:
+                counted = partial(_count_similarities, options=options)
+                job.map_shards("days", _count_days, paths, accounted=False)
+                job.map_shards("similarities", counted, neighbors, accounted=False)
             calibrate_space = partial(_calibrate, options=options, path=job.input("neighbors"))
             job.map_shards("calibrate", calibrate_space, [backgrounds], accounted=False)
         pair = partial(_pair, options=options, learned=learned, shard_count=len(neighbors))
