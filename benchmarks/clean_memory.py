@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import zstandard
+from job_memory import memory_of, tree
 from newsembed.formats.manifest import read_manifest, write_manifest
 from newsembed.formats.parquet import write_shard
 from newsembed.formats.records import Article, make_doc_id
@@ -81,23 +82,7 @@ def write_input(folder: str, rows: list[dict[str, str]], times: int) -> int:
 
 def tree_pss(root: int) -> int:
     """Returns the proportional set size of a process and all its descendants, in bytes."""
-    parents = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
-        except (OSError, IndexError):
-            continue  # the process has ended
-    tree = {root}
-    while more := {child for child, parent in parents.items() if parent in tree} - tree:
-        tree |= more
-    total = 0
-    for process in tree:
-        try:
-            lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
-        except OSError:
-            continue
-        total += sum(int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:"))
-    return total
+    return sum(memory_of(process)[0] for process in tree(root))
 
 
 def measure(source: str, output: str) -> tuple[float, int, dict[str, int]]:

@@ -18,7 +18,7 @@ import os
 import numpy as np
 from newsembed import serving
 from newsembed.evaluation.command import encoder_factory
-from newsembed.evaluation.encoders import encode_checked
+from newsembed.evaluation.encoders import Embeddings, encode_checked
 from newsembed.evaluation.events import read_events
 from scipy.stats import bootstrap
 from sklearn.metrics import average_precision_score
@@ -49,10 +49,10 @@ def main() -> None:
         print(f"| {name} | {scores.mean():.4f} | {difference(scores - first)} |", flush=True)
 
 
-def precision(vectors: object, query: int, others: list[tuple[int, int]]) -> float:
+def precision(vectors: Embeddings, query: int, others: list[tuple[int, int]]) -> float:
     """Average precision of one query over its judged articles."""
     numbers, labels = zip(*others, strict=True)
-    similarities = vectors[list(numbers)] @ vectors[query].T  # type: ignore[index]
+    similarities = vectors[list(numbers)] @ vectors[query].T
     dense = similarities.toarray() if hasattr(similarities, "toarray") else similarities
     return float(average_precision_score(labels, np.asarray(dense).ravel()))
 
