@@ -47,7 +47,7 @@ class FieldsConfig:
 
     def to_dict(self) -> dict[str, Any]:
         """The model as JSON values."""
-        return dataclasses.asdict(self)  # type: ignore[call-overload, no-any-return]
+        return dataclasses.asdict(self)  # type: ignore[call-overload]
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
