@@ -29,7 +29,7 @@ _INTERRUPTED = (f" {-signal.SIGINT}", f" {128 + signal.SIGINT}")  # return codes
 
 
 def make_pipeline(beam_args: Sequence[str], shard_count: int) -> beam.Pipeline:
-    """Returns an empty pipeline for a phase with so many shards, configured by Beam's own options.
+    """Returns an empty pipeline for a phase with the given number of shards, configured by Beam's own options.
 
     Without ``--runner`` the pipeline runs on this machine. It uses the FnApiRunner, because DirectRunner first tries to
     download another runner, and one process per core (``--direct_num_workers``), because the threaded mode loses

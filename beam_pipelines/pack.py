@@ -135,7 +135,7 @@ def _article_pieces(
                 shard.fail(
                     article.doc_id,
                     Failure.BROKEN_RECORD,
-                    f"language {article.language!r} is no BCP-47 tag",
+                    f"language {article.language!r} is not a BCP-47 tag",
                     article.title,
                 )
             elif title.size + body.size < options.min_tokens:

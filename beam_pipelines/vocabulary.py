@@ -159,7 +159,7 @@ def _draw(shard: Shard, article: ArticleText, rates: Mapping[str, float]) -> int
     language = language_key(article.language)
     if language is None:
         shard.fail(
-            article.doc_id, Failure.BROKEN_RECORD, f"language {article.language!r} is no BCP-47 tag", article.title
+            article.doc_id, Failure.BROKEN_RECORD, f"language {article.language!r} is not a BCP-47 tag", article.title
         )
         return 0
     copies = copies_of(article.doc_id, rates[language])

@@ -34,7 +34,7 @@ def arguments() -> argparse.Namespace:
 
 
 def suite_of(path: str, count: int) -> PostLinking:
-    """Returns the suite over so many articles, evenly spread over the file."""
+    """Returns the suite over this many articles, evenly spread over the file."""
     lines = [line for line in Path(path).read_text().splitlines() if line.strip()]
     kept = [json.loads(lines[place]) for place in np.linspace(0, len(lines) - 1, min(count, len(lines))).astype(int)]
     rows = [

@@ -91,7 +91,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parallel", type=Path, help="folder with ntrex128 and wmt21_news")
     parser.add_argument("--entities", required=True, help="folder that `newsembed entities` wrote")
-    parser.add_argument("--links", type=int, default=0, help="print so many random links of each language")
+    parser.add_argument("--links", type=int, default=0, help="print this many random links of each language")
     parser.add_argument("--languages", nargs="*", default=list(_NTREX), help="languages of NTREX")
     options = parser.parse_args()
     table = tables.read_embeddings(f"{options.entities}/entities.npy")

@@ -73,7 +73,7 @@ class World:
         self.listed: dict[tuple[str, str], list[str]] = collections.defaultdict(list)
 
     def articles(self, count: int) -> Iterator[Article]:
-        """Yields so many articles."""
+        """Yields this many articles."""
         for number in range(count):
             yield self._article(number, count)
 

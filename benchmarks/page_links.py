@@ -24,7 +24,7 @@ HOME = "http://www.site.example/"
 
 
 def page_of(links: int) -> str:
-    """Returns a page with so many different links, each 25 characters long."""
+    """Returns a page with this many different links, each 25 characters long."""
     anchors = "".join(f"<a href=/n/{number}>a</a>" for number in range(links))
     return f"<html><head><title>Links</title></head><body>{anchors}</body></html>"
 

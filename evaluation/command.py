@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--recipe",
         metavar="FILE",
         help="a TOML file of encoders and benchmarks, for one table of their main scores with intervals; see "
-        "docs/guides/evaluate.md. In place of --suite and --data; --encoder adds rows",
+        "docs/guides/evaluate.md. Instead of --suite and --data; --encoder adds rows",
     )
     parser.add_argument(
         "--suite",
@@ -136,8 +136,8 @@ def _add_protocol_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=0,
         metavar="N",
-        help="mldoc_laser, mldoc_svm: an even number of folds of all documents in place of the official parts, with "
-        "t-tests of each two encoders over them; T-MDE has 10",
+        help="mldoc_laser, mldoc_svm: number of folds (even) of all documents instead of the official parts, with "
+        "t-tests of each pair of encoders over them; T-MDE has 10",
     )
     parser.add_argument(
         "--seeds",
@@ -182,7 +182,7 @@ def _add_text_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--prompt",
         metavar="TEXT",
-        help="text before each document, in place of the models' own prompts; '' for none (default: each model's)",
+        help="text before each document, instead of the models' own prompts; '' for none (default: each model's)",
     )
 
 

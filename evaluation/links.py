@@ -4,7 +4,7 @@ Protocol (Danovitch 2020). The cosines of every article with every post are pool
 links to the article. Over all pairs together:
 
 - ``P@r``: the share of relevant pairs among the r best, for r = 50, 100, 200, 500, 1000, 2000, 3000, 3300 as far as
-  there are so many relevant pairs, and for the number of relevant pairs (``P@R``). Among tied pairs it is the mean over
+  there are r relevant pairs, and for r = the number of relevant pairs (``P@R``). Among tied pairs it is the mean over
   orders. This is not the R-precision of ``retrieval.py``, which is a mean over queries.
 - ``mRP``: the mean of these precisions. The printed one follows only with P@3300, a row that the print lacks.
 - ``AP`` and ``ROC AUC``: scikit-learn's, over all pairs.

@@ -28,10 +28,10 @@ from .perceptron import Classes, Features, Perceptron, Trained, train
 TRAIN, DEV, TEST = "multinli.train.en.tsv", "xnli.dev.tsv", "xnli.test.tsv"
 CLASSES: Final = ("entailment", "neutral", "contradiction")
 _SOURCE: Final = "en"
-_DEV_SHARE: Final = 5  # one premise in so many
+_DEV_SHARE: Final = 5  # one premise in five is for development
 _REMEDY: Final = (
     f"get XNLI-1.0 and XNLI-MT-1.0 from https://github.com/facebookresearch/XNLI; expected: {DEV} and {TEST} with the "
-    f"columns language, gold_label, sentence1, sentence2, pairID, and {TRAIN} with premise, hypo, label, if at hand"
+    f"columns language, gold_label, sentence1, sentence2, pairID, and {TRAIN} with premise, hypo, label, if you have it"
 )
 _HEAD: Final = Perceptron(hidden=(512, 384), dropout=0.3, batch_size=128, epochs=200)
 _MOST_BYTES: Final = 8 << 30

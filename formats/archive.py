@@ -156,7 +156,7 @@ def check_startable(archive: str) -> None:
         remedy = f"restore {POINTER} from a copy; to start a new archive, name another folder or empty this one"
         raise InputError(problem, path=archive, field="--archive", remedy=remedy)
     shown = ", ".join(others[:_SHOWN]) + (f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else "")
-    problem, remedy = f"is no archive, and not empty: it has {shown}", "name a new or an empty folder"
+    problem, remedy = f"is not an archive, and not empty: it has {shown}", "name a new or an empty folder"
     raise InputError(problem, path=archive, field="--archive", remedy=remedy)
 
 

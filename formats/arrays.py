@@ -85,5 +85,5 @@ def _array(name: str, values: Any) -> Array:
       TypeError: for such bytes.
     """
     if not isinstance(values, np.ndarray):
-        raise TypeError(f"the entry {name!r} is no array")
+        raise TypeError(f"the entry {name!r} is not an array")
     return values

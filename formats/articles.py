@@ -216,7 +216,7 @@ def article_of(row: Mapping[str, Any], where: str) -> ArticleText:
       where: the place to name in errors.
 
     Raises:
-      InputError: if it lacks ``title`` or ``body``, or a field is no text.
+      InputError: if it lacks ``title`` or ``body``, or a field is not a string.
     """
     for field in _TEXTS:
         if field not in row:

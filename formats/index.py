@@ -302,7 +302,7 @@ def _read_words(path: str, rows: int) -> WordsFolder:
 
 
 def _found_encoder(folder: str, facts: Mapping[str, Any]) -> str:
-    """The encoder's ``KIND:REST``: beside the index where it is there, else as it was given."""
+    """The encoder's ``KIND:REST``: the encoder next to the index if there is one, else as it was given."""
     given = str(facts["encoder"])
     kind, path, number = split_encoder(str(facts.get("encoder_beside", "")))
     found = os.path.normpath(os.path.join(os.path.realpath(folder), path))

@@ -39,7 +39,7 @@ def read_lines(source: BinaryIO, path: str) -> Iterator[bytes]:
 
     Args:
       source: the file as it is stored.
-      path: its name, which says by its ending how the file is compressed.
+      path: its name, whose ending says how the file is compressed.
 
     Raises:
       CompressionError: if the file is not compressed as its name says.

@@ -79,7 +79,7 @@ def _check_bucket(bucket: str, options: S3Options) -> None:
         raise InputError(f"no keys for {endpoint}", path=path, remedy=remedy) from error
     except exceptions.ClientError as error:
         _refuse_answer(error, path, endpoint)
-    except (exceptions.BotoCoreError, ValueError) as error:  # ValueError: an endpoint that is no URL
+    except (exceptions.BotoCoreError, ValueError) as error:  # ValueError: an endpoint that is not a URL
         remedy = "check --s3_endpoint_url, --s3_region_name and the network"
         raise InputError(f"{endpoint} cannot be reached: {error}", path=path, remedy=remedy) from error
 

@@ -57,7 +57,7 @@ class Prompts:
         """Reads the keys of a description; `path` is the file to name.
 
         Raises:
-          InputError: for prompts that are no texts by name, or a default that is none of them.
+          InputError: if the prompts do not map names to texts, or the default is not one of the names.
         """
         texts, default = values.get(PROMPTS) or {}, values.get(DEFAULT_PROMPT_NAME)
         remedy = 'Prompts are texts by name, such as {"query": "query: "}.'

@@ -26,7 +26,7 @@ _REMEDY: Final = "Give a folder that newsembed export wrote."
 
 
 def graph_file(folder: str) -> str:
-    """TensorFlow's file; a folder without it is no SavedModel."""
+    """TensorFlow's file; a folder without it is not a SavedModel."""
     return os.path.join(folder, _GRAPH_FILE)
 
 
@@ -73,7 +73,7 @@ def read_facts(folder: str) -> dict[str, Any]:
     """What `write_facts` wrote.
 
     Raises:
-      InputError: if the folder is no SavedModel of newsembed, or the file is broken or of a later version.
+      InputError: if the folder is not a SavedModel of newsembed, or the file is broken or of a later version.
     """
     if not os.path.exists(graph_file(folder)):
         raise InputError(f"no {_GRAPH_FILE}", path=folder, remedy=_REMEDY)

@@ -1,4 +1,4 @@
-"""Local files that appear when they are complete: written beside their place, then moved."""
+"""Local files that appear when they are complete: written under a temporary name, then moved."""
 
 import contextlib
 import os

@@ -23,7 +23,7 @@ class WordVectorFile:
       dimensions: D.
 
     Raises:
-      InputError: from the constructor, if the first lines are no word vectors.
+      InputError: from the constructor, if the first lines are not word vectors.
     """
 
     def __init__(self, path: str) -> None:

@@ -41,7 +41,7 @@ def with_config(parser: argparse.ArgumentParser, argv: Sequence[str]) -> list[st
     """Returns the arguments with those of the file that ``--config`` names in front of them.
 
     Raises:
-      InputError: if the file is missing or not TOML, or for a key that is no option or has a value of another kind.
+      InputError: if the file is missing or not TOML, or for a key that is not an option or has a value of another kind.
     """
     only = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     only.add_argument("--config")

@@ -84,7 +84,7 @@ def _accelerators() -> Iterator[str]:
 def conflicts() -> Iterator[str]:
     """Requirements of installed packages that the installed versions do not meet; a line each.
 
-    A package that is not installed is no conflict: extras are optional.
+    A package that is not installed is not a conflict: extras are optional.
     """
     from packaging.requirements import InvalidRequirement, Requirement
 

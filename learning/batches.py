@@ -70,7 +70,7 @@ class BatchOptions:
       seed: of the shuffle.
       process_index: which share of each global batch is this process's, see `partitioning.data_share`.
       process_count: number of shares.
-      batch_days: BATCH_DAYS; each batch holds rows of the same period of so many days, see `day_order`. 0 shuffles all
+      batch_days: BATCH_DAYS; each batch holds rows of one period of this many days, see `day_order`. 0 shuffles all
         records together.
     """
 

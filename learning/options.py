@@ -33,7 +33,7 @@ class DataOptions:
       open_set: opens one set of examples; `GrainBatches` or `tasks.seqio_tasks.SeqioBatches`.
       smoothing: alpha of the sampling of sets, see `mixture.smoothed_weights`.
       task_weights: factor on the sampling weight of all sets of a task, 1 where absent.
-      batch_days: BATCH_DAYS; a batch of triplets holds anchors of the same period of so many days, whose other reports
+      batch_days: BATCH_DAYS; a batch of triplets holds anchors of one period of this many days, whose other reports
         are harder negatives than those of any day. 0 draws from all days.
     """
 

@@ -46,7 +46,7 @@ class Visible(NamedTuple):
 
         Args:
           distance: how far a query sees to either side; None: as far as its group goes.
-          global_tokens: so many first tokens of each group see all of it, and are seen by all of it, at any distance.
+          global_tokens: number of first tokens of each group that see, and are seen by, all of it at any distance.
 
         Returns:
           bool [B, 1, L, L], or [B, 1, 1, L] for one-piece rows without `distance`. A padded query of a packed row sees

@@ -1,6 +1,6 @@
 """Texts as sets of words: binary vectors over the vocabulary, made from token ids a chunk of the vocabulary at a time.
 
-Shapes use N texts, L tokens, V words and D units. Special tokens ([PAD], [UNK], [CLS], …) are no words.
+Shapes use N texts, L tokens, V words and D units. Special tokens ([PAD], [UNK], [CLS], …) are not words.
 """
 
 from collections.abc import Callable

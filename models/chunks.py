@@ -55,7 +55,7 @@ def chunk_count(rows: int, most_rows: int, multiple: int = 1) -> int:
       multiple: each device's share of a chunk is a multiple of it.
 
     Raises:
-      ValueError: if even the smallest chunk is larger, or the rows are no multiple of it.
+      ValueError: if even the smallest chunk is larger, or does not divide the number of rows.
     """
     unit = multiple * shard_count("batch")
     if rows % unit or most_rows < unit:

@@ -45,7 +45,7 @@ class SameEvent(flax.struct.PyTreeNode):
       by_id: a candidate counts if anchor or positive has the same event and a day that is near.
       similarity: a candidate counts if its cosine to the positive is greater and its day is near that of anchor or
         positive; None leaves this rule out. The cosine passes no gradient.
-      days: days are near if they differ by at most so many; unknown days are near none.
+      days: days are near if they differ by at most this many; an unknown day is near no other.
     """
 
     events: DocumentEvents
@@ -77,7 +77,7 @@ class Kept(NamedTuple):
     """The parts of a batch of triplets that take part in the loss; None keeps all.
 
     Attributes:
-      triplets: bool [B]; the other triplets have no loss, and their documents are no candidates.
+      triplets: bool [B]; the other triplets have no loss, and their documents are not candidates.
       negatives: bool [B, N], or [B], as the negatives; False for an empty slot.
     """
 
@@ -142,7 +142,7 @@ def info_nce(
     e(x, y) = exp(x . y / temperature)
 
     A candidate that is the same document as anchor i or positive i is not a negative of i: such p_j (j != i) and n_j
-    leave the denominator. So do those that report the same event, by the rules of `doc_ids.same_event`.
+    leave the denominator. The same holds for those that report the same event, by the rules of `doc_ids.same_event`.
 
     Args:
       anchor: [B, D], rows of length 1.
@@ -281,7 +281,7 @@ def _same_event(left: jax.Array, right: jax.Array, days: int) -> jax.Array:
 
 
 def _near(left: jax.Array, right: jax.Array, days: int) -> jax.Array:
-    """Whether the days of documents [R, 3] and [M, 3] are known and differ by at most so many: bool [R, M]."""
+    """Whether the days of documents [R, 3] and [M, 3] are known and differ by at most this many: bool [R, M]."""
     mine, others = left[:, 2], right[:, 2]
     are_known = (mine != 0)[:, None] & (others != 0)[None, :]
     return are_known & (jnp.abs(mine[:, None] - others[None, :]) <= days)

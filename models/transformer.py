@@ -64,7 +64,7 @@ class TransformerConfig:
       mlp_size: width of the feed-forward layer.
       max_length: the longest row the model can read; the number of learned positions where it has some and reads rows
         in one piece.
-      window_length: the layers read a longer text in windows of so many tokens, each with positions from 0, and the
+      window_length: the layers read a longer text in windows of this many tokens, each with positions from 0, and the
         heads pool the vectors of all windows; the number of learned positions. 0: a text is one window. Packed rows are
         not cut.
       embedding_size: width of the document embedding, D.
@@ -94,7 +94,7 @@ class TransformerConfig:
       local_distance: how far to either side a token of a local layer sees; 0: no layer is local.
       global_every: layers 0, n, 2n, … see the whole row, the others are local. 1 where no layer is local; 0 where all
         are (Longformer, Beltagy et al. 2020).
-      global_tokens: in local layers, so many first tokens of a text, such as 1 for [CLS], see all of it and are seen by
+      global_tokens: in local layers, the first tokens of a text, 1 for [CLS] alone, that see all of it and are seen by
         all of it. Longformer has parameters of their own for these tokens, we do not.
       mlp: "dense", or "gated": the activated half times a linear half (GeGLU, Shazeer 2020).
       activation: "gelu" by the error function, or "gelu_tanh", its approximation.
@@ -247,7 +247,7 @@ class TransformerConfig:
         """Inverse of `to_dict`; execution options take their defaults unless they are given.
 
         Raises:
-          ValueError: for a key that is no attribute, a missing `vocab_size` or a value out of range.
+          ValueError: for a key that is not an attribute, a missing `vocab_size` or a value out of range.
         """
         known = [field.name for field in dataclasses.fields(cls)]
         unknown = sorted(set(values) - set(known))

@@ -100,7 +100,7 @@ class WordTableConfig:
         self.require_integers(vocab_size=1, max_length=1, hidden_size=1)
 
     def require_integers(self, **least: int) -> None:
-        """Refuses fields that are no integers of at least these values.
+        """Refuses fields that are not integers of at least these values.
 
         Raises:
           ValueError: naming the field.
@@ -142,7 +142,7 @@ class WordTableConfig:
         return self.embed_flops(length)
 
     def embed_flops(self, length: int) -> float:
-        """FLOPs of `embed` on a row of so many tokens.
+        """FLOPs of `embed` on a row of this many tokens.
 
         Raises:
           NotImplementedError: here; subclasses define it.

@@ -40,7 +40,7 @@ _PAIRED: Final = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf"
     "\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f\U00020000-\U000323af]+"
 )
-# Scripts whose words hold marks that are no letters, such as Devanagari.
+# Scripts whose words hold marks that are not letters, such as Devanagari.
 _MARKED: Final = re.compile("[\u0300-\u036f\u0483-\u0489\u0590-\u0fff\u1700-\u1aff\ua800-\uaaff]")
 _WORD: Final = r"[\p{L}\p{M}\p{N}]+"
 
@@ -124,7 +124,7 @@ def _analyzer(stemmer: str, marked: bool) -> Any:
 
     Args:
       stemmer: "" for none.
-      marked: whether words may hold marks; splitting at those that are no letters takes half of the time.
+      marked: whether words may hold marks; splitting at those that are not letters takes half of the time.
     """
     from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
 

@@ -170,7 +170,7 @@ class Batcher:
         except Exception as error:  # noqa: BLE001 - whatever it is, the requests get it
             if len(batch) == 1:
                 _settle(batch[0][1], error)
-            else:  # only those that cause it shall fail
+            else:  # only the documents that cause it may fail
                 for one in batch:
                     self._encode_queries([one])
         else:
@@ -240,7 +240,7 @@ class Batcher:
         except Exception as error:  # noqa: BLE001 - whatever it is, the requests get it
             if len(chosen) == 1:
                 _settle(chosen[0][0].future, error)
-            else:  # only those that cause it shall fail
+            else:  # only the documents that cause it may fail
                 for one in chosen:
                     self._encode_slice([one])
             return

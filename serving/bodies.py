@@ -20,7 +20,7 @@ def _checked_text(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as error:  # JSON can smuggle it in
-        raise ValueError("half a surrogate pair, which is no character") from error
+        raise ValueError("half a surrogate pair, which is not a character") from error
     return text
 
 
@@ -81,7 +81,7 @@ class SearchRequest(BaseModel):
     """The body of POST /search: words (``q``) or the URL of an indexed document, not both; how, and among which.
 
     ``mode`` is hybrid (the default where the index has words), words or vectors. ``since`` and ``until`` are days
-    (YYYY-MM-DD, inclusive); ``days`` counts from the byline date of the document of ``url``, to both sides.
+    (YYYY-MM-DD, inclusive); ``days`` counts from the byline date of the document of ``url``, in both directions.
     """
 
     model_config = ConfigDict(extra="forbid")

@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--greedy", action="store_true", help="thin the ranked list --order instead of grouping")
     parser.add_argument("--order", metavar="FILE.tsv", help="with --greedy: the list, a doc_id in its first column")
     parser.add_argument(
-        "--most", type=int, metavar="N", help="with --greedy: stop when so many are shown (default: all)"
+        "--most", type=int, metavar="N", help="with --greedy: stop when this many are shown (default: all)"
     )
 
 

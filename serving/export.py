@@ -96,7 +96,7 @@ class ExportReport:
 
 
 def add_arguments(parser: argparse.ArgumentParser, *, with_model: bool = True) -> None:
-    """Adds the options of ``newsembed export``; without ``--model`` for commands that say it in another way."""
+    """Adds the options of ``newsembed export``; without ``--model`` for commands that name the model otherwise."""
     if with_model:
         parser.add_argument(
             "--model",
@@ -346,7 +346,8 @@ def _has_weights(encoder: JaxEncoder, inputs: str, precision: str) -> bool:
     """Whether the export holds the weights of a static model a second time.
 
     An imported tokenizer inside the graph is left out: TensorFlow's ids may differ from the library's for rare orders
-    of characters, see `tasks.wordpiece_graph`. So are other numbers than float32, which the graph alone makes small.
+    of characters, see `tasks.wordpiece_graph`. Numbers other than float32 are left out, too: only the graph makes them
+    smaller.
     """
     if precision != "float32" or not is_static(encoder.model.folder):
         return False

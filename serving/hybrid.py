@@ -132,7 +132,7 @@ def evidence(
       words: of the query.
       vector: of the query.
       filters: what the documents must be.
-      without: a document that is no candidate.
+      without: a document that is not a candidate.
     """
     assert index.words is not None
     best = index.words.search(words, DEPTH + 1, filters)

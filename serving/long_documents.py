@@ -6,7 +6,7 @@
   scaled to length 1. Window k, counted from 0, has the weight 1 / (1 + k), times the share of the window that the
   document fills: news articles begin with what matters most.
 
-A document that fits one row has the same embedding in all three. A prompt stands at the start of the document.
+A document that fits one row has the same embedding in all three. A prompt comes first in the document.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,17 +21,17 @@ from ..formats.vocabulary import CLS_ID, SEP_ID
 HEAD, HEAD_TAIL, WINDOWS = "head", "head+tail", "windows"
 LONG_DOCUMENTS: Final = (HEAD, HEAD_TAIL, WINDOWS)
 MOST_WINDOWS: Final = 8
-_TAIL: Final = 4  # one token of so many is from the end
+_TAIL: Final = 4  # one token in four is from the end
 _WHOLE: Final = 1 << 30  # tokens: no document is cut
 
 Row = npt.NDArray[np.int32]
 
 
 def checked(how: str | None, max_length: int) -> str:
-    """The way to read long documents; None is ``head``.
+    """Checks how long documents are read; returns ``head`` for None.
 
     Raises:
-      InputError: for another word, or rows without room for two tokens beside [CLS] and [SEP].
+      InputError: for another word, or rows without room for two tokens between [CLS] and [SEP].
     """
     how = how or HEAD
     if how not in LONG_DOCUMENTS:

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from .. import __version__
 
 ROUTES: Final = ("/", "/embed", "/search", "/healthz", "/metrics", "/docs", "/openapi.json")
-_OTHER: Final = "other"  # a scan of made-up paths must not make a series of each
+_OTHER: Final = "other"  # a scan of made-up paths must not create one series for each
 _METHODS: Final = ("GET", "POST", "HEAD", "OPTIONS", "PUT", "DELETE", "PATCH")
 _SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _NO_ANSWER: Final = 499  # the client went away before the answer began
@@ -26,7 +26,7 @@ class Metrics:
 
     Args:
       documents: returns how many documents the index has now.
-      inside: returns how many requests of a kind are inside, by kind.
+      inside: returns the number of requests in progress, by kind.
     """
 
     def __init__(self, documents: Callable[[], int], inside: Callable[[], dict[str, int]]) -> None:
@@ -70,7 +70,7 @@ class Metrics:
 class Monitor:
     """ASGI middleware, the outermost: counts every answer, and writes a line for it if asked to.
 
-    A line has neither the query nor the body nor the key of a request: what people search for is theirs.
+    A line has neither the query nor the body nor the key of a request, which are private.
 
     Args:
       app: what answers.

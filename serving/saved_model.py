@@ -36,7 +36,7 @@ from .static import StaticEncoder, is_static
 _BATCH: Final = 64
 _HEIGHTS: Final = (1, 2, 4, 8, 16, 32, 64)  # the rows that the graph pads a batch to
 _LONG_HEIGHTS: Final = 5  # of these are prepared for long texts
-_SPECIAL_TOKENS: Final = 4  # at most, beside the words of a text
+_SPECIAL_TOKENS: Final = 4  # at most, in addition to the words of a text
 
 
 class SavedModelEncoder:
@@ -51,7 +51,7 @@ class SavedModelEncoder:
       light: compute a static model by NumPy where the export holds its weights; False runs the graph.
 
     Raises:
-      InputError: if the folder is no SavedModel, not one of ours or damaged, adds another prompt itself, or reads
+      InputError: if the folder is not a SavedModel, not one of ours or damaged, adds another prompt itself, or reads
         long documents in another way.
     """
 

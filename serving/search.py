@@ -9,8 +9,8 @@ Example::
 
 A query that is the URL of an indexed article finds articles like it, without itself and without loading a model.
 Words are searched as words (BM25 over stems, or over pairs of characters where a script writes no spaces) and by their
-vector, and the index says how both count; ``--mode`` takes one of them. Quotes, colons and such are no operators. Words
-are embedded by the encoder that built the index, or by ``--model`` or ``--saved_model`` where that one has moved;
+vector, and the index says how both count; ``--mode`` takes one of them. Quotes, colons and such are not operators.
+Words are embedded by the encoder that built the index, or by ``--model`` or ``--saved_model`` where that one has moved;
 ``--mode words`` needs none. They get the model's prompt of queries, or that of ``--prompt``.
 
 The score is from 0 to 1 in the mode hybrid (near 0 where nothing speaks for an article), BM25 in the mode words, and a

@@ -39,7 +39,7 @@ class BatchCosts:
 
 
 DEFAULT_COSTS: Final = BatchCosts()
-# Queries on a CPU: each position costs time. A query alone shall not pay for others.
+# Queries on a CPU: each position costs time. A single query must not pay for others.
 QUERY_COSTS_ON_CPU: Final = BatchCosts(HEIGHT_STEP, SHORTEST)
 
 Shape = tuple[int, int]  # (rows, length)

@@ -131,7 +131,7 @@ def add_prompt_argument(parser: argparse.ArgumentParser, prompted: str = "docume
     parser.add_argument(
         "--prompt",
         metavar="TEXT",
-        help=f"text before each {prompted}, in place of the model's own prompt; '' for none (default: the model's)",
+        help=f"text before each {prompted}, instead of the model's own prompt; '' for none (default: the model's)",
     )
 
 

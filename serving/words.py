@@ -63,7 +63,7 @@ class Words:
         return len(self.files)
 
     def read(self, query: str) -> list[QueryWord]:
-        """The different words of a query, in its order. Quotes, colons and such are no operators.
+        """The different words of a query, in its order. Quotes, colons and such are not operators.
 
         Of a long query the rarest `MAX_WORDS` words count.
         """

@@ -142,7 +142,7 @@ def _names(tokenizer: Any, size: int, path: str) -> list[str | None]:
 
 
 def _special_ids(source: HuggingFaceFolder, tokenizer: Any) -> tuple[int, ...]:
-    """Their ids of our special tokens, by the names in the folder's settings, else by the usual ones.
+    """The folder's ids of our special tokens, found by the names in its settings, else by the usual names.
 
     Raises:
       InputError: if one is missing.
@@ -245,7 +245,7 @@ def _differences(
     if pieces is not None and source.tokenizer.content is not None:
         known = [(name or "").encode() for name in names[: len(pieces)]]
         if known != list(pieces):
-            yield "vocab.txt has other pieces than tokenizer.json; tokenizer.json counts"
+            yield "vocab.txt and tokenizer.json have different pieces; tokenizer.json is used"
     unnamed = sum(name is None for name in names)
     if unnamed:
         yield f"rows of the token table without a piece: {unnamed}"

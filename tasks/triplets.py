@@ -71,7 +71,7 @@ class NegativeIds:
         """The first ids of `values`, int32 of `shape`.
 
         Raises:
-          InputError: for a number of values that is no multiple of `size`.
+          InputError: for a number of values that is not a multiple of `size`.
         """
         if values.size % self.size:
             raise InputError(

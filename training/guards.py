@@ -19,7 +19,7 @@ from ..formats.records import words_to_doc_id
 from ..learning.mixture import Draw
 
 _NORMAL_SCALE: Final = 1.4826  # times the median absolute deviation, the standard deviation of a normal distribution
-_LEAST_SPREAD: Final = 0.01  # of the median: where losses hardly vary, a ripple is no spike
+_LEAST_SPREAD: Final = 0.01  # of the median: where losses hardly vary, a ripple is not a spike
 _SHOWN: Final = 4  # records in a message; the report has all
 
 
@@ -178,7 +178,7 @@ def _all_finite(params: Any) -> jax.Array:
 
 
 def spike_limit(losses: np.ndarray, factor: float) -> float:
-    """Returns the highest loss after `losses` [N] that is no spike.
+    """Returns the highest loss after `losses` [N] that is not a spike.
 
     It is median + factor x max(1.4826 x median absolute deviation, 1 % of the median).
     """

@@ -61,10 +61,10 @@ class HeldOut:
       period: EVAL_PERIOD, steps between evaluations; the last step is always evaluated. 0 evaluates nothing.
       data_dir: EVAL_DATA_DIR, TFRecords like those of DATA_DIR that the run does not train on, for the held-out loss;
         None leaves it out.
-      batches: at most so many batches of each set, always the same, for the losses.
+      batches: the most batches of each set for the losses, always the same ones.
       evaluate: an evaluator, such as `@SameEventEvaluator()`; None has none.
-      retrieval_rows: EVAL_RETRIEVAL_ROWS, at most so many rows of each set, for the retrieval figures: an anchor looks
-        for its positive among the positives of all these rows. 0 leaves them out.
+      retrieval_rows: EVAL_RETRIEVAL_ROWS, the most rows of each set for the retrieval figures: an anchor looks for its
+        positive among the positives of all these rows. 0 leaves them out.
       start: EVAL_START, whether a new run also evaluates and saves what it starts from, so that KEEP_BEST compares with
         it.
     """
@@ -209,7 +209,7 @@ class HeldOutRetrieval:
 
     Args:
       sets: see `open_held_out`.
-      rows: at most so many of each set.
+      rows: at most this many of each set.
       objectives: of the run.
       partitioner: the axis rules.
       mesh: the devices.

@@ -17,9 +17,9 @@ class Keeping:
 
     Attributes:
       newest: KEEP_CHECKPOINTS, how many of the newest.
-      period: KEEP_PERIOD, every checkpoint at a multiple of so many steps; None keeps none for that.
-      best: KEEP_BEST, a metric of the evaluation, such as "eval/loss": the checkpoint where it was best; None keeps
-        none for that.
+      period: KEEP_PERIOD; checkpoints whose step is a multiple of it stay for good; None: no such rule.
+      best: KEEP_BEST, a metric of the evaluation, such as "eval/loss": the checkpoint where it was best stays; None:
+        no such rule.
       best_mode: whether the best is the least ("min") or the most ("max").
     """
 

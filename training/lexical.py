@@ -14,7 +14,7 @@ from ..formats.vocabulary import SPECIAL_TOKENS
 from ..models.encoders import Architecture, Capability, HybridConfig
 from ..models.encoders.news import EncoderConfig
 
-_NO_WEIGHT: Final = -200.0  # exp of it is 0 in float32: special tokens are no words
+_NO_WEIGHT: Final = -200.0  # exp of it is 0 in float32: special tokens are not words
 _PIECES_AT_A_TIME: Final = 4096
 
 

@@ -78,8 +78,8 @@ class CheckpointOptions:
         run. For a model that has other models as parts, one path for each part, by name.
       period: CHECKPOINT_PERIOD, steps between checkpoints; the last step is always saved.
       keeping: which checkpoints stay.
-      patience: PATIENCE; the run ends when so many evaluations in a row give no better KEEP_BEST. 0 trains to the last
-        step.
+      patience: PATIENCE; number of evaluations in a row without a better KEEP_BEST that ends the run. 0 trains to the
+        last step.
     """
 
     initial_checkpoint_path: str | Mapping[str, str] | None = None

@@ -10,7 +10,7 @@ _ROWS: Final = 1024  # queries whose scores exist at a time
 
 
 def join_pairs(parts: list[Pairs], limit: int) -> Pairs:
-    """Returns the distinct rows of all parts, in order, at most so many; NumPy arrays.
+    """Returns the distinct rows of all parts, in order, at most this many; NumPy arrays.
 
     Rows are the same if their documents and kinds are: the last batch of a set may begin its next epoch.
     """
@@ -24,7 +24,7 @@ def join_pairs(parts: list[Pairs], limit: int) -> Pairs:
 def answer_ranks(pairs: Pairs, event_days: int = 1) -> np.ndarray:
     """Returns the rank of each query's answer among the answers of all rows, int64 [B]; 1 is best.
 
-    Answers that are a document of the query's own row are no competitors, and neither are those of the same event: of
+    Documents of the query's own row do not compete, nor do those of the same event: of
     the same story, with days that differ by at most `event_days` from a day of the row. Ties count against the answer.
     """
     query, answer = np.asarray(pairs.query, np.float32), np.asarray(pairs.answer, np.float32)

@@ -17,7 +17,7 @@ class Patience:
 
     Args:
       keeping: the figure and whether less or more of it is better.
-      evaluations: so many without a better figure end the run; 0 never does.
+      evaluations: number of evaluations without a better figure that ends the run; 0 never ends it.
     """
 
     def __init__(self, keeping: Keeping, evaluations: int) -> None:

@@ -36,7 +36,7 @@ class Intake:
       articles: those that passed the rules, in the order of the input.
       signatures: ``[n]``, see :mod:`.signatures`.
       sketches: theirs, one after another.
-      read: number of records that are no hub and no image.
+      read: number of records other than hubs and images.
       hubs_and_images: number of those.
       rejected: number of rejected records by reason.
       failed: number of records that could not be read, by reason.

@@ -15,7 +15,7 @@ class Report:
       version: of the archive after the run.
       published: whether the run made this version; otherwise nothing has changed.
       started: UTC time.
-      read: records that are no hub and no image.
+      read: records other than hubs and images.
       new: articles that the archive has now.
       known: articles that it had before, with the same texts and date, or had found to be duplicates.
       rejected: by reason: rules, and duplicates with another text or URL.

@@ -208,7 +208,7 @@ class _Run:
         change: Change | None = None,
         merged: int = 0,
     ) -> Report:
-        """What became of the records.
+        """Counts the records by their outcome.
 
         Raises:
           RuntimeError: if the counts do not add up.

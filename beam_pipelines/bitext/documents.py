@@ -82,7 +82,7 @@ class Plan:
 
 
 def main_language(tag: str) -> str | None:
-    """Returns the language of a tag without script and region, in lower case; ``None`` if it is no BCP-47 tag.
+    """Returns the language of a tag without script and region, in lower case; ``None`` if it is not a BCP-47 tag.
 
     >>> main_language("pt-BR"), main_language("x y")
     ('pt', None)
@@ -110,7 +110,7 @@ def count_documents(options: BitextOptions, shard: Shard, path: str) -> None:
         shard.read()
         language = main_language(article.language)
         if language is None:
-            problem = f"language {article.language!r} is no BCP-47 tag"
+            problem = f"language {article.language!r} is not a BCP-47 tag"
             shard.fail(article.doc_id, Failure.BROKEN_RECORD, problem, article.title)
         elif not article.language:
             shard.reject(article.doc_id, Rejection.UNKNOWN_LANGUAGE, "no language", article.title)

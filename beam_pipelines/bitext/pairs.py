@@ -64,7 +64,7 @@ def accept_pair(shard: Shard, key: str, languages: tuple[str, str], texts: tuple
     for language in languages:
         tag = language_tag(language)
         if tag is None:
-            shard.fail(key, Failure.BROKEN_RECORD, f"language {language!r} is no BCP-47 tag", " | ".join(texts))
+            shard.fail(key, Failure.BROKEN_RECORD, f"language {language!r} is not a BCP-47 tag", " | ".join(texts))
             return None
         tags.append(tag)
     if tags[0] == tags[1]:

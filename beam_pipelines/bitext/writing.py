@@ -66,7 +66,7 @@ def _order(pair: MinedPair) -> tuple[float, str, str, str, str]:
 
 
 def _unique(shard: Shard, pairs: Sequence[MinedPair]) -> list[MinedPair]:
-    """The first pair of each two texts, and of each target sentence: articles at the end of a block are in two."""
+    """Drops repeated pairs of texts and target sentences: articles at the end of a block are in two blocks."""
     texts: set[tuple[str, str]] = set()
     sentences: set[tuple[str, int]] = set()
     kept = []

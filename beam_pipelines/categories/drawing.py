@@ -1,7 +1,7 @@
 """The table of categories, and the seeded draw of a positive and a negative for an anchor.
 
 Documents of one language in one category form a group, and so do all documents of a language that are in any category.
-Both are sorted by day, so that "at most so many days apart" is a range of a group.
+Both are sorted by day, so that "at most this many days apart" is a range of a group.
 """
 
 import dataclasses

@@ -309,7 +309,7 @@ def _split(url: str) -> SplitResult:
         parts = urlsplit(url)
         known = parts.scheme in ("http", "https") and bool(_ascii_host(parts)) and parts.port != 0
     except ValueError as error:
-        raise FetchError(Failure.FETCH_ERROR, f"{url!r} is no URL: {error}") from error
+        raise FetchError(Failure.FETCH_ERROR, f"{url!r} is not a URL: {error}") from error
     if not known:
         raise FetchError(Rejection.OUT_OF_SCOPE, f"got the URL {url!r}, expected http or https")
     return parts._replace(path=quote(parts.path, safe=_SAFE), query=quote(parts.query, safe=f"{_SAFE}?"), fragment="")
@@ -329,4 +329,4 @@ def _joined(base: str, target: str) -> str:
     try:
         return urljoin(base, target)
     except ValueError as error:
-        raise FetchError(Failure.FETCH_ERROR, f"redirected to {target!r}, which is no URL") from error
+        raise FetchError(Failure.FETCH_ERROR, f"redirected to {target!r}, which is not a URL") from error

@@ -33,7 +33,7 @@ class Outlinks:
 
 
 def outlinks_of(fetched: Fetched, *, text_sitemap: bool = False, max_links: int = MAX_LINKS) -> Outlinks:
-    """Returns the outgoing links of a page, feed or sitemap; broken markup is tolerated, other bytes have no links.
+    """Returns the outgoing links of a page, feed or sitemap; broken markup is tolerated, other content has none.
 
     Args:
       fetched: the response.

@@ -128,7 +128,7 @@ def _currency_names(language: str, names: Mapping[str, str], regions: Mapping[st
             uses[word].add(code[:2])
     for code, words in current.items():
         yield KnownName(f"currency:{code}", language, names[code])
-        parts = words_of(regions.get(code[:2], ""))  # a part of "North Korea" is no name of it
+        parts = words_of(regions.get(code[:2], ""))  # a part of "North Korea" is not a name of it
         starts = {_start(part) for part in parts}
         for word in words:
             if len(uses[word]) == 1 < len(words) and len(word) > 3 and word not in parts and _start(word) in starts:

@@ -13,7 +13,7 @@ from .tokens import WordUse, words_of
 _MOST_MEANINGS = 5  # of one alias
 _LEAST_SHARE = 0.05  # of the weight of all meanings of an alias; rarer ones are not listed
 _NOT_LATIN = "\u0250"  # letters from here on are of other scripts
-_COMMON_TO = 3  # a built-in name that so many languages share, or English has, is a name in all languages
+_COMMON_TO = 3  # a built-in name that this many languages share, or English has, is a name in all languages
 _LOCAL = ("region:", "language:", "currency:")  # built-in entities, whose names in one language are words of others
 
 

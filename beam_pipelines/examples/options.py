@@ -35,7 +35,7 @@ class ExamplesOptions:
     negatives_per_example: int = dataclasses.field(
         default=1,
         metadata={
-            "help": "negatives of an example: so many triplets of one anchor and positive are merged "
+            "help": "negatives of an example: this many triplets of one anchor and positive are merged "
             "(--triplets.negatives_per_positive mines them)"
         },
     )

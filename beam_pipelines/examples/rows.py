@@ -38,7 +38,7 @@ def send_triplets(shard: Shard, path: str, shard_count: int) -> None:
         shard.read()
         doc_ids, language = (triplet.anchor, triplet.positive, triplet.negative), language_key(triplet.language)
         if language is None or len(language) > _LANGUAGE_BYTES:
-            shard.fail("-".join(doc_ids), Failure.BROKEN_RECORD, f"language {triplet.language!r} is no BCP-47 tag")
+            shard.fail("-".join(doc_ids), Failure.BROKEN_RECORD, f"language {triplet.language!r} is not a BCP-47 tag")
             continue
         shard.written()
         sent.append((*(int(doc_id, 16) for doc_id in doc_ids), language.encode("ascii")))

@@ -58,7 +58,7 @@ _SWITCHES = words("enabled disabled")  # "sidebar-enabled--false"
 # The element and the column of the page builders of HubSpot and SiteOrigin: whole pages consist of such widgets.
 _BUILDERS = words("span type container")
 _BUILDER_PANEL = "so-panel"
-# Generated names, such as "b5343ad4", in which "ad" is no word.
+# Generated names, such as "b5343ad4", in which "ad" is not a word.
 _HASH = re.compile(r"(?<![a-z])(?=[a-f]*\d)[\da-f]{6,}(?![a-z])")
 _TOKEN = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 

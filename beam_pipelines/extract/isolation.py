@@ -131,7 +131,7 @@ class Reader:
             raise ValueError(f"a message of {size} bytes")
         answer = unpack(_read(child.stdout, size, deadline))
         if not isinstance(answer, tuple) or len(answer) != 2:
-            raise ValueError("a message that is no answer")
+            raise ValueError("a message that is not an answer")
         return answer
 
     def close(self) -> None:

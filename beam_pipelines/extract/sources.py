@@ -142,7 +142,7 @@ def _parsed(frame: Frame) -> Response | Gap | None:
             return found if found.url else Gap(frame.offset, frame.offset, "no WARC-Target-URI")
     except Exception as error:  # noqa: BLE001 - FastWARC raises many types; each becomes a dead letter
         return Gap(frame.offset, frame.offset, f"{type(error).__name__}: {error}")
-    cut = "the file ends inside this record, which is no response"
+    cut = "the file ends inside this record, which is not a response"
     return Gap(frame.offset, frame.offset, cut) if frame.cut else None
 
 

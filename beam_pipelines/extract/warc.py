@@ -82,7 +82,7 @@ _Frames = Generator[Frame | Gap, None, int]  # returns the offset where reading 
 
 
 class _DamageError(Exception):
-    """The bytes are no record. ``raw`` is what was read of it, ``ended`` says that the input ended inside it."""
+    """The bytes are not a record. ``raw`` is what was read; ``ended``: the input ended inside the record."""
 
     def __init__(self, problem: str, raw: bytes = b"", *, ended: bool = False) -> None:
         super().__init__(problem)

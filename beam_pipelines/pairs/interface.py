@@ -24,13 +24,13 @@ class TextPair(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """Why a candidate is no pair."""
+    """Why a candidate is not a pair."""
 
     reason: Rejection
     detail: str = ""
 
 
-# From an article, the texts of the posts that link to it and the options: a pair or a refusal for every candidate.
+# An article, the texts of the posts that link to it and the options -> a pair or a refusal for every candidate.
 MakePairs = Callable[[ArticleText, Sequence[str], PairsOptions], Iterator[TextPair | Refusal]]
 
 

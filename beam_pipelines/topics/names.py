@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib import resources
 from typing import Final
 
-# Regions of the world by their numbers in CLDR; its other numbers name parts that are no topics.
+# Regions of the world by their numbers in CLDR; its other numbers name parts that are not topics.
 _REGIONS: Final = frozenset({"001", "002", "003", "005", "009", "013", "019", "142", "150", "419"})
 _NO_COUNTRIES: Final = frozenset({"XA", "XB", "ZZ", "QO", "EZ"})
 # Written for newsembed: babel leaves out CLDR's own short forms.

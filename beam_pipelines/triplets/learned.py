@@ -32,7 +32,7 @@ class LearnedSpace:
     Attributes:
       bar: similarity that is enough for a positive.
       support: similarity that is enough together with another space.
-      floor: below it, a pair is no positive, whatever the other spaces say.
+      floor: below it, a pair is not a positive, whatever the other spaces say.
     """
 
     bar: float
@@ -59,7 +59,7 @@ class LearnedSpace:
 
 
 def near_pairs(documents: Mapping[int, int], most_days: int) -> int:
-    """Counts the ordered pairs of distinct documents that are at most so many days apart: N of the module's formula.
+    """Counts the ordered pairs of distinct documents that are at most this many days apart: N of the module's formula.
 
     Args:
       documents: number of documents by day.

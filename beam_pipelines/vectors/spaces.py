@@ -80,7 +80,7 @@ class Statistics:
 
     @classmethod
     def empty(cls, entities: int) -> Self:
-        """Returns the statistics of no documents, for so many entities."""
+        """Returns the statistics of an empty collection, for a number of entities."""
         return cls(0, np.zeros(entities, np.int64), {}, collections.Counter(), collections.Counter())
 
     def add_texts(self, language: str, vectors: Sequence[Floats]) -> None:

@@ -1,7 +1,7 @@
 """Redundancy of documents by length (SimLTE).
 
 R of the words (Table 3 there) is the number of nouns and verbs over the number of their distinct lemmas: 1 if none is
-repeated. Proper nouns are nouns, auxiliaries are no verbs; that is our reading.
+repeated. Proper nouns are nouns, auxiliaries are not verbs; that is our reading.
 
 The other two definitions are ours.
 

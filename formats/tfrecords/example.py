@@ -30,13 +30,13 @@ def decode_example(data: bytes, features: Iterable[FeatureSpec], path: str) -> d
       For every feature name an int32 array, or an object array of bytes, of the feature's rank.
 
     Raises:
-      InputError: if the record is no Example, a feature is missing, or its kind or shape is not the declared one.
+      InputError: if the record is not an Example, a feature is missing, or its kind or shape is not the declared one.
     """
     example = _example_class()()
     try:
         example.ParseFromString(data)
     except message.DecodeError as error:
-        raise InputError("got a record that is no tf.train.Example", path=path, remedy=_REMEDY) from error
+        raise InputError("got a record that is not a tf.train.Example", path=path, remedy=_REMEDY) from error
     return {spec.name: _feature(example, spec, path) for spec in features}
 
 

@@ -1,6 +1,6 @@
 """The whole pipeline on a generated newsroom: crawl, mine, pretrain, train, evaluate, export, search.
 
-Every step is a command of its own and is printed before it runs. Steps that are finished are skipped on the next run.
+Every step is a separate command and is printed before it runs. The next run skips the steps that are finished.
 
 example:
   newsembed demo --output demo-output

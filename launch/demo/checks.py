@@ -156,7 +156,7 @@ def found_topics(places: Places, truth: Mapping[str, Mapping[str, Any]]) -> dict
 
 
 def search_checks(found: Mapping[str, Sequence[str]]) -> list[Check]:
-    """One line for each search: whether all that it shows is about what was asked.
+    """Returns one line for each search: whether all of its results are about the query.
 
     Args:
       found: from :func:`found_topics`.

@@ -63,11 +63,11 @@ class Contrastive(TextObjective):
         step, so that its batch is effectively smaller (`newsembed examples --weights` leaves them out of the data
         instead).
       translated_triplets: False leaves out triplets with translated texts.
-      mask_same_event: candidates that report the event of the anchor are no negatives: those of the same story whose
+      mask_same_event: candidates that report the event of the anchor are not negatives: those of the same story whose
         days are near. Data without stories, of older versions, mask nothing.
-      mask_similar: candidates whose cosine to the positive is above this bar and whose days are near are no negatives
+      mask_similar: candidates whose cosine to the positive is above this bar and whose days are near are not negatives
         either; None turns this rule off.
-      event_days: days are near if they differ by at most so many.
+      event_days: days are near if they differ by at most this many.
       matryoshka_sizes: InfoNCE is the sum over these prefixes of the embedding, each scaled back to length 1 (Kusupati
         et al. 2022); ascending, the last being the whole embedding. Empty takes the whole embedding only.
       matryoshka_weights: factor of each prefix; empty gives each 1.

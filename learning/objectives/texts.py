@@ -34,7 +34,7 @@ class WordPrediction(Objective):
     Attributes:
       masking_rate: share of word tokens that the masked language model predicts.
       vocabulary_chunk: word pieces whose logits exist at a time on each device. 0 takes all of them while they fit
-        `models.softmax.LOGITS_AT_A_TIME`, and else as many thousands as fit, see `models.softmax.automatic_chunk`.
+        `models.softmax.LOGITS_AT_A_TIME`, otherwise as many thousands as fit, see `models.softmax.automatic_chunk`.
       gradient_chunk: texts whose activations exist at a time, over all devices. 0 takes the whole batch. Loss and
         gradient stay those of the whole batch (Gao et al. 2021); each text is encoded once more in the backward pass.
     """

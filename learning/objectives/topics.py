@@ -26,7 +26,7 @@ class Topics(TextObjective):
       mean_over: "documents" as in equation 2: the sum over the topics that are listed for a document, the mean over the
         documents. "labels": the mean over all listed topics, which is as many times smaller as a document has labels.
       topics_per_row: documents that share one row of the encoder, each attending to itself and pooled on its own. The
-        number of documents of a step is a multiple of it on every device, and so many documents fit the model's
+        number of documents of a step is a multiple of it on every device, and that many documents must fit the model's
         positions. The loss is the same; rows are fewer and longer.
     """
 

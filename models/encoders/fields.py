@@ -54,7 +54,7 @@ class FieldsConfig:
         """Inverse of `to_dict`.
 
         Raises:
-          ValueError: for a key that is no field, a missing `vocab_size`, or values out of range.
+          ValueError: for a key that is not a field, a missing `vocab_size`, or values out of range.
         """
         known = [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
         unknown = sorted(set(values) - set(known))

@@ -103,7 +103,7 @@ class HybridConfig(EncoderConfig):
       embedding_size: width of the whole embedding, D; the dense part has ``embedding_size - lexical_size`` units.
       lexical_size: units of the lexical part, K.
       lexical_lead_length: a piece at position p of its text counts 1 / (1 + p / lexical_lead_length); 0: all the same.
-      lexical_half_length: a text of so many tokens has half the lexical share of a long one; 0: all have the same.
+      lexical_half_length: tokens of a text that has half the lexical share of a long one; 0: all have the same.
       context_length: tokens of a text that the layers read; the lexical part reads all `max_length`. 0: all of them.
     """
 
@@ -141,7 +141,7 @@ class HybridConfig(EncoderConfig):
     def capabilities(self) -> frozenset[Capability]:
         """What a `NewsEncoder` can do, without the layouts of `transformers`, which have no lexical part.
 
-        The lexical part is no part of the pooled vector, so it is never static.
+        The lexical part is not in the pooled vector, so it is never static.
         """
         return super().capabilities - {Capability.HUGGING_FACE, Capability.STATIC}
 

@@ -122,7 +122,7 @@ class HuggingFaceArchitecture(Architecture, Protocol):
 
         Args:
           params: nested, tokens in our order.
-          token_ids: int64 [V], the id that each of our tokens shall have; None: its own or, where the class of
+          token_ids: int64 [V], the id to give to each of our tokens; None: its own or, where the class of
             `transformers` has its padding token elsewhere, the nearest order.
 
         Raises:

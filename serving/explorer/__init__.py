@@ -1,4 +1,4 @@
-"""The explorer: a page with the events of a day or a week, search, and a map of topics; and the routes it asks.
+"""The explorer: a page with the events of a day or a week, search, and a map of topics; and the routes that it uses.
 
 ``GET /`` is the page, which needs nothing from other servers but the pictures of articles. ``GET /events``,
 ``GET /event`` and ``GET /map`` answer in JSON.
@@ -50,7 +50,7 @@ Drawing = tuple[list[Card], TopicMap]
 
 
 class Books:
-    """The events of the index that is served. They are found in a thread of their own when an index is new.
+    """The events of the index that is served. A separate thread finds them when an index is new.
 
     Args:
       path: of the index or the archive; the events of an archive are those that it keeps.
@@ -111,7 +111,7 @@ class Books:
         return known
 
     def close(self) -> None:
-        """Drops what has not begun."""
+        """Drops the work that has not begun."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _read(self, index: DocumentIndex) -> EventBook:

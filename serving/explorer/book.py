@@ -105,7 +105,7 @@ class EventBook:
         return (known.min().item(), known.max().item()) if len(known) else None
 
     def last_days(self, count: int = _WEEK) -> DateRange:
-        """The last days of the index: so many, up to its last byline date.
+        """The given number of days up to the last byline date of the index.
 
         Raises:
           InputError: if no article has a date.

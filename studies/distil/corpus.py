@@ -38,7 +38,7 @@ class Corpus:
 
 
 def frequent_words(articles: Iterator[ArticleText], count: int, known: Collection[str]) -> list[str]:
-    """The most frequent words of some articles that are no pieces yet, at most `count`; ties in the order of letters.
+    """The most frequent words of some articles that are not pieces yet, at most `count`; ties in the order of letters.
 
     Words are what newsembed's own tokenizer cuts into pieces. Those that occur less than 3 times are left out.
     """

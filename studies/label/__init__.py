@@ -159,11 +159,11 @@ def _ask(session: Session, args: argparse.Namespace) -> None:
 
 
 def _conclude(work: Work, args: argparse.Namespace) -> None:
-    """What is there now; too few labels to cross-validate are no error here."""
+    """The current state; too few labels to cross-validate are not an error here."""
     counts = count_labels(args.output)
     show_counts(counts)
     if counts[-1][1] < args.count:
-        print(f"{counts[-1][1]} of {args.count} labels; the same command asks for the rest, if there are pairs left")
+        print(f"{counts[-1][1]} of {args.count} labels; run the same command to add more, if there are pairs left")
     try:
         show_report(make_report(work, args.output, args.seed))
     except InputError as error:

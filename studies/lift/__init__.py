@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
       0, or the exit code of the step that failed.
 
     Raises:
-      InputError: for options out of range, a folder that is no build or no model, and an output of another lift.
+      InputError: for options out of range, a folder that is not a build or not a model, and an output of another lift.
     """
     arguments.require_positive(args, "batch_size", "train_length", "context_length", "max_length")
     for suite in args.suite:

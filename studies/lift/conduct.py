@@ -170,7 +170,7 @@ class Lift:
         """Writes the hybrid of the words and the layers, whose weights are an average of the start's and the trained.
 
         Raises:
-          InputError: for a start that is no transformer, or options that do not fit it.
+          InputError: for a start that is not a transformer, or options that do not fit it.
         """
         from ...learning.model_files import architecture_gin, write_model_files
         from ...models.encoders.news import EncoderConfig

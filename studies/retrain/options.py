@@ -17,13 +17,13 @@ class RetrainOptions:
         default=0, metadata={"help": "triplets in a step; 0 for as many as before, or as there are"}
     )
     held_out_days: int = dataclasses.field(
-        default=14, metadata={"help": "the last so many days with articles are not trained on; they are the test"}
+        default=14, metadata={"help": "number of last days with articles that are the test; they are not trained on"}
     )
     mining_days: int = dataclasses.field(
-        default=0, metadata={"help": "mine the articles of the last so many days only; 0 for all"}
+        default=0, metadata={"help": "mine only the articles of this many last days; 0 for all"}
     )
     least_new: int = dataclasses.field(
-        default=500, metadata={"help": "train when the archive has so many articles more than at the last training"}
+        default=500, metadata={"help": "train when the archive has this many more articles than at the last training"}
     )
     least_events: int = dataclasses.field(
         default=20, metadata={"help": "events that several publishers report which the test must have"}

@@ -1,4 +1,4 @@
-"""The way to the helpers beside it: pytest's importlib mode has none."""
+"""Puts this folder on the path: pytest's importlib mode does not."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Tables of embeddings that users bring: what is no finite number, no count or no key of its own is named."""
+"""Tables of embeddings that users bring: errors name values that are not finite, bad counts and repeated keys."""
 
 import numpy as np
 import pytest

@@ -134,7 +134,7 @@ def test_pages_feeds_and_images_are_joined(tmp_path):
     assert len(article.image_hash) == 8
     hubs = {hub.title: hub for hub in parquet.read_stream(str(tmp_path / "out/hubs"), Hub)}
     assert set(hubs) == {"Weather", "Floods"}
-    assert hubs["Weather"].doc_ids == (article.doc_id,), "members that are no article of the corpus are dropped"
+    assert hubs["Weather"].doc_ids == (article.doc_id,), "members that are not articles of the corpus are dropped"
     assert article.hubs == tuple(sorted(hub.hub_id for hub in hubs.values()))
 
 

@@ -17,7 +17,7 @@ BUILD = [
     "--examples.augmentations_per_triplet=2",
     "--direct_num_workers=1",
 ]
-# The one place that names gin keys that are no macros. model_before/ was trained by train_demo.gin with the first ones.
+# The only gin keys here that are not macros. model_before/ was trained by train_demo.gin with the first ones.
 _SIXTEEN_WIDE = [
     "--gin.EncoderConfig.hidden_size=16",
     "--gin.EncoderConfig.embedding_size=16",

@@ -1,7 +1,7 @@
 """Values of files that commands wrote, and their comparison with recorded ones.
 
-What is no float goes into digests and must be equal. Floats depend on the processor in their last digits: of a column
-of them the count, the sum and the sum of squares are kept.
+Values other than floats go into digests and must be equal. The last digits of floats depend on the processor: for a
+column of floats the count, the sum and the sum of squares are kept.
 """
 
 import collections

@@ -1,4 +1,4 @@
-"""The way to `toy_corpus`."""
+"""Makes `toy_corpus` importable."""
 
 import os
 import sys

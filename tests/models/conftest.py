@@ -1,4 +1,4 @@
-"""The way to `reference_encoders`."""
+"""Makes `reference_encoders` importable."""
 
 import os
 import sys

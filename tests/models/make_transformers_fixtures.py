@@ -8,7 +8,7 @@ the repository::
 
 Each folder has what `save_pretrained` of transformers or `save` of sentence-transformers wrote, and
 expected.safetensors with ``input_ids`` [B, L], ``attention_mask`` [B, L] and either ``hidden`` [N, H] of all tokens
-that are no padding and ``logits`` [B, 3, V] of the masked-LM head at the first places, or ``embeddings`` [B, D] of
+that are not padding and ``logits`` [B, 3, V] of the masked-LM head at the first places, or ``embeddings`` [B, D] of
 sentence-transformers.
 """
 

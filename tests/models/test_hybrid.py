@@ -133,7 +133,7 @@ def test_short_texts_are_compared_by_their_meaning():
 
 def test_a_text_without_words_has_no_lexical_part_and_a_finite_gradient():
     params, module = drawn(HYBRID), HYBRID.module()
-    params["lexical_logits"] = params["lexical_logits"].at[:5].set(-200.0)  # special tokens are no words
+    params["lexical_logits"] = params["lexical_logits"].at[:5].set(-200.0)  # special tokens are not words
     row = jnp.array([[2, 1, 3, 0]])
     embedded = run(HYBRID, params, row)[0]
     assert np.all(embedded[8:] == 0)

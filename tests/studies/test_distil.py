@@ -49,7 +49,7 @@ def encoder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def articles(tmp_path_factory):
-    """40 articles of letters, some words that are no pieces, and one article without text."""
+    """40 articles of letters, some words that are not pieces, and one article without text."""
     path = tmp_path_factory.mktemp("articles") / "articles.jsonl"
     rng = np.random.default_rng(0)
     rows = [{"title": "", "body": ""}]

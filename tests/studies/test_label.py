@@ -169,7 +169,7 @@ def test_far_pairs_with_the_scores_of_the_filter(work):
     assert [one.score for one in found] == opened.model.scores(np.array([one.features for one in found])).tolist()
     assert list(labelled) == [
         (doc(0), doc(2))
-    ]  # near, so no candidate, but its features are known; 9 is no neighbor of 0
+    ]  # near, so no candidate, but its features are known; 9 is not a neighbor of 0
 
 
 def test_many_anchors_are_sampled(work, monkeypatch):

@@ -18,7 +18,7 @@ BOUNDS, TEXT = toy.BOUNDS, toy.LENGTHS["tokens"]
 
 
 def record(number, *labels):
-    """A record of topics with so many labels of each document."""
+    """A record of topics whose documents have the given numbers of labels."""
     slots = max(labels)
     padded = [[1] * count + [-1] * (slots - count) for count in labels]
     return {

@@ -1,4 +1,4 @@
-"""The way to `toy_corpus` and to the modules of this folder."""
+"""Makes `toy_corpus` and the modules of this folder importable."""
 
 import sys
 from pathlib import Path

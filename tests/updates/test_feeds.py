@@ -60,7 +60,7 @@ def test_the_next_run_stores_only_what_changed(web, crawl, tmp_path):
     archive = tmp_path / "archive"
     publish(web, 1, 2)
     first = crawl(archive)
-    assert (first.new, sum(first.rejected.values()), first.read) == (2, 1, 3), "the front page is no article"
+    assert (first.new, sum(first.rejected.values()), first.read) == (2, 1, 3), "the front page is not an article"
     assert titles(archive) == ["Story 1 of the day", "Story 2 of the day"]
     publish(web, 1, 2, 3)
     second = crawl(archive)

@@ -376,7 +376,7 @@ def test_a_folder_of_other_files_is_refused_and_stays_as_it_is(paths, tmp_path):
         (archive / f"{number}.tex").write_text("text")
     before = left(archive)
     with pytest.raises(
-        InputError, match=r"thesis: --archive: is no archive, and not empty: it has 0\.tex, .*and 2 more"
+        InputError, match=r"thesis: --archive: is not an archive, and not empty: it has 0\.tex, .*and 2 more"
     ):
         run(archive, paths[0])
     assert left(archive) == before

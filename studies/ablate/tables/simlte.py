@@ -1,7 +1,7 @@
 """SimLTE without each of its parts: halves of articles as pairs, sentences as units, the masked language model.
 
 The printed figures are those of Table 2 of the paper (an anonymous ACL submission) on BBC News; its SimCSE_long is the
-row of one text twice, its BERT the model before any of this training. The other rows are no part of the paper.
+row of one text twice, its BERT the model before any of this training. The other rows are not part of the paper.
 """
 
 import json

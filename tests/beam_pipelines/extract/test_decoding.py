@@ -17,7 +17,7 @@ RUSSIAN = "Совет города проголосовал за новую да
         (RUSSIAN.encode("koi8-r"), "koi8-r", RUSSIAN),
         (RUSSIAN.encode("koi8-r"), "", RUSSIAN),  # detected
         (RUSSIAN.encode("koi8-r"), "no-such-charset", RUSSIAN),
-        (RUSSIAN.encode("koi8-r"), "hex", RUSSIAN),  # a codec that is no charset
+        (RUSSIAN.encode("koi8-r"), "hex", RUSSIAN),  # a codec that is not a charset
         (codecs.BOM_UTF8 + b"a", "utf-16", "a"),
         (codecs.BOM_UTF16_LE + "für".encode("utf-16-le"), "utf-8", "für"),
         (codecs.BOM_UTF16_BE + "für".encode("utf-16-be"), "utf-8", "für"),

@@ -38,7 +38,7 @@ def found(body):
         ),
         ("<div itemprop=author><meta itemprop=name content='Ann Lee'></div>", ("Ann Lee",)),
         ("<div itemprop=author content='Ann Lee'></div>", ("Ann Lee",)),
-        ("<p class=byline>Ann</p>", ()),  # three letters are no name
+        ("<p class=byline>Ann</p>", ()),  # three letters are not a name
         ("<p class=byline>Anna</p>", ("Anna",)),
         ("<p class=byline>12:30</p>", ()),
         ("<meta itemprop=author content='Ann Lee'>", ()),

@@ -26,7 +26,7 @@ URL = "http://rivernews.example/town/1"
         ("2016110812", None),
         ("18991108", (1899, 11, 8)),
         ("1899-11-08", (1899, 11, 8)),
-        ("999999999", None),  # nine digits are no seconds since 1970
+        ("999999999", None),  # nine digits are too few for seconds since 1970
         ("2000000000", None),
         ("1.1.2016", None),
         ("Nov. 8, 2016", (2016, 11, 8)),

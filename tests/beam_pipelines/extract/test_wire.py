@@ -1,4 +1,4 @@
-"""Messages of the process that reads pages: round trips of all that it answers, and bytes that are no message."""
+"""Messages of the process that reads pages: round trips of all its answers, and bytes that are not a message."""
 
 import contextlib
 import datetime

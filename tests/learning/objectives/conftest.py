@@ -1,4 +1,4 @@
-"""One batch of every task, and the way to `objective_runs`."""
+"""One batch of every task; makes `objective_runs` importable."""
 
 import os
 import sys

@@ -66,7 +66,7 @@ def test_the_gradient_of_chunks_with_dropout_is_the_slope_of_their_own_loss(batc
 
     Other masks would be those of another function: its gradient would not say how the loss of these masks changes.
     """
-    batch = dict(batches["triplets"], translated=np.zeros(12, np.int32))  # a stopped gradient is no slope
+    batch = dict(batches["triplets"], translated=np.zeros(12, np.int32))  # a stopped gradient is not a slope
     options = {"gradient_chunk": 9, "mlm_weight": 0.5}
     _, gradient, _ = with_gradient("triplets", batch, **options)
     random = np.random.default_rng(0)
