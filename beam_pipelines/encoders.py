@@ -1,7 +1,7 @@
 """Encoders for jobs that embed texts with a model. Jobs name them by a text such as ``model:work/model``.
 
-Jobs import no model code: whoever starts a job says, by :func:`use`, which function opens an encoder. The function goes
-to the workers by its name, and they import its module. `launch.encoders` has the one of the command line.
+Jobs import no model code: the caller of a job passes the function that opens an encoder to :func:`use`. Workers get
+its name and import its module. The function of the command line is in `launch.encoders`.
 """
 
 import functools

@@ -4,7 +4,7 @@ Example::
 
     newsembed knowledge --wikidata latest-all.json.bz2 --output names --languages en de zh
 
-The dump is read as a stream. Every 100,000 entities become one Parquet file; a run that was cut off goes on after the
+The dump is read as a stream. Every 100,000 entities become one Parquet file; a run that was cut off continues after the
 last complete one.
 """
 

@@ -82,7 +82,7 @@ def _acquire(path: str, owner: dict[str, Any], field: str) -> None:
                     f"another run is writing to this folder: {where}",
                     path=os.path.dirname(path),
                     field=field,
-                    remedy=f"wait until it ends, or name another folder; if it does not run any more, delete {path}",
+                    remedy=f"wait until it ends, or name another folder; if it no longer runs, delete {path}",
                 )
             was = f"process {found['pid']}, which has ended," if found else "a process that left no name"
             _log.warning("%s: the lock of %s is taken over", os.path.dirname(path), was)

@@ -231,7 +231,7 @@ def check_tagger(tags: Sequence[str]) -> None:
     """Refuses tags that no tagger gives, before anything runs.
 
     Raises:
-      InputError: if no tagger is installed, or a tag is none of Universal Dependencies.
+      InputError: if no tagger is installed, or a tag is not one of Universal Dependencies.
     """
     unknown = sorted(set(tags) - UNIVERSAL_TAGS)
     if unknown:

@@ -165,7 +165,7 @@ def _fold_test(one: Result, two: Result, group: str, left: Sequence[float], righ
 
     test = _test(one, two, group, list(left), list(right))
     folds = len(left)
-    test_of_train = 1.0  # both halves of a sample are of one size
+    test_of_train = 1.0  # both halves of a sample have the same size
     corrected = test.t / math.sqrt(1 + folds * test_of_train)
     p = float(2 * student.sf(abs(corrected), folds - 1))
     return FoldComparison(

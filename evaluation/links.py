@@ -82,7 +82,7 @@ class PostLinking(PathBenchmark):
             may_be_empty = field == "title" and not self.titles
             if not isinstance(row.get(field), str) or not (row[field].strip() or may_be_empty):
                 raise InputError(
-                    f"got {row.get(field)!r}, expected a text",
+                    f"got {row.get(field)!r}, expected a string",
                     path=where,
                     field=field,
                     remedy=f"each line needs {', '.join(fields)}",

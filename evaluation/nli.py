@@ -170,7 +170,7 @@ class Xnli(PathBenchmark):
             raise InputError(
                 f"{len(pairs)} pairs of vectors of {embeddings.shape[1]} numbers do not fit into memory",
                 field="--encoder",
-                remedy="take an encoder of narrower vectors, such as lsa in place of tfidf",
+                remedy="use an encoder with fewer dimensions, such as lsa instead of tfidf",
             )
         one, two = (
             _dense(embeddings[[self._texts[text] for text in texts]])

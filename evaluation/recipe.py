@@ -97,7 +97,7 @@ def _benchmark(row: dict[str, Any], folder: str, path: str, place: str, interval
     )
     for key in _OWN_KEYS:
         if not isinstance(row.get(key, ""), str):
-            raise InputError(f"got {row[key]!r}, expected a text", path=path, field=f"{place}.{key}", remedy=_EXAMPLE)
+            raise InputError(f"got {row[key]!r}, expected a string", path=path, field=f"{place}.{key}", remedy=_EXAMPLE)
     if row["suite"] not in SUITES:
         remedy = f"choose one of {', '.join(SUITES)}"
         raise InputError(f"got {row['suite']!r}", path=path, field=f"{place}.suite", remedy=remedy)
@@ -139,7 +139,7 @@ def _check_keys(
 ) -> None:
     for key in table:
         if key not in known:
-            raise InputError(f"unknown key {key!r}", path=path, field=place, remedy=f"known are {', '.join(known)}")
+            raise InputError(f"unknown key {key!r}", path=path, field=place, remedy=f"known keys: {', '.join(known)}")
     for key in needed:
         if key not in table:
             raise InputError(f"{key} is missing", path=path, field=place, remedy=_EXAMPLE)

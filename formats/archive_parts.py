@@ -70,7 +70,7 @@ def append_arrays(writer: VersionWriter, stream: str, new: Array, removed: Mask 
       writer: of the new version.
       stream: its name.
       new: rows ``[n, …]``.
-      removed: bool ``[N]``, which of the rows so far are left out; None for none.
+      removed: bool ``[N]``, which of the rows so far are left out; None: no row is.
     """
     for part in _plan(writer, stream, len(new), removed):
         rows = [read_array_part(path)[~gone] for path, gone in part.joined]

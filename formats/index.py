@@ -41,7 +41,7 @@ from .digests import SUMS, damage, file_sha256, read_sums, write_list
 from .whole import replacing
 from .words import WordsFolder, link, link_words
 
-FORMAT_VERSION: Final = 2  # of ``index.json``; files without one are of version 1
+FORMAT_VERSION: Final = 2  # of ``index.json``; files without one have version 1
 _EMBEDDINGS_FILE: Final = "embeddings.npy"
 _DOCUMENTS_FILE: Final = "documents.parquet"
 _INDEX_FILE: Final = "index.json"

@@ -48,7 +48,7 @@ PARAMS: Final = "params"
 TRAINING: Final = "training"
 ITERATORS: Final = "iterators"
 
-FORMAT_VERSION: Final = 1  # of `model.json`; files without one are of version 1
+FORMAT_VERSION: Final = 1  # of `model.json`; files without one have version 1
 _DAMAGED_REMEDY: Final = "Choose another checkpoint, or restore the file from a copy."
 _REMEDY: Final = "Give the folder that newsembed train wrote (MODEL_DIR)."
 

@@ -60,9 +60,9 @@ class Prompts:
           InputError: if the prompts do not map names to texts, or the default is not one of the names.
         """
         texts, default = values.get(PROMPTS) or {}, values.get(DEFAULT_PROMPT_NAME)
-        remedy = 'Prompts are texts by name, such as {"query": "query: "}.'
+        remedy = 'Prompts are strings by name, such as {"query": "query: "}.'
         if not isinstance(texts, dict) or not all(text is None or isinstance(text, str) for text in texts.values()):
-            raise InputError(f"got {texts!r}, expected texts by name", path=path, field=PROMPTS, remedy=remedy)
+            raise InputError(f"got {texts!r}, expected strings by name", path=path, field=PROMPTS, remedy=remedy)
         if default is not None and default not in texts:
             problem = f"got {default!r}, expected one of the prompts {', '.join(texts) or '(there are none)'}"
             raise InputError(problem, path=path, field=DEFAULT_PROMPT_NAME, remedy=remedy)

@@ -17,7 +17,7 @@ TOKENS: Final = "tokens"
 TEXT_INPUTS, TOKEN_INPUTS = "text", "tokens"  # what the signatures take, the fact "inputs"
 OUTPUT: Final = "embedding"
 
-FORMAT_VERSION: Final = 2  # of the facts; files without one are of version 1, whose signatures take texts
+FORMAT_VERSION: Final = 2  # of the facts; files without one have version 1, whose signatures take texts
 _GRAPH_FILE: Final = "saved_model.pb"
 _FACTS_FILE: Final = "newsembed.json"
 _WEIGHTS_FOLDER: Final = os.path.join("assets.extra", "weights")

@@ -256,7 +256,7 @@ def run(job: str, *, output: str, options: Mapping[str, Any] | None = None, **in
         (options or {}, known, "options"),
     ):
         if unknown := sorted(set(names) - set(expected)):
-            raise InputError(f"got {', '.join(unknown)}, expected of {', '.join(expected)}", field=field)
+            raise InputError(f"got {', '.join(unknown)}, expected some of {', '.join(expected)}", field=field)
     return execute(module.JOB, paths, output, module.JOB.options(**(options or {}))).manifest
 
 

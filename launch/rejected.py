@@ -47,7 +47,10 @@ def run(args: argparse.Namespace) -> int:
     if not kept:
         there = ", ".join(f"{group.reason} ({group.count:,})" for group in groups)
         raise InputError(
-            f"no record has the reason {args.reason!r}", path=args.folder, field="--reason", remedy=f"there are {there}"
+            f"no record has the reason {args.reason!r}",
+            path=args.folder,
+            field="--reason",
+            remedy=f"choose one of {there}",
         )
     for group in kept:
         rows = [(letter.key, letter.detail, letter.sample[:_SAMPLE]) for letter in group.letters]

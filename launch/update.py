@@ -115,7 +115,7 @@ def retrain(
     with locked(training_work(archive), "--train"):
         training = Retraining(archive, model, choice.reading(), options, beam_args)
         if missing := training.missing_articles():
-            problem = f"{missing} articles more are needed to train again"
+            problem = f"{missing} more articles are needed to train again"
             if is_asked:
                 raise InputError(
                     problem, path=archive, field="--train.least_new", remedy="wait, or give a lower number"

@@ -140,7 +140,7 @@ class MixtureBatches:
         """Continues all iterators at their states.
 
         Raises:
-          InputError: if the state is of other sets.
+          InputError: if the state belongs to other sets.
         """
         states = json.loads(state)
         names = {str(data_set) for data_set in self._sets}

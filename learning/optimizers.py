@@ -261,9 +261,7 @@ def depths(params: Any) -> Any:
     numbers = [_layer(_path_of(keys)) for keys, _ in jax.tree_util.tree_leaves_with_path(params)]
     layers = 1 + max((number for number in numbers if number is not None), default=-1)
     if not layers:
-        raise InputError(
-            "no parameter of the model is of a layer", field="adam.layer_decay", remedy="leave it at 1 for this model"
-        )
+        raise InputError("the model has no layers", field="adam.layer_decay", remedy="leave it at 1 for this model")
 
     def depth(keys: tuple[Any, ...], _: Any) -> int:
         path = _path_of(keys)

@@ -130,8 +130,8 @@ def data_share(mesh: Mesh, process_index: int | None = None) -> DataShare:
     shares = sorted({tuple(sorted(rows)) for rows in places.values()})
     if sum(map(len, shares)) != len(mesh.devices) or len(set(map(len, shares))) > 1:
         raise InputError(
-            f"the processes' devices overlap on the data axis as {shares}, expected equal parts that are the same or "
-            "apart",
+            f"the processes' devices overlap on the data axis as {shares}, expected equal parts that are "
+            "identical or disjoint",
             field="Partitioner.model_parallel",
             remedy="Set a number that divides a process's devices, or a multiple of that number.",
         )

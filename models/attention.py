@@ -45,7 +45,7 @@ class Visible(NamedTuple):
         """Which key each query sees.
 
         Args:
-          distance: how far a query sees to either side; None: as far as its group goes.
+          distance: how far a query sees to either side; None: its whole group.
           global_tokens: number of first tokens of each group that see, and are seen by, all of it at any distance.
 
         Returns:

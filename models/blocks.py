@@ -166,7 +166,7 @@ def run_blocks(
       hidden: [B, L, H].
       context: of the batch.
       kernel: computes the attention.
-      key: of dropout, None for none. Each layer has a key of its own, the same however the stack is run.
+      key: of dropout; None: no dropout. Each layer has a key of its own, the same however the stack is run.
 
     Returns:
       [B, L, H].

@@ -257,7 +257,7 @@ def _contrast(
 
 
 def _masked(block: _Queries, group: _Group, rule: SameEvent | None, own: jax.Array | None) -> jax.Array | None:
-    """Which candidates [M] leave the denominator of each query [R], bool [R, M]; None for none."""
+    """Which candidates [M] leave the denominator of each query [R], bool [R, M]; None if none does."""
     masks = []
     for mine in (block.anchors, block.positives):
         if mine.ids is not None and group.documents.ids is not None:

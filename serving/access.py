@@ -93,7 +93,7 @@ def allowed_hosts(host: str, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def api_key(args: argparse.Namespace) -> str | None:
-    """The key of ``--api_key_file`` or of the environment, None for none.
+    """The key of ``--api_key_file`` or of the environment; None if neither is given.
 
     Raises:
       InputError: if the file cannot be read, or the key is too short or has other characters than visible ASCII.

@@ -199,7 +199,7 @@ class Batcher:
     def _run(self, preparation: Callable[[], None]) -> None:
         try:
             preparation()
-        except Exception:  # noqa: BLE001 - an optional step; requests meet the same error and report it
+        except Exception:  # noqa: BLE001 - an optional step; requests get the same error and report it
             _LOG.warning("preparing the encoder failed; requests prepare it instead", exc_info=True)
             self._preparations = iter(())
 

@@ -41,7 +41,7 @@ class DateRange:
           InputError: if `days` is negative, or so large that a calendar does not have the range.
         """
         problem = InputError(
-            f"got {days} around {date}, expected a number of days from 0 within the calendar", field="days"
+            f"got {days} around {date}, expected a number of days, at least 0 and within the calendar", field="days"
         )
         if days < 0:
             raise problem

@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
         return _thin(args)
     for name in ("order", "most"):
         if getattr(args, name) is not None:
-            raise InputError("is only for --greedy", field=f"--{name}", remedy="add --greedy, or leave it out")
+            raise InputError("needs --greedy", field=f"--{name}", remedy="add --greedy, or leave it out")
     index = load_current(args.index)
     pairs = _pairs(index, args.threshold, args.max_day_gap)
     if args.pairs:
@@ -113,7 +113,7 @@ def _thin(args: argparse.Namespace) -> int:
     if args.order is None:
         raise InputError("not given", field="--order", remedy="name a file with a doc_id on each line, the best first")
     if args.pairs:
-        raise InputError("is not for --greedy", field="--pairs", remedy="leave it out: the output has the cosines")
+        raise InputError("cannot be used with --greedy", field="--pairs", remedy="the output has the cosines anyway")
     if args.most is not None and args.most < 1:
         raise InputError(f"got {args.most}, expected at least 1", field="--most", remedy="leave it out to show all")
     check_threshold(args.threshold)

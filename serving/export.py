@@ -202,7 +202,7 @@ def export_saved_model(
     unknown = sorted(set(platforms) - set(PLATFORMS))
     if unknown or not platforms:
         raise InputError(
-            f"got the platforms {list(platforms)}", field="--platforms", remedy=f"choose of {', '.join(PLATFORMS)}"
+            f"got the platforms {list(platforms)}", field="--platforms", remedy=f"choose from {', '.join(PLATFORMS)}"
         )
     max_length = reading.get("max_length")
     if max_length is not None and max_length < 3:

@@ -152,7 +152,7 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
 
 
 async def unless_gone(request: Request, work: Awaitable[_Result]) -> _Result:
-    """The result of `work`, which is cancelled if the client goes away meanwhile.
+    """The result of `work`, which is cancelled if the client disconnects first.
 
     Args:
       request: whose body was received.

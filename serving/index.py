@@ -40,7 +40,7 @@ class Hit:
     """One answer.
 
     Attributes:
-      rank: from 1 on.
+      rank: 1 is the best.
       score: cosine in [-1, 1], BM25, or from 0 to 1, by the mode of the search.
       document: what was found.
       number: its place in the index, -1 if unknown.
@@ -371,7 +371,7 @@ def append(
     """
     before = DocumentIndex.load(folder)
     if encoder_digest and before.encoder_digest and encoder_digest != before.encoder_digest:
-        problem = f"the index is of another encoder ({before.encoder or 'unnamed'})"
+        problem = f"the index was built with another encoder ({before.encoder or 'unnamed'})"
         raise InputError(problem, path=folder, remedy="embed with the index's encoder, or build the index again")
     if embeddings.ndim != 2 or len(embeddings) != len(articles):
         raise InputError(f"got embeddings of shape {embeddings.shape} for {len(articles)} articles", path=folder)

@@ -32,7 +32,7 @@ class Limits:
 
 
 class RefusedError(Exception):
-    """A request that the server does not work on.
+    """A request that the server refuses.
 
     Args:
       status: of HTTP.
@@ -63,7 +63,7 @@ class TooLargeError(RefusedError):
     """A request over a limit: 413, with the limit and the option that raises it.
 
     Args:
-      what: is limited, for example "bytes in a request".
+      what: what is limited, for example "bytes in a request".
       limit: the most that is accepted.
       name: of the field of :class:`Limits`.
       advice: what the client can do, an imperative.

@@ -75,7 +75,7 @@ class Monitor:
     Args:
       app: what answers.
       metrics: where answers are counted.
-      log: receives the lines; None for none.
+      log: receives the lines; None: nothing is written.
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics, log: TextIO | None = None) -> None:

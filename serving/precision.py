@@ -79,6 +79,6 @@ def restored(params: Mapping[str, Any]) -> dict[str, Any]:
 def _halved(value: Array, name: str, path: str) -> Array:
     largest = float(np.max(np.abs(value), initial=0.0))
     if largest > _LARGEST_HALF:
-        problem = f"got the value {largest:.3g}, float16 ends at {_LARGEST_HALF:.0f}"
+        problem = f"got the value {largest:.3g}, the largest float16 is {_LARGEST_HALF:.0f}"
         raise InputError(problem, path=path, field=name, remedy="Export with --precision float32 or int8.")
     return value.astype(np.float16)

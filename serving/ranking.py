@@ -103,7 +103,7 @@ class Ranking:
 
 
 def learn(found: Sequence[tuple[Evidence, npt.NDArray[np.bool_]]], without: Sequence[Evidence]) -> Ranking:
-    """The ranking under which the right documents come first most often, near `DEFAULT` where little speaks against.
+    """The ranking that puts the right documents first most often, near `DEFAULT` unless the data favour another.
 
     The weights maximize the mean over the queries of the logarithm of the share that right documents have in a softmax
     of the rank scores, by Newton's method; the shown scores are a logistic regression.

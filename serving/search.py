@@ -9,12 +9,12 @@ Example::
 
 A query that is the URL of an indexed article finds articles like it, without itself and without loading a model.
 Words are searched as words (BM25 over stems, or over pairs of characters where a script writes no spaces) and by their
-vector, and the index says how both count; ``--mode`` takes one of them. Quotes, colons and such are not operators.
+vector, and the index says how both count; ``--mode`` takes one of them. Quotes and colons are not operators.
 Words are embedded by the encoder that built the index, or by ``--model`` or ``--saved_model`` where that one has moved;
 ``--mode words`` needs none. They get the model's prompt of queries, or that of ``--prompt``.
 
-The score is from 0 to 1 in the mode hybrid (near 0 where nothing speaks for an article), BM25 in the mode words, and a
-cosine in the mode vectors and for URLs.
+The score is from 0 to 1 in the mode hybrid (near 0 for articles that have little to do with the query), BM25 in the
+mode words, and a cosine in the mode vectors and for URLs.
 """
 
 import argparse
@@ -203,7 +203,7 @@ def index_encoder(
         if spec or os.path.isdir(split_encoder(index.encoder)[1]):
             raise
         raise InputError(
-            f"the encoder that built the index is not there: {index.encoder}, digest {index.encoder_digest}",
+            f"the encoder that built the index was not found: {index.encoder}, digest {index.encoder_digest}",
             remedy="give the folder of this encoder by --saved_model or --model",
         ) from error
     if index.encoder_digest and encoder.digest != index.encoder_digest:

@@ -64,8 +64,8 @@ class Access:
 
     Attributes:
       hosts: names in the header Host, without ports; "*" for any.
-      key: the API key, None for none.
-      log: receives a line of JSON for each request, None for none.
+      key: the API key; None: requests need no key.
+      log: receives a line of JSON for each request; None: nothing is written.
     """
 
     hosts: tuple[str, ...] = LOCAL_HOSTS

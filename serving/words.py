@@ -30,7 +30,7 @@ class QueryWord:
       text: as it was given.
       terms: what the index may know it as, one for each stemmer of its languages, without repetitions.
       frequency: number of documents that hold one of them, at least; 0 for a word that the index does not know.
-      rarity: its inverse document frequency as in BM25, from 0 on.
+      rarity: its inverse document frequency as in BM25, at least 0.
     """
 
     text: str
@@ -63,7 +63,7 @@ class Words:
         return len(self.files)
 
     def read(self, query: str) -> list[QueryWord]:
-        """The different words of a query, in its order. Quotes, colons and such are not operators.
+        """The different words of a query, in its order. Quotes and colons are not operators.
 
         Of a long query the rarest `MAX_WORDS` words count.
         """

@@ -30,7 +30,7 @@ class SuiteEvaluator:
 
     Args:
       mixture_or_task_name: not used.
-      feature_converter: of the model; brings vocabulary and architecture.
+      feature_converter: of the model; has its vocabulary and architecture.
       eval_split: not used.
       log_dir: where the scores go: TensorBoard, and `<benchmark>-metrics.jsonl`.
       logger_cls: loggers of seqio in place of these; () logs nothing.

@@ -233,7 +233,7 @@ def _own_iterators(saved: Mapping[str, Any], folder: str) -> bytes:
     states = saved["states"]
     if len(states) != jax.process_count():
         raise InputError(
-            f"the iterators' states are of {len(states)} processes and differ, now there are {jax.process_count()}",
+            f"the iterators' states of {len(states)} processes differ, and now there are {jax.process_count()}",
             path=os.path.join(folder, ITERATORS),
             remedy=f"Continue with {len(states)} processes, or start another MODEL_DIR with INITIAL_CHECKPOINT_PATH.",
         )

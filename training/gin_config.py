@@ -44,7 +44,7 @@ GIN_FOLDER: Final = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath
 
 
 def _names() -> list[str]:
-    """Returns the names that a run file may configure, as far as the package and the imported modules bring them."""
+    """Returns the names that a run file may configure, from the package and the imported modules."""
     classes = {*_GROUPS, *_OTHERS, *KINDS.values(), *OBJECTIVES.values(), *ALTERNATIVES}
     return sorted(kind.__name__ for kind in classes)
 
@@ -68,7 +68,7 @@ class _Binding:
       references: in the value.
       is_required: True if the value is still %gin.REQUIRED.
       place: "file:line" or the option.
-      may_be_unused: True for a macro of a T5X file: nothing reads it any more where a later value takes its place.
+      may_be_unused: True for a macro of a T5X file: nothing reads it where a later value replaces it.
     """
 
     owner: str
@@ -212,7 +212,7 @@ def _find(name: str, folders: Sequence[str], asked_by: str) -> str:
         path=name,
         field=asked_by,
         remedy=_suggest(name, known)
-        or f"The package brings {', '.join(known)}; other folders go into --gin_search_paths.",
+        or f"The package has {', '.join(known)}; give other folders with --gin_search_paths.",
     )
 
 
@@ -253,7 +253,7 @@ def _unreadable(error: SyntaxError, text: str, path: str | None) -> InputError:
     line = (error.text or text).strip()
     where = f"{path}:{error.lineno}" if path else f"--gin.{line}"
     remedy = (
-        "Write a gin value: numbers bare, texts in quotes, which the shell must not eat: --gin.MODEL_DIR="
+        "Write a gin value: numbers bare, strings in quotes, which the shell must not remove: --gin.MODEL_DIR="
         + shlex.quote('"/tmp/model"')
     )
     return InputError(f"got {line!r}, which gin cannot read ({error.msg})", path=where, remedy=remedy)
@@ -313,7 +313,7 @@ def _check_required(in_force: Mapping[str, _Binding]) -> None:
     problem = "the key is required and has no value"
     for statement in in_force.values():
         if statement.is_required:
-            remedy = f"Set it: --gin.{statement.key}=<value>, texts in quotes."
+            remedy = f"Set it: --gin.{statement.key}=<value>, strings in quotes."
             raise InputError(problem, path=statement.place, field=statement.key, remedy=remedy)
     for group in _GROUPS:
         for field in dataclasses.fields(group):

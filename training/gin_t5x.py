@@ -1,6 +1,6 @@
 """Gin files of T5X for our trainer: names that mean the same are translated, the others are left out and listed.
 
-A file of T5X follows a run file of ours, which brings the architecture and the objectives::
+A file of T5X follows a run file of ours, which has the architecture and the objectives::
 
     newsembed train --gin_file=runs/train_small.gin --gin_file=their_run.gin …
 """

@@ -38,7 +38,7 @@ def join_processes(
       Whether there are several.
 
     Raises:
-      InputError: if only some of the three options are given, or the processes do not meet.
+      InputError: if only some of the three options are given, or the processes do not connect.
     """
     options = {"--coordinator_address": coordinator_address, "--num_processes": num_processes}
     options["--process_id"] = process_id
@@ -66,7 +66,7 @@ def join_processes(
         jax.distributed.initialize(coordinator_address, num_processes, process_id)
     except (RuntimeError, ValueError) as error:
         raise InputError(
-            f"the processes did not meet: {str(error).strip().splitlines()[0]}",
+            f"the processes did not connect to each other: {str(error).strip().splitlines()[0]}",
             field="--coordinator_address",
             remedy="Start all processes within five minutes, each with the address of process 0, on a port that its "
             "firewall allows.",
@@ -91,7 +91,7 @@ def check_joined() -> None:
     """
     if jax.process_count() > 1 and not jax.distributed.is_initialized():
         raise InputError(
-            f"the devices belong to {jax.process_count()} processes, which do not know each other",
+            f"the devices belong to {jax.process_count()} processes, which are not connected",
             field="--detect_processes",
             remedy="Give --detect_processes to `newsembed train` on every host.",
         )

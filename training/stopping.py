@@ -1,4 +1,4 @@
-"""Early stopping: a run ends when evaluations bring no better figure any more."""
+"""Early stopping: a run ends when the evaluations no longer improve."""
 
 import json
 from collections.abc import Mapping

@@ -14,7 +14,7 @@ from .train_state import TrainState
 
 TrainStep = Callable[[TrainState, DeviceBatch, jax.Array], tuple[TrainState, Metrics]]
 
-# int32 [devices, n] in a batch and [n] in the metrics: what the processes tell each other, see `processes`.
+# int32 [devices, n] in a batch and [n] in the metrics: the messages between processes, see `processes`.
 COUNTS: Final = "counts"
 _DONATED_STATE: Final = 0
 

@@ -70,4 +70,4 @@ def _lines_of(shard: Shard, part: BitextPart) -> Iterator[tuple[int, bytes]]:
                 yield offset, line
     except (EOFError, OSError, zlib.error) as error:
         shard.read()
-        shard.fail(f"{base_name(path)}:{offset}", Failure.TRUNCATED, f"behind the line that begins here: {error}")
+        shard.fail(f"{base_name(path)}:{offset}", Failure.TRUNCATED, f"after the line that begins here: {error}")

@@ -122,7 +122,7 @@ class Rules:
 
 
 def draw(table: CategoryTable, row: int, number: int, rules: Rules) -> Drawn | Rejection:
-    """Draws a positive and a negative of an anchor, or says what there is none of.
+    """Draws a positive and a negative of an anchor, or says which of them does not exist.
 
     The group of the positive is drawn among those of the anchor in which there is one, each with the same probability.
     The draw depends on the seed, the document id and ``number`` alone.

@@ -1,6 +1,6 @@
 """Finds exact and near duplicates: MinHash signatures, LSH bands, verified pairs, connected components.
 
-Only digests travel between shards. The bands of the signatures (Broder 1997; Indyk and Motwani 1998) propose candidate
+Only digests pass between shards. The bands of the signatures (Broder 1997; Indyk and Motwani 1998) propose candidate
 pairs. Each pair is then verified on the sketches of its texts, which are stored in one file per shard. The similarity
 is exact for texts of up to :data:`SKETCH_SIZE` word 5-grams, which covers nearly all news articles, and has a standard
 deviation of 1.3 points for longer texts.

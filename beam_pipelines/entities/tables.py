@@ -63,7 +63,7 @@ def write_lines(path: str, lines: Iterable[str]) -> None:
 
 
 def write_aliases(path: str, aliases: Iterable[Alias]) -> None:
-    """Writes an alias table as TSV: alias, entity id, prior, name and, for names of some languages only, those."""
+    """Writes an alias table as TSV: alias, entity id, prior, name and, if only some languages use the name, these."""
     write_lines(path, map(_alias_line, aliases))
 
 
@@ -163,10 +163,10 @@ def _numbers(values: np.ndarray[Any, Any], path: str) -> Floats:
 
 
 def _counts(rows: Sequence[Sequence[str]], path: str) -> tuple[float, ...]:
-    """Returns the counts beside the keys.
+    """Returns the counts of the keys.
 
     Raises:
-      InputError: if one is not a number from 0 on.
+      InputError: if one is not a number of at least 0.
     """
     counts = []
     for number, fields in enumerate(rows, 1):
@@ -176,7 +176,7 @@ def _counts(rows: Sequence[Sequence[str]], path: str) -> tuple[float, ...]:
             count = -1.0
         if not 0 <= count < math.inf:
             raise InputError(
-                f"got the count {fields[1][:80]!r}, expected a number from 0 on",
+                f"got the count {fields[1][:80]!r}, expected a number of at least 0",
                 path=f"{path}:{number}",
                 remedy="write key and count (or frequency), separated by a tab",
             )

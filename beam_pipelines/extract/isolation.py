@@ -95,7 +95,7 @@ class Reader:
                 f"the reading process ended with {child.returncode} within {self.limits.megabytes} MB"
             ) from None
         except ValueError as error:
-            self.close()  # not our program any more
+            self.close()  # no longer our program
             raise PageReadError(f"the reading process gave no answer: {error}") from None
         except BaseException:
             self.close()  # the pipe may contain a partial message

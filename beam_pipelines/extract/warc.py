@@ -170,7 +170,7 @@ class _Member:
         return b""
 
     def extend(self) -> bool:
-        """Goes on to the next member, unless a record begins there."""
+        """Continues with the next member, unless a record begins there."""
         if self._blocks.read(self.end, len(_GZIP)) != _GZIP or _begins_record(self._blocks, self.end):
             return False
         self._zlib = zlib.decompressobj(_GZIP_WINDOW)

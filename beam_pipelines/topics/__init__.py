@@ -135,7 +135,7 @@ def labels_of(
     """Returns the (positive, negative) topics of an article.
 
     A topic is positive if one of its hubs lists the article. It is negative only if the article's publisher has a hub
-    of that topic that does not list the article: publishers without such a hub tell nothing about the topic.
+    of that topic that does not list the article: publishers without such a hub say nothing about the topic.
 
     Args:
       article_hubs: ids of the hubs that list the article.

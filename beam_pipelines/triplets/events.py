@@ -6,7 +6,7 @@ no earlier document has taken. Unlike connected components, this does not merge 
 day.
 
 `stories_of` gives connected components, so that two reports are found to belong together although only a third one
-links them. Such a story may last for weeks; who asks whether two documents report one event compares their days, too.
+links them. Such a story may last for weeks; to decide whether two documents report one event, compare their days, too.
 """
 
 import functools

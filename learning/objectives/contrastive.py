@@ -57,7 +57,7 @@ class Contrastive(TextObjective):
       stop_translated_gradient: machine-translated positives and negatives pass no gradient back below the output of the
         transformer; the dense layer of the embedding learns from them (section 3.2.3). Where the architecture lacks
         `Capability.STOPPED_TEXTS`, nothing learns from them.
-      hard_negatives: False leaves the mined negatives out: an anchor meets the positives of its batch alone.
+      hard_negatives: False leaves the mined negatives out: an anchor is compared with the positives of its batch only.
       symmetric: InfoNCE is the mean of both directions, see `models.losses.info_nce`.
       augmentations: rows of Table 1 that take part, by name in lower case. Triplets of other rows have no part in a
         step, so that its batch is effectively smaller (`newsembed examples --weights` leaves them out of the data

@@ -217,7 +217,7 @@ def embed_texts(
       params: its parameters.
       texts: of each role.
       key: for dropout.
-      stopped: rows whose gradient ends at the output of the layers, bool [R] for each of `texts`; None for none.
+      stopped: rows whose gradient ends at the output of the layers, bool [R] for each of `texts`; None: no row.
     """
     stops = [None] * len(texts) if stopped is None else list(stopped)
     if len({tokens.shape[-1] for tokens in texts}) > 1:

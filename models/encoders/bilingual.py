@@ -6,7 +6,7 @@ keep their parameters. Three layers between their encoders and decoders are shar
 
     z_t = GRU over the encoder's states
     p_i = mean over t of head i of a self-attention over z, i = 1 … r          P = [p_1 … p_r]
-    h_t = linear map of [z_t; p_1 + … + p_r], which the decoder reads in place of the encoder's states
+    h_t = linear map of [z_t; p_1 + … + p_r], which the decoder reads instead of the encoder's states
 
 A document is the sum of the p_i (cNV_sum) or all of them side by side (cNV_con). The thesis does not describe the
 third layer; the map is our reading, as are a self-attention without an output layer and a GRU in one direction.

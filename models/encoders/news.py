@@ -213,7 +213,7 @@ class NewsEncoder(nn.Module):
 
         Args:
           tokens: int32 [B, L].
-          stopped: bool [B], rows whose gradient ends below the dense layer; None for none.
+          stopped: bool [B], rows whose gradient ends below the dense layer; None: no row.
           deterministic: False applies dropout.
 
         Returns:

@@ -177,7 +177,7 @@ def export_model(
 def _sentence_modules(config: TransformerConfig, params: Mapping[str, Any]) -> dict[str, Any]:
     kernel, bias = (np.asarray(params["embedding_head"][name], np.float32) for name in ("kernel", "bias"))
     modules: dict[str, Any] = {"pooling": "mean" if config.pooling == "weighted" else config.pooling}
-    # A model that had no dense layer gets none back: its head hands the pooled vector on.
+    # A model that had no dense layer gets none back: its head returns the pooled vector.
     hands_on = kernel.shape[0] == kernel.shape[1] and np.array_equal(kernel, np.eye(len(kernel))) and not bias.any()
     if not hands_on or config.embedding_activation != "identity":
         modules |= {"kernel": kernel, "bias": bias, "activation": config.embedding_activation}

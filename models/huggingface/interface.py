@@ -54,7 +54,7 @@ class ImportedModel(NamedTuple):
     Attributes:
       config: its architecture.
       params: nested dict of float32 arrays, tokens in the source's order. Heads that the source lacks are missing.
-      plain_heads: all heads, for those that are missing: they hand the pooled vector on, or give 0.
+      plain_heads: all heads, to replace missing ones: they return the pooled vector, or 0.
       ignored: names of arrays that have no place in the architecture.
     """
 

@@ -127,7 +127,7 @@ def add_explorer(app: FastAPI, books: Books, current: Callable[[], DocumentIndex
     Args:
       app: of the server.
       books: the events.
-      current: returns the index that is served now, None for none.
+      current: returns the index that is served now; None: there is none.
       described: dependencies of routes that need the API key.
     """
     for path, kind in FILES.items():

@@ -66,7 +66,7 @@ class Distillation:
       output: absolute.
       settings: the options.
       vocabulary: path of another vocabulary; None for the encoder's.
-      articles: path of the corpus; None for none.
+      articles: path of the corpus; None: there is none.
       work: of a build, whose triplets train the result; None where nothing is trained.
       command: runs a command of newsembed and returns its exit code.
     """

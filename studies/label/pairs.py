@@ -137,7 +137,7 @@ def readable_pairs(work: Work, pairs: Sequence[Pair], languages: Collection[str]
     if not kept:
         counts = Counter("-".join(sorted(both)) for both in of_both)
         raise InputError(
-            f"both articles of no pair are in {' or '.join(languages) or 'one language'}",
+            f"no pair has both articles in {' or '.join(languages) or 'one language'}",
             path=f"{work.path}/neighbors",
             field="--language",
             remedy="there are pairs in " + ", ".join(f"{name} ({count})" for name, count in counts.most_common(5)),

@@ -79,7 +79,7 @@ class LabelFile:
                 "another newsembed label is writing this file",
                 path=self.path,
                 field="--output",
-                remedy="end that one, or choose another file",
+                remedy="stop that one, or choose another file",
             ) from error
         self._drop_incomplete_line()
         rows = read_label_rows(self.path)

@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             f"--{name}", type=int, default=default, metavar=metavar, help=f"{text} (default: {default})"
         )
     for name, text in (
-        ("learning_rate", "peak rate of the layers"),
+        ("learning_rate", "peak learning rate of the layers"),
         ("words_share", "share of the lexical part in the cosine, between 0 and 1"),
         (
             "average",

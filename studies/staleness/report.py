@@ -17,8 +17,8 @@ from .decay import EXPECTED, Point, Staleness, by_month, direction, pooled_stale
 _NOTE: Final = (
     "mAP: same-event retrieval, mean over queries and seeds. Minus fresh: the difference from the model that was "
     "trained on all documents, on the same queries. In brackets: 95 % interval, bootstrap over events with all of "
-    "their queries. Staleness of a cutoff: minus fresh after it less minus fresh up to it; negative: later events are "
-    "retrieved worse, beyond the effect of fewer documents. A verdict agrees or differs only if the interval and "
+    "their queries. Staleness of a cutoff: minus fresh after the cutoff less that up to it; negative: later events "
+    "are retrieved worse, beyond the effect of fewer documents. A verdict agrees or differs only if the interval and "
     "every seed are on one side of 0. The bars cover other events, not another corpus. Expected: the score falls with "
     "the months, as we read the paper's appendix C, whose figures were not available."
 )

@@ -89,7 +89,7 @@ def test_the_first_table_has_a_column_for_each_benchmark(folder, capsys):
         ("cross_publisher = true", "cross_publishers = true", "unknown key 'cross_publishers'"),
         ("seeds = 2", "seeds = 0", "expected a positive number"),
         ("seeds = 2", "max_day_gap = -1", "expected a number"),
-        ("seeds = 2", "label = 1", "expected a text"),
+        ("seeds = 2", "label = 1", "expected a string"),
         ('data = "events.jsonl"\nseeds', "seeds", "data is missing"),
         ('note = "options were chosen on 2018"', "note = 2018", r"benchmarks\[0\].note"),
         ('metric = "hit@1"', "intervals = false", "unknown key 'intervals'"),

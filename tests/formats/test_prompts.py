@@ -41,8 +41,8 @@ def test_a_prompt_of_the_library_may_be_null():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"prompts": ["query: "]}, r"prompts: got \['query: '\], expected texts by name"),
-        ({"prompts": {"query": 1}}, "prompts: got .* expected texts by name"),
+        ({"prompts": ["query: "]}, r"prompts: got \['query: '\], expected strings by name"),
+        ({"prompts": {"query": 1}}, "prompts: got .* expected strings by name"),
         (
             {"prompts": {"query": "q: "}, "default_prompt_name": "document"},
             "default_prompt_name: got 'document', expected one of the prompts query",

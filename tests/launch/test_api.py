@@ -110,9 +110,9 @@ def test_articles_that_cannot_be_written_leave_no_file(tmp_path, article_rows):
 
 
 def test_a_job_with_unknown_names_is_refused(tmp_path):
-    with pytest.raises(InputError, match="got min_word, expected of"):
+    with pytest.raises(InputError, match="got min_word, expected some of"):
         newsembed.run("clean", output=str(tmp_path / "o"), articles="a", options={"min_word": 3})
-    with pytest.raises(InputError, match="got article, expected of articles"):
+    with pytest.raises(InputError, match="got article, expected some of articles"):
         newsembed.run("clean", output=str(tmp_path / "o"), article="a")
     with pytest.raises(InputError, match="search is not a mining job"):
         newsembed.run("search", output=str(tmp_path / "o"))

@@ -45,7 +45,7 @@ def test_the_working_directory_is_a_folder_too(work, capsys):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--reason", "no_title"], "there are no_author (12), truncated (1)"),
+        (["--reason", "no_title"], "choose one of no_author (12), truncated (1)"),
         (["--count", "0"], "--count: got 0"),
     ],
 )

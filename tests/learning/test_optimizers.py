@@ -185,7 +185,7 @@ def test_every_parameter_of_the_encoder_has_its_depth():
 
 def test_a_decay_by_layer_needs_layers():
     params = {"table": np.ones(2, np.float32)}
-    with pytest.raises(InputError, match="layer_decay: no parameter of the model is of a layer"):
+    with pytest.raises(InputError, match="layer_decay: the model has no layers"):
         adam(learning_rate=0.1, layer_decay=0.9).init(params)
 
 

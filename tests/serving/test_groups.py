@@ -245,5 +245,5 @@ def test_a_list_and_greedy_need_each_other(tmp_path):
     given = ["--index", str(tmp_path / "i"), "--output", str(tmp_path / "o.tsv")]
     with pytest.raises(InputError, match="--order: not given"):
         dedup.run(parse(dedup, *given, "--greedy"))
-    with pytest.raises(InputError, match="--order: is only for --greedy"):
+    with pytest.raises(InputError, match="--order: needs --greedy"):
         dedup.run(parse(dedup, *given, "--order", "x.tsv"))

@@ -302,7 +302,7 @@ def test_an_index_finds_its_encoder_from_any_folder_and_after_both_moved(model_d
     assert found.encoder == "model:moved/model@10"
     assert search.index_encoder(found).digest == found.encoder_digest
     (tmp_path / "moved" / "model").rename(tmp_path / "elsewhere")
-    with pytest.raises(InputError, match="the encoder that built the index is not there: model:model@10") as caught:
+    with pytest.raises(InputError, match="the encoder that built the index was not found: model:model@10") as caught:
         search.index_encoder(DocumentIndex.load("moved/indexes/one"))
     assert found.encoder_digest in str(caught.value)
     assert "--saved_model" in caught.value.remedy

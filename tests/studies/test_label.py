@@ -142,7 +142,7 @@ def test_pairs_across_languages_are_asked_only_of_those_who_read_both(work, tmp_
 
 def test_languages_without_pairs_are_an_error_that_names_those_with(work):
     opened = read_work(work)
-    with pytest.raises(InputError, match="both articles of no pair are in fr or it") as caught:
+    with pytest.raises(InputError, match="no pair has both articles in fr or it") as caught:
         readable_pairs(opened, read_pairs(opened)[0], ["fr", "it"])
     assert "there are pairs in en (" in caught.value.remedy
 

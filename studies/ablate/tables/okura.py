@@ -35,7 +35,7 @@ TABLE: Final = Table(
         ),
         Row("headline", "the model: cosine of the words of titles", start="none", encoder="headline"),
         Row("full_text", "the model: cosine of the words of texts", start="none", encoder="words"),
-        Row("random", "training: W as it is drawn", "runs/okura_random.gin", start="none"),
+        Row("random", "training: W as initialised", "runs/okura_random.gin", start="none"),
     ),
     note=(
         "Expected is what Table 1 of the paper shows for pairs of at least level 2: the vector is best. It is not best "
