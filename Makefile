@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 TYPES := $(VENV)/types
+# Two processes; the tests of a file stay together, because they share fixtures; tests/file_order.py has the order of the files.
+WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
 .PHONY: demo test setup lint types docs unit coverage attack mutants engines format wheel clean
@@ -38,12 +40,12 @@ docs: setup
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 unit: setup
-	$(BIN)/python -m pytest -n 2 --dist loadfile  # a file's tests stay together: they share fixtures
+	$(BIN)/python -m pytest $(WORKERS)
 
 # Lines and branches, in all processes that the tests start; slower than `make unit`. Floors: 90 % in all, 80 % in each folder.
 coverage: setup
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -n 2 --dist loadfile $(TESTS)
+	$(BIN)/coverage run -m pytest $(WORKERS) $(TESTS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage json --quiet -o .coverage.json
 	$(BIN)/python tests/folder_coverage.py .coverage.json

@@ -22,7 +22,7 @@
     .training/               of the training in progress, or of one that was cut off
 
 Files that a version shares with the one before are hard links, so that a version costs the disk only what is new in it.
-A file of a version is therefore never changed in place: it is written anew and moved to its name.
+A file of a version is therefore never changed in place: it is rewritten and moved to its name.
 """
 
 import dataclasses

@@ -1,7 +1,7 @@
 """The streams of an archive's version, in parts: reading, appending, and joining small parts into larger ones.
 
-A run appends one part to a stream. Parts that are not larger than twice what comes after them are written anew
-together with it, so that n rows are in about log2(n) parts and each row is written anew about log2(n) times.
+A run appends one part to a stream. Parts that are not larger than twice what comes after them are rewritten
+together with it, so that n rows are in about log2(n) parts and each row is rewritten about log2(n) times.
 """
 
 import dataclasses

@@ -65,7 +65,7 @@ class VocabularyFile:
     Attributes:
       path: where it was read.
       content: the whole file.
-      size: number of pieces, one a line.
+      size: number of pieces, one per line.
       tokenizer: the imported tokenizer that makes the pieces; None for our own.
     """
 

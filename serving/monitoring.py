@@ -45,7 +45,7 @@ class Metrics:
         )
         self._waiting = Gauge(
             "newsembed_requests_inside",
-            "Requests that are received, wait or are computed.",
+            "Requests that are being received, wait or are being computed.",
             ("kind",),
             registry=self._registry,
         )

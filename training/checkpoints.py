@@ -273,8 +273,8 @@ def start_state(
 
     1. resume: MODEL_DIR has a checkpoint: parameters, optimizer, step and data position of the newest one. If that
        cannot be read (a file of it is damaged, for example), it is set aside and the one before it counts;
-    2. restore: `initial_checkpoint_path` is given: its parameters only; optimizer, step and data start anew. The parts
-       of a model (`Capability.PARTS`) may come from a checkpoint each; the rest of its parameters is from `key`;
+    2. restore: `initial_checkpoint_path` is given: its parameters only; optimizer, step and data start from zero. The
+       parts of a model (`Capability.PARTS`) may come from a checkpoint each; the rest of its parameters is from `key`;
     3. init: random parameters from `key`.
 
     Args:

@@ -95,7 +95,7 @@ class Means:
         self._costs.append(cost)
 
     def take(self) -> dict[str, float]:
-        """Returns the means, sorted by name, and starts anew."""
+        """Returns the means, sorted by name, and resets them."""
         record = {name: math.fsum(values) / len(values) for name, values in sorted(self._values.items())}
         if self._skipped:
             record["skipped_steps"] = float(self._skipped)

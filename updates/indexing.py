@@ -1,4 +1,4 @@
-"""The search index of a version: it grows by the new articles, and is written anew where that pays."""
+"""The search index of a version: it grows by the new articles, and is rewritten where that pays."""
 
 import itertools
 import os
@@ -20,7 +20,7 @@ from ..serving.interface import TextEncoder
 from ..serving.words import WordsBuilder
 from .options import EncoderChoice
 
-SMALL: Final = 2_000  # documents: writing as many anew takes seconds
+SMALL: Final = 2_000  # documents: rewriting as many takes seconds
 MOST_STALE: Final = 0.02  # share of the documents of an index that the archive has no more
 _CHUNK: Final = 1_024
 
@@ -52,7 +52,7 @@ def grow_index(
     """Takes over the index of the version before and adds the new articles; nothing is embedded again.
 
     Articles whose place another has taken stay in the index until they are more than :data:`MOST_STALE` of it. A small
-    index is written anew at once.
+    index is rewritten at once.
 
     Args:
       writer: of the new version, whose articles and vectors are written.

@@ -55,8 +55,9 @@ class Change:
     """What a run does to the articles of a version.
 
     Attributes:
-      removed: bool ``[N]``, the articles whose place another takes.
-      heirs: for each of them, in order, the row of that article among those that stay and the new ones.
+      removed: bool ``[N]``, the articles that another one replaces.
+      heirs: for each removed article, in order, the row of the one that replaces it, among those that stay and the
+        new ones.
       new: the new articles.
       vectors: float32 ``[n, D]``, unit rows.
     """
@@ -109,9 +110,9 @@ def write_streams(writer: VersionWriter, change: Change, found: Found, signature
 def write_events(
     writer: VersionWriter, before: Members, change: Change, options: EventOptions, today: datetime.date
 ) -> tuple[Members, list[Merge]]:
-    """Gives the new articles events; writes the members and the merges.
+    """Assigns events to the new articles; writes the members and the merges.
 
-    An article that takes the place of another belongs to the event of that article.
+    An article that replaces another belongs to the event of the latter.
     """
     stay = ~change.removed
     doc_ids = np.concatenate([before.doc_ids[stay], _numbers([article.doc_id for article in change.new])])
@@ -152,7 +153,7 @@ def _numbers(doc_ids: Sequence[str]) -> Ids:
 
 
 def _emptied(lost: Ids, heirs: npt.NDArray[np.int64], events: Ids, doc_ids: Ids) -> list[Merge]:
-    """The events whose last article has lost its place to one of another event; they are part of that one now."""
+    """The events whose last article was replaced by one of another event, with which they are merged."""
     merges = list[Merge]()
     for event, heir in zip(lost.tolist(), heirs.tolist(), strict=True):
         is_over = event != NO_EVENT and not np.any(events == event)

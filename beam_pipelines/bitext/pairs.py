@@ -77,7 +77,7 @@ def accept_pair(shard: Shard, key: str, languages: tuple[str, str], texts: tuple
     return TranslationPair(key, tags[0], tags[1], *texts)
 
 
-@functools.lru_cache(maxsize=4_096)  # every pair of a file asks for the same few
+@functools.lru_cache(maxsize=4_096)  # a file has few different tags
 def language_tag(language: str) -> str | None:
     """Returns a language tag in the form of BCP-47 (RFC 5646, section 2.1.1), ``None`` if it is not a tag.
 

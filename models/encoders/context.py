@@ -7,8 +7,8 @@ tokens in windows and gives each of them a factor on its weight and a vector tha
 
 where t_l is the vector of the piece in the table and w_l its weight by piece, place and copies, as in a static model;
 g_l and c_l come from the layers. Their output kernels start at zero, so g = 1 and c = 0: an untrained model *is* the
-static model of its table, and training can only depart from there. Layers of 64 units cost a sixtieth of layers as wide
-as a table of 512, and factors know no word of their own: what they learn holds for the names of new events.
+static model of its table, from which training starts. Layers of 64 units cost a sixtieth of layers as wide
+as a table of 512, and factors are not tied to words: what they learn also holds for names in new events.
 
 Shapes as in `news`, and C units of the layers.
 """

@@ -30,7 +30,34 @@ _UPDATES = (
     "tests/updates/test_update.py",
 )
 
+# Modules whose tests are in the file of the same name.
+_MIRRORED = {
+    "beam_pipelines": ("knowledge", "shuffle", "vocabulary_words", "workflow"),
+    "beam_pipelines/crawl": ("addresses", "coding", "links", "rate_limits", "sitemaps", "state", "warc"),
+    "beam_pipelines/extract": ("body", "decoding", "markup", "path_lists", "wire"),
+    "evaluation": ("baselines", "recipe"),
+    "formats": (
+        *("archive", "arrays", "articles", "digests", "files", "jsonl", "manifest", "model_folder", "object_stores"),
+        *("parquet", "prompts", "records", "t5x", "vocabulary"),
+    ),
+    "launch": ("config_file", "extensions", "extras", "pod"),
+    "learning": ("batches", "optimizers", "options"),
+    "models": ("attention", "chunks", "pooling", "softmax"),
+    "newsroom": ("prose",),
+    "serving": (
+        *("access", "batching", "encoder", "gate", "limits", "long_documents", "monitoring", "precision", "probe"),
+        *("reload", "shapes"),
+    ),
+    "tasks": ("margin", "parts_of_speech", "plain_tokenizer", "registry", "sentences", "sizes", "vocabulary"),
+    "training": ("gin_config", "gin_t5x", "guards", "options", "retrieval", "whitening"),
+}
+
 TESTS: dict[str, tuple[str, ...]] = {
+    **{
+        f"{folder}/{name}.py": (f"tests/{folder}/test_{name}.py",)
+        for folder, names in _MIRRORED.items()
+        for name in names
+    },
     "models/losses.py": ("tests/models/test_losses.py", "tests/models/test_softmax.py"),
     "models/masking.py": ("tests/models/test_masking.py",),
     "models/entmax.py": ("tests/models/test_entmax.py",),
@@ -137,4 +164,26 @@ TESTS: dict[str, tuple[str, ...]] = {
         for name in ("duplicates", "indexing", "intake", "options", "report", "rules", "run", "signatures", "store")
     },
     "updates/replacement.py": ("tests/updates/test_train.py",),
+    **{
+        f"beam_pipelines/entities/{name}.py": (f"{_PIPELINES}/test_known_entities.py",)
+        for name in ("forms", "gazetteer", "known", "sounds")
+    },
+    "beam_pipelines/entities/tables.py": (f"{_PIPELINES}/test_entity_tables.py",),
+    "beam_pipelines/clean/yields.py": (f"{_PIPELINES}/test_clean_yields.py",),
+    "beam_pipelines/topics/names.py": (f"{_PIPELINES}/test_topic_names.py",),
+    "beam_pipelines/topics/sampling.py": (f"{_PIPELINES}/test_topic_sampling.py",),
+    "beam_pipelines/extract/feeds.py": (f"{_PIPELINES}/extract/test_addresses_and_feeds.py",),
+    "beam_pipelines/extract/urls.py": (f"{_PIPELINES}/extract/test_addresses_and_feeds.py",),
+    "formats/archive_parts.py": ("tests/formats/test_archive.py",),
+    "formats/tfrecords/example.py": ("tests/formats/test_tfrecords.py",),
+    "formats/tfrecords/reader.py": ("tests/formats/test_tfrecords.py",),
+    "learning/day_order.py": ("tests/learning/test_batches.py",),
+    "serving/analysis.py": ("tests/serving/test_words.py",),
+    "studies/ablate/zscores.py": ("tests/studies/test_ablate_zscores.py",),
+    "studies/staleness/cutoffs.py": ("tests/studies/test_staleness.py",),
+    "studies/staleness/decay.py": ("tests/studies/test_staleness.py",),
+    **{
+        f"studies/label/{name}.py": ("tests/studies/test_label.py",)
+        for name in ("pairs", "report", "sample", "session", "store", "terminal", "texts")
+    },
 }

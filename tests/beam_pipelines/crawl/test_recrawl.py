@@ -95,7 +95,7 @@ def test_state_is_not_written_before_the_crawl_is_complete(tmp_path, site, monke
     assert not (tmp_path / "state").exists()
     asked = len(site.requests)
     counts = crawl(tmp_path, site, f"{HOME}/", state=state)
-    assert counts["out"] == 5, "the site that was complete is not crawled anew against its own state"
+    assert counts["out"] == 5, "the site that was complete is not crawled again against its own state"
     assert [url for url in site.requests[asked:] if "robots" not in url] == ["http://img.example/i.png"]
     assert (tmp_path / "state/a.example.json.gz").exists()
 
