@@ -120,11 +120,11 @@ def _option(key: str, value: Any, path: str, place: str) -> Any:
         fits, expected = type(value) is int and value > 0, "a positive number"
     elif isinstance(default, tuple):
         fits = isinstance(value, list) and all(isinstance(item, str) for item in value)
-        expected = "a list of texts"
+        expected = "a list of strings"
     elif isinstance(default, bool):
         fits, expected = isinstance(value, bool), "true or false"
     elif isinstance(default, str):
-        fits, expected = isinstance(value, str), "a text"
+        fits, expected = isinstance(value, str), "a string"
     else:
         fits, expected = type(value) is int and value >= 0, "a number"
     if not fits:

@@ -121,7 +121,10 @@ def test_numbers_that_do_not_fit_are_refused(tiny, tmp_path, monkeypatch):
     monkeypatch.setitem(precision.LEAST_COSINE, "int8", 1.1)
     with pytest.raises(InputError, match="in int8 an embedding has the cosine"):
         export.export_saved_model(str(folder), str(tmp_path / "out"), precision="int8")
-    for step, value, message in ((20, 1e6, r"got the value 1e\+06, float16 ends at 65504"), (30, np.nan, "holds NaN")):
+    for step, value, message in (
+        (20, 1e6, r"got the value 1e\+06, the largest float16 is 65504"),
+        (30, np.nan, "holds NaN"),
+    ):
         head = params["embedding_head"]
         params["embedding_head"] = {**head, "bias": np.full_like(head["bias"], value)}
         with ocp.StandardCheckpointer() as checkpointer:

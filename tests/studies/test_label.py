@@ -714,7 +714,7 @@ def test_a_short_session_ends_with_counts_and_no_error(work, tmp_path, monkeypat
     monkeypatch.setattr("sys.stdin", io.StringIO("10q"))
     assert command(work, tmp_path / "labels.tsv", "--terminal") == 0
     shown = capsys.readouterr().out
-    assert "2 of 300 labels; the same command asks for the rest" in shown
+    assert "2 of 300 labels; run the same command to add more" in shown
     assert "no cross-validation yet: got 1 false negatives" in shown
 
 
