@@ -1,7 +1,7 @@
-"""The start of a hybrid encoder: an encoder without a lexical part, and words from a static model or from TF-IDF."""
+"""The start of a hybrid encoder: a public checkpoint, and words from a static model, from TF-IDF, or from both."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import jax
@@ -10,12 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError
-from ..formats.vocabulary import SPECIAL_TOKENS
+from ..formats.vocabulary import PAD_ID, SPECIAL_TOKENS
 from ..models.encoders import Architecture, Capability, HybridConfig
 from ..models.encoders.news import EncoderConfig
+from ..models.pooling import term_weights
 
 _NO_WEIGHT: Final = -200.0  # exp of it is 0 in float32: special tokens are not words
 _PIECES_AT_A_TIME: Final = 4096
+_TEXTS_AT_A_TIME: Final = 32
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +36,7 @@ class LexicalPart:
 
 
 def random_projection_of_tfidf(
-    frequencies: npt.NDArray[Any], texts: int, size: int, *, lead_length: int = 256, seed: int = 0
+    frequencies: npt.NDArray[Any], texts: int, size: int, *, lead_length: int = 64, seed: int = 0
 ) -> LexicalPart:
     """The lexical part that projects TF-IDF at random; it needs no training.
 
@@ -63,6 +65,72 @@ def document_frequencies(rows: Iterable[npt.NDArray[np.integer[Any]]], vocab_siz
         counts[np.unique(row)] += 1
         number += 1
     return counts, number
+
+
+def joined(parts: Sequence[LexicalPart], rows: Iterable[npt.NDArray[np.integer[Any]]]) -> LexicalPart:
+    """The lexical part that has the vectors of several parts side by side, each with an equal share of the cosine.
+
+    The vector of a text has one length in the hybrid, so the shares are equal on average over texts: each part is
+    divided by the mean length of its vectors of `rows`.
+
+    Args:
+      parts: each with its own table [V, K_i]; all with one lead length.
+      rows: the ids of some texts, each [L].
+
+    Returns:
+      A part with a table [V, K_1 + K_2 + ...] of rows of length 1.
+
+    Raises:
+      ValueError: for parts with several lead lengths, or if there are no texts with words.
+    """
+    leads = {part.lead_length for part in parts}
+    if len(leads) != 1:
+        raise ValueError(f"got parts with the lead lengths {sorted(leads)}, expected one")
+    texts = list(rows)
+    scaled = [np.exp(part.logits)[:, None] * part.table / mean_length(part, texts) for part in parts]
+    table = np.concatenate(scaled, axis=1)
+    lengths = np.linalg.norm(table, axis=1, keepdims=True)
+    has_weight = lengths > 0
+    logits = np.where(has_weight, np.log(np.where(has_weight, lengths, 1)), _NO_WEIGHT)[:, 0]
+    table = table / np.where(has_weight, lengths, 1)
+    return LexicalPart(table.astype(np.float32), logits.astype(np.float32), leads.pop())
+
+
+def mean_length(part: LexicalPart, rows: Sequence[npt.NDArray[np.integer[Any]]]) -> float:
+    """The mean length of a part's vectors of texts, before they are scaled to length 1.
+
+    Args:
+      part: the lexical part.
+      rows: the ids of each text, [L].
+
+    Raises:
+      ValueError: if no text has words.
+    """
+    lengths = _lengths(part, rows)
+    if not lengths.any():
+        raise ValueError(f"got {len(rows)} texts without words, expected some with words")
+    return float(lengths[lengths > 0].mean())
+
+
+def _lengths(part: LexicalPart, rows: Sequence[npt.NDArray[np.integer[Any]]]) -> npt.NDArray[np.float32]:
+    """The length of the vector of each text, [N]; texts are computed a few at a time, padded to one shape."""
+    longest = max((len(row) for row in rows), default=0)
+    weights, table = jnp.exp(part.logits), jnp.asarray(part.table)
+
+    @jax.jit
+    def of(tokens: jax.Array) -> jax.Array:
+        present = tokens != PAD_ID
+        counts = term_weights(tokens, present, lead_length=part.lead_length, sublinear=True)
+        return jnp.linalg.norm(jnp.einsum("bl,blk->bk", weights[tokens] * present * counts, table[tokens]), axis=-1)
+
+    found = []
+    for start in range(0, len(rows), _TEXTS_AT_A_TIME):
+        some = rows[start : start + _TEXTS_AT_A_TIME]
+        tokens = np.full((_TEXTS_AT_A_TIME, longest), PAD_ID, np.int32)
+        for place, row in enumerate(some):
+            tokens[place, : len(row)] = row
+        found.append(np.asarray(of(tokens))[: len(some)])
+    return np.concatenate(found) if found else np.zeros(0, np.float32)
 
 
 def lexical_part_of(config: Architecture, params: Mapping[str, Any], *, path: str) -> LexicalPart:

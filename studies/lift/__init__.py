@@ -5,7 +5,8 @@ which knows the names, places and numbers of the corpus. In order:
 
 1. import: the checkpoint becomes a model folder (`newsembed import-hf`), unless it is one;
 2. examples: the mined triplets in the checkpoint's word pieces (`newsembed examples`);
-3. words: a static model is trained on them from latent semantics (`runs/train_static.gin`);
+3. words: a static model is trained on them from latent semantics (`runs/train_static.gin`), and TF-IDF of all articles
+   is projected at random;
 4. layers: the checkpoint continues on them (`runs/lift.gin`);
 5. untrained: the checkpoint and the words as one model, to compare with;
 6. model: the trained layers and the words as one model. It reads longer texts than the checkpoint, in windows.
@@ -41,7 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--work", required=True, metavar="DIR", help="folder of a finished `newsembed build`")
     parser.add_argument("--output", required=True, metavar="DIR", help="folder for all steps; the result is in model/")
     for name, metavar, text in (
-        ("words_steps", "N", "steps of the static model; 0 projects TF-IDF at random instead"),
+        ("words_steps", "N", "steps of the static model; 0 leaves it out"),
+        ("projection_size", "N", "numbers of the random projection of TF-IDF beside the static model; 0 leaves it out"),
         ("train_steps", "N", "steps of the layers; 0 leaves them as they are"),
         ("batch_size", "N", "triplets in a step of the layers"),
         ("train_length", "TOKENS", "tokens of a text that the layers read while they train"),

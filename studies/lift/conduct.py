@@ -1,6 +1,7 @@
 """The steps of a lift: each is a folder that is made once, most by a command that users can run themselves."""
 
 import dataclasses
+import itertools
 import os
 import shutil
 from collections.abc import Callable, Sequence
@@ -20,6 +21,7 @@ _WINDOW: Final = 256  # what most sentence encoders were trained on
 _ROW: Final = 256  # tokens of a text in training
 _LEAD: Final = 128
 _WORDS_BATCH: Final = 256
+_TEXTS_TO_MEASURE: Final = 1024  # articles are in the order of their ids, so the first ones are a random sample
 _TEXTS: Final = ("anchor", "positive", "negative")
 
 
@@ -34,6 +36,7 @@ class Settings:
     context_length: int = 512
     max_length: int = 1024
     learning_rate: float = 5e-5
+    projection_size: int = 512
     words_share: float = 0.55
     average: float = 1.0
     gin: tuple[str, ...] = ()
@@ -42,6 +45,7 @@ class Settings:
         for name, fits, expected in (
             ("words_steps", self.words_steps >= 0, "0 or more"),
             ("train_steps", self.train_steps >= 0, "0 or more"),
+            ("projection_size", self.projection_size >= 0, "0 or more"),
             ("learning_rate", self.learning_rate > 0, "a positive number"),
             ("words_share", 0 < self.words_share < 1, "a number between 0 and 1"),
             ("average", 0 < self.average <= 1, "a number above 0, up to 1"),
@@ -49,6 +53,9 @@ class Settings:
             if not fits:
                 value = getattr(self, name)
                 raise InputError(f"got {value}, expected {expected}", field=f"--{name}", remedy="see lift --help")
+        if not self.words_steps and not self.projection_size:
+            remedy = "Give a positive number for one of them."
+            raise InputError("got 0, as --words_steps, so there are no words", field="--projection_size", remedy=remedy)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -202,15 +209,24 @@ class Lift:
         ModelFolder(target).write_import(params, architecture_gin(config), origin)
 
     def _lexical_part(self) -> Any:
+        """The words of the static model and TF-IDF, or one of them; both with one lead length."""
         from ...serving.checkpoint import load_model
         from ...training import lexical
 
-        if self.settings.words_steps:
-            words = load_model(self.folder("words"))
-            return lexical.lexical_part_of(words.config, words.params, path=words.folder)
-        vocabulary = read_vocabulary(self.vocabulary)
-        frequencies, texts = lexical.document_frequencies(self._token_rows(), vocabulary.size)
-        return lexical.random_projection_of_tfidf(frequencies, texts, 1024)
+        size = self.settings.projection_size
+        if not self.settings.words_steps:
+            return lexical.random_projection_of_tfidf(*self._document_frequencies(), size)
+        words = load_model(self.folder("words"))
+        trained = lexical.lexical_part_of(words.config, words.params, path=words.folder)
+        if not size:
+            return trained
+        tfidf = lexical.random_projection_of_tfidf(*self._document_frequencies(), size, lead_length=trained.lead_length)
+        return lexical.joined([trained, tfidf], list(itertools.islice(self._token_rows(), _TEXTS_TO_MEASURE)))
+
+    def _document_frequencies(self) -> Any:
+        from ...training import lexical
+
+        return lexical.document_frequencies(self._token_rows(), read_vocabulary(self.vocabulary).size)
 
     def _token_rows(self) -> Any:
         """Yields the ids of every article of the build."""

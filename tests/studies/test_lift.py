@@ -15,15 +15,19 @@ from newsembed.errors import InputError
 from newsembed.formats import parquet
 from newsembed.formats.model_folder import ModelFolder
 from newsembed.formats.records import Article, Triplet, make_doc_id
+from newsembed.formats.vocabulary import read_vocabulary
 from newsembed.formats.weights import unflatten
 from newsembed.launch import cli
+from newsembed.learning.model_files import architecture_gin, write_model_files
 from newsembed.models.encoders import Capability, ContextConfig, EncoderConfig, HybridConfig, TranslatorConfig
 from newsembed.serving.checkpoint import load_model
 from newsembed.studies import lift
 from newsembed.studies.lift.conduct import Lift, Settings
 from newsembed.training.lexical import (
+    LexicalPart,
     document_frequencies,
     hybrid_params,
+    joined,
     lexical_part_of,
     random_projection_of_tfidf,
 )
@@ -197,6 +201,7 @@ def test_all_models_are_evaluated_side_by_side(lifted, work, start):
         ("words_share", "1", "--words_share: got 1.0, expected a number between 0 and 1"),
         ("average", "0", "--average: got 0.0"),
         ("train_steps", "-1", "--train_steps: got -1"),
+        ("projection_size", "-1", "--projection_size: got -1"),
         ("batch_size", "0", "--batch_size: got 0"),
         ("learning_rate", "0", "--learning_rate: got 0.0"),
         ("suite", "events", "--suite: got 'events'"),
@@ -299,6 +304,74 @@ def test_a_random_projection_keeps_the_cosines_of_tfidf():
     exact, projected = counts, (counts @ words.table)
     cosines = [matrix @ matrix.T / np.outer(*[np.linalg.norm(matrix, axis=1)] * 2) for matrix in (exact, projected)]
     assert np.abs(cosines[0] - cosines[1]).max() < 0.08
+
+
+def text_vector(part, row):
+    """The vector of a text in plain NumPy, not scaled."""
+    vector = np.zeros(part.table.shape[1])
+    for piece in set(row):
+        count = sum(1 / (1 + place / part.lead_length) for place, other in enumerate(row) if other == piece)
+        vector += np.log1p(count) * np.exp(part.logits[piece]) * part.table[piece]
+    return vector
+
+
+def test_joined_parts_are_side_by_side_with_equal_shares():
+    rng = np.random.default_rng(0)
+    # Special tokens weigh nothing, and the parts differ in size, in weights and in the lengths of their vectors.
+    logits = [np.append(np.full(5, -200), rng.normal(size=35)) for _ in range(2)]
+    parts = [LexicalPart(rng.normal(size=(40, size)) * size, logits[size > 3], 4) for size in (3, 7)]
+    rows = [rng.integers(1, 40, length) for length in [5, 9, 30] * 20]  # more than are computed at a time
+    found = joined(parts, rows)
+    np.testing.assert_allclose(np.linalg.norm(found.table, axis=1)[5:], 1, atol=1e-6)
+    assert np.exp(found.logits[:5]).max() == 0
+    expected = []
+    for part in parts:
+        vectors = np.stack([text_vector(part, row) for row in rows])
+        expected.append(vectors / np.linalg.norm(vectors, axis=1).mean())
+    np.testing.assert_allclose([text_vector(found, row) for row in rows], np.hstack(expected), rtol=1e-4, atol=1e-5)
+
+
+def test_parts_that_weigh_places_differently_are_not_joined():
+    part = LexicalPart(np.ones((6, 2), np.float32), np.zeros(6, np.float32), 4)
+    with pytest.raises(ValueError, match=r"the lead lengths \[4, 8\]"):
+        joined([part, dataclasses.replace(part, lead_length=8)], [np.array([5])])
+
+
+def test_parts_are_not_joined_on_texts_without_words():
+    part = LexicalPart(np.ones((6, 2), np.float32), np.append(np.full(5, -200), 0), 4)
+    for rows in ([], [np.array([1, 2])]):
+        with pytest.raises(ValueError, match=f"got {len(rows)} texts without words"):
+            joined([part], rows)
+
+
+def test_trained_words_and_the_projection_are_joined(lifted, work, start, tmp_path):
+    done, output = lifted[0], str(tmp_path / "out")
+    size = load_model(f"{done}/import").config.vocab_size
+    static = dataclasses.replace(STATIC, vocab_size=size, embedding_size=6, lead_length=4, sublinear=True)
+
+    def command(arguments):
+        if arguments[0] != "train":
+            return recorded([])(arguments)
+        os.makedirs(f"{output}/words")
+        write_model_files(f"{output}/words", static, read_vocabulary(f"{output}/import/vocab.txt"), 16)
+        ModelFolder(f"{output}/words").write_import(drawn(static), architecture_gin(static), {})
+        return 0
+
+    settings = dataclasses.replace(SETTINGS, words_steps=1, train_steps=0, projection_size=8, gin=())
+    assert Lift(start, work, output, settings, command).run() == 0
+    model = load_model(f"{output}/model")
+    assert (model.config.lexical_size, model.config.lexical_lead_length) == (6 + 8, 4)
+    words = load_model(f"{output}/words")
+    trained = lexical_part_of(words.config, words.params, path="words")
+    known = slice(5, None)  # letters of the archive
+    rows = model.params["lexical_table"][known, :6] * np.exp(model.params["lexical_logits"])[known, None]
+    expected = trained.table[known] * np.exp(trained.logits)[known, None]
+    np.testing.assert_allclose(rows / np.linalg.norm(rows), expected / np.linalg.norm(expected), atol=1e-5)
+
+
+def test_a_lift_without_any_words_is_refused():
+    with pytest.raises(InputError, match="--projection_size: got 0, as --words_steps, so there are no words"):
+        Settings(words_steps=0, projection_size=0)
 
 
 def test_the_result_is_exported_and_reads_short_and_long_texts_alike(lifted, tmp_path):
