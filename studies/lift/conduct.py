@@ -215,15 +215,17 @@ class Lift:
 
         size = self.settings.projection_size
         if not self.settings.words_steps:
-            return lexical.random_projection_of_tfidf(*self._document_frequencies(), size)
+            frequencies, texts = self._document_frequencies()
+            return lexical.random_projection_of_tfidf(frequencies, texts, size)
         words = load_model(self.folder("words"))
         trained = lexical.lexical_part_of(words.config, words.params, path=words.folder)
         if not size:
             return trained
-        tfidf = lexical.random_projection_of_tfidf(*self._document_frequencies(), size, lead_length=trained.lead_length)
+        frequencies, texts = self._document_frequencies()
+        tfidf = lexical.random_projection_of_tfidf(frequencies, texts, size, lead_length=trained.lead_length)
         return lexical.joined([trained, tfidf], list(itertools.islice(self._token_rows(), _TEXTS_TO_MEASURE)))
 
-    def _document_frequencies(self) -> Any:
+    def _document_frequencies(self) -> tuple[Any, int]:
         from ...training import lexical
 
         return lexical.document_frequencies(self._token_rows(), read_vocabulary(self.vocabulary).size)
