@@ -100,7 +100,7 @@ def test_killed_again_and_again_a_build_ends_with_the_same_bytes(crawl, unbroken
 
 
 def wait_for_first_shard(folder: Path, run: subprocess.Popen) -> None:
-    deadline = time.monotonic() + 240
+    deadline = time.monotonic() + 900
     while not any(folder.glob(".work-*/_reports/*/*.json")):
         assert run.poll() is None, "the build ended before it reached the job"
         assert time.monotonic() < deadline

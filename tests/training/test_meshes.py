@@ -29,7 +29,7 @@ def test_checkpoints_continue_on_another_mesh():
         check=False,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=1800,
         env=os.environ | ENVIRONMENT,
         cwd=cases.parents[2],
     )

@@ -47,7 +47,7 @@ def run_together(folder, jobs):
         for command in commands
     ]
     try:
-        outputs = [process.communicate(timeout=900)[0] for process in started]
+        outputs = [process.communicate(timeout=1800)[0] for process in started]
     finally:
         for process in started:
             process.kill()

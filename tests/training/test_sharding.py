@@ -23,7 +23,7 @@ def test_eight_simulated_devices_compute_what_one_does():
         check=False,
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=1800,
         env=os.environ | ENVIRONMENT,
         cwd=cases.parents[2],
     )
