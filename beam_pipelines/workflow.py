@@ -92,9 +92,9 @@ USER_INPUTS = {
     "history": "clean folders of earlier builds; the clean job warns of publishers whose yield has dropped since",
     "bitext": "translation pairs: TSV, TMX, or two aligned files joined by a comma (x.de,x.en); "
     "see `newsembed pack --help`",
-    "bitext_encoder": "encoder, such as model:DIR, by which the build finds translation pairs in the articles, for the "
-    "pack job; see `newsembed bitext --help`",
-    "known_pairs": "translations that choose the least margin of these pairs, in the formats of --bitext",
+    "bitext_encoder": "encoder, such as model:DIR, with which the build finds translation pairs in the articles, "
+    "for the pack job; see `newsembed bitext --help`",
+    "known_pairs": "known translations that determine the least margin, in the formats of --bitext",
     "alias_file": "your own alias table for entity linking: TSV of alias, entity id, prior; with --entity_embeddings",
     "knowledge_base": "names of known entities in many languages: TSV or Parquet of entity id, language, alias and "
     "optionally prior; see `newsembed knowledge --help`",

@@ -366,7 +366,7 @@ class VersionWriter:
             link(source, self.path(name))
 
     def add_history(self, report: Mapping[str, Any]) -> None:
-        """Appends the report of this run to those of the runs before."""
+        """Appends the report of this run to those of earlier runs."""
         before = b""
         if self.base:
             with open(os.path.join(self.base, HISTORY), "rb") as source:

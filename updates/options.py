@@ -104,7 +104,7 @@ def current_choice(archive: str, given: EncoderChoice | None) -> EncoderChoice:
 
     Args:
       archive: its folder.
-      given: on the command line; None takes that of the runs before.
+      given: on the command line; None takes that of earlier runs.
 
     Raises:
       InputError: if there is none, another one is given than the archive began with, or the folder has other files.
@@ -129,7 +129,7 @@ def current_choice(archive: str, given: EncoderChoice | None) -> EncoderChoice:
 
 
 def check_same(archive: str, kept: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    """Refuses options that would make the articles of a run differ in kind from those of the runs before.
+    """Refuses options that would make the articles of a run differ in kind from those of earlier runs.
 
     Raises:
       InputError: naming the first option that differs.
@@ -138,11 +138,11 @@ def check_same(archive: str, kept: Mapping[str, Any], given: Mapping[str, Any]) 
         before, now = kept.get(group), given.get(group)
         if before == now:
             continue
-        field, shown = f"--{group}", f"got {now}, expected {before} as in the runs before"
+        field, shown = f"--{group}", f"got {now}, expected {before} as in earlier runs"
         if isinstance(before, dict) and isinstance(now, dict):
             name = next(name for name in sorted({*before, *now}) if before.get(name) != now.get(name))
             field = f"--{group}.{name}" if group in ("clean", "events") else f"--{name}"
-            shown = f"got {now.get(name)}, expected {before.get(name)} as in the runs before"
+            shown = f"got {now.get(name)}, expected {before.get(name)} as in earlier runs"
         if group == "encoder_digest":
-            field, shown = "--encoder", "not the encoder of the runs before, whose vectors would not compare"
+            field, shown = "--encoder", "not the encoder of earlier runs, so the vectors are not comparable"
         raise InputError(shown, path=archive, field=field, remedy="give it as before, or start a new archive")

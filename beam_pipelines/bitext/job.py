@@ -106,7 +106,7 @@ JOB = Job(
         ),
         InputSpec(
             "known_pairs",
-            f"translations that choose the least margin; {readers.HELP}",
+            f"known translations that determine the least margin; {readers.HELP}",
             required=False,
             many=True,
             digest=readers.digest,

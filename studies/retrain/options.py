@@ -11,7 +11,7 @@ class RetrainOptions:
 
     steps: int = dataclasses.field(default=40, metadata={"help": "further steps"})
     learning_rate: float = dataclasses.field(
-        default=0.0, metadata={"help": "peak rate; 0 takes a tenth of the one that the model was trained with"}
+        default=0.0, metadata={"help": "peak learning rate; 0 takes a tenth of the one that the model was trained with"}
     )
     batch_size: int = dataclasses.field(
         default=0, metadata={"help": "triplets in a step; 0 for as many as before, or as there are"}

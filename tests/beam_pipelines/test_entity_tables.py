@@ -1,8 +1,8 @@
-"""Tables of embeddings that users bring: errors name values that are not finite, bad counts and repeated keys."""
+"""Alias and embedding tables that users bring: what is read, and errors that name values that are wrong."""
 
 import numpy as np
 import pytest
-from newsembed.beam_pipelines.entities.tables import read_embeddings
+from newsembed.beam_pipelines.entities.tables import Alias, read_aliases, read_embeddings, write_aliases
 from newsembed.errors import InputError
 
 VALUES = np.array([[1.0, 2.0], [3.0, 4.0]], np.float32)
@@ -37,6 +37,7 @@ def test_a_table_is_read_with_its_counts(tmp_path):
         (VALUES, "a\t1\nb\tinf\n", "got the count 'inf'"),
         (VALUES, "a\t1\na\t1\n", r"t\.tsv: key: got 'a' 2 times"),
         (VALUES[:1], "a\nb\n", "got an array of shape"),
+        (VALUES[0], "a\nb\n", r"got an array of shape \(2,\) and 2 keys in .*, expected \[keys, dimensions\]"),
     ],
 )
 def test_damaged_tables_are_named(tmp_path, values, keys, message):
@@ -51,3 +52,15 @@ def test_word2vec_text_is_checked_as_well(tmp_path, text, message):
     (tmp_path / "t.txt").write_text(text)
     with pytest.raises(InputError, match=message):
         read_embeddings(str(tmp_path / "t.txt"))
+
+
+def test_aliases_come_back_and_columns_may_be_left_out(tmp_path):
+    path = str(tmp_path / "aliases.tsv")
+    aliases = [
+        Alias("Roe", "Q1", 0.25, "Jane Roe", ""),
+        Alias("Roe", "Q2", 1.0, "Richard Roe", "de,en"),
+    ]
+    write_aliases(path, aliases)
+    assert read_aliases(path) == aliases
+    (tmp_path / "aliases.tsv").write_text("Rome\tQ220\t0.5\nRom\tQ220\t0.5\tRome\n")
+    assert read_aliases(path) == [Alias("Rome", "Q220", 0.5, "Q220", ""), Alias("Rom", "Q220", 0.5, "Rome", "")]

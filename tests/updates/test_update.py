@@ -271,7 +271,7 @@ def test_other_options_than_those_of_the_archive_are_refused(first_day, paths):
         run(first_day, paths[1], options=dataclasses.replace(OPTIONS, events=EventOptions(threshold=0.5, days=9)))
     other = Words()
     other.digest = "other"
-    with pytest.raises(InputError, match="--encoder: not the encoder of the runs before"):
+    with pytest.raises(InputError, match="--encoder: not the encoder of earlier runs"):
         run(first_day, paths[1], encoder=other)
     assert read_pointer(str(first_day)).version == 1
 
