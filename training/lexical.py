@@ -1,7 +1,7 @@
 """The start of a hybrid encoder: a public checkpoint, and words from a static model, from TF-IDF, or from both."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import jax
@@ -10,14 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError
-from ..formats.vocabulary import PAD_ID, SPECIAL_TOKENS
+from ..formats.vocabulary import SPECIAL_TOKENS
 from ..models.encoders import Architecture, Capability, HybridConfig
 from ..models.encoders.news import EncoderConfig
-from ..models.pooling import term_weights
 
 _NO_WEIGHT: Final = -200.0  # exp of it is 0 in float32: special tokens are not words
 _PIECES_AT_A_TIME: Final = 4096
-_TEXTS_AT_A_TIME: Final = 32
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,9 +33,7 @@ class LexicalPart:
     lead_length: int
 
 
-def random_projection_of_tfidf(
-    frequencies: npt.NDArray[Any], texts: int, size: int, *, lead_length: int = 64, seed: int = 0
-) -> LexicalPart:
+def random_projection_of_tfidf(texts: npt.NDArray[Any], size: int, *, lead_length: int, seed: int = 0) -> LexicalPart:
     """The lexical part that projects TF-IDF at random; it needs no training.
 
     The weights are scikit-learn's smooth inverse document frequency, ln((1 + n) / (1 + df)) + 1. The entries of the
@@ -45,92 +41,52 @@ def random_projection_of_tfidf(
     Lindenstrauss 1984).
 
     Args:
-      frequencies: texts with each piece, [V], see `document_frequencies`.
-      texts: n.
+      texts: of a corpus with each piece, and last the number of all: df and n, [V + 1].
       size: K.
       lead_length: see `LexicalPart`.
       seed: of the projection.
     """
-    table = np.random.default_rng(seed).normal(scale=size**-0.5, size=(len(frequencies), size))
-    weights = np.log((1 + texts) / (1 + frequencies)) + 1
+    table = np.random.default_rng(seed).normal(scale=size**-0.5, size=(len(texts) - 1, size))
+    weights = np.log((1 + texts[-1]) / (1 + texts[:-1])) + 1
     logits = np.log(weights)
     logits[: len(SPECIAL_TOKENS)] = _NO_WEIGHT
     return LexicalPart(table.astype(np.float32), logits.astype(np.float32), lead_length)
 
 
-def document_frequencies(rows: Iterable[npt.NDArray[np.integer[Any]]], vocab_size: int) -> tuple[npt.NDArray[Any], int]:
-    """How many texts have each piece, int64 [V], and the number of texts; each row is the ids of one text."""
-    counts, number = np.zeros(vocab_size, np.int64), 0
-    for row in rows:
-        counts[np.unique(row)] += 1
-        number += 1
-    return counts, number
-
-
-def joined(parts: Sequence[LexicalPart], rows: Iterable[npt.NDArray[np.integer[Any]]]) -> LexicalPart:
+def joined(parts: Sequence[LexicalPart], terms: Any) -> LexicalPart:
     """The lexical part that has the vectors of several parts side by side, each with an equal share of the cosine.
 
     The vector of a text has one length in the hybrid, so the shares are equal on average over texts: each part is
-    divided by the mean length of its vectors of `rows`.
+    divided by the mean length of its vectors of some texts.
 
     Args:
       parts: each with its own table [V, K_i]; all with one lead length.
-      rows: the ids of some texts, each [L].
+      terms: sparse [N, V], what each piece counts in each of these texts apart from the weight of the piece, by this
+        lead length.
 
     Returns:
       A part with a table [V, K_1 + K_2 + ...] of rows of length 1.
 
     Raises:
-      ValueError: for parts with several lead lengths, or if there are no texts with words.
+      ValueError: for parts with several lead lengths, or if the texts have no words.
     """
     leads = {part.lead_length for part in parts}
     if len(leads) != 1:
         raise ValueError(f"got parts with the lead lengths {sorted(leads)}, expected one")
-    texts = list(rows)
-    scaled = [np.exp(part.logits)[:, None] * part.table / mean_length(part, texts) for part in parts]
+    scaled = []
+    for part in parts:
+        vectors = np.exp(np.float32(part.logits))[:, None] * part.table  # 0 for special tokens
+        length = np.linalg.norm(terms @ vectors, axis=1).mean() if terms.shape[0] else 0.0
+        if not length:
+            raise ValueError(f"got {terms.shape[0]} texts without words, expected some with words")
+        scaled.append(vectors / length)
     table = np.concatenate(scaled, axis=1)
-    lengths = np.linalg.norm(table, axis=1, keepdims=True)
-    has_weight = lengths > 0
-    logits = np.where(has_weight, np.log(np.where(has_weight, lengths, 1)), _NO_WEIGHT)[:, 0]
-    table = table / np.where(has_weight, lengths, 1)
+    lengths = np.linalg.norm(table, axis=1)
+    known = lengths > 0
+    logits = np.full(len(table), _NO_WEIGHT)
+    logits[known] = np.log(lengths[known])
+    table[known] /= lengths[known, None]
     return LexicalPart(table.astype(np.float32), logits.astype(np.float32), leads.pop())
-
-
-def mean_length(part: LexicalPart, rows: Sequence[npt.NDArray[np.integer[Any]]]) -> float:
-    """The mean length of a part's vectors of texts, before they are scaled to length 1.
-
-    Args:
-      part: the lexical part.
-      rows: the ids of each text, [L].
-
-    Raises:
-      ValueError: if no text has words.
-    """
-    lengths = _lengths(part, rows)
-    if not lengths.any():
-        raise ValueError(f"got {len(rows)} texts without words, expected some with words")
-    return float(lengths[lengths > 0].mean())
-
-
-def _lengths(part: LexicalPart, rows: Sequence[npt.NDArray[np.integer[Any]]]) -> npt.NDArray[np.float32]:
-    """The length of the vector of each text, [N]; texts are computed a few at a time, padded to one shape."""
-    longest = max((len(row) for row in rows), default=0)
-    weights, table = jnp.exp(part.logits), jnp.asarray(part.table)
-
-    @jax.jit
-    def of(tokens: jax.Array) -> jax.Array:
-        present = tokens != PAD_ID
-        counts = term_weights(tokens, present, lead_length=part.lead_length, sublinear=True)
-        return jnp.linalg.norm(jnp.einsum("bl,blk->bk", weights[tokens] * present * counts, table[tokens]), axis=-1)
-
-    found = []
-    for start in range(0, len(rows), _TEXTS_AT_A_TIME):
-        some = rows[start : start + _TEXTS_AT_A_TIME]
-        tokens = np.full((_TEXTS_AT_A_TIME, longest), PAD_ID, np.int32)
-        for place, row in enumerate(some):
-            tokens[place, : len(row)] = row
-        found.append(np.asarray(of(tokens))[: len(some)])
-    return np.concatenate(found) if found else np.zeros(0, np.float32)
 
 
 def lexical_part_of(config: Architecture, params: Mapping[str, Any], *, path: str) -> LexicalPart:

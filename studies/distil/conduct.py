@@ -14,9 +14,10 @@ from ...formats.articles import read_articles
 from ...formats.embeddings import read_folder, write_folder
 from ...formats.model_folder import ModelFolder
 from ...formats.vocabulary import VOCABULARY_FILE, VocabularyFile, read_vocabulary, vocabulary_bytes
+from ..shared import corpus
 from ..shared.mining import build_folder
 from ..shared.steps import Command, absolute, claim, once, run_command, train_model, write_examples
-from . import corpus, table
+from . import pieces, table
 
 if TYPE_CHECKING:  # TensorFlow Text comes with it
     from ...tasks.vocabulary import Vocabulary
@@ -147,7 +148,7 @@ class Distillation:
 
         source, words = read_vocabulary(self.vocabulary or read_description(self.model)[1]), self.settings.words
         if words:
-            more = corpus.frequent_words(read_articles(self.articles or ""), words, source.pieces)
+            more = pieces.frequent_words(read_articles(self.articles or ""), words, source.pieces)
             source = VocabularyFile(
                 source.path, vocabulary_bytes([*source.pieces, *more]), source.size + len(more), None
             )
@@ -172,7 +173,7 @@ class Distillation:
 
         encoder, vocabulary = load_encoder(self.model, progress=True), self._vocabulary
         is_own = vocabulary.digest == encoder.vocabulary.digest
-        rows = corpus.piece_rows(encoder.vocabulary, vocabulary.pieces, is_own=is_own, max_length=encoder.max_length)
+        rows = pieces.piece_rows(encoder.vocabulary, vocabulary.pieces, is_own=is_own, max_length=encoder.max_length)
         for start, folder in zip(range(0, len(rows), _TOGETHER), folders, strict=True):
             part = rows[start : start + _TOGETHER]
             names = [str(start + number) for number in range(len(part))]

@@ -70,7 +70,7 @@ def distilled_for(terms: Any, weights: Array, vectors: Array, size: int, *, whit
     """The principal components of the texts of a corpus, as vectors of the pieces: [V, E] -> [V, D].
 
     Args:
-      terms: sparse [N, V], see `corpus.Corpus`.
+      terms: sparse [N, V], see `studies.shared.corpus.Corpus`.
       weights: [V].
       vectors: [V, E].
       size: D, E at most.
@@ -92,7 +92,7 @@ def beside(terms: Any, weights: Array, parts: Sequence[tuple[Array, float]]) -> 
     """Several vectors of each piece as one, so that each part has its share of the variance of texts.
 
     Args:
-      terms: sparse [N, V], see `corpus.Corpus`; None takes the variance of the pieces.
+      terms: sparse [N, V], see `studies.shared.corpus.Corpus`; None takes the variance of the pieces.
       weights: [V].
       parts: vectors [V, D of the part], and the share of the part.
     """
@@ -175,7 +175,8 @@ def static_params(
       created: the parameters of the architecture as drawn at random; its other heads stay.
       vectors: [V, D].
       weights: [V], positive; those of special tokens are not read.
-      terms: sparse [N, V], see `corpus.Corpus`: the head subtracts the mean embedding of these texts. None: nothing.
+      terms: sparse [N, V], see `studies.shared.corpus.Corpus`: the head subtracts the mean embedding of these texts.
+        None: nothing.
 
     Returns:
       Nested float32 arrays.

@@ -1,7 +1,6 @@
 """The steps of a lift: each is a folder that is made once, most by a command that users can run themselves."""
 
 import dataclasses
-import itertools
 import os
 import shutil
 from collections.abc import Callable, Sequence
@@ -10,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from ...errors import InputError
+from ...formats.articles import read_articles
 from ...formats.model_folder import ModelFolder
 from ...formats.vocabulary import VOCABULARY_FILE, read_vocabulary
 from ...formats.weights import unflatten
@@ -21,7 +21,7 @@ _WINDOW: Final = 256  # what most sentence encoders were trained on
 _ROW: Final = 256  # tokens of a text in training
 _LEAD: Final = 128
 _WORDS_BATCH: Final = 256
-_TEXTS_TO_MEASURE: Final = 1024  # articles are in the order of their ids, so the first ones are a random sample
+_WORDS_LEAD: Final = 64  # of architectures/static.gin
 _TEXTS: Final = ("anchor", "positive", "negative")
 
 
@@ -211,36 +211,23 @@ class Lift:
     def _lexical_part(self) -> Any:
         """The words of the static model and TF-IDF, or one of them; both with one lead length."""
         from ...serving.checkpoint import load_model
-        from ...training import lexical
-
-        size = self.settings.projection_size
-        if not self.settings.words_steps:
-            frequencies, texts = self._document_frequencies()
-            return lexical.random_projection_of_tfidf(frequencies, texts, size)
-        words = load_model(self.folder("words"))
-        trained = lexical.lexical_part_of(words.config, words.params, path=words.folder)
-        if not size:
-            return trained
-        frequencies, texts = self._document_frequencies()
-        tfidf = lexical.random_projection_of_tfidf(frequencies, texts, size, lead_length=trained.lead_length)
-        return lexical.joined([trained, tfidf], list(itertools.islice(self._token_rows(), _TEXTS_TO_MEASURE)))
-
-    def _document_frequencies(self) -> tuple[Any, int]:
-        from ...training import lexical
-
-        return lexical.document_frequencies(self._token_rows(), read_vocabulary(self.vocabulary).size)
-
-    def _token_rows(self) -> Any:
-        """Yields the ids of every article of the build."""
-        from ...beam_pipelines.texts import read_text_batches
-        from ...formats.parquet import shard_paths
         from ...tasks.vocabulary import Vocabulary
+        from ...training import lexical
+        from ..shared.corpus import count_pieces
 
-        vocabulary = Vocabulary.load(self.vocabulary)
-        for path in shard_paths(f"{build_folder(self.work)}/clean/articles"):
-            for batch in read_text_batches(path):
-                titles, bodies = [article.title for article in batch], [article.body for article in batch]
-                yield from vocabulary.encode_documents(titles, bodies, self.settings.max_length)
+        settings, lead_length = self.settings, _WORDS_LEAD
+        trained = None
+        if settings.words_steps:
+            words = load_model(self.folder("words"))
+            trained = lexical.lexical_part_of(words.config, words.params, path=words.folder)
+            if not settings.projection_size:
+                return trained
+            lead_length = trained.lead_length
+        articles = read_articles(f"{build_folder(self.work)}/clean/articles")
+        lengths = {"max_length": settings.max_length, "lead_length": lead_length}
+        corpus = count_pieces(articles, Vocabulary.load(self.vocabulary), **lengths)
+        tfidf = lexical.random_projection_of_tfidf(corpus.texts, settings.projection_size, lead_length=lead_length)
+        return tfidf if trained is None else lexical.joined([trained, tfidf], corpus.terms)
 
     def _once(self, step: str, write: Callable[[str], Any]) -> int:
         """Makes the folder of a step, complete or not at all."""

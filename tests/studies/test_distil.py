@@ -14,12 +14,13 @@ from newsembed.formats.articles import ArticleText
 from newsembed.formats.model_folder import ModelFolder
 from newsembed.launch import cli
 from newsembed.models.encoders import EncoderConfig
-from newsembed.models.pooling import term_weights
 from newsembed.serving.checkpoint import load_model
 from newsembed.serving.encoder import load_encoder
 from newsembed.studies import distil
-from newsembed.studies.distil import corpus, table
+from newsembed.studies.distil import pieces as distil_pieces
+from newsembed.studies.distil import table
 from newsembed.studies.distil.conduct import Distillation, Settings
+from newsembed.studies.shared import corpus
 from newsembed.tasks.vocabulary import Vocabulary
 
 PIECES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefgh", "##b", "##c", "flood")
@@ -113,41 +114,15 @@ def test_weights_follow_their_formulas():
             table.piece_weights(kind, 3)
 
 
-def test_terms_count_as_the_model_weighs_tokens():
-    row = np.array([2, 7, 9, 7, 3, 9, 11, 3], np.int32)
-    for lead_length in (0, 3):
-        weights = np.asarray(term_weights(row[None], np.ones_like(row)[None], lead_length=lead_length, sublinear=True))[
-            0
-        ]
-        pieces, terms = corpus.term_counts(row, lead_length)
-        np.testing.assert_array_equal(pieces, [7, 9, 11])
-        np.testing.assert_allclose(terms, [weights[row == piece].sum() for piece in pieces], rtol=1e-6)
-
-
-def test_pieces_are_counted_in_the_tokens_that_are_read():
-    vocabulary = Vocabulary(PIECES)
-    found = corpus.count_pieces(
-        iter([text("a", "b b c"), text("", ""), text("b", "")]), vocabulary, max_length=5, lead_length=0
-    )
-    ids = [PIECES.index(letter) for letter in "abc"]
-    assert found.counts[ids].tolist() == [1, 2, 0]  # [CLS] a [SEP] b, and a closing [SEP]; [CLS] b [SEP]
-    assert found.texts[ids].tolist() == [1, 2, 0]
-    assert found.texts[-1] == 3
-    assert found.counts.sum() == 3
-    np.testing.assert_allclose(found.terms.toarray()[:, ids], np.log1p([[1, 1, 0], [0, 1, 0]]))
-    with pytest.raises(InputError, match="--articles: no article has a word"):
-        corpus.count_pieces(iter([text("", "")]), vocabulary, max_length=5, lead_length=0)
-
-
 def test_the_most_frequent_words_that_are_no_pieces_become_some():
     texts = [text("Storm flood", "zoo zoo storm"), text("", "zoo Storm bee bee bee once")]
-    assert corpus.frequent_words(iter(texts), 9, PIECES) == ["bee", "storm", "zoo"]
-    assert corpus.frequent_words(iter(texts), 2, [*PIECES, "bee"]) == ["storm", "zoo"]
+    assert distil_pieces.frequent_words(iter(texts), 9, PIECES) == ["bee", "storm", "zoo"]
+    assert distil_pieces.frequent_words(iter(texts), 2, [*PIECES, "bee"]) == ["storm", "zoo"]
 
 
 def test_an_encoder_reads_what_it_knows_by_its_id_and_cuts_the_rest():
     own = Vocabulary(PIECES)
-    rows = corpus.piece_rows(own, ["[CLS]", "##b", "flood", "abc", "##bc"], is_own=False, max_length=10)
+    rows = distil_pieces.piece_rows(own, ["[CLS]", "##b", "flood", "abc", "##bc"], is_own=False, max_length=10)
     ids = {piece: token for token, piece in enumerate(PIECES)}
     expected = [["[CLS]"], ["##b"], ["flood"], ["a", "##b", "##c"], ["b", "##c"]]
     assert [row.tolist() for row in rows] == [[2, *(ids[piece] for piece in pieces), 3] for pieces in expected]

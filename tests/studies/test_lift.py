@@ -25,12 +25,12 @@ from newsembed.studies import lift
 from newsembed.studies.lift.conduct import Lift, Settings
 from newsembed.training.lexical import (
     LexicalPart,
-    document_frequencies,
     hybrid_params,
     joined,
     lexical_part_of,
     random_projection_of_tfidf,
 )
+from scipy.sparse import csr_array
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
 sys.path.insert(0, str(Path(__file__).parent))
@@ -294,10 +294,8 @@ def test_copies_of_a_static_model_must_be_sublinear():
 def test_a_random_projection_keeps_the_cosines_of_tfidf():
     rng = np.random.default_rng(0)
     rows = [rng.choice(np.arange(5, 200), 60) for _ in range(40)]
-    frequencies, texts = document_frequencies(rows, 200)
-    assert texts == 40
-    assert frequencies[rows[0][0]] == sum(rows[0][0] in row for row in rows)
-    words = random_projection_of_tfidf(frequencies, texts, 4096)
+    frequencies = np.array([sum(piece in row for row in rows) for piece in range(200)])
+    words = random_projection_of_tfidf(np.append(frequencies, len(rows)), 4096, lead_length=0)
     weights = np.where(np.arange(200) < 5, 0, np.log((1 + 40) / (1 + frequencies)) + 1)
     np.testing.assert_allclose(np.exp(words.logits), weights, rtol=1e-5, atol=1e-12)
     counts = np.stack([np.log1p(np.bincount(row, minlength=200)) for row in rows]) * weights
@@ -306,42 +304,35 @@ def test_a_random_projection_keeps_the_cosines_of_tfidf():
     assert np.abs(cosines[0] - cosines[1]).max() < 0.08
 
 
-def text_vector(part, row):
-    """The vector of a text in plain NumPy, not scaled."""
-    vector = np.zeros(part.table.shape[1])
-    for piece in set(row):
-        count = sum(1 / (1 + place / part.lead_length) for place, other in enumerate(row) if other == piece)
-        vector += np.log1p(count) * np.exp(part.logits[piece]) * part.table[piece]
-    return vector
-
-
 def test_joined_parts_are_side_by_side_with_equal_shares():
     rng = np.random.default_rng(0)
-    # Special tokens weigh nothing, and the parts differ in size, in weights and in the lengths of their vectors.
-    logits = [np.append(np.full(5, -200), rng.normal(size=35)) for _ in range(2)]
-    parts = [LexicalPart(rng.normal(size=(40, size)) * size, logits[size > 3], 4) for size in (3, 7)]
-    rows = [rng.integers(1, 40, length) for length in [5, 9, 30] * 20]  # more than are computed at a time
-    found = joined(parts, rows)
+    # Special tokens weigh nothing; the parts differ in size, in weights and in the lengths of their vectors.
+    parts = [
+        LexicalPart(rng.normal(size=(40, size)) * size, np.append(np.full(5, -200), rng.normal(size=35)), 4)
+        for size in (3, 7)
+    ]
+    terms = rng.poisson(0.3, (60, 40))
+    found = joined(parts, csr_array(terms))
     np.testing.assert_allclose(np.linalg.norm(found.table, axis=1)[5:], 1, atol=1e-6)
     assert np.exp(found.logits[:5]).max() == 0
-    expected = []
-    for part in parts:
-        vectors = np.stack([text_vector(part, row) for row in rows])
-        expected.append(vectors / np.linalg.norm(vectors, axis=1).mean())
-    np.testing.assert_allclose([text_vector(found, row) for row in rows], np.hstack(expected), rtol=1e-4, atol=1e-5)
+    vectors = [terms @ (np.exp(part.logits)[:, None] * part.table) for part in parts]
+    expected = [vector / np.linalg.norm(vector, axis=1).mean() for vector in vectors]
+    np.testing.assert_allclose(
+        terms @ (np.exp(found.logits)[:, None] * found.table), np.hstack(expected), rtol=1e-4, atol=1e-5
+    )
 
 
 def test_parts_that_weigh_places_differently_are_not_joined():
     part = LexicalPart(np.ones((6, 2), np.float32), np.zeros(6, np.float32), 4)
     with pytest.raises(ValueError, match=r"the lead lengths \[4, 8\]"):
-        joined([part, dataclasses.replace(part, lead_length=8)], [np.array([5])])
+        joined([part, dataclasses.replace(part, lead_length=8)], csr_array(np.ones((1, 6))))
 
 
-def test_parts_are_not_joined_on_texts_without_words():
+@pytest.mark.parametrize("terms", [np.zeros((0, 6)), np.eye(6)[:2]], ids=["no texts", "special tokens"])
+def test_parts_are_not_joined_on_texts_without_words(terms):
     part = LexicalPart(np.ones((6, 2), np.float32), np.append(np.full(5, -200), 0), 4)
-    for rows in ([], [np.array([1, 2])]):
-        with pytest.raises(ValueError, match=f"got {len(rows)} texts without words"):
-            joined([part], rows)
+    with pytest.raises(ValueError, match=f"got {len(terms)} texts without words"):
+        joined([part], csr_array(terms))
 
 
 def test_trained_words_and_the_projection_are_joined(lifted, work, start, tmp_path):

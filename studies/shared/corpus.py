@@ -1,9 +1,8 @@
-"""What a distillation takes from texts: words and counts of a corpus, and the rows by which an encoder reads pieces."""
+"""How often the word pieces of a vocabulary occur in a corpus."""
 
 import dataclasses
 import itertools
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -11,14 +10,13 @@ import numpy.typing as npt
 
 from ...errors import InputError
 from ...formats.articles import ArticleText
-from ...formats.vocabulary import CLS_ID, CONTINUATION, SEP_ID, SPECIAL_TOKENS
-from ...tasks.vocabulary import Vocabulary, normalize_for_learning
+from ...formats.vocabulary import SPECIAL_TOKENS
+from ...tasks.vocabulary import Vocabulary
 
 IntArray = npt.NDArray[np.int64]
 
 _TOGETHER: Final = 1024  # articles whose texts are in memory at once
-_MATRIX_TEXTS: Final = 16_384  # more change their covariance little
-_LEAST_COUNT: Final = 3  # a rarer word is a misspelling as often as a name
+_MATRIX_TEXTS: Final = 16_384  # more change means and covariances little
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,20 +35,6 @@ class Corpus:
     terms: Any
 
 
-def frequent_words(articles: Iterator[ArticleText], count: int, known: Collection[str]) -> list[str]:
-    """The most frequent words of some articles that are not pieces yet, at most `count`; ties in the order of letters.
-
-    Words are what newsembed's own tokenizer cuts into pieces. Those that occur less than 3 times are left out.
-    """
-    counts: Counter[str] = Counter()
-    for chunk in _chunks(articles):
-        for text in normalize_for_learning([part for article in chunk for part in (article.title, article.body)]):
-            counts.update(text.split(" "))
-    known = {*known, ""}
-    found = [(-number, word) for word, number in counts.items() if number >= _LEAST_COUNT and word not in known]
-    return [word for _, word in sorted(found)[:count]]
-
-
 def count_pieces(
     articles: Iterator[ArticleText], vocabulary: Vocabulary, *, max_length: int, lead_length: int
 ) -> Corpus:
@@ -63,7 +47,7 @@ def count_pieces(
 
     counts, texts = np.zeros(vocabulary.size, np.int64), np.zeros(vocabulary.size + 1, np.int64)
     pieces, terms = list[Any](), list[Any]()
-    for chunk in _chunks(articles):
+    for chunk in chunks(articles):
         titles, bodies = [article.title for article in chunk], [article.body for article in chunk]
         for row in vocabulary.encode_documents(titles, bodies, max_length):
             own, values = term_counts(row, lead_length)
@@ -75,7 +59,7 @@ def count_pieces(
                 terms.append(values)
     counts[: len(SPECIAL_TOKENS)] = 0
     if not terms:
-        raise InputError("no article has a word", field="--articles", remedy="Give articles with texts.")
+        raise InputError("no article of the corpus has a word", remedy="Give articles with texts.")
     ends = np.cumsum([0, *map(len, pieces)])
     matrix = csr_array((np.concatenate(terms), np.concatenate(pieces), ends), shape=(len(terms), vocabulary.size))
     return Corpus(counts, texts, matrix)
@@ -96,29 +80,8 @@ def term_counts(row: npt.NDArray[Any], lead_length: int) -> tuple[IntArray, npt.
     return pieces, np.log1p(counts[pieces])
 
 
-def piece_rows(own: Vocabulary, pieces: Sequence[str], *, is_own: bool, max_length: int) -> list[npt.NDArray[np.int32]]:
-    """The row by which an encoder reads each piece, ``[CLS] … [SEP]``, int32.
-
-    A piece that the encoder knows is its id. Another one is cut by the encoder's tokenizer, without the mark of its
-    vocabulary that it continues a word.
-
-    Args:
-      own: the encoder's vocabulary.
-      pieces: to be read.
-      is_own: whether they are those of `own`, in its order.
-      max_length: of a row.
-    """
-    ids = {piece: token for token, piece in enumerate(own.pieces)} if own.tokenizer is None else {}
-    known = range(len(pieces)) if is_own else [ids.get(piece) for piece in pieces]
-    rows: list[Any] = [None if token is None else np.array([CLS_ID, token, SEP_ID], np.int32) for token in known]
-    others = [number for number, row in enumerate(rows) if row is None]
-    texts = [pieces[number].removeprefix(CONTINUATION) or pieces[number] for number in others]
-    for number, row in zip(others, own.encode_documents(texts, [""] * len(texts), max_length), strict=True):
-        rows[number] = row
-    return rows
-
-
-def _chunks(articles: Iterable[ArticleText]) -> Iterator[list[ArticleText]]:
+def chunks(articles: Iterable[ArticleText]) -> Iterator[list[ArticleText]]:
+    """Lists of some of the articles, one after the other."""
     rest = iter(articles)
     while chunk := list(itertools.islice(rest, _TOGETHER)):
         yield chunk
