@@ -26,6 +26,9 @@ from .shards import available_cores
 _LOCAL = "FnApiRunner"
 _WORKER_THREAD = "run_worker"  # Beam's name for the thread that waits for a worker process
 _INTERRUPTED = (f" {-signal.SIGINT}", f" {128 + signal.SIGINT}")  # return codes, of the worker and of its shell
+# Arrow's own allocator and glibc's arenas for each thread keep what they once had, so that a worker would grow with the
+# number of its shards. Set before the worker starts: glibc reads them then.
+_ALLOCATORS = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "1"}
 
 
 def make_pipeline(beam_args: Sequence[str], shard_count: int) -> beam.Pipeline:
@@ -49,15 +52,24 @@ def make_pipeline(beam_args: Sequence[str], shard_count: int) -> beam.Pipeline:
         return beam.Pipeline(options=options)
     # Like direct_running_mode=multi_processing, but with workers that log only errors and use one thread per library.
     os.environ[PARENT] = str(os.getpid())  # workers end with this process
-    program = shlex.join([*PYTHON, "-m", f"{__package__}.worker"])
-    environment = SubprocessSDKEnvironment.from_command_string(  # a line for the shell
-        command_string=f"PYTHONPATH={shlex.quote(import_path())} {program}"
-    )
+    environment = SubprocessSDKEnvironment.from_command_string(command_string=worker_command())
     # The runner itself gives its workers no options: s3:// paths would have no endpoint and no keys there.
     stated = JobServiceHandle.encode_pipeline_options(options.get_all_options(drop_default=True))
     provision = beam_provision_api_pb2.ProvisionInfo(retrieval_token=_LOCAL, pipeline_options=stated)
     runner = FnApiRunner(default_environment=environment, provision_info=ExtendedProvisionInfo(provision))
     return beam.Pipeline(runner=runner, options=options)
+
+
+def worker_command(*arguments: str) -> str:
+    """The line for the shell that starts a worker; allocators that the user has chosen are kept.
+
+    Args:
+      arguments: of Python, by default those that run a worker.
+    """
+    variables = {"PYTHONPATH": import_path()}
+    variables |= {name: os.environ.get(name, value) for name, value in _ALLOCATORS.items()}
+    settings = [f"{name}={shlex.quote(value)}" for name, value in variables.items()]
+    return " ".join([*settings, shlex.join([*PYTHON, *(arguments or ("-m", f"{__package__}.worker"))])])
 
 
 @contextlib.contextmanager

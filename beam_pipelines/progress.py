@@ -12,6 +12,8 @@ from rich.table import Table
 
 from .jobs import Outcome
 
+_REFRESHES_PER_SECOND = 2  # rich's default of 10 costs some percent of a core, even when nothing is shown
+
 
 class JobProgress:
     """Shows a progress bar for each phase of a job, in shards or sites.
@@ -30,6 +32,7 @@ class JobProgress:
             TextColumn("{task.fields[grown]}"),
             TimeElapsedColumn(),
             console=Console(stderr=True),
+            refresh_per_second=_REFRESHES_PER_SECOND,
         )
 
     def __call__(self, phase: str, done: int, total: int, grown: str) -> None:

@@ -22,8 +22,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import apache_beam as beam
-from newsembed.beam_pipelines.workflow import STEPS
-from newsembed.formats.manifest import read_manifest, read_seconds
+from newsembed.beam_pipelines.workflow import STEPS, Step
+from newsembed.formats.manifest import has_manifest, read_manifest, read_seconds
 
 _PRISM = "github.com/apache/beam/sdks/v2/go/cmd/prism"
 _SMALL = ("--vocabulary.size=6000", "--pack.max_length=128", "--examples.max_length=96")
@@ -108,7 +108,8 @@ def kill_in_each_job(command: Sequence[str], output: str, pool: int, log: Path) 
     Returns:
       By job, the complete shards when its worker was killed.
     """
-    killed: dict[str, int] = {}
+    record = Path(f"{output}.json")  # a run that continues an earlier one prints its kills, too
+    killed: dict[str, int] = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
     for _ in range(2 * len(STEPS)):
         with log.open("a") as sink, subprocess.Popen(command, stdout=sink, stderr=sink) as building:
             while building.poll() is None:
@@ -117,10 +118,16 @@ def kill_in_each_job(command: Sequence[str], output: str, pool: int, log: Path) 
                     if step.job not in killed and len(reports) > 2 and (workers := children(pool)):
                         os.kill(workers[0], signal.SIGKILL)
                         killed[step.job] = len(reports)
+                        record.write_text(json.dumps(killed), encoding="utf-8")
                 time.sleep(0.02)
         if building.returncode == 0:
             return killed
     raise RuntimeError(f"the build does not end, see {log}")
+
+
+def steps_of(folders: dict[str, str]) -> list[Step]:
+    """The steps that ran on the local runner; some run only with inputs that are not given here."""
+    return [step for step in STEPS if has_manifest(f"{next(iter(folders.values()))}/{step.job}")]
 
 
 def print_table(folders: dict[str, str], killed: dict[str, int]) -> bool:
@@ -128,7 +135,7 @@ def print_table(folders: dict[str, str], killed: dict[str, int]) -> bool:
     equal = True
     print("| job | " + " | ".join(f"{name}, s" for name in folders) + " | files | killed after shards | bytes |")
     print("|---" * (len(folders) + 4) + "|")
-    for step in STEPS:
+    for step in steps_of(folders):
         manifests = [read_manifest(f"{folder}/{step.job}") for folder in folders.values()]
         seconds = " | ".join(f"{read_seconds(f'{folder}/{step.job}'):.1f}" for folder in folders.values())
         same = all(one["sha256"] == manifests[0]["sha256"] for one in manifests[1:])

@@ -1,24 +1,27 @@
 """Stages, shuffles and bytes of each mining job by document, and what 1 M, 100 M and 1 G articles would cost.
 
-    python benchmarks/scale_table.py --small build-small --large build-large --output build/scale
+    python benchmarks/scale_table.py --small build-small --large build-large --output build/scale --write docs/scale.md
 
 Both folders are results of `newsembed build`, of corpora of one kind; the large one has a few times the articles. Each
 job runs again on them with the local runner, and the differences are divided by the difference in articles, so that
 what a run costs at any size (starting workers, importing libraries) does not count:
 
-    CPU seconds of a document    (seconds of the large run - seconds of the small run) / (large - small)
-    bytes shuffled               elements of all GroupByKeys, encoded as Beam sends them, in the same way
-    bytes read and written       files of the inputs and of the output, in the same way
+    CPU of an article       (seconds of the large run - seconds of the small run) / (large - small)
+    bytes shuffled          elements of all GroupByKeys, encoded as other runners than the local one get them
+    bytes read, written     files of the inputs and of the output
 
 `stages` and `shuffles` are those of the graph that is submitted: stages after Beam's fusion, GroupByKeys with those
 that only spread shards over workers. They are the same at any size.
 
-    hours of a vCPU = CPU seconds * articles / 3600 / utilisation
+    hours of a vCPU = CPU seconds * articles / 3600 / utilisation / speed
     cost            = hours * (vcpu + 3.75 * memory) + shuffled GB * shuffle
 
 with prices in dollars: `--vcpu` and `--memory` for an hour of a vCPU and of a GB of memory, `--shuffle` for a GB. The
 defaults are list prices of Dataflow batch jobs in us-central1 as we know them; look yours up. `--speed` is the speed of
 a vCPU there relative to a core here, which we have not measured. Storage and requests to it are not in the table.
+
+`--write` puts the tables into a Markdown file, between the lines `<!-- scale_table: begin -->` and `<!-- scale_table:
+end -->`; without `--jobs`, so that the total is that of a build.
 """
 
 import argparse
@@ -27,7 +30,7 @@ import io
 import json
 import resource
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +38,7 @@ import apache_beam as beam
 from apache_beam.runners.portability.fn_api_runner import execution
 from newsembed.beam_pipelines import graph
 from newsembed.beam_pipelines.dry_run import stages_and_shuffles
+from newsembed.beam_pipelines.workflow import load_job
 from newsembed.formats.manifest import read_manifest
 from newsembed.launch import cli
 
@@ -51,6 +55,7 @@ JOBS = {
     "examples": "--articles @clean --triplets @triplets --topics @topics --vocabulary @vocabulary",
 }
 SIZES = (10**6, 10**8, 10**9)
+_BEGIN, _END = "<!-- scale_table: begin -->", "<!-- scale_table: end -->"
 
 
 @contextlib.contextmanager
@@ -108,6 +113,7 @@ def measure(job: str, inputs: str, build: str, output: str) -> dict[str, float]:
     words = inputs.replace("@", f"{build}/").split()
     given = [word for word in words if not word.startswith("--")]
     shutil.rmtree(output, ignore_errors=True)
+    load_job(job)  # imports count in neither run
     started = cpu_seconds()
     errors = io.StringIO()
     with counted() as found, contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(errors):
@@ -123,13 +129,71 @@ def articles_of(build: str) -> int:
     return int(read_manifest(f"{build}/extract")["counts"]["out"])
 
 
+def figures_of(job: str, builds: Sequence[str], output: str, articles: Sequence[int]) -> dict[str, float]:
+    """Runs a job on both builds; returns what an article costs, and the size of the graph."""
+    one, other = (measure(job, JOBS[job], build, output) for build in builds)
+    added = articles[1] - articles[0]
+    of_article = {name: (other[name] - one[name]) / added for name in ("seconds", "shuffled", "read", "written")}
+    return of_article | {name: other[name] for name in ("pipelines", "stages", "shuffles")}
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table; all columns but the first are aligned to the right."""
+    lines = [" | ".join(columns), "|".join(["---", *["--:"] * (len(columns) - 1)]), *map(" | ".join, rows)]
+    return "\n".join(f"|{line}|" if line.startswith("-") else f"| {line} |" for line in lines)
+
+
+def job_table(figures: Mapping[str, Mapping[str, float]], totals: Mapping[str, float]) -> str:
+    """The table of the jobs."""
+    rows = []
+    for job, row in figures.items():
+        shuffled = f"{row['shuffled']:,.0f}" if row["shuffled"] >= 1 else "-"
+        graph = [f"{row[name]:.0f}" for name in ("pipelines", "stages", "shuffles")]
+        rows.append([job, *graph, f"{1e3 * row['seconds']:.2f}", shuffled, *_kilobytes(row)])
+    rows.append(
+        ["all", "", "", "", f"{1e3 * totals['seconds']:.2f}", f"{totals['shuffled']:,.0f}", *_kilobytes(totals)]
+    )
+    units = ("CPU ms an article", "bytes shuffled an article", "KB read", "KB written")
+    return table(("job", "pipelines", "stages", "shuffles", *units), rows)
+
+
+def _kilobytes(row: Mapping[str, float]) -> list[str]:
+    return [f"{row[name] / 1e3:.2f}" for name in ("read", "written")]
+
+
+def cost_table(totals: Mapping[str, float], args: argparse.Namespace) -> str:
+    """The table of corpora of :data:`SIZES`."""
+    rows = []
+    for size in SIZES:
+        hours = totals["seconds"] * size / 3600 / args.utilisation / args.speed
+        gigabytes = totals["shuffled"] * size / 1e9
+        cost = hours * (args.vcpu + 3.75 * args.memory) + gigabytes * args.shuffle
+        rows.append([f"{size:,}", f"{hours:,.1f}", f"{gigabytes:,.1f}", f"${cost:,.2f}"])
+    return table(("articles", "vCPU hours", "GB shuffled", "cost"), rows)
+
+
+def write_between(path: Path, text: str) -> None:
+    """Replaces what is between the two marks of a file.
+
+    Raises:
+      ValueError: if a mark is missing.
+    """
+    before, begin, rest = path.read_text(encoding="utf-8").partition(f"{_BEGIN}\n")
+    _, end, after = rest.partition(_END)
+    if not begin or not end:
+        raise ValueError(f"{path} has no lines {_BEGIN} and {_END}")
+    path.write_text(f"{before}{begin}\n{text}\n\n{end}{after}", encoding="utf-8")
+
+
 def parse() -> argparse.Namespace:
     """The arguments of this process."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--small", required=True, help="output of `newsembed build`")
     parser.add_argument("--large", required=True, help="that of a larger corpus of the same kind")
     parser.add_argument("--output", required=True, help="folder for results and figures.json")
-    parser.add_argument("--jobs", nargs="+", default=list(JOBS), choices=list(JOBS), help="some of the jobs")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--jobs", nargs="+", choices=list(JOBS), help="only these; by default all")
+    which.add_argument("--write", help="Markdown file that gets the tables")
     parser.add_argument("--vcpu", type=float, default=0.056, help="dollars for an hour of a vCPU")
     parser.add_argument("--memory", type=float, default=0.003557, help="dollars for an hour of a GB of memory")
     parser.add_argument("--shuffle", type=float, default=0.011, help="dollars for a GB that is shuffled")
@@ -139,38 +203,21 @@ def parse() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Runs the jobs on both builds and prints two tables."""
+    """Runs the jobs on both builds and prints or writes two tables."""
     args = parse()
     builds = (args.small, args.large)
-    small, large = map(articles_of, builds)
-    figures: dict[str, dict[str, float]] = {}
-    print(f"{small:,} and {large:,} articles\n")
-    print("| job | pipelines | stages | shuffles | CPU ms | KB shuffled | KB read | KB written |\n|---|" + "---|" * 7)
-    for job in args.jobs:
-        one, other = (measure(job, JOBS[job], build, f"{args.output}/{job}") for build in builds)
-        figures[job] = {
-            name: (other[name] - one[name]) / (large - small) for name in ("seconds", "shuffled", "read", "written")
-        }
-        row = figures[job]
-        kilobytes = " | ".join(f"{row[name] / 1e3:.2f}" for name in ("shuffled", "read", "written"))
-        sizes = " | ".join(str(int(other[name])) for name in ("pipelines", "stages", "shuffles"))
-        print(f"| {job} | {sizes} | {1e3 * row['seconds']:.2f} | {kilobytes} |", flush=True)
+    articles = list(map(articles_of, builds))
+    figures = {}
+    for job in args.jobs or JOBS:
+        figures[job] = figures_of(job, builds, f"{args.output}/{job}", articles)
+        print(job, json.dumps(figures[job]), flush=True)
     Path(args.output, "figures.json").write_text(json.dumps(figures, indent=1), encoding="utf-8")
-    print(
-        "\n| job |"
-        + "".join(f" {size:,}: vCPU hours, GB shuffled, $ |" for size in SIZES)
-        + "\n|---|"
-        + "---|" * len(SIZES)
-    )
     totals = {name: sum(row[name] for row in figures.values()) for name in ("seconds", "shuffled", "read", "written")}
-    for job, row in [*figures.items(), ("all", totals)]:
-        cells = []
-        for size in SIZES:
-            hours = row["seconds"] * size / 3600 / args.utilisation / args.speed
-            gigabytes = row["shuffled"] * size / 1e9
-            cost = hours * (args.vcpu + 3.75 * args.memory) + gigabytes * args.shuffle
-            cells.append(f"{hours:,.1f}, {gigabytes:,.1f}, {cost:,.2f}")
-        print(f"| {job} | " + " | ".join(cells) + " |")
+    sizes = f"Builds of {articles[0]:,} and {articles[1]:,} articles."
+    text = "\n\n".join((sizes, job_table(figures, totals), cost_table(totals, args)))
+    print(f"\n{text}")
+    if args.write:
+        write_between(Path(args.write), text)
 
 
 if __name__ == "__main__":

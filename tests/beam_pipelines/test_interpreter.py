@@ -6,6 +6,7 @@ import sys
 
 import pytest
 from newsembed.beam_pipelines.interpreter import PYTHON, child_environment, import_path
+from newsembed.beam_pipelines.options import worker_command
 
 PIPELINE = """
 import os, sys
@@ -63,3 +64,18 @@ def test_a_child_has_the_import_path_of_this_process(folder, monkeypatch):
     done = subprocess.run(program, env=child_environment(), capture_output=True, text=True, check=True)
     assert f"'{folder}'" not in done.stdout
     assert "''" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [({}, ["system", "1"]), ({"MALLOC_ARENA_MAX": "4"}, ["system", "4"])],
+    ids=["ours", "user's"],
+)
+def test_workers_give_memory_back_unless_the_user_chooses_other_allocators(monkeypatch, chosen, expected):
+    for name in ("ARROW_DEFAULT_MEMORY_POOL", "MALLOC_ARENA_MAX"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in chosen.items():
+        monkeypatch.setenv(name, value)
+    code = "import os, pyarrow; print(pyarrow.default_memory_pool().backend_name, os.environ['MALLOC_ARENA_MAX'])"
+    done = subprocess.run(worker_command("-c", code), shell=True, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == expected

@@ -82,6 +82,23 @@ def test_the_highest_are_those_of_a_stable_sort(scores, count):
     np.testing.assert_array_equal(values, np.take_along_axis(scores, expected, axis=1))
 
 
+@pytest.mark.parametrize("kind", ["distinct", "tied", "mostly masked", "one tied row"])
+@pytest.mark.parametrize("count", [1, 7, 20])
+def test_the_highest_of_wide_rows_are_those_of_a_stable_sort(kind, count):
+    draw = np.random.default_rng(count)
+    scores = draw.standard_normal((9, 403)).astype(np.float32)
+    if kind == "tied":
+        scores = np.round(scores)
+    elif kind == "mostly masked":
+        scores[draw.random(scores.shape) < 0.97] = -math.inf
+    elif kind == "one tied row":
+        scores[4] = 0.5
+    columns, values = highest(scores, count)
+    expected = np.argsort(-scores, axis=1, kind="stable")[:, :count]
+    np.testing.assert_array_equal(columns, expected)
+    np.testing.assert_array_equal(values, np.take_along_axis(scores, expected, axis=1))
+
+
 def test_tasks_cover_every_pair_of_days_that_can_be_far_the_longest_first():
     documents = {0: 10, 1: 200, 2: 5, 5: 1_000, 40: 30}
     tasks = plan_tasks(documents, (Side.POSITIVE, Side.NEGATIVE), 2, 300, 91, 365)
