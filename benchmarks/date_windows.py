@@ -10,17 +10,25 @@ Precision is measured by the TF-IDF similarity of the texts, which no space of t
 above the value that one in a thousand pairs of different publishers and the same days exceeds by chance. Additional
 positives are weaker ones, so a further column gives the number of positives, by falling evidence, that together have
 the precision of ``global``. Negatives should be equally hard: the table gives their mean highest similarity.
+
+A second table has the number of pairs, the strongest first, that together reach a precision, for orders of all pairs of
+different publishers within a day:
+
+    evidence   margin over the thresholds of `triplets`, only pairs that reach them
+    rarity     sum over the spaces of -log(share of random pairs of the same days that are as similar), as Fisher's test
+    expected   rarity - log(number of documents of the days searched): of pairs expected by chance, calibrated by day
 """
 
 import argparse
 import itertools
 import tempfile
 import time
+from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 from newsembed.beam_pipelines.neighbors import DateMode, NeighborsOptions
-from newsembed.beam_pipelines.neighbors.found import SPACES, keep_best
+from newsembed.beam_pipelines.neighbors.found import SPACES, Side, keep_best, make_found
 from newsembed.beam_pipelines.neighbors.rows import Rows, concatenate, read_vectors, write_blocks
 from newsembed.beam_pipelines.neighbors.search import run_task
 from newsembed.beam_pipelines.triplets.mine import TripletsOptions, evidence
@@ -28,12 +36,17 @@ from newsembed.formats import parquet
 from scipy.sparse import csr_matrix
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+_RANDOM_PAIRS = 400_000
+_TAIL = 0.001
+_PRECISIONS = (0.75, 0.85, 0.9)
+
 
 def load(folder: str) -> tuple[Rows, dict[int, str]]:
     """Returns all documents and their publishers."""
     parts, publishers = [], {}
-    for paths in zip(*(parquet.shard_paths(f"{folder}/{space.value}") for space in SPACES), strict=True):
-        parts.append(read_vectors(dict(zip(SPACES, paths, strict=True))))
+    spaces = [space for space in SPACES if Path(folder, space.value).is_dir()]  # the learned one needs an encoder
+    for paths in zip(*(parquet.shard_paths(f"{folder}/{space.value}") for space in spaces), strict=True):
+        parts.append(read_vectors(dict(zip(spaces, paths, strict=True))))
         for path in paths:
             table = pq.read_table(path, columns=["doc_id", "publisher"])
             ids = (int(doc_id, 16) for doc_id in table.column("doc_id").to_pylist())
@@ -93,23 +106,87 @@ class Judge:
         return self._similarity(pairs) > self._threshold
 
 
-def describe(pairs: np.ndarray, publishers: dict[int, str], judge: Judge) -> tuple[np.ndarray, int, float]:
-    """Returns the verdicts on positives by falling evidence, the number of negatives and their mean similarity."""
+class Chance:
+    """How similar pairs of different publishers and the same days are by chance, in each space."""
+
+    def __init__(self, rows: Rows, publishers: dict[int, str]) -> None:
+        draw = np.random.default_rng(5)
+        names = np.array([publishers[one] for one in rows.ids.tolist()])
+        by_day = np.argsort(rows.days, kind="stable")
+        first = np.searchsorted(rows.days[by_day], rows.days - 1)
+        self._documents = np.searchsorted(rows.days[by_day], rows.days + 1, side="right") - first
+        self._ids = rows.ids
+        one = draw.integers(0, len(rows), _RANDOM_PAIRS)
+        other = by_day[first[one] + (draw.random(_RANDOM_PAIRS) * self._documents[one]).astype(int)]
+        apart = names[one] != names[other]
+        found = make_found(rows, rows, one[apart], other[apart], Side.POSITIVE, SPACES[0])["similarity"]
+        self._sorted = [np.sort(column[~np.isnan(column)]) for column in found.T]
+
+    def rarity(self, similarities: np.ndarray) -> np.ndarray:
+        """Returns -log of the share of random pairs as similar, summed over the known spaces, ``[P]``.
+
+        The tail above all but one in a thousand is taken as exponential: a sample has too few pairs there.
+        """
+        total = np.zeros(len(similarities))
+        for column, by_chance in zip(similarities.T, self._sorted, strict=True):
+            known = np.flatnonzero(~np.isnan(column))
+            if not len(by_chance) or not len(known):
+                continue
+            start = np.quantile(by_chance, 1 - _TAIL)
+            scale = max(1e-6, float((by_chance[by_chance > start] - start).mean())) if by_chance[-1] > start else 1e-6
+            beyond = len(by_chance) - np.searchsorted(by_chance, column[known])
+            inside = np.log((beyond + 0.5) / len(by_chance))
+            total[known] -= np.where(column[known] > start, np.log(_TAIL) - (column[known] - start) / scale, inside)
+        return total
+
+    def documents(self, queries: np.ndarray) -> np.ndarray:
+        """Returns the number of documents of the days that are searched for each query, ``[P]``."""
+        return self._documents[np.searchsorted(self._ids, queries)]
+
+
+def orders(near: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
+    """Returns the strengths of pairs by order; NaN for a pair that does not count."""
+    rarity = chance.rarity(near["similarity"])
+    return {
+        "evidence": evidence(near["similarity"], TripletsOptions()),
+        "rarity": rarity,
+        "expected": rarity - np.log(chance.documents(near["query"])),
+    }
+
+
+def describe(
+    pairs: np.ndarray, publishers: dict[int, str], judge: Judge, chance: Chance
+) -> tuple[dict[str, np.ndarray], int, float]:
+    """Returns the verdicts on pairs by falling strength in each order, the number of negatives, their similarity."""
     _, first = np.unique(pairs[["query", "neighbor"]], return_index=True)
     pairs = pairs[first]
     near = pairs[np.abs(pairs["gap"]) <= 1]
     near = near[[publishers[one] != publishers[other] for one, other in near[["query", "neighbor"]].tolist()]]
-    strengths = evidence(near["similarity"], TripletsOptions())
-    near, strengths = near[~np.isnan(strengths)], strengths[~np.isnan(strengths)]
+    right = judge.right(near[["query", "neighbor"]].tolist())
+    verdicts = {}
+    for name, strengths in orders(near, chance).items():
+        falling = np.argsort(-strengths, kind="stable")  # NaN comes last
+        verdicts[name] = right[falling[: np.count_nonzero(~np.isnan(strengths))]]
     far = pairs[np.abs(pairs["gap"]) >= 365]
-    right = judge.right(near[np.argsort(-strengths, kind="stable")][["query", "neighbor"]].tolist())
-    return right, len(far), float(np.fmax.reduce(far["similarity"], axis=1).mean())
+    return verdicts, len(far), float(np.fmax.reduce(far["similarity"], axis=1).mean())
 
 
 def count_as_precise(right: np.ndarray, precision: float) -> int:
     """Returns the largest number of positives, strongest first, that together have this precision."""
     enough = np.flatnonzero(np.cumsum(right) >= precision * np.arange(1, len(right) + 1))
     return int(enough[-1]) + 1 if len(enough) else 0
+
+
+def print_orders(documents: int, verdicts: dict[str, dict[str, np.ndarray]], precision: float) -> None:
+    """Prints, for each order, the pairs of both modes that reach the precision of ``global`` and the given ones."""
+    bars = (precision, *_PRECISIONS)
+    print(f"\n| {documents:,} documents | " + " | ".join(f"precision {bar:.3f}" for bar in bars) + " |")
+    print("|---|" + "---|" * len(bars))
+    for name in verdicts["global"]:
+        counts = [[count_as_precise(verdicts[mode][name], bar) for bar in bars] for mode in ("global", "windowed")]
+        cells = [f"{one:,} → {other:,} ({other / max(1, one):.2f} x)" for one, other in zip(*counts, strict=True)]
+        print(f"| {name} | " + " | ".join(cells) + " |")
+    print(flush=True)
 
 
 def main() -> None:
@@ -129,14 +206,15 @@ def main() -> None:
     )
     for documents in sorted({min(count, len(rows)) for count in args.documents}):
         part = rows.take(np.sort(order[:documents]))
-        judge = Judge(args.articles, part, publishers)
-        precision, counts = 0.0, []
+        judge, chance = Judge(args.articles, part, publishers), Chance(part, publishers)
+        precision, counts, verdicts = 0.0, [], {}
         for mode in (DateMode.GLOBAL, DateMode.WINDOWED):
             options = NeighborsOptions(
                 dates=mode, positives=args.neighbors, negatives=args.neighbors, neighbors=args.neighbors
             )
             pairs, seconds = search(part, options)
-            right, negatives, similarity = describe(pairs, publishers, judge)
+            verdicts[mode.value], negatives, similarity = describe(pairs, publishers, judge, chance)
+            right = verdicts[mode.value]["evidence"]
             precision = precision or right.mean()
             counts.append(np.array([len(right), right.sum(), count_as_precise(right, precision), negatives]))
             positives, correct, precise, _ = counts[-1].tolist()
@@ -147,6 +225,7 @@ def main() -> None:
             )
         gains = [f"{gain:.2f} x" for gain in counts[1] / counts[0]]
         print(f"| | gain | {gains[0]} | {gains[1]} | {gains[2]} | {gains[3]} | | |", flush=True)
+        print_orders(documents, verdicts, precision)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
 """The build on an engine outside of this process: bytes against the local runner, and workers killed in each job.
 
-Without ``--job_endpoint`` it installs Prism, Beam's portable runner in Go, by ``go install`` in Beam's version, and
-starts it. Workers are processes of Beam's worker pool. Engine, workers and this process share the disk.
+It starts Prism, Beam's portable runner in Go, which ``go install`` builds in Beam's version; with ``--engine=flink`` a
+small Flink with Beam's job server, whose jars Maven gets (``flink_job_server/pom.xml``; Java 17); with
+``--job_endpoint`` nothing. Workers are processes of Beam's worker pool. All processes share the disk.
 
 Run: python benchmarks/engines.py --demo=demo-output --output=build/engines
-Flink, Spark: start their job server, then add --job_endpoint=localhost:8099
+Another cluster: start its job server, then add --job_endpoint=localhost:8099
 """
 
 import argparse
@@ -26,6 +27,9 @@ from newsembed.beam_pipelines.workflow import STEPS, Step
 from newsembed.formats.manifest import has_manifest, read_manifest, read_seconds
 
 _PRISM = "github.com/apache/beam/sdks/v2/go/cmd/prism"
+_FLINK_POM = Path(__file__).parent / "flink_job_server" / "pom.xml"
+_OPENED = ("java.lang", "java.lang.reflect", "java.net", "java.nio", "java.text", "java.time", "java.util")
+_OPENED += ("java.util.concurrent", "java.util.concurrent.atomic")
 _SMALL = ("--vocabulary.size=6000", "--pack.max_length=128", "--examples.max_length=96")
 
 
@@ -34,7 +38,8 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--demo", required=True, help="output folder of `newsembed demo`; its crawl is the input")
     parser.add_argument("--output", required=True, help="folder for the results; an earlier one is continued")
-    parser.add_argument("--job_endpoint", help="host:port of a job server that runs; Prism is started without it")
+    parser.add_argument("--engine", choices=sorted(_ENGINES), default="prism", help="what is started")
+    parser.add_argument("--job_endpoint", help="host:port of a job server that runs; nothing is started then")
     parser.add_argument("--no_kills", action="store_true", help="leave out the run in which workers are killed")
     return parser.parse_args()
 
@@ -55,13 +60,29 @@ def run(command: Sequence[str], log: Path) -> tuple[int, float]:
     return status, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def install_prism(folder: Path) -> Path:
-    """Returns Prism of the version of Beam, which ``go install`` builds once."""
+def prism_command(folder: Path, port: int) -> list[str]:
+    """The command of Prism in the version of Beam; ``go install`` builds it once."""
     binary = folder / "prism"
     if not binary.exists():
         environment = os.environ | {"GOBIN": str(folder)}
         subprocess.run(["go", "install", f"{_PRISM}@v{beam.version.__version__}"], env=environment, check=True)
-    return binary
+    return [str(binary), f"-job_port={port}", "-serve_http=false"]
+
+
+def flink_command(folder: Path, port: int) -> list[str]:
+    """The command of Beam's job server with a Flink in its own process; Maven gets the jars once."""
+    classpath = folder / "flink.classpath"
+    if not classpath.exists():
+        goal = ["dependency:build-classpath", f"-Dmdep.outputFile={classpath}"]
+        subprocess.run(["mvn", "-B", "-q", "-f", str(_FLINK_POM), *goal], check=True)
+    opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED]  # Flink's serializers need them
+    server = ["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "org.apache.beam.runners.flink.FlinkJobServerDriver"]
+    ports = [f"--job-port={port}", "--artifact-port=0", "--expansion-port=0"]
+    places = ["--flink-master=[local]", f"--artifacts-dir={folder}/artifacts"]
+    return ["java", "-Xmx3g", *opened, "-cp", classpath.read_text(encoding="utf-8"), *server, *ports, *places]
+
+
+_ENGINES = {"prism": prism_command, "flink": flink_command}
 
 
 def free_port() -> int:
@@ -161,8 +182,8 @@ def main() -> int:
         endpoint = args.job_endpoint
         if endpoint is None:
             port = free_port()
-            prism = [str(install_prism(output)), f"-job_port={port}", "-serve_http=false"]
-            stack.enter_context(started(prism, port, output / "prism.log"))
+            server = _ENGINES[args.engine](output, port)
+            stack.enter_context(started(server, port, output / f"{args.engine}.log"))
             endpoint = f"localhost:{port}"
         port = free_port()
         worker_pool = [sys.executable, "-m", "apache_beam.runners.worker.worker_pool_main", f"--service_port={port}"]
