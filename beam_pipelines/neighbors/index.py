@@ -195,11 +195,10 @@ def highest(scores: Floats, count: int) -> tuple[Rows, Floats]:
     candidates = np.zeros((queries, max(count, int(counts.max()))), np.int64)
     values = np.full(candidates.shape, -np.inf, np.float32)
     candidates[rows, place], values[rows, place] = columns, scores[rows, columns]
-    found = _sorted(candidates, values, count)
+    best, best_values = _sorted(candidates, values, count)
     if len(crowded):
-        for whole, part in zip(found, _highest_of_all(scores[crowded], count), strict=True):
-            whole[crowded] = part
-    return found
+        best[crowded], best_values[crowded] = _highest_of_all(scores[crowded], count)
+    return best, best_values
 
 
 def _highest_of_all(scores: Floats, count: int) -> tuple[Rows, Floats]:
