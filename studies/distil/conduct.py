@@ -16,6 +16,7 @@ from ...formats.model_folder import ModelFolder
 from ...formats.vocabulary import VOCABULARY_FILE, VocabularyFile, read_vocabulary, vocabulary_bytes
 from ..shared import corpus
 from ..shared.mining import build_folder
+from ..shared.static import write_static_model
 from ..shared.steps import Command, absolute, claim, once, run_command, train_model, write_examples
 from . import pieces, table
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:  # TensorFlow Text comes with it
 
 _SETTINGS: Final = "distil.json"
 _TOGETHER: Final = 8192  # pieces in one folder of vectors
-_TOPICS: Final = 600
 _ROW: Final = 256  # tokens of a text in training
 
 
@@ -185,11 +185,6 @@ class Distillation:
 
     def _write_model(self, target: str) -> None:
         """Writes the static model that computes the weighted mean of the vectors of the pieces."""
-        import flax.linen as nn
-        import jax
-
-        from ...learning.model_files import architecture_gin, write_model_files
-
         settings, vocabulary = self.settings, self._vocabulary
         vectors = np.concatenate([read_folder(path) for path in self._vector_folders()])
         found = None
@@ -198,14 +193,16 @@ class Distillation:
             found = corpus.count_pieces(read_articles(self.articles), vocabulary, **lengths)
         weights, terms = self._weights(found), found and found.terms
         vectors = distilled_vectors(vectors, weights, terms, settings)
-        config = table.static_config(
-            vocabulary.size, vectors.shape[1], num_topics=_TOPICS, lead_length=settings.lead_length
+        write_static_model(
+            target,
+            vocabulary.file(),
+            vectors,
+            weights,
+            terms=terms,
+            lead_length=settings.lead_length,
+            max_length=settings.max_length,
+            origin={"distilled_from": os.path.basename(os.path.abspath(self.model)), **dataclasses.asdict(settings)},
         )
-        created = nn.unbox(config.module().init(jax.random.key(0), np.ones((1, 2), np.int32)))["params"]
-        params = table.static_params(config, jax.tree.map(np.asarray, created), vectors, weights, terms)
-        write_model_files(target, config, vocabulary.file(), settings.max_length)
-        origin = {"distilled_from": os.path.basename(os.path.abspath(self.model)), **dataclasses.asdict(settings)}
-        ModelFolder(target).write_import(params, architecture_gin(config), origin)
 
     def _weights(self, found: corpus.Corpus | None) -> npt.NDArray[Any]:
         """The weight of every piece, [V]."""

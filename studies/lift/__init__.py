@@ -11,12 +11,16 @@ which knows the names, places and numbers of the corpus. In order:
 5. untrained: the checkpoint and the words as one model, to compare with;
 6. model: the trained layers and the words as one model. It reads longer texts than the checkpoint, in windows.
 
+Without --start there are only steps 2 and 3, in the word pieces of the build, and the result is a static model: any
+language, no checkpoint.
+
 Every step is a folder in --output. The same command continues where it stopped. With --suite, all of these models and
 TF-IDF are evaluated.
 
 example:
   newsembed lift --start minilm --work work --output lifted
   newsembed lift --start bge-small-en-v1.5 --work work --output lifted --suite events=heldout.jsonl --cross_publisher
+  newsembed lift --work work --output words
   newsembed index --model lifted/model --input articles.jsonl --output lifted/index
 """
 
@@ -35,9 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``newsembed lift``."""
     parser.add_argument(
         "--start",
-        required=True,
         metavar="DIR",
-        help="a Hugging Face folder or minilm (see import-hf), or a model folder",
+        help="a Hugging Face folder or minilm (see import-hf), or a model folder; without it, the result is the words "
+        "alone, a static model from nothing, and the options of layers are not read",
     )
     parser.add_argument("--work", required=True, metavar="DIR", help="folder of a finished `newsembed build`")
     parser.add_argument("--output", required=True, metavar="DIR", help="folder for all steps; the result is in model/")

@@ -14,6 +14,7 @@ from ...formats.model_folder import ModelFolder
 from ...formats.vocabulary import VOCABULARY_FILE, read_vocabulary
 from ...formats.weights import unflatten
 from ..shared.mining import build_folder
+from ..shared.static import write_static_model
 from ..shared.steps import Command, absolute, claim, once, run_command, train_model, write_examples
 
 _SETTINGS: Final = "lift.json"
@@ -63,14 +64,14 @@ class Lift:
     """One lift.
 
     Attributes:
-      start: a Hugging Face folder, or a model folder.
+      start: a Hugging Face folder, or a model folder; None: the result is the words alone, a static model.
       work: of a build.
       output: absolute.
       settings: the options.
       command: runs a command of newsembed and returns its exit code.
     """
 
-    start: str
+    start: str | None
     work: str
     output: str
     settings: Settings
@@ -82,7 +83,9 @@ class Lift:
 
     @property
     def vocabulary(self) -> str:
-        """The start's vocabulary."""
+        """The start's vocabulary; without a start, that of the build."""
+        if self.start is None:
+            return f"{build_folder(self.work)}/vocabulary/{VOCABULARY_FILE}"
         return f"{self.folder('import')}/{VOCABULARY_FILE}"
 
     def run(self) -> int:
@@ -93,7 +96,7 @@ class Lift:
         """
         work = build_folder(self.work)
         self._claim(work)
-        steps: list[Callable[[], int]] = [
+        hybrid: list[Callable[[], int]] = [
             self._import,
             lambda: self._examples(work),
             self._words,
@@ -101,7 +104,12 @@ class Lift:
             self._untrained,
             lambda: self._once("model", lambda target: self._write_hybrid(target, average=self.settings.average)),
         ]
-        for step in steps:
+        words: list[Callable[[], int]] = [
+            lambda: self._examples(work),
+            self._words,
+            lambda: self._once("model", self._write_words),
+        ]
+        for step in words if self.start is None else hybrid:
             if code := step():
                 return code
         return 0
@@ -127,17 +135,18 @@ class Lift:
         Raises:
           InputError: for a folder of another lift.
         """
-        mine: dict[str, Any] = {"start": absolute(self.start), "work": os.path.abspath(work)}
+        start = None if self.start is None else absolute(self.start)
+        mine: dict[str, Any] = {"start": start, "work": os.path.abspath(work)}
         mine |= dataclasses.asdict(self.settings) | {"gin": list(self.settings.gin)}
         claim(self.output, _SETTINGS, mine, study="lift")
 
     def _import(self) -> int:
-        folder = self.folder("import")
-        if os.path.isdir(folder):
+        start, folder = self.start, self.folder("import")
+        if start is None or os.path.isdir(folder):
             return 0
-        if ModelFolder(self.start).is_described:
-            return self._once("import", lambda target: shutil.copytree(self.start, target, dirs_exist_ok=True))
-        return self.command(["import-hf", "--from", self.start, "--output", folder])
+        if ModelFolder(start).is_described:
+            return self._once("import", lambda target: shutil.copytree(start, target, dirs_exist_ok=True))
+        return self.command(["import-hf", "--from", start, "--output", folder])
 
     def _examples(self, work: str) -> int:
         return write_examples(self.command, work, self.vocabulary, self.folder("examples"), row_length=_ROW)
@@ -205,8 +214,22 @@ class Lift:
         except ValueError as error:
             raise InputError(str(error), path=self.start, field="--start", remedy="Correct the option.") from error
         write_model_files(target, config, read_vocabulary(self.vocabulary), config.max_length, start.prompts)
-        origin = {"lifted_from": os.path.basename(os.path.abspath(self.start)), **dataclasses.asdict(self.settings)}
+        name = os.path.basename(os.path.abspath(self.start or start.folder))
+        origin = {"lifted_from": name, **dataclasses.asdict(self.settings)}
         ModelFolder(target).write_import(params, architecture_gin(config), origin)
+
+    def _write_words(self, target: str) -> None:
+        """Writes the words alone, as a static model."""
+        words, settings = self._lexical_part(), self.settings
+        write_static_model(
+            target,
+            read_vocabulary(self.vocabulary),
+            words.table,
+            np.exp(words.logits),
+            lead_length=words.lead_length,
+            max_length=settings.max_length,
+            origin={"lifted_from": None, **dataclasses.asdict(settings)},
+        )
 
     def _lexical_part(self) -> Any:
         """The words of the static model and TF-IDF, or one of them; both with one lead length."""

@@ -15,14 +15,16 @@ from newsembed.errors import InputError
 from newsembed.formats import parquet
 from newsembed.formats.model_folder import ModelFolder
 from newsembed.formats.records import Article, Triplet, make_doc_id
-from newsembed.formats.vocabulary import read_vocabulary
+from newsembed.formats.vocabulary import SPECIAL_TOKENS, read_vocabulary
 from newsembed.formats.weights import unflatten
 from newsembed.launch import cli
 from newsembed.learning.model_files import architecture_gin, write_model_files
 from newsembed.models.encoders import Capability, ContextConfig, EncoderConfig, HybridConfig, TranslatorConfig
 from newsembed.serving.checkpoint import load_model
+from newsembed.serving.encoder import load_encoder
 from newsembed.studies import lift
 from newsembed.studies.lift.conduct import Lift, Settings
+from newsembed.tasks.vocabulary import Vocabulary
 from newsembed.training.lexical import (
     LexicalPart,
     hybrid_params,
@@ -360,13 +362,35 @@ def test_trained_words_and_the_projection_are_joined(lifted, work, start, tmp_pa
     np.testing.assert_allclose(rows / np.linalg.norm(rows), expected / np.linalg.norm(expected), atol=1e-5)
 
 
+def test_without_a_start_the_result_is_the_words_in_the_pieces_of_the_build(work, tmp_path):
+    pieces = [*SPECIAL_TOKENS, *"abcdefgh"]
+    Path(work, "vocabulary", "vocab.txt").write_text("\n".join(pieces) + "\n")
+    output = str(tmp_path / "out")
+    settings = dataclasses.replace(SETTINGS, projection_size=2048)
+    assert Lift(None, work, output, settings, recorded([])).run() == 0
+    assert set(os.listdir(output)) == {"lift.json", "examples", "model"}
+    model = load_encoder(f"{output}/model")
+    articles = list(parquet.read_records(f"{work}/clean/articles/part-00000-of-00001.parquet", Article))
+    titles, bodies = [article.title for article in articles], [article.body for article in articles]
+    found = model.encode(titles, bodies)
+    assert found.shape == (DOCUMENTS, 2048)
+    # The cosines are those of TF-IDF, by letters here: early ones count more, copies by the logarithm of their sum.
+    rows = Vocabulary(tuple(pieces)).encode_documents(titles, bodies, settings.max_length)
+    counts = np.zeros((DOCUMENTS, 13))
+    for number, row in enumerate(rows):
+        np.add.at(counts[number], row, 1 / (1 + np.arange(len(row)) / 64))
+    counts = np.log1p(counts[:, 5:])
+    vectors = counts * (np.log((1 + DOCUMENTS) / (1 + np.count_nonzero(counts, axis=0))) + 1)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    assert np.abs(found @ found.T - vectors @ vectors.T).max() < 0.1
+
+
 def test_a_lift_without_any_words_is_refused():
     with pytest.raises(InputError, match="--projection_size: got 0, as --words_steps, so there are no words"):
         Settings(words_steps=0, projection_size=0)
 
 
 def test_the_result_is_exported_and_reads_short_and_long_texts_alike(lifted, tmp_path):
-    from newsembed.serving.encoder import load_encoder
     from newsembed.serving.saved_model import SavedModelEncoder
 
     output, _ = lifted
