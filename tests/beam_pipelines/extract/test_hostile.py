@@ -135,7 +135,7 @@ def test_the_child_process_ends_at_its_limits_and_the_next_call_works():
         with pytest.raises(PageMemoryError, match="256 MB"):
             bounded.call(bytearray, 1 << 30)
         with pytest.raises(PageMemoryError, match="ended with 3"):
-            bounded.call(os._exit, 3)
+            bounded.call(eval, "__import__('os')._exit(3)")  # by its name: `make coverage` replaces the function
         with pytest.raises(PageReadError, match="ValueError: invalid literal"):
             bounded.call(int, "x")
         with pytest.raises(PageReadError, match="TypeError: got a value of type complex"):
