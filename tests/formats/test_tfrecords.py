@@ -163,7 +163,7 @@ def test_values_that_do_not_fit_are_named(values, message):
 
 
 def test_what_is_no_example_is_named():
-    with pytest.raises(InputError, match="no tf.train.Example"):
+    with pytest.raises(InputError, match="not a tf.train.Example"):
         decode_example(b"\xff\xff\xff", SCHEMA, "file")
 
 
