@@ -1,6 +1,7 @@
 """The ``extract`` job: options, phases and streams."""
 
 import dataclasses
+from collections.abc import Sequence
 from functools import partial
 
 import apache_beam as beam
@@ -14,7 +15,7 @@ from .join import JoinEvidence, MergeHubs, write_hubs, write_joined
 from .links import MAX_LINKS
 from .path_lists import is_path_list, list_path
 from .read import read_slice
-from .sources import slices_of
+from .sources import groups_of, slices_of
 
 _HUB_SHARDS = 4
 
@@ -81,16 +82,16 @@ def run(job: JobRun) -> None:
     limits = Limits(options.page_seconds, options.page_megabytes)
     with job.graph("extract", len(pieces)) as graph:
         job.map_shards("read", partial(read_slice, limits=limits, max_links=options.max_links_per_page), pieces)
-        joined, hubs = job.phase("join", len(pieces)), job.phase("hubs", _HUB_SHARDS, accounted=False)
-        graph.add(joined, partial(_join, graph, joined, with_posts=bool(job.inputs["posts"])))
+        groups = groups_of(pieces)
+        joined, hubs = job.phase("join", len(groups)), job.phase("hubs", _HUB_SHARDS, accounted=False)
+        graph.add(joined, partial(_join, graph, joined, groups, with_posts=bool(job.inputs["posts"])))
         graph.add(hubs, partial(_merge, graph, hubs, len(pieces)))
 
 
-def _join(graph: Graph, phase: Phase, with_posts: bool) -> beam.PCollection:
-    count = phase.shard_count
-    evidence = graph.start("join", _places(count)) | JoinEvidence(phase.workspace)
-    write = partial(write_joined, shard_count=count, with_posts=with_posts)
-    grouped = evidence | "GroupEvidence" >> GroupByShard(count)
+def _join(graph: Graph, phase: Phase, groups: Sequence[range], with_posts: bool) -> beam.PCollection:
+    evidence = graph.start("join", _places(groups[-1].stop)) | JoinEvidence(phase.workspace, groups)
+    write = partial(write_joined, groups=groups, with_posts=with_posts)
+    grouped = evidence | "GroupEvidence" >> GroupByShard(len(groups))
     return grouped | ProcessShards(write, phase)
 
 

@@ -4,6 +4,7 @@ Posts are kept if their article is there. Only ids, link texts and hashes are sh
 again and written with its evidence.
 """
 
+import bisect
 import dataclasses
 import datetime
 from collections import Counter
@@ -31,20 +32,21 @@ class JoinEvidence(beam.PTransform):
 
     Attributes:
       workspace: the job's temporary folder.
+      groups: the shards of the first phase that each shard of articles is made of.
     """
 
     workspace: str
+    groups: Sequence[range]
 
     def __post_init__(self) -> None:
         super().__init__(label="JoinEvidence")
 
     def expand(self, indexes: beam.PCollection) -> beam.PCollection:
         """Applies the transform to (shard index, shard count) pairs of the first phase."""
-        by_id = indexes | "ReadById" >> beam.FlatMap(_keyed_by_id, self.workspace) | "GroupById" >> beam.GroupByKey()
+        keyed = (self.workspace, self.groups)
+        by_id = indexes | "ReadById" >> beam.FlatMap(_keyed_by_id, *keyed) | "GroupById" >> beam.GroupByKey()
         by_image = (
-            indexes
-            | "ReadByImage" >> beam.FlatMap(_keyed_by_image, self.workspace)
-            | "GroupByImage" >> beam.GroupByKey()
+            indexes | "ReadByImage" >> beam.FlatMap(_keyed_by_image, *keyed) | "GroupByImage" >> beam.GroupByKey()
         )
         return (by_id | beam.FlatMap(_join_id), by_image | beam.FlatMap(_join_image)) | beam.Flatten()
 
@@ -54,16 +56,26 @@ def _stream(workspace: str, stream: str, index_of: tuple[int, int], record_type:
     return read_records(f"{workspace}/{stream}/part-{index:05d}-of-{count:05d}.parquet", record_type)
 
 
-def _keyed_by_id(index_of: tuple[int, int], workspace: str) -> Iterator[tuple[str, Evidence]]:
+def _streams(workspace: str, stream: str, places: Iterable[tuple[int, int]], record_type: type) -> Iterator[Any]:
+    for index_of in places:
+        yield from _stream(workspace, stream, index_of, record_type)
+
+
+def _shard_of_slice(index_of: tuple[int, int], groups: Sequence[range]) -> int:
+    return bisect.bisect_right(groups, index_of[0], key=lambda group: group.start) - 1
+
+
+def _keyed_by_id(index_of: tuple[int, int], workspace: str, groups: Sequence[range]) -> Iterator[tuple[str, Evidence]]:
+    shard = _shard_of_slice(index_of, groups)
     for article in _stream(workspace, "_articles", index_of, Article):
-        yield article.doc_id, ("article", index_of[0])
+        yield article.doc_id, ("article", shard)
     for link in _stream(workspace, "_links", index_of, Link):
         yield link.target, ("anchor", link.text)
     for hub in _stream(workspace, "_hubs", index_of, Hub):
         for member in hub.doc_ids:
             yield member, ("hub", hub.hub_id)
     for target in sorted({post.doc_id for post in _stream(workspace, "_posts", index_of, Post)}):
-        yield target, (_POST, index_of[0])
+        yield target, (_POST, shard)
     for stated in _stream(workspace, "_statements", index_of, FeedStatement):
         if stated.byline_date:
             yield stated.target, ("day", stated.byline_date.isoformat())
@@ -71,10 +83,13 @@ def _keyed_by_id(index_of: tuple[int, int], workspace: str) -> Iterator[tuple[st
             yield stated.target, ("author", "; ".join(stated.authors))
 
 
-def _keyed_by_image(index_of: tuple[int, int], workspace: str) -> Iterator[tuple[str, Evidence]]:
+def _keyed_by_image(
+    index_of: tuple[int, int], workspace: str, groups: Sequence[range]
+) -> Iterator[tuple[str, Evidence]]:
+    shard = _shard_of_slice(index_of, groups)
     for article in _stream(workspace, "_articles", index_of, Article):
         if article.image_url:
-            yield article.image_url, ("article", (index_of[0], article.doc_id))
+            yield article.image_url, ("article", (shard, article.doc_id))
     for image in _stream(workspace, "_images", index_of, ImageHash):
         yield image.url, ("hash", image.image_hash.hex())
 
@@ -106,37 +121,37 @@ def _join_image(grouped: tuple[str, Iterable[Evidence]]) -> Iterator[tuple[int, 
 
 
 def write_joined(
-    shard: Shard, evidence: Sequence[tuple[str, str, int, str]], shard_count: int, *, with_posts: bool = False
+    shard: Shard, evidence: Sequence[tuple[str, str, int, str]], groups: Sequence[range], *, with_posts: bool = False
 ) -> None:
-    """Writes one shard of articles with their evidence, and counts the hubs and images of the shard.
+    """Writes one shard of articles with their evidence, and counts its hubs and images.
 
     Args:
       shard: shard of this phase.
       evidence: (doc_id, kind, rank, value) for articles of the shard, sorted.
-      shard_count: number of shards.
+      groups: the shards of the first phase that each shard of this phase is made of.
       with_posts: whether there is a stream of posts; it gets those of the shard whose article is there.
     """
-    place = (shard.index, shard_count)
+    places = [(index, groups[-1].stop) for index in groups[shard.index]]
     found: dict[str, dict[str, list[str]]] = {}
     for doc_id, kind, _, value in evidence:
         found.setdefault(doc_id, {}).setdefault(kind, []).append(value)
     output = shard.records("articles", Article)
-    for article in _stream(shard.workspace, "_articles", place, Article):
+    for article in _streams(shard.workspace, "_articles", places, Article):
         shard.read()
         output.write(_with_evidence(article, found.get(article.doc_id, {})))
         shard.written()
-    others = sum(not hub.url.startswith(DERIVED) for hub in _stream(shard.workspace, "_hubs", place, Hub))
-    others += sum(1 for _ in _stream(shard.workspace, "_images", place, ImageHash))
+    others = sum(not hub.url.startswith(DERIVED) for hub in _streams(shard.workspace, "_hubs", places, Hub))
+    others += sum(1 for _ in _streams(shard.workspace, "_images", places, ImageHash))
     shard.read(others)
     shard.written(others)
     if with_posts:
-        _write_posts(shard, place, {doc_id for doc_id, kinds in found.items() if _POST in kinds})
+        _write_posts(shard, places, {doc_id for doc_id, kinds in found.items() if _POST in kinds})
 
 
-def _write_posts(shard: Shard, place: tuple[int, int], there: Collection[str]) -> None:
+def _write_posts(shard: Shard, places: Sequence[tuple[int, int]], there: Collection[str]) -> None:
     """Writes the posts of one shard whose article is there, by its id."""
     output = shard.records("posts", Post)
-    for post in _stream(shard.workspace, "_posts", place, Post):
+    for post in _streams(shard.workspace, "_posts", places, Post):
         shard.read()
         if post.doc_id in there:
             output.write(post)

@@ -6,8 +6,8 @@ import datetime
 import io
 import itertools
 import zlib
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
 
 from ...errors import InputError
 from ...formats import files
@@ -19,6 +19,8 @@ from .warc import MAX_CONTENT_BYTES, Frame, Gap, read_frames
 
 RECORDS_PER_WARC_SLICE = 200
 LINES_PER_SLICE = 4_000
+_SHARDS: Final = 8  # so that the cores of one machine share a small crawl
+_LEAST_RECORDS, _MOST_RECORDS = 500, 4_000  # of the slices of a shard
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,6 +33,7 @@ class Slice:
       start: byte offset of the first record (WARC), or number of the first line or row.
       count: number of records, lines or rows; -1 reads to the end.
       holds: "articles" or "posts", where lines or rows are read.
+      records: how many it has; None if nobody has counted them.
     """
 
     path: str
@@ -38,6 +41,7 @@ class Slice:
     start: int
     count: int
     holds: str = "articles"
+    records: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,6 +85,27 @@ def slices_of(paths: tuple[str, ...], kind: str, base: str = "") -> list[Slice]:
     ]
 
 
+def groups_of(pieces: Sequence[Slice]) -> list[range]:
+    """The slices of each shard of articles: few shards for many small files.
+
+    A shard gets consecutive slices of at most 4,000 records together; of fewer, but at least 500, where that makes
+    eight shards. A slice of unknown length, such as a file of a list, is a shard.
+
+    Returns:
+      The places of the slices of each shard, in order.
+    """
+    total = sum(piece.records or 0 for piece in pieces)
+    most = min(max(-(-total // _SHARDS), _LEAST_RECORDS), _MOST_RECORDS)
+    starts, held = [0], 0
+    for place, piece in enumerate(pieces):
+        records = most if piece.records is None else piece.records
+        if place and held + records > most:
+            starts.append(place)
+            held = 0
+        held += records
+    return [range(start, end) for start, end in itertools.pairwise([*starts, len(pieces)])]
+
+
 def _warc_pieces(path: str, base: str) -> list[Slice]:
     """Returns the slices of a WARC file, or one slice for each file of a list."""
     # A single file is cut so that all cores share it; a list has enough files, and each is read only once.
@@ -108,9 +133,9 @@ def _warc_slices(path: str) -> list[Slice]:
     if any(later <= earlier for earlier, later in itertools.pairwise(offsets)):
         return [Slice(path, "warc", 0, -1)]
     starts = offsets[::RECORDS_PER_WARC_SLICE] or [0]
-    return [Slice(path, "warc", start, RECORDS_PER_WARC_SLICE) for start in starts[:-1]] + [
-        Slice(path, "warc", starts[-1], -1)
-    ]
+    each = RECORDS_PER_WARC_SLICE
+    last = Slice(path, "warc", starts[-1], -1, records=len(offsets) - (len(starts) - 1) * each)
+    return [*(Slice(path, "warc", start, each, records=each) for start in starts[:-1]), last]
 
 
 def read_warc(piece: Slice) -> Iterator[Response | Gap]:
@@ -180,8 +205,7 @@ def _decoded(payload: bytes, encoding: str) -> bytes:
 def _row_slices(path: str, holds: str) -> list[Slice]:
     if path.endswith(".parquet"):
         rows = _parquet_row_count(path, holds)
-        starts = range(0, max(rows, 1), LINES_PER_SLICE)
-        return [Slice(path, "parquet", start, LINES_PER_SLICE, holds) for start in starts]
+        return _cut(path, "parquet", rows, holds)
     if not path.endswith((".jsonl", ".jsonl.zst", ".jsonl.gz", ".json", ".ndjson")):
         raise InputError(
             f"unknown type of file of {holds}" if holds != "articles" else "unknown type of article file",
@@ -194,7 +218,14 @@ def _row_slices(path: str, holds: str) -> list[Slice]:
     with contextlib.suppress(EOFError):
         for _ in _lines(path, holds):
             lines += 1
-    return [Slice(path, "jsonl", start, LINES_PER_SLICE, holds) for start in range(0, max(lines, 1), LINES_PER_SLICE)]
+    return _cut(path, "jsonl", lines, holds)
+
+
+def _cut(path: str, kind: str, rows: int, holds: str) -> list[Slice]:
+    return [
+        Slice(path, kind, start, LINES_PER_SLICE, holds, min(rows - start, LINES_PER_SLICE))
+        for start in range(0, max(rows, 1), LINES_PER_SLICE)
+    ]
 
 
 def _parquet_row_count(path: str, holds: str) -> int:
