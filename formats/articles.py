@@ -28,6 +28,7 @@ _ENDINGS: Final = (".parquet", ".jsonl", ".jsonl.gz", ".jsonl.zst")
 _TEXTS: Final = ("title", "body")
 _OPTIONAL: Final = ("doc_id", "url", "publisher", "language", "byline_date", "image_url")
 _STANDARD_INPUT: Final = "-"
+_SPOOLED: Final = "newsembed-input-"
 _REMEDY: Final = (
     "give articles as Parquet or JSONL with the fields title and body, and url, publisher, byline_date where known"
 )
@@ -151,7 +152,10 @@ def read_rows(
       InputError: for a file that cannot be read or lacks a column, and for a line that is not a JSON object.
     """
     for path in paths:
-        yield from _parquet_rows(path, columns, optional) if path.endswith(".parquet") else read_jsonl(path)
+        if path.endswith(".parquet"):
+            yield from _parquet_rows(path, columns, optional)
+        else:
+            yield from read_jsonl(path, "standard input" if os.path.basename(path).startswith(_SPOOLED) else "")
 
 
 def article_files(path: str) -> list[str]:
@@ -179,7 +183,7 @@ def article_files(path: str) -> list[str]:
 @functools.cache
 def _spooled_input() -> str:
     """Standard input as a temporary file: it is read more than once, and ends with this process."""
-    handle, path = tempfile.mkstemp(suffix=".jsonl", prefix="newsembed-input-")
+    handle, path = tempfile.mkstemp(suffix=".jsonl", prefix=_SPOOLED)
     atexit.register(os.remove, path)
     with open(handle, "wb") as sink:
         shutil.copyfileobj(sys.stdin.buffer, sink)

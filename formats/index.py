@@ -236,7 +236,9 @@ def _read_facts(folder: str) -> dict[str, Any]:
             faiss_file = None if facts["search"] == _EXACT else _FIRST_FAISS_FILE
             return {**facts, "parts": [{"folder": "", "documents": facts["documents"]}], "vectors": faiss_file}
     except DAMAGE as error:
-        raise InputError(f"no readable index: {error}", path=folder, remedy=_REMEDY) from error
+        absent = isinstance(error, FileNotFoundError)
+        problem = (f"it has no {_INDEX_FILE}" if os.path.isdir(folder) else "no such folder") if absent else str(error)
+        raise InputError(f"no readable index: {problem}", path=folder, remedy=_REMEDY) from error
     if version != FORMAT_VERSION:
         problem = f"got an index of version {version}, expected at most {FORMAT_VERSION}"
         raise InputError(problem, path=facts_file(folder), field="format_version", remedy=_REMEDY)

@@ -15,8 +15,12 @@ class CompressionError(OSError):
     """A file is not compressed as its name says."""
 
 
-def read_jsonl(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def read_jsonl(path: str, name: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
     """Yields ("path:line", object) of every line of a local file that is not blank.
+
+    Args:
+      path: of the file.
+      name: what places and errors of lines call it; "" for its path.
 
     Raises:
       InputError: for a file that cannot be opened, is truncated or is not compressed as its name says, and for a line
@@ -24,7 +28,7 @@ def read_jsonl(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """
     for number, line in enumerate(_local_lines(path), 1):
         if line.strip():
-            where = f"{path}:{number}"
+            where = f"{name or path}:{number}"
             try:
                 row = json.loads(line.decode("utf-8"))  # json itself would guess UTF-16
             except ValueError as error:  # UnicodeDecodeError and JSONDecodeError are ValueErrors

@@ -191,11 +191,10 @@ class DocumentIndex:
     def nothing_left(self, filters: Filters) -> InputError:
         """The error that says why no document passes filters."""
         if not self.count(filters.dates):
-            return InputError(
-                f"no article of the index has a byline date in this range; it has {self.span()}",
-                field="--since, --until",
-                remedy="give days within the archive's",
-            )
+            problem = f"no article of the index has a byline date in this range; it has {self.span()}"
+            no_dates = bool(np.isnat(self._days).all())
+            remedy = "leave out --since and --until" if no_dates else "give days within the archive's"
+            return InputError(problem, field="--since, --until", remedy=remedy)
         return InputError("no article of the index passes all filters", field="filters", remedy="leave out one of them")
 
     def spread(self, query: FloatArray) -> tuple[float, float]:

@@ -19,7 +19,7 @@ from .warc import MAX_CONTENT_BYTES, Frame, Gap, read_frames
 
 RECORDS_PER_WARC_SLICE = 200
 LINES_PER_SLICE = 4_000
-_SHARDS: Final = 8  # so that the cores of one machine share a small crawl
+_FEW_SHARDS: Final = 8  # so that the cores of one machine share a small crawl
 _LEAST_RECORDS, _MOST_RECORDS = 500, 4_000  # of the slices of a shard
 
 
@@ -88,14 +88,17 @@ def slices_of(paths: tuple[str, ...], kind: str, base: str = "") -> list[Slice]:
 def groups_of(pieces: Sequence[Slice]) -> list[range]:
     """The slices of each shard of articles: few shards for many small files.
 
-    A shard gets consecutive slices of at most 4,000 records together; of fewer, but at least 500, where that makes
-    eight shards. A slice of unknown length, such as a file of a list, is a shard.
+    Up to eight slices are a shard each. Of more, a shard gets consecutive slices of at most 4,000 records together; of
+    fewer, but at least 500, where that makes eight shards. A slice of unknown length, such as a file of a list, is a
+    shard.
 
     Returns:
       The places of the slices of each shard, in order.
     """
+    if len(pieces) <= _FEW_SHARDS:
+        return [range(place, place + 1) for place in range(len(pieces))]
     total = sum(piece.records or 0 for piece in pieces)
-    most = min(max(-(-total // _SHARDS), _LEAST_RECORDS), _MOST_RECORDS)
+    most = min(max(-(-total // _FEW_SHARDS), _LEAST_RECORDS), _MOST_RECORDS)
     starts, held = [0], 0
     for place, piece in enumerate(pieces):
         records = most if piece.records is None else piece.records

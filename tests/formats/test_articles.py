@@ -123,3 +123,15 @@ def test_a_dash_is_jsonl_on_standard_input_and_may_be_read_twice(monkeypatch):
         assert [one.title for one in read_articles("-")] == ["Storm", "Vote"]
     finally:
         articles_module._spooled_input.cache_clear()
+
+
+@pytest.mark.parametrize(("line", "problem"), [(b'{"title": "t"}', "body: the field is missing"), (b"{", "not JSON")])
+def test_errors_name_the_line_of_standard_input(monkeypatch, line, problem):
+    lines = b'{"title": "Storm", "body": "Wind."}\n' + line
+    monkeypatch.setattr(articles_module.sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(lines)))
+    articles_module._spooled_input.cache_clear()
+    try:
+        with pytest.raises(InputError, match=f"^standard input:2: {problem}"):
+            list(read_articles("-"))
+    finally:
+        articles_module._spooled_input.cache_clear()

@@ -17,6 +17,7 @@ from newsembed.formats.index import IndexedDocument
 from newsembed.serving import embed, index_command, search
 from newsembed.serving.dates import DateRange
 from newsembed.serving.encoder import load_encoder
+from newsembed.serving.filters import Filters
 from newsembed.serving.index import DocumentIndex
 
 
@@ -198,6 +199,20 @@ def test_torn_indexes(tmp_path, name):
     (tmp_path / name).unlink()
     with pytest.raises(InputError, match="no readable index"):
         DocumentIndex.load(str(tmp_path))
+
+
+def test_a_folder_without_an_index_says_so(tmp_path):
+    with pytest.raises(InputError, match=r"no readable index: it has no index\.json"):
+        DocumentIndex.load(str(tmp_path))
+    with pytest.raises(InputError, match=r"absent: no readable index: no such folder"):
+        DocumentIndex.load(str(tmp_path / "absent"))
+
+
+def test_days_of_an_index_without_dates_are_an_error_with_its_own_remedy():
+    since = Filters(DateRange(since=datetime.date(2024, 1, 1)))
+    for date, remedy in ((None, "leave out --since and --until"), (datetime.date(2020, 1, 1), "give days within")):
+        dated = [dataclasses.replace(one, byline_date=date) for one in documents(3)]
+        assert DocumentIndex(unit_rows(3), dated).nothing_left(since).remedy.startswith(remedy)
 
 
 def test_bad_queries():

@@ -23,13 +23,13 @@ def pieces(*records):
     ("records", "groups"),
     [
         ([3], [[0]]),
-        ([0, 0], [[0, 1]]),
-        ([250, 250, 1], [[0, 1], [2]]),  # at least 500 to a shard
-        ([100] * 80, [list(range(start, start + 10)) for start in range(0, 80, 10)]),  # eight shards
-        ([200] * 200, [list(range(start, start + 20)) for start in range(0, 200, 20)]),  # at most 4,000 to a shard
-        ([4_000, 4_000, 10], [[0], [1], [2]]),
-        ([9_000, 1, 1], [[0], [1, 2]]),  # a slice is never cut
-        ([1, None, 1, 1, None], [[0], [1], [2, 3], [4]]),  # nobody knows how long a listed file is
+        ([1] * 8, [[place] for place in range(8)]),  # few already
+        ([1] * 9, [[*range(9)]]),
+        ([250] * 9, [[0, 1], [2, 3], [4, 5], [6, 7], [8]]),  # at least 500 to a shard
+        ([100] * 80, [[*range(start, start + 10)] for start in range(0, 80, 10)]),  # eight shards
+        ([200] * 200, [[*range(start, start + 20)] for start in range(0, 200, 20)]),  # at most 4,000 to a shard
+        ([9_000, *[1] * 8], [[0], [*range(1, 9)]]),  # a slice is never cut
+        ([1, None, 1, 1, None, 1, 1, 1, 1], [[0], [1], [2, 3], [4], [5, 6, 7, 8]]),  # files of a list
     ],
 )
 def test_consecutive_slices_are_a_shard(records, groups):
@@ -55,7 +55,7 @@ def test_slices_count_their_rows(tmp_path):
     assert found == [(0, 4_000, 4_000), (4_000, 4_000, 3)]
 
 
-def test_many_small_files_make_the_shards_of_one(tmp_path):
+def test_many_small_files_make_few_shards_with_the_records_of_one_file(tmp_path):
     articles = [
         {"url": f"http://x.example/{n}", "title": f"T {n}", "body": f"b {n}", "feeds": [f"top/{n % 3}"]}
         for n in range(40)
@@ -76,5 +76,5 @@ def test_many_small_files_make_the_shards_of_one(tmp_path):
         ]
         found[name] = (parquet.shard_paths(f"{output}/articles"), streams)
     assert found["many"][1] == found["one"][1]
-    assert [len(paths) for paths, _ in found.values()] == [1, 1]
+    assert [len(paths) for paths, _ in found.values()] == [1, 2]  # of 41 slices and of two
     assert all(article.hubs for article in found["many"][1][0])
