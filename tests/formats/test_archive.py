@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from newsembed import __version__
 from newsembed.errors import InputError
+from newsembed.formats import archive
 from newsembed.formats.archive import (
     Pointer,
     VersionWriter,
@@ -32,7 +34,7 @@ from newsembed.formats.archive_parts import (
     read_columns,
 )
 from newsembed.formats.digests import differing
-from newsembed.formats.manifest import recorded_digests
+from newsembed.formats.manifest import read_manifest, recorded_digests
 from newsembed.formats.parquet import read_stream
 from newsembed.formats.records import Article
 
@@ -43,13 +45,13 @@ def article(number):
     return Article(f"{number:016x}", f"https://a.example/{number}", "a.example", "Title", "Body " * number, ("A",))
 
 
-def add_version(archive, number, new, removed=None):
-    writer = VersionWriter(str(archive), number, number - 1 if number > 1 else None)
+def add_version(folder, number, new, removed=None):
+    writer = VersionWriter(str(folder), number, number - 1 if number > 1 else None)
     append_articles(writer, [article(one) for one in new], removed)
     append_arrays(writer, VECTORS, np.array(new, np.float32).reshape(-1, 1), removed)
     writer.add_history({"version": number})
     writer.finish({}, {})
-    publish(str(archive), number)
+    publish(str(folder), number)
     return writer.folder
 
 
@@ -97,6 +99,35 @@ def test_the_manifest_has_the_digest_of_every_file(tmp_path):
     digests = recorded_digests(read_version(str(tmp_path), read_pointer(str(tmp_path))), folder)
     assert len(digests) == 5  # two parts of each stream, and the history
     assert differing(folder, digests) == []
+
+
+def test_what_a_version_adds_is_on_the_disk_before_the_pointer_names_it(tmp_path, monkeypatch):
+    first = add_version(tmp_path, 1, list(range(1, 20)))
+    synced = []
+    monkeypatch.setattr(archive, "_sync", lambda path: synced.append(os.path.relpath(path, tmp_path)))
+    folder = add_version(tmp_path, 2, [20])
+    files = recorded_digests(read_manifest(folder), folder)
+    new = {name for name in files if not os.path.exists(f"{first}/{name}")} | {"history.jsonl"}
+    assert 0 < len(new) < len(files), "the large parts are shared"
+    here = os.path.relpath(folder, tmp_path)
+    assert sorted(synced[: len(new)]) == sorted(f"{here}/{name}" for name in new)
+    *folders, pointer, whole = synced[len(new) :]
+    assert folders == [f"{here}/manifest.json", here, "versions"]
+    assert pointer.startswith("archive.json.")
+    assert whole == "."
+
+
+def test_the_manifest_names_the_program_and_a_digest_of_all_files(tmp_path):
+    first, second = (read_manifest(add_version(tmp_path / name, 1, [1, 2])) for name in ("one", "two"))
+    other = read_manifest(add_version(tmp_path / "three", 1, [1, 3]))
+    assert (first["job"], first["code_version"]) == ("update", __version__)
+    assert first["digest"] == second["digest"] != other["digest"]
+
+
+@pytest.mark.parametrize(("new", "parts"), [(9, 2), (10, 1)])
+def test_a_part_of_at_most_twice_what_comes_after_it_is_joined_with_it(tmp_path, new, parts):
+    add_version(tmp_path, 1, list(range(20)))
+    assert len(part_paths(add_version(tmp_path, 2, list(range(20, 20 + new))), VECTORS)) == parts
 
 
 def test_the_pointer_names_the_version_and_changes_with_it(tmp_path):

@@ -47,9 +47,11 @@ def test_text_with_few_broken_characters_is_utf_8(valid, is_utf8):
     assert (decode(raw, "") == f"{valid}\ufffd") == is_utf8
 
 
-@pytest.mark.parametrize(("controls", "is_text"), [(5, True), (6, False)])
-def test_binary_data_has_more_than_a_twentieth_of_control_characters(controls, is_text):
-    raw = b"\x01" * controls + b"\t\n\r" * 5 + b"a" * (85 - controls)
+@pytest.mark.parametrize(
+    ("controls", "size", "is_text"), [(5, 100, True), (6, 100, False), (6, 119, False), (6, 120, True)]
+)
+def test_binary_data_has_more_than_a_twentieth_of_control_characters(controls, size, is_text):
+    raw = b"\x01" * controls + b"\t\n\r" * 5 + b"a" * (size - 15 - controls)
     assert (decode(raw, "") is not None) == is_text
 
 
