@@ -22,7 +22,8 @@ from newsembed.beam_pipelines.topics.sampling import (
         (100, 40, (10, 40)),  # too many positives
         (10, 400, (10, 40)),  # too many negatives
         (10, 40, (10, 40)),
-        (9, 2, (1, 2)),  # half a positive is none; one stays
+        (9, 2, (1, 2)),  # half a positive is rounded to one
+        (9, 1, (1, 1)),  # one stays, although a quarter is rounded to none
         (0, 5, (0, 0)),
         (5, 0, (0, 0)),
     ],

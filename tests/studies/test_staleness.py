@@ -62,7 +62,8 @@ def test_months_are_counted_from_the_day_after_the_cutoff():
         datetime.date(2021, 7, 31),
     ]
     assert cutoffs.months_since(days, CUTOFF).tolist() == [0, 1, 1, 2]
-    assert cutoffs.months_since([datetime.date(2022, 6, 30), datetime.date(2021, 5, 1)], CUTOFF).tolist() == [12, -1]
+    days = [datetime.date(2022, 6, 30), datetime.date(2022, 7, 1), datetime.date(2021, 5, 1)]  # 365 and 366 days after
+    assert cutoffs.months_since(days, CUTOFF).tolist() == [12, 13, -1]
 
 
 def test_a_cutoff_that_leaves_too_little_is_refused_with_what_there_is():
@@ -125,6 +126,15 @@ def test_bins_count_their_queries_and_events():
     assert points[1].score.value == pytest.approx(FRESH[0][4:].mean() - 0.1)
     assert points[1].minus_fresh.value == pytest.approx(-0.1)
     assert points[0].score.low <= points[0].score.value <= points[0].score.high
+
+
+def test_bins_leave_out_queries_that_a_model_has_no_score_for():
+    scores, fresh = FRESH[0] - 0.1, FRESH[0].copy()
+    scores[0], fresh[1], fresh[4] = np.nan, np.nan, np.nan
+    points = decay.by_month(scores, fresh, MONTHS, EVENTS, 2)
+    assert [(point.queries, point.events) for point in points] == [(2, 1), (3, 2)]
+    assert points[0].score.value == pytest.approx(0.7)
+    assert points[1].minus_fresh.value == pytest.approx(-0.1)
 
 
 def test_the_interval_of_a_mean_draws_events_not_queries():
