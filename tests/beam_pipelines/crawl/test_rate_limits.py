@@ -38,6 +38,13 @@ def test_a_pause_is_measured_from_the_request_and_not_from_the_wait_for_a_slot(c
         assert clock.now == 1007.0
 
 
+def test_a_turn_is_taken_before_there_is_a_slot(clock):
+    limiter = RateLimiter(1)
+    for _ in range(3):  # threads that then wait for a slot
+        limiter._wait_turn("a.example", 2.0)
+    assert clock.now == 1004.0
+
+
 def test_requests_from_several_threads_take_turns(clock):
     limiter = RateLimiter(9)
 
@@ -91,7 +98,8 @@ def test_a_slot_is_released_after_an_error():
 
 
 def test_all_sites_of_a_process_share_a_gate():
-    assert shared_limiter(3) is shared_limiter(3)
+    assert isinstance(shared_limiter(3), RateLimiter)
+    assert shared_limiter(3) is shared_limiter(3) is not shared_limiter(4)
 
 
 def test_pauses_double_with_jitter_up_to_a_bound():
