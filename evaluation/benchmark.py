@@ -24,6 +24,8 @@ class Score:
       runs: number of seeds, folds or repeats; ``value`` is their mean.
       low, high: the ends of the 95 % bootstrap interval, see ``intervals.py``; ``None`` without one.
       folds: the values of the folds of a protocol that has the same folds for all encoders, see ``compare.py``.
+      draws: the values on the resamples of a protocol that draws the same ones for all encoders, see ``paired.py``;
+        empty unless ``registry.Options.draws`` asks for them.
     """
 
     metric: str
@@ -35,6 +37,7 @@ class Score:
     low: float | None = None
     high: float | None = None
     folds: tuple[float, ...] = ()
+    draws: tuple[float, ...] = ()
 
     @property
     def confidence(self) -> float | None:

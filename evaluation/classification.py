@@ -82,6 +82,11 @@ class NewsClassification(PathBenchmark):
     head: str = DEFAULT_HEAD
     shots: tuple[int, ...] = SHOTS
 
+    def __post_init__(self) -> None:
+        if unknown := sorted(set(self.tasks) - set(TASKS)):
+            remedy = f"choose from {', '.join(TASKS)}"
+            raise InputError(f"got the tasks {', '.join(unknown)}", field="tasks", remedy=remedy)
+
     @property
     def protocol(self) -> Mapping[str, Any]:
         """Every option that changes a score, as JSON values."""

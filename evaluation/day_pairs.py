@@ -50,6 +50,7 @@ class DayDuplicates(PathBenchmark):
       share: of the pairs of one day that are judged, those with the greatest full-text cosine.
       most: pairs to judge; more are drawn from at random.
       seed: of the draw.
+      draws: whether scores keep their values on the resamples of days, for paired tests.
       excluded: documents to leave out, see ``leakage.py``.
     """
 
@@ -58,12 +59,14 @@ class DayDuplicates(PathBenchmark):
     share: float = 0.002
     most: int = 400
     seed: int = 0
+    draws: bool = False
     excluded: frozenset[Document] = frozenset()
 
     @property
     def protocol(self) -> Mapping[str, Any]:
         """Every option that changes a score, as JSON values."""
-        options = {name: getattr(self, name) for name in ("share", "most", "seed")}
+        names = ("share", "most", "seed", *(("draws",) if self.draws else ()))
+        options = {name: getattr(self, name) for name in names}
         return {"suite": "day_duplicates", "similarity": "cosine", **options, "excluded": len(self.excluded)}
 
     @functools.cached_property
@@ -120,7 +123,9 @@ class DayDuplicates(PathBenchmark):
             value = float(roc_auc_score(positive, cosines))
             drawn = resampled_auc(positive, cosines, days)
             low, high = (float(end) for end in np.percentile(drawn, [2.5, 97.5])) if len(drawn) else (None, None)
-            scores.append(Score("AUC", value, f"level ≥ {level}", int(positive.sum()), low=low, high=high))
+            kept = tuple(drawn.tolist()) if self.draws else ()
+            part, count = f"level ≥ {level}", int(positive.sum())
+            scores.append(Score("AUC", value, part, count, low=low, high=high, draws=kept))
         return scores
 
 

@@ -26,7 +26,9 @@ from ..errors import InputError
 from ..formats.jsonl import read_jsonl
 from .benchmark import PathBenchmark, Score
 from .encoders import Document, Embeddings, cosine_similarities
+from .paired import two_sided
 
+RESAMPLES: Final = 200
 DEPTHS: Final = (50, 100, 200, 500, 1000, 2000, 3000, 3300)
 _ARTICLES_AT_A_TIME: Final = 256
 FloatArray = npt.NDArray[np.floating[Any]]
@@ -41,18 +43,22 @@ class PostLinking(PathBenchmark):
       path: the file.
       name: the name in tables.
       titles: whether the title of each article is its post, see the module.
+      draws: whether AP keeps its values on resamples of the articles, for paired tests.
       excluded: documents to leave out together with their pairs, see ``leakage.py``.
     """
 
     path: str
     name: str = "links"
     titles: bool = False
+    draws: bool = False
     excluded: frozenset[Document] = frozenset()
 
     @property
     def protocol(self) -> Mapping[str, Any]:
         """Every option that changes a score, as JSON values."""
-        return {"suite": "links", "titles": self.titles, "depths": list(DEPTHS), "excluded": len(self.excluded)}
+        draws = {"draws": True} if self.draws else {}
+        options = {"titles": self.titles, "depths": list(DEPTHS), **draws}
+        return {"suite": "links", **options, "excluded": len(self.excluded)}
 
     @functools.cached_property
     def _pairs(self) -> tuple[list[Document], list[Document], npt.NDArray[np.int64]]:
@@ -105,8 +111,10 @@ class PostLinking(PathBenchmark):
         articles, _, owners = self._pairs
         cosines = pooled_cosines(embeddings[: len(articles)], embeddings[len(articles) :])
         relevant = owners[None, :] == np.arange(len(articles))[:, None]
-        found = link_scores(cosines, relevant)
-        return [Score(metric, value, count=len(owners)) for metric, value in found.items()]
+        found = [Score(metric, value, count=len(owners)) for metric, value in link_scores(cosines, relevant).items()]
+        if self.draws:
+            found[0] = dataclasses.replace(found[0], draws=tuple(resampled_ap(cosines, owners).tolist()))
+        return found
 
 
 def pooled_cosines(articles: Embeddings, posts: Embeddings) -> npt.NDArray[np.float32]:
@@ -175,7 +183,7 @@ def bootstrap_difference(
     second: Sequence[FloatArray],
     owners: npt.NDArray[np.int64],
     *,
-    resamples: int = 200,
+    resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> tuple[float, float, float, float]:
     """Compares two systems by pooled AP with a paired bootstrap over articles, with their seeds as blocks.
@@ -194,28 +202,61 @@ def bootstrap_difference(
       The difference in AP, the ends of its 95 % interval, and the two-sided p value: twice the share of draws on the
       rarer side of 0, at least 1 / resamples.
     """
-    articles = first[0].shape[0]
-    posts_of = [np.flatnonzero(owners == number) for number in range(articles)]
-    generator = np.random.default_rng(seed)
+    everything = np.ones((1, first[0].shape[0]), np.int64)
+    times = _times(first[0].shape[0], resamples, seed)
+    pairs = list(zip(first, second, strict=True))
 
-    def difference(rows: npt.NDArray[np.int64]) -> float:
-        columns = np.concatenate([posts_of[row] for row in rows])
-        # Copies of an article are one article: their posts are all relevant to each of them.
-        relevant = owners[columns][None, :] == rows[:, None]
-        deltas = []
-        for one, other in zip(first, second, strict=True):
-            place = np.ix_(rows, columns)
-            deltas.append(_average_precision(one[place], relevant) - _average_precision(other[place], relevant))
-        return float(np.mean(deltas))
+    def differences(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        gaps = [_weighted_ap(one, owners, counts) - _weighted_ap(other, owners, counts) for one, other in pairs]
+        mean: npt.NDArray[np.float64] = np.mean(gaps, axis=0)
+        return mean
 
-    observed = difference(np.arange(articles))
-    draws = np.array([difference(np.asarray(generator.integers(0, articles, articles))) for _ in range(resamples)])
+    draws = differences(times)
     low, high = np.quantile(draws, [0.025, 0.975])
-    rarer = min(float(np.mean(draws <= 0)), float(np.mean(draws >= 0)))
-    return observed, float(low), float(high), min(1.0, max(2 * rarer, 1 / resamples))
+    return float(differences(everything)[0]), float(low), float(high), two_sided(draws)
 
 
-def _average_precision(cosines: FloatArray, relevant: BoolArray) -> float:
-    from sklearn.metrics import average_precision_score
+def resampled_ap(
+    cosines: FloatArray, owners: npt.NDArray[np.int64], *, resamples: int = RESAMPLES, seed: int = 0
+) -> npt.NDArray[np.float64]:
+    """Returns the pooled AP on each resample of the articles, ``[resamples]``.
 
-    return float(average_precision_score(relevant.ravel(), cosines.ravel()))
+    The articles of a resample depend on their number and ``seed`` alone, so that differences between encoders are
+    paired.
+
+    Args:
+      cosines: ``[A, P]``.
+      owners: the number of the article of each post, ``[P]``.
+      resamples: number of draws.
+      seed: of the draws.
+    """
+    return _weighted_ap(cosines, owners, _times(cosines.shape[0], resamples, seed))
+
+
+def _times(articles: int, resamples: int, seed: int) -> npt.NDArray[np.int64]:
+    """How often each resample draws each article, ``[resamples, A]``."""
+    return np.random.default_rng(seed).multinomial(articles, np.full(articles, 1 / articles), resamples)
+
+
+def _weighted_ap(
+    cosines: FloatArray, owners: npt.NDArray[np.int64], times: npt.NDArray[np.int64]
+) -> npt.NDArray[np.float64]:
+    """Returns the AP of all pairs for each row of ``times``, in which a pair counts as often as both of its articles.
+
+    Pairs are sorted once. Tied pairs are taken together, as scikit-learn takes them.
+    """
+    scores = cosines.ravel()
+    order = np.argsort(-scores, kind="stable")
+    article, post = np.unravel_index(order, cosines.shape)
+    owner = owners[post]
+    relevant = article == owner
+    ranked = scores[order]
+    ends = np.flatnonzero(np.r_[ranked[1:] != ranked[:-1], True])
+    values = []
+    for counts in times:
+        weights = (counts[article] * counts[owner]).astype(np.float64)
+        taken = np.cumsum(weights)[ends]
+        hits = np.cumsum(np.where(relevant, weights, 0.0))[ends]
+        precision = np.divide(hits, taken, out=np.zeros_like(hits), where=taken > 0)
+        values.append(float(np.sum(np.diff(hits, prepend=0.0) * precision) / hits[-1]))
+    return np.array(values)

@@ -12,7 +12,7 @@ from typing import Final
 from ..errors import InputError
 from .benchmark import Benchmark
 from .bitext import BitextRetrieval
-from .classification import DEFAULT_HEAD, SHOTS, NewsClassification
+from .classification import DEFAULT_HEAD, SHOTS, TASKS, NewsClassification
 from .clustering import Clustering
 from .crosslingual import CrossLingual, languages
 from .day_pairs import DayDuplicates
@@ -34,7 +34,7 @@ _DEPTH: Final = 3  # benchmarks/sts/semeval/2014
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Options:
-    """Options of protocols on the command line; see the attributes of the benchmarks."""
+    """Options of protocols, on the command line or in a recipe; see the attributes of the benchmarks."""
 
     cross_publisher: bool = False
     cross_language: bool = False
@@ -50,6 +50,8 @@ class Options:
     folds: int = 0
     head: str = DEFAULT_HEAD
     shots: tuple[int, ...] = SHOTS
+    tasks: tuple[str, ...] = TASKS
+    draws: bool = False
 
 
 Builder = Callable[[str, str, Options], Benchmark]
@@ -57,7 +59,7 @@ Builder = Callable[[str, str, Options], Benchmark]
 
 def _classification(form: str) -> Builder:
     return lambda path, name, options: NewsClassification(
-        path, form, name, seeds=options.seeds, head=options.head, shots=options.shots
+        path, form, name, options.tasks, seeds=options.seeds, head=options.head, shots=options.shots
     )
 
 
@@ -104,11 +106,11 @@ SUITES: Final[Mapping[str, Builder]] = {
     "mldoc_svm": _mldoc_svm,
     "xnli": lambda path, name, options: Xnli(path, name, options.languages),
     "tatoeba": lambda path, name, _: BitextRetrieval(path, name),
-    "links": lambda path, name, _: PostLinking(path, name),
-    "title_links": lambda path, name, _: PostLinking(path, name, titles=True),
+    "links": lambda path, name, options: PostLinking(path, name, draws=options.draws),
+    "title_links": lambda path, name, options: PostLinking(path, name, titles=True, draws=options.draws),
     "bucc": lambda path, name, _: BitextMining(path, name),
     "duplicates": lambda path, name, _: NearDuplicates(path, name),
-    "day_duplicates": lambda path, name, _: DayDuplicates(path, name),
+    "day_duplicates": lambda path, name, options: DayDuplicates(path, name, draws=options.draws),
     "display": lambda path, name, _: Display(path, name),
 }
 

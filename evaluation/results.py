@@ -66,6 +66,7 @@ class Results:
             # Without intervals and folds, results are as before there were any.
             if score["low"] is None:
                 del score["low"], score["high"]
-            if not score["folds"]:
-                del score["folds"]
+            for name in ("folds", "draws"):
+                if not score[name]:
+                    del score[name]
         return {**self.manifest, "results": rows}

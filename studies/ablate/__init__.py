@@ -47,7 +47,12 @@ _KMEANS_SEEDS = (0, 1, 2)
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``newsembed ablate``."""
     arguments.add_study_arguments(parser)
-    parser.add_argument("--data", metavar="DIR", help="work folder of `newsembed build`; not with --newsroom")
+    parser.add_argument(
+        "--data",
+        metavar="DIR",
+        help="work folder of `newsembed build`, of which the tables ast, okura, simlte, ntdv and tmde need some jobs "
+        "only; not with --newsroom",
+    )
     parser.add_argument(
         "--table",
         default=tables.DEFAULT,
@@ -139,7 +144,7 @@ def _sources(args: argparse.Namespace, table: Table) -> tuple[str, list[str]]:
             "give either mined data or a newsroom", field="--data, --newsroom", remedy="see `newsembed ablate --help`"
         )
     if args.data is not None:
-        return build_folder(args.data), args.suite
+        return build_folder(args.data, table.build_jobs), args.suite
     from ..shared import newsroom
 
     arguments.fill_in(args, table.newsroom_defaults)
@@ -199,7 +204,9 @@ def _report(
 
 
 def _facts(settings: Settings, seconds: float) -> dict[str, Any]:
-    places = {job: settings.jobs[job].rpartition("/") for job in ("vocabulary", "pack", "triplets", "examples")}
+    own = tuple(step.job for step in settings.table.steps)
+    jobs = ("vocabulary", "pack", "triplets", "examples") if settings.table.build_jobs is None else ("vocabulary", *own)
+    places = {job: settings.jobs[job].rpartition("/") for job in jobs}
     digests = {job: manifest_of(work, name)["digest"] for job, (work, _, name) in places.items()}
     return {
         "seconds": seconds,

@@ -11,7 +11,7 @@ from ..shared.mining import count
 from ..shared.runs import Run, evaluate_encoder, evaluate_run, overall_metrics, overall_scores, training_seconds
 from ..shared.tools import Tools, attempt, train_runs
 from .plan import Settings, mine_row, not_applicable, pretraining, runs_before, training
-from .table import Row
+from .table import Row, Table
 from .zscores import Cell
 
 Status = Literal["ok", "failed", "not applicable"]
@@ -129,24 +129,32 @@ def _before(settings: Settings, name: str, seed: int, rows: Sequence[Row], probl
 
 
 def _evaluate(
-    run: Run, benchmarks: Sequence[Benchmark], tools: Tools, command: Sequence[str], group: str
+    run: Run, benchmarks: Sequence[Benchmark], tools: Tools, command: Sequence[str], table: Table
 ) -> tuple[Mapping[Cell, float], Mapping[str, str], list[Result]]:
     results = evaluate_run(run, benchmarks, tools.make_encoder, command)
     last = [result for result in results.results if result.encoder == str(run.steps[-1])]
-    return overall_scores(results, group), overall_metrics(results, group), last
+    chosen = (table.group, table.metric)
+    return overall_scores(results, *chosen), overall_metrics(results, *chosen), last
 
 
 def _score_encoder(
     settings: Settings, row: Row, benchmarks: Sequence[Benchmark], tools: Tools, command: Sequence[str]
 ) -> RowResult:
     """The scores of a row without training: the same for every seed and step."""
-    folder = f"{settings.output}/rows/{row.name}"
-    found, problem = attempt(functools.partial(evaluate_encoder, folder, row.encoder, benchmarks, command))
+    folder, chosen = f"{settings.output}/rows/{row.name}", (settings.table.group, settings.table.metric)
+
+    def evaluate() -> tuple[Mapping[Cell, float], Mapping[str, str], tuple[Result, ...]]:
+        results = evaluate_encoder(folder, row.encoder, benchmarks, command)
+        return overall_scores(results, *chosen), overall_metrics(results, *chosen), results.results
+
+    found, problem = attempt(evaluate)
     tools.say(f"{row.name}: {problem or 'evaluated'}")
     if found is None:
         return RowResult(row, "failed", f"evaluation: {problem}")
-    cells = {(str(step), name): score for step in settings.recipe.evaluated for (_, name), score in found[0].items()}
-    return RowResult(row, "ok", "", {}, dict.fromkeys(settings.seeds, cells), found[1])
+    scores, metrics, results = found
+    cells = {(str(step), name): score for step in settings.recipe.evaluated for (_, name), score in scores.items()}
+    seeds = settings.seeds
+    return RowResult(row, "ok", "", {}, dict.fromkeys(seeds, cells), metrics, results=dict.fromkeys(seeds, results))
 
 
 def _score(
@@ -173,7 +181,7 @@ def _score(
                 f"pretraining: {pretraining_problem}" if pretraining_problem else f"training: {problems[run.folder]}"
             )
             continue
-        found, problem = attempt(functools.partial(_evaluate, run, benchmarks, tools, command, settings.table.group))
+        found, problem = attempt(functools.partial(_evaluate, run, benchmarks, tools, command, settings.table))
         if found is None:
             wrong[seed] = f"evaluation: {problem}"
         else:

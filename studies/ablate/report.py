@@ -13,6 +13,7 @@ from ...evaluation.compare import FoldComparison, compare_folds
 from ..report.plots import BLUE, GREY, RED, make_axes, svg_of, use_plain_style
 from ..shared.report import bullets, markdown_table, with_interval, write_files
 from .conduct import OK, RowResult
+from .paired import RowTest, p_text, row_tests, section, sentence
 from .table import Table
 from .zscores import Cell, Difference, differences, row_scores, summarise
 
@@ -75,9 +76,10 @@ def write_report(
     """Writes ``table.md``, ``table.json`` and ``plot.svg``; returns the Markdown and its :func:`statement`."""
     lines = lines_of(table, results)
     text = markdown(table, lines)
-    numbers = {**manifest, "rows": [_to_json(table, line, lines) for line in lines]}
+    tests = row_tests(table, results)
+    numbers = {**manifest, "rows": [_to_json(table, line, lines, tests) for line in lines]}
     write_files(output, numbers, text, plot(table, lines) if any(line.values is not None for line in lines) else None)
-    return text, statement(lines)
+    return text, statement(table, lines)
 
 
 def markdown(table: Table, lines: Sequence[Line]) -> str:
@@ -95,22 +97,24 @@ def markdown(table: Table, lines: Sequence[Line]) -> str:
         if text
     ]
     parts = [f"# {table.title}", "", *markdown_table(words | numbers | judged | counts, rows), "", note, ""]
-    parts += [statement(lines), *_scores(lines), *_folds(table, lines), *_printed(table)]
+    tests = row_tests(table, [line.result for line in lines])
+    parts += [statement(table, lines), *_scores(lines), *section(table, tests), *_folds(table, lines), *_printed(table)]
     parts += bullets("Failed or not applicable:", wrong)
     return "\n".join(parts) + "\n"
 
 
-def statement(lines: Sequence[Line]) -> str:
-    """How many rows point in which direction, in a sentence."""
+def statement(table: Table, lines: Sequence[Line]) -> str:
+    """How many rows point in which direction, and the paired tests of the benchmarks that have some, in one line."""
     others = [line for line in lines if not line.is_control]
     verdicts = [line.verdict for line in others]
     measured = [line for line in others if line.difference is not None]
     expected = sum(line.difference is not None and line.difference.direction == line.expected for line in measured)
     counts = ", ".join(f"{verdicts.count(name)} {name}" for name in _VERDICTS if name in verdicts)
-    return (
+    text = (
         f"Of {len(others)} rows: {counts or 'none compared'}. "
         f"{expected} of {len(measured)} measured means differ in the expected direction."
     )
+    return f"{text} {sentence(table, row_tests(table, [line.result for line in lines]))}".rstrip()
 
 
 def _cells(table: Table, line: Line) -> list[str]:
@@ -125,13 +129,7 @@ def _cells(table: Table, line: Line) -> list[str]:
     counts = [f"{result.examples.get(task, 0):,}" for task in table.counted]
     difference = with_interval(gap.mean, gap.low, gap.high, "+.2f") if gap else "-"
     direction = gap.direction if gap else "-"
-    return [*head, z, difference, _p(gap), expected, direction, line.verdict, seeds, *counts]
-
-
-def _p(gap: Difference | None) -> str:
-    if gap is None or gap.p is None:
-        return "-"
-    return f"{gap.p:.3f}" if gap.p >= 0.001 else "< 0.001"
+    return [*head, z, difference, p_text(gap.p if gap else None), expected, direction, line.verdict, seeds, *counts]
 
 
 def _scores(lines: Sequence[Line]) -> list[str]:
@@ -236,7 +234,7 @@ def plot(table: Table, lines: Sequence[Line]) -> str:
     return svg_of(figure)
 
 
-def _to_json(table: Table, line: Line, lines: Sequence[Line]) -> dict[str, Any]:
+def _to_json(table: Table, line: Line, lines: Sequence[Line], tests: Sequence[RowTest]) -> dict[str, Any]:
     result = line.result
     z = summarise(line.values) if line.values is not None else None
     return {
@@ -255,6 +253,7 @@ def _to_json(table: Table, line: Line, lines: Sequence[Line]) -> dict[str, Any]:
         "verdict": line.verdict,
         "examples": dict(result.examples),
         "folds": [{"seed": seed, **test.to_dict()} for seed, test in fold_tests(table, lines, line)],
+        "paired": [test.to_dict() for test in tests if test.row == result.row.name],
         "training_seconds": result.seconds,
         "metrics": dict(result.metrics),
         "scores": [

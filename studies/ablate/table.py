@@ -80,6 +80,8 @@ class Table:
         its labelled articles.
       evaluation: options of the benchmarks, see `evaluation.registry.Options`.
       group: the part of a benchmark's scores that counts, such as "Cross", where it has such a part.
+      metric: the score of that part that counts, where a benchmark has it; else its first.
+      test: of the benchmarks with folds or resamples, what the paired test goes over, in words.
       defaults: options of the command line, by name, where neither the user nor the newsroom gives them.
       newsroom_defaults: the same with ``--newsroom``.
       printed: published figures that the report shows next to ours, by row and metric, in the metric's range.
@@ -96,6 +98,8 @@ class Table:
     newsroom_suites: tuple[tuple[str, str], ...] = ()
     evaluation: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     group: str = "all"
+    metric: str = ""
+    test: str = ""
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=lambda: {**DEFAULTS, "evaluations": 4})
     newsroom_defaults: Mapping[str, Any] = dataclasses.field(
         default_factory=lambda: {**NEWSROOM_DEFAULTS, "evaluations": 2}
@@ -116,6 +120,17 @@ class Table:
     def names(self) -> list[str]:
         """The names of all rows."""
         return [row.name for row in self.rows]
+
+    @property
+    def build_jobs(self) -> frozenset[str] | None:
+        """The jobs of the build that the rows need; None for all of them, where rows read or change the build's own."""
+        own = {step.job for step in self.steps}
+        for row in self.rows:
+            is_alone = row.start == "none" and row.data in own and own.issuperset(row.mining)
+            if not row.encoder and not is_alone:
+                return None
+        sources = {source for step in self.steps for source in step.sources()}
+        return frozenset({name for name in sources if not name.startswith("@")} | {"vocabulary"}) - own
 
     def row(self, name: str) -> Row:
         """A row by its name.

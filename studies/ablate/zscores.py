@@ -22,7 +22,7 @@ import dataclasses
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,7 @@ from ...evaluation.benchmark import Score, over_runs
 from .table import Direction
 
 Cell = tuple[str, str]  # (step, benchmark)
+Verdict = Literal["agrees", "differs", "within error", "no error bar"]
 _ROUNDING: Final = 1e-9  # scores whose relative difference is smaller are equal
 _CONFIDENCE: Final = 0.95
 _DRAWS: Final = 0  # seed of SciPy's integration of Dunnett's distribution
@@ -56,7 +57,7 @@ class Difference:
         """How the row compares with the control: "lower", "higher" or "equal"."""
         return "equal" if self.mean == 0 else "lower" if self.mean < 0 else "higher"
 
-    def verdict(self, expected: Direction) -> str:
+    def verdict(self, expected: Direction) -> Verdict:
         """Compares it with the expected direction: agrees, differs, within error, or no error bar."""
         if self.low is None or self.high is None:
             return "no error bar"

@@ -6,7 +6,7 @@ import enum
 import os
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 from ...beam_pipelines.jobs import Job
@@ -18,16 +18,21 @@ Change = Callable[[Any], Any]  # options of a job to other options of it
 _REMEDY: Final = "name a folder that `newsembed build` finished, such as demo-output/work"
 
 
-def build_folder(path: str) -> str:
+def build_folder(path: str, jobs: Collection[str] | None = None) -> str:
     """The work folder of a build, from itself or from its ``clean`` folder.
 
+    Args:
+      path: of one of them.
+      jobs: those that must be finished; None for all.
+
     Raises:
-      InputError: if there is no finished build.
+      InputError: if one of them is not finished.
     """
     work = path.rstrip("/")
     if not has_manifest(f"{work}/clean") and has_manifest(work):
         work = os.path.dirname(work) or "."
-    missing = [step.job for step in STEPS if not step.only_with and not has_manifest(f"{work}/{step.job}")]
+    needed = [step.job for step in STEPS if (not step.only_with if jobs is None else step.job in jobs)]
+    missing = [job for job in needed if not has_manifest(f"{work}/{job}")]
     if missing:
         raise InputError(f"no finished build: {', '.join(missing)} have no {MANIFEST}", path=path, remedy=_REMEDY)
     return work

@@ -234,10 +234,8 @@ def evaluate_run(
     return results
 
 
-def evaluate_encoder(
-    folder: str, spec: str, benchmarks: Sequence[Benchmark], command: Sequence[str] = ()
-) -> tuple[Mapping[tuple[str, str], float], Mapping[str, str]]:
-    """The `overall_scores` and `overall_metrics` of an encoder that is not trained here; the results go to the folder.
+def evaluate_encoder(folder: str, spec: str, benchmarks: Sequence[Benchmark], command: Sequence[str] = ()) -> Results:
+    """The results of an encoder that is not trained here; they go to the folder, too.
 
     Args:
       folder: gets ``evaluation/``.
@@ -246,7 +244,7 @@ def evaluate_encoder(
       command: the command line, for the manifest.
 
     Raises:
-      InputError: for an unknown encoder, or if a benchmark failed.
+      InputError: for an unknown encoder.
     """
     from ...evaluation.command import encoder_factory
     from ...serving import factories
@@ -254,7 +252,7 @@ def evaluate_encoder(
     makers = {spec: encoder_factory(spec, factories(progress=False))}
     results = run_suites(makers, benchmarks, command=command, specs={spec: spec})
     write_results(results, f"{folder}/evaluation")
-    return overall_scores(results), overall_metrics(results)
+    return results
 
 
 def _factory(run: Run, step: int, make_encoder: EncoderMaker) -> Callable[[], Encoder]:
@@ -268,12 +266,13 @@ def load_checkpoint(run: Run, step: int) -> Encoder:
     return factories(progress=False)["model"](f"{run.model}@{step}")
 
 
-def overall_scores(results: Results, group: str = _WHOLE) -> dict[tuple[str, str], float]:
-    """One number for each (step, benchmark): the first metric over the whole benchmark.
+def overall_scores(results: Results, group: str = _WHOLE, metric: str = "") -> dict[tuple[str, str], float]:
+    """One number for each (step, benchmark): the :func:`counted` score.
 
     Args:
       results: of all steps.
-      group: the part that counts instead, such as "Cross", where a benchmark has it.
+      group: see :func:`counted`.
+      metric: see :func:`counted`.
 
     Raises:
       InputError: if a benchmark failed.
@@ -282,19 +281,28 @@ def overall_scores(results: Results, group: str = _WHOLE) -> dict[tuple[str, str
     for result in results.results:
         if result.status == "failed":
             raise InputError(f"step {result.encoder} on {result.benchmark}: {result.error}")
-        found[result.encoder, result.benchmark] = _overall(result, group).value
+        found[result.encoder, result.benchmark] = counted(result, group, metric).value
     return found
 
 
-def overall_metrics(results: Results, group: str = _WHOLE) -> Mapping[str, str]:
+def overall_metrics(results: Results, group: str = _WHOLE, metric: str = "") -> Mapping[str, str]:
     """The metric that :func:`overall_scores` uses, by benchmark, and its part if that is not the whole."""
     found = {}
     for result in results.results:
-        score = _overall(result, group)
+        score = counted(result, group, metric)
         found[result.benchmark] = score.metric if score.part.lower() == _WHOLE else f"{score.metric} {score.part}"
     return found
 
 
-def _overall(result: Result, group: str) -> Score:
-    named = {score.part.lower(): score for score in reversed(result.scores)}
-    return named.get(group.lower(), named.get(_WHOLE, result.scores[0]))
+def counted(result: Result, group: str = _WHOLE, metric: str = "") -> Score:
+    """The score of a benchmark that counts in a study.
+
+    Args:
+      result: of the benchmark, with at least one score.
+      group: the part that counts, such as "Cross"; where the benchmark lacks it, the whole, else the first part.
+      metric: the score of that part that counts, where it has this one; else its first.
+    """
+    parts = {score.part.lower() for score in result.scores}
+    part = next((one for one in (group.lower(), _WHOLE) if one in parts), result.scores[0].part.lower())
+    scores = [score for score in result.scores if score.part.lower() == part]
+    return next((score for score in scores if score.metric == metric), scores[0])

@@ -91,3 +91,17 @@ def test_it_is_a_suite_and_refuses_pairs_of_one_level(tmp_path):
     path.write_text("".join(json.dumps(row(number, "2024-01-01", "a b", f"e{number}")) + "\n" for number in range(3)))
     with pytest.raises(InputError, match="fewer than two levels"):
         SUITES["day_duplicates"](str(path), "x", Options()).score(np.eye(3, dtype=np.float32))
+
+
+def test_scores_keep_their_resamples_where_they_are_asked_for(tmp_path):
+    vectors = np.random.default_rng(0).normal(size=(7, 3)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    kept = SUITES["day_duplicates"](benchmark(tmp_path).path, "x", Options(draws=True))
+    plain = benchmark(tmp_path)
+    pairs, levels, days = kept._pairs
+    cosines = np.einsum("pd,pd->p", *(vectors[pairs[:, side]] for side in (0, 1)))
+    for score, without in zip(kept.score(vectors), plain.score(vectors), strict=True):
+        positive = levels >= int(score.part[-1])
+        assert score.draws == pytest.approx(tuple(resampled_auc(positive, cosines, days)))
+        assert (without.draws, without.value) == ((), score.value)
+    assert kept.protocol == {**plain.protocol, "draws": True}

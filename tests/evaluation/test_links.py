@@ -7,8 +7,16 @@ import pytest
 from newsembed.errors import InputError
 from newsembed.evaluation import links
 from newsembed.evaluation.encoders import Document
-from newsembed.evaluation.links import PostLinking, bootstrap_difference, link_scores, pooled_cosines, precisions_at
+from newsembed.evaluation.links import (
+    PostLinking,
+    bootstrap_difference,
+    link_scores,
+    pooled_cosines,
+    precisions_at,
+    resampled_ap,
+)
 from newsembed.evaluation.registry import SUITES, Options
+from sklearn.metrics import average_precision_score
 
 
 def write(path, rows):
@@ -125,3 +133,31 @@ def test_the_bootstrap_finds_a_difference_and_none_where_there_is_none():
     assert bootstrap_difference(good, bad, owners, resamples=20, seed=1) == bootstrap_difference(
         good, bad, owners, resamples=20, seed=1
     )
+
+
+def test_a_resample_counts_a_pair_as_often_as_it_draws_both_articles():
+    rng = np.random.default_rng(5)
+    owners = np.array([0, 0, 1, 2, 3, 4, 5])
+    cosines = rng.integers(0, 6, (6, 7)) / 6  # many ties
+    relevant = owners[None, :] == np.arange(6)[:, None]
+    times = np.random.default_rng(2).multinomial(6, np.full(6, 1 / 6), 30)
+    expected = [
+        average_precision_score(relevant.ravel(), cosines.ravel(), sample_weight=np.outer(row, row[owners]).ravel())
+        for row in times
+    ]
+    np.testing.assert_allclose(resampled_ap(cosines, owners, resamples=30, seed=2), expected, rtol=1e-12)
+    assert len(set(np.round(expected, 6))) > 10
+
+
+def test_ap_keeps_its_resamples_where_they_are_asked_for(tmp_path):
+    path = write(tmp_path / "x.jsonl", [{"title": f"t{n}", "body": f"b{n}"} for n in range(5)])
+    embeddings = np.random.default_rng(0).normal(size=(10, 4)).astype(np.float32)
+    embeddings /= np.linalg.norm(embeddings, axis=1, keepdims=True)
+    plain, kept = (SUITES["title_links"](path, "x", Options(draws=draws)) for draws in (False, True))
+    without, found = plain.score(embeddings), kept.score(embeddings)
+    assert [score.metric for score in found if score.draws] == ["AP"]
+    expected = resampled_ap(pooled_cosines(embeddings[:5], embeddings[5:]), np.arange(5))
+    assert found[0].draws == tuple(expected)
+    assert [(score.metric, score.value) for score in found] == [(score.metric, score.value) for score in without]
+    assert not any(score.draws for score in without)
+    assert plain.protocol != kept.protocol

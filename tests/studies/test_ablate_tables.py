@@ -1,6 +1,7 @@
 """Tables of ablations: a table that no file of the package knows runs like the package's own."""
 
 import argparse
+import dataclasses
 import json
 import os
 import shutil
@@ -22,7 +23,8 @@ from newsembed.formats.vocabulary import SPECIAL_TOKENS
 from newsembed.studies import ablate
 from newsembed.studies.ablate import plan, tables
 from newsembed.studies.ablate.conduct import RowResult
-from newsembed.studies.ablate.report import fold_tests, lines_of, markdown
+from newsembed.studies.ablate.paired import row_tests
+from newsembed.studies.ablate.report import fold_tests, lines_of, markdown, statement
 from newsembed.studies.ablate.table import Needed, Row, Table
 from newsembed.studies.shared import gin_text
 from newsembed.studies.shared.mining import changed
@@ -393,6 +395,71 @@ def test_folds_are_compared_with_the_control_seed_by_seed():
     assert (seed, test.group, test.first, test.second) == (0, "Cross", "slow", "plain")
     assert (test.difference, test.p) == (pytest.approx(0.2), pytest.approx(expected.pvalue))
     assert f"| slow | mldoc | Cross | 0 | +0.2000 | {expected.pvalue:.4f} | " in markdown(TOY, lines)
+
+
+def of_seed(value, draws, metric="AP"):
+    return Result("4", "links", "ok", (Score("AUC", 0.5), Score(metric, value, draws=draws)))
+
+
+def test_the_direction_line_has_the_paired_test_over_resamples():
+    table = dataclasses.replace(TOY, metric="AP", test="paired bootstrap over articles")
+    seeds = {"plain": (0.3, 0.5), "slow": (0.4, 0.7), "cold": (0.3, 0.4)}
+    draws = {"plain": (0.2, 0.3, 0.4), "slow": (0.4, 0.4, 0.5), "cold": (0.3, 0.1, 0.5)}
+    results = [
+        RowResult(
+            TOY.row(name),
+            "ok",
+            scores={seed: {("4", "links"): value} for seed, value in enumerate(values)},
+            metrics={"links": "AP"},
+            results={seed: [of_seed(value, draws[name])] for seed, value in enumerate(values)},
+        )
+        for name, values in seeds.items()
+    ]
+    found = {one.row: one for one in row_tests(table, results)}
+    assert list(found) == ["slow", "cold"]
+    # By hand: gaps of the draws are .2 .1 .1, whose 2.5 % and 97.5 % quantiles are .1 and .195.
+    slow = found["slow"].test
+    assert (slow.difference, slow.low, slow.high) == pytest.approx((0.15, 0.1, 0.195))
+    assert (found["slow"].seeds, found["slow"].verdict, found["cold"].verdict) == (2, "agrees", "within error")
+    line = statement(table, lines_of(table, results))
+    assert "Paired test (paired bootstrap over articles) of AP on links, minus plain: slow +0.1500 (+0.1000 to" in line
+    assert "p 0.333, agrees; cold -0.0500" in line
+    assert "| slow | links | AP | +0.1500 (+0.1000 to +0.1950) | 0.333 | 2 | agrees |" in markdown(
+        table, lines_of(table, results)
+    )
+
+
+def test_seeds_that_one_of_both_lacks_are_not_paired():
+    values = {0: (0.1, 0.2), 1: (0.5, 0.9)}
+    row = [RowResult(TOY.row("plain"), "ok", metrics={"links": "AP"}, results={0: [of_seed(0.3, (0.2, 0.3))]})]
+    row.append(
+        RowResult(TOY.row("slow"), "ok", results={seed: [of_seed(0.4, draws)] for seed, draws in values.items()})
+    )
+    (found,) = row_tests(dataclasses.replace(TOY, metric="AP"), row)
+    assert (found.seeds, found.test.difference) == (1, pytest.approx(0.1))
+    assert row_tests(TOY, row) == []  # the metric that counts has no resamples
+    assert row_tests(TOY, row[1:]) == []
+
+
+def test_a_table_needs_the_jobs_of_the_build_that_its_rows_read():
+    assert TOY.build_jobs is None
+    assert tables.load("newsembed").build_jobs is None
+    found = {name: tables.load(name).build_jobs for name in ("simlte", "ast", "okura", "tmde", "ntdv")}
+    assert found == {
+        "simlte": {"clean", "vocabulary"},
+        "ast": {"clean", "vocabulary"},
+        "okura": {"clean", "topics"},
+        "tmde": {"vocabulary"},
+        "ntdv": {"vocabulary"},
+    }
+
+
+def test_the_metric_that_counts_is_the_table_s():
+    scores = (Score("accuracy", 0.1), Score("5-shot macro-F1", 0.2), Score("accuracy", 0.3, "Cross", 4))
+    found = Results((Result("4", "bbc", "ok", scores), Result("4", "sts", "ok", (Score("Spearman", 0.4),))), {})
+    assert overall_scores(found, metric="5-shot macro-F1") == {("4", "bbc"): 0.2, ("4", "sts"): 0.4}
+    assert overall_scores(found, "Cross", "5-shot macro-F1")["4", "bbc"] == 0.3
+    assert overall_metrics(found, metric="5-shot macro-F1") == {"bbc": "5-shot macro-F1", "sts": "Spearman"}
 
 
 def test_the_part_that_counts_is_the_table_s():

@@ -38,6 +38,8 @@ TABLE: Final = Table(
     note="Expected is the order of AP that Danovitch 2020 prints; softmax is not among its rows.",
     counted=("pairs",),
     newsroom_suites=(("title_links", "heldout.jsonl"),),
+    evaluation={"draws": True},
+    test="paired bootstrap over articles",
     defaults={
         "base": "models/linking_small.gin",
         "pretrain_base": "runs/pretrain_small.gin",

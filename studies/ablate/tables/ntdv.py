@@ -44,6 +44,7 @@ TABLE: Final = Table(
     newsroom_suites=(("mldoc_svm", "mldoc"),),
     # Six folds, from each of both languages to the other (section 3.4).
     evaluation={"folds": 6, "languages": _PAIR},
+    test="paired t-test over six folds, with the variance of Nadeau and Bengio",
     group="Cross",
     defaults={
         **DEFAULTS,

@@ -53,6 +53,8 @@ TABLE: Final = Table(
         "examples": ExamplesOptions(max_length=1024, weights=_DOCUMENTS),
     },
     newsroom_suites=(("events", "heldout.jsonl"), ("day_duplicates", "heldout.jsonl")),
+    evaluation={"draws": True},
+    test="paired bootstrap over days",
     defaults={**DEFAULTS, "base": "runs/okura_small.gin", "evaluations": 3},
     newsroom_defaults={
         **NEWSROOM_DEFAULTS,

@@ -45,6 +45,9 @@ TABLE: Final = Table(
     ),
     counted=(_DATA,),
     newsroom_suites=(("topic_clustering", "heldout.jsonl"), ("events", "heldout.jsonl")),
+    # Few-shot alone: BBC News and AG News as in the section of the paper on few examples.
+    evaluation={"tasks": ("few_shot",), "shots": (5,)},
+    metric="5-shot macro-F1",
     defaults={
         "base": "runs/simlte_small.gin",
         "pretrain_base": "runs/pretrain_small.gin",

@@ -38,6 +38,7 @@ TABLE: Final = Table(
     # Ten folds of the official parts together, and the mean over pairs of different languages (Table 4.4).
     newsroom_suites=(("mldoc_laser", "mldoc"),),
     evaluation={"folds": 10},
+    test="paired t-test over ten folds, with the variance of Nadeau and Bengio",
     group="Cross",
     defaults={**DEFAULTS, "base": "runs/tmde_paper.gin", "evaluations": 4},
     newsroom_defaults={
