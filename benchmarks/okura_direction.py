@@ -12,7 +12,7 @@ r"""Does alpha help? Okura's auto-encoder on articles with a topic label, judged
 keyword. ``judge`` reads held-out articles (JSONL: title, body, publisher, byline_date, topic). A pair is two articles
 of one day and of different publishers; it is positive if they have one topic. The score is the cosine, the measure the
 area under the ROC curve, over all pairs and over the 5 % with the greatest full-text cosine. Intervals resample days,
-with all pairs of a day, the same days for both encoders (2000 draws, 95 %); seeds are averaged within a draw.
+with all pairs of a day, the same days for both encoders (`--draws`, 95 %); seeds are averaged within a draw.
 """
 
 import argparse
@@ -25,6 +25,7 @@ import time
 import numpy as np
 from newsembed.evaluation.baselines import BinaryWordEncoder
 from newsembed.evaluation.encoders import Document
+from newsembed.evaluation.paired import two_sided
 from newsembed.formats import files
 from newsembed.formats.articles import read_rows
 from newsembed.formats.parquet import read_records, shard_paths, write_shard
@@ -33,7 +34,6 @@ from newsembed.serving.encoder import fresh_encoder, load_encoder
 from sklearn.metrics import roc_auc_score
 
 TOP_SHARE = 0.05
-DRAWS = 2000
 
 
 def prepare(args):
@@ -83,7 +83,7 @@ def cosines(vectors, first, second):
     return np.einsum("pd,pd->p", vectors[first], vectors[second])
 
 
-def resampled(labels, scores, day, draws=DRAWS):
+def resampled(labels, scores, day, draws):
     """AUC of each row of scores [S, P] as a mean over rows, for each draw of days: float64 [draws]."""
     members = [np.flatnonzero(day == one) for one in np.unique(day)]
     rng = np.random.default_rng(0)
@@ -124,14 +124,18 @@ def judge(args):
     top = full_text >= np.quantile(full_text, 1 - TOP_SHARE)
     for place, where in (("all pairs", np.ones(len(labels), bool)), (f"top {TOP_SHARE:.0%} by full text", top)):
         print(f"\n{place}: {where.sum()} pairs, {labels[where].sum()} of one topic, {len(np.unique(day[where]))} days")
-        print("| encoder | AUC | 95 % | minus " + args.against + " |\n|---|--:|--:|--:|")
-        drawn = {name: resampled(labels[where], value[:, where], day[where]) for name, value in scores.items()}
+        print("| encoder | AUC | 95 % | by seed | minus " + args.against + " | p |\n|---|--:|--:|--:|--:|--:|")
+        drawn = {
+            name: resampled(labels[where], value[:, where], day[where], args.draws) for name, value in scores.items()
+        }
         for name, value in scores.items():
-            exact = np.mean([roc_auc_score(labels[where], row[where]) for row in value])
+            by_seed = [roc_auc_score(labels[where], row[where]) for row in value]
+            each = ", ".join(f"{one:.3f}" for one in by_seed)
             low, high = np.percentile(drawn[name], [2.5, 97.5])
             gap = drawn[name] - drawn[args.against]
             between = "[{:+.3f}, {:+.3f}]".format(*np.percentile(gap, [2.5, 97.5]))
-            print(f"| {name} | {exact:.3f} | {low:.3f} to {high:.3f} | {between} |")
+            p = "" if name == args.against else f"{two_sided(gap):.3f}"
+            print(f"| {name} | {np.mean(by_seed):.3f} | {low:.3f} to {high:.3f} | {each} | {between} | {p} |")
 
 
 def main():
@@ -146,6 +150,7 @@ def main():
     second.add_argument("heldout")
     second.add_argument("models", nargs="+", metavar="NAME=DIR,…", help="0:DIR is DIR with untrained parameters")
     second.add_argument("--against", default="without", metavar="NAME")
+    second.add_argument("--draws", type=int, default=2000, help="resamples of the days")
     second.set_defaults(run=judge)
     args = parser.parse_args()
     args.run(args)
