@@ -68,7 +68,8 @@ class World:
         self._skew = skew
         letters = "abcdefghilmnoprstuv"
         self._words = ["".join(draw.choices(letters, k=draw.randint(4, 9))) for _ in range(4_000)]
-        self._names = ["".join(draw.choices(letters, k=7)).capitalize() for _ in range(2 * NAMES)]
+        parts = ["".join(draw.choices(letters, k=7)).capitalize() for _ in range(2 * NAMES)]
+        self._names = [" ".join(pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
         self._publishers = [f"paper{number}.example" for number in range(PUBLISHERS)]
         self.listed: dict[tuple[str, str], list[str]] = collections.defaultdict(list)
 
@@ -80,7 +81,7 @@ class World:
     def _article(self, number: int, count: int) -> Article:
         event = random.Random(number // EVENT_ARTICLES)
         own = random.Random(f"{number}")
-        names = [" ".join(event.sample(self._names, 2)) for _ in range(3)]
+        names = event.sample(self._names, 3)
         if self._skew:
             names.append("Everywhere Person")
         words = event.choices(self._words, k=30)

@@ -21,7 +21,8 @@ defaults are list prices of Dataflow batch jobs in us-central1 as we know them; 
 a vCPU there relative to a core here, which we have not measured. Storage and requests to it are not in the table.
 
 `--write` puts the tables into a Markdown file, between the lines `<!-- scale_table: begin -->` and `<!-- scale_table:
-end -->`; without `--jobs`, so that the total is that of a build.
+end -->`; without `--jobs`, so that the total is that of a build. A run continues an earlier one into the same
+`--output`.
 """
 
 import argparse
@@ -125,8 +126,8 @@ def measure(job: str, inputs: str, build: str, output: str) -> dict[str, float]:
 
 
 def articles_of(build: str) -> int:
-    """The number of articles that `extract` wrote."""
-    return int(read_manifest(f"{build}/extract")["counts"]["out"])
+    """The number of articles that `clean` gets."""
+    return int(read_manifest(f"{build}/clean")["counts"]["in"])
 
 
 def figures_of(job: str, builds: Sequence[str], output: str, articles: Sequence[int]) -> dict[str, float]:
@@ -147,7 +148,7 @@ def job_table(figures: Mapping[str, Mapping[str, float]], totals: Mapping[str, f
     """The table of the jobs."""
     rows = []
     for job, row in figures.items():
-        shuffled = f"{row['shuffled']:,.0f}" if row["shuffled"] >= 1 else "-"
+        shuffled = f"{row['shuffled']:,.0f}"
         graph = [f"{row[name]:.0f}" for name in ("pipelines", "stages", "shuffles")]
         rows.append([job, *graph, f"{1e3 * row['seconds']:.2f}", shuffled, *_kilobytes(row)])
     rows.append(
@@ -207,11 +208,14 @@ def main() -> None:
     args = parse()
     builds = (args.small, args.large)
     articles = list(map(articles_of, builds))
-    figures = {}
+    record = Path(args.output, "figures.json")
+    earlier = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
+    known = earlier["jobs"] if earlier.get("articles") == articles else {}
     for job in args.jobs or JOBS:
-        figures[job] = figures_of(job, builds, f"{args.output}/{job}", articles)
-        print(job, json.dumps(figures[job]), flush=True)
-    Path(args.output, "figures.json").write_text(json.dumps(figures, indent=1), encoding="utf-8")
+        if job not in known:
+            known[job] = figures_of(job, builds, f"{args.output}/{job}", articles)
+            record.write_text(json.dumps({"articles": articles, "jobs": known}, indent=1), encoding="utf-8")
+    figures = {job: known[job] for job in JOBS if job in known}
     totals = {name: sum(row[name] for row in figures.values()) for name in ("seconds", "shuffled", "read", "written")}
     sizes = f"Builds of {articles[0]:,} and {articles[1]:,} articles."
     text = "\n\n".join((sizes, job_table(figures, totals), cost_table(totals, args)))
