@@ -1,12 +1,11 @@
 """A model without layers, computed by NumPy: neither JAX nor TensorFlow is imported.
 
 A static model reads a text as a bag of word pieces: the normalised rows of the token table, their weighted mean (or
-maximum), the embedding head. `models.encoders.news` defines it; here are the same steps on one text at a time, in
-float32, and the digest is the same. Models with layers, of other architectures or of other number types are left to
-JAX.
+maximum), the embedding head. `models.encoders.news` defines it; here are the same steps in float32, and the digest is
+the same. The table is normalised once, and a text reads the row of each of its pieces once. Models with layers, of
+other architectures or of other number types are left to JAX.
 """
 
-import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -24,6 +23,7 @@ from .parameters import matched, model_digest
 from .prompting import prompt_digest, with_prompt
 
 _NORM_FLOOR: Final = 1e-12  # as in `models.encoders.news`
+_TEXTS_TOGETHER: Final = 64
 
 
 class StaticEncoder:
@@ -124,9 +124,11 @@ class StaticEncoder:
         from tqdm import tqdm
 
         embeddings = np.zeros((len(rows), self.dimensions), np.float32)
-        disable = None if self._progress else True
-        for number, row in enumerate(tqdm(rows, unit="text", desc="embed", disable=disable)):
-            embeddings[number] = self._model.embed(row)
+        with tqdm(total=len(rows), unit="text", desc="embed", disable=None if self._progress else True) as bar:
+            for start in range(0, len(rows), _TEXTS_TOGETHER):
+                part = rows[start : start + _TEXTS_TOGETHER]
+                embeddings[start : start + len(part)] = self._model.embed(part)
+                bar.update(len(part))
         return embeddings
 
 
@@ -167,30 +169,58 @@ def expected(config: TransformerConfig) -> dict[str, tuple[int, ...]]:
     return dict(sorted(shapes.items()))
 
 
-@dataclasses.dataclass(frozen=True)
 class StaticModel:
-    """The arithmetic of a static model on the tokens of one text.
+    """The arithmetic of a static model.
 
-    Attributes:
+    Args:
       config: without layers.
       params: float32 by dotted name, those of `expected`.
     """
 
-    config: TransformerConfig
-    params: Mapping[str, Array]
+    def __init__(self, config: TransformerConfig, params: Mapping[str, Array]) -> None:
+        self.config, self._params = config, dict(params)
+        # With learned positions, the vector of a piece depends on its place.
+        self._has_places = config.positions == "learned"
+        if not self._has_places:
+            self._params["token_embedding"] = self._normalized_rows(self._params["token_embedding"])
+        if config.pooling == "weighted":
+            self._piece_weights = np.exp(self._params["pooling_logits"])
 
-    def embed(self, tokens: npt.NDArray[np.int32]) -> FloatArray:
-        """The embedding, float32 [D] of length 1, of int32 [L] without padding, L at least 1."""
-        pooled = self._pooled(self._hidden(tokens), tokens)
-        vector = pooled @ self.params["embedding_head.kernel"] + self.params["embedding_head.bias"]
+    def embed(self, rows: Sequence[Row]) -> FloatArray:
+        """The embeddings, float32 [N, D] of length 1, of N texts, each int32 [L] without padding, L at least 1."""
+        pooled = np.stack([self._pooled(np.asarray(row)) for row in rows])
+        vectors = pooled @ self._params["embedding_head.kernel"] + self._params["embedding_head.bias"]
         if self.config.embedding_activation == "tanh":
-            vector = np.tanh(vector)
-        return np.asarray(vector / max(float(np.linalg.norm(vector)), _NORM_FLOOR), np.float32)
+            vectors = np.tanh(vectors)
+        lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+        return np.asarray(vectors / np.maximum(lengths, _NORM_FLOOR), np.float32)
 
-    def _hidden(self, tokens: npt.NDArray[np.int32]) -> FloatArray:
-        config, hidden = self.config, self.params["token_embedding"][tokens]
-        if config.positions == "learned":  # each window counts from 0
-            hidden = hidden + self.params["position_embedding"][np.arange(len(tokens)) % config.position_count]
+    def _pooled(self, tokens: npt.NDArray[np.int32]) -> FloatArray:
+        """The pooled vector of one text, float32 [H]."""
+        pooling = self.config.pooling
+        if pooling in ("cls", "last"):
+            place = 0 if pooling == "cls" else len(tokens) - 1
+            return self._vectors(tokens[place : place + 1], place)[0]
+        pieces, number = np.unique(tokens, return_inverse=True)
+        weights = self._token_weights(tokens, number)
+        if self._has_places:
+            vectors = self._vectors(tokens)
+        else:
+            vectors, weights = self._vectors(pieces), np.bincount(number, weights)
+        if pooling == "max":
+            return np.asarray(np.max(vectors, axis=0))
+        return np.asarray(np.float32(weights / np.sum(weights)) @ vectors)
+
+    def _vectors(self, tokens: npt.NDArray[np.int32], place: int = 0) -> FloatArray:
+        """The top vectors, float32 [L, H], of tokens that begin at a place of their text."""
+        vectors = self._params["token_embedding"][tokens]
+        if not self._has_places:
+            return vectors
+        places = np.arange(place, place + len(tokens)) % self.config.position_count  # each window counts from 0
+        return self._normalized_rows(vectors + self._params["position_embedding"][places])
+
+    def _normalized_rows(self, hidden: FloatArray) -> FloatArray:
+        config = self.config
         if config.norm != "pre":
             hidden = self._normalized(hidden, "input_norm")
         return hidden if config.norm == "post" else self._normalized(hidden, "output_norm")
@@ -198,32 +228,21 @@ class StaticModel:
     def _normalized(self, hidden: FloatArray, name: str) -> FloatArray:
         centred = hidden - np.mean(hidden, axis=-1, keepdims=True)
         variance = np.mean(centred**2, axis=-1, keepdims=True)
-        scaled = centred / np.sqrt(variance + self.config.layer_norm_epsilon) * self.params[f"{name}.scale"]
-        return scaled + self.params[f"{name}.bias"] if self.config.biases else scaled
+        scaled = centred / np.sqrt(variance + self.config.layer_norm_epsilon) * self._params[f"{name}.scale"]
+        return scaled + self._params[f"{name}.bias"] if self.config.biases else scaled
 
-    def _pooled(self, hidden: FloatArray, tokens: npt.NDArray[np.int32]) -> FloatArray:
-        if self.config.pooling == "cls":
-            return hidden[0]
-        if self.config.pooling == "last":
-            return hidden[-1]
-        if self.config.pooling == "max":
-            return np.asarray(np.max(hidden, axis=0))
-        weights = self._weights(tokens)
-        return np.asarray((weights / np.sum(weights)) @ hidden)
-
-    def _weights(self, tokens: npt.NDArray[np.int32]) -> FloatArray:
-        """The weight of each token, float32 [L]; see `models.pooling.term_weights`."""
+    def _token_weights(self, tokens: npt.NDArray[np.int32], number: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+        """The weight of each token, [L], where copies of a piece have one number; see `models.pooling.term_weights`."""
         config = self.config
         weights: npt.NDArray[np.floating[Any]] = np.ones(len(tokens), np.float32)
         if config.pooling != "weighted":
-            return np.asarray(weights, np.float32)
+            return weights
         if config.lead_length:
-            weights = weights / (1 + np.arange(len(tokens), dtype=np.float32) / config.lead_length)
+            weights /= 1 + np.arange(len(tokens), dtype=np.float32) / config.lead_length
         if config.sublinear:
-            _, piece = np.unique(tokens, return_inverse=True)
-            total = np.bincount(piece, weights)[piece]
-            weights = weights * (np.log1p(total) / total)
-        return np.asarray(weights * np.exp(self.params["pooling_logits"][tokens]), np.float32)
+            total = np.bincount(number, weights)
+            weights = weights * (np.log1p(total) / total)[number]
+        return weights * self._piece_weights[tokens]
 
 
 def _config(description: ModelDescription, path: str) -> TransformerConfig:
