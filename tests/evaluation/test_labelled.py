@@ -72,7 +72,10 @@ def test_mind_tests_on_news_it_did_not_train_on(tmp_path):
         },
     )
     split = read_mind(path)
-    assert [row.document.title for row in split.train] == ["Title 1", "Title 2"]
+    assert [(row.document.title, row.document.body) for row in split.train] == [
+        ("Title 1", "Abstract"),
+        ("Title 2", "Abstract"),
+    ]
     assert [row.label for row in split.test] == ["news", "tv"]
 
 

@@ -142,6 +142,17 @@ def test_the_pointer_names_the_version_and_changes_with_it(tmp_path):
     assert current_index(str(tmp_path / "other")) == str(tmp_path / "other")
 
 
+def test_trainings_are_in_the_archive_and_numbered(tmp_path):
+    folder = str(tmp_path)
+    assert archive.trainings(folder) == []
+    assert os.path.dirname(archive.training_work(folder)) == folder
+    for number in (10, 2):
+        os.makedirs(archive.trained_model(folder, number))
+    (tmp_path / "trainings" / "notes").mkdir()
+    assert archive.trainings(folder) == [2, 10]
+    assert archive.decision_file(folder, 2) == str(tmp_path / "trainings" / "000002" / "decision.json")
+
+
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"format": 1, "version": "x"}'])
 def test_a_damaged_pointer_is_named(tmp_path, content):
     (tmp_path / "archive.json").write_text(content)

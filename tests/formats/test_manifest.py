@@ -16,6 +16,7 @@ from newsembed.formats.manifest import (
     manifest_path,
     read_example_counts,
     read_manifest,
+    read_row_sizes,
     read_seconds,
     recorded_digests,
     recorded_files,
@@ -172,3 +173,20 @@ def test_training_data_written_before_the_refactoring_is_read(tmp_path):
         assert sum(len(RecordFile(path)) for path in example_paths(str(folder), data_set)) == count
     assert read_manifest(str(folder))["job"] == "examples"
     assert read_seconds(str(folder)) > 0
+
+
+@pytest.mark.parametrize("sizes", [{}, {"topics": {"documents": 3, "topic_ids": 40}, "other": {}}])
+def test_sizes_of_rows_come_back(tmp_path, sizes):
+    (tmp_path / "manifest.json").write_text(json.dumps({"format": 1, "row_sizes": sizes}))
+    assert read_row_sizes(str(tmp_path)) == sizes
+    (tmp_path / "manifest.json").write_text("{}")
+    assert read_row_sizes(str(tmp_path)) == {}
+
+
+@pytest.mark.parametrize("sizes", [[], {"topics": 3}, {"topics": {"documents": 0}}, {"topics": {"documents": "3"}}])
+def test_damaged_sizes_of_rows_are_named(tmp_path, sizes):
+    (tmp_path / "manifest.json").write_text(json.dumps({"row_sizes": sizes}))
+    with pytest.raises(
+        InputError, match=r"manifest\.json: row_sizes: got .*, expected positive numbers by task and name"
+    ):
+        read_row_sizes(str(tmp_path))
