@@ -38,7 +38,9 @@ class Listed:
 
 
 def run(job: JobRun) -> None:
-    """Crawls the sites of the seeds, then the URLs that they list on other domains; writes one WARC file for each site.
+    """Crawls the sites of the seeds, then the URLs that they list on other domains.
+
+    Each site gets one WARC file with its index.
 
     A record is a scheduled URL: a seed, a link within scope and depth, or a thumbnail. It counts as written if its
     response was stored. Thumbnails, and feed entries on other domains in the scope "feeds", are grouped by their own
@@ -172,6 +174,7 @@ def _crawl_site(workspace: str, site: Site, options: CrawlOptions, phase: str) -
             outcomes.append(outcome)
             if fetched is not None:
                 writer.write(fetched)
+    files.write_whole(f"{workspace}/warc/{_file_name(phase, name)}.cdxj", writer.index(path.rpartition("/")[2]))
     files.move(temporary, path)
     if options.state:
         write_state(f"{workspace}/_state/{_file_name(phase, name)}.json.gz", crawler.known, today())

@@ -1,12 +1,15 @@
-"""Writes WARC 1.1 with one gzip member per record, so that readers can start at any record."""
+"""Writes WARC 1.1 with one gzip member per record, so that readers can start at any record, and its index."""
 
+import base64
 import datetime
 import gzip
 import hashlib
 import io
+import json
 import uuid
 from collections.abc import Mapping
 from typing import Any, BinaryIO
+from urllib.parse import quote, urlsplit
 
 from .fetch import Fetched
 
@@ -25,6 +28,8 @@ class WarcWriter:
 
     def __init__(self, sink: BinaryIO, software: str, info: Mapping[str, str] | None = None) -> None:
         self._sink = sink
+        self._offset = 0
+        self._index: list[tuple[str, dict[str, str]]] = []  # key with time, and fields of CDXJ
         fields = {
             "software": software,
             "format": "WARC File Format 1.1",
@@ -46,7 +51,30 @@ class WarcWriter:
             peer |= {"WARC-Concurrent-To": self._write("request", fetched.request, headers, fetched.date)}
         headers = common | peer | {"Content-Type": "application/http; msgtype=response"}
         digest = hashlib.sha1(fetched.body, usedforsecurity=False).digest()
+        offset = self._offset
         self._write("response", head.encode("utf-8", "replace") + fetched.body, headers, fetched.date, digest)
+        self._list(fetched, offset, digest)
+
+    def index(self, name: str) -> bytes:
+        """The index of the responses so far, as CDXJ: one line each, sorted.
+
+        Args:
+          name: of the WARC file, without folder.
+        """
+        lines = (f"{key} {json.dumps(fields | {'filename': name})}\n" for key, fields in self._index)
+        return "".join(sorted(lines)).encode()
+
+    def _list(self, fetched: Fetched, offset: int, digest: bytes) -> None:
+        kind = next((value for name, value in fetched.headers if name.lower() == "content-type"), "")
+        fields = {
+            "url": fetched.url,
+            "mime": kind.partition(";")[0].strip() or "unk",
+            "status": str(fetched.status),
+            "digest": base64.b32encode(digest).decode(),
+            "length": str(self._offset - offset),
+            "offset": str(offset),
+        }
+        self._index.append((f"{_search_key(fetched.url)} {fetched.date:%Y%m%d%H%M%S}", fields))
 
     def _write(
         self,
@@ -63,7 +91,9 @@ class WarcWriter:
             record.headers[name] = value
         raw = io.BytesIO()
         record.write(raw, checksum_data=True, payload_digest=payload_digest)
-        self._sink.write(gzip.compress(raw.getvalue(), compresslevel=6, mtime=0))
+        member = gzip.compress(raw.getvalue(), compresslevel=6, mtime=0)
+        self._sink.write(member)
+        self._offset += len(member)
         return str(record.record_id)
 
 
@@ -74,6 +104,16 @@ def _record(kind: str, content: bytes) -> Any:
     record.init_headers(getattr(WarcRecordType, kind), record_urn=f"uuid:{uuid.uuid4()}".encode())
     record.set_bytes_content(content)
     return record
+
+
+def _search_key(url: str) -> str:
+    """The key that sorts the captures of a host together, with its domain first: ``example,news)/2024/a?b=1``."""
+    parts = urlsplit(url)
+    host = ",".join(reversed((parts.hostname or "").split(".")))
+    port = f":{parts.port}" if parts.port else ""
+    query = f"?{parts.query}" if parts.query else ""
+    key = f"{host}{port}){parts.path or '/'}{query}".lower()
+    return quote(key, safe="!$&'()*+,-./:;=?@[]_~%", errors="replace")
 
 
 def _now() -> datetime.datetime:

@@ -10,12 +10,13 @@ from ...errors import InputError
 from ..graph import Graph
 from ..jobs import InputSpec, Job, JobRun, input_digest
 from ..shards import GroupByShard, Phase, ProcessShards
+from .cdx import indexes_beside
 from .isolation import Limits
 from .join import JoinEvidence, MergeHubs, write_hubs, write_joined
 from .links import MAX_LINKS
 from .path_lists import is_path_list, list_path
 from .read import read_slice
-from .sources import groups_of, slices_of
+from .sources import groups_of, row_slices, warc_slices
 
 _HUB_SHARDS = 4
 
@@ -72,9 +73,9 @@ def run(job: JobRun) -> None:
       InputError: if there is no input.
     """
     pieces = [
-        *slices_of(job.inputs["warc"], "warc", job.options.warc_base),
-        *slices_of(job.inputs["articles"], "articles"),
-        *slices_of(job.inputs["posts"], "posts"),
+        *warc_slices(job.inputs["warc"], job.options.warc_base, job.inputs["cdx"]),
+        *row_slices(job.inputs["articles"], "articles"),
+        *row_slices(job.inputs["posts"], "posts"),
     ]
     if not job.inputs["warc"] and not job.inputs["articles"]:
         raise InputError("no input", field="--warc, --articles", remedy="give WARC files, article files or both")
@@ -105,11 +106,13 @@ def _places(count: int) -> list[tuple[int, int]]:
 
 
 def warc_digest(path: str) -> str:
-    """Returns the digest of a WARC file, or of a list of them.
+    """Returns the digest of a WARC file with the indexes beside it, or of a list of WARC files.
 
     For a list only its text counts: the files of a published list do not change, and checking each takes minutes.
     """
-    return input_digest(list_path(path)) if is_path_list(path) else input_digest(path)
+    if is_path_list(path):
+        return input_digest(list_path(path))
+    return " ".join(input_digest(one) for one in (path, *indexes_beside(path)))
 
 
 JOB = Job(
@@ -124,6 +127,13 @@ JOB = Job(
             required=False,
             many=True,
             digest=warc_digest,
+        ),
+        InputSpec(
+            "cdx",
+            "CDX or CDXJ indexes of the WARC files: records that they list and that were not read are dead letters "
+            "(missing_record). An index beside a WARC file (a.cdxj, a.warc.gz.cdx) is found without this",
+            required=False,
+            many=True,
         ),
         InputSpec(
             "articles", "pre-extracted articles: .jsonl, .jsonl.zst, .jsonl.gz, .parquet", required=False, many=True

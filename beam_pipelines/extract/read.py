@@ -9,6 +9,7 @@ from typing import Any
 from ...formats.parquet import ParquetShardWriter
 from ...formats.records import Article, Failure, Hub, HubKind, Post, Rejection, make_doc_id
 from ..shards import Shard
+from .cdx import Part, read_listing
 from .decoding import decode
 from .feeds import MAX_ENTRIES, Feed
 from .isolation import Limits, PageMemoryError, PageReadError, PageTimeoutError, reader
@@ -85,8 +86,11 @@ def read_slice(shard: Shard, piece: Slice, limits: Limits, max_links: int = MAX_
         shard.records("_posts", Post),
     )
     if piece.kind == "warc":
-        for response in read_warc(piece):
+        begun = set[int]()
+        for response in read_warc(piece, begun):
             _read_response(shard, outputs, piece, response, read)
+        if piece.part is not None:
+            _compare_with_indexes(shard, piece.path, piece.part, begun)
     elif piece.holds == "posts":
         _read_posts(shard, outputs.posts, piece)
     else:
@@ -111,6 +115,26 @@ def _read_response(
         shard.fail(response.url, Failure.TOO_LARGE, f"{len(response.payload)} bytes or more")
     else:
         _write_payload(shard, outputs, response, kind, read)
+
+
+def _compare_with_indexes(shard: Shard, path: str, part: Part, begun: set[int]) -> None:
+    """Fails the records that indexes list and that were not met, and what cannot be read of the indexes."""
+    found = read_listing(path, part)
+    shard.tally("records_in_index", len(found.entries))
+    missing = [
+        (f"{path}:{one.offset}", f"listed in {one.index}, but no record begins here; {one.url}")
+        for one in found.entries
+        if one.offset not in begun
+    ]
+    lost = (
+        (Failure.MISSING_RECORD, missing),
+        (Failure.BROKEN_RECORD, found.broken),
+        (Failure.OTHER_INDEX, found.others),
+    )
+    for reason, letters in lost:
+        for key, detail in letters:
+            shard.read()
+            shard.fail(key, reason, detail)
 
 
 def _described(gap: Gap) -> str:

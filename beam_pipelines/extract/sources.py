@@ -13,6 +13,7 @@ from ...errors import InputError
 from ...formats import files
 from ...formats.jsonl import CompressionError, read_lines
 from ...formats.parquet import damage_named, read_batches
+from .cdx import Part, indexes_beside, indexes_given
 from .loose_json import load_json
 from .path_lists import is_path_list, read_path_list
 from .warc import MAX_CONTENT_BYTES, Frame, Gap, read_frames
@@ -34,6 +35,7 @@ class Slice:
       count: number of records, lines or rows; -1 reads to the end.
       holds: "articles" or "posts", where lines or rows are read.
       records: how many it has; None if nobody has counted them.
+      part: of a WARC file, where there is an index to compare it with.
     """
 
     path: str
@@ -42,6 +44,7 @@ class Slice:
     count: int
     holds: str = "articles"
     records: int | None = None
+    part: Part | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,20 +72,17 @@ class Response:
     oversized: bool = False
 
 
-def slices_of(paths: tuple[str, ...], kind: str, base: str = "") -> list[Slice]:
-    """Cuts input files into slices.
+def row_slices(paths: tuple[str, ...], holds: str) -> list[Slice]:
+    """Cuts files of articles or posts into slices.
 
     Args:
-      paths: WARC files and lists of them, or files of articles or posts with any supported extension.
-      kind: "warc", "articles" or "posts".
-      base: prefix of relative paths in lists.
+      paths: files with any supported extension.
+      holds: "articles" or "posts".
 
     Raises:
-      InputError: if a file has an unknown type, is not a WARC file, or is listed but does not exist.
+      InputError: if a file has an unknown type.
     """
-    return [
-        piece for path in paths for piece in (_warc_pieces(path, base) if kind == "warc" else _row_slices(path, kind))
-    ]
+    return [piece for path in paths for piece in _row_slices(path, holds)]
 
 
 def groups_of(pieces: Sequence[Slice]) -> list[range]:
@@ -109,15 +109,36 @@ def groups_of(pieces: Sequence[Slice]) -> list[range]:
     return [range(start, end) for start, end in itertools.pairwise([*starts, len(pieces)])]
 
 
-def _warc_pieces(path: str, base: str) -> list[Slice]:
-    """Returns the slices of a WARC file, or one slice for each file of a list."""
+def warc_slices(paths: tuple[str, ...], base: str = "", indexes: tuple[str, ...] = ()) -> list[Slice]:
+    """Cuts WARC files into slices, with the indexes that list their records.
+
+    Args:
+      paths: WARC files and lists of them.
+      base: prefix of relative paths in lists.
+      indexes: CDX or CDXJ files. Those that lie beside a file of `paths` are found without being named.
+
+    Raises:
+      InputError: if a file is not a WARC file, or is listed but does not exist; if an index cannot be read or names
+        none of the files.
+    """
     # A single file is cut so that all cores share it; a list has enough files, and each is read only once.
-    if is_path_list(path):
-        return [Slice(named, "warc", 0, -1) for named in read_path_list(path, base)]
-    return _warc_slices(path)
+    single = [path for path in paths if not is_path_list(path)]
+    listed = {path: read_path_list(path, base) for path in paths if is_path_list(path)}
+    given = indexes_given(indexes, [*single, *itertools.chain.from_iterable(listed.values())])
+    found = list[Slice]()
+    for path in paths:
+        if path in listed:
+            found += [Slice(named, "warc", 0, -1, part=_part(given.get(named, ()))) for named in listed[path]]
+        else:
+            found += _warc_slices(path, (*indexes_beside(path), *given.get(path, ())))
+    return found
 
 
-def _warc_slices(path: str) -> list[Slice]:
+def _part(indexes: tuple[str, ...], start: int = 0, end: int | None = None) -> Part | None:
+    return Part(tuple(sorted(set(indexes))), start, end) if indexes else None
+
+
+def _warc_slices(path: str, indexes: tuple[str, ...]) -> list[Slice]:
     """Returns slices at record boundaries; one slice for a file with a single gzip member, which has no entry points.
 
     Raises:
@@ -134,18 +155,31 @@ def _warc_slices(path: str) -> list[Slice]:
         )
     offsets = [frame.offset for frame in found]
     if any(later <= earlier for earlier, later in itertools.pairwise(offsets)):
-        return [Slice(path, "warc", 0, -1)]
+        return [Slice(path, "warc", 0, -1, part=_part(indexes))]
     starts = offsets[::RECORDS_PER_WARC_SLICE] or [0]
+    ends = [*starts[1:], None]
     each = RECORDS_PER_WARC_SLICE
     last = Slice(path, "warc", starts[-1], -1, records=len(offsets) - (len(starts) - 1) * each)
-    return [*(Slice(path, "warc", start, each, records=each) for start in starts[:-1]), last]
+    pieces = [*(Slice(path, "warc", start, each, records=each) for start in starts[:-1]), last]
+    bounds = zip([0, *starts[1:]], ends, strict=True)
+    return [
+        dataclasses.replace(piece, part=_part(indexes, start, end))
+        for piece, (start, end) in zip(pieces, bounds, strict=True)
+    ]
 
 
-def read_warc(piece: Slice) -> Iterator[Response | Gap]:
-    """Yields the responses of a slice, and a gap in place of each record that cannot be read."""
+def read_warc(piece: Slice, begun: set[int] | None = None) -> Iterator[Response | Gap]:
+    """Yields the responses of a slice, and a gap in place of each record that cannot be read.
+
+    Args:
+      piece: the slice.
+      begun: gets the offsets of all records and gaps, also of those that are no responses.
+    """
     with files.open_read(piece.path) as source:
         frames = read_frames(source, piece.start)
         for frame in frames if piece.count < 0 else itertools.islice(frames, piece.count):
+            if begun is not None:
+                begun.add(frame.offset)
             found = frame if isinstance(frame, Gap) else _parsed(frame)
             if found is not None:
                 yield found

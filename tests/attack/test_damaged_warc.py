@@ -12,7 +12,7 @@ from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.crawl.fetch import Fetched
 from newsembed.beam_pipelines.crawl.warc import WarcWriter
 from newsembed.beam_pipelines.extract import JOB
-from newsembed.beam_pipelines.extract.sources import read_warc, slices_of
+from newsembed.beam_pipelines.extract.sources import read_warc, warc_slices
 from newsembed.beam_pipelines.extract.warc import Frame, Gap, read_frames
 from newsembed.formats import parquet
 from newsembed.formats.records import DeadLetter
@@ -43,7 +43,7 @@ def plain(raw):
 
 def read(path):
     """The bodies by URL, and the places that could not be read."""
-    found = [response for piece in slices_of((str(path),), "warc") for response in read_warc(piece)]
+    found = [response for piece in warc_slices((str(path),)) for response in read_warc(piece)]
     bodies = {response.url: response.payload for response in found if not isinstance(response, Gap)}
     return bodies, [gap for gap in found if isinstance(gap, Gap)]
 
@@ -89,7 +89,7 @@ def test_the_end_that_is_cut_off_is_named(tmp_path, packing):
     for _ in range(20):
         cut = generator.randrange(len(raw) // 2, len(raw) - 20)
         path.write_bytes(raw[:cut])
-        found = [response for piece in slices_of((str(path),), "warc") for response in read_warc(piece)]
+        found = [response for piece in warc_slices((str(path),)) for response in read_warc(piece)]
         whole = [response for response in found if not isinstance(response, Gap) and not response.truncated]
         starts = [frame.offset for frame in read_frames(io.BytesIO(raw), places_only=True)]
         assert all(truth[response.url] == response.payload for response in whole)

@@ -1,7 +1,10 @@
 """The files: WARC 1.1 that FastWARC, warcio and extract can read, with valid digests."""
 
+import datetime
 import gzip
 import io
+import json
+import re
 
 import pytest
 from crawling import ONE, crawl, page, stored
@@ -52,6 +55,39 @@ def test_readers_may_enter_at_any_record(path):
         record = next(iter(ArchiveIterator(source)))
         assert record.headers["WARC-Target-URI"] == URL
         assert record.record_date is not None
+
+
+def test_the_index_lists_each_response_where_it_begins(path):
+    lines = path.with_name("a.example.cdxj").read_text().splitlines()
+    raw = path.read_bytes()
+    with path.open("rb") as source:
+        start, response = next(
+            (record.stream_pos, dict(record.headers))
+            for record in ArchiveIterator(source, record_types=WarcRecordType.response)
+        )
+    (line,) = lines
+    key, time, rest = line.split(" ", 2)
+    fields = json.loads(rest)
+    assert key == "example,a,www)/1"
+    assert time == re.sub(r"\D", "", response["WARC-Date"])
+    assert (fields["url"], fields["mime"], fields["status"]) == (URL, "text/html", "200")
+    assert fields["filename"] == path.name
+    assert int(fields["offset"]) == start
+    assert int(fields["length"]) == len(raw) - start
+    assert f"sha1:{fields['digest']}" == response["WARC-Payload-Digest"]
+
+
+def test_the_index_is_sorted_and_has_one_word_for_each_url():
+    writer = WarcWriter(io.BytesIO(), "test")
+    for url in ("http://b.example/", "http://a.example:8080/Ü b?Q=1", "http://[::1]/\ud800"):
+        writer.write(Fetched(url, 200, "OK", (), b"", date=datetime.datetime(2024, 3, 1, 12, tzinfo=datetime.UTC)))
+    lines = writer.index("x.warc.gz").decode().splitlines()
+    assert [line.split(" {")[0] for line in lines] == [
+        "::1)/? 20240301120000",
+        "example,a:8080)/%C3%BC%20b?q=1 20240301120000",
+        "example,b)/ 20240301120000",
+    ]
+    assert json.loads(lines[2][lines[2].index("{") :])["mime"] == "unk"
 
 
 def test_the_body_is_decoded_and_its_headers_say_so(path):

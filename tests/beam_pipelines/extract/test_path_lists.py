@@ -10,7 +10,7 @@ from newsembed.beam_pipelines.crawl.fetch import Fetched
 from newsembed.beam_pipelines.crawl.warc import WarcWriter
 from newsembed.beam_pipelines.extract.job import JOB, ExtractOptions, warc_digest
 from newsembed.beam_pipelines.extract.path_lists import is_path_list, read_path_list
-from newsembed.beam_pipelines.extract.sources import Slice, slices_of
+from newsembed.beam_pipelines.extract.sources import Slice, warc_slices
 from newsembed.errors import InputError
 from newsembed.formats import files
 
@@ -53,7 +53,7 @@ def test_lists_are_recognised_by_their_names(tmp_path, bucket, name):
     given = f"@{path}" if name.startswith("@") else path
     assert is_path_list(given)
     assert read_path_list(given, str(bucket)) == [f"{bucket}/{one}" for one in NAMES]
-    assert slices_of((given,), "warc", f"{bucket}/") == [Slice(f"{bucket}/{one}", "warc", 0, -1) for one in NAMES]
+    assert warc_slices((given,), f"{bucket}/") == [Slice(f"{bucket}/{one}", "warc", 0, -1) for one in NAMES]
 
 
 def test_paths_may_be_absolute_or_beside_the_list(tmp_path, bucket):

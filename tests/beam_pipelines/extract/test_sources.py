@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.extract import JOB
-from newsembed.beam_pipelines.extract.sources import Slice, groups_of, slices_of
+from newsembed.beam_pipelines.extract.sources import Slice, groups_of, row_slices
 from newsembed.formats import parquet
 from newsembed.formats.records import Article, Post
 
@@ -51,7 +51,7 @@ def lines(path, rows):
 
 def test_slices_count_their_rows(tmp_path):
     path = lines(tmp_path / "a.jsonl", [{"n": n} for n in range(4_003)])
-    found = [(piece.start, piece.count, piece.records) for piece in slices_of((path,), "articles")]
+    found = [(piece.start, piece.count, piece.records) for piece in row_slices((path,), "articles")]
     assert found == [(0, 4_000, 4_000), (4_000, 4_000, 3)]
 
 
