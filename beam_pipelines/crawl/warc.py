@@ -113,7 +113,7 @@ def _search_key(url: str) -> str:
     port = f":{parts.port}" if parts.port else ""
     query = f"?{parts.query}" if parts.query else ""
     key = f"{host}{port}){parts.path or '/'}{query}".lower()
-    return quote(key, safe="!$&'()*+,-./:;=?@[]_~%", errors="replace")
+    return quote(key, safe="!$&'()*+,-./:;=?@[]_~%")
 
 
 def _now() -> datetime.datetime:

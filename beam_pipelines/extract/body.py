@@ -6,6 +6,7 @@ from collections import Counter
 
 from .content import main_content
 from .layout import Layout, all_prose
+from .trimming import without_repeats
 
 MARKUP, JSON_LD, TEXT = "markup", "json-ld", "text"
 _MAX_BODY_CHARACTERS = 50_000
@@ -50,6 +51,12 @@ def read_body(html: str, layout: Layout, url: str, title: str, stated: str, *, l
       stated: text of the article in the page's JSON-LD, or "".
       live_blog: see :func:`~.content.main_content`.
     """
+    chosen = _chosen(html, layout, url, title, stated, live_blog=live_blog)
+    # Only now: a passage that is there often, as in a carousel, speaks against a text.
+    return Body("\n".join(without_repeats(chosen.text.split("\n"))), chosen.source)
+
+
+def _chosen(html: str, layout: Layout, url: str, title: str, stated: str, *, live_blog: bool) -> Body:
     fast = main_content(layout, title, live_blog=live_blog)
     own = fast.text[:_MAX_BODY_CHARACTERS]
     if len(stated) >= _MIN_STATED_CHARACTERS:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from .hints import Name, words
 from .layout import HEADINGS, PARAGRAPHS, SENTENCE, Block, Layout, total_of
-from .trimming import ends_article, is_boilerplate, is_portrait
+from .trimming import ends_article, is_appeal, is_boilerplate, is_portrait
 
 _LISTS = words("ul ol dl table")
 _CELLS = words("td th")
@@ -24,6 +24,7 @@ _MAX_AFTER_END, _MAX_AFTER_LABEL = 0.3, 0.1
 _MAX_RELEASES = 5
 _MIN_ROWS, _MAX_CELL = 3, 400
 _MIN_RUNNING_PARAGRAPHS = 3
+_MIN_BEFORE_APPEAL = 4  # where less is left, the notice may be the text
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -386,6 +387,10 @@ def _trimmed(blocks: list[Block], layout: Layout, title: str, rows: dict[int, in
         ):
             continue
         kept.append(block)
-    while kept and (layout.tags[kept[-1].node] in HEADINGS or is_portrait(kept[-1].text)):
+    while kept and (
+        layout.tags[kept[-1].node] in HEADINGS
+        or is_portrait(kept[-1].text)
+        or (len(kept) > _MIN_BEFORE_APPEAL and is_appeal(kept[-1].text))
+    ):
         kept.pop()
     return kept

@@ -1,6 +1,7 @@
 """Decodes the bytes of a page: the bytes themselves count more than the declared charset."""
 
 import codecs
+import contextlib
 import re
 
 _DECLARED = re.compile(rb"""<meta[^>]{1,200}?charset\s*=\s*["']?\s*([a-zA-Z0-9_:.-]{2,40})""", re.IGNORECASE)
@@ -11,10 +12,19 @@ _CONTROL = bytes(code for code in range(32) if code not in b"\t\n\v\f\r\x1b")
 _HIGH = bytes(range(128, 256))
 
 
+# Windows-1252 has characters where Latin-1 has control codes; both are used to read UTF-8 wrongly.
+_WINDOWS = {
+    ord(bytes([code]).decode("cp1252")): code
+    for code in range(0x80, 0xA0)
+    if code not in (0x81, 0x8D, 0x8F, 0x90, 0x9D)
+}
+
+
 def decode(payload: bytes, charset: str) -> str | None:
     """Returns the text of a page; ``None`` for binary data.
 
     Valid UTF-8 is decoded as UTF-8 whatever the header declares: text in another charset is not valid UTF-8 by chance.
+    So is text that was encoded twice, by a program that read UTF-8 as Latin-1 or Windows-1252 and saved it as UTF-8.
     Otherwise the byte order mark, the header, the page's declaration and the detected charset are used, in this order.
 
     Args:
@@ -35,7 +45,7 @@ def decode(payload: bytes, charset: str) -> str | None:
         return None
     try:
         if b"\x1b" not in head:  # ISO-2022-JP consists of ASCII bytes
-            return payload.decode("utf-8")
+            return _once_encoded(payload.decode("utf-8"))
     except UnicodeDecodeError:
         pass
     declared = _XML.search(head) or _DECLARED.search(head)
@@ -60,6 +70,16 @@ def decode(payload: bytes, charset: str) -> str | None:
             fallback_encodings=("utf-8", "windows-1252"),
         )
     )
+
+
+def _once_encoded(text: str) -> str:
+    """Returns the text behind one that was encoded twice as a whole; other texts are returned as they are."""
+    for sign, table in (("", None), ("â€", _WINDOWS)):  # the sign begins all quotes and dashes
+        if sign in text and not text.isascii():
+            # A character beyond Latin-1, or bytes that are no UTF-8: text that is right is never both by chance.
+            with contextlib.suppress(UnicodeError):
+                return (text.translate(table) if table else text).encode("latin-1").decode("utf-8")
+    return text
 
 
 def _is_charset(name: str) -> bool:

@@ -77,7 +77,25 @@ _PORTRAIT = re.compile(
       | ^\W*(?:twitter|e-?mail)\s?:?\s*[@\w]""",
     re.IGNORECASE | re.VERBOSE,
 )
+# What a site tells its readers after an article: newsletters, apps, subscriptions, and where to send stories.
+_APPEAL = re.compile(
+    r"""\b(?:sign(?:ing)?\ up|subscribe|subscribing|bookmark|register)\b.{0,80}
+        \b(?:newsletters?|updates|alerts?|homepage|website|access)\b
+      | \b(?:newsletters?|whatsapp[-\ ](?:kanal|channel|canal)|push[-\ ](?:nachrichten|alerts?)|e-paper)\b
+        .{0,120}\b(?:inform\w+|sign|direkt|direct\w*|inbox|postfach|abonn\w+|subscri\w+|suscr\w+|app|news|updates?|morgen)\b
+      | \b(?:become\ a\ (?:paid\ )?(?:subscriber|member)|unlock\ this\ article|for\ more\ stories\ like\ this)\b
+      | \b(?:exclusive|only\ available|available\ only)\b.{0,20}\b(?:to|for)\b.{0,20}\bsubscribers\b
+      | \b(?:do\ you\ have|got)\ a\ (?:story|tip)\b | \bget\ in\ touch\ with\ our\ news
+      | \b(?:your|the)\ (?:source|place|destination)\ for\b.{0,60}\b(?:news|journalism|scoops)\b
+      | \babonni\w*\b.{0,120}\b(?:newsletter|kanal|zeitung|pressefreiheit|jetzt)\b | \bkostenlos\ testen\b
+      | \bunterstützen\ sie\ uns\b | \bihre\ meinung\b.{0,80}@
+      | ^il\ vous\ reste\b.{0,80}\b(?:lire|découvrir)\b | \br[ée]serv[ée]e?s?\ aux\ abonn
+      | \b(?:tu|su|la)\ suscripción\b | \bsuscr[ií]b(?:ete|ase|irse)\b | \bподпи(?:сывайтесь|шитесь)\b
+      | 会員(?:限定|登録|の方|になる) | 有料(?:会員|記事|登録) | (?:電子版|新聞).{0,20}(?:登録|購読|利用)""",
+    re.IGNORECASE | re.VERBOSE,
+)
 MAX_LINE = 400
+_MIN_REPEATED_LINES, _MIN_REPEATED_CHARACTERS = 3, 300
 
 
 def is_boilerplate(line: str, *, item: bool = False) -> bool:
@@ -105,3 +123,30 @@ def ends_article(heading: str) -> bool:
 def is_portrait(line: str) -> bool:
     """Returns whether a line at the end of an article is about its author."""
     return len(line) <= 2 * MAX_LINE and _PORTRAIT.search(line) is not None
+
+
+def is_appeal(line: str) -> bool:
+    """Returns whether a line at the end of an article asks readers to subscribe, to install or to write to the site."""
+    return len(line) <= MAX_LINE and _APPEAL.search(line) is not None
+
+
+def without_repeats(lines: list[str]) -> list[str]:
+    """Returns lines without the passages that are there twice: some pages have their text once for each size of screen.
+
+    A passage is repeated if at least three lines with 300 characters follow each other as they did before.
+    """
+    if len(set(lines)) == len(lines):
+        return lines
+    kept, first = list[str](), dict[str, int]()
+    place = 0
+    while place < len(lines):
+        earlier = first.setdefault(lines[place], place)
+        count = 0
+        while place + count < len(lines) and earlier + count < place and lines[earlier + count] == lines[place + count]:
+            count += 1
+        characters = sum(map(len, lines[place : place + count]))
+        if count < _MIN_REPEATED_LINES or characters < _MIN_REPEATED_CHARACTERS:
+            kept.append(lines[place])
+            count = 1
+        place += count
+    return kept
