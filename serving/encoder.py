@@ -103,6 +103,11 @@ class JaxEncoder:
             raise ValueError(f"got {len(titles)} titles and {len(bodies)} bodies")
         return self._encode(*with_prompt(self.document_prompt, titles, bodies))
 
+    def count_tokens(self, titles: Sequence[str], bodies: Sequence[str]) -> int:
+        """The tokens that `encode` reads of documents, without the prompt."""
+        most = tokens_read(self.long_documents, self.max_length)
+        return sum(map(len, self.vocabulary.encode_documents(titles, bodies, most)))
+
     def encode_queries(self, texts: Sequence[str]) -> FloatArray:
         """Embeds N queries as float32 ``[N, D]`` of unit length."""
         prompted = [f"{self.query_prompt}{text}" for text in texts]

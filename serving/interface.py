@@ -1,12 +1,14 @@
 """What the commands and the server ask of an encoder, whatever computes it."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float32]
+_EXPANSION: Final = 18  # characters that normalisation makes of one at most (NFKC of U+FDFA), each a token at worst
+_SPECIAL_TOKENS: Final = 8  # of a document at most: [CLS], [SEP], and the mark before a text of some tokenizers
 
 
 class TextEncoder(Protocol):
@@ -32,6 +34,24 @@ class TextEncoder(Protocol):
 
     def preparations(self) -> Iterator[Callable[[], None]]:
         """Functions that compile what batches of some sizes need, those of short texts first. A server runs them."""
+
+
+@runtime_checkable
+class TokenCounter(Protocol):
+    """An encoder that can say how many tokens it would read, at a small part of the cost of embedding."""
+
+    def count_tokens(self, titles: Sequence[str], bodies: Sequence[str]) -> int | None:
+        """The tokens that `encode` reads of documents, without the prompt; None if only the model itself cuts them."""
+
+
+def most_tokens(titles: Sequence[str], bodies: Sequence[str]) -> int:
+    """A number of tokens that documents cannot exceed, found without a tokenizer.
+
+    >>> most_tokens(["Storm"], ["It rained."])
+    23
+    """
+    texts = (*titles, *bodies)
+    return _SPECIAL_TOKENS * len(titles) + sum(len(text) * (1 if text.isascii() else _EXPANSION) for text in texts)
 
 
 class DocumentEncoder:

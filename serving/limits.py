@@ -20,6 +20,7 @@ class Limits:
       max_bytes: of the body of a request.
       max_documents: in a request.
       max_characters: of a document (title and body together) or of a query. The encoder reads the first tokens only.
+      max_tokens: that the encoder reads of a request to embed, where it can count them before it embeds.
       max_queue: requests of one kind (searches, /embed) that wait or are computed, and bodies that are received.
       read_seconds: to receive a body.
     """
@@ -27,6 +28,7 @@ class Limits:
     max_bytes: int = 8 * 2**20
     max_documents: int = 256
     max_characters: int = 200_000
+    max_tokens: int = 131_072
     max_queue: int = 128
     read_seconds: float = 30.0
 
@@ -95,6 +97,7 @@ def add_limit_arguments(parser: argparse.ArgumentParser) -> None:
         ("max_bytes", "bytes of the body of a request"),
         ("max_documents", "documents of a request"),
         ("max_characters", "characters of a document (title and body together) or of a query"),
+        ("max_tokens", "tokens that the encoder reads of the documents of a request"),
         ("max_queue", "searches, and requests to /embed, that may wait at once; more get 503 with Retry-After"),
     ):
         value = getattr(default, name)

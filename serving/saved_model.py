@@ -113,6 +113,15 @@ class SavedModelEncoder:
             raise ValueError(f"got {len(titles)} titles and {len(bodies)} bodies")
         return self._encode(*with_prompt(self._document_prompt, titles, bodies))
 
+    def count_tokens(self, titles: Sequence[str], bodies: Sequence[str]) -> int | None:
+        """The tokens that `encode` reads of documents, without the prompt; None where the graph cuts the texts."""
+        if self._static is not None:
+            return self._static.count_tokens(titles, bodies)
+        if self._vocabulary is None:
+            return None
+        most = tokens_read(self._long_documents, int(self.facts["max_length"]))
+        return sum(map(len, self._vocabulary.encode_documents(titles, bodies, most)))
+
     def encode_queries(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """Embeds N queries as float32 ``[N, D]`` of unit length."""
         prompted = [f"{self._query_prompt}{text}" for text in texts]

@@ -111,6 +111,7 @@ def create_app(service: Service, limits: Limits | None = None, access: Access | 
         request.check(limits)
         documents = request.documents
         parts = [document.title for document in documents], [document.body for document in documents]
+        await service.check_tokens(*parts, limits.max_tokens)
         embeddings, encoder = await unless_gone(connection, service.embed(*parts))
         return await run_in_threadpool(_embed_response, embeddings, encoder)
 

@@ -15,7 +15,8 @@ from .bodies import SearchRequest
 from .explorer import Books
 from .hybrid import Found, chosen_mode, find, modes_of
 from .index import DocumentIndex
-from .interface import FloatArray, TextEncoder
+from .interface import FloatArray, TextEncoder, TokenCounter, most_tokens
+from .limits import TooLargeError
 from .search import date_range
 
 _FIRST_PREPARATIONS: Final = 4  # of short texts
@@ -97,6 +98,23 @@ class Service:
         """Stops its threads."""
         self.batcher.close()
         self.books.close()
+
+    async def check_tokens(self, titles: list[str], bodies: list[str], most: int) -> None:
+        """Counts the tokens of documents, if there may be too many and the encoder can count them.
+
+        Args:
+          titles: of the documents.
+          bodies: of the documents.
+          most: the limit.
+
+        Raises:
+          TooLargeError: if the encoder would read more.
+        """
+        encoder = self._now.encoder
+        if most_tokens(titles, bodies) > most and isinstance(encoder, TokenCounter):
+            count = await run_in_threadpool(encoder.count_tokens, titles, bodies)
+            if count is not None and count > most:
+                raise TooLargeError("tokens in a request", most, "max_tokens", "send its documents in several requests")
 
     async def embed(self, titles: list[str], bodies: list[str]) -> tuple[FloatArray, TextEncoder]:
         """Unit vectors ``[N, D]``, and the encoder that made them."""

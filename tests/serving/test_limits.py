@@ -1,10 +1,12 @@
-"""Requests over the limits of documents and characters, by the routes."""
+"""Requests over the limits of documents, characters and tokens, by the routes."""
 
 import sys
 from pathlib import Path
 
 import pytest
 from newsembed.serving import server
+from newsembed.serving.encoder import fresh_encoder
+from newsembed.serving.interface import TokenCounter, most_tokens
 from newsembed.serving.limits import Limits
 from starlette.testclient import TestClient
 
@@ -51,3 +53,58 @@ def test_long_queries_are_refused(client):
         client.get("/search", params={"url": "a" * 11}),
     ):
         assert (reply.status_code, reply.json()["option"]) == (413, "--max_characters")
+
+
+class Words(Letters):
+    """Reads at most four words of a document; ``counted`` lists the documents of each count."""
+
+    def __init__(self, *, knows=True):
+        super().__init__()
+        self.counted = []
+        self._knows = knows
+
+    def count_tokens(self, titles, bodies):
+        self.counted.append(len(titles))
+        words = (len(f"{title} {body}".split()) for title, body in zip(titles, bodies, strict=True))
+        return sum(min(4, count) for count in words) if self._knows else None
+
+
+def embed(encoder, most, *documents):
+    limits = Limits(max_tokens=most)
+    with TestClient(server.create_app(server.Service(encoder), limits), base_url="http://localhost") as client:
+        return client.post("/embed", json={"documents": [{"title": text} for text in documents]})
+
+
+def test_more_tokens_than_allowed_get_413_with_the_limit_and_its_option():
+    reply = embed(Words(), 40, *["a b c d"] * 11)
+    assert reply.status_code == 413
+    assert (reply.json()["limit"], reply.json()["option"]) == (40, "--max_tokens")
+    assert reply.json()["detail"].startswith("more than 40 tokens in a request; send its documents in several requests")
+
+
+def test_only_the_tokens_that_are_read_count():
+    assert embed(Words(), 40, *["a b c d " * 50] * 10).status_code == 200
+
+
+def test_a_request_that_is_short_enough_in_any_case_is_not_counted():
+    encoder = Words()
+    assert embed(encoder, 30, "a b c d", "e").status_code == 200  # 8 characters, and 8 special tokens for each
+    assert encoder.counted == []
+    assert embed(encoder, 20, "a b c d", "e").status_code == 200
+    assert encoder.counted == [2]
+
+
+@pytest.mark.parametrize("encoder", [Letters(), Words(knows=False)], ids=["no counter", "a graph that cuts"])
+def test_where_tokens_cannot_be_counted_the_other_limits_hold(encoder):
+    assert embed(encoder, 1, "a b c d").status_code == 200
+
+
+def test_an_encoder_counts_what_it_reads(model_dir):
+    encoder = fresh_encoder(model_dir, max_length=16)
+    assert isinstance(encoder, TokenCounter)
+    titles, bodies = ["storm", "", "x " * 100], ["it rained .", "rain", ""]
+    rows = encoder.tokenize(titles, bodies)
+    assert encoder.count_tokens(titles, bodies) == sum(len(row) for row in rows)
+    assert len(rows[2]) == 16
+    for text in ("storm", "\ufdfa" * 5, "ÅÉ" * 9, "川の水", "!?" * 30):
+        assert len(encoder.vocabulary.encode_documents([text], [text], 10_000)[0]) <= most_tokens([text], [text])

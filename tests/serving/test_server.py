@@ -202,12 +202,12 @@ def test_the_options_reach_the_encoder_and_the_listener(monkeypatch, tmp_path):
     monkeypatch.setattr(server, "listen", lambda *options: seen.append(options))
     options = ["--max_length", "9", "--host", "0.0.0.0", "--port", "65535", "--allowed_host", "a.example"]
     options += ["--allowed_host", "*.b.example", "--api_key_file", str(key), "--max_bytes", "1", "--max_documents", "2"]
-    options += ["--max_characters", "3", "--max_queue", "4", "--read_seconds", "0.5"]
+    options += ["--max_characters", "3", "--max_tokens", "5", "--max_queue", "4", "--read_seconds", "0.5"]
     assert server.run(parse("--saved_model", "there", *options)) == 0
     (spec, encoder), ((limits, access), *place) = seen
     assert (spec, encoder["max_length"], encoder["progress"]) == ("savedmodel:there", 9, False)
     assert place == ["0.0.0.0", 65535]
-    assert limits == Limits(1, 2, 3, 4, 0.5)
+    assert limits == Limits(1, 2, 3, 5, 4, 0.5)
     assert access.hosts == ("localhost", "127.0.0.1", "[::1]", "0.0.0.0", "a.example", "*.b.example")
     assert access.key == "k3y-of-32-characters"
     assert "k3y" not in repr(access)

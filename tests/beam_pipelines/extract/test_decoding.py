@@ -29,6 +29,35 @@ def test_the_bytes_count_more_than_the_declared_charset(raw, charset, text):
     assert decode(raw, charset) == text
 
 
+TEXT = "L\u2019été \u201cdéjà\u201d \u2014 Ünïcode § \U0001f525"
+
+
+def misread_as_windows(raw):
+    """As browsers do: the five bytes that Windows-1252 does not define become control codes."""
+    return "".join(
+        chr(byte) if byte in (0x81, 0x8D, 0x8F, 0x90, 0x9D) else bytes([byte]).decode("cp1252") for byte in raw
+    )
+
+
+@pytest.mark.parametrize("misread", [lambda raw: raw.decode("latin-1"), misread_as_windows], ids=["latin-1", "windows"])
+def test_text_that_was_encoded_twice_is_decoded_twice(misread):
+    assert decode(misread(TEXT.encode()).encode(), "") == TEXT
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TEXT,
+        "L'été à Mañana, Ã‰tÃ© und Âge",  # Latin-1 alone, but no UTF-8 behind it
+        f"“{'é'.encode().decode('latin-1')}”",  # one word of the page is wrong, the rest is right
+        "â€",
+        "plain",
+    ],
+)
+def test_text_that_was_encoded_once_stays(text):
+    assert decode(text.encode(), "") == text
+
+
 @pytest.mark.parametrize(
     "head",
     ['<meta charset="koi8-r">', '<META http-equiv=x content="text/html; charset=KOI8-R">', '<?xml encoding="koi8-r"?>'],

@@ -12,7 +12,13 @@ from newsembed.beam_pipelines.extract.page import as_fields, extract_page, parse
 from newsembed.beam_pipelines.extract.people import people
 from newsembed.beam_pipelines.extract.structured import read_structured
 from newsembed.beam_pipelines.extract.title import clean_title
-from newsembed.beam_pipelines.extract.trimming import ends_article, is_boilerplate, is_portrait
+from newsembed.beam_pipelines.extract.trimming import (
+    ends_article,
+    is_appeal,
+    is_boilerplate,
+    is_portrait,
+    without_repeats,
+)
 from newsembed.formats.records import Rejection
 
 URL = "http://rivernews.example/town/1"
@@ -142,6 +148,56 @@ def test_ends_and_portraits():
     assert not ends_article("Related costs rise as the town pays for its walls, the mayor says")
     assert is_portrait("Ann Lee is a senior political reporter at the River News. Follow her on Twitter @annlee")
     assert not is_portrait("The mayor is a man of few words.")
+
+
+@pytest.mark.parametrize(
+    ("line", "verdict"),
+    [
+        ("For the latest stories from the river, sign up for our newsletters.", True),
+        ("Do you have a story to tell? Email: desk@news.example", True),
+        ("Our website is the place for the latest breaking news.", True),
+        ("Der Newsletter der Stadt informiert Sie jeden Morgen.", True),
+        ("Il vous reste 57.09% de cet article à lire. La suite est réservée aux abonnés.", True),
+        ("¿Quieres añadir otro usuario a tu suscripción?", True),
+        ("有料会員になると会員限定の有料記事もお読みいただけます。", True),
+        ("The company lost two million subscribers in a year.", False),
+        ("The mayor said that the dam was the place for the town to meet.", False),
+        ("Le maire lit son discours aux habitants.", False),
+        ("Sign up for our newsletters " + "x" * 400, False),
+    ],
+)
+def test_appeals_to_readers_are_recognised(line, verdict):
+    assert is_appeal(line) is verdict
+
+
+def test_appeals_are_left_out_after_the_article_only():
+    story = [
+        f"The mayor of the town said on day {day} that the dam would hold, as it has for years." for day in range(5)
+    ]
+    appeal = "To read more about the dam, sign up for our newsletters and alerts, which are free."
+    paragraphs = "".join(f"<p>{line}</p>" for line in [*story[:2], appeal, *story[2:], appeal])
+    page = extract_page(
+        f"<title>Dam</title><article><h1>The dam holds</h1>{paragraphs}</article>", "http://a.example/dam"
+    )
+    assert page.article.body.splitlines() == [*story[:2], appeal, *story[2:]]
+
+
+def test_passages_that_are_there_twice_are_kept_once():
+    first, second = [[f"{letter}{number} " + "w" * 100 for number in range(4)] for letter in "ab"]
+    assert without_repeats([*first, *second, *first]) == [*first, *second]
+    assert without_repeats([*first, *first, *first, "end"]) == [*first, "end"]
+    assert without_repeats([*first, *second, *first[1:4]]) == [*first, *second]
+    for lines in (first, [*first, *first[:2]], ["a", "b", "c"] * 3, [first[0]] * 5, []):
+        assert without_repeats(lines) == lines
+
+
+def test_the_text_of_a_page_that_is_written_for_two_screens_is_read_once():
+    story = [
+        f"The mayor of the town said on day {day} that the dam would hold, as it has for years." for day in range(9)
+    ]
+    half = "<div>" + "".join(f"<p>{line}</p>" for line in story) + "</div>"
+    page = extract_page(f"<title>Dam</title><main><h1>The dam holds</h1>{half}{half}</main>", "http://a.example/dam")
+    assert page.article.body.splitlines() == story
 
 
 @pytest.mark.parametrize(
