@@ -176,9 +176,8 @@ def test_appeals_are_left_out_after_the_article_only():
     ]
     appeal = "To read more about the dam, sign up for our newsletters and alerts, which are free."
     paragraphs = "".join(f"<p>{line}</p>" for line in [*story[:2], appeal, *story[2:], appeal])
-    page = extract_page(
-        f"<title>Dam</title><article><h1>The dam holds</h1>{paragraphs}</article>", "http://a.example/dam"
-    )
+    markup = f"<html><title>Dam</title><body><article><h1>The dam holds</h1>{paragraphs}</article></body></html>"
+    page = extract_page(markup, "http://a.example/dam")
     assert page.article.body.splitlines() == [*story[:2], appeal, *story[2:]]
 
 
