@@ -95,7 +95,7 @@ _APPEAL = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 MAX_LINE = 400
-_MIN_REPEATED_LINES, _MIN_REPEATED_CHARACTERS = 3, 300
+_MIN_REPEATED_LINES, _MIN_REPEATED_CHARACTERS = 3, 1_000
 
 
 def is_boilerplate(line: str, *, item: bool = False) -> bool:
@@ -133,7 +133,7 @@ def is_appeal(line: str) -> bool:
 def without_repeats(lines: list[str]) -> list[str]:
     """Returns lines without the passages that are there twice: some pages have their text once for each size of screen.
 
-    A passage is repeated if at least three lines with 300 characters follow each other as they did before.
+    A passage is repeated if at least three lines with 1,000 characters follow each other as they did before.
     """
     if len(set(lines)) == len(lines):
         return lines

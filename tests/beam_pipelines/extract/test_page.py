@@ -182,17 +182,18 @@ def test_appeals_are_left_out_after_the_article_only():
 
 
 def test_passages_that_are_there_twice_are_kept_once():
-    first, second = [[f"{letter}{number} " + "w" * 100 for number in range(4)] for letter in "ab"]
+    first, second = [[f"{letter}{number} " + "w" * 331 for number in range(4)] for letter in "ab"]
     assert without_repeats([*first, *second, *first]) == [*first, *second]
     assert without_repeats([*first, *first, *first, "end"]) == [*first, "end"]
     assert without_repeats([*first, *second, *first[1:4]]) == [*first, *second]
-    for lines in (first, [*first, *first[:2]], ["a", "b", "c"] * 3, [first[0]] * 5, []):
+    short = [line[:-1] for line in first[1:]]  # 999 characters
+    for lines in (first, [*first, *first[:2]], [*short, *second, *short], ["a", "b", "c"] * 3, [first[0]] * 5, []):
         assert without_repeats(lines) == lines
 
 
 def test_the_text_of_a_page_that_is_written_for_two_screens_is_read_once():
     story = [
-        f"The mayor of the town said on day {day} that the dam would hold, as it has for years." for day in range(9)
+        f"The mayor of the town said on day {day} that the dam would hold, as it has for years." for day in range(13)
     ]
     half = "<div>" + "".join(f"<p>{line}</p>" for line in story) + "</div>"
     page = extract_page(f"<title>Dam</title><main><h1>The dam holds</h1>{half}{half}</main>", "http://a.example/dam")
