@@ -49,7 +49,7 @@ class _Documents:
         self.titles, self.bodies = titles, bodies
         self.lengths = [len(title) + len(body) for title, body in zip(titles, bodies, strict=True)]
         # Texts of similar length share a slice, as they would in one call.
-        self.left = collections.deque(sorted(range(len(titles)), key=self.lengths.__getitem__))
+        self.left = collections.deque(np.argsort(self.lengths, kind="stable").tolist())
         self.embeddings: FloatArray = np.zeros((len(titles), dimensions), np.float32)
         self.unfinished = len(titles)
         self.future: Future[FloatArray] = Future()

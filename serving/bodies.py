@@ -55,8 +55,8 @@ class EmbedRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
     documents: Annotated[list[DocumentBody], Field(min_length=1)]
 
-    def check(self, limits: Limits) -> None:
-        """Compares the request with the limits of the server.
+    def parts(self, limits: Limits) -> tuple[list[str], list[str]]:
+        """The titles and the bodies of the documents, compared with the limits of the server.
 
         Raises:
           TooLargeError: for too many documents or a document of too many characters.
@@ -67,6 +67,7 @@ class EmbedRequest(BaseModel):
         if any(len(document.title) + len(document.body) > limits.max_characters for document in self.documents):
             advice = "cut the document (the encoder reads its first tokens only)"
             raise TooLargeError("characters in a document", limits.max_characters, "max_characters", advice)
+        return [document.title for document in self.documents], [document.body for document in self.documents]
 
 
 class EmbedResponse(BaseModel):

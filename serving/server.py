@@ -43,6 +43,7 @@ from .gate import Admission, Gate, unless_gone
 from .hybrid import Found
 from .index import DocumentIndex
 from .interface import FloatArray, TextEncoder
+from .large_bodies import called, route_in_steps
 from .limits import Limits, RefusedError, add_limit_arguments, limits_from
 from .monitoring import Metrics, Monitor, log_stream
 from .reload import DEFAULT_SECONDS, Watcher, load_current, version_of
@@ -106,14 +107,20 @@ def create_app(service: Service, limits: Limits | None = None, access: Access | 
     _add_reports(app, service, key, metrics, described)
     add_explorer(app, service.books, lambda: service.index, described)
 
-    @app.post("/embed", dependencies=described, response_model=EmbedResponse)
     async def embed(request: EmbedRequest, connection: Request) -> Response:
-        request.check(limits)
-        documents = request.documents
-        parts = [document.title for document in documents], [document.body for document in documents]
-        await service.check_tokens(*parts, limits.max_tokens)
-        embeddings, encoder = await unless_gone(connection, service.embed(*parts))
+        titles, bodies = await called(len(request.documents), request.parts, limits)
+        await service.check_tokens(titles, bodies, limits.max_tokens)
+        embeddings, encoder = await unless_gone(connection, service.embed(titles, bodies))
         return await run_in_threadpool(_embed_response, embeddings, encoder)
+
+    app.router.add_api_route(
+        "/embed",
+        embed,
+        methods=["POST"],
+        dependencies=described,
+        response_model=EmbedResponse,
+        route_class_override=route_in_steps(limits.max_documents),
+    )
 
     @app.get("/search", dependencies=described)
     async def search_by_query(request: Annotated[SearchRequest, Query()]) -> SearchResponse:

@@ -16,6 +16,7 @@ from .explorer import Books
 from .hybrid import Found, chosen_mode, find, modes_of
 from .index import DocumentIndex
 from .interface import FloatArray, TextEncoder, TokenCounter, most_tokens
+from .large_bodies import called
 from .limits import TooLargeError
 from .search import date_range
 
@@ -111,7 +112,7 @@ class Service:
           TooLargeError: if the encoder would read more.
         """
         encoder = self._now.encoder
-        if most_tokens(titles, bodies) > most and isinstance(encoder, TokenCounter):
+        if await called(len(titles), most_tokens, titles, bodies) > most and isinstance(encoder, TokenCounter):
             count = await run_in_threadpool(encoder.count_tokens, titles, bodies)
             if count is not None and count > most:
                 raise TooLargeError("tokens in a request", most, "max_tokens", "send its documents in several requests")
@@ -119,7 +120,11 @@ class Service:
     async def embed(self, titles: list[str], bodies: list[str]) -> tuple[FloatArray, TextEncoder]:
         """Unit vectors ``[N, D]``, and the encoder that made them."""
         now = self._now
-        return await asyncio.wrap_future(now.batcher.documents(titles, bodies)), now.encoder
+        waiting = await called(len(titles), now.batcher.documents, titles, bodies)  # sorts them by length
+        try:
+            return await asyncio.wrap_future(waiting), now.encoder
+        finally:
+            waiting.cancel()
 
     async def search(self, request: SearchRequest) -> Found:
         """The answer to a checked request.
