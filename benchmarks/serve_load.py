@@ -36,7 +36,7 @@ import numpy as np
 
 DOCUMENTS = 4  # of a request to /embed
 HEADLINES = 4  # of a document
-RAISED = ["--max_bytes", "200000000", "--max_documents", "10000000"]
+RAISED = ["--max_bytes", "200000000", "--max_documents", "10000000", "--max_tokens", "1000000000"]
 CLOSEST = 0.9999
 
 

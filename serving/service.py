@@ -20,6 +20,7 @@ from .large_bodies import called
 from .limits import TooLargeError
 from .search import date_range
 
+_COUNTED_AT_ONCE: Final = 256  # documents whose tokens are counted before the sum is compared
 _FIRST_PREPARATIONS: Final = 4  # of short texts
 _RETIRE_SECONDS: Final = 60.0  # until the threads of an encoder end that another has replaced
 
@@ -112,9 +113,16 @@ class Service:
           TooLargeError: if the encoder would read more.
         """
         encoder = self._now.encoder
-        if await called(len(titles), most_tokens, titles, bodies) > most and isinstance(encoder, TokenCounter):
-            count = await run_in_threadpool(encoder.count_tokens, titles, bodies)
-            if count is not None and count > most:
+        if not isinstance(encoder, TokenCounter) or await called(len(titles), most_tokens, titles, bodies) <= most:
+            return
+        total = 0
+        for start in range(0, len(titles), _COUNTED_AT_ONCE):
+            part = slice(start, start + _COUNTED_AT_ONCE)
+            count = await run_in_threadpool(encoder.count_tokens, titles[part], bodies[part])
+            if count is None:
+                return
+            total += count
+            if total > most:
                 raise TooLargeError("tokens in a request", most, "max_tokens", "send its documents in several requests")
 
     async def embed(self, titles: list[str], bodies: list[str]) -> tuple[FloatArray, TextEncoder]:

@@ -82,6 +82,15 @@ def test_more_tokens_than_allowed_get_413_with_the_limit_and_its_option():
     assert reply.json()["detail"].startswith("more than 40 tokens in a request; send its documents in several requests")
 
 
+def test_counting_ends_where_there_are_too_many():
+    encoder = Words()
+    limits = Limits(max_tokens=1_000, max_documents=2_000)
+    with TestClient(server.create_app(server.Service(encoder), limits), base_url="http://localhost") as client:
+        reply = client.post("/embed", json={"documents": [{"title": "a b c d"}] * 1_200})
+    assert reply.status_code == 413
+    assert encoder.counted == [256]  # 1,024 tokens
+
+
 def test_only_the_tokens_that_are_read_count():
     assert embed(Words(), 40, *["a b c d " * 50] * 10).status_code == 200
 
