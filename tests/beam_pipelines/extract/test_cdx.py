@@ -3,13 +3,14 @@
 import gzip
 import io
 import json
+import random
 
 import pytest
 from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.crawl.fetch import Fetched
 from newsembed.beam_pipelines.crawl.warc import WarcWriter
 from newsembed.beam_pipelines.extract import JOB
-from newsembed.beam_pipelines.extract.cdx import Part, indexes_beside, read_listing
+from newsembed.beam_pipelines.extract.cdx import Part, _listing_of, indexes_beside, read_listing
 from newsembed.beam_pipelines.extract.job import warc_digest
 from newsembed.beam_pipelines.extract.warc import read_frames
 from newsembed.errors import InputError
@@ -213,3 +214,19 @@ def test_another_index_makes_it_another_input(tmp_path):
         (tmp_path / "a.cdxj").write_text(text)
         digests.add(warc_digest(str(path)))
     assert len(digests) == 3
+
+
+def test_a_damaged_index_is_read_as_far_as_its_lines_are_whole(tmp_path):
+    _, index = archive()
+    whole = index("a.warc.gz")
+    path, generator = tmp_path / "i.cdxj", random.Random(4)
+    for _ in range(500):
+        damaged = bytearray(whole)
+        for _ in range(generator.randrange(1, 4)):
+            place = generator.randrange(len(damaged))
+            damaged[place : place + generator.randrange(3)] = generator.randbytes(generator.randrange(3))
+        path.write_bytes(damaged[: generator.choice((len(damaged), generator.randrange(len(damaged))))])
+        _listing_of.cache_clear()
+        found = read_listing("a.warc.gz", Part((str(path),)))
+        lines = [line for line in path.read_bytes().split(b"\n") if line.strip()]
+        assert len(found.entries) + len(found.broken) >= min(len(lines), RESPONSES) - 6
