@@ -37,6 +37,11 @@ class Admission:
         self._deadlines: set[asyncio.Timeout] = set()
         self._is_stopping = False
 
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the server stops."""
+        return self._is_stopping
+
     def stop(self) -> None:
         """Refuses all requests from now on, also those whose body is not complete. Called in the event loop."""
         self._is_stopping = True

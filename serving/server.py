@@ -119,7 +119,7 @@ def create_app(service: Service, limits: Limits | None = None, access: Access | 
         methods=["POST"],
         dependencies=described,
         response_model=EmbedResponse,
-        route_class_override=route_in_steps(limits.max_documents),
+        route_class_override=route_in_steps(app.state.admission),
     )
 
     @app.get("/search", dependencies=described)

@@ -9,7 +9,7 @@ import pytest
 from newsembed.serving import large_bodies, server
 from newsembed.serving.bodies import EmbedRequest
 from newsembed.serving.large_bodies import AT_ONCE, read_in_steps
-from newsembed.serving.limits import Limits
+from newsembed.serving.limits import Limits, UnavailableError
 from starlette.testclient import TestClient
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -85,10 +85,33 @@ def test_large_requests_are_answered_and_refused_as_small_ones(client):
     assert (over.status_code, over.json()["option"]) == (413, "--max_documents")
 
 
+def test_a_stop_ends_the_parsing():
+    many = json.dumps({"documents": [{"title": "abc", "body": "x" * 40}] * 19_000}).encode()
+    with pytest.raises(UnavailableError):
+        read_in_steps(many, 20_000, lambda: True)
+
+
+def test_a_request_that_is_parsed_when_the_server_stops_gets_503(client, monkeypatch):
+    admission = client.app.state.admission
+
+    def stopped(raw, most, is_stopping):
+        monkeypatch.setattr(admission, "_is_stopping", True)
+        return read_in_steps(raw, most, is_stopping)
+
+    monkeypatch.setattr(large_bodies, "read_in_steps", stopped)
+    many = json.dumps({"documents": [{"title": "abc", "body": "x" * 40}] * 19_000}).encode()
+    reply = client.post("/embed", content=many, headers={"content-type": "application/json"})
+    assert (reply.status_code, reply.json(), reply.headers["retry-after"]) == (
+        503,
+        {"detail": "the server is stopping"},
+        "1",
+    )
+
+
 def test_other_requests_are_answered_while_a_large_one_is_parsed(client, monkeypatch):
     begun, answered = threading.Event(), threading.Event()
 
-    def slow(raw, most):
+    def slow(raw, most, _is_stopping):
         begun.set()
         assert answered.wait(60)
         return read_in_steps(raw, most)
