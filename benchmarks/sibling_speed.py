@@ -100,7 +100,8 @@ def ours(system: str) -> None:
 
 def compare(command: Callable[[str, str], list[str]], systems: list[str], rounds: int, steps: int) -> None:
     """Prints a row for each system."""
-    columns = ("system", "ours ms", "torch ms", "torch / ours", "the same in CPU time", "million parameters")
+    columns = ("system", "ours ms", "torch ms", "ours CPU ms", "torch CPU ms", "torch / ours", "the same in CPU time")
+    columns = (*columns, "million parameters")
     print("| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|", flush=True)
     for system in systems:
         times: dict[str, dict[str, list[float]]] = {"seconds": {}, "cpu_seconds": {}}
@@ -117,7 +118,7 @@ def compare(command: Callable[[str, str], list[str]], systems: list[str], rounds
             finally:
                 for worker in workers.values():
                     worker.close()
-        milliseconds = [f"{1e3 * float(np.median(times['seconds'][side])):,.1f}" for side in SIDES]
+        milliseconds = [f"{1e3 * float(np.median(found[side])):,.1f}" for found in times.values() for side in SIDES]
         sizes = " / ".join(f"{workers[side].about['parameters'] / 1e6:.2f}" for side in SIDES)
         ratios = [ratio_of(times["seconds"]), ratio_of(times["cpu_seconds"])]
         print(f"| {system} | {' | '.join([*milliseconds, *ratios, sizes])} |", flush=True)
