@@ -115,7 +115,7 @@ def test_a_missing_file_and_a_text_without_quotes(capsys):
     assert main(["--gin_file=runs/train_dmo.gin"]) == 2
     assert "Did you mean runs/train_demo.gin?" in capsys.readouterr().err
     assert main(["--gin_file=runs/train_demo.gin", "--gin.MODEL_DIR=/tmp/model"]) == 2
-    assert "texts in quotes" in capsys.readouterr().err
+    assert "strings in quotes" in capsys.readouterr().err
 
 
 def test_unknown_options_end_the_command(capsys):
