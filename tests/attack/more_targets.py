@@ -1,4 +1,4 @@
-"""Further files that commands read: rankings, posts, tables of names, configurations, words of an index, archives."""
+"""Further files that commands read: rankings, posts, tables, indexes of WARC files, configurations, words, archives."""
 
 import bz2
 import json
@@ -70,13 +70,22 @@ def written(folder: Path) -> None:
     (folder / "build.toml").write_text(CONFIG.format(articles=folder / "articles.jsonl"))
     later = [row | {"url": f"{row['url']}/later", "byline_date": "2021-04-01"} for row in rows(3)]
     (folder / "later.jsonl").write_text(json_lines(later))
+    listed = [row | {"feeds": [("Rivers", "Councils")[place % 2]]} for place, row in enumerate(rows())]
+    (folder / "listed.jsonl").write_text(json_lines(listed))
     model = folder / "model"
     for command in (
+        ["extract", "--articles", folder / "listed.jsonl", "--output", folder / "listed", ONE],
+        ["clean", "--articles", folder / "listed", "--output", folder / "listed_clean", ONE],
+        [*_topics(folder), "--min_documents=1", "--positive_ratio=0", "--output", folder / "topics", ONE],
         ["knowledge", "--wikidata", folder / "dump.json", "--output", folder / "names"],
         ["index", "--model", model, "--input", folder / "clean/articles", "--output", folder / "searched"],
         _update(folder, folder / "archive", "articles.jsonl"),
     ):
         assert cli.main([str(part) for part in command]) == 0
+
+
+def _topics(folder: Path) -> list[object]:
+    return ["topics", "--articles", folder / "listed_clean", "--hubs", folder / "listed"]
 
 
 def _update(folder: Path, archive: Path, articles: str) -> list[object]:
@@ -108,6 +117,12 @@ def _of_lists(folder: Path) -> list[Target]:
         given = ["translations", "--bitext", path, "--vocabulary", folder / "vocab.txt"]
         return [*given, "--output", output, ONE, "--max_length=64"]
 
+    def topics(path: Path, output: Path) -> list[object]:
+        return [*_topics(folder), "--topics_file", path, "--positive_ratio=0", "--output", output, ONE]
+
+    def counted(path: Path, output: Path) -> list[object]:
+        return ["extract", "--warc", folder / "pages.warc.gz", "--cdx", path, "--output", output, ONE]
+
     def thinned(path: Path, output: Path) -> list[object]:
         given = ["dedup", "--index", folder / "index", "--greedy", "--order", path, "--threshold=0.9"]
         return [*given, "--output", output]
@@ -116,6 +131,8 @@ def _of_lists(folder: Path) -> list[Target]:
     part = next((folder / "names").glob("part-*.parquet")).name
     return [
         Target("ranking", folder / "ranking.tsv", "", thinned, file_result, text),
+        Target("topics", folder / "topics/topics.tsv", "", topics, job_result, text),
+        Target("index of a WARC file", folder / "listed.cdxj", "", counted, job_result, text),
         Target("posts", folder / "posts.jsonl", "", extract, job_result, text),
         Target("bad words", folder / "bad.txt", "", clean, job_result, text),
         Target("Wikidata dump", folder / "dump.json", "", knowledge, file_result, text),

@@ -87,8 +87,8 @@ def scores(output: Path, _printed: str) -> Any:
     return json.dumps(found, sort_keys=True).replace(str(output.parent), "")
 
 
-def archive(path: Path) -> None:
-    """A WARC file of pages, a feed and an image."""
+def archive(path: Path) -> bytes:
+    """Writes a WARC file of pages, a feed and an image; returns its index, CDXJ."""
     from newsembed.beam_pipelines.crawl.fetch import Fetched
     from newsembed.beam_pipelines.crawl.warc import WarcWriter
 
@@ -103,6 +103,7 @@ def archive(path: Path) -> None:
     feed = f"<rss><channel><title>Floods</title>{items}</channel></rss>"
     writer.write(Fetched("http://n0.example/rss", 200, "OK", (("Content-Type", "text/xml"),), feed.encode()))
     path.write_bytes(sink.getvalue())
+    return writer.index(path.name)
 
 
 def mined(folder: Path) -> None:
@@ -227,7 +228,7 @@ def built(folder: Path, *, slow: bool = False) -> list[Target]:
     written_model(folder / "model")
     written_index(folder / "index")
     crawl_state(folder)
-    archive(folder / "pages.warc.gz")
+    (folder / "listed.cdxj").write_bytes(archive(folder / "pages.warc.gz"))
     (folder / "pages.warc").write_bytes(gzip.decompress((folder / "pages.warc.gz").read_bytes()))
     (folder / "articles.jsonl.gz").write_bytes(gzip.compress((folder / "articles.jsonl").read_bytes(), mtime=0))
     articles = list(parquet.read_stream(str(folder / "clean/articles"), Article))
