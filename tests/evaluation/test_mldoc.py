@@ -180,7 +180,7 @@ def test_options_of_recipes_and_names_of_published_numbers(tmp_path, folder):
     (benchmark,) = read_recipe(str(recipe), intervals=True).benchmarks
     assert (benchmark.languages, benchmark.folds) == (("english", "german"), 4)
     recipe.write_text(recipe.read_text().replace('["english", "german"]', '"english"'))
-    with pytest.raises(InputError, match="a list of texts"):
+    with pytest.raises(InputError, match="a list of strings"):
         read_recipe(str(recipe), intervals=True)
     options = Options(languages=("french", "german", "italian", "spanish", "english"))
     suite = SUITES["mldoc_laser"]("mldoc", "m", options).protocol["suite"]

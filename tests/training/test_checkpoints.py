@@ -241,7 +241,7 @@ def test_iterators_that_differ_need_as_many_processes(copy, states, layout, tmp_
     with Checkpoints(str(copy)) as checkpoints, monkeypatch.context() as patch:
         patch.setattr(module, "gather_bytes", lambda state: [state, b"of another process"])
         checkpoints.save(9, states[8], b"mine")
-    with pytest.raises(InputError, match="states are of 2 processes and differ, now there are 1") as raised:
+    with pytest.raises(InputError, match="states of 2 processes differ, and now there are 1") as raised:
         start(copy, layout, tmp_path)
     assert "Continue with 2 processes" in raised.value.remedy
     assert json.loads((copy / "checkpoints" / "9" / "iterators" / "metadata").read_text()) == {

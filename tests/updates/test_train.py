@@ -391,7 +391,7 @@ def test_the_command_trains_after_an_update_and_says_when_it_does_not(archives, 
     assert cli.main([*update_line, "--articles", path, "--train"]) == 0
     assert "not trained: 392 more articles are needed to train again (--train.least_new=500)" in capsys.readouterr().out
     assert cli.main(["update", "--archive", str(archive), "--train"]) == 2  # nothing else was asked for
-    assert "--train.least_new: 392 articles more are needed" in capsys.readouterr().err
+    assert "--train.least_new: 392 more articles are needed" in capsys.readouterr().err
     with locked(training_work(str(archive))):
         assert cli.main(["update", "--archive", str(archive), "--train"]) == 2
         assert "--train: another run" in capsys.readouterr().err
