@@ -224,7 +224,7 @@ def test_one_process_writes_at_a_time(tmp_path):
 
 def test_what_does_not_fit_an_index_is_refused(tmp_path):
     folder = written(tmp_path, encoder="model:m", encoder_digest="one")
-    with pytest.raises(InputError, match=r"of another encoder \(model:m\)"):
+    with pytest.raises(InputError, match=r"with another encoder \(model:m\)"):
         append(folder, vectors(8, 1), articles(8, 1), encoder_digest="two")
     with pytest.raises(InputError, match="3 dimensions for an index of 4"):
         append(folder, np.ones((1, 3), np.float32), articles(8, 1))
