@@ -293,10 +293,9 @@ def listen(app: FastAPI, host: str, port: int) -> None:
     )
     server = uvicorn.Server(config)
     _add_steps(server, app, f"http://{address}:{sockets[0].getsockname()[1]}")
-    try:
+    with contextlib.suppress(KeyboardInterrupt):  # not raised where the parent process ignores Ctrl-C, as nohup does
         server.run(sockets)
-    except KeyboardInterrupt:
-        print("stopped", file=sys.stderr)
+    print("stopped", file=sys.stderr)
 
 
 def _add_steps(server: "uvicorn.Server", app: FastAPI, address: str) -> None:
