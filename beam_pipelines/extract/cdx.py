@@ -103,7 +103,8 @@ def read_listing(path: str, part: Part) -> Listing:
     Raises:
       InputError: if an index cannot be read.
     """
-    listings = [_listing_of(index, path.rpartition("/")[2]) for index in part.indexes]
+    name = path.rpartition("/")[2]
+    listings = [_listing_of(index, files.file_digest(index), name) for index in part.indexes]
     end = _MAX_OFFSET if part.end is None else part.end
     entries = {entry.offset: entry for one in listings for entry in one.entries if part.start <= entry.offset < end}
     ordered = tuple(entries[offset] for offset in sorted(entries))
@@ -114,7 +115,8 @@ def read_listing(path: str, part: Part) -> Listing:
 
 
 @functools.lru_cache(maxsize=4)  # the parts of a file are read one after the other
-def _listing_of(index: str, warc_name: str) -> Listing:
+def _listing_of(index: str, _digest: str, warc_name: str) -> Listing:
+    """The lines of an index of this digest: a later run of the same process may find another one at its path."""
     entries, broken, names = list[Entry](), list[tuple[str, str]](), set[str]()
     for where, name, offset, text in _lines(index):
         if not name:

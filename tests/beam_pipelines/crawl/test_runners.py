@@ -58,7 +58,7 @@ def test_a_shard_that_is_run_again_asks_for_nothing_and_writes_nothing_twice(tmp
     with pytest.raises(RuntimeError, match="lost"):
         crawl_and_die()
     asked, files = len(sites.requests), {path.name: path.read_bytes() for path in (tmp_path / "work/warc").iterdir()}
-    assert len(files) == 2
+    assert len(files) == 4  # a WARC file and its index for each site
     with Shard(phase, 0) as shard:
         crawl_job._crawl_sites(shard, groups, options(sites), "fetch")
     assert shard.counts().read == 8
@@ -75,7 +75,9 @@ def test_an_interrupted_site_is_crawled_completely(tmp_path, sites):
     counts = crawl(tmp_path, sites, SITES[0])
     assert counts["out"] == 5
     assert {path.name for path in (tmp_path / "out/warc").iterdir()} == {
-        f"{name}.warc.gz" for name in ("s0.example", "s0.example.images", "img.example.images")
+        f"{name}.{ending}"
+        for name in ("s0.example", "s0.example.images", "img.example.images")
+        for ending in ("warc.gz", "cdxj")
     }
 
 

@@ -230,3 +230,11 @@ def test_a_damaged_index_is_read_as_far_as_its_lines_are_whole(tmp_path):
         found = read_listing("a.warc.gz", Part((str(path),)))
         lines = [line for line in path.read_bytes().split(b"\n") if line.strip()]
         assert len(found.entries) + len(found.broken) >= min(len(lines), RESPONSES) - 6
+
+
+def test_another_index_at_the_same_path_is_read_again(tmp_path):
+    index = tmp_path / "a.cdxj"
+    for offset in (7, 9):
+        index.write_text(f'k 20240101000000 {{"filename": "a.warc.gz", "offset": "{offset}"}}\n')
+        listing = read_listing(str(tmp_path / "a.warc.gz"), Part((str(index),)))
+        assert [entry.offset for entry in listing.entries] == [offset]
