@@ -73,14 +73,15 @@ def benchmarks(options: argparse.Namespace) -> list[dict[str, object]]:
         ("SICK", "sts", "sts/sick2014"),
     ):
         found.append({"name": name, "suite": suite, "data": f"{folder}/{path}"})
-    return [column | {"data": os.path.abspath(str(column["data"]))} for column in found]
+    return found
 
 
 def toml(encoders: dict[str, str], columns: list[dict[str, object]]) -> str:
-    """The recipe; strings of JSON are strings of TOML."""
+    """The recipe, with absolute paths of the data; strings of JSON are strings of TOML."""
     lines = ["[encoders]", *(f"{json.dumps(name)} = {json.dumps(spec)}" for name, spec in encoders.items())]
     for column in columns:
-        lines += ["", "[[benchmarks]]", *(f"{key} = {json.dumps(value)}" for key, value in column.items())]
+        absolute = column | {"data": os.path.abspath(str(column["data"]))}
+        lines += ["", "[[benchmarks]]", *(f"{key} = {json.dumps(value)}" for key, value in absolute.items())]
     return "\n".join(lines) + "\n"
 
 

@@ -27,6 +27,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from quality import toml
+
 FIXED = {"TF-IDF": "tfidf", "LSA-128": "lsa:128"}
 TITLES = 400
 SAME_DAY, BBC, ACROSS, EVENTS, TITLE = "same day", "BBC, 5-shot", "across", "events", "titles"
@@ -80,15 +82,7 @@ def benchmarks(options: argparse.Namespace) -> list[dict[str, object]]:
         found.append({"name": ACROSS, "suite": "mldoc_svm", "data": options.mldoc, "languages": languages})
     if options.allsides:
         found.append({"name": EVENTS, "suite": "events", "data": options.allsides, "cross_publisher": True})
-    return [column | {"data": os.path.abspath(str(column["data"]))} for column in found]
-
-
-def toml(encoders: dict[str, str], columns: list[dict[str, object]]) -> str:
-    """The recipe; strings of JSON are strings of TOML."""
-    lines = ["[encoders]", *(f"{json.dumps(name)} = {json.dumps(spec)}" for name, spec in encoders.items())]
-    for column in columns:
-        lines += ["", "[[benchmarks]]", *(f"{key} = {json.dumps(value)}" for key, value in column.items())]
-    return "\n".join(lines) + "\n"
+    return found
 
 
 # The score of each column: its metric and its part.
