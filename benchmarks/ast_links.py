@@ -14,8 +14,10 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from newsembed.evaluation.benchmark import Score
 from newsembed.evaluation.encoders import Document, TfidfEncoder
-from newsembed.evaluation.links import PostLinking, bootstrap_difference, link_scores, pooled_cosines
+from newsembed.evaluation.links import PostLinking, link_scores, pooled_cosines, resampled_ap
+from newsembed.evaluation.paired import paired_test
 from newsembed.serving.encoder import load_encoder
 
 SHOWN = ("AP", "ROC AUC", "mRP")
@@ -66,17 +68,23 @@ def main() -> None:
     for name, folders in systems.items():
         embeddings = [encode(folder, documents, args.length) for folder in folders]
         cosines[name] = [pooled_cosines(one[:count], one[count:]) for one in embeddings]
+    drawn: dict[str, list[Score]] = {}
     print(f"{count} articles, {len(owners)} titles\n\n| system | {' | '.join(SHOWN)} | AP by seed |\n|---|{'--:|' * 4}")
     for name, found in cosines.items():
         scores = [link_scores(one, relevant) for one in found]
+        drawn[name] = [
+            Score("AP", score["AP"], draws=tuple(resampled_ap(one, owners, resamples=args.resamples)))
+            for one, score in zip(found, scores, strict=True)
+        ]
         by_seed = ", ".join(f"{score['AP']:.4f}" for score in scores)
         means = " | ".join(f"{np.mean([score[metric] for score in scores]):.4f}" for metric in SHOWN)
         print(f"| {name} | {means} | {by_seed} |")
     print(f"\n| minus {args.control} | AP | 95 % | p |\n|---|--:|--:|--:|")
     for name, found in cosines.items():
         if name != args.control:
-            gap, low, high, p = bootstrap_difference(found, cosines[args.control], owners, resamples=args.resamples)
-            print(f"| {name} | {gap:+.4f} | {low:+.4f} to {high:+.4f} | {p:.3f} |")
+            test = paired_test(drawn[name], drawn[args.control])
+            assert test is not None, "both have the same seeds and resamples"
+            print(f"| {name} | {test.difference:+.4f} | {test.low:+.4f} to {test.high:+.4f} | {test.p:.3f} |")
 
 
 if __name__ == "__main__":

@@ -26,7 +26,6 @@ from ..errors import InputError
 from ..formats.jsonl import read_jsonl
 from .benchmark import PathBenchmark, Score
 from .encoders import Document, Embeddings, cosine_similarities
-from .paired import two_sided
 
 RESAMPLES: Final = 200
 DEPTHS: Final = (50, 100, 200, 500, 1000, 2000, 3000, 3300)
@@ -178,44 +177,6 @@ def precisions_at(scores: FloatArray, relevant: BoolArray, depths: Sequence[int]
     return found
 
 
-def bootstrap_difference(
-    first: Sequence[FloatArray],
-    second: Sequence[FloatArray],
-    owners: npt.NDArray[np.int64],
-    *,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-) -> tuple[float, float, float, float]:
-    """Compares two systems by pooled AP with a paired bootstrap over articles, with their seeds as blocks.
-
-    A resample draws articles with replacement, each with its posts; both systems are scored on the same draw. In each,
-    the difference is the mean over seeds of the paired differences.
-
-    Args:
-      first: cosines of one system, ``[A, P]``, one matrix for each seed.
-      second: those of the other, with the same seeds.
-      owners: the number of the article of each post, ``[P]``.
-      resamples: number of draws.
-      seed: of the draws.
-
-    Returns:
-      The difference in AP, the ends of its 95 % interval, and the two-sided p value: twice the share of draws on the
-      rarer side of 0, at least 1 / resamples.
-    """
-    everything = np.ones((1, first[0].shape[0]), np.int64)
-    times = _times(first[0].shape[0], resamples, seed)
-    pairs = list(zip(first, second, strict=True))
-
-    def differences(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        gaps = [_weighted_ap(one, owners, counts) - _weighted_ap(other, owners, counts) for one, other in pairs]
-        mean: npt.NDArray[np.float64] = np.mean(gaps, axis=0)
-        return mean
-
-    draws = differences(times)
-    low, high = np.quantile(draws, [0.025, 0.975])
-    return float(differences(everything)[0]), float(low), float(high), two_sided(draws)
-
-
 def resampled_ap(
     cosines: FloatArray, owners: npt.NDArray[np.int64], *, resamples: int = RESAMPLES, seed: int = 0
 ) -> npt.NDArray[np.float64]:
@@ -230,12 +191,9 @@ def resampled_ap(
       resamples: number of draws.
       seed: of the draws.
     """
-    return _weighted_ap(cosines, owners, _times(cosines.shape[0], resamples, seed))
-
-
-def _times(articles: int, resamples: int, seed: int) -> npt.NDArray[np.int64]:
-    """How often each resample draws each article, ``[resamples, A]``."""
-    return np.random.default_rng(seed).multinomial(articles, np.full(articles, 1 / articles), resamples)
+    articles = cosines.shape[0]
+    times = np.random.default_rng(seed).multinomial(articles, np.full(articles, 1 / articles), resamples)
+    return _weighted_ap(cosines, owners, times)
 
 
 def _weighted_ap(

@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 from newsembed.errors import InputError
 from newsembed.evaluation import links
+from newsembed.evaluation.benchmark import Score
 from newsembed.evaluation.encoders import Document
 from newsembed.evaluation.links import (
     PostLinking,
-    bootstrap_difference,
     link_scores,
     pooled_cosines,
     precisions_at,
     resampled_ap,
 )
+from newsembed.evaluation.paired import paired_test
 from newsembed.evaluation.registry import SUITES, Options
 from sklearn.metrics import average_precision_score
 
@@ -120,19 +121,18 @@ def test_the_bootstrap_finds_a_difference_and_none_where_there_is_none():
     rng = np.random.default_rng(3)
     owners = np.repeat(np.arange(40), 2)
     truth = owners[None, :] == np.arange(40)[:, None]
-    good = [truth + rng.normal(size=truth.shape) * 0.5 for _ in range(2)]
-    bad = [truth + rng.normal(size=truth.shape) * 1.5 for _ in range(2)]
-    observed, low, high, p = bootstrap_difference(good, bad, owners, resamples=60)
-    means = [np.mean([link_scores(cosines, truth)["AP"] for cosines in system]) for system in (good, bad)]
-    assert observed == pytest.approx(means[0] - means[1])
-    assert 0 < low < observed < high
-    assert p == pytest.approx(1 / 60)
-    same = bootstrap_difference(good, good, owners, resamples=10)
-    assert same[:3] == (0, 0, 0)
-    assert same[3] == 1
-    assert bootstrap_difference(good, bad, owners, resamples=20, seed=1) == bootstrap_difference(
-        good, bad, owners, resamples=20, seed=1
+    good, bad = (
+        [
+            Score("AP", link_scores(cosines, truth)["AP"], draws=tuple(resampled_ap(cosines, owners, resamples=60)))
+            for cosines in (truth + rng.normal(size=truth.shape) * noise for _ in range(2))
+        ]
+        for noise in (0.5, 1.5)
     )
+    found = paired_test(good, bad)
+    assert 0 < found.low < found.difference < found.high
+    assert (found.p, found.count) == (pytest.approx(1 / 60), 60)
+    same = paired_test(good, good)
+    assert (same.difference, same.low, same.high, same.p) == (0, 0, 0, 1)
 
 
 def test_a_resample_counts_a_pair_as_often_as_it_draws_both_articles():
