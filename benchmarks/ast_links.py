@@ -80,7 +80,7 @@ def main() -> None:
         means = " | ".join(f"{np.mean([score[metric] for score in scores]):.4f}" for metric in SHOWN)
         print(f"| {name} | {means} | {by_seed} |")
     print(f"\n| minus {args.control} | AP | 95 % | p |\n|---|--:|--:|--:|")
-    for name, found in cosines.items():
+    for name in cosines:
         if name != args.control:
             test = paired_test(drawn[name], drawn[args.control])
             assert test is not None, "both have the same seeds and resamples"
