@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from train_speed import Worker, ratio_of, serve
+from train_speed import Worker, ratio_of, serve_ours
 
 VOCABULARY = 8_000
 SPECIAL_TOKENS = 5
@@ -68,7 +68,6 @@ def ours(system: str) -> None:
     mesh = partitioner.make_mesh()
     layout = plan_state(config.module(), optimizer, partitioner, mesh)
     step = make_train_step(task, Objectives(model, {task: objective}), optimizer, layout.abstract, partitioner, mesh)
-    state, key = layout.create(jax.random.key(0)), jax.random.key(1)
 
     def batch(seed: int) -> Any:
         first, second = make_batch(system, seed)
@@ -83,19 +82,10 @@ def ours(system: str) -> None:
             "positive_doc_id": ids,
         }
 
-    batches, done = [shard_batch(batch(seed), mesh) for seed in range(BATCHES)], 0
-
-    def run(steps: int) -> float:
-        nonlocal state, done
-        metrics: Any = {}
-        for _ in range(steps):
-            state, metrics = step(state, batches[done % BATCHES], key)
-            done += 1
-        jax.block_until_ready(state)
-        return float(metrics["loss"])
-
     count = sum(array.size for array in jax.tree.leaves(layout.abstract.params))
-    serve({"versions": f"jax {jax.__version__}", "parameters": count}, run)
+    batches = [shard_batch(batch(seed), mesh) for seed in range(BATCHES)]
+    about = {"versions": f"jax {jax.__version__}", "parameters": count}
+    serve_ours(about, step, layout.create(jax.random.key(0)), jax.random.key(1), batches)
 
 
 def compare(command: Callable[[str, str], list[str]], systems: list[str], rounds: int, steps: int) -> None:

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own convention
 from sibling_speed import BATCHES, SPECIAL_TOKENS, VOCABULARY, make_batch
 from torch import nn
-from train_speed import serve
+from train_speed import serve_torch
 
 TEMPERATURE, MLM_WEIGHT, MASKING_RATE, MASK_ID = 0.05, 0.1, 0.15, 4
 MARGIN, MINING_MARGIN = 0.075, 0.1
@@ -138,21 +138,14 @@ def main() -> None:
     model: Any = {"simlte": SimLte, "laser": Laser, "ast": Star}[system]().train()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, fused=True)
     batches = [[torch.from_numpy(texts).long() for texts in make_batch(system, seed)] for seed in range(BATCHES)]
-    done = 0
-
-    def run(steps: int) -> float:
-        nonlocal done
-        loss = torch.zeros(())
-        for _ in range(steps):
-            optimizer.zero_grad(set_to_none=True)
-            loss = model(*batches[done % BATCHES])
-            loss.backward()
-            optimizer.step()
-            done += 1
-        return float(loss)
-
     count = sum(parameter.numel() for parameter in model.parameters())
-    serve({"versions": f"torch {torch.__version__}", "parameters": count}, run)
+
+    def backward(texts: list[torch.Tensor]) -> torch.Tensor:
+        loss = model(*texts)
+        loss.backward()
+        return loss
+
+    serve_torch({"versions": f"torch {torch.__version__}", "parameters": count}, backward, optimizer, batches)
 
 
 if __name__ == "__main__":

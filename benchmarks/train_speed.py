@@ -19,13 +19,14 @@ core is taken away. MFU counts the model's own operations, not what is computed 
 import argparse
 import contextlib
 import dataclasses
+import itertools
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -179,6 +180,42 @@ def serve(about: dict[str, Any], run: Callable[[int], float]) -> None:
         loss = run(int(line))
         answer = {"seconds": time.perf_counter() - start, "cpu_seconds": time.process_time() - cpu_start, "loss": loss}
         print(MARK + json.dumps(answer), flush=True)
+
+
+def serve_ours(about: dict[str, Any], step: Callable[..., Any], state: Any, key: Any, batches: Sequence[Any]) -> None:
+    """Serves the trainer's step, over some batches in turn; the loss is that of the last step."""
+    import jax
+
+    turns = itertools.cycle(batches)
+
+    def run(steps: int) -> float:
+        nonlocal state
+        metrics: Any = {}
+        for _ in range(steps):
+            state, metrics = step(state, next(turns), key)
+        jax.block_until_ready(state)
+        return float(metrics["loss"])
+
+    serve(about, run)
+
+
+def serve_torch(about: dict[str, Any], backward: Callable[[Any], Any], optimizer: Any, batches: Sequence[Any]) -> None:
+    """Serves steps of torch's optimizer: ``backward`` adds the gradients of a batch and returns its loss."""
+    import torch
+
+    turns = itertools.cycle(batches)
+
+    def run(steps: int) -> float:
+        loss = torch.zeros(())
+        for _ in range(steps):
+            optimizer.zero_grad(set_to_none=True)
+            loss = backward(next(turns))
+            optimizer.step()
+        if loss.is_cuda:
+            torch.cuda.synchronize()
+        return float(loss)
+
+    serve(about, run)
 
 
 class Worker:

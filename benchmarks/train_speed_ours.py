@@ -14,7 +14,7 @@ from newsembed.learning.partitioning import Partitioner, shard_batch
 from newsembed.models.encoders.news import EncoderConfig
 from newsembed.training.train_state import plan_state
 from newsembed.training.train_step import make_train_step
-from train_speed import BATCHES, LEARNING_RATE, MASKING_RATE, TEMPERATURE, Case, make_batch, serve
+from train_speed import BATCHES, LEARNING_RATE, MASKING_RATE, TEMPERATURE, Case, make_batch, serve_ours
 
 
 def assigned(texts: Sequence[str]) -> dict[str, Any]:
@@ -51,27 +51,13 @@ def main() -> None:
     mesh = partitioner.make_mesh()
     layout = plan_state(model, optimizer, partitioner, mesh)
     step = make_train_step(case.task, objectives, optimizer, layout.abstract, partitioner, mesh)
-    state, key = layout.create(jax.random.key(0)), jax.random.key(1)
     batches = [shard_batch(make_batch(case, seed), mesh) for seed in range(BATCHES)]
-    done = 0
-
-    def run(steps: int) -> float:
-        nonlocal state, done
-        metrics: Any = {}
-        for _ in range(steps):
-            state, metrics = step(state, batches[done % BATCHES], key)
-            done += 1
-        jax.block_until_ready(state)
-        return float(metrics["loss"])
-
-    serve(
-        {
-            "versions": f"jax {jax.__version__}, flax {flax.__version__}",
-            "device": f"{jax.device_count()} x {jax.devices()[0].device_kind}",
-            "parameters": sum(array.size for array in jax.tree.leaves(layout.abstract.params)),
-        },
-        run,
-    )
+    about = {
+        "versions": f"jax {jax.__version__}, flax {flax.__version__}",
+        "device": f"{jax.device_count()} x {jax.devices()[0].device_kind}",
+        "parameters": sum(array.size for array in jax.tree.leaves(layout.abstract.params)),
+    }
+    serve_ours(about, step, layout.create(jax.random.key(0)), jax.random.key(1), batches)
 
 
 if __name__ == "__main__":

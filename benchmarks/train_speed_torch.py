@@ -12,7 +12,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own convention
 import transformers
-from train_speed import BATCHES, LEARNING_RATE, MASKING_RATE, SPECIAL_TOKENS, TEMPERATURE, Case, make_batch, serve
+from train_speed import BATCHES, LEARNING_RATE, MASKING_RATE, SPECIAL_TOKENS, TEMPERATURE, Case, make_batch, serve_torch
 
 MASK_ID = 4
 IGNORED = -100  # cross entropy's own default
@@ -51,31 +51,13 @@ def main() -> None:
         {name: torch.from_numpy(values).long().to(device) for name, values in make_batch(case, seed).items()}
         for seed in range(BATCHES)
     ]
-    done = 0
-
-    def run(steps: int) -> float:
-        nonlocal done
-        loss = torch.zeros(())
-        for _ in range(steps):
-            optimizer.zero_grad(set_to_none=True)
-            loss = model.backward(batches[done % BATCHES], autocast(case, device))
-            optimizer.step()
-            done += 1
-        if device.type == "cuda":
-            torch.cuda.synchronize()
-        return float(loss)
-
-    serve(
-        {
-            "versions": f"torch {torch.__version__}, transformers {transformers.__version__}"
-            + (", compiled" if args.compile else ""),
-            "device": torch.cuda.get_device_name()
-            if device.type == "cuda"
-            else f"cpu, {torch.get_num_threads()} threads",
-            "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        },
-        run,
-    )
+    about = {
+        "versions": f"torch {torch.__version__}, transformers {transformers.__version__}"
+        + (", compiled" if args.compile else ""),
+        "device": torch.cuda.get_device_name() if device.type == "cuda" else f"cpu, {torch.get_num_threads()} threads",
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+    }
+    serve_torch(about, lambda batch: model.backward(batch, autocast(case, device)), optimizer, batches)
 
 
 def autocast(case: Case, device: torch.device) -> Callable[[], contextlib.AbstractContextManager[Any]]:
