@@ -34,6 +34,7 @@ def locked(output: str, field: str = "--output") -> Iterator[None]:
 
     Raises:
       InputError: if another run holds the lock; names its owner.
+      OSError: if the folder or a lock in it cannot be read or written.
     """
     if "://" in output:
         yield
@@ -114,11 +115,14 @@ def _one_process_at_a_time(folder: str) -> Iterator[None]:
 
 
 def _read(path: str) -> dict[str, Any] | None:
-    """The owner of a lock; ``None`` if there is no lock, or its owner was killed before it wrote its name."""
+    """The owner of a lock; ``None`` if there is no lock, or its owner was killed before it wrote its name.
+
+    A lock that cannot be read, such as that of another user, is an ``OSError``: its owner may be alive.
+    """
     try:
         with open(path, encoding="utf-8") as source:
             found = json.load(source)
-    except (OSError, ValueError):
+    except (FileNotFoundError, ValueError):
         return None
     is_owner = isinstance(found, dict) and isinstance(found.get("pid"), int) and isinstance(found.get("host"), str)
     return found if is_owner and found["pid"] > 0 else None
@@ -131,6 +135,6 @@ def _is_alive(owner: dict[str, Any]) -> bool:
         os.kill(owner["pid"], 0)
     except ProcessLookupError:
         return False
-    except PermissionError:  # a process of another user
-        pass
+    except PermissionError:
+        pass  # a process of another user has this number; whether it is the owner follows from its start
     return not owner.get("process_started") or process_start(owner["pid"]) == owner["process_started"]

@@ -21,22 +21,24 @@ import itertools
 import json
 import os
 import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from newsembed.evaluation.baselines import BinaryWordEncoder
-from newsembed.evaluation.encoders import Document
+from newsembed.evaluation.encoders import Document, Embeddings
 from newsembed.evaluation.paired import two_sided
 from newsembed.formats import files
 from newsembed.formats.articles import read_rows
 from newsembed.formats.parquet import read_records, shard_paths, write_shard
 from newsembed.formats.records import Article, make_doc_id
-from newsembed.serving.encoder import fresh_encoder, load_encoder
+from newsembed.serving.encoder import JaxEncoder, fresh_encoder, load_encoder
 from sklearn.metrics import roc_auc_score
 
 TOP_SHARE = 0.05
 
 
-def prepare(args):
+def prepare(args: argparse.Namespace) -> None:
     """Writes the labelled articles as a result of ``clean``."""
     import dataclasses
 
@@ -59,7 +61,7 @@ def prepare(args):
     print(f"{kept} articles with a topic: {args.output}")
 
 
-def day_pairs(rows):
+def day_pairs(rows: Sequence[Mapping[str, Any]]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """(first, second, day) of all pairs of one day and of different publishers, int64 [P] each, and the labels."""
     days = collections.defaultdict(list)
     for number, row in enumerate(rows):
@@ -76,14 +78,14 @@ def day_pairs(rows):
     return first, second, day, labels
 
 
-def cosines(vectors, first, second):
+def cosines(vectors: Embeddings, first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Cosine of each pair, dense or sparse."""
     if not isinstance(vectors, np.ndarray):
         return np.asarray(vectors[first].multiply(vectors[second]).sum(axis=1)).ravel()
     return np.einsum("pd,pd->p", vectors[first], vectors[second])
 
 
-def resampled(labels, scores, day, draws):
+def resampled(labels: np.ndarray, scores: np.ndarray, day: np.ndarray, draws: int) -> np.ndarray:
     """AUC of each row of scores [S, P] as a mean over rows, for each draw of days: float64 [draws]."""
     members = [np.flatnonzero(day == one) for one in np.unique(day)]
     rng = np.random.default_rng(0)
@@ -97,7 +99,7 @@ def resampled(labels, scores, day, draws):
     return np.array(values)
 
 
-def encoders(specs):
+def encoders(specs: Sequence[str]) -> Iterator[tuple[str, list[JaxEncoder]]]:
     """(name, the encoders of its seeds)."""
     for spec in specs:
         name, _, folders = spec.partition("=")
@@ -105,7 +107,7 @@ def encoders(specs):
                      for folder in folders.split(",")]  # fmt: skip
 
 
-def judge(args):
+def judge(args: argparse.Namespace) -> None:
     """Prints the table."""
     with open(args.heldout, encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
@@ -138,7 +140,7 @@ def judge(args):
             print(f"| {name} | {np.mean(by_seed):.3f} | {low:.3f} to {high:.3f} | {each} | {between} | {p} |")
 
 
-def main():
+def main() -> None:
     """Runs one of the two parts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parts = parser.add_subparsers(required=True)

@@ -84,12 +84,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--drop_leaked", action="store_true", help="with --leakage: leave those texts out of the benchmarks"
     )
+    _add_event_arguments(parser)
     _add_protocol_arguments(parser)
     _add_head_arguments(parser)
     _add_text_arguments(parser)
 
 
-def _add_protocol_arguments(parser: argparse.ArgumentParser) -> None:
+def _add_event_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cross_publisher", action="store_true", help="events: leave out candidates of the query's publisher"
     )
@@ -112,6 +113,9 @@ def _add_protocol_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--min_cluster_size", type=int, default=1, metavar="N", help="clustering: leave out smaller classes"
     )
+
+
+def _add_protocol_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--intervals",
         action="store_true",

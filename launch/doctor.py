@@ -94,7 +94,7 @@ def conflicts() -> Iterator[str]:
             try:
                 requirement = Requirement(text)
             except InvalidRequirement:
-                continue  # of a version of the standard that this Python does not know
+                continue  # in no syntax that packaging knows: pip could not compare it either
             version = versions.get(_plain(requirement.name))
             if version is None or not _applies(requirement, own=distribution.name == "newsembed"):
                 continue

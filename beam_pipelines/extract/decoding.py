@@ -47,7 +47,7 @@ def decode(payload: bytes, charset: str) -> str | None:
         if b"\x1b" not in head:  # ISO-2022-JP consists of ASCII bytes
             return _once_encoded(payload.decode("utf-8"))
     except UnicodeDecodeError:
-        pass
+        pass  # not UTF-8, or not all of it: what the page declares and its bytes decide below
     declared = _XML.search(head) or _DECLARED.search(head)
     named = next(filter(_is_charset, (charset, declared.group(1).decode("ascii") if declared else "")), "")
     # Bytes that are nearly valid UTF-8 are UTF-8 with a truncated or foreign character.

@@ -6,14 +6,15 @@ leaves a side empty is repeated. The draws follow from the seed and the article'
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 from ...formats.records import Rejection
 from ...tasks.sentences import split_text
 from ..texts import ArticleText, uniform_draw
 from .interface import PairKind, Refusal, Text, TextPair
-from .options import BOTH, NO_UNIT, SENTENCE, WORD, PairsOptions
 
+SENTENCE, WORD, NO_UNIT = "sentence", "word", "none"
+DROP, BOTH = "drop", "both"
 _LEAST_SENTENCES: Final = 2
 _HAN: Final = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _WORD: Final = re.compile(f"[{_HAN}]|[^\\s{_HAN}]+")
@@ -21,7 +22,27 @@ _WORD: Final = re.compile(f"[{_HAN}]|[^\\s{_HAN}]+")
 Unit = tuple[str, str]  # what separates it from the unit before it, and its text
 
 
-def halves_pairs(article: ArticleText, _posts: Sequence[str], options: PairsOptions) -> Iterator[TextPair | Refusal]:
+class HalvesOptions(Protocol):
+    """The options of ``pairs`` that halves read."""
+
+    @property
+    def draws(self) -> int:
+        """Pairs of each article."""
+
+    @property
+    def unit(self) -> str:
+        """What is dealt: SENTENCE or WORD; with NO_UNIT both texts are the whole body."""
+
+    @property
+    def title(self) -> str:
+        """DROP, or BOTH: both texts have it."""
+
+    @property
+    def seed(self) -> int:
+        """Of the draws."""
+
+
+def halves_pairs(article: ArticleText, _posts: Sequence[str], options: HalvesOptions) -> Iterator[TextPair | Refusal]:
     """Yields a pair for every draw; a refusal for an article of one sentence, and for a draw that came before.
 
     All units need two sentences, so that they give pairs of the same articles.

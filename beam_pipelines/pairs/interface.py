@@ -2,11 +2,10 @@
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...formats.records import Rejection
 from ..texts import ArticleText
-from .options import PairsOptions
 
 
 class Text(NamedTuple):
@@ -30,8 +29,9 @@ class Refusal(NamedTuple):
     detail: str = ""
 
 
-# An article, the texts of the posts that link to it and the options -> a pair or a refusal for every candidate.
-MakePairs = Callable[[ArticleText, Sequence[str], PairsOptions], Iterator[TextPair | Refusal]]
+# An article, the texts of the posts that link to it and the options -> a pair or a refusal for every candidate. A kind
+# declares the options that it reads: PairsOptions checks the name of the kind, so no kind can import it.
+MakePairs = Callable[[ArticleText, Sequence[str], Any], Iterator[TextPair | Refusal]]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """The registry of kinds of pairs: a value of ``--of`` to the file that makes these pairs.
 
-A new kind is one file here: a function as `interface.MakePairs` describes it, and a line in `KINDS`.
+A new kind is one file here: a function as `interface.MakePairs` describes it, and a line in `KINDS`. No kind imports
+`options`, which looks up the kinds.
 """
 
 from collections.abc import Mapping

@@ -8,15 +8,14 @@ from collections.abc import Iterator, Sequence
 from ...formats.records import Rejection
 from ..texts import ArticleText
 from .interface import PairKind, Refusal, Text, TextPair
-from .options import PairsOptions
 
 
-def post_pairs(article: ArticleText, posts: Sequence[str], _options: PairsOptions) -> Iterator[TextPair | Refusal]:
+def post_pairs(article: ArticleText, posts: Sequence[str], _options: object) -> Iterator[TextPair | Refusal]:
     """Yields a pair of the article and each post; a refusal for a post that came before."""
     yield from _with_each(article, posts)
 
 
-def anchor_pairs(article: ArticleText, _posts: Sequence[str], _options: PairsOptions) -> Iterator[TextPair | Refusal]:
+def anchor_pairs(article: ArticleText, _posts: Sequence[str], _options: object) -> Iterator[TextPair | Refusal]:
     """Yields a pair of the article and each of its link texts; a refusal where there is none."""
     if not article.anchor_texts:
         yield Refusal(Rejection.NO_OTHER_TEXT, "no link text")

@@ -6,11 +6,11 @@ import functools
 from typing import Final
 
 from ...errors import require_option
+from .halves import BOTH, DROP, NO_UNIT, SENTENCE, WORD
+from .kinds import KINDS
 
 _SHORTEST_TEXT: Final = 8
 START, END = "start", "end"
-SENTENCE, WORD, NO_UNIT = "sentence", "word", "none"
-DROP, BOTH = "drop", "both"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,8 +60,6 @@ class PairsOptions:
     )
 
     def __post_init__(self) -> None:
-        from .kinds import KINDS  # the kinds read these options
-
         require = functools.partial(require_option, command="pairs")
         require(self.of in KINDS, "of", self.of, f"one of {', '.join(KINDS)}")
         require(self.max_length >= _SHORTEST_TEXT, "max_length", self.max_length, f"at least {_SHORTEST_TEXT}")

@@ -5,10 +5,9 @@ from collections.abc import Iterator, Sequence
 from ...formats.records import Rejection
 from ..texts import ArticleText
 from .interface import PairKind, Refusal, Text, TextPair
-from .options import PairsOptions
 
 
-def title_pairs(article: ArticleText, _posts: Sequence[str], _options: PairsOptions) -> Iterator[TextPair | Refusal]:
+def title_pairs(article: ArticleText, _posts: Sequence[str], _options: object) -> Iterator[TextPair | Refusal]:
     """Yields the pair of body and title; a refusal where one of them is empty."""
     if not article.title.strip() or not article.body.strip():
         yield Refusal(Rejection.NO_OTHER_TEXT, "an empty title or body")

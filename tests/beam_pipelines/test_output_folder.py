@@ -255,6 +255,14 @@ def test_a_lock_without_an_owner_is_taken_over(tmp_path, text):
     assert not (tmp_path / ".lock").exists()
 
 
+def test_a_lock_that_cannot_be_read_is_not_taken_over(tmp_path):
+    lock = tmp_path / ".lock"
+    lock.symlink_to(".lock")  # to itself: no user can read it, not even root
+    with pytest.raises(OSError, match="symbolic links"), locked(str(tmp_path)):
+        pass
+    assert lock.is_symlink()
+
+
 def test_a_second_run_is_refused_and_the_first_writes_what_it_would_alone(tmp_path):
     here = str(Path(__file__).parent)
     code = f"import sys; sys.path.insert(0, {here!r}); from test_output_folder import run; run(sys.argv[1], 1)"
