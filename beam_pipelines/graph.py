@@ -1,7 +1,9 @@
 """The graph of a job: phases in one Beam pipeline, where each phase starts when the one before it is complete."""
 
+import contextlib
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import apache_beam as beam
@@ -10,6 +12,9 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from ..formats import files
 from .shards import Phase, ProcessShards, ShardFunction
 from .shuffle import Block, Rows, blocks_of, received
+
+# Called with (phase, complete shards or other parts, number of parts, what else grows).
+Progress = Callable[[str, int, int, str], None]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,6 +138,24 @@ class Graph:
             if not self.is_complete(phase):
                 break
         return states
+
+    @contextlib.contextmanager
+    def watched(self, report: Progress) -> Iterator[None]:
+        """Reports progress by the parts that appear, from a thread: the runner says nothing until it is done."""
+        stop = threading.Event()
+
+        def watch() -> None:
+            while not stop.wait(0.5):
+                for state in self.progress():
+                    report(*state)
+
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            watcher.join()
 
     def is_complete(self, phase: Phase) -> bool:
         """Whether all shards of a phase have been written."""

@@ -15,7 +15,6 @@ import itertools
 import json
 import logging
 import shutil
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -33,20 +32,26 @@ from ..formats.manifest import (
     read_manifest,
     read_seconds,
     write_manifest,
-    write_seconds,
 )
 from . import dataflow, failures
 from .accounting import Counts, add_counts, chain_counts
-from .graph import Graph, Parts
+from .graph import Graph, Parts, Progress
 from .options import make_pipeline, noticing_dead_workers
-from .output_folder import PUBLISH, check_input, clear, discard_damaged, missing_files, published_files, refuse_overlaps
+from .output_folder import (
+    PUBLISH,
+    check_input,
+    clear,
+    discard_damaged,
+    missing_files,
+    publish,
+    published_files,
+    refuse_overlaps,
+)
 from .output_lock import locked
 from .shards import Phase, ShardFunction
 from .shuffle import Rows
 
 _log = logging.getLogger(__name__)
-# Called with (phase, complete shards or other parts, number of parts, what else grows).
-Progress = Callable[[str, int, int, str], None]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -235,7 +240,7 @@ class JobRun:
     def _run(self, graph: Graph, name: str) -> None:  # noqa: ARG002 - the dry run names files by it
         """Runs a graph, unless all of its phases are complete."""
         if graph.phases:
-            with self._watching(graph), failures.named(self.workspace), noticing_dead_workers():
+            with graph.watched(self._progress), failures.named(self.workspace), noticing_dead_workers():
                 graph.pipeline.run().wait_until_finish()
         else:
             # Made with the pipeline; running it deletes it.
@@ -279,24 +284,6 @@ class JobRun:
                     f"{self.job.name}: a phase passed on {earlier.written} records, the next read {later.read}"
                 )
         return add_counts([chain_counts(chain), *beside]), every
-
-    @contextlib.contextmanager
-    def _watching(self, graph: Graph) -> Iterator[None]:
-        """Reports progress by the parts that appear, from a thread: the runner says nothing until it is done."""
-        stop = threading.Event()
-
-        def watch() -> None:
-            while not stop.wait(0.5):
-                for state in graph.progress():
-                    self._progress(*state)
-
-        watcher = threading.Thread(target=watch, daemon=True)
-        watcher.start()
-        try:
-            yield
-        finally:
-            stop.set()
-            watcher.join()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -363,7 +350,7 @@ def execute(
                 _write_own_manifest(run, name, own, digest, identity)
             files.write_json(f"{workspace}/{PUBLISH}", _manifest(run, digest, identity).to_json())
         seconds = time.monotonic() - started
-        _publish(workspace, output, seconds)
+        publish(workspace, output, seconds)
         return Outcome(read_manifest(output), skipped=False, seconds=seconds)
 
 
@@ -483,12 +470,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return value
-
-
-def _publish(workspace: str, output: str, seconds: float) -> None:
-    """Moves every stream in, then the manifest. Runs again from where it was if it was cut off."""
-    manifest = files.read_json(f"{workspace}/{PUBLISH}")
-    files.move_all([(f"{workspace}/{name}", f"{output}/{name}") for name in published_files(workspace)])
-    write_seconds(output, seconds)
-    write_manifest(output, manifest)
-    files.delete([workspace])

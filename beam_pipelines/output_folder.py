@@ -20,6 +20,8 @@ from ..formats.manifest import (
     read_manifest,
     recorded_digests,
     recorded_files,
+    write_manifest,
+    write_seconds,
 )
 from .accounting import Counts
 from .output_lock import LOCK
@@ -53,6 +55,21 @@ def published_files(workspace: str) -> dict[str, int]:
         for name, size in files.sizes_below(workspace).items()
         if not name.startswith("_") and not name.endswith(".tmp")
     }
+
+
+def publish(workspace: str, output: str, seconds: float) -> None:
+    """Moves every stream in, then writes the manifest. It is continued where it was if it was cut off.
+
+    Args:
+      workspace: with the manifest as `PUBLISH`.
+      output: the folder of the result.
+      seconds: that the job took.
+    """
+    manifest = files.read_json(f"{workspace}/{PUBLISH}")
+    files.move_all([(f"{workspace}/{name}", f"{output}/{name}") for name in published_files(workspace)])
+    write_seconds(output, seconds)
+    write_manifest(output, manifest)
+    files.delete([workspace])
 
 
 def missing_files(folder: str, manifest: Mapping[str, Any]) -> list[str]:

@@ -157,7 +157,7 @@ def test_a_publication_or_removal_that_was_cut_off_is_still_ours(out, monkeypatc
     (out / "a").mkdir(exist_ok=True)
     (out / STREAMS[0]).write_text("not yet removed")
     with monkeypatch.context() as patch:
-        patch.setattr(jobs, "write_seconds", killed)
+        patch.setattr(output_folder, "write_seconds", killed)
         with pytest.raises(OSError, match="power cut"):
             run(out, number=2)
     assert (out / STREAMS[0]).exists()
