@@ -140,9 +140,10 @@ def test_labels_fit_the_filter_and_bad_ones_are_refused(tmp_path):
     labels.write_text(f"# anchor\tother\tlabel\n{doc('a')}\t{doc('d')}\t1\n{doc('a')}\t{doc('e')}\t0\n")
     run(tmp_path, labels=[str(labels)])
     assert "2 labels of labels.tsv" in (tmp_path / "out/out/evergreen.json").read_text()
-    labels.write_text("a\tb\tmaybe\n")
-    with pytest.raises(InputError, match=r"labels\.tsv:1: --labels: got"):
-        read_labels(str(labels))
+    for bad in ("a\tb\tmaybe", f"{doc('a')}\t{doc('b')}", f"a\t{doc('b')}\t1", f"{doc('a')}\tb\t1"):
+        labels.write_text(f"{bad}\n")
+        with pytest.raises(InputError, match=r"labels\.tsv:1: --labels: got"):
+            read_labels(str(labels))
     with pytest.raises(InputError, match="all equal"):
         fit_model(np.zeros((2, len(FEATURES))), [1, 1], "x")
 
@@ -438,6 +439,14 @@ def test_the_byline_model_is_fitted_out_of_fold():
     assert not np.array_equal(fit(changed, 4.0)[1], fit(counts, 4.0)[1])
 
 
+def test_where_the_other_fold_has_no_articles_every_month_is_impossible():
+    counts = np.zeros((2, 3, NGRAMS), np.float32)
+    counts[0, 1, :5] = 2
+    models = fit(counts, 4.0)
+    np.testing.assert_array_equal(models[0], np.full((3, NGRAMS), -1e3))
+    np.testing.assert_allclose(models, fit_by_hand(counts, 4.0), rtol=1e-4, atol=1e-4)
+
+
 def test_an_article_is_scored_by_the_model_of_its_fold():
     articles = [article(f"x{number}", "p") for number in range(12)]
     models = np.zeros((2, 3, NGRAMS), np.float32)
@@ -458,6 +467,13 @@ def test_date_statistics_by_hand():
     assert stats.expected_gap == pytest.approx((3 - (0.25 + 2 * 0.5 + 3 * 0.125)) / 4, rel=1e-5)
     (earlier,) = date_stats([one], models, 1.0, month_by_hand(one) - 1)  # its month is the second one
     assert earlier.own_mass == pytest.approx(0.125 + 0.25 + 0.5, rel=1e-5)
+
+
+def test_in_a_corpus_of_one_month_every_article_is_dated_exactly():
+    one = article("x", "p")
+    (stats,) = date_stats([one], np.zeros((2, 1, NGRAMS), np.float32), 8.0, month_by_hand(one))
+    found = (stats.entropy, stats.own_mass, stats.expected_gap)
+    assert found == pytest.approx((0.0, 1.0, 0.0), abs=1e-9)
 
 
 def noisy_articles(count):

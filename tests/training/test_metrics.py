@@ -1,6 +1,8 @@
 """Reports of a run: the file over restarts, what counts as padding, and the lines for people."""
 
+import io
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -95,6 +97,31 @@ def test_a_report_has_the_means_the_learning_rate_and_the_memory(tmp_path, monke
         "step 14/30  loss/topics/en 2.0000  32 s left",
         "step 14  eval/loss 1.0000",
     ]
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_a_terminal_gets_a_bar_on_the_first_host_only(monkeypatch, enabled):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "200")
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with Progress(9, 2, enabled=enabled).shown() as progress:
+        progress.advance(5)
+        progress.record(5, {"loss/topics": 1.0, "padding": 0.5})
+        progress.say("a line")
+    shown = terminal.getvalue()
+    if enabled:
+        assert "5/9" in shown
+        assert "loss/topics 1.0000" in shown
+        assert "a line\n" in shown
+        assert "padding" not in shown
+    else:
+        assert shown == ""
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,10 @@
 """Where the articles of a version are removed and added, on a case by hand."""
 
 import numpy as np
+import pytest
+from newsembed.serving.events import NO_EVENT, Merge
 from newsembed.updates.duplicates import Found, kept_rows
-from newsembed.updates.store import find_change
+from newsembed.updates.store import _check_ended, _emptied, find_change
 
 
 def test_an_article_that_loses_its_place_has_the_article_that_takes_it_as_its_heir():
@@ -26,3 +28,18 @@ def test_nothing_is_removed_where_nothing_is_superseded():
     change = find_change(np.array([0, 1]), found, ["new"], np.ones((1, 1), np.float32), [2])
     assert change.removed.tolist() == [False, False]
     assert change.heirs.tolist() == []
+
+
+def test_an_event_whose_last_article_is_replaced_by_one_of_another_event_ends_in_that_event():
+    # Events of the articles that stay or are new, once heirs of articles without one have taken theirs over.
+    doc_ids, events = np.array([1, 2, 3, 4], np.uint64), np.array([90, 90, 70, 80], np.uint64)
+    lost = np.array([50, 50, 70, 80, NO_EVENT], np.uint64)  # both of 50, one of 80 and the only one of 70, whose heir
+    heirs = np.array([1, 0, 2, 0, 0])  # is in 70, too
+    assert _emptied(lost, heirs, events, doc_ids) == [Merge(50, 90, 2)]
+
+
+def test_an_article_in_an_event_that_has_ended_is_an_error():
+    merges = [Merge(50, 90, 2)]
+    _check_ended(np.array([90, 70], np.uint64), merges)
+    with pytest.raises(RuntimeError, match="an event that has ended"):
+        _check_ended(np.array([90, 50], np.uint64), merges)
