@@ -94,7 +94,7 @@ class MixtureBatches:
     """The iterators of all sets of a mixture, and the choice of one for each step.
 
     Args:
-      weights: probability of each set.
+      weights: of each set, in proportion to its probability.
       open_set: makes the iterator of one set.
       options: given to `open_set`.
     """

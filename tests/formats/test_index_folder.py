@@ -38,6 +38,25 @@ def test_an_index_is_read_as_written(tmp_path_factory, index):
         assert getattr(found, name) == getattr(index, name)
 
 
+def test_an_encoder_is_named_as_it_was_given_until_it_was_moved_with_the_index(tmp_path, monkeypatch):
+    (tmp_path / "old" / "model").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    index, row = str(tmp_path / "old" / "index"), IndexedDocument("", "", "", "")
+    for given_name, found_elsewhere in (
+        (f"model:{tmp_path}/old/model@4", f"model:{tmp_path}/old/model@4"),
+        ("model:old/model@4", "model:model@4"),
+    ):
+        write_index(index, StoredIndex(np.ones((1, 2), np.float32), (row,), given_name))
+        assert read_index(index).encoder == given_name
+        monkeypatch.chdir(tmp_path / "old")
+        assert read_index(index).encoder == found_elsewhere
+        monkeypatch.chdir(tmp_path)
+    (tmp_path / "old").rename(tmp_path / "new")
+    assert read_index(str(tmp_path / "new" / "index")).encoder == "model:new/model@4"
+    (tmp_path / "new" / "model").rmdir()
+    assert read_index(str(tmp_path / "new" / "index")).encoder == "model:old/model@4"
+
+
 def test_the_inverted_file_is_kept(tmp_path):
     import faiss
 

@@ -1,6 +1,7 @@
 """The pages of the documentation that follow from the code: every option of every command, and the demo's steps."""
 
 import argparse
+import re
 import shlex
 
 import pytest
@@ -91,6 +92,14 @@ def test_the_page_of_a_command_has_each_of_its_options(name):
                 named = [row for row in rows if option in row.replace(",", " ").split()]
                 assert named or action.help is argparse.SUPPRESS, option
     assert page.count("```") % 2 == 0
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_says_what_it_does(name):
+    for parser in parsers(parser_of(name)):
+        for action in parser._actions:
+            if action.help is not argparse.SUPPRESS and not isinstance(action, argparse._SubParsersAction):
+                assert re.sub(r"\(default: .*\)$", "", action.help or "").strip(), action
 
 
 def test_the_overview_lists_each_command_once():

@@ -197,6 +197,13 @@ def test_the_step_number_decides_and_shares_follow_the_weights(corpus):
         assert shares[data_set] / 4000 == pytest.approx(weight, abs=0.03)
 
 
+def test_a_set_is_drawn_in_proportion_to_its_weight_whatever_their_sum():
+    mixture = MixtureBatches({TRIPLETS: 3.0, TOPICS: 1.0}, lambda *_: None, options("unread", seed=7))
+    shares = [np.random.default_rng([7, step]).random() for step in range(200)]
+    expected = [TOPICS if share < 1 / 4 else TRIPLETS for share in shares]
+    assert [mixture.choose(step) for step in range(200)] == expected
+
+
 def test_the_places_of_a_draw_are_those_of_its_rows(corpus):
     alone = GrainBatches(TOPICS, options(corpus))
     batch = next(alone)

@@ -101,7 +101,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "beam_pipelines/pack.py": _PACKING,
     "beam_pipelines/triplets/dates.py": _TRIPLETS,
     "beam_pipelines/triplets/evergreen.py": _TRIPLETS,
-    "beam_pipelines/triplets/mine.py": _TRIPLETS,
+    "beam_pipelines/triplets/mine.py": (*_TRIPLETS, f"{_PIPELINES}/test_learned_space.py"),
     "beam_pipelines/triplets/candidates.py": _TRIPLETS,
     "beam_pipelines/clean/duplicates.py": _CLEAN,
     "beam_pipelines/clean/rules.py": _CLEAN,
