@@ -32,7 +32,25 @@ def mean_interval(values: FloatArray, events: npt.NDArray[Any]) -> Interval:
     if len(names) < 2:
         return Interval(float(values.mean()))
     sums, counts = totals_of_events(values, members, len(names))
-    return statistic_interval(lambda means: means[:, 0], sums[None], counts[None])
+    return statistic_interval(_first_mean, sums[None], counts[None])
+
+
+def resampled_means(values: FloatArray, events: npt.NDArray[Any]) -> FloatArray:
+    """Means over queries on 2,000 resamples of the events, each with all of its queries.
+
+    The resamples depend on the number of events alone, so those of two encoders are the same.
+
+    Args:
+      values: of the queries, ``[Q]``.
+      events: of the queries, ``[Q]``.
+    """
+    names, members = np.unique(events, return_inverse=True)
+    sums, counts = totals_of_events(values, members, len(names))
+    return _resampled(_first_mean, sums[None], counts[None])
+
+
+def _first_mean(means: FloatArray) -> FloatArray:
+    return means[:, 0]
 
 
 def totals_of_events(values: FloatArray, members: npt.NDArray[np.int64], events: int) -> tuple[FloatArray, FloatArray]:
@@ -53,16 +71,21 @@ def statistic_interval(statistic: Callable[[FloatArray], FloatArray], sums: Floa
       sums: of the scores of each event, ``[means, events]``.
       counts: number of queries of each event, ``[means, events]``.
     """
+    value = float(statistic((sums.sum(axis=1) / counts.sum(axis=1))[None])[0])
+    low, high = np.nanpercentile(_resampled(statistic, sums, counts), [2.5, 97.5])
+    return Interval(value, float(low), float(high))
+
+
+def _resampled(statistic: Callable[[FloatArray], FloatArray], sums: FloatArray, counts: FloatArray) -> FloatArray:
+    """The statistic on each resample of the events, ``[resamples]``; see :func:`statistic_interval`."""
     events = sums.shape[1]
     rng = np.random.default_rng(_SEED)
-    value = float(statistic((sums.sum(axis=1) / counts.sum(axis=1))[None])[0])
     drawn = []
     for _ in range(_RESAMPLES // _AT_A_TIME):
         times = rng.multinomial(events, np.full(events, 1 / events), _AT_A_TIME).astype(np.float64)
         with np.errstate(invalid="ignore"):
             drawn.append(statistic((times @ sums.T) / (times @ counts.T)))
-    low, high = np.nanpercentile(np.concatenate(drawn), [2.5, 97.5])
-    return Interval(value, float(low), float(high))
+    return np.concatenate(drawn)
 
 
 def spearman_interval(gold: FloatArray, predicted: FloatArray) -> Interval:

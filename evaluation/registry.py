@@ -77,7 +77,12 @@ def _events(path: str, name: str, options: Options) -> Benchmark:
         max_day_gap=options.max_day_gap,
         at_k=options.at_k,
         intervals=options.intervals,
+        draws=options.draws,
     )
+
+
+def _events_across(path: str, name: str, options: Options) -> Benchmark:
+    return _events(path, name, dataclasses.replace(options, cross_language=True))
 
 
 def _mldoc_laser(path: str, name: str, options: Options) -> Benchmark:
@@ -91,6 +96,7 @@ def _mldoc_svm(path: str, name: str, options: Options) -> Benchmark:
 
 SUITES: Final[Mapping[str, Builder]] = {
     "events": _events,
+    "events_across": _events_across,
     "clustering": lambda path, name, options: Clustering(
         path, name, options.label, options.seeds, options.min_cluster_size
     ),

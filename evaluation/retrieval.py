@@ -26,7 +26,7 @@ from ..errors import InputError
 from .benchmark import ALL, PathBenchmark, Score
 from .encoders import Document, Embeddings, cosine_similarities
 from .events import EventDocument, codes, read_events
-from .intervals import FloatArray, Interval, mean_interval
+from .intervals import FloatArray, Interval, mean_interval, resampled_means
 
 _QUERY_BLOCK: Final = 256  # rows of the similarity matrix held at once: 256 x 100 000 candidates are 100 MB
 _NO_DAY: Final = np.iinfo(np.int64).min // 2
@@ -50,6 +50,7 @@ class SameEventRetrieval(PathBenchmark):
       at_k: k of mAP@k, R-precision and nDCG@k; ``None`` leaves them out.
       excluded: documents to leave out, see ``leakage.py``.
       intervals: whether scores have bootstrap intervals over events.
+      draws: whether scores keep their values on the resamples of events, for paired tests.
     """
 
     path: str
@@ -61,12 +62,14 @@ class SameEventRetrieval(PathBenchmark):
     at_k: int | None = None
     excluded: frozenset[Document] = frozenset()
     intervals: bool = False
+    draws: bool = False
 
     @property
     def protocol(self) -> Mapping[str, Any]:
         """Every option that changes a score, as JSON values."""
         options = dataclasses.asdict(self)
-        shown = {key: options[key] for key in options if key not in {"path", "name", "excluded", "intervals"}}
+        hidden = {"path", "name", "excluded", "intervals", *(() if self.draws else ("draws",))}
+        shown = {key: options[key] for key in options if key not in hidden}
         return {"suite": "events"} | shown | {"excluded": len(self.excluded)}
 
     @functools.cached_property
@@ -110,8 +113,21 @@ class SameEventRetrieval(PathBenchmark):
         parts = [(ALL, np.ones(len(rows), bool))]
         if len(set(languages)) > 1:
             parts += [(language or "unknown", languages == language) for language in sorted(set(languages))]
-        events = np.array([row.event for row in rows]) if self.intervals else None
-        return [score for part, members in parts for score in _means(part, members, metrics, events)]
+        events = np.array([row.event for row in rows])
+        return [score for part, members in parts for score in self._means(part, members, metrics, events)]
+
+    def _means(
+        self, part: str, members: BoolArray, metrics: Mapping[str, FloatArray], events: npt.NDArray[Any]
+    ) -> Iterator[Score]:
+        """Yields means over the queries of a part, given the metrics and the events of all documents."""
+        queries = members & ~np.isnan(metrics["mAP"])
+        if not (count := int(queries.sum())):
+            return
+        for name, values in metrics.items():
+            mean, own = float(np.nanmean(values[members])), (values[queries], events[queries])
+            found = mean_interval(*own) if self.intervals else Interval(mean)
+            draws = tuple(resampled_means(*own).tolist()) if self.draws else ()
+            yield Score(name, mean, part, count, low=found.low, high=found.high, draws=draws)
 
     def query_scores(self, embeddings: Embeddings) -> dict[str, npt.NDArray[np.float64]]:
         """Returns the metrics of each document as a query, ``[N]``; NaN without a relevant candidate."""
@@ -216,18 +232,3 @@ def _ndcg(scores: npt.NDArray[np.float32], labels: BoolArray, k: int) -> float:
     if len(labels) == 1:
         return 1.0  # scikit-learn rejects a single candidate; it is relevant, or there would be no query
     return float(ndcg_score(labels[None].astype(float), scores[None], k=k))
-
-
-def _means(
-    part: str, members: BoolArray, metrics: Mapping[str, FloatArray], events: npt.NDArray[Any] | None
-) -> list[Score]:
-    """Means over the queries of a part; with the events of all documents, they have intervals."""
-    queries = members & ~np.isnan(metrics["mAP"])
-    if not (count := int(queries.sum())):
-        return []
-    scores = []
-    for name, values in metrics.items():
-        mean = float(np.nanmean(values[members]))
-        found = Interval(mean) if events is None else mean_interval(values[queries], events[queries])
-        scores.append(Score(name, mean, part, count, low=found.low, high=found.high))
-    return scores

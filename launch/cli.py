@@ -122,7 +122,7 @@ COMMANDS = {
     "ablate": Command(
         "Train",
         "ablations: train and evaluate without each part, z-scores, table and plot",
-        "studies.ablate",
+        "launch.ablate",
         ("train", "evaluate", "mine"),
     ),
     "staleness": Command(

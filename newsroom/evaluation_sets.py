@@ -15,6 +15,7 @@ from .world import MATTERS_PER_TOPIC, TOPICS, Event, EventPlanner, World
 PARAPHRASE_LEAK = 0.15
 PARAPHRASE_WANDER = 0.35
 _HELD_OUT_EVENTS = 72  # per language at full scale
+_REPORTS_OF_A_LANGUAGE = 2  # of each event, in the set across languages
 _BITEXT_PAIRS = 1500
 _STS_PAIRS = 400
 _SHARED_SLOTS = ("lead", "n1", "n2", "actor", "org", "money", "quote", "head")
@@ -59,6 +60,19 @@ def held_out_articles(world: World, options: NewsroomOptions, events: dict[str, 
             manner = Manner(publisher.voice, register_for(random.random()), leak=SITE_LEAK)
             teller = Teller(world, language, manner, random)
             yield _article("heldout", event, publisher, teller, random.randint(2, 7), int(random.random() < 0.25))
+
+
+def articles_across_languages(
+    world: World, options: NewsroomOptions, events: dict[str, list[Event]]
+) -> Iterator[HeldOut]:
+    """Articles of two publishers of every language about each event, written as on the site."""
+    for home, event in _each(events):
+        for language in LANGUAGES:
+            random = options.stream("across", event.id, home, language)
+            for publisher in random.sample(of_language(language), _REPORTS_OF_A_LANGUAGE):
+                manner = Manner(publisher.voice, register_for(random.random()), leak=SITE_LEAK)
+                teller = Teller(world, language, manner, random)
+                yield _article("across", event, publisher, teller, random.randint(2, 7), int(random.random() < 0.25))
 
 
 def paraphrases(world: World, options: NewsroomOptions, events: dict[str, list[Event]]) -> Iterator[HeldOut]:

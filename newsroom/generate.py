@@ -90,6 +90,21 @@ def generate_newsroom(output: str, options: NewsroomOptions | None = None) -> Ne
     return summary
 
 
+def write_across_languages(path: str, options: NewsroomOptions) -> int:
+    """Writes the held-out events of a newsroom as told in every language, in the format of ``heldout.jsonl``.
+
+    Args:
+      path: of the file.
+      options: of the newsroom.
+
+    Returns:
+      The number of articles.
+    """
+    world = build_world(options)
+    events = sets.held_out_events(world, options)
+    return _write_json(*os.path.split(path), sets.articles_across_languages(world, options, events))
+
+
 def _story_truth(story: Story) -> Truth:
     return Truth(
         url=story.url,

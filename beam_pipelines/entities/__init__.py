@@ -22,6 +22,7 @@ from ..jobs import InputSpec, Job, JobRun
 from ..shards import Shard
 from . import counting, tables
 from .aliases import resolve_names
+from .apart import keep_apart
 from .gazetteer import built_in_names
 from .known import CorpusWords, is_common_word, may_occur, merge_known, spans_of
 from .linking import Linker
@@ -64,6 +65,13 @@ class EntitiesOptions:
     built_in_names: bool = dataclasses.field(
         default=True,
         metadata={"help": "link countries, languages, currencies and cities by their names in all languages"},
+    )
+    across_languages: bool = dataclasses.field(
+        default=True,
+        metadata={
+            "help": "whether an entity may have names in several languages; if not, each language has entities of its "
+            "own, and titles of hubs are linked to none"
+        },
     )
 
     def __post_init__(self) -> None:
@@ -191,6 +199,8 @@ def _resolve(options: EntitiesOptions, shard: Shard, _: Any) -> None:
     uses = _word_uses(shard.workspace)
     languages = sorted(uses, key=lambda tag: -uses[tag].get(_DOCUMENTS, WordUse()).lower)[:_MAIN_LANGUAGES]
     entities, aliases = merge_known(entities, aliases, known, languages)
+    if not options.across_languages:
+        entities, aliases = keep_apart(entities, aliases, uses)
     tables.write_aliases(f"{shard.workspace}/_aliases.tsv", aliases)
     tables.write_lines(
         f"{shard.workspace}/_entities.tsv", (f"{item.key}\t{item.documents}\t{item.name}" for item in entities)

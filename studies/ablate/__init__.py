@@ -19,6 +19,7 @@ command; the other commands then find it trained.
 """
 
 import argparse
+import dataclasses
 import functools
 import os
 import sys
@@ -33,8 +34,8 @@ from ..shared import arguments
 from ..shared.mining import build_folder, manifest_of, mine_again
 from ..shared.recipe import recipe_of
 from ..shared.report import places_line
-from ..shared.runs import write_run_file
-from ..shared.tools import Tools
+from ..shared.runs import LOG_FILE, write_run_file
+from ..shared.tools import Tools, train_runs
 from . import tables
 from .conduct import OK, RowResult, conduct, prepare
 from .plan import Settings, not_applicable, run_steps, runs_before, training
@@ -93,6 +94,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="translation pairs, for tables that train on them; see `newsembed translations --help`",
     )
+    parser.add_argument(
+        "--bitext_encoder",
+        metavar="ENCODER",
+        help="encoder, such as model:DIR, that finds translation pairs for the table supervision; with --newsroom "
+        "(default: a pretraining on the newsroom's own pairs)",
+    )
+    parser.add_argument(
+        "--known_pairs",
+        nargs=1,
+        action="extend",
+        metavar="FILE",
+        help="known translations that determine the least margin of these pairs, in the formats of --bitext",
+    )
     parser.add_argument("--row", metavar="NAME", help="run only this row and write no table; see --print_commands")
 
 
@@ -115,15 +129,19 @@ def run(args: argparse.Namespace, tools: Tools | None = None) -> int:
     tools = tools or Tools(mine=functools.partial(mine_again, beam_args=args.beam))
     options = Options(**{"cross_publisher": args.cross_publisher, "seeds": _KMEANS_SEEDS} | dict(table.evaluation))
     benchmarks = arguments.benchmarks_of(suites, options)
+    inputs = ("translation_models", "bitext", "known_pairs")
     settings = Settings(
         table,
         work,
         os.path.abspath(args.output),
         recipe_of(args),
         _pretrained(args),
-        {"translation_models": tuple(args.translation_models or ()), "bitext": tuple(args.bitext or ())},
+        {name: tuple(getattr(args, name) or ()) for name in inputs},
         tuple(args.beam or ()),
     )
+    if "bitext_encoder" in table.inputs:
+        encoder = args.bitext_encoder or _pair_finder(settings, args.newsroom, tools)
+        settings = dataclasses.replace(settings, given={**settings.given, "bitext_encoder": (encoder,)})
     run_steps(settings)
     if args.prepare:
         return _prepare(settings, rows, args.parallel, tools)
@@ -152,8 +170,34 @@ def _sources(args: argparse.Namespace, table: Table) -> tuple[str, list[str]]:
     args.cross_publisher, args.bitext = True, args.bitext or [places.bitext]
     if not args.suite and any(name == newsroom.LABELLED for _, name in table.newsroom_suites):
         newsroom.write_labelled(places)
+    if not args.suite and any(name == newsroom.ACROSS_LANGUAGES for _, name in table.newsroom_suites):
+        newsroom.write_across(places)
     own = [f"{suite}={places.newsroom}/{name}" for suite, name in table.newsroom_suites]
     return places.work, args.suite or own
+
+
+def _pair_finder(settings: Settings, newsroom: str | None, tools: Tools) -> str:
+    """The encoder that finds translation pairs on a newsroom: a pretraining on the build's data, with the given pairs.
+
+    Raises:
+      InputError: without a newsroom, or if the training fails.
+    """
+    if newsroom is None:
+        raise InputError(
+            "not given",
+            field="--bitext_encoder",
+            remedy="name an encoder of sentences in several languages, such as model:DIR or st:DIR",
+        )
+    folders = {job: f"{settings.work}/{job}" for job in ("pack", "vocabulary")}
+    run = settings.recipe.pretraining(f"{settings.output}/pair_finder", folders, 0)
+    problems = train_runs([run], 1, tools)
+    if problems:
+        raise InputError(
+            f"the encoder that finds translation pairs was not trained: {problems[run.folder]}",
+            path=f"{run.folder}/{LOG_FILE}",
+            remedy="read the log, or give --bitext_encoder",
+        )
+    return f"model:{run.model}"
 
 
 def _pretrained(args: argparse.Namespace) -> str:
@@ -171,7 +215,7 @@ def _pretrained(args: argparse.Namespace) -> str:
 
 def _prepare(settings: Settings, rows: list[Row], parallel: int, tools: Tools) -> int:
     """Mines, pretrains what rows share, and writes all run files, so that `newsembed launch` can start any of them."""
-    chosen = [row for row in rows if not not_applicable(row, settings.work)]
+    chosen = [row for row in rows if not not_applicable(row, settings)]
     folders, problems = prepare(settings, chosen, parallel, tools)
     for row in chosen:
         for seed in settings.seeds if row.name in folders and not row.encoder else ():

@@ -78,7 +78,7 @@ def conduct(
       tools: see :class:`~..shared.tools.Tools`.
       command: the command line, for the manifests of the evaluations.
     """
-    reasons = {row.name: reason for row in rows if (reason := not_applicable(row, settings.work))}
+    reasons = {row.name: reason for row in rows if (reason := not_applicable(row, settings))}
     chosen = [row for row in rows if row.name not in reasons]
     folders, problems = _mine(settings, chosen, tools)
     mined = [row for row in chosen if row.name in folders]

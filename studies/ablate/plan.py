@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from ...beam_pipelines.jobs import execute
 from ...beam_pipelines.progress import JobProgress
 from ...beam_pipelines.workflow import Step, load_job
-from ..shared.mining import Change, affected, count, jobs_that_ran, mine_again, missing_inputs
+from ..shared.mining import Change, affected, count, jobs_that_ran, mine_again, missing_inputs, options_of
 from ..shared.recipe import Recipe
 from ..shared.runs import Run
 from .table import Row, Table
@@ -66,16 +66,19 @@ def _run_step(
     }
     job = load_job(step.job)
     options = settings.table.options.get(step.job)
+    if options is None and settings.table.keeps_options and step.job in jobs_that_ran(settings.work):
+        options = options_of(settings.work, step.job)
     if change is not None:
         options = change(job.options() if options is None else options)
     with JobProgress(step.job) as progress:
         execute(job, inputs, output, options, settings.beam, progress)
 
 
-def not_applicable(row: Row, work: str) -> str:
+def not_applicable(row: Row, settings: Settings) -> str:
     """Why the row would equal the control on these data; "" if it does not."""
     for need in row.needs:
-        if not count(work, need.job, need.section, need.prefix):
+        folder, _, job = settings.jobs[need.job].rpartition("/")
+        if not count(folder, job, need.section, need.prefix):
             return f"nothing to remove: the {need.job} job counts no {need.prefix.rstrip('/')}"
     return ""
 
@@ -90,12 +93,13 @@ def mine_row(row: Row, settings: Settings, mine: Callable[..., dict[str, str]] =
     changes = {job: change for job, change in row.mining.items() if job not in own}
     output, jobs = f"{settings.output}/data/{row.name}", settings.jobs
     if changes:
-        missing_inputs(settings.work, affected(list(changes)), settings.given, row.not_needed)
+        missing_inputs(settings.work, affected(list(changes), row.keeps), settings.given, row.not_needed)
         given = {name: paths for name, paths in settings.given.items() if name not in row.not_needed}
-        jobs |= mine(settings.work, output, changes, given)
-    again = {*row.mining, *affected(list(changes))}
+        mined = mine(settings.work, output, changes, given, keeps=row.keeps)
+        jobs |= {job: folder for job, folder in mined.items() if job not in own}
+    again = {*row.mining, *affected(list(changes), row.keeps)}
     for step in settings.table.steps:
-        if again & {step.job, *step.sources()}:
+        if again & {step.job, *step.sources()} and step.job not in row.keeps:
             again.add(step.job)
             jobs |= {step.job: f"{output}/{step.job}"}
             _run_step(step, settings, jobs, jobs[step.job], row.mining.get(step.job))

@@ -12,6 +12,7 @@ from ...evaluation.benchmark import over_runs
 from ...evaluation.compare import FoldComparison, compare_folds
 from ..report.plots import BLUE, GREY, RED, make_axes, svg_of, use_plain_style
 from ..shared.report import bullets, markdown_table, with_interval, write_files
+from . import parts
 from .conduct import OK, RowResult
 from .paired import RowTest, p_text, row_tests, section, sentence
 from .table import Table
@@ -78,6 +79,8 @@ def write_report(
     text = markdown(table, lines)
     tests = row_tests(table, results)
     numbers = {**manifest, "rows": [_to_json(table, line, lines, tests) for line in lines]}
+    if table.by_part:
+        numbers["parts"] = [one.to_dict() for one in parts.part_scores(table, results)]
     write_files(output, numbers, text, plot(table, lines) if any(line.values is not None for line in lines) else None)
     return text, statement(table, lines)
 
@@ -96,11 +99,12 @@ def markdown(table: Table, lines: Sequence[Line]) -> str:
         for text in (line.result.reason, *(f"seed {seed}: {problem}" for seed, problem in line.result.problems.items()))
         if text
     ]
-    parts = [f"# {table.title}", "", *markdown_table(words | numbers | judged | counts, rows), "", note, ""]
-    tests = row_tests(table, [line.result for line in lines])
-    parts += [statement(table, lines), *_scores(lines), *section(table, tests), *_folds(table, lines), *_printed(table)]
-    parts += bullets("Failed or not applicable:", wrong)
-    return "\n".join(parts) + "\n"
+    found = [f"# {table.title}", "", *markdown_table(words | numbers | judged | counts, rows), "", note, ""]
+    results = [line.result for line in lines]
+    by_part = parts.section(table, parts.part_scores(table, results)) if table.by_part else []
+    found += [statement(table, lines), *_scores(lines), *by_part, *section(table, row_tests(table, results))]
+    found += [*_folds(table, lines), *_printed(table), *bullets("Failed or not applicable:", wrong)]
+    return "\n".join(found) + "\n"
 
 
 def statement(table: Table, lines: Sequence[Line]) -> str:

@@ -43,6 +43,7 @@ class Row:
       expected: the direction in which the scores should differ from the control's.
       mining: changes of the options of jobs, of the build or of the table, by job, where the row trains on other data
         than the control.
+      keeps: jobs whose output stays the control's, although the row's mining affects them.
       not_needed: inputs of the build, by name, that the row's mining does without.
       needs: what the mined data must contain; with a count of 0 the row would equal the control.
       data: the job whose output the row trains on.
@@ -55,6 +56,7 @@ class Row:
     start: Start = "shared"
     expected: Direction = "lower"
     mining: Mapping[str, Change] = dataclasses.field(default_factory=dict)
+    keeps: tuple[str, ...] = ()
     not_needed: tuple[str, ...] = ()
     needs: tuple[Needed, ...] = ()
     data: str = "examples"
@@ -74,6 +76,7 @@ class Table:
       steps: jobs beyond the build, each with the source of its inputs, that run once before the rows, and again for
         a row whose mining changes them; `Row.data` may name them.
       options: of these jobs, options dataclasses by job.
+      keeps_options: whether jobs of the table without options have those of the build, where it ran them.
       parts: trainings by the recipe of pretraining, whose models become parts of every row's model: gin bindings by
         the name of the part. Each is trained once for a seed.
       newsroom_suites: benchmarks on a generated newsroom, as (suite, file of the newsroom). The folder "mldoc" holds
@@ -81,6 +84,7 @@ class Table:
       evaluation: options of the benchmarks, see `evaluation.registry.Options`.
       group: the part of a benchmark's scores that counts, such as "Cross", where it has such a part.
       metric: the score of that part that counts, where a benchmark has it; else its first.
+      by_part: whether the report compares each part of the benchmarks, such as a language, too.
       test: of the benchmarks with folds or resamples, what the paired test goes over, in words.
       defaults: options of the command line, by name, where neither the user nor the newsroom gives them.
       newsroom_defaults: the same with ``--newsroom``.
@@ -94,11 +98,13 @@ class Table:
     counted: tuple[str, ...] = ("triplets", "topics")
     steps: tuple[Step, ...] = ()
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    keeps_options: bool = False
     parts: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     newsroom_suites: tuple[tuple[str, str], ...] = ()
     evaluation: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     group: str = "all"
     metric: str = ""
+    by_part: bool = False
     test: str = ""
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=lambda: {**DEFAULTS, "evaluations": 4})
     newsroom_defaults: Mapping[str, Any] = dataclasses.field(
@@ -120,6 +126,12 @@ class Table:
     def names(self) -> list[str]:
         """The names of all rows."""
         return [row.name for row in self.rows]
+
+    @property
+    def inputs(self) -> frozenset[str]:
+        """The names of the user's inputs that its jobs read."""
+        sources = {source for step in self.steps for source in step.sources()}
+        return frozenset(source[1:] for source in sources if source.startswith("@"))
 
     @property
     def build_jobs(self) -> frozenset[str] | None:

@@ -81,11 +81,16 @@ def _value(hint: Any, value: Any) -> Any:
     return hint(value) if isinstance(hint, type) and issubclass(hint, enum.Enum) else value
 
 
-def affected(changed: Sequence[str]) -> list[str]:
-    """The jobs to run again, in order: the changed ones and all that read them, directly or indirectly."""
+def affected(changed: Sequence[str], keeps: Collection[str] = ()) -> list[str]:
+    """The jobs to run again, in order: the changed ones and all that read them, directly or indirectly.
+
+    Args:
+      changed: jobs with other options.
+      keeps: jobs that do not run again, nor those that would only because of them.
+    """
     found = set(changed)
     for step in STEPS:
-        if found & step.sources():
+        if found & step.sources() and step.job not in keeps:
             found.add(step.job)
     return [step.job for step in STEPS if step.job in found]
 
@@ -130,6 +135,7 @@ def mine_again(
     changes: Mapping[str, Change],
     given: Mapping[str, Sequence[str]] | None = None,
     beam_args: Sequence[str] = (),
+    keeps: Collection[str] = (),
 ) -> dict[str, str]:
     """Runs the jobs that ``changes`` affect, with the build's other options unchanged; finished ones are skipped.
 
@@ -139,6 +145,7 @@ def mine_again(
       changes: functions from the build's options to the new ones, by job.
       given: the user's inputs by name, see ``workflow.USER_INPUTS``.
       beam_args: Beam's own options.
+      keeps: jobs whose output stays the build's, although a change affects them.
 
     Returns:
       The folder of every job: the new one, or the build's.
@@ -147,10 +154,12 @@ def mine_again(
       InputError: from the first job that fails.
     """
     ran = jobs_that_ran(work)
-    again = [job for job in affected(list(changes)) if job in ran]
+    again = [job for job in affected(list(changes), keeps) if job in ran]
     kept = {job: f"{work}/{job}" for job in ran if job not in again}
     options = {job: changes.get(job, _same)(options_of(work, job)) for job in again}
-    build(given or {}, output, options, beam_args, reused=kept)
+    left_out = {step.only_with for step in STEPS if step.job not in ran}  # and stay so
+    own = {name: paths for name, paths in (given or {}).items() if name not in left_out}
+    build(own, output, options, beam_args, reused=kept)
     return kept | {job: f"{output}/{job}" for job in again}
 
 

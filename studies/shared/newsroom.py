@@ -12,6 +12,7 @@ from ...errors import InputError
 from ...formats import files
 from ...formats.manifest import manifest_path
 from ...newsroom import NewsroomOptions, NewsroomServer, generate_newsroom
+from ...newsroom.generate import write_across_languages
 from ...newsroom.mldoc import write_mldoc
 from ..report import write_report
 
@@ -30,6 +31,7 @@ BUILD_OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = {
 NEWSROOM_SEED: Final = 7
 _SCALE: Final = 0.5
 LABELLED: Final = "mldoc"  # folder of the labelled articles below the newsroom
+ACROSS_LANGUAGES: Final = "across-languages.jsonl"  # held-out events that every language tells, below the newsroom
 _LABELLED_SCALE: Final = 0.1  # of MLDoc's numbers: a classifier for each language, fold and model takes seconds
 
 
@@ -130,6 +132,18 @@ def write_labelled(places: Places) -> None:
     # Under its name it is complete.
     write_mldoc(f"{folder}.new", NewsroomOptions(seed, _LABELLED_SCALE))
     os.replace(f"{folder}.new", folder)
+
+
+def write_across(places: Places) -> None:
+    """Writes the held-out events of a newsroom as every language tells them, unless they are there."""
+    path = f"{places.newsroom}/{ACROSS_LANGUAGES}"
+    if os.path.exists(path):
+        return
+    diary = files.read_json(places.diary)
+    options = NewsroomOptions(int(diary["seed"]), float(diary["scale"]), float(diary.get("turnover", 0.0)))
+    # Under its name it is complete.
+    write_across_languages(f"{path}.new", options)
+    os.replace(f"{path}.new", path)
 
 
 def open_diary(places: Places, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -54,7 +54,7 @@ TABLE: Final = Table(
     },
     newsroom_suites=(("events", "heldout.jsonl"), ("day_duplicates", "heldout.jsonl")),
     evaluation={"draws": True},
-    test="paired bootstrap over days",
+    test="paired bootstrap over days (day_duplicates) or events (events)",
     defaults={**DEFAULTS, "base": "runs/okura_small.gin", "evaluations": 3},
     newsroom_defaults={
         **NEWSROOM_DEFAULTS,
