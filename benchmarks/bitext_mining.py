@@ -4,12 +4,14 @@
     newsembed train --gin_file=runs/train_static.gin …           # the command that `prepare` prints
     newsembed evaluate --suite bucc --data mining/test --encoder trained=model:mining/model --output mining/scores
     python benchmarks/bitext_mining.py entities mining/test --entities work/entities
+    python benchmarks/bitext_mining.py pairs newsroom/bitext.tsv finder --vocabulary work/vocabulary/vocab.txt
 
 ``prepare`` hides the pairs of every second document of NTREX-128 among monolingual sentences, 20 for each pair where
 the data has so many, and writes them as BUCC distributes its sets: ``de-en.test.de``, ``.en`` and ``.gold``. The
 monolingual sentences are those of the leads of the headlines (English, French, Russian, the few in Chinese) and the
 German side of WMT 2021. The training data, mining/train, has the pairs of the other documents of NTREX with English,
-and 5,000 pairs of Multi30k. ``entities`` scores vectors of linked entities alone.
+and 5,000 pairs of Multi30k. ``entities`` scores vectors of linked entities alone. ``pairs`` writes training data for an
+encoder that finds pairs in one's own articles from a table of known pairs, and every fifth of them to known.tsv.
 """
 
 import argparse
@@ -178,6 +180,20 @@ def _write_examples(folder: Path, pairs: dict[str, list[tuple[str, str]]], vocab
   --gin.TRAIN_STEPS=600 --gin.CHECKPOINT_PERIOD=100""")
 
 
+def of_table(table: Path, output: Path, vocabulary: Path) -> None:
+    """Writes training data from a TSV of two languages and two sentences; every fifth line goes to ``known.tsv``."""
+    lines = table.read_text(encoding="utf-8").splitlines()
+    output.mkdir(parents=True, exist_ok=True)
+    (output / "known.tsv").write_text("".join(f"{line}\n" for line in lines[::5]), encoding="utf-8")
+    pairs: dict[str, list[tuple[str, str]]] = collections.defaultdict(list)
+    for number, line in enumerate(lines):
+        source, target, left, right = line.split("\t")
+        if number % 5:
+            pairs[f"{source}-{target}"].append((left, right))
+    (output / "vocab.txt").write_bytes(vocabulary.read_bytes())
+    _write_examples(output / "train", pairs, Vocabulary.load(str(vocabulary)))
+
+
 def read_test(folder: Path) -> Iterator[tuple[str, list[str], list[str], set[tuple[int, int]]]]:
     """Yields the language, both sides and the gold pairs of rows of each test set."""
     for path in sorted(folder.glob("*-en.test.gold")):
@@ -224,13 +240,16 @@ def score_entities(folder: Path, entities: str) -> None:
 def main() -> None:
     """Runs one of the steps."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("step", choices=("prepare", "entities"))
-    parser.add_argument("data", type=Path, help="../shared/data to prepare, else the folder of the test sets")
-    parser.add_argument("output", type=Path, nargs="?", help="folder of what `prepare` makes")
+    parser.add_argument("step", choices=("prepare", "entities", "pairs"))
+    parser.add_argument("data", type=Path, help="../shared/data to prepare, a table of pairs, or the test sets")
+    parser.add_argument("output", type=Path, nargs="?", help="folder of what `prepare` or `pairs` makes")
     parser.add_argument("--entities", help="folder that `newsembed entities` wrote of other articles")
+    parser.add_argument("--vocabulary", type=Path, help="vocab.txt for `pairs`")
     options = parser.parse_args()
     if options.step == "prepare":
         prepare(options.data, options.output)
+    elif options.step == "pairs":
+        of_table(options.data, options.output, options.vocabulary)
     else:
         score_entities(options.data, options.entities)
 

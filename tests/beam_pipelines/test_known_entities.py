@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.entities import JOB, EntitiesOptions, tables
 from newsembed.beam_pipelines.entities.aliases import Entity
+from newsembed.beam_pipelines.entities.apart import keep_apart
 from newsembed.beam_pipelines.entities.forms import Forms, normal_letters
 from newsembed.beam_pipelines.entities.gazetteer import built_in_names
 from newsembed.beam_pipelines.entities.known import (
@@ -219,3 +220,59 @@ def test_a_broken_row_stops_the_job_with_its_place(tmp_path):
     with pytest.raises(InputError) as caught:
         entities_job(tmp_path, "Q1\ten\tJane Roe\nQ2\n")
     assert caught.value.field == "line 2"
+
+
+def test_entities_kept_apart_have_one_language_and_the_priors_they_had():
+    aliases = [
+        Alias("Roe", "roe", 0.6, "Roe"),
+        Alias("Roe", "jane", 0.4, "Jane Roe"),
+        Alias("rot", "red", 1.0, "Red", "de"),
+        Alias("Poe", "poe", 0.3, "Poe"),
+    ]
+    entities = [Entity(key, key, 9) for key in ("roe", "jane", "red", "poe")]
+    own, apart = keep_apart(entities, aliases, ["de", "en-US", "es", "en"])
+    assert [entity.key for entity in own][:3] == ["de:roe", "en:roe", "es:roe"]
+    assert {entity.documents for entity in own} == {0}
+    assert {(item.alias, item.entity, item.languages) for item in apart if item.alias == "rot"} == {
+        ("rot", "de:red", "de")
+    }
+    keys = [entity.key for entity in own]
+    before = Linker(aliases, {"roe": 0, "jane": 1, "red": 2, "poe": 3})
+    after = Linker(apart, {key: row for row, key in enumerate(keys)})
+    for text, language in (("Roe", "en"), ("Roe", "es"), ("Poe", "de"), ("rot", "de"), ("rot", "en")):
+        expected = {f"{language}:{('roe', 'jane', 'red', 'poe')[row]}" for row in before.link([text], language)}
+        assert {keys[row] for row in after.link([text], language)} == expected
+    # Below a half no meaning is chosen, so a text tells whether a prior is as it was: 0.6 is, 0.3 is not.
+    assert (len(after.link(["Roe"], "en")), len(after.link(["Poe"], "en"))) == (1, 0)
+
+
+def test_without_names_across_languages_the_same_name_is_another_entity_in_each(tmp_path):
+    articles = [
+        Article(
+            make_doc_id(f"{language}{number}"),
+            f"http://x/{language}{number}",
+            "p",
+            byline_date=DAY,
+            language=language,
+            title="x",
+            body=body,
+        )
+        for language, body in {"en": "We met Lena Hartwick today.", "de": "Wir trafen Lena Hartwick heute."}.items()
+        for number in range(4)
+    ]
+    clean = tmp_path / "clean"
+    parquet.write_shard(str(clean / "articles" / "part-00000-of-00001.parquet"), articles, Article)
+    (clean / "manifest.json").write_text('{"digest": "d"}')
+    found = {}
+    for across in (True, False):
+        output = str(tmp_path / f"across-{across}")
+        options = EntitiesOptions(built_in_names=False, across_languages=across)
+        jobs.execute(JOB, {"articles": (str(clean),)}, output, options, ("--direct_num_workers=1",))
+        table = tables.read_embeddings(f"{output}/entities.npy")
+        linker = Linker(tables.read_aliases(f"{output}/aliases.tsv"), table.rows())
+        rows = [next(iter(linker.link(["Lena Hartwick"], language))) for language in ("en", "de")]
+        found[across] = ([table.keys[row] for row in rows], [table.counts[row] for row in rows])
+    assert found == {
+        True: (["Lena_Hartwick"] * 2, [8, 8]),
+        False: (["en:Lena_Hartwick", "de:Lena_Hartwick"], [4, 4]),
+    }

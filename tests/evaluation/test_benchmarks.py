@@ -13,6 +13,8 @@ from newsembed.errors import InputError
 from newsembed.evaluation.clustering import Clustering, kmeans
 from newsembed.evaluation.encoders import normalised
 from newsembed.evaluation.events import read_events
+from newsembed.evaluation.intervals import resampled_means
+from newsembed.evaluation.registry import SUITES, Options
 from newsembed.evaluation.retrieval import SameEventRetrieval, ranking_scores
 from newsembed.evaluation.sts import Sts, read_pairs
 
@@ -81,6 +83,47 @@ def test_cross_language_and_near_copies(tmp_path):
     rows = [row(0, "A"), row(1, "A"), row(2, "B", duplicate_group="g"), row(3, "B")]  # most have no near copy
     path = write(tmp_path / "few.jsonl", rows)
     assert scores(SameEventRetrieval(path, exclude_near_copies=True), angles(0, 1, 50, 51))["mAP", "all"].count == 4
+
+
+def plain_ap(cosines, relevant):
+    """Average precision by counting along the ranking; no ties."""
+    order = np.argsort(-cosines)
+    ranks = [rank for rank, place in enumerate(order, 1) if relevant[place]]
+    return sum(number / rank for number, rank in enumerate(ranks, 1)) / len(ranks)
+
+
+def test_events_across_languages_against_plain_numpy(tmp_path):
+    rng = np.random.default_rng(3)
+    languages = [("en", "de", "ru")[place % 3] for place in range(36)]
+    events = [f"e{place}" for place in rng.integers(0, 9, 36)]
+    rows = [row(n, event, language=tag) for n, (event, tag) in enumerate(zip(events, languages, strict=True))]
+    vectors = rng.normal(size=(36, 5)).astype(np.float32)
+    found = scores(SUITES["events_across"](write(tmp_path / "e.jsonl", rows), "x", Options()), vectors)
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    expected = {}
+    for query in range(36):
+        others = [n for n in range(36) if languages[n] != languages[query]]
+        relevant = [events[n] == events[query] for n in others]
+        if any(relevant):
+            expected[query] = plain_ap(unit[others] @ unit[query], relevant)
+    assert found["mAP", "all"].value == pytest.approx(np.mean(list(expected.values())))
+    for tag in ("en", "de", "ru"):
+        own = [value for query, value in expected.items() if languages[query] == tag]
+        assert (found["mAP", tag].value, found["mAP", tag].count) == (pytest.approx(np.mean(own)), len(own))
+
+
+def test_draws_of_events_are_kept_for_each_part_on_request(tmp_path):
+    rows = [row(n, "AABBCC"[n % 6], language=("en", "de")[n % 2]) for n in range(12)]
+    path, vectors = write(tmp_path / "e.jsonl", rows), np.random.default_rng(4).normal(size=(12, 4))
+    plain, kept = (scores(SUITES["events"](path, "x", Options(draws=draws)), vectors) for draws in (False, True))
+    assert not any(score.draws for score in plain.values())
+    benchmark = SameEventRetrieval(path, draws=True)
+    values, labels = benchmark.query_scores(vectors)["mAP"], np.array([one["event"] for one in rows])
+    german = np.array([one["language"] == "de" for one in rows])
+    assert kept["mAP", "all"].draws == pytest.approx(tuple(resampled_means(values, labels)))
+    assert kept["mAP", "de"].draws == pytest.approx(tuple(resampled_means(values[german], labels[german])))
+    assert {part: score.value for part, score in kept.items()} == {part: score.value for part, score in plain.items()}
+    assert (benchmark.protocol["draws"], "draws" in SameEventRetrieval(path).protocol) == (True, False)
 
 
 def test_documents_without_event_distract_but_do_not_ask(tmp_path):

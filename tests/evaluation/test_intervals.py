@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from newsembed.evaluation.intervals import mean_interval, spearman_interval
+from newsembed.evaluation.intervals import mean_interval, resampled_means, spearman_interval
 
 
 def test_events_are_resampled_with_all_their_queries():
@@ -19,6 +19,21 @@ def test_events_are_resampled_with_all_their_queries():
     # Queries by themselves would have an interval of less than two thirds of that.
     alone = mean_interval(values, np.arange(len(values)))
     assert alone.high - alone.low < (found.high - found.low) * 2 / 3
+
+
+def test_resampled_means_are_those_of_the_interval_and_the_same_for_all_encoders():
+    rng = np.random.default_rng(2)
+    events = np.array(["b", "a", "b", "c", "a", "d", "d", "d"])
+    one, two = rng.normal(size=(2, 8))
+    drawn = resampled_means(one, events)
+    found = mean_interval(one, events)
+    assert (found.low, found.high) == pytest.approx(tuple(np.percentile(drawn, [2.5, 97.5])))
+    # The plain way: every drawn event with all of its queries.
+    times = np.random.default_rng(0).multinomial(4, np.full(4, 0.25), 2000)
+    weights = times[:, [("a", "b", "c", "d").index(event) for event in events]]
+    assert drawn == pytest.approx((weights @ one) / weights.sum(axis=1))
+    # The same events are drawn for the other encoder, so that the differences are paired.
+    assert resampled_means(two, events) - drawn == pytest.approx(resampled_means(two - one, events))
 
 
 def test_one_event_has_no_interval():

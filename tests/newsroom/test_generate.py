@@ -17,6 +17,7 @@ from urllib.parse import urlparse
 import pytest
 from newsembed.errors import InputError
 from newsembed.newsroom import NewsroomOptions, generate_newsroom
+from newsembed.newsroom.generate import write_across_languages
 from newsembed.newsroom.junk import DISALLOWED_FOLDER, Junk
 from newsembed.newsroom.publishers import PUBLISHERS, DateHabit
 from newsembed.newsroom.store import SiteReader
@@ -392,3 +393,20 @@ def test_the_command_writes_the_layout_of_mldoc_without_a_site(tmp_path, capsys)
     assert not (tmp_path / "m" / "seeds.txt").exists()
     with pytest.raises(InputError, match="given with --format mldoc"):
         command.run(parser.parse_args([*asked, "--serve"]))
+
+
+def test_every_language_tells_each_held_out_event_twice(newsroom, tmp_path):
+    path = tmp_path / "across.jsonl"
+    rows = write_across_languages(str(path), OPTIONS)
+    articles = [json.loads(line) for line in path.read_text().splitlines()]
+    assert rows == len(articles) == len({article["id"] for article in articles})
+    told = collections.Counter((article["event"], article["language"]) for article in articles)
+    held_out = {article["event"]: article for article in newsroom.json_lines("heldout.jsonl")}
+    assert told == {(event, language): 2 for event in held_out for language in LANGUAGES}
+    publishers = {f"{publisher.slug}.example": publisher.language for publisher in PUBLISHERS}
+    assert all(publishers[article["publisher"]] == article["language"] for article in articles)
+    assert all(article["topic"] == held_out[article["event"]]["topic"] for article in articles)
+    pairs = {(article["event"], article["publisher"]) for article in articles}
+    assert len(pairs) == len(articles)  # two publishers, not one twice
+    write_across_languages(str(tmp_path / "again.jsonl"), OPTIONS)
+    assert (tmp_path / "again.jsonl").read_bytes() == path.read_bytes()

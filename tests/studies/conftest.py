@@ -90,8 +90,8 @@ class Bench:
     def tools(self):
         return Tools(self.mine, self.train, self.encoder, lambda _text: None)
 
-    def mine(self, work, output, changes, given):
-        jobs = affected(list(changes))
+    def mine(self, work, output, changes, given, keeps=()):
+        jobs = affected(list(changes), keeps)
         self.mined.append((output, jobs))
         for job in jobs:
             write_manifest(f"{output}/{job}", job, digest=f"{zlib.crc32(output.encode()):016x}", examples=EXAMPLES)

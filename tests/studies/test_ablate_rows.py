@@ -6,7 +6,7 @@ import pytest
 from newsembed.beam_pipelines.examples import ExamplesOptions
 from newsembed.beam_pipelines.triplets import TripletsOptions
 from newsembed.errors import InputError
-from newsembed.studies.ablate.plan import not_applicable
+from newsembed.studies.ablate.plan import Settings, not_applicable
 from newsembed.studies.ablate.tables.newsembed import TABLE
 from newsembed.studies.shared import gin_text
 from newsembed.tasks.triplets import Augmentation
@@ -74,7 +74,8 @@ def test_a_row_with_nothing_to_remove_says_so(tmp_path):
         {"augmentation/title_to_body": 4, "translation/failed": 3},
         dropped=0,
     )
-    reasons = {name: not_applicable(row, str(tmp_path)) for name, row in ROWS.items()}
+    settings = Settings(TABLE, str(tmp_path), "study", None)
+    reasons = {name: not_applicable(row, settings) for name, row in ROWS.items()}
     assert {name for name, reason in reasons.items() if not reason} == {
         FULL,
         "without_pretraining",

@@ -295,7 +295,8 @@ def test_a_job_of_the_table_runs_again_after_a_job_of_the_build_that_it_reads(ha
     row = Row("small", "words", "slow.gin", start="none", mining={"vocabulary": changed(size=20)}, data="pairs")
     asked = []
 
-    def mine(_work, output, changes, _given):
+    def mine(_work, output, changes, _given, keeps):
+        assert keeps == ()
         asked.append((output, list(changes)))
         return halved.jobs | {"vocabulary": other}
 

@@ -61,3 +61,41 @@ def test_a_build_is_named_by_its_folder_or_that_of_its_clean_articles(build, tmp
     assert mining.build_folder(f"{build}/") == mining.build_folder(f"{build}/clean") == build
     with pytest.raises(InputError, match="no finished build"):
         mining.build_folder(str(tmp_path))
+
+
+def test_a_job_that_is_kept_does_not_run_again_nor_what_only_it_would_touch(build, tmp_path, monkeypatch):
+    keeps = ("bitext", "pack", "topics")
+    assert mining.affected(["entities"], keeps) == ["entities", "vectors", "neighbors", "triplets", "examples"]
+    assert mining.affected(["vectors"], ("neighbors",)) == ["vectors", "bitext", "pack"]
+    ran = {}
+
+    def execute(job, inputs, output, options, _beam_args, _progress):
+        ran[job.name] = inputs
+        manifest = {"counts": {"in": 1, "out": 1, "rejected": {}, "failed": {}}}
+        return workflow.Outcome(manifest, skipped=False, seconds=1.0)
+
+    monkeypatch.setattr(workflow, "execute", execute)
+    output = str(tmp_path / "again")
+    change = {"entities": mining.changed(across_languages=False)}
+    given = {"bitext_encoder": ("model:x",)}
+    folders = mining.mine_again(build, output, change, given, keeps=keeps)
+    assert list(ran) == ["entities", "vectors", "neighbors", "triplets", "examples"]
+    assert ran["examples"]["topics"] == (f"{build}/topics",)
+    assert (folders["topics"], folders["pack"]) == (f"{build}/topics", f"{build}/pack")
+
+
+def test_a_job_that_the_build_left_out_stays_left_out(build, tmp_path, monkeypatch):
+    import shutil
+
+    shutil.rmtree(f"{build}/bitext")
+    ran = []
+
+    def execute(job, *_arguments):
+        ran.append(job.name)
+        manifest = {"counts": {"in": 1, "out": 1, "rejected": {}, "failed": {}}}
+        return workflow.Outcome(manifest, skipped=False, seconds=1.0)
+
+    monkeypatch.setattr(workflow, "execute", execute)
+    given = {"bitext_encoder": ("model:x",)}
+    mining.mine_again(build, str(tmp_path / "again"), {"vectors": mining.changed(lead_words=5)}, given)
+    assert ran == ["vectors", "neighbors", "triplets", "examples"]

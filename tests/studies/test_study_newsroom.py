@@ -1,5 +1,7 @@
 """The newsroom that studies run on: mined with the demo's options, made once, and never mixed with another one."""
 
+import os
+
 import pytest
 from newsembed.beam_pipelines import jobs as jobs_module
 from newsembed.beam_pipelines.workflow import STEPS, load_job
@@ -113,3 +115,19 @@ def test_labelled_articles_are_written_once_from_the_newsroom_s_world(places, mo
         newsroom.write_labelled(places)
         assert files.read_json(f"{places.newsroom}/mldoc/english.test") == 1
     assert asked == [3]
+
+
+def test_events_of_every_language_are_written_once_from_the_newsroom_s_world(places, monkeypatch):
+    asked = []
+
+    def write(path, options):
+        asked.append(options)
+        files.write_json(path, len(asked))
+
+    monkeypatch.setattr(newsroom, "write_across_languages", write)
+    newsroom.open_diary(places, {"seed": 3, "scale": 0.05})
+    os.makedirs(places.newsroom)
+    for _ in range(2):
+        newsroom.write_across(places)
+        assert files.read_json(f"{places.newsroom}/{newsroom.ACROSS_LANGUAGES}") == 1
+    assert asked == [newsroom.NewsroomOptions(3, 0.05, 0.0)]

@@ -27,7 +27,7 @@ TABLE: Final = Table(
             mining={"entities": changed(across_languages=False)},
             # One teacher at a time: labels and pairs stay.
             keeps=("bitext", "pack", "topics"),
-            needs=(Needed("entities", "tallies", "entities"),),
+            needs=(Needed("entities", "tallies", "mentions"),),
         ),
         Row(
             "without_mined_pairs",
