@@ -58,17 +58,25 @@ _PIECES = 24_000
 
 def ntrex(root: Path) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
     """The sentences by language: those of hidden documents, and those of the others; line i translates line i."""
-    folder = root / "parallel/ntrex128"
-    documents = (folder / "DOCUMENT_IDS.tsv").read_text(encoding="utf-8").split()
+    documents, texts = ntrex_documents(root / "parallel/ntrex128")
     number = {name: place for place, name in enumerate(dict.fromkeys(documents))}
     is_hidden = [number[name] % 2 == 0 for name in documents]
     halves: tuple[dict[str, list[str]], dict[str, list[str]]] = {}, {}
+    for language, lines in texts.items():
+        for line, hidden in zip(lines, is_hidden, strict=True):
+            halves[not hidden].setdefault(language, []).append(line)
+    return halves
+
+
+def ntrex_documents(folder: Path) -> tuple[list[str], dict[str, list[str]]]:
+    """The document of each sentence, and the sentences by language."""
+    documents = (folder / "DOCUMENT_IDS.tsv").read_text(encoding="utf-8").split()
+    texts = {}
     for language, name in NTREX.items():
         lines = (folder / f"NTREX-128/{name}.txt").read_text(encoding="utf-8").rstrip("\n").split("\n")
         assert len(lines) == len(documents), name
-        for line, hidden in zip(lines, is_hidden, strict=True):
-            halves[not hidden].setdefault(language, []).append(" ".join(line.split()))
-    return halves
+        texts[language] = [" ".join(line.split()) for line in lines]
+    return documents, texts
 
 
 def headlines(root: Path) -> dict[str, list[str]]:

@@ -80,6 +80,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--pretrained", metavar="MODEL", help="start from this model (default: pretrain one for each seed)"
     )
+    _add_inputs(parser)
+    parser.add_argument("--row", metavar="NAME", help="run only this row and write no table; see --print_commands")
+
+
+def _add_inputs(parser: argparse.ArgumentParser) -> None:
+    """Adds the user's inputs to mining."""
     parser.add_argument(
         "--translation_models",
         nargs=1,
@@ -97,8 +103,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--bitext_encoder",
         metavar="ENCODER",
-        help="encoder, such as model:DIR, that finds translation pairs for the table supervision; with --newsroom "
-        "(default: a pretraining on the newsroom's own pairs)",
+        help="encoder, such as model:DIR, that finds translation pairs for the table supervision (default with "
+        "--newsroom: a pretraining on the newsroom's own pairs)",
     )
     parser.add_argument(
         "--known_pairs",
@@ -107,7 +113,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="known translations that determine the least margin of these pairs, in the formats of --bitext",
     )
-    parser.add_argument("--row", metavar="NAME", help="run only this row and write no table; see --print_commands")
 
 
 def run(args: argparse.Namespace, tools: Tools | None = None) -> int:
