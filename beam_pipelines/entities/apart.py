@@ -1,26 +1,24 @@
 """Entities kept apart by language: what mining is without names that cross languages."""
 
-import collections
 import dataclasses
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from .aliases import Entity
 from .tables import Alias
 
 _LEAST_PRIOR = 1e-4  # alias tables have four digits
+_MOST_OF_A_LANGUAGE = 0.99  # a sum of priors; a certain alias would leave nothing to the other languages
 
 
 def keep_apart(
-    entities: Sequence[Entity], aliases: Sequence[Alias], languages: Iterable[str]
+    entities: Sequence[Entity], aliases: Iterable[Alias], languages: Iterable[str]
 ) -> tuple[list[Entity], list[Alias]]:
     """Returns an entity of its own for each entity and language, with the aliases of the first in this language alone.
 
-    The linker reads priors of one alias as shares over all languages, so they are divided: in each language the
-    meanings of an alias have the priors that they had.
-
     Args:
       entities: entities of all languages.
-      aliases: their aliases.
+      aliases: their aliases, sorted by alias.
       languages: BCP-47 tags of the corpus.
 
     Returns:
@@ -28,19 +26,31 @@ def keep_apart(
       prior and entity.
     """
     bases = sorted({tag.partition("-")[0] for tag in languages if tag})
-    totals: collections.Counter[str] = collections.Counter()
-    for item in aliases:
-        totals[item.alias] += item.prior
     own = [Entity(f"{base}:{entity.key}", entity.name, 0) for entity in entities for base in bases]
-    found = [
-        dataclasses.replace(
-            item,
-            entity=f"{base}:{item.entity}",
-            prior=max(item.prior / (1 + (len(bases) - 1) * min(1.0, totals[item.alias])), _LEAST_PRIOR),
-            languages=base,
-        )
-        for item in aliases
-        for base in bases
-        if not item.languages or base in item.languages.split(",")
-    ]
+    groups = itertools.groupby(aliases, key=lambda item: item.alias)
+    found = [item for _, group in groups for item in _divided(list(group), bases)]
     return own, sorted(found, key=lambda item: (item.alias, -item.prior, item.entity))
+
+
+def _divided(meanings: Sequence[Alias], bases: Sequence[str]) -> Iterator[Alias]:
+    """Yields the meanings of one alias by language, with priors that make the linker choose as before.
+
+    The linker divides the priors of the meanings in a language by 1 less those of the other languages. Let S be the sum
+    of the priors that a language had after this division, and A the sum of S / (1 - S) over languages. Then priors that
+    are multiplied by 1 / (1 - S) / (1 + A) are, after the division, what they were.
+    """
+    before = {base: _in_language(meanings, base) for base in bases}
+    sums = {base: min(_MOST_OF_A_LANGUAGE, sum(priors.values())) for base, priors in before.items()}
+    shared = 1 + sum(total / (1 - total) for total in sums.values())
+    for base, priors in before.items():
+        for number, prior in priors.items():
+            divided = max(_LEAST_PRIOR, prior / (1 - sums[base]) / shared)
+            entity = f"{base}:{meanings[number].entity}"
+            yield dataclasses.replace(meanings[number], entity=entity, prior=divided, languages=base)
+
+
+def _in_language(meanings: Sequence[Alias], base: str) -> Mapping[int, float]:
+    """The prior of each meaning in a language, by its number; see `Linker`."""
+    here = [number for number, item in enumerate(meanings) if not item.languages or base in item.languages.split(",")]
+    lost = sum(item.prior for item in meanings) - sum(meanings[number].prior for number in here)
+    return {number: meanings[number].prior / max(1e-9, 1 - lost) for number in here}

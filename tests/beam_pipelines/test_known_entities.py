@@ -246,6 +246,27 @@ def test_entities_kept_apart_have_one_language_and_the_priors_they_had():
     assert (len(after.link(["Roe"], "en")), len(after.link(["Poe"], "en"))) == (1, 0)
 
 
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 40), st.sampled_from(["", "de", "en", "de,es"])), min_size=1, max_size=4, unique=True
+    )
+)
+def test_priors_of_entities_kept_apart_are_those_of_each_language(drawn):
+    total = max(100, sum(weight for weight, _ in drawn) + 10)
+    aliases = [
+        Alias("Roe", f"e{number}", weight / total, "Roe", languages) for number, (weight, languages) in enumerate(drawn)
+    ]
+    own, apart = keep_apart([Entity(item.entity, "Roe", 9) for item in aliases], aliases, ("de", "en", "es"))
+    after = {item.entity: item.prior for item in apart}
+    assert len(own) == 3 * len(aliases)
+    for language in ("de", "en", "es"):
+        here = {item.entity: item.prior for item in aliases if language in (item.languages or language).split(",")}
+        elsewhere = sum(item.prior for item in aliases) - sum(here.values())
+        others = sum(prior for key, prior in after.items() if not key.startswith(f"{language}:"))
+        for entity, prior in here.items():
+            assert after[f"{language}:{entity}"] / (1 - others) == pytest.approx(prior / (1 - elsewhere), rel=0.02)
+
+
 def test_without_names_across_languages_the_same_name_is_another_entity_in_each(tmp_path):
     articles = [
         Article(

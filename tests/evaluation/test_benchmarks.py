@@ -114,7 +114,7 @@ def test_events_across_languages_against_plain_numpy(tmp_path):
 
 def test_draws_of_events_are_kept_for_each_part_on_request(tmp_path):
     rows = [row(n, "AABBCC"[n % 6], language=("en", "de")[n % 2]) for n in range(12)]
-    path, vectors = write(tmp_path / "e.jsonl", rows), np.random.default_rng(4).normal(size=(12, 4))
+    path, vectors = write(tmp_path / "e.jsonl", rows), normalised(np.random.default_rng(4).normal(size=(12, 4)))
     plain, kept = (scores(SUITES["events"](path, "x", Options(draws=draws)), vectors) for draws in (False, True))
     assert not any(score.draws for score in plain.values())
     benchmark = SameEventRetrieval(path, draws=True)

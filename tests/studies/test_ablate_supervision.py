@@ -113,7 +113,7 @@ def test_the_report_has_every_language_and_those_across(on_newsroom, jobs, bench
 
 def test_without_a_newsroom_the_encoder_must_be_named(build, heldout, bench, tmp_path):
     words = ["--data", build, "--suite", f"events={heldout}", "--output", tmp_path / "study"]
-    with pytest.raises(InputError, match="--bitext_encoder: not given.*name an encoder"):
+    with pytest.raises(InputError, match="(?s)--bitext_encoder: not given.*name an encoder"):
         ablate.run(arguments(*words), bench.tools())
     assert bench.trained == []
 
@@ -128,7 +128,7 @@ def test_an_encoder_and_known_pairs_that_are_given_find_the_pairs(on_newsroom, j
 
 def test_a_pair_finder_that_fails_ends_the_study_with_its_log(on_newsroom, jobs, bench):
     bench.failing = {"pair_finder"}
-    with pytest.raises(InputError, match="pair_finder/train.log.*was not trained: exit code 1"):
+    with pytest.raises(InputError, match="(?s)pair_finder/train.log.*was not trained: exit code 1"):
         ablate.run(arguments(*on_newsroom[0]), bench.tools())
     assert jobs == []
 

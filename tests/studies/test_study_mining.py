@@ -98,4 +98,4 @@ def test_a_job_that_the_build_left_out_stays_left_out(build, tmp_path, monkeypat
     monkeypatch.setattr(workflow, "execute", execute)
     given = {"bitext_encoder": ("model:x",)}
     mining.mine_again(build, str(tmp_path / "again"), {"vectors": mining.changed(lead_words=5)}, given)
-    assert ran == ["vectors", "neighbors", "triplets", "examples"]
+    assert ran == ["vectors", "pack", "neighbors", "triplets", "examples"]
