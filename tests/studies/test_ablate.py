@@ -166,10 +166,10 @@ def test_a_study_that_is_killed_goes_on_with_the_row_it_was_in(command, bench, t
 def test_a_row_that_mines_badly_fails_alone(command, bench, tmp_path):
     mine = bench.mine
 
-    def broken(work, output, changes, given):
+    def broken(work, output, changes, given, keeps):
         if "evergreen" in output:
             raise InputError("no triplets", path=output, remedy="look")
-        return mine(work, output, changes, given)
+        return mine(work, output, changes, given, keeps)
 
     bench.mine = broken
     assert ablate.run(parse(*command, "--rows", "without_evergreen_filter,without_topics"), bench.tools()) == 1
