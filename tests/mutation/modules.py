@@ -130,7 +130,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "beam_pipelines/output_folder.py": _JOBS,
     "beam_pipelines/output_lock.py": _JOBS,
     "evaluation/retrieval.py": (_PROTOCOLS, "tests/evaluation/test_benchmarks.py"),
-    "evaluation/classification.py": (_PROTOCOLS, _HEADS, "tests/evaluation/test_tasks.py"),
+    "evaluation/classification.py": (*_TASKS, "tests/evaluation/test_simlte_head.py"),
     "evaluation/clustering.py": (_PROTOCOLS, "tests/evaluation/test_benchmarks.py"),
     "evaluation/sts.py": (_PROTOCOLS, "tests/evaluation/test_benchmarks.py"),
     "evaluation/crosslingual.py": _TASKS,
