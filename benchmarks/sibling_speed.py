@@ -2,9 +2,10 @@
 
     python benchmarks/sibling_speed.py --torch_python /path/to/torch-env/bin/python --cores 1 --rounds 3
 
-The sizes are those of `gin/runs/simlte_small.gin`, `laser_small.gin` and `ast_small.gin`, with rows that are full. Ours
-is the trainer's step; the peer (`sibling_speed_torch.py`) is written with torch's own layers (`nn.TransformerEncoder`,
-`nn.LSTM`, `nn.LSTMCell`, fused Adam) and, for AST, the package `entmax` of the authors of alpha-entmax. Both processes
+SimLTE and LASER have the sizes of `gin/runs/simlte_small.gin` and `laser_small.gin`; AST has longer texts, larger
+batches and more heads than `ast_small.gin`. Rows are full. Ours is the trainer's step; the peer
+(`sibling_speed_torch.py`) is written with torch's own layers (`nn.TransformerEncoder`, `nn.LSTM`, `nn.LSTMCell`, fused
+Adam) and, for AST, the package `entmax` of the authors of alpha-entmax. Both processes
 live at the same time and take turns; a ratio is that of one round, as in `train_speed.py`.
 """
 

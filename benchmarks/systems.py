@@ -118,8 +118,10 @@ def value(row: dict, column: str) -> str:
 
 
 def minutes(folder: str) -> str:
-    """Wall minutes of the steps of a training."""
+    """Wall minutes of the steps of a training; a blank for a model that was imported."""
     seconds, before = 0.0, 0
+    if not os.path.exists(f"{folder}/metrics.jsonl"):
+        return BLANK
     with open(f"{folder}/metrics.jsonl", encoding="utf-8") as file:
         for row in map(json.loads, file):
             if "seconds_per_step" in row:
