@@ -22,7 +22,7 @@ from ..entities.counting import NamedCounts
 from ..jobs import InputSpec, Job, JobRun
 from ..shards import Shard, shard_numbers
 from ..shuffle import Received, Rows, send
-from .background import BACKGROUND, background
+from .background import FAR_PAIRS, background, pairs_of_shard, read_publishers
 from .found import FOUND, SPACES, Found, Side, keep_best
 from .index import Engine
 from .rows import read_vectors, write_blocks
@@ -132,8 +132,9 @@ def _partition(block_days: int, shard_count: int, shard: Shard, paths: Mapping[S
     shard.read(len(rows))
     write_blocks(shard.workspace, shard.index, rows, block_days)
     send(shard, _DOCUMENTS, rows.ids, shard_numbers(rows.ids, shard_count))
-    if Space.LEARNED in paths:
-        write_array(shard.path(BACKGROUND, "npy"), background(rows))
+    publishers = read_publishers(paths, rows.ids)
+    far = background(rows, publishers, tuple(paths), pairs_of_shard(shard_count))
+    write_array(shard.path(FAR_PAIRS, "npy"), far)
     writer = shard.records("_blocks", NamedCounts)
     for block, count in zip(*np.unique(rows.days // block_days, return_counts=True), strict=True):
         writer.write(NamedCounts(str(block), (int(count),)))

@@ -1,6 +1,5 @@
 """``newsembed triplets``: mines triplets by byline date, with an evergreen filter (section 2.2.1 of the paper)."""
 
-import collections
 import hashlib
 import heapq
 import itertools
@@ -16,28 +15,24 @@ from ...formats import files
 from ...formats.arrays import write_arrays
 from ...formats.parquet import read_batches, read_records, read_stream, shard_paths
 from ...formats.records import Article, Rejection, Space, Triplet
-from ..arrays import COSINE_BINS, cosine_histogram, doc_id_of, read_array, write_array
+from ..arrays import doc_id_of, read_array, write_array
 from ..jobs import InputSpec, Job, JobRun
-from ..neighbors.background import BACKGROUND
 from ..shards import Shard, shard_numbers
+from . import calibration
 from .candidates import SPACES, known_pairs, read_candidates
 from .dates import DateStats, count_by_month, date_stats
 from .dates import fit_model as fit_date_model
 from .events import STORIES, crowded_out, stories_of, write_stories
 from .evergreen import EvergreenModel, default_model, fit_model, pair_features, read_labels
-from .learned import LearnedSpace, calibrate, near_pairs
 from .mine import MINED, REASONS, TripletsOptions, mine, order_key, same_event_pairs
-from .table import read_table, write_table
+from .table import TABLE, read_table, write_table
 
-_COUNTS, _MODEL, _TABLE = "_month_counts", "_date_model/model.npz", "documents/table.npz"
+_COUNTS, _MODEL = "_month_counts", "_date_model/model.npz"
 _PAIRED, _OUTCOMES, _SAME_EVENT, _CROWDED = "_paired", "_outcomes", "_same_event", "_crowded/anchors.npy"
 _SAMPLE = "_sample"
-_FILTER, _LEARNED = "evergreen.json", "learned.json"  # published: the weights and the bars that were used
-_DAYS, _SIMILARITIES = "_days", "_similarities"
+_FILTER = "evergreen.json"  # published: the weights that were used
 _BATCH = 500
 _SHARPNESS_SAMPLE = 400
-_NO_COSINES = np.zeros(COSINE_BINS, np.int64)
-_SHOWN = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
 def run(job: JobRun) -> None:
@@ -45,13 +40,13 @@ def run(job: JobRun) -> None:
 
     A record is an article; it counts as written if it is the anchor of a triplet. Writes the stream ``triplets``,
     ``evergreen.json`` with the weights of the evergreen filter, ``documents/table.npz`` with how well the date of each
-    article can be predicted from its text, and ``documents/stories.npz`` with the articles that report one story. With
-    neighbors in a learned space, ``learned.json`` has its bars and the estimated precision by similarity.
+    article can be predicted from its text, and ``documents/stories.npz`` with the articles that report one story. The
+    bars that were calibrated and the estimated precisions are in ``positives.json`` (``--rule=rarity``) or in
+    ``learned.json`` (thresholds, with neighbors in a learned space).
     """
     options: TripletsOptions = job.options
     paths = shard_paths(f"{job.input('articles')}/articles")
     neighbors = shard_paths(f"{job.input('neighbors')}/neighbors")
-    backgrounds = files.list_files(f"{job.input('neighbors')}/{BACKGROUND}/*.npy")  # of a learned space
     first, months = _months(paths)
     with job.graph("triplets", max(len(paths), len(neighbors))):
         job.map_shards("count months", partial(_count, first=first, months=months), paths, accounted=False)
@@ -61,19 +56,13 @@ def run(job: JobRun) -> None:
         job.map_shards(
             "evergreen", partial(_prepare_filter, labels="".join(job.inputs["labels"])), [neighbors], accounted=False
         )
-        learned = bool(backgrounds)
-        if learned:
-            if not options.min_learned:
-                counted = partial(_count_similarities, options=options)
-                job.map_shards("days", _count_days, paths, accounted=False)
-                job.map_shards("similarities", counted, neighbors, accounted=False)
-            calibrate_space = partial(_calibrate, options=options, path=job.input("neighbors"))
-            job.map_shards("calibrate", calibrate_space, [backgrounds], accounted=False)
+        learned = calibration.map_stages(job, paths, neighbors)
         pair = partial(_pair, options=options, learned=learned, shard_count=len(neighbors))
         job.map_shards("pair", pair, neighbors, accounted=False)
         job.map_shards("events", partial(_crowded, most=options.max_anchors_per_event), [None], accounted=False)
         job.map_shards("stories", _stories, [None], accounted=False)
         job.map_shards("mine", partial(_mine, learned=learned), range(len(neighbors)))
+    calibration.warn(job.workspace)
 
 
 def _months(paths: Sequence[str]) -> tuple[int, int]:
@@ -92,52 +81,6 @@ def _months(paths: Sequence[str]) -> tuple[int, int]:
             remedy="run clean with --require_byline_date=true",
         )
     return min(found), max(found) - min(found) + 1
-
-
-def _count_days(shard: Shard, path: str) -> None:
-    """Counts the articles of a shard by day: int64 ``[days, 2]``."""
-    days = [
-        date.toordinal()
-        for batch in read_batches(path, ["byline_date"])
-        for date in batch.column(0).to_pylist()
-        if date
-    ]
-    write_array(shard.path(_DAYS, "npy"), np.stack(np.unique(np.array(days, np.int64), return_counts=True), axis=1))
-
-
-def _count_similarities(shard: Shard, path: str, options: TripletsOptions) -> None:
-    """Counts the near pairs of different publishers by their similarity: int64 ``[bins]``."""
-    table, candidates = read_table(f"{shard.workspace}/{_TABLE}"), read_candidates(path)
-    known = (table.places(candidates["anchor"]) >= 0) & (table.places(candidates["other"]) >= 0)
-    candidates = candidates[known]
-    candidates = candidates[table.publishers(candidates["anchor"]) != table.publishers(candidates["other"])]
-    near = candidates[np.abs(candidates["gap"]) <= options.max_positive_days]
-    similarities = near["similarity"][:, SPACES.index(Space.LEARNED)]
-    write_array(shard.path(_SIMILARITIES, "npy"), cosine_histogram(similarities))
-
-
-def _calibrate(shard: Shard, backgrounds: Sequence[str], options: TripletsOptions, path: str) -> None:
-    """Writes the bars of the learned space: those of the options, or calibrated ones."""
-    if options.min_learned:
-        support = options.min_learned - options.joint_margin
-        space = LearnedSpace(options.min_learned, support, support)
-        files.write_json(f"{shard.workspace}/{_LEARNED}", space.to_json())
-        return
-    days: collections.Counter[int] = collections.Counter()
-    for part in files.list_files(f"{shard.workspace}/{_DAYS}/*.npy"):
-        for day, count in read_array(part).tolist():
-            days[day] += count
-    near = sum(map(read_array, files.list_files(f"{shard.workspace}/{_SIMILARITIES}/*.npy")), _NO_COSINES)
-    background = sum(map(read_array, backgrounds), _NO_COSINES)
-    possible = near_pairs(days, options.max_positive_days)
-    space, curve = calibrate(near, background, possible, options.learned_precision, path)
-    shown = {f"{cosine:g}": round(float(curve[int((cosine + 1) / 2 * len(curve))]), 4) for cosine in _SHOWN}
-    files.write_json(f"{shard.workspace}/{_LEARNED}", space.to_json() | {"precision": shown})
-
-
-@lru_cache(maxsize=1)
-def _learned(path: str) -> LearnedSpace:
-    return LearnedSpace.from_json(files.read_json(path))
 
 
 def _dated(path: str) -> Iterator[list[Article]]:
@@ -198,7 +141,7 @@ def _score(shard: Shard, path: str, first: int) -> None:
 
 
 def _tabulate(shard: Shard, _: None) -> None:
-    write_table(f"{shard.workspace}/{_TABLE}", f"{shard.workspace}/_date_stats")
+    write_table(f"{shard.workspace}/{TABLE}", f"{shard.workspace}/_date_stats")
 
 
 def _prepare_filter(shard: Shard, neighbors: Sequence[str], labels: str) -> None:
@@ -209,7 +152,7 @@ def _prepare_filter(shard: Shard, neighbors: Sequence[str], labels: str) -> None
     """
     model = default_model()
     if labels:
-        table = read_table(f"{shard.workspace}/{_TABLE}")
+        table = read_table(f"{shard.workspace}/{TABLE}")
         wanted = {(int(anchor, 16), int(other, 16)): label for (anchor, other), label in read_labels(labels).items()}
         known = known_pairs(neighbors, wanted, table)
         if not len(known):
@@ -235,7 +178,7 @@ def _pair(shard: Shard, path: str, options: TripletsOptions, learned: bool, shar
     Raises:
       InputError: if the file has neighbors of an anchor of another shard.
     """
-    table, model = read_table(f"{shard.workspace}/{_TABLE}"), _filter(f"{shard.workspace}/{_FILTER}")
+    table, model = read_table(f"{shard.workspace}/{TABLE}"), _filter(f"{shard.workspace}/{_FILTER}")
     candidates = read_candidates(path)
     if len(misplaced := candidates["anchor"][shard_numbers(candidates["anchor"], shard_count) != shard.index]):
         raise InputError(
@@ -244,11 +187,11 @@ def _pair(shard: Shard, path: str, options: TripletsOptions, learned: bool, shar
             remedy="run `newsembed neighbors` again; its shards must not be renamed or removed",
         )
     anchors = table.ids[shard_numbers(table.ids, shard_count) == shard.index]
-    space = _learned(f"{shard.workspace}/{_LEARNED}") if learned else None
-    triplets, outcomes = mine(anchors, candidates, table, model, options, space)
+    strengths = calibration.strengths_of(shard.workspace, options, learned=learned)
+    triplets, outcomes = mine(anchors, candidates, table, model, options, strengths)
     write_array(shard.path(_PAIRED, "npy"), triplets)
     write_array(shard.path(_OUTCOMES, "npy"), outcomes)
-    write_array(shard.path(_SAME_EVENT, "npy"), same_event_pairs(candidates, table, options, space))
+    write_array(shard.path(_SAME_EVENT, "npy"), same_event_pairs(candidates, table, options, strengths))
 
 
 def _crowded(shard: Shard, _: None, most: int) -> None:
@@ -270,7 +213,7 @@ def _stories(shard: Shard, _: None) -> None:
 
 
 def _mine(shard: Shard, number: int, learned: bool) -> None:
-    table, crowded = read_table(f"{shard.workspace}/{_TABLE}"), read_array(f"{shard.workspace}/{_CROWDED}")
+    table, crowded = read_table(f"{shard.workspace}/{TABLE}"), read_array(f"{shard.workspace}/{_CROWDED}")
     (paired,), (outcomes_path,) = (
         files.list_files(f"{shard.workspace}/{name}/part-{number:05d}-*.npy") for name in (_PAIRED, _OUTCOMES)
     )

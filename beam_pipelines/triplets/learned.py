@@ -3,7 +3,7 @@
 Reports of one event appear within days of each other. How often two articles that are some weeks apart reach a
 similarity (`neighbors.background`) therefore tells how often two articles reach it because they share a subject. With
 ``n(s)`` near pairs of at least similarity ``s`` among ``N`` possible ones, and ``f(s)`` of ``F`` pairs some weeks
-apart, the share of near pairs that report one event is about::
+apart, those of one publisher in ``N`` and ``F`` only, the share of near pairs that report one event is about::
 
     precision(s) = 1 - (N f(s) / F) / n(s)
 
@@ -72,24 +72,27 @@ def near_pairs(documents: Mapping[int, int], most_days: int) -> int:
     return int((counts * (before[end] - before[first])).sum() - counts.sum())
 
 
-def precision_curve(near: CosineHistogram, background: CosineHistogram, possible: int) -> npt.NDArray[np.float64]:
+def precision_curve(
+    near: CosineHistogram, background: CosineHistogram, pairs: int, possible: int
+) -> npt.NDArray[np.float64]:
     """Returns the estimated precision of the near pairs from each bin on, float64 ``[bins]``.
 
     It never falls with the similarity: a bin has at most the precision of all bins above it.
 
     Args:
       near: near pairs by similarity.
-      background: pairs some weeks apart, not empty.
+      background: pairs some weeks apart by similarity, not empty.
+      pairs: number of pairs some weeks apart, at least those of the background: F of the module's formula.
       possible: N of the module's formula.
     """
     reached = np.cumsum(near[::-1])
-    by_subject = np.cumsum(background[::-1]) * (possible / background.sum())
+    by_subject = np.cumsum(background[::-1]) * (possible / pairs)
     precision = np.where(reached > 0, 1 - by_subject / np.maximum(reached, 1), 1.0)
     return np.asarray(np.minimum.accumulate(precision)[::-1])
 
 
 def calibrate(
-    near: CosineHistogram, background: CosineHistogram, possible: int, precision: float, path: str
+    near: CosineHistogram, background: CosineHistogram, pairs: int, possible: int, precision: float, path: str
 ) -> tuple[LearnedSpace, npt.NDArray[np.float64]]:
     """Returns the bars, and the curve of :func:`precision_curve`.
 
@@ -98,6 +101,7 @@ def calibrate(
     Args:
       near: near pairs by similarity.
       background: pairs some weeks apart by similarity.
+      pairs: F of the module's formula.
       possible: N of the module's formula.
       precision: at the bar.
       path: of the neighbors, for errors.
@@ -109,7 +113,7 @@ def calibrate(
     if not background.any():
         problem = "no two articles of one shard are 8 to 28 days apart, so the learned space cannot be calibrated"
         raise InputError(problem, path=path, field="--min_learned", remedy=remedy)
-    curve = precision_curve(near, background, possible)
+    curve = precision_curve(near, background, pairs, possible)
     top = int(np.flatnonzero(near)[-1]) if near.any() else -1
     if top < 0 or curve[top] < precision:
         problem = f"no similarity in the learned space has an estimated precision of {precision}"

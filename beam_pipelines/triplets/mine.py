@@ -1,7 +1,9 @@
 """The pairing rules (section 2.2.1), which choose the positives and negatives of an anchor among its neighbors."""
 
 import dataclasses
+import enum
 import hashlib
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -15,10 +17,31 @@ from .learned import LearnedSpace
 from .table import DocumentTable
 
 
+class PositiveRule(enum.StrEnum):
+    """What makes a pair of a few days a positive."""
+
+    RARITY = "rarity"
+    THRESHOLDS = "thresholds"
+
+
+_THRESHOLDS: Final = ("min_entity", "min_image", "min_text", "min_learned", "learned_precision", "joint_margin")
+
+
 @dataclasses.dataclass(frozen=True)
 class TripletsOptions:
     """Options of ``triplets``: the date rule of the paper, and limits that keep the pairs clean and balanced."""
 
+    rule: PositiveRule = dataclasses.field(
+        default=PositiveRule.THRESHOLDS,
+        metadata={
+            "help": "positives by thresholds of the similarities, or by their rarity among pairs some weeks apart, in "
+            "all spaces together, with a bar that --positive_precision calibrates"
+        },
+    )
+    positive_precision: float = dataclasses.field(
+        default=0.95,
+        metadata={"help": "--rule=rarity: precision of the positives, estimated by pairs some weeks apart"},
+    )
     max_positive_days: int = dataclasses.field(
         default=1, metadata={"help": "largest day gap between anchor and positive"}
     )
@@ -73,10 +96,17 @@ class TripletsOptions:
         for name, fits, expected in (
             ("min_learned", -1 <= self.min_learned <= 1, "a cosine"),
             ("learned_precision", 0 < self.learned_precision < 1, "a number between 0 and 1"),
+            ("positive_precision", 0 < self.positive_precision < 1, "a number between 0 and 1"),
         ):
             if not fits:
                 problem = f"got {getattr(self, name)}, expected {expected}"
                 raise InputError(problem, field=f"--{name}", remedy="see --help for the default")
+        if self.rule == PositiveRule.RARITY:
+            defaults = {field.name: field.default for field in dataclasses.fields(self)}
+            for name in _THRESHOLDS:
+                if getattr(self, name) != defaults[name]:
+                    remedy = "leave it out, or add --rule=thresholds"
+                    raise InputError("is only for --rule=thresholds", field=f"--{name}", remedy=remedy)
         for name in ("max_positives", "max_positives_per_publisher", "max_anchors_per_event", "negatives_per_positive"):
             if getattr(self, name) < 1:
                 raise InputError(
@@ -133,13 +163,17 @@ def evidence(
     return np.where((alone | together) & ~refused, margins[:, -1], np.nan)
 
 
+# The strength of each pair, given their similarities [P, spaces]: float64 [P], NaN for a pair that is not a positive.
+Strengths = Callable[[Array], np.ndarray[Any, np.dtype[np.float64]]]
+
+
 def mine(
     anchors: Ids,
     candidates: Array,
     table: DocumentTable,
     model: EvergreenModel,
     options: TripletsOptions,
-    learned: LearnedSpace | None = None,
+    strengths: Strengths,
 ) -> tuple[Array, Array]:
     """Mines the triplets of some anchors.
 
@@ -150,7 +184,7 @@ def mine(
       table: all documents.
       model: the evergreen filter.
       options: see :class:`TripletsOptions`.
-      learned: the bars of the learned space; ``None`` if there is none.
+      strengths: the rule for positives, such as :func:`evidence` with its thresholds.
 
     Returns:
       The triplets, dtype :data:`TRIPLET`, and the outcome of each anchor, dtype :data:`OUTCOME`, whose ``evergreen``
@@ -158,7 +192,7 @@ def mine(
     """
     known = (table.places(candidates["anchor"]) >= 0) & (table.places(candidates["other"]) >= 0)
     candidates = candidates[known & np.isin(candidates["anchor"], anchors)]
-    positives = _positives(candidates, table, options, learned)
+    positives = _positives(candidates, table, options, strengths)
     wanted = _per_anchor(anchors, positives) * options.negatives_per_positive
     negatives, scores, evergreen = _negatives(anchors, candidates, table, model, options, wanted)
     outcomes = np.zeros(len(anchors), OUTCOME)
@@ -173,23 +207,21 @@ def mine(
     return _combined(anchors, positives, negatives, scores, options.negatives_per_positive), outcomes
 
 
-def same_event_pairs(
-    candidates: Array, table: DocumentTable, options: TripletsOptions, learned: LearnedSpace | None = None
-) -> Array:
+def same_event_pairs(candidates: Array, table: DocumentTable, options: TripletsOptions, strengths: Strengths) -> Array:
     """Returns all pairs that could be positives, without the limits on their number and the rule on publishers.
 
     Args:
       candidates: dtype ``CANDIDATE``; documents that are not in the table are ignored.
       table: all documents.
-      options: the thresholds and the largest day gap.
-      learned: the bars of the learned space; ``None`` if there is none.
+      options: the largest day gap.
+      strengths: as in :func:`mine`.
 
     Returns:
       uint64 ``[P, 2]``, document ids as numbers.
     """
     near = candidates[np.abs(candidates["gap"]) <= options.max_positive_days]
     known = (table.places(near["anchor"]) >= 0) & (table.places(near["other"]) >= 0)
-    near = near[known & ~np.isnan(evidence(near["similarity"], options, learned))]
+    near = near[known & ~np.isnan(strengths(near["similarity"]))]
     return np.stack([near["anchor"], near["other"]], axis=1)
 
 
@@ -197,18 +229,16 @@ def _per_anchor(anchors: Ids, rows: Array) -> np.ndarray[Any, np.dtype[np.int64]
     return np.bincount(np.searchsorted(anchors, rows["anchor"]), minlength=len(anchors))
 
 
-def _positives(
-    candidates: Array, table: DocumentTable, options: TripletsOptions, learned: LearnedSpace | None
-) -> Array:
-    """Returns the best positives by falling evidence, limited by publisher and in all; grouped by anchor."""
+def _positives(candidates: Array, table: DocumentTable, options: TripletsOptions, strengths: Strengths) -> Array:
+    """Returns the best positives by falling strength, limited by publisher and in all; grouped by anchor."""
     near = candidates[np.abs(candidates["gap"]) <= options.max_positive_days]
     publishers = table.publishers(near["other"])
-    strengths = evidence(near["similarity"], options, learned)
-    allowed = ~np.isnan(strengths)
+    strength_of = strengths(near["similarity"])
+    allowed = ~np.isnan(strength_of)
     if options.cross_publisher:
         allowed &= publishers != table.publishers(near["anchor"])
-    near, publishers, strengths = near[allowed], publishers[allowed], strengths[allowed]
-    order = np.lexsort((near["other"], -strengths, near["anchor"]))
+    near, publishers, strength_of = near[allowed], publishers[allowed], strength_of[allowed]
+    order = np.lexsort((near["other"], -strength_of, near["anchor"]))
     near, publishers = near[order], publishers[order]
     near = near[rank_within(near["anchor"], publishers) < options.max_positives_per_publisher]
     return near[rank_within(near["anchor"]) < options.max_positives]

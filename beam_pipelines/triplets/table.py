@@ -2,7 +2,7 @@
 
 import dataclasses
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +11,8 @@ from ...formats import parquet
 from ...formats.arrays import write_arrays
 from ..arrays import Ids, doc_numbers_of, map_arrays
 from .dates import DateStats
+
+TABLE: Final = "documents/table.npz"
 
 
 class DocumentTable:
