@@ -15,8 +15,7 @@ A second table has the number of pairs, the strongest first, that together reach
 different publishers within a day:
 
     evidence   margin over the thresholds of `triplets`, only pairs that reach them
-    rarity     sum over the spaces of -log(share of random pairs of the same days that are as similar), as Fisher's test
-    expected   rarity - log(number of documents of the days searched): of pairs expected by chance, calibrated by day
+    rarity     as with --rule=rarity of `triplets`, without its bar
 """
 
 import argparse
@@ -28,16 +27,16 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 from newsembed.beam_pipelines.neighbors import DateMode, NeighborsOptions
-from newsembed.beam_pipelines.neighbors.found import SPACES, Side, keep_best, make_found
+from newsembed.beam_pipelines.neighbors.background import background
+from newsembed.beam_pipelines.neighbors.found import SPACES, keep_best
 from newsembed.beam_pipelines.neighbors.rows import Rows, concatenate, read_vectors, write_blocks
 from newsembed.beam_pipelines.neighbors.search import run_task
 from newsembed.beam_pipelines.triplets.mine import TripletsOptions, evidence
+from newsembed.beam_pipelines.triplets.rarity import rarities, tails_of
 from newsembed.formats import parquet
 from scipy.sparse import csr_matrix
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-_RANDOM_PAIRS = 400_000
-_TAIL = 0.001
 _PRECISIONS = (0.75, 0.85, 0.9)
 
 
@@ -106,56 +105,20 @@ class Judge:
         return self._similarity(pairs) > self._threshold
 
 
-class Chance:
-    """How similar pairs of different publishers and the same days are by chance, in each space."""
-
-    def __init__(self, rows: Rows, publishers: dict[int, str]) -> None:
-        draw = np.random.default_rng(5)
-        names = np.array([publishers[one] for one in rows.ids.tolist()])
-        by_day = np.argsort(rows.days, kind="stable")
-        first = np.searchsorted(rows.days[by_day], rows.days - 1)
-        self._documents = np.searchsorted(rows.days[by_day], rows.days + 1, side="right") - first
-        self._ids = rows.ids
-        one = draw.integers(0, len(rows), _RANDOM_PAIRS)
-        other = by_day[first[one] + (draw.random(_RANDOM_PAIRS) * self._documents[one]).astype(int)]
-        apart = names[one] != names[other]
-        found = make_found(rows, rows, one[apart], other[apart], Side.POSITIVE, SPACES[0])["similarity"]
-        self._sorted = [np.sort(column[~np.isnan(column)]) for column in found.T]
-
-    def rarity(self, similarities: np.ndarray) -> np.ndarray:
-        """Returns -log of the share of random pairs as similar, summed over the known spaces, ``[P]``.
-
-        The tail above all but one in a thousand is taken as exponential: a sample has too few pairs there.
-        """
-        total = np.zeros(len(similarities))
-        for column, by_chance in zip(similarities.T, self._sorted, strict=True):
-            known = np.flatnonzero(~np.isnan(column))
-            if not len(by_chance) or not len(known):
-                continue
-            start = np.quantile(by_chance, 1 - _TAIL)
-            scale = max(1e-6, float((by_chance[by_chance > start] - start).mean())) if by_chance[-1] > start else 1e-6
-            beyond = len(by_chance) - np.searchsorted(by_chance, column[known])
-            inside = np.log((beyond + 0.5) / len(by_chance))
-            total[known] -= np.where(column[known] > start, np.log(_TAIL) - (column[known] - start) / scale, inside)
-        return total
-
-    def documents(self, queries: np.ndarray) -> np.ndarray:
-        """Returns the number of documents of the days that are searched for each query, ``[P]``."""
-        return self._documents[np.searchsorted(self._ids, queries)]
+def rarity_tails(rows: Rows, publishers: dict[int, str]) -> np.ndarray:
+    """Returns the tails of pairs some weeks apart, as `triplets` has them."""
+    names = np.unique([publishers[one] for one in rows.ids.tolist()], return_inverse=True)[1]
+    return tails_of(background(rows, names.astype(np.uint64), SPACES))
 
 
-def orders(near: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
+def orders(near: np.ndarray, tails: np.ndarray) -> dict[str, np.ndarray]:
     """Returns the strengths of pairs by order; NaN for a pair that does not count."""
-    rarity = chance.rarity(near["similarity"])
-    return {
-        "evidence": evidence(near["similarity"], TripletsOptions()),
-        "rarity": rarity,
-        "expected": rarity - np.log(chance.documents(near["query"])),
-    }
+    similarities = near["similarity"]
+    return {"evidence": evidence(similarities, TripletsOptions()), "rarity": rarities(similarities, tails)}
 
 
 def describe(
-    pairs: np.ndarray, publishers: dict[int, str], judge: Judge, chance: Chance
+    pairs: np.ndarray, publishers: dict[int, str], judge: Judge, tails: np.ndarray
 ) -> tuple[dict[str, np.ndarray], int, float]:
     """Returns the verdicts on pairs by falling strength in each order, the number of negatives, their similarity."""
     _, first = np.unique(pairs[["query", "neighbor"]], return_index=True)
@@ -164,7 +127,7 @@ def describe(
     near = near[[publishers[one] != publishers[other] for one, other in near[["query", "neighbor"]].tolist()]]
     right = judge.right(near[["query", "neighbor"]].tolist())
     verdicts = {}
-    for name, strengths in orders(near, chance).items():
+    for name, strengths in orders(near, tails).items():
         falling = np.argsort(-strengths, kind="stable")  # NaN comes last
         verdicts[name] = right[falling[: np.count_nonzero(~np.isnan(strengths))]]
     far = pairs[np.abs(pairs["gap"]) >= 365]
@@ -206,14 +169,14 @@ def main() -> None:
     )
     for documents in sorted({min(count, len(rows)) for count in args.documents}):
         part = rows.take(np.sort(order[:documents]))
-        judge, chance = Judge(args.articles, part, publishers), Chance(part, publishers)
+        judge, tails = Judge(args.articles, part, publishers), rarity_tails(part, publishers)
         precision, counts, verdicts = 0.0, [], {}
         for mode in (DateMode.GLOBAL, DateMode.WINDOWED):
             options = NeighborsOptions(
                 dates=mode, positives=args.neighbors, negatives=args.neighbors, neighbors=args.neighbors
             )
             pairs, seconds = search(part, options)
-            verdicts[mode.value], negatives, similarity = describe(pairs, publishers, judge, chance)
+            verdicts[mode.value], negatives, similarity = describe(pairs, publishers, judge, tails)
             right = verdicts[mode.value]["evidence"]
             precision = precision or right.mean()
             counts.append(np.array([len(right), right.sum(), count_as_precise(right, precision), negatives]))

@@ -17,12 +17,12 @@ import numpy as np
 from ...errors import InputError
 from ...formats import files, parquet
 from ...formats.records import Neighbor, Rejection, Space
-from ..arrays import doc_id_of, doc_ids_of, write_array
+from ..arrays import doc_id_of, doc_ids_of
 from ..entities.counting import NamedCounts
 from ..jobs import InputSpec, Job, JobRun
 from ..shards import Shard, shard_numbers
 from ..shuffle import Received, Rows, send
-from .background import FAR_PAIRS, background, pairs_of_shard, read_publishers
+from .background import write_far_pairs, write_sample
 from .found import FOUND, SPACES, Found, Side, keep_best
 from .index import Engine
 from .rows import read_vectors, write_blocks
@@ -110,7 +110,11 @@ _PAIRS_WRITTEN_TOGETHER = 20_000
 
 
 def run(job: JobRun) -> None:
-    """Cuts the vectors into blocks of days, searches the blocks, then merges the pairs by query."""
+    """Cuts the vectors into blocks of days, searches the blocks, then merges the pairs by query.
+
+    Writes the stream ``neighbors``, and ``far_pairs`` with the similarities of a sample of pairs some weeks apart, by
+    which `triplets` calibrates its bars.
+    """
     options: NeighborsOptions = job.options
     folders = {space: f"{job.input('vectors')}/{space.value}" for space in SPACES}
     if not files.list_files(f"{folders[Space.LEARNED]}/part-*.parquet"):
@@ -119,9 +123,13 @@ def run(job: JobRun) -> None:
     shards = [dict(zip(folders, paths, strict=True)) for paths in by_shard]
     count = len(shards)
     job.map_shards("partition", functools.partial(_partition, options.block_days, count), shards)
-    tasks = options.tasks(_documents_by_block(job.workspace))
+    documents = _documents_by_block(job.workspace)
+    tasks = options.tasks(documents)
     streams = [("partition", Rows(_DOCUMENTS, _DOC_ID)), ("search", Rows(_FOUND, FOUND))]
     with job.graph("search", max(len(tasks), count)):
+        sample = functools.partial(write_sample, documents=sum(documents.values()))
+        job.map_shards("sample", sample, shards, accounted=False)
+        job.map_shards("far pairs", write_far_pairs, [list(folders)], accounted=False)
         job.map_shards("search", functools.partial(_search, options, count), tasks, accounted=False)
         job.map_rows("merge", functools.partial(_merge, options), [None] * count, streams)
 
@@ -132,9 +140,6 @@ def _partition(block_days: int, shard_count: int, shard: Shard, paths: Mapping[S
     shard.read(len(rows))
     write_blocks(shard.workspace, shard.index, rows, block_days)
     send(shard, _DOCUMENTS, rows.ids, shard_numbers(rows.ids, shard_count))
-    publishers = read_publishers(paths, rows.ids)
-    far = background(rows, publishers, tuple(paths), pairs_of_shard(shard_count))
-    write_array(shard.path(FAR_PAIRS, "npy"), far)
     writer = shard.records("_blocks", NamedCounts)
     for block, count in zip(*np.unique(rows.days // block_days, return_counts=True), strict=True):
         writer.write(NamedCounts(str(block), (int(count),)))

@@ -3,34 +3,69 @@
 They share the subjects of their weeks, and stories that run for long, but seldom report one event.
 """
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from ...formats import parquet
+from ...formats import files, parquet
+from ...formats.arrays import read_arrays, write_arrays
 from ...formats.records import Space
-from ..arrays import doc_numbers_of
-from .rows import Ids, Rows
+from ..arrays import Array, doc_numbers_of, write_array
+from ..shards import Shard
+from .rows import Ids, Rows, concatenate, read_vectors
 
-FAR_PAIRS: Final = "far_pairs"  # the stream: one array for each shard
+FAR_PAIRS: Final = "far_pairs"  # the stream: one array
 LEAST_DAYS: Final = 8
 MOST_DAYS: Final = 28
-_MOST_PAIRS: Final = 2_000_000  # of all shards
+_MOST_DOCUMENTS: Final = 20_000
+_MOST_PAIRS: Final = 2_000_000
 _PAIRS_AT_ONCE: Final = 4_096
+_SAMPLE: Final = "_sample"
 
-Codes = np.ndarray[Any, np.dtype[np.int64]]
+
+def write_sample(shard: Shard, paths: Mapping[Space, str], documents: int) -> None:
+    """Writes those documents of a shard of vectors that are in the sample of all, with their publishers.
+
+    Args:
+      shard: of this stage.
+      paths: of the shard, by space.
+      documents: number of documents of all shards.
+    """
+    rows = read_vectors(paths)
+    # Ids are digests, so the smallest ones are a random sample, which does not depend on the shards.
+    rows = rows.take(rows.ids.astype(np.float64) < 2.0**64 * min(1.0, _MOST_DOCUMENTS / max(documents, 1)))
+    arrays: dict[str, Array] = {space.value: rows.vectors[space] for space in paths}
+    arrays |= {"ids": rows.ids, "days": rows.days, "publishers": _publishers(paths, rows.ids)}
+    write_arrays(shard.path(_SAMPLE, "npz"), arrays)
+
+
+def write_far_pairs(shard: Shard, spaces: Sequence[Space]) -> None:
+    """Writes the similarities of pairs of the sample. One worker can hold it: 20,000 documents at most, or a few more.
+
+    Args:
+      shard: of this stage.
+      spaces: those of the neighbors.
+    """
+    parts = [read_arrays(path) for path in files.list_files(f"{shard.workspace}/{_SAMPLE}/*.npz")]
+    missing = np.zeros((0, 0), np.float32)
+    rows = concatenate(
+        [Rows(part["ids"], part["days"], {space: part.get(space.value, missing) for space in Space}) for part in parts]
+    )
+    ids = np.concatenate([part["ids"] for part in parts])
+    publishers = np.concatenate([part["publishers"] for part in parts])[np.argsort(ids, kind="stable")]
+    write_array(shard.path(FAR_PAIRS, "npy"), background(rows, publishers, spaces))
 
 
 def background(
-    rows: Rows, publishers: Codes, spaces: tuple[Space, ...], most_pairs: int
+    rows: Rows, publishers: Ids, spaces: Sequence[Space], most_pairs: int = _MOST_PAIRS
 ) -> np.ndarray[Any, np.dtype[np.float32]]:
     """Returns the similarities of pairs of documents 8 to 28 days apart.
 
     Args:
-      rows: the documents of one shard, N of them; shards are drawn by document id, so one shard is a sample of the
-        corpus.
-      publishers: int64 ``[N]``, equal for documents of one publisher.
+      rows: N documents.
+      publishers: uint64 ``[N]``, equal for documents of one publisher.
       spaces: those of the neighbors.
       most_pairs: with more pairs than this, every second, third, … pair is taken.
 
@@ -59,22 +94,19 @@ def background(
     return found
 
 
-def pairs_of_shard(shard_count: int) -> int:
-    """Returns the most pairs of one shard, so that one worker can hold those of all."""
-    return max(1_000, _MOST_PAIRS // shard_count)
-
-
-def read_publishers(paths: Mapping[Space, str], ids: Ids) -> Codes:
-    """Returns a number for the publisher of each document, int64 ``[N]``, equal for documents of one publisher.
-
-    Args:
-      paths: of one shard of the vectors, by space.
-      ids: uint64 ``[N]``, the documents of the shard, sorted.
-    """
-    names: dict[str, int] = {}
-    codes = np.zeros(len(ids), np.int64)
+def _publishers(paths: Mapping[Space, str], ids: Ids) -> Ids:
+    """A number for the publisher of each document, uint64 ``[N]``; ``ids`` are some of the shard's, sorted."""
+    found = np.zeros(len(ids), np.uint64)
     for path in paths.values():
         for batch in parquet.read_batches(path, ["doc_id", "publisher"]):
-            numbers = [names.setdefault(name, len(names)) for name in batch.column("publisher").to_pylist()]
-            codes[np.searchsorted(ids, doc_numbers_of(batch.column("doc_id")))] = numbers
-    return codes
+            documents = doc_numbers_of(batch.column("doc_id"))
+            places = np.searchsorted(ids, documents)
+            known = np.flatnonzero(places < len(ids))
+            known = known[ids[places[known]] == documents[known]]
+            names = batch.column("publisher").to_pylist()
+            found[places[known]] = [_number_of(names[row]) for row in known.tolist()]
+    return found
+
+
+def _number_of(name: str) -> int:
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "big")

@@ -203,24 +203,26 @@ def rows_of(days, vectors):
 
 @given(st.lists(st.integers(0, 60), max_size=40), st.integers(1, 100))
 def test_the_background_has_the_pairs_of_8_to_28_days(days, most):
-    vectors = np.random.default_rng(len(days)).normal(size=(len(days), 3))
+    draw = np.random.default_rng(len(days))
+    vectors = draw.normal(size=(len(days), 3))
     vectors[::5] = 0  # documents without a vector
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+    publishers = draw.integers(0, 3, len(days)).astype(np.uint64)
     rows = rows_of(days, vectors)
+    pairs = [(i, j) for i in range(len(days)) for j in range(len(days)) if 8 <= days[j] - days[i] <= 28]
     expected = [
         float(rows.vectors[Space.LEARNED][i] @ rows.vectors[Space.LEARNED][j])
-        for i in range(len(days))
-        for j in range(len(days))
-        if 8 <= days[j] - days[i] <= 28 and vectors[i].any() and vectors[j].any()
+        if vectors[i].any() and vectors[j].any() and publishers[i] != publishers[j]
+        else NAN
+        for i, j in pairs
     ]
-    found = background(rows)
-    assert found.sum() == len(expected)
-    assert np.abs(np.cumsum(found) - np.cumsum(histogram(np.array(expected)))).max(initial=0) <= 1  # rounding
-    some = background(rows, most)
-    assert some.sum() == (
-        len(expected) if len(expected) <= most else len(range(0, len(expected), -(-len(expected) // most)))
-    )
-    assert np.all(some <= found)
+    found = background(rows, publishers, (Space.TEXT, Space.LEARNED))
+    assert found.shape == (len(pairs), 2)
+    assert np.isnan(found[:, 0]).all()
+    np.testing.assert_allclose(np.sort(found[:, 1]), np.sort(np.array(expected)), atol=1e-6)
+    some = background(rows, publishers, (Space.TEXT, Space.LEARNED), most)
+    step = max(1, -(-len(pairs) // most))
+    np.testing.assert_array_equal(some, found[::step])
 
 
 cosines = st.lists(st.floats(-1, 1, width=32), max_size=30)
@@ -229,7 +231,7 @@ cosines = st.lists(st.floats(-1, 1, width=32), max_size=30)
 @given(cosines, cosines.filter(len), st.integers(1, 50))
 def test_the_precision_is_that_of_the_formula_and_never_falls(near, apart, possible):
     near, apart = histogram(np.array(near, np.float32)), histogram(np.array(apart, np.float32))
-    curve = precision_curve(near, apart, possible)
+    curve = precision_curve(near, apart, int(apart.sum()), possible)
     assert len(curve) == COSINE_BINS
     assert np.all(np.diff(curve) >= 0)
     least, reached, by_subject = 1.0, 0, 0
@@ -253,22 +255,22 @@ def test_the_bar_is_the_least_similarity_with_the_precision():
         histogram(np.array([0.5] * 40 + [0.2] * 400 + [0.0] * 3_560)),
     )
     # From 0.5 on: 1 - 40 (1000 / 4000) / 100 = 0.9; from 0.2 on: 1 - 440 / 4 / 200 = 0.45.
-    space, curve = calibrate(near, apart, 1_000, 0.9, "x")
+    space, curve = calibrate(near, apart, 4_000, 1_000, 0.9, "x")
     assert curve[round((0.5 + 1) * 1_000)] == pytest.approx(0.9)
     assert space.bar == pytest.approx(0.201, abs=2e-3)
     assert space.support == pytest.approx(0.2, abs=2e-3)  # at most just below the bar
-    strict, _ = calibrate(near, apart, 1_000, 0.95, "x")
+    strict, _ = calibrate(near, apart, 4_000, 1_000, 0.95, "x")
     assert (strict.bar, strict.support) == (pytest.approx(0.501, abs=2e-3), pytest.approx(0.201, abs=2e-3))
     near[1_100] = 1_000  # at 0.1: 1 - 110 / 1200 = 0.908 above it, and 0.45 at 0.2 keeps the curve low
-    assert calibrate(near, apart, 1_000, 0.95, "x")[0].floor == pytest.approx(0.201, abs=2e-3)
+    assert calibrate(near, apart, 4_000, 1_000, 0.95, "x")[0].floor == pytest.approx(0.201, abs=2e-3)
 
 
 def test_what_cannot_be_calibrated_is_said():
     one = histogram(np.array([0.5]))
     with pytest.raises(InputError, match="8 to 28 days apart, so the learned space cannot be calibrated"):
-        calibrate(one, 0 * one, 2, 0.9, "near")
+        calibrate(one, 0 * one, 0, 2, 0.9, "near")
     with pytest.raises(InputError, match=r"no similarity .* precision of 0\.9"):
-        calibrate(one, one * 50, 2, 0.9, "near")
+        calibrate(one, one * 50, 50, 2, 0.9, "near")
 
 
 @pytest.mark.parametrize("options", [{"min_learned": 1.5}, {"learned_precision": 1.0}, {"learned_precision": 0.0}])

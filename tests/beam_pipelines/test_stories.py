@@ -1,11 +1,13 @@
 """Stories: connected components of pairs, which pairs they are made of, and their lookup."""
 
+from functools import partial
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from newsembed.beam_pipelines.triplets.candidates import CANDIDATE
 from newsembed.beam_pipelines.triplets.events import Stories, read_stories, stories_of, write_stories
-from newsembed.beam_pipelines.triplets.mine import TripletsOptions, same_event_pairs
+from newsembed.beam_pipelines.triplets.mine import TripletsOptions, evidence, same_event_pairs
 from newsembed.beam_pipelines.triplets.table import DocumentTable
 
 IDS = st.integers(1, 2**64 - 1)
@@ -60,5 +62,6 @@ def test_stories_link_all_that_is_near_in_time_and_similar_whoever_published_it(
         (1, 6, 0, (0.55, np.nan, 0.7, np.nan)),  # similar in two spaces
         (1, 7, 0, (0.9, np.nan, np.nan, np.nan)),  # not in the table
     ]
-    found = same_event_pairs(np.array(rows, CANDIDATE), table, TripletsOptions())
+    options = TripletsOptions()
+    found = same_event_pairs(np.array(rows, CANDIDATE), table, options, partial(evidence, options=options))
     assert found.tolist() == [[1, 2], [1, 3], [1, 6]]

@@ -6,6 +6,7 @@ import datetime
 import hashlib
 import json
 import math
+from functools import partial
 from importlib import resources
 
 import numpy as np
@@ -166,7 +167,8 @@ def test_a_filter_threshold_of_1_keeps_every_negative():
     candidates["anchor"], candidates["other"], candidates["gap"] = 1, [2, 3], [0, 400]
     candidates["similarity"] = 0.9
     certain = EvergreenModel((0.0,) * len(FEATURES), 100.0, "gives every pair the probability 1")
-    triplets, _ = mine(ids[:1], candidates, table, certain, TripletsOptions(max_evergreen_score=1.0))
+    options = TripletsOptions(max_evergreen_score=1.0)
+    triplets, _ = mine(ids[:1], candidates, table, certain, options, partial(evidence, options=options))
     assert triplets[["positive", "negative"]].tolist() == [(2, 3)]
 
 
@@ -283,7 +285,8 @@ def test_mining_equals_the_rules_applied_one_by_one(seed):
         cross_publisher=seed % 2 == 0,
         max_evergreen_score=float(np.median(list(scores.values()))) + 1e-4,
     )
-    triplets, outcomes = mine(ids, candidates, table, default_model(), options, learned)
+    strengths = partial(evidence, options=options, learned=learned)
+    triplets, outcomes = mine(ids, candidates, table, default_model(), options, strengths)
     publishers = dict(zip(ids.tolist(), codes[:, 0].tolist(), strict=True))
     reasons = collections.Counter()
     for anchor, outcome in zip(ids.tolist(), outcomes, strict=True):
