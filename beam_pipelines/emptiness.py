@@ -8,7 +8,7 @@ from .jobs import Job
 
 
 def why_empty(job: Job, manifest: Mapping[str, Any], output: str, prefix: str = "") -> InputError | None:
-    """The error that says why a job wrote nothing of what it read; None if it wrote something or read nothing.
+    """The error that says why a job wrote nothing; None if it wrote something.
 
     Args:
       job: the job.
@@ -17,8 +17,10 @@ def why_empty(job: Job, manifest: Mapping[str, Any], output: str, prefix: str = 
       prefix: of the job's options on the command line, such as "clean.".
     """
     counts = manifest["counts"]
-    if counts["out"] or not counts["in"]:
+    if counts["out"]:
         return None
+    if not counts["in"]:
+        return InputError("there was nothing to read: the inputs are empty", path=output, remedy="look at the inputs")
     outcomes = [(count, f"rejected as {name}", name) for name, count in counts["rejected"].items()]
     outcomes += [(count, f"failed as {name}", "") for name, count in counts["failed"].items()]
     outcomes.sort(key=lambda outcome: (-outcome[0], outcome[1]))

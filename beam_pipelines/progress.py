@@ -82,12 +82,15 @@ def print_table(
       title: printed above the table.
       box: rich's box; the default has no lines between columns, so that long cells fit into 80 characters.
     """
-    table = Table(box=box, title=title, title_justify="left")
+    table = Table(box=box)
     for column in columns:
         table.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
     for row in rows:
         table.add_row(*map(escape, row))
-    Console().print(table)
+    console = Console()
+    if title:  # as the table's own it would wrap at its width
+        console.print(title, style="italic", markup=False, highlight=False, soft_wrap=True)
+    console.print(table)
 
 
 def print_rows(rows: Sequence[Mapping[str, Any]]) -> None:

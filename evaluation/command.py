@@ -42,7 +42,7 @@ from .leakage import check_leakage
 from .recipe import read_recipe
 from .registry import ALL_SUITES, SUITES, Options, discover
 from .results import Result
-from .suites import EncoderFactory, run_suites, write_results
+from .suites import RESULTS_FILE, TABLE_FILE, EncoderFactory, run_suites, write_results
 
 Factories = Mapping[str, Callable[[str], Encoder]]
 
@@ -203,7 +203,7 @@ def run(args: argparse.Namespace, factories: Factories) -> int:
     """
     import rich
 
-    from .table import console
+    from .table import console, grids
 
     benchmarks, specs, facts = _asked(args)
     encoders = {name: encoder_factory(spec, factories) for name, spec in specs.items()}
@@ -224,6 +224,10 @@ def run(args: argparse.Namespace, factories: Factories) -> int:
     write_results(results, args.output)
     for table in console(results):
         rich.print(table)
+    for grid in grids(results):
+        for encoder, error in grid.errors:
+            print(f"{encoder} on {grid.title} failed: {error}")
+    print(f"tables: {args.output}/{TABLE_FILE}   all numbers: {args.output}/{RESULTS_FILE}")
     return 1 if results.failed else 0
 
 

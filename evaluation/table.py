@@ -126,8 +126,7 @@ def console(results: Results) -> "list[Table]":
     tables = []
     first = [main_scores(results)] if "recipe" in results.manifest else []
     for grid in [*first, *grids(results)]:
-        caption = "\n".join(f"{encoder} {FAILED}: {error}" for encoder, error in grid.errors)
-        table = Table(title=escape(grid.title), caption=escape(caption) or None, caption_justify="left")
+        table = Table(title=escape(grid.title), title_justify="left")
         table.add_column("")
         for row in grid.rows:
             table.add_column(escape(row[0]), justify="right", overflow="fold", style="red" if FAILED in row else None)

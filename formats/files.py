@@ -31,11 +31,16 @@ def open_read(path: str) -> BinaryIO:
     """Opens a file for reading the bytes as stored, without decompression.
 
     Raises:
-      InputError: if the file does not exist.
+      InputError: if the file does not exist, or is a folder.
     """
     if not exists(path):
         _refuse_missing(path)
-    return cast(BinaryIO, FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED))
+    try:
+        return cast(BinaryIO, FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED))
+    except IsADirectoryError as error:
+        raise InputError(
+            "is a folder, expected a file", path=path, remedy=f"name a file, or a pattern of files such as '{path}/*'"
+        ) from error
 
 
 def open_write(path: str) -> BinaryIO:

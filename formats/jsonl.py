@@ -63,7 +63,9 @@ def _local_lines(path: str) -> Iterator[bytes]:
             yield from read_lines(source, path)
     except (OSError, EOFError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"cannot be read: {reason}", path=path, remedy="give a complete JSON-lines file") from error
+        is_missing = isinstance(error, FileNotFoundError)
+        remedy = "check the path" if is_missing else "give a complete JSON-lines file"
+        raise InputError(f"cannot be read: {reason}", path=path, remedy=remedy) from error
 
 
 def _chunks(source: BinaryIO, path: str) -> Iterator[bytes]:

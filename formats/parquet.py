@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import datetime
+import os
 import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping
@@ -186,6 +187,13 @@ def shard_paths(folder: str) -> list[str]:
     """
     paths = files.list_files(f"{folder.rstrip('/')}/part-*.parquet")
     if not paths:
+        parent = folder.rstrip("/").rpartition("/")[0]
+        if os.path.isfile(parent):
+            raise InputError(
+                "is a file, expected a folder that a job wrote",
+                path=parent,
+                remedy="turn files of articles into one with `newsembed extract --articles`",
+            )
         raise InputError(
             "no part-*.parquet shards here",
             path=folder,

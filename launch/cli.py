@@ -6,6 +6,7 @@ import difflib
 import importlib
 import logging
 import os
+import select
 import signal
 import sys
 import traceback
@@ -21,6 +22,8 @@ from . import extensions, extras
 from .parsing import Parser
 
 _VERBOSE: Final = "--verbose"
+STOPPED: Final = 130  # the exit code after Ctrl-C
+_CLOSED_OUTPUT: Final = 141  # as a shell reports SIGPIPE
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,8 +161,30 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code.
 
     Returns:
-      0 for success, 1 for a result that misses its target, 2 for an error that the user can fix, 130 for Ctrl-C.
+      0 for success, 1 for a result that misses its target, 2 for an error that the user can fix, 130 for Ctrl-C, 141
+      where the reader of the output has closed it, such as ``head``.
+
+    Raises:
+      BrokenPipeError: of another pipe or connection.
     """
+    try:
+        code = _main(argv)
+        sys.stdout.flush()  # not at the end of the process, where an error can only be printed
+    except BrokenPipeError:
+        if not _has_no_reader(sys.stdout.fileno()):
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still in the buffer goes there
+        return _CLOSED_OUTPUT
+    return code
+
+
+def _has_no_reader(pipe: int) -> bool:
+    poll = select.poll()
+    poll.register(pipe, select.POLLOUT)
+    return any(events & select.POLLERR for _, events in poll.poll(0))
+
+
+def _main(argv: Sequence[str] | None) -> int:
     given = list(sys.argv[1:] if argv is None else argv)
     if _VERBOSE in given:
         given.remove(_VERBOSE)
@@ -206,7 +231,7 @@ def _run_reported(name: str, rest: list[str], modules: Sequence[str]) -> int:
         return _report(name, named)
     except KeyboardInterrupt:
         print(f"\nnewsembed {name}: stopped; run the same command again to resume", file=sys.stderr)
-        return 130
+        return STOPPED
 
 
 def _report(name: str, error: InputError) -> int:

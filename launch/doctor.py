@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
         state = "yes" if not lacking else "no" if lacking[0] == extra.modules[0] else f"lacks {', '.join(lacking)}"
         table.add_row(name, state, escape(extra.purpose))
     rich.print(table)
-    rich.print("embed, index and search of models without layers need none of them.")
+    rich.print("embed, index and search need none of them for models without layers.")
     rich.print(escape("a missing one: pip install 'newsembed[NAME]'   all of them: pip install 'newsembed[all]'"))
     found = sorted(set(conflicts()))
     for line in found:

@@ -71,6 +71,14 @@ def run(args: argparse.Namespace) -> int:
             raise InputError(f"got {value}, expected at least 3", field=name, remedy="give a larger number")
     is_packaged = args.source in PACKAGED_MODELS and not os.path.isdir(args.source)
     source = packaged_folder(args.source) if is_packaged else args.source
+    if not os.path.isdir(source):
+        raise InputError(
+            "no such folder, and nothing is downloaded",
+            path=source,
+            field="--from",
+            remedy=f"Download the model's files to a folder and name it, or give an installed model: "
+            f"{', '.join(PACKAGED_MODELS)}.",
+        )
     model = read_huggingface(source, num_topics=args.num_topics, max_length=args.max_length)
     write_model_folder(model, args.output)
     config = model.config

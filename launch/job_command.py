@@ -81,15 +81,22 @@ def add_options(parser: argparse._ActionsContainer, options: type, prefix: str =
     hints = typing.get_type_hints(options)
     for field in dataclasses.fields(options):
         default = field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default
-        shown = f" (default: {','.join(map(str, default)) if isinstance(default, tuple) else default})"
         parser.add_argument(
             f"--{prefix}{field.name}",
             dest=f"{prefix}{field.name}",
             type=_converter(hints[field.name]),
             default=default,
             metavar=_metavar(hints[field.name]),
-            help=(field.metadata.get("help", "") + shown).replace("%", "%%"),
+            help=(field.metadata.get("help", "") + _shown_default(default)).replace("%", "%%"),
         )
+
+
+def _shown_default(value: Any) -> str:
+    """The default as it is written on the command line; nothing where an option is empty."""
+    if value in (None, "", ()):
+        return ""
+    text = ",".join(map(str, value)) if isinstance(value, tuple) else str(getattr(value, "value", value))
+    return f" (default: {text.lower() if isinstance(value, bool) else text})"
 
 
 def options_from(options: type, values: dict[str, Any], prefix: str = "") -> Any:

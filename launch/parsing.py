@@ -2,9 +2,12 @@
 
 import argparse
 import difflib
+import re
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
+
+_INVALID_CHOICE: Final = re.compile(r"invalid choice: '(.*?)' \(choose from (.*)\)")  # argparse's words
 
 
 class Parser(argparse.ArgumentParser):
@@ -17,6 +20,10 @@ class Parser(argparse.ArgumentParser):
         self._given = list(sys.argv[1:] if args is None else args)
         return super().parse_known_args(args, namespace)
 
+    def format_help(self) -> str:
+        """The help, without the marks of docstrings."""
+        return super().format_help().replace("Example::\n", "example:\n").replace("``", "`")
+
     def error(self, message: str) -> NoReturn:
         """Prints the error and exits with 2."""
         known = option_names(self)
@@ -24,6 +31,8 @@ class Parser(argparse.ArgumentParser):
             given.partition("=")[0] for given in self._given if given.startswith("--") and len(given) > 2
         )
         meant = [(name, close[0]) for name in unknown if name not in known and (close := nearest(name, known))]
+        if chosen := _INVALID_CHOICE.search(message):
+            meant += [(chosen[1], close) for close in nearest(chosen[1], re.findall(r"'([^']*)'", chosen[2]))]
         hints = "".join(f"{name}: did you mean {close}? " for name, close in meant)
         self.exit(2, f"{self.prog}: error: {message}\n  remedy: {hints}see `{self.prog} --help`\n")
 

@@ -13,8 +13,10 @@ import argparse
 
 from ..beam_pipelines.progress import print_table
 from ..errors import InputError
+from ..formats import files
 
 _SAMPLE = 160  # characters of a record that are printed
+_COLUMNS = ("key", "detail", "record")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,12 +34,14 @@ def run(args: argparse.Namespace) -> int:
     """Runs the command.
 
     Raises:
-      InputError: if the folder has no dead letters, or none with the reason.
+      InputError: if there is no such folder, it has no dead letters, or none with the reason.
     """
     if args.count < 1:
         raise InputError(f"got {args.count}, expected at least 1", field="--count", remedy="give a positive number")
     from ..studies.report import samples
 
+    if not files.exists(args.folder):
+        raise InputError("no such folder", path=args.folder, remedy="give the folder of a job or a work folder")
     groups = samples.rejected(args.folder.rstrip("/"), args.count)
     if not groups:
         raise InputError(
@@ -54,7 +58,10 @@ def run(args: argparse.Namespace) -> int:
         )
     for group in kept:
         rows = [(letter.key, letter.detail, letter.sample[:_SAMPLE]) for letter in group.letters]
+        filled = [place for place in range(len(_COLUMNS)) if any(row[place] for row in rows)]  # leaves room for keys
         print_table(
-            ("key", "detail", "record"), rows, title=f"{group.job}: {group.reason}, {group.count:,} {group.outcome}"
+            [_COLUMNS[place] for place in filled],
+            [[row[place] for place in filled] for row in rows],
+            title=f"{group.job}: {group.reason}, {group.count:,} {group.outcome}",
         )
     return 0

@@ -112,7 +112,11 @@ def _expected(config: Architecture) -> dict[str, tuple[int, ...]]:
     import jax
     from flax import linen as nn
 
-    variables = jax.eval_shape(_initializer(config), jax.random.key(0))
+    from ..models.blocks import not_drawn
+
+    tokens = np.zeros((1, 2), np.int32)
+    with not_drawn():
+        variables = jax.eval_shape(lambda key: config.module().init(key, tokens, method="embed"), jax.random.key(0))
     return {name: tuple(spec.shape) for name, spec in flatten(nn.meta.unbox(variables["params"])).items()}
 
 

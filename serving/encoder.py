@@ -35,6 +35,7 @@ class JaxEncoder:
       document_prompt: the text before each document; ``None`` takes the model's.
       query_prompt: the text before each query; ``None`` takes the model's.
       long_documents: how documents of more tokens are read, see `long_documents`; ``None`` takes the model's.
+      few_texts: on a CPU, compile in half the time, for slower programs; embeddings differ by rounding.
 
     Attributes:
       model: as given.
@@ -56,6 +57,7 @@ class JaxEncoder:
         document_prompt: str | None = None,
         query_prompt: str | None = None,
         long_documents: str | None = None,
+        few_texts: bool = False,
     ) -> None:
         import jax
 
@@ -70,9 +72,9 @@ class JaxEncoder:
         self.long_documents = checked(long_documents or model.long_documents, self.max_length)
         self.vocabulary = Vocabulary.load(model.vocabulary_path)
         self.params = jax.device_put(model.params)
-        self._embed = _embedder(model.config)
         self._compiled: set[shapes.Shape] = set()
         backend = jax.default_backend()
+        self._embed = _embedder(model.config, few_texts and backend == "cpu")
         self._shape_cost = shapes.SHAPE_COST.get(backend, shapes.SHAPE_COST_ON_ACCELERATORS)
         self._tokens_per_batch = TOKENS_PER_BATCH_ON_CPU if backend == "cpu" else TOKENS_PER_BATCH
         self._query_costs = shapes.QUERY_COSTS_ON_CPU if backend == "cpu" else shapes.DEFAULT_COSTS
@@ -196,8 +198,14 @@ def fresh_encoder(folder: str, seed: int = 0, **options: Any) -> JaxEncoder:
 
 
 @functools.cache
-def _embedder(config: Architecture) -> Any:
+def _embedder(config: Architecture, compiles_quickly: bool) -> Any:
     """Compiled ``(params, tokens) -> embeddings``; models of one architecture share their compilations."""
     import jax
 
-    return jax.jit(lambda params, tokens: config.module().apply({"params": params}, tokens, method="embed"))
+    from ..models.blocks import not_drawn
+
+    def embed(params: Any, tokens: Any) -> Any:
+        with not_drawn():
+            return config.module().apply({"params": params}, tokens, method="embed")
+
+    return jax.jit(embed, compiler_options={"xla_backend_optimization_level": 0} if compiles_quickly else None)

@@ -23,7 +23,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ..errors import InputError
 from ..formats.index import split_encoder
@@ -38,8 +38,10 @@ from .reload import load_current
 from .specs import add_encoder_arguments, encoder_from_spec, encoder_spec
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.console import Console
     from rich.text import Text
+
+_INDENT: Final = 6  # characters left of the results, for the rank
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -80,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
         found = Found(index.search_url(url, args.count, filters), "vectors")
     else:
         mode = chosen_mode(index, args.mode)
-        options = {"max_length": args.max_length, "query_prompt": args.prompt}
+        options = {"max_length": args.max_length, "query_prompt": args.prompt, "few_texts": True}
         encoder = None if mode == "words" else index_encoder(index, encoder_spec(args), **options)
         found = find_words(index, encoder, query, args.count, mode=mode, filters=filters)
     for note in found.notes:
@@ -88,9 +90,9 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps([hit.to_dict() for hit in found.hits], ensure_ascii=False, indent=2))
     elif found.hits:
-        import rich
+        from rich.console import Console
 
-        rich.print(table(found.hits))
+        print_results(found.hits, Console())
     return 0
 
 
@@ -176,7 +178,12 @@ def require_text(words: str) -> None:
 
 
 def index_encoder(
-    index: DocumentIndex, spec: str | None = None, *, max_length: int | None = None, query_prompt: str | None = None
+    index: DocumentIndex,
+    spec: str | None = None,
+    *,
+    max_length: int | None = None,
+    query_prompt: str | None = None,
+    few_texts: bool = False,
 ) -> TextEncoder:
     """The encoder for queries to ``index``: that of ``spec``, or the one the index names.
 
@@ -185,6 +192,7 @@ def index_encoder(
       spec: ``KIND:REST``, None for the index's own.
       max_length: tokens read of each text.
       query_prompt: the text before each query; None takes the model's.
+      few_texts: whether the process embeds a few queries only, see `JaxEncoder`.
 
     Raises:
       InputError: if there is none, or it differs from the one that built the index: its vectors would not compare.
@@ -196,6 +204,7 @@ def index_encoder(
         "document_prompt": index.document_prompt,
         "long_documents": index.long_documents,
         "query_prompt": query_prompt,
+        "few_texts": few_texts,
     }
     try:
         encoder = encoder_from_spec(spec or index.encoder, progress=False, **options)
@@ -214,26 +223,25 @@ def index_encoder(
     return encoder
 
 
-def table(hits: Sequence[Hit]) -> "Table":
-    """Rank, score, title, extract, publisher, date and URL for the terminal; a URL can be given as the next query."""
-    from rich.table import Table
-    from rich.text import Text
+def print_results(hits: Sequence[Hit], console: "Console") -> None:
+    """Prints rank, title, score, publisher, date, URL and extract of each result.
 
-    result = Table()
-    result.add_column("rank", justify="right")
-    result.add_column("score", justify="right")
-    result.add_column("title, URL, extract", overflow="fold")
-    result.add_column("publisher")
-    result.add_column("date", no_wrap=True)
+    A URL can be given as the next query, so it is not broken into lines: the terminal wraps it, and copies it whole.
+    """
+    from rich.markup import escape
+    from rich.padding import Padding
+    from rich.table import Column, Table
+
     for hit in hits:
         document = hit.document
         date = document.byline_date.isoformat() if document.byline_date else ""
-        lines = [_highlighted(document.title, hit.extract.title if hit.extract else ()), Text(document.url)]
+        head = Table.grid(Column(width=_INDENT - 2, justify="right"), Column(overflow="fold"), padding=(0, 2, 0, 0))
+        head.add_row(str(hit.rank), _highlighted(document.title, hit.extract.title if hit.extract else ()))
+        head.add_row("", escape("  ".join(filter(None, (f"{hit.score:.4f}", document.publisher, date)))))
+        console.print(head)
+        console.print(" " * _INDENT + document.url, soft_wrap=True, markup=False, highlight=False)
         if hit.extract and hit.extract.marks:
-            lines.append(_highlighted(hit.extract.body, hit.extract.marks))
-        title = Text("\n").join(line for line in lines if line)
-        result.add_row(str(hit.rank), f"{hit.score:.4f}", title, Text(document.publisher), date)
-    return result
+            console.print(Padding(_highlighted(hit.extract.body, hit.extract.marks), (0, 0, 0, _INDENT)))
 
 
 def _highlighted(text: str, places: Places) -> "Text":

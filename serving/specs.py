@@ -53,6 +53,7 @@ def make_encoder(
     document_prompt: str | None = None,
     query_prompt: str | None = None,
     long_documents: str | None = None,
+    few_texts: bool = False,
 ) -> "TextEncoder":
     """One encoder.
 
@@ -64,6 +65,7 @@ def make_encoder(
       document_prompt: the text before each document; None takes the model's.
       query_prompt: the text before each query; None takes the model's.
       long_documents: how documents of more tokens are read, see `long_documents`; None takes the model's.
+      few_texts: whether the process embeds a few texts only, see `JaxEncoder`.
 
     Raises:
       InputError: on an unknown kind, a model that cannot be loaded, or what a SavedModel cannot replace.
@@ -86,6 +88,7 @@ def make_encoder(
     from .encoder import fresh_encoder, load_encoder
 
     if kind == "model":
+        reading["few_texts"] = few_texts
         return load_encoder(folder, number, max_length=max_length, progress=progress, **reading)
     if kind == "random":
         return fresh_encoder(folder, number or 0, max_length=max_length, progress=progress, **reading)

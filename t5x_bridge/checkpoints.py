@@ -18,7 +18,7 @@ from ..learning.model_files import check_same_model
 from ..models.encoders import config_from_dict
 from .trees import skeleton_of, with_lists, without_lists
 
-_BATCHES: Final = "batches"  # where PATIENCE counts, the trainer saves its counts beside the iterators' state
+_BATCHES: Final = "batches"  # where PATIENCE counts, the trainer saves its counts with the iterators' state
 
 
 def to_t5x(model_dir: str, output: str, step: int | None = None) -> str:

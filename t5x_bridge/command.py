@@ -1,4 +1,4 @@
-"""``newsembed t5x``: what a team that runs our models under T5X needs beside T5X itself, see docs/t5x.md.
+"""``newsembed t5x``: what a team that runs our models under T5X needs in addition to T5X itself, see docs/t5x.md.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""What a T5X run writes about itself: T5X's config.gin, and our description of the model beside its checkpoints."""
+"""What a T5X run writes about itself: T5X's config.gin, and our description of the model next to its checkpoints."""
 
 import os
 from typing import Any

@@ -206,4 +206,5 @@ JOB = Job(
     inputs=(InputSpec("seeds", "text file with one URL per line: feeds, sitemaps, section pages, articles"),),
     options=CrawlOptions,
     run=run,
+    switches={Rejection.PRIVATE_ADDRESS: "allow_private_addresses=true"},
 )

@@ -1,10 +1,13 @@
 """Reads the seeds, the URLs at which a crawl starts, and groups them by site."""
 
 from collections.abc import Iterable
+from typing import Final
 
 from ...errors import InputError
 from ...formats import files
 from ..extract.urls import canonical_url, registered_domain
+
+_SHOWN: Final = 100  # characters of a line that is not a URL
 
 
 def read_seeds(path: str) -> list[str]:
@@ -27,7 +30,7 @@ def read_seeds(path: str) -> list[str]:
         if text and not text.startswith("#"):
             if not canonical_url(text):
                 raise InputError(
-                    f"got {text!r}, expected an absolute http(s) URL",
+                    f"got {text if len(text) <= _SHOWN else text[:_SHOWN] + '…'!r}, expected an absolute http(s) URL",
                     path=f"{path}:{number}",
                     remedy="write one URL per line; start comments with #",
                 )

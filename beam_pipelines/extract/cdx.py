@@ -64,7 +64,7 @@ _Line = tuple[str, str, int, str]  # "path:line", name of a WARC file or "", off
 
 
 def indexes_beside(path: str) -> tuple[str, ...]:
-    """Returns the indexes that lie beside a WARC file: ``a.cdxj`` or ``a.warc.gz.cdx.gz`` for ``a.warc.gz``."""
+    """Returns the indexes next to a WARC file: ``a.cdxj`` or ``a.warc.gz.cdx.gz`` for ``a.warc.gz``."""
     stem = path
     for ending in _WARC_ENDINGS:
         stem = stem.removesuffix(ending)

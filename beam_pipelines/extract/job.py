@@ -106,7 +106,7 @@ def _places(count: int) -> list[tuple[int, int]]:
 
 
 def warc_digest(path: str) -> str:
-    """Returns the digest of a WARC file with the indexes beside it, or of a list of WARC files.
+    """Returns the digest of a WARC file with the indexes next to it, or of a list of WARC files.
 
     For a list only its text counts: the files of a published list do not change, and checking each takes minutes.
     """
@@ -131,7 +131,7 @@ JOB = Job(
         InputSpec(
             "cdx",
             "CDX or CDXJ indexes of the WARC files: records that they list and that were not read are dead letters "
-            "(missing_record). An index beside a WARC file (a.cdxj, a.warc.gz.cdx) is found without this",
+            "(missing_record). An index next to a WARC file (a.cdxj, a.warc.gz.cdx) is found without this",
             required=False,
             many=True,
         ),

@@ -115,7 +115,7 @@ def warc_slices(paths: tuple[str, ...], base: str = "", indexes: tuple[str, ...]
     Args:
       paths: WARC files and lists of them.
       base: prefix of relative paths in lists.
-      indexes: CDX or CDXJ files. Those that lie beside a file of `paths` are found without being named.
+      indexes: CDX or CDXJ files. Those next to a file of `paths` are found without being named.
 
     Raises:
       InputError: if a file is not a WARC file, or is listed but does not exist; if an index cannot be read or names

@@ -67,6 +67,7 @@ def run_step(step: Step) -> float | None:
 
     Raises:
       InputError: if it fails.
+      KeyboardInterrupt: if Ctrl-C ended it.
     """
     if step.is_finished():
         print(f"\n== {step.name}: already finished, skipped")
@@ -76,6 +77,8 @@ def run_step(step: Step) -> float | None:
         command = [*step.command, *extra]
         print(f"\n== {step.name}\n$ newsembed {' '.join(command)}", flush=True)
         code = cli.main(command)
+    if code == cli.STOPPED:
+        raise KeyboardInterrupt
     if code:
         raise InputError(
             f"the step ended with exit code {code}",

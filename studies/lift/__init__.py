@@ -47,7 +47,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", required=True, metavar="DIR", help="folder for all steps; the result is in model/")
     for name, metavar, text in (
         ("words_steps", "N", "steps of the static model; 0 leaves it out"),
-        ("projection_size", "N", "numbers of the random projection of TF-IDF beside the static model; 0 leaves it out"),
+        (
+            "projection_size",
+            "N",
+            "numbers of a random projection of TF-IDF next to the static model; 0 leaves it out",
+        ),
         ("train_steps", "N", "steps of the layers; 0 leaves them as they are"),
         ("batch_size", "N", "triplets in a step of the layers"),
         ("train_length", "TOKENS", "tokens of a text that the layers read while they train"),

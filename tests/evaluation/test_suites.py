@@ -159,7 +159,7 @@ def test_words_and_headline_compare_sets_of_words(tmp_path):
     assert titles.tolist() == [[1, 1], [1, 1], [0, 0]]
 
 
-def test_a_broken_function_fails_its_own_row(events, tmp_path, monkeypatch):
+def test_a_broken_function_fails_its_own_row(events, tmp_path, monkeypatch, capsys):
     (tmp_path / "mine.py").write_text(
         "def good(texts): return [[len(t), 1.0] for t in texts]\ndef short(texts): return [[1.0]]\n"
     )
@@ -168,6 +168,10 @@ def test_a_broken_function_fails_its_own_row(events, tmp_path, monkeypatch):
     basis = ("--suite", "events", "--data", events, "--output", output, "--cache", str(tmp_path / "cache"))
     assert command.run(parse("--encoder", "good=mine.py:good", "--encoder", "short=mine.py:short", *basis), {}) == 1
     good, short = read_results(output).results
+    shown = capsys.readouterr().out.splitlines()
+    failed = next(line for line in shown if line.startswith("short on events failed: "))
+    assert "returned an array of shape (1, 1) for 9 texts" in failed  # not wrapped at the width of the table
+    assert shown[-1] == f"tables: {output}/results.md   all numbers: {output}/results.json"
     assert good.status == "ok"
     assert good.scores
     assert "returned an array of shape (1, 1) for 9 texts" in short.error

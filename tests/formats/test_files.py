@@ -88,3 +88,10 @@ def test_sizes_and_existence(tmp_path):
 def test_a_path_without_a_filesystem_is_named():
     with pytest.raises(InputError, match=r"nowhere://a: no filesystem is installed"):
         files.exists("nowhere://a")
+
+
+def test_a_folder_in_place_of_a_file_is_named(tmp_path):
+    with pytest.raises(InputError, match="is a folder, expected a file") as caught:
+        files.open_read(str(tmp_path))
+    assert caught.value.path == str(tmp_path)
+    assert f"'{tmp_path}/*'" in caught.value.remedy

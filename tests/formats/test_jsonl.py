@@ -74,8 +74,9 @@ def test_a_file_that_is_not_compressed_as_its_name_says_is_told_apart(tmp_path, 
 
 
 def test_missing_file_and_wrong_packing(tmp_path):
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="cannot be read: No such file") as missing:
         list(jsonl.read_jsonl(str(tmp_path / "none.jsonl")))
+    assert missing.value.remedy == "check the path"
     (tmp_path / "plain.zst").write_bytes(b'{"a": 1}\n')
     with pytest.raises(InputError, match="cannot be read"):
         list(jsonl.read_jsonl(str(tmp_path / "plain.zst")))

@@ -113,3 +113,13 @@ def test_broken_and_foreign_files_are_named(tmp_path):
         list(parquet.read_records(foreign, records.Hub))
     with pytest.raises(InputError, match=r"no part-\*\.parquet shards"):
         parquet.shard_paths(str(tmp_path / "empty"))
+
+
+def test_a_file_in_place_of_the_folder_of_a_job_is_named(tmp_path):
+    (tmp_path / "articles.jsonl").write_text("{}\n")
+    with pytest.raises(InputError, match="is a file, expected a folder that a job wrote") as caught:
+        parquet.shard_paths(f"{tmp_path}/articles.jsonl/articles")
+    assert caught.value.path == f"{tmp_path}/articles.jsonl"
+    assert "newsembed extract" in caught.value.remedy
+    with pytest.raises(InputError, match="no part-"):
+        parquet.shard_paths(f"{tmp_path}/other/articles")

@@ -83,17 +83,17 @@ def test_options_of_every_type_and_their_help():
             parser.parse_args([wrong])
     shown = " ".join(parser.format_help().split())
     for text in (
-        "--toy.shade {light,dark} shade (default: Shade.LIGHT)",
+        "--toy.shade {light,dark} shade (default: light)",
         "--toy.share X share (default: 0.5)",
-        "--toy.limit N limit (default: None)",
+        "--toy.limit N limit --toy.weights",
         "--toy.weights X,… weights (default: 1.0,2.0)",
         "--toy.label TEXT label (default: made)",
         "--count N how many, 100 % of them (default: 3)",
-        "--keep true|false keep (default: True)",
+        "--keep true|false keep (default: true)",
         "--names TEXT,… names (default: a,b)",
-        "--day YYYY-MM-DD day (default: None)",
     ):
         assert text in shown
+    assert shown.endswith("--day YYYY-MM-DD day")  # no default
 
 
 def test_a_job_is_executed_with_what_its_command_line_says(monkeypatch, capsys):
@@ -196,6 +196,7 @@ def test_every_command_has_help_with_an_example(name, capsys):
     assert code == 0
     assert f"newsembed {name}" in shown
     assert "example" in shown.lower()
+    assert "``" not in shown
 
 
 @pytest.mark.parametrize("name", ["embed", "build", "pack", "evaluate"])
@@ -297,6 +298,7 @@ def test_errors_of_arguments_are_short_and_name_the_nearest_option(capsys, monke
         (["search", "words", "--indx", "i"], "--indx", "--index"),
         (["clean", "--articles", "a", "--output", "o", "--min_word", "3"], "--min_word", "--min_words"),
         (["build", "--articles", "a", "--output", "o", "--min_words=3"], "--min_words", "--clean.min_words"),
+        (["evaluate", "--suite", "event"], "event", "events"),
         (["embed", "--modle=m", "--input", "a", "--output", "o"], "--modle", "--model"),
     ):
         with contextlib.suppress(SystemExit):
@@ -335,6 +337,26 @@ def test_a_job_that_keeps_nothing_says_why_and_which_option_keeps_it(tmp_path, c
     assert cli.main(["clean", *clean, "--require_author=false", "--min_sentences=100"]) == 0
     assert "too_few_sentences" in (message := capsys.readouterr().err)
     assert "--min_sentences=0 keeps them" in message
+
+
+def test_a_build_of_an_empty_file_ends_after_the_first_job(tmp_path, capsys):
+    (tmp_path / "articles.jsonl").touch()
+    given = ["--articles", f"{tmp_path}/articles.jsonl", "--output", f"{tmp_path}/work", "--direct_num_workers=1"]
+    assert cli.main(["build", *given]) == 2
+    assert "work/extract: there was nothing to read: the inputs are empty" in capsys.readouterr().err
+    assert not (tmp_path / "work" / "clean").exists()
+
+
+@pytest.mark.parametrize("command", [["--help"], ["completion", "bash"]])
+def test_a_reader_that_closes_the_output_early_is_no_error(command):
+    done = subprocess.run(
+        ["bash", "-c", f'"{sys.executable}" -m newsembed {" ".join(command)} | true; echo "${{PIPESTATUS[0]}}"'],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() in ("0", "141")  # 0 where all was written before
+    assert not done.stderr
 
 
 def test_every_switch_is_an_option_with_a_value_of_its_type():

@@ -128,6 +128,12 @@ def test_a_failing_step_ends_the_demo_and_is_named(monkeypatch):
     assert caught.value.field == "pretrain"
 
 
+def test_a_step_that_was_stopped_ends_the_demo(monkeypatch):
+    monkeypatch.setattr(cli, "main", lambda _command: cli.STOPPED)
+    with pytest.raises(KeyboardInterrupt):
+        demo.run_step(Step("train", ["train"]))
+
+
 def test_a_folder_of_another_newsroom_is_refused(tmp_path, capsys):
     (tmp_path / "demo.json").write_text('{"scale": 1.0, "seconds": {}, "seed": 7}', encoding="utf-8")
     assert cli.main(["demo", "--output", str(tmp_path), "--seed", "8"]) == 2

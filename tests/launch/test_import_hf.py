@@ -61,7 +61,11 @@ def test_what_cannot_be_imported_is_refused(source, tmp_path, capsys):
     other = write_folder(tmp_path / "xlmr", "xlm-roberta")
     Path(other, "tokenizer.json").write_text("{}")
     assert "tokenizer.json: got no tokenizer of the tokenizers library" in refused("--from", other)
-    assert "cannot be read" in refused("--from", str(tmp_path / "absent"))
+    message = refused("--from", str(tmp_path / "absent"))
+    assert "absent: --from: no such folder, and nothing is downloaded" in message
+    assert "an installed model: minilm" in message
+    (tmp_path / "empty").mkdir()
+    assert "config.json: cannot be read" in refused("--from", str(tmp_path / "empty"))
     assert "--max_length: got 2, expected at least 3" in refused("--from", source, "--max_length", "2")
     (tmp_path / "model").mkdir()
     assert cli.main(["import-hf", "--from", source, "--output", str(tmp_path / "model")]) == 2

@@ -58,3 +58,15 @@ def test_a_folder_without_dead_letters_is_an_error(work, capsys):
     (work / "empty").mkdir()
     assert cli.main(["rejected", str(work / "empty")]) == 2
     assert "no rejected or failed records" in capsys.readouterr().err
+
+
+def test_a_missing_folder_is_named(work, capsys):
+    assert cli.main(["rejected", str(work / "nowhere")]) == 2
+    assert f"{work}/nowhere: no such folder" in capsys.readouterr().err
+
+
+def test_a_column_that_is_empty_for_all_records_is_left_out(work, capsys):
+    assert cli.main(["rejected", str(work / "clean")]) == 0
+    first, second = capsys.readouterr().out.split("clean: truncated")
+    assert ("detail" in first, "record" in first) == (False, True)
+    assert ("detail" in second, "record" in second) == (True, False)

@@ -36,6 +36,23 @@ def test_equal_to_the_module_row_by_row(tmp_path, tiny):
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
 
 
+def test_programs_for_few_texts_give_the_same_embeddings(tmp_path, tiny):
+    tiny.save_model(tmp_path, steps=(7,))
+    titles, bodies = zip(*TEXTS, strict=True)
+    well, quickly = load_encoder(str(tmp_path)), load_encoder(str(tmp_path), few_texts=True)
+    np.testing.assert_allclose(quickly.encode(titles, bodies), well.encode(titles, bodies), atol=1e-5)
+    assert quickly.digest == well.digest
+
+
+def test_parameters_of_a_fresh_model_are_drawn_after_another_was_loaded(model_dir):
+    """Loading traces the modules with zeros in place of random numbers, to know their shapes."""
+    load_encoder(model_dir).encode(["storm"], [""])
+    fresh = flatten(fresh_model(model_dir, seed=3).params)
+    kernels = [values for name, values in fresh.items() if name.endswith("kernel")]
+    assert kernels
+    assert all(values.std() > 0 for values in kernels)
+
+
 def test_texts_are_read_as_far_as_the_model_learned_to(tmp_path, tiny):
     tiny.save_model(tmp_path, steps=(7,))
     as_described = load_encoder(str(tmp_path), max_length=8)

@@ -263,7 +263,7 @@ def test_results_show_where_the_words_are(index, capsys):
     assert hit.to_dict()["extract_marks"] == [[16, 21]]
     console = rich.console.Console(force_terminal=True, width=100, color_system="standard")
     with console.capture() as captured:
-        console.print(search.table([hit]))
+        search.print_results([hit], console)
     assert "\x1b[1mCoast\x1b[0m \x1b[1mstorm\x1b[0m" in captured.get()
     assert "The wind of the \x1b[1mstorm\x1b[0m." in captured.get()
 

@@ -337,12 +337,12 @@ def test_a_failed_embed_leaves_no_file(model_dir, tmp_path, monkeypatch):
 
 
 def test_titles_with_markup_are_shown_as_they_are(capsys):
-    import rich
+    from rich.console import Console
 
     hit = DocumentIndex(unit_rows(1), [IndexedDocument("d", "u", "[red]p", "[bold]News[/bold] [1/2]")]).search(
         unit_rows(1)[0], 1
     )
-    rich.print(search.table(hit))
+    search.print_results(hit, Console())
     assert "[bold]News[/bold] [1/2]" in capsys.readouterr().out
 
 

@@ -1,6 +1,7 @@
 """What a query is, which dates and which encoder it gets, and what is handed to them, without a model."""
 
 import argparse
+import dataclasses
 import datetime
 import types
 
@@ -78,13 +79,21 @@ def test_ranges_include_both_ends_and_no_document_without_a_date():
             DateRange.around(DAY, days_around)
 
 
-def test_results_are_a_table(capsys):
-    import rich
+def test_results_show_title_score_publisher_date_and_the_whole_url(capsys):
+    from rich.console import Console
 
-    rich.print(search.table([Hit(1, 0.98765, DOCUMENTS[0]), Hit(2, -0.5, DOCUMENTS[2])]))
-    rows = [[cell for cell in line.replace("│", " ").split() if cell] for line in capsys.readouterr().out.splitlines()]
-    assert ["1", "0.9877", "title", "0", "a.example", "2024-01-10"] in rows
-    assert ["2", "-0.5000", "title", "2", "a.example"] in rows
+    long = dataclasses.replace(DOCUMENTS[2], url=f"https://a.example/{'x' * 300}", title="one two three " * 9)
+    search.print_results([Hit(1, 0.98765, DOCUMENTS[0]), Hit(12, -0.5, long)], Console(width=40))
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.rstrip() for line in lines[:3]] == [
+        "   1  title 0",
+        "      0.9877  a.example  2024-01-10",
+        f"      {DOCUMENTS[0].url}",
+    ]
+    assert lines[3].startswith("  12  one two three")
+    assert lines[4].startswith("      ")
+    assert lines[-2].strip() == "-0.5000  a.example"
+    assert lines[-1].strip() == long.url
 
 
 def parsed(*arguments):
@@ -112,13 +121,16 @@ def test_the_index_names_its_encoder_unless_another_is_given(index, monkeypatch)
     monkeypatch.setattr(search, "encoder_from_spec", make)
     search.index_encoder(index, max_length=7)
     index.document_prompt = "d "  # of the documents: what it was built with
-    search.index_encoder(index, "savedmodel:moved", query_prompt="q ")
-    unset = {"long_documents": None}
+    search.index_encoder(index, "savedmodel:moved", query_prompt="q ", few_texts=True)
+    unset = {"long_documents": None, "progress": False}
     assert made == [
-        ("model:there", {"max_length": 7, "progress": False, "document_prompt": None, "query_prompt": None, **unset}),
+        (
+            "model:there",
+            {"max_length": 7, "document_prompt": None, "query_prompt": None, "few_texts": False, **unset},
+        ),
         (
             "savedmodel:moved",
-            {"max_length": None, "progress": False, "document_prompt": "d ", "query_prompt": "q ", **unset},
+            {"max_length": None, "document_prompt": "d ", "query_prompt": "q ", "few_texts": True, **unset},
         ),
     ]
     with pytest.raises(InputError, match=r"model:other is not the encoder that built the index \(model:there\)"):
@@ -141,8 +153,8 @@ def test_a_short_text_names_an_encoder(monkeypatch):
     prompts = {"document_prompt": "d ", "query_prompt": "q "}
     options = {"max_length": 9, "progress": False, "long_documents": None} | prompts
     assert made == [
-        ("load_encoder", "dir", None, options),
-        ("load_encoder", "dir", 7, options),
+        ("load_encoder", "dir", None, options | {"few_texts": False}),
+        ("load_encoder", "dir", 7, options | {"few_texts": False}),
         ("fresh_encoder", "dir", 0, options),
         ("fresh_encoder", "dir", 7, options),
         ("SavedModelEncoder", "dir@7", {"progress": False, "long_documents": None} | prompts),

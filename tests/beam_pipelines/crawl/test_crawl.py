@@ -197,6 +197,9 @@ def test_seeds_are_grouped_by_site_and_checked(tmp_path):
     path.write_text("http://a.example/\nftp://a.example/\n")
     with pytest.raises(InputError, match=r"seeds\.txt:2: got 'ftp://a\.example/', expected an absolute http"):
         read_seeds(str(path))
+    path.write_text("x" * 1000)
+    with pytest.raises(InputError, match=f"got '{'x' * 100}…', expected"):
+        read_seeds(str(path))
     path.write_text("# nothing\n")
     with pytest.raises(InputError, match="contains no URL"):
         read_seeds(str(path))
