@@ -39,7 +39,7 @@ class Comparison:
     cells: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns JSON values; NaN, which JSON lacks, becomes null."""
+        """Returns JSON values; NaN and infinity, which JSON lacks, become null."""
         return _json_values(self)
 
 
@@ -67,7 +67,7 @@ class FoldComparison:
     folds: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns JSON values; NaN, which JSON lacks, becomes null."""
+        """Returns JSON values; NaN and infinity, which JSON lacks, become null."""
         return _json_values(self)
 
 
@@ -95,13 +95,13 @@ class PrintedComparison:
     source: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns JSON values; NaN, which JSON lacks, becomes null."""
+        """Returns JSON values; NaN and infinity, which JSON lacks, become null."""
         return _json_values(self)
 
 
 def _json_values(row: "Comparison | FoldComparison | PrintedComparison") -> dict[str, Any]:
     return {
-        name: None if isinstance(value, float) and math.isnan(value) else value
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
         for name, value in dataclasses.asdict(row).items()
     }
 
