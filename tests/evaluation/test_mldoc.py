@@ -162,6 +162,10 @@ def test_folds_are_compared_by_the_plain_and_the_corrected_test(tmp_path):
     assert same["difference"] == 0
     assert same["p"] is None
     assert same["corrected_p"] is None
+    above = [of_folds("a", [0.75] * 4), of_folds("b", [0.5] * 4)]  # t is infinite
+    assert compare_folds(above)[0].to_dict()["t"] is None
+    write_results(Results(tuple(above), {}), str(tmp_path))
+    assert read_results(str(tmp_path)).results == tuple(above)
     assert compare_folds([results[0], of_folds("b", right[:3])]) == []
     written = Results(tuple(results), {})
     write_results(written, str(tmp_path))

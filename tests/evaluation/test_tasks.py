@@ -229,6 +229,8 @@ def test_paired_t_test_by_hand():
     assert by_group["All"].to_dict()["cells"] == 4
     same = compare([cells("a", [0.5] * 4), cells("b", [0.5] * 4)])[0].to_dict()
     assert (same["difference"], same["t"], same["p"]) == (0, None, None)
+    constant = compare([cells("a", [0.75] * 4), cells("b", [0.5] * 4)])[0].to_dict()  # t is infinite
+    assert (constant["difference"], constant["t"], constant["p"]) == (0.25, None, 0)
     assert by_group["Cross"].p == pytest.approx(2 * 0.0628, abs=1e-3)  # t = 5 with one degree of freedom
 
 
