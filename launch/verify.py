@@ -89,4 +89,4 @@ def _line(result: Verified) -> str:
         return f"{result.folder}: lists no files; an older version of newsembed wrote it"
     what = "" if result.is_digested else ", sizes only; an older version of newsembed wrote it"
     state = f"{len(result.wrong)} missing or changed" if result.wrong else "as written"
-    return f"{result.folder}: {result.files} files, {state}{what}"
+    return f"{result.folder}: {result.files} file{'' if result.files == 1 else 's'}, {state}{what}"

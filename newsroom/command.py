@@ -65,7 +65,8 @@ def run(args: argparse.Namespace) -> int:
     else:
         found = dataclasses.asdict(generate_newsroom(args.output, options))
     for name, value in found.items():
-        print(f"{name:12} {value}")
+        shown = ", ".join(f"{key} {count}" for key, count in value.items()) if isinstance(value, dict) else value
+        print(f"{name:12} {shown}")
     print(f"{'seconds':12} {time.perf_counter() - start:.1f}")
     if args.serve:
         _serve(args.output, args.port)

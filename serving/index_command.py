@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
     index = build_index(encoder, args.input, spec=spec, counts=counts, **reading)
     index.save(args.output)
     how = "exact" if index.is_exact else "approximate"
-    print(f"{len(index)} articles indexed for {how} search, {counts['empty']} without text left out: {args.output}")
+    print(f"{len(index)} articles indexed for {how} search{_left_out(counts['empty'])}: {args.output}")
     return 0
 
 
@@ -98,9 +98,12 @@ def _append(args: argparse.Namespace) -> int:
     if kept:
         parts = [embeddings for _, embeddings in embedded(encoder, iter(kept))]
         append(args.output, np.concatenate(parts), kept, encoder_digest=encoder.digest)
-    empty = len(new) - len(kept)
-    print(f"{len(kept)} articles added to {len(index)}, {empty} without text left out: {args.output}")
+    print(f"{len(kept)} articles added to {len(index)}{_left_out(len(new) - len(kept))}: {args.output}")
     return 0
+
+
+def _left_out(empty: int) -> str:
+    return f", {empty} without text left out" if empty else ""
 
 
 def _learned(index: DocumentIndex, encoder: TextEncoder) -> Mapping[str, Any] | None:

@@ -112,6 +112,6 @@ def test_verify_reads_older_results_by_size_and_refuses_folders_without_results(
     (tmp_path / "manifest.json").write_text(json.dumps({**manifest, "sha256": None, "files": {"a": 1}}))
     (tmp_path / "a").write_text("x")
     assert cli.main(["verify", str(tmp_path)]) == 0
-    assert "1 files, as written, sizes only" in capsys.readouterr().out
+    assert "1 file, as written, sizes only" in capsys.readouterr().out
     (tmp_path / "a").write_text("xy")
     assert cli.main(["verify", str(tmp_path)]) == 1
