@@ -301,4 +301,4 @@ def test_an_architecture_that_the_run_does_not_choose_is_the_packages_business_a
 def test_every_run_file_of_ast_loads(name):
     load_gin([f"runs/ast_{name}.gin"], [*REQUIRED, "EVAL_DATA_DIR = 'x'"])
     assert str(gin.query_parameter("train.objectives")) == "(@Linking(),)"
-    assert gin.query_parameter("BATCH_SIZE/macro.value") == 128
+    assert gin.query_parameter("BATCH_SIZE/macro.value") == (128 if name == "paper" else 64)
