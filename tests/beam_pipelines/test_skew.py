@@ -17,7 +17,7 @@ from newsembed.beam_pipelines.triplets.candidates import CANDIDATE
 from newsembed.beam_pipelines.triplets.dates import DateStats
 from newsembed.beam_pipelines.triplets.events import crowded_out
 from newsembed.beam_pipelines.triplets.evergreen import default_model
-from newsembed.beam_pipelines.triplets.mine import TripletsOptions, mine
+from newsembed.beam_pipelines.triplets.mine import TripletsOptions, evidence, mine
 from newsembed.beam_pipelines.triplets.table import read_table, write_table
 from newsembed.formats.parquet import write_shard
 from newsembed.formats.records import Article, Triplet, make_doc_id
@@ -121,13 +121,14 @@ def test_a_hot_publisher_gives_an_anchor_no_more_positives_than_another(table):
     for row, (anchor, other, gap) in enumerate(near + far):
         candidates[row] = (anchor, other, gap, (0.9, np.nan, 0.9, np.nan))
     options = TripletsOptions(max_positives_per_publisher=2, max_positives=10)
-    triplets, _ = mine(np.array([30], np.uint64), candidates, table, default_model(), options)
+    strengths = functools.partial(evidence, options=options)
+    triplets, _ = mine(np.array([30], np.uint64), candidates, table, default_model(), options, strengths)
     positives = np.unique(triplets["positive"])
     assert (positives < 20).sum() == 2
     assert len(positives) <= 10
 
 
-def test_an_event_of_half_the_corpus_keeps_so_many_anchors():
+def test_an_event_of_half_the_corpus_keeps_this_many_anchors():
     pairs = np.array([(0, other) for other in range(1, 500)] + [(501, 502)], np.uint64)
     anchors = np.unique(pairs)
     assert len(anchors) - len(crowded_out(anchors, pairs, 7)) == 7 + 2
