@@ -24,6 +24,7 @@ from .parent import PARENT
 from .shards import available_cores
 
 _LOCAL = "FnApiRunner"
+_SECONDS_TO_END = 5.0  # of a worker that Ctrl-C has reached
 _WORKER_THREAD = "run_worker"  # Beam's name for the thread that waits for a worker process
 _INTERRUPTED = (f" {-signal.SIGINT}", f" {128 + signal.SIGINT}")  # return codes, of the worker and of its shell
 # Arrow's own allocator and glibc's arenas for each thread keep what they once had, so that a worker would grow with the
@@ -119,6 +120,12 @@ def _worker_deaths_noted(deaths: list[str]) -> Iterator[None]:
     threading.excepthook = hook
     try:
         yield
+    except KeyboardInterrupt:
+        # Ctrl-C has ended the workers, too: their threads may report it only now, to this hook and not to the terminal.
+        for thread in threading.enumerate():
+            if thread.name == _WORKER_THREAD:
+                thread.join(_SECONDS_TO_END)
+        raise
     finally:
         threading.excepthook = default
 
