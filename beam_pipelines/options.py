@@ -102,7 +102,11 @@ def noticing_dead_workers() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _worker_deaths_noted(deaths: list[str]) -> Iterator[None]:
-    """Adds the message about the first worker that dies, and interrupts the main thread."""
+    """Adds the message about the first worker that dies, and interrupts the main thread.
+
+    Raises:
+      KeyboardInterrupt: at Ctrl-C, when the threads of the workers have ended.
+    """
     default = threading.excepthook
     ignores_interrupts = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 

@@ -15,8 +15,8 @@ def report_late(code):
 @pytest.mark.parametrize("code", [-2, 130])
 def test_a_worker_that_ctrl_c_has_ended_is_not_reported_after_the_interrupt(code, capfd):
     thread = threading.Thread(target=report_late, args=(code,), name="run_worker", daemon=True)
+    thread.start()
     with pytest.raises(KeyboardInterrupt), noticing_dead_workers():
-        thread.start()
         raise KeyboardInterrupt
     thread.join()
     assert capfd.readouterr().err == ""
