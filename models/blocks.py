@@ -3,9 +3,7 @@
 Shapes: B rows, L tokens, H hidden units, N heads, d units a head.
 """
 
-import contextlib
-import contextvars
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import flax.linen as nn
@@ -16,7 +14,6 @@ from .attention import TYPES, Kernel, Visible, attend, attention_probabilities, 
 from .transformer import TransformerConfig
 
 _INITIALIZER_STDDEV: Final = 0.02  # BERT's
-_IS_DRAWN: Final = contextvars.ContextVar("_IS_DRAWN", default=True)
 
 Params = Mapping[str, Any]
 Tables = tuple[jax.Array, jax.Array]
@@ -304,23 +301,9 @@ def normal(stddev: float = _INITIALIZER_STDDEV) -> Any:
     return nn.initializers.truncated_normal(stddev)
 
 
-@contextlib.contextmanager
-def not_drawn() -> Iterator[None]:
-    """Inside, new parameters are zeros: for programs that use their shapes only.
-
-    Tracing random numbers takes time, and Flax traces every initialiser to compare shapes, also where parameters are
-    given.
-    """
-    token = _IS_DRAWN.set(False)
-    try:
-        yield
-    finally:
-        _IS_DRAWN.reset(token)
-
-
 def logical(initializer: Any, *axes: str) -> Any:
     """An initialiser whose array carries the names of its axes."""
-    return nn.with_logical_partitioning(initializer if _IS_DRAWN.get() else nn.initializers.zeros, axes)
+    return nn.with_logical_partitioning(initializer, axes)
 
 
 def dense(size: int, axes: tuple[str, str], dtype: Any, name: str | None = None, *, use_bias: bool = True) -> nn.Dense:

@@ -112,11 +112,7 @@ def _expected(config: Architecture) -> dict[str, tuple[int, ...]]:
     import jax
     from flax import linen as nn
 
-    from ..models.blocks import not_drawn
-
-    tokens = np.zeros((1, 2), np.int32)
-    with not_drawn():
-        variables = jax.eval_shape(lambda key: config.module().init(key, tokens, method="embed"), jax.random.key(0))
+    variables = jax.eval_shape(_initializer(config), jax.random.key(0))
     return {name: tuple(spec.shape) for name, spec in flatten(nn.meta.unbox(variables["params"])).items()}
 
 

@@ -202,10 +202,7 @@ def _embedder(config: Architecture, compiles_quickly: bool) -> Any:
     """Compiled ``(params, tokens) -> embeddings``; models of one architecture share their compilations."""
     import jax
 
-    from ..models.blocks import not_drawn
-
     def embed(params: Any, tokens: Any) -> Any:
-        with not_drawn():
-            return config.module().apply({"params": params}, tokens, method="embed")
+        return config.module().apply({"params": params}, tokens, method="embed")
 
     return jax.jit(embed, compiler_options={"xla_backend_optimization_level": 0} if compiles_quickly else None)

@@ -35,7 +35,7 @@ def write_sample(shard: Shard, paths: Mapping[Space, str], documents: int) -> No
     """
     rows = read_vectors(paths)
     # Ids are digests, so the smallest ones are a random sample, which does not depend on the shards.
-    rows = rows.take(rows.ids.astype(np.float64) < 2.0**64 * min(1.0, _MOST_DOCUMENTS / max(documents, 1)))
+    rows = rows.take(rows.ids.astype(np.float64) <= 2.0**64 * min(1.0, _MOST_DOCUMENTS / max(documents, 1)))
     arrays: dict[str, Array] = {space.value: rows.vectors[space] for space in paths}
     arrays |= {"ids": rows.ids, "days": rows.days, "publishers": _publishers(paths, rows.ids)}
     write_arrays(shard.path(_SAMPLE, "npz"), arrays)

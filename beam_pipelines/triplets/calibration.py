@@ -43,11 +43,11 @@ def map_stages(job: JobRun, articles: Sequence[str], neighbors: Sequence[str]) -
     """
     options: TripletsOptions = job.options
     folder, by_rarity = job.input("neighbors"), options.rule == PositiveRule.RARITY
-    far = files.list_files(f"{folder}/{FAR_PAIRS}/*.npy")
+    far = "".join(files.list_files(f"{folder}/{FAR_PAIRS}/*.npy"))  # one file
     if not far and (by_rarity or files.list_files(f"{folder}/background/*.npy")):
         problem = "has no pairs some weeks apart: an earlier version wrote it"
         raise InputError(problem, path=folder, field="--neighbors", remedy="run `newsembed neighbors` again")
-    learned = bool(far) and read_array(far[0]).shape[1] == len(SPACES)
+    learned = bool(far) and read_array(far).shape[1] == len(SPACES)
     if by_rarity or (learned and not options.min_learned):
         job.map_shards("days", _count_days, articles, accounted=False)
         if by_rarity:
@@ -97,18 +97,13 @@ def _count_days(shard: Shard, path: str) -> None:
     write_array(shard.path(_DAYS, "npy"), np.stack(np.unique(np.array(days, np.int64), return_counts=True), axis=1))
 
 
-def _write_tails(shard: Shard, far: Sequence[str]) -> None:
-    write_arrays(f"{shard.workspace}/{_TAILS}", {"tails": tails_of(_together(far))})
+def _write_tails(shard: Shard, far: str) -> None:
+    write_arrays(f"{shard.workspace}/{_TAILS}", {"tails": tails_of(read_array(far))})
 
 
 def _read_tails(workspace: str) -> Array:
     with files.open_read(f"{workspace}/{_TAILS}") as source:
         return np.asarray(np.load(source)["tails"])
-
-
-def _together(far: Sequence[str]) -> Array:
-    """The pairs some weeks apart of all shards. One worker can hold them: `neighbors` writes 2 million at most."""
-    return np.concatenate([read_array(path) for path in far])
 
 
 def _count_near(shard: Shard, path: str, options: TripletsOptions) -> None:
@@ -135,10 +130,10 @@ def _counted(workspace: str, options: TripletsOptions, bins: int) -> tuple[Array
     return near, near_pairs(days, options.max_positive_days)
 
 
-def _calibrate_rarity(shard: Shard, far: Sequence[str], options: TripletsOptions) -> None:
+def _calibrate_rarity(shard: Shard, far: str, options: TripletsOptions) -> None:
     """Writes the bar of the rarities, or why the thresholds take its place."""
     near, possible = _counted(shard.workspace, options, BINS)
-    by_rarity = rarity_histogram(rarities(_together(far), _read_tails(shard.workspace)))
+    by_rarity = rarity_histogram(rarities(read_array(far), _read_tails(shard.workspace)))
     found = calibrate(near, by_rarity, possible, options.positive_precision)
     if isinstance(found, Calibration):
         value = {"rule": PositiveRule.RARITY.value, **found.to_json(_SHOWN_RARITIES)}
@@ -147,7 +142,7 @@ def _calibrate_rarity(shard: Shard, far: Sequence[str], options: TripletsOptions
     files.write_json(f"{shard.workspace}/{POSITIVES}", value)
 
 
-def _calibrate_learned(shard: Shard, far: Sequence[str], options: TripletsOptions, path: str) -> None:
+def _calibrate_learned(shard: Shard, far: str, options: TripletsOptions, path: str) -> None:
     """Writes the bars of the learned space: those of the options, or calibrated ones."""
     if options.min_learned:
         support = options.min_learned - options.joint_margin
@@ -155,7 +150,7 @@ def _calibrate_learned(shard: Shard, far: Sequence[str], options: TripletsOption
         files.write_json(f"{shard.workspace}/{LEARNED}", space.to_json())
         return
     near, possible = _counted(shard.workspace, options, COSINE_BINS)
-    pairs = _together(far)
+    pairs = read_array(far)
     background = cosine_histogram(pairs[:, SPACES.index(Space.LEARNED)])
     space, curve = calibrate_learned(near, background, len(pairs), possible, options.learned_precision, path)
     shown = {f"{cosine:g}": round(float(curve[int((cosine + 1) / 2 * len(curve))]), 4) for cosine in _SHOWN}

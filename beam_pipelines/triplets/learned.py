@@ -3,9 +3,11 @@
 Reports of one event appear within days of each other. How often two articles that are some weeks apart reach a
 similarity (`neighbors.background`) therefore tells how often two articles reach it because they share a subject. With
 ``n(s)`` near pairs of at least similarity ``s`` among ``N`` possible ones, and ``f(s)`` of ``F`` pairs some weeks
-apart, those of one publisher in ``N`` and ``F`` only, the share of near pairs that report one event is about::
+apart, the share of near pairs that report one event is about::
 
     precision(s) = 1 - (N f(s) / F) / n(s)
+
+Pairs of one publisher are never positives: ``n`` and ``f`` leave them out, ``N`` and ``F`` count them.
 
 A story that runs for days makes near pairs similar that report different events of it, which counts for this precision;
 reports of one event weeks apart, and near pairs that the search did not find, count against it.
@@ -111,7 +113,7 @@ def calibrate(
     """
     remedy = "give the bar as --min_learned"
     if not background.any():
-        problem = "no two articles of one shard are 8 to 28 days apart, so the learned space cannot be calibrated"
+        problem = "no articles of two publishers are 8 to 28 days apart, so the learned space cannot be calibrated"
         raise InputError(problem, path=path, field="--min_learned", remedy=remedy)
     curve = precision_curve(near, background, pairs, possible)
     top = int(np.flatnonzero(near)[-1]) if near.any() else -1

@@ -45,7 +45,7 @@ def test_programs_for_few_texts_give_the_same_embeddings(tmp_path, tiny):
 
 
 def test_parameters_of_a_fresh_model_are_drawn_after_another_was_loaded(model_dir):
-    """Loading traces the modules with zeros in place of random numbers, to know their shapes."""
+    """Loading traces the initialisers to know the shapes; it leaves nothing behind."""
     load_encoder(model_dir).encode(["storm"], [""])
     fresh = flatten(fresh_model(model_dir, seed=3).params)
     kernels = [values for name, values in fresh.items() if name.endswith("kernel")]
