@@ -1,8 +1,12 @@
-"""`InputError`: an error that the user can correct. It names the file, the field, the problem and the remedy."""
+"""`InputError`: an error that the user can correct; and how a command says that Ctrl-C or SIGTERM stopped it.
+
+An `InputError` names the file, the field, the problem and the remedy.
+"""
 
 import errno
 import os
 import re
+import signal
 from typing import Final
 
 _REMEDIES: Final = {
@@ -41,6 +45,37 @@ class InputError(ValueError):
         where = ": ".join(part for part in (self.path, self.field) if part)
         text = f"{where}: {self.problem}" if where else self.problem
         return f"{text}\n  remedy: {self.remedy}" if self.remedy else text
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM stopped a command that can be resumed. Whatever cleans up after Ctrl-C cleans up after it."""
+
+
+# The exit codes of a command that was stopped: what a shell reports for a process that the signal has ended.
+_STOPS: Final[dict[type[KeyboardInterrupt], signal.Signals]] = {
+    KeyboardInterrupt: signal.SIGINT,
+    Terminated: signal.SIGTERM,
+}
+
+
+def exit_code_of(stop: type[KeyboardInterrupt]) -> int:
+    """The exit code of a command that was stopped: 130 for Ctrl-C, 143 for SIGTERM."""
+    return 128 + _STOPS[stop]
+
+
+def raise_if_stopped(code: int) -> None:
+    """Raises again what stopped a command that is a step of a longer one.
+
+    Args:
+      code: its exit code; negative for a process that a signal has ended, as `subprocess` counts.
+
+    Raises:
+      KeyboardInterrupt: if the code is that of Ctrl-C.
+      Terminated: if it is that of SIGTERM.
+    """
+    for kind, number in _STOPS.items():
+        if code in (128 + number, -number):
+            raise kind
 
 
 def require_option(holds: bool, name: str, value: object, expected: str, command: str) -> None:

@@ -17,12 +17,11 @@ from typing import Final
 from .. import __version__
 from ..beam_pipelines.failures import VERBOSE
 from ..beam_pipelines.parent import PARENT, end_with
-from ..errors import InputError, of_file_system
+from ..errors import InputError, exit_code_of, of_file_system
 from . import extensions, extras
 from .parsing import Parser
 
 _VERBOSE: Final = "--verbose"
-STOPPED: Final = 130  # the exit code after Ctrl-C
 _CLOSED_OUTPUT: Final = 141  # as a shell reports SIGPIPE
 
 
@@ -161,8 +160,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code.
 
     Returns:
-      0 for success, 1 for a result that misses its target, 2 for an error that the user can fix, 130 for Ctrl-C, 141
-      where the reader of the output has closed it, such as ``head``.
+      0 for success, 1 for a result that misses its target, 2 for an error that the user can fix, 130 for Ctrl-C, 143
+      for SIGTERM where a command can be resumed, 141 where the reader of the output has closed it, such as ``head``.
 
     Raises:
       BrokenPipeError: of another pipe or connection.
@@ -229,9 +228,9 @@ def _run_reported(name: str, rest: list[str], modules: Sequence[str]) -> int:
         if named is None:
             raise
         return _report(name, named)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stopped:
         print(f"\nnewsembed {name}: stopped; run the same command again to resume", file=sys.stderr)
-        return STOPPED
+        return exit_code_of(type(stopped))
 
 
 def _report(name: str, error: InputError) -> int:

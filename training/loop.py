@@ -125,8 +125,8 @@ class Loop:
         """Steps until `train_steps` or until patience ends, then calls `finish`, or until SIGTERM or Ctrl-C.
 
         Returns:
-          The step reached, and what ended the run early: "SIGTERM", "Ctrl-C" or, where another process was asked,
-          "another process"; empty if nothing did.
+          The step reached, and what asked the run to end: "SIGTERM", "Ctrl-C" (also during its last step) or, where
+          that ended another process early, "another process"; empty if nothing did.
 
         Raises:
           InputError: if the guards stop the run, or a checkpoint cannot be written.
@@ -165,7 +165,7 @@ class Loop:
                     results = self._evaluate(step, state) if is_done and self.evaluation.is_on else None
                 self._save(step, state, results)
             self.saving.checkpoints.wait()
-            return step, "" if is_done else (asked_to_stop or ["another process"])[0]
+            return step, asked_to_stop[0] if asked_to_stop else "" if is_done else "another process"
 
     def _step(self, state: TrainState, draw: Draw, is_asked_to_stop: bool) -> tuple[TrainState, dict[str, jax.Array]]:
         """Queues one step."""

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from ..errors import InputError
+from ..errors import InputError, Terminated, exit_code_of
 
 if TYPE_CHECKING:
     from .train import TrainResult
@@ -26,12 +26,16 @@ several processes, the same command in each (no options on Slurm; --detect_proce
   newsembed train --gin_file=… --coordinator_address=host0:9000 --num_processes=2 --process_id=0
 
 The same command continues a run that was stopped or killed. SIGTERM to any process saves a checkpoint and ends all of
-them with exit code 0. So does Ctrl-C, with exit code 130; a second Ctrl-C stops at once without saving.
+them with exit code 143. So does Ctrl-C, with exit code 130; a second Ctrl-C stops at once without saving.
 """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Parses the options and trains; returns the exit code: 0, 2 for input the user can correct, 130 for Ctrl-C."""
+    """Parses the options and trains; returns the exit code.
+
+    Returns:
+      0, 2 for input that the user can correct, 130 for Ctrl-C, 143 for SIGTERM.
+    """
     parser = make_parser()
     options, others = parser.parse_known_args(argv)
     bindings = [other.removeprefix(_BINDING) for other in others if other.startswith(_BINDING)]
@@ -58,9 +62,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as stopped:
         what = str(stopped) or "before the first step"
         print(f"newsembed train: stopped, {what}; the same command continues", file=sys.stderr, flush=True)
-        return 130
+        return exit_code_of(type(stopped))
     print(f"{result.model_dir}: step {result.step}{' (interrupted)' if result.interrupted else ''}")
-    return 130 if result.interrupted == "Ctrl-C" else 0
+    if not result.interrupted:
+        return 0
+    return exit_code_of(KeyboardInterrupt if result.interrupted == "Ctrl-C" else Terminated)
 
 
 def make_parser() -> argparse.ArgumentParser:

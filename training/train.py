@@ -29,7 +29,8 @@ class TrainResult:
 
     Attributes:
       step: steps done, all of them saved.
-      interrupted: what ended it early: "SIGTERM" or "Ctrl-C", or "another process" that got one; empty if nothing did.
+      interrupted: what asked it to end: "SIGTERM" or "Ctrl-C" (also in its last step), or "another process" that got
+        one; empty if nothing did.
       model_dir: the folder of the model.
       origin: what the run started from.
       best_step: the checkpoint with the best metric (KEEP_BEST), None where the run keeps none.
@@ -100,14 +101,18 @@ def train(
             loop = Loop(batches, steps, setup.mesh, loop_key, saving, evaluation, watch, report)
             step, interrupted = _run(loop, calibrate, start, run.train_steps, optimizer)
             result = TrainResult(step, interrupted, run.model_dir, start.origin, saved.best_step())
-            _say_how_it_ended(progress, result, checkpoints, is_early=patience.is_exhausted)
+            is_early = patience.is_exhausted
+            _say_how_it_ended(progress, result, checkpoints, is_early=is_early, is_last=step == run.train_steps)
     wait_for_all("trained")
     return result
 
 
-def _say_how_it_ended(progress: Progress, result: TrainResult, options: CheckpointOptions, *, is_early: bool) -> None:
+def _say_how_it_ended(
+    progress: Progress, result: TrainResult, options: CheckpointOptions, *, is_early: bool, is_last: bool
+) -> None:
     if result.interrupted:
-        progress.say(f"{result.interrupted}: saved step {result.step}; the same command continues")
+        rest = "the last one" if is_early or is_last else "the same command continues"
+        progress.say(f"{result.interrupted}: saved step {result.step}; {rest}")
     if is_early:
         progress.say(f"PATIENCE: ended at step {result.step}, {options.patience} evaluations brought no better figure")
     if result.best_step is not None:

@@ -10,7 +10,7 @@ import argparse
 import time
 from typing import Any
 
-from ...errors import InputError
+from ...errors import InputError, raise_if_stopped
 from ...formats import files
 from ...studies.report import write_report
 from ...studies.shared.newsroom import NEWSROOM_SEED, open_diary
@@ -67,7 +67,7 @@ def run_step(step: Step) -> float | None:
 
     Raises:
       InputError: if it fails.
-      KeyboardInterrupt: if Ctrl-C ended it.
+      KeyboardInterrupt: if Ctrl-C or SIGTERM stopped it.
     """
     if step.is_finished():
         print(f"\n== {step.name}: already finished, skipped")
@@ -77,8 +77,7 @@ def run_step(step: Step) -> float | None:
         command = [*step.command, *extra]
         print(f"\n== {step.name}\n$ newsembed {' '.join(command)}", flush=True)
         code = cli.main(command)
-    if code == cli.STOPPED:
-        raise KeyboardInterrupt
+    raise_if_stopped(code)
     if code:
         raise InputError(
             f"the step ended with exit code {code}",

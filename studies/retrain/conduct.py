@@ -225,7 +225,8 @@ class Retraining:
         """Trains, unless the last checkpoint is there.
 
         Raises:
-          InputError: if the training fails or is stopped.
+          InputError: if the training fails.
+          KeyboardInterrupt: if Ctrl-C or SIGTERM stopped it.
         """
         values, files = self._training_values(folder), _gin_files(folder)
         code = train_model(self.command, self.path(MODEL), files, values, self.options.gin)
@@ -233,7 +234,8 @@ class Retraining:
             problem = f"the training ended with exit code {code}"
             raise InputError(problem, field="--train", remedy="see the message above, then run the same command again")
         if not os.path.isdir(ModelFolder(self.path(MODEL)).checkpoint(self.options.steps)):
-            raise InputError("the training was stopped", field="--train", remedy="run the same command again to resume")
+            remedy = "leave PATIENCE out of --train.gin"
+            raise InputError("the training ended before its last step", field="--train", remedy=remedy)
         self.reached("train")
 
     def _training_values(self, folder: str) -> dict[str, Any]:

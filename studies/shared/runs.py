@@ -13,22 +13,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from ...beam_pipelines.interpreter import PYTHON, child_environment
-from ...beam_pipelines.parent import PARENT
-from ...errors import InputError
+from ...errors import InputError, raise_if_stopped
 from ...evaluation.benchmark import Benchmark, Score
 from ...evaluation.encoders import Encoder
 from ...evaluation.results import Result, Results
 from ...evaluation.suites import RESULTS_FILE, benchmark_facts, read_results, run_suites, write_results
 from ...formats.model_folder import ModelFolder
 from .arguments import write_text
+from .children import child, stopped_together
 
 RUN_FILE: Final = "run.gin"
 LOG_FILE: Final = "train.log"
 _CACHE_VARIABLE: Final = "JAX_COMPILATION_CACHE_DIR"
 _SHOWN_LINES: Final = 3
 _WHOLE: Final = "all"
-_PACKAGE: Final = __package__.partition(".")[0]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,30 +84,24 @@ def write_run_file(run: Run) -> None:
 
 
 def train_in_process(run: Run, cores: Sequence[int]) -> str:
-    """Trains in a new process, which resumes from its last checkpoint; the :data:`Trainer` of every command."""
+    """Trains in a new process, which resumes from its last checkpoint; the :data:`Trainer` of every command.
+
+    Raises:
+      KeyboardInterrupt: if Ctrl-C or SIGTERM stopped it.
+    """
     with open(f"{run.folder}/{LOG_FILE}", "ab") as log, _locked(run.folder) as lock:
         if run.is_trained():  # by another process, while this one waited
             return ""
         started = time.monotonic()
-        process = subprocess.Popen(  # noqa: S603 - our own program
-            [*PYTHON, "-m", _PACKAGE, *run.command],
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            pass_fds=[lock],
-            env={**child_environment(), PARENT: str(os.getpid())},
-        )
-        if cores and hasattr(os, "sched_setaffinity"):
-            os.sched_setaffinity(process.pid, cores)  # before it starts its threads, one a core
-        try:
+        with child(run.command, stdout=log, stderr=subprocess.STDOUT, pass_fds=[lock]) as process:
+            if cores and hasattr(os, "sched_setaffinity"):
+                os.sched_setaffinity(process.pid, cores)  # before it starts its threads, one a core
             code = process.wait()
-        except BaseException:
-            process.terminate()  # saves a checkpoint
-            process.wait()
-            raise
         _add_seconds(run, time.monotonic() - started)
-    if code == 0 and run.is_trained():
-        return ""
-    return "interrupted" if code == 0 else f"exit code {code}: {_last_lines(run)}"
+    raise_if_stopped(code)
+    if code:
+        return f"exit code {code}: {_last_lines(run)}"
+    return "" if run.is_trained() else "ended before its last step"
 
 
 @contextlib.contextmanager
@@ -159,6 +151,9 @@ def train_all(
 
     Returns:
       What went wrong, by folder; runs that are not listed are trained.
+
+    Raises:
+      KeyboardInterrupt: if Ctrl-C or SIGTERM stopped this process or a training; those that run save a checkpoint.
     """
     shares: queue.Queue[Sequence[int]] = queue.Queue()
     for cores in core_shares(parallel):
@@ -171,6 +166,9 @@ def train_all(
         started = time.monotonic()
         try:
             problem = "" if run.is_trained() else _attempt(run, cores, trainer)
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)  # this thread would start the next one
+            raise
         finally:
             shares.put(cores)
         with lock:
@@ -178,7 +176,7 @@ def train_all(
             say(f"[{done}/{len(runs)}] {run.folder}: {problem or 'trained'}, {time.monotonic() - started:.1f} s")
         return problem
 
-    with _shared_compilations(), ThreadPoolExecutor(parallel) as pool:
+    with _shared_compilations(), ThreadPoolExecutor(parallel) as pool, stopped_together():
         problems = list(pool.map(train, runs))
     return {run.folder: problem for run, problem in zip(runs, problems, strict=True) if problem}
 

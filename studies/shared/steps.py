@@ -3,25 +3,29 @@
 import os
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ...beam_pipelines.interpreter import PYTHON, child_environment
-from ...errors import InputError
+from ...errors import InputError, raise_if_stopped
 from ...formats import files
 from ...formats.model_folder import ModelFolder
+from .children import child, stopped_together
 
 Command = Callable[[Sequence[str]], int]  # runs a command of newsembed and returns its exit code
-_PACKAGE = __package__.partition(".")[0]
 
 
 def run_command(arguments: Sequence[str]) -> int:
-    """Runs a command of this program in a process of its own and shows it; returns its exit code."""
+    """Runs a command of this program in a process of its own and shows it; returns its exit code.
+
+    Raises:
+      KeyboardInterrupt: if Ctrl-C or SIGTERM stopped it, or this process; when it has saved what it can.
+    """
     print(f"+ newsembed {shlex.join(arguments)}", file=sys.stderr, flush=True)
-    program = [*PYTHON, "-m", _PACKAGE]
-    return subprocess.run([*program, *arguments], env=child_environment(), check=False).returncode  # noqa: S603 - ours
+    with stopped_together(), child(arguments) as process:
+        code = process.wait()
+    raise_if_stopped(code)
+    return code
 
 
 def claim(output: str, name: str, mine: Mapping[str, Any], *, study: str) -> None:

@@ -128,10 +128,15 @@ def test_a_failing_step_ends_the_demo_and_is_named(monkeypatch):
     assert caught.value.field == "pretrain"
 
 
-def test_a_step_that_was_stopped_ends_the_demo(monkeypatch):
-    monkeypatch.setattr(cli, "main", lambda _command: cli.STOPPED)
-    with pytest.raises(KeyboardInterrupt):
-        demo.run_step(Step("train", ["train"]))
+@pytest.mark.parametrize("code", [130, 143])
+def test_a_step_that_was_stopped_ends_the_demo_with_its_code(monkeypatch, tmp_path, capsys, code):
+    with monkeypatch.context() as patch:
+        patch.setattr(demo, "steps", lambda *_: [Step("train", ["train"]), Step("evaluate", ["evaluate"])])
+        ran, main = [], cli.main
+        patch.setattr(cli, "main", lambda command: ran.append(command) or code)
+        assert main(["demo", "--output", str(tmp_path)]) == code
+    assert ran == [["train"]]
+    assert "newsembed demo: stopped; run the same command again to resume" in capsys.readouterr().err
 
 
 def test_a_folder_of_another_newsroom_is_refused(tmp_path, capsys):

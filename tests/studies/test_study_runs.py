@@ -5,15 +5,17 @@ import importlib.util
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
 
 import pytest
-from newsembed.errors import InputError
+from newsembed.errors import InputError, Terminated
 from newsembed.studies.shared import runs
 from newsembed.studies.shared.gin_text import compose
 from newsembed.studies.shared.runs import Run, core_shares, train_all, train_in_process, write_run_file
+from newsembed.studies.shared.steps import run_command
 
 _SPEC = importlib.util.spec_from_file_location("toy_corpus", Path(__file__).parents[1] / "learning" / "toy_corpus.py")
 toy_corpus = importlib.util.module_from_spec(_SPEC)
@@ -66,6 +68,68 @@ def test_a_killed_training_goes_on_from_its_checkpoint(run, monkeypatch):
     assert runs.training_seconds(run) > 0
 
 
+def send_after_first_checkpoint(run, find, number):
+    """Starts a thread that waits for the first checkpoint and sends a signal to the process that `find` returns."""
+
+    def send():
+        deadline = time.monotonic() + 300
+        while not (Path(run.model) / "checkpoints" / "5").exists() and time.monotonic() < deadline:
+            time.sleep(0.005)
+        os.kill(find(), number)
+
+    threading.Thread(target=send, daemon=True).start()
+
+
+def saved_steps(run):
+    return sorted(int(name) for name in os.listdir(f"{run.model}/checkpoints") if name.isdigit())
+
+
+@pytest.mark.parametrize("to_child", [True, False])
+def test_sigterm_to_a_training_or_to_what_waits_for_it_saves_and_stops_both(run, monkeypatch, to_child):
+    popen, started = subprocess.Popen, []
+
+    def note(*words, **options):
+        started.append(popen(*words, **options))
+        return started[-1]
+
+    monkeypatch.setattr(subprocess, "Popen", note)
+    before = signal.getsignal(signal.SIGTERM)
+    send_after_first_checkpoint(run, lambda: started[0].pid if to_child else os.getpid(), signal.SIGTERM)
+    with pytest.raises(Terminated):
+        run_command(run.command)
+    assert started[0].poll() == 143
+    assert signal.getsignal(signal.SIGTERM) == before
+    assert 5 <= saved_steps(run)[-1] < 20
+    monkeypatch.setattr(subprocess, "Popen", popen)
+    assert run_command(run.command) == 0
+    assert saved_steps(run)[-1] == 20
+
+
+def test_control_c_in_a_step_saves_before_the_command_ends(run, tmp_path):
+    """As the terminal sends it: to the command and to its child."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import signal, sys\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from newsembed.studies.shared.steps import run_command\n"
+        "try:\n    run_command(sys.argv[1:])\n"
+        "except KeyboardInterrupt as stopped:\n    sys.exit(type(stopped).__name__)\n"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    process = subprocess.Popen(
+        [sys.executable, str(script), *run.command],
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    send_after_first_checkpoint(run, lambda: -process.pid, signal.SIGINT)
+    _, printed = process.communicate(timeout=300)
+    assert "KeyboardInterrupt" in printed, printed
+    assert "Ctrl-C: saved step" in printed, printed
+    assert 5 <= saved_steps(run)[-1] < 20
+
+
 def test_a_training_that_cannot_start_says_why(run):
     broken = dataclasses.replace(run, folder=f"{run.folder}-broken", gin=run.gin.replace("vocab.txt", "gone.txt"))
     write_run_file(broken)
@@ -115,6 +179,20 @@ def test_one_failure_stops_no_other_and_finished_ones_are_left_alone(tmp_path):
     assert problems == {made[1].folder: "exit code 1", made[2].folder: "OSError: no space"}
     assert sorted(asked) == [one.folder for one in made[1:]]
     assert len(said) == 4
+
+
+def test_a_training_that_was_stopped_stops_the_others(tmp_path):
+    made, asked = make_runs(tmp_path, 4), []
+
+    def trainer(run, _cores):
+        asked.append(run)
+        if run is made[1]:
+            raise Terminated
+        return ""
+
+    with pytest.raises(Terminated):
+        train_all(made, 1, trainer)
+    assert asked == made[:2]
 
 
 def test_trainings_at_a_time_share_the_cores(tmp_path, monkeypatch):

@@ -109,8 +109,27 @@ def test_a_signal_saves_and_the_same_command_continues(
     assert (result.step, result.interrupted) == (3, name)
     assert signal.getsignal(number) == before
     assert f"{name}: saved step 3; the same command continues" in capfd.readouterr().err
-    assert run_training(TRAIN, bindings).step == 8
+    assert main(["--gin_file", TRAIN[0], *(f"--gin.{binding}" for binding in bindings)]) == 0
     assert_same(params(folder, 8), params(trained, 8))
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_in_the_last_step_stops_what_would_follow_the_training(
+    corpus, tmp_path, monkeypatch, capfd, number, code
+):
+    bindings = tiny_bindings(tmp_path, *corpus, TRAIN_STEPS=2, INITIAL_CHECKPOINT_PATH=None)
+    draw = mixture.MixtureBatches.draw
+
+    def draw_and_signal(self, step):
+        if step == 1:
+            os.kill(os.getpid(), number)
+        return draw(self, step)
+
+    monkeypatch.setattr(mixture.MixtureBatches, "draw", draw_and_signal)
+    words = ["--gin_file", TRAIN[0], *(f"--gin.{binding}" for binding in bindings)]
+    assert main(words) == code
+    assert "saved step 2; the last one" in capfd.readouterr().err
+    assert main(words) == 0
 
 
 def test_a_second_control_c_stops_at_once_and_names_the_step_that_is_saved(corpus, tmp_path, monkeypatch, capfd):
