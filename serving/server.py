@@ -108,6 +108,7 @@ def create_app(service: Service, limits: Limits | None = None, access: Access | 
     add_explorer(app, service.books, lambda: service.index, described)
 
     async def embed(request: EmbedRequest, connection: Request) -> Response:
+        """A vector of length 1 for each document; title or body may be empty."""
         titles, bodies = await called(len(request.documents), request.parts, limits)
         await service.check_tokens(titles, bodies, limits.max_tokens)
         embeddings, encoder = await unless_gone(connection, service.embed(titles, bodies))
@@ -124,11 +125,17 @@ def create_app(service: Service, limits: Limits | None = None, access: Access | 
 
     @app.get("/search", dependencies=described)
     async def search_by_query(request: Annotated[SearchRequest, Query()]) -> SearchResponse:
+        """The articles nearest to words (`q`), or to an article of the index (`url`); one of the two is needed.
+
+        `mode` is hybrid (the default where the index has words), words or vectors. `since` and `until` are days
+        (YYYY-MM-DD, inclusive); `days` counts from the byline date of the article of `url`, in both directions.
+        """
         request.check(limits)
         return _search_response(await service.search(request))
 
     @app.post("/search", dependencies=described)
     async def search_by_body(request: SearchRequest) -> SearchResponse:
+        """The same as GET /search, for queries that are too long for an address."""
         request.check(limits)
         return _search_response(await service.search(request))
 
@@ -142,6 +149,7 @@ def _add_reports(
 
     @app.get("/healthz", dependencies=described)
     async def healthz(request: Request) -> dict[str, Any]:
+        """Version, encoder, documents and modes of search; `{"status": "ok"}` alone for requests without the key."""
         return service.health() if key is None or key.holds(request) else {"status": "ok"}
 
     @app.get("/docs", include_in_schema=False)
@@ -150,6 +158,7 @@ def _add_reports(
 
     @app.get("/metrics", dependencies=described)
     def numbers() -> Response:
+        """Requests, their seconds and the size of the index, in the text format of Prometheus."""
         return metrics.response()
 
 
@@ -165,12 +174,15 @@ def _add_errors(app: FastAPI) -> None:
         return JSONResponse({"detail": str(error)}, 422)
 
     @app.exception_handler(RequestValidationError)
-    def describe(_: Request, error: RequestValidationError) -> JSONResponse:
+    def describe(request: Request, error: RequestValidationError) -> JSONResponse:
         # Without FastAPI's echo of the input, which may be large.
         details = [
             {"type": part["type"], "loc": [_utf8(place) for place in part["loc"]], "msg": part["msg"]}
             for part in error.errors()
         ]
+        if isinstance(error.body, bytes):  # it was not read as JSON: `curl -d` sends a form
+            kind = request.headers.get("content-type", "none")
+            details[0]["msg"] = f"got the content type {kind}: send the header content-type: application/json"
         return JSONResponse({"detail": details}, 422)
 
 

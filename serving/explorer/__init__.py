@@ -141,10 +141,13 @@ def add_explorer(app: FastAPI, books: Books, current: Callable[[], DocumentIndex
 
     @app.get("/events", dependencies=described)
     async def events(request: Annotated[EventsRequest, Query()]) -> EventsResponse:
+        """The events from `since` to `until`, or of the last `days` days of the index; the largest come first."""
         book = await books.get(served())
         return await run_in_threadpool(_events, book, request)
 
-    @app.get("/event", dependencies=described)
+    what = "The event of an `id`, or of the article with a `url`: all its reports, and similar articles of others."
+
+    @app.get("/event", dependencies=described, description=what)
     async def event(request: Annotated[EventRequest, Query()]) -> EventResponse:
         index = served()
         if request.url and not index.has(request.url):
@@ -153,6 +156,7 @@ def add_explorer(app: FastAPI, books: Books, current: Callable[[], DocumentIndex
 
     @app.get("/map", dependencies=described)
     async def topics(request: Annotated[EventsRequest, Query()]) -> MapResponse:
+        """The places of the 300 largest of these events on a map, where similar ones are near, and their topics."""
         book = await books.get(served())
         return await run_in_threadpool(_map, books, book, request)
 

@@ -2,6 +2,7 @@
 
 import argparse
 import datetime
+import json
 import math
 import re
 import socket
@@ -77,6 +78,27 @@ def test_broken_json(client):
             client.post("/embed", content=half_a_pair, headers={"content-type": "application/json"}).status_code == 422
         )
     assert client.post("/embed", content=b"{", headers={"content-type": "application/json"}).status_code == 422
+
+
+def test_a_body_of_another_content_type_names_the_header(client):
+    """As `curl -d` sends it."""
+    for kind in ("application/x-www-form-urlencoded", "text/plain"):
+        for route, body in (("/embed", {"documents": [{"title": "a"}]}), ("/search", {"q": "a"})):
+            reply = client.post(route, content=json.dumps(body), headers={"content-type": kind})
+            assert reply.status_code == 422
+            (found,) = reply.json()["detail"]
+            assert found["msg"] == f"got the content type {kind}: send the header content-type: application/json"
+
+
+def test_the_description_says_what_each_route_does(client):
+    routes = client.get("/openapi.json").json()["paths"]
+    lacking = [
+        f"{method} {path}"
+        for path, methods in routes.items()
+        for method, one in methods.items()
+        if not one.get("description")
+    ]
+    assert lacking == []
 
 
 def test_search_by_words(client):
