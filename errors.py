@@ -16,9 +16,14 @@ _REMEDIES: Final = {
     errno.EROFS: "write elsewhere, or mount this file system for writing",
     errno.EACCES: "change the permissions of this path, or name another one",
     errno.EPERM: "change the permissions of this path, or name another one",
+    errno.EEXIST: "name another path: a file is where a folder is needed",
+    errno.ENOTDIR: "name another path: a file is where a folder is needed",
+    errno.EISDIR: "name another path: a folder is where a file is needed",
 }
+# The others also come from reading.
+_WRITING: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EPERM)
 # Where a library passes on the words of the system only. EPERM's words are in messages of other kinds, too.
-_WORDS: Final = {os.strerror(number): number for number in _REMEDIES if number != errno.EPERM}
+_WORDS: Final = {os.strerror(number): number for number in (*_WRITING, errno.EACCES) if number != errno.EPERM}
 _PART_WRITTEN: Final = re.compile(r"\d+ requested and \d+ written")  # NumPy's words for a full disk
 
 
@@ -91,7 +96,7 @@ def require_option(holds: bool, name: str, value: object, expected: str, command
 
 
 def of_file_system(error: BaseException, path: str = "") -> InputError | None:
-    """What the user can do about a disk or folder that cannot be written; ``None`` for other errors.
+    """What the user can do about a disk or path that cannot be used; ``None`` for other errors.
 
     Args:
       error: raised by the system, or by a library that wraps such an error or passes on its words.
@@ -100,7 +105,8 @@ def of_file_system(error: BaseException, path: str = "") -> InputError | None:
     seen: BaseException | None = error
     while seen is not None:
         if isinstance(seen, OSError) and seen.errno in _REMEDIES:
-            where = os.fsdecode(seen.filename) if isinstance(seen.filename, str | bytes) else path
+            name = seen.filename2 or seen.filename  # the second is where a complete file is moved to
+            where = os.fsdecode(name) if isinstance(name, str | bytes) else path
             return _of_number(seen.errno, where)
         if isinstance(seen, OSError | RuntimeError) and (found := of_file_system_text(str(seen), path)):
             return found
@@ -119,5 +125,5 @@ def of_file_system_text(text: str, path: str = "") -> InputError | None:
 
 
 def _of_number(number: int, path: str) -> InputError:
-    problem = f"cannot be written: {os.strerror(number)}" if number != errno.EACCES else os.strerror(number)
+    problem = f"cannot be written: {os.strerror(number)}" if number in _WRITING else os.strerror(number)
     return InputError(problem, path=path or None, remedy=_REMEDIES[number])

@@ -5,6 +5,8 @@ import os
 import uuid
 from collections.abc import Iterator
 
+from ..errors import InputError
+
 
 @contextlib.contextmanager
 def replacing(path: str) -> Iterator[str]:
@@ -20,3 +22,18 @@ def replacing(path: str) -> Iterator[str]:
         with contextlib.suppress(FileNotFoundError):  # the error came before the first byte
             os.remove(temporary)
         raise
+
+
+def check_output(path: str, *, is_folder: bool) -> None:
+    """Checks that the output of a command can be at a path, before the work is done.
+
+    Args:
+      path: as given for ``--output``.
+      is_folder: whether the output is a folder, else a file.
+
+    Raises:
+      InputError: for a file where a folder is needed, or the other way round.
+    """
+    if os.path.exists(path) and os.path.isdir(path) != is_folder:
+        found, needed = ("a file", "a folder") if is_folder else ("a folder", "a file")
+        raise InputError(f"is {found}, the output is {needed}", path=path, field="--output", remedy="name another path")

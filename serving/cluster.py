@@ -11,6 +11,7 @@ above it. The TSV has the columns group, size, doc_id, date, publisher, title, u
 import argparse
 
 from ..errors import InputError
+from ..formats.whole import check_output
 from .groups import IntArray, agglomerative, components, pairs_above, pairs_within_days, write_groups
 from .index import DocumentIndex
 from .reload import load_current
@@ -35,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the command."""
+    check_output(args.output, is_folder=False)
     index = load_current(args.index)
     labels = cluster(index, args.method, args.threshold, args.max_day_gap)
     groups, members = write_groups(args.output, labels, index.documents, args.min_size)

@@ -23,6 +23,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from ..errors import InputError
+from ..formats.whole import check_output
 from ..models.greedy import Walk, walk
 from .groups import IntArray, check_threshold, components, pairs_above, pairs_in_time, write_groups
 from .index import DocumentIndex
@@ -65,6 +66,7 @@ def run(args: argparse.Namespace) -> int:
     Raises:
       InputError: for options that do not go together, or a list that names an article twice or one that is not indexed.
     """
+    check_output(args.output, is_folder=False)
     if args.greedy:
         return _thin(args)
     for name in ("order", "most"):

@@ -21,6 +21,7 @@ import numpy as np
 from ..errors import InputError
 from ..formats.articles import ArticleText, article_files, read_articles
 from ..formats.embeddings import write_folder, write_parquet
+from ..formats.whole import check_output
 from .interface import FloatArray, TextEncoder
 from .specs import add_encoder_arguments, add_long_documents_argument, encoder_from_spec, encoder_spec
 
@@ -43,11 +44,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs the command."""
     article_files(args.input)  # a wrong path is noticed before the model is read
+    is_file = args.output.endswith(".parquet")
+    check_output(args.output, is_folder=not is_file)
     reading = {"document_prompt": args.prompt, "long_documents": args.long_documents}
     encoder = encoder_from_spec(encoder_spec(args) or "", max_length=args.max_length, **reading)
     counts = {"embedded": 0, "empty": 0}
     chunks = embedded(encoder, read_articles(args.input), counts)
-    if args.output.endswith(".parquet"):
+    if is_file:
         write_parquet(args.output, chunks, encoder.dimensions)
     else:
         named = (([article.doc_id for article in articles], embeddings) for articles, embeddings in chunks)

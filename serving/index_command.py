@@ -19,6 +19,7 @@ from ..errors import InputError
 from ..formats.archive import is_archive
 from ..formats.articles import ArticleText, article_files, read_articles
 from ..formats.index import IndexedDocument, facts_file
+from ..formats.whole import check_output
 from .embed import embedded
 from .index import DocumentIndex, append, indexed_document
 from .interface import TextEncoder
@@ -65,6 +66,7 @@ def run(args: argparse.Namespace) -> int:
     if is_archive(args.output):
         problem, remedy = "is an archive of newsembed update, which writes its index", "choose another folder"
         raise InputError(problem, path=args.output, field="--output", remedy=remedy)
+    check_output(args.output, is_folder=True)
     if args.append:
         return _append(args)
     if os.path.exists(facts_file(args.output)) and not args.overwrite:

@@ -109,6 +109,9 @@ def test_the_last_error_that_a_text_quotes_is_taken():
         (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), "given", "No space left on device"),
         (PermissionError(errno.EACCES, os.strerror(errno.EACCES), "/a"), "/a", "Permission denied"),
         (OSError(errno.EROFS, os.strerror(errno.EROFS), "/a"), "/a", "Read-only file system"),
+        (FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), "/a"), "/a", "File exists"),
+        (NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), "/a/b"), "/a/b", "Not a directory"),
+        (IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), "/a.tmp", None, "/a"), "/a", "Is a directory"),
         (OSError("512 requested and 0 written"), "given", "No space left on device"),
         (RuntimeError("Error in write: No space left on device"), "given", "No space left on device"),
     ],
@@ -122,6 +125,21 @@ def test_other_errors_are_not_of_the_file_system():
     assert of_file_system(FileNotFoundError(errno.ENOENT, "No such file", "/a")) is None
     assert of_file_system(ValueError("No space left on device")) is None
     assert of_file_system_text("all is well") is None
+
+
+@pytest.mark.parametrize("command", ["embed", "index", "dedup", "cluster", "clean", "build"])
+def test_an_output_of_the_wrong_kind_is_named_before_the_work(command, tmp_path, capsys):
+    """A file where a folder is needed, or a folder; the model is not even read."""
+    articles, output = tmp_path / "articles.jsonl", tmp_path / "output"
+    articles.write_text('{"title": "a", "body": "b", "url": "https://a.example/b"}\n')
+    given = {"embed": "--model=m --input", "index": "--model=m --input", "dedup": "--threshold=1 --index"}
+    given |= {"cluster": "--threshold=1 --index", "clean": "--articles", "build": "--articles"}
+    output.mkdir() if command in ("dedup", "cluster") else output.write_text("")
+    assert cli.main([command, *given[command].split(), str(articles), "--output", str(output)]) == 2
+    message = capsys.readouterr().err
+    assert str(output) in message
+    assert "name another path" in message
+    assert "Traceback" not in message
 
 
 def test_verbose_shows_the_traceback(tmp_path, capsys, monkeypatch):
