@@ -27,11 +27,13 @@ A program that only needs the model reads `model.json`, `vocab.txt` and `params`
 An exported folder has `model.safetensors` in place of the checkpoints: float32 arrays by their dotted names.
 """
 
+import contextlib
 import dataclasses
 import json
+import logging
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, Self
 
 import numpy as np
@@ -200,6 +202,11 @@ class ModelFolder:
             with open(path, encoding="utf-8") as file:
                 values = json.load(file)
         except OSError as error:
+            from .huggingface import is_huggingface  # it imports this module
+
+            remedy = f"Convert it: newsembed import-hf --from {self.path} --output FOLDER"
+            if is_huggingface(self.path):
+                raise InputError("is a folder of Hugging Face", path=self.path, remedy=remedy) from error
             raise InputError(f"cannot be read: {error.strerror}", path=path, remedy=_REMEDY) from error
         except ValueError as error:
             raise InputError(f"got no JSON: {error}", path=path, remedy=_REMEDY) from error
@@ -317,7 +324,7 @@ def _read_orbax(path: str) -> dict[str, Array]:
 
     remedy = "Choose another checkpoint; this one is broken."
     try:
-        with ocp.PyTreeCheckpointer() as checkpointer:
+        with _without_advice(), ocp.PyTreeCheckpointer() as checkpointer:
             # As NumPy: the sharding it was saved with may name devices that this machine lacks.
             tree = _saved_tree(checkpointer, path, remedy)
             restore_args = jax.tree.map(lambda _: ocp.RestoreArgs(restore_type=np.ndarray), tree)
@@ -328,6 +335,21 @@ def _read_orbax(path: str) -> dict[str, Array]:
         raise InputError(f"no readable Orbax parameters: {error}", path=path, remedy=remedy) from error
     # Flax's axis-name boxes are saved as one more level, {"value": array}.
     return {name.removesuffix(".value"): value for name, value in flatten(restored).items()}
+
+
+@contextlib.contextmanager
+def _without_advice() -> Iterator[None]:
+    """Leaves out Orbax's warning that the folder of the parameters is not that of a whole checkpoint."""
+    logger = logging.getLogger("absl")
+
+    def is_shown(record: logging.LogRecord) -> bool:
+        return "_CHECKPOINT_METADATA" not in record.getMessage()
+
+    logger.addFilter(is_shown)
+    try:
+        yield
+    finally:
+        logger.removeFilter(is_shown)
 
 
 def _saved_tree(checkpointer: Any, path: str, remedy: str) -> Any:

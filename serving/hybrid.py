@@ -47,8 +47,10 @@ def chosen_mode(index: DocumentIndex, mode: Mode | None) -> Mode:
     """The mode of a search: `mode`, or hybrid where the index has words.
 
     Raises:
-      InputError: for words of an index that has none.
+      InputError: for words of an index that has none, or an unknown mode.
     """
+    if mode not in (None, *MODES):
+        raise InputError(f"got {mode!r}, expected one of {', '.join(MODES)}", field="mode", remedy="choose one of them")
     if index.words is None and mode in ("words", "hybrid"):
         problem = f"{mode} needs the words of the articles, which this index does not hold"
         raise InputError(
@@ -83,6 +85,8 @@ def find(
         positive.
     """
     wanted = chosen_mode(index, mode)
+    if count < 1:
+        raise InputError(f"got {count}, expected 1 or more", field="count", remedy="ask for at least one document")
     if not index.count(filters):
         raise index.nothing_left(filters)
     words = [] if index.words is None else index.words.read(query)

@@ -172,3 +172,9 @@ def test_number_types_without_a_place_are_named(tmp_path):
     write_safetensors(path, {"mask": np.ones(2, bool)}, {})
     with pytest.raises(InputError, match=r"model\.safetensors: mask: got the number type BOOL, expected one of F64"):
         read_safetensors(path)
+
+
+def test_a_folder_of_hugging_face_is_named_with_the_command_that_converts_it(tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(InputError, match=f"is a folder of Hugging Face\n.*import-hf --from {tmp_path}"):
+        ModelFolder(str(tmp_path)).read_description()

@@ -73,6 +73,12 @@ def test_an_index_is_built_saved_opened_and_searched(static_model, article_rows,
     assert article_rows[0]["url"] not in [hit.document.url for hit in opened.search(article_rows[0]["url"])]
     with pytest.raises(InputError, match="expected a day as YYYY-MM-DD"):
         opened.search("storm", since="yesterday")
+    with pytest.raises(InputError, match="mode: got 'word', expected one of hybrid, words, vectors"):
+        opened.search("storm", mode="word")
+    for mode in (None, "words", "vectors"):
+        for few in (0, -1):
+            with pytest.raises(InputError, match=f"count: got {few}, expected 1 or more"):
+                opened.search("storm", mode=mode, k=few)
 
 
 def test_groups_are_numbers_of_documents_largest_first(static_model, article_rows):

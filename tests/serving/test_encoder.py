@@ -72,6 +72,15 @@ def test_boxed_parameters_load_the_same(tmp_path, tiny):
     assert load_model(str(plain)).digest == load_model(str(boxed)).digest
 
 
+def test_parameters_are_read_without_a_warning_of_orbax(tmp_path, tiny, caplog):
+    """The trainer writes them as one item of a checkpoint, so that the metadata are in the folder above."""
+    tiny.save_model(tmp_path, steps=(1,))
+    (tmp_path / "checkpoints" / "1" / "params" / "_CHECKPOINT_METADATA").unlink(missing_ok=True)
+    with caplog.at_level("WARNING"):
+        load_model(str(tmp_path))
+    assert [record.getMessage() for record in caplog.records] == []
+
+
 def test_steps_and_digests(model_dir):
     last, first = load_model(model_dir), load_model(model_dir, 10)
     assert (last.step, first.step) == (20, 10)
