@@ -41,6 +41,7 @@ import numpy as np
 from ..errors import InputError
 from .digests import check_sums, damage, write_sums
 from .prompts import Prompts
+from .saved_model import is_saved_model
 from .tokenizer_files import TokenizerFiles
 from .vocabulary import VOCABULARY_FILE, VocabularyFile, vocabulary_digest, vocabulary_names
 from .weights import Array, flatten, read_safetensors, write_safetensors
@@ -204,9 +205,12 @@ class ModelFolder:
         except OSError as error:
             from .huggingface import is_huggingface  # it imports this module
 
-            remedy = f"Convert it: newsembed import-hf --from {self.path} --output FOLDER"
             if is_huggingface(self.path):
+                remedy = f"Convert it: newsembed import-hf --from {self.path} --output FOLDER"
                 raise InputError("is a folder of Hugging Face", path=self.path, remedy=remedy) from error
+            if is_saved_model(self.path):
+                remedy = "Give it by --saved_model, or as savedmodel:FOLDER."
+                raise InputError("is a SavedModel", path=self.path, remedy=remedy) from error
             raise InputError(f"cannot be read: {error.strerror}", path=path, remedy=_REMEDY) from error
         except ValueError as error:
             raise InputError(f"got no JSON: {error}", path=path, remedy=_REMEDY) from error

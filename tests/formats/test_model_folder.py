@@ -178,3 +178,9 @@ def test_a_folder_of_hugging_face_is_named_with_the_command_that_converts_it(tmp
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(InputError, match=f"is a folder of Hugging Face\n.*import-hf --from {tmp_path}"):
         ModelFolder(str(tmp_path)).read_description()
+
+
+def test_a_saved_model_is_named_with_the_option_that_reads_it(tmp_path):
+    (tmp_path / "saved_model.pb").write_bytes(b"")
+    with pytest.raises(InputError, match="is a SavedModel\n.*--saved_model"):
+        ModelFolder(str(tmp_path)).read_description()
