@@ -1,8 +1,10 @@
-"""The build on an engine outside of this process: bytes against the local runner, and workers killed in each job.
+"""The build on an engine outside of this process: bytes against the local runner, and processes killed in each job.
 
 It starts Prism, Beam's portable runner in Go, which ``go install`` builds in Beam's version; with ``--engine=flink`` a
-small Flink with Beam's job server, whose jars Maven gets (``flink_job_server/pom.xml``; Java 17); with
-``--job_endpoint`` nothing. Workers are processes of Beam's worker pool. All processes share the disk.
+small Flink inside of Beam's job server, whose jars Maven gets (``flink_job_server/pom.xml``; Java 17); with
+``--engine=flink-cluster`` a job manager and two task managers next to it; with ``--job_endpoint`` nothing. Workers are
+processes of Beam's worker pool. All processes share the disk. In each job a worker is killed, or a task manager of the
+cluster, which is replaced. The cluster has to finish the job by itself; on other engines the command is repeated.
 
 Run: python benchmarks/engines.py --demo=demo-output --output=build/engines
 Another cluster: start its job server, then add --job_endpoint=localhost:8099
@@ -10,6 +12,7 @@ Another cluster: start its job server, then add --job_endpoint=localhost:8099
 
 import argparse
 import contextlib
+import functools
 import glob
 import json
 import os
@@ -19,17 +22,19 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import apache_beam as beam
 from newsembed.beam_pipelines.workflow import STEPS, Step
+from newsembed.benchmarks.flink_cluster import FlinkCluster
 from newsembed.formats.manifest import has_manifest, read_manifest, read_seconds
 
 _PRISM = "github.com/apache/beam/sdks/v2/go/cmd/prism"
 _FLINK_POM = Path(__file__).parent / "flink_job_server" / "pom.xml"
 _OPENED = ("java.lang", "java.lang.reflect", "java.net", "java.nio", "java.text", "java.time", "java.util")
 _OPENED += ("java.util.concurrent", "java.util.concurrent.atomic")
+Kills = dict[str, int]
 _SMALL = ("--vocabulary.size=6000", "--pack.max_length=128", "--examples.max_length=96")
 
 
@@ -38,9 +43,11 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--demo", required=True, help="output folder of `newsembed demo`; its crawl is the input")
     parser.add_argument("--output", required=True, help="folder for the results; an earlier one is continued")
-    parser.add_argument("--engine", choices=sorted(_ENGINES), default="prism", help="what is started")
+    parser.add_argument(
+        "--engine", choices=["flink", "flink-cluster", "prism"], default="prism", help="what is started"
+    )
     parser.add_argument("--job_endpoint", help="host:port of a job server that runs; nothing is started then")
-    parser.add_argument("--no_kills", action="store_true", help="leave out the run in which workers are killed")
+    parser.add_argument("--no_kills", action="store_true", help="leave out the run with killed processes")
     return parser.parse_args()
 
 
@@ -69,20 +76,23 @@ def prism_command(folder: Path, port: int) -> list[str]:
     return [str(binary), f"-job_port={port}", "-serve_http=false"]
 
 
-def flink_command(folder: Path, port: int) -> list[str]:
-    """The command of Beam's job server with a Flink in its own process; Maven gets the jars once."""
+def flink_java(folder: Path) -> list[str]:
+    """Java with the class path of Beam's job server and Flink; Maven gets the jars once."""
     classpath = folder / "flink.classpath"
     if not classpath.exists():
         goal = ["dependency:build-classpath", f"-Dmdep.outputFile={classpath}"]
         subprocess.run(["mvn", "-B", "-q", "-f", str(_FLINK_POM), *goal], check=True)
     opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED]  # Flink's serializers need them
-    server = ["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "org.apache.beam.runners.flink.FlinkJobServerDriver"]
+    logs = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+    return ["java", *opened, logs, "-cp", classpath.read_text(encoding="utf-8")]
+
+
+def flink_command(folder: Path, port: int, master: str = "[local]") -> list[str]:
+    """The command of Beam's job server, with a Flink in its own process or for a cluster."""
+    java, *options = flink_java(folder)
     ports = [f"--job-port={port}", "--artifact-port=0", "--expansion-port=0"]
-    places = ["--flink-master=[local]", f"--artifacts-dir={folder}/artifacts"]
-    return ["java", "-Xmx3g", *opened, "-cp", classpath.read_text(encoding="utf-8"), *server, *ports, *places]
-
-
-_ENGINES = {"prism": prism_command, "flink": flink_command}
+    places = [f"--flink-master={master}", f"--artifacts-dir={folder}/artifacts"]
+    return [java, "-Xmx3g", *options, "org.apache.beam.runners.flink.FlinkJobServerDriver", *ports, *places]
 
 
 def free_port() -> int:
@@ -123,26 +133,33 @@ def children(pid: int) -> list[int]:
     return [int(line) for line in found.stdout.split()]
 
 
-def kill_in_each_job(command: Sequence[str], output: str, pool: int, log: Path) -> dict[str, int]:
-    """Builds, and kills a worker in each job once shards of it are complete; builds again until the build succeeds.
+def kill_worker(pool: int) -> bool:
+    """Kills a process of the worker pool; returns whether there was one."""
+    workers = children(pool)
+    if workers:
+        os.kill(workers[0], signal.SIGKILL)
+    return bool(workers)
+
+
+def kill_in_each_job(command: Sequence[str], output: str, kill: Callable[[], bool], log: Path) -> tuple[Kills, int]:
+    """Builds, and kills a process in each job once shards of it are complete; builds again until the build succeeds.
 
     Returns:
-      By job, the complete shards when its worker was killed.
+      By job, the complete shards at that time; and how often the command ran.
     """
     record = Path(f"{output}.json")  # a run that continues an earlier one prints its kills, too
-    killed: dict[str, int] = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
-    for _ in range(2 * len(STEPS)):
+    killed: Kills = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
+    for runs in range(1, 2 * len(STEPS) + 1):
         with log.open("a") as sink, subprocess.Popen(command, stdout=sink, stderr=sink) as building:
             while building.poll() is None:
                 for step in STEPS:
                     reports = glob.glob(f"{output}/{step.job}/.work-*/_reports/*/*.json")
-                    if step.job not in killed and len(reports) > 2 and (workers := children(pool)):
-                        os.kill(workers[0], signal.SIGKILL)
+                    if step.job not in killed and len(reports) > 2 and kill():
                         killed[step.job] = len(reports)
                         record.write_text(json.dumps(killed), encoding="utf-8")
                 time.sleep(0.02)
         if building.returncode == 0:
-            return killed
+            return killed, runs
     raise RuntimeError(f"the build does not end, see {log}")
 
 
@@ -151,7 +168,7 @@ def steps_of(folders: dict[str, str]) -> list[Step]:
     return [step for step in STEPS if has_manifest(f"{next(iter(folders.values()))}/{step.job}")]
 
 
-def print_table(folders: dict[str, str], killed: dict[str, int]) -> bool:
+def print_table(folders: dict[str, str], killed: Kills) -> bool:
     """Prints the seconds of each job and whether its files are those of the first folder; returns whether all are."""
     equal = True
     print("| job | " + " | ".join(f"{name}, s" for name in folders) + " | files | killed after shards | bytes |")
@@ -169,6 +186,20 @@ def print_table(folders: dict[str, str], killed: dict[str, int]) -> bool:
     return equal
 
 
+def start_engine(name: str, output: Path, stack: contextlib.ExitStack) -> tuple[str, FlinkCluster | None]:
+    """Starts an engine that ends with the stack; returns the address of its job server, and its cluster."""
+    cluster, port = None, free_port()
+    if name == "flink-cluster":
+        cluster = FlinkCluster(flink_java(output), output / "cluster", (free_port(), free_port()))
+        stack.enter_context(cluster)
+    if name == "prism":
+        server = prism_command(output, port)
+    else:
+        server = flink_command(output, port, cluster.address if cluster else "[local]")
+    stack.enter_context(started(server, port, output / f"{name}.log"))
+    return f"localhost:{port}", cluster
+
+
 def main() -> int:
     """Builds on the local runner and on the engine; returns 1 if any byte differs."""
     args = parse()
@@ -178,13 +209,12 @@ def main() -> int:
     status, cpu = run(build_command(args.demo, folders["local runner"], ()), output / "local.log")
     if status:
         raise RuntimeError(f"the local build failed, see {output}/local.log")
+    killed: Kills = {}
+    runs = 1
     with contextlib.ExitStack() as stack:
-        endpoint = args.job_endpoint
+        endpoint, cluster = args.job_endpoint, None
         if endpoint is None:
-            port = free_port()
-            server = _ENGINES[args.engine](output, port)
-            stack.enter_context(started(server, port, output / f"{args.engine}.log"))
-            endpoint = f"localhost:{port}"
+            endpoint, cluster = start_engine(args.engine, output, stack)
         port = free_port()
         worker_pool = [sys.executable, "-m", "apache_beam.runners.worker.worker_pool_main", f"--service_port={port}"]
         pool = stack.enter_context(started(worker_pool, port, output / "workers.log"))
@@ -193,13 +223,15 @@ def main() -> int:
         status, _ = run(build_command(args.demo, folders["engine"], remote), output / "engine.log")
         if status:
             raise RuntimeError(f"the build on the engine failed, see {output}/engine.log")
-        killed: dict[str, int] = {}
         if not args.no_kills:
-            folders["engine, workers killed"] = f"{output}/killed"
+            folders["engine, killed"] = f"{output}/killed"
             command = build_command(args.demo, f"{output}/killed", remote)
-            killed = kill_in_each_job(command, f"{output}/killed", pool, output / "killed.log")
+            kill = cluster.kill_task_manager if cluster else functools.partial(kill_worker, pool)
+            killed, runs = kill_in_each_job(command, f"{output}/killed", kill, output / "killed.log")
     equal = print_table(folders, killed)
-    print(json.dumps({"local CPU seconds": round(cpu, 1), "equal": equal, "jobs with a kill": len(killed)}))
+    print(
+        json.dumps({"local CPU seconds": round(cpu, 1), "equal": equal, "jobs with a kill": len(killed), "runs": runs})
+    )
     return 0 if equal else 1
 
 
