@@ -2,9 +2,10 @@
 
 It starts Prism, Beam's portable runner in Go, which ``go install`` builds in Beam's version; with ``--engine=flink`` a
 small Flink inside of Beam's job server, whose jars Maven gets (``flink_job_server/pom.xml``; Java 17); with
-``--engine=flink-cluster`` a job manager and two task managers next to it; with ``--job_endpoint`` nothing. Workers are
-processes of Beam's worker pool. All processes share the disk. In each job a worker is killed, or a task manager of the
-cluster, which is replaced. The cluster has to finish the job by itself; on other engines the command is repeated.
+``--engine=flink-cluster`` a job manager and two task managers next to it; with ``--engine=spark`` Spark 3 inside of its
+job server; with ``--job_endpoint`` nothing. Workers are processes of Beam's worker pool. All processes share the disk.
+In each job a worker is killed, or a task manager of the cluster, which is replaced. The command is repeated until it
+succeeds; the last line says how often it ran: once, where an engine finishes a job by itself.
 
 Run: python benchmarks/engines.py --demo=demo-output --output=build/engines
 Another cluster: start its job server, then add --job_endpoint=localhost:8099
@@ -31,8 +32,20 @@ from newsembed.benchmarks.flink_cluster import FlinkCluster
 from newsembed.formats.manifest import has_manifest, read_manifest, read_seconds
 
 _PRISM = "github.com/apache/beam/sdks/v2/go/cmd/prism"
-_FLINK_POM = Path(__file__).parent / "flink_job_server" / "pom.xml"
-_OPENED = ("java.lang", "java.lang.reflect", "java.net", "java.nio", "java.text", "java.time", "java.util")
+_SPARK_MASTER = "local[2,4]"  # two tasks at a time, four attempts each
+_OPENED = (
+    "java.io",
+    "java.lang.invoke",
+    "sun.nio.ch",
+    "sun.security.action",
+    "java.lang",
+    "java.lang.reflect",
+    "java.net",
+    "java.nio",
+    "java.text",
+    "java.time",
+    "java.util",
+)
 _OPENED += ("java.util.concurrent", "java.util.concurrent.atomic")
 Kills = dict[str, int]
 _SMALL = ("--vocabulary.size=6000", "--pack.max_length=128", "--examples.max_length=96")
@@ -44,7 +57,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--demo", required=True, help="output folder of `newsembed demo`; its crawl is the input")
     parser.add_argument("--output", required=True, help="folder for the results; an earlier one is continued")
     parser.add_argument(
-        "--engine", choices=["flink", "flink-cluster", "prism"], default="prism", help="what is started"
+        "--engine", choices=["flink", "flink-cluster", "prism", "spark"], default="prism", help="what is started"
     )
     parser.add_argument("--job_endpoint", help="host:port of a job server that runs; nothing is started then")
     parser.add_argument("--no_kills", action="store_true", help="leave out the run with killed processes")
@@ -76,23 +89,25 @@ def prism_command(folder: Path, port: int) -> list[str]:
     return [str(binary), f"-job_port={port}", "-serve_http=false"]
 
 
-def flink_java(folder: Path) -> list[str]:
-    """Java with the class path of Beam's job server and Flink; Maven gets the jars once."""
-    classpath = folder / "flink.classpath"
+def java_of(engine: str, folder: Path) -> list[str]:
+    """Java with the class path of an engine and Beam's job server for it; Maven gets the jars once."""
+    classpath = folder / f"{engine}.classpath"
     if not classpath.exists():
+        pom = Path(__file__).parent / f"{engine}_job_server" / "pom.xml"
         goal = ["dependency:build-classpath", f"-Dmdep.outputFile={classpath}"]
-        subprocess.run(["mvn", "-B", "-q", "-f", str(_FLINK_POM), *goal], check=True)
-    opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED]  # Flink's serializers need them
+        subprocess.run(["mvn", "-B", "-q", "-f", str(pom), *goal], check=True)
+    opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED]  # the serializers need them
     logs = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
     return ["java", *opened, logs, "-cp", classpath.read_text(encoding="utf-8")]
 
 
-def flink_command(folder: Path, port: int, master: str = "[local]") -> list[str]:
-    """The command of Beam's job server, with a Flink in its own process or for a cluster."""
-    java, *options = flink_java(folder)
+def job_server_command(folder: Path, port: int, engine: str, master: str) -> list[str]:
+    """The command of Beam's job server, with an engine in its own process or for a cluster."""
+    java, *options = java_of(engine, folder)
     ports = [f"--job-port={port}", "--artifact-port=0", "--expansion-port=0"]
-    places = [f"--flink-master={master}", f"--artifacts-dir={folder}/artifacts"]
-    return [java, "-Xmx3g", *options, "org.apache.beam.runners.flink.FlinkJobServerDriver", *ports, *places]
+    place = f"--flink-master={master}" if engine == "flink" else f"--spark-master-url={master}"
+    driver = f"org.apache.beam.runners.{engine}.{engine.title()}JobServerDriver"
+    return [java, "-Xmx3g", *options, driver, *ports, place, f"--artifacts-dir={folder}/artifacts"]
 
 
 def free_port() -> int:
@@ -190,12 +205,14 @@ def start_engine(name: str, output: Path, stack: contextlib.ExitStack) -> tuple[
     """Starts an engine that ends with the stack; returns the address of its job server, and its cluster."""
     cluster, port = None, free_port()
     if name == "flink-cluster":
-        cluster = FlinkCluster(flink_java(output), output / "cluster", (free_port(), free_port()))
+        cluster = FlinkCluster(java_of("flink", output), output / "cluster", (free_port(), free_port()))
         stack.enter_context(cluster)
     if name == "prism":
         server = prism_command(output, port)
+    elif name == "spark":
+        server = job_server_command(output, port, "spark", _SPARK_MASTER)
     else:
-        server = flink_command(output, port, cluster.address if cluster else "[local]")
+        server = job_server_command(output, port, "flink", cluster.address if cluster else "[local]")
     stack.enter_context(started(server, port, output / f"{name}.log"))
     return f"localhost:{port}", cluster
 
