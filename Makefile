@@ -54,7 +54,7 @@ coverage: setup
 attack: setup
 	$(BIN)/python tests/attack/fuzz.py --tries 400 $(ATTACK)
 
-# The build of the demo on Prism, Beam's portable runner, with workers killed; needs Go. ENGINES=--engine=flink needs Maven and Java 17.
+# The build of the demo on Prism, with workers killed; needs Go. ENGINES=--engine=flink-cluster, flink or spark needs Maven and Java 17.
 engines: setup
 	@test -d demo-output/crawl || { echo "run make demo first: its crawl is the input"; exit 1; }
 	$(BIN)/python benchmarks/engines.py --demo=demo-output --output=build/engines $(ENGINES)
