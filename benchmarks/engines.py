@@ -101,13 +101,12 @@ def java_of(engine: str, folder: Path) -> list[str]:
     return ["java", *opened, logs, "-cp", classpath.read_text(encoding="utf-8")]
 
 
-def job_server_command(folder: Path, port: int, engine: str, master: str) -> list[str]:
+def job_server_command(folder: Path, port: int, engine: str, options: Sequence[str]) -> list[str]:
     """The command of Beam's job server, with an engine in its own process or for a cluster."""
-    java, *options = java_of(engine, folder)
+    java, *machine = java_of(engine, folder)
     ports = [f"--job-port={port}", "--artifact-port=0", "--expansion-port=0"]
-    place = f"--flink-master={master}" if engine == "flink" else f"--spark-master-url={master}"
     driver = f"org.apache.beam.runners.{engine}.{engine.title()}JobServerDriver"
-    return [java, "-Xmx3g", *options, driver, *ports, place, f"--artifacts-dir={folder}/artifacts"]
+    return [java, "-Xmx3g", *machine, driver, *ports, *options, f"--artifacts-dir={folder}/artifacts"]
 
 
 def free_port() -> int:
@@ -204,15 +203,17 @@ def print_table(folders: dict[str, str], killed: Kills) -> bool:
 def start_engine(name: str, output: Path, stack: contextlib.ExitStack) -> tuple[str, FlinkCluster | None]:
     """Starts an engine that ends with the stack; returns the address of its job server, and its cluster."""
     cluster, port = None, free_port()
-    if name == "flink-cluster":
-        cluster = FlinkCluster(java_of("flink", output), output / "cluster", (free_port(), free_port()))
-        stack.enter_context(cluster)
     if name == "prism":
         server = prism_command(output, port)
     elif name == "spark":
-        server = job_server_command(output, port, "spark", _SPARK_MASTER)
+        server = job_server_command(output, port, "spark", [f"--spark-master-url={_SPARK_MASTER}"])
+    elif name == "flink":
+        server = job_server_command(output, port, "flink", ["--flink-master=[local]"])
     else:
-        server = job_server_command(output, port, "flink", cluster.address if cluster else "[local]")
+        cluster = FlinkCluster(java_of("flink", output), output / "cluster", (free_port(), free_port()))
+        stack.enter_context(cluster)
+        options = [f"--flink-master={cluster.address}", f"--flink-conf-dir={cluster.folder}"]
+        server = job_server_command(output, port, "flink", options)
     stack.enter_context(started(server, port, output / f"{name}.log"))
     return f"localhost:{port}", cluster
 

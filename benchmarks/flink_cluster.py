@@ -1,15 +1,14 @@
 """A Flink cluster of processes on this machine, for engines.py: a job manager and task managers that can be killed."""
 
+import contextlib
 import json
-import os
-import signal
 import subprocess
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 _MASTER = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
 _WORKER = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
@@ -39,8 +38,10 @@ class FlinkCluster:
     """
 
     def __init__(self, java: Sequence[str], folder: Path, ports: tuple[int, int]) -> None:
-        self._java, self._folder, self._rest = [java[0], "-Xmx700m", *java[1:]], folder, ports[1]
-        self._processes: list[subprocess.Popen[bytes]] = []
+        # Tasks that were started again are lines of the job manager's log.
+        logs = "-Dorg.slf4j.simpleLogger.log.org.apache.flink.runtime.executiongraph=info"
+        self._java, self.folder, self._rest = [java[0], "-Xmx700m", logs, *java[1:]], folder, ports[1]
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._started = 0
         folder.mkdir(parents=True, exist_ok=True)
         values = {
@@ -51,6 +52,7 @@ class FlinkCluster:
             "rest.port": ports[1],
             "taskmanager.host": "localhost",
             "taskmanager.numberOfTaskSlots": _SLOTS,
+            "parallelism.default": 2 * _SLOTS,  # the job server reads it, too
             # Job manager, task managers and job server have one class path; a second copy of a class is not the same.
             "classloader.resolve-order": "parent-first",
             "restart-strategy.type": "fixed-delay",
@@ -80,14 +82,22 @@ class FlinkCluster:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for process in self._processes:
+        for process in self._processes.values():
             process.kill()
             process.wait()
 
     def kill_task_manager(self) -> bool:
-        """Kills a task manager by SIGKILL, and starts another one, as a supervisor does; returns True."""
-        killed = self._processes.pop(1)
-        os.kill(killed.pid, signal.SIGKILL)
+        """Kills a task manager that runs tasks by SIGKILL, and starts another one, as a supervisor does.
+
+        Returns:
+          Whether there was one.
+        """
+        managers = self._ask("taskmanagers")["taskmanagers"]
+        busy = [one["id"] for one in managers if one["freeSlots"] < _SLOTS and one["id"] in self._processes]
+        if not busy:
+            return False
+        killed = self._processes.pop(busy[0])
+        killed.kill()
         killed.wait()
         self._start_task_manager()
         return True
@@ -100,9 +110,9 @@ class FlinkCluster:
         self._start(_WORKER, name, *memory, *own)
 
     def _start(self, main: str, name: str, *options: str) -> None:
-        with (self._folder / f"{name}.log").open("wb") as log:
-            command = [*self._java, main, "--configDir", str(self._folder), *options]
-            self._processes.append(subprocess.Popen(command, stdout=log, stderr=log))
+        with (self.folder / f"{name}.log").open("wb") as log:
+            command = [*self._java, main, "--configDir", str(self.folder), *options]
+            self._processes[name] = subprocess.Popen(command, stdout=log, stderr=log)
 
     def _wait(self, task_managers: int) -> None:
         """Waits for the job manager and its task managers.
@@ -111,12 +121,13 @@ class FlinkCluster:
           RuntimeError: if one of them ends.
         """
         while True:
-            if any(process.poll() is not None for process in self._processes):
-                raise RuntimeError(f"a process of Flink ended, see {self._folder}/*.log")
-            try:
-                with urllib.request.urlopen(f"http://{self.address}/overview", timeout=10) as answer:
-                    if json.load(answer)["taskmanagers"] >= task_managers:
-                        return
-            except (urllib.error.URLError, ConnectionError, TimeoutError):
-                pass
+            if any(process.poll() is not None for process in self._processes.values()):
+                raise RuntimeError(f"a process of Flink ended, see {self.folder}/*.log")
+            with contextlib.suppress(urllib.error.URLError, ConnectionError, TimeoutError):
+                if self._ask("overview")["taskmanagers"] >= task_managers:
+                    return
             time.sleep(0.5)
+
+    def _ask(self, path: str) -> Any:
+        with urllib.request.urlopen(f"http://{self.address}/{path}", timeout=10) as answer:
+            return json.load(answer)
