@@ -21,6 +21,7 @@ from ..formats import files
 from ..formats.parquet import ParquetShardWriter
 from ..formats.records import DeadLetter, Failure, Rejection
 from ..formats.tfrecords.writer import TFRecordShardWriter
+from ..tasks.one_thread import ONE_BLAS_THREAD
 from .accounting import Counts
 from .arrays import Ids
 from .output_folder import REPORTS
@@ -150,7 +151,7 @@ class _ShardDoFn(beam.DoFn):
     def process(self, element: tuple[int, Any]) -> Iterable[int]:
         index, payload = element
         if not files.exists(self._phase.report_path(index)):
-            with Shard(self._phase, index) as shard:
+            with ONE_BLAS_THREAD, Shard(self._phase, index) as shard:  # the same bits whatever the number of cores
                 self._function(shard, payload)
         yield index
 

@@ -20,8 +20,8 @@ _MEMORY = {
     "task.heap.size": "384mb",
     "task.off-heap.size": "64mb",
     "managed.size": "128mb",
-    "network.min": "64mb",
-    "network.max": "64mb",
+    "network.min": "256mb",  # buffers for the shuffles of four slots
+    "network.max": "256mb",
     "jvm-metaspace.size": "256mb",
     "jvm-overhead.min": "192mb",
     "jvm-overhead.max": "192mb",

@@ -11,6 +11,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from .one_thread import ONE_BLAS_THREAD
+
 Floats = npt.NDArray[np.float32]
 Numbers = npt.NDArray[np.int64]
 # (left, right, count) -> rows of right and their cosines, both [N, count] by falling cosine.
@@ -57,13 +59,11 @@ def nearest(left: Any, right: Any, count: int = NEIGHBORS) -> tuple[Numbers, Flo
     Returns:
       Rows of ``right``, int64 ``[N, min(count, M)]``, and cosines, float32 of that shape, by falling cosine.
     """
-    from threadpoolctl import threadpool_limits
-
     rows, width = left.shape[0], right.shape[0]
     count = min(count, width)
     found, cosines = np.zeros((rows, count), np.int64), np.zeros((rows, count), np.float32)
     step = max(1, _COSINES_AT_ONCE // max(1, width))
-    with threadpool_limits(1):  # the same bits whatever the number of cores
+    with ONE_BLAS_THREAD:
         for start in range(0, rows if count else 0, step):
             part = left[start : start + step] @ right.T
             scores = np.asarray(part.toarray() if hasattr(part, "toarray") else part, np.float32)

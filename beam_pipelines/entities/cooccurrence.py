@@ -55,7 +55,6 @@ def ppmi_svd(items: int, documents: Iterable[Documents], dimensions: int, most_c
       float32 ``[N, D]``; zero rows for items that never occur with another.
     """
     import scipy.sparse
-    import threadpoolctl
     from sklearn.utils.extmath import randomized_svd
 
     numbers, lengths = [np.zeros(0, np.int32)], [np.zeros(1, np.int64)]
@@ -75,8 +74,7 @@ def ppmi_svd(items: int, documents: Iterable[Documents], dimensions: int, most_c
     rank = min(dimensions, min(pmi.shape) - 1)
     values = np.zeros((items, dimensions), np.float32)
     if rank > 0 and pmi.nnz:
-        with threadpoolctl.threadpool_limits(1):  # the same bits whatever the number of cores
-            left, scale, _ = randomized_svd(pmi, rank, n_iter=4, random_state=0)
+        left, scale, _ = randomized_svd(pmi, rank, n_iter=4, random_state=0)
         values[:, :rank] = left * np.sqrt(scale)
     return values
 

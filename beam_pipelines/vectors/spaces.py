@@ -151,10 +151,7 @@ class Statistics:
 
 
 def _first_direction(moment: Doubles) -> Floats:
-    import threadpoolctl
-
-    with threadpoolctl.threadpool_limits(1):  # the same bits whatever the number of cores
-        _, directions = np.linalg.eigh(moment)
+    _, directions = np.linalg.eigh(moment)
     first = directions[:, -1]
     return np.asarray(first * (1 if first[np.argmax(np.abs(first))] >= 0 else -1), np.float32)
 

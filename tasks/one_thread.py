@@ -1,0 +1,34 @@
+"""Linear algebra on one thread, for results that have the same bits whatever the number of cores."""
+
+import threading
+from typing import Any, Final
+
+
+class _OneThread:
+    """Limits BLAS to one thread while a block runs, in whatever thread of this process.
+
+    A worker of Beam runs several bundles in threads of one process, and the limit is that of the process. With
+    threadpoolctl alone, a block that ends would lift the limit of one that still computes. So the last block that ends
+    lifts it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._blocks = 0
+        self._limits: list[Any] = []
+
+    def __enter__(self) -> None:
+        from threadpoolctl import threadpool_limits
+
+        with self._lock:
+            self._limits.append(threadpool_limits(1))  # each time: a library may have been loaded since the last
+            self._blocks += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._blocks -= 1
+            while not self._blocks and self._limits:
+                self._limits.pop().restore_original_limits()
+
+
+ONE_BLAS_THREAD: Final = _OneThread()
