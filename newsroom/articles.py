@@ -5,18 +5,19 @@ import datetime
 import itertools
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from .names import FIRST_NAMES, SURNAME_PARTS
-from .options import LANGUAGES, NewsroomOptions, stable_number
+from .options import ABROAD, REGIONS, NewsroomOptions, stable_number
 from .prose import fill, load_prose
 from .publishers import PUBLISHERS, Publisher, UrlHabit, of_language
+from .russian import LATIN_LETTERS
 from .telling import Manner, Register, Teller, nickname
 from .world import Event, EventPlanner, World
 
 NEWS, EVERGREEN, SYNDICATED = "news", "evergreen", "syndicated"
-_ARTICLES = {"en": 1150, "de": 465, "es": 465}  # news and syndicated at full scale
-_EVERGREENS = {"en": 80, "de": 45, "es": 45}
+_ARTICLES = {"en": 1150, "de": 465, "es": 465, "ru": 150}  # news and syndicated at full scale
+_EVERGREENS = {"en": 80, "de": 45, "es": 45, "ru": 12}
 _AGENCY_VOICE = 7
 SITE_LEAK = 0.2  # see telling.Manner
 
@@ -57,7 +58,8 @@ def register_for(draw: float) -> Register:
 
 def slug(text: str) -> str:
     """ASCII words with hyphens, at most eight."""
-    folded = unicodedata.normalize("NFKD", text.replace("ß", "ss")).encode("ascii", "ignore").decode().lower()
+    latin = text.replace("ß", "ss").lower().translate(LATIN_LETTERS)
+    folded = unicodedata.normalize("NFKD", latin).encode("ascii", "ignore").decode()
     return "-".join(re.findall(r"[a-z0-9]+", folded)[:8])
 
 
@@ -89,17 +91,17 @@ class Desk:
         self.events: list[Event] = []
 
     def news(self) -> list[Story]:
-        """Stories of events until every language has its share of articles."""
+        """Stories of events until every language with a region has its share of articles."""
         random = self._options.stream("coverage")
         planner = EventPlanner(self._world, self._options, "event")
-        wanted = {language: self._options.count(count, 20) for language, count in _ARTICLES.items()}
-        made = dict.fromkeys(LANGUAGES, 0)
+        wanted = {language: self._options.count(_ARTICLES[language], 20) for language in REGIONS}
+        made = dict.fromkeys(REGIONS, 0)
         stories: list[Story] = []
-        while any(made[language] < wanted[language] for language in LANGUAGES):
-            home = min(LANGUAGES, key=lambda language: (made[language] / wanted[language], language))
+        while any(made[language] < wanted[language] for language in REGIONS):
+            home = min(REGIONS, key=lambda language: (made[language] / wanted[language], language))
             for event in planner.series(home):
                 self.events.append(event)
-                languages = [home, *(other for other in LANGUAGES if other != home and random.random() < 0.14)]
+                languages = [home, *(other for other in REGIONS if other != home and random.random() < 0.14)]
                 for language in languages:
                     told = list(self._coverage(event, language, abroad=language != home))
                     made[language] += len(told)
@@ -168,10 +170,21 @@ class Desk:
             keywords=keywords,
         )
 
-    def evergreens(self) -> list[Story]:
+    def abroad(self) -> list[Story]:
+        """Stories of some of the published events, and guides, in the languages without a region."""
+        stories: list[Story] = []
+        for language in ABROAD:
+            random = self._options.stream("abroad", language)
+            events = random.sample(self.events, len(self.events))
+            told = (self._coverage(event, language, abroad=True) for event in events)
+            wanted = self._options.count(_ARTICLES[language], 20)
+            stories += itertools.islice(itertools.chain.from_iterable(told), wanted)
+        return [*stories, *self.evergreens(ABROAD)]
+
+    def evergreens(self, languages: Sequence[str] = REGIONS) -> list[Story]:
         """Guides that are published again over the years with small edits and new dates, by several publishers."""
         stories: list[Story] = []
-        for language in LANGUAGES:
+        for language in languages:
             wanted = self._options.count(_EVERGREENS[language], 6)
             made: list[Story] = []
             for guide, place in self._guides(language):

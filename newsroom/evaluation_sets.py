@@ -3,10 +3,11 @@
 import dataclasses
 import datetime
 import itertools
-from collections.abc import Iterable, Iterator
+import random
+from collections.abc import Iterable, Iterator, Sequence
 
 from .articles import SITE_LEAK, register_for
-from .options import LANGUAGES, NewsroomOptions
+from .options import ABROAD, LANGUAGES, REGIONS, NewsroomOptions
 from .publishers import Publisher, of_language
 from .telling import FACT_SLOTS, Manner, Register, Teller
 from .world import MATTERS_PER_TOPIC, TOPICS, Event, EventPlanner, World
@@ -14,10 +15,11 @@ from .world import MATTERS_PER_TOPIC, TOPICS, Event, EventPlanner, World
 # Share of names in a paraphrase that show their other side; without any, TF-IDF is no better than chance.
 PARAPHRASE_LEAK = 0.15
 PARAPHRASE_WANDER = 0.35
-_HELD_OUT_EVENTS = 72  # per language at full scale
+_HELD_OUT_EVENTS = 72  # per language with a region, at full scale
+_HELD_OUT_EVENTS_ABROAD = 36
 _REPORTS_OF_A_LANGUAGE = 2  # of each event, in the set across languages
-_BITEXT_PAIRS = 1500
-_STS_PAIRS = 400
+_BITEXT_PAIRS, _BITEXT_PAIRS_ABROAD = 1500, 300
+_STS_PAIRS, _STS_PAIRS_ABROAD = 400, 60
 _SHARED_SLOTS = ("lead", "n1", "n2", "actor", "org", "money", "quote", "head")
 
 
@@ -40,23 +42,29 @@ def held_out_events(world: World, options: NewsroomOptions) -> dict[str, list[Ev
     planner = EventPlanner(world, options, "heldout")
     random = options.stream("heldout")
     events: dict[str, list[Event]] = {}
-    for language in LANGUAGES:
+    for language in REGIONS:
         avoid: set[tuple[str, int, int]] = set()
-        others = [other for other in LANGUAGES if other != language]
+        others = [other for other in REGIONS if other != language]
         regions = [
             language if random.random() < 0.85 else random.choice(others)
             for _ in range(options.count(_HELD_OUT_EVENTS, 8))
         ]
         events[language] = [planner.single(region, avoid) for region in regions]
+    for language in ABROAD:
+        planner, random = EventPlanner(world, options, f"heldout-{language}"), options.stream("heldout", language)
+        avoid = set()
+        events[language] = [
+            planner.single(random.choice(REGIONS), avoid) for _ in range(options.count(_HELD_OUT_EVENTS_ABROAD, 8))
+        ]
     return events
 
 
 def held_out_articles(world: World, options: NewsroomOptions, events: dict[str, list[Event]]) -> Iterator[HeldOut]:
-    """Articles of three to five publishers per event, written as on the site."""
+    """Articles of three to five publishers per event, of both where there are two, written as on the site."""
     for language, event in _each(events):
         random = options.stream("heldout", event.id, language)
         everyone = of_language(language)
-        for publisher in random.sample(everyone, random.randint(3, min(5, len(everyone)))):
+        for publisher in random.sample(everyone, random.randint(min(3, len(everyone)), min(5, len(everyone)))):
             manner = Manner(publisher.voice, register_for(random.random()), leak=SITE_LEAK)
             teller = Teller(world, language, manner, random)
             yield _article("heldout", event, publisher, teller, random.randint(2, 7), int(random.random() < 0.25))
@@ -92,11 +100,19 @@ def paraphrases(world: World, options: NewsroomOptions, events: dict[str, list[E
 
 def bitext(world: World, options: NewsroomOptions, events: list[Event]) -> Iterator[tuple[str, str, str, str]]:
     """Yields (source language, target language, source, target): a fact of a published event in two languages."""
-    random = options.stream("bitext")
-    pairs = (("en", "de"), ("en", "es"), ("en", "de"), ("en", "es"), ("de", "es"))
+    common = (("en", "de"), ("en", "es"))
+    drawn = _translations(world, options.stream("bitext"), events, (*common, *common, ("de", "es")))
+    yield from itertools.islice(drawn, options.count(_BITEXT_PAIRS, 60))
+    for language in ABROAD:
+        drawn = _translations(world, options.stream("bitext", language), events, [(one, language) for one in REGIONS])
+        yield from itertools.islice(drawn, options.count(_BITEXT_PAIRS_ABROAD, 12))
+
+
+def _translations(
+    world: World, random: random.Random, events: list[Event], pairs: Sequence[tuple[str, str]]
+) -> Iterator[tuple[str, str, str, str]]:
     seen: set[tuple[str, str]] = set()
-    wanted = options.count(_BITEXT_PAIRS, 60)
-    while len(seen) < wanted:
+    while True:
         event, slot, languages = random.choice(events), random.choice(_SHARED_SLOTS), random.choice(pairs)
         # The first two families of a slot have the same meaning in every language.
         manner = Manner(random.randrange(2), random.choice((Register.PLAIN, Register.OBLIQUE)), wander=0)
@@ -115,32 +131,39 @@ def graded_pairs(
     event, other facts; 2: another event of the same topic and place; 1: of the same topic; 0: of another topic and
     place.
     """
-    random = options.stream("sts")
-    wanted = options.count(_STS_PAIRS, 36)
-    for number in range(wanted):
-        language = LANGUAGES[number % len(LANGUAGES)]
-        score = 5 - number // len(LANGUAGES) % 6
-        event = random.choice(events[language])
-        one, two = random.sample(FACT_SLOTS[:5], 2)
-        voice = random.randrange(12)
-        sides = random.sample((Register.PLAIN, Register.OBLIQUE), 2)
-        left, right = (
-            Teller(world, language, Manner(voice + step, side, 0.1, wander=0), random)
-            for step, side in enumerate(sides)
-        )
-        first = f"{left.sentence(event, 'lead')} {left.sentence(event, one)}"
-        other = _other(world, options, event, score, number)
-        slots = {5: ("lead", one), 4: ("lead", two), 3: ("actor", "org")}.get(score, ("lead", two))
-        if score == 3:
-            first = f"{left.sentence(event, 'head')}. {left.sentence(event, 'money')}"
-        yield score, first, " ".join(right.sentence(other, slot) for slot in slots), language
+    for purpose, languages, wanted in (
+        ("sts", REGIONS, options.count(_STS_PAIRS, 36)),
+        ("sts-abroad", ABROAD, options.count(_STS_PAIRS_ABROAD, 6)),
+    ):
+        random = options.stream(purpose)
+        for number in range(wanted):
+            language = languages[number % len(languages)]
+            score = 5 - number // len(languages) % 6
+            event = random.choice(events[language])
+            other = event if score >= 3 else _other(world, event, score, options.stream(purpose, number))
+            yield score, *_graded_pair(world, language, (event, other), score, random), language
 
 
-def _other(world: World, options: NewsroomOptions, event: Event, score: int, number: int) -> Event:
-    """The event to pair with ``event`` for this score."""
-    if score >= 3:
-        return event
-    random = options.stream("sts", number)
+def _graded_pair(
+    world: World, language: str, events: tuple[Event, Event], score: int, random: random.Random
+) -> tuple[str, str]:
+    """Two texts with the facts in common that a score has."""
+    event, other = events
+    one, two = random.sample(FACT_SLOTS[:5], 2)
+    voice = random.randrange(12)
+    sides = random.sample((Register.PLAIN, Register.OBLIQUE), 2)
+    left, right = (
+        Teller(world, language, Manner(voice + step, side, 0.1, wander=0), random) for step, side in enumerate(sides)
+    )
+    first = f"{left.sentence(event, 'lead')} {left.sentence(event, one)}"
+    slots = {5: ("lead", one), 4: ("lead", two), 3: ("actor", "org")}.get(score, ("lead", two))
+    if score == 3:
+        first = f"{left.sentence(event, 'head')}. {left.sentence(event, 'money')}"
+    return first, " ".join(right.sentence(other, slot) for slot in slots)
+
+
+def _other(world: World, event: Event, score: int, random: random.Random) -> Event:
+    """Another event to pair with ``event`` for this score, which is below 3."""
     topic, place = event.topic, event.place
     if score == 0:
         topic = random.choice([name for name in TOPICS if name != topic and len(world.hosts(name, place.language)) > 1])

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from . import evaluation_sets as sets
 from .articles import Desk, Story
 from .junk import JunkPage, junk_pages
-from .options import NewsroomOptions, NewsroomSummary
+from .options import ABROAD, NewsroomOptions, NewsroomSummary
 from .site import build_sites
 from .store import SiteWriter, make_folder, write_lines
 from .world import build_world
@@ -60,7 +60,7 @@ def generate_newsroom(output: str, options: NewsroomOptions | None = None) -> Ne
         os.remove(seeds)
     world = build_world(options)
     desk = Desk(world, options)
-    stories = [*desk.news(), *desk.evergreens()]
+    stories = [*desk.news(), *desk.evergreens(), *desk.abroad()]
     junk = junk_pages(options, stories)
     sites = build_sites(world, options, stories, junk)
     with SiteWriter(os.path.join(output, "site")) as writer:
@@ -68,6 +68,8 @@ def generate_newsroom(output: str, options: NewsroomOptions | None = None) -> Ne
             for resource in site.resources():
                 writer.add(resource)
     truth = [*map(_story_truth, stories), *map(_junk_truth, junk)]
+    # Last in every file: what is generated for the other languages does not depend on those without a region.
+    truth.sort(key=lambda line: line.language in ABROAD)
     _write_json(output, "truth.jsonl", truth)
     held_out = sets.held_out_events(world, options)
     summary = NewsroomSummary(

@@ -1,4 +1,5 @@
 """The words around an article: navigation, cookie banner, bylines."""
+# ruff: noqa: RUF001 - Cyrillic letters are meant
 
 WORDS: dict[str, dict[str, str]] = {
     "en": {
@@ -27,5 +28,15 @@ WORDS: dict[str, dict[str, str]] = {
         "cookies": "Usamos cookies para mejorar su visita. Si continúa, las acepta.", "accept": "Aceptar todo",
         "share": "Compartir", "comments": "Los comentarios están cerrados.", "rights": "Todos los derechos reservados.",
         "newsletter": "Reciba nuestro boletín", "search": "Buscar", "caption": "Imagen: archivo", "page": "Página",
+    },
+    "ru": {
+        "home": "Главная", "by": "Автор:", "more": "Ещё по теме", "most_read": "Самое читаемое",
+        "related": "Похожие материалы", "authors": "Наши авторы", "archive": "Архив", "regions": "Регионы",
+        "contact": "Контакты", "imprint": "О редакции", "privacy": "Конфиденциальность", "subscribe": "Подписаться",
+        "ago": "{n} ч. назад",
+        "cookies": "Мы используем куки, чтобы улучшить ваш визит. Оставаясь на сайте, вы соглашаетесь с этим.",
+        "accept": "Принять все", "share": "Поделиться", "comments": "Комментарии закрыты.",
+        "rights": "Все права защищены.", "newsletter": "Получайте нашу рассылку", "search": "Поиск",
+        "caption": "Фото: архив", "page": "Страница",
     },
 }  # fmt: skip

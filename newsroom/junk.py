@@ -1,15 +1,16 @@
 """Pages that a crawl finds and a corpus must reject."""
+# ruff: noqa: RUF001 - Cyrillic letters are meant
 
 import dataclasses
 import datetime
 import enum
 import html
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from .articles import Story
 from .interface_words import WORDS
-from .options import NewsroomOptions
+from .options import ABROAD, REGIONS, NewsroomOptions
 from .pages import Link, Surroundings, article_page, hub_page
 from .publishers import PUBLISHERS, Publisher
 from .store import Resource
@@ -49,6 +50,10 @@ _SOFT_404 = {
         "Página no encontrada",
         "Lo sentimos, la página que busca no existe o ha cambiado de sitio. Vuelva a la portada.",
     ),
+    "ru": (
+        "Страница не найдена",
+        "К сожалению, такой страницы нет или её перенесли. Пожалуйста, вернитесь на главную страницу.",
+    ),
 }
 _COOKIE_WALL = {
     "en": "To read this article you must accept cookies. We and our 312 partners store information on your device. "
@@ -61,6 +66,8 @@ _COOKIE_WALL = {
     "es": "Para leer este artículo debe aceptar las cookies. Nosotros y nuestros 312 socios guardamos información en "
     "su dispositivo. Active JavaScript y las cookies en su navegador y acepte todas las cookies para continuar, o "
     "suscríbase sin publicidad. ",
+    "ru": "Чтобы прочесть эту статью, нужно принять куки. Мы и наши 312 партнёров храним данные на вашем устройстве. "
+    "Включите JavaScript и куки в браузере и примите все куки, чтобы продолжить, или оформите подписку без рекламы. ",
 }
 
 
@@ -86,14 +93,24 @@ def junk_pages(options: NewsroomOptions, stories: Sequence[Story]) -> list[JunkP
       options: seed and scale.
       stories: the articles of the site, which redirects lead to and broken pages are broken from.
     """
-    stream = options.stream("junk")
-    pages = []
-    for number in range(options.count(98, len(Junk))):
+    return [
+        *_of_publishers(options, stories, REGIONS, "junk", options.count(98, len(Junk))),
+        *_of_publishers(options, stories, ABROAD, "junk-abroad", options.count(7, 1)),
+    ]
+
+
+def _of_publishers(
+    options: NewsroomOptions, stories: Sequence[Story], languages: Sequence[str], purpose: str, count: int
+) -> Iterator[JunkPage]:
+    """Yields junk of the publishers of some languages, drawn from a stream for the purpose."""
+    stream = options.stream(purpose)
+    publishers = [publisher for publisher in PUBLISHERS if publisher.language in languages]
+    everyone = [story for story in stories if story.publisher.language in languages]
+    for number in range(count):
         kind = _ROUND[number % len(_ROUND)]
-        publisher = PUBLISHERS[(number * 5 + number // len(_ROUND)) % len(PUBLISHERS)]
-        own = [story for story in stories if story.publisher is publisher] or list(stories)
-        pages.append(_page(kind, publisher, stream.choice(own), number, own[:12]))
-    return pages
+        publisher = publishers[(number * 5 + number // len(_ROUND)) % len(publishers)]
+        own = [story for story in everyone if story.publisher is publisher] or everyone
+        yield _page(kind, publisher, stream.choice(own), number, own[:12])
 
 
 def _page(kind: Junk, publisher: Publisher, story: Story, number: int, others: Sequence[Story]) -> JunkPage:

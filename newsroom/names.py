@@ -1,4 +1,5 @@
 """Invented names: places with a nickname in each language, people, brands."""
+# ruff: noqa: RUF001 - Cyrillic letters are meant
 
 PLACES = {
     "en": (
@@ -18,30 +19,38 @@ PLACES = {
     ),
 }  # fmt: skip
 
-# A plural noun per place; the nickname is "the City of …" in every language.
+# A plural noun per place, in the order of LANGUAGES; the nickname is "the City of …" in every language.
 NICKNAMES = (
-    ("Lanterns", "Laternen", "los Faroles"), ("Herons", "Reiher", "las Garzas"),
-    ("Kites", "Papierdrachen", "las Cometas"), ("Bells", "Glocken", "las Campanas"),
-    ("Mills", "Windmühlen", "los Molinos"), ("Orchards", "Obstgärten", "los Huertos"),
-    ("Spires", "Turmspitzen", "las Agujas"), ("Gulls", "Möwen", "las Gaviotas"), ("Cranes", "Kraniche", "las Grullas"),
-    ("Vines", "Reben", "las Viñas"), ("Foxes", "Füchse", "los Zorros"), ("Otters", "Otter", "las Nutrias"),
-    ("Clocks", "Uhren", "los Relojes"), ("Looms", "Webstühle", "los Telares"), ("Anchors", "Anker", "las Anclas"),
-    ("Barrels", "Fässer", "los Toneles"), ("Chestnuts", "Kastanien", "las Castañas"),
-    ("Falcons", "Falken", "los Halcones"), ("Fountains", "Springbrunnen", "las Fuentes"),
-    ("Kilns", "Brennöfen", "los Hornos"), ("Larks", "Lerchen", "las Alondras"), ("Masks", "Larven", "las Caretas"),
-    ("Mirrors", "Spiegel", "los Espejos"), ("Needles", "Nadeln", "los Alfileres"), ("Oaks", "Eichen", "los Robles"),
-    ("Owls", "Eulen", "los Búhos"), ("Pearls", "Perlen", "las Perlas"), ("Poppies", "Mohnblumen", "las Amapolas"),
-    ("Quarries", "Steinbrüche", "las Canteras"), ("Ravens", "Raben", "los Cuervos"),
-    ("Reeds", "Schilfrohre", "los Juncos"), ("Roses", "Rosen", "las Rosas"), ("Saddles", "Sättel", "las Monturas"),
-    ("Sails", "Segel", "las Velas"), ("Shells", "Muscheln", "las Conchas"), ("Swans", "Schwäne", "los Cisnes"),
-    ("Thistles", "Disteln", "los Cardos"), ("Tulips", "Tulpen", "los Tulipanes"), ("Violins", "Geigen", "los Violines"),
-    ("Walnuts", "Walnüsse", "las Nueces"), ("Willows", "Weiden", "los Sauces"), ("Wolves", "Wölfe", "los Lobos"),
-    ("Almonds", "Mandeln", "los Almendros"), ("Bees", "Bienen", "las Abejas"), ("Cherries", "Kirschen", "las Cerezas"),
-    ("Domes", "Kuppeln", "las Cúpulas"), ("Drums", "Trommeln", "los Tambores"), ("Ferns", "Farne", "los Helechos"),
-    ("Geese", "Gänse", "los Gansos"), ("Horns", "Hörner", "las Cornetas"), ("Keys", "Schlüssel", "las Llaves"),
-    ("Lemons", "Zitronen", "los Limones"), ("Beavers", "Biber", "los Castores"), ("Badgers", "Dachse", "los Tejones"),
-    ("Arches", "Torbögen", "los Arcos"), ("Seals", "Robben", "las Focas"), ("Candles", "Kerzen", "las Candelas"),
-    ("Ropes", "Seile", "las Cuerdas"), ("Stags", "Hirsche", "los Ciervos"), ("Dolphins", "Delfine", "los Delfines"),
+    ("Lanterns", "Laternen", "los Faroles", "Фонарей"), ("Herons", "Reiher", "las Garzas", "Цапель"),
+    ("Kites", "Papierdrachen", "las Cometas", "Змеев"), ("Bells", "Glocken", "las Campanas", "Колоколов"),
+    ("Mills", "Windmühlen", "los Molinos", "Мельниц"), ("Orchards", "Obstgärten", "los Huertos", "Садов"),
+    ("Spires", "Turmspitzen", "las Agujas", "Шпилей"), ("Gulls", "Möwen", "las Gaviotas", "Чаек"),
+    ("Cranes", "Kraniche", "las Grullas", "Журавлей"), ("Vines", "Reben", "las Viñas", "Лоз"),
+    ("Foxes", "Füchse", "los Zorros", "Лис"), ("Otters", "Otter", "las Nutrias", "Выдр"),
+    ("Clocks", "Uhren", "los Relojes", "Часов"), ("Looms", "Webstühle", "los Telares", "Станков"),
+    ("Anchors", "Anker", "las Anclas", "Якорей"), ("Barrels", "Fässer", "los Toneles", "Бочек"),
+    ("Chestnuts", "Kastanien", "las Castañas", "Каштанов"), ("Falcons", "Falken", "los Halcones", "Соколов"),
+    ("Fountains", "Springbrunnen", "las Fuentes", "Фонтанов"), ("Kilns", "Brennöfen", "los Hornos", "Печей"),
+    ("Larks", "Lerchen", "las Alondras", "Жаворонков"), ("Masks", "Larven", "las Caretas", "Масок"),
+    ("Mirrors", "Spiegel", "los Espejos", "Зеркал"), ("Needles", "Nadeln", "los Alfileres", "Игл"),
+    ("Oaks", "Eichen", "los Robles", "Дубов"), ("Owls", "Eulen", "los Búhos", "Сов"),
+    ("Pearls", "Perlen", "las Perlas", "Жемчужин"), ("Poppies", "Mohnblumen", "las Amapolas", "Маков"),
+    ("Quarries", "Steinbrüche", "las Canteras", "Карьеров"), ("Ravens", "Raben", "los Cuervos", "Воронов"),
+    ("Reeds", "Schilfrohre", "los Juncos", "Тростников"), ("Roses", "Rosen", "las Rosas", "Роз"),
+    ("Saddles", "Sättel", "las Monturas", "Сёдел"), ("Sails", "Segel", "las Velas", "Парусов"),
+    ("Shells", "Muscheln", "las Conchas", "Ракушек"), ("Swans", "Schwäne", "los Cisnes", "Лебедей"),
+    ("Thistles", "Disteln", "los Cardos", "Репейников"), ("Tulips", "Tulpen", "los Tulipanes", "Тюльпанов"),
+    ("Violins", "Geigen", "los Violines", "Скрипок"), ("Walnuts", "Walnüsse", "las Nueces", "Орехов"),
+    ("Willows", "Weiden", "los Sauces", "Ив"), ("Wolves", "Wölfe", "los Lobos", "Волков"),
+    ("Almonds", "Mandeln", "los Almendros", "Миндалей"), ("Bees", "Bienen", "las Abejas", "Пчёл"),
+    ("Cherries", "Kirschen", "las Cerezas", "Вишен"), ("Domes", "Kuppeln", "las Cúpulas", "Куполов"),
+    ("Drums", "Trommeln", "los Tambores", "Барабанов"), ("Ferns", "Farne", "los Helechos", "Папоротников"),
+    ("Geese", "Gänse", "los Gansos", "Гусей"), ("Horns", "Hörner", "las Cornetas", "Рожков"),
+    ("Keys", "Schlüssel", "las Llaves", "Ключей"), ("Lemons", "Zitronen", "los Limones", "Лимонов"),
+    ("Beavers", "Biber", "los Castores", "Бобров"), ("Badgers", "Dachse", "los Tejones", "Барсуков"),
+    ("Arches", "Torbögen", "los Arcos", "Арок"), ("Seals", "Robben", "las Focas", "Тюленей"),
+    ("Candles", "Kerzen", "las Candelas", "Свечей"), ("Ropes", "Seile", "las Cuerdas", "Канатов"),
+    ("Stags", "Hirsche", "los Ciervos", "Оленей"), ("Dolphins", "Delfine", "los Delfines", "Дельфинов"),
 )  # fmt: skip
 
 FIRST_NAMES = {  # men, women
@@ -105,6 +114,10 @@ FIRST_NAMES = {  # men, women
             "Remedios",
         ),
     ),
+    "ru": (
+        ("Аркадий", "Богдан", "Всеволод", "Геннадий", "Ефим", "Захар", "Игнат", "Климент", "Лаврентий", "Макар"),
+        ("Аглая", "Варвара", "Глафира", "Евдокия", "Зинаида", "Клавдия", "Лукерья", "Марфа", "Полина", "Устинья"),
+    ),
 }
 
 SURNAME_PARTS = {
@@ -136,6 +149,11 @@ SURNAME_PARTS = {
     "es": (
         ("Alva", "Bere", "Corri", "Dari", "Esca", "Fona", "Gari", "Lore", "Mona", "Nava", "Orte", "Peri"),
         ("ndo", "lleda", "zábal", "quera", "montes"),
+    ),
+    # Of reporters only; women have the same forms.
+    "ru": (
+        ("Бондар", "Гонч", "Дробот", "Ковал", "Марч", "Онищ", "Пилип", "Рудн", "Савч", "Ткач", "Шевел", "Ярем"),
+        ("енко", "ук", "ак", "евич", "ейко"),
     ),
 }
 

@@ -6,7 +6,9 @@ import random
 
 from ..errors import InputError
 
-LANGUAGES = ("en", "de", "es")
+REGIONS = ("en", "de", "es")  # languages with places, people and events of their own
+ABROAD = ("ru",)  # languages whose publishers report from the regions of the others, in another script
+LANGUAGES = (*REGIONS, *ABROAD)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -15,7 +17,7 @@ class NewsroomOptions:
 
     Attributes:
       seed: of every random stream.
-      scale: 1.0 makes about 2,400 article pages; 0.05, for tests, about 120 with every habit of the publishers.
+      scale: 1.0 makes about 2,500 article pages; 0.05, for tests, about 150 with every habit of the publishers.
       turnover: share of offices that pass to somebody new, with a new organisation, on some day of the three years;
         what a model learned before then is out of date.
     """

@@ -51,6 +51,7 @@ def long_date(language: str, day: datetime.date) -> str:
         "en": f"{day.day} {month} {day.year}",
         "de": f"{day.day}. {month} {day.year}",
         "es": f"{day.day} de {month} de {day.year}",
+        "ru": f"{day.day} {month} {day.year}",
     }[language]
 
 

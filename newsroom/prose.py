@@ -8,9 +8,11 @@ from collections.abc import Mapping
 
 from ..errors import InputError
 from .options import stable_number
+from .russian import agree
 
 _CHOICE = re.compile(r"<([^<>]*)>")
 _FACT = re.compile(r"\{(\w+)\}")
+_COUNTED = re.compile(r"\{(\w+):([^{}|]*)\|([^{}|]*)\}")  # a number and its noun, see prose_ru.txt
 _FIRST_LETTER = re.compile(r"[^\W\d_]")
 
 
@@ -31,8 +33,8 @@ class Prose:
         return plain, other
 
     def words(self, slot: str) -> list[str]:
-        """The words of a general slot of one line."""
-        return self.lines("general", slot)[0].split()
+        """The words of a general slot of one line; an underscore joins two to one."""
+        return [word.replace("_", " ") for word in self.lines("general", slot)[0].split()]
 
     def guides(self) -> list[str]:
         """The names of the sections of evergreen guides."""
@@ -88,7 +90,12 @@ def fill(template: str, facts: Mapping[str, str], voice: int, language: str) -> 
         options = match[1].split("|")
         return options[(stable_number(match[1]) + voice) % len(options)]
 
-    text = _FACT.sub(lambda match: facts[match[1]], _CHOICE.sub(choose, template))
+    def count(match: re.Match[str]) -> str:
+        noun = match[2] if facts[f"{match[1]}_few"] else match[3]
+        return f"{agree(facts[match[1]], match[2])} {noun}"
+
+    text = _COUNTED.sub(count, _CHOICE.sub(choose, template))
+    text = _FACT.sub(lambda match: facts[match[1]], text)
     if language == "es":
         text = re.sub(
             r"\b([Dd]e|[Aa]) el ", lambda match: {"de": "del ", "a": "al "}.get(match[1], match[1] + " el "), text
@@ -122,6 +129,14 @@ _NUMBERS = {
         ),
         ". . veinte treinta cuarenta cincuenta sesenta setenta ochenta noventa",
         "{tens} y {ones}",
+    ),
+    "ru": (
+        (
+            "ноль один два три четыре пять шесть семь восемь девять десять одиннадцать двенадцать тринадцать "
+            "четырнадцать пятнадцать шестнадцать семнадцать восемнадцать девятнадцать"
+        ),
+        ". . двадцать тридцать сорок пятьдесят шестьдесят семьдесят восемьдесят девяносто",
+        "{tens} {ones}",
     ),
 }
 

@@ -121,6 +121,8 @@ PUBLISHERS = (
         logo_images=0.3,
         no_date=0.04,
     ),
+    Publisher("vestnikgavani", "Вестник гавани", "ru", 0, 0, _D.JSON_LD, _A.JSON_LD, _U.SECTION, keywords=True),
+    Publisher("severnyparom", "Северный паром", "ru", 1, 2, _D.OPEN_GRAPH, _A.META, _U.DATED, no_author=0.06),
 )
 
 

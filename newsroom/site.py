@@ -14,7 +14,7 @@ from .options import NewsroomOptions
 from .pages import Link, Surroundings, article_page, author_url, hub_page
 from .publishers import PUBLISHERS, Publisher
 from .store import Resource
-from .telling import Manner, Register, Teller
+from .telling import Manner, Register, Teller, spell_name
 from .world import TOPICS, World
 
 _HTML = "text/html; charset=utf-8"
@@ -158,7 +158,8 @@ class Site:
         by_place: dict[str, list[Link]] = collections.defaultdict(list)
         for story in self._stories:
             if story.event:
-                by_place[story.event.place.name].append(Link(story.title, story.url))
+                name = spell_name(story.event.place.name, self._publisher.language)
+                by_place[name].append(Link(story.title, story.url))
         base = f"{self._publisher.home}/region/"
         regions = []
         for name, entries in sorted(by_place.items()):

@@ -10,11 +10,13 @@ import enum
 import math
 import random
 
+from . import russian
 from .names import FIRST_NAMES, SURNAME_PARTS
 from .options import LANGUAGES
 from .prose import Prose, fill, load_prose, number_words
 from .world import Event, Organisation, Person, Place, World
 
+_ABOUT = {"en": "about", "de": "rund", "es": "cerca de", "ru": "около"}
 FACT_SLOTS = ("n1", "n2", "actor", "org", "money", "quote")
 
 
@@ -45,17 +47,17 @@ class Manner:
 
 def _spell_org(prose: Prose, organisation: Organisation, oblique: bool) -> str:
     sides = prose.pair("general", f"org.{organisation.kind}", 0)
-    return sides[oblique].format(b=organisation.brand, a=organisation.acronym)
+    brand, acronym = (spell_name(name, prose.language) for name in (organisation.brand, organisation.acronym))
+    return sides[oblique].format(b=brand, a=acronym)
 
 
 def _spell_number(language: str, number: int, oblique: bool) -> str:
     if not oblique:
-        return f"{number:,}".replace(",", {"en": ",", "de": ".", "es": "."}[language])
+        return f"{number:,}".replace(",", {"en": ",", "de": ".", "es": ".", "ru": ""}[language])
     if number < 100:
         return number_words(number, language)
     step = 10 ** (int(math.log10(number)) - 1)
-    about = {"en": "about", "de": "rund", "es": "cerca de"}[language]
-    return f"{about} {round(number / step) * step}"
+    return f"{_ABOUT[language]} {round(number / step) * step}"
 
 
 def _spell_money(language: str, tenths: int, oblique: bool) -> str:
@@ -65,22 +67,26 @@ def _spell_money(language: str, tenths: int, oblique: bool) -> str:
             "en": f"just over {words} million crowns",
             "de": f"gut {words} Millionen Kronen",
             "es": f"algo más de {words} millones de coronas",
+            "ru": russian.more_than_millions(words, tenths // 10),
         }[language]
     exact = f"{tenths // 10}.{tenths % 10}"
     comma = exact.replace(".", ",")
-    return {"en": f"{exact} million crowns", "de": f"{comma} Millionen Kronen", "es": f"{comma} millones de coronas"}[
-        language
-    ]
+    return {
+        "en": f"{exact} million crowns",
+        "de": f"{comma} Millionen Kronen",
+        "es": f"{comma} millones de coronas",
+        "ru": f"{comma} миллиона крон",
+    }[language]
 
 
 def _spell_score(language: str, event: Event, oblique: bool) -> str:
     guests = event.counts[0] % 3
     home = guests + 1 + event.counts[1] % 2
     if oblique:
-        joint = {"en": "to", "de": "zu", "es": "a"}[language]
-        ones = {"en": "one", "de": "eins", "es": "uno"}[language]
+        joint = {"en": "to", "de": "zu", "es": "a", "ru": "на"}[language]
+        ones = {"en": "one", "de": "eins", "es": "uno", "ru": "один"}[language]
         return f" {joint} ".join(ones if goals == 1 else number_words(goals, language) for goals in (home, guests))
-    return f"{home}:{guests}" if language == "de" else f"{home}-{guests}"
+    return f"{home}:{guests}" if language in ("de", "ru") else f"{home}-{guests}"
 
 
 class Teller:
@@ -159,15 +165,16 @@ class Teller:
         actor = self._world.actor(event)
         matter = prose.pair(event.topic, "matter", event.matter)[self._oblique()]
         nick = nickname(event.place, language)
-        nominative = nick if self._oblique() else event.place.name
+        name = spell_name(event.place.name, language)
+        nominative = nick if self._oblique() else name
         dative = nominative.replace("die Stadt", "der Stadt")
-        return {
+        facts = {
             "place": nominative,
             "place_d": dative,
-            "name": event.place.name,
+            "name": name,
             "nick": nick,
             "actor": self._first_mention(actor),
-            "actor2": self._role(actor) if self._oblique() else actor.last,
+            "actor2": self._role(actor) if self._oblique() else spell_name(actor.last, language),
             "org": _spell_org(prose, self._world.organisation(event), self._oblique()),
             "matter": matter,
             "cap_matter": matter,
@@ -182,6 +189,26 @@ class Teller:
             ],
             "witness": self._witness(event),
         }
+        return {**facts, **self._russian_facts(event, facts)} if language == "ru" else facts
+
+    def _russian_facts(self, event: Event, facts: dict[str, str]) -> dict[str, str]:
+        """Cases of the names, endings of verbs, and whether a noun is in the singular after a number."""
+        actor = self._world.actor(event)
+        feminine = bool(actor.gender)
+        found = {
+            "a": russian.past_ending(feminine),
+            "sya": russian.past_ending(feminine, reflexive=True),
+            "oa": russian.past_ending(russian.is_feminine(facts["org"])),
+            "wa": russian.past_ending(bool(_witness_seed(event) % 2)),
+        }
+        for case in russian.CASES:
+            found[f"place_{case}"] = russian.decline_first(facts["place"], case)
+            found[f"org_{case}"] = russian.decline_first(facts["org"], case)
+            found[f"actor_{case}"] = russian.decline_person(facts["actor"], case, feminine)
+        for name, number in zip(("n1", "n2"), event.counts, strict=True):
+            exact = not facts[name].startswith(_ABOUT["ru"])
+            found[f"{name}_few"] = "few" if exact and russian.is_few(number) else ""
+        return found
 
     def _oblique(self) -> bool:
         draw = self._random.random()
@@ -203,10 +230,11 @@ class Teller:
     def _role(self, person: Person) -> str:
         """The office with its article, in the nominative."""
         title = self._title(person)
-        return {"en": f"the {title}", "de": f"{('der', 'die')[person.gender]} {title}", "es": title}[self._language]
+        article = ("der", "die")[person.gender]
+        return {"en": f"the {title}", "de": f"{article} {title}"}.get(self._language, title)
 
     def _first_mention(self, person: Person) -> str:
-        name = f"{person.first} {person.last}"
+        name = f"{spell_name(person.first, self._language)} {spell_name(person.last, self._language)}"
         if self._manner.register is Register.MIXED:
             return f"{self._title(person)} {name}"
         return self._role(person) if self._oblique() else name
@@ -214,11 +242,13 @@ class Teller:
     def _day(self, event: Event) -> str:
         if self._oblique():
             weekday = self._prose.words("weekday")[event.date.weekday()]
-            return {"en": f"on {weekday}", "de": f"am {weekday}", "es": f"el {weekday}"}[self._language]
+            return {"en": f"on {weekday}", "de": f"am {weekday}", "es": f"el {weekday}"}.get(self._language, weekday)
         return date_words(self._language, event.date.day, event.date.month)
 
     def _since(self, event: Event) -> str:
         day = self._day(event)
+        if self._language == "ru":
+            return russian.since(day)
         return {
             "en": day.replace("on ", "since ", 1),
             "de": day.replace("am ", "seit dem " if day[3].isdigit() else "seit ", 1),
@@ -227,23 +257,43 @@ class Teller:
 
     def _witness(self, event: Event) -> str:
         """A witness, the same in all reports of the event."""
-        seed = event.counts[0] * 31 + event.counts[1] * 7 + event.tenths
+        seed = _witness_seed(event)
         gender = seed % 2
         names = FIRST_NAMES[event.place.language][gender]
         heads, tails = SURNAME_PARTS[event.place.language]
         jobs = self._prose.lines("general", "job")
         if self._oblique():
             return self._prose.pair("general", "job", seed % len(jobs))[gender]
-        return f"{names[seed % len(names)]} {heads[seed % len(heads)]}{tails[seed % len(tails)]}"
+        last = heads[seed % len(heads)] + tails[seed % len(tails)]
+        return " ".join(spell_name(name, self._language) for name in (names[seed % len(names)], last))
+
+
+def spell_name(name: str, language: str) -> str:
+    """A name of the world in the letters of a language."""
+    return russian.in_cyrillic(name) if language == "ru" else name
+
+
+def _witness_seed(event: Event) -> int:
+    return event.counts[0] * 31 + event.counts[1] * 7 + event.tenths
 
 
 def nickname(place: Place, language: str) -> str:
-    """The place's nickname, in German in the nominative."""
+    """The place's nickname, in German and Russian in the nominative."""
     noun = place.nouns[LANGUAGES.index(language)]
-    return {"en": f"the City of {noun}", "de": f"die Stadt der {noun}", "es": f"la Ciudad de {noun}"}[language]
+    return {
+        "en": f"the City of {noun}",
+        "de": f"die Stadt der {noun}",
+        "es": f"la Ciudad de {noun}",
+        "ru": f"Город {noun}",
+    }[language]
 
 
 def date_words(language: str, day: int, month: int) -> str:
     """A day with its preposition, without the year."""
     name = load_prose(language).words("month")[month - 1]
-    return {"en": f"on {day} {name}", "de": f"am {day}. {name}", "es": f"el {day} de {name}"}[language]
+    return {
+        "en": f"on {day} {name}",
+        "de": f"am {day}. {name}",
+        "es": f"el {day} de {name}",
+        "ru": f"{day} {name}",
+    }[language]

@@ -5,7 +5,7 @@ import datetime
 import itertools
 
 from .names import BRAND_PARTS, FIRST_NAMES, NICKNAMES, PLACES, SURNAME_PARTS
-from .options import LANGUAGES, NewsroomOptions
+from .options import REGIONS, NewsroomOptions
 
 # Topic → the office that acts in it, ranges of the two counts and of the sum in tenths of a million.
 TOPICS: dict[str, tuple[str, tuple[int, int], tuple[int, int], tuple[int, int]]] = {
@@ -41,7 +41,7 @@ class Place:
     number: int
     name: str
     language: str
-    nouns: tuple[str, str, str]
+    nouns: tuple[str, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,11 +135,11 @@ def build_world(options: NewsroomOptions) -> World:
     random.shuffle(nouns)
     numbered = [
         (language, name)
-        for language in LANGUAGES
+        for language in REGIONS
         for name in PLACES[language][: max(5, round(len(PLACES[language]) * share))]
     ]
     places = tuple(Place(number, name, language, nouns[number]) for number, (language, name) in enumerate(numbered))
-    surnames = {language: [a + b for a, b in itertools.product(*SURNAME_PARTS[language])] for language in LANGUAGES}
+    surnames = {language: [a + b for a, b in itertools.product(*SURNAME_PARTS[language])] for language in REGIONS}
     brands = [a + b for a, b in itertools.product(*BRAND_PARTS)]
     for names in (*surnames.values(), brands):
         random.shuffle(names)
@@ -166,10 +166,10 @@ def _successions(
 ) -> dict[tuple[int, str], Succession]:
     """Successors with names that nobody else has: surnames of two regions' parts, brands with their parts swapped."""
     random = options.stream("turnover")
-    tails = dict(zip(LANGUAGES, (*LANGUAGES[1:], LANGUAGES[0]), strict=True))
+    tails = dict(zip(REGIONS, (*REGIONS[1:], REGIONS[0]), strict=True))
     surnames = {
         language: [a + b for a, b in itertools.product(SURNAME_PARTS[language][0], SURNAME_PARTS[tails[language]][1])]
-        for language in LANGUAGES
+        for language in REGIONS
     }
     brands = [b.capitalize() + a.lower() for a, b in itertools.product(*BRAND_PARTS)]
     for names in (*surnames.values(), brands):
@@ -194,7 +194,7 @@ class EventPlanner:
         self._random = options.stream("events", purpose)
         self._purpose = purpose
         self._made = 0
-        self._topics = {language: itertools.cycle(TOPICS) for language in LANGUAGES}
+        self._topics = {language: itertools.cycle(TOPICS) for language in REGIONS}
 
     def single(self, language: str, avoid: set[tuple[str, int, int]]) -> Event:
         """An event whose (topic, place, matter) is not in ``avoid``, to which it is added."""
