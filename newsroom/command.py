@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=defaults.scale,
         metavar="X",
-        help="1 is about 2,400 articles, 0.05 about 120 (default: %(default)s)",
+        help="1 is about 2,500 articles, 0.05 about 150 (default: %(default)s)",
     )
     parser.add_argument(
         "--turnover",

@@ -10,6 +10,7 @@ from . import evaluation_sets as sets
 from .articles import Desk, Story
 from .junk import JunkPage, junk_pages
 from .options import ABROAD, NewsroomOptions, NewsroomSummary
+from .russian import name_forms
 from .site import build_sites
 from .store import SiteWriter, make_folder, write_lines
 from .world import build_world
@@ -43,8 +44,9 @@ def generate_newsroom(output: str, options: NewsroomOptions | None = None) -> Ne
     """Generates a newsroom; equal options give byte-identical files.
 
     Args:
-      output: folder for ``site/``, ``seeds.txt``, ``truth.jsonl``, ``bitext.tsv``, ``heldout.jsonl``,
-        ``paraphrases.jsonl`` and ``sts.tsv``. Files of an earlier newsroom are replaced.
+      output: folder for ``site/``, ``seeds.txt``, ``truth.jsonl``, ``names.tsv`` (kind, name, a form of it in
+        Russian), ``bitext.tsv``, ``heldout.jsonl``, ``paraphrases.jsonl`` and ``sts.tsv``. Files of an earlier newsroom
+        are replaced.
       options: seed and scale.
 
     Returns:
@@ -71,6 +73,7 @@ def generate_newsroom(output: str, options: NewsroomOptions | None = None) -> Ne
     # Last in every file: what is generated for the other languages does not depend on those without a region.
     truth.sort(key=lambda line: line.language in ABROAD)
     _write_json(output, "truth.jsonl", truth)
+    _write_table(output, "names.tsv", name_forms(world))
     held_out = sets.held_out_events(world, options)
     summary = NewsroomSummary(
         articles=len(truth),

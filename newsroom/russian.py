@@ -7,9 +7,10 @@ code of the pipeline knows the table.
 
 import functools
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from .names import BRAND_PARTS, SURNAME_PARTS
+from .world import World
 
 CASES = "gdip"  # genitive, dative, instrumental, prepositional
 
@@ -204,3 +205,19 @@ def agree(words: str, noun: str) -> str:
     ('сорок две', 'сорок два')
     """
     return words[:-1] + "е" if words.endswith("два") and noun[-1] in "ыи" else words
+
+
+def name_forms(world: World) -> Iterator[tuple[str, str, str]]:
+    """Yields (kind, name, form): each word that Russian texts have for a name of the world; of people, last names."""
+    people = [*world.people.values(), *(change.person for change in world.successions.values())]
+    later = (change.organisation for change in world.successions.values())
+    organisations = [*world.organisations.values(), *filter(None, later)]
+    named = [
+        *(("place", place.name, in_cyrillic(place.name), False) for place in world.places),
+        *(("person", f"{one.first} {one.last}", in_cyrillic(one.last), bool(one.gender)) for one in people),
+    ]
+    for kind, name, word, feminine in named:
+        for form in dict.fromkeys((word, *(decline(word, case, feminine) for case in CASES))):
+            yield kind, name, form
+    for organisation in organisations:  # in quotation marks, so without cases
+        yield "organisation", organisation.brand, in_cyrillic(organisation.brand)

@@ -16,6 +16,7 @@ _SITE_WORDS = (
     " read popular headlines breaking today sitemap search login subscribe newsletter newsletters podcasts video videos"
     " photos live archive archives archiv hemeroteca archivo contact about impressum kontakt contacto regions regionen"
     " regiones authors autoren autores staff tags"
+    " главная новости популярное поиск видео фото архив контакты регионы авторы"
 )
 _FURNITURE_WORDS = frozenset(_SITE_WORDS.split())
 _FURNITURE = {"about us", "contact us", "staff writer", "news desk"}
@@ -34,14 +35,17 @@ _MONTHS = (
     " janvier f\u00e9vrier mars avril juin juillet ao\u00fbt septembre octobre novembre d\u00e9cembre"
     " gennaio febbraio aprile maggio giugno luglio settembre ottobre dicembre"
     " janeiro fevereiro mar\u00e7o maio junho julho setembro outubro novembro dezembro"
+    " января февраля марта апреля мая июня июля августа сентября октября ноября декабря"
+    " январь февраль март апрель май июнь июль август сентябрь октябрь ноябрь декабрь"
 )
 _WEEKDAYS = (
     "monday tuesday wednesday thursday friday saturday sunday"
     " montag dienstag mittwoch donnerstag freitag samstag sonntag"
     " lunes martes mi\u00e9rcoles jueves viernes s\u00e1bado domingo"
     " lundi mardi mercredi jeudi vendredi samedi dimanche"
+    " понедельник вторник среда четверг пятница суббота воскресенье"
 )
-_BESIDE_DATES = "archive archives archiv archivo hemeroteca week of for from on in the de del du vom von im am"
+_BESIDE_DATES = "archive archives archiv archivo hemeroteca архив week of for from on in the de del du vom von im am за"
 _DATE_WORDS = frozenset(f"{_MONTHS} {_WEEKDAYS} {_BESIDE_DATES}".split())
 _NUMBER = re.compile(r"\d+(?:st|nd|rd|th|er)?")
 _AUTHOR_TITLE = re.compile(

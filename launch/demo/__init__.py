@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=1.0,
         metavar="X",
-        help="size of the newsroom; 1 is about 2,400 articles (default: 1)",
+        help="size of the newsroom; 1 is about 2,500 articles (default: 1)",
     )
 
 

@@ -11,7 +11,7 @@ from newsembed.evaluation.results import Result, Results
 from newsembed.formats import files, parquet
 from newsembed.formats.records import Article, Triplet, make_doc_id
 from newsembed.launch import cli, demo
-from newsembed.launch.demo import checks
+from newsembed.launch.demo import checks, names
 from newsembed.launch.demo.steps import QUERIES, Places
 
 HELD_OUT, PARAPHRASES = "events heldout.jsonl", "events paraphrases.jsonl"
@@ -31,6 +31,8 @@ def good():
         "positive recall": 0.6,
         "negative precision (not the same event)": 0.95,
         "negative precision (nor the same evergreen)": 0.1,
+        names.PRECISION: 0.9,
+        names.RECALL: 0.5,
     }
     scores = {
         (encoder, HELD_OUT, part): value
@@ -61,6 +63,8 @@ def test_good_numbers_meet_every_line():
         ("positive precision", 0.9, ">= 0.9"),
         ("positive recall", 0.6, ">= 0.6"),
         ("negative precision (not the same event)", 0.95, ">= 0.95"),
+        (names.PRECISION, 0.9, ">= 0.9"),
+        (names.RECALL, 0.5, ">= 0.5"),
         (ORDER.format("all"), "0.530 > 0.520 > 0.510", "this order"),
         (ORDER.format("de"), "0.530 > 0.520 > 0.510", "this order"),
         (BEATS_TFIDF, "0.530 > 0.525", "this order"),
@@ -72,7 +76,13 @@ def test_good_numbers_meet_every_line():
 
 @pytest.mark.parametrize(
     ("name", "bar"),
-    [("positive precision", 0.9), ("positive recall", 0.6), ("negative precision (not the same event)", 0.95)],
+    [
+        ("positive precision", 0.9),
+        ("positive recall", 0.6),
+        ("negative precision (not the same event)", 0.95),
+        (names.PRECISION, 0.9),
+        (names.RECALL, 0.5),
+    ],
 )
 def test_mining_just_below_its_bar_is_missed(name, bar):
     numbers = good()
@@ -253,13 +263,14 @@ def finished(tmp_path, monkeypatch):
     files.write_json(f"{places.evaluation}/results.json", results_of(numbers.scores).to_dict())
     monkeypatch.setattr(checks, "job_rows", lambda _places: numbers.rows)
     monkeypatch.setattr(checks, "export_difference", lambda _places: numbers.difference)
+    monkeypatch.setattr(checks, "found_names", lambda _places: {names.PRECISION: 1.0, names.RECALL: 1.0})
     monkeypatch.setattr(checks, "found_topics", lambda _places, _truth: {q: [t] * 5 for q, t in QUERIES.items()})
     return types.SimpleNamespace(places=places, numbers=numbers)
 
 
 def test_the_demo_is_scored_from_its_folders(finished):
     sections = checks.score(finished.places)
-    assert len(sections["checks"]) == 12
+    assert len(sections["checks"]) == 14
     assert all(check["met"] for check in sections["checks"])
     assert sections["mining"]["positive recall"] == 1
     assert [row["encoder"] for row in sections["encoders"]] == ["trained", "pretrained", "random", "tfidf"]
