@@ -55,6 +55,13 @@ def missed(numbers):
     return [check["name"] for check in found if not check["met"]]
 
 
+def test_a_language_without_a_region_is_scored_but_not_asked_for():
+    numbers = good()
+    numbers.scores |= {(encoder, HELD_OUT, "ru"): 0.5 for encoder in ("trained", "pretrained", "random", "tfidf")}
+    assert missed(numbers) == []
+    assert [row["events heldout: mAP ru"] for row in checks.table(results_of(numbers.scores))] == [0.5] * 4
+
+
 def test_good_numbers_meet_every_line():
     numbers = good()
     found = checks.checks_of(numbers.rows, numbers.mined, results_of(numbers.scores), numbers.difference)
