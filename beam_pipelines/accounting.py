@@ -3,7 +3,9 @@
 import collections
 import dataclasses
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
+
+UNREAD_FIELD: Final = "unread_field:"  # in tallies, before the name of a field of the input that no rule reads
 
 
 @dataclasses.dataclass(frozen=True)

@@ -104,7 +104,7 @@ def plan(
         if not run.planned:
             raise
         # Jobs check their inputs before their first phase. Later errors come from results, which do not exist here.
-        remarks.append(f"phases after {run.planned[-1].name} are built from its results, so they are not shown")
+        remarks.append(f"what follows {run.planned[-1].name} needs its results: phases after it, if any, are not shown")
     written = [f"{folder}/{one.name}.{ending}" for one in run.planned for ending in ("pb", "txt")]
     written += sorted(os.path.join(f"{folder}/staged", name) for name in os.listdir(f"{folder}/staged"))
     return Plan(tuple(run.planned), tuple(map(_staged_name, artifacts)), tuple(written), tuple(remarks))

@@ -66,9 +66,10 @@ def make_table(
       InputError: if the dump cannot be read, has no entities or gives no names, or the folder holds a table of another
         dump or with other options.
     """
+    tags = frozenset(language.lower() for language in languages)  # as in dumps: zh-hant
     made_from = {
         "dump": files.file_digest(dump),
-        "languages": sorted(languages),
+        "languages": sorted(tags),
         "min_sitelinks": min_sitelinks,
         "entities_of_a_part": entities_of_a_part,
     }
@@ -80,7 +81,7 @@ def make_table(
         counts = DumpCounts()
         with parquet.ParquetShardWriter(f"{output}/part-{state['parts']:05d}.parquet", KnownName) as writer:
             for line in itertools.chain([first], itertools.islice(lines, entities_of_a_part - 1)):
-                for name in names_of_entity(line, languages, min_sitelinks, counts):
+                for name in names_of_entity(line, tags, min_sitelinks, counts):
                     writer.write(name)
         found = {"names": writer.rows, **dataclasses.asdict(counts)}
         totals = {name: state["counts"].get(name, 0) + number for name, number in found.items()}
@@ -101,9 +102,9 @@ def _some_names(dump: str, counts: dict[str, int]) -> dict[str, int]:
         raise InputError("has no entities", path=dump, field="--wikidata", remedy="download the dump again")
     if not counts["names"]:
         reasons = sorted(counts.keys() - {"lines", "names"})
-        why = ", ".join(f"{counts[name]:,} {name}" for name in reasons if counts[name])
+        why = ", ".join(f"{counts[name]:,} {name}" for name in reasons if counts[name]) or "no labels"
         remedy = "give a dump of items; if they are left out by --languages or --min_sitelinks, change those"
-        problem = f"none of its {counts['lines']:,} entities gives a name ({why or 'not in these languages'})"
+        problem = f"none of its {counts['lines']:,} entities gives a name ({why})"
         raise InputError(problem, path=dump, field="--wikidata", remedy=remedy)
     return dict(counts)
 
@@ -117,14 +118,16 @@ def _state(output: str, made_from: dict[str, Any]) -> dict[str, Any]:
     path = f"{output}/{_STATE}"
     if files.exists(path):
         state: dict[str, Any] = files.read_json(path)
-        if state.get("made_from") != made_from:
+        if state.get("made_from") == made_from:
+            return state
+        if not state.get("complete") or state["counts"]["names"]:
             raise InputError(
                 "holds a table of another dump, or with other options",
                 path=output,
                 field="--output",
                 remedy="give another folder, or delete this one",
             )
-        return state
+        files.delete([*files.list_files(f"{output}/part-*.parquet"), path])  # of a run that found no name
     if files.list_files(f"{output}/part-*.parquet"):
         raise InputError(
             f"holds part-*.parquet but no {_STATE}", path=output, field="--output", remedy="give another folder"

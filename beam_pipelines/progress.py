@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from .accounting import UNREAD_FIELD
 from .jobs import Outcome
 
 _REFRESHES_PER_SECOND = 2  # rich's default of 10 costs some percent of a core, even when nothing is shown
@@ -106,6 +107,12 @@ def print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
     console = Console()
     for alarm in [alarm for row in rows for alarm in row.get("yield_alarms", ())]:
         console.print(_alarm(alarm), style="bold red", markup=False, soft_wrap=True)
+    for row in rows:
+        tallies = row.get("tallies", {})
+        unread = {name.removeprefix(UNREAD_FIELD): tallies[name] for name in tallies if name.startswith(UNREAD_FIELD)}
+        if unread:
+            text = f"note: {row['job']} does not read these fields: {', '.join(_named(unread))}"
+            console.print(text, markup=False, highlight=False, soft_wrap=True)
     if any(row["skipped"] for row in rows):
         console.print("(seconds) in brackets: of an earlier run with the same options and inputs; skipped now")
 

@@ -35,6 +35,7 @@ class DumpCounts:
       pages: disambiguation pages, categories, lists and names as such.
       few_sitelinks: items that too few wikis have a page of.
       not_names: items whose English label starts with a lower-case letter, such as "water".
+      other_languages: items without a name in the languages asked for.
     """
 
     lines: int = 0
@@ -43,6 +44,7 @@ class DumpCounts:
     pages: int = 0
     few_sitelinks: int = 0
     not_names: int = 0
+    other_languages: int = 0
 
 
 def read_entity_lines(path: str, skip: int = 0) -> Iterator[bytes]:
@@ -78,7 +80,7 @@ def names_of_entity(
 
     Args:
       line: the JSON of the entity.
-      languages: BCP-47 tags; empty for all.
+      languages: tags in lower case, as in the dump; empty for all.
       min_sitelinks: least number of wikis with a page.
       counts: counts the line, and why it gave no names.
     """
@@ -102,16 +104,18 @@ def names_of_entity(
     if english and english[0].islower():
         counts.not_names += 1
         return
-    for language in sorted(set(labels) | set(aliases)):
-        if not languages or language in languages or language == "mul":
-            tag = "" if language == "mul" else language
-            label = _value(labels.get(language))
-            if label:
-                yield KnownName(item["id"], tag, label, max(1.0, float(sitelinks)))
-            others = aliases.get(language)
-            found = {_value(other) for other in others} if isinstance(others, list) else set()
-            for alias in sorted(found - {"", label}):
-                yield KnownName(item["id"], tag, alias, max(1.0, sitelinks * _ALIAS_SHARE))
+    known = set(labels) | set(aliases)
+    kept = {tag for tag in known if not languages or tag in languages or tag == "mul"}
+    counts.other_languages += bool(known) and not kept
+    for language in sorted(kept):
+        tag = "" if language == "mul" else language
+        label = _value(labels.get(language))
+        if label:
+            yield KnownName(item["id"], tag, label, max(1.0, float(sitelinks)))
+        others = aliases.get(language)
+        found = {_value(other) for other in others} if isinstance(others, list) else set()
+        for alias in sorted(found - {"", label}):
+            yield KnownName(item["id"], tag, alias, max(1.0, sitelinks * _ALIAS_SHARE))
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:

@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     commands = (
         [tpu_command(args.tpu, args.zone, args.project, args.program, train)]
-        if args.tpu
+        if args.tpu is not None
         else ssh_commands(args.hosts.split(","), args.port, args.program, train)
     )
     for command in commands:
@@ -84,8 +84,10 @@ def tpu_command(tpu: str, zone: str | None, project: str | None, program: str, t
     """The gcloud command that trains on all hosts of a slice.
 
     Raises:
-      InputError: without a zone.
+      InputError: without a name or a zone.
     """
+    if not tpu:
+        raise InputError("got no name", field="--tpu", remedy="Give the name of a TPU VM or slice that exists.")
     if not zone:
         raise InputError(
             "got a TPU without its zone",
@@ -101,15 +103,17 @@ def ssh_commands(hosts: Sequence[str], port: int, program: str, train: Sequence[
     """One ssh command for each host.
 
     Raises:
-      InputError: for an empty or repeated host.
+      InputError: for an empty or repeated host, or a number that is no port.
     """
+    if not 0 < port < 65536:
+        raise InputError(f"got {port}, expected 1 to 65535", field="--port", remedy="Omit it to use 9000.")
     if not all(hosts) or len(set(hosts)) < len(hosts):
         raise InputError(
             f"got {','.join(hosts)!r}, expected different hosts",
             field="--hosts",
             remedy="Name each host once: --hosts a,b.",
         )
-    address = f"{hosts[0].rpartition('@')[2]}:{port}"
+    address = shlex.quote(f"{hosts[0].rpartition('@')[2]}:{port}")
     shared = f"{program} train --coordinator_address={address} --num_processes={len(hosts)}"
     return [["ssh", host, f"{shared} --process_id={number} {shlex.join(train)}"] for number, host in enumerate(hosts)]
 

@@ -25,6 +25,7 @@ from ..models.encoders import KINDS
 from .gin_imports import check_expanded, check_import
 from .gin_renames import RENAMED, with_new_names
 from .gin_t5x import is_of_t5x, translated
+from .gin_types import expected_type
 from .guards import Guards
 from .held_out import HeldOut
 from .keeping import Keeping
@@ -68,6 +69,7 @@ class _Binding:
       references: in the value.
       is_required: True if the value is still %gin.REQUIRED.
       place: "file:line" or the option.
+      value: the literal, with references inside; a `_Reference` if it is one.
       may_be_unused: True for a macro of a T5X file: nothing reads it where a later value replaces it.
     """
 
@@ -77,6 +79,7 @@ class _Binding:
     references: tuple[_Reference, ...]
     is_required: bool
     place: str
+    value: Any
     may_be_unused: bool = False
 
 
@@ -186,14 +189,17 @@ class _Recorder(config_parser.ParserDelegate):
     def __init__(self) -> None:
         self.references: list[_Reference] = []
 
-    def configurable_reference(self, scoped_configurable_name: str, evaluate: bool) -> None:
+    def configurable_reference(self, scoped_configurable_name: str, evaluate: bool) -> _Reference:
         del evaluate
-        self.references.append(
-            _Reference(scoped_configurable_name.rsplit("/", maxsplit=1)[-1].rsplit(".", maxsplit=1)[-1], is_macro=False)
-        )
+        name = scoped_configurable_name.rsplit("/", maxsplit=1)[-1].rsplit(".", maxsplit=1)[-1]
+        return self._noted(_Reference(name, is_macro=False))
 
-    def macro(self, macro_name: str) -> None:
-        self.references.append(_Reference(macro_name, is_macro=True))
+    def macro(self, macro_name: str) -> _Reference:
+        return self._noted(_Reference(macro_name, is_macro=True))
+
+    def _noted(self, reference: _Reference) -> _Reference:
+        self.references.append(reference)
+        return reference
 
 
 def _find(name: str, folders: Sequence[str], asked_by: str) -> str:
@@ -265,11 +271,11 @@ def _binding(statement: Any, references: tuple[_Reference, ...], path: str | Non
     references = tuple(reference for reference in references if reference.name != "gin.REQUIRED")
     scope = f"{statement.scope}/" if statement.scope else ""
     owner = statement.selector.split(".")[-1]
+    key = f"{scope}{statement.selector}"
     if not statement.arg_name:
-        return _Binding(f"{scope}{statement.selector}", "", f"{scope}{statement.selector}", references, required, place)
-    return _Binding(
-        owner, statement.arg_name, f"{scope}{statement.selector}.{statement.arg_name}", references, required, place
-    )
+        return _Binding(key, "", key, references, required, place, statement.value)
+    key = f"{key}.{statement.arg_name}"
+    return _Binding(owner, statement.arg_name, key, references, required, place, statement.value)
 
 
 def _check(statements: Sequence[_Binding]) -> None:
@@ -289,6 +295,9 @@ def _check(statements: Sequence[_Binding]) -> None:
             names = {name for name, is_macro in used if is_macro} if not statement.parameter else set(_names())
             raise _typo(statement, "got a key that nothing uses", statement.owner, names)
     _check_required(in_force)
+    for statement in in_force.values():
+        if statement.parameter:
+            _check_type(statement, in_force)
 
 
 def _is_default(statement: _Binding) -> bool:
@@ -323,13 +332,34 @@ def _check_required(in_force: Mapping[str, _Binding]) -> None:
                 raise InputError(problem, field=f"{group.__name__}.{field.name}", remedy=remedy)
 
 
+def _check_type(statement: _Binding, in_force: Mapping[str, _Binding]) -> None:
+    """Refuses a literal of a type that the parameter has not, where it stands: at its macro if it has one.
+
+    Raises:
+      InputError: for such a literal.
+    """
+    source, passed = statement, set[str]()
+    while isinstance(source.value, _Reference):
+        if not source.value.is_macro or source.key in passed:
+            return  # what "@name" makes has a check of its own; gin names macros that name each other
+        passed.add(source.key)
+        source = in_force[source.value.name]
+    if expected := expected_type(source.value, _parameters(statement)[statement.parameter].annotation):
+        problem = f"got {source.value!r}, expected {expected}"
+        raise InputError(problem, path=source.place, field=source.key, remedy=f"Correct it; {statement.key} gets it.")
+
+
+def _parameters(statement: _Binding) -> Mapping[str, inspect.Parameter]:
+    configurable: Any = gin.get_configurable(statement.key.rsplit(".", 1)[0].split("/")[-1])
+    # gin hides a class's signature behind its own __call__; that of __init__ stays.
+    return inspect.signature(configurable.__init__ if inspect.isclass(configurable) else configurable).parameters
+
+
 def _check_parameter(statement: _Binding) -> None:
     try:
-        configurable: Any = gin.get_configurable(statement.key.rsplit(".", 1)[0].split("/")[-1])
+        parameters = _parameters(statement)
     except ValueError:
         raise _typo(statement, f"got the unknown name {statement.owner}", statement.owner, _names()) from None
-    # gin hides a class's signature behind its own __call__; that of __init__ stays.
-    parameters = inspect.signature(configurable.__init__ if inspect.isclass(configurable) else configurable).parameters
     if statement.parameter not in parameters:
         raise _typo(
             statement, f"{statement.owner} has no parameter {statement.parameter}", statement.parameter, parameters

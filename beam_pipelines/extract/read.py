@@ -8,6 +8,7 @@ from typing import Any
 
 from ...formats.parquet import ParquetShardWriter
 from ...formats.records import Article, Failure, Hub, HubKind, Post, Rejection, make_doc_id
+from ..accounting import UNREAD_FIELD
 from ..shards import Shard
 from .cdx import Part, read_listing
 from .decoding import decode
@@ -18,7 +19,7 @@ from .page import ArticlePage, ExtractedPage, PageTooLargeError, as_fields
 from .payload import read_payload
 from .people import people
 from .posts import row_to_post
-from .rows import impossible_dates, row_to_article
+from .rows import impossible_dates, row_to_article, unread_fields
 from .sources import Response, Slice, read_rows, read_warc
 from .urls import canonical_url, registered_domain
 from .warc import Gap
@@ -247,6 +248,7 @@ def _write_hub(shard: Shard, outputs: Outputs, url: str, title: str, kind: HubKi
 def _read_rows(shard: Shard, outputs: Outputs, piece: Slice) -> None:
     """Reads pre-extracted articles; their ``feeds`` become a hub for each (publisher, feed), merged in the join."""
     feeds: dict[tuple[str, str], set[str]] = {}
+    unread = set[str]()
     for where, row in _whole_rows(shard, piece):
         article, problem = row_to_article(row)
         if article is None:
@@ -255,6 +257,8 @@ def _read_rows(shard: Shard, outputs: Outputs, piece: Slice) -> None:
         outputs.articles.write(article)
         if count := impossible_dates(row):
             shard.tally("impossible_dates", count)
+        for name in unread_fields(row, unread):
+            shard.tally(f"{UNREAD_FIELD}{name}")
         for feed in row.get("feeds") or ():
             feeds.setdefault((article.publisher, str(feed)), set()).add(article.doc_id)
         shard.written()

@@ -1,6 +1,7 @@
 """Converts pre-extracted articles, rows of JSONL or Parquet, to :class:`~newsembed.formats.records.Article`."""
 
 import datetime
+from collections.abc import Mapping
 from typing import Any
 
 from ...formats.records import Article, make_doc_id
@@ -10,6 +11,10 @@ from .title import clean_title
 from .urls import canonical_url, registered_domain
 
 _MAX_BODY_CHARACTERS = 50_000
+_MAX_UNREAD = 20  # names of fields that are counted of one slice; rows may have any number
+_READ_TEXTS = {"doc_id", "url", "publisher", "title", "body", "text", "image_url", "language"}
+_READ_LISTS = {"authors", "keywords", "anchor_texts", "feeds"}
+_READ = _READ_TEXTS | _READ_LISTS | {"byline_date", "published_at", "modified_date"}
 
 
 def row_to_article(row: dict[str, Any]) -> tuple[Article | None, str]:
@@ -52,6 +57,18 @@ def row_to_article(row: dict[str, Any]) -> tuple[Article | None, str]:
 def impossible_dates(row: dict[str, Any]) -> int:
     """Returns the number of fields of a row that state a day which does not exist; the article has none then."""
     return sum(is_impossible(row.get(name)) for name in ("byline_date", "published_at", "modified_date"))
+
+
+def unread_fields(row: Mapping[str, Any], known: set[str]) -> list[str]:
+    """Returns the names of the fields that have a value which nothing reads, such as ``author`` for ``authors``.
+
+    Args:
+      row: a row.
+      known: names that earlier rows of the slice had; new ones are added until there are enough.
+    """
+    names = [name[:40] for name in row if name not in _READ and row[name] not in (None, "", [])]
+    known.update([name for name in names if name not in known][: _MAX_UNREAD - len(known)])
+    return [name for name in names if name in known]
 
 
 def _title(row: dict[str, Any], url: str) -> str:

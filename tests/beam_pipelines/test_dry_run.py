@@ -98,7 +98,7 @@ def test_a_remark_names_phases_that_depend_on_results(tmp_path):
         jobs.Job("toy", "", "", (), CrawlOptions, run), {}, "gs://b/o", CrawlOptions(), [], str(tmp_path / "dry")
     )
     assert [one.name for one in plan.pipelines] == ["first"]
-    assert plan.remarks == ("phases after first are built from its results, so they are not shown",)
+    assert plan.remarks == ("what follows first needs its results: phases after it, if any, are not shown",)
 
     def broken(_):
         raise InputError("bad", path="articles.jsonl")

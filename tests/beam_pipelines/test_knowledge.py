@@ -76,12 +76,15 @@ def test_a_dump_becomes_a_table_and_every_line_is_counted(tmp_path, name):
         "pages": 1,
         "few_sitelinks": 1,
         "not_names": 1,
+        "other_languages": 0,
     }
 
 
 def test_only_the_languages_asked_for_are_kept(tmp_path):
-    make_table(dump(tmp_path / "dump.json", ITEMS), str(tmp_path / "out"), frozenset({"ar", "zh"}), 1)
+    items = [*ITEMS, item(5, {"zh-hant": "柏林"})]
+    counts = make_table(dump(tmp_path / "dump.json", items), str(tmp_path / "out"), frozenset({"ar", "zh-Hant"}), 1)
     assert [name.alias for name in rows(tmp_path / "out")] == ["فلاديمير بوتين", "柏林"]
+    assert counts["other_languages"] == 2  # Berlin and the village
 
 
 @pytest.mark.parametrize("name", ["dump.json.gz", "dump.json.bz2"])
@@ -124,7 +127,9 @@ def test_a_dump_that_gives_no_names_is_refused_with_the_reasons_each_time(tmp_pa
     for _ in range(2):
         with pytest.raises(InputError, match=problem):
             make_table(path, str(tmp_path / "out"), frozenset(), 9)
-    with pytest.raises(InputError, match=r"none of its 1 entities gives a name \(not in these languages\)"):
+    assert make_table(path, str(tmp_path / "out"), frozenset(), 3)["names"] == 5  # what the remedy says
+    assert rows(tmp_path / "out") == EXPECTED
+    with pytest.raises(InputError, match=r"none of its 1 entities gives a name \(1 other_languages\)"):
         make_table(dump(tmp_path / "one.json", ITEMS[:1]), str(tmp_path / "other"), frozenset({"xx"}), 3)
 
 

@@ -66,6 +66,10 @@ def test_every_line_of_a_command_and_a_script():
     ]
 
 
+def test_a_host_is_one_word_of_the_remote_command(capsys):
+    assert "--coordinator_address='a b;c:65535' --num" in pod.ssh_commands(["a b;c"], 65535, "newsembed", TRAIN)[0][2]
+
+
 def test_the_options_have_defaults(capsys):
     assert "--coordinator_address=a:9000" in printed(capsys, "--hosts", "a")
     assert "#SBATCH --ntasks-per-node=8" in printed(capsys, "--slurm_nodes", "1").splitlines()
@@ -75,6 +79,9 @@ def test_the_options_have_defaults(capsys):
     ("options", "message"),
     [
         (["--tpu", "pod", "--", *TRAIN], "--zone: got a TPU without its zone"),
+        (["--tpu", "", "--zone", "z", "--", *TRAIN], "--tpu: got no name"),
+        (["--hosts", "a", "--port", "65536", "--", *TRAIN], "--port: got 65536"),
+        (["--hosts", "a", "--port", "0", "--", *TRAIN], "--port: got 0"),
         (["--hosts", "a,a", "--", *TRAIN], "expected different hosts"),
         (["--hosts", "a,,b", "--", *TRAIN], "expected different hosts"),
         (["--slurm_nodes", "1", "--gpus_per_node", "0", "--", *TRAIN], "got 1 nodes of 0 GPUs"),

@@ -1,6 +1,7 @@
 """Gin: every shipped run file loads; a key that nothing uses names its place and what was probably meant."""
 
 import dataclasses
+import re
 import sys
 from pathlib import Path
 
@@ -17,20 +18,30 @@ from newsembed.training.gin_renames import RENAMED, with_new_names
 from newsembed.training.run import main
 
 REQUIRED = ['MODEL_DIR = "m"', 'DATA_DIR = "d"', 'VOCABULARY_PATH = "v"', 'INITIAL_CHECKPOINT_PATH = "c"']
-# What one run requires in addition.
-OF_RUN = {"train_context.gin": ['EVAL_DATA_DIR = "e"']} | dict.fromkeys(
-    ("ntdv_translator_paper.gin", "ntdv_translator_small.gin"), ['MIXTURE_OR_TASK_NAME = "translation/de-en"']
-)
 RUNS = sorted(path.name for path in Path(GIN_FOLDER, "runs").glob("*.gin"))
+VALUES = {"MIXTURE_OR_TASK_NAME": "translation/de-en"}
 
 
-@pytest.mark.parametrize(
-    "run",
-    [name for name in RUNS if name.startswith(("pretrain", "train_", "weak", "ablation", "tmde", "laser", "ntdv"))],
-)
-def test_every_run_file_loads_with_its_required_keys_alone(run):
-    load_gin([f"runs/{run}"], [*REQUIRED, *OF_RUN.get(run, [])])
-    assert gin.query_parameter("RunOptions.model_dir").scoped_configurable_fn() == "m"
+def required_of(run):
+    """The names after "Required:" in the head of a run file."""
+    lines = Path(GIN_FOLDER, "runs", run).read_text().splitlines()
+    head = " ".join(line.lstrip("# ") for line in lines if line.startswith("#"))
+    listed = head.partition("Required: ")[2].partition("Commonly overridden:")[0]
+    return re.findall(r"\b[A-Z]+(?:_[A-Z]+)+\b", re.sub(r"\([^()]*\)", "", listed))
+
+
+def bindings_of(names):
+    return [f'{name} = "{VALUES.get(name, name.lower())}"' for name in names]
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_every_run_file_loads_with_the_keys_that_its_head_calls_required_and_needs_each(run):
+    names = required_of(run)
+    load_gin([f"runs/{run}"], bindings_of(names))
+    assert gin.query_parameter("RunOptions.model_dir").scoped_configurable_fn() == "model_dir"
+    for name in names:
+        with pytest.raises(InputError, match=f"{name}: the key is required"):
+            load_gin([f"runs/{run}"], bindings_of([other for other in names if other != name]))
 
 
 def test_the_paper_s_numbers():
@@ -97,6 +108,28 @@ def test_a_typo_on_the_command_line(binding, place, suggestion):
     assert place in str(raised.value)
     assert "probably a typo" in raised.value.problem
     assert raised.value.remedy == f"Did you mean {suggestion}?"
+
+
+@pytest.mark.parametrize(
+    ("binding", "problem"),
+    [
+        ("TRAIN_STEPS = 1.5", "TRAIN_STEPS: got 1.5, expected an integer"),
+        ("TRAIN_STEPS = 'x'", "TRAIN_STEPS: got 'x', expected an integer"),
+        ("BATCH_SIZE = None", "BATCH_SIZE: got None, expected an integer"),
+        ("BATCH_SIZE = True", "BATCH_SIZE: got True, expected an integer"),
+        ("LEARNING_RATE = 'x'", "LEARNING_RATE: got 'x', expected a number"),
+        ("DROPOUT_RATE = 'a'", "DROPOUT_RATE: got 'a', expected a number"),
+        ("TASK_FEATURE_LENGTHS = 5", "TASK_FEATURE_LENGTHS: got 5, expected a dictionary"),
+        ("Contrastive.temperature = 'x'", "Contrastive.temperature: got 'x', expected a number"),
+        ("Contrastive.hard_negatives = 1", "Contrastive.hard_negatives: got 1, expected True or False"),
+        ("Contrastive.augmentations = 'titles'", "Contrastive.augmentations: got 'titles', expected a tuple or list"),
+        ("MODEL_DIR = 5", "MODEL_DIR: got 5, expected a string in quotes"),
+    ],
+)
+def test_a_value_of_a_wrong_type_is_named_before_anything_is_built(binding, problem):
+    with pytest.raises(InputError, match=re.escape(problem)):
+        load_gin(["runs/train_demo.gin"], [*REQUIRED, binding])
+    load_gin(["runs/train_demo.gin"], [*REQUIRED, "TRAIN_STEPS = 1e5", "LEARNING_RATE = 1"])
 
 
 def test_a_typo_in_a_file_names_the_line_and_the_users_folder_is_searched(tmp_path):
