@@ -336,12 +336,14 @@ def _check_type(statement: _Binding, in_force: Mapping[str, _Binding]) -> None:
     """Refuses a literal of a type that the parameter has not, where it stands: at its macro if it has one.
 
     Raises:
-      InputError: for such a literal.
+      InputError: for such a literal, and for macros that name each other.
     """
     source, passed = statement, set[str]()
     while isinstance(source.value, _Reference):
-        if not source.value.is_macro or source.key in passed:
-            return  # what "@name" makes has a check of its own; gin names macros that name each other
+        if not source.value.is_macro:
+            return  # what "@name" makes has a check of its own
+        if source.key in passed:
+            raise InputError("the macros name each other", path=source.place, field=source.key, remedy="Give a value.")
         passed.add(source.key)
         source = in_force[source.value.name]
     if expected := expected_type(source.value, _parameters(statement)[statement.parameter].annotation):

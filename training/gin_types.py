@@ -55,7 +55,7 @@ def _fits(value: Any, kind: type) -> bool:
     if kind is tuple:
         return isinstance(value, (tuple, list))
     if isinstance(value, bool) or kind is bool:
-        return isinstance(value, kind)
+        return kind is bool and isinstance(value, bool)
     if kind is int:  # 1e5 is how people write large numbers of steps
         return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
     return isinstance(value, (int, float) if kind is float else kind)

@@ -132,6 +132,11 @@ def test_a_value_of_a_wrong_type_is_named_before_anything_is_built(binding, prob
     load_gin(["runs/train_demo.gin"], [*REQUIRED, "TRAIN_STEPS = 1e5", "LEARNING_RATE = 1"])
 
 
+def test_macros_that_name_each_other_have_no_value():
+    with pytest.raises(InputError, match="the macros name each other"):
+        load_gin(["runs/train_demo.gin"], [*REQUIRED, "TRAIN_STEPS = %BATCH_SIZE", "BATCH_SIZE = %TRAIN_STEPS"])
+
+
 def test_a_typo_in_a_file_names_the_line_and_the_users_folder_is_searched(tmp_path):
     (tmp_path / "mine.gin").write_text('include "runs/train_demo.gin"\n\nBATCHSIZE = 3\n')
     with pytest.raises(InputError, match=r"mine.gin:3: BATCHSIZE: got a key that nothing uses"):
