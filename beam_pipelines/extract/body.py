@@ -12,6 +12,7 @@ MARKUP, JSON_LD, TEXT = "markup", "json-ld", "text"
 _MAX_BODY_CHARACTERS = 50_000
 MIN_BODY_CHARACTERS = 250
 _MIN_STATED_CHARACTERS = 250
+_MIN_STATED_SHARE = 0.25
 MIN_CONFIDENCE = 0.5
 _MAX_SLOW_CHARACTERS, _MAX_SLOW_TAGS = 3_000_000, 30_000
 _AGREE = 0.8
@@ -59,7 +60,8 @@ def read_body(html: str, layout: Layout, url: str, title: str, stated: str, *, l
 def _chosen(html: str, layout: Layout, url: str, title: str, stated: str, *, live_blog: bool) -> Body:
     fast = main_content(layout, title, live_blog=live_blog)
     own = fast.text[:_MAX_BODY_CHARACTERS]
-    if len(stated) >= _MIN_STATED_CHARACTERS:
+    # A much shorter text is a summary or the beginning.
+    if len(stated) >= max(_MIN_STATED_CHARACTERS, _MIN_STATED_SHARE * len(own)):
         precision, recall = overlap(own, stated)
         # Texts in JSON-LD are often truncated or contain captions: the markup is preferred while they agree.
         if recall >= _AGREE:

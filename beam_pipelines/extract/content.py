@@ -18,11 +18,14 @@ _CELLS = words("td th")
 _MAX_MARKED = 1_000
 _MIN_RELEASED, _MIN_REMAINING = 400, 0.05
 _MIN_STORY = 300
+_MIN_MARKED = 0.25
+_MIN_LEAD, _MAX_LEAD = 200, 0.3  # a shorter text is a summary for readers of headlines
 _MIN_POSTS = 0.7
 _MAX_LABEL_TEXT = 100
 _MAX_AFTER_END, _MAX_AFTER_LABEL = 0.3, 0.1
 _MAX_RELEASES = 5
 _MIN_ROWS, _MAX_CELL = 3, 400
+_WHOLE_LINK, _MIN_LINKED, _FULL_STOPS = 0.97, 60, (".", ".”", '."')
 _MIN_RUNNING_PARAGRAPHS = 3
 _MIN_BEFORE_APPEAL = 4  # where less is left, the notice may be the text
 
@@ -66,10 +69,33 @@ def main_content(layout: Layout, title: str = "", *, live_blog: bool = False, by
         root, total = _descend(layout, weights, 0, 0.85), weights[0]
     inside = _inside(layout, root)
     candidates = [block for block in layout.blocks if inside[block.node] and aside[block.node] < 0]
+    candidates[:0] = _lead(layout, inside, aside, candidates)
     rows = _data_rows(layout, candidates) if "table" in layout.tags else {}
     kept = _trimmed(_without_lists(layout, root, candidates, rows), layout, title, rows)
     prose = total_of(kept)
     return Content("\n".join(_lines(kept, rows)), min(1.0, prose / total), prose / everything)
+
+
+def _lead(layout: Layout, inside: list[bool], aside: list[int], blocks: list[Block]) -> list[Block]:
+    """Returns the paragraphs between the main heading and the body that look like the body's paragraphs.
+
+    Some templates have an element of its own for the first paragraphs, or for all that follows them.
+    """
+
+    def style(block: Block) -> tuple[str, str]:
+        names = layout.labels[block.node].split()
+        return ("", names[0]) if names else (layout.tags[block.node], "")
+
+    usual = Counter(style(block) for block in blocks if block.prose).most_common(1)
+    if not usual:
+        return []
+    lead, texts = list[Block](), {block.text for block in blocks}
+    for block in reversed(list(itertools.takewhile(lambda block: not inside[block.node], layout.blocks))):
+        if layout.tags[block.node] == "h1":
+            return lead[::-1] if _MIN_LEAD <= total_of(lead) <= _MAX_LEAD * total_of(blocks) else []
+        if block.prose and aside[block.node] < 0 and style(block) == usual[0][0] and block.text not in texts:
+            lead.append(block)
+    return []
 
 
 def _data_rows(layout: Layout, blocks: list[Block]) -> dict[int, int]:
@@ -165,11 +191,12 @@ def _set_aside(layout: Layout, never: list[int]) -> list[int]:
     total = total_of([block for block in layout.blocks if never[block.node] < 0])
     weights = _weights(layout, never)
     released: set[str] = set()
+    holding = _holders_of_bodies(layout, weights)
     for _ in range(_MAX_RELEASES):
         elements = {
             node
             for node, name in enumerate(layout.names)
-            if (name and layout.labels[node] not in released) or node in refused
+            if (name and layout.labels[node] not in released and node not in holding) or node in refused
         }
         aside = _under(layout, elements)
         remaining = total_of([block for block in layout.blocks if aside[block.node] < 0])
@@ -184,6 +211,24 @@ def _set_aside(layout: Layout, never: list[int]) -> list[int]:
             return aside if remaining >= _MIN_REMAINING * total else never
         released.add(label)
     return aside
+
+
+def _holders_of_bodies(layout: Layout, weights: list[float]) -> set[int]:
+    """Returns the elements around the marked body of the article: "content-with-sidebar" is not a sidebar.
+
+    The body is each marked element with a good part of the prose; elements of the same name before the largest are its
+    beginning, for example the part that is shown to readers without a subscription.
+    """
+    marked = [node for node, body in enumerate(layout.bodies) if body and weights[node] and not layout.names[node]]
+    if not marked:
+        return set()
+    top = max(marked, key=weights.__getitem__)
+    parts = [
+        node
+        for node in marked
+        if weights[node] >= _MIN_MARKED * weights[0] or (node < top and layout.labels[node] == layout.labels[top])
+    ]
+    return {above for node in parts for above in _ancestors(layout, node)}
 
 
 def _under(layout: Layout, elements: set[int]) -> list[int]:
@@ -248,7 +293,7 @@ def _joined(layout: Layout, first: int, holders: set[int]) -> int:
     above = list(_ancestors(layout, first))
     around = next((node for node in above if layout.tags[node] == "article"), -1)
     if around < 0:
-        return first
+        return _joined_alike(layout, first, holders)
     texts: set[int] = set()
     for node in holders:
         texts.add(node)
@@ -260,6 +305,19 @@ def _joined(layout: Layout, first: int, holders: set[int]) -> int:
     lines = [{part, *_ancestors(layout, part)} for part in marked]
     lines = [line for line in lines if around in line]
     return next((node for node in (first, *above) if all(node in line for line in lines)), first)
+
+
+def _joined_alike(layout: Layout, first: int, holders: set[int]) -> int:
+    """Returns the element around all marked parts of the same name, unless further stories are in it."""
+    texts = {above for node in holders for above in (node, *_ancestors(layout, node))}
+    alike = [node for node in texts if layout.bodies[node] and layout.labels[node] == layout.labels[first]][:_MAX_MARKED]
+    if len(alike) < 2:
+        return first
+    lines = [{node, *_ancestors(layout, node)} for node in alike]
+    common = next((node for node in (first, *_ancestors(layout, first)) if all(node in line for line in lines)), first)
+    inside = _inside(layout, common)
+    stories = sum(inside[node] and tag in ("h1", "article") for node, tag in enumerate(layout.tags))
+    return common if stories < 2 else first
 
 
 def _nested(layout: Layout, node: int, other: int) -> bool:
@@ -356,7 +414,8 @@ def _may_be_content(block: Block, tag: str, holders: frozenset[str]) -> bool:
     if tag in HEADINGS:
         return block.link_share < 0.7
     if block.link_share > 0.7:
-        return False
+        # Sentences may be linked; titles of other stories are linked as a whole and end without a full stop.
+        return block.link_share < _WHOLE_LINK and len(block.text) >= _MIN_LINKED and block.text.endswith(_FULL_STOPS)
     return tag in PARAGRAPHS or bool(SENTENCE.search(block.text))
 
 

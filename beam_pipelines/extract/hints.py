@@ -25,6 +25,7 @@ _BOILERPLATE = words(
     dateline pubdate postmeta entrymeta meta tags taglist keywords topics gallery slideshow carousel player cookie
     cookies consent gdpr modal popup overlay lightbox tooltip banner interstitial screenreader noprint printonly login
     register poll quiz survey teaser teasers pullquote standfirst infobox factbox faktaboks saboxplugin
+    excerpt feedback
     """
 )
 _NEVER = words("comment comments commenting disqus livefyre replies reply")
@@ -36,6 +37,8 @@ _BOILERPLATE_PAIRS = words(
     article-tags post-tags article-header story-header article-footer post-footer entry-footer story-footer video-player
     photo-credit image-credit media-caption image-caption photo-caption twitter-tweet instagram-media fb-post key-points
     call-to back-to jump-to about-author fact-box info-box image-widget detail-img author-profile writer-profile
+    after-content after-post after-entry below-content below-post latest-news latest-posts latest-stories recent-posts
+    recent-news post-list article-list story-list news-list other-stories other-news top-stories story-highlights
     """
 )
 _BODY = words(
@@ -51,6 +54,9 @@ _HIDDEN_NAMES = words(
     visually-hidden visuallyhidden sr-only screen-reader-text screen-reader visually-hidden-focusable u-visually-hidden
     """
 )
+_HIDING = words("hidden d-none is-hidden u-hidden")
+# Classes of Tailwind and Bootstrap that show an element on screens of one size.
+_SHOWN = re.compile(r"\w+:|d-(?:sm|md|lg|xl|xxl|print)-|visible")
 _PICTURE = words("caption figcaption credit credits cutline")
 # First tokens of names that describe a state or a category instead of the element: "has-sidebar", "category-video".
 _STATE = words("has with no is js without hide show not category cat tag term tax format type status postid")
@@ -117,6 +123,17 @@ def is_body_name(names: str) -> bool:
         if any(first in _BODY_HEADS and second in _BODY_TAILS for first, second in itertools.pairwise(tokens)):
             return True
     return False
+
+
+@lru_cache(maxsize=20_000)
+def is_hidden_everywhere(names: str) -> bool:
+    """Returns whether a class hides a block element, on screens of all sizes.
+
+    >>> is_hidden_everywhere("offer hidden"), is_hidden_everywhere("hidden md:block")
+    (True, False)
+    """
+    parts = names.lower().split()
+    return not _HIDING.isdisjoint(parts) and not any(_SHOWN.match(part) for part in parts)
 
 
 @lru_cache(maxsize=20_000)

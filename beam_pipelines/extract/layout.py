@@ -12,7 +12,7 @@ from typing import Any
 
 from lxml import etree
 
-from .hints import Name, classify_names, is_hidden_name, words
+from .hints import Name, classify_names, is_hidden_everywhere, is_hidden_name, words
 
 _SKIPPED = words(
     """
@@ -161,15 +161,20 @@ _FORM = ("form", Name.BOILERPLATE, False)
 def _judge(element: Any, tag: str) -> tuple[str, Name, bool]:
     """Returns class and id of a block element, their classification, and whether it is marked as an article's body."""
     # The id of a heading is made of its words.
-    label = f"{element.get('class', '')} {element.get('id', '') if tag not in HEADINGS else ''}"[:_MAX_LABEL]
+    of_class, of_id = element.get("class", ""), element.get("id", "") if tag not in HEADINGS else ""
+    label = f"{of_class} {of_id}"[:_MAX_LABEL]
     name, body = classify_names(label) if label != " " else (Name.NEUTRAL, False)
-    if name is Name.BOILERPLATE and _is_of_heading(element):
-        name, body = classify_names(element.get("class", "")[:_MAX_LABEL])
+    if name is Name.BOILERPLATE and of_id.count("-") >= _MIN_SLUG - 1 and _is_of_heading(element):
+        name, body = classify_names(of_class[:_MAX_LABEL])
     if tag in ("body", "html"):
         name = Name.NEUTRAL
     # Some sites hide whole pages until a script shows them, or put them in a form. Such elements are therefore only
     # boilerplate, which is released where it contains most of the prose.
-    if name is Name.NEUTRAL and (element.get("hidden") is not None or _HIDDEN.search(element.get("style", ""))):
+    if name is Name.NEUTRAL and (
+        element.get("hidden") is not None
+        or is_hidden_everywhere(of_class[:_MAX_LABEL])
+        or _HIDDEN.search(element.get("style", ""))
+    ):
         label, name = "hidden", Name.BOILERPLATE
     elif tag == "form":
         label, name = "form", Name.BOILERPLATE

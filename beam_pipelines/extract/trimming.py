@@ -23,6 +23,9 @@ _BOILERPLATE = re.compile(
         \ (?:twitter|facebook|instagram|x|linkedin|telegram|whatsapp|youtube|tiktok|google|threads)\b.{0,160}$
     | follow\ @?\w+(?:\ [A-Z]\w+)?\W*$
     | share(?:\ (?:this|on|via|with)\b.{0,60})?\W*$
+    | this\ is\ a\ breaking\ news?\ story\b.{0,100}$ | create\ an\ account\ or\ sign\ in\b.{0,100}$
+    | .{0,160}\bnewsletters?\b.{0,120}\b(?:your\ inbox|(?:sign\ up|subscribe)\ (?:here|now|today|for|to\ get))\b.{0,80}$
+    | .{0,200}\b(?:buy|purchases?|links?)\b.{0,100}\b(?:earn|receive|get)\b.{0,40}\bcommissions?\b.{0,80}$
     | (?:tweet|email|print|comments?|copy\ link|whatsapp|facebook|twitter|pinterest|reddit|linkedin|save)\W*$
     | (?:post|leave|view|show|load|read|add)\ (?:a\ |all\ |the\ |your\ )?comments?\b.{0,60}$ | \d+\ comments?\W*$
     | (?:©|\(c\)\ |copyright\b).{0,300}$
@@ -59,7 +62,7 @@ _END = re.compile(
     | most\ (?:read|popular|viewed|shared)\b.{0,30}
     | (?:popular|trending|latest)(?:\ (?:now|news|stories|posts|articles))? | comments?
     | join\ (?:our\ commenting|the\ (?:conversation|discussion))\b.{0,40}
-    | about\ the\ (?:authors?|writers?|contributors?) | leave\ a\ (?:reply|comment) | (?:read|up)\ next
+    | about\ the\ (?:authors?|writers?|contributors?|reviewers?|editors?|reporters?) | leave\ a\ (?:reply|comment) | (?:read|up)\ next
     | also\ (?:on|in|read)\b.{0,40} | (?:share|follow|newsletters?|subscribe)\b.{0,40}
     | contact(?:\ (?:us|me|the\ (?:author|writer|reporter|editor)|information|details|.*@)\b.{0,40})? | around\ the\ web
     | from\ around\ the\ web | sponsored\b.{0,30} | support\ .{0,40}journalism.{0,40} | เรื่องที่เกี่ยวข้อง
@@ -71,6 +74,9 @@ _PORTRAIT = re.compile(
     r"""^[^.]{0,80}\b(?:is|was)\ (?:an?|the)\ (?:[\w’'-]+\ |[\w’'-]+,\ ){0,6}
         (?:reporter|writer|editor|correspondent|journalist|columnist|contributor|producer|author|fellow|blogger|critic
           |freelancer|intern)\b
+      | ^\W?(?-i:[A-Z][\w.’'-]*\ (?:[A-Z][\w.’'-]*\ ){1,3})(?:[^.]{0,60},\ )?(?:is|was)\ (?:[\w’'-]+,?\ ){0,8}
+        (?:professor|faculty|lecturer|researcher|director|officer|founder|co-?founder|ceo|cto|president|consultant|attorney
+          |lawyer|physician|strategist|economist|analyst|novelist|poet|historian)\b
       | \b(?:can\ be\ reached|reach|e-?mail|contact|write\ to)
           \ (?:him|her|them|me|us|the\ (?:writer|author|reporter)|at|via)?\b.{0,60}[\w.]+@[\w.]+
       | \bfollow(?:s|ed)?\ (?:(?:him|her|them|me|us|[A-Z]\w+)\ )?on\ (?:twitter|x|facebook|instagram|bluesky)\b
