@@ -27,6 +27,8 @@ _MAX_RELEASES = 5
 _MIN_ROWS, _MAX_CELL = 3, 400
 _WHOLE_LINK, _MIN_LINKED, _FULL_STOPS = 0.97, 60, (".", ".”", '."')
 _MIN_RUNNING_PARAGRAPHS = 3
+_MAX_LINKED = 0.7
+_MIN_TEASERS, _MIN_TITLE_WORDS, _MAX_TO_TITLE = 2, 3, 3
 _MIN_BEFORE_APPEAL = 4  # where less is left, the notice may be the text
 
 
@@ -70,6 +72,7 @@ def main_content(layout: Layout, title: str = "", *, live_blog: bool = False, by
     inside = _inside(layout, root)
     candidates = [block for block in layout.blocks if inside[block.node] and aside[block.node] < 0]
     candidates[:0] = _lead(layout, inside, aside, candidates)
+    candidates = _without_teasers(layout, candidates)
     rows = _data_rows(layout, candidates) if "table" in layout.tags else {}
     kept = _trimmed(_without_lists(layout, root, candidates, rows), layout, title, rows)
     prose = total_of(kept)
@@ -96,6 +99,41 @@ def _lead(layout: Layout, inside: list[bool], aside: list[int], blocks: list[Blo
         if block.prose and aside[block.node] < 0 and style(block) == usual[0][0] and block.text not in texts:
             lead.append(block)
     return []
+
+
+def _without_teasers(layout: Layout, blocks: list[Block]) -> list[Block]:
+    """Removes the teasers of other stories at the end.
+
+    A teaser is a linked title and one paragraph in an element of their own; a list of products or of books that is the
+    text itself has more of the prose.
+    """
+    paragraphs = [0] * len(layout.tags)
+    for block in blocks:
+        paragraphs[block.node] += block.prose > 0
+    for node in range(len(paragraphs) - 1, 0, -1):
+        paragraphs[layout.parents[node]] += paragraphs[node]
+    teasers, questions, end = 0, 0, len(blocks)
+    for place in range(len(blocks) - 1, 0, -1):
+        block = blocks[place]
+        if not block.prose:
+            continue
+        titles = [before for before in range(max(0, place - _MAX_TO_TITLE), place) if _is_linked_title(blocks[before])]
+        around = (block.node, *_ancestors(layout, block.node))
+        if not any(
+            node in around and paragraphs[node] == 1
+            for title in titles
+            for node in (blocks[title].node, *_ancestors(layout, blocks[title].node))
+        ):
+            break
+        teasers, end = teasers + 1, titles[0]
+        questions += blocks[titles[-1]].text.endswith("?")
+    after = total_of(blocks[end:])
+    few = after <= _MAX_AFTER_END * total_of(blocks)
+    return blocks[:end] if few and teasers >= _MIN_TEASERS and questions < teasers else blocks
+
+
+def _is_linked_title(block: Block) -> bool:
+    return block.link_share > _MAX_LINKED and len(block.text.split()) >= _MIN_TITLE_WORDS
 
 
 def _data_rows(layout: Layout, blocks: list[Block]) -> dict[int, int]:
@@ -258,7 +296,7 @@ def _body_element(layout: Layout, weights: list[float], holders: set[int]) -> tu
             top = max(weights[node] for node in nodes)
             # Of several with a similar size the first: pages append further stories to the requested one.
             first = next(node for node in nodes if weights[node] >= 0.5 * top)
-            whole = _joined(layout, first, holders)
+            whole = _joined(layout, first, holders, weights)
             if weights[whole] >= 0.4 * total or len(nodes) > 1:
                 others = [node for node in nodes if nodes is marked and not _nested(layout, node, whole)]
                 outermost = [
@@ -288,12 +326,12 @@ def _first_story(layout: Layout, weights: list[float]) -> tuple[int, float]:
     return stories[0], weights[stories[0]]
 
 
-def _joined(layout: Layout, first: int, holders: set[int]) -> int:
+def _joined(layout: Layout, first: int, holders: set[int], weights: list[float]) -> int:
     """Returns the element around all marked parts of an article: some templates split it for advertisements."""
     above = list(_ancestors(layout, first))
     around = next((node for node in above if layout.tags[node] == "article"), -1)
     if around < 0:
-        return _joined_alike(layout, first, holders)
+        return _joined_alike(layout, first, holders, weights)
     texts: set[int] = set()
     for node in holders:
         texts.add(node)
@@ -307,11 +345,16 @@ def _joined(layout: Layout, first: int, holders: set[int]) -> int:
     return next((node for node in (first, *above) if all(node in line for line in lines)), first)
 
 
-def _joined_alike(layout: Layout, first: int, holders: set[int]) -> int:
-    """Returns the element around all marked parts of the same name, unless further stories are in it."""
+def _joined_alike(layout: Layout, first: int, holders: set[int], weights: list[float]) -> int:
+    """Returns the element around a body and the short parts of the same name: a template may split the beginning off.
+
+    Where another part is as long, or has a main heading, the parts are several stories.
+    """
     texts = {above for node in holders for above in (node, *_ancestors(layout, node))}
-    alike = [node for node in texts if layout.bodies[node] and layout.labels[node] == layout.labels[first]][:_MAX_MARKED]
-    if len(alike) < 2:
+    alike = [node for node in texts if layout.bodies[node] and layout.labels[node] == layout.labels[first]][
+        :_MAX_MARKED
+    ]
+    if len(alike) < 2 or any(weights[node] >= 0.5 * weights[first] for node in alike if node != first):
         return first
     lines = [{node, *_ancestors(layout, node)} for node in alike]
     common = next((node for node in (first, *_ancestors(layout, first)) if all(node in line for line in lines)), first)
@@ -413,7 +456,7 @@ def _may_be_content(block: Block, tag: str, holders: frozenset[str]) -> bool:
         return False
     if tag in HEADINGS:
         return block.link_share < 0.7
-    if block.link_share > 0.7:
+    if block.link_share > _MAX_LINKED:
         # Sentences may be linked; titles of other stories are linked as a whole and end without a full stop.
         return block.link_share < _WHOLE_LINK and len(block.text) >= _MIN_LINKED and block.text.endswith(_FULL_STOPS)
     return tag in PARAGRAPHS or bool(SENTENCE.search(block.text))

@@ -62,7 +62,8 @@ _END = re.compile(
     | most\ (?:read|popular|viewed|shared)\b.{0,30}
     | (?:popular|trending|latest)(?:\ (?:now|news|stories|posts|articles))? | comments?
     | join\ (?:our\ commenting|the\ (?:conversation|discussion))\b.{0,40}
-    | about\ the\ (?:authors?|writers?|contributors?|reviewers?|editors?|reporters?) | leave\ a\ (?:reply|comment) | (?:read|up)\ next
+    | about\ the\ (?:authors?|writers?|contributors?|reviewers?|editors?|reporters?)
+    | leave\ a\ (?:reply|comment) | (?:read|up)\ next
     | also\ (?:on|in|read)\b.{0,40} | (?:share|follow|newsletters?|subscribe)\b.{0,40}
     | contact(?:\ (?:us|me|the\ (?:author|writer|reporter|editor)|information|details|.*@)\b.{0,40})? | around\ the\ web
     | from\ around\ the\ web | sponsored\b.{0,30} | support\ .{0,40}journalism.{0,40} | เรื่องที่เกี่ยวข้อง
@@ -74,7 +75,7 @@ _PORTRAIT = re.compile(
     r"""^[^.]{0,80}\b(?:is|was)\ (?:an?|the)\ (?:[\w’'-]+\ |[\w’'-]+,\ ){0,6}
         (?:reporter|writer|editor|correspondent|journalist|columnist|contributor|producer|author|fellow|blogger|critic
           |freelancer|intern)\b
-      | ^\W?(?-i:[A-Z][\w.’'-]*\ (?:[A-Z][\w.’'-]*\ ){1,3})(?:[^.]{0,60},\ )?(?:is|was)\ (?:[\w’'-]+,?\ ){0,8}
+      | ^\W?(?-i:[A-Z][\w.’'-]*(?:\ [A-Z][\w.’'-]*){1,3})(?:,\ [^.]{0,60},)?\ (?:is|was)\ (?:[\w’'-]+,?\ ){0,8}
         (?:professor|faculty|lecturer|researcher|director|officer|founder|co-?founder|ceo|cto|president|consultant|attorney
           |lawyer|physician|strategist|economist|analyst|novelist|poet|historian)\b
       | \b(?:can\ be\ reached|reach|e-?mail|contact|write\ to)

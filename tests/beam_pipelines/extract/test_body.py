@@ -159,3 +159,10 @@ def test_large_pages_are_beyond_the_slow_extractor():
     page = "<html><body><article><p>The council voted late on Tuesday to raise the walls.</p></article></body></html>"
     assert slow_text(page, "") == "The council voted late on Tuesday to raise the walls."
     assert slow_text(page + "<" * 30_000, "") == ""
+
+
+def test_a_short_summary_in_json_ld_does_not_replace_the_text(read):
+    own = words(500, letter="y")
+    assert read(own, STATED) == Body(own, "markup")
+    assert read.asked == []
+    assert read(words(300, letter="y"), STATED).source == "json-ld"  # more than a quarter as long

@@ -6,7 +6,7 @@ from newsembed.beam_pipelines.extract.hints import Name, is_hidden_name, judge_n
 from newsembed.beam_pipelines.extract.layout import lay_out
 from newsembed.beam_pipelines.extract.links import links_of
 from newsembed.beam_pipelines.extract.page import parse
-from newsembed.beam_pipelines.extract.trimming import ends_article, is_boilerplate
+from newsembed.beam_pipelines.extract.trimming import ends_article, is_boilerplate, is_portrait
 
 SENTENCE = (
     "The council of the river town voted late on Tuesday to raise the embankment "
@@ -293,3 +293,134 @@ def test_boxes_of_facts_are_boilerplate(name):
 def test_a_switch_in_a_name_is_a_state():
     assert judge_name("sidebar-enabled--false") is Name.NEUTRAL
     assert judge_name("sidebar") is Name.BOILERPLATE
+
+
+NOTE = f"<section class='compact-note'><p>{SENTENCE * 5}</p></section>"
+
+
+def test_an_element_around_the_marked_body_is_not_boilerplate():
+    body = f"<div class='page use-lightbox'><div class='article-body'>{BODY}</div></div>"
+    assert lines_of(f"{NOTE}{body}") == PARAGRAPHS
+
+
+def test_the_beginning_of_a_body_that_is_named_a_teaser_belongs_to_it():
+    first = "".join(f"<p>{text}</p>" for text in PARAGRAPHS[:2])
+    rest = "".join(f"<p>{text}</p>" for text in PARAGRAPHS[2:])
+    teaser = f"<div class='teaser-content'><div class='article-body'>{first}</div></div>"
+    assert lines_of(f"<article>{teaser}<div class='article-body'>{rest}</div></article>") == PARAGRAPHS
+
+
+def test_parts_of_a_body_are_joined_without_an_article_element():
+    parts = "".join(
+        f"<div class='row'><div class='story-text'>{''.join(f'<p>{text}</p>' for text in texts)}</div></div>"
+        for texts in (PARAGRAPHS[:1], PARAGRAPHS[1:])
+    )
+    assert lines_of(f"<main><h1>{TITLE}</h1>{parts}</main>{NOTE}") == PARAGRAPHS
+
+
+def test_parts_of_a_body_with_main_headings_of_their_own_are_several_stories():
+    other = f"<div class='story-text'><h1>Ferry is sold</h1><p>{SENTENCE}The ferry.</p></div>"
+    story = f"<div class='story-text'><h1>{TITLE}</h1>{BODY}</div>"
+    assert lines_of(f"<main>{story}{other}</main>") == PARAGRAPHS
+
+
+LEAD = [f"{SENTENCE}It was the third vote of the year.", f"{SENTENCE}Nobody spoke against it."]
+
+
+def lead_page(lead, style=""):
+    first = "".join(f"<p{style}>{text}</p>" for text in lead)
+    return f"<h1>{TITLE}</h1><div class='opening'>{first}</div><div class='article-body'>{BODY * 2}</div>"
+
+
+def test_first_paragraphs_outside_of_the_body_are_part_of_the_text():
+    assert lines_of(lead_page(LEAD)) == [*LEAD, *PARAGRAPHS, *PARAGRAPHS]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        lead_page(LEAD[:1]),  # one short paragraph is a summary
+        lead_page(LEAD, " class='notice'"),  # the body's paragraphs look different
+        lead_page(PARAGRAPHS[:2]),  # the body has them too
+        lead_page([f"{SENTENCE}Other text {number}." for number in range(9)]),  # another story
+        lead_page(LEAD).replace("<h1>", "<h2>").replace("</h1>", "</h2>"),  # no main heading
+    ],
+)
+def test_other_text_before_the_body_is_not_a_lead(page):
+    assert lines_of(page) == [*PARAGRAPHS, *PARAGRAPHS]
+
+
+def cards(*titles, text=SENTENCE):
+    items = (f"<div class='tile'><h4><a href=/s>{title}</a></h4><p>{text}</p></div>" for title in titles)
+    return f"<div class='tiles'>{''.join(items)}</div>"
+
+
+def test_teasers_at_the_end_are_left_out():
+    page = f"<main><h1>{TITLE}</h1>{BODY}{cards('Ferry is sold today', 'New bridge opens early')}</main>"
+    assert lines_of(page) == PARAGRAPHS
+
+
+@pytest.mark.parametrize(
+    "titles",
+    [
+        ["Ferry is sold today"],  # one may be a quotation from another page
+        ["Why was the ferry sold?", "Who will use the bridge?"],
+        [f"Walk number {number} along the river" for number in range(6)],  # the text itself is a list
+    ],
+)
+def test_linked_titles_with_paragraphs_that_are_no_teasers(titles):
+    assert SENTENCE.strip() in lines_of(f"<main><h1>{TITLE}</h1>{BODY}{cards(*titles)}</main>")
+
+
+def test_a_sentence_that_is_mostly_a_link_is_part_of_the_text():
+    linked = f"Before: <a href=/x>{SENTENCE.strip()[:-1]}</a>."
+    title = f"<a href=/x>{SENTENCE.strip()[:-1]}</a>"
+    lines = lines_of(f"<article>{BODY}<p>{linked}</p><p>{title}</p><p>{PARAGRAPHS[0]}</p></article>")
+    assert lines == [*PARAGRAPHS, f"Before: {SENTENCE.strip()}", PARAGRAPHS[0]]
+
+
+@pytest.mark.parametrize("names", ["hidden", "offer d-none", "is-hidden"])
+def test_elements_that_a_class_hides_on_all_screens_are_left_out(names):
+    assert lines_of(f"<article>{BODY}<div class='{names}'><p>{SENTENCE}Offer.</p></div></article>") == PARAGRAPHS
+
+
+@pytest.mark.parametrize("names", ["hidden md:block", "d-none d-md-block", "hidden visible-lg", "hidden-gem"])
+def test_elements_that_are_shown_on_some_screens_are_kept(names):
+    lines = lines_of(f"<article>{BODY}<div class='{names}'><p>{SENTENCE}Kept.</p></div></article>")
+    assert lines == [*PARAGRAPHS, f"{SENTENCE}Kept."]
+
+
+@pytest.mark.parametrize(
+    "names",
+    ["post-excerpt", "rating-feedback", "ad-x-after-content", "latest-posts", "article-list", "story-highlights"],
+)
+def test_names_of_lists_of_stories(names):
+    assert judge_name(names) is Name.BOILERPLATE
+
+
+@pytest.mark.parametrize(
+    ("line", "is_about_the_author"),
+    [
+        ("Ann Lee Moss is the director of the river institute at Northbank.", True),
+        ("(Bo Chen, a native of Northbank, is an associate professor of law.)", True),
+        ("Lee is the director of the river institute.", False),  # a quoted person
+        ("The river institute is led by a director.", False),
+    ],
+)
+def test_portraits_of_authors_of_other_professions(line, is_about_the_author):
+    assert is_portrait(line) == is_about_the_author
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("This is a breaking news story and will be updated.", True),
+        ("Create an account or sign in to read on.", True),
+        ("Do you like rivers? Our newsletter Upstream brings them to your inbox each week.", True),
+        ("If you buy something through our links, we may earn a small commission.", True),
+        ("The newsletter of the river institute was printed until 1997.", False),
+        ("The links between the commission and the builder were not known.", False),
+    ],
+)
+def test_notices_of_sites(line, expected):
+    assert is_boilerplate(line) == expected
