@@ -123,6 +123,13 @@ def create_app(service: Service, limits: Limits | None = None, access: Access | 
         route_class_override=route_in_steps(app.state.admission),
     )
 
+    _add_searches(app, service, limits, described)
+    return app
+
+
+def _add_searches(app: FastAPI, service: Service, limits: Limits, described: list[Any]) -> None:
+    """Adds the search, by query and by body."""
+
     @app.get("/search", dependencies=described)
     async def search_by_query(request: Annotated[SearchRequest, Query()]) -> SearchResponse:
         """The articles nearest to words (`q`), or to an article of the index (`url`); one of the two is needed.
@@ -138,8 +145,6 @@ def create_app(service: Service, limits: Limits | None = None, access: Access | 
         """The same as GET /search, for queries that are too long for an address."""
         request.check(limits)
         return _search_response(await service.search(request))
-
-    return app
 
 
 def _add_reports(

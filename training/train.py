@@ -101,17 +101,17 @@ def train(
             loop = Loop(batches, steps, setup.mesh, loop_key, saving, evaluation, watch, report)
             step, interrupted = _run(loop, calibrate, start, run.train_steps, optimizer)
             result = TrainResult(step, interrupted, run.model_dir, start.origin, saved.best_step())
-            is_early = patience.is_exhausted
-            _say_how_it_ended(progress, result, checkpoints, is_early=is_early, is_last=step == run.train_steps)
+            _say_how_it_ended(progress, result, checkpoints, patience, run.train_steps)
     wait_for_all("trained")
     return result
 
 
 def _say_how_it_ended(
-    progress: Progress, result: TrainResult, options: CheckpointOptions, *, is_early: bool, is_last: bool
+    progress: Progress, result: TrainResult, options: CheckpointOptions, patience: Patience, train_steps: int
 ) -> None:
+    is_early = patience.is_exhausted
     if result.interrupted:
-        rest = "the last one" if is_early or is_last else "the same command continues"
+        rest = "the last one" if is_early or result.step == train_steps else "the same command continues"
         progress.say(f"{result.interrupted}: saved step {result.step}; {rest}")
     if is_early:
         progress.say(f"PATIENCE: ended at step {result.step}, {options.patience} evaluations brought no better figure")
