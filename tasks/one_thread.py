@@ -9,7 +9,7 @@ class _OneThread:
 
     A worker of Beam runs several bundles in threads of one process, and the limit is that of the process. With
     threadpoolctl alone, a block that ends would lift the limit of one that still computes. So the last block that ends
-    lifts it.
+    lifts it. A library that is loaded inside of a block is limited from the next block on, which may be an inner one.
     """
 
     def __init__(self) -> None:

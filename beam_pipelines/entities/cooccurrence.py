@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ...tasks.one_thread import ONE_BLAS_THREAD
 from .tables import Floats
 
 _ITEMS_AT_ONCE = 2_000
@@ -74,7 +75,8 @@ def ppmi_svd(items: int, documents: Iterable[Documents], dimensions: int, most_c
     rank = min(dimensions, min(pmi.shape) - 1)
     values = np.zeros((items, dimensions), np.float32)
     if rank > 0 and pmi.nnz:
-        left, scale, _ = randomized_svd(pmi, rank, n_iter=4, random_state=0)
+        with ONE_BLAS_THREAD:  # again: SciPy's BLAS may have been loaded since the shard's block began
+            left, scale, _ = randomized_svd(pmi, rank, n_iter=4, random_state=0)
         values[:, :rank] = left * np.sqrt(scale)
     return values
 

@@ -1,6 +1,9 @@
 """Names in texts, aliases, linking, embeddings and the job ``entities``."""
 
 import datetime
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -315,3 +318,22 @@ def test_entities_do_not_depend_on_sharding(tmp_path):
 def test_bad_options(options):
     with pytest.raises(InputError):
         EntitiesOptions(**options)
+
+
+def test_the_decomposition_has_one_blas_thread_also_where_the_shard_loads_scipy_first():
+    code = """
+import numpy as np
+from newsembed.tasks.one_thread import ONE_BLAS_THREAD
+with ONE_BLAS_THREAD:
+    from newsembed.beam_pipelines.entities.cooccurrence import ppmi_svd
+    import sklearn.utils.extmath
+    from threadpoolctl import threadpool_info
+    def counted(pmi, rank, **options):
+        print(sorted({one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}))
+        return np.zeros((pmi.shape[0], rank)), np.zeros(rank), None
+    sklearn.utils.extmath.randomized_svd = counted
+    ppmi_svd(4, [(np.array([0, 1, 2, 3, 0, 1]), np.array([4, 2]))], 2)
+"""
+    variables = os.environ | dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "2")
+    run = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=True)
+    assert run.stdout == "[1]\n"
