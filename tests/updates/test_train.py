@@ -321,11 +321,11 @@ def test_an_update_between_a_training_and_its_continuation_loses_nothing(archive
     assert len(vectors_of(archive)) == len(articles_of(archive)) == (DAYS + 3) * EVENTS * 3
 
 
-def test_a_training_that_fails_or_stops_says_what_to_do(archives, models, tmp_path):
+def test_a_training_that_fails_or_ends_early_says_what_to_do(archives, models, tmp_path):
     archive = copied(archives / "bad-archive", tmp_path / "archive")
     with pytest.raises(InputError, match="the training ended with exit code 3"):
         training(archive, models / "bad", Trains(code=3)).run()
-    with pytest.raises(InputError, match="the training was stopped\n.*same command"):
+    with pytest.raises(InputError, match="the training ended before its last step\n.*PATIENCE"):
         training(archive, models / "bad", lambda arguments: 0).run()
     with pytest.raises(InputError, match="--train, options: a training was cut off with"):
         training(archive, models / "bad", Trains(), RetrainOptions(steps=9)).run()
