@@ -2,8 +2,8 @@
 
     python benchmarks/labelled_events.py ecb EventStoryLine/ECB+_LREC2014/ECB+ ecb.jsonl
     python benchmarks/labelled_events.py giveme5w1h Giveme5W1H/Giveme5W1H/examples/datasets/news_cluster/data g5w.jsonl
-    newsembed evaluate --encoder tfidf=tfidf --encoder lifted=model:lifted/model --suite events --data ecb.jsonl \\
-        --output evaluation
+    newsembed evaluate --encoder tfidf=tfidf --encoder lifted=model:lifted/model --suite events --data g5w.jsonl \\
+        --cross_publisher --output evaluation
 
 The sets are downloaded by the user:
 
