@@ -20,6 +20,11 @@ Named = tuple[Sequence[str], npt.NDArray[np.float32]]  # document ids, their emb
 _COLUMNS: Final = ("doc_id", "url", "title", "publisher", "language", "byline_date")
 
 
+def has_vectors(output: str) -> bool:
+    """Whether there are vectors at a path, as a folder or as a file."""
+    return os.path.isfile(output) or os.path.exists(os.path.join(output, _EMBEDDINGS))
+
+
 def write_folder(output: str, chunks: Iterator[Named], dimensions: int) -> None:
     """Writes ``embeddings.npy`` (float32 [N, D]) and ``ids.txt`` (N lines) into a folder, with their digests.
 

@@ -57,6 +57,11 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(
             "got no --gin_file for `newsembed train`", field="--", remedy="Write its options at the end, after `--`."
         )
+    for name in ("zone", "project"):
+        if getattr(args, name) and args.tpu is None:
+            raise InputError(
+                "is of a TPU, and none is given", field=f"--{name}", remedy="Leave it out, or name the TPU: --tpu."
+            )
     if args.slurm_nodes is not None:
         if args.run:
             raise InputError(

@@ -8,7 +8,7 @@ Example::
 An output that ends in ``.parquet`` gets one row per article with ``doc_id``, ``url``, ``title``, ``publisher``,
 ``language``, ``byline_date`` and ``embedding`` (a list of float32), which databases of vectors load. Any other name
 becomes a folder with ``embeddings.npy`` (float32 [N, D], unit rows) and ``ids.txt`` (N lines). Articles without any
-text are left out and counted.
+text are left out and counted. An output that exists is replaced only with ``--overwrite``.
 """
 
 import argparse
@@ -20,7 +20,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..formats.articles import ArticleText, article_files, read_articles
-from ..formats.embeddings import write_folder, write_parquet
+from ..formats.embeddings import has_vectors, write_folder, write_parquet
 from ..formats.whole import check_output
 from .interface import FloatArray, TextEncoder
 from .specs import add_encoder_arguments, add_long_documents_argument, encoder_from_spec, encoder_spec
@@ -39,13 +39,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="articles: Parquet or JSONL (.gz, .zst); - for JSONL on standard input",
     )
     parser.add_argument("--output", required=True, metavar="DIR|FILE.parquet", help="where the vectors go")
+    parser.add_argument("--overwrite", action="store_true", help="replace the vectors of an earlier run")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the command."""
+    """Runs the command.
+
+    Raises:
+      InputError: if the output exists, or the input or the encoder cannot be read.
+    """
     article_files(args.input)  # a wrong path is noticed before the model is read
     is_file = args.output.endswith(".parquet")
     check_output(args.output, is_folder=not is_file)
+    if has_vectors(args.output) and not args.overwrite:
+        remedy = "choose another path, or give --overwrite to replace them"
+        raise InputError("there are vectors already", path=args.output, field="--output", remedy=remedy)
     reading = {"document_prompt": args.prompt, "long_documents": args.long_documents}
     encoder = encoder_from_spec(encoder_spec(args) or "", max_length=args.max_length, **reading)
     counts = {"embedded": 0, "empty": 0}

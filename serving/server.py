@@ -246,6 +246,8 @@ def run(args: argparse.Namespace) -> int:
     access = Access(allowed_hosts(args.host, args.allowed_host), api_key(args), log_stream(args.access_log))
     if ANY_HOST in access.hosts:
         print("warning: any host name is answered, so pages of other sites can read answers", file=sys.stderr)
+    for opened in _bind(args.host, args.port):  # a port in use is an error before the model is read
+        opened.close()
     version = version_of(args.index) if args.index else ""  # before it is loaded: a later one is noticed
     service = load_service(args)
     service.prepare()

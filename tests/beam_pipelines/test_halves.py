@@ -129,6 +129,13 @@ def test_bad_options_are_refused(options, message):
         PairsOptions(of="halves", **options)
 
 
+@pytest.mark.parametrize("option", [{"draws": 2}, {"unit": "word"}, {"title": "both"}])
+@pytest.mark.parametrize("of", ["titles", "anchors", "posts"])
+def test_an_option_of_halves_is_refused_for_other_pairs(of, option):
+    with pytest.raises(InputError, match=f"--{next(iter(option))}: .*--of={of}: it is for --of=halves"):
+        PairsOptions(of=of, **option)
+
+
 def test_the_job_counts_every_draw_and_writes_the_same_bytes_in_other_shards(tmp_path):
     pieces = [*SPECIAL_TOKENS, *(f"w{number}" for number in range(30)), "."]
     (tmp_path / "vocab.txt").write_text("".join(f"{piece}\n" for piece in pieces))

@@ -88,6 +88,8 @@ def test_the_options_have_defaults(capsys):
         (["--hosts", "a,b"], "got no --gin_file"),
         (["--slurm_nodes", "0", "--", *TRAIN], "got 0 nodes"),
         (["--slurm_nodes", "1", "--run", "--", *TRAIN], "never run"),
+        (["--hosts", "a", "--zone", "z", "--", *TRAIN], "--zone: is of a TPU, and none is given"),
+        (["--slurm_nodes", "1", "--project", "p", "--", *TRAIN], "--project: is of a TPU, and none is given"),
     ],
 )
 def test_what_does_not_fit_is_named(capsys, options, message):

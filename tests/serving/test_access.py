@@ -58,9 +58,9 @@ def test_any_host_is_warned_about(monkeypatch, capsys):
     monkeypatch.setattr(server, "listen", lambda *_: None)
     parser = argparse.ArgumentParser()
     server.add_arguments(parser)
-    server.run(parser.parse_args(["--model", "m"]))
+    server.run(parser.parse_args(["--model", "m", "--port", "0"]))
     assert "warning" not in capsys.readouterr().err
-    server.run(parser.parse_args(["--model", "m", "--allowed_host", "*"]))
+    server.run(parser.parse_args(["--model", "m", "--port", "0", "--allowed_host", "*"]))
     assert "warning: any host name is answered" in capsys.readouterr().err
 
 

@@ -365,6 +365,18 @@ def test_embed_writes_folder_and_parquet_alike(model_dir, articles, tmp_path, ca
     np.testing.assert_allclose(vectors, expected, atol=1e-5)
 
 
+@pytest.mark.parametrize("output", ["v", "v.parquet"])
+def test_embed_replaces_vectors_only_when_asked(model_dir, articles, tmp_path, output):
+    options = ("--model", model_dir, "--input", articles, "--output", str(tmp_path / output))
+    assert embed.run(parse(embed, *options)) == 0
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    with pytest.raises(InputError, match="there are vectors already") as caught:
+        embed.run(parse(embed, *options))
+    assert "--overwrite" in caught.value.remedy
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+    assert embed.run(parse(embed, *options, "--overwrite")) == 0
+
+
 def test_embed_refuses_a_corpus_without_text(model_dir, tmp_path):
     (tmp_path / "a.jsonl").write_text('{"title": "", "body": " "}\n')
     with pytest.raises(InputError, match="no article with text"):

@@ -269,6 +269,16 @@ def test_a_port_in_use_is_an_error_that_names_it():
             server.listen(server.create_app(server.Service(Letters())), "127.0.0.1", port)
 
 
+def test_a_port_in_use_is_noticed_before_the_model_is_read(monkeypatch):
+    monkeypatch.setattr(server, "load_service", lambda _: pytest.fail("the port is checked first"))
+    parser = argparse.ArgumentParser()
+    server.add_arguments(parser)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        args = parser.parse_args(["--model", "m", "--port", str(other.getsockname()[1])])
+        with pytest.raises(InputError, match="Address already in use"):
+            server.run(args)
+
+
 def test_the_page_of_the_api_needs_no_other_site(client):
     answer = client.get("/docs")
     assert answer.status_code == 200
