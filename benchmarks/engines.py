@@ -60,6 +60,9 @@ def parse() -> argparse.Namespace:
         "--engine", choices=["flink", "flink-cluster", "prism", "spark"], default="prism", help="what is started"
     )
     parser.add_argument("--job_endpoint", help="host:port of a job server that runs; nothing is started then")
+    parser.add_argument(
+        "--parallelism", type=int, nargs="+", metavar="N", help="tasks at a time, a build for each (flink, flink-cluster)"
+    )
     parser.add_argument("--no_kills", action="store_true", help="leave out the run with killed processes")
     return parser.parse_args()
 
@@ -223,7 +226,7 @@ def main() -> int:
     args = parse()
     output = Path(args.output).absolute()
     output.mkdir(parents=True, exist_ok=True)
-    folders = {"local runner": f"{output}/local", "engine": f"{output}/engine"}
+    folders = {"local runner": f"{output}/local"}
     status, cpu = run(build_command(args.demo, folders["local runner"], ()), output / "local.log")
     if status:
         raise RuntimeError(f"the local build failed, see {output}/local.log")
@@ -238,9 +241,13 @@ def main() -> int:
         pool = stack.enter_context(started(worker_pool, port, output / "workers.log"))
         remote = ["--runner=PortableRunner", f"--job_endpoint={endpoint}"]
         remote += ["--environment_type=EXTERNAL", f"--environment_config=localhost:{port}"]
-        status, _ = run(build_command(args.demo, folders["engine"], remote), output / "engine.log")
-        if status:
-            raise RuntimeError(f"the build on the engine failed, see {output}/engine.log")
+        builds = {f"{number} tasks at a time": [f"--parallelism={number}"] for number in args.parallelism or ()}
+        for name, options in (builds or {"engine": []}).items():
+            folders[name] = f"{output}/{name.replace(' ', '-')}"
+            log = Path(f"{folders[name]}.log")
+            status, _ = run(build_command(args.demo, folders[name], [*remote, *options]), log)
+            if status:
+                raise RuntimeError(f"the build on the engine failed, see {log}")
         if not args.no_kills:
             folders["engine, killed"] = f"{output}/killed"
             command = build_command(args.demo, f"{output}/killed", remote)
