@@ -125,11 +125,12 @@ class Forms:
         """Returns the known words by stem; words of frequent entities come first."""
         found = self._stems.get(system)
         if found is None:
-            found = self._stems[system] = {}
+            found = {}
             words = [word for word in self._words if len(word) >= _SHORTEST_STEM and _system(word, "") == system]
             for word in sorted(words, key=lambda word: (len(word), self._words[word], word)):
                 for stem in _stems(word, system, of_name=True):
                     found.setdefault(stem, []).append(word)
+            self._stems[system] = found  # when it is complete: another thread may look up stems meanwhile
         return found
 
     def _is_known(self, word: str, language: str) -> bool:

@@ -2,6 +2,7 @@
 
 import datetime
 import functools
+import threading
 
 import pytest
 from hypothesis import given
@@ -94,6 +95,26 @@ def test_forms_need_a_known_word_and_leave_other_words_alone():
 @given(st.lists(st.text(min_size=1, max_size=8), max_size=5), st.sampled_from(["", "de", "ru", "ar", "zh", "x-y"]))
 def test_forms_of_any_text_keep_the_number_of_words(words, language):
     assert len(Forms({"Berlin": 0, "Putin": 1}, {}).apply(words, language)) == len(words)
+
+
+def test_a_thread_sees_no_part_of_the_table_that_another_one_builds():
+    class Watched(dict):
+        """Known words; whoever reads all of them waits for another thread that uses the forms."""
+
+        def __iter__(self):
+            for number, word in enumerate(super().__iter__()):
+                if number and self.other is not None:
+                    thread, self.other = self.other, None
+                    thread.start()
+                    thread.join()
+                yield word
+
+    words, other = Watched({"Москва": 0, "Россия": 1}), []
+    words.other = None
+    forms = Forms(words, {}, [])
+    words.other = threading.Thread(target=lambda: other.append(forms.apply(["России"], "ru")))
+    assert forms.apply(["России"], "ru") == ["Россия"]
+    assert other == [["Россия"]]
 
 
 def test_marks_that_writers_leave_out_make_no_difference():
