@@ -61,7 +61,11 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument("--job_endpoint", help="host:port of a job server that runs; nothing is started then")
     parser.add_argument(
-        "--parallelism", type=int, nargs="+", metavar="N", help="tasks at a time, a build for each (flink, flink-cluster)"
+        "--parallelism",
+        type=int,
+        nargs="+",
+        metavar="N",
+        help="tasks at a time, a build for each (flink, flink-cluster)",
     )
     parser.add_argument("--no_kills", action="store_true", help="leave out the run with killed processes")
     return parser.parse_args()
