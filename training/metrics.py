@@ -218,7 +218,7 @@ class Progress:
         if self._bar is not None:
             self._bar.console.print(text, highlight=False)
         elif self._enabled:
-            print(text, file=sys.stderr, flush=True)
+            print(text, file=sys.stderr)
 
     def record(self, step: int, record: dict[str, float]) -> None:
         """Shows the losses of a record."""
@@ -227,7 +227,7 @@ class Progress:
             self._bar.update(self._task, description=losses)
         elif self._enabled:
             left = (time.monotonic() - self._started) / max(1, step - self._start_step) * (self._total - step)
-            print(f"step {step}/{self._total}  {losses}  {left:.0f} s left", file=sys.stderr, flush=True)
+            print(f"step {step}/{self._total}  {losses}  {left:.0f} s left", file=sys.stderr)
 
     def evaluated(self, step: int, results: Mapping[str, float]) -> None:
         """Shows the results of an evaluation."""

@@ -1,11 +1,13 @@
 """Checkpoints: which stay, what a damaged one does, a disk that is full, iterators of several processes."""
 
+import errno
 import gc
 import json
 import os
 import resource
 import shutil
 import sys
+import types
 import warnings
 
 import jax
@@ -17,7 +19,7 @@ from newsembed.formats.vocabulary import read_vocabulary
 from newsembed.learning.partitioning import Partitioner
 from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
 from newsembed.training import checkpoints as module
-from newsembed.training.checkpoints import Checkpoints, start_state
+from newsembed.training.checkpoints import Checkpoints, find_checkpoint, start_state
 from newsembed.training.keeping import Keeping
 from newsembed.training.train_state import plan_state
 from toy_corpus import write_vocabulary
@@ -149,8 +151,9 @@ def test_another_architecture_is_no_damage(copy, tmp_path):
     partitioner = Partitioner()
     wider = NewsEncoder(EncoderConfig(**(CONFIG.to_dict() | {"mlp_size": 48})))
     other = plan_state(wider, optax.adam(0.1), partitioner, partitioner.make_mesh(jax.devices()[:1]))
-    with pytest.raises(InputError, match="another architecture"):
+    with pytest.raises(InputError, match="another architecture") as raised:
         start(copy, other, tmp_path)
+    assert raised.value.path == str(copy / "checkpoints/8/params")
     assert sorted(os.listdir(copy / "checkpoints")) == ["4", "8"]
 
 
@@ -247,3 +250,144 @@ def test_iterators_that_differ_need_as_many_processes(copy, states, layout, tmp_
     assert json.loads((copy / "checkpoints" / "9" / "iterators" / "metadata").read_text()) == {
         "states": ["mine", "of another process"]
     }
+
+
+def full_disk(*_, **__):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_every_save_has_its_digests_and_the_newest_one_is_called_safe(states, tmp_path, monkeypatch):
+    with Checkpoints(str(tmp_path)) as checkpoints:
+        checkpoints.save(4, states[4], b"")
+        checkpoints.save(8, states[8], b"", {"eval/loss": 1.0})  # no rule needs it
+        assert (tmp_path / "checkpoints/4/SHA256SUMS").exists()
+        checkpoints.wait()
+        assert (tmp_path / "checkpoints/8/SHA256SUMS").exists()
+        assert (checkpoints.latest_step(), checkpoints.best_step(), checkpoints.steps()) == (8, None, [8, 4])
+        monkeypatch.setattr(checkpoints._manager, "save", full_disk)
+        with pytest.raises(InputError) as raised:
+            checkpoints.save(12, states[8], b"")
+    assert raised.value.problem == (
+        "a checkpoint of step 12 cannot be written: No space left on device; step 8 is safe"
+    )
+
+
+def test_only_the_first_process_writes_digests(states, tmp_path, monkeypatch):
+    with Checkpoints(str(tmp_path)) as checkpoints:
+        checkpoints.save(8, states[8], b"")
+        checkpoints._manager.wait_until_finished()
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "jax", types.SimpleNamespace(process_index=lambda: 1))
+            checkpoints.wait()
+    assert not (tmp_path / "checkpoints/8/SHA256SUMS").exists()
+
+
+def leave_with(error, folder):
+    """Leaves checkpoints with an error of the run, or None, while the last save cannot be written."""
+    with Checkpoints(str(folder)) as checkpoints, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checkpoints._manager, "wait_until_finished", full_disk)
+        checkpoints.__exit__(type(error) if error else None, error, None)
+
+
+def test_a_run_that_fails_shows_its_own_error_and_not_what_follows_from_it(tmp_path, monkeypatch):
+    no_checkpoint = "a checkpoint cannot be written: No space left on device; no earlier checkpoint exists"
+    leave_with(KeyError("own"), tmp_path)
+    with pytest.raises(InputError, match=no_checkpoint):
+        leave_with(None, tmp_path)
+    with Checkpoints(str(tmp_path)) as checkpoints:
+        monkeypatch.setattr(checkpoints._manager, "check_for_errors", full_disk)
+        with pytest.raises(InputError, match=no_checkpoint):
+            checkpoints.check()
+        closed, close = [], checkpoints._manager.close
+        monkeypatch.setattr(checkpoints._manager, "close", lambda: closed.append(close()))
+    assert closed == [None]
+    monkeypatch.setattr(module.ocp, "CheckpointManager", full_disk)
+    with pytest.raises(InputError, match=no_checkpoint):
+        Checkpoints(str(tmp_path))
+
+
+def chained(error, cause=None, context=None):
+    error.__cause__, error.__context__ = cause, context
+    return error
+
+
+NO_SPACE, BROKEN = OSError(errno.ENOSPC, "No space"), OSError(errno.EIO, "Input/output error")
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (NO_SPACE, "No space"),
+        (OSError(errno.EIO, ""), f"[Errno {errno.EIO}] "),
+        (OSError("of no number"), None),
+        (ValueError("of a shape"), None),
+        (ValueError(f"RESOURCE_EXHAUSTED: {os.strerror(errno.EDQUOT)} [x.cc]"), os.strerror(errno.EDQUOT)),
+        (chained(ValueError("a"), cause=BROKEN, context=NO_SPACE), "Input/output error"),
+        (chained(ValueError("a"), context=chained(ValueError("b"), cause=NO_SPACE)), "No space"),
+    ],
+)
+def test_an_error_of_the_file_system_is_found_behind_others(error, reason):
+    assert module._file_system_reason(error) == reason
+
+
+def test_a_process_continues_with_its_own_iterators(monkeypatch):
+    monkeypatch.setattr(module, "jax", types.SimpleNamespace(process_count=lambda: 2, process_index=lambda: 1))
+    assert module._own_iterators({"states": ["one", "two"]}, "folder") == b"two"
+    assert module._own_iterators({"state": "of all"}, "folder") == b"of all"
+
+
+def test_what_is_set_aside_keeps_its_number_and_frees_it(copy, states):
+    with Checkpoints(str(copy)) as checkpoints:
+        for name in ("8", "8-1", "8-2"):
+            assert checkpoints.set_aside(8) == str(copy / "damaged-checkpoints" / name)
+            assert checkpoints.steps() == [4]
+            checkpoints.save(8, states[8], b"")
+            checkpoints.wait()
+    assert sorted(os.listdir(copy / "damaged-checkpoints")) == ["8", "8-1", "8-2"]
+
+
+def test_all_damaged_ones_are_set_aside_until_one_can_be_read(copy, layout, states, tmp_path):
+    with Checkpoints(str(copy)) as checkpoints:
+        checkpoints.save(12, states[8], b"at 12")
+    assert find_checkpoint(str(copy)) == str(copy / "checkpoints/12")
+    assert find_checkpoint(str(copy / "checkpoints/4")) == str(copy / "checkpoints/4")
+    for step in (8, 12):
+        truncate(copy / "checkpoints" / str(step) / "iterators" / "metadata")
+    resumed = start(copy, layout, tmp_path)
+    assert (resumed.step, resumed.iterators, resumed.is_random) == (4, b"at 4", False)
+    notes = resumed.origin.split("; ")
+    assert notes[0] == f"resumed from step 4 of {copy / 'checkpoints'}"
+    for note, step in zip(notes[1:], (12, 8), strict=True):
+        assert note.startswith(f"step {step} cannot be read (ValueError: not the content that SHA256SUMS lists")
+        assert note.endswith(f"), set aside as {copy / 'damaged-checkpoints' / str(step)}")
+
+
+def test_a_run_that_does_not_resume_begins_at_step_zero(saved, layout, states, tmp_path):
+    drawn = start(tmp_path / "one", layout, tmp_path)
+    assert (drawn.step, drawn.iterators, drawn.origin, drawn.is_random) == (0, None, "initialised at random", True)
+    assert_is(drawn.state, layout.create(jax.random.key(0)))
+    taken = start(tmp_path / "two", layout, tmp_path, initial=str(saved))
+    assert (taken.step, taken.iterators, taken.is_random) == (0, None, False)
+    assert taken.origin == f"parameters restored from {saved / 'checkpoints/8'}"
+    assert_is(taken.state, drawn.state.replace(params=states[8].params))
+
+
+def test_the_model_of_a_checkpoint_is_compared_with_that_of_the_run(copy, layout, tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(module, "check_same_model", lambda path, config, vocabulary: seen.append((path, config)))
+    start(copy, layout, tmp_path)
+    start(tmp_path / "new", layout, tmp_path, initial=str(copy))
+    assert seen == [(str(copy), CONFIG)] * 2
+
+
+def test_another_optimizer_is_no_damage(copy, tmp_path):
+    partitioner = Partitioner()
+    mesh = partitioner.make_mesh(jax.devices()[:1])
+    with pytest.raises(InputError, match="another architecture or optimizer") as raised:
+        start(copy, plan_state(NewsEncoder(CONFIG), optax.sgd(0.1), partitioner, mesh), tmp_path)
+    assert raised.value.path == str(copy / "checkpoints/8/training")
+
+
+def test_an_error_is_named_by_its_type_and_first_line():
+    assert module._first_line(RuntimeError("\none\ntwo")) == "RuntimeError: one"
+    assert module._first_line(RuntimeError()) == "RuntimeError"

@@ -47,8 +47,8 @@ def test_tensorboard_gets_every_value_and_drops_those_after_the_first_step(tmp_p
     calls = []
 
     class Events:
-        def __init__(self, folder, *, purge_step, **_options):
-            calls.append((folder, purge_step))
+        def __init__(self, folder, *, purge_step, flush_secs):
+            calls.append((folder, purge_step, flush_secs))
 
         def add_scalar(self, name, value, step):
             calls.append((name, value, step))
@@ -59,7 +59,7 @@ def test_tensorboard_gets_every_value_and_drops_those_after_the_first_step(tmp_p
     monkeypatch.setattr(tensorboardX, "SummaryWriter", Events)
     with MetricWriter(str(tmp_path), 4) as writer:
         writer.write(5, {"loss": 3.0, "learning_rate": 0.5})
-    assert calls == [(str(tmp_path), 5), ("loss", 3.0, 5), ("learning_rate", 0.5, 5), "closed"]
+    assert calls == [(str(tmp_path), 5, 30), ("loss", 3.0, 5), ("learning_rate", 0.5, 5), "closed"]
 
 
 def test_other_hosts_write_and_show_nothing(tmp_path, capsys):
@@ -122,6 +122,47 @@ def test_a_terminal_gets_a_bar_on_the_first_host_only(monkeypatch, enabled):
         assert "padding" not in shown
     else:
         assert shown == ""
+
+
+def test_rates_are_over_the_seconds_of_all_timed_steps():
+    means = Means(peak_flops=8.0)
+    means.add(ENGLISH, {}, StepCost(30, 40, flops=100.0, seconds=1.5, wait_seconds=0.25))
+    means.add(ENGLISH, {}, StepCost(10, 40, flops=60.0, seconds=2.5))
+    means.add_skipped(StepCost(40, 40, flops=80.0))
+    means.add_skipped(StepCost(40, 40, flops=80.0))
+    assert means.take() == {
+        "padding": 0.25,
+        "skipped_steps": 2.0,
+        "model_flops_per_step": 80.0,
+        "tokens_per_second": 10.0,
+        "seconds_per_step": 2.0,
+        "input_wait": 0.0625,
+        "mfu": 5.0,
+    }
+    means.add(ENGLISH, {}, StepCost(3, 4, seconds=0.0))
+    assert means.take() == {"padding": 0.25, "model_flops_per_step": 0.0}
+    assert list(means.take()) == []
+
+
+def test_the_time_left_is_that_of_the_steps_of_this_run(monkeypatch, capsys):
+    now = [100.0]
+    monkeypatch.setattr(metrics.time, "monotonic", lambda: now[0])
+    progress = Progress(30, 10)
+    now[0] = 108.0
+    progress.record(11, {})  # one step in 8 seconds
+    progress.record(10, {})  # none yet
+    assert capsys.readouterr().err.splitlines() == ["step 11/30    152 s left", "step 10/30    160 s left"]
+
+
+def test_the_bar_of_a_resumed_run_starts_where_it_does_and_lines_are_plain(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "200")
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with Progress(9, 2).shown() as progress:
+        progress.say("took 5 s")
+    assert "2/9" in terminal.getvalue()
+    assert "took 5 s\n" in terminal.getvalue()
 
 
 @pytest.mark.parametrize(
