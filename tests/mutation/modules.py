@@ -2,16 +2,20 @@
 
 _PIPELINES = "tests/beam_pipelines"
 _CLEAN = tuple(
-    f"{_PIPELINES}/test_clean{part}.py" for part in ("_scripts", "_rules", "_thresholds", "_duplicates", "_yields", "")
+    f"{_PIPELINES}/test_clean{part}.py"
+    for part in ("_scripts", "_rules", "_thresholds", "_duplicates", "_signatures", "_yields", "")
 )
-_PACKING = (f"{_PIPELINES}/test_pack.py",)
+_PACKING = tuple(f"{_PIPELINES}/test_{name}.py" for name in ("packing_algorithm", "pack"))
 _TRIPLETS = (f"{_PIPELINES}/test_triplets.py",)
 _EXTRACT = (
-    *(f"{_PIPELINES}/extract/test_{name}.py" for name in ("content", "names_and_days", "metadata", "page", "gold")),
+    *(f"{_PIPELINES}/extract/test_{name}.py" for name in ("content", "content_bounds", "names_and_days", "metadata")),
+    *(f"{_PIPELINES}/extract/test_{name}.py" for name in ("body", "unusual_pages", "page", "gold")),
     f"{_PIPELINES}/test_extract.py",
 )
 _CRAWL = tuple(f"{_PIPELINES}/crawl/test_{name}.py" for name in ("retry_policy", "walk", "retries", "fetch"))
-_JOBS = (f"{_PIPELINES}/test_output_folder.py", f"{_PIPELINES}/test_jobs.py")
+_JOBS = tuple(
+    f"{_PIPELINES}/test_{name}.py" for name in ("output_folder", "jobs", "job_results", "graph", "shuffle", "shards")
+)
 _DIAGNOSTICS = ("tests/evaluation/diagnostics/test_arrays.py",)
 _PROTOCOLS = "tests/evaluation/test_protocols.py"
 _HEADS = "tests/evaluation/test_heads.py"
@@ -20,13 +24,15 @@ _BITEXT = tuple(f"{_PIPELINES}/test_{name}.py" for name in ("bitext_mining", "bi
 _PAIRS = (f"{_PIPELINES}/test_halves.py", f"{_PIPELINES}/test_pairs.py")
 _CATEGORIES = (f"{_PIPELINES}/test_categories.py",)
 _WORD_ENCODERS = ("tests/models/test_word_encoders.py",)
-_TRANSLATORS = ("tests/models/test_translators.py",)
+_TRANSLATORS = ("tests/models/test_translators.py", "tests/models/test_bilingual.py")
 _OBJECTIVES = "tests/learning/objectives"
 _UPDATES = (
     "tests/updates/test_report.py",
     "tests/updates/test_store.py",
     "tests/updates/test_duplicates.py",
     "tests/updates/test_feeds.py",
+    "tests/updates/test_indexing.py",
+    "tests/updates/test_intake.py",
     "tests/updates/test_update.py",
 )
 
@@ -58,11 +64,14 @@ TESTS: dict[str, tuple[str, ...]] = {
         for folder, names in _MIRRORED.items()
         for name in names
     },
-    "models/losses.py": ("tests/models/test_losses.py", "tests/models/test_softmax.py"),
+    "models/losses.py": (
+        *("tests/models/test_losses.py", "tests/models/test_softmax.py"),
+        "tests/learning/objectives/test_contrastive.py",
+    ),
     "models/masking.py": ("tests/models/test_masking.py",),
-    "models/entmax.py": ("tests/models/test_entmax.py",),
-    "models/bags.py": ("tests/models/test_bags.py",),
-    "models/greedy.py": ("tests/models/test_greedy.py",),
+    "models/entmax.py": ("tests/models/test_entmax.py", *_WORD_ENCODERS),
+    "models/bags.py": ("tests/models/test_bags.py", "tests/learning/objectives/test_denoising.py"),
+    "models/greedy.py": ("tests/models/test_greedy.py", "tests/evaluation/test_display.py"),
     "models/distances.py": _TRANSLATORS,
     "models/recurrence.py": _TRANSLATORS,
     "models/star_attention.py": _WORD_ENCODERS,
@@ -83,7 +92,8 @@ TESTS: dict[str, tuple[str, ...]] = {
     "training/latent_semantics.py": ("tests/training/test_latent_semantics.py",),
     "training/stopping.py": ("tests/training/test_early_stopping.py",),
     "training/checkpoints.py": tuple(
-        f"tests/training/test_{name}.py" for name in ("checkpoints", "early_stopping", "learned_temperature")
+        f"tests/training/test_{name}.py"
+        for name in ("checkpoints", "early_stopping", "learned_temperature", "bilingual_runs")
     ),
     "learning/mixture.py": ("tests/learning/test_batches.py",),
     "training/metrics.py": (
@@ -101,8 +111,11 @@ TESTS: dict[str, tuple[str, ...]] = {
     "beam_pipelines/pack.py": _PACKING,
     "beam_pipelines/triplets/dates.py": _TRIPLETS,
     "beam_pipelines/triplets/evergreen.py": _TRIPLETS,
-    "beam_pipelines/triplets/mine.py": (*_TRIPLETS, f"{_PIPELINES}/test_learned_space.py"),
-    "beam_pipelines/triplets/candidates.py": _TRIPLETS,
+    "beam_pipelines/triplets/mine.py": (
+        *_TRIPLETS,
+        *(f"{_PIPELINES}/test_{name}.py" for name in ("stories", "rarity", "learned_space")),
+    ),
+    "beam_pipelines/triplets/candidates.py": (*_TRIPLETS, f"{_PIPELINES}/test_stories.py"),
     "beam_pipelines/clean/duplicates.py": _CLEAN,
     "beam_pipelines/clean/rules.py": _CLEAN,
     "beam_pipelines/clean/lines.py": _CLEAN,
@@ -131,8 +144,11 @@ TESTS: dict[str, tuple[str, ...]] = {
     "beam_pipelines/output_lock.py": _JOBS,
     "evaluation/retrieval.py": (_PROTOCOLS, "tests/evaluation/test_benchmarks.py"),
     "evaluation/classification.py": (*_TASKS, "tests/evaluation/test_simlte_head.py"),
-    "evaluation/clustering.py": (_PROTOCOLS, "tests/evaluation/test_benchmarks.py"),
-    "evaluation/sts.py": (_PROTOCOLS, "tests/evaluation/test_benchmarks.py"),
+    "evaluation/clustering.py": (_PROTOCOLS, "tests/evaluation/test_benchmarks.py", "tests/evaluation/test_tasks.py"),
+    "evaluation/sts.py": (
+        *(_PROTOCOLS, "tests/evaluation/test_benchmarks.py"),
+        *("tests/evaluation/test_tasks.py", "tests/evaluation/test_trust.py"),
+    ),
     "evaluation/crosslingual.py": _TASKS,
     "evaluation/bitext.py": _TASKS,
     "evaluation/mldoc.py": ("tests/evaluation/test_mldoc.py",),
@@ -143,21 +159,24 @@ TESTS: dict[str, tuple[str, ...]] = {
     "evaluation/day_pairs.py": ("tests/evaluation/test_day_pairs.py",),
     "evaluation/shots.py": ("tests/evaluation/test_simlte_head.py",),
     "evaluation/mining.py": ("tests/evaluation/test_mining.py",),
-    "evaluation/intervals.py": ("tests/evaluation/test_intervals.py",),
+    "evaluation/intervals.py": ("tests/evaluation/test_intervals.py", "tests/evaluation/test_benchmarks.py"),
     "evaluation/duplicates.py": _TASKS,
-    "evaluation/compare.py": _TASKS,
+    "evaluation/compare.py": (*_TASKS, "tests/evaluation/test_mldoc.py"),
     "evaluation/benchmark.py": _TASKS,
     "evaluation/pairs.py": _TASKS,
     "evaluation/leakage.py": ("tests/evaluation/test_leakage.py", "tests/evaluation/test_trust.py"),
     "evaluation/labelled.py": ("tests/evaluation/test_labelled.py",),
-    "evaluation/encoders.py": ("tests/evaluation/test_encoders.py",),
+    "evaluation/encoders.py": ("tests/evaluation/test_encoders.py", "tests/evaluation/test_baselines.py"),
     "evaluation/diagnostics/pairs.py": _DIAGNOSTICS,
     "evaluation/diagnostics/neighbors.py": _DIAGNOSTICS,
     "evaluation/diagnostics/geometry.py": _DIAGNOSTICS,
     "evaluation/diagnostics/redundancy.py": _DIAGNOSTICS,
     "evaluation/diagnostics/attention.py": ("tests/evaluation/diagnostics/test_attention.py",),
     "evaluation/diagnostics/articles.py": ("tests/evaluation/diagnostics/test_articles.py",),
-    "serving/index.py": ("tests/serving/test_index.py",),
+    "serving/index.py": (
+        *(f"tests/serving/test_{name}.py" for name in ("document_index", "hybrid", "queries", "index")),
+        "tests/formats/test_index_versions.py",
+    ),
     "serving/groups.py": ("tests/serving/test_groups.py",),
     **{
         f"updates/{name}.py": _UPDATES
@@ -175,6 +194,9 @@ TESTS: dict[str, tuple[str, ...]] = {
     "beam_pipelines/extract/feeds.py": (f"{_PIPELINES}/extract/test_addresses_and_feeds.py",),
     "beam_pipelines/extract/urls.py": (f"{_PIPELINES}/extract/test_addresses_and_feeds.py",),
     "formats/archive_parts.py": ("tests/formats/test_archive.py",),
+    "formats/manifest.py": ("tests/formats/test_manifest.py", "tests/tasks/test_sizes.py"),
+    "tasks/margin.py": ("tests/tasks/test_margin.py", "tests/evaluation/test_mining.py"),
+    "serving/shapes.py": ("tests/serving/test_shapes.py", "tests/serving/test_encoder.py"),
     "formats/tfrecords/example.py": ("tests/formats/test_tfrecords.py",),
     "formats/tfrecords/reader.py": ("tests/formats/test_tfrecords.py",),
     "learning/day_order.py": ("tests/learning/test_batches.py",),
