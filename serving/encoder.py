@@ -5,6 +5,7 @@ sizes.
 """
 
 import functools
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
@@ -22,7 +23,7 @@ from .prompting import prompt_digest, with_prompt
 TOKENS_PER_BATCH: Final = 16_384  # BERT-base at 512 tokens peaks near 1 GB with this many
 TOKENS_PER_BATCH_ON_CPU: Final = 2_048  # fits the caches better: 12 to 17 % less CPU time than 16,384, 2 layers x 128
 
-_QUERY_HEIGHTS: Final = (1, 8)  # rows of batches of queries that a server compiles before
+_MOST_QUERIES: Final = 32  # rows of the largest batch of queries that a server compiles before
 
 
 class JaxEncoder:
@@ -78,6 +79,7 @@ class JaxEncoder:
         self._shape_cost = shapes.SHAPE_COST.get(backend, shapes.SHAPE_COST_ON_ACCELERATORS)
         self._tokens_per_batch = TOKENS_PER_BATCH_ON_CPU if backend == "cpu" else TOKENS_PER_BATCH
         self._query_costs = shapes.QUERY_COSTS_ON_CPU if backend == "cpu" else shapes.DEFAULT_COSTS
+        self._document_costs = shapes.DOCUMENT_COSTS_ON_CPU if backend == "cpu" else shapes.DEFAULT_COSTS
 
     @property
     def digest(self) -> str:
@@ -116,7 +118,7 @@ class JaxEncoder:
         return self._encode(prompted, [""] * len(prompted), self._query_costs)
 
     def _encode(
-        self, titles: Sequence[str], bodies: Sequence[str], costs: shapes.BatchCosts = shapes.DEFAULT_COSTS
+        self, titles: Sequence[str], bodies: Sequence[str], costs: shapes.BatchCosts | None = None
     ) -> FloatArray:
         if self.long_documents == HEAD:
             return self.encode_tokens(self.tokenize(titles, bodies), costs)
@@ -126,9 +128,14 @@ class JaxEncoder:
         return embed_rows(embed, documents, self.long_documents, self.max_length)
 
     def encode_tokens(
-        self, rows: Sequence[npt.NDArray[np.int32]], costs: shapes.BatchCosts = shapes.DEFAULT_COSTS
+        self, rows: Sequence[npt.NDArray[np.int32]], costs: shapes.BatchCosts | None = None
     ) -> FloatArray:
-        """Embeds N rows of at most ``max_length`` tokens, with [CLS] and [SEP], as float32 ``[N, D]`` of length 1."""
+        """Embeds N rows of at most ``max_length`` tokens, with [CLS] and [SEP], as float32 ``[N, D]`` of length 1.
+
+        Args:
+          rows: of tokens.
+          costs: of batches; ``None`` for those of documents.
+        """
         embeddings = np.zeros((len(rows), self.dimensions), np.float32)
         if not rows:
             return embeddings
@@ -140,7 +147,7 @@ class JaxEncoder:
                 tokens_per_batch=self._tokens_per_batch,
                 compiled=self._compiled,
                 shape_cost=self._shape_cost,
-                batch_costs=costs,
+                batch_costs=costs or self._document_costs,
             )
             for numbers, tokens in shapes.batches(rows, plan):
                 embeddings[numbers] = np.asarray(self._embed(self.params, tokens))[: len(numbers)]
@@ -150,15 +157,12 @@ class JaxEncoder:
 
     def preparations(self) -> Iterator[Callable[[], None]]:
         """Functions that compile one shape each; with few shapes no request has to compile, which takes seconds."""
-        on_cpu = self._tokens_per_batch == TOKENS_PER_BATCH_ON_CPU  # where batches save little, compilations cost more
+        lengths = (min(shapes.SHORTEST, self.max_length), self.buckets[0])
+        wanted = list(itertools.product(shapes.heights(_MOST_QUERIES, self._query_costs.height_step), lengths))
         for length in self.buckets:
             full = max(1, self._tokens_per_batch // length)
-            heights = [1, full] if on_cpu else shapes.heights(full)
-            if length == self.buckets[0]:  # queries, too
-                yield from (functools.partial(self._prepare, (height, shapes.SHORTEST)) for height in _QUERY_HEIGHTS)
-                yield from (functools.partial(self._prepare, (height, length)) for height in _QUERY_HEIGHTS)
-                heights = [height for height in heights if height not in _QUERY_HEIGHTS]
-            yield from (functools.partial(self._prepare, (height, length)) for height in heights)
+            wanted += ((height, length) for height in shapes.heights(full, self._document_costs.height_step))
+        yield from (functools.partial(self._prepare, shape) for shape in dict.fromkeys(wanted))
 
     def _prepare(self, shape: shapes.Shape) -> None:
         self._embed(self.params, np.full(shape, PAD_ID, np.int32)).block_until_ready()

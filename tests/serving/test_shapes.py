@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from newsembed.serving.shapes import QUERY_COSTS_ON_CPU, cheapest_heights, plan, row_lengths
+from newsembed.serving.shapes import DOCUMENT_COSTS_ON_CPU, QUERY_COSTS_ON_CPU, cheapest_heights, plan, row_lengths
 
 
 def planned(lengths, **options):
@@ -69,8 +69,24 @@ def test_the_cheapest_heights_by_hand(rows, shape_cost, compiled, expected):
 
 @pytest.mark.parametrize(
     ("rows", "expected"),
-    [(1, ([1], 16)), (7, ([1] * 7, 112)), (8, ([8], 128)), (11, ([8, 1, 1, 1], 176)), (32, ([8] * 4, 512))],
+    [(1, ([1], 16)), (7, ([4, 2, 1], 112)), (8, ([8], 128)), (11, ([8, 2, 1], 176)), (32, ([32], 512))],
 )
 def test_queries_on_a_cpu_pay_for_their_positions_only(rows, expected):
-    compiled = {(1, 16), (8, 16)}
+    compiled = {(height, 16) for height in (1, 2, 4, 8, 16, 32)}
     assert cheapest_heights(rows, 16, 128, compiled, 10_000, QUERY_COSTS_ON_CPU) == expected
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (1, ([1], 64)),
+        (3, ([1] * 3, 192)),
+        (4, ([4], 256)),
+        (16, ([16], 1_024)),
+        (20, ([16, 4], 1_280)),
+        (32, ([32], 2_048)),
+    ],
+)
+def test_a_few_documents_on_a_cpu_do_not_pay_for_a_full_batch(rows, expected):
+    compiled = {(height, 64) for height in (1, 4, 16, 32)}
+    assert cheapest_heights(rows, 64, 32, compiled, 16_384, DOCUMENT_COSTS_ON_CPU) == expected
