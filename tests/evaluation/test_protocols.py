@@ -141,6 +141,19 @@ def test_a_language_with_one_class_is_not_clustered_by_itself(tmp_path):
     assert scores["ARI", "en"].value == 1
 
 
+def test_one_language_is_no_part_and_documents_without_one_are_called_unknown(tmp_path):
+    def parts(*languages):
+        rows = [
+            event(n, name, language=language)
+            for n, (name, language) in enumerate(zip("AABBAABB", languages, strict=False))
+        ]
+        benchmark = Clustering(write(tmp_path / "e.jsonl", rows), seeds=(0,))
+        return {(score.part, score.count) for score in benchmark.score(circle(*[0, 0, 90, 90] * (len(rows) // 4)))}
+
+    assert parts(*["en"] * 4) == {("all", 4)}
+    assert parts(*["en"] * 4, *[""] * 4) == {("all", 8), ("en", 4), ("unknown", 4)}
+
+
 # Semantic textual similarity
 
 

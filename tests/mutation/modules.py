@@ -68,6 +68,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         *("tests/models/test_losses.py", "tests/models/test_softmax.py"),
         "tests/learning/objectives/test_contrastive.py",
     ),
+    "models/softmax.py": ("tests/models/test_softmax.py", "tests/training/test_sharding.py"),
     "models/masking.py": ("tests/models/test_masking.py",),
     "models/entmax.py": ("tests/models/test_entmax.py", *_WORD_ENCODERS),
     "models/bags.py": ("tests/models/test_bags.py", "tests/learning/objectives/test_denoising.py"),

@@ -196,7 +196,7 @@ def run_tests(folder: str, tests: Sequence[str], cpu: int) -> int:
     os.dup2(log, 1)
     os.dup2(log, 2)
     sys.dont_write_bytecode = True
-    sys.path.insert(0, folder)
+    sys.path[:0] = [folder, str(ROOT)]  # Beam's worker processes import the tests, as under ``python -m pytest``
     paths = [folder, *filter(None, [os.environ.get("PYTHONPATH")])]
     os.environ.update(
         PYTHONPATH=os.pathsep.join(paths),
