@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from starlette.authentication import AuthCredentials, AuthenticationBackend, AuthenticationError, BaseUser
+from starlette.datastructures import Headers
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import HTTPConnection
 from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..errors import InputError
 from ..formats.keys import check_key, read_key
@@ -19,6 +22,38 @@ KEY_VARIABLE: Final = "NEWSEMBED_API_KEY"
 OPEN_PATHS: Final = frozenset(  # hold no data
     {"/", "/page.css", "/page.js", "/healthz", "/docs", "/openapi.json"}
 )
+_LONGEST_NAME: Final = 253  # characters of a host name
+
+
+class HostCheck:
+    """Answers only requests whose header Host is allowed; the others get 400 with the name of the option.
+
+    Args:
+      app: answers the allowed ones.
+      hosts: the allowed names, without ports; "*" for any.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: Sequence[str]) -> None:
+        self._app = app
+        self._hosts = list(hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Passes a request on, or refuses it."""
+        is_allowed = False
+
+        async def enter(scope: Scope, receive: Receive, _: Send) -> None:
+            nonlocal is_allowed
+            is_allowed = True
+            await self._app(scope, receive, send)
+
+        async def drop(_: Message) -> None:
+            """Starlette's own refusal names neither the header nor the option."""
+
+        await TrustedHostMiddleware(enter, allowed_hosts=self._hosts, www_redirect=False)(scope, receive, drop)
+        if not is_allowed:
+            name = Headers(scope=scope).get("host", "")[:_LONGEST_NAME]
+            detail = f"this server does not answer to the host name {name!r}; start it with --allowed_host to add it"
+            await JSONResponse({"detail": detail, "option": "--allowed_host"}, 400)(scope, receive, send)
 
 
 class KeyBackend(AuthenticationBackend):

@@ -29,11 +29,10 @@ from fastapi.responses import HTMLResponse, JSONResponse
 from fastapi.security import HTTPBearer
 from pydantic_core import to_json
 from starlette.middleware.authentication import AuthenticationMiddleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from .. import __version__
 from ..errors import InputError
-from .access import ANY_HOST, LOCAL_HOSTS, KeyBackend, add_access_arguments, allowed_hosts, api_key, explain
+from .access import ANY_HOST, LOCAL_HOSTS, HostCheck, KeyBackend, add_access_arguments, allowed_hosts, api_key, explain
 from .api_page import api_page
 from .batching import add_batch_arguments, batch_options
 from .bodies import EmbedRequest, EmbedResponse, SearchHit, SearchRequest, SearchResponse
@@ -100,7 +99,7 @@ def create_app(service: Service, limits: Limits | None = None, access: Access | 
     app.add_middleware(Gate, admission=app.state.admission)
     if key:
         app.add_middleware(AuthenticationMiddleware, backend=key, on_error=explain)
-    app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(access.hosts), www_redirect=False)
+    app.add_middleware(HostCheck, hosts=access.hosts)
     metrics = Metrics(lambda: len(service.index) if service.index else 0, app.state.admission.inside)
     app.add_middleware(Monitor, metrics=metrics, log=access.log)  # the outermost: it counts refusals too
     _add_errors(app)

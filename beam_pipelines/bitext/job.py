@@ -31,10 +31,10 @@ def run(job: JobRun) -> None:
     """Links articles, embeds their sentences, mines each block of days and writes the pairs.
 
     Raises:
-      InputError: if no two languages have articles near each other, or an input does not fit.
+      InputError: if no two languages have articles near each other, too few pairs are known, or an input does not fit.
     """
     options: BitextOptions = job.options
-    parts = [part for given in job.inputs["known_pairs"] for part in readers.plan_parts(given)]
+    parts = [part for given in job.inputs["known_pairs"] for part in readers.plan_parts(given, "--known_pairs")]
     shards = parquet.shard_paths(f"{job.input('articles')}/articles")
     vectors = vector_paths(job.input("vectors"), len(shards)) if job.inputs["vectors"] else None
     encoding = Encoding(encoders.opener(), job.input("encoder"), bool(parts))

@@ -7,6 +7,7 @@ from typing import Any, Final, Self
 
 import numpy as np
 
+from ...errors import InputError
 from ...formats import files
 from ...tasks.margin import Floats, Numbers, best_pairs, find_neighborhoods, for_precision, one_to_one, thresholds
 from ..encoders import embed_unit, opened
@@ -32,7 +33,11 @@ def calibrate(
     shard: Shard,
     received: Received,
 ) -> None:
-    """Mines the known pairs among sentences of the articles, and writes the least margins as JSON."""
+    """Mines the known pairs among sentences of the articles, and writes the least margins as JSON.
+
+    Raises:
+      InputError: if there are too few known pairs of the languages that are mined.
+    """
     encoder = opened(encoding.opener, encoding.name, shard.workspace)
     facts, everything = {}, []
     for (source, target), pairs in sorted(_read(shard, received.payload, languages).items()):
@@ -46,8 +51,15 @@ def calibrate(
             sides.append((vectors, rows["vector"][others] if others else vectors[:0]))
         everything.append(judge(sides, len(pairs), options))
         facts[f"{source}-{target}"] = everything[-1].fact(options)
-    if everything:
-        facts[ALL] = Judged.joined(everything).fact(options)
+    facts[ALL] = Judged.joined(everything).fact(options) if everything else None
+    if facts[ALL] is None:
+        sentences, mined = sum(one.paired + one.unpaired for one in everything), map("-".join, languages)
+        raise InputError(
+            f"got {sentences} known sentences in the languages that are mined ({', '.join(mined)}), "
+            f"expected at least {_FEWEST}",
+            field="--known_pairs",
+            remedy="give a few hundred pairs of these languages as UTF-8, or leave it out to use --min_margin",
+        )
     margins = {name: fact for name, fact in facts.items() if fact is not None}
     files.write_whole(f"{shard.workspace}/{MARGINS}", json.dumps(margins, sort_keys=True).encode())
 

@@ -29,14 +29,25 @@ HELP: Final = (
 )
 
 
-def plan_parts(given: str) -> list[BitextPart]:
-    """Cuts one value of ``--bitext`` into parts that can be read independently.
+def plan_parts(given: str, field: str = "--bitext") -> list[BitextPart]:
+    """Cuts one value of an option into parts that can be read independently.
 
     Aligned files are read once to count their lines.
+
+    Args:
+      given: the value.
+      field: the option, for messages.
 
     Raises:
       InputError: if the suffix is unknown, a file is missing, aligned files differ in length, or TMX declares entities.
     """
+    try:
+        return _plan(given)
+    except InputError as error:
+        raise InputError(error.problem, path=error.path, field=field, remedy=error.remedy) from error
+
+
+def _plan(given: str) -> list[BitextPart]:
     if has_manifest(given):
         return [part for path in files.list_files(f"{given.rstrip('/')}/{PAIRS}/part-*.tsv") for part in tsv.plan(path)]
     paths = given.split(_BETWEEN)

@@ -343,12 +343,30 @@ def test_without_a_margin_of_that_precision_nothing_is_accepted(corpus, tmp_path
     assert plan_parts(str(tmp_path / "out")) == []
 
 
-def test_known_pairs_in_another_encoding_are_dead_letters(corpus, tmp_path):
-    (tmp_path / "known.tsv").write_bytes("de\ten\tGrüße 1 2 3\tGreetings 1 2 3\n".encode("latin-1") * 2)
+@pytest.mark.parametrize(
+    ("lines", "sentences"),
+    [
+        (["de\ten\tGrüße 1 2 3\tGreetings 1 2 3\n"] * 100, 0),  # in Latin-1, below
+        ([f"it\ten\tuno {number}\tone {number}\n" for number in range(100)], 0),  # a language without articles
+        ([f"de\ten\teins {number}\tone {number}\n" for number in range(25)], 38),
+    ],
+)
+def test_too_few_known_pairs_are_an_error_and_not_the_margin_of_the_options(corpus, tmp_path, lines, sentences):
+    (tmp_path / "known.tsv").write_bytes("".join(lines).encode("latin-1"))
     inputs = corpus(EVENTS) | {"known_pairs": [str(tmp_path / "known.tsv")]}
-    manifest = mine(inputs, tmp_path / "out")
-    assert manifest["phases"]["calibrate"]["failed"] == {"undecodable": 2}
-    assert pairs_in(tmp_path / "out") == true_pairs(NAMES, "de")  # by the margin of the options
+    problem = (
+        rf"--known_pairs: got {sentences} known sentences in the languages that are mined \(.*\), expected at least 40"
+    )
+    with pytest.raises(InputError, match=problem):
+        mine(inputs, tmp_path / "out")
+
+
+def test_an_error_in_known_pairs_names_their_option(corpus, tmp_path):
+    (tmp_path / "known.de").write_text("eins\n")
+    (tmp_path / "known.en").write_text("one\ntwo\n")
+    inputs = corpus(EVENTS) | {"known_pairs": [f"{tmp_path}/known.de,{tmp_path}/known.en"]}
+    with pytest.raises(InputError, match="--known_pairs: got 1 and 2 lines"):
+        mine(inputs, tmp_path / "out")
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,17 @@ def test_only_allowed_hosts_are_answered(allowed, answered, refused):
             assert ask(client, host, path).status_code == 400, host
 
 
+def test_a_refused_host_learns_which_option_adds_it():
+    client = client_of(hosts=access.allowed_hosts("127.0.0.1", []))
+    reply = ask(client, "news.example:8000", "/search?q=a")
+    assert reply.json() == {
+        "detail": "this server does not answer to the host name 'news.example:8000'; "
+        "start it with --allowed_host to add it",
+        "option": "--allowed_host",
+    }
+    assert ask(client, "a" * 10_000).json()["detail"].count("a") < 300
+
+
 @pytest.mark.parametrize("name", ["a.example:8000", "a.*.example", "**", "http://a.example", "", "*."])
 def test_names_that_no_host_header_has_are_errors(name):
     with pytest.raises(InputError, match="--allowed_host: got"):
