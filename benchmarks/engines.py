@@ -3,7 +3,8 @@
 It starts Prism, Beam's portable runner in Go, which ``go install`` builds in Beam's version; with ``--engine=flink`` a
 small Flink inside of Beam's job server, whose jars Maven gets (``flink_job_server/pom.xml``; Java 17); with
 ``--engine=flink-cluster`` a job manager and two task managers next to it; with ``--engine=spark`` Spark 3 inside of its
-job server; with ``--job_endpoint`` nothing. Workers are processes of Beam's worker pool. All processes share the disk.
+job server; with ``--job_endpoint`` nothing. Flink and Spark start their workers (``newsembed-worker``), for the others
+they are processes of Beam's worker pool. All processes share the disk.
 In each job a worker is killed, or a task manager of the cluster, which is replaced. The command is repeated until it
 succeeds; the last line says how often it ran: once, where an engine finishes a job by itself.
 
@@ -154,9 +155,9 @@ def children(pid: int) -> list[int]:
     return [int(line) for line in found.stdout.split()]
 
 
-def kill_worker(pool: int) -> bool:
-    """Kills a process of the worker pool; returns whether there was one."""
-    workers = children(pool)
+def kill_worker(parent: int) -> bool:
+    """Kills a worker, which is a child of the worker pool or of the engine; returns whether there was one."""
+    workers = children(parent)
     if workers:
         os.kill(workers[0], signal.SIGKILL)
     return bool(workers)
@@ -207,8 +208,21 @@ def print_table(folders: dict[str, str], killed: Kills) -> bool:
     return equal
 
 
-def start_engine(name: str, output: Path, stack: contextlib.ExitStack) -> tuple[str, FlinkCluster | None]:
-    """Starts an engine that ends with the stack; returns the address of its job server, and its cluster."""
+def worker_command(folder: Path) -> Path:
+    """A program that is `newsembed-worker` in this interpreter; engines start it without arguments of their own."""
+    program = folder / "worker"
+    module = "newsembed.beam_pipelines.engine_worker"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m {module} "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    return program
+
+
+def start_engine(name: str, output: Path, stack: contextlib.ExitStack) -> tuple[str, list[str], Callable[[], bool]]:
+    """Starts an engine that ends with the stack.
+
+    Returns:
+      The address of its job server, the options for its workers, and what kills one of its processes.
+    """
     cluster, port = None, free_port()
     if name == "prism":
         server = prism_command(output, port)
@@ -221,8 +235,23 @@ def start_engine(name: str, output: Path, stack: contextlib.ExitStack) -> tuple[
         stack.enter_context(cluster)
         options = [f"--flink-master={cluster.address}", f"--flink-conf-dir={cluster.folder}"]
         server = job_server_command(output, port, "flink", options)
-    stack.enter_context(started(server, port, output / f"{name}.log"))
-    return f"localhost:{port}", cluster
+    pid = stack.enter_context(started(server, port, output / f"{name}.log"))
+    if name == "prism":  # it starts no processes
+        return f"localhost:{port}", *start_pool(output, stack)
+    workers = [
+        "--environment_type=PROCESS",
+        f"--environment_config={json.dumps({'command': str(worker_command(output))})}",
+    ]
+    return f"localhost:{port}", workers, cluster.kill_task_manager if cluster else functools.partial(kill_worker, pid)
+
+
+def start_pool(output: Path, stack: contextlib.ExitStack) -> tuple[list[str], Callable[[], bool]]:
+    """Starts Beam's worker pool, which ends with the stack; returns the options for its workers, and what kills one."""
+    port = free_port()
+    command = [sys.executable, "-m", "apache_beam.runners.worker.worker_pool_main", f"--service_port={port}"]
+    pool = stack.enter_context(started(command, port, output / "workers.log"))
+    options = ["--environment_type=EXTERNAL", f"--environment_config=localhost:{port}"]
+    return options, functools.partial(kill_worker, pool)
 
 
 def main() -> int:
@@ -237,14 +266,11 @@ def main() -> int:
     killed: Kills = {}
     runs = 1
     with contextlib.ExitStack() as stack:
-        endpoint, cluster = args.job_endpoint, None
-        if endpoint is None:
-            endpoint, cluster = start_engine(args.engine, output, stack)
-        port = free_port()
-        worker_pool = [sys.executable, "-m", "apache_beam.runners.worker.worker_pool_main", f"--service_port={port}"]
-        pool = stack.enter_context(started(worker_pool, port, output / "workers.log"))
-        remote = ["--runner=PortableRunner", f"--job_endpoint={endpoint}"]
-        remote += ["--environment_type=EXTERNAL", f"--environment_config=localhost:{port}"]
+        if args.job_endpoint:
+            endpoint, (workers, kill) = args.job_endpoint, start_pool(output, stack)
+        else:
+            endpoint, workers, kill = start_engine(args.engine, output, stack)
+        remote = ["--runner=PortableRunner", f"--job_endpoint={endpoint}", *workers]
         builds = {f"{number} tasks at a time": [f"--parallelism={number}"] for number in args.parallelism or ()}
         for name, options in (builds or {"engine": []}).items():
             folders[name] = f"{output}/{name.replace(' ', '-')}"
@@ -255,7 +281,6 @@ def main() -> int:
         if not args.no_kills:
             folders["engine, killed"] = f"{output}/killed"
             command = build_command(args.demo, f"{output}/killed", remote)
-            kill = cluster.kill_task_manager if cluster else functools.partial(kill_worker, pool)
             killed, runs = kill_in_each_job(command, f"{output}/killed", kill, output / "killed.log")
     equal = print_table(folders, killed)
     print(
