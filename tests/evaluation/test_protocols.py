@@ -13,6 +13,7 @@ from newsembed.evaluation.compare import compare
 from newsembed.evaluation.crosslingual import CrossLingual
 from newsembed.evaluation.duplicates import NearDuplicates
 from newsembed.evaluation.encoders import Document
+from newsembed.evaluation.intervals import spearman_interval
 from newsembed.evaluation.pairs import PairClassification
 from newsembed.evaluation.results import Result
 from newsembed.evaluation.retrieval import SameEventRetrieval, ranking_scores
@@ -164,6 +165,18 @@ def test_a_part_with_one_gold_score_has_no_correlation_of_its_own(tmp_path):
     assert set(scores) == {("Spearman", "all"), ("Spearman", "x")}
     assert (scores["Spearman", "all"].count, scores["Spearman", "x"].count) == (4, 2)
     assert scores["Spearman", "x"].value == pytest.approx(1)
+
+
+def test_the_correlation_over_all_pairs_has_an_interval_on_request(tmp_path):
+    gold, angles = [1, 2, 3, 4, 5, 6, 7, 8], [80, 85, 60, 65, 40, 45, 10, 30]
+    (tmp_path / "s.tsv").write_text("".join(f"{score}\ta{score}\tb{score}\n" for score in gold))
+    vectors = np.concatenate([circle(*[0] * 8), circle(*angles)])
+    plain, measured = (Sts(str(tmp_path / "s.tsv"), intervals=asked).score(vectors)[0] for asked in (False, True))
+    assert (plain.low, plain.high, measured.value) == (None, None, plain.value)
+    assert -1 <= measured.low < measured.value < measured.high <= 1
+    # Pairs are resampled: a correlation of the ranks of the angles, negated, has the same interval.
+    expected = spearman_interval(np.array(gold), -np.array(angles))
+    assert (measured.low, measured.high) == pytest.approx((expected.low, expected.high))
 
 
 def test_folders_are_read_as_distributed(tmp_path):

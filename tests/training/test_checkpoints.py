@@ -154,6 +154,9 @@ def test_another_architecture_is_no_damage(copy, tmp_path):
     with pytest.raises(InputError, match="another architecture") as raised:
         start(copy, other, tmp_path)
     assert raised.value.path == str(copy / "checkpoints/8/params")
+    with pytest.raises(InputError, match="another architecture") as raised:
+        start(tmp_path / "new", other, tmp_path, initial=str(copy))
+    assert raised.value.path == str(copy / "checkpoints/8/params")
     assert sorted(os.listdir(copy / "checkpoints")) == ["4", "8"]
 
 
