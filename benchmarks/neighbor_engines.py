@@ -3,8 +3,8 @@
     python benchmarks/neighbor_engines.py work/vectors --space text --rows 50000 200000 --neighbors 50
 
 Each engine runs in its own process with one thread, as in a worker of the neighbors job. It builds an index over the
-first N vectors and searches for 2,000 of them, drawn at random. Recall@K is the share of the exact K neighbors that it
-finds; equal similarities count as found.
+first N vectors, of the folder or of an array (float32 [N, D]) in a .npy file, and searches for 2,000 of them, drawn at
+random. Recall@K is the share of the exact K neighbors that it finds; equal similarities count as found.
 """
 
 import argparse
@@ -29,7 +29,9 @@ ENGINES = (Engine.EXACT, Engine.SCANN, Engine.FAISS)
 
 
 def load(folder: str, space: Space, most: int) -> np.ndarray:
-    """Returns the vectors of one space, float32 ``[<= most, D]``."""
+    """Returns the vectors of one space, or of a .npy file, float32 ``[<= most, D]``."""
+    if folder.endswith(".npy"):
+        return np.load(folder)[:most]
     found = []
     for paths in zip(*(parquet.shard_paths(f"{folder}/{space.value}") for space in SPACES), strict=True):
         rows = read_vectors(dict(zip(SPACES, paths, strict=True)))
@@ -75,7 +77,7 @@ def recall(path: str, engine: Engine) -> float:
 def main() -> None:
     """Prints the table; with ``--engine`` measures one engine."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("vectors", help="folder of the vectors job")
+    parser.add_argument("vectors", help="folder of the vectors job, or a .npy file")
     parser.add_argument("--space", type=Space, default=Space.TEXT, choices=list(Space))
     parser.add_argument("--rows", type=int, nargs="+", default=[20_000, 50_000, 200_000])
     parser.add_argument("--neighbors", type=int, default=50, help="K")

@@ -15,6 +15,7 @@ from newsembed.beam_pipelines.neighbors.index import (
     Engine,
     ExactIndex,
     FaissIndex,
+    ScannIndex,
     build_index,
     choose_engine,
     highest,
@@ -267,3 +268,12 @@ def test_output_does_not_depend_on_workers(tmp_path):
 def test_bad_options(options):
     with pytest.raises(InputError):
         NeighborsOptions(**options)
+
+
+def test_scann_finds_most_of_the_nearest_rows_once():
+    vectors = clustered(4_000)
+    found, values = ScannIndex.build(vectors).search(vectors[:100], 10)
+    exact, _ = ExactIndex.build(vectors).search(vectors[:100], 10)
+    assert np.mean([len(set(left) & set(right)) / 10 for left, right in zip(found, exact, strict=True)]) > 0.95
+    assert all(len(set(rows)) == 10 for rows in found.tolist()), "a row that is in two leaves is found once"
+    assert (np.diff(values, axis=1) <= 1e-6).all()
