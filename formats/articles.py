@@ -19,12 +19,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import InputError
 from .jsonl import read_jsonl
+from .manifest import has_manifest
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _BATCH_ROWS: Final = 1024
 _ENDINGS: Final = (".parquet", ".jsonl", ".jsonl.gz", ".jsonl.zst")
+_STREAM: Final = "articles"  # of the jobs that write articles
 _TEXTS: Final = ("title", "body")
 _OPTIONAL: Final = ("doc_id", "url", "publisher", "language", "byline_date", "image_url")
 _STANDARD_INPUT: Final = "-"
@@ -161,12 +163,17 @@ def read_rows(
 def article_files(path: str) -> list[str]:
     """The files that :func:`read_articles` reads for ``path``; "-" is JSONL on standard input.
 
+    The folder of a job, such as ``work/clean``, stands for its articles.
+
     Raises:
       InputError: if there are none.
     """
     if path == _STANDARD_INPUT:
         return [_spooled_input()]
     if os.path.isdir(path):
+        stream = os.path.join(path, _STREAM)
+        if has_manifest(path) and os.path.isdir(stream):
+            path = stream  # the folder of a job holds other streams and dead letters, too
         for pattern in ("*.parquet", "*.jsonl*"):
             if found := sorted(glob.glob(os.path.join(glob.escape(path), "**", pattern), recursive=True)):
                 return found

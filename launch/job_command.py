@@ -8,7 +8,7 @@ import sys
 import types
 import typing
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from ..beam_pipelines import dry_run
 from ..beam_pipelines.emptiness import why_empty
@@ -17,6 +17,8 @@ from ..beam_pipelines.progress import JobProgress, print_outcomes
 from ..errors import InputError
 from . import encoders
 from .parsing import Parser, nearest, option_names
+
+_DRY_RUN: Final = "--dry_run"
 
 
 def run(job: Job, argv: Sequence[str]) -> int:
@@ -65,7 +67,7 @@ def make_parser(job: Job) -> argparse.ArgumentParser:
         parser.add_argument(f"--{spec.name}", nargs="+", required=spec.required, metavar="PATH", help=spec.help)
     parser.add_argument("--output", required=True, metavar="DIR", help="folder to publish the result in")
     parser.add_argument(
-        "--dry_run",
+        _DRY_RUN,
         nargs="?",
         const="dry-run",
         metavar="DIR",
@@ -146,13 +148,18 @@ def check_beam_args(beam_args: Sequence[str], own: argparse.ArgumentParser | Non
       own: that parser; its options are named first.
 
     Raises:
-      InputError: for an unknown option; names the closest known one.
+      InputError: for an unknown option, with the closest known one; for a dry run of a command that has none.
     """
     if not beam_args:
         return
+    if any(argument.partition("=")[0] == _DRY_RUN for argument in beam_args):  # Beam has one for its own tests
+        raise InputError(
+            "only the command of a single job has it", field=_DRY_RUN, remedy="try `newsembed clean --help`"
+        )
     from apache_beam.options.pipeline_options import PipelineOptions
 
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, conflict_handler="resolve")
+    prog = own.prog if own else "newsembed"
+    parser = Parser(prog, add_help=False, allow_abbrev=False, conflict_handler="resolve")
     for options in PipelineOptions.__subclasses__():
         options._add_argparse_args(parser)  # noqa: SLF001 - Beam offers no public list of its options
     _, unknown = parser.parse_known_args(list(beam_args))

@@ -57,9 +57,11 @@ def verify(folder: str) -> Iterator[Verified]:
     """Yields each result in a folder or below it, compared with its digests.
 
     Raises:
-      InputError: if no result is there, or a list of digests is damaged.
+      InputError: if the folder or a result in it is not there, or a list of digests is damaged.
     """
     folder = folder.rstrip("/") or "/"
+    if not files.exists(folder):
+        raise InputError("no such folder", path=folder, remedy="name the folder of a job, model, index or export")
     found = files.sizes_below(folder)
     lists = [name for name in found if posixpath.basename(name) in (MANIFEST, SUMS)]
     if not lists:

@@ -116,6 +116,9 @@ def _thin(args: argparse.Namespace) -> int:
         raise InputError("not given", field="--order", remedy="name a file with a doc_id on each line, the best first")
     if args.pairs:
         raise InputError("cannot be used with --greedy", field="--pairs", remedy="the output has the cosines anyway")
+    if args.max_day_gap != _MAX_DAY_GAP:
+        remedy = "leave it out: the list decides which articles are compared"
+        raise InputError("cannot be used with --greedy", field="--max_day_gap", remedy=remedy)
     if args.most is not None and args.most < 1:
         raise InputError(f"got {args.most}, expected at least 1", field="--most", remedy="leave it out to show all")
     check_threshold(args.threshold)

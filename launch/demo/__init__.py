@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=1.0,
         metavar="X",
-        help="size of the newsroom; 1 is about 2,500 articles (default: 1)",
+        help="size of the newsroom; 1 is about 2,500 articles, and what the checks are made for (default: 1)",
     )
 
 
@@ -56,6 +56,10 @@ def run(args: argparse.Namespace) -> int:
     sections["seconds"] = {**diary["seconds"], "in all": round(sum(diary["seconds"].values()), 1)}
     write_report(places.work, job_rows(places), sections)
     checks.show(sections["checks"])
+    if args.scale < 1 and not all(check["met"] for check in sections["checks"]):
+        print(
+            f"The checks are made for --scale 1: with {args.scale:g} there is less to learn from, and some are missed."
+        )
     print(f"\nnumbers: {places.work}/report.json   plots and samples: {places.work}/report.html")
     print(f'search more: newsembed search --index {places.index} "words"')
     print(f"serve: newsembed serve --saved_model {places.saved_model} --index {places.index}")

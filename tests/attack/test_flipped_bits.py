@@ -108,6 +108,8 @@ def test_an_index_with_a_flipped_bit_is_refused(tmp_path):
 def test_verify_reads_older_results_by_size_and_refuses_folders_without_results(extracted, tmp_path, capsys):
     with pytest.raises(InputError, match=r"neither manifest\.json nor SHA256SUMS"):
         list(__import__("newsembed.launch.verify", fromlist=["verify"]).verify(str(tmp_path)))
+    assert cli.main(["verify", str(tmp_path / "gone")]) == 2
+    assert "gone: no such folder" in capsys.readouterr().err
     manifest = json.loads((extracted / "manifest.json").read_text())
     (tmp_path / "manifest.json").write_text(json.dumps({**manifest, "sha256": None, "files": {"a": 1}}))
     (tmp_path / "a").write_text("x")

@@ -53,6 +53,15 @@ def test_a_folder_is_read_in_the_order_of_its_names_and_parquet_first(tmp_path):
     assert article_files(str(tmp_path)) == [str(tmp_path / "z.parquet")]
 
 
+def test_the_folder_of_a_job_stands_for_its_articles(tmp_path):
+    for name in ("articles/part-0.parquet", "clusters/part-0.parquet", "dead_letters/rules/part-0.parquet"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).touch()
+    assert len(article_files(str(tmp_path))) == 3  # a folder of the user's own
+    (tmp_path / "manifest.json").write_text("{}")
+    assert article_files(str(tmp_path)) == [str(tmp_path / "articles/part-0.parquet")]
+
+
 def test_rows_name_their_place(tmp_path):
     (tmp_path / "a.jsonl").write_text('\n{"title": "t"}\n')
     pq.write_table(pa.table({"title": ["t", "u"], "other": [1, 2]}), tmp_path / "a.parquet")

@@ -221,6 +221,11 @@ def test_unknown_commands_and_options_name_the_closest(capsys):
     assert "did you mean `clean`?" in capsys.readouterr().err
     with pytest.raises(InputError, match="--runer: no such option\n.*did you mean --runner"):
         job_command.check_beam_args(["--runer=DataflowRunner"])
+    with pytest.raises(InputError, match="--dry_run: only the command of a single job has it"):
+        job_command.check_beam_args(["--dry_run", "plan"])
+    with pytest.raises(SystemExit, match="2"):
+        job_command.check_beam_args(["--num_workers=many"])
+    assert capsys.readouterr().err.startswith("newsembed: error: argument --num_workers: invalid int value: 'many'\n")
     job_command.check_beam_args(["--runner=DataflowRunner", "--region=europe-west4", "--setup_file=./setup.py"])
 
 

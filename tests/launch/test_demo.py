@@ -184,11 +184,17 @@ def test_the_demo_keeps_the_longest_seconds_of_each_step_over_its_runs(two_steps
     assert shown[shown.index("a line") :].split()[:9] == ["a", "line", "│", "0.91", "│", ">=", "0.9", "│", "met"]
 
 
-def test_a_missed_check_is_shown_and_ends_the_demo_with_1(two_steps, capsys):
+def test_a_missed_check_is_shown_and_ends_the_demo_with_1(two_steps, tmp_path, capsys):
     arguments, _, checks, _, _ = two_steps
     checks[0]["met"] = False
     assert demo.run(arguments) == 1
-    assert "MISSED" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "MISSED" in shown
+    assert "The checks are made for --scale 1: with 0.5 there is less to learn from" in shown
+    (tmp_path / "demo.json").unlink()
+    arguments.scale = 1.0
+    assert demo.run(arguments) == 1
+    assert "The checks are made for" not in capsys.readouterr().out
 
 
 def test_the_rows_of_the_report_are_those_of_the_crawl_and_of_every_job(tmp_path):

@@ -233,6 +233,7 @@ def test_greedy_stops_when_enough_are_shown(tmp_path, capsys):
         ("d0\n", ("--most", "0"), "--most"),
         ("d0\n", ("--threshold", "1.5"), "--threshold"),
         ("d0\n", ("--pairs", "p.tsv"), "--pairs"),
+        ("d0\n", ("--max_day_gap", "3"), "--max_day_gap: cannot be used with --greedy"),
     ],
 )
 def test_greedy_refuses(tmp_path, ranking, options, problem):
