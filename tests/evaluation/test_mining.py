@@ -43,6 +43,10 @@ def test_an_excluded_sentence_takes_its_gold_pair_with_it(folder):
     with pytest.raises(InputError, match="no gold pair is left"):
         BitextMining(str(folder), excluded=frozenset({Document("", "One.")})).documents()
     assert len(BitextMining(str(folder), excluded=frozenset({Document("", "Noise.")})).documents()) == 4
+    with pytest.raises(InputError, match="no sentence is left"):
+        BitextMining(
+            str(folder), excluded=frozenset(Document("", text) for text in ("Eins.", "Zwei.", "Noise."))
+        ).documents()
 
 
 def test_a_perfect_encoder_scores_one_and_a_constant_one_next_to_nothing():

@@ -269,6 +269,16 @@ def test_features_parts_and_pairs_across_languages_of_xnli(tmp_path, monkeypatch
     assert scores["accuracy", "en→en"].value == pytest.approx(4 / 12)
 
 
+def test_features_of_xnli_that_do_not_fit_into_memory_are_refused(tmp_path, monkeypatch):
+    benchmark = Xnli(str(write_xnli(tmp_path / "xnli")), "x", head=Perceptron(hidden=(2,), epochs=1))
+    vectors = vectors_of(benchmark)  # four numbers; 24 pairs of 30 are known, each with four vectors of float32
+    monkeypatch.setattr(nli, "_MOST_BYTES", 24 * 4 * 4 * 4)
+    assert benchmark.score(vectors)
+    monkeypatch.setattr(nli, "_MOST_BYTES", 24 * 4 * 4 * 4 - 1)
+    with pytest.raises(InputError, match="24 pairs of vectors of 4 numbers do not fit into memory"):
+        benchmark.score(vectors)
+
+
 @pytest.mark.parametrize(
     ("change", "problem"),
     [

@@ -19,6 +19,11 @@ def parameters(trained):
     return [array for layer in trained._layers for array in layer]
 
 
+def test_the_head_is_that_of_laser_unless_others_are_given():
+    expected = Perceptron(hidden=(10, 8), dropout=0.2, learning_rate=0.001, batch_size=12, epochs=500)
+    assert Perceptron() == expected
+
+
 def test_it_learns_classes_and_the_same_seed_gives_the_same_parameters():
     head = Perceptron(epochs=200, learning_rate=1e-2)
     known, dev, asked = rows(32), rows(9), rows(300)
