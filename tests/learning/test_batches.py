@@ -267,6 +267,14 @@ def weeks(tmp_path_factory):
     return write_sets(tmp_path_factory.mktemp("weeks") / "data", sets)
 
 
+@pytest.mark.parametrize("epoch", range(4))
+def test_only_what_is_left_of_each_day_is_in_batches_of_several_days(epoch):
+    days = np.repeat(np.array([3, 4, 9, 12, 20], np.int32), [5, 7, 9, 1, 11])
+    found = days[DayOrder(days, 1, 2, 0).epoch(epoch)]
+    of_one_day = sum(one == two for one, two in found.reshape(-1, 2).tolist())
+    assert of_one_day == sum(found.tolist().count(day) // 2 for day in set(days.tolist()))
+
+
 def test_batches_hold_rows_of_the_same_days(weeks):
     grouped, mixed = ([], [])
     for found, batch_days in ((grouped, 7), (mixed, 0)):
