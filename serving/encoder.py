@@ -23,7 +23,9 @@ from .prompting import prompt_digest, with_prompt
 TOKENS_PER_BATCH: Final = 16_384  # BERT-base at 512 tokens peaks near 1 GB with this many
 TOKENS_PER_BATCH_ON_CPU: Final = 2_048  # fits the caches better: 12 to 17 % less CPU time than 16,384, 2 layers x 128
 
-_MOST_QUERIES: Final = 32  # rows of the largest batch of queries that a server compiles before
+# What a server compiles before it needs it, of queries.
+_MOST_QUERIES: Final = 32
+_LONGEST_QUERY: Final = 48
 
 
 class JaxEncoder:
@@ -157,9 +159,12 @@ class JaxEncoder:
 
     def preparations(self) -> Iterator[Callable[[], None]]:
         """Functions that compile one shape each; with few shapes no request has to compile, which takes seconds."""
-        lengths = (min(shapes.SHORTEST, self.max_length), self.buckets[0])
-        wanted = list(itertools.product(shapes.heights(_MOST_QUERIES, self._query_costs.height_step), lengths))
-        for length in self.buckets:
+        lengths, queries = self.buckets, (min(shapes.SHORTEST, self.max_length), self.buckets[0])
+        if self._tokens_per_batch == TOKENS_PER_BATCH_ON_CPU:  # where each position costs time
+            lengths = shapes.row_lengths(self.max_length)
+            queries = tuple(length for length in lengths if length <= _LONGEST_QUERY) or lengths[:1]
+        wanted = list(itertools.product(shapes.heights(_MOST_QUERIES, self._query_costs.height_step), queries))
+        for length in lengths:
             full = max(1, self._tokens_per_batch // length)
             wanted += ((height, length) for height in shapes.heights(full, self._document_costs.height_step))
         yield from (functools.partial(self._prepare, shape) for shape in dict.fromkeys(wanted))

@@ -335,7 +335,12 @@ class DocumentIndex:
         # Few enough to compare them all: none is missed in a list that the inverted file does not probe.
         rows = np.flatnonzero(inside)
         scores = (self.embeddings[rows] if among < len(self) else self.embeddings) @ query
-        best = np.argsort(-scores, kind="stable")[:count]
+        if count < len(scores):  # a sort of all would take longer than the product
+            lowest = np.partition(scores, len(scores) - count)[len(scores) - count]
+            reaching = np.flatnonzero(scores >= lowest)
+        else:
+            reaching = np.arange(len(scores))
+        best = reaching[np.argsort(-scores[reaching], kind="stable")[:count]]
         return [(int(rows[place]), float(scores[place])) for place in best]
 
 

@@ -41,7 +41,7 @@ class BatchCosts:
 DEFAULT_COSTS: Final = BatchCosts()
 # On a CPU each position costs time: 5.5 ms for 1 query of 16 tokens, 19 for 8 (MiniLM-L6 on two cores). A single query
 # must not pay for others, nor a few documents for a full batch. More heights mean more compilations at the start.
-QUERY_COSTS_ON_CPU: Final = BatchCosts(2, SHORTEST)
+QUERY_COSTS_ON_CPU: Final = BatchCosts(4, SHORTEST)
 DOCUMENT_COSTS_ON_CPU: Final = BatchCosts(4, 4 * SHORTEST)
 
 Shape = tuple[int, int]  # (rows, length)

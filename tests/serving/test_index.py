@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from newsembed.errors import InputError
 from newsembed.formats.articles import read_articles
 from newsembed.formats.index import IndexedDocument
@@ -406,3 +408,13 @@ def test_encoder_specs(model_dir):
     assert factories["random"](f"{model_dir}@3").digest != factories["random"](f"{model_dir}@4").digest
     with pytest.raises(InputError, match="encoder kind"):
         make_encoder("word2vec", "x")
+
+
+@given(st.lists(st.sampled_from([0.1, 0.5, 0.9]), min_size=1, max_size=40), st.integers(1, 50))
+def test_the_nearest_are_those_of_a_stable_sort_of_all(cosines, count):
+    rows = np.array([[cosine, np.sqrt(1 - cosine**2)] for cosine in cosines], np.float32)
+    index = DocumentIndex(rows, [IndexedDocument(str(row), str(row), "p", "t") for row in range(len(rows))])
+    found = index.nearest(np.array([1, 0], np.float32), count)
+    expected = sorted(range(len(rows)), key=lambda row: (-index.embeddings[row, 0], row))[:count]
+    assert [number for number, _ in found] == expected
+    assert [score for _, score in found] == pytest.approx([index.embeddings[row, 0] for row in expected])
