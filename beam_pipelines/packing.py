@@ -93,7 +93,7 @@ class _Cache(Generic[P]):
 
     def __init__(self, max_length: int) -> None:
         self.rows = 0
-        self._by_room: list[list[list[P]]] = [[] for _ in range(max_length + 1)]
+        self._by_room: list[list[list[P]]] = [[] for _ in range(max_length)]  # no row is empty
         self._present = 0
 
     def put(self, row: list[P], room: int) -> None:

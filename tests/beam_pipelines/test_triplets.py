@@ -16,7 +16,7 @@ from newsembed.beam_pipelines import triplets as triplets_job
 from newsembed.beam_pipelines.arrays import doc_id_of
 from newsembed.beam_pipelines.shards import Phase, Shard, shard_of
 from newsembed.beam_pipelines.triplets import JOB
-from newsembed.beam_pipelines.triplets.candidates import CANDIDATE, known_pairs, read_candidates
+from newsembed.beam_pipelines.triplets.candidates import CANDIDATE, SPACES, known_pairs, read_candidates
 from newsembed.beam_pipelines.triplets.dates import (
     FEATURES as NGRAMS,
 )
@@ -39,7 +39,7 @@ from newsembed.beam_pipelines.triplets.evergreen import (
     read_labels,
 )
 from newsembed.beam_pipelines.triplets.learned import LearnedSpace
-from newsembed.beam_pipelines.triplets.mine import REASONS, TripletsOptions, evidence, mine
+from newsembed.beam_pipelines.triplets.mine import REASONS, TripletsOptions, evidence, mine, same_event_pairs
 from newsembed.beam_pipelines.triplets.table import DocumentTable, read_table, write_table
 from newsembed.errors import InputError
 from newsembed.formats import parquet
@@ -138,7 +138,7 @@ def test_a_filter_that_drops_everything_leaves_no_negative(tmp_path):
 
 def test_labels_fit_the_filter_and_bad_ones_are_refused(tmp_path):
     labels = tmp_path / "labels.tsv"
-    labels.write_text(f"# anchor\tother\tlabel\n{doc('a')}\t{doc('d')}\t1\n{doc('a')}\t{doc('e')}\t0\n")
+    labels.write_text(f"# anchor\tother\tlabel\n \n{doc('a')}\t{doc('d')}\t1\n{doc('a')}\t{doc('e')}\t0\n")
     run(tmp_path, labels=[str(labels)])
     assert "2 labels of labels.tsv" in (tmp_path / "out/out/evergreen.json").read_text()
     for bad in ("a\tb\tmaybe", f"{doc('a')}\t{doc('b')}", f"a\t{doc('b')}\t1", f"{doc('a')}\tb\t1"):
@@ -324,6 +324,19 @@ def test_known_pairs_are_neighbors_of_documents_in_the_table(tmp_path):
     unknown = np.array([number["d"]], np.uint64)
     assert table.places(unknown).tolist() == [-1]
     assert table.places(np.array([0, 2**64 - 1], np.uint64)).tolist() == [-1, -1]
+
+
+@pytest.mark.parametrize("pair", ["ad", "da", "dd"])
+def test_neighbors_that_are_not_in_the_table_are_ignored(pair):
+    number = {name: int(doc(name), 16) for name in "abcd"}
+    ids = np.array(sorted(number[name] for name in "abc"), np.uint64)
+    codes = np.stack([np.arange(3), np.zeros(3, int)], axis=1)
+    table = DocumentTable({"ids": ids, "numbers": np.ones((3, 3)), "codes": codes, "languages": np.array(["en"])})
+    pairs = [(number[one], number[other], 0, [0.99] * len(SPACES)) for one, other in ("ab", pair)]
+    candidates = np.array(pairs, CANDIDATE)
+    strengths = partial(evidence, options=TripletsOptions())
+    found = same_event_pairs(candidates, table, TripletsOptions(), strengths)
+    assert found.tolist() == [[number["a"], number["b"]]]
 
 
 def test_the_table_ranks_entropy_and_own_mass_and_keeps_the_gap(tmp_path):

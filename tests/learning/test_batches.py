@@ -1,6 +1,7 @@
 """Batches and mixtures: every record once an epoch, exact continuation, shares that add up, choices by step number."""
 
 import collections
+import dataclasses
 import json
 
 import numpy as np
@@ -170,7 +171,10 @@ def test_a_task_of_ones_own_is_read_like_the_others(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("mixture", "message"),
-    [("weak", "got 'weak', expected one of pretrain"), ("mlm/fr", "expected examples of mlm/fr")],
+    [
+        ("weak", "got 'weak', expected one of pretrain"),
+        ("mlm/fr", "got mlm/en, .*triplets/en, expected examples of mlm/fr"),
+    ],
 )
 def test_unknown_mixtures_are_named(corpus, mixture, message):
     with pytest.raises(InputError, match=message):
@@ -212,6 +216,8 @@ def test_the_places_of_a_draw_are_those_of_its_rows(corpus):
     assert drawn.places() == [alone.place(int(number)) for number in alone.last_records]
     assert len(set(drawn.places())) == 4
     assert MixtureBatches({TOPICS: 1.0}, untraced, options(corpus)).draw(0).places() == []
+    assert dataclasses.replace(drawn, records=None).places() == []
+    assert dataclasses.replace(drawn, source=None).places() == []
 
 
 def untraced(data_set, batch_options):

@@ -289,3 +289,14 @@ def test_the_similarity_that_masks_passes_no_gradient():
     np.testing.assert_allclose(jax.grad(lambda p: loss(1.1, p))(positive), plain, rtol=1e-5, atol=1e-7)
     # Below all cosines everything but the own positive leaves, so that there is nothing to learn.
     np.testing.assert_allclose(jax.grad(lambda p: loss(-1.1, p))(positive), 0, atol=1e-7)
+
+
+def test_documents_of_unknown_events_stay_in_the_denominator_whatever_their_days():
+    rng = np.random.default_rng(13)
+    anchor, positive = (jnp.float32(unit(rng, 4)) for _ in range(2))
+    unknown = np.tile(np.array([0, 0, 9], np.int32), (4, 1))
+    rule = losses.SameEvent(losses.DocumentEvents(unknown, unknown, unknown), by_id=True)
+    names = np.arange(24, dtype=np.int32).reshape(4, 3, 2)
+    ids = DocumentIds(names[:, 0], names[:, 1], names[:, 2], rule)
+    masked, plain = losses.info_nce(anchor, positive, doc_ids=ids), losses.info_nce(anchor, positive)
+    assert float(masked.loss) == pytest.approx(float(plain.loss), rel=1e-6)

@@ -111,6 +111,8 @@ def test_rules_after_512_kib_are_ignored():
     padding = b"# padding\n" * 60_000  # 600 kB
     assert not parse_rules(b"User-agent: *\nDisallow: /no\n" + padding, "newsembed").allow("http://a.example/no")
     assert parse_rules(padding + b"User-agent: *\nDisallow: /no\n", "newsembed").allow("http://a.example/no")
+    within = b"# padding\n" * 51_000  # 498 KiB
+    assert not parse_rules(within + b"User-agent: *\nDisallow: /no\n", "newsembed").allow("http://a.example/no")
 
 
 @pytest.mark.parametrize(
