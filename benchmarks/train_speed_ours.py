@@ -1,10 +1,15 @@
 """Our side of `train_speed.py`: the trainer's step, run as often as the parent says. Imports no TensorFlow."""
+# ruff: noqa: E402 - the allocator is set before JAX is imported
 
 import argparse
 import dataclasses
 import json
 from collections.abc import Sequence
 from typing import Any
+
+from newsembed.training.allocator import keep_freed_memory
+
+keep_freed_memory()  # as `newsembed train` does
 
 import flax
 import jax
