@@ -2,10 +2,13 @@
 
 import asyncio
 import dataclasses
+import functools
 import itertools
+import os
 import threading
 from typing import Any, Final
 
+import anyio
 from fastapi import HTTPException
 from fastapi.concurrency import run_in_threadpool
 
@@ -55,6 +58,8 @@ class Service:
     ) -> None:
         self._now = _Served(encoder, Batcher(encoder, options), index)
         self.books = books or Books()
+        # A thread for each core: more of them would only wait for one another in the middle of a search.
+        self._searching = anyio.CapacityLimiter(os.cpu_count() or 1)
 
     @property
     def encoder(self) -> TextEncoder:
@@ -153,11 +158,13 @@ class Service:
         if not index.count(filters):
             return Found([], mode, notes=(index.nothing_left(filters).problem,))
         if url:
-            return Found(await run_in_threadpool(index.search_url, url, request.count, filters), mode)
+            by_url = functools.partial(index.search_url, url, request.count, filters)
+            return Found(await anyio.to_thread.run_sync(by_url, limiter=self._searching), mode)
         vector: FloatArray | None = None
         if mode != "words":
             vector = await asyncio.wrap_future(now.batcher.query(request.q))
-        return await run_in_threadpool(find, index, request.q, vector, request.count, mode=mode, filters=filters)
+        search = functools.partial(find, index, request.q, vector, request.count, mode=mode, filters=filters)
+        return await anyio.to_thread.run_sync(search, limiter=self._searching)
 
     def health(self) -> dict[str, Any]:
         """JSON values of GET /healthz."""
