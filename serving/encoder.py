@@ -159,7 +159,8 @@ class JaxEncoder:
 
     def preparations(self) -> Iterator[Callable[[], None]]:
         """Functions that compile one shape each; with few shapes no request has to compile, which takes seconds."""
-        lengths, queries = self.buckets, (min(shapes.SHORTEST, self.max_length), self.buckets[0])
+        lengths: tuple[int, ...] = self.buckets
+        queries: tuple[int, ...] = (min(shapes.SHORTEST, self.max_length), self.buckets[0])
         if self._tokens_per_batch == TOKENS_PER_BATCH_ON_CPU:  # where each position costs time
             lengths = shapes.row_lengths(self.max_length)
             queries = tuple(length for length in lengths if length <= _LONGEST_QUERY) or lengths[:1]
