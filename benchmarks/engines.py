@@ -209,7 +209,7 @@ def print_table(folders: dict[str, str], killed: Kills) -> bool:
 
 
 def worker_command(folder: Path) -> Path:
-    """A program that is `newsembed-worker` in this interpreter; engines start it without arguments of their own."""
+    """A program that is `newsembed-worker` in this interpreter: the command of an engine has no arguments."""
     program = folder / "worker"
     module = "newsembed.beam_pipelines.engine_worker"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m {module} "$@"\n', encoding="utf-8")

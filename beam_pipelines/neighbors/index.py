@@ -18,7 +18,7 @@ _GROUP = 8  # columns
 _MOST_CANDIDATES = 4  # times as many as wanted
 # ScaNN builds at 180 us per row; exact search takes 20 ns per row and query (192 dimensions, one core).
 _QUERIES_WORTH_BUILDING = 9_000
-# Settings of ScaNN's search: recall@50 is at least 0.98 from 20,000 to 200,000 rows (benchmarks/neighbor_engines.py).
+# Settings of ScaNN's search: recall@50 is at least 0.98 at 20,000 and 200,000 rows (benchmarks/neighbor_engines.py).
 _FEWEST_LEAVES = 16
 _LEAVES_FOR_EACH_SEARCHED = 18
 _FEWEST_RESCORED = 100

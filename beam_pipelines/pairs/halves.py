@@ -114,4 +114,4 @@ def words_of(sentences: Sequence[Unit]) -> list[Unit]:
 
 
 _UNITS: Final[Mapping[str, Callable[[Sequence[Unit]], list[Unit]]]] = {SENTENCE: list, WORD: words_of}
-HALVES = PairKind(halves_pairs)
+HALVES = PairKind(halves_pairs, options=("draws", "unit", "title"))

@@ -41,7 +41,9 @@ class PairKind:
     Attributes:
       make: yields what `MakePairs` describes; the job counts each as one record that it has read.
       reads_posts: whether the pairs need ``--posts``. Only articles with posts are then read.
+      options: the names of options that only this kind reads.
     """
 
     make: MakePairs
     reads_posts: bool = False
+    options: tuple[str, ...] = ()

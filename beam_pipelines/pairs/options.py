@@ -69,9 +69,10 @@ class PairsOptions:
         require(self.unit in (SENTENCE, WORD, NO_UNIT), "unit", self.unit, f"{SENTENCE}, {WORD} or {NO_UNIT}")
         require(self.draws == 1 or self.unit != NO_UNIT, "draws", self.draws, f"1 with --unit={NO_UNIT}")
         require(self.title in (DROP, BOTH), "title", self.title, f"{DROP} or {BOTH}")
-        for field in dataclasses.fields(self):
-            if field.name in ("draws", "unit", "title") and self.of != "halves":
-                value = getattr(self, field.name)
-                require(value == field.default, field.name, value, f"none with --of={self.of}: it is for --of=halves")
+        defaults = {field.name: field.default for field in dataclasses.fields(self)}
+        for kind in KINDS.keys() - {self.of}:
+            for name in KINDS[kind].options:
+                value = getattr(self, name)
+                require(value == defaults[name], name, value, f"none with --of={self.of}: it is for --of={kind}")
         require(self.per_article >= 0, "per_article", self.per_article, "0 or more")
         require(0 <= self.held_out_share < 1, "held_out_share", self.held_out_share, "a number from 0, below 1")
