@@ -10,6 +10,8 @@ from ...tasks.one_thread import ONE_BLAS_THREAD
 from .tables import Floats
 
 _ITEMS_AT_ONCE = 2_000
+_ROWS_AT_ONCE = 4_096
+_ROUNDING = 1e-6  # of the length of a unit vector
 _CONTEXT_SMOOTHING = 0.75  # as in word2vec: rare contexts would otherwise dominate PMI
 
 
@@ -125,6 +127,11 @@ def signatures(keys: Sequence[str], dimensions: int) -> Floats:
 
 
 def unit_rows(values: Floats) -> Floats:
-    """Returns rows scaled to length 1; zero rows stay zero."""
-    norms = np.linalg.norm(values, axis=1, keepdims=True)
+    """Returns rows scaled to length 1; zero rows stay zero. Rows that all have length 1 or 0 are not copied."""
+    norms = np.zeros((len(values), 1), values.dtype)
+    for start in range(0, len(values), _ROWS_AT_ONCE):  # the norm of rows takes a copy of them
+        part = slice(start, start + _ROWS_AT_ONCE)
+        norms[part] = np.linalg.norm(values[part], axis=1, keepdims=True)
+    if values.dtype == np.float32 and np.all((np.abs(norms - 1) < _ROUNDING) | (norms == 0)):
+        return values
     return np.asarray(values / np.where(norms > 0, norms, 1), np.float32)

@@ -13,7 +13,7 @@ from ..entities.cooccurrence import unit_rows
 from ..entities.tables import Floats
 
 Rows = np.ndarray[Any, np.dtype[np.int64]]
-_SCORES_AT_ONCE = 8_000_000  # 32 MB, and twice as much to sort them
+_SCORES_AT_ONCE = 1_000_000  # 4 MB, and twice as much to sort them
 _GROUP = 8  # columns
 _MOST_CANDIDATES = 4  # times as many as wanted
 # ScaNN builds at 180 us per row; exact search takes 20 ns per row and query (192 dimensions, one core).

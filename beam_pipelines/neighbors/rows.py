@@ -50,6 +50,11 @@ class Rows:
         """Returns the row numbers of the documents that have a vector in a space."""
         return np.flatnonzero(self.present[space])
 
+    def vectors_of(self, space: Space, numbers: Any) -> Floats:
+        """Returns the vectors of sorted, distinct row numbers; those of all documents are not copied."""
+        values = self.vectors[space]
+        return values if len(numbers) == len(values) else values[numbers]
+
 
 def read_vectors(paths: Mapping[Space, str]) -> Rows:
     """Reads one shard of the streams of the spaces; ``paths`` has its path in each. Other spaces have no vectors."""
@@ -108,13 +113,16 @@ def write_blocks(workspace: str, shard: int, rows: Rows, block_days: int) -> lis
     return present
 
 
-def read_blocks(workspace: str, blocks: Iterable[int]) -> Rows:
-    """Returns all documents of the given blocks, sorted by id."""
-    parts = [
-        _read_block(path)
-        for block in blocks
-        for path in files.list_files(f"{workspace}/_rows/block={block:06d}/part-*.npz")
-    ]
+def read_blocks(workspace: str, blocks: Iterable[int], days: tuple[int, int] | None = None) -> Rows:
+    """Returns the documents of the given blocks, sorted by id; with ``days`` only from its first to its last day."""
+    parts = []
+    for block in blocks:
+        for path in files.list_files(f"{workspace}/_rows/block={block:06d}/part-*.npz"):
+            part = _read_block(path)
+            if days is not None:
+                wanted = (part.days >= days[0]) & (part.days <= days[1])
+                part = part if wanted.all() else part.take(wanted)
+            parts.append(part)
     return concatenate(parts)
 
 
@@ -131,12 +139,14 @@ def concatenate(parts: Sequence[Rows]) -> Rows:
         )
     ids = np.concatenate([part.ids for part in parts])
     order = np.argsort(ids, kind="stable")
+    place = np.empty(len(ids), np.int64)
+    place[order] = np.arange(len(ids))
+    places = np.split(place, np.cumsum([len(part) for part in parts])[:-1])
     vectors: dict[Space, Floats] = {}
     for space in Space:
         width = max(part.vectors[space].shape[1] for part in parts)
-        blocks = [
-            part.vectors[space] if part.vectors[space].shape[1] else np.zeros((len(part), width), np.float32)
-            for part in parts
-        ]
-        vectors[space] = np.concatenate(blocks)[order]
+        vectors[space] = np.zeros((len(ids), width), np.float32)
+        for part, into in zip(parts, places, strict=True):
+            if part.vectors[space].shape[1]:
+                vectors[space][into] = part.vectors[space]
     return Rows(ids[order], np.concatenate([part.days for part in parts])[order], vectors)

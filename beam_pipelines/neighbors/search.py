@@ -12,8 +12,8 @@ from .found import FOUND, Found, Side, keep_best, make_found
 from .index import Engine, Index, build_index, choose_engine, highest
 from .rows import Rows, read_blocks
 
-_QUERIES_AT_ONCE = 8_192  # bounds the pairs in memory
-_PAIRS_AT_ONCE = 8_000_000  # bounds the scores in memory, 32 MB
+_QUERIES_AT_ONCE = 2_048  # bounds the pairs in memory
+_PAIRS_AT_ONCE = 1_000_000  # bounds the scores in memory, 4 MB
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,9 +83,9 @@ def _search_all(queries: Rows, candidates: Rows, space: Space, side: Side, plan:
     asked, present = queries.having(space), candidates.having(space)
     if not len(asked) or not len(present):
         return np.zeros(0, FOUND)
-    index = build_index(candidates.vectors[space][present], plan.engine, plan.exact_below, len(asked))
+    index = build_index(candidates.vectors_of(space, present), plan.engine, plan.exact_below, len(asked))
     # One more than wanted, because a document finds itself.
-    hits, _ = index.search(queries.vectors[space][asked], plan.counts[side] + 1)
+    hits, _ = index.search(queries.vectors_of(space, asked), plan.counts[side] + 1)
     valid = hits.ravel() >= 0
     return make_found(
         queries, candidates, np.repeat(asked, hits.shape[1])[valid], present[hits.ravel()[valid]], side, space
@@ -138,11 +138,11 @@ class FarSearch:
     def _by_index(self, queries: Rows, asked: Any, space: Space) -> tuple[Any, Floats]:
         present = self._present[space]
         if space not in self._indexes:
-            vectors = self.candidates.vectors[space][present]
+            vectors = self.candidates.vectors_of(space, present)
             self._indexes[space] = build_index(vectors, self._plan.engine, self._plan.exact_below, self._queries)
         # One more than wanted, because in a search of all days a document finds itself.
         hits, similarities = self._indexes[space].search(
-            queries.vectors[space][asked], self._plan.counts[self._side] + 1
+            queries.vectors_of(space, asked), self._plan.counts[self._side] + 1
         )
         return present[hits], np.where(hits >= 0, similarities, -np.inf)
 
@@ -154,9 +154,10 @@ class FarSearch:
         days, day_of = np.unique(queries.days[asked], return_inverse=True)
         is_far = np.abs(days[:, None] - self.candidates.days[present]) >= self._plan.negative_days
         penalties = np.where(is_far, 0, -np.inf).astype(np.float32)
+        vectors = self.candidates.vectors_of(space, present)
         found = []
         for start in range(0, len(asked), step):
-            scores = queries.vectors[space][asked[start : start + step]] @ self.candidates.vectors[space][present].T
+            scores = queries.vectors[space][asked[start : start + step]] @ vectors.T
             scores += penalties[day_of[start : start + step]]
             found.append(highest(scores, count))
         return present[np.concatenate([rows for rows, _ in found])], np.concatenate([values for _, values in found])
@@ -215,17 +216,17 @@ def run_task(task: Task, plan: Plan, workspace: str, block_days: int, note: Call
     if task.side is Side.POSITIVE:
         margin = -(-plan.positive_days // block_days)
         first, last = min(task.blocks), max(task.blocks)
-        rows = read_blocks(workspace, range(first - margin, last + margin + 1))
-        yield from search_near(rows, first * block_days, (last + 1) * block_days - 1, plan, task.part, task.parts)
+        first_day, last_day = first * block_days, (last + 1) * block_days - 1
+        days = (first_day - plan.positive_days, last_day + plan.positive_days)
+        rows = read_blocks(workspace, range(first - margin, last + margin + 1), days)
+        yield from search_near(rows, first_day, last_day, plan, task.part, task.parts)
         return
     searches = []
     for block in task.blocks if task.side is Side.NEGATIVE else [None]:
         candidates = read_blocks(workspace, task.blocks if block is None else [block])
-        searches.append(
-            FarSearch(
-                candidates.take(candidates.ids % np.uint64(task.parts) == task.part), plan, task.side, task.queries
-            )
-        )
+        if task.parts > 1:
+            candidates = candidates.take(candidates.ids % np.uint64(task.parts) == task.part)
+        searches.append(FarSearch(candidates, plan, task.side, task.queries))
         for engine in searches[-1].engines():
             note(engine.value)
     for query_block in task.query_blocks:
