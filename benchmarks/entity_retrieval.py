@@ -7,9 +7,13 @@ The corpus of ``work/clean`` must not contain the parallel sentences. Each sente
 and the rarity of entities is that of both sides together. Coverage is the share of the sentences with a vector on both
 sides. hit@1 is the share of these whose nearest vector among all sentences of the other side is that of the
 translation; a tie of n vectors counts 1 / n. ``--links 50`` prints a sample of links for reading, with the sentences.
+The ceiling bounds hit@1 for any ranking of sentences that share an entity, given the links that were found:
+sentences with equal entities and counts are tied, and the best choice is made by the true pairs. "Unshared" is the
+share of pairs with a vector on both sides and no common entity, and "equal" that of pairs with the same entities.
 """
 
 import argparse
+import collections
 import datetime
 import random
 import time
@@ -79,6 +83,24 @@ def score(left: tables.Floats, right: tables.Floats) -> tuple[float, float]:
     return float(np.mean((own >= best - 1e-5) / ties)) if len(both) else 0.0, len(both) / len(left)
 
 
+def ceiling(left: list[Mentions], right: list[Mentions]) -> tuple[float, float, float]:
+    """(best hit@1 of any ranking by shared entities, share of pairs with none, share with the same entities)."""
+    found = [
+        [tuple(sorted(zip(one.entities, one.entity_counts, strict=True))) for one in side] for side in (left, right)
+    ]
+    size = collections.Counter(found[1])
+    pairs = collections.Counter(pair for pair in zip(*found, strict=True) if all(pair))
+    best: dict[tuple[tuple[int, int], ...], float] = {}
+    unshared = equal = 0
+    for (one, other), count in pairs.items():
+        shared = {row for row, _ in one} & {row for row, _ in other}
+        best[one] = max(best.get(one, 0.0), count / size[other] if shared else 0.0)
+        unshared += 0 if shared else count
+        equal += count if len(shared) == len(one) == len(other) else 0
+    total = max(1, sum(pairs.values()))
+    return sum(best.values()) / total, unshared / total, equal / total
+
+
 def show_links(texts: list[str], linked: list[Mentions], names: list[str], count: int, translated: list[str]) -> None:
     """Prints a random sample of links with their sentences."""
     links = [(row, number) for number, one in enumerate(linked) for row in one.entities]
@@ -98,8 +120,11 @@ def main() -> None:
     names = [fields[2] for fields in tables.read_keys(f"{options.entities}/entities.tsv")]
     linker = Linker(tables.read_aliases(f"{options.entities}/aliases.tsv"), table.rows())
     print(f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d} {options.entities}: {len(table.keys)} entities")
-    print("| set | language | sentences | coverage | hit@1 | hit@1 from the other language | CPU seconds |")
-    print("|---|---|---|---|---|---|---|")
+    print(
+        "| set | language | sentences | coverage | hit@1 | hit@1 from the other language "
+        "| ceiling | unshared | equal | CPU s |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|---|")
     sets = [("ntrex", language) for language in options.languages] + [("wmt21", language) for language in _WMT]
     for name, language in sets:
         begin = time.process_time()
@@ -111,8 +136,12 @@ def main() -> None:
             statistics.entity_documents[list(one.entities)] += 1
         sides = [vectors(part, table.values, statistics.rarity()) for part in (left, right)]
         (hit, coverage), (back, _) = score(*sides), score(sides[1], sides[0])
+        most, unshared, equal = ceiling(left, right)
         seconds = time.process_time() - begin
-        print(f"| {name} | {language} | {len(left):,} | {coverage:.3f} | {hit:.3f} | {back:.3f} | {seconds:.1f} |")
+        print(
+            f"| {name} | {language} | {len(left):,} | {coverage:.3f} | {hit:.3f} | {back:.3f} "
+            f"| {most:.3f} | {unshared:.3f} | {equal:.3f} | {seconds:.1f} |"
+        )
         show_links(texts[1], right, names, options.links, texts[0])
 
 
