@@ -32,17 +32,22 @@ class InputError(ValueError):
 
     Args:
       problem: what is wrong, as "got X, expected Y" where that fits.
-      path: the file or folder it was found in.
+      path: the file or folder it was found in; kept as a string.
       field: the field, option or key inside ``path``.
       remedy: what the user can do about it, an imperative sentence.
     """
 
     def __init__(
-        self, problem: str, *, path: str | None = None, field: str | None = None, remedy: str | None = None
+        self,
+        problem: str,
+        *,
+        path: str | os.PathLike[str] | None = None,
+        field: str | None = None,
+        remedy: str | None = None,
     ) -> None:
-        super().__init__(problem, path, field, remedy)
+        self.path = None if path is None else os.fspath(path)
+        super().__init__(problem, self.path, field, remedy)
         self.problem = problem
-        self.path = path
         self.field = field
         self.remedy = remedy
 
