@@ -134,3 +134,14 @@ def test_build_prints_its_options_and_runs_nothing(tmp_path, capsys):
     assert not output.exists()
     assert build.main([written(tmp_path, text), "--print_config"]) == 0
     assert capsys.readouterr().out == text
+
+
+def test_keys_of_an_object_store_are_not_printed():
+    parser = Parser(prog="newsembed toy", allow_abbrev=False)
+    beam = ["--s3_secret_access_key=hush", "--s3_access_key_id", "who", "--runner=FnApiRunner", "--s3_session_token"]
+    text = config_file.text_of(parser, parser.parse_args([]), [*beam, "--s3_region_name", "eu"])
+    assert "hush" not in text
+    assert "who" not in text
+    assert tomllib.loads(text)["beam"] == ["--runner=FnApiRunner", "--s3_region_name", "eu"]
+    for name in ("--s3_secret_access_key", "--s3_access_key_id", "--s3_session_token"):
+        assert f"# {name}: left out" in text
