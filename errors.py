@@ -3,11 +3,12 @@
 An `InputError` names the file, the field, the problem and the remedy.
 """
 
+import copyreg
 import errno
 import os
 import re
 import signal
-from typing import Final
+from typing import Any, Final
 
 _REMEDIES: Final = {
     errno.ENOSPC: "free space on this disk, or write elsewhere; then run the same command again",
@@ -50,6 +51,10 @@ class InputError(ValueError):
         self.problem = problem
         self.field = field
         self.remedy = remedy
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """An error of a child process arrives whole: `ValueError` would call the class with `args` by position."""
+        return copyreg.__newobj__, (type(self), *self.args), dict(vars(self))  # type: ignore[attr-defined]
 
     def __str__(self) -> str:
         where = ": ".join(part for part in (self.path, self.field) if part)

@@ -1,9 +1,11 @@
-"""Tests of the text of an `InputError`."""
+"""Tests of the text of an `InputError`, and of its way from one process to another."""
 
+import pickle
 from pathlib import Path
 
 import pytest
 from newsembed.errors import InputError
+from newsembed.launch.extras import MissingExtraError
 
 
 @pytest.mark.parametrize("path", ["folder/file.json", Path("folder/file.json")], ids=["str", "PathLike"])
@@ -20,3 +22,19 @@ def test_an_error_without_a_path_is_its_problem() -> None:
     error = InputError("is empty")
     assert str(error) == "is empty"
     assert error.path is None
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        InputError("is empty", path="file.json", field="rows", remedy="write it again"),
+        MissingExtraError("umap", "umap"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_error_of_another_process_arrives_whole(error: InputError) -> None:
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error)
+    assert str(again) == str(error)
+    assert again.args == error.args
+    assert vars(again) == vars(error)
