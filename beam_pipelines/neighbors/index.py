@@ -14,6 +14,7 @@ from ..entities.tables import Floats
 
 Rows = np.ndarray[Any, np.dtype[np.int64]]
 _SCORES_AT_ONCE = 1_000_000  # 4 MB, and twice as much to sort them
+_FEWEST_QUERIES = 64  # fewer at once would read the vectors of a large index more often than they are worth
 _GROUP = 8  # columns
 _MOST_CANDIDATES = 4  # times as many as wanted
 # ScaNN builds at 180 us per row; exact search takes 20 ns per row and query (192 dimensions, one core).
@@ -168,8 +169,13 @@ def build_index(vectors: Floats, engine: Engine, exact_below: int, queries: int)
 
 
 def _parts(queries: Floats, rows: int) -> list[Floats]:
-    step = max(1, _SCORES_AT_ONCE // max(1, rows))
+    step = queries_at_once(rows)
     return [queries[start : start + step] for start in range(0, max(1, len(queries)), step)]
+
+
+def queries_at_once(rows: int) -> int:
+    """Returns how many queries to compare with an index of so many rows at a time."""
+    return max(_FEWEST_QUERIES, _SCORES_AT_ONCE // max(1, rows))
 
 
 def highest(scores: Floats, count: int) -> tuple[Rows, Floats]:

@@ -9,11 +9,10 @@ import numpy as np
 from ...formats.records import Space
 from ..entities.tables import Floats
 from .found import FOUND, Found, Side, keep_best, make_found
-from .index import Engine, Index, build_index, choose_engine, highest
+from .index import Engine, Index, build_index, choose_engine, highest, queries_at_once
 from .rows import Rows, read_blocks
 
 _QUERIES_AT_ONCE = 2_048  # bounds the pairs in memory
-_PAIRS_AT_ONCE = 1_000_000  # bounds the scores in memory, 4 MB
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,7 +149,7 @@ class FarSearch:
         """Searches exactly, for queries that are far from only some of the candidates."""
         present = self._present[space]
         count = min(self._plan.counts[self._side], len(present))
-        step = max(1, _PAIRS_AT_ONCE // len(present))
+        step = queries_at_once(len(present))
         days, day_of = np.unique(queries.days[asked], return_inverse=True)
         is_far = np.abs(days[:, None] - self.candidates.days[present]) >= self._plan.negative_days
         penalties = np.where(is_far, 0, -np.inf).astype(np.float32)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from newsembed.beam_pipelines import jobs
+from newsembed.beam_pipelines.entities import cooccurrence
 from newsembed.beam_pipelines.neighbors import JOB, DateMode, NeighborsOptions
 from newsembed.beam_pipelines.neighbors.found import FOUND, Side, keep_best
 from newsembed.beam_pipelines.neighbors.index import (
@@ -19,7 +20,9 @@ from newsembed.beam_pipelines.neighbors.index import (
     build_index,
     choose_engine,
     highest,
+    queries_at_once,
 )
+from newsembed.beam_pipelines.neighbors.rows import Rows, read_blocks, write_blocks
 from newsembed.beam_pipelines.neighbors.search import plan_tasks
 from newsembed.errors import InputError
 from newsembed.formats import parquet
@@ -46,6 +49,21 @@ def test_exact_index_sorts_by_cosine_then_row():
     np.testing.assert_allclose(values, [[1, 1, 1]])
     rows, _ = ExactIndex.build(vectors).search(np.array([[5, 0]], np.float32), 9)
     assert rows.tolist() == [[0, 1, 4, 3, 2]]
+
+
+@pytest.mark.parametrize("rows", [1, 700, 15_625, 100_000])
+def test_queries_at_once_bound_the_scores_and_are_not_too_few(rows):
+    scores = queries_at_once(rows) * rows
+    assert scores <= max(1_000_000, 64 * rows)
+    assert queries_at_once(rows) >= 64
+
+
+def test_exact_index_gives_the_same_in_parts(monkeypatch):
+    vectors = clustered(300)
+    whole = ExactIndex.build(vectors).search(vectors, 5)
+    monkeypatch.setattr("newsembed.beam_pipelines.neighbors.index.queries_at_once", lambda _: 7)
+    for part, expected in zip(ExactIndex.build(vectors).search(vectors, 5), whole, strict=True):
+        np.testing.assert_allclose(part, expected, atol=1e-6)
 
 
 def test_faiss_finds_most_of_the_nearest_rows():
@@ -277,3 +295,31 @@ def test_scann_finds_most_of_the_nearest_rows_once():
     assert np.mean([len(set(left) & set(right)) / 10 for left, right in zip(found, exact, strict=True)]) > 0.95
     assert all(len(set(rows)) == 10 for rows in found.tolist()), "a row that is in two leaves is found once"
     assert (np.diff(values, axis=1) <= 1e-6).all()
+
+
+def test_vectors_that_have_length_1_are_not_copied():
+    unit = cooccurrence.unit_rows(clustered(9_000))
+    unit[[3, 8_999]] = 0
+    assert cooccurrence.unit_rows(unit) is unit
+    unit[8_998] *= 1.1
+    scaled = cooccurrence.unit_rows(unit)
+    lengths = np.ones(9_000)
+    lengths[[3, 8_999]] = 0
+    np.testing.assert_allclose(np.linalg.norm(scaled, axis=1), lengths, atol=1e-6)
+
+
+def test_only_the_days_that_are_asked_are_read(tmp_path):
+    write_blocks(str(tmp_path), 0, dated_rows([1, 3, 5, 8]), 4)
+    write_blocks(str(tmp_path), 1, dated_rows([2, 5, 6], first=10), 4)
+    found = read_blocks(str(tmp_path), range(3), (3, 5))
+    assert found.days.tolist() == [3, 5, 5]
+    assert found.ids.tolist() == [1, 2, 11]
+    for space in Space:
+        np.testing.assert_array_equal(found.vectors[space][:, 0], found.ids)
+    assert len(read_blocks(str(tmp_path), range(3))) == 7
+
+
+def dated_rows(days, first=0):
+    ids = np.arange(first, first + len(days), dtype=np.uint64)
+    values = ids[:, None].astype(np.float32) * np.ones((1, 2), np.float32)
+    return Rows(ids, np.array(days, np.int32), dict.fromkeys(Space, values))
