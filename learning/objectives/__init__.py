@@ -15,6 +15,7 @@ from .base import DeviceBatch, Metrics, Model, Objective, Objectives, Pairs, con
 from .bilingual import BilingualTranslation
 from .contrastive import Contrastive
 from .denoising import Denoising
+from .distillation import Distillation
 from .linking import Linking
 from .masked_texts import MaskedTexts
 from .packed import MaskedLanguageModel
@@ -113,5 +114,6 @@ for _objective_class in (MaskedLanguageModel, Contrastive, Topics, Translation):
     register(_objective_class)
 alternative(BilingualTranslation)
 alternative(Denoising)
+alternative(Distillation)
 alternative(MaskedTexts)
 alternative(Linking)

@@ -26,7 +26,7 @@ from ...models.losses import (
 )
 from ...tasks.triplets import Augmentation
 from .base import DeviceBatch, Metrics, Model, Pairs
-from .texts import TextObjective, embed_texts, texts_of
+from .texts import TextObjective, embed_texts, pairs_of_texts, texts_of
 
 ALL_AUGMENTATIONS: Final = tuple(row.name.lower() for row in Augmentation)
 # A learned temperature stays between these, as CLIP's scale between 1 and 100.
@@ -153,17 +153,7 @@ class Contrastive(TextObjective):
 
     def pairs(self, model: Model, params: Any, batch: DeviceBatch) -> Pairs:
         """Returns anchors and positives."""
-        texts = [batch[f"{role}_tokens"] for role in ("anchor", "positive")]
-        chunks = self.chunks(len(texts[0]), len(texts))
-        embed = functools.partial(embed_texts, model, params)
-        anchor, positive = map_chunks(embed, texts, jax.random.key(0), chunks)
-
-        no_event = jnp.zeros((len(anchor), 3), jnp.int32)
-
-        def ids(role: str) -> jax.Array:
-            return jnp.concatenate([batch[f"{role}_doc_id"], batch.get(f"{role}_event", no_event)], axis=1)
-
-        return Pairs(anchor, positive, ids("anchor"), ids("positive"), batch.get("augmentation", no_event[:, 0]))
+        return pairs_of_texts(model, params, batch, self.chunks(len(batch["anchor_tokens"]), 2))
 
     def flops(self, config: Architecture, lengths: Mapping[str, int], batch_size: int) -> float:
         """Returns the FLOPs of all embeddings and of their similarities: B anchors x 2 B candidates x 2 D.

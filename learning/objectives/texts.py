@@ -22,7 +22,7 @@ from ...models.encoders import Capability
 from ...models.losses import LossAndAccuracy, mean_cross_entropy, terms_of_logits
 from ...models.masking import MASKING_RATE, MaskedBatch, gather_positions, mask_whole_words, whole_word_ids
 from ...models.softmax import SoftmaxTerms, chunk_of_device, softmax_terms
-from .base import Metrics, Model, Objective
+from .base import DeviceBatch, Metrics, Model, Objective, Pairs
 
 _NO_WORDS: Final = tuple(number for number in range(len(SPECIAL_TOKENS)) if number != UNK_ID)
 
@@ -199,6 +199,25 @@ class TextObjective(WordPrediction):
 def texts_of(tokens: jax.Array) -> int:
     """Returns the number of texts in a row: 1 for [B, L], N for [B, N, L]."""
     return math.prod(tokens.shape[1:-1])
+
+
+def pairs_of_texts(model: Model, params: Any, batch: DeviceBatch, chunks: int) -> Pairs:
+    """Returns anchors and positives of a batch of triplets or pairs as queries and answers.
+
+    Args:
+      model: that embeds them.
+      params: its parameters.
+      batch: tokens, document ids and, where they are known, events and augmentations.
+      chunks: see `WordPrediction.chunks`.
+    """
+    texts = [batch[f"{role}_tokens"] for role in ("anchor", "positive")]
+    anchor, positive = map_chunks(functools.partial(embed_texts, model, params), texts, jax.random.key(0), chunks)
+    no_event = jnp.zeros((len(anchor), 3), jnp.int32)
+
+    def ids(role: str) -> jax.Array:
+        return jnp.concatenate([batch[f"{role}_doc_id"], batch.get(f"{role}_event", no_event)], axis=1)
+
+    return Pairs(anchor, positive, ids("anchor"), ids("positive"), batch.get("augmentation", no_event[:, 0]))
 
 
 def embed_texts(

@@ -7,9 +7,11 @@ which knows the names, places and numbers of the corpus. In order:
 2. examples: the mined triplets in the checkpoint's word pieces (`newsembed examples`);
 3. words: a static model is trained on them from latent semantics (`runs/train_static.gin`), and TF-IDF of all articles
    is projected at random;
-4. layers: the checkpoint continues on them (`runs/lift.gin`);
-5. untrained: the checkpoint and the words as one model, to compare with;
-6. model: the trained layers and the words as one model. It reads longer texts than the checkpoint, in windows.
+4. teacher: which articles are near to each other, by TF-IDF and the checkpoint's embeddings together;
+5. layers: the checkpoint learns to find the articles that the teacher calls near, and the positives of the triplets,
+   among all articles (`runs/lift_distillation.gin`);
+6. untrained: the checkpoint and the words as one model, to compare with;
+7. model: the trained layers and the words as one model. It reads longer texts than the checkpoint, in windows.
 
 Without --start there are only steps 2 and 3, in the word pieces of the build, and the result is a static model: any
 language, no checkpoint.
@@ -30,7 +32,7 @@ import sys
 
 from ...errors import InputError
 from ..shared import arguments
-from .conduct import Lift, Settings
+from .conduct import RECIPES, Lift, Settings
 
 _DEFAULT = Settings()
 
@@ -64,6 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         )
     for name, text in (
         ("learning_rate", "peak learning rate of the layers"),
+        ("teacher_share", "share of TF-IDF in the teacher's similarity, from 0 to 1; the rest is the checkpoint's"),
         ("words_share", "share of the lexical part in the cosine, between 0 and 1"),
         (
             "average",
@@ -73,7 +76,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default = getattr(_DEFAULT, name)
         parser.add_argument(f"--{name}", type=float, default=default, metavar="X", help=f"{text} (default: {default})")
     parser.add_argument(
-        "--gin", action="append", default=[], metavar="NAME=VALUE", help="a binding for runs/lift.gin; may be repeated"
+        "--recipe",
+        choices=RECIPES,
+        default=_DEFAULT.recipe,
+        help="how the layers are trained: by a teacher and the triplets, or by the triplets and their negatives alone "
+        f"(default: {_DEFAULT.recipe})",
+    )
+    parser.add_argument(
+        "--gin",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a binding for the run file of the layers; may be repeated",
     )
     parser.add_argument(
         "--suite",

@@ -11,12 +11,17 @@ import numpy as np
 from ...errors import InputError
 from ...formats.articles import read_articles
 from ...formats.model_folder import ModelFolder
+from ...formats.teacher import write_teacher
 from ...formats.vocabulary import VOCABULARY_FILE, read_vocabulary
 from ...formats.weights import unflatten
 from ..shared.mining import build_folder
 from ..shared.static import write_static_model
 from ..shared.steps import Command, absolute, claim, once, run_command, train_model, write_examples
+from .teacher import TeacherOptions, chosen_articles, embedded, make_teacher
 
+DISTILLATION: Final = "distillation"
+# How the layers are trained: the run file, by name of the recipe.
+RECIPES: Final = {DISTILLATION: "runs/lift_distillation.gin", "contrastive": "runs/lift.gin"}
 _SETTINGS: Final = "lift.json"
 _WINDOW: Final = 256  # what most sentence encoders were trained on
 _ROW: Final = 256  # tokens of a text in training
@@ -24,6 +29,8 @@ _LEAD: Final = 128
 _WORDS_BATCH: Final = 256
 _WORDS_LEAD: Final = 64  # of architectures/static.gin
 _TEXTS: Final = ("anchor", "positive", "negative")
+_UNREAD: Final = 2  # tokens of a text that the objective does not read, but that every row has
+_TEACHER: Final = "teacher.npz"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,6 +44,8 @@ class Settings:
     context_length: int = 512
     max_length: int = 1024
     learning_rate: float = 5e-5
+    recipe: str = DISTILLATION
+    teacher_share: float = TeacherOptions.words_share
     projection_size: int = 512
     words_share: float = 0.55
     average: float = 1.0
@@ -48,6 +57,8 @@ class Settings:
             ("train_steps", self.train_steps >= 0, "0 or more"),
             ("projection_size", self.projection_size >= 0, "0 or more"),
             ("learning_rate", self.learning_rate > 0, "a positive number"),
+            ("recipe", self.recipe in RECIPES, " or ".join(RECIPES)),
+            ("teacher_share", 0 <= self.teacher_share <= 1, "a number from 0 to 1"),
             ("words_share", 0 < self.words_share < 1, "a number between 0 and 1"),
             ("average", 0 < self.average <= 1, "a number above 0, up to 1"),
         ):
@@ -100,6 +111,7 @@ class Lift:
             self._import,
             lambda: self._examples(work),
             self._words,
+            lambda: self._teacher(work),
             self._layers,
             self._untrained,
             lambda: self._once("model", lambda target: self._write_hybrid(target, average=self.settings.average)),
@@ -157,18 +169,35 @@ class Lift:
         steps = {"TRAIN_STEPS": self.settings.words_steps, "BATCH_SIZE": _WORDS_BATCH}
         return self._train_model("words", ["runs/train_static.gin"], {**steps, "MIXTURE_OR_TASK_NAME": "triplets"})
 
+    def _teacher(self, work: str) -> int:
+        settings = self.settings
+        if not settings.train_steps or settings.recipe != DISTILLATION:
+            return 0
+
+        def write(target: str) -> None:
+            options = TeacherOptions(words_share=settings.teacher_share)
+            articles = chosen_articles(work, options.documents)
+            keys = embedded(self.folder("import"), articles, settings.train_length)
+            write_teacher(f"{target}/{_TEACHER}", make_teacher(articles, keys, options))
+
+        return self._once("teacher", write)
+
     def _layers(self) -> int:
         settings = self.settings
         if not settings.train_steps:
             return 0
+        lengths = {f"{text}_tokens": settings.train_length for text in _TEXTS}
         values = {
             "TRAIN_STEPS": settings.train_steps,
             "BATCH_SIZE": settings.batch_size,
             "LEARNING_RATE": settings.learning_rate,
             "INITIAL_CHECKPOINT_PATH": self.folder("import"),
-            "TASK_FEATURE_LENGTHS": {f"{text}_tokens": settings.train_length for text in _TEXTS},
+            "TASK_FEATURE_LENGTHS": lengths,
         }
-        gin_files = ["runs/lift.gin", ModelFolder(self.folder("import")).architecture_file]
+        if settings.recipe == DISTILLATION:
+            values["TEACHER"] = f"{self.folder('teacher')}/{_TEACHER}"
+            lengths["negative_tokens"] = _UNREAD
+        gin_files = [RECIPES[settings.recipe], ModelFolder(self.folder("import")).architecture_file]
         return self._train_model("layers", gin_files, values, settings.gin)
 
     def _train_model(

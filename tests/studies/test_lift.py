@@ -1,10 +1,12 @@
 """newsembed lift: every step on a small archive, with the real jobs and trainer, from a random BERT."""
 
 import argparse
+import ast
 import dataclasses
 import datetime
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -13,8 +15,10 @@ import pytest
 from newsembed.beam_pipelines.workflow import STEPS
 from newsembed.errors import InputError
 from newsembed.formats import parquet
+from newsembed.formats.articles import read_articles
 from newsembed.formats.model_folder import ModelFolder
 from newsembed.formats.records import Article, Triplet, make_doc_id
+from newsembed.formats.teacher import read_teacher
 from newsembed.formats.vocabulary import SPECIAL_TOKENS, read_vocabulary
 from newsembed.formats.weights import unflatten
 from newsembed.launch import cli
@@ -119,7 +123,7 @@ def params_of(folder):
 def test_every_step_is_a_folder_and_most_are_commands(lifted):
     output, commands = lifted
     assert [command[0] for command in commands] == ["import-hf", "examples", "train"]
-    assert set(os.listdir(output)) == {"lift.json", "import", "examples", "layers", "untrained", "model"}
+    assert set(os.listdir(output)) == {"lift.json", "import", "examples", "teacher", "layers", "untrained", "model"}
 
 
 def test_the_same_command_makes_nothing_twice(lifted, work, start):
@@ -167,6 +171,40 @@ def test_the_result_is_the_average_and_reads_as_the_untrained(lifted):
     np.testing.assert_allclose(mixed, (first + second) / 2, atol=1e-6)
 
 
+def test_the_teacher_is_made_from_the_start_and_read_by_the_training(lifted, work):
+    output, commands = lifted
+    teacher = read_teacher(f"{output}/teacher/teacher.npz")
+    assert teacher.doc_ids.shape == (DOCUMENTS, 2)
+    articles = sorted(read_articles(f"{work}/clean/articles"), key=lambda article: article.doc_id)
+    encoder = load_encoder(f"{output}/import", max_length=SETTINGS.train_length)
+    keys = encoder.encode([article.title for article in articles], [article.body for article in articles])
+    np.testing.assert_allclose(teacher.keys, keys, atol=1e-5)
+    train = commands[-1]
+    assert "--gin_file=runs/lift_distillation.gin" in train
+    assert f'--gin.TEACHER="{output}/teacher/teacher.npz"' in train
+    lengths = next(word for word in train if word.startswith("--gin.TASK_FEATURE_LENGTHS="))
+    assert ast.literal_eval(lengths.partition("=")[2]) == {
+        "anchor_tokens": SETTINGS.train_length,
+        "positive_tokens": SETTINGS.train_length,
+        "negative_tokens": 2,
+    }
+
+
+def test_the_contrastive_recipe_has_no_teacher_and_reads_negatives(lifted, work, start, tmp_path):
+    output, commands = str(tmp_path / "out"), []
+    shutil.copytree(f"{lifted[0]}/import", f"{output}/import")
+    settings = dataclasses.replace(SETTINGS, recipe="contrastive")
+    study = Lift(start, work, output, settings, lambda arguments: commands.append(arguments) or 0)
+    with pytest.raises(InputError):  # nothing was trained
+        study.run()
+    assert [command[0] for command in commands] == ["examples", "train"]
+    assert "--gin_file=runs/lift.gin" in commands[1]
+    lengths = next(word for word in commands[1] if word.startswith("--gin.TASK_FEATURE_LENGTHS="))
+    assert set(ast.literal_eval(lengths.partition("=")[2]).values()) == {SETTINGS.train_length}
+    assert not any("TEACHER" in word for word in commands[1])
+    assert not os.path.exists(f"{output}/teacher")
+
+
 def test_a_folder_of_another_lift_is_refused(lifted, work, start):
     output, _ = lifted
     with pytest.raises(InputError, match=r"lift\.json: train_steps: the folder holds a lift with 2, this one has 3"):
@@ -206,6 +244,7 @@ def test_all_models_are_evaluated_side_by_side(lifted, work, start):
         ("projection_size", "-1", "--projection_size: got -1"),
         ("batch_size", "0", "--batch_size: got 0"),
         ("learning_rate", "0", "--learning_rate: got 0.0"),
+        ("teacher_share", "1.1", "--teacher_share: got 1.1, expected a number from 0 to 1"),
         ("suite", "events", "--suite: got 'events'"),
     ],
 )

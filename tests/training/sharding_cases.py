@@ -11,10 +11,12 @@ import optax
 import pytest
 from jax.sharding import NamedSharding, PartitionSpec
 from newsembed.errors import InputError
+from newsembed.formats.teacher import Teacher, write_teacher
 from newsembed.learning.objectives import Model as LossModel
 from newsembed.learning.objectives import Objectives
 from newsembed.learning.objectives.bilingual import BilingualTranslation
 from newsembed.learning.objectives.denoising import Denoising
+from newsembed.learning.objectives.distillation import Distillation
 from newsembed.learning.objectives.linking import Linking
 from newsembed.learning.objectives.translation import Translation
 from newsembed.learning.partitioning import Partitioner, check_batch_size, shard_batch
@@ -250,6 +252,31 @@ def test_translation_on_eight_devices_is_that_on_one(system):
         state, metrics = step(layout.create(jax.random.key(0)), shard_batch(batch, mesh), jax.random.key(1))
         results.append(jax.tree.map(np.asarray, (state.params, metrics)))
     assert_close(results[0], results[1])
+
+
+def test_a_step_of_distillation_on_8_devices_equals_one_device(corpus, tmp_path):
+    """Every device compares its texts with all keys."""
+    batch, rng = first_batch(corpus, "triplets", 16), np.random.default_rng(0)
+    ids = np.unique(np.concatenate([batch["anchor_doc_id"], batch["positive_doc_id"]]), axis=0)
+    config = toy_config(dropout_rate=0.0)
+    keys = rng.normal(size=(len(ids), config.embedding_size))
+    keys = (keys / np.linalg.norm(keys, axis=1, keepdims=True)).astype(np.float32)
+    neighbors = (np.arange(len(ids))[:, None] + [1, 3]) % len(ids)
+    shares = np.full(neighbors.shape, 0.5, np.float32)
+    path = str(tmp_path / "teacher.npz")
+    write_teacher(path, Teacher(ids.astype(np.int32), keys, neighbors.astype(np.int32), shares))
+    objectives = Objectives(LossModel(config), {"triplets": Distillation(teacher=path)})
+    found = []
+    for devices, model_parallel in ((1, 1), (8, 1), (8, 2)):
+        partitioner = Partitioner(model_parallel=model_parallel)
+        mesh = partitioner.make_mesh(jax.devices()[:devices])
+        layout = plan_state(config.module(), OPTIMIZER, partitioner, mesh)
+        step = make_train_step("triplets", objectives, OPTIMIZER, layout.abstract, partitioner, mesh)
+        state, metrics = step(layout.create(jax.random.key(0)), shard_batch(batch, mesh), jax.random.key(1))
+        found.append(jax.tree.map(np.asarray, (state.params, metrics)))
+    assert found[0][1]["known"] == 1
+    assert_close(found[0], found[1])
+    assert_close(found[0], found[2])
 
 
 def test_a_step_of_the_star_encoder_on_8_devices_equals_one_device():

@@ -1,0 +1,87 @@
+"""A teacher: the documents that a text should be near to, in what proportion, and the fixed vectors to compare it with.
+
+`newsembed lift` writes one from an archive, and the objective `learning.objectives.distillation` reads it.
+"""
+
+import dataclasses
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import InputError
+from .arrays import read_arrays, write_arrays
+
+_VERSION: Final = 1
+_NAMES: Final = ("doc_ids", "keys", "neighbors", "probabilities")
+_REMEDY: Final = "Delete it, and run what wrote it again."
+_TOLERANCE: Final = 1e-3  # of sums of float32
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Teacher:
+    """What a teacher knows of N documents.
+
+    Attributes:
+      doc_ids: int32 [N, 2], the two words of each document's id, see `records.doc_id_to_words`.
+      keys: float32 [N, D], a fixed vector of length 1 of each document.
+      neighbors: int32 [N, K], rows of the documents that document i is near to; i itself is not among them.
+      probabilities: float32 [N, K], the share of each neighbor; the shares of a document add up to 1.
+    """
+
+    doc_ids: npt.NDArray[np.int32]
+    keys: npt.NDArray[np.float32]
+    neighbors: npt.NDArray[np.int32]
+    probabilities: npt.NDArray[np.float32]
+
+
+def write_teacher(path: str, teacher: Teacher) -> None:
+    """Writes an npz file completely or not at all."""
+    arrays: dict[str, Any] = {name: getattr(teacher, name) for name in _NAMES}
+    write_arrays(path, arrays | {"version": np.int32(_VERSION)})
+
+
+def read_teacher(path: str) -> Teacher:
+    """Returns the teacher of an npz file.
+
+    Raises:
+      InputError: if the file is missing, of another version, or holds other arrays than a teacher has.
+    """
+    arrays = read_arrays(path)
+    version = int(arrays.get("version", np.int32(0)).ravel()[0])
+    if version != _VERSION:
+        raise InputError(f"got {version}, this version reads {_VERSION}", path=path, field="version", remedy=_REMEDY)
+    missing = [name for name in _NAMES if name not in arrays]
+    if missing:
+        raise InputError("the array is missing", path=path, field=missing[0], remedy=_REMEDY)
+    teacher = Teacher(*(arrays[name] for name in _NAMES))
+    count = len(teacher.doc_ids)
+    width = teacher.neighbors.shape[-1]
+    shapes = {"doc_ids": (count, 2), "keys": (count, teacher.keys.shape[-1])}
+    shapes |= dict.fromkeys(("neighbors", "probabilities"), (count, width))
+    for name, shape in shapes.items():
+        values, kind = arrays[name], np.float32 if name in ("keys", "probabilities") else np.int32
+        if values.dtype != kind or values.shape != shape or not count or not width:
+            problem = f"got {values.dtype} {list(values.shape)}, expected {np.dtype(kind)} {list(shape)}, not empty"
+            raise InputError(problem, path=path, field=name, remedy=_REMEDY)
+    _check_values(path, teacher)
+    return teacher
+
+
+def _check_values(path: str, teacher: Teacher) -> None:
+    """Refuses vectors that are not of length 1, rows that do not exist, and shares that do not add up to 1.
+
+    Raises:
+      InputError: naming the array.
+    """
+    numbers = np.arange(len(teacher.keys))[:, None]
+    lengths, sums = np.linalg.norm(teacher.keys, axis=1), teacher.probabilities.sum(axis=1)
+    own = teacher.neighbors == numbers
+    for name, holds, expected in (
+        ("keys", np.abs(lengths - 1) < _TOLERANCE, "vectors of length 1"),
+        ("neighbors", (teacher.neighbors >= 0) & (teacher.neighbors < len(numbers)) & ~own, "rows of other documents"),
+        ("probabilities", (np.abs(sums - 1) < _TOLERANCE)[:, None] & (teacher.probabilities >= 0), "shares of 1"),
+    ):
+        if not holds.all():
+            where = int(np.argwhere(~holds)[0][0])
+            raise InputError(f"document {where}: expected {expected}", path=path, field=name, remedy=_REMEDY)

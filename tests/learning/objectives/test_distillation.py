@@ -1,0 +1,147 @@
+"""Distillation, against loops over documents in float64."""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+from newsembed.errors import InputError
+from newsembed.formats.teacher import Teacher, write_teacher
+from newsembed.learning.objectives import ALTERNATIVES, OBJECTIVES, Model, Objectives
+from newsembed.learning.objectives.distillation import Distillation
+from objective_runs import WITHOUT_DROPOUT, assert_close, embeddings_of, jit, parameters
+from toy_corpus import LENGTHS
+
+UNKNOWN = 2  # the row of the batch whose positive the teacher lacks
+SAME = 5  # the row whose anchor and positive are one document
+TEMPERATURE = 0.1
+
+
+@pytest.fixture(scope="module")
+def batch(batches):
+    rows = {name: np.array(values) for name, values in batches["triplets"].items()}
+    rows["positive_doc_id"][SAME] = rows["anchor_doc_id"][SAME]
+    return rows
+
+
+@pytest.fixture(scope="module")
+def teacher(batch):
+    """Knows all documents of the batch but one, and five others."""
+    rng = np.random.default_rng(0)
+    ids = np.concatenate([batch["anchor_doc_id"], batch["positive_doc_id"], rng.integers(100, 200, (5, 2))])
+    ids = np.array(sorted({tuple(row) for row in ids.tolist()} - {tuple(batch["positive_doc_id"][UNKNOWN].tolist())}))
+    keys = rng.normal(size=(len(ids), WITHOUT_DROPOUT.embedding_size))
+    keys /= np.linalg.norm(keys, axis=1, keepdims=True)
+    neighbors = [rng.permutation(np.delete(np.arange(len(ids)), row))[:4] for row in range(len(ids))]
+    shares = rng.dirichlet(np.ones(4), len(ids))
+    return Teacher(ids.astype(np.int32), keys.astype(np.float32), np.array(neighbors, np.int32), np.float32(shares))
+
+
+@pytest.fixture(scope="module")
+def path(teacher, tmp_path_factory):
+    file = str(tmp_path_factory.mktemp("teacher") / "teacher.npz")
+    write_teacher(file, teacher)
+    return file
+
+
+def objectives(path, **options):
+    options = {"teacher": path, "temperature": TEMPERATURE} | options
+    return Objectives(Model(WITHOUT_DROPOUT), {"triplets": Distillation(**options)})
+
+
+def value_of(path, batch, **options):
+    made = objectives(path, **options)
+    loss = jit(jax.value_and_grad(lambda params: made.loss("triplets", params, batch, jax.random.key(0)), has_aux=True))
+    return jax.tree.map(np.asarray, loss(parameters()))
+
+
+def by_hand(teacher, batch):
+    """(teacher's part, pairs' part, accuracy, number of known texts), each text on its own, by the definition."""
+    vectors = [np.float64(vectors) for vectors in embeddings_of(batch)[:2]]
+    rows = {tuple(words): row for row, words in enumerate(teacher.doc_ids.tolist())}
+    names = ("anchor_doc_id", "positive_doc_id")
+    soft, paired, found = [], [], []
+    for side in (0, 1):
+        for number, vector in enumerate(vectors[side]):
+            own, other = (rows.get(tuple(batch[names[s]][number].tolist())) for s in (side, 1 - side))
+            if own is None or other is None:
+                continue
+            weights = np.exp(np.float64(teacher.keys) @ vector / TEMPERATURE)
+            others = np.delete(weights, own).sum()
+            soft.append(
+                -sum(
+                    share * np.log(weights[neighbor] / others)
+                    for neighbor, share in zip(teacher.neighbors[own], teacher.probabilities[own], strict=True)
+                )
+            )
+            candidates = weights.copy()
+            if own != other:
+                candidates[own] = 0
+            paired.append(-np.log(weights[other] / candidates.sum()))
+            found.append(weights[other] >= candidates.max())
+    return np.mean(soft), np.mean(paired), np.mean(found), len(soft)
+
+
+@pytest.mark.parametrize("pair_weight", [1.0, 0.3])
+def test_the_loss_of_a_batch_is_that_of_its_texts(path, teacher, batch, pair_weight):
+    (loss, metrics), _ = value_of(path, batch, pair_weight=pair_weight)
+    soft, paired, accuracy, known = by_hand(teacher, batch)
+    assert known == 22  # of 24
+    assert metrics["known"] == pytest.approx(22 / 24)
+    assert metrics["teacher_loss"] == pytest.approx(soft, rel=1e-4)
+    assert metrics["pair_loss"] == pytest.approx(paired, rel=1e-4)
+    assert metrics["accuracy"] == pytest.approx(accuracy, abs=1e-6)
+    assert loss == pytest.approx(soft + pair_weight * paired, rel=1e-4)
+
+
+def test_texts_that_the_teacher_lacks_and_negatives_have_no_part(path, batch):
+    (loss, _), gradient = value_of(path, batch)
+    other = {name: values.copy() for name, values in batch.items()}
+    for name in ("anchor_tokens", "positive_tokens"):
+        other[name][UNKNOWN, 1:3] = 40
+    other["negative_tokens"][:, 1:3] = 41
+    (same_loss, _), same_gradient = value_of(path, other)
+    assert same_loss == pytest.approx(loss, rel=1e-6)
+    assert_close(same_gradient, gradient)
+    other["anchor_tokens"][0, 1:3] = 40
+    assert value_of(path, other)[0][0] != pytest.approx(loss, rel=1e-4)
+
+
+def test_chunks_change_nothing(path, batch):
+    (loss, _), gradient = value_of(path, batch)
+    (chunked_loss, _), chunked = value_of(path, batch, gradient_chunk=8)
+    assert chunked_loss == pytest.approx(loss, rel=1e-6)
+    assert_close(chunked, gradient)
+
+
+def test_anchors_find_positives_in_held_out_retrieval(path, batch):
+    found = objectives(path).pairs("triplets", parameters(), batch)
+    anchors, positives, _ = embeddings_of(batch)
+    np.testing.assert_allclose(found.query, anchors, atol=1e-6)
+    np.testing.assert_allclose(found.answer, positives, atol=1e-6)
+    np.testing.assert_array_equal(found.query_ids[:, :2], batch["anchor_doc_id"])
+    np.testing.assert_array_equal(found.answer_ids[:, 2:], batch["positive_event"])
+    np.testing.assert_array_equal(found.kind, batch["augmentation"])
+
+
+def test_it_is_no_default_and_counts_the_products_with_all_keys(path, teacher):
+    assert OBJECTIVES["triplets"] is not Distillation
+    assert Distillation in ALTERNATIVES
+    each = WITHOUT_DROPOUT.flops("embed", LENGTHS["anchor_tokens"]) + 2 * len(teacher.keys) * teacher.keys.shape[1]
+    assert Distillation(teacher=path).flops(WITHOUT_DROPOUT, LENGTHS, 3) == pytest.approx(6 * each)
+
+
+@pytest.mark.parametrize("changes", [{"teacher": ""}, {"temperature": 0.0}, {"pair_weight": -0.1}])
+def test_options_out_of_range_are_refused(changes):
+    with pytest.raises(InputError, match=f"Distillation.{next(iter(changes))}"):
+        dataclasses.replace(Distillation(teacher="some.npz"), **changes)
+
+
+def test_keys_of_another_model_and_a_missing_file_are_refused(path, teacher, tmp_path):
+    narrow = dataclasses.replace(teacher, keys=np.ones((len(teacher.keys), 1), np.float32))
+    file = str(tmp_path / "narrow.npz")
+    write_teacher(file, narrow)
+    with pytest.raises(InputError, match=r"narrow\.npz: keys: the keys have 1 numbers, the model's embedding has"):
+        objectives(file)
+    with pytest.raises(InputError, match=r"nothing\.npz"):
+        objectives(str(tmp_path / "nothing.npz"))

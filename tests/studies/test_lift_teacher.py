@@ -1,0 +1,89 @@
+"""The teacher of a lift, against similarities of dense matrices."""
+
+import datetime
+
+import numpy as np
+import pytest
+from newsembed.errors import InputError
+from newsembed.formats import parquet
+from newsembed.formats.articles import ArticleText
+from newsembed.formats.records import Article, Triplet, make_doc_id, words_to_doc_id
+from newsembed.studies.lift import teacher as module
+from newsembed.studies.lift.teacher import TeacherOptions, chosen_articles, make_teacher
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+
+def doc(number):
+    return make_doc_id(f"http://p.example/{number}")
+
+
+def some_articles(count, seed=0):
+    rng = np.random.default_rng(seed)
+    words = np.array(["flood", "river", "vote", "court", "strike", "rain", "judge", "mayor"])
+    return [
+        ArticleText(
+            doc_id=doc(number),
+            url=f"http://p.example/{number}",
+            title=" ".join(rng.choice(words, 3)),
+            body=" ".join(rng.choice(words, 20)),
+            publisher="p",
+        )
+        for number in range(count)
+    ]
+
+
+def some_keys(count, size=5, seed=1):
+    keys = np.random.default_rng(seed).normal(size=(count, size))
+    return (keys / np.linalg.norm(keys, axis=1, keepdims=True)).astype(np.float32)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.7, 1.0])
+def test_shares_are_a_softmax_over_the_nearest_by_words_and_keys(monkeypatch, share):
+    monkeypatch.setattr(module, "_ROWS", 4)  # several blocks, the last one smaller
+    articles, keys = some_articles(10), some_keys(10)
+    options = TeacherOptions(words_share=share, neighbors=3, temperature=0.2)
+    found = make_teacher(articles, keys, options)
+    texts = [f"{article.title}\n{article.body}" for article in articles]
+    exact = TfidfVectorizer(sublinear_tf=True).fit_transform(texts).toarray()
+    similarities = share * exact @ exact.T + (1 - share) * np.float64(keys) @ np.float64(keys).T
+    np.fill_diagonal(similarities, -np.inf)
+    for row, scores in enumerate(similarities):
+        nearest = sorted(range(10), key=lambda other: -scores[other])[:3]
+        assert sorted(found.neighbors[row]) == sorted(nearest)
+        expected = np.exp(scores[found.neighbors[row]] / 0.2)
+        np.testing.assert_allclose(found.probabilities[row], expected / expected.sum(), rtol=1e-4)
+        assert (np.diff(found.probabilities[row]) <= 1e-7).all()  # nearest first
+    assert [words_to_doc_id(tuple(words)) for words in found.doc_ids.tolist()] == [doc(n) for n in range(10)]
+    np.testing.assert_array_equal(found.keys, keys)
+
+
+def test_a_small_archive_has_as_many_neighbors_as_there_are():
+    found = make_teacher(some_articles(3), some_keys(3), TeacherOptions(neighbors=128))
+    assert found.neighbors.shape == (3, 2)
+    assert [sorted(row) for row in found.neighbors.tolist()] == [[1, 2], [0, 2], [0, 1]]
+
+
+@pytest.fixture
+def work(tmp_path):
+    day = datetime.date(2020, 1, 1)
+    rows = [
+        Article(doc(n), f"http://p.example/{n}", "p", "" if n == 3 else f"t {n}", "" if n == 3 else "b", ("A",), day)
+        for n in range(8)
+    ]
+    near = (1.0, 1.0, 1.0)
+    triplets = [Triplet(doc(6), doc(2), doc(4), "en", near, near, 0, 400, 0.1)]
+    parquet.write_shard(f"{tmp_path}/clean/articles/part-00000-of-00001.parquet", rows, Article)
+    parquet.write_shard(f"{tmp_path}/triplets/triplets/part-00000-of-00001.parquet", triplets, Triplet)
+    return str(tmp_path)
+
+
+def test_articles_of_triplets_come_first_and_those_without_text_never(work):
+    lowest = min(doc(n) for n in (0, 1, 4, 5, 7))  # neither named as anchor or positive, nor empty
+    assert [article.doc_id for article in chosen_articles(work, 3)] == sorted([doc(6), doc(2), lowest])
+    assert [article.doc_id for article in chosen_articles(work, 2)] == sorted([doc(6), doc(2)])
+    assert len(chosen_articles(work, 100)) == 7
+
+
+def test_one_article_is_too_few(work):
+    with pytest.raises(InputError, match=r"clean/articles: got 1 articles with text, expected at least 2"):
+        chosen_articles(work, 1)
