@@ -115,7 +115,9 @@ def embedded(model: str, articles: Sequence[ArticleText], max_length: int) -> Fl
       max_length: tokens of each that it reads.
     """
     from ...serving import embed, specs
+    from ...serving.long_documents import HEAD
 
-    encoder = specs.make_encoder("model", model, max_length=max_length)
+    # Training reads the first tokens, too; windows over whole articles would take several times as long.
+    encoder = specs.make_encoder("model", model, max_length=max_length, long_documents=HEAD)
     chunks = [vectors for _, vectors in embed.embedded(encoder, iter(articles))]
     return np.concatenate(chunks)
