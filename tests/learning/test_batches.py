@@ -187,6 +187,8 @@ def test_weights_are_smoothed_as_the_paper_does():
     small = 1000 * (10 / 1000) ** 0.7
     assert weights[DataSet("mlm", "fi")] == pytest.approx(small / (1000 + small))
     assert sum(weights.values()) == pytest.approx(1)
+    assert smoothed_weights(counts, 1.0) == pytest.approx({data_set: n / 1010 for data_set, n in counts.items()})
+    assert list(smoothed_weights(counts, 0.0).values()) == pytest.approx([0.5, 0.5])
 
 
 def test_the_step_number_decides_and_shares_follow_the_weights(corpus):
@@ -206,6 +208,7 @@ def test_a_set_is_drawn_in_proportion_to_its_weight_whatever_their_sum():
     shares = [np.random.default_rng([7, step]).random() for step in range(200)]
     expected = [TOPICS if share < 1 / 4 else TRIPLETS for share in shares]
     assert [mixture.choose(step) for step in range(200)] == expected
+    assert mixture.data_sets == [TOPICS, TRIPLETS]
 
 
 def test_the_places_of_a_draw_are_those_of_its_rows(corpus):
