@@ -110,12 +110,12 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one_and_nothing_else(tmp_p
 
 
 def test_files_are_moved_together_into_new_folders_and_replace_their_targets(tmp_path):
-    pairs = [(str(tmp_path / f"from/{name}"), str(tmp_path / f"to/new/{name}")) for name in "abc"]
+    pairs = [(str(tmp_path / f"from/{name}"), str(tmp_path / f"to/{name}/new")) for name in "abc"]
     for source, _ in pairs:
         files.write_whole(source, source[-1:].encode())
     files.write_whole(pairs[1][1], b"old")
     files.move_all(pairs)
-    assert [(tmp_path / f"to/new/{name}").read_bytes() for name in "abc"] == [b"a", b"b", b"c"]
+    assert [(tmp_path / f"to/{name}/new").read_bytes() for name in "abc"] == [b"a", b"b", b"c"]
     assert list((tmp_path / "from").iterdir()) == []
     with pytest.raises(OSError, match="from/a"):
         files.move_all(pairs[:1])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from newsembed.errors import InputError
 from newsembed.formats.manifest import DataSet
 from newsembed.formats.tfrecords.schema import PIECES, FeatureSpec
-from newsembed.learning.batches import BatchIterator, BatchOptions, GrainBatches
+from newsembed.learning.batches import BatchIterator, BatchOptions, GrainBatches, RecordSource
 from newsembed.learning.day_order import DayOrder
 from newsembed.learning.mixture import MixtureBatches, select_sets, smoothed_weights
 from newsembed.tasks import registry
@@ -221,6 +221,16 @@ def test_the_places_of_a_draw_are_those_of_its_rows(corpus):
     assert MixtureBatches({TOPICS: 1.0}, untraced, options(corpus)).draw(0).places() == []
     assert dataclasses.replace(drawn, records=None).places() == []
     assert dataclasses.replace(drawn, source=None).places() == []
+
+
+def test_records_are_counted_through_the_files_of_a_set(tmp_path):
+    rng = np.random.default_rng(0)
+    directory = write_sets(tmp_path / "data", {"topics/en": [topics(rng, number) for number in range(5)]})
+    source = RecordSource(TOPICS, options(directory))
+    folder = f"{directory}/task=topics/language=en"
+    expected = [f"{folder}/part-0000{file}-of-00002.tfrecord:{number}" for file in (0, 1) for number in range(3 - file)]
+    assert [source.place(number) for number in range(len(source))] == expected
+    assert [int(source[number]["doc_id"][1]) for number in range(5)] == [0, 2, 4, 1, 3]  # each second one in a file
 
 
 def untraced(data_set, batch_options):
