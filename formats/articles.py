@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..errors import InputError
 from .jsonl import read_jsonl
 from .manifest import has_manifest
+from .whole import replacing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -106,14 +107,8 @@ def write_articles(path: str, rows: Iterable[Mapping[str, Any]]) -> int:
         article_of(row, f"article {number}")
         checked.append(dict(row))
     os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(os.path.abspath(path)), suffix=".tmp")
-    os.close(handle)
-    try:
+    with replacing(path) as temporary:
         _write_rows(temporary, path, checked)
-        os.replace(temporary, path)
-    except BaseException:
-        os.remove(temporary)
-        raise
     return len(checked)
 
 
@@ -122,7 +117,7 @@ def _write_rows(temporary: str, path: str, rows: list[dict[str, Any]]) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        columns = list(dict.fromkeys(name for row in rows for name in row))
+        columns = list(dict.fromkeys(name for row in rows for name in row)) or list(_TEXTS)
         table = pa.table({name: [row.get(name) for row in rows] for name in columns})
         pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
         return
@@ -251,10 +246,27 @@ def _text(value: Any, where: str, field: str) -> str:
 
 
 def _date(value: Any) -> datetime.date | None:
-    """A day, or ``None`` for anything else: crawled dates can be junk, and here they are only shown."""
-    if isinstance(value, datetime.date):
-        return value
+    """A UTC day, or ``None`` for anything else: crawled dates can be junk, and here they are only shown.
+
+    A time without a zone, such as most timestamps of Parquet and pandas, counts as UTC.
+    """
     try:
-        return datetime.date.fromisoformat(str(value)[:10])
-    except ValueError:
+        if isinstance(value, datetime.datetime):  # a date, too, but one that cannot be compared with a date
+            return _utc_day(value)
+        return value if isinstance(value, datetime.date) else _day_of_text(str(value))
+    except ValueError:  # also pandas.NaT, which is a datetime without a day
         return None
+
+
+def _day_of_text(text: str) -> datetime.date:
+    try:
+        return _utc_day(datetime.datetime.fromisoformat(text))
+    except ValueError:  # a day with something after it
+        return datetime.date.fromisoformat(text[:10])
+
+
+def _utc_day(moment: datetime.datetime) -> datetime.date:
+    try:
+        return (moment.astimezone(datetime.UTC) if moment.tzinfo else moment).date()
+    except OverflowError:  # the conversion leaves the years 1 to 9999
+        return moment.date()

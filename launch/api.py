@@ -202,7 +202,7 @@ def read_articles(path: str) -> "pa.Table":
     """Articles of a Parquet or JSONL file (.gz, .zst) or of all those in a folder, as an Arrow table.
 
     ``.to_pandas()`` makes a data frame of it. The columns are ``doc_id``, ``url``, ``publisher``, ``title``, ``body``,
-    ``language`` and ``byline_date``.
+    ``language``, ``byline_date`` and ``image_url``.
 
     Raises:
       InputError: if there is no such file, or a row lacks ``title`` or ``body``.
