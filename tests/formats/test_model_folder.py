@@ -252,6 +252,11 @@ def test_a_file_that_cannot_be_written_leaves_the_folder_as_it_was(tmp_path):
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
+def files_in(folder, content=""):
+    folder.mkdir(exist_ok=True)
+    (folder / "file").write_text(content)
+
+
 def test_the_last_checkpoint_is_read_unless_another_one_is_named_and_damage_is_found(tmp_path):
     folder = ModelFolder(str(tmp_path))
     with pytest.raises(InputError, match="checkpoints: no checkpoints\n.*until its first checkpoint"):
@@ -268,6 +273,10 @@ def test_the_last_checkpoint_is_read_unless_another_one_is_named_and_damage_is_f
     with pytest.raises(InputError, match="checkpoints/9: not the content that SHA256SUMS lists: .*params/") as caught:
         folder.read_params(9)
     assert caught.value.remedy == "Choose another checkpoint, or restore the file from a copy."
+    files_in(tmp_path / "checkpoints" / "10" / "training")
+    write_sums(str(tmp_path / "checkpoints" / "10"))
+    files_in(tmp_path / "checkpoints" / "10" / "training", "changed")
+    assert folder.read_params(10)[1] == 10  # the state of the optimizer is not read
     (tmp_path / "checkpoints" / "8" / "params").mkdir(parents=True)
     with pytest.raises(InputError, match="8/params: no (readable )?Orbax"):
         folder.read_params(8)

@@ -6,7 +6,7 @@ _CLEAN = tuple(
     for part in ("_scripts", "_rules", "_thresholds", "_duplicates", "_signatures", "_yields", "")
 )
 _PACKING = tuple(f"{_PIPELINES}/test_{name}.py" for name in ("packing_algorithm", "pack"))
-_TRIPLETS = (f"{_PIPELINES}/test_triplets.py",)
+_TRIPLETS = (f"{_PIPELINES}/test_evergreen.py", f"{_PIPELINES}/test_triplets.py")
 _EXTRACT = (
     *(f"{_PIPELINES}/extract/test_{name}.py" for name in ("content", "content_bounds", "names_and_days", "metadata")),
     *(f"{_PIPELINES}/extract/test_{name}.py" for name in ("body", "unusual_pages", "page", "gold")),
