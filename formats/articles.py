@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..errors import InputError
 from .jsonl import read_jsonl
 from .manifest import has_manifest
-from .whole import replacing
+from .whole import TEMPORARY, replacing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -170,8 +170,9 @@ def article_files(path: str) -> list[str]:
         if has_manifest(path) and os.path.isdir(stream):
             path = stream  # the folder of a job holds other streams and dead letters, too
         for pattern in ("*.parquet", "*.jsonl*"):
-            if found := sorted(glob.glob(os.path.join(glob.escape(path), "**", pattern), recursive=True)):
-                return found
+            found = glob.glob(os.path.join(glob.escape(path), "**", pattern), recursive=True)
+            if complete := sorted(name for name in found if not name.endswith(TEMPORARY)):
+                return complete
         raise InputError("the folder holds no .parquet and no .jsonl files", path=path, remedy=_REMEDY)
     if not os.path.isfile(path):
         raise InputError("no such file or folder", path=path, remedy=_REMEDY)

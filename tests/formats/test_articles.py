@@ -57,7 +57,7 @@ def test_jsonl_and_parquet_come_back(tmp_path_factory, articles):
 
 def test_a_folder_is_read_in_the_order_of_its_names_and_parquet_first(tmp_path):
     (tmp_path / "inner").mkdir()
-    for name in ("b.jsonl", "inner/a.jsonl.gz", "c.jsonl.zst", "notes.txt"):
+    for name in ("b.jsonl", "inner/a.jsonl.gz", "c.jsonl.zst", "notes.txt", "b.jsonl.0123456789ab.tmp"):
         (tmp_path / name).touch()
     assert article_files(str(tmp_path)) == [
         str(tmp_path / name) for name in ("b.jsonl", "c.jsonl.zst", "inner/a.jsonl.gz")

@@ -206,7 +206,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "studies/staleness/cutoffs.py": ("tests/studies/test_staleness.py",),
     "studies/staleness/decay.py": ("tests/studies/test_staleness.py",),
     **{
-        f"studies/label/{name}.py": ("tests/studies/test_label.py",)
+        f"studies/label/{name}.py": ("tests/studies/test_label_texts.py", "tests/studies/test_label.py")
         for name in ("pairs", "report", "sample", "session", "store", "terminal", "texts")
     },
 }
