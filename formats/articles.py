@@ -253,7 +253,7 @@ def _date(value: Any) -> datetime.date | None:
     """
     try:
         if isinstance(value, datetime.datetime):  # a date, too, but one that cannot be compared with a date
-            return _utc_day(value)
+            return utc_day(value)
         return value if isinstance(value, datetime.date) else _day_of_text(str(value))
     except ValueError:  # also pandas.NaT, which is a datetime without a day
         return None
@@ -261,12 +261,17 @@ def _date(value: Any) -> datetime.date | None:
 
 def _day_of_text(text: str) -> datetime.date:
     try:
-        return _utc_day(datetime.datetime.fromisoformat(text))
+        return utc_day(datetime.datetime.fromisoformat(text))
     except ValueError:  # a day with something after it
         return datetime.date.fromisoformat(text[:10])
 
 
-def _utc_day(moment: datetime.datetime) -> datetime.date:
+def utc_day(moment: datetime.datetime) -> datetime.date:
+    """The UTC day of a time; one without a zone counts as UTC.
+
+    >>> utc_day(datetime.datetime.fromisoformat("2021-03-01T23:30:00-05:00"))
+    datetime.date(2021, 3, 2)
+    """
     try:
         return (moment.astimezone(datetime.UTC) if moment.tzinfo else moment).date()
     except OverflowError:  # the conversion leaves the years 1 to 9999
