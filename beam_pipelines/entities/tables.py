@@ -226,7 +226,7 @@ def _lines(path: str) -> Iterator[str]:
     with files.open_read(path) as source:
         raw = source.read()
     try:
-        text = raw.decode("utf-8")
+        text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"not UTF-8: {error}", path=path, remedy="write the file as UTF-8") from error
     lines = text.split("\n")[: None if text and not text.endswith("\n") else -1]

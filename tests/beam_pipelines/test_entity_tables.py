@@ -76,11 +76,13 @@ def test_aliases_come_back_and_columns_may_be_left_out(tmp_path):
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_lines_end_as_on_linux_or_windows(tmp_path, end):
+def test_files_end_lines_as_on_linux_or_windows_and_may_begin_with_a_byte_order_mark(tmp_path, end):
     def text(*lines):
         return "".join(f"{line}{end}" for line in lines).encode()
 
     np.save(tmp_path / "t.npy", VALUES)
+    (tmp_path / "marked.tsv").write_bytes(b"\xef\xbb\xbf" + text("Roma\tQ220\t1\tRome"))
+    assert read_aliases(str(tmp_path / "marked.tsv")) == [Alias("Roma", "Q220", 1.0, "Rome", "")]
     for last in (None, -len(end)):  # the last line may lack its end
         (tmp_path / "t.tsv").write_bytes(text("a", "b")[:last])
         assert read_embeddings(str(tmp_path / "t.npy")).keys == ("a", "b")

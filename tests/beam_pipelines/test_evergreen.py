@@ -125,6 +125,12 @@ def test_a_broken_label_is_named_by_its_line(tmp_path, line, message):
         read_label_rows(str(path))
 
 
+def test_a_byte_order_mark_before_the_labels_is_left_out(tmp_path):
+    path = tmp_path / "labels.tsv"
+    path.write_text(f"\ufeff{ONE}\t{TWO}\t1\n", encoding="utf-8")
+    assert read_labels(str(path)) == {(ONE, TWO): 1}
+
+
 def test_labels_in_another_encoding_are_named(tmp_path):
     path = tmp_path / "labels.tsv"
     path.write_bytes(f"{ONE}\t{TWO}\t1\tna\xefve\n".encode("latin-1"))

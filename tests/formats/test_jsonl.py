@@ -89,6 +89,17 @@ def test_missing_file_and_wrong_packing(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", PACK)
+@pytest.mark.parametrize("chunk", [1, 1 << 20])
+def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path, monkeypatch, suffix, chunk):
+    monkeypatch.setattr(jsonl, "_CHUNK_BYTES", chunk)
+    path = tmp_path / f"r{suffix}"
+    path.write_bytes(PACK[suffix]('\ufeff{"a": 1}\n{"a": "\ufeff2"}\n'.encode()))
+    assert [row for _, row in jsonl.read_jsonl(str(path))] == [{"a": 1}, {"a": "\ufeff2"}]
+    with path.open("rb") as source:
+        assert list(jsonl.read_lines(source, str(path)))[1] == '{"a": "\ufeff2"}'.encode()
+
+
+@pytest.mark.parametrize("suffix", PACK)
 def test_an_empty_file_has_no_lines(tmp_path, suffix):
     path = tmp_path / f"r{suffix}"
     for raw in (b"", PACK[suffix](b"")):

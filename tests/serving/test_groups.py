@@ -224,7 +224,7 @@ def test_nothing_alike_is_an_empty_table(tmp_path, capsys):
 
 def thin(tmp_path, ranking, *options, degrees=(0, 2, 40, 41, 90)):
     index_of(degrees).save(str(tmp_path / "i"))
-    (tmp_path / "ranking.tsv").write_text(ranking)
+    (tmp_path / "ranking.tsv").write_text(ranking, encoding="utf-8", newline="")
     files = ["--order", str(tmp_path / "ranking.tsv"), "--output", str(tmp_path / "shown.tsv")]
     assert dedup.run(parse(dedup, "--index", str(tmp_path / "i"), "--greedy", *files, *options)) == 0
     return rows_of(str(tmp_path / "shown.tsv"))
@@ -245,7 +245,7 @@ def test_greedy_walks_along_the_list_and_the_list_decides(tmp_path, capsys):
 
 
 def test_greedy_stops_when_enough_are_shown(tmp_path, capsys):
-    rows = thin(tmp_path, "d0\nd1\nd2\nd3\nd4\n", "--threshold", "0.9", "--most", "2")
+    rows = thin(tmp_path, "\ufeffd0\r\nd1\r\nd2\nd3\nd4\n", "--threshold", "0.9", "--most", "2")
     assert [row["doc_id"] for row in rows] == ["d0", "d1", "d2"]
     assert "2 of 3 articles shown, 1 skipped, 2 not looked at" in capsys.readouterr().out
 
