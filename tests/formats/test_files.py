@@ -2,8 +2,10 @@
 
 import hashlib
 import os
+import types
 
 import pytest
+from apache_beam.io.filesystem import FileMetadata
 from newsembed.errors import InputError
 from newsembed.formats import files
 
@@ -166,3 +168,16 @@ def test_temporary_names_are_in_the_folder_of_the_file_and_never_the_same():
     names = [files.temporary_name("folder/a.bin") for _ in range(3)]
     assert len(set(names)) == 3
     assert all(name.startswith("folder/a.bin.") and name.endswith(".tmp") for name in names)
+
+
+def test_objects_that_mark_folders_are_not_listed_among_the_files_of_a_store(monkeypatch):
+    found = [FileMetadata(f"s3://b/f/{name}", 3) for name in ("c/z", "", "c/", "a")]  # some tools write such markers
+    asked = []
+
+    def match(patterns):
+        asked.extend(patterns)
+        return [types.SimpleNamespace(metadata_list=found)]
+
+    monkeypatch.setattr(files.FileSystems, "match", match)
+    assert list(files.sizes_below("s3://b/f/").items()) == [("a", 3), ("c/z", 3)]
+    assert asked == ["s3://b/f/**"]
