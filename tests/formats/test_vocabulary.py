@@ -1,6 +1,9 @@
 """The vocabulary file: what is written comes back with its digest, and a broken file is refused by its line."""
 
 import hashlib
+import io
+import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -143,3 +146,12 @@ def test_our_own_vocabulary_is_one_file(tmp_path):
     assert found.files == {"vocab.txt": found.content}
     assert found.continuations == (False,) * 6 + (True,)
     assert vocabulary_digest(found.path) == found.sha256 == hashlib.sha256(found.content).hexdigest()
+
+
+def test_paths_of_other_stores_are_read_by_tensorflow(monkeypatch):
+    stored = {"gs://b/vocab.txt": vocabulary_bytes([*SPECIAL_TOKENS, "flood"])}
+    gfile = types.SimpleNamespace(exists=stored.__contains__, GFile=lambda path, mode: io.BytesIO(stored[path]))
+    monkeypatch.setitem(sys.modules, "tensorflow", types.SimpleNamespace(io=types.SimpleNamespace(gfile=gfile)))
+    assert read_vocabulary("gs://b/vocab.txt").pieces[5:] == ("flood",)
+    with pytest.raises(InputError, match=r"gs://b/none\.txt: no such file"):
+        read_vocabulary("gs://b/none.txt")
