@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from newsembed.beam_pipelines.triplets import candidates as candidates_module
 from newsembed.beam_pipelines.triplets.candidates import (
     CANDIDATE,
+    known_pairs,
     merge_spaces,
     rank_within,
     read_candidates,
@@ -183,6 +184,25 @@ def test_neighbors_are_read_in_parts_without_gaps(tmp_path, monkeypatch):
     for row, (*_, space, similarity) in zip(found["similarity"], expected, strict=True):
         assert row[space] == similarity
         assert np.isnan(np.delete(row, space)).all()
+
+
+def test_known_pairs_are_those_wanted_whose_documents_are_both_in_the_table(tmp_path):
+    numbers = [(1, 3), (3, 1), (1, 4), (4, 1), (5, 3), (3, 5)]
+    rows = [Neighbor(f"{one:016x}", f"{two:016x}", "text", 0.5, 0) for one, two in sorted(numbers)]
+    for part in range(2):
+        parquet.write_shard(str(tmp_path / f"{part}.parquet"), rows[part::2], Neighbor)
+    table = DocumentTable(
+        {
+            "ids": np.array([1, 3, 5], np.uint64),  # not 4
+            "numbers": np.zeros((3, 3), np.float32),
+            "codes": np.zeros((3, 2), np.int32),
+            "languages": np.array(["en"]),
+        }
+    )
+    wanted = {(1, 3), (3, 1), (1, 4), (4, 1), (5, 3), (1, 5)}  # not (3, 5), and no neighbor (1, 5)
+    found = known_pairs([str(tmp_path / f"{part}.parquet") for part in range(2)], wanted, table)
+    assert sorted(found[["anchor", "other"]].tolist()) == [(1, 3), (3, 1), (5, 3)]
+    assert len(known_pairs([], wanted, table)) == 0
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), max_size=30))

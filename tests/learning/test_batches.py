@@ -218,7 +218,8 @@ def test_the_places_of_a_draw_are_those_of_its_rows(corpus):
     assert doc_numbers(drawn.batch) == doc_numbers(batch)
     assert drawn.places() == [alone.place(int(number)) for number in alone.last_records]
     assert len(set(drawn.places())) == 4
-    assert MixtureBatches({TOPICS: 1.0}, untraced, options(corpus)).draw(0).places() == []
+    plain = MixtureBatches({TOPICS: 1.0}, untraced, options(corpus)).draw(0)
+    assert (plain.data_set, doc_numbers(plain.batch), plain.places()) == (TOPICS, doc_numbers(batch), [])
     assert dataclasses.replace(drawn, records=None).places() == []
     assert dataclasses.replace(drawn, source=None).places() == []
 
@@ -292,6 +293,20 @@ def test_only_what_is_left_of_each_day_is_in_batches_of_several_days(epoch):
     found = days[DayOrder(days, 1, 2, 0).epoch(epoch)]
     of_one_day = sum(one == two for one, two in found.reshape(-1, 2).tolist())
     assert of_one_day == sum(found.tolist().count(day) // 2 for day in set(days.tolist()))
+
+
+@pytest.mark.parametrize("epoch", range(4))
+def test_each_day_gives_all_of_its_whole_batches_whatever_is_left_of_the_days_before(epoch):
+    days = np.repeat(np.array([3, 4, 9], np.int32), [4, 4, 4])
+    found = days[DayOrder(days, 1, 3, 0).epoch(epoch)].reshape(-1, 3)
+    assert sorted(batch[0] for batch in found.tolist() if len(set(batch)) == 1) == [3, 4, 9]
+
+
+def test_the_calendar_is_cut_at_other_places_in_other_epochs():
+    days = np.array([0, 6, 7, 13], np.int32)
+    order = DayOrder(days, 7, 2, 0)
+    batches = {frozenset(batch) for epoch in range(30) for batch in days[order.epoch(epoch)].reshape(-1, 2).tolist()}
+    assert {frozenset([0, 6]), frozenset([6, 7]), frozenset([7, 13])} <= batches
 
 
 def test_batches_hold_rows_of_the_same_days(weeks):

@@ -32,6 +32,14 @@ def test_weight_decay_is_for_matrices_alone():
     np.testing.assert_array_equal(found["dense"]["bias"], 0.0)
 
 
+def test_weight_decay_finds_matrices_by_the_name_of_their_boxes():
+    box = nn.Partitioned(np.full((2, 2), 2.0, np.float32), names=(None, None))
+    params = {"dense": {"kernel": box, "bias": nn.Partitioned(np.full(2, 2.0, np.float32), (None,))}}
+    found = nn.unbox(updates(params, jax.tree.map(np.zeros_like, params), learning_rate=0.5, weight_decay=0.1))
+    np.testing.assert_allclose(found["dense"]["kernel"], -0.5 * 0.1 * 2.0, rtol=1e-6)
+    np.testing.assert_array_equal(found["dense"]["bias"], 0.0)
+
+
 def test_relative_updates_follow_the_size_of_each_array():
     params = {
         "table": np.array([3.0, -4.0], np.float32),
