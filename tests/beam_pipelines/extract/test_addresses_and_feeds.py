@@ -101,6 +101,12 @@ def test_a_canonical_url_is_its_own_canonical_url_and_keeps_its_domain(url):
         assert registered_domain(canonical) == parsed
 
 
+def test_a_query_has_one_spelling():
+    for query in ("q=a%20b&p=%C3%BC", "p=\u00fc&q=a+b", "q=a+b&&p=%c3%bc", "utm_source=x%20y&q=a b&p=\u00fc"):
+        assert canonical_url(f"http://s.example/?{query}") == "http://s.example/?p=%C3%BC&q=a+b"
+    assert canonical_url("http://s.example/?b&a=&c=1") == "http://s.example/?a=&b=&c=1"
+
+
 @pytest.mark.parametrize(
     ("url", "domain"),
     [
