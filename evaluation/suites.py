@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from ..errors import InputError
+from ..formats.whole import replacing
 from .benchmark import Benchmark, Score
 from .encoders import Encoder, encode_checked
 from .files import digest
@@ -116,10 +117,8 @@ def write_results(results: Results, output: str) -> None:
     plot = shots_plot(results)
     files = {RESULTS_FILE: text, TABLE_FILE: report(results)} | ({SHOTS_FILE: plot} if plot else {})
     for name, content in files.items():
-        path = os.path.join(output, name)
-        with open(f"{path}.tmp", "w", encoding="utf-8") as file:
+        with replacing(os.path.join(output, name)) as temporary, open(temporary, "w", encoding="utf-8") as file:
             file.write(content + "\n")
-        os.replace(f"{path}.tmp", path)
 
 
 def read_results(output: str) -> Results:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..errors import InputError
 from .jsonl import read_jsonl
 from .manifest import has_manifest
+from .whole import TEMPORARY, replacing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -106,14 +107,8 @@ def write_articles(path: str, rows: Iterable[Mapping[str, Any]]) -> int:
         article_of(row, f"article {number}")
         checked.append(dict(row))
     os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(os.path.abspath(path)), suffix=".tmp")
-    os.close(handle)
-    try:
+    with replacing(path) as temporary:
         _write_rows(temporary, path, checked)
-        os.replace(temporary, path)
-    except BaseException:
-        os.remove(temporary)
-        raise
     return len(checked)
 
 
@@ -122,7 +117,7 @@ def _write_rows(temporary: str, path: str, rows: list[dict[str, Any]]) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        columns = list(dict.fromkeys(name for row in rows for name in row))
+        columns = list(dict.fromkeys(name for row in rows for name in row)) or list(_TEXTS)
         table = pa.table({name: [row.get(name) for row in rows] for name in columns})
         pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
         return
@@ -175,8 +170,9 @@ def article_files(path: str) -> list[str]:
         if has_manifest(path) and os.path.isdir(stream):
             path = stream  # the folder of a job holds other streams and dead letters, too
         for pattern in ("*.parquet", "*.jsonl*"):
-            if found := sorted(glob.glob(os.path.join(glob.escape(path), "**", pattern), recursive=True)):
-                return found
+            found = glob.glob(os.path.join(glob.escape(path), "**", pattern), recursive=True)
+            if complete := sorted(name for name in found if not name.endswith(TEMPORARY)):
+                return complete
         raise InputError("the folder holds no .parquet and no .jsonl files", path=path, remedy=_REMEDY)
     if not os.path.isfile(path):
         raise InputError("no such file or folder", path=path, remedy=_REMEDY)
@@ -251,10 +247,32 @@ def _text(value: Any, where: str, field: str) -> str:
 
 
 def _date(value: Any) -> datetime.date | None:
-    """A day, or ``None`` for anything else: crawled dates can be junk, and here they are only shown."""
-    if isinstance(value, datetime.date):
-        return value
+    """A UTC day, or ``None`` for anything else: crawled dates can be junk, and here they are only shown.
+
+    A time without a zone, such as most timestamps of Parquet and pandas, counts as UTC.
+    """
     try:
-        return datetime.date.fromisoformat(str(value)[:10])
-    except ValueError:
+        if isinstance(value, datetime.datetime):  # a date, too, but one that cannot be compared with a date
+            return utc_day(value)
+        return value if isinstance(value, datetime.date) else _day_of_text(str(value))
+    except ValueError:  # also pandas.NaT, which is a datetime without a day
         return None
+
+
+def _day_of_text(text: str) -> datetime.date:
+    try:
+        return utc_day(datetime.datetime.fromisoformat(text))
+    except ValueError:  # a day with something after it
+        return datetime.date.fromisoformat(text[:10])
+
+
+def utc_day(moment: datetime.datetime) -> datetime.date:
+    """The UTC day of a time; one without a zone counts as UTC.
+
+    >>> utc_day(datetime.datetime.fromisoformat("2021-03-01T23:30:00-05:00"))
+    datetime.date(2021, 3, 2)
+    """
+    try:
+        return (moment.astimezone(datetime.UTC) if moment.tzinfo else moment).date()
+    except OverflowError:  # the conversion leaves the years 1 to 9999
+        return moment.date()

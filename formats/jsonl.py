@@ -1,5 +1,6 @@
 """JSON-lines files, plain, ``.gz``, ``.bz2`` or ``.zst``, with errors that name the line."""
 
+import codecs
 import json
 import zlib
 from collections.abc import Iterator
@@ -39,7 +40,7 @@ def read_jsonl(path: str, name: str = "") -> Iterator[tuple[str, dict[str, Any]]
 
 
 def read_lines(source: BinaryIO, path: str) -> Iterator[bytes]:
-    """Yields the complete lines of an open file, without line ends.
+    """Yields the complete lines of an open file, without line ends and without a byte order mark before the first.
 
     Args:
       source: the file as it is stored.
@@ -49,8 +50,13 @@ def read_lines(source: BinaryIO, path: str) -> Iterator[bytes]:
       CompressionError: if the file is not compressed as its name says.
       EOFError: after the last complete line, if the compressed data is truncated or corrupt.
     """
+    for number, line in enumerate(_split(_chunks(source, path))):
+        yield line if number else line.removeprefix(codecs.BOM_UTF8)
+
+
+def _split(chunks: Iterator[bytes]) -> Iterator[bytes]:
     pending = b""
-    for chunk in _chunks(source, path):
+    for chunk in chunks:
         *lines, pending = (pending + chunk).split(b"\n")
         yield from lines
     if pending:

@@ -45,6 +45,7 @@ from .saved_model import is_saved_model
 from .tokenizer_files import TokenizerFiles
 from .vocabulary import VOCABULARY_FILE, VocabularyFile, vocabulary_digest, vocabulary_names
 from .weights import Array, flatten, read_safetensors, write_safetensors
+from .whole import replacing
 
 # The items of one checkpoint.
 PARAMS: Final = "params"
@@ -364,7 +365,5 @@ def _saved_tree(checkpointer: Any, path: str, remedy: str) -> Any:
 
 
 def _write_whole(path: str, content: bytes) -> None:
-    temporary = f"{path}.tmp"
-    with open(temporary, "wb") as file:
+    with replacing(path) as temporary, open(temporary, "wb") as file:
         file.write(content)
-    os.replace(temporary, path)

@@ -1,8 +1,8 @@
 """The vocabulary file ``vocab.txt``: UTF-8, one word piece a line, the special tokens first.
 
-The format has one version, and a line of its own for nothing but pieces; what identifies a file is its digest. Beside
-the vocabulary of an imported tokenizer lie ``tokenizer.json`` and ``tokenizer_ids.json``, see `tokenizer_files`. They
-are read with it, and the digest covers all three.
+The format has one version, and every line is a piece; a file is identified by its digest. Next to the vocabulary of an
+imported tokenizer are ``tokenizer.json`` and ``tokenizer_ids.json``, see `tokenizer_files`. They are read with it, and
+the digest covers all three.
 """
 
 import dataclasses

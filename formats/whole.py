@@ -4,8 +4,11 @@ import contextlib
 import os
 import uuid
 from collections.abc import Iterator
+from typing import Final
 
 from ..errors import InputError
+
+TEMPORARY: Final = ".tmp"  # the end of the names of files that are not complete
 
 
 @contextlib.contextmanager
@@ -14,7 +17,7 @@ def replacing(path: str) -> Iterator[str]:
 
     It is in the same folder and ends in ``.tmp``. After an error it is deleted, also on a full disk.
     """
-    temporary = f"{path}.{uuid.uuid4().hex[:12]}.tmp"
+    temporary = f"{path}.{uuid.uuid4().hex[:12]}{TEMPORARY}"
     try:
         yield temporary
         os.replace(temporary, path)

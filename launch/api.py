@@ -100,7 +100,7 @@ class Index:
 
         Args:
           query: words, or the URL of an indexed document, which is left out itself.
-          since: the first byline date, a date or "YYYY-MM-DD".
+          since: the first byline date, a date or "YYYY-MM-DD"; of a time, its UTC day counts.
           until: the last one.
           language: of the documents, or several.
           publisher: of the documents, or several.
@@ -202,7 +202,7 @@ def read_articles(path: str) -> "pa.Table":
     """Articles of a Parquet or JSONL file (.gz, .zst) or of all those in a folder, as an Arrow table.
 
     ``.to_pandas()`` makes a data frame of it. The columns are ``doc_id``, ``url``, ``publisher``, ``title``, ``body``,
-    ``language`` and ``byline_date``.
+    ``language``, ``byline_date`` and ``image_url``.
 
     Raises:
       InputError: if there is no such file, or a row lacks ``title`` or ``body``.
@@ -268,6 +268,10 @@ def _spec(folder: str) -> str:
 
 
 def _day(value: datetime.date | str | None, field: str) -> datetime.date | None:
+    if isinstance(value, datetime.datetime):  # also pandas.Timestamp; it is a date, but cannot be compared with one
+        from ..formats.articles import utc_day
+
+        return utc_day(value)
     if value is None or isinstance(value, datetime.date):
         return value
     try:

@@ -108,7 +108,7 @@ def ssh_commands(hosts: Sequence[str], port: int, program: str, train: Sequence[
     """One ssh command for each host.
 
     Raises:
-      InputError: for an empty or repeated host, or a number that is no port.
+      InputError: for an empty or repeated host, or a number that is not a port.
     """
     if not 0 < port < 65536:
         raise InputError(f"got {port}, expected 1 to 65535", field="--port", remedy="Omit it to use 9000.")

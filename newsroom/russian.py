@@ -101,7 +101,7 @@ def in_cyrillic(name: str) -> str:
     """A name of the world, or an acronym, in Cyrillic letters.
 
     Raises:
-      KeyError: if it is none.
+      KeyError: if the word is neither of them.
 
     >>> in_cyrillic("Hartwick"), in_cyrillic("BAX")
     ('Хартвик', 'БАКС')

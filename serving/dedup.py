@@ -142,7 +142,7 @@ def _ranked(path: str, index: DocumentIndex) -> list[int]:
     places = {document.doc_id: row for row, document in enumerate(index.documents)}
     seen: dict[str, int] = {}
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(path, encoding="utf-8-sig") as file:
             lines = [line.rstrip("\r\n").partition("\t") for line in file]
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot be read: {error}", path=path, field="--order", remedy="give a TSV file") from error

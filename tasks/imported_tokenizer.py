@@ -70,7 +70,7 @@ def parse_tokenizer(content: bytes, path: str) -> Any:
     """A `tokenizers.Tokenizer` of the content of a ``tokenizer.json``.
 
     Raises:
-      InputError: naming `path`, if it is none.
+      InputError: naming `path`, if the content is not a tokenizer.
     """
     from tokenizers import Tokenizer
 

@@ -2,7 +2,7 @@
 
 python tests/folder_coverage.py .coverage.json
 
-Modules that import a library which is no dependency of newsembed can only be tested where it is installed. Elsewhere
+Modules that import a library that newsembed does not depend on can only be tested where it is installed. Elsewhere
 they are left out, and the last line says so.
 """
 

@@ -79,5 +79,5 @@ def test_the_plan_names_no_package_that_does_not_exist():
 
 
 def test_every_package_is_in_the_plan():
-    rooms = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {".venv", "build"}
-    assert rooms == set(ALLOWED)
+    packages = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {".venv", "build"}
+    assert packages == set(ALLOWED)

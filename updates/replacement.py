@@ -48,6 +48,7 @@ from ..formats.archive_parts import (
     write_array,
 )
 from ..formats.arrays import DAMAGE, read_arrays, write_arrays
+from ..formats.manifest import manifest_path
 from ..formats.parquet import read_records
 from ..formats.records import Article
 from ..serving.interface import TextEncoder
@@ -243,7 +244,7 @@ def _tidy(archive: str, number: int) -> None:
     current = pointer.version if pointer else 0
     used = {number}
     for version in (current, current - 1):
-        options = (read_json(os.path.join(version_folder(archive, version), "manifest.json")) or {}).get("options", {})
+        options = (read_json(manifest_path(version_folder(archive, version))) or {}).get("options", {})
         used.add(int(options.get("training", 0)))
     for old in trainings(archive):
         if old not in used:

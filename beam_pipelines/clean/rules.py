@@ -181,7 +181,7 @@ def read_bad_words(paths: Sequence[str]) -> re.Pattern[str] | None:
     for path in paths:
         with files.open_read(path) as source:
             try:
-                found = {line.strip() for line in source.read().decode("utf-8").splitlines()} - {""}
+                found = {line.strip() for line in source.read().decode("utf-8-sig").splitlines()} - {""}
             except UnicodeDecodeError as error:
                 raise InputError(
                     f"not UTF-8: {error}",

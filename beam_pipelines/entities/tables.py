@@ -226,7 +226,8 @@ def _lines(path: str) -> Iterator[str]:
     with files.open_read(path) as source:
         raw = source.read()
     try:
-        text = raw.decode("utf-8")
+        text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"not UTF-8: {error}", path=path, remedy="write the file as UTF-8") from error
-    yield from text.split("\n")[: None if text and not text.endswith("\n") else -1]
+    lines = text.split("\n")[: None if text and not text.endswith("\n") else -1]
+    yield from (line.removesuffix("\r") for line in lines)  # as editors on Windows end lines

@@ -5,6 +5,8 @@ import email.utils
 import re
 from typing import Any
 
+from ...formats.articles import utc_day
+
 _ISO_DAY = re.compile(r"(?<!\d)(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)")
 _DIGITS = re.compile(r"(19\d\d|20\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(?:\d{4}|\d{6})?")
 _EPOCH = re.compile(r"(1\d{9})(?:\d{3})?")
@@ -57,10 +59,7 @@ def parse_day(value: Any) -> datetime.date | None:
     text = value.strip()[:_MAX_TEXT]
     moment = _moment(text)
     if moment is not None:
-        try:
-            return moment.astimezone(datetime.UTC).date() if moment.tzinfo else moment.date()
-        except OverflowError:  # the conversion leaves the years 1 to 9999
-            return moment.date()
+        return utc_day(moment)
     if found := _ISO_DAY.match(text) or _DIGITS.fullmatch(text):
         return _day(*map(int, found.groups()))
     return day_in_text(text)

@@ -24,7 +24,8 @@ def decode(payload: bytes, charset: str) -> str | None:
     """Returns the text of a page; ``None`` for binary data.
 
     Valid UTF-8 is decoded as UTF-8 whatever the header declares: text in another charset is not valid UTF-8 by chance.
-    So is text that was encoded twice, by a program that read UTF-8 as Latin-1 or Windows-1252 and saved it as UTF-8.
+    Text that was encoded twice, by a program that read UTF-8 as Latin-1 or Windows-1252 and saved it as UTF-8, is
+    decoded twice.
     Otherwise the byte order mark, the header, the page's declaration and the detected charset are used, in this order.
 
     Args:
@@ -76,7 +77,7 @@ def _once_encoded(text: str) -> str:
     """Returns the text behind one that was encoded twice as a whole; other texts are returned as they are."""
     for sign, table in (("", None), ("â€", _WINDOWS)):  # the sign begins all quotes and dashes
         if sign in text and not text.isascii():
-            # A character beyond Latin-1, or bytes that are no UTF-8: text that is right is never both by chance.
+            # A character beyond Latin-1, or bytes that are not UTF-8: correct text is never both by chance.
             with contextlib.suppress(UnicodeError):
                 return (text.translate(table) if table else text).encode("latin-1").decode("utf-8")
     return text

@@ -79,7 +79,7 @@ class Reader:
         Raises:
           PageTimeoutError: after ``limits.seconds``.
           PageMemoryError: if the child ran out of memory or died.
-          PageReadError: if the function raised an exception, or the answer is none.
+          PageReadError: if the function raised an exception, or its answer cannot be read.
         """
         child = self._child if self._child is not None and self._child.poll() is None else self._start()
         assert child.stdin is not None

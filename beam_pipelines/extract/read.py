@@ -181,7 +181,7 @@ def _write_payload(
     elif isinstance(found, ExtractedPage):
         _write_page(shard, outputs, response, found)
     elif kind == "page":
-        detail = f"{len(response.payload)} bytes that are no text, sent as {response.content_type}"
+        detail = f"{len(response.payload)} bytes that are not text, sent as {response.content_type}"
         shard.fail(response.url, Failure.UNDECODABLE, detail)
     else:
         shard.reject(response.url, Rejection.NOT_HTML, response.content_type)

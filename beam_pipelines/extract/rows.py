@@ -4,6 +4,7 @@ import datetime
 from collections.abc import Mapping
 from typing import Any
 
+from ...formats.articles import utc_day
 from ...formats.records import Article, make_doc_id
 from .dates import is_impossible, parse_day
 from .people import people
@@ -78,7 +79,7 @@ def _title(row: dict[str, Any], url: str) -> str:
 
 def _day(value: Any) -> datetime.date | None:
     if isinstance(value, datetime.datetime):
-        return value.astimezone(datetime.UTC).date() if value.tzinfo else value.date()
+        return utc_day(value)
     return value if isinstance(value, datetime.date) else parse_day(value)
 
 

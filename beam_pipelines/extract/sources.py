@@ -173,7 +173,7 @@ def read_warc(piece: Slice, begun: set[int] | None = None) -> Iterator[Response 
 
     Args:
       piece: the slice.
-      begun: gets the offsets of all records and gaps, also of those that are no responses.
+      begun: gets the offsets of all records and gaps, also of those that are not responses.
     """
     with files.open_read(piece.path) as source:
         frames = read_frames(source, piece.start)

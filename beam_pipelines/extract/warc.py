@@ -287,7 +287,7 @@ def _record(window: _Window, places_only: bool) -> bytes:
     """Takes one record from a window.
 
     Raises:
-      _DamageError: if it is none.
+      _DamageError: if the window does not begin with a record.
     """
     size = _PROBE_BYTES
     while (end := _END_OF_HEADER.search(held := window.peek(size))) is None:

@@ -92,7 +92,7 @@ class Topic:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TopicBounds:
-    """A topic and the bounds below which the draws of its positives and negatives lie that stay, see `sampling`."""
+    """A topic; labels are kept whose draw is below the bound of positives or of negatives, see `sampling`."""
 
     topic_id: int
     name: str

@@ -81,7 +81,7 @@ def wanted_labels(positives: int, negatives: int, ratio: float) -> tuple[int, in
 
 
 def bound_of(wanted: int, found: int, least: Sequence[int]) -> int:
-    """Returns the bound below which the draws of ``wanted`` of ``found`` labels lie.
+    """Returns the bound that the draws of ``wanted`` of ``found`` labels are below.
 
     Args:
       wanted: number of labels to keep.

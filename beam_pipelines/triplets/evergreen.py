@@ -155,7 +155,7 @@ def read_label_rows(path: str) -> list[LabelRow]:
     with files.open_read(path) as source:
         raw = source.read()
     try:
-        text = raw.decode("utf-8")
+        text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"not UTF-8: {error}", path=path, field="--labels", remedy="save the file as UTF-8") from error
     for number, line in enumerate(text.splitlines(), 1):

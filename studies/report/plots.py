@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...formats import files
+from ...formats.model_folder import ModelFolder
 from ...formats.parquet import read_batches, shard_paths
 
 GREY, BLUE, RED = "#9aa5b1", "#2f6fab", "#c0504d"
@@ -126,7 +127,8 @@ def _day_gaps(output: str) -> str:
 
 
 def _losses(output: str) -> str:
-    curves = {path.split("/")[-2]: _loss_curves(path) for path in files.list_files(f"{output}/*/metrics.jsonl")}
+    paths = files.list_files(ModelFolder(f"{output}/*").metrics_file)
+    curves = {path.split("/")[-2]: _loss_curves(path) for path in paths}
     curves = {name: curve for name, curve in curves.items() if curve}
     if not curves:
         return ""

@@ -242,3 +242,21 @@ def test_a_single_allowed_document_among_many_is_found(tmp_path):
     write_table(path + "2", members(*[(0, "a")] * 4, (5, "b"), (5, "b")), 2, 1.0)
     assert drawing.draw(read_table(path + "2"), 0, 0, rules(max_negative_days=4)) is Rejection.NO_NEGATIVE
     assert isinstance(drawing.draw(read_table(path + "2"), 0, 0, rules(max_negative_days=5)), Drawn)
+
+
+def test_rare_and_wide_groups_are_left_out_by_the_documents_that_have_categories(tmp_path):
+    path = str(tmp_path / "table.npz")
+    rows = [*[(0, "a")] * 3, *[(0, "bc")] * 2, (0, "d"), *[(0, "")] * 20]  # six documents have a category
+    expected = {
+        (2, 0.5): drawing.Sizes(kept=3, rare=1, wide=0),  # "a" has half of the six
+        (2, 0.49): drawing.Sizes(kept=2, rare=1, wide=1),
+        (3, 1.0): drawing.Sizes(kept=1, rare=3, wide=0),
+        (4, 0.1): drawing.Sizes(kept=0, rare=4, wide=0),
+        (1, 0.3): drawing.Sizes(kept=1, rare=0, wide=3),
+    }
+    for (least, share), sizes in expected.items():
+        assert write_table(f"{path}{least}{share}", members(*rows), least, share) == sizes
+    table = read_table(f"{path}20.49")
+    assert len(table) == 2
+    assert [table.groups(row).tolist() for row in range(2)] == [[0, 1], [0, 1]]
+    assert table.row(members(*rows)[0].doc_id) == -1

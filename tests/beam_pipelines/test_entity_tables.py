@@ -2,7 +2,16 @@
 
 import numpy as np
 import pytest
-from newsembed.beam_pipelines.entities.tables import Alias, read_aliases, read_embeddings, write_aliases
+from newsembed.beam_pipelines.entities.tables import (
+    Alias,
+    EmbeddingTable,
+    read_aliases,
+    read_embeddings,
+    read_keys,
+    write_aliases,
+    write_embeddings,
+    write_lines,
+)
 from newsembed.errors import InputError
 
 VALUES = np.array([[1.0, 2.0], [3.0, 4.0]], np.float32)
@@ -64,3 +73,97 @@ def test_aliases_come_back_and_columns_may_be_left_out(tmp_path):
     assert read_aliases(path) == aliases
     (tmp_path / "aliases.tsv").write_text("Rome\tQ220\t0.5\nRom\tQ220\t0.5\tRome\n")
     assert read_aliases(path) == [Alias("Rome", "Q220", 0.5, "Q220", ""), Alias("Rom", "Q220", 0.5, "Rome", "")]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_files_end_lines_as_on_linux_or_windows_and_may_begin_with_a_byte_order_mark(tmp_path, end):
+    def text(*lines):
+        return "".join(f"{line}{end}" for line in lines).encode()
+
+    np.save(tmp_path / "t.npy", VALUES)
+    (tmp_path / "marked.tsv").write_bytes(b"\xef\xbb\xbf" + text("Roma\tQ220\t1\tRome"))
+    assert read_aliases(str(tmp_path / "marked.tsv")) == [Alias("Roma", "Q220", 1.0, "Rome", "")]
+    for last in (None, -len(end)):  # the last line may lack its end
+        (tmp_path / "t.tsv").write_bytes(text("a", "b")[:last])
+        assert read_embeddings(str(tmp_path / "t.npy")).keys == ("a", "b")
+        (tmp_path / "w.txt").write_bytes(text("2 2", "a 1 2", "b 3 4")[:last])
+        assert read_embeddings(str(tmp_path / "w.txt")).keys == ("a", "b")
+        (tmp_path / "aliases.tsv").write_bytes(text("Roma\tQ220\t1\tRome")[:last])
+        assert read_aliases(str(tmp_path / "aliases.tsv")) == [Alias("Roma", "Q220", 1.0, "Rome", "")]
+
+
+def test_a_table_of_embeddings_is_read_as_written(tmp_path):
+    table = EmbeddingTable(("a b", "ü"), VALUES, (0.123456789, 3e9))
+    write_embeddings(str(tmp_path / "t"), table, ("Name A", "Name Ü"))
+    assert (tmp_path / "t.tsv").read_text(encoding="utf-8") == "a b\t0.12345679\tName A\nü\t3e+09\tName Ü\n"
+    found = read_embeddings(str(tmp_path / "t.npy"))
+    assert (found.keys, found.counts) == (table.keys, (0.12345679, 3e9))
+    np.testing.assert_array_equal(found.values, VALUES)
+    assert table.rows() == {"a b": 0, "ü": 1}
+    assert read_keys(str(tmp_path / "t.tsv")) == [["a b", "0.12345679", "Name A"], ["ü", "3e+09", "Name Ü"]]
+    write_embeddings(str(tmp_path / "t"), table)
+    assert (tmp_path / "t.tsv").read_text(encoding="utf-8") == "a b\t0.12345679\nü\t3e+09\n"
+    with pytest.raises(ValueError, match="argument 2 is"):
+        write_embeddings(str(tmp_path / "t"), table, ("one name",))
+
+
+def test_counts_are_read_only_where_every_key_has_one(tmp_path):
+    assert read_embeddings(written(tmp_path, keys="a\t1\nb\n")).counts == ()
+    assert read_embeddings(written(tmp_path, keys="a\t0\n\nb\t2\n")).counts == (0.0, 2.0)
+
+
+@pytest.mark.parametrize("header", ["", "2 3\n"])
+def test_word2vec_text_with_and_without_a_header(tmp_path, header):
+    (tmp_path / "t.txt").write_text(f"{header}a 1 2 3 \nb 4 5 6\n")
+    found = read_embeddings(str(tmp_path / "t.txt"))
+    assert (found.keys, found.counts) == (("a", "b"), ())
+    assert found.values.tolist() == [[1, 2, 3], [4, 5, 6]]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "has no rows"),
+        ("2 2\n", "has no rows"),
+        ("a 1 2\nb x 1\n", "line 2: not numeric"),
+        ("a 1 2\nb 1 2 3\n", "line 2: got 3 dimensions, expected 2 as in the first row"),
+    ],
+)
+def test_broken_word2vec_text_is_named_by_its_line(tmp_path, text, message):
+    (tmp_path / "t.txt").write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_embeddings(str(tmp_path / "t.txt"))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("Rome\tQ220", "line 3: got 2 columns or an empty one, expected at least 3"),
+        (" \tQ220\t1", "line 3: got 3 columns or an empty one"),
+        ("Rome\t \t1", "line 3: got 3 columns or an empty one"),
+        ("Rome\tQ220\t0", "line 3: got the prior '0', expected a number in"),
+        ("Rome\tQ220\t1.01", "line 3: got the prior '1.01'"),
+        ("Rome\tQ220\tnan", "line 3: got the prior 'nan'"),
+        ("Rome\tQ220\toften", "line 3: got the prior 'often'"),
+    ],
+)
+def test_a_broken_alias_is_named_by_its_line(tmp_path, line, message):
+    (tmp_path / "aliases.tsv").write_text(f"Rome\tQ220\t1\n\n{line}\n")
+    with pytest.raises(InputError, match=message):
+        read_aliases(str(tmp_path / "aliases.tsv"))
+
+
+def test_names_without_text_are_the_ids_and_languages_are_the_fifth_column(tmp_path):
+    path = tmp_path / "aliases.tsv"
+    path.write_text(" Roma \t Q220 \t0.5\t\t it,es \tmore\n")
+    assert read_aliases(str(path)) == [Alias("Roma", "Q220", 0.5, " Q220 ", "it,es")]
+    path.write_bytes(b"Z\xfcrich\tQ72\t1\n")
+    with pytest.raises(InputError, match=r"aliases\.tsv: not UTF-8"):
+        read_aliases(str(path))
+
+
+def test_lines_are_written_under_another_name_first(tmp_path):
+    path = tmp_path / "new" / "a.tsv"
+    write_lines(str(path), iter(["ü", "b"]))
+    assert path.read_text(encoding="utf-8") == "ü\nb\n"
+    assert [one.name for one in path.parent.iterdir()] == ["a.tsv"]

@@ -148,7 +148,7 @@ def test_the_digest_of_an_input_is_that_of_its_manifest_or_of_its_file(tmp_path)
         assert jobs.input_digest(str(path)) == jobs.input_digest(f"{path}/") == digest
     for name in ("table.npy", "text.txt", "text.tsv"):
         (tmp_path / name).write_text(name)
-    for name in ("table.npy", "text.txt"):  # a table without keys; a file that is no table
+    for name in ("table.npy", "text.txt"):  # a table without keys; a file that is not a table
         assert jobs.input_digest(str(tmp_path / name)) == files.file_digest(str(tmp_path / name))
 
 

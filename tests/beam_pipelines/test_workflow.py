@@ -140,3 +140,16 @@ def test_a_module_that_declares_no_job_is_named(monkeypatch):
     monkeypatch.setattr(workflow.importlib, "import_module", lambda *_: types.SimpleNamespace(JOB="a text"))
     with pytest.raises(TypeError, match=r"beam_pipelines\.pack\.JOB: got str, expected a Job"):
         load_job("pack")
+
+
+def test_the_preset_of_the_paper_has_its_numbers():
+    # Of the paper: the vocabulary, alpha of the smoothed sample, texts of 512 tokens, 600 topics with 25 %
+    # positives. Ours: min_fill and capacity of Algorithm 1, and the documents of an example of topics.
+    assert workflow.PRESETS == {
+        "paper": {
+            "vocabulary": {"size": 500_000, "alpha": 0.7},
+            "pack": {"max_length": 512, "min_fill": 0.99, "capacity": 1_000},
+            "topics": {"max_topics": 600, "positive_ratio": 0.25},
+            "examples": {"max_length": 512, "documents_per_example": 3},
+        }
+    }

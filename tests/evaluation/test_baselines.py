@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from newsembed.errors import InputError
 from newsembed.evaluation.baselines import (
+    BinaryWordEncoder,
     FunctionEncoder,
     LsaEncoder,
     SentenceTransformerEncoder,
@@ -35,6 +36,19 @@ def test_lsa_with_all_dimensions_keeps_the_cosines_of_tfidf():
     assert LsaEncoder(2).digest != LsaEncoder(3).digest
     with pytest.raises(InputError, match="positive"):
         LsaEncoder(0)
+
+
+def test_binary_vectors_have_a_one_for_each_word_of_a_document():
+    documents = [Document("Storm storm", "coast"), Document("", "The storm!"), Document("...", "")]
+    vectors = BinaryWordEncoder().encode(documents)
+    assert vectors.dtype == np.float32
+    assert vectors.toarray().tolist() == [[1, 1, 0], [0, 1, 1], [0, 0, 0]]  # coast, storm, the
+    titles = BinaryWordEncoder(is_title_only=True)
+    assert titles.encode(documents).toarray().tolist() == [[1], [0], [0]]
+    assert {BinaryWordEncoder().digest, titles.digest} == {"binary-words", "binary-words-of-titles"}
+    for encoder, remedy in ((BinaryWordEncoder(), "with text"), (titles, "with titles")):
+        with pytest.raises(InputError, match=f"no document has words: .*\n.*give documents {remedy}"):
+            encoder.encode(documents[2:])
 
 
 @pytest.mark.parametrize("header", ["", "5 2\n"])

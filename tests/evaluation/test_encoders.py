@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from newsembed.errors import InputError
+from newsembed.evaluation import encoders
 from newsembed.evaluation.encoders import (
     Document,
     Encoded,
@@ -65,6 +66,18 @@ def test_cache_returns_the_same_embeddings(tmp_path, encoder):
     assert second.seconds == first.seconds
     dense = [e.embeddings.toarray() if hasattr(e.embeddings, "toarray") else e.embeddings for e in (first, second)]
     assert np.array_equal(*dense)
+
+
+def test_the_seconds_are_those_of_the_encoder(monkeypatch):
+    now = [10.0]
+
+    class Slow(Fixed):
+        def encode(self, documents):
+            now[0] += 2.5
+            return super().encode(documents)
+
+    monkeypatch.setattr(encoders.time, "perf_counter", lambda: now[0])
+    assert encode_checked(Slow(np.ones((3, 4))), DOCUMENTS).seconds == 2.5
 
 
 def test_cache_misses_when_encoder_or_texts_differ(tmp_path):

@@ -1,18 +1,31 @@
 """Articles that users bring: JSONL and Parquet read the same, what is missing or broken is named."""
 
+import datetime
+import gzip
 import hashlib
 import io
 import json
+import os
+import stat
 import types
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from newsembed.errors import InputError
 from newsembed.formats import articles as articles_module
-from newsembed.formats.articles import ArticleText, article_files, read_articles, read_rows
+from newsembed.formats.articles import (
+    ArticleText,
+    article_files,
+    article_of,
+    read_articles,
+    read_rows,
+    to_table,
+    write_articles,
+)
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 ARTICLES = st.builds(
@@ -44,7 +57,7 @@ def test_jsonl_and_parquet_come_back(tmp_path_factory, articles):
 
 def test_a_folder_is_read_in_the_order_of_its_names_and_parquet_first(tmp_path):
     (tmp_path / "inner").mkdir()
-    for name in ("b.jsonl", "inner/a.jsonl.gz", "c.jsonl.zst", "notes.txt"):
+    for name in ("b.jsonl", "inner/a.jsonl.gz", "c.jsonl.zst", "notes.txt", "b.jsonl.0123456789ab.tmp"):
         (tmp_path / name).touch()
     assert article_files(str(tmp_path)) == [
         str(tmp_path / name) for name in ("b.jsonl", "c.jsonl.zst", "inner/a.jsonl.gz")
@@ -80,6 +93,54 @@ def test_doc_id_is_the_start_of_the_urls_sha1(tmp_path):
     first, second = read_articles(str(tmp_path / "a.jsonl"))
     assert first.doc_id == hashlib.sha1(b"https://x.example/").hexdigest()[:16]
     assert (second.doc_id, second.body) == ("d", "")
+
+
+EAST, WEST = (datetime.timezone(datetime.timedelta(hours=hours)) for hours in (9, -5))
+DAY = datetime.date(2024, 1, 2)
+
+
+class NoTime(datetime.datetime):
+    """As pandas.NaT: a datetime without a day."""
+
+    def date(self):
+        raise ValueError("NaTType does not support date")
+
+
+@pytest.mark.parametrize(
+    ("value", "day"),
+    [
+        ("2024-01-02", DAY),
+        ("2024-01-02T23:30:00", DAY),
+        ("2024-01-02T23:30:00Z", DAY),
+        ("2024-01-01T20:30:00-05:00", DAY),
+        ("2024-01-03T08:59:00+09:00", DAY),
+        ("2024-01-02, in the evening", DAY),
+        ("0001-01-01T00:00:00+09:00", datetime.date(1, 1, 1)),  # there is no earlier day
+        (DAY, DAY),
+        (datetime.datetime(2024, 1, 2, 23, 30), DAY),
+        (datetime.datetime(2024, 1, 1, 20, 30, tzinfo=WEST), DAY),
+        (datetime.datetime(2024, 1, 3, 8, 59, tzinfo=EAST), DAY),
+        ("2024-02-30", None),
+        ("yesterday", None),
+        (3.5, None),
+        (None, None),
+        (NoTime(1, 1, 1), None),
+    ],
+)
+def test_dates_and_times_are_utc_days(value, day):
+    found = article_of({"title": "t", "body": "b", "byline_date": value}, "here").byline_date
+    assert found == day
+    assert type(found) is type(day)  # a datetime is a date, but cannot be compared with one
+
+
+def test_timestamps_of_parquet_are_days(tmp_path):
+    moments = [datetime.datetime(2024, 1, 2, 3, 4), None]
+    for name, zone in (("a", None), ("b", "America/New_York")):
+        times = pa.array(moments, pa.timestamp("us", tz=zone))
+        pq.write_table(
+            pa.table({"title": ["t", "u"], "body": ["b", "c"], "byline_date": times}), tmp_path / f"{name}.parquet"
+        )
+        assert [one.byline_date for one in read_articles(str(tmp_path / f"{name}.parquet"))] == [DAY, None]
 
 
 def test_junk_dates_are_no_dates(tmp_path):
@@ -144,3 +205,85 @@ def test_errors_name_the_line_of_standard_input(monkeypatch, line, problem):
             list(read_articles("-"))
     finally:
         articles_module._spooled_input.cache_clear()
+
+
+ROWS = [
+    {"title": "Stürm", "body": "b", "byline_date": DAY, "note": "x"},
+    {"title": "u", "body": "", "url": "https://x.example/"},
+]
+OPENED = {
+    ".jsonl": lambda path: path.read_bytes(),
+    ".jsonl.gz": lambda path: gzip.decompress(path.read_bytes()),
+    ".jsonl.zst": lambda path: zstandard.decompress(path.read_bytes()),
+}
+
+
+@pytest.mark.parametrize("ending", OPENED)
+def test_articles_are_written_as_json_lines(tmp_path, ending):
+    path = tmp_path / "new" / f"a{ending}"
+    assert write_articles(str(path), ROWS) == 2
+    lines = OPENED[ending](path).decode("utf-8").splitlines()
+    assert [json.loads(line) for line in lines] == [ROWS[0] | {"byline_date": "2024-01-02"}, ROWS[1]]
+    assert "Stürm" in lines[0]
+    if ending == ".jsonl.gz":
+        assert path.read_bytes()[4:8] == bytes(4)  # no time of writing: equal articles are equal files
+    assert [one.title for one in read_articles(str(path))] == ["Stürm", "u"]
+
+
+def test_articles_are_written_as_parquet_with_all_their_columns(tmp_path):
+    path = tmp_path / "a.parquet"
+    assert write_articles(str(path), iter(ROWS)) == 2
+    table = pq.read_table(path)
+    assert table.column_names == ["title", "body", "byline_date", "note", "url"]
+    assert table.column("note").to_pylist() == ["x", None]
+    assert pq.read_metadata(path).row_group(0).column(0).compression == "ZSTD"
+    assert [(one.title, one.byline_date) for one in read_articles(str(path))] == [("Stürm", DAY), ("u", None)]
+    raw = path.read_bytes()
+    place = raw.index("Stürm".encode())
+    path.write_bytes(raw[:place] + b"s" + raw[place + 1 :])
+    with pytest.raises(InputError, match="not readable Parquet"):
+        list(read_articles(str(path)))
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".jsonl"])
+def test_no_articles_are_a_file_that_can_be_read(tmp_path, ending):
+    path = str(tmp_path / f"a{ending}")
+    assert write_articles(path, []) == 0
+    assert list(read_articles(path)) == []
+
+
+def test_a_written_file_has_the_permissions_of_new_files(tmp_path):
+    (tmp_path / "other").touch()
+    write_articles(str(tmp_path / "a.jsonl"), ROWS)
+    assert stat.S_IMODE(os.stat(tmp_path / "a.jsonl").st_mode) == stat.S_IMODE(os.stat(tmp_path / "other").st_mode)
+
+
+def test_what_cannot_be_written_leaves_the_old_file_and_nothing_else(tmp_path):
+    path = tmp_path / "a.parquet"
+    write_articles(str(path), ROWS)
+    before = path.read_bytes()
+    with pytest.raises(InputError, match="article 2: body: the field is missing"):
+        write_articles(str(path), [ROWS[0], {"title": "t"}])
+    with pytest.raises(pa.ArrowException):  # a column has one type
+        write_articles(str(path), [ROWS[0], ROWS[1] | {"note": 3}])
+    assert [one.name for one in tmp_path.iterdir()] == ["a.parquet"]
+    assert path.read_bytes() == before
+    with pytest.raises(InputError, match=r"a\.csv: the name ends in none of"):
+        write_articles(str(tmp_path / "a.csv"), ROWS)
+
+
+def test_a_table_of_articles_has_a_column_for_each_field():
+    table = to_table([ArticleText("d", "u", "p", "t", "b", "en", DAY, "i"), ArticleText("e", "", "", "t", "b")])
+    assert table.schema.field("byline_date").type == pa.date32()
+    assert table.to_pylist() == [
+        dict(zip(ArticleText.__slots__, ("d", "u", "p", "t", "b", "en", DAY, "i"), strict=True)),
+        dict(zip(ArticleText.__slots__, ("e", "", "", "t", "b", "", None, ""), strict=True)),
+    ]
+
+
+def test_long_parquet_files_number_their_rows(tmp_path):
+    titles = [f"t{number}" for number in range(2_500)]
+    pq.write_table(pa.table({"title": titles, "url": titles}), tmp_path / "a.parquet")
+    found = list(read_rows([str(tmp_path / "a.parquet")], ["title"]))
+    assert found[2_499] == (f"{tmp_path}/a.parquet:row 2500", {"title": "t2499"})
+    assert [row["title"] for _, row in found] == titles

@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import os
 import shutil
 import subprocess
 
@@ -77,3 +78,60 @@ def test_the_sink_digests_all_that_is_written():
     sink.close()
     assert target.closed
     assert sink.closed
+
+
+def test_the_sink_is_a_file_for_writing_only():
+    class Sink(io.BytesIO):
+        closings = flushed = 0
+
+        def flush(self):
+            self.flushed += 1
+
+        def close(self):
+            self.closings += 1
+
+    target = Sink()
+    sink = digests.HashingSink(target)
+    assert (sink.readable(), sink.writable(), sink.seekable()) == (False, True, False)
+    sink.flush()
+    assert target.flushed == 1
+    sink.close()
+    sink.close()
+    assert target.closings == 1
+
+
+def test_a_file_is_read_again_only_if_it_changed(tmp_path):
+    path = tmp_path / "a"
+    path.write_bytes(b"one")
+    before = path.stat().st_mtime_ns
+    assert digests.file_sha256(str(path)) == hashlib.sha256(b"one").hexdigest()
+    path.write_bytes(b"two")
+    os.utime(path, ns=(before, before))  # as if it had not changed
+    assert digests.file_sha256(str(path)) == hashlib.sha256(b"one").hexdigest()
+    os.utime(path, ns=(before, before + 1))
+    assert digests.file_sha256(str(path)) == hashlib.sha256(b"two").hexdigest()
+
+
+def test_temporary_files_are_not_listed(folder):
+    before = digests.read_sums(str(folder))
+    (folder / "inner" / "c.tmp").write_bytes(b"half")
+    digests.write_sums(str(folder))
+    assert digests.read_sums(f"{folder}/") == before
+
+
+@pytest.mark.parametrize(
+    ("missing", "expected"), [(5, "f0, f1, f2, f3, f4"), (7, "f0, f1, f2, f3, f4 and 2 more")], ids=["five", "seven"]
+)
+def test_the_first_five_files_that_differ_are_named(tmp_path, missing, expected):
+    digests.write_list(str(tmp_path), {f"f{number}": "0" * 64 for number in reversed(range(missing))})
+    assert digests.damage(f"{tmp_path}") == f"not the content that SHA256SUMS lists: {expected}"
+    assert digests.differing(f"{tmp_path}/", {"f1": "0" * 64}) == ["f1"]
+
+
+def test_lines_of_the_list_are_in_the_order_of_names_and_damage_is_named_by_line(tmp_path):
+    digests.write_list(str(tmp_path), {"b": "1" * 64, "a": "2" * 64})
+    assert (tmp_path / "SHA256SUMS").read_text() == f"{'2' * 64}  a\n{'1' * 64}  b\n"
+    with (tmp_path / "SHA256SUMS").open("ab") as sums:
+        sums.write(b"\xff\n")
+    with pytest.raises(InputError, match="line 3: expected a SHA-256 digest"):
+        digests.read_sums(str(tmp_path))

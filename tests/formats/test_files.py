@@ -1,6 +1,11 @@
 """Files through Beam's filesystems, on local disk: complete or absent, listed in order, digested by size and ends."""
 
+import hashlib
+import os
+import types
+
 import pytest
+from apache_beam.io.filesystem import FileMetadata
 from newsembed.errors import InputError
 from newsembed.formats import files
 
@@ -95,3 +100,84 @@ def test_a_folder_in_place_of_a_file_is_named(tmp_path):
         files.open_read(str(tmp_path))
     assert caught.value.path == str(tmp_path)
     assert f"'{tmp_path}/*'" in caught.value.remedy
+
+
+def test_a_file_that_cannot_be_written_leaves_the_old_one_and_nothing_else(tmp_path):
+    path = tmp_path / "a"
+    path.write_bytes(b"old")
+    with pytest.raises(TypeError):
+        files.write_whole(str(path), "not bytes")
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_files_are_moved_together_into_new_folders_and_replace_their_targets(tmp_path):
+    pairs = [(str(tmp_path / f"from/{name}"), str(tmp_path / f"to/{name}/new")) for name in "abc"]
+    for source, _ in pairs:
+        files.write_whole(source, source[-1:].encode())
+    files.write_whole(pairs[1][1], b"old")
+    files.move_all(pairs)
+    assert [(tmp_path / f"to/{name}/new").read_bytes() for name in "abc"] == [b"a", b"b", b"c"]
+    assert list((tmp_path / "from").iterdir()) == []
+    with pytest.raises(OSError, match="from/a"):
+        files.move_all(pairs[:1])
+
+
+def test_several_files_are_copied_under_their_names(tmp_path):
+    sources = [str(tmp_path / name) for name in ("one/a", "two/b")]
+    for source in sources:
+        files.write_whole(source, source.encode())
+    files.copy(sources, str(tmp_path / "all"))
+    assert {path.name: path.read_text() for path in (tmp_path / "all").iterdir()} == {"a": sources[0], "b": sources[1]}
+
+
+def test_sizes_below_a_folder_follow_links_but_never_in_a_circle(tmp_path):
+    files.write_whole(str(tmp_path / "folder" / "b"), b"12")
+    files.write_whole(str(tmp_path / "folder" / "a" / "z"), b"123")
+    files.write_whole(str(tmp_path / "other" / "c"), b"1")
+    (tmp_path / "folder" / "a" / "up").symlink_to(tmp_path / "folder")
+    (tmp_path / "folder" / "linked").symlink_to(tmp_path / "other")
+    (tmp_path / "folder" / "twice").symlink_to(tmp_path / "other")
+    (tmp_path / "folder" / "broken").symlink_to(tmp_path / "none")
+    expected = {"a/z": 3, "b": 2, "broken": 0, "linked/c": 1, "twice/c": 1}
+    for folder in (tmp_path / "folder", f"{tmp_path}/folder/"):
+        found = files.sizes_below(str(folder))
+        assert found == expected
+        assert list(found) == list(expected)
+    assert files.sizes_below(str(tmp_path / "none")) == files.sizes_below(str(tmp_path / "folder" / "b")) == {}
+
+
+def test_a_folder_that_cannot_be_made_is_an_error(tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(OSError, match="file"):
+        files.make_folder(str(tmp_path / "file" / "inner"))
+    files.make_folder("")  # the folder of a path without one
+
+
+def test_a_digest_is_that_of_the_size_and_of_a_mebibyte_of_each_end(tmp_path):
+    raw = os.urandom(1 << 20) + b"middle" + os.urandom(1 << 20)
+    (tmp_path / "a").write_bytes(raw)
+    ends = raw[: 1 << 20] + raw[-(1 << 20) :]
+    assert files.file_digest(str(tmp_path / "a")) == hashlib.sha256(str(len(raw)).encode() + ends).hexdigest()[:16]
+    (tmp_path / "b").write_bytes(raw[: 1 << 20])
+    short = hashlib.sha256(str(1 << 20).encode() + raw[: 1 << 20]).hexdigest()[:16]
+    assert files.file_digest(str(tmp_path / "b")) == short
+
+
+def test_temporary_names_are_in_the_folder_of_the_file_and_never_the_same():
+    names = [files.temporary_name("folder/a.bin") for _ in range(3)]
+    assert len(set(names)) == 3
+    assert all(name.startswith("folder/a.bin.") and name.endswith(".tmp") for name in names)
+
+
+def test_objects_that_mark_folders_are_not_listed_among_the_files_of_a_store(monkeypatch):
+    found = [FileMetadata(f"s3://b/f/{name}", 3) for name in ("c/z", "", "c/", "a")]  # some tools write such markers
+    asked = []
+
+    def match(patterns):
+        asked.extend(patterns)
+        return [types.SimpleNamespace(metadata_list=found)]
+
+    monkeypatch.setattr(files.FileSystems, "match", match)
+    assert list(files.sizes_below("s3://b/f/").items()) == [("a", 3), ("c/z", 3)]
+    assert asked == ["s3://b/f/**"]

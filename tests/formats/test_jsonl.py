@@ -1,5 +1,6 @@
 """JSON lines come back whole from every packing, and a cut or broken file is never taken for a whole one."""
 
+import bz2
 import gzip
 import json
 
@@ -10,7 +11,12 @@ from hypothesis import strategies as st
 from newsembed.errors import InputError
 from newsembed.formats import jsonl
 
-PACK = {".jsonl": bytes, ".jsonl.gz": gzip.compress, ".jsonl.zst": zstandard.compress}
+PACK = {
+    ".jsonl": bytes,
+    ".jsonl.gz": gzip.compress,
+    ".jsonl.bz2": bz2.compress,
+    ".jsonl.zst": zstandard.compress,
+}
 
 
 @pytest.mark.parametrize("suffix", PACK)
@@ -31,7 +37,7 @@ def test_frames_after_one_another(tmp_path):
     assert [row for _, row in jsonl.read_jsonl(str(tmp_path / "r.zst"))] == [{"a": 1}, {"a": 2}]
 
 
-@pytest.mark.parametrize("suffix", [".jsonl.gz", ".jsonl.zst"])
+@pytest.mark.parametrize("suffix", [".jsonl.gz", ".jsonl.bz2", ".jsonl.zst"])
 @given(data=st.data())
 def test_a_cut_file_is_never_whole(tmp_path_factory, suffix, data):
     path = tmp_path_factory.mktemp("cut") / f"r{suffix}"
@@ -50,7 +56,7 @@ def test_bad_lines(tmp_path, raw, message):
         list(jsonl.read_jsonl(str(tmp_path / "r")))
 
 
-@pytest.mark.parametrize("suffix", [".jsonl.gz", ".jsonl.zst"])
+@pytest.mark.parametrize("suffix", [".jsonl.gz", ".jsonl.bz2", ".jsonl.zst"])
 @pytest.mark.parametrize("bad", ["cut", "overwritten"])
 def test_lines_before_the_damage_are_read(tmp_path, monkeypatch, suffix, bad):
     monkeypatch.setattr(jsonl, "_CHUNK_BYTES", 64)
@@ -65,7 +71,7 @@ def test_lines_before_the_damage_are_read(tmp_path, monkeypatch, suffix, bad):
     assert found[:3] == lines[:3]
 
 
-@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst"])
 def test_a_file_that_is_not_compressed_as_its_name_says_is_told_apart(tmp_path, suffix):
     path = tmp_path / f"plain{suffix}"
     path.write_bytes(b'{"a": 1}\n' * 9)
@@ -80,3 +86,39 @@ def test_missing_file_and_wrong_packing(tmp_path):
     (tmp_path / "plain.zst").write_bytes(b'{"a": 1}\n')
     with pytest.raises(InputError, match="cannot be read"):
         list(jsonl.read_jsonl(str(tmp_path / "plain.zst")))
+
+
+@pytest.mark.parametrize("suffix", PACK)
+@pytest.mark.parametrize("chunk", [1, 1 << 20])
+def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path, monkeypatch, suffix, chunk):
+    monkeypatch.setattr(jsonl, "_CHUNK_BYTES", chunk)
+    path = tmp_path / f"r{suffix}"
+    path.write_bytes(PACK[suffix]('\ufeff{"a": 1}\n{"a": "\ufeff2"}\n'.encode()))
+    assert [row for _, row in jsonl.read_jsonl(str(path))] == [{"a": 1}, {"a": "\ufeff2"}]
+    with path.open("rb") as source:
+        assert list(jsonl.read_lines(source, str(path)))[1] == '{"a": "\ufeff2"}'.encode()
+
+
+@pytest.mark.parametrize("suffix", PACK)
+def test_an_empty_file_has_no_lines(tmp_path, suffix):
+    path = tmp_path / f"r{suffix}"
+    for raw in (b"", PACK[suffix](b"")):
+        path.write_bytes(raw)
+        assert list(jsonl.read_jsonl(str(path))) == []
+
+
+def test_a_file_has_the_name_that_is_given_for_it(tmp_path):
+    path = tmp_path / "r.jsonl"
+    path.write_bytes(b'\n{"a": 1}\n[]\n')
+    rows = jsonl.read_jsonl(str(path), "upload")
+    assert next(rows) == ("upload:2", {"a": 1})
+    with pytest.raises(InputError, match="upload:3: got a JSON list, expected an object"):
+        next(rows)
+
+
+def test_the_remedy_of_a_cut_file_is_a_complete_one(tmp_path):
+    path = tmp_path / "r.gz"
+    path.write_bytes(gzip.compress(b"{}\n" * 99)[:-9])
+    with pytest.raises(InputError, match=r"r\.gz: cannot be read: .+") as caught:
+        list(jsonl.read_jsonl(str(path)))
+    assert caught.value.remedy == "give a complete JSON-lines file"

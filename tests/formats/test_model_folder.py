@@ -11,7 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from newsembed.errors import InputError
-from newsembed.formats.model_folder import ModelDescription, ModelFolder
+from newsembed.formats.digests import write_sums
+from newsembed.formats.model_folder import ModelDescription, ModelFolder, folder_of_checkpoint, is_checkpoint
+from newsembed.formats.prompts import Prompts
+from newsembed.formats.tokenizer_files import Family, TokenizerFiles
 from newsembed.formats.weights import flatten, read_safetensors, unflatten, write_safetensors
 
 BEFORE = Path(__file__).parents[1] / "golden" / "model_before"
@@ -184,3 +187,109 @@ def test_a_saved_model_is_named_with_the_option_that_reads_it(tmp_path):
     (tmp_path / "saved_model.pb").write_bytes(b"")
     with pytest.raises(InputError, match="is a SavedModel\n.*--saved_model"):
         ModelFolder(str(tmp_path)).read_description()
+
+
+def test_the_files_of_a_folder_have_the_names_that_programs_of_others_read():
+    folder = ModelFolder("m")
+    assert (folder.description_file, folder.vocabulary_file, folder.config_file) == (
+        *("m/model.json", "m/vocab.txt"),
+        "m/config.gin",
+    )
+    assert (folder.metrics_file, folder.architecture_file) == ("m/metrics.jsonl", "m/architecture.gin")
+    assert (folder.safetensors_file, folder.checkpoint(20)) == ("m/model.safetensors", "m/checkpoints/20")
+    assert (folder.damaged_checkpoints, folder.suspect_batch_file(3, 1)) == (
+        "m/damaged-checkpoints",
+        "m/suspect-batch-3-1.json",
+    )
+
+
+def test_a_checkpoint_leads_to_its_folder(tmp_path, monkeypatch):
+    (tmp_path / "checkpoints" / "4" / "params").mkdir(parents=True)
+    step = tmp_path / "checkpoints" / "4"
+    assert (is_checkpoint(str(step)), is_checkpoint(str(step.parent))) == (True, False)
+    monkeypatch.chdir(step.parent)
+    assert folder_of_checkpoint("4") == folder_of_checkpoint(str(step)) == ModelFolder(str(tmp_path))
+
+
+def test_a_description_without_a_length_or_prompts_has_the_defaults(tmp_path):
+    (tmp_path / "model.json").write_text('{"encoder": {"a": 1}, "vocabulary_sha256": "x", "later": 1}')
+    assert ModelFolder(str(tmp_path)).read_description() == ModelDescription({"a": 1}, "x")
+    (tmp_path / "model.json").write_text('{"encoder": {}, "vocabulary_sha256": "x", "format_version": 1}')
+    assert ModelFolder(str(tmp_path)).read_description() == ModelDescription({}, "x")
+
+
+def test_ways_to_read_long_documents_and_prompts_are_kept(tmp_path):
+    folder = ModelFolder(str(tmp_path))
+    description = ModelDescription({}, SHA, long_documents="mean", prompts=Prompts({"query": "q: "}, "query"))
+    folder.write_description(description, VOCABULARY)
+    assert folder.read_description() == description
+    (tmp_path / "model.json").write_text('{"encoder": {}, "vocabulary_sha256": "", "long_documents": 3}')
+    with pytest.raises(InputError, match="long_documents: got no model description: 3 is a int"):
+        folder.read_description()
+
+
+def test_the_tokenizer_of_a_model_goes_with_it_and_that_of_another_goes_away(tmp_path):
+    folder, target = ModelFolder(str(tmp_path / "a")), ModelFolder(str(tmp_path / "b"))
+    for one in (folder, target):
+        Path(one.path).mkdir()
+    tokenizer = TokenizerFiles(b'{"model": {}}', Family.METASPACE, (0, 1, 2, 3, 4), 9)
+    folder.write_description(ModelDescription({}, "x"), VOCABULARY, tokenizer)
+    names = ["model.json", "tokenizer.json", "tokenizer_ids.json", "vocab.txt"]
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == names
+    target.write_export(folder, {"head": np.ones(2, np.float32)}, {})
+    for name in names:
+        assert (tmp_path / "b" / name).read_bytes() == (tmp_path / "a" / name).read_bytes()
+    folder.write_description(ModelDescription({}, SHA), VOCABULARY)
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == ["model.json", "vocab.txt"]
+
+
+def test_a_file_that_cannot_be_written_leaves_the_folder_as_it_was(tmp_path):
+    folder = ModelFolder(str(tmp_path))
+    folder.write_description(ModelDescription({}, SHA), VOCABULARY)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(TypeError):
+        folder.write_description(ModelDescription({}, SHA), "not bytes")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def files_in(folder, content=""):
+    folder.mkdir(exist_ok=True)
+    (folder / "file").write_text(content)
+
+
+def test_the_last_checkpoint_is_read_unless_another_one_is_named_and_damage_is_found(tmp_path):
+    folder = ModelFolder(str(tmp_path))
+    with pytest.raises(InputError, match="checkpoints: no checkpoints\n.*until its first checkpoint"):
+        folder.read_params()
+    folder.write_import({"table": np.ones(2, np.float32)}, "", {})
+    (tmp_path / "checkpoints" / "0").rename(tmp_path / "checkpoints" / "10")
+    folder.write_import({"table": np.zeros(2, np.float32)}, "", {})
+    (tmp_path / "checkpoints" / "0").rename(tmp_path / "checkpoints" / "9")
+    for step, expected in ((None, (10, 1)), (9, (9, 0)), (10, (10, 1))):
+        params, found, path = folder.read_params(step)
+        assert (found, params["table"][0], path) == (*expected, str(tmp_path / f"checkpoints/{expected[0]}/params"))
+    changed = next(one for one in (tmp_path / "checkpoints" / "9" / "params").rglob("*") if one.is_file())
+    changed.write_bytes(changed.read_bytes() + b"x")
+    with pytest.raises(InputError, match="checkpoints/9: not the content that SHA256SUMS lists: .*params/") as caught:
+        folder.read_params(9)
+    assert caught.value.remedy == "Choose another checkpoint, or restore the file from a copy."
+    files_in(tmp_path / "checkpoints" / "10" / "training")
+    write_sums(str(tmp_path / "checkpoints" / "10"))
+    files_in(tmp_path / "checkpoints" / "10" / "training", "changed")
+    assert folder.read_params(10)[1] == 10  # the state of the optimizer is not read
+    (tmp_path / "checkpoints" / "8" / "params").mkdir(parents=True)
+    with pytest.raises(InputError, match="8/params: no (readable )?Orbax"):
+        folder.read_params(8)
+
+
+def test_a_changed_export_is_named(tmp_path):
+    folder, source = ModelFolder(str(tmp_path)), ModelFolder(str(BEFORE))
+    folder.write_export(source, {"head": np.ones(2, np.float32)}, {})
+    write_sums(str(tmp_path))
+    assert folder.is_exported
+    assert not source.is_exported
+    assert list(folder.read_params()[0]) == ["head"]
+    with (tmp_path / "model.safetensors").open("ab") as file:
+        file.write(b"x")
+    with pytest.raises(InputError, match=r"no readable safetensors: not the content .*lists: model\.safetensors"):
+        folder.read_params()

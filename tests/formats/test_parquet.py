@@ -2,9 +2,12 @@
 
 import dataclasses
 import datetime
+import errno
+import hashlib
 import typing
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -99,7 +102,48 @@ def test_a_failed_writer_leaves_no_shard(tmp_path):
     path = tmp_path / "part-00000-of-00001.parquet"
     with pytest.raises(RuntimeError), parquet.ParquetShardWriter(str(path), records.TopicLabels):
         raise RuntimeError("boom")
-    assert not path.exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_shards_are_compressed_and_a_damaged_page_is_named(tmp_path):
+    path = tmp_path / "part-00000-of-00001.parquet"
+    written = [records.TopicLabels(f"{number:016x}", (number,), (1,)) for number in range(300)]
+    with parquet.ParquetShardWriter(str(path), records.TopicLabels) as writer:
+        for record in written:
+            writer.write(record)
+    raw = path.read_bytes()
+    assert writer.sha256 == hashlib.sha256(raw).hexdigest()
+    column = pq.read_metadata(path).row_group(0).column(1)
+    assert column.compression == "ZSTD"
+    # The last byte of a page's data: zstd has no checksum here, so that only the page's own finds the change.
+    end = column.dictionary_page_offset + column.total_compressed_size
+    for place in range(column.dictionary_page_offset + 40, end, 97):
+        path.write_bytes(raw[:place] + bytes([raw[place] ^ 1]) + raw[place + 1 :])
+        with pytest.raises(InputError, match="not a Parquet file, or damaged: "):
+            list(parquet.read_records(str(path), records.TopicLabels))
+
+
+def test_errors_of_the_disk_are_not_taken_for_damage():
+    with pytest.raises(OSError, match="No space left"), parquet.damage_named("a.parquet"):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    for error in (OSError("Corrupt snappy data\nmore"), pa.ArrowInvalid("Corrupt snappy data\nmore")):
+        with (
+            pytest.raises(InputError, match=r"damaged: Corrupt snappy data\n") as caught,
+            parquet.damage_named("a.parquet", "--articles"),
+        ):
+            raise error
+        assert (caught.value.path, caught.value.field) == ("a.parquet", "--articles")
+    with pytest.raises(InputError, match="damaged: ArrowInvalid"), parquet.damage_named("a.parquet"):
+        raise pa.ArrowInvalid("")
+
+
+def test_a_missing_column_is_named_with_those_that_are_there(tmp_path):
+    path = str(tmp_path / "part-00000-of-00001.parquet")
+    parquet.write_shard(path, [records.TopicLabels("a", (1,), (0,))], records.TopicLabels)
+    with pytest.raises(InputError, match=r"got the columns .*doc_id.*, expected \['a', 'z'\] too") as caught:
+        list(parquet.read_batches(path, ["z", "labels", "a"]))
+    assert caught.value.field == "a"
+    assert [batch.num_columns for batch in parquet.read_batches(path)] == [3]
 
 
 def test_broken_and_foreign_files_are_named(tmp_path):

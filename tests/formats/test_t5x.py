@@ -51,3 +51,39 @@ def test_steps_are_those_with_a_state(tmp_path):
         (tmp_path / name).mkdir(parents=True)
     assert t5x.steps(str(tmp_path)) == [3, 20]
     assert t5x.steps(str(tmp_path / "none")) == []
+
+
+def test_the_files_of_a_run_have_the_names_of_t5x():
+    assert t5x.checkpoint("/runs/a", 20) == "/runs/a/checkpoint_20"
+    assert t5x.position_file("/runs/a", 20) == "/runs/a/checkpoint_20/dataset/train_ds-000-of-001"
+    assert t5x.skeleton_file("/runs/a") == "/runs/a/optimizer_state.json"
+    assert DataPosition(3, "x").to_dict() == {"format_version": 1, "batches": 3, "iterators": "x"}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{"format_version": 1, "batches": "1", "iterators": ""}',
+        '{"format_version": 1, "batches": 1, "iterators": 1}',
+        '{"batches": 1, "iterators": ""}',
+    ],
+)
+def test_a_position_of_other_types_is_refused(tmp_path, content):
+    (tmp_path / "x").write_text(content)
+    with pytest.raises(InputError, match="got no position in the training data"):
+        DataPosition.read(str(tmp_path / "x"))
+
+
+def test_how_a_state_is_nested_is_read_as_written(tmp_path):
+    assert t5x.read_skeleton(str(tmp_path)) is None
+    for skeleton in ([{"mu": "array"}, None, []], None):
+        t5x.write_skeleton(str(tmp_path), skeleton)
+        assert t5x.read_skeleton(str(tmp_path)) == skeleton
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"format_version": 2, "opt_state": []}', '{"format_version": 1}'])
+def test_a_broken_description_of_a_state_is_refused(tmp_path, content):
+    (tmp_path / "optimizer_state.json").write_text(content)
+    with pytest.raises(InputError, match="got no description of an optimizer's state") as error:
+        t5x.read_skeleton(str(tmp_path))
+    assert error.value.path == str(tmp_path / "optimizer_state.json")

@@ -1,12 +1,16 @@
 """The vocabulary file: what is written comes back with its digest, and a broken file is refused by its line."""
 
 import hashlib
+import io
+import sys
+import types
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from newsembed.errors import InputError
+from newsembed.formats.tokenizer_files import Family, TokenizerFiles
 from newsembed.formats.vocabulary import (
     CLS_ID,
     MASK_ID,
@@ -18,6 +22,8 @@ from newsembed.formats.vocabulary import (
     continues_word,
     read_vocabulary,
     vocabulary_bytes,
+    vocabulary_digest,
+    vocabulary_names,
 )
 
 BEFORE = Path(__file__).parents[1] / "golden"
@@ -87,3 +93,65 @@ def test_a_vocabulary_written_before_the_refactoring_is_read():
     found = read_vocabulary(str(BEFORE / "model_before" / "vocab.txt"))
     assert found.pieces[: len(SPECIAL_TOKENS)] == SPECIAL_TOKENS
     assert found.size == len(found.pieces) == found.content.count(b"\n")
+
+
+def write(tmp_path, pieces):
+    path = tmp_path / "vocab.txt"
+    path.write_bytes(vocabulary_bytes([*SPECIAL_TOKENS, *pieces]))
+    return str(path)
+
+
+@pytest.mark.parametrize(("others", "most"), [(60, 20), (400, 20), (1_000, 50)])
+@pytest.mark.parametrize("foreign", ["Flood{}", "\u2581flood{}", "\u0120flood{}"])
+def test_up_to_twenty_pieces_or_five_percent_may_be_such_as_our_tokenizer_never_makes(tmp_path, others, most, foreign):
+    def pieces(count):
+        return [foreign.format(number) if number < count else f"own{number}" for number in range(others)]
+
+    assert read_vocabulary(write(tmp_path, pieces(most))).size == 5 + others
+    with pytest.raises(InputError, match=f"{most + 1} of {others} pieces have upper case, .* another tokenizer"):
+        read_vocabulary(write(tmp_path, pieces(most + 1)))
+
+
+def test_the_mark_of_a_word_alone_may_be_a_piece_of_ours(tmp_path):
+    foreign = [f"Flood{number}" for number in range(20)]  # as many as may be
+    assert read_vocabulary(write(tmp_path, ["\u2581", *foreign])).size == 26
+
+
+def test_an_imported_tokenizer_is_read_with_its_vocabulary(tmp_path):
+    path = write(tmp_path, ["\u2581Flood", "ing", "X"] + [f"P{number}" for number in range(40)])
+    content = Path(path).read_bytes()
+    assert vocabulary_names(path) == {"vocab.txt": path}
+    tokenizer = TokenizerFiles(b'{"model": {}}', Family.METASPACE, (0, 1, 2, 3, 4), 48)
+    (tmp_path / "tokenizer.json").write_bytes(tokenizer.content)
+    (tmp_path / "tokenizer_ids.json").write_bytes(tokenizer.description(content))
+    found = read_vocabulary(path)
+    assert (found.tokenizer, found.size) == (tokenizer, 48)
+    assert found.sha256 == vocabulary_digest(path) == hashlib.sha256(tokenizer.description(content)).hexdigest()
+    assert list(found.files) == ["vocab.txt", "tokenizer.json", "tokenizer_ids.json"]
+    assert found.files == {name: Path(one).read_bytes() for name, one in vocabulary_names(path).items()}
+    assert found.continuations[5:8] == (False, True, True)
+    write(tmp_path, ["\u2581Flood"])
+    for read in (read_vocabulary, vocabulary_digest):
+        with pytest.raises(InputError, match="vocabulary_sha256: the SHA-256 of vocab.txt is"):
+            read(path)
+    shorter = TokenizerFiles(tokenizer.content, Family.METASPACE, (0, 1, 2, 3, 4), 7)
+    (tmp_path / "tokenizer_ids.json").write_bytes(shorter.description(Path(path).read_bytes()))
+    with pytest.raises(InputError, match=r"got 6 pieces, tokenizer_ids\.json names 7"):
+        read_vocabulary(path)
+
+
+def test_our_own_vocabulary_is_one_file(tmp_path):
+    found = read_vocabulary(write(tmp_path, ["flood", "##ing"]))
+    assert found.tokenizer is None
+    assert found.files == {"vocab.txt": found.content}
+    assert found.continuations == (False,) * 6 + (True,)
+    assert vocabulary_digest(found.path) == found.sha256 == hashlib.sha256(found.content).hexdigest()
+
+
+def test_paths_of_other_stores_are_read_by_tensorflow(monkeypatch):
+    stored = {"gs://b/vocab.txt": vocabulary_bytes([*SPECIAL_TOKENS, "flood"])}
+    gfile = types.SimpleNamespace(exists=stored.__contains__, GFile=lambda path, mode: io.BytesIO(stored[path]))
+    monkeypatch.setitem(sys.modules, "tensorflow", types.SimpleNamespace(io=types.SimpleNamespace(gfile=gfile)))
+    assert read_vocabulary("gs://b/vocab.txt").pieces[5:] == ("flood",)
+    with pytest.raises(InputError, match=r"gs://b/none\.txt: no such file"):
+        read_vocabulary("gs://b/none.txt")

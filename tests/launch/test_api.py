@@ -70,6 +70,16 @@ def test_an_index_is_built_saved_opened_and_searched(static_model, article_rows,
         assert [hit.document.url for hit in found] == [article_rows[number]["url"] for number in order[:3]]
     hits = opened.search("storm", since="2024-01-02", until=datetime.date(2024, 1, 3))
     assert {hit.document.byline_date.isoformat() for hit in hits} == {"2024-01-02", "2024-01-03"}
+    times = {
+        "since": datetime.datetime(2024, 1, 2, 23, 59),
+        "until": datetime.datetime(2024, 1, 3, tzinfo=datetime.UTC),
+    }
+    for mode in ("hybrid", "words", "vectors"):
+        found = opened.search("storm", k=9, mode=mode, **times)
+        assert {hit.document.byline_date.isoformat() for hit in found} <= {"2024-01-02", "2024-01-03"}
+        assert [hit.document for hit in found] == [
+            hit.document for hit in opened.search("storm", k=9, mode=mode, since="2024-01-02", until="2024-01-03")
+        ]
     assert article_rows[0]["url"] not in [hit.document.url for hit in opened.search(article_rows[0]["url"])]
     with pytest.raises(InputError, match="expected a day as YYYY-MM-DD"):
         opened.search("storm", since="yesterday")

@@ -129,7 +129,7 @@ def test_exit_codes(monkeypatch, capsys):
         if arguments == ["stop"]:
             raise KeyboardInterrupt
         if arguments == ["broken"]:
-            raise InputError("broken", remedy="mend it")
+            raise InputError("broken", remedy="fix it")
         return answers[arguments[0]]
 
     command = Command()
@@ -139,7 +139,7 @@ def test_exit_codes(monkeypatch, capsys):
     assert codes == {"ok": 0, "missed": 1, "stop": 130, "broken": 2}
     message = capsys.readouterr().err
     assert "newsembed build: stopped; run the same command again to resume" in message
-    assert "newsembed build: error: broken\n  remedy: mend it" in message
+    assert "newsembed build: error: broken\n  remedy: fix it" in message
 
 
 def test_the_version_and_the_overview(capsys):

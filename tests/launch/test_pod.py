@@ -29,6 +29,11 @@ def test_every_host_gets_its_number_and_the_first_one_s_address(capsys):
         assert remote[2:] == ["--coordinator_address=gpu0:7000", "--num_processes=2", f"--process_id={number}", *TRAIN]
 
 
+@pytest.mark.parametrize("port", ["1", "65535"])
+def test_the_first_and_the_last_port_can_be_used(capsys, port):
+    assert f"--coordinator_address=a:{port}" in printed(capsys, "--hosts", "a", "--port", port)
+
+
 def test_a_slurm_script_runs_one_process_per_gpu_and_asks_for_time_to_save(capsys):
     lines = printed(capsys, "--slurm_nodes", "4", "--gpus_per_node", "2").splitlines()
     assert lines[0] == "#!/bin/bash"

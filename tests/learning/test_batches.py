@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from newsembed.errors import InputError
 from newsembed.formats.manifest import DataSet
 from newsembed.formats.tfrecords.schema import PIECES, FeatureSpec
-from newsembed.learning.batches import BatchIterator, BatchOptions, GrainBatches
+from newsembed.learning.batches import BatchIterator, BatchOptions, GrainBatches, RecordSource
 from newsembed.learning.day_order import DayOrder
 from newsembed.learning.mixture import MixtureBatches, select_sets, smoothed_weights
 from newsembed.tasks import registry
@@ -187,6 +187,8 @@ def test_weights_are_smoothed_as_the_paper_does():
     small = 1000 * (10 / 1000) ** 0.7
     assert weights[DataSet("mlm", "fi")] == pytest.approx(small / (1000 + small))
     assert sum(weights.values()) == pytest.approx(1)
+    assert smoothed_weights(counts, 1.0) == pytest.approx({data_set: n / 1010 for data_set, n in counts.items()})
+    assert list(smoothed_weights(counts, 0.0).values()) == pytest.approx([0.5, 0.5])
 
 
 def test_the_step_number_decides_and_shares_follow_the_weights(corpus):
@@ -206,6 +208,7 @@ def test_a_set_is_drawn_in_proportion_to_its_weight_whatever_their_sum():
     shares = [np.random.default_rng([7, step]).random() for step in range(200)]
     expected = [TOPICS if share < 1 / 4 else TRIPLETS for share in shares]
     assert [mixture.choose(step) for step in range(200)] == expected
+    assert mixture.data_sets == [TOPICS, TRIPLETS]
 
 
 def test_the_places_of_a_draw_are_those_of_its_rows(corpus):
@@ -215,9 +218,20 @@ def test_the_places_of_a_draw_are_those_of_its_rows(corpus):
     assert doc_numbers(drawn.batch) == doc_numbers(batch)
     assert drawn.places() == [alone.place(int(number)) for number in alone.last_records]
     assert len(set(drawn.places())) == 4
-    assert MixtureBatches({TOPICS: 1.0}, untraced, options(corpus)).draw(0).places() == []
+    plain = MixtureBatches({TOPICS: 1.0}, untraced, options(corpus)).draw(0)
+    assert (plain.data_set, doc_numbers(plain.batch), plain.places()) == (TOPICS, doc_numbers(batch), [])
     assert dataclasses.replace(drawn, records=None).places() == []
     assert dataclasses.replace(drawn, source=None).places() == []
+
+
+def test_records_are_counted_through_the_files_of_a_set(tmp_path):
+    rng = np.random.default_rng(0)
+    directory = write_sets(tmp_path / "data", {"topics/en": [topics(rng, number) for number in range(5)]})
+    source = RecordSource(TOPICS, options(directory))
+    folder = f"{directory}/task=topics/language=en"
+    expected = [f"{folder}/part-0000{file}-of-00002.tfrecord:{number}" for file in (0, 1) for number in range(3 - file)]
+    assert [source.place(number) for number in range(len(source))] == expected
+    assert [int(source[number]["doc_id"][1]) for number in range(5)] == [0, 2, 4, 1, 3]  # each second one in a file
 
 
 def untraced(data_set, batch_options):
@@ -279,6 +293,20 @@ def test_only_what_is_left_of_each_day_is_in_batches_of_several_days(epoch):
     found = days[DayOrder(days, 1, 2, 0).epoch(epoch)]
     of_one_day = sum(one == two for one, two in found.reshape(-1, 2).tolist())
     assert of_one_day == sum(found.tolist().count(day) // 2 for day in set(days.tolist()))
+
+
+@pytest.mark.parametrize("epoch", range(4))
+def test_each_day_gives_all_of_its_whole_batches_whatever_is_left_of_the_days_before(epoch):
+    days = np.repeat(np.array([3, 4, 9], np.int32), [4, 4, 4])
+    found = days[DayOrder(days, 1, 3, 0).epoch(epoch)].reshape(-1, 3)
+    assert sorted(batch[0] for batch in found.tolist() if len(set(batch)) == 1) == [3, 4, 9]
+
+
+def test_the_calendar_is_cut_at_other_places_in_other_epochs():
+    days = np.array([0, 6, 7, 13], np.int32)
+    order = DayOrder(days, 7, 2, 0)
+    batches = {frozenset(batch) for epoch in range(30) for batch in days[order.epoch(epoch)].reshape(-1, 2).tolist()}
+    assert {frozenset([0, 6]), frozenset([6, 7]), frozenset([7, 13])} <= batches
 
 
 def test_batches_hold_rows_of_the_same_days(weeks):

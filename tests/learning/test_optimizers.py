@@ -32,6 +32,14 @@ def test_weight_decay_is_for_matrices_alone():
     np.testing.assert_array_equal(found["dense"]["bias"], 0.0)
 
 
+def test_weight_decay_finds_matrices_by_the_name_of_their_boxes():
+    box = nn.Partitioned(np.full((2, 2), 2.0, np.float32), names=(None, None))
+    params = {"dense": {"kernel": box, "bias": nn.Partitioned(np.full(2, 2.0, np.float32), (None,))}}
+    found = nn.unbox(updates(params, jax.tree.map(np.zeros_like, params), learning_rate=0.5, weight_decay=0.1))
+    np.testing.assert_allclose(found["dense"]["kernel"], -0.5 * 0.1 * 2.0, rtol=1e-6)
+    np.testing.assert_array_equal(found["dense"]["bias"], 0.0)
+
+
 def test_relative_updates_follow_the_size_of_each_array():
     params = {
         "table": np.array([3.0, -4.0], np.float32),
@@ -85,6 +93,24 @@ def test_schedule_rises_then_falls_to_zero():
 
 
 @pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"warmup_steps": 4, "decay": "linear", "decay_steps": 8}, [0.5, 1, 1.5, 2, 2, 1.5, 1, 0.5, 0, 0]),
+        ({"warmup_steps": 2, "decay": "linear", "decay_steps": 1}, [1, 2, 2, 0]),
+        ({"warmup_steps": 1, "decay": "linear", "decay_steps": 3}, [2, 2, 1, 0]),
+        ({"decay": "linear", "decay_steps": 2}, [2, 1, 0]),
+        ({"decay": "cosine", "decay_steps": 4}, [1 + np.cos(np.pi * step / 4) for step in range(5)]),
+        ({"warmup_steps": 2, "decay": "cosine", "decay_steps": 4}, [1, 2, 2, 1, 0]),
+        ({"warmup_steps": 4}, [0.5, 1, 1.5, 2, 2, 2]),
+        ({}, [2, 2]),
+    ],
+)
+def test_rates_of_the_first_steps(options, expected):
+    schedule = learning_rate_schedule(peak=2.0, **options)
+    np.testing.assert_allclose([float(schedule(step)) for step in range(len(expected))], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
     ("options", "message"), [({"decay": "steps"}, "expected constant"), ({"decay": "linear"}, "number of steps")]
 )
 def test_impossible_schedules_say_why(options, message):
@@ -104,7 +130,10 @@ def leaves(tree):
     return {jax.tree_util.keystr(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
 
 
-def numpy_adam(params, gradients, steps, *, rate, decay=0.0, pull=0.0, factors=None):
+DEFAULT = Moments(b1=0.9, b2=0.999, epsilon=1e-8)
+
+
+def numpy_adam(params, gradients, steps, *, rate, decay=0.0, pull=0.0, factors=None, moments=DEFAULT):
     """Adam by its formulas, in float64, with decoupled weight decay (on all arrays) and the pull to the start."""
     factors = factors or dict.fromkeys(params, 1.0)
     start = {name: np.float64(value) for name, value in params.items()}
@@ -112,9 +141,10 @@ def numpy_adam(params, gradients, steps, *, rate, decay=0.0, pull=0.0, factors=N
     for step in range(1, steps + 1):
         for name in params:
             gradient = np.float64(gradients(step)[name])
-            mean[name] = 0.9 * mean[name] + 0.1 * gradient
-            square[name] = 0.999 * square[name] + 0.001 * gradient**2
-            direction = mean[name] / (1 - 0.9**step) / (np.sqrt(square[name] / (1 - 0.999**step)) + 1e-8)
+            mean[name] = moments.b1 * mean[name] + (1 - moments.b1) * gradient
+            square[name] = moments.b2 * square[name] + (1 - moments.b2) * gradient**2
+            spread = np.sqrt(square[name] / (1 - moments.b2**step)) + moments.epsilon
+            direction = mean[name] / (1 - moments.b1**step) / spread
             direction = direction + decay * now[name] + pull * (now[name] - start[name])
             now[name] = now[name] - rate * factors[name] * direction
     return now
@@ -136,6 +166,26 @@ def trained(params, gradients, steps, restart_after=None, **options):
 def drawn(step):
     rng = np.random.default_rng(step)
     return jax.tree.map(lambda array: rng.normal(size=array.shape).astype(np.float32), LAYERED)
+
+
+@pytest.mark.parametrize("moments", [Moments(), Moments(b1=0.5, b2=0.9, epsilon=0.3)])
+def test_adam_equals_its_formula_with_the_moments_of_the_options(moments):
+    found = leaves(trained(LAYERED, drawn, 4, learning_rate=0.05, moments=moments))
+    expected_moments = moments if moments.b1 == 0.5 else DEFAULT
+    expected = numpy_adam(leaves(LAYERED), lambda step: leaves(drawn(step)), 4, rate=0.05, moments=expected_moments)
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, rtol=2e-5, atol=2e-6)
+
+
+def test_gradients_of_a_larger_norm_are_scaled_down_before_their_means_are_taken():
+    params = {"kernel": np.zeros(2, np.float32)}
+    given = {1: np.array([3.0, -4.0], np.float32), 2: np.array([0.3, 0.4], np.float32)}
+    found = trained(params, lambda step: {"kernel": given[step]}, 2, learning_rate=0.1, clip_norm=1.0)
+    clipped = {1: given[1] / 5, 2: given[2]}
+    expected = numpy_adam(params, lambda step: {"kernel": clipped[step]}, 2, rate=0.1)
+    np.testing.assert_allclose(found["kernel"], expected["kernel"], rtol=1e-5)
+    free = trained(params, lambda step: {"kernel": given[step]}, 2, learning_rate=0.1)
+    assert np.abs(free["kernel"] - expected["kernel"]).max() > 0.01
 
 
 @pytest.mark.parametrize("restart_after", [None, 3])
@@ -191,11 +241,28 @@ def test_a_decay_by_layer_needs_layers():
 
 @pytest.mark.parametrize(
     ("options", "field"),
-    [({"layer_decay": 0.0}, "layer_decay"), ({"layer_decay": 1.1}, "layer_decay"), ({"pull_to_start": -0.1}, "pull")],
+    [
+        ({"layer_decay": 0.0}, "layer_decay"),
+        ({"layer_decay": 1.1}, "layer_decay"),
+        ({"pull_to_start": -0.1}, "pull"),
+        ({"multiply_by_parameter_scale": 0.0}, "multiply_by_parameter_scale"),
+        ({"trainable": {"table": 1.0, "head": -0.1}}, "trainable"),
+    ],
 )
 def test_impossible_options_are_named(options, field):
     with pytest.raises(InputError, match=f"adam.{field}.*: got"):
         adam(learning_rate=0.1, **options)
+
+
+def test_an_expression_counts_from_the_start_of_a_path():
+    params = {"table": np.ones(2, np.float32), "head_table": np.ones(2, np.float32)}
+    ones = jax.tree.map(np.ones_like, params)
+    for trainable in ("table", {"table": 1.0}):
+        found = updates(params, ones, learning_rate=0.1, trainable=trainable)
+        assert (found["table"] < 0).all()
+        np.testing.assert_array_equal(found["head_table"], 0.0)
+    with pytest.raises(InputError, match="parameters start with head_table, table"):
+        updates(params, ones, learning_rate=0.1, trainable="kernel")
 
 
 def test_sgd_follows_the_gradient_with_momentum_and_clipping():

@@ -2,6 +2,8 @@
 
 import dataclasses
 import logging
+import math
+import types
 
 import jax
 import jax.numpy as jnp
@@ -9,13 +11,24 @@ import numpy as np
 import pytest
 from jax.experimental.pallas import tpu as pltpu
 from newsembed.models import attention
-from newsembed.models.attention import attend, choose_attention, rotary_tables, rotate, visible
+from newsembed.models.attention import (
+    attend,
+    attention_probabilities,
+    bucket_starts,
+    choose_attention,
+    current_platform,
+    relative_bias,
+    rotary_tables,
+    rotate,
+    visible,
+)
 from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
 
 CONFIG = EncoderConfig(
     vocab_size=40, hidden_size=128, num_layers=2, num_heads=2, mlp_size=32, max_length=256, dtype="bfloat16"
 )
 LOCAL = {"local_distance": 4, "global_every": 2}
+RELATIVE = {"relative_buckets": 8}
 
 
 @pytest.mark.parametrize(
@@ -30,6 +43,12 @@ LOCAL = {"local_distance": 4, "global_every": 2}
         ({}, 127, "cuda", "xla"),
         ({"num_heads": 32}, 128, "cuda", "xla"),
         ({"hidden_size": 512}, 128, "cuda", "xla"),
+        ({"hidden_size": 256}, 128, "cuda", "cudnn"),  # heads of 128 units
+        ({"hidden_size": 272}, 128, "cuda", "xla"),  # of 136
+        ({"hidden_size": 240}, 128, "cuda", "cudnn"),  # of 120
+        ({"hidden_size": 232}, 128, "cuda", "xla"),  # of 116
+        (RELATIVE, 128, "cuda", "xla"),
+        (RELATIVE, 128, "tpu", "xla"),
         ({}, 256, "tpu", "flash"),
         ({"dtype": "float32"}, 128, "tpu", "flash"),
         ({}, 96, "tpu", "xla"),
@@ -52,6 +71,7 @@ def test_auto_takes_what_the_platform_has_and_says_so(changes, length, platform,
         ("flash", {}, 128, "cuda", "this is cuda, and the flash kernel is written for TPUs"),
         ("flash", {}, 96, "tpu", "multiple of 128 tokens, not 96"),
         ("flash", LOCAL, 128, "tpu", "no local layers"),
+        ("cudnn", RELATIVE, 128, "cuda", "only xla adds the bias of relative positions"),
     ],
 )
 def test_a_kernel_that_cannot_run_is_refused_and_never_replaced(kernel, changes, length, platform, message):
@@ -99,6 +119,91 @@ def test_attention_equals_numpy(segments, distance):
     found = attend(*states(8), visible(TOKENS, segments), kernel="xla", distance=distance)
     real = np.asarray(TOKENS != 0) if segments is None else groups > 0
     np.testing.assert_allclose(found[real], plain(*states(8), mask[:, None])[real], atol=1e-5)
+
+
+@pytest.mark.parametrize("segments", [None, SEGMENTS], ids=["rows", "packed"])
+@pytest.mark.parametrize("global_tokens", [0, 1, 2])
+def test_first_tokens_of_each_text_see_and_are_seen_at_any_distance(segments, global_tokens):
+    groups = ((TOKENS != 0).astype(int) if segments is None else segments).tolist()
+    mask = np.broadcast_to(visible(TOKENS, segments).mask(1, global_tokens), (2, 1, 8, 8))
+    for row, numbers in enumerate(groups):
+        for query, key in np.ndindex(8, 8):
+            if not numbers[query]:
+                continue  # padding: its results are not read
+            first = [place - numbers.index(numbers[place]) < global_tokens for place in (query, key)]
+            expected = numbers[query] == numbers[key] and (abs(query - key) <= 1 or any(first))
+            assert mask[row, 0, query, key] == expected, (row, query, key)
+
+
+@pytest.mark.parametrize("distance", [None, 1])
+def test_probabilities_are_those_of_a_softmax_with_its_bias(distance):
+    query, key, value = states(8)
+    bias = jax.random.normal(jax.random.key(5), (1, 2, 8, 8))
+    seen = visible(TOKENS, SEGMENTS)
+    scores = np.einsum("bqnd,bknd->bnqk", *(np.asarray(one, np.float64) for one in (query, key))) / 4 + bias
+    scores = np.where(np.asarray(seen.mask(distance)), scores, -np.inf)
+    expected = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
+    found = attention_probabilities(query, key, seen, distance=distance, bias=bias)
+    assert (found.dtype, found.shape) == (jnp.float32, (2, 2, 8, 8))
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    attended = attend(query, key, value, seen, kernel="xla", distance=distance, bias=bias)
+    np.testing.assert_allclose(attended, np.einsum("bnqk,bknd->bqnd", expected, value), atol=1e-5)
+    plain_found = attention_probabilities(query, key, seen, distance=distance, global_tokens=8)
+    everything = attention_probabilities(query, key, seen)
+    np.testing.assert_allclose(plain_found, everything, atol=1e-6)
+
+
+@pytest.mark.parametrize("buckets", [8, 16, 32, 64])
+def test_buckets_of_relative_positions_are_those_of_t5(buckets):
+    starts, exact = bucket_starts(buckets), buckets // 4
+    assert len(starts) == buckets // 2
+    for distance in range(300):
+        number = distance
+        if distance >= exact:  # in floating point, with room for its rounding
+            share = math.log(distance / exact) / math.log(128 / exact)
+            number = min(exact + math.floor(share * exact + 1e-9), buckets // 2 - 1)
+        assert sum(distance >= start for start in starts) - 1 == number, distance
+
+
+def test_the_bias_of_relative_positions_is_looked_up_by_side_and_distance():
+    table = jnp.arange(24.0).reshape(8, 3)
+    found = np.asarray(relative_bias(table, 6, "float32"))
+    assert found.shape == (1, 3, 6, 6)
+    starts = [0, 1, 2, 16]  # of eight buckets: two exact ones, then a geometric step to 128
+    assert bucket_starts(8) == starts
+    for query, key in np.ndindex(6, 6):
+        bucket = sum(abs(key - query) >= start for start in starts) - 1 + (4 if key > query else 0)
+        np.testing.assert_array_equal(found[0, :, query, key], table[bucket])
+    assert relative_bias(table, 2, "bfloat16").dtype == jnp.bfloat16
+
+
+@pytest.mark.parametrize(
+    ("backend", "version", "expected"),
+    [
+        ("cpu", "", "cpu"),
+        ("tpu", "", "tpu"),
+        ("gpu", "PJRT C API\nCUDA 12030", "cuda"),
+        ("gpu", "PJRT C API\nrocm 60200", "rocm"),
+    ],
+)
+def test_the_platform_is_named_by_its_maker(monkeypatch, backend, version, expected):
+    device = types.SimpleNamespace(client=types.SimpleNamespace(platform_version=version))
+    monkeypatch.setattr(jax, "default_backend", lambda: backend)
+    monkeypatch.setattr(jax, "devices", lambda: [device])
+    assert current_platform() == expected
+
+
+@pytest.mark.parametrize(
+    ("capability", "expected"), [("7.5", "xla"), ("8.0", "cudnn"), ("10.0", "cudnn"), (None, "cudnn")]
+)
+def test_the_capability_of_the_first_gpu_counts(monkeypatch, capability, expected):
+    device = types.SimpleNamespace() if capability is None else types.SimpleNamespace(compute_capability=capability)
+    monkeypatch.setattr(jax, "devices", lambda: [device, types.SimpleNamespace(compute_capability="1.0")])
+    attention._compute_capability.cache_clear()
+    try:
+        assert choose_attention(CONFIG, 128, "cuda") == expected
+    finally:
+        attention._compute_capability.cache_clear()
 
 
 def test_lengths_say_what_the_mask_says():
@@ -200,3 +305,13 @@ def test_rotation_keeps_lengths_and_depends_on_distance_only():
     np.testing.assert_allclose(
         jnp.linalg.norm(rotate(query, tables[1]), axis=-1), jnp.linalg.norm(query, axis=-1), rtol=1e-5
     )
+
+
+def test_rotation_is_a_complex_product_with_the_angles_of_the_formula():
+    query = np.asarray(states(8)[0], np.float64)
+    positions = np.array([[0, 3, 1, 7, 2, 5, 4, 6]])
+    angles = positions[..., None] / 100.0 ** (np.arange(0, 16, 2) / 16)
+    turned = (query[..., :8] + 1j * query[..., 8:]) * np.exp(1j * angles)[:, :, None, :]
+    found = rotate(states(8)[0], rotary_tables(jnp.asarray(positions), 16, 100.0, "float32"))
+    np.testing.assert_allclose(found, np.concatenate([turned.real, turned.imag], axis=-1), atol=1e-5)
+    assert [table.dtype for table in rotary_tables(jnp.asarray(positions), 16, 100.0, "float16")] == [jnp.float16] * 2

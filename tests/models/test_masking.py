@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from newsembed.models.masking import choose_whole_words, mask_whole_words, masked_position_count, whole_word_ids
+from newsembed.models.masking import (
+    choose_whole_words,
+    gather_positions,
+    mask_whole_words,
+    masked_position_count,
+    whole_word_ids,
+)
 
 LENGTH, VOCAB, MASK, FIRST = 64, 100, 4, 5
 
@@ -122,3 +128,41 @@ def test_a_row_of_words_without_special_tokens_can_lose_each_of_them():
 )
 def test_positions_are_the_rate_and_four_more_rounded_up_to_eight(length, rate, count):
     assert masked_position_count(length, rate) == count
+
+
+choosing = jax.jit(choose_whole_words)
+
+
+def chosen_tokens(words, rate, capacity, draws=2_000):
+    """The number of chosen tokens in each of many draws of one row."""
+    rows = jnp.tile(jnp.array([words]), (draws, 1))
+    return np.asarray(choosing(jax.random.key(0), rows, rate, capacity)).sum(axis=1)
+
+
+@pytest.mark.parametrize("words", [range(1, 11), [1, 1, 1, 2, 2, 2, 3, 3, 3, 0]], ids=["one piece", "three pieces"])
+def test_the_word_on_the_border_makes_the_expected_number_exact(words):
+    found = chosen_tokens(list(words), 0.25, 16)
+    tokens = sum(word > 0 for word in words)
+    # Each draw has a whole number of words, so the standard error of the mean is at most 1.5 / sqrt(2,000).
+    assert found.mean() == pytest.approx(0.25 * tokens, abs=0.13)
+    assert set(found.tolist()) == ({2, 3} if tokens == 10 else {0, 3})
+
+
+@pytest.mark.parametrize(("capacity", "fits"), [(7, False), (8, True)])
+def test_a_word_that_does_not_fit_is_left_out(capacity, fits):
+    assert (chosen_tokens([1] * 8 + [0, 0], 0.9, capacity).mean() > 0.8) == fits
+
+
+def test_the_rate_and_the_range_of_random_pieces_can_be_given():
+    tokens, words = jnp.full((64, LENGTH), 5), jnp.tile(jnp.arange(1, LENGTH + 1), (64, 1))
+    given = {"vocab_size": 9, "mask_id": MASK, "first_piece_id": 6, "rate": 0.5}
+    batch = jax.jit(lambda key: mask_whole_words(key, tokens, words, **given))(jax.random.key(0))
+    assert batch.weights.sum(axis=1).tolist() == [32] * 64
+    assert batch.positions.shape == (64, 40)  # 32 and 4 more, rounded up to eight
+    assert set(np.unique(batch.tokens).tolist()) == {MASK, 5, 6, 7, 8}
+
+
+def test_the_vectors_of_the_positions_are_gathered():
+    hidden = jnp.arange(24.0).reshape(2, 4, 3)
+    found = gather_positions(hidden, jnp.array([[3, 0], [1, 1]]))
+    np.testing.assert_array_equal(found, [[[9, 10, 11], [0, 1, 2]], [[15, 16, 17], [15, 16, 17]]])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from newsembed.models.pooling import piece_starts, term_weights
+from newsembed.models.pooling import largest_of_pieces, piece_ends, piece_starts, term_weights
 
 LENGTH = 16  # one shape, one compilation
 
@@ -53,3 +53,15 @@ def test_a_name_counts_by_its_first_places():
 def test_padding_is_a_piece_of_its_own():
     starts = piece_starts(np.array([[1, 1, 2, 2, 0, 0]]))
     np.testing.assert_array_equal(starts, [[True, False, True, False, True, False]])
+
+
+def test_pieces_and_padding_begin_and_end_where_the_number_changes():
+    segments = np.array([[0, 0, 1, 1, 2], [1, 2, 2, 0, 0]])
+    assert piece_starts(segments).tolist() == [[True, False, True, False, True], [True, True, False, True, False]]
+    assert piece_ends(segments).tolist() == [[False, True, False, True, True], [True, False, True, False, True]]
+
+
+def test_each_token_gets_the_largest_values_of_its_piece():
+    hidden = np.float32([[[1, 9], [3, 2], [-5, -1], [-7, 0]]])
+    found = largest_of_pieces(hidden, np.array([[1, 1, 4, 4]]))
+    np.testing.assert_array_equal(found, [[[3, 9], [3, 9], [-5, 0], [-5, 0]]])

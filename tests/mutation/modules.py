@@ -6,7 +6,7 @@ _CLEAN = tuple(
     for part in ("_scripts", "_rules", "_thresholds", "_duplicates", "_signatures", "_yields", "")
 )
 _PACKING = tuple(f"{_PIPELINES}/test_{name}.py" for name in ("packing_algorithm", "pack"))
-_TRIPLETS = (f"{_PIPELINES}/test_triplets.py",)
+_TRIPLETS = (f"{_PIPELINES}/test_evergreen.py", f"{_PIPELINES}/test_triplets.py")
 _EXTRACT = (
     *(f"{_PIPELINES}/extract/test_{name}.py" for name in ("content", "content_bounds", "names_and_days", "metadata")),
     *(f"{_PIPELINES}/extract/test_{name}.py" for name in ("body", "unusual_pages", "page", "gold")),
@@ -206,7 +206,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "studies/staleness/cutoffs.py": ("tests/studies/test_staleness.py",),
     "studies/staleness/decay.py": ("tests/studies/test_staleness.py",),
     **{
-        f"studies/label/{name}.py": ("tests/studies/test_label.py",)
+        f"studies/label/{name}.py": ("tests/studies/test_label_texts.py", "tests/studies/test_label.py")
         for name in ("pairs", "report", "sample", "session", "store", "terminal", "texts")
     },
 }

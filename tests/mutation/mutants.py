@@ -16,6 +16,7 @@ import libcst.matchers as m
 from libcst.metadata import MetadataWrapper, PositionProvider
 from mutmut.mutation import mutators
 
+_LOGS = ("_logger", "_log", "_LOG", "logging", "warnings")
 # Texts for people, types, and calls whose loss no test should notice.
 _SKIPPED = (
     m.Annotation()
@@ -26,7 +27,7 @@ _SKIPPED = (
     | m.FormattedString()
     | m.Assert()
     | m.Call(func=m.Name("InputError") | m.Attribute(attr=m.Name("add_argument")))
-    | m.Call(func=m.Attribute(value=m.Name("_logger") | m.Name("logging") | m.Name("warnings")))
+    | m.Call(func=m.Attribute(value=m.OneOf(*map(m.Name, _LOGS))))
     | m.DictElement(key=m.SimpleString('"help"'))
     | m.Arg(keyword=m.Name("strict") | m.Name("encoding") | m.Name("remedy"))
     | m.Call(func=m.Name("threadpool_limits"))

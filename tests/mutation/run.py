@@ -21,7 +21,9 @@ import collections
 import contextlib
 import dataclasses
 import fnmatch
+import gc
 import importlib
+import importlib.metadata
 import itertools
 import json
 import os
@@ -46,7 +48,8 @@ LIBRARIES = (
     "sklearn.cluster", "sklearn.neural_network", "sklearn.feature_extraction.text", "pyarrow.dataset",
     "pyarrow.parquet", "tensorflow", "tensorflow_text", "jax", "flax.linen", "optax", "orbax.checkpoint", "grain",
     "seqio", "apache_beam", "apache_beam.runners.direct", "faiss", "scann", "trafilatura", "htmldate", "lxml.html",
-    "fastwarc", "resiliparse.parse.html", "tokenizers", "rensa", "pytest", "_pytest.python",
+    "fastwarc", "resiliparse.parse.html", "tokenizers", "rensa", "pytest", "_pytest.python", "gin",
+    "hypothesis.extra.numpy",
 )  # fmt: skip
 NO_TESTS_FAILED = 0
 TOO_MUCH_CPU = -signal.SIGXCPU
@@ -164,9 +167,11 @@ class Compiled:
 
 def import_libraries() -> None:
     """Imports what the tests import, if it is installed; an import alone starts no threads, which a fork would lose."""
-    for name in LIBRARIES:
+    for name in (*LIBRARIES, *(plugin.module for plugin in importlib.metadata.entry_points(group="pytest11"))):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # or each fork would look through the libraries' objects for garbage
 
 
 def linked_tree(folder: str, mutant: Mutant | None) -> str:
@@ -206,7 +211,9 @@ def run_tests(folder: str, tests: Sequence[str], cpu: int) -> int:
     os.chdir(ROOT)
     import pytest
 
-    options = ["-x", "-q", "-p", "no:cacheprovider", f"--basetemp={folder}/tmp"]
+    # pytest would rewrite the asserts in its plugins, hypothesis among them, which takes 2 s and shows nothing here.
+    options = ["-x", "-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
+    options.append(f"--basetemp={folder}/tmp")
     return int(pytest.main([*options, *tests], plugins=[FileSeconds(f"{folder}/seconds.json")]))
 
 

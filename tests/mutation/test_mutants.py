@@ -54,6 +54,7 @@ def test_the_faults_of_each_kind(source, expected):
         "x: int | None\n",
         "raise InputError(1 + a)\n",
         "_logger.warning(1, 2)\n",
+        "_LOG.info(1, exc_info=True)\n",
         "@cache(1)\ndef f(): ...\n",
         "from a import b\n",
         "x = zip(*a, strict=True)\n",

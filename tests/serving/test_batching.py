@@ -1,5 +1,6 @@
 """Requests share calls of the encoder, and each gets the vectors that it would get alone."""
 
+import argparse
 import sys
 import threading
 from concurrent.futures import CancelledError, wait
@@ -7,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from newsembed.serving.batching import Batcher, BatchOptions
+from newsembed.errors import InputError
+from newsembed.serving.batching import Batcher, BatchOptions, add_batch_arguments, batch_options
 from newsembed.serving.limits import UnavailableError
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -93,6 +95,39 @@ def test_long_documents_make_shorter_slices(batcher, encoder):
     long = "a" * 10_000
     batcher.documents([long, "b", long, long], [""] * 4).result(HANG)
     assert [[title[:1] for title in call] for call in encoder.documents] == [["b", "a"], ["a"], ["a"]]
+
+
+@pytest.mark.parametrize(("length", "slices"), [(2 * 4_096, [2]), (2 * 4_096 + 1, [1, 1])])
+def test_a_slice_has_4096_characters_for_each_of_its_documents(batcher, encoder, length, slices):
+    titles, bodies = ["a" * 100] * 2, ["b" * (length - 100)] * 2
+    batcher.documents(titles, bodies).result(HANG)
+    assert [len(call) for call in encoder.documents] == slices
+
+
+def test_a_request_without_documents_has_an_answer_at_once(batcher, encoder):
+    assert batcher.documents([], []).result(0).shape == (0, 26)
+    assert encoder.documents == []
+
+
+def test_the_threads_have_names_and_never_keep_a_process_alive(batcher):
+    batcher.query("a").result(HANG)
+    named = {thread.name: thread.daemon for thread in threading.enumerate() if thread.name.startswith("newsembed")}
+    assert named == {"newsembed searches": True, "newsembed documents": True}
+
+
+def options_of(*arguments):
+    parser = argparse.ArgumentParser()
+    add_batch_arguments(parser)
+    return batch_options(parser.parse_args(arguments))
+
+
+def test_the_options_of_the_command_and_their_bounds():
+    assert options_of() == BatchOptions() == BatchOptions(documents=16, wait_ms=2.0)
+    assert options_of("--batch_documents=1", "--batch_wait_ms=0") == BatchOptions(1, 0.0)
+    assert options_of("--batch_documents=99", "--batch_wait_ms=1000") == BatchOptions(99, 1000.0)
+    for option, value in (("batch_documents", "0"), ("batch_wait_ms", "-0.1"), ("batch_wait_ms", "1000.5")):
+        with pytest.raises(InputError, match=f"--{option}: got {value}"):
+            options_of(f"--{option}={value}")
 
 
 def test_a_small_request_does_not_wait_for_a_large_one(batcher, encoder):

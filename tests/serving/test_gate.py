@@ -70,6 +70,56 @@ def test_a_body_arrives_as_it_was_sent():
     asyncio.run(scenario())
 
 
+def test_a_body_may_have_as_many_bytes_as_the_limit_declared_or_not():
+    async def scenario():
+        gate, _, _ = gate_of(max_bytes=6)
+        for length in (b"6", b"+6", b"six", b""):
+            client = Client(gate, [(b"abcdef", False)], headers=[(b"content-length", length)])
+            assert (await client.answer())[:2] == (200, "abcdef")
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/embed", "requests to embed"),
+        ("/search", "searches"),
+        ("/events", "searches"),
+        ("/event", "searches"),
+        ("/map", "searches"),
+    ],
+)
+def test_requests_inside_are_counted_by_kind(path, kind):
+    async def scenario():
+        gate, echo, admission = gate_of(max_queue=1)
+        echo.go.clear()
+        client = Client(gate, [(b"", False)], path=path, method="GET")
+        await asyncio.sleep(0)
+        assert admission.inside() == {kind: 1}
+        status, answer, _ = await Client(gate, [(b"", False)], path=path, method="GET").answer()
+        assert (status, answer["detail"]) == (503, f"1 {kind} are waiting already; try again later")
+        echo.go.set()
+        await client.answer()
+        assert admission.inside() == {kind: 0}
+
+    asyncio.run(scenario())
+
+
+def test_an_application_that_receives_again_gets_what_comes_after_the_body():
+    received = []
+
+    async def application(scope, receive, send):
+        received.extend([await receive(), await receive()])
+
+    async def scenario():
+        client = Client(Gate(application, Admission(Limits())), [(b"a", True), (b"b", False), None])
+        await asyncio.wait_for(client.task, FOREVER)
+
+    asyncio.run(scenario())
+    assert received == [{"type": "http.request", "body": b"ab", "more_body": False}, {"type": "http.disconnect"}]
+
+
 @pytest.mark.parametrize(
     ("parts", "headers", "read"),
     [
@@ -156,7 +206,9 @@ def test_a_stop_refuses_half_sent_and_new_requests_and_finishes_the_others():
         half, whole = Client(gate, [(b"x", True)]), Client(gate, [(b"x", False)])
         await asyncio.sleep(0)
         await asyncio.sleep(0)
+        assert not admission.is_stopping
         admission.stop()
+        assert admission.is_stopping
         for client in (half, Client(gate, [(b"x", False)]), Client(gate, [], path="/search", method="GET")):
             status, answer, headers = await client.answer()
             assert (status, answer, headers["connection"]) == (503, {"detail": "the server is stopping"}, "close")
@@ -184,6 +236,8 @@ def test_work_is_cancelled_when_its_client_goes_away(stays):
             with pytest.raises(RefusedError, match="closed the connection"):
                 await unless_gone(Request({"type": "http"}, receive), result)
             assert result.cancelled()
+        await asyncio.sleep(0)
+        assert asyncio.all_tasks() == {asyncio.current_task()}  # nobody goes on to listen
 
     asyncio.run(scenario())
 

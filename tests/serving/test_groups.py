@@ -118,6 +118,33 @@ def test_average_linkage_refuses_what_does_not_fit(monkeypatch):
         groups.agglomerative(circle(0, 1, 2), 0.5)
 
 
+def test_average_linkage_takes_as_many_documents_as_its_limit(monkeypatch):
+    monkeypatch.setattr(groups, "AGGLOMERATIVE_LIMIT", 3)
+    assert groups.agglomerative(circle(0, 1, 90), 0.5).tolist() == [0, 0, 1]
+
+
+def test_days_may_be_as_many_as_there_are_dates():
+    dates = [datetime.date.min, datetime.date.max]
+    most = (datetime.date.max - datetime.date.min).days + 1
+    (block,) = groups.pairs_within_days(circle(0, 0), dates, 0.5, most)
+    assert len(block[0]) == 1
+    with pytest.raises(InputError, match=f"--max_day_gap: got {most + 1} days, expected 0 to {most}"):
+        list(groups.pairs_within_days(circle(0, 0), dates, 0.5, most + 1))
+
+
+def test_groups_are_written_by_size_then_by_number(tmp_path):
+    documents = [IndexedDocument(f"d{n}", f"u{n}", "p", f"t {n}\x0b") for n in range(6)]
+    labels = np.array([0, 1, 2, 1, 2, 3])
+    assert groups.write_groups(str(tmp_path / "g"), labels, documents) == (4, 6)
+    assert [(row["group"], row["size"], row["doc_id"]) for row in rows_of(tmp_path / "g")] == [
+        *(("0", "2", "d1"), ("0", "2", "d3"), ("1", "2", "d2"), ("1", "2", "d4")),
+        *(("2", "1", "d0"), ("3", "1", "d5")),
+    ]
+    assert rows_of(tmp_path / "g")[0]["title"] == "t 1"
+    assert groups.write_groups(str(tmp_path / "g"), labels, documents, 2) == (2, 4)
+    assert len(rows_of(tmp_path / "g")) == 4
+
+
 def test_numbers_follow_first_appearance():
     assert groups.in_order(np.array([7, 3, 7, 0, 3], np.int32)).tolist() == [0, 1, 0, 2, 1]
 
@@ -197,7 +224,7 @@ def test_nothing_alike_is_an_empty_table(tmp_path, capsys):
 
 def thin(tmp_path, ranking, *options, degrees=(0, 2, 40, 41, 90)):
     index_of(degrees).save(str(tmp_path / "i"))
-    (tmp_path / "ranking.tsv").write_text(ranking)
+    (tmp_path / "ranking.tsv").write_text(ranking, encoding="utf-8", newline="")
     files = ["--order", str(tmp_path / "ranking.tsv"), "--output", str(tmp_path / "shown.tsv")]
     assert dedup.run(parse(dedup, "--index", str(tmp_path / "i"), "--greedy", *files, *options)) == 0
     return rows_of(str(tmp_path / "shown.tsv"))
@@ -218,7 +245,7 @@ def test_greedy_walks_along_the_list_and_the_list_decides(tmp_path, capsys):
 
 
 def test_greedy_stops_when_enough_are_shown(tmp_path, capsys):
-    rows = thin(tmp_path, "d0\nd1\nd2\nd3\nd4\n", "--threshold", "0.9", "--most", "2")
+    rows = thin(tmp_path, "\ufeffd0\r\nd1\r\nd2\nd3\nd4\n", "--threshold", "0.9", "--most", "2")
     assert [row["doc_id"] for row in rows] == ["d0", "d1", "d2"]
     assert "2 of 3 articles shown, 1 skipped, 2 not looked at" in capsys.readouterr().out
 

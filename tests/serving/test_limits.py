@@ -1,13 +1,16 @@
 """Requests over the limits of documents, characters and tokens, by the routes."""
 
+import argparse
+import math
 import sys
 from pathlib import Path
 
 import pytest
+from newsembed.errors import InputError
 from newsembed.serving import server
 from newsembed.serving.encoder import fresh_encoder
 from newsembed.serving.interface import TokenCounter, most_tokens
-from newsembed.serving.limits import Limits
+from newsembed.serving.limits import Limits, RefusedError, UnavailableError, add_limit_arguments, limits_from
 from starlette.testclient import TestClient
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -117,3 +120,47 @@ def test_an_encoder_counts_what_it_reads(model_dir):
     assert len(rows[2]) == 16
     for text in ("storm", "\ufdfa" * 5, "ÅÉ" * 9, "川の水", "!?" * 30):
         assert len(encoder.vocabulary.encode_documents([text], [text], 10_000)[0]) <= most_tokens([text], [text])
+
+
+def options_of(*arguments):
+    parser = argparse.ArgumentParser()
+    add_limit_arguments(parser)
+    return limits_from(parser.parse_args(arguments))
+
+
+DEFAULTS = {
+    "max_bytes": 8_388_608,
+    "max_documents": 256,
+    "max_characters": 200_000,
+    "max_tokens": 131_072,
+    "max_queue": 128,
+    "read_seconds": 30.0,
+}
+
+
+def test_every_limit_has_an_option_and_a_default():
+    assert options_of() == Limits() == Limits(**DEFAULTS)
+    given = {name: int(value) + 1 for name, value in DEFAULTS.items()}
+    assert options_of(*(f"--{name}={value}" for name, value in given.items())) == Limits(**given)
+    assert options_of("--read_seconds=0.5").read_seconds == 0.5
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_limits_are_positive_numbers(name):
+    assert getattr(options_of(f"--{name}=1"), name) == 1
+    for value in ("0", "-1", *(["inf", "nan"] if name == "read_seconds" else [])):
+        with pytest.raises(InputError, match=f"--{name}: got {value}.*expected a positive number"):
+            options_of(f"--{name}={value}")
+    assert not math.isnan(getattr(Limits(), name))
+
+
+def test_refusals_as_answers():
+    refusal = RefusedError(418, "no", {"a": 1}, {"X-B": "c"}).response()
+    assert (refusal.status_code, refusal.body, refusal.headers["x-b"]) == (418, b'{"detail":"no","a":1}', "c")
+    for close, expected in ((False, None), (True, "close")):
+        answer = UnavailableError("later", close=close).response()
+        assert (answer.status_code, answer.headers["retry-after"], answer.headers.get("connection")) == (
+            503,
+            "1",
+            expected,
+        )

@@ -106,3 +106,29 @@ def test_without_spread_or_without_the_full_system_there_is_no_interval():
 def test_any_row_may_be_the_control():
     found = differences({"a": np.zeros(3), "b": np.ones(3)}, "b")
     assert found == {"a": Difference(-1.0)}
+
+
+def test_intervals_with_blocks_have_the_degrees_of_freedom_of_two_factors():
+    values = np.random.default_rng(5).normal(size=(3, 6)) + np.arange(6)
+    found = differences(dict(zip(("full", "a", "b"), values, strict=True)), "full")
+    rest = 0.0  # what neither the row nor the seed explains
+    for row in range(3):
+        for seed in range(6):
+            rest += (values[row, seed] - values[row].mean() - values[:, seed].mean() + values.mean()) ** 2
+    error = np.sqrt(2 * rest / 10 / 6)  # (3 - 1) (6 - 1) = 10 degrees of freedom
+    for place, name in enumerate("ab", 1):
+        assert found[name].mean == pytest.approx(values[place].mean() - values[0].mean())
+        # Dunnett (1964), two-sided, 5 %: 2.57 for two treatments and 10 degrees of freedom
+        assert found[name].high - found[name].mean == pytest.approx(2.57 * error, rel=0.005)
+        assert found[name].mean - found[name].low == pytest.approx(2.57 * error, rel=0.005)
+
+
+def test_two_rows_with_blocks_are_a_paired_t_test():
+    from scipy.stats import ttest_rel
+
+    full, other = np.random.default_rng(6).normal(size=(2, 5))
+    found = differences({"full": full, "a": other}, "full")["a"]
+    expected = ttest_rel(other, full)
+    interval = expected.confidence_interval(0.95)
+    assert found.p == pytest.approx(expected.pvalue)
+    assert (found.low, found.high) == pytest.approx((interval.low, interval.high), rel=1e-3)

@@ -161,3 +161,18 @@ def test_means_are_over_the_neighbors_that_there_are():
     left, right = found.means
     assert left.tolist() == [0.75]
     assert right.tolist() == [1, 0.5]
+
+
+def test_four_neighbors_count_unless_told_otherwise():
+    draw = np.random.default_rng(0)
+    left, right = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in draw.normal(size=(2, 9, 6)))
+    rows, cosines = margin.nearest(left, right)
+    assert rows.shape == cosines.shape == (9, 4)
+    found, expected = margin.find_neighborhoods(left, right), margin.find_neighborhoods(left, right, 4)
+    for one, other in zip(vars_of(found), vars_of(expected), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert (margin.NEIGHBORS, margin.DEFAULT_MARGIN) == (4, 1.1)  # k of the paper, and our margin
+
+
+def vars_of(neighborhoods):
+    return [getattr(neighborhoods, name) for name in type(neighborhoods).__slots__]

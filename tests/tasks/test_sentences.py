@@ -18,6 +18,7 @@ from newsembed.tasks.sentences import split_text
         ("von J. Doe. Ende", [("", "von J. Doe."), (" ", "Ende")]),
         ("u.a. mit Wasser, usw. und so", [("", "u.a. mit Wasser, usw. und so")]),
         ("一。二！三", [("", "一。"), (" ", "二！"), (" ", "三")]),
+        ("It has one. iPhones sell.", [("", "It has one. iPhones sell.")]),  # the next letter alone is small
         ("Eins.\n\nZwei. Drei", [("", "Eins."), ("\n", "Zwei."), (" ", "Drei")]),
     ],
 )

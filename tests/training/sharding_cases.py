@@ -195,7 +195,7 @@ def test_info_nce_over_the_global_batch_equals_its_shard_map_twin():
 def test_no_gradient_flows_into_translated_documents(corpus):
     objectives = toy_objectives(MODEL.config, "triplets")
     batch = first_batch(corpus, "triplets", 8)
-    marker = VOCAB_SIZE - 1  # a piece that stands in the positives only
+    marker = VOCAB_SIZE - 1  # a piece that only the positives contain
     for name in ("anchor_tokens", "positive_tokens", "negative_tokens"):
         batch[name] = np.where(batch[name] == marker, marker - 1, batch[name])
     batch["positive_tokens"][:, 1] = marker

@@ -1,4 +1,4 @@
-"""Types of gin's values: each plain type takes its own, and annotations that are none take everything."""
+"""Types of gin's values: each plain type takes its own, and annotations that are not types take everything."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal

@@ -115,3 +115,73 @@ def test_an_update_that_is_not_finite_changes_nothing(bad):
 def test_values_without_sense_are_named(values, message):
     with pytest.raises(InputError, match=message):
         Guards(**values)
+
+
+def test_a_median_below_zero_spreads_as_far_as_one_above():
+    assert spike_limit(np.array([-2.0, -2.0, -2.0]), 10) == pytest.approx(-2 + 10 * 0.02)
+
+
+def test_a_loss_on_the_limit_is_no_spike_and_only_the_last_losses_count(tmp_path):
+    watch = Watch(Guards(spike_factor=50.0, spike_minimum=2, spike_window=3), str(tmp_path))
+    losses = [8.0, 2.0, 2.0, 2.0, 3.0]  # the limit is 2 + 50 x 1 % of 2 once 8 has left the window
+    assert all(check(watch, step, loss) for step, loss in enumerate(losses))
+    with pytest.raises(InputError, match="the loss is 3.001, above 3; the median of this set's last 3 is 2 "):
+        check(watch, 9, 3.001)
+
+
+def test_a_skipped_step_adds_no_loss(tmp_path):
+    watch = Watch(Guards(spike_factor=1.0, spike_minimum=2, spike_window=2, skip_nonfinite=True), str(tmp_path))
+    assert [check(watch, 1, 2.0), check(watch, 2, 2.0)] == [True, True]
+    assert not check(watch, 3, 50.0, gradient_norm=float("inf"))
+    with pytest.raises(InputError, match="the median of this set's last 2 is 2 "):
+        check(watch, 4, 2.5)
+
+
+@pytest.mark.parametrize(
+    ("records", "shown"),
+    [
+        ([], "triplets/en; nothing"),
+        ([1, 2, 3, 4], "triplets/en (f:1, f:2, f:3, f:4); nothing"),
+        ([1, 2, 3, 4, 5], "triplets/en (f:1, f:2, f:3, f:4, …); nothing"),
+    ],
+)
+def test_the_first_four_records_of_a_batch_are_named_and_the_report_has_all(tmp_path, records, shown):
+    class Places:
+        def place(self, record):
+            return f"f:{record}"
+
+    ids = np.array([[0, number] for number in records or [9]], np.int32)
+    known = (np.array(records), Places()) if records else ()
+    batch = Draw(EN, {"doc_id": ids, "tokens": ids}, *known)
+    with pytest.raises(InputError) as raised:
+        Watch(Guards(), str(tmp_path)).check(2, batch, {"loss": float("nan"), "gradient_norm": 1.0})
+    assert f"on a batch of {shown}" in raised.value.problem
+    assert str(tmp_path / "suspect-batch-2-0.json") in raised.value.problem
+    report = json.loads((tmp_path / "suspect-batch-2-0.json").read_text())
+    assert report["records"] == [f"f:{record}" for record in records]
+    assert report["doc_ids"] == {"doc_id": [f"{record:016x}" for record in records or [9]]}
+    assert report["metrics"] == {"loss": "nan", "gradient_norm": 1.0}
+    assert (report["step"], report["set"]) == (2, "triplets/en")
+
+
+def test_parameters_that_are_not_finite_are_not_saved(tmp_path):
+    watch = Watch(Guards(), str(tmp_path))
+    watch.check_parameters(3, {"one": jnp.ones(3), "two": jnp.zeros(2)})
+    watch.check_parameters(3, {})
+    for bad in (float("nan"), float("inf")):
+        with pytest.raises(InputError, match="parameters are not finite after step 3; it is not saved"):
+            watch.check_parameters(3, {"one": jnp.ones(3), "two": jnp.array([1.0, bad])})
+
+
+def test_updates_are_guarded_only_where_the_option_asks_for_it():
+    optimizer = optax.sgd(1.0)
+    assert Guards().guarded(optimizer) is optimizer
+    guarded, params = Guards(skip_nonfinite=True).guarded(optimizer), {"one": jnp.ones(2)}
+    updates, _ = guarded.update({"one": jnp.array([1.0, jnp.nan])}, guarded.init(params), params)
+    assert updates["one"].tolist() == [0, 0]
+
+
+def test_the_smallest_and_the_largest_minimum_are_accepted():
+    assert Guards(spike_minimum=2, spike_window=2).spike_minimum == 2
+    with pytest.raises(InputError, match="got 65, expected 2 to spike_window = 64"):
+        Guards(spike_minimum=65)

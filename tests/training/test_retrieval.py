@@ -21,22 +21,26 @@ def drawn(rng, rows, documents=1000):
     return Pairs(unit(rng, rows), unit(rng, rows), ids(), ids(), rng.integers(0, 4, rows).astype(np.int32))
 
 
-def same(left, right):
+def same(left, right, days=1):
     """Whether two documents are one, or report one event."""
     is_known = left[4] != 0 and right[4] != 0 and left[2:4] != [0, 0]
-    return left[:2] == right[:2] or (is_known and left[2:4] == right[2:4] and abs(left[4] - right[4]) <= 1)
+    return left[:2] == right[:2] or (is_known and left[2:4] == right[2:4] and abs(left[4] - right[4]) <= days)
 
 
+@pytest.mark.parametrize("days", [0, 1, 2])
 @pytest.mark.parametrize("documents", [5, 1000])
-def test_ranks_equal_a_plain_search(documents, monkeypatch):
+def test_ranks_equal_a_plain_search(documents, days, monkeypatch):
     monkeypatch.setattr("newsembed.training.retrieval._ROWS", 7)
     pairs = drawn(np.random.default_rng(documents), 40, documents)
     expected = []
     for i in range(40):
         mine = (pairs.query_ids[i].tolist(), pairs.answer_ids[i].tolist())
-        rivals = [j for j in range(40) if not any(same(one, pairs.answer_ids[j].tolist()) for one in mine)]
+        rivals = [j for j in range(40) if not any(same(one, pairs.answer_ids[j].tolist(), days) for one in mine)]
         own = float(pairs.query[i] @ pairs.answer[i])
         expected.append(1 + sum(float(pairs.query[i] @ pairs.answer[j]) > own for j in rivals))
+    assert answer_ranks(pairs, event_days=days).tolist() == expected
+    if days != 1:
+        return
     assert answer_ranks(pairs).tolist() == expected
     figures = retrieval_figures(pairs)
     assert figures["retrieval_mrr"] == pytest.approx(np.mean(1 / np.array(expected)))

@@ -101,6 +101,12 @@ def test_a_canonical_url_is_its_own_canonical_url_and_keeps_its_domain(url):
         assert registered_domain(canonical) == parsed
 
 
+def test_a_query_has_one_spelling():
+    for query in ("q=a%20b&p=%C3%BC", "p=\u00fc&q=a+b", "q=a+b&&p=%c3%bc", "utm_source=x%20y&q=a b&p=\u00fc"):
+        assert canonical_url(f"http://s.example/?{query}") == "http://s.example/?p=%C3%BC&q=a+b"
+    assert canonical_url("http://s.example/?b&a=&c=1") == "http://s.example/?a=&b=&c=1"
+
+
 @pytest.mark.parametrize(
     ("url", "domain"),
     [
@@ -281,3 +287,14 @@ def test_the_text_of_an_element_is_cut_to_its_limit():
 
 def test_names_are_compared_by_letters_and_digits_in_one_case():
     assert letters_of("The River-News 24, Straße!") == "therivernews24strasse"
+
+
+def test_the_title_of_a_feed_is_that_of_its_channel_wherever_that_is():
+    item = "<item><title>One</title><link>http://a.example/1</link></item>"
+    for feed in (
+        f"<rss>{item}<channel><title>Town</title></channel></rss>",
+        f"<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#'>{item}<channel><title>Town</title></channel></rdf:RDF>",
+        f"<feed><title>Town</title>{item}</feed>",
+    ):
+        found = parse_feed(feed.encode())
+        assert (found.title, found.entries) == ("Town", (("http://a.example/1", "One"),))

@@ -5,7 +5,15 @@ import time
 
 import pytest
 from newsembed.beam_pipelines.extract import people as people_module
-from newsembed.beam_pipelines.extract.dates import day_in_text, day_in_url, parse_day
+from newsembed.beam_pipelines.extract.dates import (
+    day_in_text,
+    day_in_url,
+    has_impossible_day,
+    impossible_days_in,
+    is_impossible,
+    parse_day,
+    states_impossible_day,
+)
 from newsembed.beam_pipelines.extract.hints import Name, classify_names, is_body_name, is_hidden_name, judge_name
 from newsembed.beam_pipelines.extract.page import parse
 from newsembed.beam_pipelines.extract.people import names_person, people
@@ -62,6 +70,61 @@ def _other_zone(request, monkeypatch):
 
 
 @pytest.mark.usefixtures("_other_zone")
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("2024-02-30", True),
+        ("2024-02-29", False),
+        ("2023/2/29", True),
+        ("12024-01-01", True),  # a year of five digits
+        ("  20240230 ", True),
+        ("20240230x", False),
+        (20240230, True),
+        (20240228, False),
+        ("30 February 2024", True),
+        ("February 30, 2024", True),
+        ("2024年2月30日", True),
+        ("published 2024-02-30", False),  # such a day is looked for at the beginning only
+        ("x" * 180 + " 30 February 2024", True),
+        ("x" * 190 + " 30 February 2024", False),  # only 200 characters are read
+        ("soon", False),
+        (None, False),
+        (20240230.0, False),
+    ],
+)
+def test_values_that_are_written_as_a_day_which_does_not_exist(value, expected):
+    assert is_impossible(value) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("on 2024-02-30", True),
+        ("on 2024/2/31 and 2024.02.30", True),
+        ("on 2024-02-30 and 2024-02-29", False),  # another day of the month
+        ("on 2024-03-32", False),  # of another month
+        ("12024-02-30", False),
+        ("2024-02-301", False),
+        ("no day", False),
+    ],
+)
+def test_texts_with_an_impossible_day_of_a_month_and_no_other(text, expected):
+    assert states_impossible_day(text, datetime.date(2024, 2, 1)) is expected
+
+
+def test_impossible_days_of_texts_are_counted():
+    assert impossible_days_in("2024-02-30, 2024/02/31, 2024.2.29 and 2023-2-29") == 3
+    assert impossible_days_in("2024-00-01 2024-13-01 2024-12-32") == 0  # numbers of something else
+    assert impossible_days_in("2024-01-00") == 1
+    assert impossible_days_in("2024-12-31 2024-01-01") == 0
+
+
+def test_impossible_days_of_urls():
+    assert has_impossible_day("http://a.example/2024/02/30/x")
+    assert not has_impossible_day("http://a.example/2024/02/29/x")
+    assert not has_impossible_day("http://a.example/2024/2/x")
+
+
 def test_days_do_not_depend_on_the_zone_of_the_machine():
     assert parse_day("2021-03-01T23:30:00") == datetime.date(2021, 3, 1)
     assert parse_day("2021-03-01T00:30:00") == datetime.date(2021, 3, 1)
