@@ -264,7 +264,7 @@ def _load_graph(folder: str) -> Any:
 
 
 def _quiet_xla(library: str) -> None:
-    """Lets ``TF_CPP_MIN_LOG_LEVEL`` count for XLA, which TensorFlow 2.20 forgets; without the function it logs a line."""
+    """Applies ``TF_CPP_MIN_LOG_LEVEL`` to XLA, which TensorFlow 2.20 forgets: it logs a line that nobody needs."""
     level = os.environ.get(_LOG_LEVEL, "")
     if level.isdecimal():
         try:
