@@ -6,13 +6,10 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from newsembed.errors import InputError
 from newsembed.formats.manifest import DataSet
 from newsembed.formats.tfrecords.schema import PIECES, FeatureSpec
 from newsembed.learning.batches import BatchIterator, BatchOptions, GrainBatches
-from newsembed.learning.day_order import DayOrder
 from newsembed.learning.mixture import MixtureBatches, select_sets, smoothed_weights
 from newsembed.tasks import registry
 from newsembed.tasks.registry import Task
@@ -247,23 +244,6 @@ def test_a_mixture_continues_exactly(corpus):
         other.set_state(mixture.get_state())
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.lists(st.integers(0, 30), min_size=6, max_size=60), st.integers(1, 9), st.integers(1, 6), st.integers(0, 3))
-def test_an_epoch_in_the_order_of_days_has_whole_batches_of_distinct_records(days, batch_days, size, seed):
-    order = DayOrder(np.array(days, np.int32), batch_days, size, seed)
-    assert len(order) == len(days) - len(days) % size
-    for number in range(2):
-        records = order.epoch(number)
-        assert [order[number * len(order) + place] for place in range(len(order))] == records.tolist()
-        assert len(set(records.tolist())) == len(order)
-        assert set(records.tolist()) <= set(range(len(days)))
-        batches = np.array(days)[records].reshape(-1, size)
-        within = np.sum(batches.max(axis=1) - batches.min(axis=1) < batch_days)
-        # In each of the periods fewer rows than a batch are left over, and so are the rows that the epoch leaves out.
-        periods = (max(days) - min(days)) // batch_days + 2
-        assert within >= len(batches) - periods
-
-
 @pytest.fixture(scope="module")
 def weeks(tmp_path_factory):
     """80 triplets of 8 weeks, 10 each, and topics, which have no day."""
@@ -271,14 +251,6 @@ def weeks(tmp_path_factory):
     triplets = [triplet(rng, n, anchor_event=event(n, 700 + 7 * (n % 8) + n % 3)) for n in range(80)]
     sets = {"triplets/en": triplets, "topics/en": [topics(rng, number) for number in range(9)]}
     return write_sets(tmp_path_factory.mktemp("weeks") / "data", sets)
-
-
-@pytest.mark.parametrize("epoch", range(4))
-def test_only_what_is_left_of_each_day_is_in_batches_of_several_days(epoch):
-    days = np.repeat(np.array([3, 4, 9, 12, 20], np.int32), [5, 7, 9, 1, 11])
-    found = days[DayOrder(days, 1, 2, 0).epoch(epoch)]
-    of_one_day = sum(one == two for one, two in found.reshape(-1, 2).tolist())
-    assert of_one_day == sum(found.tolist().count(day) // 2 for day in set(days.tolist()))
 
 
 def test_batches_hold_rows_of_the_same_days(weeks):
