@@ -86,7 +86,7 @@ def print_report(archive: str, report: Report) -> None:
 
 
 def _why(report: Report) -> str:
-    """What rejected most of the first articles, and the option that keeps them; later runs must have the same options."""
+    """What rejected most of the first articles, and the option that keeps them."""
     if not report.rejected:
         return ""
     reason, count = _largest_first(report.rejected)[0]
