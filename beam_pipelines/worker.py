@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 
-from .failures import WithoutTracebacks
+from .failures import VERBOSE, WithoutTracebacks
 from .parent import PARENT, end_with
 
 
@@ -25,8 +25,11 @@ def main() -> None:
     handler.addFilter(WithoutTracebacks())
     logging.getLogger().addHandler(handler)
 
-    from apache_beam.runners.worker import sdk_worker_main
+    from apache_beam.runners.worker import sdk_worker, sdk_worker_main
 
+    if not os.environ.get(VERBOSE):
+        # Beam also prints the traceback of an error, which it returns to the runner.
+        sdk_worker.print = lambda *_, **__: None
     sdk_worker_main.main(sys.argv)
 
 

@@ -4,7 +4,6 @@ import atexit
 import json
 import posixpath
 import re
-import shlex
 import shutil
 import sys
 import tempfile
@@ -33,7 +32,6 @@ ELSEWHERE: Final = {
 SOURCE: Final = {page: source for source, page in ELSEWHERE.items()}
 LINK: Final = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^()\s#]+)(#[^()\s]*)?(?=\))")
 CODE: Final = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
-STEP: Final = re.compile(r"^<!-- step: (.+) -->$", re.MULTILINE)
 
 
 def _package_folder() -> str:
@@ -94,8 +92,7 @@ def notebook_page(path: Path) -> str:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Puts the demo's commands in the place of `<!-- step: NAME -->`, and follows files to their place in the site."""
-    markdown = STEP.sub(lambda match: f"```bash\n{reference.demo_command(*shlex.split(match[1]))}\n```", markdown)
+    """Follows files to their place in the site."""
     parts = CODE.split(markdown)
     return "".join(part if part.startswith("```") else with_links(part, page.file.src_uri) for part in parts)
 

@@ -18,13 +18,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ..errors import InputError
+from ..formats.command_line import by_option
 from .parsing import nearest, option_names
 
 BEAM: Final = "beam"  # key of Beam's own options, a list of arguments
 _LEFT_OUT: Final = ("help", "config", "print_config")
 _COLUMNS: Final = 100
-# Options of Beam that no file should hold, since files are copied and committed.
-_SECRETS: Final = ("--s3_access_key_id", "--s3_secret_access_key", "--s3_session_token", "--azure_connection_string")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -89,31 +88,16 @@ def text_of(parser: argparse.ArgumentParser, args: argparse.Namespace, beam_args
         table, _, name = action.dest.rpartition(".")
         tables.setdefault(table, []).extend(_lines(action, name, getattr(args, action.dest)))
     if beam_args:
-        shown, secrets = _without_secrets(beam_args)
-        tables[""] += [f"# {name}: left out, because it is a secret; give it on the command line" for name in secrets]
+        # No file should hold secrets, since files are copied and committed.
+        options = list(by_option(beam_args))
+        shown = [word for words, secret in options if not secret for word in words]
+        secrets = [words[0].partition("=")[0] for words, secret in options if secret]
+        tables[""] += [f"# {name}: left out, as it may be secret; give it on the command line" for name in secrets]
         tables[""].append(f"{BEAM} = {_toml(shown)}")
     head = f"# newsembed {parser.prog.partition(' ')[2]} --config FILE"
     return "\n\n".join(
         "\n".join([f"[{table}]" if table else head, *lines]) for table, lines in tables.items() if lines or not table
     )
-
-
-def _without_secrets(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Returns the arguments that may be written, and the names of the options that may not."""
-    shown: list[str] = []
-    secrets: list[str] = []
-    is_value = False  # of a secret: --name VALUE
-    for argument in arguments:
-        name, equals, _ = argument.partition("=")
-        if name in _SECRETS:
-            secrets.append(name)
-            is_value = not equals
-        elif not is_value or argument.startswith("--"):
-            shown.append(argument)
-            is_value = False
-        else:
-            is_value = False
-    return shown, secrets
 
 
 def _actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:

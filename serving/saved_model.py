@@ -4,7 +4,9 @@ An export that takes tokens holds the files of its tokenizer, which then runs he
 its weights as safetensors, too: NumPy computes it, and TensorFlow is not imported.
 """
 
+import ctypes
 import functools
+import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
@@ -37,6 +39,8 @@ _BATCH: Final = 64
 _HEIGHTS: Final = (1, 2, 4, 8, 16, 32, 64)  # the rows that the graph pads a batch to
 _LONG_HEIGHTS: Final = 5  # of these are prepared for long texts
 _SPECIAL_TOKENS: Final = 4  # at most, in addition to the words of a text
+_LOG_LEVEL: Final = "TF_CPP_MIN_LOG_LEVEL"
+_SET_LOG_LEVEL: Final = "_ZN4absl12lts_2025012714SetMinLogLevelENS0_18LogSeverityAtLeastE"  # of TensorFlow 2.20
 
 
 class SavedModelEncoder:
@@ -246,6 +250,7 @@ def _load_graph(folder: str) -> Any:
     import tensorflow as tf
     import tensorflow_text  # noqa: F401 - registers the tokenizer's ops
 
+    _quiet_xla(tf.sysconfig.get_lib())
     remedy = "export the model again, or restore the folder from a copy"
     try:
         loaded = tf.saved_model.load(folder)
@@ -256,6 +261,18 @@ def _load_graph(folder: str) -> Any:
         remedy = "give a folder that newsembed export wrote"
         raise InputError(f"no signature {DEFAULT_SIGNATURE}", path=folder, remedy=remedy)
     return loaded
+
+
+def _quiet_xla(library: str) -> None:
+    """Applies ``TF_CPP_MIN_LOG_LEVEL`` to XLA, which TensorFlow 2.20 forgets: it logs a line that nobody needs."""
+    level = os.environ.get(_LOG_LEVEL, "")
+    if level.isdecimal():
+        try:
+            framework = ctypes.CDLL(os.path.join(library, "libtensorflow_framework.so.2"))
+            set_level = getattr(framework, _SET_LOG_LEVEL)
+        except (OSError, AttributeError):
+            return
+        set_level(int(level))
 
 
 def _utf8(text: str) -> bytes:

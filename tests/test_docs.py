@@ -7,11 +7,14 @@ import shlex
 from pathlib import Path
 
 import pytest
-from newsembed.launch import extensions
+from newsembed.launch import extensions, reference
 from newsembed.launch.cli import COMMANDS, parser_of
+from newsembed.launch.demo.steps import Places, steps
 from newsembed.launch.job_command import check_beam_args
+from newsembed.training.gin_config import GIN_FOLDER, load_gin
 
 ROOT = Path(__file__).parents[1]
+TUTORIAL = (ROOT / "docs" / "tutorial.md").read_text()
 FILES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
@@ -57,6 +60,36 @@ def test_commands_in_documents_have_options_that_exist(words):
         check_beam_args(others, parser)
     else:
         assert others == []
+
+
+TRAININGS = [words for _, words in CASES if words[:1] == ["train"]]
+
+
+@pytest.mark.parametrize("words", TRAININGS, ids=[" ".join(words)[:80] for words in TRAININGS])
+def test_trainings_in_documents_name_gin_files_and_keys_that_exist(words):
+    named = [word.partition("=")[2] for word in words if word.startswith("--gin_file=")]
+    bindings = [word.removeprefix("--gin.") for word in words if word.startswith("--gin.")]
+    given = {binding.partition("=")[0] for binding in bindings}
+    # What a document leaves out, it said before; files outside of the package are of an imported model.
+    required = [f"{name}='x'" for name in ("MODEL_DIR", "DATA_DIR", "VOCABULARY_PATH") if name not in given]
+    required += [f"{name}='x'" for name in ("INITIAL_CHECKPOINT_PATH",) if name not in given]
+    shipped = [name for name in named if Path(GIN_FOLDER, name).exists()]
+    assert shipped or not named
+    load_gin(shipped or ["runs/train_small.gin"], [*required, *bindings])
+
+
+STEPS = re.findall(r"^<!-- step: ([^\n]+) -->\n```bash\n(.*?)\n```$", TUTORIAL, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize(("step", "command"), STEPS, ids=[step for step, _ in STEPS])
+def test_the_commands_of_the_tutorial_are_those_of_the_demo(step, command):
+    assert command == reference.demo_command(*shlex.split(step))
+
+
+def test_the_tutorial_has_all_steps_of_the_demo_but_the_last_searches():
+    assert len(STEPS) == TUTORIAL.count("<!-- step:")
+    names = [step.name for step in steps(Places("x"), 7, 1.0)]
+    assert [shlex.split(step)[0] for step, _ in STEPS] == names[: names.index("search 1") + 1]
 
 
 def test_the_readme_stays_short():

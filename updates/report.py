@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..beam_pipelines.clean.options import SWITCHES
 from ..beam_pipelines.progress import print_table
 
 
@@ -81,7 +82,16 @@ def print_report(archive: str, report: Report) -> None:
     elif report.version:
         print(f"{archive}: nothing new; version {report.version} stays, {has}")
     else:
-        print(f"{archive}: nothing new; the archive has no version yet")
+        print(f"{archive}: nothing new; the archive has no version yet{_why(report)}")
+
+
+def _why(report: Report) -> str:
+    """What rejected most of the first articles, and the option that keeps them."""
+    if not report.rejected:
+        return ""
+    reason, count = _largest_first(report.rejected)[0]
+    switch = f"; --clean.{SWITCHES[reason]} keeps them" if reason in SWITCHES else ""
+    return f": {count:,} of {report.read:,} rejected as {reason}{switch}"
 
 
 def _largest_first(counts: Mapping[str, int]) -> list[tuple[str, int]]:

@@ -184,12 +184,13 @@ def _lines(blocks: list[Block], rows: dict[int, int]) -> Iterator[str]:
 def running_text(layout: Layout) -> float:
     """Returns the characters of prose in the element with the most prose in itself and its paragraphs.
 
-    Only elements with three or more paragraphs count.
+    Only elements with three or more paragraphs count, and no readers' comments.
     """
+    comments = _comments(layout)
     characters: dict[int, float] = {}
     paragraphs: Counter[int] = Counter()
     for block in layout.blocks:
-        if block.prose and layout.names[block.node] is not Name.NEVER:
+        if block.prose and comments[block.node] < 0:
             holder = layout.parents[block.node] if layout.tags[block.node] in PARAGRAPHS else block.node
             characters[holder] = characters.get(holder, 0.0) + block.prose
             paragraphs[holder] += 1

@@ -3,8 +3,10 @@
 import contextlib
 import dataclasses
 import datetime
+import glob
 import io
 import itertools
+import os
 import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -121,6 +123,8 @@ def warc_slices(paths: tuple[str, ...], base: str = "", indexes: tuple[str, ...]
       InputError: if a file is not a WARC file, or is listed but does not exist; if an index cannot be read or names
         none of the files.
     """
+    for path in paths:
+        _refuse_folder(path)
     # A single file is cut so that all cores share it; a list has enough files, and each is read only once.
     single = [path for path in paths if not is_path_list(path)]
     listed = {path: read_path_list(path, base) for path in paths if is_path_list(path)}
@@ -132,6 +136,19 @@ def warc_slices(paths: tuple[str, ...], base: str = "", indexes: tuple[str, ...]
         else:
             found += _warc_slices(path, (*indexes_beside(path), *given.get(path, ())))
     return found
+
+
+def _refuse_folder(path: str) -> None:
+    """Names the WARC files in a folder, such as the output of ``newsembed crawl``.
+
+    Raises:
+      InputError: for a local folder.
+    """
+    if os.path.isdir(path):
+        found = sorted(glob.glob(f"{glob.escape(path)}/**/*.warc*", recursive=True))
+        pattern = f"{os.path.dirname(found[0])}/*.warc*" if found else f"{path.rstrip('/')}/*.warc.gz"
+        remedy = f"name a file, or a pattern of files such as '{pattern}'"
+        raise InputError("is a folder, expected a WARC file", path=path, field="--warc", remedy=remedy)
 
 
 def _part(indexes: tuple[str, ...], start: int = 0, end: int | None = None) -> Part | None:

@@ -23,7 +23,7 @@ from .candidates import SPACES, known_pairs, read_candidates
 from .dates import DateStats, count_by_month, date_stats
 from .dates import fit_model as fit_date_model
 from .events import STORIES, crowded_out, stories_of, write_stories
-from .evergreen import EvergreenModel, default_model, fit_model, pair_features, read_labels
+from .evergreen import EvergreenModel, check_labels, default_model, fit_model, pair_features, read_labels
 from .mine import MINED, REASONS, TripletsOptions, mine, order_key, same_event_pairs
 from .table import TABLE, read_table, write_table
 
@@ -45,6 +45,9 @@ def run(job: JobRun) -> None:
     ``learned.json`` (thresholds, with neighbors in a learned space).
     """
     options: TripletsOptions = job.options
+    labels = "".join(job.inputs["labels"])
+    if labels:
+        check_labels(read_labels(labels).values(), labels)  # before the work
     paths = shard_paths(f"{job.input('articles')}/articles")
     neighbors = shard_paths(f"{job.input('neighbors')}/neighbors")
     first, months = _months(paths)
@@ -53,9 +56,7 @@ def run(job: JobRun) -> None:
         job.map_shards("fit dates", partial(_fit, first=first), [None], accounted=False)
         job.map_shards("score dates", partial(_score, first=first), paths)
         job.map_shards("table", _tabulate, [None], accounted=False)
-        job.map_shards(
-            "evergreen", partial(_prepare_filter, labels="".join(job.inputs["labels"])), [neighbors], accounted=False
-        )
+        job.map_shards("evergreen", partial(_prepare_filter, labels=labels), [neighbors], accounted=False)
         learned = calibration.map_stages(job, paths, neighbors)
         pair = partial(_pair, options=options, learned=learned, shard_count=len(neighbors))
         job.map_shards("pair", pair, neighbors, accounted=False)

@@ -7,7 +7,7 @@ weights were fitted on the labels that ``evergreen_defaults.json`` names; ``--la
 import dataclasses
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib import resources
 from typing import Any
 
@@ -116,14 +116,28 @@ def fit_model(features: npt.NDArray[np.float64], labels: Sequence[int], provenan
     """
     from sklearn.linear_model import LogisticRegression
 
+    check_labels(labels)
+    fitted = LogisticRegression(C=1.0, class_weight="balanced", max_iter=1000).fit(features, labels)
+    return EvergreenModel(tuple(float(weight) for weight in fitted.coef_[0]), float(fitted.intercept_[0]), provenance)
+
+
+def check_labels(labels: Collection[int], path: str | None = None) -> None:
+    """Checks that a filter can be fitted on labels.
+
+    Args:
+      labels: 1 for a false negative, 0 for a true negative.
+      path: of their file, for the error.
+
+    Raises:
+      InputError: if there are none, or all are equal.
+    """
     if len(set(labels)) < 2:
         raise InputError(
-            f"{len(labels)} labels, all equal",
+            f"{len(labels)} labels, all equal" if labels else "no labels",
+            path=path,
             field="--labels",
             remedy="label pairs of both kinds: 1 false negative, 0 true negative",
         )
-    fitted = LogisticRegression(C=1.0, class_weight="balanced", max_iter=1000).fit(features, labels)
-    return EvergreenModel(tuple(float(weight) for weight in fitted.coef_[0]), float(fitted.intercept_[0]), provenance)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

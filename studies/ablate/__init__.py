@@ -30,6 +30,7 @@ from ...errors import InputError
 from ...evaluation.benchmark import Benchmark
 from ...evaluation.registry import Options
 from ...evaluation.suites import run_manifest
+from ...formats.command_line import without_secrets
 from ..shared import arguments
 from ..shared.mining import build_folder, manifest_of, mine_again
 from ..shared.recipe import recipe_of
@@ -128,7 +129,7 @@ def run(args: argparse.Namespace, tools: Tools | None = None) -> int:
     arguments.require_positive(args, "steps", "pretrain_steps", "seeds", "parallel", "evaluations")
     if args.print_commands:
         return arguments.print_launches("ablate", args, "row", [row.name for row in only or rows])
-    command = ["newsembed", *sys.argv[1:]]
+    command = ["newsembed", *without_secrets(sys.argv[1:])]
     work, suites = _sources(args, table)
     arguments.fill_in(args, table.defaults)
     tools = tools or Tools(mine=functools.partial(mine_again, beam_args=args.beam))

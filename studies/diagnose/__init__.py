@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ...errors import InputError
+from ...formats.command_line import without_secrets
 
 _PROJECTIONS: Final = ("tsne", "umap")
 
@@ -110,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
     collection = collect(args.articles, queries=_query_ids(args.queries), limit=args.max_articles, seed=args.seed)
     report = diagnose(makers, specs, collection, options)
     report["articles"]["path"] = args.articles
-    report["command"] = ["newsembed", *sys.argv[1:]]
+    report["command"] = ["newsembed", *without_secrets(sys.argv[1:])]
     write_diagnosis(args.output, report)
     for name, section in report["sections"].items():
         print(f"{name}: {section.get('missing', 'made')}", file=sys.stderr)

@@ -8,7 +8,8 @@ the model continues on the pairs that a build has mined.
 
 Every step is a folder in --output; the result is in model/. The same command continues where it stopped.
 
-example:
+example, with a checkpoint that import-hf converted:
+  newsembed import-hf --from minilm --output minilm
   newsembed distil --model minilm --output small
   newsembed distil --model minilm --output small --size 256 --lexical_size 768 --articles articles.jsonl
   newsembed distil --model minilm --output small --vocabulary work/vocabulary/vocab.txt --words 30000 --work work \

@@ -16,11 +16,12 @@ import argparse
 import getpass
 import itertools
 import os
+from collections.abc import Sequence
 
 from ... import __version__
 from ...errors import InputError
 from ...formats import files
-from .pairs import Work, read_pairs, read_work, readable_pairs
+from .pairs import Pair, Work, read_pairs, read_work, readable_pairs
 from .report import count_labels, make_report, show_counts, show_report
 from .sample import questions
 from .session import Session
@@ -89,8 +90,9 @@ def run(args: argparse.Namespace) -> int:
         show_counts(report.counts)
         show_report(report)
         return 0
+    pairs = readable_pairs(work, read_pairs(work)[0], args.language)  # before there is a file
     with LabelFile(args.output, args.annotator or _login(), origin(work, args)) as file:
-        session = _session(work, file, args)
+        session = _session(work, pairs, file, args)
         try:
             _ask(session, args)
         except KeyboardInterrupt:
@@ -130,8 +132,7 @@ def _login() -> str:
         raise InputError("this login has no name", field="--annotator", remedy="give one") from error
 
 
-def _session(work: Work, file: LabelFile, args: argparse.Namespace) -> Session:
-    pairs = readable_pairs(work, read_pairs(work)[0], args.language)
+def _session(work: Work, pairs: Sequence[Pair], file: LabelFile, args: argparse.Namespace) -> Session:
     unknown = (
         one for one in questions(pairs, work.threshold, args.seed, args.random_share) if not file.knows(one.pair.both)
     )

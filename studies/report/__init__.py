@@ -1,17 +1,15 @@
 """The report of a build: ``report.json`` with every number, and ``report.html`` with plots and samples."""
 
 import datetime
-import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from ... import __version__
 from ...formats import files
+from ...formats.command_line import LEFT_OUT, without_secrets
 from . import page, plots, samples, yields
-
-_SECRET: Final = re.compile(r"--\S*(secret|token|password|key|credential)", re.IGNORECASE)  # options of Beam, too
 
 
 def write_report(output: str, rows: Sequence[Mapping[str, Any]], sections: Mapping[str, Any] | None = None) -> None:
@@ -42,13 +40,5 @@ def write_report(output: str, rows: Sequence[Mapping[str, Any]], sections: Mappi
 
 def shown_command(arguments: Sequence[str]) -> str:
     """The command line as one would type it, without the values of options that hold secrets, such as S3 keys."""
-    shown, hidden = ["newsembed"], False
-    for argument in arguments:
-        name, equals, _ = argument.partition("=")
-        secret = bool(_SECRET.match(name))
-        if secret and equals:
-            shown.append(f"{name}=…")
-        else:
-            shown.append("…" if hidden and not argument.startswith("--") else shlex.quote(argument))
-        hidden = secret and not equals
-    return " ".join(shown)
+    words = without_secrets(arguments)
+    return " ".join(["newsembed", *(word if word.endswith(LEFT_OUT) else shlex.quote(word) for word in words)])

@@ -217,7 +217,8 @@ class Retraining:
                 f"{events} events of {self.options.held_out_days} days have reports of several publishers, "
                 f"fewer than {self.options.least_events}: too few to tell a better model from a worse one"
             )
-            remedy = f"delete {training_work(self.archive)}, and hold out more days"
+            remedy = "train when the archive has more days, or hold out more of them"
+            shutil.rmtree(self.path(""), ignore_errors=True)  # so that the next run takes the articles of its day
             raise InputError(problem, path=self.archive, field="--train.held_out_days", remedy=remedy)
         self.reached("test")
 

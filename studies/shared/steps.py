@@ -29,7 +29,7 @@ def run_command(arguments: Sequence[str]) -> int:
 
 
 def claim(output: str, name: str, mine: Mapping[str, Any], *, study: str) -> None:
-    """Writes the settings of a study into its output, or compares them with those there.
+    """Writes the settings of a study into its output, or compares them with those there once a step was begun.
 
     Args:
       output: its folder.
@@ -38,13 +38,17 @@ def claim(output: str, name: str, mine: Mapping[str, Any], *, study: str) -> Non
       study: what the folder holds, a word for errors.
 
     Raises:
-      InputError: for a folder with other settings.
+      InputError: for a folder with other settings, or of something else.
     """
     path = f"{output}/{name}"
-    if not os.path.exists(path):
+    held = set(os.listdir(output)) if os.path.isdir(output) else set()
+    if held <= {name}:
         os.makedirs(output, exist_ok=True)
         files.write_json(path, mine)
         return
+    if name not in held:
+        problem = f"the folder holds files that are of no {study}"
+        raise InputError(problem, path=output, field="--output", remedy="Name a new or an empty folder.")
     theirs = files.read_json(path)
     for key in sorted(set(mine) | set(theirs)):
         if mine.get(key) != theirs.get(key):

@@ -125,6 +125,13 @@ def test_an_interrupted_job_resumes_to_the_same_bytes(tmp_path):
     assert tree(tmp_path / "resumed") == tree(tmp_path / "whole")
 
 
+FAILER = """
+from newsembed.errors import InputError
+
+
+def fail(shard, payload):
+    raise InputError("no labels", path="labels.tsv", remedy="label some")
+"""
 KILLER = """
 import os, signal
 from newsembed.formats import files
@@ -161,6 +168,20 @@ def test_a_killed_worker_ends_the_job_and_the_next_run_completes_it(tmp_path, mo
         jobs.execute(job, {}, str(tmp_path / "out"), beam_args=two)
     assert "--direct_num_workers" in raised.value.remedy
     assert jobs.execute(job, {}, str(tmp_path / "out"), beam_args=two).manifest["counts"]["out"] == 2
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+def test_an_error_that_the_user_can_correct_prints_no_traceback_of_a_worker(verbose, tmp_path, monkeypatch, capfd):
+    (tmp_path / "failer.py").write_text(FAILER)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
+    if verbose:
+        monkeypatch.setenv("NEWSEMBED_VERBOSE", "1")
+    fail = importlib.import_module("failer").fail
+    job = jobs.Job("toy", "", "", (), Options, lambda run: run.map_shards("fail", fail, ["a", "b"]))
+    with pytest.raises(InputError, match=r"labels\.tsv: no labels\n  remedy: label some"):
+        jobs.execute(job, {}, str(tmp_path / "out"), beam_args=["--direct_num_workers=2"])
+    assert ("Traceback" in capfd.readouterr().err) is verbose
 
 
 def test_an_interrupted_publication_is_completed(tmp_path, monkeypatch):

@@ -8,6 +8,7 @@ import json
 import math
 from functools import partial
 from importlib import resources
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -147,6 +148,12 @@ def test_labels_fit_the_filter_and_bad_ones_are_refused(tmp_path):
             read_labels(str(labels))
     with pytest.raises(InputError, match="all equal"):
         fit_model(np.zeros((2, len(FEATURES))), [1, 1], "x")
+    # Before the work: the articles are not there.
+    inputs = {"articles": [str(tmp_path)], "neighbors": [str(tmp_path)], "labels": [str(labels)]}
+    for text, problem in (("# none yet\n", "no labels"), (f"{doc('a')}\t{doc('b')}\t1\n", "1 labels, all equal")):
+        labels.write_text(text)
+        with pytest.raises(InputError, match=rf"labels\.tsv: --labels: {problem}"):
+            triplets_job.run(SimpleNamespace(options=TripletsOptions(), inputs=inputs))
 
 
 def test_evidence_by_hand():

@@ -10,6 +10,7 @@ from newsembed.errors import InputError
 from newsembed.evaluation.encoders import Document
 from newsembed.evaluation.leakage import check_leakage, find_leakage, read_articles
 from newsembed.evaluation.sts import Sts
+from rensa import RMinHash
 
 
 def words(start, count):
@@ -38,6 +39,7 @@ def test_a_short_text_leaks_if_an_article_has_the_same_words(article, expected):
 def test_near_copies_are_looked_for_from_twenty_words():
     # One more word: of 16 and 17 shingles 16 are shared, similarity 0.94.
     assert leaks(Document("", words(0, 20)), Document("", words(0, 21))) == "near"
+    assert leaks(Document("", words(0, 21)), Document("", words(0, 20))) == "near"
     assert leaks(Document("", words(0, 19)), Document("", words(0, 20))) == ""
     assert leaks(Document("", words(0, 21)), Document("", words(0, 19))) == ""
 
@@ -143,3 +145,52 @@ def test_the_last_shingle_of_a_text_counts():
     one, two = ([Document("", f"{text} {end}") for text in texts] for end in ("the end", "no more"))
     (found,) = find_leakage([one], two)
     assert len(found.near) < 100
+
+
+def minhash(text):
+    hashes = RMinHash(num_perm=128, seed=0)
+    hashes.update([" ".join(part) for part in zip(*(text.split()[start:] for start in range(5)), strict=False)])
+    return hashes.digest()
+
+
+def test_near_copies_are_those_of_a_plain_minhash_with_candidates_from_bands():
+    """Pairs of 90 words with the first 78 to 83 in common: similarities from 0.76 to 0.85; some have no equal band."""
+    rng = np.random.default_rng(0)
+    documents, articles, expected = [], [], set()
+    for number in range(4_000):
+        shared = int(rng.integers(78, 84))
+        start = 1_000 * number
+        one, two = (f"{words(start, shared)} {words(start + other, 90 - shared)}" for other in (300, 600))
+        documents.append(Document("", one))
+        articles.append(Document("", two))
+        left, right = minhash(one), minhash(two)
+        same = [a == b for a, b in zip(left, right, strict=True)]
+        if sum(same) >= 0.8 * 128 and any(all(same[band : band + 8]) for band in range(0, 128, 8)):
+            expected.add(documents[-1])
+    (found,) = find_leakage([documents], articles)
+    assert found.near == expected
+    assert 1_000 < len(expected) < 3_000
+    assert not found.exact
+
+
+def test_all_texts_that_an_article_has_leak():
+    (found,) = find_leakage([[Document("", "a b"), Document("A", "b!"), Document("", "a")]], [Document("x", "A b")])
+    assert found.exact == {Document("", "a b"), Document("A", "b!")}
+    copies = {Document("", words(0, 60)), Document("", words(0, 59)), Document("Other", words(0, 60))}
+    (found,) = find_leakage([[*copies, Document("", words(500, 60))]], [Document("", words(0, 61))])
+    assert found.near == copies
+    assert found.leaked == copies
+
+
+def test_a_broken_benchmark_hides_no_other_and_the_facts_name_the_articles(tmp_path):
+    (tmp_path / "s.tsv").write_text(f"1\t{words(0, 30)}\tc d\n2\te f\tg h\n3\ti j\tk l\n")
+    path = tmp_path / "train.jsonl"
+    path.write_text(
+        "".join(f"{json.dumps(row)}\n" for row in ({"title": None, "body": words(0, 31)}, {"title": "c d"}))
+    )
+    broken, whole = Sts(str(tmp_path / "absent.tsv"), "absent"), Sts(str(tmp_path / "s.tsv"))
+    (_, dropped), facts = check_leakage([broken, whole], str(path), drop=True)
+    assert facts["articles"] == str(path)
+    assert facts["benchmarks"] == {"sts": {"texts": 6, "exact": 1, "near": 1, "training_articles": 2}}
+    assert dropped.excluded == {Document("", words(0, 30)), Document("", "c d")}
+    assert list(read_articles(str(path))) == [Document("", words(0, 31)), Document("c d", "")]

@@ -17,6 +17,7 @@ from newsembed.beam_pipelines import jobs, progress
 from newsembed.errors import InputError
 from newsembed.formats.records import Rejection
 from newsembed.launch import build, cli, evaluate, job_command
+from newsembed.launch.parsing import nearest
 
 
 @dataclasses.dataclass(frozen=True)
@@ -227,6 +228,14 @@ def test_unknown_commands_and_options_name_the_closest(capsys):
         job_command.check_beam_args(["--num_workers=many"])
     assert capsys.readouterr().err.startswith("newsembed: error: argument --num_workers: invalid int value: 'many'\n")
     job_command.check_beam_args(["--runner=DataflowRunner", "--region=europe-west4", "--setup_file=./setup.py"])
+
+
+def test_the_dashes_of_an_option_are_no_likeness():
+    known = ["--tags", "--index", "--clean.min_words", "--"]
+    assert nearest("--data", known) == []
+    assert nearest("--indx", known) == ["--index"]
+    assert nearest("--clean.min_word", known) == ["--clean.min_words"]
+    assert nearest("clen", ["clean"]) == ["clean"]
 
 
 def test_the_build_gives_every_job_the_inputs_it_declares():

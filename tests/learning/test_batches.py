@@ -6,8 +6,6 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from newsembed.errors import InputError
 from newsembed.formats.manifest import DataSet
 from newsembed.formats.tfrecords.schema import PIECES, FeatureSpec
@@ -259,23 +257,6 @@ def test_a_mixture_continues_exactly(corpus):
     other = MixtureBatches({TOPICS: 1.0}, GrainBatches, options(corpus))
     with pytest.raises(InputError, match="this run on topics/en"):
         other.set_state(mixture.get_state())
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.lists(st.integers(0, 30), min_size=6, max_size=60), st.integers(1, 9), st.integers(1, 6), st.integers(0, 3))
-def test_an_epoch_in_the_order_of_days_has_whole_batches_of_distinct_records(days, batch_days, size, seed):
-    order = DayOrder(np.array(days, np.int32), batch_days, size, seed)
-    assert len(order) == len(days) - len(days) % size
-    for number in range(2):
-        records = order.epoch(number)
-        assert [order[number * len(order) + place] for place in range(len(order))] == records.tolist()
-        assert len(set(records.tolist())) == len(order)
-        assert set(records.tolist()) <= set(range(len(days)))
-        batches = np.array(days)[records].reshape(-1, size)
-        within = np.sum(batches.max(axis=1) - batches.min(axis=1) < batch_days)
-        # In each of the periods fewer rows than a batch are left over, and so are the rows that the epoch leaves out.
-        periods = (max(days) - min(days)) // batch_days + 2
-        assert within >= len(batches) - periods
 
 
 @pytest.fixture(scope="module")

@@ -200,7 +200,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "serving/shapes.py": ("tests/serving/test_shapes.py", "tests/serving/test_encoder.py"),
     "formats/tfrecords/example.py": ("tests/formats/test_tfrecords.py",),
     "formats/tfrecords/reader.py": ("tests/formats/test_tfrecords.py",),
-    "learning/day_order.py": ("tests/learning/test_batches.py",),
+    "learning/day_order.py": ("tests/learning/test_day_order.py", "tests/learning/test_batches.py"),
     "serving/analysis.py": ("tests/serving/test_words.py",),
     "studies/ablate/zscores.py": ("tests/studies/test_ablate_zscores.py",),
     "studies/staleness/cutoffs.py": ("tests/studies/test_staleness.py",),

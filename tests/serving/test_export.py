@@ -1,8 +1,10 @@
 """Exports equal JAX: the SavedModel in a process of its own with TensorFlow alone, safetensors bit by bit."""
 
 import argparse
+import ctypes
 import dataclasses
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -112,6 +114,19 @@ def test_report_and_facts(model_dir, saved):
     encoder = SavedModelEncoder(saved.output)
     assert (encoder.dimensions, encoder.facts["max_length"], encoder.facts["step"]) == (8, 80, 20)
     assert encoder.digest == f"savedmodel-{load_encoder(model_dir).digest}"
+
+
+def test_lines_of_xla_follow_the_level_of_tensorflow(saved, monkeypatch):
+    import tensorflow as tf
+
+    framework = ctypes.CDLL(os.path.join(tf.sysconfig.get_lib(), "libtensorflow_framework.so.2"))
+    level = framework._ZN4absl12lts_2025012711MinLogLevelEv
+    before = level()
+    for value, expected in (("3", 3), ("0", 0), ("2", 2), ("", 2)):  # no value leaves the level
+        monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", value)
+        SavedModelEncoder(saved.output)
+        assert level() == expected
+    framework._ZN4absl12lts_2025012714SetMinLogLevelENS0_18LogSeverityAtLeastE(before)
 
 
 def test_saved_model_encoder_keeps_the_order(model_dir, saved):

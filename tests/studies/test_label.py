@@ -111,7 +111,8 @@ def open_session(work, output, *more):
     args = arguments(work, output, *more)
     opened = read_work(work)
     file = LabelFile(str(output), args.annotator, label.origin(opened, args))
-    return label._session(opened, file, args), file
+    pairs = readable_pairs(opened, read_pairs(opened)[0], args.language)
+    return label._session(opened, pairs, file, args), file
 
 
 def answer_all(session, decide=lambda question: question.pair.features[0] > 0.5):
@@ -145,6 +146,13 @@ def test_languages_without_pairs_are_an_error_that_names_those_with(work):
     with pytest.raises(InputError, match="no pair has both articles in fr or it") as caught:
         readable_pairs(opened, read_pairs(opened)[0], ["fr", "it"])
     assert "there are pairs in en (" in caught.value.remedy
+
+
+def test_an_error_before_the_first_question_leaves_no_file(work, tmp_path):
+    output = tmp_path / "labels.tsv"
+    with pytest.raises(InputError, match="no pair has both articles in fr"):
+        label.run(arguments(work, output, "--language", "fr"))
+    assert not output.exists()
 
 
 def test_pictures_are_shown_where_the_thumbnails_are_near():

@@ -211,6 +211,17 @@ def test_a_folder_of_another_lift_is_refused(lifted, work, start):
         Lift(start, work, output, Settings(**{**vars(SETTINGS), "train_steps": 3}), recorded([])).run()
 
 
+def test_options_may_change_until_a_step_was_begun_and_a_folder_of_something_else_is_refused(work, tmp_path):
+    assert Lift("minlm", work, str(tmp_path), SETTINGS, lambda _: 2).run() == 2
+    assert Lift("minilm", work, str(tmp_path), SETTINGS, lambda _: 3).run() == 3
+    assert json.loads((tmp_path / "lift.json").read_text())["start"] == "minilm"
+    (tmp_path / "lift.json").unlink()
+    (tmp_path / "examples").mkdir()
+    with pytest.raises(InputError, match=r"--output: the folder holds files that are of no lift"):
+        Lift("minilm", work, str(tmp_path), SETTINGS, lambda _: 2).run()
+    assert os.listdir(tmp_path) == ["examples"]
+
+
 def test_a_command_that_fails_ends_the_lift(work, start, tmp_path):
     commands = []
 

@@ -71,7 +71,13 @@ def test_counts_of_nothing_are_left_out_and_a_run_without_a_version_says_so(caps
     rows, last = printed(capsys, quiet)
     assert list(rows) == ["in", "new", "already known"]
     assert last == "archive: nothing new; version 3 stays, 12,345 articles in 678 events"
-    assert printed(capsys, dataclasses.replace(quiet, version=0))[1].endswith("the archive has no version yet")
+    first = dataclasses.replace(quiet, version=0)
+    assert printed(capsys, first)[1].endswith("the archive has no version yet")
+    rejected = dataclasses.replace(first, rejected={"near_duplicate": 2, "no_author": 1038})
+    end = "no version yet: 1,038 of 1,040 rejected as no_author; --clean.require_author=false keeps them"
+    assert printed(capsys, rejected)[1].endswith(end)
+    unswitched = dataclasses.replace(first, rejected={"duplicate_body": 1040})
+    assert printed(capsys, unswitched)[1].endswith("no version yet: 1,040 of 1,040 rejected as duplicate_body")
 
 
 def test_the_file_of_a_report_names_what_was_read_in():

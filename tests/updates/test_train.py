@@ -342,6 +342,12 @@ def test_too_few_days_or_events_are_refused_before_training(archives, models, tm
     with pytest.raises(InputError, match="12 events of 3 days have reports of several publishers, fewer than 13"):
         training(archive, models / "bad", trains, many).run()
     assert not trains.calls
+    # The next run begins anew: with the articles of its day, and with other options.
+    assert not os.path.exists(training_work(str(archive)))
+    training(
+        archive, models / "bad", trains, RetrainOptions(steps=STEPS_TRAINED, held_out_days=3, least_events=4)
+    ).run()
+    assert trains.calls
 
 
 def test_only_the_last_days_are_mined_if_asked(archives, models, tmp_path):

@@ -297,6 +297,15 @@ def test_running_text_is_that_of_the_element_with_the_most_in_three_paragraphs()
     assert running_text(layout) == 600
 
 
+def test_running_text_leaves_out_paragraphs_inside_comments():
+    paragraphs = "".join(p(mark, 900) for mark in "abc")
+    inside = lay_out(parse(f"<html><body>{box('comments', f'<div>{paragraphs}</div>')}</body></html>"))
+    assert running_text(inside) == 0
+    # A class of the whole page, as WordPress writes it: the main heading is in it, so it is no comment section.
+    whole = lay_out(parse(f"<html><body>{box('comments', f'<h1>Title</h1><div>{paragraphs}</div>')}</body></html>"))
+    assert running_text(whole) == 2_700
+
+
 # Lists, boxes and short lines
 
 

@@ -394,6 +394,15 @@ def test_a_page_of_running_text_with_many_links_is_an_article():
     assert len(found.links) == 300
 
 
+def test_a_page_of_links_with_readers_comments_is_a_hub():
+    links = "".join(
+        f'<li><a href="/b/{number}">A headline about something, number {number}</a></li>' for number in range(300)
+    )
+    found = extract_page(page(f'<ul>{links}</ul><div class="comments"><div>{BODY * 2}</div></div>'), URL)
+    assert found.article is None
+    assert found.hub_title
+
+
 def test_the_canonical_address_of_the_page_is_its_own():
     for link, own in (
         ("/town/1?b=2&a=1", f"{URL}?a=1&b=2"),

@@ -131,3 +131,16 @@ def test_a_broken_file_of_a_list_is_counted(tmp_path, bucket):
     ).manifest["counts"]
     assert counts["failed"] == {"broken_record": 1}
     assert counts["in"] == 4
+
+
+def test_a_folder_in_place_of_warc_files_names_those_in_it(tmp_path):
+    crawl = tmp_path / "crawl [1]"
+    (crawl / "warc").mkdir(parents=True)
+    for given, pattern in ((crawl, f"{crawl}/*.warc.gz"), (tmp_path, f"{tmp_path}/*.warc.gz")):
+        with pytest.raises(InputError, match="is a folder, expected a WARC file") as caught:
+            warc_slices((str(given),))
+        assert f"'{pattern}'" in caught.value.remedy
+    (crawl / "warc" / "a.example.warc.gz").write_bytes(b"")
+    with pytest.raises(InputError) as caught:
+        warc_slices((f"{crawl}/",))
+    assert caught.value.remedy.endswith(f"'{crawl}/warc/*.warc*'")
