@@ -67,10 +67,10 @@ def write_occurrences(folder: str, items: int, documents: Iterable[Documents], m
     by_item = new_mapped(f"{folder}/documents", (lists.total,), dtype)
     free = np.cumsum(frequency) - frequency  # the next place of each item
     item_totals, context_totals = np.zeros(items), np.zeros(len(contexts))
-    for first, numbers, owners in lists.parts():
-        found = context_of[numbers]
+    for first, numbers, sizes in lists.parts():
+        owners, found = np.repeat(np.arange(len(sizes)), sizes), context_of[numbers]
         is_context = found >= 0
-        sizes, context_sizes = np.bincount(owners), np.bincount(owners, is_context)
+        context_sizes = np.bincount(owners, is_context, minlength=len(sizes))
         among.append(found[is_context], context_sizes)
         # Sums of whole numbers, which are exact in any order.
         item_totals += np.bincount(numbers, context_sizes[owners] - is_context, minlength=items)
@@ -132,17 +132,12 @@ class Lists:
         return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
 
     def parts(self) -> Iterator[tuple[int, Array, Array]]:
-        """Yields some lists at a time: number of the first, int64 numbers, and the list of each, counted from it."""
+        """Yields some lists at a time: number of the first one, their numbers, and their lengths, both int64."""
         numbers, starts = self.numbers(), self.starts()
         first = 0
         while first < len(starts) - 1:
             end = max(first + 1, int(np.searchsorted(starts, starts[first] + _NUMBERS_AT_ONCE, side="right")) - 1)
-            lengths = np.diff(starts[first : end + 1])
-            yield (
-                first,
-                numbers[starts[first] : starts[end]].astype(np.int64),
-                np.repeat(np.arange(len(lengths)), lengths),
-            )
+            yield first, numbers[starts[first] : starts[end]].astype(np.int64), np.diff(starts[first : end + 1])
             first = end
 
 
