@@ -4,9 +4,11 @@ import os
 import shutil
 import tempfile
 import zipfile
+from collections.abc import Iterable
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from ..formats import files
@@ -33,6 +35,24 @@ def write_array(path: str, values: Array) -> None:
     files.move(temporary, path)
 
 
+def write_parts(path: str, shape: tuple[int, ...], dtype: np.dtype[Any], parts: Iterable[Array]) -> None:
+    """Writes an npy file from parts along the first axis, which need not be in memory together; then moves it.
+
+    Args:
+      path: of the file.
+      shape: of the whole array.
+      dtype: of all parts.
+      parts: in order, C-contiguous; together they have ``shape``.
+    """
+    temporary = files.temporary_name(path)
+    header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    with files.open_write(temporary) as sink:
+        np.lib.format.write_array_header_1_0(sink, header)
+        for part in parts:
+            sink.write(part.tobytes())
+    files.move(temporary, path)
+
+
 def read_array(path: str) -> Array:
     """Reads an npy file.
 
@@ -50,6 +70,13 @@ def map_array(path: str) -> Array:
         return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
     except ValueError:  # an array without elements cannot be mapped
         return np.asarray(np.load(path, allow_pickle=False))
+
+
+def new_mapped(path: str, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
+    """Maps a new local file of zeros into memory, to write and read: only the pages in use are in memory."""
+    if 0 in shape:  # a file without bytes cannot be mapped
+        return np.zeros(shape, dtype)
+    return np.asarray(np.memmap(path, dtype, "w+", shape=shape))
 
 
 def map_arrays(path: str) -> dict[str, Array]:

@@ -1,7 +1,7 @@
 """Early checks of Beam's options for Dataflow, whose own errors come late, one at a time, or as tracebacks."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from apache_beam.options.pipeline_options import (
     GoogleCloudOptions,
@@ -70,21 +70,25 @@ def is_installed() -> bool:
     return True
 
 
-def refuse_local_output(output: str, beam_args: Sequence[str]) -> None:
-    """Checks the output folder of a job, if it is to run on Dataflow, before anything is submitted.
+def refuse_local_paths(output: str, inputs: Mapping[str, Sequence[str]], beam_args: Sequence[str]) -> None:
+    """Checks the paths of a job, if it is to run on Dataflow, before anything is submitted, see :func:`check_paths`.
 
     Raises:
-      InputError: if the output folder is not on Google Cloud Storage.
+      InputError: if workers could not read an input, or not write the output.
     """
     if names_dataflow(PipelineOptions(list(beam_args))):
-        check_paths(output, ())
+        check_paths(output, inputs)
 
 
-def check_paths(output: str, inputs: Sequence[str]) -> list[str]:
-    """Checks the output folder of a job on Dataflow; returns remarks on inputs that workers could not read.
+def check_paths(output: str, inputs: Mapping[str, Sequence[str]]) -> None:
+    """Checks that the workers of Dataflow can read the inputs of a job and write its output.
+
+    Args:
+      output: folder of the job.
+      inputs: what workers read, by the name of the option. Encoders may have their kind in front (``model:DIR``).
 
     Raises:
-      InputError: if the output folder is not on Google Cloud Storage.
+      InputError: if the output folder is not on Google Cloud Storage, or an input is on the local disk.
     """
     if not output.startswith("gs://"):
         raise InputError(
@@ -93,7 +97,20 @@ def check_paths(output: str, inputs: Sequence[str]) -> list[str]:
             field="--output",
             remedy="give a folder on gs://",
         )
-    return [f"{path} is a local path: only the launching process can read it" for path in inputs if "://" not in path]
+    for name, paths in inputs.items():
+        for path in filter(is_local, paths):
+            raise InputError(
+                "got a local path, which workers cannot read",
+                path=path,
+                field=f"--{name}",
+                remedy="copy it to gs:// and name it there",
+            )
+
+
+def is_local(path: str) -> bool:
+    """Returns whether a path, or the folder of an encoder such as ``model:DIR@STEP``, is on the local disk."""
+    folder = path.rpartition("=")[2].partition(":")[2].rpartition("@")
+    return "://" not in path and any(os.path.exists(one) for one in (path, folder[0] or folder[2]))
 
 
 def _package_problems(options: PipelineOptions) -> list[str]:

@@ -87,7 +87,14 @@ def plan(
     remarks: list[str] = []
     if dataflow.names_dataflow(beam_options):
         dataflow.check_options(beam_options)
-        remarks += dataflow.check_paths(output, [path for paths in resolved.values() for path in paths])
+        read_by_workers = job.read_by_workers(resolved)
+        dataflow.check_paths(output, read_by_workers)
+        remarks += [
+            f"{path} is a local path: only the launching process reads it"
+            for name, paths in resolved.items()
+            for path in paths
+            if path not in read_by_workers[name] and dataflow.is_local(path)
+        ]
         if not dataflow.is_installed():
             remarks.append(
                 "Beam's Google Cloud support is not installed: run `pip install 'newsembed[gcp]'` before you submit"

@@ -77,6 +77,7 @@ class InputSpec:
       required: whether the job cannot run without it.
       many: whether several paths may be given.
       digest: of a path that is neither a result nor a raw file; ``None`` for `input_digest`.
+      for_workers: whether workers read a path. Others are read only where the job is launched, so they may be local.
     """
 
     name: str
@@ -84,6 +85,7 @@ class InputSpec:
     required: bool = True
     many: bool = False
     digest: Callable[[str], str] | None = None
+    for_workers: Callable[[str], bool] = lambda _: True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,6 +110,10 @@ class Job:
     options: type
     run: Callable[["JobRun"], None]
     switches: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def read_by_workers(self, inputs: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+        """The paths of each input that workers read, of those that :func:`resolve_inputs` returned."""
+        return {spec.name: list(filter(spec.for_workers, inputs[spec.name])) for spec in self.inputs}
 
 
 class JobRun:
@@ -316,16 +322,16 @@ def execute(
 
     Raises:
       InputError: if an object store cannot be reached; if an input is missing, is not a result, is in the output
-        folder or differs from its manifest; if the
-        output folder holds other files than a result, cannot be written, or another run writes to it; or if the job
-        cannot read its inputs.
+        folder or differs from its manifest; if the job is for Dataflow and a path that its workers need is local; if
+        the output folder holds other files than a result, cannot be written, or another run writes to it; or if the
+        job cannot read its inputs.
     """
     started = time.monotonic()
     options = job.options() if options is None else options
     files.use_options(beam_args)
     object_stores.check_reachable([output, *itertools.chain.from_iterable(inputs.values())], beam_args)
-    dataflow.refuse_local_output(output, beam_args)
     resolved = resolve_inputs(job, inputs)
+    dataflow.refuse_local_paths(output, job.read_by_workers(resolved), beam_args)
     identity = _identity(job, options, resolved)
     digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
     output = output.rstrip("/")

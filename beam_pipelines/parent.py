@@ -1,4 +1,4 @@
-"""Ends worker processes with the process that needs them, also if that one is killed and cannot end them itself."""
+"""Ends worker processes when the process that started them ends, even if that process is killed."""
 
 import contextlib
 import ctypes

@@ -1,9 +1,9 @@
 """Rows that one phase sends to the shards of a later one, grouped by Beam's GroupByKey.
 
-A sender keeps its rows in files of its own shard, sorted by receiver, so that a resumed job finds them. Beam gets one
-element for each sender and receiver. On a cluster it holds the bytes of the rows. The local runner keeps the elements
-of a whole stage in memory, several times in its process and in the workers, so there an element says in which part
-of which file the rows are, and the receiver reads them.
+A sender writes its rows to files of its own shard, sorted by receiver, so that a resumed job finds them. Beam gets one
+element for each pair of a sender and a receiver. On a cluster the element holds the bytes of the rows. The local runner
+keeps the elements of a whole stage in memory, with several copies; there the element says which part of which file has
+the rows, and the receiver reads it.
 """
 
 import dataclasses

@@ -108,7 +108,8 @@ class Judge:
 def rarity_tails(rows: Rows, publishers: dict[int, str]) -> np.ndarray:
     """Returns the tails of pairs some weeks apart, as `triplets` has them."""
     names = np.unique([publishers[one] for one in rows.ids.tolist()], return_inverse=True)[1]
-    return tails_of(background(rows, names.astype(np.uint64), SPACES))
+    _, parts = background(rows, names.astype(np.uint64), SPACES)
+    return tails_of(np.concatenate([np.zeros((0, len(SPACES)), np.float32), *parts]))
 
 
 def orders(near: np.ndarray, tails: np.ndarray) -> dict[str, np.ndarray]:

@@ -1,6 +1,6 @@
 """``newsembed bitext``: finds sentences that translate each other in articles of two languages (section 2.1.1).
 
-Articles are compared that are at most a day apart and, with ``--vectors``, have similar entities or images. Their
+It compares articles that are at most a day apart and, with ``--vectors``, have similar entities or images. Their
 sentences are embedded and scored by the ratio margin (Artetxe and Schwenk 2019); each sentence gets at most one
 translation in each other language.
 """

@@ -1,8 +1,8 @@
 """``newsembed categories``: triplets of documents that share a category and one that does not.
 
 Source: Okura, Tagami and Tajima 2016, section 3: (article, article of the same or a similar category, article of
-another category). Anchor, positive and negative have one language. What `newsembed triplets` wrote, and this, are read
-by `newsembed examples` alike.
+another category). Anchor, positive and negative have one language. `newsembed examples` reads this output
+like that of `newsembed triplets`.
 """
 
 import dataclasses

@@ -174,6 +174,7 @@ JOB = Job(
             "folders of earlier runs, for warnings about publishers whose yield has dropped",
             required=False,
             many=True,
+            for_workers=lambda _: False,
         ),
     ),
     options=CleanOptions,

@@ -203,7 +203,13 @@ JOB = Job(
     summary="feeds, sitemaps, hubs and pages of sites to WARC, politely",
     example="newsembed crawl --seeds seeds.txt --output crawls/2024-03-01 --state crawl-state --sitemaps=auto "
     "--since=2024-01-01",
-    inputs=(InputSpec("seeds", "text file with one URL per line: feeds, sitemaps, section pages, articles"),),
+    inputs=(
+        InputSpec(
+            "seeds",
+            "text file with one URL per line: feeds, sitemaps, section pages, articles",
+            for_workers=lambda _: False,
+        ),
+    ),
     options=CrawlOptions,
     run=run,
     switches={Rejection.PRIVATE_ADDRESS: "allow_private_addresses=true"},

@@ -1,4 +1,4 @@
-"""Entities kept apart by language: what mining is without names that cross languages."""
+"""Gives each language entities of its own, to compare mining with and without names that cross languages."""
 
 import dataclasses
 import itertools

@@ -1,22 +1,20 @@
 """Embeddings from co-occurrence in documents: PPMI, truncated SVD, and random signatures that distinguish items."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...tasks.one_thread import ONE_BLAS_THREAD
+from .occurrences import Documents, Lists, Occurrences, csr, write_occurrences
 from .tables import Floats
 
-_ITEMS_AT_ONCE = 2_000
+_ENTRIES_AT_ONCE = 250_000  # about 15 MB
 _ROWS_AT_ONCE = 4_096
 _ROUNDING = 1e-6  # of the length of a unit vector
 _CONTEXT_SMOOTHING = 0.75  # as in word2vec: rare contexts would otherwise dominate PMI
-
-
-# Item numbers of some documents, concatenated, int ``[sum(lengths)]``, and count by document, int ``[documents]``.
-Documents = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
 
 
 def embed_items(
@@ -57,64 +55,53 @@ def ppmi_svd(items: int, documents: Iterable[Documents], dimensions: int, most_c
     Returns:
       float32 ``[N, D]``; zero rows for items that never occur with another.
     """
-    import scipy.sparse
     from sklearn.utils.extmath import randomized_svd
 
-    numbers, lengths = [np.zeros(0, np.int32)], [np.zeros(1, np.int64)]
-    for part, part_lengths in documents:
-        numbers.append(part.astype(np.int32))
-        lengths.append(part_lengths.astype(np.int64))
-    columns, starts = np.concatenate(numbers), np.cumsum(np.concatenate(lengths))
-    del numbers
-    matrix = scipy.sparse.csr_matrix(
-        (np.ones(len(columns), np.float32), columns, starts), shape=(len(starts) - 1, items)
-    )
-    matrix.sum_duplicates()
-    matrix.data[:] = 1
-    frequency = np.asarray(matrix.sum(axis=0)).ravel()
-    contexts = np.sort(np.argsort(-frequency, kind="stable")[:most_contexts])
-    pmi = _positive_pmi(matrix, contexts)
-    rank = min(dimensions, min(pmi.shape) - 1)
     values = np.zeros((items, dimensions), np.float32)
-    if rank > 0 and pmi.nnz:
-        with ONE_BLAS_THREAD:  # again: SciPy's BLAS may have been loaded since the shard's block began
-            left, scale, _ = randomized_svd(pmi, rank, n_iter=4, random_state=0)
-        values[:, :rank] = left * np.sqrt(scale)
+    with tempfile.TemporaryDirectory(prefix="newsembed-cooccurrence-") as folder:
+        pmi = positive_pmi(folder, write_occurrences(folder, items, documents, most_contexts))
+        rank = min(dimensions, min(pmi.shape) - 1)
+        if rank > 0 and pmi.nnz:
+            with ONE_BLAS_THREAD:  # again: SciPy's BLAS may have been loaded since the shard's block began
+                left, scale, _ = randomized_svd(pmi, rank, n_iter=4, random_state=0)
+            values[:, :rank] = left * np.sqrt(scale)
     return values
 
 
-def _positive_pmi(matrix: Any, contexts: np.ndarray[Any, Any]) -> Any:
-    """Returns the positive PMI of items and contexts, CSR float32 ``[items, contexts]``.
+def positive_pmi(folder: str, occurrences: Occurrences) -> Any:
+    """Returns the positive PMI of items and contexts, CSR float32 ``[items, contexts]``, mapped from files.
 
     Counts are computed and turned into PMI for some items at a time: most entries are dropped, and all at once they
     would take gigabytes.
 
     Args:
-      matrix: CSR ``[documents, items]``, 1 where a document has an item.
-      contexts: item numbers of the contexts, sorted.
+      folder: for the files, which must stay as long as the result is used.
+      occurrences: items and contexts of the documents.
     """
-    import scipy.sparse
-
-    among = matrix[:, contexts]
-    is_context = np.zeros(matrix.shape[1])
-    is_context[contexts] = 1
-    others = np.asarray(matrix.sum(axis=1), np.float64).ravel() - 1  # items of a document apart from any one of them
-    column_total = (among.T @ others) ** _CONTEXT_SMOOTHING
-    by_item = matrix.T.tocsr()
-    row_total = (
-        by_item @ np.asarray(among.sum(axis=1), np.float64).ravel()
-        - is_context * np.asarray(matrix.sum(axis=0)).ravel()
-    )
-    blocks = []
-    for start in range(0, max(1, matrix.shape[1]), _ITEMS_AT_ONCE):
-        together = (by_item[start : start + _ITEMS_AT_ONCE] @ among).tocoo()
+    contexts, items = occurrences.contexts, len(occurrences.item_totals)
+    row_total, column_total = occurrences.item_totals, occurrences.context_totals**_CONTEXT_SMOOTHING
+    dtype = np.dtype(np.int32 if items * len(contexts) < 2**31 else np.int64)
+    columns, values = Lists(f"{folder}/columns", dtype), Lists(f"{folder}/values", np.dtype(np.float32))
+    for start, end in _blocks(np.minimum(row_total, len(contexts))):
+        together = occurrences.together(start, end).tocoo()
         apart = together.row + start != contexts[together.col]
         row, column, count = together.row[apart], together.col[apart], together.data[apart].astype(np.float64)
         pmi = np.log(count * column_total.sum() / (row_total[start + row] * column_total[column]))
         positive = pmi > 0
-        entries = (pmi[positive].astype(np.float32), (row[positive], column[positive]))
-        blocks.append(scipy.sparse.csr_matrix(entries, shape=together.shape))
-    return scipy.sparse.vstack(blocks, format="csr")
+        lengths = np.bincount(row[positive], minlength=end - start)
+        columns.append(column[positive], lengths)
+        values.append(pmi[positive], lengths)
+    return csr(values.numbers(), columns.numbers(), columns.starts(), len(contexts))
+
+
+def _blocks(entries: np.ndarray[Any, Any]) -> Iterator[tuple[int, int]]:
+    """Yields (first, end) of runs of rows with about `_ENTRIES_AT_ONCE` entries, at least one row each."""
+    start = 0
+    while start < len(entries):
+        total = np.cumsum(entries[start:])
+        end = start + max(1, int(np.searchsorted(total, _ENTRIES_AT_ONCE, side="right")))
+        yield start, end
+        start = end
 
 
 def signatures(keys: Sequence[str], dimensions: int) -> Floats:

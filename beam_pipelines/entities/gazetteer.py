@@ -43,6 +43,8 @@ def built_in_names() -> Iterator[KnownName]:
         yield from _region_names(tag.replace("_", "-"), locale.territories)
         yield from _language_names(tag.replace("_", "-"), locale.languages, regions)
         yield from _currency_names(tag.replace("_", "-"), locale.currencies, locale.territories)
+        # Babel keeps the data of every locale, 120 MB of all, and has no public way to free it.
+        vars(localedata).get("_cache", {}).pop(tag, None)
     # Names of large countries that CLDR lacks: short forms, and adjectives that are not the name of a language.
     for line in resources.files(__package__).joinpath("common_names.tsv").read_text(encoding="utf-8").splitlines():
         entity, language, alias = line.split("\t")

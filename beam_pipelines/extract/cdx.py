@@ -1,7 +1,8 @@
 """Reads indexes of WARC files, CDX or CDXJ: where the records of a file begin.
 
-A record that an index lists and that was not met is a loss which the file alone does not show, for example when it was
-copied in part. Formats: https://iipc.github.io/warc-specifications/specifications/cdx-format/cdx-2015/ (columns), and
+If an index lists a record that the WARC file does not have, the record is lost, for example because the file was copied
+in part. The file alone does not show this. Formats:
+https://iipc.github.io/warc-specifications/specifications/cdx-format/cdx-2015/ (columns), and
 one JSON object a line after key and time (CDXJ), as pywb, Common Crawl and ``newsembed crawl`` write it.
 """
 

@@ -127,6 +127,7 @@ JOB = Job(
             required=False,
             many=True,
             digest=warc_digest,
+            for_workers=lambda path: not is_path_list(path),
         ),
         InputSpec(
             "cdx",

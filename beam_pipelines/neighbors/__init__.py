@@ -105,7 +105,7 @@ class NeighborsOptions:
 # Rows that are sent to the shards of documents.
 _DOCUMENTS, _FOUND = "_documents", "_found"
 _DOC_ID = np.dtype("<u8")
-_PAIRS_SENT_TOGETHER = 100_000  # about 4 MB, and three times as much to sort them
+_PAIRS_SENT_TOGETHER = 50_000  # about 2 MB, and three times as much to sort them
 _PAIRS_WRITTEN_TOGETHER = 20_000
 
 

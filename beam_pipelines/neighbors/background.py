@@ -4,17 +4,19 @@ They share the subjects of their weeks, and stories that run for long, but seldo
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 import numpy as np
 
 from ...formats import files, parquet
 from ...formats.arrays import read_arrays, write_arrays
 from ...formats.records import Space
-from ..arrays import Array, doc_numbers_of, write_array
+from ..arrays import Array, doc_numbers_of, new_mapped, write_parts
+from ..entities.tables import Floats
 from ..shards import Shard
-from .rows import Ids, Rows, concatenate, read_vectors
+from .rows import Ids, Rows, read_vectors
 
 FAR_PAIRS: Final = "far_pairs"  # the stream: one array
 LEAST_DAYS: Final = 8
@@ -42,36 +44,56 @@ def write_sample(shard: Shard, paths: Mapping[Space, str], documents: int) -> No
 
 
 def write_far_pairs(shard: Shard, spaces: Sequence[Space]) -> None:
-    """Writes the similarities of pairs of the sample. One worker can hold it: 20,000 documents at most, or a few more.
+    """Writes the similarities of pairs of the sample. One worker can read it: 20,000 documents at most, or a few more.
 
     Args:
       shard: of this stage.
       spaces: those of the neighbors.
     """
-    parts = [read_arrays(path) for path in files.list_files(f"{shard.workspace}/{_SAMPLE}/*.npz")]
-    missing = np.zeros((0, 0), np.float32)
-    rows = concatenate(
-        [Rows(part["ids"], part["days"], {space: part.get(space.value, missing) for space in Space}) for part in parts]
-    )
-    ids = np.concatenate([part["ids"] for part in parts])
-    publishers = np.concatenate([part["publishers"] for part in parts])[np.argsort(ids, kind="stable")]
-    write_array(shard.path(FAR_PAIRS, "npy"), background(rows, publishers, spaces))
+    with tempfile.TemporaryDirectory(prefix="newsembed-sample-") as folder:
+        rows, publishers = _read_sample(f"{shard.workspace}/{_SAMPLE}", folder, spaces)
+        count, parts = background(rows, publishers, spaces)
+        write_parts(shard.path(FAR_PAIRS, "npy"), (count, len(spaces)), np.dtype(np.float32), parts)
+
+
+def _read_sample(sample: str, folder: str, spaces: Sequence[Space]) -> tuple[Rows, Ids]:
+    """Returns the documents of the sample and their publishers, with the vectors in mapped files of a local folder."""
+    few: dict[str, list[Array]] = {"ids": [], "days": [], "publishers": []}
+    widths = dict.fromkeys(Space, 0)
+    paths = files.list_files(f"{sample}/*.npz")
+    for path in paths:
+        part = read_arrays(path)
+        for name, values in few.items():
+            values.append(part[name])
+        widths |= {space: max(widths[space], part[space.value].shape[1]) for space in spaces}
+    found = {name: np.concatenate(values) for name, values in few.items()}
+    count = len(found["ids"])
+    vectors = {space: new_mapped(f"{folder}/{space.value}", (count, widths[space]), np.float32) for space in Space}
+    start = 0
+    for path in paths:
+        part = read_arrays(path)
+        end = start + len(part["ids"])
+        for space in spaces:
+            if part[space.value].shape[1]:  # else no document of the part has a vector
+                vectors[space][start:end] = part[space.value]
+        start = end
+    return Rows(found["ids"], found["days"], vectors), found["publishers"]
 
 
 def background(
     rows: Rows, publishers: Ids, spaces: Sequence[Space], most_pairs: int = _MOST_PAIRS
-) -> np.ndarray[Any, np.dtype[np.float32]]:
-    """Returns the similarities of pairs of documents 8 to 28 days apart.
+) -> tuple[int, Iterator[Floats]]:
+    """Returns P, a number of pairs of documents 8 to 28 days apart, and their similarities, some pairs at a time.
 
     Args:
-      rows: N documents.
+      rows: N documents in any order.
       publishers: uint64 ``[N]``, equal for documents of one publisher.
       spaces: those of the neighbors.
       most_pairs: with more pairs than this, every second, third, … pair is taken.
 
     Returns:
-      float32 ``[P, len(spaces)]``. NaN where one of the documents has no vector, and in all spaces for two documents of
-      one publisher, which are never a positive.
+      P, and parts that together are float32 ``[P, len(spaces)]``, in the order of days and ids. A similarity is NaN
+      where one of the documents has no vector; all are for two documents of one publisher, which are never a positive.
     """
     order = np.lexsort((rows.ids, rows.days))
     days = rows.days[order]
@@ -79,18 +101,26 @@ def background(
     counts = np.searchsorted(days, days + MOST_DAYS, side="right") - first
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
-    numbers = np.arange(0, total, max(1, -(-total // most_pairs)))
-    left = np.searchsorted(ends, numbers, side="right")
-    right = order[first[left] + numbers - (ends[left] - counts[left])]
-    left = order[left]
+    taken = range(0, total, max(1, -(-total // most_pairs)))
+
+    def parts() -> Iterator[Floats]:
+        for start in range(0, len(taken), _PAIRS_AT_ONCE):
+            numbers = np.array(taken[start : start + _PAIRS_AT_ONCE])
+            left = np.searchsorted(ends, numbers, side="right")
+            right = order[first[left] + numbers - (ends[left] - counts[left])]
+            yield _similarities(rows, publishers, spaces, order[left], right)
+
+    return len(taken), parts()
+
+
+def _similarities(rows: Rows, publishers: Ids, spaces: Sequence[Space], left: Array, right: Array) -> Floats:
+    """Returns the similarities of pairs of row numbers, float32 ``[P, len(spaces)]``, see :func:`background`."""
+    found = np.full((len(left), len(spaces)), np.nan, np.float32)
     apart = np.flatnonzero(publishers[left] != publishers[right])
-    found = np.full((len(numbers), len(spaces)), np.nan, np.float32)
     for column, space in enumerate(spaces):
         vectors, present = rows.vectors[space], rows.present[space]
         known = apart[present[left[apart]] & present[right[apart]]]
-        for start in range(0, len(known), _PAIRS_AT_ONCE):
-            part = known[start : start + _PAIRS_AT_ONCE]
-            found[part, column] = np.einsum("pd,pd->p", vectors[left[part]], vectors[right[part]])
+        found[known, column] = np.einsum("pd,pd->p", vectors[left[known]], vectors[right[known]])
     return found
 
 

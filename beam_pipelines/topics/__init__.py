@@ -299,6 +299,7 @@ JOB = Job(
             "topics_file",
             "edited copy of a topics.tsv that an earlier run wrote; its decisions replace the rules",
             required=False,
+            for_workers=lambda _: False,
         ),
     ),
     options=TopicsOptions,

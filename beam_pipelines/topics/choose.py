@@ -1,4 +1,4 @@
-"""Topics from hub titles: normalises titles, keeps those that several publishers use and names why others are not."""
+"""Topics from hub titles: normalises titles, keeps those that several publishers use, and says why it drops others."""
 
 import collections
 import dataclasses

@@ -8,6 +8,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.portability.api import beam_runner_api_pb2
 from newsembed.beam_pipelines import dataflow, dry_run, jobs, options
 from newsembed.beam_pipelines.crawl import JOB, CrawlOptions
+from newsembed.beam_pipelines.extract import job as extract_job
 from newsembed.errors import InputError
 from newsembed.launch import cli
 
@@ -132,8 +133,28 @@ def test_options_that_dataflow_would_refuse_are_named(beam_args, problem):
 
 def test_results_must_be_on_cloud_storage():
     with pytest.raises(InputError, match="--output: got a local path"):
-        dataflow.check_paths("work/crawl", [])
-    assert dataflow.check_paths("gs://bucket/crawl", ["gs://bucket/x"]) == []
+        dataflow.check_paths("work/crawl", {})
+    dataflow.check_paths("gs://bucket/crawl", {"articles": ["gs://bucket/x"]})
+
+
+@pytest.mark.parametrize("form", ["{}", "model:{}", "model:{}@100", "learned=model:{}"])
+def test_inputs_of_workers_must_be_on_cloud_storage(tmp_path, form):
+    path = form.format(tmp_path)
+    assert dataflow.is_local(path)
+    with pytest.raises(InputError, match="--encoder: got a local path, which workers cannot read") as raised:
+        dataflow.check_paths("gs://bucket/out", {"articles": ["gs://bucket/x"], "encoder": [path]})
+    assert raised.value.path == path
+
+
+@pytest.mark.parametrize("path", ["gs://bucket/x", "model:gs://bucket/x@100", "learned=model:gs://bucket/x", "tfidf"])
+def test_paths_of_a_store_and_encoders_without_a_folder_are_not_local(path):
+    assert not dataflow.is_local(path)
+
+
+def test_what_only_the_launching_process_reads_may_be_local():
+    lists = {"warc": ("@list", "a.paths.gz", "a.warc.gz"), "cdx": (), "articles": (), "posts": ()}
+    assert extract_job.JOB.read_by_workers(lists)["warc"] == ["a.warc.gz"]
+    assert JOB.read_by_workers({"seeds": ("seeds.txt",)}) == {"seeds": []}
 
 
 def test_a_package_that_does_not_build_is_named(tmp_path, seeds):

@@ -4,10 +4,10 @@ import datetime
 import os
 import subprocess
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
-import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 from newsembed.beam_pipelines import jobs
@@ -17,6 +17,7 @@ from newsembed.beam_pipelines.entities import (
     cooccurrence,
     counting,
     frequent_nouns,
+    occurrences,
     tables,
     word_frequencies,
 )
@@ -158,33 +159,58 @@ def parts(*documents):
     return [(np.concatenate([np.array(one, int) for one in documents]), np.array([len(one) for one in documents]))]
 
 
-def test_pmi_equals_counting_by_hand(monkeypatch):
-    monkeypatch.setattr(cooccurrence, "_ITEMS_AT_ONCE", 3)
+@pytest.mark.parametrize("at_once", [3, 20, 10**6])
+@pytest.mark.parametrize("part", [1, 7, 40])
+def test_pmi_equals_counting_by_hand(monkeypatch, tmp_path, at_once, part):
+    monkeypatch.setattr(cooccurrence, "_ENTRIES_AT_ONCE", at_once)
+    monkeypatch.setattr(occurrences, "_NUMBERS_AT_ONCE", at_once)
     draw = np.random.default_rng(0)
-    documents = [np.unique(draw.integers(0, 9, draw.integers(0, 5))) for _ in range(40)]
-    matrix = scipy.sparse.csr_matrix(
-        np.array([[item in document for item in range(9)] for document in documents], np.float32)
-    )
-    contexts = np.array([1, 4, 5, 8])
+    # The most frequent four are contexts. Some documents, one of them the last, have no items.
+    every = [
+        np.unique(draw.choice(9, draw.integers(0, 5), p=np.array([1, 4, 1, 1, 4, 4, 1, 1, 4]) / 21)) for _ in range(40)
+    ]
+    every[-1] = every[0]
+    documents = [one for start in range(0, 40, part) for one in parts(*every[start : start + part])]
+    contexts = [1, 4, 5, 8]
     counts = np.array(
-        [[sum(i in one and c in one for one in documents) if i != c else 0 for c in contexts] for i in range(9)], float
+        [[sum(i in one and c in one for one in every) if i != c else 0 for c in contexts] for i in range(9)], float
     )
-    columns = counts.sum(0) ** 0.75
+    # A context counts with all items, and an item with the contexts.
+    columns = np.array([sum(len(one) - 1 for one in every if c in one) for c in contexts]) ** 0.75
     with np.errstate(divide="ignore", invalid="ignore"):
         expected = np.fmax(np.log(counts * columns.sum() / (counts.sum(1, keepdims=True) * columns)), 0)
-    np.testing.assert_allclose(cooccurrence._positive_pmi(matrix, contexts).toarray(), expected, rtol=1e-5)
+    found = occurrences.write_occurrences(str(tmp_path), 9, documents, 4)
+    assert found.contexts.tolist() == contexts
+    pmi = cooccurrence.positive_pmi(str(tmp_path), found)
+    np.testing.assert_allclose(pmi.toarray(), expected, rtol=1e-5)
+    assert pmi.has_sorted_indices
+    assert pmi.nnz == np.count_nonzero(expected)
 
 
-def test_repeats_within_a_document_count_once_and_contexts_are_the_most_frequent_items(monkeypatch):
+def test_repeats_within_a_document_count_once():
     documents = [[0, 1, 2], [1, 2], [2, 3], [1, 4, 2]]
     repeated = [[*one, *one[:1], *one[:1]] for one in documents]
     np.testing.assert_array_equal(ppmi_svd(5, parts(*repeated), 3), ppmi_svd(5, parts(*documents), 3))
-    contexts = []
-    monkeypatch.setattr(
-        cooccurrence, "_positive_pmi", lambda _, chosen: contexts.extend(chosen) or scipy.sparse.csr_matrix((5, 2))
-    )
-    ppmi_svd(5, parts(*documents), 3, most_contexts=2)
-    assert contexts == [1, 2]
+
+
+def test_a_corpus_without_documents_or_without_pairs_has_no_directions():
+    assert not ppmi_svd(3, [], 2).any()
+    assert not ppmi_svd(3, parts([], []), 2).any()
+    assert not ppmi_svd(3, parts([0], [1], []), 2).any()
+
+
+def test_the_memory_of_co_occurrence_does_not_grow_with_the_documents():
+    def peak(documents):
+        draw = np.random.default_rng(0)
+        corpus = [(draw.integers(0, 500, 20 * 250), np.full(250, 20)) for _ in range(documents // 250)]
+        tracemalloc.start()
+        ppmi_svd(500, iter(corpus), 8)
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    peak(250)  # imports
+    assert peak(40_000) < 1.2 * peak(10_000)
 
 
 def test_the_most_frequent_capitalised_words_are_nouns_where_most_words_have_capitals():

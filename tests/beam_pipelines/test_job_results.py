@@ -166,7 +166,7 @@ def test_the_storage_of_inputs_and_output_is_known_before_anything_is_read(tmp_p
     for module, name in (
         (jobs.files, "use_options"),
         (jobs.object_stores, "check_reachable"),
-        (jobs.dataflow, "refuse_local_output"),
+        (jobs.dataflow, "refuse_local_paths"),
     ):
         monkeypatch.setattr(module, name, lambda *given, name=name: calls.append((name, *given)))
     with pytest.raises(InputError, match="no such file"):
@@ -174,7 +174,7 @@ def test_the_storage_of_inputs_and_output_is_known_before_anything_is_read(tmp_p
     assert calls == [
         ("use_options", ONE),
         ("check_reachable", [out, raw], ONE),
-        ("refuse_local_output", out, ONE),
+        ("refuse_local_paths", out, {"raw": [raw]}, ONE),
     ]
 
 

@@ -201,6 +201,13 @@ def rows_of(days, vectors):
     return Rows(np.arange(len(days)).astype(np.uint64), np.array(days, np.int32), values)
 
 
+def all_pairs(rows, publishers, most=10**6):
+    count, parts = background(rows, publishers, (Space.TEXT, Space.LEARNED), most)
+    found = np.concatenate([np.zeros((0, 2), np.float32), *parts])
+    assert len(found) == count
+    return found
+
+
 @given(st.lists(st.integers(0, 60), max_size=40), st.integers(1, 100))
 def test_the_background_has_the_pairs_of_8_to_28_days(days, most):
     draw = np.random.default_rng(len(days))
@@ -216,11 +223,11 @@ def test_the_background_has_the_pairs_of_8_to_28_days(days, most):
         else NAN
         for i, j in pairs
     ]
-    found = background(rows, publishers, (Space.TEXT, Space.LEARNED))
+    found = all_pairs(rows, publishers)
     assert found.shape == (len(pairs), 2)
     assert np.isnan(found[:, 0]).all()
     np.testing.assert_allclose(np.sort(found[:, 1]), np.sort(np.array(expected)), atol=1e-6)
-    some = background(rows, publishers, (Space.TEXT, Space.LEARNED), most)
+    some = all_pairs(rows, publishers, most)
     step = max(1, -(-len(pairs) // most))
     np.testing.assert_array_equal(some, found[::step])
 

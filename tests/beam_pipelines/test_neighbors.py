@@ -2,6 +2,7 @@
 
 import datetime
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis.extra.numpy import arrays
 from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.entities import cooccurrence
 from newsembed.beam_pipelines.neighbors import JOB, DateMode, NeighborsOptions
+from newsembed.beam_pipelines.neighbors.background import write_far_pairs
 from newsembed.beam_pipelines.neighbors.found import FOUND, Side, keep_best
 from newsembed.beam_pipelines.neighbors.index import (
     Engine,
@@ -24,8 +26,10 @@ from newsembed.beam_pipelines.neighbors.index import (
 )
 from newsembed.beam_pipelines.neighbors.rows import Rows, read_blocks, write_blocks
 from newsembed.beam_pipelines.neighbors.search import plan_tasks
+from newsembed.beam_pipelines.shards import Phase, Shard
 from newsembed.errors import InputError
 from newsembed.formats import parquet
+from newsembed.formats.arrays import write_arrays
 from newsembed.formats.records import Neighbor, Space, Vector, make_doc_id
 
 FIRST = datetime.date(2019, 1, 1)
@@ -317,6 +321,54 @@ def test_only_the_days_that_are_asked_are_read(tmp_path):
     for space in Space:
         np.testing.assert_array_equal(found.vectors[space][:, 0], found.ids)
     assert len(read_blocks(str(tmp_path), range(3))) == 7
+
+
+def write_sample_parts(folder, documents, width=8, at_once=200):
+    """Documents of 60 days as the shards of a sample; the first shard has no vectors in the space of texts."""
+    draw = np.random.default_rng(documents)
+    every = []
+    for start in range(0, documents, at_once):
+        count = min(at_once, documents - start)
+        vectors = cooccurrence.unit_rows(draw.normal(size=(count, width)).astype(np.float32))
+        part = {
+            "ids": draw.integers(0, 2**63, count).astype(np.uint64),
+            "days": draw.integers(0, 60, count).astype(np.int32),
+            "publishers": draw.integers(0, 9, count).astype(np.uint64),
+            Space.ENTITY.value: vectors,
+            Space.TEXT.value: vectors if start else np.zeros((count, 0), np.float32),
+        }
+        write_arrays(f"{folder}/_sample/part-{start:05d}.npz", part)
+        every.append(part)
+    return {name: np.concatenate([part[name] for part in every]) for name in ("ids", "days", "publishers", "entity")}
+
+
+def test_far_pairs_are_in_the_order_of_days_and_ids_also_where_a_shard_lacks_a_space(tmp_path):
+    sample = write_sample_parts(tmp_path, 300)
+    with Shard(Phase(str(tmp_path), "far pairs", 1), 0) as shard:
+        write_far_pairs(shard, (Space.ENTITY, Space.TEXT))
+    order = np.lexsort((sample["ids"], sample["days"])).tolist()
+    pairs = [(one, two) for one in order for two in order if 8 <= sample["days"][two] - sample["days"][one] <= 28]
+    left, right = np.array(pairs).T
+    entity = np.einsum("pd,pd->p", sample["entity"][left], sample["entity"][right])
+    entity[sample["publishers"][left] == sample["publishers"][right]] = np.nan
+    text = np.where((left < 200) | (right < 200), np.nan, entity)
+    found = np.load(tmp_path / "far_pairs/part-00000-of-00001.npy")
+    np.testing.assert_allclose(found, np.stack([entity, text], axis=1), atol=1e-6)
+
+
+def test_the_memory_of_far_pairs_does_not_grow_with_the_documents(tmp_path):
+    def peak(documents):
+        folder = tmp_path / str(documents)
+        write_sample_parts(folder, documents, width=64)
+        with Shard(Phase(str(folder), "far pairs", 1), 0) as shard:
+            tracemalloc.start()
+            write_far_pairs(shard, (Space.ENTITY, Space.TEXT))
+            found = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+        return found
+
+    peak(200)  # imports
+    assert peak(1_600) < 1.2 * peak(400)  # 16 times as many pairs
 
 
 def dated_rows(days, first=0):

@@ -95,3 +95,10 @@ def test_a_local_output_is_refused_before_a_job_is_submitted_to_dataflow(tmp_pat
     with pytest.raises(InputError, match="got a local path, where workers cannot write"):
         jobs.execute(JOB, {"articles": [str(tmp_path / "articles.jsonl")]}, str(tmp_path / "out"), beam_args=options)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_local_input_is_refused_before_a_job_is_submitted_to_dataflow(tmp_path):
+    (tmp_path / "articles.jsonl").write_text("{}\n")
+    options = ["--runner=DataflowRunner", "--project=p", "--region=r", "--temp_location=gs://b/tmp"]
+    with pytest.raises(InputError, match="--articles: got a local path, which workers cannot read"):
+        jobs.execute(JOB, {"articles": [str(tmp_path / "articles.jsonl")]}, "gs://b/out", beam_args=options)

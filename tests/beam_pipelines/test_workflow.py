@@ -1,11 +1,13 @@
 """workflow: which job of the build reads the results of which."""
 
 import types
+from pathlib import Path
 
 import pytest
 from newsembed.beam_pipelines import workflow
 from newsembed.beam_pipelines.jobs import Outcome
 from newsembed.beam_pipelines.workflow import STEPS, USER_INPUTS, build, load_job
+from newsembed.launch import cli
 
 # The arrows of the picture in the README: job -> jobs whose results it reads.
 READS = {
@@ -37,6 +39,20 @@ def test_inputs_that_are_named_like_a_job_come_from_that_job():
         assert set(step.inputs) <= names
         for name in names & set(READS):
             assert name in step.inputs[name].split("+")
+
+
+def test_the_page_on_the_architecture_lists_each_job_and_why_one_has_several_pipelines():
+    page = (Path(workflow.__file__).parents[1] / "docs/architecture.md").read_text(encoding="utf-8")
+    table = page.partition("| job | phases |")[2].partition("\n\n")[0]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()[2:]]
+    jobs = {
+        name
+        for name, command in cli.COMMANDS.items()
+        if command.module.startswith("beam_pipelines.") and hasattr(cli.load(name), "JOB")
+    }
+    assert {row[0].strip("`") for row in rows} == jobs
+    for name, _phases, _before, pipelines, _stages, _shuffles, reason in rows:
+        assert (pipelines != "1") == bool(reason), name
 
 
 @pytest.fixture
