@@ -1,15 +1,17 @@
 """Forms of words in languages that inflect names or write other words at their start: which known word is meant."""
 
 import functools
+import itertools
 import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from importlib import resources
 from typing import Final
 
-from .sounds import Spellings
+from .sounds import Spellings, sound_key
 
 _SHORTEST_STEM: Final = 3
+_SHORT_KEY: Final = 3  # consonants
 _SHORTEST_ARABIC_STEM: Final = 4  # shorter ones are stems of common words, too
 _SHORTEST_LATIN_STEM: Final = 5  # of a word whose ending is replaced by another
 OTHER_SCRIPTS: Final = re.compile(r"[\u0370-\u1fff\u2c80-\u2dff\u3040-\ud7ff]")
@@ -35,9 +37,13 @@ _SCRIPTS: Final = (  # name, first and last letter
 _LATIN_ENDINGS: Final[Mapping[str, Sequence[str]]] = _RULES["latin"]
 _MOST_REMEMBERED: Final = 300_000  # words of a language
 LEAST_SIMILARITY: Final = 0.85  # of a spelling in another script
-LEAST_SIMILARITY_WITHOUT_CASE: Final = 0.93  # … that has vowels but no capitals
+LEAST_SIMILARITY_OF_A_WORD: Final = 0.93  # … of a word that may be a common one: no capital tells that it is a name
+LEAST_SIMILARITY_OF_A_SHORT_WORD: Final = 0.99  # … and that has three consonants
+LEAST_SIMILARITY_OF_A_PAIR: Final = 0.9  # … of two such words, one after the other in a name
 _WITHOUT_VOWELS: Final = ("arabic", "hebrew")
-_WITH_ARTICLE: Final = re.compile("[\u0648\u0641\u0628\u0643]?(\u0627\u0644|\u0644\u0644)")  # Arabic; no foreign name
+_WITH_ARTICLE: Final = re.compile("[\u0648\u0641\u0628]?(\u0627\u0644|\u0644\u0644)")  # Arabic; no foreign name
+_NO_NAMES: Final = tuple(_RULES["plurals"])  # endings of words that are never names of one person or place
+_STARTS: Final = re.compile(r"(?:^|[.!?\u2026:\n][\"'\u00bb\u201c\u201d)]*\s+)[^\w\s]*(\w+)")  # words at starts of sentences
 _UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 _LONGEST_PARTICLE: Final = 4  # of Korean, after a name
 
@@ -70,16 +76,23 @@ class Forms:
         of other scripts are equally alike.
       limits: the languages of words that are in names of some languages only.
       spelled: the words that other scripts may spell; None for all words.
+      names: the words of names of several words, which other scripts may spell.
     """
 
     def __init__(
-        self, words: Mapping[str, int], limits: Mapping[str, Collection[str]], spelled: Collection[str] | None = None
+        self,
+        words: Mapping[str, int],
+        limits: Mapping[str, Collection[str]],
+        spelled: Collection[str] | None = None,
+        names: Collection[Sequence[str]] = (),
     ) -> None:
         self._words = words
         self._limits = limits
-        self._spellings = Spellings(words if spelled is None else {word: words[word] for word in spelled})
+        self._spelled_words = words if spelled is None else {word: words[word] for word in spelled}
+        self._names = names
+        self._known_spellings: Spellings | None = None
         self._stems: dict[str, dict[str, list[str]]] = {}
-        self._meant: dict[str, _Meant] = {}
+        self._meant: dict[tuple[str, bool], _Meant] = {}
 
     def in_latin(self, words: Sequence[str], language: str) -> Sequence[str]:
         """Returns words in Latin letters, with known words instead of their forms.
@@ -90,25 +103,47 @@ class Forms:
         """
         return self.apply(words, language) if language.partition("-")[0] in _LATIN_ENDINGS else words
 
-    def apply(self, words: Sequence[str], language: str) -> Sequence[str]:
+    def apply(self, words: Sequence[str], language: str, text: str = "") -> Sequence[str]:
         """Returns words of any script, with known words instead of their forms.
 
         Args:
           words: words of a text, with normal letters.
           language: BCP-47 tag of the text; decides which endings words in Latin letters have.
+          text: the text, which tells the words at starts of sentences. Their capital is no sign of a name.
         """
         language = language.partition("-")[0]
-        meant = self._meant.get(language)
-        if meant is None or len(meant) > _MOST_REMEMBERED:
-            meant = self._meant[language] = _Meant(functools.partial(self._find, language=language))
-        return [meant[word] for word in words]
+        meant, unsure = (self._remembered(language, strict) for strict in (False, True))
+        starts = frozenset(_STARTS.findall(text))
+        found = [unsure[word] if word in starts else meant[word] for word in words]
+        if self._names:
+            self._find_pairs(words, found)
+        return found
 
-    def _find(self, word: str, language: str) -> str:
+    def _remembered(self, language: str, strict: bool) -> _Meant:
+        found = self._meant.get((language, strict))
+        if found is None or len(found) > _MOST_REMEMBERED:
+            found = _Meant(functools.partial(self._find, language=language, strict=strict))
+            self._meant[language, strict] = found
+        return found
+
+    def _find(self, word: str, language: str, strict: bool) -> str:
         if len(word) < _SHORTEST_STEM or self._is_known(word, language):
             return word
         system = _system(word, language)
         forms = self._with_other_endings(word, system) if system in _LATIN_ENDINGS else self._of_stem(word, system)
-        return next((form for form in forms if self._is_known(form, language)), "") or self._spelled(word) or word
+        return next((form for form in forms if self._is_known(form, language)), "") or self._spelled(word, strict) or word
+
+    def _find_pairs(self, words: Sequence[str], found: list[str]) -> None:
+        """Puts two known words in the place of two words of another script that spell them."""
+        for place, (left, right) in enumerate(itertools.pairwise(words)):
+            if not (_may_spell(left) and _may_spell(right)) or (left in self._words and right in self._words):
+                continue
+            least = LEAST_SIMILARITY_OF_A_PAIR if _is_unsure(left) else LEAST_SIMILARITY
+            sides = [{sound_key(one): one for one in reversed((*_bare(word),))}.values() for word in (left, right)]
+            pairs = (self._spellings.closest_pair(*pair) for pair in itertools.product(*sides))
+            pair, score = max(pairs, key=lambda item: item[1])
+            if score >= least:
+                found[place : place + 2] = pair
 
     @staticmethod
     def _with_other_endings(word: str, system: str) -> Iterator[str]:
@@ -136,13 +171,40 @@ class Forms:
     def _is_known(self, word: str, language: str) -> bool:
         return word in self._words and (word not in self._limits or language in self._limits[word])
 
-    def _spelled(self, word: str) -> str:
+    @property
+    def _spellings(self) -> Spellings:
+        """The spellings of known words; they are found when the first word of another script is looked up."""
+        if self._known_spellings is None:
+            self._known_spellings = Spellings(self._spelled_words, self._names)
+        return self._known_spellings
+
+    def _spelled(self, word: str, strict: bool) -> str:
         """Returns the Latin word that a word of another script spells, "" if none sounds enough like it."""
-        if word[0] < "\u0370" or _UNSPACED.match(word) or word[0] != word[0].upper() or _WITH_ARTICLE.match(word):
+        if not _may_spell(word):
             return ""
-        spelled, score = max((self._spellings.closest(stem) for stem in _bare(word)), key=lambda item: item[1])
-        strict = word[0].lower() == word[0] and _system(word, "") not in _WITHOUT_VOWELS
-        return spelled if score >= (LEAST_SIMILARITY_WITHOUT_CASE if strict else LEAST_SIMILARITY) else ""
+        candidates = ((*self._spellings.closest(stem), stem) for stem in _bare(word))
+        spelled, score, stem = max(candidates, key=lambda item: item[1])
+        least = LEAST_SIMILARITY
+        if strict or _is_unsure(word):
+            is_short = len(sound_key(stem)) <= _SHORT_KEY
+            least = LEAST_SIMILARITY_OF_A_SHORT_WORD if is_short else LEAST_SIMILARITY_OF_A_WORD
+        return spelled if score >= least else ""
+
+
+def _may_spell(word: str) -> bool:
+    """Whether a word of another script may spell a Latin name: it has a capital if the script has capitals."""
+    return (
+        word[0] >= "\u0370"
+        and word[0] == word[0].upper()
+        and not word.endswith(_NO_NAMES)
+        and not _UNSPACED.match(word)
+        and not _WITH_ARTICLE.match(word)
+    )
+
+
+def _is_unsure(word: str) -> bool:
+    """Whether a script has vowels but no capitals, so that many words sound like names."""
+    return word[0].lower() == word[0] and _system(word, "") not in _WITHOUT_VOWELS
 
 
 def _bare(word: str) -> Iterator[str]:

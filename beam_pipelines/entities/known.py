@@ -12,6 +12,7 @@ from .tokens import WordUse, words_of
 
 _MOST_MEANINGS = 5  # of one alias
 _LEAST_SHARE = 0.05  # of the weight of all meanings of an alias; rarer ones are not listed
+_ALSO_A_WORD = 0.1  # documents with the word in lower case, relative to those with a capital
 _NOT_LATIN = "\u0250"  # letters from here on are of other scripts
 _COMMON_TO = 3  # a built-in name that this many languages share, or English has, is a name in all languages
 _LOCAL = ("region:", "language:", "currency:")  # built-in entities, whose names in one language are words of others
@@ -68,10 +69,18 @@ def _has_words(parts: Sequence[str], corpus: CorpusWords) -> bool:
 def is_common_word(alias: str, uses: Mapping[str, Mapping[str, WordUse]]) -> bool:
     """Whether an alias of one capitalised word is mostly in lower case in the corpus, such as "Nice"."""
     word = alias.lower()
-    if " " in alias or word == alias:
-        return False
+    return " " not in alias and word != alias and _use(word, uses).common
+
+
+def is_also_a_word(name: str, uses: Mapping[str, Mapping[str, WordUse]]) -> bool:
+    """Whether the corpus also writes a capitalised word in lower case: "President" and "Department", but not "Trump"."""
+    use = _use(name.lower(), uses)
+    return use.lower > _ALSO_A_WORD * use.capital
+
+
+def _use(word: str, uses: Mapping[str, Mapping[str, WordUse]]) -> WordUse:
     found = [words[word] for words in uses.values() if word in words]
-    return WordUse(sum(use.lower for use in found), sum(use.capital for use in found)).common
+    return WordUse(sum(use.lower for use in found), sum(use.capital for use in found))
 
 
 def known_aliases(names: Iterable[KnownName], entities: Mapping[str, str]) -> Iterator[Alias]:

@@ -67,7 +67,8 @@ class Linker:
         """Returns the words of a text, given as they are written, with known words instead of their forms."""
         if text.isascii() or not OTHER_SCRIPTS.search(text):
             return self._forms.in_latin(words, language)
-        return self._forms.apply(words_of(normal_letters(text)), language)
+        text = normal_letters(text)
+        return self._forms.apply(words_of(text), language, text)
 
     def _find(self, words: Sequence[str], language: str) -> list[int]:
         if not self._meanings:
@@ -166,7 +167,8 @@ def _forms_of(meanings: Mapping[str, Sequence[_Meaning]], spelled: Collection[st
             elif word not in everywhere:
                 limits[word] = limits.get(word, frozenset()).union(*tags)
     limits = {word: tags for word, tags in limits.items() if word not in everywhere}
-    return Forms(first, limits, [word for word in sorted(spelled) if word in first])
+    names = [words for words in map(str.split, meanings) if len(words) > 1]
+    return Forms(first, limits, [word for word in sorted(spelled) if word in first], names)
 
 
 def _ranked(meanings: Iterable[tuple[float, int]]) -> list[tuple[float, int]]:

@@ -1,60 +1,112 @@
 """How names sound: finds the Latin spelling of a name that is written in another script.
 
-A word becomes Latin letters (``anyascii``), then a key of its consonants in classes: Arabic has no "p", Cyrillic has no
-"w", and some scripts write few vowels. Words with the same key are compared letter by letter.
+A word becomes letters that each stand for one sound, then a key of its consonants in classes: Arabic has no "p", Cyrillic
+has no "w", and some scripts write few vowels. Words with the same key are compared letter by letter. English spells one
+sound in many ways and reads one letter in several, so a Latin word has several pronunciations.
 """
 
 import functools
+import itertools
+import json
 import re
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import resources
+from typing import Any, Final
 
-# Spellings of one sound, replaced in this order.
-_SPELLINGS: Final = (
-    *(
-        ("augh", "o"),
-        ("ough", "o"),
-        ("shch", "s"),
-        ("tsch", "s"),
-        ("sch", "s"),
-        ("dzh", "j"),
-        ("dj", "j"),
-        ("zh", "j"),
-        ("kh", "h"),
-        ("gh", "g"),
-    ),
-    *(("ph", "f"), ("qu", "k"), ("ch", "s"), ("sh", "s"), ("ts", "s"), ("tz", "s"), ("th", "t")),
-    *(("x", "ks"), ("ce", "se"), ("ci", "si"), ("cy", "si"), ("c", "k"), ("q", "k")),
-)
+_TABLES: Final = json.loads(resources.files(__package__).joinpath("sounds.json").read_text(encoding="utf-8"))
+_SPELLINGS: Final = tuple(map(tuple, _TABLES["spellings"]))  # of one sound in Latin letters, replaced in this order
+_READINGS: Final = tuple((re.compile(pattern), other) for pattern, other in _TABLES["readings"])
+_ARABIC: Final = str.maketrans(_TABLES["arabic"])
+_DEVANAGARI: Final[Mapping[str, str]] = _TABLES["devanagari"]
+_SIGNS: Final = frozenset("\u093e\u093f\u0940\u0941\u0942\u0943\u0945\u0947\u0948\u0949\u094b\u094c\u094d")  # vowels, none
+_UNWRITTEN: Final = "\u0259"  # the vowel after a consonant of Devanagari, which may be silent
 _NASAL: Final = re.compile("\u0902(?=(.?))")  # of Devanagari: "m" before "p" and "b", else "n"
 _LABIALS: Final = tuple("\u092a\u092b\u092c\u092d\u092e")
-_CLASSES: Final = str.maketrans({"b": "p", "v": "f", "d": "t", "g": "k", "z": "s"})
-_SILENT: Final = re.compile(r"[aeiouyh'`]|(?<!^)w")
+_CLASSES: Final = str.maketrans({"b": "p", "v": "f", "d": "t", "g": "k", "z": "s", "š": "s", "č": "s", "ž": "s", "j": "s"})
+_SILENT: Final = re.compile(r"[aeiouyhə'`]|(?<!^)w")
 _REPEATED: Final = re.compile(r"(.)\1+")
-_VOWELS: Final = frozenset("aeiouyw")
-_LATIN: Final = re.compile(r"[A-Z\u00c0-\u00de][A-Za-z\u00c0-\u024f'\u2019-]{3,}")
+_VOWELS: Final = frozenset("aeiouywə")
+_LATIN: Final = re.compile(r"[A-Z\u00c0-\u00de][A-Za-z\u00c0-\u024f'\u2019-]*")
+_MOST_READINGS: Final = 6  # of a Latin word
+_SHORTEST_WORD: Final = 4  # letters of a Latin word that another script may spell alone
 _SHORTEST_KEY: Final = 3  # consonants
+_SHORTEST_PAIR: Final = 4  # consonants of two words
 _LEAST_LETTERS: Final = 3.9  # of a word, where a vowel counts as half a letter
-_MOST_WITH_A_KEY: Final = 12  # words, the most frequent first
+_MOST_WITH_A_KEY: Final = 24  # words, the most frequent first
+_LEAST_OF_A_PAIR: Final = 0.7  # similarity of each word
 _VOWEL_COST: Final = 0.3  # of a vowel that one of the words lacks, in consonants
+_UNWRITTEN_COST: Final = 0.1
 _SIMILAR_COST: Final = 0.25  # of two letters that stand for each other
-_SIMILAR: Final = tuple(map(frozenset, ("bp", "vfw", "dt", "gkh", "szj", "iyej", "uow", "ae", "oa")))
+_SIMILAR: Final = tuple(map(frozenset, ("bp", "vfw", "dt", "gkh", "szšžčj", "iyej", "uow", "ae", "oa", "əaeiou")))
+# Sounds that a script does not tell apart: it cannot write the first one.
+_NOT_WRITTEN: Final = {
+    "arabic": str.maketrans({"p": "b", "v": "f", "o": "u", "w": "u", "e": "i", "y": "i"}),
+    "devanagari": str.maketrans({"z": "j", "ž": "j", "w": "v"}),
+    "cyrillic": str.maketrans({"w": "v"}),
+    "": str.maketrans({}),
+}
+_SCRIPTS: Final = (
+    ("cyrillic", "\u0400", "\u052f"),
+    ("arabic", "\u0600", "\u06ff"),
+    ("devanagari", "\u0900", "\u097f"),
+)
+
+
+def _script(word: str) -> str:
+    return next((name for name, first, last in _SCRIPTS if first <= word[0] <= last), "")
 
 
 @functools.lru_cache(maxsize=200_000)
 def letters_of(word: str) -> str:
-    r"""Returns a word in lower-case Latin letters, each sound spelled in one way.
+    r"""Returns a word in lower-case letters, each sound written in one way; "š", "č" and "ž" for "sh", "ch" and "zh".
 
-    >>> letters_of("\u041f\u0443\u0442\u0438\u043d"), letters_of("Khashoggi")
-    ('putin', 'hasogi')
+    >>> letters_of("\u041f\u0443\u0442\u0438\u043d"), letters_of("Khashoggi"), letters_of("\u0936\u0930\u094d\u092e")
+    ('putin', 'hašogi', 'šərm')
     """
     from anyascii import anyascii
 
-    letters = anyascii(_NASAL.sub(lambda found: "\u092e" if found[1] in _LABIALS else "\u0928", word)).lower()
+    if "\u0600" <= word[:1] <= "\u06ff":
+        letters = word.translate(_ARABIC)
+    elif "\u0900" <= word[:1] <= "\u097f":
+        letters = _from_devanagari(word)
+    else:
+        letters = word
+    if not letters.isascii() and letters == word:
+        letters = str(anyascii(word))
+    letters = letters.lower()
     for spelling, sound in _SPELLINGS:
         if spelling in letters:
             letters = letters.replace(spelling, sound)
     return _REPEATED.sub(r"\1", letters)
+
+
+def _from_devanagari(word: str) -> str:
+    word = _NASAL.sub(lambda found: "\u092e\u094d" if found[1] in _LABIALS else "\u0928\u094d", word)
+    found = []
+    for letter, following in itertools.pairwise((*word, "")):
+        found.append(_DEVANAGARI.get(letter, ""))
+        if "\u0915" <= letter <= "\u0939" and following and following not in _SIGNS:
+            found.append(_UNWRITTEN)
+    return "".join(found)
+
+
+@functools.lru_cache(maxsize=50_000)
+def readings(word: str) -> tuple[str, ...]:
+    """Returns how a Latin word may sound, as letters, the first one by the usual rules.
+
+    >>> readings("Virginia"), readings("Wilson")[1]
+    (('virginia', 'virjinia'), 'uilson')
+    """
+    found = [word.lower()]
+    for pattern, other in _READINGS:
+        found += [pattern.sub(other, one) for one in found if pattern.search(one)]
+    return tuple(dict.fromkeys(map(letters_of, found[:_MOST_READINGS])))
+
+
+def _key(letters: str) -> str:
+    if letters.startswith("w"):
+        letters = f"f{letters[1:]}"
+    return _REPEATED.sub(r"\1", _SILENT.sub("", letters).translate(_CLASSES))
 
 
 @functools.lru_cache(maxsize=200_000)
@@ -64,10 +116,7 @@ def sound_key(word: str) -> str:
     >>> sound_key("Trump") == sound_key("\u062a\u0631\u0627\u0645\u0628") == "trmp"
     True
     """
-    letters = letters_of(word)
-    if letters.startswith("w"):
-        letters = f"f{letters[1:]}"
-    return _REPEATED.sub(r"\1", _SILENT.sub("", letters).translate(_CLASSES))
+    return _key(letters_of(word))
 
 
 def similarity(left: str, right: str) -> float:
@@ -90,7 +139,10 @@ def similarity(left: str, right: str) -> float:
     return max(0.0, 1 - costs[-1] / longest) if longest else 0.0
 
 
+@functools.cache
 def _drop_cost(letter: str) -> float:
+    if letter == _UNWRITTEN:
+        return _UNWRITTEN_COST
     return _VOWEL_COST if letter in _VOWELS or letter in "h'" else 1.0
 
 
@@ -103,21 +155,34 @@ def _change_cost(one: str, other: str) -> float:
     return max(_drop_cost(one), _drop_cost(other))
 
 
+def _likeness(word: str, latin: str) -> float:
+    """Returns how much a word of another script sounds like a Latin one, in its best reading."""
+    script = _script(word)
+    own = letters_of(word).translate(_NOT_WRITTEN[script])
+    return max(similarity(own, reading.translate(_NOT_WRITTEN[script])) for reading in readings(latin))
+
+
 class Spellings:
-    """Finds the Latin word that a word of another script spells.
+    """Finds the Latin words that words of another script spell.
 
     Args:
       words: rank by word; of words that are equally alike, the one with the lowest rank is meant.
+      names: the words of names of several words, for :meth:`closest_pair`.
     """
 
-    def __init__(self, words: Mapping[str, int]) -> None:
-        found: dict[str, list[str]] = {}
+    def __init__(self, words: Mapping[str, int], names: Iterable[Sequence[str]] = ()) -> None:
+        self._found: dict[str, list[str]] = {}
         for word in sorted(words, key=lambda word: (words[word], word)):
-            if _LATIN.fullmatch(word) and not word.isupper():
-                same = found.setdefault(sound_key(word), [])
-                if len(same) < _MOST_WITH_A_KEY:
-                    same.append(word)
-        self._found = found
+            if len(word) >= _SHORTEST_WORD and _is_spelled(word):
+                for key in dict.fromkeys(map(_key, readings(word))):
+                    _add(self._found, key, word)
+        self._pairs: dict[tuple[str, str], list[tuple[str, str]]] = {}
+        pairs = {pair for name in names for pair in itertools.pairwise(name) if pair[0] in words and pair[1] in words}
+        for left, right in sorted(pairs, key=lambda pair: (max(words[pair[0]], words[pair[1]]), pair)):
+            if _is_spelled(left) and _is_spelled(right):
+                keys = ({_key(reading) for reading in readings(word)} for word in (left, right))
+                for key in itertools.product(*map(sorted, keys)):
+                    _add(self._pairs, key, (left, right))
         self._closest = functools.lru_cache(maxsize=200_000)(self._find)
 
     def closest(self, word: str) -> tuple[str, float]:
@@ -128,9 +193,30 @@ class Spellings:
         key, letters = sound_key(word), letters_of(word)
         if len(key) < _SHORTEST_KEY or sum(0.5 if one in _VOWELS else 1.0 for one in letters) < _LEAST_LETTERS:
             return "", 0.0
-        found = [(similarity(letters, letters_of(other)), -place, other) for place, other in enumerate(self._same(key))]
+        found = [(_likeness(word, other), -place, other) for place, other in enumerate(self._found.get(key, ()))]
         score, _, best = max(found, default=(0.0, 0, ""))
         return best, score
 
-    def _same(self, key: str) -> Iterable[str]:
-        return self._found.get(key, ())
+    def closest_pair(self, left: str, right: str) -> tuple[tuple[str, str], float]:
+        """Returns the two Latin words, one after the other in a name, that sound most like two words, and how much.
+
+        Short words such as "Jeff" are found this way only. The score is the mean of both; (("", ""), 0) if there is none.
+        """
+        keys = sound_key(left), sound_key(right)
+        best = ("", ""), 0.0
+        if len("".join(keys)) >= _SHORTEST_PAIR:
+            for pair in self._pairs.get(keys, ()):
+                scores = _likeness(left, pair[0]), _likeness(right, pair[1])
+                if min(scores) >= _LEAST_OF_A_PAIR and sum(scores) / 2 > best[1]:
+                    best = pair, sum(scores) / 2
+        return best
+
+
+def _is_spelled(word: str) -> bool:
+    return bool(_LATIN.fullmatch(word)) and not word.isupper()
+
+
+def _add(found: dict[Any, list[Any]], key: Any, item: Any) -> None:
+    same = found.setdefault(key, [])
+    if len(same) < _MOST_WITH_A_KEY:
+        same.append(item)
