@@ -35,12 +35,15 @@ _SCRIPTS: Final = (  # name, first and last letter
     ("hangul", "\uac00", "\ud7a3"),
 )
 _LATIN_ENDINGS: Final[Mapping[str, Sequence[str]]] = _RULES["latin"]
+_ELISIONS: Final[Mapping[str, Sequence[str]]] = _RULES["elisions"]
+_WITH_COMPOUNDS: Final = ("de", "nl", "sv", "da", "no", "nb", "fi", "hu")
+BETWEEN: Final = "  "  # the parts of a divided word: a space after the first and one before the second
 _MOST_REMEMBERED: Final = 300_000  # words of a language
 LEAST_SIMILARITY: Final = 0.85  # of a spelling in another script
 LEAST_SIMILARITY_OF_A_WORD: Final = 0.93  # … of a word that may be a common one: no capital tells that it is a name
 LEAST_SIMILARITY_OF_A_SHORT_WORD: Final = 0.99  # … and that has three consonants
-LEAST_SIMILARITY_OF_A_PAIR: Final = 0.9  # … of two such words, one after the other in a name
-_WITHOUT_VOWELS: Final = ("arabic", "hebrew")
+LEAST_SIMILARITY_OF_A_PAIR: Final = 0.9  # … of two words, one after the other in a name
+LEAST_SIMILARITY_OF_A_PAIR_OF_WORDS: Final = 0.94  # … that may be common words
 _WITH_ARTICLE: Final = re.compile("[\u0648\u0641\u0628]?(\u0627\u0644|\u0644\u0644)")  # Arabic; no foreign name
 _NO_NAMES: Final = tuple(_RULES["plurals"])  # endings of words that are never names of one person or place
 _STARTS: Final = re.compile(r"(?:^|[.!?\u2026:\n][\"'\u00bb\u201c\u201d)]*\s+)[^\w\s]*(\w+)")  # words at starts of sentences
@@ -70,6 +73,8 @@ class _Meant(dict[str, str]):
 
 class Forms:
     """Replaces forms and spellings of known words by the known word.
+
+    A word that is divided becomes one text with its parts, :data:`BETWEEN` them.
 
     Args:
       words: the words of all names, with normal letters. The words with a lower number are meant first where spellings
@@ -101,7 +106,13 @@ class Forms:
           words: words of a text.
           language: BCP-47 tag of the text; decides which endings words have.
         """
-        return self.apply(words, language) if language.partition("-")[0] in _LATIN_ENDINGS else words
+        language = language.partition("-")[0]
+        if language in _LATIN_ENDINGS:
+            return self.apply(words, language)
+        if not any("-" in word for word in words):
+            return words
+        meant = self._remembered(language, strict=False)
+        return [meant[word] if "-" in word else word for word in words]
 
     def apply(self, words: Sequence[str], language: str, text: str = "") -> Sequence[str]:
         """Returns words of any script, with known words instead of their forms.
@@ -115,7 +126,7 @@ class Forms:
         meant, unsure = (self._remembered(language, strict) for strict in (False, True))
         starts = frozenset(_STARTS.findall(text))
         found = [unsure[word] if word in starts else meant[word] for word in words]
-        if self._names:
+        if text and self._names:
             self._find_pairs(words, found)
         return found
 
@@ -131,18 +142,35 @@ class Forms:
             return word
         system = _system(word, language)
         forms = self._with_other_endings(word, system) if system in _LATIN_ENDINGS else self._of_stem(word, system)
-        return next((form for form in forms if self._is_known(form, language)), "") or self._spelled(word, strict) or word
+        found = next((form for form in forms if self._is_known(form, language)), "") or self._spelled(word, strict)
+        return found or self._divided(word, language, strict) or word
+
+    def _divided(self, word: str, language: str, strict: bool) -> str:
+        """Returns the parts of a word with an elided article or hyphens, "" if it has none that are known.
+
+        "l'Europe", "US-led" and "EU-Beitritt" name Europe, the US and the EU. All parts with a capital must be known, except
+        in languages with compounds: "Nueva-Mexico" is not Mexico.
+        """
+        article, apostrophe, rest = _partition(word)
+        if apostrophe and article.lower() in _ELISIONS.get(language, ()):
+            return f"{article}{BETWEEN}{self._find(rest, language, strict)}" if rest else ""
+        if "-" not in word or word[0] >= "\u0250":
+            return ""
+        parts = [self._find(part, language, strict) for part in word.split("-") if part]
+        known = [self._is_known(part, language) for part in parts if part[0].isupper()]
+        enough = any(known) if language in _WITH_COMPOUNDS else known and all(known)
+        return BETWEEN.join(parts) if enough and len(parts) > 1 else ""
 
     def _find_pairs(self, words: Sequence[str], found: list[str]) -> None:
         """Puts two known words in the place of two words of another script that spell them."""
-        for place, (left, right) in enumerate(itertools.pairwise(words)):
-            if not (_may_spell(left) and _may_spell(right)) or (left in self._words and right in self._words):
+        sides = [_pronounced(word) for word in words]
+        for place, (left, right) in enumerate(itertools.pairwise(sides)):
+            if not left or not right or (words[place] in self._words and words[place + 1] in self._words):
                 continue
-            least = LEAST_SIMILARITY_OF_A_PAIR if _is_unsure(left) else LEAST_SIMILARITY
-            sides = [{sound_key(one): one for one in reversed((*_bare(word),))}.values() for word in (left, right)]
-            pairs = (self._spellings.closest_pair(*pair) for pair in itertools.product(*sides))
+            pairs = (self._spellings.closest_pair(*pair) for pair in itertools.product(left, right))
             pair, score = max(pairs, key=lambda item: item[1])
-            if score >= least:
+            is_unsure = _has_no_case(words[place])
+            if score >= (LEAST_SIMILARITY_OF_A_PAIR_OF_WORDS if is_unsure else LEAST_SIMILARITY_OF_A_PAIR):
                 found[place : place + 2] = pair
 
     @staticmethod
@@ -185,10 +213,21 @@ class Forms:
         candidates = ((*self._spellings.closest(stem), stem) for stem in _bare(word))
         spelled, score, stem = max(candidates, key=lambda item: item[1])
         least = LEAST_SIMILARITY
-        if strict or _is_unsure(word):
+        if strict or _has_no_case(word):
             is_short = len(sound_key(stem)) <= _SHORT_KEY
             least = LEAST_SIMILARITY_OF_A_SHORT_WORD if is_short else LEAST_SIMILARITY_OF_A_WORD
         return spelled if score >= least else ""
+
+
+@functools.lru_cache(maxsize=_MOST_REMEMBERED)
+def _pronounced(word: str) -> tuple[str, ...]:
+    """Returns a word of another script and what is left of it without endings and starts, each with other consonants."""
+    return tuple({sound_key(one): one for one in reversed((*_bare(word),))}.values()) if _may_spell(word) else ()
+
+
+def _partition(word: str) -> tuple[str, str, str]:
+    """Returns what is before an apostrophe, the apostrophe and the rest."""
+    return word.partition("'" if "'" in word else "\u2019")
 
 
 def _may_spell(word: str) -> bool:
@@ -202,9 +241,9 @@ def _may_spell(word: str) -> bool:
     )
 
 
-def _is_unsure(word: str) -> bool:
-    """Whether a script has vowels but no capitals, so that many words sound like names."""
-    return word[0].lower() == word[0] and _system(word, "") not in _WITHOUT_VOWELS
+def _has_no_case(word: str) -> bool:
+    """Whether a word is of a script without capitals, so that nothing but its sound tells a name from other words."""
+    return word[0].lower() == word[0]
 
 
 def _bare(word: str) -> Iterator[str]:

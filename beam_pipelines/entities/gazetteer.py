@@ -26,6 +26,7 @@ _LEAST_CITY_OF_A_SHORT_NAME: Final = 1_000_000
 _PARENTHESES: Final = re.compile(r"\s*[(\uff08]([^)\uff09]*)[)\uff09]")
 _LATIN: Final = re.compile(r"[A-Za-z\u00c0-\u024f]")
 _ENDING: Final = 3  # letters that forms of a word may not share
+_TABLES: Final = ("countries_of_the_uk.tsv", "common_names.tsv", "world_names.tsv")
 _COUNTRY: Final = 10.0  # weight of a country against a city of the same name
 _UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 
@@ -49,9 +50,9 @@ def built_in_names() -> Iterator[KnownName]:
             name = locale.time_zones.get(zone, {}).get("city")
             if name:
                 yield KnownName(_city_entity(city), tag.replace("_", "-"), name, city["population"] / 1e7)
-    # Names that babel lacks: short forms and former names of countries, adjectives that are not the name of a language,
-    # and the countries of the United Kingdom, which are subdivisions in CLDR.
-    for table in ("common_names.tsv", "countries_of_the_uk.tsv"):
+    # Names that babel lacks: the countries of the United Kingdom, which are subdivisions in CLDR, short forms and former
+    # names of countries, adjectives that are not the name of a language, regions, states and large organisations.
+    for table in _TABLES:
         for line in resources.files(__package__).joinpath(table).read_text(encoding="utf-8").splitlines():
             entity, language, alias = line.split("\t")
             yield KnownName(entity, language, alias, _COUNTRY)

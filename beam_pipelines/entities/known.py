@@ -12,10 +12,11 @@ from .tokens import WordUse, words_of
 
 _MOST_MEANINGS = 5  # of one alias
 _LEAST_SHARE = 0.05  # of the weight of all meanings of an alias; rarer ones are not listed
+_REGION_PRIOR = 0.6  # of a country or continent, if names of the corpus end in its name
 _ALSO_A_WORD = 0.1  # documents with the word in lower case, relative to those with a capital
 _NOT_LATIN = "\u0250"  # letters from here on are of other scripts
 _COMMON_TO = 3  # a built-in name that this many languages share, or English has, is a name in all languages
-_LOCAL = ("region:", "language:", "currency:")  # built-in entities, whose names in one language are words of others
+_LOCAL = ("region:", "place:", "organisation:", "language:", "currency:")  # built-in entities, whose names in one language are words of others
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,7 +126,8 @@ def merge_known(
 
     An entity of the corpus is another one if its name most likely means that one: "London" a known city, and the
     Russian form for "of Russia" the country. A name that the corpus gives to another entity, such as the surname of
-    somebody in the news, keeps the meanings that it has there.
+    somebody in the news, keeps the meanings that it has there. The name of a country means the country first, although
+    "New Mexico" ends in it.
 
     Args:
       entities: entities found by their capitals, with their number of documents.
@@ -146,8 +148,18 @@ def merge_known(
         key = renamed.get(item.entity, item.entity)
         merged[item.alias, key] = Alias(item.alias, key, item.prior, found[key].name)
     taken = {item.alias for item in aliases}
+    regions = {item.alias: item for item in listed if item.alias in taken and _is_certain_region(item)}
+    for item in list(merged.values()):
+        region = regions.get(item.alias)
+        if region is not None and item.entity != region.entity:
+            merged[item.alias, item.entity] = dataclasses.replace(item, prior=item.prior * (1 - _REGION_PRIOR))
+            merged[region.alias, region.entity] = dataclasses.replace(region, prior=_REGION_PRIOR)
     merged |= {(item.alias, item.entity): item for item in listed if item.alias not in taken}
     return list(found.values()), sorted(merged.values(), key=lambda item: (item.alias, -item.prior, item.entity))
+
+
+def _is_certain_region(item: Alias) -> bool:
+    return item.entity.startswith("region:") and not item.languages and item.prior >= LEAST_PRIOR
 
 
 def _same_entities(
