@@ -95,7 +95,7 @@ def _owners(documents: Mapping[str, int], surnames: Mapping[str, Mapping[str, in
 
 
 def _same_spelling(documents: Mapping[str, int]) -> dict[str, str]:
-    """Returns the most frequent name of several words that differs from a name in hyphens and capitals alone, by name."""
+    """Returns the most frequent name that differs from one in hyphens and capitals alone, by name of several words."""
     found: dict[str, str] = {}
     for name in sorted(documents, key=lambda name: (-documents[name], name)):
         found.setdefault(name.replace("-", " ").lower(), name)

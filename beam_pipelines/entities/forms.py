@@ -46,7 +46,7 @@ LEAST_SIMILARITY_OF_A_PAIR: Final = 0.9  # … of two words, one after the other
 LEAST_SIMILARITY_OF_A_PAIR_OF_WORDS: Final = 0.94  # … that may be common words
 _WITH_ARTICLE: Final = re.compile("[\u0648\u0641\u0628]?(\u0627\u0644|\u0644\u0644)")  # Arabic; no foreign name
 _NO_NAMES: Final = tuple(_RULES["plurals"])  # endings of words that are never names of one person or place
-_STARTS: Final = re.compile(r"(?:^|[.!?\u2026:\n][\"'\u00bb\u201c\u201d)]*\s+)[^\w\s]*(\w+)")  # words at starts of sentences
+_STARTS: Final = re.compile(r"(?:^|[.!?\u2026:\n][\"'\u00bb\u201c\u201d)]*\s+)[^\w\s]*(\w+)")  # of sentences
 _UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 _LONGEST_PARTICLE: Final = 4  # of Korean, after a name
 
@@ -148,8 +148,8 @@ class Forms:
     def _divided(self, word: str, language: str, strict: bool) -> str:
         """Returns the parts of a word with an elided article or hyphens, "" if it has none that are known.
 
-        "l'Europe", "US-led" and "EU-Beitritt" name Europe, the US and the EU. All parts with a capital must be known, except
-        in languages with compounds: "Nueva-Mexico" is not Mexico.
+        "l'Europe", "US-led" and "EU-Beitritt" name Europe, the US and the EU. All parts with a capital must be known,
+        except in languages with compounds: "Nueva-Mexico" is not Mexico.
         """
         article, apostrophe, rest = _partition(word)
         if apostrophe and article.lower() in _ELISIONS.get(language, ()):
@@ -199,6 +199,10 @@ class Forms:
     def _is_known(self, word: str, language: str) -> bool:
         return word in self._words and (word not in self._limits or language in self._limits[word])
 
+    def transcribed(self, characters: str) -> str:
+        """Returns the known Latin word that Chinese characters write by sound, "" if there is none."""
+        return self._spellings.transcribed(characters)
+
     @property
     def _spellings(self) -> Spellings:
         """The spellings of known words; they are found when the first word of another script is looked up."""
@@ -221,7 +225,7 @@ class Forms:
 
 @functools.lru_cache(maxsize=_MOST_REMEMBERED)
 def _pronounced(word: str) -> tuple[str, ...]:
-    """Returns a word of another script and what is left of it without endings and starts, each with other consonants."""
+    """Returns a word of another script, and without endings and starts, each with other consonants."""
     return tuple({sound_key(one): one for one in reversed((*_bare(word),))}.values()) if _may_spell(word) else ()
 
 

@@ -50,8 +50,8 @@ def built_in_names() -> Iterator[KnownName]:
             name = locale.time_zones.get(zone, {}).get("city")
             if name:
                 yield KnownName(_city_entity(city), tag.replace("_", "-"), name, city["population"] / 1e7)
-    # Names that babel lacks: the countries of the United Kingdom, which are subdivisions in CLDR, short forms and former
-    # names of countries, adjectives that are not the name of a language, regions, states and large organisations.
+    # Names that babel lacks: the countries of the United Kingdom, which are subdivisions in CLDR, short forms and
+    # former names of countries, adjectives that are not the name of a language, regions, states and organisations.
     for table in _TABLES:
         for line in resources.files(__package__).joinpath(table).read_text(encoding="utf-8").splitlines():
             entity, language, alias = line.split("\t")
@@ -147,8 +147,8 @@ def _plain(name: str) -> str:
 def _currency_names(language: str, names: Mapping[str, str], regions: Mapping[str, str]) -> Iterator[KnownName]:
     """Yields currencies in use, and the adjectives in their names: "Mexican" of "Mexican Peso".
 
-    An adjective is a word that the currencies of one country have, and that begins like the name of the country. It is no
-    form of a word that the names of several countries have, such as that for "new" in "New Guinea".
+    An adjective is a word that the currencies of one country have, and that begins like the name of the country. It is
+    no form of a word that the names of several countries have, such as that for "new" in "New Guinea".
     """
     uses: dict[str, set[str]] = defaultdict(set)
     current = {code: words_of(name) for code, name in names.items() if code in _currencies_in_use() and name != code}

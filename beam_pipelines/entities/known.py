@@ -16,7 +16,13 @@ _REGION_PRIOR = 0.6  # of a country or continent, if names of the corpus end in 
 _ALSO_A_WORD = 0.1  # documents with the word in lower case, relative to those with a capital
 _NOT_LATIN = "\u0250"  # letters from here on are of other scripts
 _COMMON_TO = 3  # a built-in name that this many languages share, or English has, is a name in all languages
-_LOCAL = ("region:", "place:", "organisation:", "language:", "currency:")  # built-in entities, whose names in one language are words of others
+_LOCAL = (
+    "region:",
+    "place:",
+    "organisation:",
+    "language:",
+    "currency:",
+)  # built-in entities, whose names in one language are words of others
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +80,7 @@ def is_common_word(alias: str, uses: Mapping[str, Mapping[str, WordUse]]) -> boo
 
 
 def is_also_a_word(name: str, uses: Mapping[str, Mapping[str, WordUse]]) -> bool:
-    """Whether the corpus also writes a capitalised word in lower case: "President" and "Department", but not "Trump"."""
+    """Whether the corpus also writes a capitalised word in lower case: "President", "Department", but not "Trump"."""
     use = _use(name.lower(), uses)
     return use.lower > _ALSO_A_WORD * use.capital
 

@@ -1,8 +1,8 @@
 """How names sound: finds the Latin spelling of a name that is written in another script.
 
-A word becomes letters that each stand for one sound, then a key of its consonants in classes: Arabic has no "p", Cyrillic
-has no "w", and some scripts write few vowels. Words with the same key are compared letter by letter. English spells one
-sound in many ways and reads one letter in several, so a Latin word has several pronunciations.
+A word becomes letters that each stand for one sound, then a key of its consonants in classes: Arabic has no "p",
+Cyrillic has no "w", and some scripts write few vowels. Words with the same key are compared letter by letter. English
+reads one letter in several ways, so a Latin word has several readings.
 """
 
 import functools
@@ -18,11 +18,18 @@ _SPELLINGS: Final = tuple(map(tuple, _TABLES["spellings"]))  # of one sound in L
 _READINGS: Final = tuple((re.compile(pattern), other) for pattern, other in _TABLES["readings"])
 _ARABIC: Final = str.maketrans(_TABLES["arabic"])
 _DEVANAGARI: Final[Mapping[str, str]] = _TABLES["devanagari"]
-_SIGNS: Final = frozenset("\u093e\u093f\u0940\u0941\u0942\u0943\u0945\u0947\u0948\u0949\u094b\u094c\u094d")  # vowels, none
+_CHINESE: Final[Mapping[str, str]] = _TABLES["chinese_sounds"]  # where they differ from Pinyin
+_PINYIN: Final = {"zh": "j", "x": "sh", "q": "ch", "c": "ts", "w": "v"}
+_LABIAL_NASAL: Final = re.compile("n(?=[pb])")
+_SIGNS: Final = frozenset(
+    "\u093e\u093f\u0940\u0941\u0942\u0943\u0945\u0947\u0948\u0949\u094b\u094c\u094d"
+)  # vowels, none
 _UNWRITTEN: Final = "\u0259"  # the vowel after a consonant of Devanagari, which may be silent
 _NASAL: Final = re.compile("\u0902(?=(.?))")  # of Devanagari: "m" before "p" and "b", else "n"
 _LABIALS: Final = tuple("\u092a\u092b\u092c\u092d\u092e")
-_CLASSES: Final = str.maketrans({"b": "p", "v": "f", "d": "t", "g": "k", "z": "s", "š": "s", "č": "s", "ž": "s", "j": "s"})
+_CLASSES: Final = str.maketrans(
+    {"b": "p", "v": "f", "d": "t", "g": "k", "z": "s", "š": "s", "č": "s", "ž": "s", "j": "s"}
+)
 _SILENT: Final = re.compile(r"[aeiouyhə'`]|(?<!^)w")
 _REPEATED: Final = re.compile(r"(.)\1+")
 _VOWELS: Final = frozenset("aeiouywə")
@@ -34,6 +41,11 @@ _SHORTEST_PAIR: Final = 4  # consonants of two words
 _LEAST_LETTERS: Final = 3.9  # of a word, where a vowel counts as half a letter
 _MOST_WITH_A_KEY: Final = 24  # words, the most frequent first
 _LEAST_OF_A_PAIR: Final = 0.8  # similarity of each word
+TRANSCRIBING: Final = frozenset(_TABLES["chinese"])  # the characters with which Chinese writes foreign names
+_LEAST_CHINESE: Final = 0.93  # similarity of a name in Chinese
+_NEVER_FIRST: Final = "\u5c14\u59c6"  # of Chinese: they end syllables
+_SHORTEST_CHINESE_KEY: Final = 4  # consonants
+_NEARLY_EQUAL: Final = 0.02  # similarities
 _VOWEL_COST: Final = 0.3  # of a vowel that one of the words lacks, in consonants
 _UNWRITTEN_COST: Final = 0.1
 _SIMILAR_COST: Final = 0.25  # of two letters that stand for each other
@@ -43,6 +55,7 @@ _NOT_WRITTEN: Final = {
     "arabic": str.maketrans({"p": "b", "v": "f", "o": "u", "w": "u", "e": "i", "y": "i"}),
     "devanagari": str.maketrans({"z": "j", "ž": "j", "w": "v"}),
     "cyrillic": str.maketrans({"w": "v"}),
+    "chinese": str.maketrans({"r": "l", "w": "v"}),
     "": str.maketrans({}),
 }
 _SCRIPTS: Final = (
@@ -73,7 +86,10 @@ def letters_of(word: str) -> str:
         letters = word
     if not letters.isascii() and letters == word:
         letters = str(anyascii(word))
-    letters = letters.lower()
+    return _sounds(letters.lower())
+
+
+def _sounds(letters: str) -> str:
     for spelling, sound in _SPELLINGS:
         if spelling in letters:
             letters = letters.replace(spelling, sound)
@@ -162,6 +178,30 @@ def _likeness(word: str, latin: str) -> float:
     return max(similarity(own, reading.translate(_NOT_WRITTEN[script])) for reading in readings(latin))
 
 
+def _from_chinese(text: str) -> str:
+    """Returns the letters of characters that write a foreign name by sound."""
+    from anyascii import anyascii
+
+    letters = "".join(_CHINESE.get(one) or _from_pinyin(str(anyascii(one)).lower()) for one in text)
+    return _REPEATED.sub(r"\1", _sounds(_LABIAL_NASAL.sub("m", letters)).translate(_NOT_WRITTEN["chinese"]))
+
+
+def _from_pinyin(syllable: str) -> str:
+    initial = next((one for one in _PINYIN if syllable.startswith(one)), "")
+    return f"{_PINYIN.get(initial, '')}{syllable[len(initial) :]}".replace("ng", "n")
+
+
+def _read_in_chinese(word: str) -> tuple[str, ...]:
+    """Returns the readings of a Latin word with the sounds that Chinese has; a first "h" is no "g" as in Cyrillic."""
+    found = (one for one in readings(word) if not (one.startswith("g") and word.startswith("H")))
+    return tuple(dict.fromkeys(one.translate(_NOT_WRITTEN["chinese"]).replace("ng", "n") for one in found))
+
+
+def _chinese_key(letters: str) -> str:
+    """Returns the key of letters as in Chinese, which ends few syllables with "m"."""
+    return _REPEATED.sub(r"\1", _key(letters).replace("m", "n"))
+
+
 class Spellings:
     """Finds the Latin words that words of another script spell.
 
@@ -172,10 +212,11 @@ class Spellings:
 
     def __init__(self, words: Mapping[str, int], names: Iterable[Sequence[str]] = ()) -> None:
         self._found: dict[str, list[str]] = {}
-        for word in sorted(words, key=lambda word: (words[word], word)):
-            if len(word) >= _SHORTEST_WORD and _is_spelled(word):
-                for key in dict.fromkeys(map(_key, readings(word))):
-                    _add(self._found, key, word)
+        ranked = sorted(words, key=lambda word: (words[word], word))
+        self._words = [word for word in ranked if len(word) >= _SHORTEST_WORD and _is_spelled(word)]
+        for word in self._words:
+            for key in dict.fromkeys(map(_key, readings(word))):
+                _add(self._found, key, word)
         self._pairs: dict[tuple[str, str], list[tuple[str, str]]] = {}
         pairs = {pair for name in names for pair in itertools.pairwise(name) if pair[0] in words and pair[1] in words}
         for left, right in sorted(pairs, key=lambda pair: (max(words[pair[0]], words[pair[1]]), pair)):
@@ -184,6 +225,8 @@ class Spellings:
                 for key in itertools.product(*map(sorted, keys)):
                     _add(self._pairs, key, (left, right))
         self._closest = functools.lru_cache(maxsize=200_000)(self._find)
+        self._in_chinese: dict[str, list[str]] | None = None
+        self._transcribed = functools.lru_cache(maxsize=200_000)(self._find_chinese)
 
     def closest(self, word: str) -> tuple[str, float]:
         """Returns the Latin word that sounds most like a word, and how much; ("", 0) if there is none."""
@@ -200,7 +243,7 @@ class Spellings:
     def closest_pair(self, left: str, right: str) -> tuple[tuple[str, str], float]:
         """Returns the two Latin words, one after the other in a name, that sound most like two words, and how much.
 
-        Short words such as "Jeff" are found this way only. The score is the mean of both; (("", ""), 0) if there is none.
+        Short words such as "Jeff" are found this way only. The score is the mean of both; 0 if there is no such pair.
         """
         keys = sound_key(left), sound_key(right)
         best = ("", ""), 0.0
@@ -209,6 +252,28 @@ class Spellings:
                 scores = _likeness(left, pair[0]), _likeness(right, pair[1])
                 if min(scores) >= _LEAST_OF_A_PAIR and sum(scores) / 2 > best[1]:
                     best = pair, sum(scores) / 2
+        return best
+
+    def transcribed(self, characters: str) -> str:
+        """Returns the Latin word that Chinese characters write by sound, "" if none sounds enough alike."""
+        return self._transcribed(characters)
+
+    def _find_chinese(self, characters: str) -> str:
+        if self._in_chinese is None:
+            found: dict[str, list[str]] = {}
+            for word in self._words:
+                for key in dict.fromkeys(map(_chinese_key, _read_in_chinese(word))):
+                    _add(found, key, word)
+            self._in_chinese = found
+        letters = _from_chinese(characters)
+        key = _chinese_key(letters)
+        if len(key) < _SHORTEST_CHINESE_KEY or characters[0] in _NEVER_FIRST:
+            return ""
+        best, least = "", _LEAST_CHINESE
+        for word in self._in_chinese.get(key, ()):
+            score = max(similarity(letters, reading) for reading in _read_in_chinese(word))
+            if score >= least:  # later words are less frequent
+                best, least = word, score + _NEARLY_EQUAL
         return best
 
 
