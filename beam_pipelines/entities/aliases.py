@@ -8,6 +8,7 @@ from .tables import Alias
 
 _CLEAR_SHARE = 0.6  # the leading full name owns a surname if it has this share of all full names with it
 _KNOWN_SHARE = 0.2  # … and as many documents as this share of those with the bare surname
+_INITIALS = 2  # letters; so short a word is another one in some language: "Si"
 _LISTED_SHARE = 0.1  # full names below this share are not listed as meanings of the surname
 _AMBIGUOUS_PRIOR = 0.6  # prior of the bare word itself if no full name owns it
 _TITLE_SHARE = 0.8  # least share of the surnames after a title that belong to a more frequent full name
@@ -90,7 +91,7 @@ def _owners(documents: Mapping[str, int], surnames: Mapping[str, Mapping[str, in
     return {
         word: owner
         for word, full_names in surnames.items()
-        if word in documents and (owner := _owner(documents[word], full_names))
+        if len(word) > _INITIALS and word in documents and (owner := _owner(documents[word], full_names))
     }
 
 

@@ -91,8 +91,8 @@ class Linker:
         found = list(words)
         place = 0
         while place < len(found):
-            longest = next((n for n in range(_LONGEST_TRANSCRIPTION) if not all(free[place : place + n + 1])), 0)
-            for length in range(min(longest, len(found) - place), _SHORTEST_TRANSCRIPTION - 1, -1):
+            run = itertools.takewhile(bool, free[place : place + _LONGEST_TRANSCRIPTION])
+            for length in range(sum(run), _SHORTEST_TRANSCRIPTION - 1, -1):
                 name = self._forms.transcribed("".join(words[place : place + length]))
                 if name:
                     found[place : place + length] = [name, *[""] * (length - 1)]
