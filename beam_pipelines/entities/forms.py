@@ -39,9 +39,11 @@ _ELISIONS: Final[Mapping[str, Sequence[str]]] = _RULES["elisions"]
 _WITH_COMPOUNDS: Final = ("de", "nl", "sv", "da", "no", "nb", "fi", "hu")
 BETWEEN: Final = "  "  # the parts of a divided word: a space after the first and one before the second
 _MOST_REMEMBERED: Final = 300_000  # words of a language
-LEAST_SIMILARITY: Final = 0.85  # of a spelling in another script
-LEAST_SIMILARITY_OF_A_WORD: Final = 0.93  # … of a word that may be a common one: no capital tells that it is a name
-LEAST_SIMILARITY_OF_A_SHORT_WORD: Final = 0.99  # … and that has three consonants
+LEAST_SIMILARITY: Final = 0.91  # of a spelling in another script with a capital
+LEAST_SIMILARITY_OF_A_WORD: Final = 0.95  # … of a word that may be a common one: no capital tells that it is a name
+# … of words with three consonants, likewise
+LEAST_SIMILARITY_OF_A_SHORT_NAME: Final = 0.94
+LEAST_SIMILARITY_OF_A_SHORT_WORD: Final = 0.99
 LEAST_SIMILARITY_OF_A_PAIR: Final = 0.9  # … of two words, one after the other in a name
 LEAST_SIMILARITY_OF_A_PAIR_OF_WORDS: Final = 0.94  # … that may be common words
 _WITH_ARTICLE: Final = re.compile("[\u0648\u0641\u0628]?(\u0627\u0644|\u0644\u0644)")  # Arabic; no foreign name
@@ -216,10 +218,11 @@ class Forms:
             return ""
         candidates = ((*self._spellings.closest(stem), stem) for stem in _bare(word))
         spelled, score, stem = max(candidates, key=lambda item: item[1])
-        least = LEAST_SIMILARITY
+        is_short = len(sound_key(stem)) <= _SHORT_KEY
         if strict or _has_no_case(word):
-            is_short = len(sound_key(stem)) <= _SHORT_KEY
             least = LEAST_SIMILARITY_OF_A_SHORT_WORD if is_short else LEAST_SIMILARITY_OF_A_WORD
+        else:
+            least = LEAST_SIMILARITY_OF_A_SHORT_NAME if is_short else LEAST_SIMILARITY
         return spelled if score >= least else ""
 
 

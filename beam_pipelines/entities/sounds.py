@@ -48,14 +48,15 @@ _SHORTEST_CHINESE_KEY: Final = 4  # consonants
 _NEARLY_EQUAL: Final = 0.02  # similarities
 _VOWEL_COST: Final = 0.3  # of a vowel that one of the words lacks, in consonants
 _UNWRITTEN_COST: Final = 0.1
+_OTHER_READING: Final = 0.03  # similarity that a less likely reading takes away
 _SIMILAR_COST: Final = 0.25  # of two letters that stand for each other
-_SIMILAR: Final = tuple(map(frozenset, ("bp", "vfw", "dt", "gkh", "szšžčj", "iyej", "uow", "ae", "oa", "əaeiou")))
+_SIMILAR: Final = tuple(map(frozenset, ("bp", "vfw", "dt", "gkh", "szšžčj", "iyej", "uow", "ae", "oa")))
 # Sounds that a script does not tell apart: it cannot write the first one.
 _NOT_WRITTEN: Final = {
     "arabic": str.maketrans({"p": "b", "v": "f", "o": "u", "w": "u", "e": "i", "y": "i"}),
     "devanagari": str.maketrans({"z": "j", "ž": "j", "w": "v"}),
     "cyrillic": str.maketrans({"w": "v"}),
-    "chinese": str.maketrans({"r": "l", "w": "v"}),
+    "chinese": str.maketrans({"r": "l", "w": "v", "o": "a", "u": "a", "e": "a"}),
     "": str.maketrans({}),
 }
 _SCRIPTS: Final = (
@@ -166,16 +167,20 @@ def _drop_cost(letter: str) -> float:
 def _change_cost(one: str, other: str) -> float:
     if one == other:
         return 0.0
-    if any(one in letters and other in letters for letters in _SIMILAR):
+    is_unwritten = _UNWRITTEN in (one, other) and {one, other} <= _VOWELS
+    if is_unwritten or any(one in letters and other in letters for letters in _SIMILAR):
         return _SIMILAR_COST * max(_drop_cost(one), _drop_cost(other))
     return max(_drop_cost(one), _drop_cost(other))
 
 
 def _likeness(word: str, latin: str) -> float:
-    """Returns how much a word of another script sounds like a Latin one, in its best reading."""
-    script = _script(word)
-    own = letters_of(word).translate(_NOT_WRITTEN[script])
-    return max(similarity(own, reading.translate(_NOT_WRITTEN[script])) for reading in readings(latin))
+    """Returns how much a word of another script sounds like a Latin one, in its best reading; the first counts more."""
+    unheard = _NOT_WRITTEN[_script(word)]
+    own = letters_of(word).translate(unheard)
+    return max(
+        similarity(own, reading.translate(unheard)) - (_OTHER_READING if place else 0)
+        for place, reading in enumerate(readings(latin))
+    )
 
 
 def _from_chinese(text: str) -> str:
