@@ -35,6 +35,8 @@ _SCRIPTS: Final = (  # name, first and last letter
     ("hangul", "\uac00", "\ud7a3"),
 )
 _LATIN_ENDINGS: Final[Mapping[str, Sequence[str]]] = _RULES["latin"]
+_SHORT_ENDINGS_FIRST: Final = {name: sorted(endings, key=len) for name, endings in _LATIN_ENDINGS.items()}
+_CYRILLIC_ENDINGS: Final = sorted(_RULES["cyrillic"], key=len)
 _ELISIONS: Final[Mapping[str, Sequence[str]]] = _RULES["elisions"]
 _WITH_COMPOUNDS: Final = ("de", "nl", "sv", "da", "no", "nb", "fi", "hu")
 BETWEEN: Final = "  "  # the parts of a divided word: a space after the first and one before the second
@@ -111,7 +113,7 @@ class Forms:
         language = language.partition("-")[0]
         if language in _LATIN_ENDINGS:
             return self.apply(words, language)
-        if not any("-" in word for word in words):
+        if "-" not in "".join(words):
             return words
         meant = self._remembered(language, strict=False)
         return [meant[word] if "-" in word else word for word in words]
@@ -184,7 +186,10 @@ class Forms:
     def _of_stem(self, word: str, system: str) -> Iterator[str]:
         known = self._stems_of(system) if system else {}
         for stem in _stems(word, system):
-            yield from known.get(stem, ())
+            for name in known.get(stem, ()):
+                # Only words of the language have its endings: "Riyadh" and one is "sports".
+                if system != "arabic" or name in self._limits or word.endswith(name.removeprefix(ARABIC_ARTICLE)):
+                    yield name
 
     def _stems_of(self, system: str) -> dict[str, list[str]]:
         """Returns the known words by stem; words of frequent entities come first."""
@@ -257,7 +262,7 @@ def _bare(word: str) -> Iterator[str]:
     """Yields a word, and what is left of it without endings of cases and words that are written at its start."""
     yield word
     if "\u0400" <= word[0] <= "\u052f":
-        stems = {word.removesuffix(ending) for ending in _RULES["cyrillic"]}
+        stems = {word.removesuffix(ending) for ending in _CYRILLIC_ENDINGS if word.endswith(ending)}
     elif "\u0590" <= word[0] <= "\u06ff":
         stems = {word.removeprefix(start) for start in (*_RULES["arabic_starts"], *_RULES["hebrew_starts"])}
     else:
@@ -292,15 +297,15 @@ def _stems(word: str, system: str, of_name: bool = False) -> Iterator[str]:
         for length in range(len(word), max(1, len(word) - _LONGEST_PARTICLE - 1), -1):
             yield word[:length]
     elif system == "cyrillic":
-        yield from _without_endings(word, _RULES["cyrillic"], _SHORTEST_STEM)
+        yield from _without_endings(word, _CYRILLIC_ENDINGS, _SHORTEST_STEM)
     elif system:
-        yield from _without_endings(word, _LATIN_ENDINGS[system], _SHORTEST_LATIN_STEM)
+        yield from _without_endings(word, _SHORT_ENDINGS_FIRST[system], _SHORTEST_LATIN_STEM)
         if word[-1] == "s" and word[0].isupper() and len(word) == _SHORTEST_LATIN_STEM:
             yield word[:-1]
 
 
 def _without_endings(word: str, endings: Sequence[str], shortest: int) -> Iterator[str]:
-    for ending in sorted(endings, key=len):
+    for ending in endings:
         if word.endswith(ending) and len(word) - len(ending) >= shortest:
             yield word[: len(word) - len(ending)]
 
