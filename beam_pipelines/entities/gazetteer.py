@@ -14,7 +14,7 @@ from importlib import resources
 from typing import Any, Final
 
 from ...formats.names import KnownName
-from .forms import ARABIC_ARTICLE
+from .forms import ARABIC_ARTICLE, normal_letters
 from .tokens import is_capitalised, words_of
 
 _CONTINENTS: Final = frozenset({"002", "003", "005", "009", "013", "019", "142", "145", "150", "419"})
@@ -246,6 +246,7 @@ def _cities_of_zones() -> dict[str, Mapping[str, Any]]:
 
 def _is_usable(alias: str, people: int) -> bool:
     """Whether an alternate name of a city is a name in use: not a code, and in Latin letters only of large cities."""
+    alias = normal_letters(alias)  # which leave out marks
     if _LATIN.search(alias):
         least = _LEAST_CITY_OF_A_SHORT_NAME if len(alias) < 5 else _LEAST_CITY_OF_ONE_WORD
         return people >= least and len(alias) > 3 and is_capitalised(alias) and not alias.isupper()

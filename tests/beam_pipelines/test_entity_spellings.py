@@ -72,6 +72,13 @@ def test_common_words_of_scripts_without_capitals_are_no_names():
     assert linked("بينما منذ سنوات", "ar", *names) == {}
 
 
+def test_arabic_endings_are_those_of_arabic_names_only():
+    aliases = [Alias("الرياض", "Riyadh", 1, ""), Alias("كانو", "Kano", 1, ""), Alias("روسيا", "Russia", 1, "", "ar")]
+    found = Linker(aliases, {"Riyadh": 0, "Kano": 1, "Russia": 2})
+    assert found.link(["كانوا في الرياضة"], "ar") == {}  # "they were", "sports"
+    assert found.link(["وكانو بالرياض والروسية"], "ar") == {0: 1, 1: 1, 2: 1}
+
+
 def test_the_capital_at_the_start_of_a_sentence_is_no_sign_of_a_name():
     names = "Oregon", "Sonoma", "Vladimir Putin", "Texas"
     assert linked("Ураган близко. Цунами тоже.", "ru", *names) == {}
