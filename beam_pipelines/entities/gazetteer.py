@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from ...formats.names import KnownName
 from .forms import ARABIC_ARTICLE, normal_letters
+from .sounds import sound_key
 from .tokens import is_capitalised, words_of
 
 _CONTINENTS: Final = frozenset({"002", "003", "005", "009", "013", "019", "142", "145", "150", "419"})
@@ -204,7 +205,10 @@ def _city_names(named: Collection[int]) -> Iterator[KnownName]:
         people, entity = int(city["population"]), _city_entity(city)
         yield KnownName(entity, "", city["name"], people / 1e7)
         for alias in sorted({*city["alternatenames"]} - {city["name"], ""}):
-            if _is_usable(alias, people) and not (int(city["geonameid"]) in named and _LATIN.search(alias)):
+            is_latin = _LATIN.search(alias)
+            if not _is_usable(alias, people) or (is_latin and int(city["geonameid"]) in named):
+                continue
+            if is_latin or not _is_short_form(alias, city["name"]):
                 yield KnownName(entity, "", alias, people / 1e7)
 
 
@@ -242,6 +246,14 @@ def _cities_of_zones() -> dict[str, Mapping[str, Any]]:
         for zone, country in get_global("zone_territories").items()
     }
     return {zone: city for zone, city in sorted(zones.items()) if city is not None}
+
+
+def _is_short_form(alias: str, name: str) -> bool:
+    """Whether an alternate name is the start of a word of the name, as "Piter" is of "Petersburg"."""
+    if " " in alias or not is_capitalised(alias):
+        return False
+    key = sound_key(alias)
+    return any(len(key) + 1 < len(full) and full.startswith(key) for full in map(sound_key, words_of(name)))
 
 
 def _is_usable(alias: str, people: int) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from ...formats.names import KnownName
 from .aliases import Entity
+from .forms import normal_letters
 from .linking import LEAST_PRIOR, Linker
 from .tables import Alias
 from .tokens import WordUse, words_of
@@ -119,7 +120,7 @@ def _limits(alias: str, entity: str, languages: Collection[str]) -> list[str]:
     """Returns the languages in which an alias is this name; none for all."""
     if "" in languages:
         return []
-    if (alias == alias.lower() != alias.upper()) or len(alias) < 4:
+    if (alias == alias.lower() != alias.upper()) or len(normal_letters(alias)) < 4:
         return sorted(languages)
     local = entity.startswith(_LOCAL) and len(languages) < _COMMON_TO and "en" not in languages
     return sorted(languages) if local else []
