@@ -112,7 +112,8 @@ class Forms:
         """
         language = language.partition("-")[0]
         if language in _LATIN_ENDINGS:
-            return self.apply(words, language)
+            meant = self._remembered(language, strict=False)
+            return [meant[word] for word in words]
         if "-" not in "".join(words):
             return words
         meant = self._remembered(language, strict=False)
@@ -124,13 +125,14 @@ class Forms:
         Args:
           words: words of a text, with normal letters.
           language: BCP-47 tag of the text; decides which endings words in Latin letters have.
-          text: the text, which tells the words at starts of sentences. Their capital is no sign of a name.
+          text: the text, which tells the words at starts of sentences. Their capital is no sign of a name. "" if the
+            words are a name.
         """
         language = language.partition("-")[0]
         meant, unsure = (self._remembered(language, strict) for strict in (False, True))
-        starts = frozenset(_STARTS.findall(text))
+        starts = frozenset(_STARTS.findall(text)) if text else frozenset()
         found = [unsure[word] if word in starts else meant[word] for word in words]
-        if text and self._names:
+        if self._names:
             self._find_pairs(words, found)
         return found
 

@@ -68,12 +68,12 @@ class Linker:
         """
         return self._find(self._known_words(text, words_of(text), language), language)
 
-    def _known_words(self, text: str, words: Sequence[str], language: str) -> Sequence[str]:
+    def _known_words(self, text: str, words: Sequence[str], language: str, is_name: bool = False) -> Sequence[str]:
         """Returns the words of a text, given as they are written, with known words instead of their forms."""
         if text.isascii() or not OTHER_SCRIPTS.search(text):
             return self._forms.in_latin(words, language)
         text = normal_letters(text)
-        words = self._forms.apply(words_of(text), language, text)
+        words = self._forms.apply(words_of(text), language, "" if is_name else text)
         if not language.startswith("zh"):
             return words
         return self._transcribed([part for word in words for part in word.split(BETWEEN)], language)
@@ -144,7 +144,7 @@ class Linker:
           name: the name, without other words.
           language: its BCP-47 tag.
         """
-        found = self.find(name, language)
+        found = self._find(self._known_words(name, words_of(name), language, is_name=True), language)
         if len(found) != 1 or self._widths[found[0]] != len(words_of(normal_letters(name))):
             return None
         return self._choose(self._meanings_in(found[0], language), set())

@@ -48,6 +48,7 @@ _SHORTEST_CHINESE_KEY: Final = 4  # consonants
 _NEARLY_EQUAL: Final = 0.02  # similarities
 _VOWEL_COST: Final = 0.3  # of a vowel that one of the words lacks, in consonants
 _UNWRITTEN_COST: Final = 0.1
+_LEAST_LIKENESS: Final = 0.8  # less is not looked at
 _OTHER_READING: Final = 0.03  # similarity that a less likely reading takes away
 _SIMILAR_COST: Final = 0.25  # of two letters that stand for each other
 _SIMILAR: Final = tuple(map(frozenset, ("bp", "vfw", "dt", "gkh", "szšžčj", "iyej", "uow", "ae", "oa")))
@@ -173,14 +174,28 @@ def _change_cost(one: str, other: str) -> float:
     return max(_drop_cost(one), _drop_cost(other))
 
 
-def _likeness(word: str, latin: str) -> float:
-    """Returns how much a word of another script sounds like a Latin one, in its best reading; the first counts more."""
-    unheard = _NOT_WRITTEN[_script(word)]
-    own = letters_of(word).translate(unheard)
-    return max(
-        similarity(own, reading.translate(unheard)) - (_OTHER_READING if place else 0)
-        for place, reading in enumerate(readings(latin))
-    )
+def _likeness(word: str, latin: str, least: float = 0.0) -> float:
+    """Returns how much a word of another script sounds like a Latin one, in its best reading; the first counts more.
+
+    Readings that cannot be more alike than ``least`` are not compared.
+    """
+    script = _script(word)
+    own, best = letters_of(word).translate(_NOT_WRITTEN[script]), least
+    for place, reading in enumerate(_heard(latin, script)):
+        weights = _weight(own), _weight(reading)
+        if 1 - abs(weights[0] - weights[1]) / max(weights) > best:
+            best = max(best, similarity(own, reading) - (_OTHER_READING if place else 0))
+    return best
+
+
+@functools.lru_cache(maxsize=50_000)
+def _heard(latin: str, script: str) -> tuple[str, ...]:
+    return tuple(reading.translate(_NOT_WRITTEN[script]) for reading in readings(latin))
+
+
+@functools.lru_cache(maxsize=50_000)
+def _weight(letters: str) -> float:
+    return sum(map(_drop_cost, letters)) or 1.0
 
 
 def _from_chinese(text: str) -> str:
@@ -234,15 +249,18 @@ class Spellings:
         self._transcribed = functools.lru_cache(maxsize=200_000)(self._find_chinese)
 
     def closest(self, word: str) -> tuple[str, float]:
-        """Returns the Latin word that sounds most like a word, and how much; ("", 0) if there is none."""
+        """Returns the Latin word that sounds most like a word, and how much; ("", 0) if it is less than 0.8."""
         return self._closest(word)
 
     def _find(self, word: str) -> tuple[str, float]:
         key, letters = sound_key(word), letters_of(word)
         if len(key) < _SHORTEST_KEY or sum(0.5 if one in _VOWELS else 1.0 for one in letters) < _LEAST_LETTERS:
             return "", 0.0
-        found = [(_likeness(word, other), -place, other) for place, other in enumerate(self._found.get(key, ()))]
-        score, _, best = max(found, default=(0.0, 0, ""))
+        best, score = "", 0.0
+        for other in self._found.get(key, ()):
+            likeness = _likeness(word, other, max(score, _LEAST_LIKENESS))
+            if likeness > max(score, _LEAST_LIKENESS):
+                best, score = other, likeness
         return best, score
 
     def closest_pair(self, left: str, right: str) -> tuple[tuple[str, str], float]:
@@ -254,8 +272,8 @@ class Spellings:
         best = ("", ""), 0.0
         if len("".join(keys)) >= _SHORTEST_PAIR:
             for pair in self._pairs.get(keys, ()):
-                scores = _likeness(left, pair[0]), _likeness(right, pair[1])
-                if min(scores) >= _LEAST_OF_A_PAIR and sum(scores) / 2 > best[1]:
+                scores = [_likeness(*one, _LEAST_OF_A_PAIR) for one in zip((left, right), pair, strict=True)]
+                if min(scores) > _LEAST_OF_A_PAIR and sum(scores) / 2 > best[1]:
                     best = pair, sum(scores) / 2
         return best
 
