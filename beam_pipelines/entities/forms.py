@@ -100,6 +100,9 @@ class Forms:
         self._spelled_words = words if spelled is None else {word: words[word] for word in spelled}
         self._names = names
         self._known_spellings: Spellings | None = None
+        # The same in all languages.
+        self._spelled = functools.lru_cache(maxsize=_MOST_REMEMBERED)(self._find_spelled)
+        self._spelled_pair = functools.lru_cache(maxsize=_MOST_REMEMBERED)(self._find_pair)
         self._stems: dict[str, dict[str, list[str]]] = {}
         self._meant: dict[tuple[str, bool], _Meant] = {}
 
@@ -169,15 +172,18 @@ class Forms:
 
     def _find_pairs(self, words: Sequence[str], found: list[str]) -> None:
         """Puts two known words in the place of two words of another script that spell them."""
-        sides = [_pronounced(word) for word in words]
-        for place, (left, right) in enumerate(itertools.pairwise(sides)):
-            if not left or not right or (words[place] in self._words and words[place + 1] in self._words):
+        for place, (left, right) in enumerate(itertools.pairwise(words)):
+            if left in self._words and right in self._words:
                 continue
-            pairs = (self._spellings.closest_pair(*pair) for pair in itertools.product(left, right))
-            pair, score = max(pairs, key=lambda item: item[1])
-            is_unsure = _has_no_case(words[place])
-            if score >= (LEAST_SIMILARITY_OF_A_PAIR_OF_WORDS if is_unsure else LEAST_SIMILARITY_OF_A_PAIR):
+            if _pronounced(left) and _pronounced(right) and (pair := self._spelled_pair(left, right)):
                 found[place : place + 2] = pair
+
+    def _find_pair(self, left: str, right: str) -> tuple[str, ...]:
+        """Returns the two known words that two words of another script spell, none if they do not."""
+        pairs = itertools.product(_pronounced(left), _pronounced(right))
+        pair, score = max((self._spellings.closest_pair(*one) for one in pairs), key=lambda item: item[1])
+        least = LEAST_SIMILARITY_OF_A_PAIR_OF_WORDS if _has_no_case(left) else LEAST_SIMILARITY_OF_A_PAIR
+        return pair if score >= least else ()
 
     @staticmethod
     def _with_other_endings(word: str, system: str) -> Iterator[str]:
@@ -219,7 +225,7 @@ class Forms:
             self._known_spellings = Spellings(self._spelled_words, self._names)
         return self._known_spellings
 
-    def _spelled(self, word: str, strict: bool) -> str:
+    def _find_spelled(self, word: str, strict: bool) -> str:
         """Returns the Latin word that a word of another script spells, "" if none sounds enough like it."""
         if not _may_spell(word):
             return ""
