@@ -9,6 +9,7 @@ import collections
 import dataclasses
 import functools
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -23,14 +24,15 @@ from ..shards import Shard
 from . import counting, tables
 from .aliases import resolve_names
 from .apart import keep_apart
-from .gazetteer import built_in_names
-from .known import CorpusWords, is_common_word, may_occur, merge_known, spans_of
+from .gazetteer import built_in_names, calendar_words
+from .known import CorpusWords, is_also_a_word, is_common_word, may_occur, merge_known, spans_of
 from .linking import Linker
 from .mentions import Integers, Mentions, find_mentions, head_words, read_column
 from .tokens import WordUse, is_capitalised, is_title_case, name_spans, word_uses, words_of
 
 _MOST_ENTITIES_OF_A_DOCUMENT = 40  # co-occurrence grows with its square
 _LONGEST_KEYWORD = 5
+_ABBREVIATION = re.compile("[A-Z][b-df-hj-np-tv-xz]{1,2}")  # of a title: Mr, Dr, Sgt
 _MAIN_LANGUAGES = 8  # whose names are compared with known ones
 
 
@@ -194,9 +196,11 @@ def _resolve(options: EntitiesOptions, shard: Shard, _: Any) -> None:
     names = {name: counts[0] for name, counts in counting.read_counts(f"{shard.workspace}/_names").items()}
     nouns = frequent_nouns(_word_uses(shard.workspace), options.max_noun_share)
     names = {name: count for name, count in names.items() if " " in name or name.lower() not in nouns}
-    entities, aliases = resolve_names(names, options.max_entities)
-    known = list(parquet.read_stream(f"{shard.workspace}/{_KNOWN}", KnownName))
     uses = _word_uses(shard.workspace)
+    no_names = calendar_words(frozenset(uses)) | {name for name in names if _ABBREVIATION.fullmatch(name)}
+    is_word = functools.partial(is_also_a_word, uses=uses)
+    entities, aliases = resolve_names(names, options.max_entities, no_names, is_word)
+    known = list(parquet.read_stream(f"{shard.workspace}/{_KNOWN}", KnownName))
     languages = sorted(uses, key=lambda tag: -uses[tag].get(_DOCUMENTS, WordUse()).lower)[:_MAIN_LANGUAGES]
     entities, aliases = merge_known(entities, aliases, known, languages)
     if not options.across_languages:

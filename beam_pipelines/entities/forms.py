@@ -1,15 +1,17 @@
 """Forms of words in languages that inflect names or write other words at their start: which known word is meant."""
 
 import functools
+import itertools
 import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from importlib import resources
 from typing import Final
 
-from .sounds import Spellings
+from .sounds import Spellings, sound_key
 
 _SHORTEST_STEM: Final = 3
+_SHORT_KEY: Final = 3  # consonants
 _SHORTEST_ARABIC_STEM: Final = 4  # shorter ones are stems of common words, too
 _SHORTEST_LATIN_STEM: Final = 5  # of a word whose ending is replaced by another
 OTHER_SCRIPTS: Final = re.compile(r"[\u0370-\u1fff\u2c80-\u2dff\u3040-\ud7ff]")
@@ -33,11 +35,22 @@ _SCRIPTS: Final = (  # name, first and last letter
     ("hangul", "\uac00", "\ud7a3"),
 )
 _LATIN_ENDINGS: Final[Mapping[str, Sequence[str]]] = _RULES["latin"]
+_SHORT_ENDINGS_FIRST: Final = {name: sorted(endings, key=len) for name, endings in _LATIN_ENDINGS.items()}
+_CYRILLIC_ENDINGS: Final = sorted(_RULES["cyrillic"], key=len)
+_ELISIONS: Final[Mapping[str, Sequence[str]]] = _RULES["elisions"]
+_WITH_COMPOUNDS: Final = ("de", "nl", "sv", "da", "no", "nb", "fi", "hu")
+BETWEEN: Final = "  "  # the parts of a divided word: a space after the first and one before the second
 _MOST_REMEMBERED: Final = 300_000  # words of a language
-LEAST_SIMILARITY: Final = 0.85  # of a spelling in another script
-LEAST_SIMILARITY_WITHOUT_CASE: Final = 0.93  # … that has vowels but no capitals
-_WITHOUT_VOWELS: Final = ("arabic", "hebrew")
-_WITH_ARTICLE: Final = re.compile("[\u0648\u0641\u0628\u0643]?(\u0627\u0644|\u0644\u0644)")  # Arabic; no foreign name
+LEAST_SIMILARITY: Final = 0.91  # of a spelling in another script with a capital
+LEAST_SIMILARITY_OF_A_WORD: Final = 0.95  # … of a word that may be a common one: no capital tells that it is a name
+# … of words with three consonants, likewise
+LEAST_SIMILARITY_OF_A_SHORT_NAME: Final = 0.94
+LEAST_SIMILARITY_OF_A_SHORT_WORD: Final = 0.99
+LEAST_SIMILARITY_OF_A_PAIR: Final = 0.9  # … of two words, one after the other in a name
+LEAST_SIMILARITY_OF_A_PAIR_OF_WORDS: Final = 0.94  # … that may be common words
+_WITH_ARTICLE: Final = re.compile("[\u0648\u0641\u0628]?(\u0627\u0644|\u0644\u0644)")  # Arabic; no foreign name
+_NO_NAMES: Final = tuple(_RULES["plurals"])  # endings of words that are never names of one person or place
+_STARTS: Final = re.compile(r"(?:^|[.!?\u2026:\n][\"'\u00bb\u201c\u201d)]*\s+)[^\w\s]*(\w+)")  # of sentences
 _UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 _LONGEST_PARTICLE: Final = 4  # of Korean, after a name
 
@@ -65,21 +78,33 @@ class _Meant(dict[str, str]):
 class Forms:
     """Replaces forms and spellings of known words by the known word.
 
+    A word that is divided becomes one text with its parts, :data:`BETWEEN` them.
+
     Args:
       words: the words of all names, with normal letters. The words with a lower number are meant first where spellings
         of other scripts are equally alike.
       limits: the languages of words that are in names of some languages only.
       spelled: the words that other scripts may spell; None for all words.
+      names: the words of names of several words, which other scripts may spell.
     """
 
     def __init__(
-        self, words: Mapping[str, int], limits: Mapping[str, Collection[str]], spelled: Collection[str] | None = None
+        self,
+        words: Mapping[str, int],
+        limits: Mapping[str, Collection[str]],
+        spelled: Collection[str] | None = None,
+        names: Collection[Sequence[str]] = (),
     ) -> None:
         self._words = words
         self._limits = limits
-        self._spellings = Spellings(words if spelled is None else {word: words[word] for word in spelled})
+        self._spelled_words = words if spelled is None else {word: words[word] for word in spelled}
+        self._names = names
+        self._known_spellings: Spellings | None = None
+        # The same in all languages.
+        self._spelled = functools.lru_cache(maxsize=_MOST_REMEMBERED)(self._find_spelled)
+        self._spelled_pair = functools.lru_cache(maxsize=_MOST_REMEMBERED)(self._find_pair)
         self._stems: dict[str, dict[str, list[str]]] = {}
-        self._meant: dict[str, _Meant] = {}
+        self._meant: dict[tuple[str, bool], _Meant] = {}
 
     def in_latin(self, words: Sequence[str], language: str) -> Sequence[str]:
         """Returns words in Latin letters, with known words instead of their forms.
@@ -88,27 +113,77 @@ class Forms:
           words: words of a text.
           language: BCP-47 tag of the text; decides which endings words have.
         """
-        return self.apply(words, language) if language.partition("-")[0] in _LATIN_ENDINGS else words
+        language = language.partition("-")[0]
+        if language in _LATIN_ENDINGS:
+            meant = self._remembered(language, strict=False)
+            return [meant[word] for word in words]
+        if "-" not in "".join(words):
+            return words
+        meant = self._remembered(language, strict=False)
+        return [meant[word] if "-" in word else word for word in words]
 
-    def apply(self, words: Sequence[str], language: str) -> Sequence[str]:
+    def apply(self, words: Sequence[str], language: str, text: str = "") -> Sequence[str]:
         """Returns words of any script, with known words instead of their forms.
 
         Args:
           words: words of a text, with normal letters.
           language: BCP-47 tag of the text; decides which endings words in Latin letters have.
+          text: the text, which tells the words at starts of sentences. Their capital is no sign of a name. "" if the
+            words are a name.
         """
         language = language.partition("-")[0]
-        meant = self._meant.get(language)
-        if meant is None or len(meant) > _MOST_REMEMBERED:
-            meant = self._meant[language] = _Meant(functools.partial(self._find, language=language))
-        return [meant[word] for word in words]
+        meant, unsure = (self._remembered(language, strict) for strict in (False, True))
+        starts = frozenset(_STARTS.findall(text)) if text else frozenset()
+        found = [unsure[word] if word in starts else meant[word] for word in words]
+        if self._names:
+            self._find_pairs(words, found)
+        return found
 
-    def _find(self, word: str, language: str) -> str:
+    def _remembered(self, language: str, strict: bool) -> _Meant:
+        found = self._meant.get((language, strict))
+        if found is None or len(found) > _MOST_REMEMBERED:
+            found = _Meant(functools.partial(self._find, language=language, strict=strict))
+            self._meant[language, strict] = found
+        return found
+
+    def _find(self, word: str, language: str, strict: bool) -> str:
         if len(word) < _SHORTEST_STEM or self._is_known(word, language):
             return word
         system = _system(word, language)
         forms = self._with_other_endings(word, system) if system in _LATIN_ENDINGS else self._of_stem(word, system)
-        return next((form for form in forms if self._is_known(form, language)), "") or self._spelled(word) or word
+        found = next((form for form in forms if self._is_known(form, language)), "") or self._spelled(word, strict)
+        return found or self._divided(word, language, strict) or word
+
+    def _divided(self, word: str, language: str, strict: bool) -> str:
+        """Returns the parts of a word with an elided article or hyphens, "" if it has none that are known.
+
+        "l'Europe", "US-led" and "EU-Beitritt" name Europe, the US and the EU. All parts with a capital must be known,
+        except in languages with compounds: "Nueva-Mexico" is not Mexico.
+        """
+        article, apostrophe, rest = _partition(word)
+        if apostrophe and article.lower() in _ELISIONS.get(language, ()):
+            return f"{article}{BETWEEN}{self._find(rest, language, strict)}" if rest else ""
+        if "-" not in word or word[0] >= "\u0250":
+            return ""
+        parts = [self._find(part, language, strict) for part in word.split("-") if part]
+        known = [self._is_known(part, language) for part in parts if part[0].isupper()]
+        enough = any(known) if language in _WITH_COMPOUNDS else known and all(known)
+        return BETWEEN.join(parts) if enough and len(parts) > 1 else ""
+
+    def _find_pairs(self, words: Sequence[str], found: list[str]) -> None:
+        """Puts two known words in the place of two words of another script that spell them."""
+        for place, (left, right) in enumerate(itertools.pairwise(words)):
+            if left in self._words and right in self._words:
+                continue
+            if _pronounced(left) and _pronounced(right) and (pair := self._spelled_pair(left, right)):
+                found[place : place + 2] = pair
+
+    def _find_pair(self, left: str, right: str) -> tuple[str, ...]:
+        """Returns the two known words that two words of another script spell, none if they do not."""
+        pairs = itertools.product(_pronounced(left), _pronounced(right))
+        pair, score = max((self._spellings.closest_pair(*one) for one in pairs), key=lambda item: item[1])
+        least = LEAST_SIMILARITY_OF_A_PAIR_OF_WORDS if _has_no_case(left) else LEAST_SIMILARITY_OF_A_PAIR
+        return pair if score >= least else ()
 
     @staticmethod
     def _with_other_endings(word: str, system: str) -> Iterator[str]:
@@ -119,7 +194,10 @@ class Forms:
     def _of_stem(self, word: str, system: str) -> Iterator[str]:
         known = self._stems_of(system) if system else {}
         for stem in _stems(word, system):
-            yield from known.get(stem, ())
+            for name in known.get(stem, ()):
+                # Only words of the language have its endings: "Riyadh" and one is "sports".
+                if system != "arabic" or name in self._limits or word.endswith(name.removeprefix(ARABIC_ARTICLE)):
+                    yield name
 
     def _stems_of(self, system: str) -> dict[str, list[str]]:
         """Returns the known words by stem; words of frequent entities come first."""
@@ -136,20 +214,63 @@ class Forms:
     def _is_known(self, word: str, language: str) -> bool:
         return word in self._words and (word not in self._limits or language in self._limits[word])
 
-    def _spelled(self, word: str) -> str:
+    def transcribed(self, characters: str) -> str:
+        """Returns the known Latin word that Chinese characters write by sound, "" if there is none."""
+        return self._spellings.transcribed(characters)
+
+    @property
+    def _spellings(self) -> Spellings:
+        """The spellings of known words; they are found when the first word of another script is looked up."""
+        if self._known_spellings is None:
+            self._known_spellings = Spellings(self._spelled_words, self._names)
+        return self._known_spellings
+
+    def _find_spelled(self, word: str, strict: bool) -> str:
         """Returns the Latin word that a word of another script spells, "" if none sounds enough like it."""
-        if word[0] < "\u0370" or _UNSPACED.match(word) or word[0] != word[0].upper() or _WITH_ARTICLE.match(word):
+        if not _may_spell(word):
             return ""
-        spelled, score = max((self._spellings.closest(stem) for stem in _bare(word)), key=lambda item: item[1])
-        strict = word[0].lower() == word[0] and _system(word, "") not in _WITHOUT_VOWELS
-        return spelled if score >= (LEAST_SIMILARITY_WITHOUT_CASE if strict else LEAST_SIMILARITY) else ""
+        candidates = ((*self._spellings.closest(stem), stem) for stem in _bare(word))
+        spelled, score, stem = max(candidates, key=lambda item: item[1])
+        is_short = len(sound_key(stem)) <= _SHORT_KEY
+        if strict or _has_no_case(word):
+            least = LEAST_SIMILARITY_OF_A_SHORT_WORD if is_short else LEAST_SIMILARITY_OF_A_WORD
+        else:
+            least = LEAST_SIMILARITY_OF_A_SHORT_NAME if is_short else LEAST_SIMILARITY
+        return spelled if score >= least else ""
+
+
+@functools.lru_cache(maxsize=_MOST_REMEMBERED)
+def _pronounced(word: str) -> tuple[str, ...]:
+    """Returns a word of another script, and without endings and starts, each with other consonants."""
+    return tuple({sound_key(one): one for one in reversed((*_bare(word),))}.values()) if _may_spell(word) else ()
+
+
+def _partition(word: str) -> tuple[str, str, str]:
+    """Returns what is before an apostrophe, the apostrophe and the rest."""
+    return word.partition("'" if "'" in word else "\u2019")
+
+
+def _may_spell(word: str) -> bool:
+    """Whether a word of another script may spell a Latin name: it has a capital if the script has capitals."""
+    return (
+        word[0] >= "\u0370"
+        and word[0] == word[0].upper()
+        and not word.endswith(_NO_NAMES)
+        and not _UNSPACED.match(word)
+        and not _WITH_ARTICLE.match(word)
+    )
+
+
+def _has_no_case(word: str) -> bool:
+    """Whether a word is of a script without capitals, so that nothing but its sound tells a name from other words."""
+    return word[0].lower() == word[0]
 
 
 def _bare(word: str) -> Iterator[str]:
     """Yields a word, and what is left of it without endings of cases and words that are written at its start."""
     yield word
     if "\u0400" <= word[0] <= "\u052f":
-        stems = {word.removesuffix(ending) for ending in _RULES["cyrillic"]}
+        stems = {word.removesuffix(ending) for ending in _CYRILLIC_ENDINGS if word.endswith(ending)}
     elif "\u0590" <= word[0] <= "\u06ff":
         stems = {word.removeprefix(start) for start in (*_RULES["arabic_starts"], *_RULES["hebrew_starts"])}
     else:
@@ -184,15 +305,15 @@ def _stems(word: str, system: str, of_name: bool = False) -> Iterator[str]:
         for length in range(len(word), max(1, len(word) - _LONGEST_PARTICLE - 1), -1):
             yield word[:length]
     elif system == "cyrillic":
-        yield from _without_endings(word, _RULES["cyrillic"], _SHORTEST_STEM)
+        yield from _without_endings(word, _CYRILLIC_ENDINGS, _SHORTEST_STEM)
     elif system:
-        yield from _without_endings(word, _LATIN_ENDINGS[system], _SHORTEST_LATIN_STEM)
+        yield from _without_endings(word, _SHORT_ENDINGS_FIRST[system], _SHORTEST_LATIN_STEM)
         if word[-1] == "s" and word[0].isupper() and len(word) == _SHORTEST_LATIN_STEM:
             yield word[:-1]
 
 
 def _without_endings(word: str, endings: Sequence[str], shortest: int) -> Iterator[str]:
-    for ending in sorted(endings, key=len):
+    for ending in endings:
         if word.endswith(ending) and len(word) - len(ending) >= shortest:
             yield word[: len(word) - len(ending)]
 

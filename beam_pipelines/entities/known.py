@@ -6,15 +6,24 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from ...formats.names import KnownName
 from .aliases import Entity
+from .forms import normal_letters
 from .linking import LEAST_PRIOR, Linker
 from .tables import Alias
 from .tokens import WordUse, words_of
 
 _MOST_MEANINGS = 5  # of one alias
 _LEAST_SHARE = 0.05  # of the weight of all meanings of an alias; rarer ones are not listed
+_REGION_PRIOR = 0.6  # of a country or continent, if names of the corpus end in its name
+_ALSO_A_WORD = 0.1  # documents with the word in lower case, relative to those with a capital
 _NOT_LATIN = "\u0250"  # letters from here on are of other scripts
 _COMMON_TO = 3  # a built-in name that this many languages share, or English has, is a name in all languages
-_LOCAL = ("region:", "language:", "currency:")  # built-in entities, whose names in one language are words of others
+_LOCAL = (
+    "region:",
+    "place:",
+    "organisation:",
+    "language:",
+    "currency:",
+)  # built-in entities, whose names in one language are words of others
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,10 +77,18 @@ def _has_words(parts: Sequence[str], corpus: CorpusWords) -> bool:
 def is_common_word(alias: str, uses: Mapping[str, Mapping[str, WordUse]]) -> bool:
     """Whether an alias of one capitalised word is mostly in lower case in the corpus, such as "Nice"."""
     word = alias.lower()
-    if " " in alias or word == alias:
-        return False
+    return " " not in alias and word != alias and _use(word, uses).common
+
+
+def is_also_a_word(name: str, uses: Mapping[str, Mapping[str, WordUse]]) -> bool:
+    """Whether the corpus also writes a capitalised word in lower case: "President", "Department", but not "Trump"."""
+    use = _use(name.lower(), uses)
+    return use.lower > _ALSO_A_WORD * use.capital
+
+
+def _use(word: str, uses: Mapping[str, Mapping[str, WordUse]]) -> WordUse:
     found = [words[word] for words in uses.values() if word in words]
-    return WordUse(sum(use.lower for use in found), sum(use.capital for use in found)).common
+    return WordUse(sum(use.lower for use in found), sum(use.capital for use in found))
 
 
 def known_aliases(names: Iterable[KnownName], entities: Mapping[str, str]) -> Iterator[Alias]:
@@ -103,7 +120,7 @@ def _limits(alias: str, entity: str, languages: Collection[str]) -> list[str]:
     """Returns the languages in which an alias is this name; none for all."""
     if "" in languages:
         return []
-    if (alias == alias.lower() != alias.upper()) or len(alias) < 4:
+    if (alias == alias.lower() != alias.upper()) or len(normal_letters(alias)) < 4:
         return sorted(languages)
     local = entity.startswith(_LOCAL) and len(languages) < _COMMON_TO and "en" not in languages
     return sorted(languages) if local else []
@@ -116,7 +133,8 @@ def merge_known(
 
     An entity of the corpus is another one if its name most likely means that one: "London" a known city, and the
     Russian form for "of Russia" the country. A name that the corpus gives to another entity, such as the surname of
-    somebody in the news, keeps the meanings that it has there.
+    somebody in the news, keeps the meanings that it has there. The name of a country means the country first, although
+    "New Mexico" ends in it.
 
     Args:
       entities: entities found by their capitals, with their number of documents.
@@ -137,8 +155,18 @@ def merge_known(
         key = renamed.get(item.entity, item.entity)
         merged[item.alias, key] = Alias(item.alias, key, item.prior, found[key].name)
     taken = {item.alias for item in aliases}
+    regions = {item.alias: item for item in listed if item.alias in taken and _is_certain_region(item)}
+    for item in list(merged.values()):
+        region = regions.get(item.alias)
+        if region is not None and item.entity != region.entity:
+            merged[item.alias, item.entity] = dataclasses.replace(item, prior=item.prior * (1 - _REGION_PRIOR))
+            merged[region.alias, region.entity] = dataclasses.replace(region, prior=_REGION_PRIOR)
     merged |= {(item.alias, item.entity): item for item in listed if item.alias not in taken}
     return list(found.values()), sorted(merged.values(), key=lambda item: (item.alias, -item.prior, item.entity))
+
+
+def _is_certain_region(item: Alias) -> bool:
+    return item.entity.startswith("region:") and not item.languages and item.prior >= LEAST_PRIOR
 
 
 def _same_entities(

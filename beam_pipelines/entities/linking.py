@@ -1,15 +1,20 @@
 """Entity linking: finds aliases by Aho-Corasick (whole words, longest match) and chooses one entity for each."""
 
 import collections
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from .forms import OTHER_SCRIPTS, Forms, normal_letters
+from .forms import BETWEEN, OTHER_SCRIPTS, Forms, normal_letters
+from .sounds import TRANSCRIBING
 from .tables import Alias
 from .tokens import words_of
 
 # An alias whose most likely entity has a lower prior is not linked by itself.
 LEAST_PRIOR: Final = 0.5
+_LONGEST_TRANSCRIPTION: Final = 7  # characters of a Chinese text
+_SHORTEST_TRANSCRIPTION: Final = 3
+_SHORT_CHINESE: Final = 2  # characters of a name that longer names may have in them
 _END: Final = "\n"  # between texts; in no word
 _Meaning = tuple[float, int, frozenset[str] | None]  # prior, row, languages
 
@@ -63,13 +68,44 @@ class Linker:
         """
         return self._find(self._known_words(text, words_of(text), language), language)
 
-    def _known_words(self, text: str, words: Sequence[str], language: str) -> Sequence[str]:
+    def _known_words(self, text: str, words: Sequence[str], language: str, is_name: bool = False) -> Sequence[str]:
         """Returns the words of a text, given as they are written, with known words instead of their forms."""
         if text.isascii() or not OTHER_SCRIPTS.search(text):
             return self._forms.in_latin(words, language)
-        return self._forms.apply(words_of(normal_letters(text)), language)
+        text = normal_letters(text)
+        words = self._forms.apply(words_of(text), language, "" if is_name else text)
+        if not language.startswith("zh"):
+            return words
+        return self._transcribed([part for word in words for part in word.split(BETWEEN)], language)
+
+    def _transcribed(self, words: Sequence[str], language: str) -> Sequence[str]:
+        """Returns the words of a Chinese text, with Latin names instead of characters that write them by sound.
+
+        Characters of a known name are not read by sound. A name takes the place of its first character, and
+        nothing that of the others.
+        """
+        free = [word in TRANSCRIBING for word in words]
+        starts = {start: place for place, start in enumerate(_starts(words))}
+        for start, number in self._spans(words, language):
+            free[starts[start] : starts[start] + self._widths[number]] = [False] * self._widths[number]
+        found = list(words)
+        place = 0
+        while place < len(found):
+            run = itertools.takewhile(bool, free[place : place + _LONGEST_TRANSCRIPTION])
+            for length in range(sum(run), _SHORTEST_TRANSCRIPTION - 1, -1):
+                name = self._forms.transcribed("".join(words[place : place + length]))
+                if name:
+                    found[place : place + length] = [name, *[""] * (length - 1)]
+                    place += length - 1
+                    break
+            place += 1
+        return found
 
     def _find(self, words: Sequence[str], language: str) -> list[int]:
+        return [number for _, number in self._spans(words, language)]
+
+    def _spans(self, words: Sequence[str], language: str) -> list[tuple[int, int]]:
+        """Returns where aliases start in the words with spaces, and their numbers."""
         if not self._meanings:
             return []
         limited = self._limited
@@ -78,15 +114,28 @@ class Linker:
             for end, (number, length) in self._automaton.iter(_spaced(words))
             if number not in limited or self._meanings_in(number, language)
         ]
+        if found and language.startswith("zh"):
+            found = self._whole(found, words)
         if len(found) > 1:
             found.sort()
-        chosen: list[int] = []
+        chosen: list[tuple[int, int]] = []
         free_from = 0
         for start, negative_length, number in found:
             if start >= free_from:
-                chosen.append(number)
+                chosen.append((start, number))
                 free_from = start - negative_length
         return chosen
+
+    def _whole(self, found: Sequence[tuple[int, int, int]], words: Sequence[str]) -> list[tuple[int, int, int]]:
+        """Returns the matches that are no part of a longer foreign name: "Delhi" has two characters of "Frederick"."""
+        places = {start: place for place, start in enumerate(_starts(words))}
+        kept = []
+        for match in found:
+            first, width = places[match[0]], self._widths[match[2]]
+            around = words[max(0, first - 1) : first + width + 1]
+            if width != _SHORT_CHINESE or len(around) == width or not all(one in TRANSCRIBING for one in around):
+                kept.append(match)
+        return kept
 
     def meaning(self, name: str, language: str = "") -> int | None:
         """Returns the row of the entity that a name most likely means, None if no alias covers all of it.
@@ -95,7 +144,7 @@ class Linker:
           name: the name, without other words.
           language: its BCP-47 tag.
         """
-        found = self.find(name, language)
+        found = self._find(self._known_words(name, words_of(name), language, is_name=True), language)
         if len(found) != 1 or self._widths[found[0]] != len(words_of(normal_letters(name))):
             return None
         return self._choose(self._meanings_in(found[0], language), set())
@@ -166,11 +215,17 @@ def _forms_of(meanings: Mapping[str, Sequence[_Meaning]], spelled: Collection[st
             elif word not in everywhere:
                 limits[word] = limits.get(word, frozenset()).union(*tags)
     limits = {word: tags for word, tags in limits.items() if word not in everywhere}
-    return Forms(first, limits, [word for word in sorted(spelled) if word in first])
+    names = [words for words in map(str.split, meanings) if len(words) > 1]
+    return Forms(first, limits, [word for word in sorted(spelled) if word in first], names)
 
 
 def _ranked(meanings: Iterable[tuple[float, int]]) -> list[tuple[float, int]]:
     return sorted(meanings, key=lambda item: (-item[0], item[1]))
+
+
+def _starts(words: Sequence[str]) -> Iterator[int]:
+    """Yields where the space before each word is in the words with spaces."""
+    return itertools.accumulate((len(word) + 2 for word in words[:-1]), initial=0)
 
 
 def _spaced(words: Sequence[str]) -> str:
