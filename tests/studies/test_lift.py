@@ -176,7 +176,7 @@ def test_the_teacher_is_made_from_the_start_and_read_by_the_training(lifted, wor
     teacher = read_teacher(f"{output}/teacher/teacher.npz")
     assert teacher.doc_ids.shape == (DOCUMENTS, 2)
     articles = sorted(read_articles(f"{work}/clean/articles"), key=lambda article: article.doc_id)
-    encoder = load_encoder(f"{output}/import", max_length=SETTINGS.train_length)
+    encoder = load_encoder(f"{output}/import", max_length=SETTINGS.train_length, long_documents="head")
     keys = encoder.encode([article.title for article in articles], [article.body for article in articles])
     np.testing.assert_allclose(teacher.keys, keys, atol=1e-5)
     train = commands[-1]
@@ -192,8 +192,9 @@ def test_the_teacher_is_made_from_the_start_and_read_by_the_training(lifted, wor
 
 def test_the_contrastive_recipe_has_no_teacher_and_reads_negatives(lifted, work, start, tmp_path):
     output, commands = str(tmp_path / "out"), []
-    shutil.copytree(f"{lifted[0]}/import", f"{output}/import")
     settings = dataclasses.replace(SETTINGS, recipe="contrastive")
+    assert Lift(start, work, output, settings, lambda _: 2).run() == 2
+    shutil.copytree(f"{lifted[0]}/import", f"{output}/import")
     study = Lift(start, work, output, settings, lambda arguments: commands.append(arguments) or 0)
     with pytest.raises(InputError):  # nothing was trained
         study.run()
