@@ -32,6 +32,7 @@ def test_lsa_with_all_dimensions_keeps_the_cosines_of_tfidf():
     assert lsa.dtype == np.float32
     assert np.allclose(lsa @ lsa.T, words @ words.T, atol=1e-5)
     assert LsaEncoder(2).encode(DOCUMENTS).shape == (3, 2)
+    assert LsaEncoder(1).encode(DOCUMENTS).shape == (3, 1)
     assert np.array_equal(LsaEncoder(2).encode(DOCUMENTS), LsaEncoder(2).encode(DOCUMENTS))
     assert LsaEncoder(2).digest != LsaEncoder(3).digest
     with pytest.raises(InputError, match="positive"):

@@ -6,7 +6,7 @@ import numpy as np
 import optax
 import pytest
 from newsembed.errors import InputError
-from newsembed.learning.optimizers import Moments, adam, depths, learning_rate_schedule, sgd
+from newsembed.learning.optimizers import Moments, adam, add_pull_to_start, depths, learning_rate_schedule, sgd
 from toy_corpus import toy_config
 
 
@@ -197,6 +197,17 @@ def test_the_pull_to_the_start_equals_its_formula_also_after_a_restart(restart_a
     for name, value in expected.items():
         np.testing.assert_allclose(found[name], value, rtol=2e-5, atol=2e-6)
         assert np.abs(free[name] - value).max() > 1e-3
+
+
+def test_the_state_of_the_pull_counts_its_updates_and_keeps_the_start():
+    pull, params = add_pull_to_start(0.5), {"table": np.float32([1, 2])}
+    state = pull.init({"table": np.float32([7, 7])})
+    for expected, now in ((1, 1.0), (2, 3.0)):
+        moved = {"table": now * params["table"]}
+        change, state = pull.update({"table": np.zeros(2, np.float32)}, state, moved)
+        assert int(state.count) == expected
+        np.testing.assert_array_equal(state.start["table"], params["table"])
+        np.testing.assert_allclose(change["table"], 0.5 * (now - 1) * params["table"])
 
 
 def test_a_pull_alone_brings_parameters_back_to_where_they_started():
