@@ -242,8 +242,8 @@ class Spellings:
         for left, right in sorted(pairs, key=lambda pair: (max(words[pair[0]], words[pair[1]]), pair)):
             if _is_spelled(left) and _is_spelled(right):
                 keys = ({_key(reading) for reading in readings(word)} for word in (left, right))
-                for key in itertools.product(*map(sorted, keys)):
-                    _add(self._pairs, key, (left, right))
+                for both in itertools.product(*map(sorted, keys)):
+                    _add(self._pairs, both, (left, right))
         self._closest = functools.lru_cache(maxsize=200_000)(self._find)
         self._in_chinese: dict[str, list[str]] | None = None
         self._transcribed = functools.lru_cache(maxsize=200_000)(self._find_chinese)
