@@ -135,15 +135,15 @@ class Distillation(TextObjective):
         texts = [batch[f"{role}_tokens"] for role in _ROLES]
         text_key, mlm_key = self.split_key(key)
         embed = functools.partial(embed_texts, model, params)
-        vectors = map_chunks(embed, texts, text_key, self.chunks(len(texts[0]), len(texts)))
-        places = [_places(self.known, batch[f"{role}_doc_id"]) for role in _ROLES]
-        known = (places[0] >= 0) & (places[1] >= 0)
-        rows = [_Text(vectors[0], *places, known), _Text(vectors[1], *reversed(places), known)]
+        anchor, positive = map_chunks(embed, texts, text_key, self.chunks(len(texts[0]), len(texts)))
+        of_anchor, of_positive = (_places(self.known, batch[f"{role}_doc_id"]) for role in _ROLES)
+        known = (of_anchor >= 0) & (of_positive >= 0)
+        rows = (_Text(anchor, of_anchor, of_positive, known), _Text(positive, of_positive, of_anchor, known))
         parts = [self._parts(text) for text in rows]
         teacher_loss, pair_loss, accuracy = (sum(values) / len(parts) for values in zip(*parts, strict=True))
         metrics = {
             "accuracy": accuracy,
-            "alignment": alignment(*jax.lax.stop_gradient(tuple(vectors)), known),
+            "alignment": alignment(jax.lax.stop_gradient(anchor), jax.lax.stop_gradient(positive), known),
             "teacher_loss": teacher_loss,
             "pair_loss": pair_loss,
             "known": jnp.mean(known.astype(jnp.float32)),
