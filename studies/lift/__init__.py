@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "numbers of a random projection of TF-IDF next to the static model; 0 leaves it out",
         ),
         ("train_steps", "N", "steps of the layers; 0 leaves them as they are"),
-        ("batch_size", "N", "triplets in a step of the layers"),
+        ("batch_size", "N", "pairs or triplets in a step of the layers"),
         ("train_length", "TOKENS", "tokens of a text that the layers read while they train"),
         ("context_length", "TOKENS", "tokens of a text that the layers of the result read"),
         ("max_length", "TOKENS", "tokens of a text that the lexical part of the result reads"),

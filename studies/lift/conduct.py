@@ -38,12 +38,12 @@ class Settings:
     """The options of a lift, see ``newsembed lift --help``."""
 
     words_steps: int = 60
-    train_steps: int = 60
-    batch_size: int = 64
+    train_steps: int = 100
+    batch_size: int = 32
     train_length: int = 96
     context_length: int = 512
     max_length: int = 1024
-    learning_rate: float = 5e-5
+    learning_rate: float = 3e-5
     recipe: str = DISTILLATION
     teacher_share: float = TeacherOptions.words_share
     projection_size: int = 512
