@@ -48,7 +48,7 @@ class Settings:
     teacher_share: float = TeacherOptions.words_share
     projection_size: int = 512
     words_share: float = 0.55
-    average: float = 1.0
+    average: float = 0.5
     gin: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
