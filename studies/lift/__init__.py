@@ -75,13 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     ):
         default = getattr(_DEFAULT, name)
         parser.add_argument(f"--{name}", type=float, default=default, metavar="X", help=f"{text} (default: {default})")
-    parser.add_argument(
-        "--recipe",
-        choices=RECIPES,
-        default=_DEFAULT.recipe,
-        help="how the layers are trained: by a teacher and the triplets, or by the triplets and their negatives alone "
-        f"(default: {_DEFAULT.recipe})",
-    )
+    _add_recipe(parser)
     parser.add_argument(
         "--gin",
         action="append",
@@ -98,6 +92,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--cross_publisher", action="store_true", help="events: leave out candidates of the query's publisher"
+    )
+
+
+def _add_recipe(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--recipe",
+        choices=RECIPES,
+        default=_DEFAULT.recipe,
+        help="how the layers are trained: by a teacher and the triplets, or by the triplets and their negatives alone "
+        f"(default: {_DEFAULT.recipe})",
     )
 
 

@@ -195,7 +195,7 @@ class Lift:
             "TASK_FEATURE_LENGTHS": lengths,
         }
         if settings.recipe == DISTILLATION:
-            values["TEACHER"] = f"{self.folder('teacher')}/{_TEACHER}"
+            values["TEACHER_PATH"] = f"{self.folder('teacher')}/{_TEACHER}"
             lengths["negative_tokens"] = _UNREAD
         gin_files = [RECIPES[settings.recipe], ModelFolder(self.folder("import")).architecture_file]
         return self._train_model("layers", gin_files, values, settings.gin)

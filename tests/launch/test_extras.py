@@ -134,7 +134,7 @@ def test_setup_and_the_commands_know_the_same_extras():
     setup = (ROOT / "setup.py").read_text()
     declared = set(re.findall(r'^        "(\w+)": [A-Z\[]', setup[setup.index("extras_require") :], re.MULTILINE))
     assert set(EXTRAS) <= declared
-    assert declared - set(EXTRAS) == {"all", "gpu", "tpu", "gcp", "aws", "dev"}
+    assert declared - set(EXTRAS) == {"all", "gpu", "tpu", "gcp", "aws", "minilm", "dev"}
     assert {name for command in cli.COMMANDS.values() for name in command.extras} <= set(EXTRAS)
     assert extras.of_module("jax.numpy") == "jax"
     assert extras.of_module("jaxtyping") is None

@@ -181,7 +181,7 @@ def test_the_teacher_is_made_from_the_start_and_read_by_the_training(lifted, wor
     np.testing.assert_allclose(teacher.keys, keys, atol=1e-5)
     train = commands[-1]
     assert "--gin_file=runs/lift_distillation.gin" in train
-    assert f'--gin.TEACHER="{output}/teacher/teacher.npz"' in train
+    assert f'--gin.TEACHER_PATH="{output}/teacher/teacher.npz"' in train
     lengths = next(word for word in train if word.startswith("--gin.TASK_FEATURE_LENGTHS="))
     assert ast.literal_eval(lengths.partition("=")[2]) == {
         "anchor_tokens": SETTINGS.train_length,
@@ -202,7 +202,7 @@ def test_the_contrastive_recipe_has_no_teacher_and_reads_negatives(lifted, work,
     assert "--gin_file=runs/lift.gin" in commands[1]
     lengths = next(word for word in commands[1] if word.startswith("--gin.TASK_FEATURE_LENGTHS="))
     assert set(ast.literal_eval(lengths.partition("=")[2]).values()) == {SETTINGS.train_length}
-    assert not any("TEACHER" in word for word in commands[1])
+    assert not any("TEACHER_PATH" in word for word in commands[1])
     assert not os.path.exists(f"{output}/teacher")
 
 

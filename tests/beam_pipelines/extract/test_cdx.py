@@ -26,7 +26,9 @@ def archive(host="s.example"):
     sink = io.BytesIO()
     writer = WarcWriter(sink, "test")
     for number in range(RESPONSES):
-        body = f"<html><body><p>{number}{'x' * (number % 7)}</p></body></html>".encode()
+        # Neighbors differ in length by more than their random record ids do once they are compressed.
+        text = "".join(f"{number * place:x}" for place in range(20 * (number % 7)))
+        body = f"<html><body><p>{number}{text}</p></body></html>".encode()
         kinds = (("Content-Type", "text/html"),)
         writer.write(Fetched(f"http://{host}/{number}", 200, "OK", kinds, body, request=b"GET / HTTP/1.1\r\n\r\n"))
     return sink.getvalue(), writer.index
