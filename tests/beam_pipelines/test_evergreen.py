@@ -255,7 +255,8 @@ def test_the_defaults_are_the_paper_s_rule_and_our_limits():
     ],
 )
 def test_options_on_their_bounds_are_accepted(options):
-    TripletsOptions(**options)
+    made = TripletsOptions(**options)
+    assert {name: getattr(made, name) for name in options} == options
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from newsembed.errors import InputError
 from newsembed.formats.manifest import DataSet
 from newsembed.formats.tfrecords.schema import PIECES, FeatureSpec
 from newsembed.learning.batches import BatchIterator, BatchOptions, GrainBatches, RecordSource
-from newsembed.learning.day_order import DayOrder
 from newsembed.learning.mixture import MixtureBatches, select_sets, smoothed_weights
 from newsembed.tasks import registry
 from newsembed.tasks.registry import Task
@@ -266,28 +265,6 @@ def weeks(tmp_path_factory):
     triplets = [triplet(rng, n, anchor_event=event(n, 700 + 7 * (n % 8) + n % 3)) for n in range(80)]
     sets = {"triplets/en": triplets, "topics/en": [topics(rng, number) for number in range(9)]}
     return write_sets(tmp_path_factory.mktemp("weeks") / "data", sets)
-
-
-@pytest.mark.parametrize("epoch", range(4))
-def test_only_what_is_left_of_each_day_is_in_batches_of_several_days(epoch):
-    days = np.repeat(np.array([3, 4, 9, 12, 20], np.int32), [5, 7, 9, 1, 11])
-    found = days[DayOrder(days, 1, 2, 0).epoch(epoch)]
-    of_one_day = sum(one == two for one, two in found.reshape(-1, 2).tolist())
-    assert of_one_day == sum(found.tolist().count(day) // 2 for day in set(days.tolist()))
-
-
-@pytest.mark.parametrize("epoch", range(4))
-def test_each_day_gives_all_of_its_whole_batches_whatever_is_left_of_the_days_before(epoch):
-    days = np.repeat(np.array([3, 4, 9], np.int32), [4, 4, 4])
-    found = days[DayOrder(days, 1, 3, 0).epoch(epoch)].reshape(-1, 3)
-    assert sorted(batch[0] for batch in found.tolist() if len(set(batch)) == 1) == [3, 4, 9]
-
-
-def test_the_calendar_is_cut_at_other_places_in_other_epochs():
-    days = np.array([0, 6, 7, 13], np.int32)
-    order = DayOrder(days, 7, 2, 0)
-    batches = {frozenset(batch) for epoch in range(30) for batch in days[order.epoch(epoch)].reshape(-1, 2).tolist()}
-    assert {frozenset([0, 6]), frozenset([6, 7]), frozenset([7, 13])} <= batches
 
 
 def test_batches_hold_rows_of_the_same_days(weeks):

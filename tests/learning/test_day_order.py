@@ -50,6 +50,20 @@ def test_only_what_is_left_of_each_day_is_in_batches_of_several_days(epoch):
     assert of_one_day == sum(found.tolist().count(day) // 2 for day in set(days.tolist()))
 
 
+@pytest.mark.parametrize("epoch", range(4))
+def test_each_day_gives_all_of_its_whole_batches_whatever_is_left_of_the_days_before(epoch):
+    days = np.repeat(np.array([3, 4, 9], np.int32), [4, 4, 4])
+    found = days[DayOrder(days, 1, 3, 0).epoch(epoch)].reshape(-1, 3)
+    assert sorted(batch[0] for batch in found.tolist() if len(set(batch)) == 1) == [3, 4, 9]
+
+
+def test_the_calendar_is_cut_at_other_places_in_other_epochs():
+    days = np.array([0, 6, 7, 13], np.int32)
+    order = DayOrder(days, 7, 2, 0)
+    batches = {frozenset(batch) for epoch in range(30) for batch in days[order.epoch(epoch)].reshape(-1, 2).tolist()}
+    assert {frozenset([0, 6]), frozenset([6, 7]), frozenset([7, 13])} <= batches
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(-9, 30), min_size=6, max_size=60), st.integers(1, 9), st.integers(1, 6), st.integers(0, 3))
 def test_an_epoch_is_what_plain_loops_make_of_the_same_random_numbers(days, batch_days, size, seed):
