@@ -26,6 +26,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from ..errors import InputError
+from ..formats.command_line import without_secrets
 from .baselines import (
     BinaryWordEncoder,
     FunctionEncoder,
@@ -209,7 +210,7 @@ def run(args: argparse.Namespace, factories: Factories) -> int:
     encoders = {name: encoder_factory(spec, factories) for name, spec in specs.items()}
     if args.leakage:
         benchmarks, facts["leakage"] = check_leakage(benchmarks, args.leakage, drop=args.drop_leaked)
-    command = ["newsembed", *sys.argv[1:]]
+    command = ["newsembed", *without_secrets(sys.argv[1:])]
     results = run_suites(
         encoders, benchmarks, cache=args.cache, command=command, specs=specs, on_result=_print_progress, facts=facts
     )

@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from ..errors import InputError
-from ..formats.command_line import without_secrets
 from ..formats.whole import replacing
 from .benchmark import Benchmark, Score
 from .encoders import Encoder, encode_checked
@@ -159,10 +158,10 @@ def _reason(error: Exception) -> str:
 def run_manifest(
     benchmarks: Sequence[Benchmark], encoders: Mapping[str, Any], command: Sequence[str]
 ) -> dict[str, Any]:
-    """Returns time, command (without secrets), platform, versions, encoders and data of a run as JSON values."""
+    """Returns time, command, platform, versions, encoders and data of a run as JSON values."""
     return {
         "written_at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "command": without_secrets(command),
+        "command": list(command),
         "python": platform.python_version(),
         "platform": platform.platform(),
         "versions": versions(),

@@ -29,6 +29,7 @@ from ...errors import InputError
 from ...evaluation.events import read_events
 from ...evaluation.retrieval import SameEventRetrieval
 from ...evaluation.suites import run_manifest
+from ...formats.command_line import without_secrets
 from ..shared import arguments
 from ..shared.mining import affected, build_folder, manifest_of, mine_again, missing_inputs
 from ..shared.recipe import DEFAULTS, NEWSROOM_DEFAULTS, recipe_of
@@ -128,7 +129,9 @@ def run(args: argparse.Namespace, tools: Tools | None = None) -> int:
     results = conduct(settings, names, benchmark, args.parallel, tools)
     lines, pooled = lines_of(cutoffs, articles, results, queries, args.bin_months)
     seconds = round(time.monotonic() - started, 1)
-    manifest = run_manifest([benchmark], {}, ["newsembed", *sys.argv[1:]]) | {"settings": _facts(settings, seconds)}
+    manifest = run_manifest([benchmark], {}, ["newsembed", *without_secrets(sys.argv[1:])]) | {
+        "settings": _facts(settings, seconds)
+    }
     write_report(settings.output, lines, pooled, results[-1], manifest)
     print(markdown(lines, pooled, results[-1]))
     print(f"{seconds:.0f} s\n{places_line(args.output)}")
