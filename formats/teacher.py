@@ -12,8 +12,9 @@ import numpy.typing as npt
 from ..errors import InputError
 from .arrays import read_arrays, write_arrays
 
-_VERSION: Final = 1
-_NAMES: Final = ("doc_ids", "keys", "neighbors", "probabilities")
+_VERSION: Final = 2  # the first had no days, and shares of 1
+_NAMES: Final = ("doc_ids", "keys", "days", "neighbors", "probabilities")
+NO_DAY: Final = np.iinfo(np.int32).min
 _REMEDY: Final = "Delete it, and run what wrote it again."
 _TOLERANCE: Final = 1e-3  # of sums of float32
 
@@ -25,12 +26,15 @@ class Teacher:
     Attributes:
       doc_ids: int32 [N, 2], the two words of each document's id, see `records.doc_id_to_words`.
       keys: float32 [N, D], a fixed vector of length 1 of each document.
+      days: int32 [N], the byline date in days since 1970-01-01; `NO_DAY` where it is unknown.
       neighbors: int32 [N, K], rows of the documents that document i is near to; i itself is not among them.
-      probabilities: float32 [N, K], the share of each neighbor; the shares of a document add up to 1.
+      probabilities: float32 [N, K], the share of each neighbor; the shares of a document add up to 1 at most, and
+        the rest is the share of all other documents together.
     """
 
     doc_ids: npt.NDArray[np.int32]
     keys: npt.NDArray[np.float32]
+    days: npt.NDArray[np.int32]
     neighbors: npt.NDArray[np.int32]
     probabilities: npt.NDArray[np.float32]
 
@@ -57,7 +61,11 @@ def read_teacher(path: str) -> Teacher:
     teacher = Teacher(*(arrays[name] for name in _NAMES))
     count = len(teacher.doc_ids)
     width = teacher.neighbors.shape[-1]
-    shapes = {"doc_ids": (count, 2), "keys": (count, teacher.keys.shape[-1])}
+    shapes: dict[str, tuple[int, ...]] = {
+        "doc_ids": (count, 2),
+        "keys": (count, teacher.keys.shape[-1]),
+        "days": (count,),
+    }
     shapes |= dict.fromkeys(("neighbors", "probabilities"), (count, width))
     for name, shape in shapes.items():
         values, kind = arrays[name], np.float32 if name in ("keys", "probabilities") else np.int32
@@ -69,18 +77,20 @@ def read_teacher(path: str) -> Teacher:
 
 
 def _check_values(path: str, teacher: Teacher) -> None:
-    """Refuses vectors that are not of length 1, rows that do not exist, and shares that do not add up to 1.
+    """Refuses vectors that are not of length 1, rows that do not exist or are repeated, and shares above 1 together.
 
     Raises:
       InputError: naming the array.
     """
     numbers = np.arange(len(teacher.keys))[:, None]
     lengths, sums = np.linalg.norm(teacher.keys, axis=1), teacher.probabilities.sum(axis=1)
-    own = teacher.neighbors == numbers
+    neighbors = np.sort(teacher.neighbors, axis=1)
+    wrong = (teacher.neighbors < 0) | (teacher.neighbors >= len(numbers)) | (teacher.neighbors == numbers)
+    wrong[:, 1:] |= neighbors[:, 1:] == neighbors[:, :-1]
     for name, holds, expected in (
         ("keys", np.abs(lengths - 1) < _TOLERANCE, "vectors of length 1"),
-        ("neighbors", (teacher.neighbors >= 0) & (teacher.neighbors < len(numbers)) & ~own, "rows of other documents"),
-        ("probabilities", (np.abs(sums - 1) < _TOLERANCE)[:, None] & (teacher.probabilities >= 0), "shares of 1"),
+        ("neighbors", ~wrong, "rows of other documents, each once"),
+        ("probabilities", (sums < 1 + _TOLERANCE)[:, None] & (teacher.probabilities >= 0), "shares of 1 at most"),
     ):
         if not holds.all():
             where = int(np.argwhere(~holds)[0][0])

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from ...errors import InputError
-from ...formats.teacher import Teacher, read_teacher
+from ...formats.teacher import NO_DAY, Teacher, read_teacher
 from ...models.chunks import map_chunks
 from ...models.encoders import Architecture
 from ...models.losses import TEMPERATURE, alignment, mean_over
@@ -26,48 +26,45 @@ class _Text(NamedTuple):
       vectors: float32 [B, D].
       own: int32 [B], the row of the text's document among the teacher's.
       other: int32 [B], the row of the document that it is paired with; its own where a pair is of one document.
-      known: bool [B], whether the teacher has both.
     """
 
     vectors: jax.Array
     own: jax.Array
     other: jax.Array
-    known: jax.Array
 
 
-def soft_cross_entropy(
-    scores: jax.Array, own: jax.Array, neighbors: jax.Array, probabilities: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    """Cross entropy of a softmax over documents with the teacher's shares, each document without itself.
+def soft_cross_entropy(scores: jax.Array, own: jax.Array, neighbors: jax.Array, probabilities: jax.Array) -> jax.Array:
+    """Cross entropy [B] of a softmax over documents with the teacher's shares, each document without itself.
+
+    All documents that are not neighbors are one class, with the share that the neighbors leave.
 
     Args:
       scores: cosines divided by the temperature, [B, N].
       own: int32 [B], the column of the row's own document, which is no candidate.
-      neighbors: int32 [B, K], columns.
+      neighbors: int32 [B, K], different columns.
       probabilities: float32 [B, K], the shares of the neighbors.
-
-    Returns:
-      The cross entropy [B], and the logarithm of the sum over the candidates [B].
     """
-    columns = jnp.arange(scores.shape[1])
-    total = jax.nn.logsumexp(scores, axis=1, where=columns != own[:, None])
+    others = jnp.arange(scores.shape[1]) != own[:, None]
+    total = jax.nn.logsumexp(scores, axis=1, where=others)
     wanted = jnp.take_along_axis(scores, neighbors, axis=1)
-    return total - jnp.sum(probabilities * wanted, axis=1), total
+    loss = jnp.sum(probabilities * (total[:, None] - wanted), axis=1)
+    if neighbors.shape[1] == scores.shape[1] - 1:
+        return loss  # each document is a neighbor
+    rows = jnp.arange(len(scores))[:, None]
+    rest = jax.nn.logsumexp(scores, axis=1, where=others.at[rows, neighbors].set(False))
+    return loss + jnp.maximum(1 - jnp.sum(probabilities, axis=1), 0) * (total - rest)
 
 
-def pair_cross_entropy(scores: jax.Array, own: jax.Array, other: jax.Array, total: jax.Array) -> jax.Array:
-    """Cross entropy [B] of finding the other document of a pair among all documents but the own.
-
-    Where both are one document, as for a title and its body, that document is found among all.
+def pair_cross_entropy(scores: jax.Array, other: jax.Array, candidates: jax.Array) -> jax.Array:
+    """Cross entropy [B] of finding the other document of a pair among the candidates.
 
     Args:
-      scores: as for `soft_cross_entropy`, [B, N].
-      own: int32 [B].
-      other: int32 [B].
-      total: of `soft_cross_entropy`, [B].
+      scores: cosines divided by the temperature, [B, N].
+      other: int32 [B], a column.
+      candidates: bool [B, N]; the other document is one.
     """
     wanted = jnp.take_along_axis(scores, other[:, None], axis=1)[:, 0]
-    return jnp.where(own == other, jnp.logaddexp(total, wanted), total) - wanted
+    return jax.nn.logsumexp(scores, axis=1, where=candidates) - wanted
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,6 +77,9 @@ class Distillation(TextObjective):
     has all documents as candidates at the price of one product, and the embeddings stay where they started: with keys
     that follow the training, they move away from those of the texts that were not seen lately.
 
+    An article of the same days that the keys call near often reports the event of the pair, so it is no candidate
+    for the pair.
+
     Mined negatives, augmentations, events and the flag of translated texts are not read. Texts of documents that the
     teacher lacks have no part.
 
@@ -87,6 +87,8 @@ class Distillation(TextObjective):
       teacher: file, see `formats.teacher`.
       temperature: of the softmax.
       pair_weight: factor of the pairs' part; 0 leaves it out.
+      near_days: an article at most this many days from one of the pair is no candidate for it,
+      near_similarity: if the cosine of their keys is above this; 1 keeps every candidate.
     """
 
     tasks: ClassVar[tuple[str, ...]] = ("triplets", "pairs")
@@ -94,12 +96,16 @@ class Distillation(TextObjective):
     teacher: str = ""
     temperature: float = TEMPERATURE
     pair_weight: float = 1.0
+    near_days: int = 2
+    near_similarity: float = 0.5
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.require_option(bool(self.teacher), "teacher", "the file of a teacher, as newsembed lift writes it")
         self.require_option(self.temperature > 0, "temperature", "a number above 0")
         self.require_option(self.pair_weight >= 0, "pair_weight", "0 or more")
+        self.require_option(self.near_days >= 0, "near_days", "0 or more")
+        self.require_option(-1 <= self.near_similarity <= 1, "near_similarity", "a number from -1 to 1")
 
     @functools.cached_property
     def known(self) -> Teacher:
@@ -138,8 +144,10 @@ class Distillation(TextObjective):
         anchor, positive = map_chunks(embed, texts, text_key, self.chunks(len(texts[0]), len(texts)))
         of_anchor, of_positive = (_places(self.known, batch[f"{role}_doc_id"]) for role in _ROLES)
         known = (of_anchor >= 0) & (of_positive >= 0)
-        rows = (_Text(anchor, of_anchor, of_positive, known), _Text(positive, of_positive, of_anchor, known))
-        parts = [self._parts(text) for text in rows]
+        of_anchor, of_positive = jnp.maximum(of_anchor, 0), jnp.maximum(of_positive, 0)
+        near = self._near(of_anchor) | self._near(of_positive)
+        rows = (_Text(anchor, of_anchor, of_positive), _Text(positive, of_positive, of_anchor))
+        parts = [[mean_over(values, known) for values in self._parts(text, near)] for text in rows]
         teacher_loss, pair_loss, accuracy = (sum(values) / len(parts) for values in zip(*parts, strict=True))
         metrics = {
             "accuracy": accuracy,
@@ -157,24 +165,30 @@ class Distillation(TextObjective):
         return pairs_of_texts(model, params, batch, self.chunks(len(batch["anchor_tokens"]), len(_ROLES)))
 
     def flops(self, config: Architecture, lengths: Mapping[str, int], batch_size: int) -> float:
-        """Returns the FLOPs of embedding anchors and positives, and of their cosines with N keys: 2 N D each."""
-        each = 2.0 * len(self.known.keys) * config.embedding_size
+        """Returns the FLOPs of embedding both texts, and of the cosines of these and of their keys with N keys."""
+        each = 4.0 * len(self.known.keys) * config.embedding_size
         return batch_size * sum(config.flops("embed", lengths[f"{role}_tokens"]) + each for role in _ROLES)
 
-    def _parts(self, text: _Text) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Returns the teacher's part, the pairs' part and the accuracy, means over texts with known documents."""
-        own, other = jnp.maximum(text.own, 0), jnp.maximum(text.other, 0)
+    def _near(self, documents: jax.Array) -> jax.Array:
+        """Returns which documents [B, N] are near in days and by their keys to some documents, int32 [B]."""
+        keys, days = jnp.asarray(self.known.keys), jnp.asarray(self.known.days)
+        mine = days[documents][:, None]
+        dated = (mine != NO_DAY) & (days != NO_DAY)
+        same_days = jnp.abs(jnp.where(dated, days - mine, 0)) <= self.near_days
+        return dated & same_days & (jnp.einsum("bd,nd->bn", keys[documents], keys) > self.near_similarity)
+
+    def _parts(self, text: _Text, near: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """Returns the teacher's part, the pairs' part and whether the other document is found, [B] each."""
         scores = jnp.einsum("bd,nd->bn", text.vectors, self.known.keys) / self.temperature
-        neighbors, probabilities = jnp.asarray(self.known.neighbors)[own], jnp.asarray(self.known.probabilities)[own]
-        soft, total = soft_cross_entropy(scores, own, neighbors, probabilities)
-        paired = pair_cross_entropy(scores, own, other, total)
-        is_candidate = (jnp.arange(scores.shape[1]) != own[:, None]) | (own == other)[:, None]
-        best = jnp.max(scores, axis=1, where=is_candidate, initial=-jnp.inf)
-        found = jnp.take_along_axis(scores, other[:, None], axis=1)[:, 0] >= best
-        soft_loss, pair_loss, accuracy = (
-            mean_over(values, text.known) for values in (soft, paired, found.astype(jnp.float32))
-        )
-        return soft_loss, pair_loss, accuracy
+        neighbors = jnp.asarray(self.known.neighbors)[text.own]
+        probabilities = jnp.asarray(self.known.probabilities)[text.own]
+        columns = jnp.arange(scores.shape[1])
+        is_other = columns == text.other[:, None]
+        candidates = is_other | ((columns != text.own[:, None]) & ~near)
+        best = jnp.max(scores, axis=1, where=candidates & ~is_other, initial=-jnp.inf)
+        found = jnp.take_along_axis(scores, text.other[:, None], axis=1)[:, 0] >= best
+        soft = soft_cross_entropy(scores, text.own, neighbors, probabilities)
+        return soft, pair_cross_entropy(scores, text.other, candidates), found.astype(jnp.float32)
 
 
 def _places(teacher: Teacher, doc_ids: jax.Array) -> jax.Array:

@@ -1,6 +1,7 @@
 """The teacher of a lift: which articles of an archive are near to each other, by its start and by exact words."""
 
 import dataclasses
+import datetime
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -12,8 +13,9 @@ from ...evaluation.encoders import Document, TfidfEncoder
 from ...formats import parquet
 from ...formats.articles import ArticleText, read_articles
 from ...formats.records import Triplet, doc_id_to_words
-from ...formats.teacher import Teacher
+from ...formats.teacher import NO_DAY, Teacher
 
+_EPOCH: Final = datetime.date(1970, 1, 1)
 _ROWS: Final = 256  # of the similarity matrix in memory at once
 
 FloatArray = npt.NDArray[np.float32]
@@ -26,7 +28,7 @@ class TeacherOptions:
     Attributes:
       words_share: share of TF-IDF in the similarity; the rest is the cosine of the start's embeddings.
       neighbors: nearest articles of each that get a share, K at most.
-      temperature: of the softmax of their similarities, whose values are the shares.
+      temperature: of the softmax of the similarities with all articles, whose values are the shares.
       documents: articles at most; those of the triplets come first.
     """
 
@@ -83,7 +85,12 @@ def make_teacher(articles: Sequence[ArticleText], keys: FloatArray, options: Tea
     ]
     neighbors, probabilities = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     ids = np.array([doc_id_to_words(article.doc_id) for article in articles], np.int32)
-    return Teacher(ids, keys, neighbors, probabilities)
+    days = np.array([_day(article.byline_date) for article in articles], np.int32)
+    return Teacher(ids, keys, days, neighbors, probabilities)
+
+
+def _day(date: datetime.date | None) -> int:
+    return NO_DAY if date is None else (date - _EPOCH).days
 
 
 def _similarities(words: Any, keys: FloatArray, share: float) -> Iterator[tuple[int, FloatArray]]:
@@ -98,13 +105,24 @@ def _similarities(words: Any, keys: FloatArray, share: float) -> Iterator[tuple[
 def _nearest(
     similarities: FloatArray, first: int, count: int, temperature: float
 ) -> tuple[npt.NDArray[np.int32], FloatArray]:
-    """Returns the nearest articles of some, and their shares, [R, K] each; nearest first, ties by their place."""
+    """Returns the nearest articles of some, and their shares among all articles but the own, [R, K] each.
+
+    The nearest come first, ties by their place.
+    """
     own = np.arange(len(similarities))
     similarities[own, first + own] = -np.inf
-    nearest = np.argsort(-similarities, axis=1, kind="stable")[:, :count]
-    scores = np.take_along_axis(similarities, nearest, axis=1).astype(np.float64) / temperature
-    weights = np.exp(scores - scores[:, :1])
-    return nearest.astype(np.int32), (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)
+    lowest = np.partition(similarities, -count, axis=1)[:, -count]
+    nearest = np.stack([_in_order(row, bar)[:count] for row, bar in zip(similarities, lowest, strict=True)])
+    highest = similarities.max(axis=1, keepdims=True)
+    weights = np.exp((similarities - highest) / np.float32(temperature))
+    shares = weights / weights.sum(axis=1, keepdims=True, dtype=np.float64)
+    return nearest.astype(np.int32), np.take_along_axis(shares, nearest, axis=1).astype(np.float32)
+
+
+def _in_order(similarities: FloatArray, bar: np.float32) -> npt.NDArray[np.int64]:
+    """Returns the places of values of at least a bar, largest first, ties by their place."""
+    places = np.flatnonzero(similarities >= bar)
+    return places[np.argsort(-similarities[places], kind="stable")]
 
 
 def embedded(model: str, articles: Sequence[ArticleText], max_length: int) -> FloatArray:

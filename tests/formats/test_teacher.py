@@ -16,11 +16,13 @@ def some_teacher(count=4, neighbors=2, size=3, seed=0):
     keys = rng.normal(size=(count, size))
     others = [rng.permutation(np.delete(np.arange(count), row))[:neighbors] for row in range(count)]
     shares = rng.random((count, neighbors)) + 0.1
+    shares /= shares.sum(axis=1, keepdims=True) + rng.random((count, 1))  # the rest is of other documents
     return Teacher(
         rng.integers(-(2**31), 2**31, (count, 2)).astype(np.int32),
         (keys / np.linalg.norm(keys, axis=1, keepdims=True)).astype(np.float32),
+        rng.integers(0, 20_000, count).astype(np.int32),
         np.array(others, np.int32),
-        (shares / shares.sum(axis=1, keepdims=True)).astype(np.float32),
+        shares.astype(np.float32),
     )
 
 
@@ -50,8 +52,13 @@ def changed(name, place, value):
         (changed("neighbors", (1, 0), 4), "neighbors: document 1: expected rows of other documents"),
         (changed("neighbors", (1, 1), -1), "neighbors: document 1: expected rows of other documents"),
         (changed("neighbors", (3, 1), 3), "neighbors: document 3: expected rows of other documents"),
-        (changed("probabilities", 2, 0.6), "probabilities: document 2: expected shares of 1"),
-        (changed("probabilities", 0, (1.5, -0.5)), "probabilities: document 0: expected shares of 1"),
+        (changed("neighbors", 2, 0), "neighbors: document 2: expected rows of other documents, each once"),
+        (changed("probabilities", 2, 0.6), "probabilities: document 2: expected shares of 1 at most"),
+        (changed("probabilities", 0, (0.5, -0.5)), "probabilities: document 0: expected shares of 1 at most"),
+        (
+            dataclasses.replace(some_teacher(), days=np.zeros(4, np.int64)),
+            r"days: got int64 \[4\], expected int32 \[4\]",
+        ),
         (dataclasses.replace(some_teacher(), keys=np.ones((3, 3), np.float32)), r"keys: got float32 \[3, 3\]"),
         (
             dataclasses.replace(some_teacher(), doc_ids=np.ones((4, 2))),
@@ -75,8 +82,8 @@ def test_another_version_and_a_missing_array_are_refused(tmp_path):
     write_arrays(path, {name: values for name, values in arrays.items() if name != "keys"})
     with pytest.raises(InputError, match=r"teacher\.npz: keys: the array is missing"):
         read_teacher(path)
-    write_arrays(path, arrays | {"version": np.int32(2)})
-    with pytest.raises(InputError, match="version: got 2, this version reads 1"):
+    write_arrays(path, arrays | {"version": np.int32(1)})
+    with pytest.raises(InputError, match="version: got 1, this version reads 2"):
         read_teacher(path)
     write_arrays(path, {"x": np.ones(1)})
     with pytest.raises(InputError, match="version: got 0"):

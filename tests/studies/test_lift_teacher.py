@@ -1,5 +1,6 @@
 """The teacher of a lift, against similarities of dense matrices."""
 
+import dataclasses
 import datetime
 
 import numpy as np
@@ -8,6 +9,7 @@ from newsembed.errors import InputError
 from newsembed.formats import parquet
 from newsembed.formats.articles import ArticleText
 from newsembed.formats.records import Article, Triplet, make_doc_id, words_to_doc_id
+from newsembed.formats.teacher import NO_DAY
 from newsembed.studies.lift import teacher as module
 from newsembed.studies.lift.teacher import TeacherOptions, chosen_articles, make_teacher
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -38,7 +40,7 @@ def some_keys(count, size=5, seed=1):
 
 
 @pytest.mark.parametrize("share", [0.0, 0.7, 1.0])
-def test_shares_are_a_softmax_over_the_nearest_by_words_and_keys(monkeypatch, share):
+def test_shares_are_those_of_the_nearest_in_a_softmax_over_all_by_words_and_keys(monkeypatch, share):
     monkeypatch.setattr(module, "_ROWS", 4)  # several blocks, the last one smaller
     articles, keys = some_articles(10), some_keys(10)
     options = TeacherOptions(words_share=share, neighbors=3, temperature=0.2)
@@ -50,8 +52,8 @@ def test_shares_are_a_softmax_over_the_nearest_by_words_and_keys(monkeypatch, sh
     for row, scores in enumerate(similarities):
         nearest = sorted(range(10), key=lambda other: -scores[other])[:3]
         assert sorted(found.neighbors[row]) == sorted(nearest)
-        expected = np.exp(scores[found.neighbors[row]] / 0.2)
-        np.testing.assert_allclose(found.probabilities[row], expected / expected.sum(), rtol=1e-4)
+        expected = np.exp(scores[found.neighbors[row]] / 0.2) / np.exp(scores / 0.2).sum()
+        np.testing.assert_allclose(found.probabilities[row], expected, rtol=1e-4)
         assert (np.diff(found.probabilities[row]) <= 1e-7).all()  # nearest first
     assert [words_to_doc_id(tuple(words)) for words in found.doc_ids.tolist()] == [doc(n) for n in range(10)]
     np.testing.assert_array_equal(found.keys, keys)
@@ -61,6 +63,17 @@ def test_a_small_archive_has_as_many_neighbors_as_there_are():
     found = make_teacher(some_articles(3), some_keys(3), TeacherOptions(neighbors=128))
     assert found.neighbors.shape == (3, 2)
     assert [sorted(row) for row in found.neighbors.tolist()] == [[1, 2], [0, 2], [0, 1]]
+    np.testing.assert_allclose(found.probabilities.sum(axis=1), 1, rtol=1e-6)
+
+
+def test_days_are_counted_from_1970_and_an_unknown_one_is_no_day():
+    dates = (datetime.date(1970, 1, 1), None, datetime.date(2020, 3, 1))
+    articles = [
+        dataclasses.replace(article, byline_date=date) for article, date in zip(some_articles(3), dates, strict=True)
+    ]
+    days = make_teacher(articles, some_keys(3), TeacherOptions()).days
+    assert days.dtype == np.int32
+    assert days.tolist() == [0, NO_DAY, 18322]
 
 
 @pytest.fixture

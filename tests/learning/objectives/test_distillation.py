@@ -6,9 +6,9 @@ import jax
 import numpy as np
 import pytest
 from newsembed.errors import InputError
-from newsembed.formats.teacher import Teacher, write_teacher
+from newsembed.formats.teacher import NO_DAY, Teacher, write_teacher
 from newsembed.learning.objectives import ALTERNATIVES, OBJECTIVES, Model, Objectives
-from newsembed.learning.objectives.distillation import Distillation
+from newsembed.learning.objectives.distillation import Distillation, soft_cross_entropy
 from objective_runs import WITHOUT_DROPOUT, assert_close, embeddings_of, jit, parameters
 from toy_corpus import LENGTHS
 
@@ -33,8 +33,11 @@ def teacher(batch):
     keys = rng.normal(size=(len(ids), WITHOUT_DROPOUT.embedding_size))
     keys /= np.linalg.norm(keys, axis=1, keepdims=True)
     neighbors = [rng.permutation(np.delete(np.arange(len(ids)), row))[:4] for row in range(len(ids))]
-    shares = rng.dirichlet(np.ones(4), len(ids))
-    return Teacher(ids.astype(np.int32), keys.astype(np.float32), np.array(neighbors, np.int32), np.float32(shares))
+    shares = rng.dirichlet(np.ones(5), len(ids))[:, :4]  # the fifth is that of all others
+    days = rng.integers(0, 4, len(ids))
+    days[::5] = NO_DAY
+    ids, days, neighbors = (np.array(values, np.int32) for values in (ids, days, neighbors))
+    return Teacher(ids, keys.astype(np.float32), days, neighbors, shares.astype(np.float32))
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +58,14 @@ def value_of(path, batch, **options):
     return jax.tree.map(np.asarray, loss(parameters()))
 
 
-def by_hand(teacher, batch):
+def are_near(teacher, one, other, days, similarity):
+    """Whether two documents are near in days and by their keys."""
+    dates = [int(teacher.days[row]) for row in (one, other)]
+    near = NO_DAY not in dates and abs(dates[0] - dates[1]) <= days
+    return near and float(np.float64(teacher.keys[one]) @ teacher.keys[other]) > similarity
+
+
+def by_hand(teacher, batch, days=1, similarity=0.1):
     """(teacher's part, pairs' part, accuracy, number of known texts), each text on its own, by the definition."""
     vectors = [np.float64(vectors) for vectors in embeddings_of(batch)[:2]]
     rows = {tuple(words): row for row, words in enumerate(teacher.doc_ids.tolist())}
@@ -68,30 +78,43 @@ def by_hand(teacher, batch):
                 continue
             weights = np.exp(np.float64(teacher.keys) @ vector / TEMPERATURE)
             others = np.delete(weights, own).sum()
-            soft.append(
-                -sum(
-                    share * np.log(weights[neighbor] / others)
-                    for neighbor, share in zip(teacher.neighbors[own], teacher.probabilities[own], strict=True)
-                )
-            )
+            near = teacher.neighbors[own]
+            shares = np.float64(teacher.probabilities[own])
+            rest = np.delete(weights, [own, *near]).sum()
+            soft.append(-shares @ np.log(weights[near] / others) - (1 - shares.sum()) * np.log(rest / others))
             candidates = weights.copy()
-            if own != other:
-                candidates[own] = 0
+            for row in range(len(weights)):
+                either = any(are_near(teacher, row, document, days, similarity) for document in (own, other))
+                if row != other and (row == own or either):
+                    candidates[row] = 0
             paired.append(-np.log(weights[other] / candidates.sum()))
             found.append(weights[other] >= candidates.max())
     return np.mean(soft), np.mean(paired), np.mean(found), len(soft)
 
 
-@pytest.mark.parametrize("pair_weight", [1.0, 0.3])
-def test_the_loss_of_a_batch_is_that_of_its_texts(path, teacher, batch, pair_weight):
-    (loss, metrics), _ = value_of(path, batch, pair_weight=pair_weight)
-    soft, paired, accuracy, known = by_hand(teacher, batch)
+@pytest.mark.parametrize(("pair_weight", "days", "similarity"), [(1.0, 1, 0.1), (0.3, 0, -0.2), (1.0, 5, 1.0)])
+def test_the_loss_of_a_batch_is_that_of_its_texts(path, teacher, batch, pair_weight, days, similarity):
+    options = {"pair_weight": pair_weight, "near_days": days, "near_similarity": similarity}
+    (loss, metrics), _ = value_of(path, batch, **options)
+    soft, paired, accuracy, known = by_hand(teacher, batch, days, similarity)
     assert known == 22  # of 24
     assert metrics["known"] == pytest.approx(22 / 24)
     assert metrics["teacher_loss"] == pytest.approx(soft, rel=1e-4)
     assert metrics["pair_loss"] == pytest.approx(paired, rel=1e-4)
     assert metrics["accuracy"] == pytest.approx(accuracy, abs=1e-6)
     assert loss == pytest.approx(soft + pair_weight * paired, rel=1e-4)
+
+
+def test_a_teacher_of_all_other_documents_leaves_no_rest():
+    rng = np.random.default_rng(3)
+    scores, own = rng.normal(size=(2, 4)).astype(np.float32), np.array([1, 3], np.int32)
+    neighbors = np.array([[0, 2, 3], [2, 0, 1]], np.int32)
+    shares = rng.dirichlet(np.ones(3), 2).astype(np.float32)
+    loss, gradient = jax.value_and_grad(lambda x: soft_cross_entropy(x, own, neighbors, shares).sum())(scores)
+    wanted = np.take_along_axis(np.float64(scores), neighbors, axis=1)
+    shares_of_scores = np.exp(wanted) / np.exp(wanted).sum(axis=1, keepdims=True)
+    assert loss == pytest.approx(-(shares * np.log(shares_of_scores)).sum(), rel=1e-5)
+    assert np.isfinite(gradient).all()
 
 
 def test_texts_that_the_teacher_lacks_and_negatives_have_no_part(path, batch):
@@ -127,11 +150,14 @@ def test_anchors_find_positives_in_held_out_retrieval(path, batch):
 def test_it_is_no_default_and_counts_the_products_with_all_keys(path, teacher):
     assert OBJECTIVES["triplets"] is not Distillation
     assert Distillation in ALTERNATIVES
-    each = WITHOUT_DROPOUT.flops("embed", LENGTHS["anchor_tokens"]) + 2 * len(teacher.keys) * teacher.keys.shape[1]
+    each = WITHOUT_DROPOUT.flops("embed", LENGTHS["anchor_tokens"]) + 4 * len(teacher.keys) * teacher.keys.shape[1]
     assert Distillation(teacher=path).flops(WITHOUT_DROPOUT, LENGTHS, 3) == pytest.approx(6 * each)
 
 
-@pytest.mark.parametrize("changes", [{"teacher": ""}, {"temperature": 0.0}, {"pair_weight": -0.1}])
+@pytest.mark.parametrize(
+    "changes",
+    [{"teacher": ""}, {"temperature": 0.0}, {"pair_weight": -0.1}, {"near_days": -1}, {"near_similarity": 1.1}],
+)
 def test_options_out_of_range_are_refused(changes):
     with pytest.raises(InputError, match=f"Distillation.{next(iter(changes))}"):
         dataclasses.replace(Distillation(teacher="some.npz"), **changes)
