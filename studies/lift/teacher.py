@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import InputError
+from ...beam_pipelines.progress import JobProgress
 from ...evaluation.encoders import Document, TfidfEncoder
 from ...formats import parquet
 from ...formats.articles import ArticleText, read_articles
@@ -16,6 +17,7 @@ from ...formats.records import Triplet, doc_id_to_words
 from ...formats.teacher import NO_DAY, Teacher
 
 _EPOCH: Final = datetime.date(1970, 1, 1)
+_SHOWN: Final = 512  # articles between two updates of the progress bar
 _ROWS: Final = 256  # of the similarity matrix in memory at once
 
 FloatArray = npt.NDArray[np.float32]
@@ -138,5 +140,10 @@ def embedded(model: str, articles: Sequence[ArticleText], max_length: int) -> Fl
 
     # Training reads the first tokens, too; windows over whole articles would take several times as long.
     encoder = specs.make_encoder("model", model, max_length=max_length, long_documents=HEAD)
-    chunks = [vectors for _, vectors in embed.embedded(encoder, iter(articles))]
+    chunks: list[FloatArray] = []
+    with JobProgress("lift") as progress:
+        for first in range(0, len(articles), _SHOWN):
+            part = articles[first : first + _SHOWN]
+            chunks += [vectors for _, vectors in embed.embedded(encoder, iter(part))]
+            progress("teacher", first + len(part), len(articles), "articles embedded")
     return np.concatenate(chunks)
