@@ -1,6 +1,7 @@
 """The optimizer and its learning rate schedule, by gin."""
 
 import dataclasses
+import operator
 import re
 from collections.abc import Mapping
 from functools import partial
@@ -273,6 +274,28 @@ def depths(params: Any) -> Any:
     return jax.tree_util.tree_map_with_path(depth, params)
 
 
+def matching_parameters(params: Any, pattern: str, field: str) -> Any:
+    """Returns which parameters have a path ("layers_0/mlp_in/kernel") that a pattern matches from its start.
+
+    Args:
+      params: nested dicts.
+      pattern: regular expression.
+      field: the option that has it, for the message.
+
+    Returns:
+      bool for each parameter, in the shape of `params`.
+
+    Raises:
+      InputError: if it matches none.
+    """
+    found = jax.tree_util.tree_map_with_path(lambda keys, _: bool(re.match(pattern, _path_of(keys))), params)
+    if not any(jax.tree.leaves(found)):
+        names = {_path_of(keys).partition("/")[0] for keys, _ in jax.tree_util.tree_leaves_with_path(params)}
+        remedy = f"parameters start with {', '.join(sorted(names))}"
+        raise InputError(f"{pattern!r} matches no parameter", field=field, remedy=remedy)
+    return found
+
+
 def _layer(path: str) -> int | None:
     found = _LAYER.search(path)
     return int(found[1]) if found else None
@@ -296,13 +319,7 @@ def _check_range(name: str, value: float, holds: bool, expected: str, owner: str
 
 
 def _frozen(params: Any, trainable: str) -> Any:
-    paths = [_path_of(keys) for keys, _ in jax.tree_util.tree_leaves_with_path(params)]
-    if not any(re.match(trainable, path) for path in paths):
-        known = ", ".join(sorted({path.partition("/")[0] for path in paths}))
-        raise InputError(
-            f"{trainable!r} matches no parameter", field="adam.trainable", remedy=f"parameters start with {known}"
-        )
-    return jax.tree_util.tree_map_with_path(lambda keys, _: not re.match(trainable, _path_of(keys)), params)
+    return jax.tree.map(operator.not_, matching_parameters(params, trainable, "adam.trainable"))
 
 
 def _matrices(params: Any) -> Any:

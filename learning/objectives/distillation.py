@@ -13,6 +13,7 @@ from ...formats.teacher import NO_DAY, Teacher, read_teacher
 from ...models.chunks import map_chunks
 from ...models.encoders import Architecture
 from ...models.losses import TEMPERATURE, alignment, mean_over
+from ..optimizers import matching_parameters
 from .base import DeviceBatch, Metrics, Model, Pairs
 from .texts import TextObjective, embed_texts, pairs_of_texts
 
@@ -89,6 +90,8 @@ class Distillation(TextObjective):
       pair_weight: factor of the pairs' part; 0 leaves it out.
       near_days: an article at most this many days from one of the pair is no candidate for it,
       near_similarity: if the cosine of their keys is above this; 1 keeps every candidate.
+      frozen: regular expression; parameters whose path ("layers_0/mlp_in/kernel") it matches from the start have no
+        gradient, so that the backward pass ends above them. Weight decay still changes them. Empty trains all.
     """
 
     tasks: ClassVar[tuple[str, ...]] = ("triplets", "pairs")
@@ -98,6 +101,7 @@ class Distillation(TextObjective):
     pair_weight: float = 1.0
     near_days: int = 2
     near_similarity: float = 0.5
+    frozen: str = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -136,8 +140,9 @@ class Distillation(TextObjective):
         `known` the share of texts whose documents the teacher has.
 
         Raises:
-          InputError: for a batch that `gradient_chunk` does not divide.
+          InputError: for a batch that `gradient_chunk` does not divide, or if `frozen` matches no parameter.
         """
+        params = self._partly_constant(params)
         texts = [batch[f"{role}_tokens"] for role in _ROLES]
         text_key, mlm_key = self.split_key(key)
         embed = functools.partial(embed_texts, model, params)
@@ -168,6 +173,12 @@ class Distillation(TextObjective):
         """Returns the FLOPs of embedding both texts, and of the cosines of these and of their keys with N keys."""
         each = 4.0 * len(self.known.keys) * config.embedding_size
         return batch_size * sum(config.flops("embed", lengths[f"{role}_tokens"]) + each for role in _ROLES)
+
+    def _partly_constant(self, params: Any) -> Any:
+        if not self.frozen:
+            return params
+        constant = matching_parameters(params, self.frozen, "Distillation.frozen")
+        return jax.tree.map(lambda value, held: jax.lax.stop_gradient(value) if held else value, params, constant)
 
     def _near(self, documents: jax.Array) -> jax.Array:
         """Returns which documents [B, N] are near in days and by their keys to some documents, int32 [B]."""

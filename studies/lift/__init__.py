@@ -75,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     ):
         default = getattr(_DEFAULT, name)
         parser.add_argument(f"--{name}", type=float, default=default, metavar="X", help=f"{text} (default: {default})")
-    _add_recipe(parser)
+    _add_layers(parser)
     parser.add_argument(
         "--gin",
         action="append",
@@ -95,7 +95,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_recipe(parser: argparse.ArgumentParser) -> None:
+def _add_layers(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--trained_layers",
+        type=int,
+        default=_DEFAULT.trained_layers,
+        metavar="N",
+        help="layers from the top that the distillation trains; the number of all layers, or more, trains the "
+        "embeddings too (default: the upper half, which takes a third less time)",
+    )
     parser.add_argument(
         "--recipe",
         choices=RECIPES,

@@ -44,6 +44,7 @@ class Settings:
     context_length: int = 512
     max_length: int = 1024
     learning_rate: float = 3e-5
+    trained_layers: int | None = None
     recipe: str = DISTILLATION
     teacher_share: float = TeacherOptions.words_share
     projection_size: int = 512
@@ -55,6 +56,7 @@ class Settings:
         for name, fits, expected in (
             ("words_steps", self.words_steps >= 0, "0 or more"),
             ("train_steps", self.train_steps >= 0, "0 or more"),
+            ("trained_layers", self.trained_layers is None or self.trained_layers > 0, "1 or more"),
             ("projection_size", self.projection_size >= 0, "0 or more"),
             ("learning_rate", self.learning_rate > 0, "a positive number"),
             ("recipe", self.recipe in RECIPES, " or ".join(RECIPES)),
@@ -196,9 +198,35 @@ class Lift:
         }
         if settings.recipe == DISTILLATION:
             values["TEACHER_PATH"] = f"{self.folder('teacher')}/{_TEACHER}"
+            values["FROZEN"] = self._frozen()
+            values["DROPOUT_RATE"] = 0.0  # each text has thousands of candidates, and the teacher's noise is enough
             lengths["negative_tokens"] = _UNREAD
         gin_files = [RECIPES[settings.recipe], ModelFolder(self.folder("import")).architecture_file]
         return self._train_model("layers", gin_files, values, settings.gin)
+
+    def _start(self) -> Any:
+        """The imported checkpoint.
+
+        Raises:
+          InputError: if it is not a transformer.
+        """
+        from ...models.encoders.news import EncoderConfig
+        from ...serving.checkpoint import load_model
+
+        start = load_model(self.folder("import"))
+        if type(start.config) is not EncoderConfig:
+            problem = f"got a {start.config.kind} architecture, expected a news encoder"
+            raise InputError(
+                problem, path=self.start, field="--start", remedy="Give the folder of a public checkpoint."
+            )
+        return start
+
+    def _frozen(self) -> str:
+        """A pattern of the embeddings and the layers that keep their values; empty where all layers are trained."""
+        layers = self._start().config.num_layers
+        trained = (layers + 1) // 2 if self.settings.trained_layers is None else self.settings.trained_layers
+        kept = "|".join(str(layer) for layer in range(layers - trained))
+        return f"([a-z_]+_embedding|input_norm|layers_({kept}))(/|$)" if kept else ""
 
     def _train_model(
         self, step: str, gin_files: Sequence[str], values: dict[str, Any], bindings: Sequence[str] = ()
@@ -218,17 +246,10 @@ class Lift:
           InputError: for a start that is not a transformer, or options that do not fit it.
         """
         from ...learning.model_files import architecture_gin, write_model_files
-        from ...models.encoders.news import EncoderConfig
-        from ...serving.checkpoint import load_model
         from ...training import lexical
 
-        start = load_model(self.folder("import"))
+        start = self._start()
         shape = start.config
-        if type(shape) is not EncoderConfig:
-            problem = f"got a {shape.kind} architecture, expected a news encoder"
-            raise InputError(
-                problem, path=self.start, field="--start", remedy="Give the folder of a public checkpoint."
-            )
         params, words = _all_params(start.folder), self._lexical_part()
         if self.settings.train_steps and average:
             params = _averaged(params, _all_params(self.folder("layers")), average)

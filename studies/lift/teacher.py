@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import InputError
 from ...beam_pipelines.progress import JobProgress
+from ...errors import InputError
 from ...evaluation.encoders import Document, TfidfEncoder
 from ...formats import parquet
 from ...formats.articles import ArticleText, read_articles

@@ -166,9 +166,35 @@ def test_the_result_is_the_average_and_reads_as_the_untrained(lifted):
     before, trained, model = (params_of(f"{output}/{step}") for step in ("untrained", "layers", "model"))
     assert load_model(f"{output}/model").config == load_model(f"{output}/untrained").config
     assert load_model(f"{output}/layers").text_length == SETTINGS.train_length
-    first, second, mixed = (params["layers_0"]["mlp_in"]["kernel"] for params in (before, trained, model))
-    assert np.abs(first - second).max() > 0
-    np.testing.assert_allclose(mixed, (first + second) / 2, atol=1e-6)
+    layers = sorted(name for name in before if name.startswith("layers_"))
+    kept, upper = layers[: len(layers) // 2], layers[len(layers) // 2 :]
+    assert kept
+    for name in layers:
+        first, second, mixed = (params[name]["mlp_in"]["kernel"] for params in (before, trained, model))
+        assert (np.abs(first - second).max() > 0) == (name in upper)
+        np.testing.assert_allclose(mixed, (first + second) / 2, atol=1e-6)
+    np.testing.assert_array_equal(trained["token_embedding"], before["token_embedding"])
+
+
+@pytest.mark.parametrize(
+    ("layers", "pattern"),
+    [(None, "layers_(0|1))(/|$)"), (3, "layers_(0))(/|$)"), (4, '--gin.FROZEN=""'), (9, '--gin.FROZEN=""')],
+)
+def test_layers_below_the_trained_ones_are_frozen_and_there_is_no_dropout(
+    lifted, work, start, tmp_path, layers, pattern
+):
+    output, commands = str(tmp_path / "out"), []
+    for step in ("import", "examples", "teacher"):
+        shutil.copytree(f"{lifted[0]}/{step}", f"{output}/{step}")
+    shutil.copy(f"{lifted[0]}/lift.json", output)
+    settings = json.loads(Path(output, "lift.json").read_text())
+    Path(output, "lift.json").write_text(json.dumps(settings | {"trained_layers": layers}))
+    settings = dataclasses.replace(SETTINGS, trained_layers=layers)
+    study = Lift(start, work, output, settings, lambda arguments: commands.append(arguments) or 0)
+    with pytest.raises(InputError):  # nothing was trained
+        study.run()
+    assert any(word.endswith(pattern) or pattern in word for word in commands[-1] if "FROZEN" in word)
+    assert "--gin.DROPOUT_RATE=0.0" in commands[-1]
 
 
 def test_the_teacher_is_made_from_the_start_and_read_by_the_training(lifted, work):

@@ -117,6 +117,20 @@ def test_a_teacher_of_all_other_documents_leaves_no_rest():
     assert np.isfinite(gradient).all()
 
 
+def test_frozen_parameters_have_no_gradient_and_the_others_the_same(path, batch):
+    (loss, _), gradient = value_of(path, batch)
+    (same_loss, _), partly = value_of(path, batch, frozen="token_embedding|layers_0/")
+    assert same_loss == pytest.approx(loss, rel=1e-6)
+    for name in gradient:
+        if name in ("token_embedding", "layers_0"):
+            assert all(np.abs(values).max() > 0 for values in jax.tree.leaves(gradient["token_embedding"]))
+            assert not any(values.any() for values in jax.tree.leaves(partly[name]))
+        else:
+            assert_close(partly[name], gradient[name])
+    with pytest.raises(InputError, match=r"Distillation\.frozen: 'heads' matches no parameter"):
+        value_of(path, batch, frozen="heads")
+
+
 def test_texts_that_the_teacher_lacks_and_negatives_have_no_part(path, batch):
     (loss, _), gradient = value_of(path, batch)
     other = {name: values.copy() for name, values in batch.items()}
