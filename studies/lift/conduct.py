@@ -49,7 +49,7 @@ class Settings:
     teacher_share: float = TeacherOptions.words_share
     projection_size: int = 512
     words_share: float = 0.55
-    average: float = 0.5
+    average: float = 1.0
     gin: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
