@@ -53,7 +53,8 @@ def _has_defaults(node: ast.stmt) -> bool:
     if isinstance(node, ast.FunctionDef):
         return decorators.startswith("gin.")
     given = any(isinstance(line, ast.AnnAssign) and line.value is not None for line in node.body)
-    return given and "dataclass" in decorators and "frozen=True" in decorators
+    is_frozen = "dataclass" in decorators and "frozen=True" in decorators
+    return given and (is_frozen or "flax.struct.PyTreeNode" in map(ast.unparse, node.bases))
 
 
 def command_defaults(command: str) -> list[str]:
