@@ -97,8 +97,8 @@ class Job:
       summary: one line for ``--help``.
       example: a command that works.
       inputs: what it reads.
-      options: frozen dataclass of options; each field has ``metadata={"help": …}`` and a default. ``"lasting_folder":
-        True`` in the metadata marks a folder that is kept when the output is replaced, so it must not be in the output.
+      options: frozen dataclass of options; each field is an `option` of `formats.command_line`. ``lasting_folder=True``
+        marks a folder that is kept when the output is replaced, so it must not be in the output.
       run: the pipeline; gets a `JobRun`.
       switches: by the name of a rejection, the option and value that turn its rule off.
     """

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, require_option
+from ..formats.command_line import option
 from ..formats.manifest import DataSet
 from ..formats.parquet import shard_paths
 from ..formats.records import Failure, Rejection
@@ -42,19 +43,11 @@ _Keyed = tuple[bytes, Piece]  # sorting by the key shuffles
 class PackOptions:
     """Options of ``pack``; max_length, capacity and min_fill are L, C and rho of Algorithm 1."""
 
-    max_length: int = dataclasses.field(default=512, metadata={"help": "tokens in a row"})
-    capacity: int = dataclasses.field(
-        default=1_000, metadata={"help": "unfinished rows that are kept open to choose from"}
-    )
-    min_fill: float = dataclasses.field(
-        default=0.99, metadata={"help": "a row that is filled to this share is finished"}
-    )
-    min_tokens: int = dataclasses.field(
-        default=8, metadata={"help": "shorter documents and pairs are left out; [CLS] and [SEP] do not count"}
-    )
-    long_documents: str = dataclasses.field(
-        default="split", metadata={"help": "split: cut into several pieces; truncate: keep the first piece"}
-    )
+    max_length: int = option(512, "tokens in a row")
+    capacity: int = option(1_000, "unfinished rows that are kept open to choose from")
+    min_fill: float = option(0.99, "a row that is filled to this share is finished")
+    min_tokens: int = option(8, "shorter documents and pairs are left out; [CLS] and [SEP] do not count")
+    long_documents: str = option("split", "split: cut into several pieces; truncate: keep the first piece")
 
     def __post_init__(self) -> None:
         require = functools.partial(require_option, command="pack")

@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from ..errors import InputError, require_option
+from ..formats.command_line import option
 from ..formats.manifest import DataSet
 from ..formats.records import Failure, Rejection
 from ..formats.tfrecords.writer import TFRecordShardWriter
@@ -38,22 +39,14 @@ _AND: Final = "\n"  # between the file of the pairs and that of the documents; n
 class TranslationsOptions:
     """Options of ``translations``."""
 
-    pivots: tuple[str, ...] = dataclasses.field(
-        default=("en",),
-        metadata={"help": "languages of the targets; a decoder learns these only, an encoder all languages"},
+    pivots: tuple[str, ...] = option(
+        ("en",), "languages of the targets; a decoder learns these only, an encoder all languages"
     )
-    unit: str = dataclasses.field(
-        default="sentence",
-        metadata={
-            "help": "sentence: a record for each pair; document: for all pairs of a document, see --document_ids"
-        },
+    unit: str = option(
+        "sentence", "sentence: a record for each pair; document: for all pairs of a document, see --document_ids"
     )
-    max_length: int = dataclasses.field(
-        default=128, metadata={"help": "tokens of a text, [CLS] and [SEP] included; longer ones are cut"}
-    )
-    min_tokens: int = dataclasses.field(
-        default=1, metadata={"help": "pairs with fewer tokens on a side are left out; [CLS] and [SEP] do not count"}
-    )
+    max_length: int = option(128, "tokens of a text, [CLS] and [SEP] included; longer ones are cut")
+    min_tokens: int = option(1, "pairs with fewer tokens on a side are left out; [CLS] and [SEP] do not count")
 
     def __post_init__(self) -> None:
         require = functools.partial(require_option, command="translations")

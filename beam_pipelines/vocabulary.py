@@ -16,6 +16,7 @@ from typing import Any
 
 from ..errors import InputError, require_option
 from ..formats import files
+from ..formats.command_line import option
 from ..formats.parquet import read_batches, read_records, shard_paths
 from ..formats.records import Failure, Rejection
 from ..formats.vocabulary import SPECIAL_TOKENS, VOCABULARY_FILE, vocabulary_bytes
@@ -46,32 +47,17 @@ _WORDS_TOGETHER = 5_000
 class VocabularyOptions:
     """Options of ``vocabulary``; the vocabulary of the paper has 500 000 pieces for 101 languages."""
 
-    size: int = dataclasses.field(default=32_000, metadata={"help": "pieces to learn, including special tokens"})
-    alpha: float = dataclasses.field(
-        default=0.7, metadata={"help": "smoothing exponent over languages: 1 keeps their shares, 0 makes them equal"}
+    size: int = option(32_000, "pieces to learn, including special tokens")
+    alpha: float = option(0.7, "smoothing exponent over languages: 1 keeps their shares, 0 makes them equal")
+    max_documents: int = option(1_000_000, "size of the sample, counting repeated documents; 0 for no limit")
+    min_frequency: int = option(2, "do not learn letters and pairs that are less frequent")
+    limit_alphabet: int = option(10_000, "most letters to keep, never more than half of the size")
+    words: bool = option(False, "whole words instead of pieces, those in the most documents first; others become [UNK]")
+    part_of_speech: tuple[str, ...] = option(
+        (), "with --words: only words of these parts of speech, as in NOUN,PROPN, where HanTa knows them"
     )
-    max_documents: int = dataclasses.field(
-        default=1_000_000, metadata={"help": "size of the sample, counting repeated documents; 0 for no limit"}
-    )
-    min_frequency: int = dataclasses.field(
-        default=2, metadata={"help": "do not learn letters and pairs that are less frequent"}
-    )
-    limit_alphabet: int = dataclasses.field(
-        default=10_000, metadata={"help": "most letters to keep, never more than half of the size"}
-    )
-    words: bool = dataclasses.field(
-        default=False,
-        metadata={"help": "whole words instead of pieces, those in the most documents first; others become [UNK]"},
-    )
-    part_of_speech: tuple[str, ...] = dataclasses.field(
-        default=(),
-        metadata={
-            "help": "with --words: only words of these parts of speech, as in NOUN,PROPN, where HanTa knows them"
-        },
-    )
-    max_share: float = dataclasses.field(
-        default=0.25,
-        metadata={"help": "with --words: leave out what more of the documents of a language have, unless it has tags"},
+    max_share: float = option(
+        0.25, "with --words: leave out what more of the documents of a language have, unless it has tags"
     )
 
     def __post_init__(self) -> None:

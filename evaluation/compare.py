@@ -18,8 +18,22 @@ from .published import beside
 from .results import Result
 
 
+class _Row:
+    """A base of dataclasses."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns JSON values; NaN and infinity, which JSON lacks, become null."""
+        values: dict[str, Any] = dataclasses.asdict(self)  # type: ignore[call-overload]
+        return {
+            name: None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in values.items()
+        }
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(_Row):
     """A paired two-sided t-test of ``first`` against ``second``.
 
     Attributes:
@@ -38,13 +52,9 @@ class Comparison:
     p: float
     cells: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """Returns JSON values; NaN and infinity, which JSON lacks, become null."""
-        return _json_values(self)
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class FoldComparison:
+class FoldComparison(_Row):
     """Two-sided t-tests of ``first`` against ``second`` over paired folds.
 
     Attributes:
@@ -66,13 +76,9 @@ class FoldComparison:
     corrected_p: float
     folds: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """Returns JSON values; NaN and infinity, which JSON lacks, become null."""
-        return _json_values(self)
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class PrintedComparison:
+class PrintedComparison(_Row):
     """A two-sided one-sample t-test of the folds of an encoder against a printed figure.
 
     Attributes:
@@ -93,17 +99,6 @@ class PrintedComparison:
     p: float
     folds: int
     source: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Returns JSON values; NaN and infinity, which JSON lacks, become null."""
-        return _json_values(self)
-
-
-def _json_values(row: "Comparison | FoldComparison | PrintedComparison") -> dict[str, Any]:
-    return {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in dataclasses.asdict(row).items()
-    }
 
 
 def compare(results: Sequence[Result]) -> list[Comparison]:

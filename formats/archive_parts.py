@@ -93,17 +93,6 @@ def append_articles(writer: VersionWriter, new: Sequence[Article], removed: Mask
                 sink.write_table(pa.table(columns, schema=schema))
 
 
-def read_columns(version: str, columns: Sequence[str]) -> pa.Table:
-    """Some columns of all articles of a version.
-
-    Raises:
-      InputError: if a part is damaged.
-    """
-    schema = pa.schema([schema_of(Article).field(name) for name in columns])
-    batches = [batch for path in part_paths(version, ARTICLES) for batch in read_batches(path, list(columns), 1 << 16)]
-    return pa.Table.from_batches([batch.select(list(columns)).cast(schema) for batch in batches], schema)
-
-
 def _copy_rows(sink: Any, path: str, removed: Mask) -> None:
     start = 0
     for batch in read_batches(path):

@@ -1,12 +1,13 @@
-"""Command lines as files keep them, in reports, manifests and configuration files: without what is secret.
+"""Options of command lines: how dataclasses declare them, and how files keep them, without what is secret.
 
 Beam's options hold keys of object stores, and an environment of workers or a URL may hold a password.
 """
 
+import dataclasses
 import itertools
 import re
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Any, Final, TypeVar
 
 LEFT_OUT: Final = "…"
 # What the name of an option says about its value; one that ends in _file names the place of a secret.
@@ -20,6 +21,22 @@ _INSIDE: Final = re.compile(
     r"|://[^/@\s]*:[^/@\s]+@",
     re.IGNORECASE,
 )
+
+_T = TypeVar("_T")
+
+
+def option(default: _T, help_text: str, **metadata: Any) -> _T:
+    """Declares a field of a dataclass of options by its default and its help.
+
+    The type is that of the default, as `dataclasses.field` has it, so that a line reads
+    ``seed: int = option(0, "of the draws")``.
+
+    Args:
+      default: immutable.
+      help_text: what ``--help`` says of the option.
+      metadata: further entries of the field's metadata.
+    """
+    return dataclasses.field(default=default, metadata={"help": help_text, **metadata})
 
 
 def by_option(arguments: Sequence[str]) -> Iterator[tuple[list[str], bool]]:

@@ -73,11 +73,6 @@ def read_names(path: str, counts: NameCounts) -> Iterator[KnownName]:
             yield name
 
 
-def write_names(path: str, names: Sequence[KnownName]) -> None:
-    """Writes names as one Parquet file that :func:`read_names` reads."""
-    parquet.write_shard(path, names, KnownName)
-
-
 def _tsv_rows(path: str) -> Iterator[KnownName]:
     with files.open_read(path) as source:
         try:

@@ -164,7 +164,10 @@ def translate(module: nn.Module, variables: Any, tokens: jax.Array, languages: j
 
 
 class EncoderDecoder(nn.Module):
-    """What encoders with a decoder share: `read` and `write` make the document embedding and the translation."""
+    """What encoders with a decoder share: `read` and `write` make the document embedding and the translation.
+
+    `setup` of a subclass makes `output`, an `OutputTable` of the states that `write` returns.
+    """
 
     def read(self, tokens: jax.Array, *, deterministic: bool = True) -> Reading:
         """The `Reading` of source texts int32 [B, L].
@@ -185,12 +188,12 @@ class EncoderDecoder(nn.Module):
         raise NotImplementedError
 
     def target_logits(self, states: jax.Array) -> jax.Array:
-        """Logits of the next word piece, float32 [B, T, V].
+        """Logits of the next word piece, float32 [B, T, V]."""
+        return self.output.logits(states)
 
-        Raises:
-          NotImplementedError: in this class.
-        """
-        raise NotImplementedError
+    def target_table(self) -> tuple[jax.Array, jax.Array]:
+        """Table [V, S] and bias [V] from the states to the logits."""
+        return self.output()
 
     def __call__(self, tokens: jax.Array) -> jax.Array:
         """Logits of the tokens as their own translation, float32 [B, L, V]; touches every parameter."""

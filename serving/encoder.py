@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from ..formats.vocabulary import PAD_ID
 from ..models.encoders import Architecture
+from ..tasks.vocabulary import Vocabulary
 from . import shapes
 from .checkpoint import Model, fresh_model, load_model
 from .interface import FloatArray
-from .long_documents import HEAD, checked, embed_rows, tokens_read
-from .prompting import prompt_digest, with_prompt
+from .long_documents import Row, checked
+from .tokenized import TokenizedEncoder
 
 TOKENS_PER_BATCH: Final = 16_384  # BERT-base at 512 tokens peaks near 1 GB with this many
 TOKENS_PER_BATCH_ON_CPU: Final = 2_048  # fits the caches better: 12 to 17 % less CPU time than 16,384, 2 layers x 128
@@ -28,7 +28,7 @@ _MOST_QUERIES: Final = 32
 _LONGEST_QUERY: Final = 48
 
 
-class JaxEncoder:
+class JaxEncoder(TokenizedEncoder):
     """A trained model as a :class:`TextEncoder`.
 
     Args:
@@ -42,13 +42,8 @@ class JaxEncoder:
 
     Attributes:
       model: as given.
-      max_length: tokens read of each document, with its prompt.
       buckets: row lengths that get compiled.
-      vocabulary: the model's.
       params: the model's, on the device.
-      document_prompt: the text before each document, "" for none.
-      query_prompt: the text before each query, "" for none.
-      long_documents: how documents of more tokens are read.
     """
 
     def __init__(
@@ -64,9 +59,7 @@ class JaxEncoder:
     ) -> None:
         import jax
 
-        from ..tasks.vocabulary import Vocabulary
-
-        self.model = model
+        self.model, self.model_digest = model, model.digest
         self.max_length = min(max_length or model.text_length, model.config.max_length)
         self.buckets = shapes.length_buckets(self.max_length)
         self._progress = progress
@@ -84,54 +77,14 @@ class JaxEncoder:
         self._document_costs = shapes.DOCUMENT_COSTS_ON_CPU if backend == "cpu" else shapes.DEFAULT_COSTS
 
     @property
-    def digest(self) -> str:
-        """Differs whenever the embeddings of the same texts may differ."""
-        how = "" if self.long_documents == HEAD else f"-{self.long_documents}"
-        return f"{self.model.digest}-{self.max_length}{prompt_digest(self.document_prompt)}{how}"
-
-    @property
     def dimensions(self) -> int:
         """D."""
         return self.model.config.embedding_size
 
-    @property
-    def tokenizer_name(self) -> str:
-        """What cuts the texts, in words."""
-        return self.vocabulary.tokenizer_name
+    def _embed_rows(self, rows: Sequence[Row], *, are_queries: bool) -> FloatArray:
+        return self.encode_tokens(rows, self._query_costs if are_queries else None)
 
-    def encode(self, titles: Sequence[str], bodies: Sequence[str]) -> FloatArray:
-        """Embeds N documents as float32 ``[N, D]`` of unit length; ``N = 0`` gives ``[0, D]``.
-
-        Raises:
-          ValueError: if there are not as many titles as bodies.
-        """
-        if len(titles) != len(bodies):
-            raise ValueError(f"got {len(titles)} titles and {len(bodies)} bodies")
-        return self._encode(*with_prompt(self.document_prompt, titles, bodies))
-
-    def count_tokens(self, titles: Sequence[str], bodies: Sequence[str]) -> int:
-        """The tokens that `encode` reads of documents, without the prompt."""
-        most = tokens_read(self.long_documents, self.max_length)
-        return sum(map(len, self.vocabulary.encode_documents(titles, bodies, most)))
-
-    def encode_queries(self, texts: Sequence[str]) -> FloatArray:
-        """Embeds N queries as float32 ``[N, D]`` of unit length."""
-        prompted = [f"{self.query_prompt}{text}" for text in texts]
-        return self._encode(prompted, [""] * len(prompted), self._query_costs)
-
-    def _encode(
-        self, titles: Sequence[str], bodies: Sequence[str], costs: shapes.BatchCosts | None = None
-    ) -> FloatArray:
-        if self.long_documents == HEAD:
-            return self.encode_tokens(self.tokenize(titles, bodies), costs)
-        most = tokens_read(self.long_documents, self.max_length)
-        documents = self.vocabulary.encode_documents(titles, bodies, most)
-        embed = functools.partial(self.encode_tokens, costs=costs)
-        return embed_rows(embed, documents, self.long_documents, self.max_length)
-
-    def encode_tokens(
-        self, rows: Sequence[npt.NDArray[np.int32]], costs: shapes.BatchCosts | None = None
-    ) -> FloatArray:
+    def encode_tokens(self, rows: Sequence[Row], costs: shapes.BatchCosts | None = None) -> FloatArray:
         """Embeds N rows of at most ``max_length`` tokens, with [CLS] and [SEP], as float32 ``[N, D]`` of length 1.
 
         Args:
@@ -174,7 +127,7 @@ class JaxEncoder:
         self._embed(self.params, np.full(shape, PAD_ID, np.int32)).block_until_ready()
         self._compiled.add(shape)
 
-    def tokenize(self, titles: Sequence[str], bodies: Sequence[str]) -> list[npt.NDArray[np.int32]]:
+    def tokenize(self, titles: Sequence[str], bodies: Sequence[str]) -> list[Row]:
         """``[CLS] title [SEP] body [SEP]`` of every document, int32 of at most ``max_length``; adds no prompt."""
         return self.vocabulary.encode_documents(titles, bodies, self.max_length)
 

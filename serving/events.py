@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError
+from ..formats.command_line import option
 
 NO_EVENT: Final = 0
 UNDATED: Final = 0  # in place of a day
@@ -36,15 +37,9 @@ Vectors = npt.NDArray[np.float32]
 class EventOptions:
     """When articles belong to one event."""
 
-    threshold: float = dataclasses.field(
-        default=0.65, metadata={"help": "least mean cosine, less the decay, of an article and an event"}
-    )
-    days: int = dataclasses.field(
-        default=3, metadata={"help": "articles whose byline dates are more days apart are not compared"}
-    )
-    day_decay: float = dataclasses.field(
-        default=0.05, metadata={"help": "taken from the cosine for every day between two articles"}
-    )
+    threshold: float = option(0.65, "least mean cosine, less the decay, of an article and an event")
+    days: int = option(3, "articles whose byline dates are more days apart are not compared")
+    day_decay: float = option(0.05, "taken from the cosine for every day between two articles")
 
     def __post_init__(self) -> None:
         """Checks the values.

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..errors import InputError
 from ..formats.index import split_encoder
-from .dates import ALL_DATES, DateRange, add_date_arguments
+from .dates import DateRange, add_date_arguments
 from .extracts import Places
 from .filters import NO_FILTERS, Filters
 from .hybrid import MODES, Found, Mode, chosen_mode, find
@@ -125,18 +125,6 @@ def date_range(
             "days are counted from an article, and the query names none", field="days", remedy="give since and until"
         )
     return index.dates_around(url, days)
-
-
-def search_words(
-    index: DocumentIndex, encoder: TextEncoder, words: str, count: int, dates: DateRange | Filters = ALL_DATES
-) -> list[Hit]:
-    """The documents of these dates whose vectors are most like ``words``.
-
-    Raises:
-      InputError: if there are no words.
-    """
-    require_text(words)
-    return index.search(encoder.encode_queries([words])[0], count, dates)
 
 
 def find_words(

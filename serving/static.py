@@ -18,15 +18,15 @@ from ..formats.weights import Array, flatten
 from ..models.transformer import TransformerConfig
 from ..tasks.vocabulary import Vocabulary
 from .interface import FloatArray
-from .long_documents import HEAD, Row, checked, embed_rows, tokens_read
+from .long_documents import Row, checked
 from .parameters import matched, model_digest
-from .prompting import prompt_digest, with_prompt
+from .tokenized import TokenizedEncoder
 
 _NORM_FLOOR: Final = 1e-12  # as in `models.encoders.news`
 _TEXTS_TOGETHER: Final = 64
 
 
-class StaticEncoder:
+class StaticEncoder(TokenizedEncoder):
     """A static model as a ``TextEncoder``.
 
     Args:
@@ -41,11 +41,6 @@ class StaticEncoder:
     Attributes:
       folder: as given.
       step: as given.
-      max_length: tokens read of each document, with its prompt.
-      vocabulary: the model's.
-      document_prompt: the text before each document, "" for none.
-      query_prompt: the text before each query, "" for none.
-      long_documents: how documents of more tokens are read.
 
     Raises:
       InputError: if a file or the step is missing or broken, the parameters are of another architecture, or
@@ -70,7 +65,7 @@ class StaticEncoder:
         files.check_vocabulary(description)
         found, _, source = files.read_params(step)
         params = matched(found, expected(config), source)
-        self._digest = model_digest(config.to_dict(), None, files.vocabulary_file, params)
+        self.model_digest = model_digest(config.to_dict(), None, files.vocabulary_file, params)
         self._model = StaticModel(config, flatten(params))
         learned = config.max_length if description.text_length is None else description.text_length
         self.max_length = min(max_length or learned, config.max_length)
@@ -81,51 +76,16 @@ class StaticEncoder:
         self.long_documents = checked(long_documents or description.long_documents, self.max_length)
 
     @property
-    def digest(self) -> str:
-        """Differs whenever the embeddings of the same texts may differ; that of the same model in JAX."""
-        how = "" if self.long_documents == HEAD else f"-{self.long_documents}"
-        return f"{self._digest}-{self.max_length}{prompt_digest(self.document_prompt)}{how}"
-
-    @property
     def dimensions(self) -> int:
         """D."""
         return self._model.config.embedding_size
-
-    @property
-    def tokenizer_name(self) -> str:
-        """What cuts the texts, in words."""
-        return self.vocabulary.tokenizer_name
-
-    def encode(self, titles: Sequence[str], bodies: Sequence[str]) -> FloatArray:
-        """Embeds N documents as float32 ``[N, D]`` of unit length; either part may be empty.
-
-        Raises:
-          ValueError: if there are not as many titles as bodies.
-        """
-        if len(titles) != len(bodies):
-            raise ValueError(f"got {len(titles)} titles and {len(bodies)} bodies")
-        return self._encode(*with_prompt(self.document_prompt, titles, bodies))
-
-    def count_tokens(self, titles: Sequence[str], bodies: Sequence[str]) -> int:
-        """The tokens that `encode` reads of documents, without the prompt."""
-        most = tokens_read(self.long_documents, self.max_length)
-        return sum(map(len, self.vocabulary.encode_documents(titles, bodies, most)))
-
-    def encode_queries(self, texts: Sequence[str]) -> FloatArray:
-        """Embeds N queries as float32 ``[N, D]`` of unit length."""
-        return self._encode([f"{self.query_prompt}{text}" for text in texts], [""] * len(texts))
 
     @staticmethod
     def preparations() -> Iterator[Callable[[], None]]:
         """Nothing: NumPy compiles nothing."""
         return iter(())
 
-    def _encode(self, titles: Sequence[str], bodies: Sequence[str]) -> FloatArray:
-        most = tokens_read(self.long_documents, self.max_length)
-        documents = self.vocabulary.encode_documents(titles, bodies, most)
-        return embed_rows(self._embed_rows, documents, self.long_documents, self.max_length)
-
-    def _embed_rows(self, rows: Sequence[Row]) -> FloatArray:
+    def _embed_rows(self, rows: Sequence[Row], *, are_queries: bool) -> FloatArray:  # noqa: ARG002 - all cost the same
         from tqdm import tqdm
 
         embeddings = np.zeros((len(rows), self.dimensions), np.float32)

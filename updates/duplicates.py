@@ -11,7 +11,7 @@ duplicates then takes time in proportion to their number.
 
 import collections
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -169,8 +169,3 @@ def _join_similar(joined: _Components, old: Array, new: Array, alike: Callable[[
             if joined.root(other) != joined.root(row) and alike(other, row):
                 joined.join(other, row, _NEAR)
         bucket.append(row)
-
-
-def kept_rows(parents: Rows, rows: Sequence[int]) -> list[int]:
-    """Those of some rows that are kept."""
-    return [row for row in rows if parents[row] == row]

@@ -119,12 +119,6 @@ def keep_decision(
     reached("tidy")
 
 
-def last_decision(archive: str) -> dict[str, Any] | None:
-    """The outcome of the last training that has one."""
-    found = (read_json(decision_file(archive, number)) for number in reversed(trainings(archive)))
-    return next((decision for decision in found if decision), None)
-
-
 def _published(archive: str, training: int) -> int | None:
     """The version that a run before has published with the model of a training; None if there is none."""
     pointer = read_pointer(archive)

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 
 from ...errors import require_option
+from ...formats.command_line import option
 from ...tasks.margin import DEFAULT_MARGIN, NEIGHBORS
 from ..neighbors.index import Engine
 
@@ -12,61 +13,28 @@ from ..neighbors.index import Engine
 class BitextOptions:
     """Options of ``bitext``."""
 
-    pivot: str = dataclasses.field(
-        default="en",
-        metadata={"help": "pairs are mined between this language and each other; empty: between all languages"},
+    pivot: str = option("en", "pairs are mined between this language and each other; empty: between all languages")
+    languages: tuple[str, ...] = option((), "only articles in these languages; empty: all")
+    window_days: int = option(1, "largest day gap of two articles whose sentences are compared")
+    block_days: int = option(7, "days that one worker holds in memory, for each pair of languages")
+    candidates: int = option(10, "with --vectors: nearest articles of each article in each space and language")
+    min_entity_similarity: float = option(0.3, "with --vectors: least cosine of entity vectors")
+    min_image_similarity: float = option(0.9, "with --vectors: least cosine of image vectors")
+    min_words: int = option(4, "words of a sentence, at least")
+    max_words: int = option(100, "words of a sentence, at most")
+    neighbors: int = option(NEIGHBORS, "k of the margin: neighbors that a cosine is compared with")
+    min_margin: float = option(DEFAULT_MARGIN, "least margin of a pair, where --known_pairs do not choose it")
+    precision: float = option(0.9, "with --known_pairs: the precision among them that chooses the least margin")
+    translated_share: float = option(
+        0.05, "with --known_pairs: share of the sentences that have a translation, on which precision depends"
     )
-    languages: tuple[str, ...] = dataclasses.field(
-        default=(), metadata={"help": "only articles in these languages; empty: all"}
+    max_length_ratio: float = option(2.0, "number of words of the longer side to that of the shorter, at most")
+    max_copied: float = option(0.7, "share of the words that both sides have in common, at most")
+    min_language_probability: float = option(
+        0.1, "least probability that a side is in its language; 0 turns the rule off"
     )
-    window_days: int = dataclasses.field(
-        default=1, metadata={"help": "largest day gap of two articles whose sentences are compared"}
-    )
-    block_days: int = dataclasses.field(
-        default=7, metadata={"help": "days that one worker holds in memory, for each pair of languages"}
-    )
-    candidates: int = dataclasses.field(
-        default=10, metadata={"help": "with --vectors: nearest articles of each article in each space and language"}
-    )
-    min_entity_similarity: float = dataclasses.field(
-        default=0.3, metadata={"help": "with --vectors: least cosine of entity vectors"}
-    )
-    min_image_similarity: float = dataclasses.field(
-        default=0.9, metadata={"help": "with --vectors: least cosine of image vectors"}
-    )
-    min_words: int = dataclasses.field(default=4, metadata={"help": "words of a sentence, at least"})
-    max_words: int = dataclasses.field(default=100, metadata={"help": "words of a sentence, at most"})
-    neighbors: int = dataclasses.field(
-        default=NEIGHBORS, metadata={"help": "k of the margin: neighbors that a cosine is compared with"}
-    )
-    min_margin: float = dataclasses.field(
-        default=DEFAULT_MARGIN,
-        metadata={"help": "least margin of a pair, where --known_pairs do not choose it"},
-    )
-    precision: float = dataclasses.field(
-        default=0.9, metadata={"help": "with --known_pairs: the precision among them that chooses the least margin"}
-    )
-    translated_share: float = dataclasses.field(
-        default=0.05,
-        metadata={
-            "help": "with --known_pairs: share of the sentences that have a translation, on which precision depends"
-        },
-    )
-    max_length_ratio: float = dataclasses.field(
-        default=2.0, metadata={"help": "number of words of the longer side to that of the shorter, at most"}
-    )
-    max_copied: float = dataclasses.field(
-        default=0.7, metadata={"help": "share of the words that both sides have in common, at most"}
-    )
-    min_language_probability: float = dataclasses.field(
-        default=0.1, metadata={"help": "least probability that a side is in its language; 0 turns the rule off"}
-    )
-    engine: Engine = dataclasses.field(
-        default=Engine.AUTO, metadata={"help": "auto: exact for small sets of sentences, else ScaNN, else faiss"}
-    )
-    exact_below: int = dataclasses.field(
-        default=50_000, metadata={"help": "sentences of one side below which search is exact"}
-    )
+    engine: Engine = option(Engine.AUTO, "auto: exact for small sets of sentences, else ScaNN, else faiss")
+    exact_below: int = option(50_000, "sentences of one side below which search is exact")
 
     def __post_init__(self) -> None:
         require = functools.partial(require_option, command="bitext")

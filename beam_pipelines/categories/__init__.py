@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from ...errors import InputError, require_option
+from ...formats.command_line import option
 from ...formats.parquet import read_records, read_stream, shard_paths
 from ...formats.records import Rejection, TopicLabels, Triplet
 from ..arrays import doc_id_of
@@ -35,34 +36,20 @@ SOURCES: Final = {"keywords": None, "hub": None, "topics": "topics", "event": "t
 class CategoriesOptions:
     """Options of ``categories``."""
 
-    category: str = dataclasses.field(
-        default="keywords",
-        metadata={
-            "help": "keywords: as the pages state them; topics: positive labels of --topics; hub: feeds and sections "
-            "that list the article; event: stories that --triplets mined"
-        },
+    category: str = option(
+        "keywords",
+        "keywords: as the pages state them; topics: positive labels of --topics; hub: feeds and sections "
+        "that list the article; event: stories that --triplets mined",
     )
-    triplets_per_anchor: int = dataclasses.field(default=1, metadata={"help": "triplets of each article as the anchor"})
-    max_positive_days: int | None = dataclasses.field(
-        default=None, metadata={"help": "largest day gap between anchor and positive; any without it"}
+    triplets_per_anchor: int = option(1, "triplets of each article as the anchor")
+    max_positive_days: int | None = option(None, "largest day gap between anchor and positive; any without it")
+    max_negative_days: int | None = option(
+        None, "largest day gap between anchor and negative: 0 takes negatives of the same day; any without"
     )
-    max_negative_days: int | None = dataclasses.field(
-        default=None,
-        metadata={
-            "help": "largest day gap between anchor and negative: 0 takes negatives of the same day; any without"
-        },
-    )
-    cross_publisher: bool = dataclasses.field(
-        default=False, metadata={"help": "take positives only from other publishers"}
-    )
-    min_documents: int = dataclasses.field(
-        default=2, metadata={"help": "least number of articles of a category in a language"}
-    )
-    max_share: float = dataclasses.field(
-        default=0.5,
-        metadata={"help": "largest share of the articles of a language that a category may have"},
-    )
-    seed: int = dataclasses.field(default=0, metadata={"help": "another seed draws other triplets"})
+    cross_publisher: bool = option(False, "take positives only from other publishers")
+    min_documents: int = option(2, "least number of articles of a category in a language")
+    max_share: float = option(0.5, "largest share of the articles of a language that a category may have")
+    seed: int = option(0, "another seed draws other triplets")
 
     def __post_init__(self) -> None:
         require = functools.partial(require_option, command="categories")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ...errors import InputError
+from ...formats.command_line import option
 from ...formats.records import Rejection
 
 SWITCHES: Final[Mapping[str, str]] = {
@@ -37,90 +38,52 @@ SWITCHES: Final[Mapping[str, str]] = {
 class CleanOptions:
     """Options of the rules and the search for duplicates; defaults follow the paper, and C4 where it suits news."""
 
-    min_words: int = dataclasses.field(default=100, metadata={"help": "articles with fewer words are rejected"})
-    require_author: bool = dataclasses.field(default=True, metadata={"help": "reject articles without an author"})
-    require_byline_date: bool = dataclasses.field(
-        default=True, metadata={"help": "reject articles without a byline date"}
+    min_words: int = option(100, "articles with fewer words are rejected")
+    require_author: bool = option(True, "reject articles without an author")
+    require_byline_date: bool = option(True, "reject articles without a byline date")
+    earliest_date: datetime.date = option(datetime.date(1990, 1, 1), "articles dated before this day are rejected")
+    latest_date: datetime.date | None = option(
+        None, "articles dated after this day, or after they were fetched, are rejected; default: tomorrow"
     )
-    earliest_date: datetime.date = dataclasses.field(
-        default=datetime.date(1990, 1, 1), metadata={"help": "articles dated before this day are rejected"}
+    max_date_disagreement_days: int = option(
+        7,
+        "articles whose byline date differs by more days from the day in the URL, or is by more days later "
+        "than the last modification, are rejected; -1 turns the rule off",
     )
-    latest_date: datetime.date | None = dataclasses.field(
-        default=None,
-        metadata={"help": "articles dated after this day, or after they were fetched, are rejected; default: tomorrow"},
+    min_sentences: int = option(3, "articles with fewer sentences are rejected")
+    require_terminal_punctuation: bool = option(True, "drop lines that do not end like a sentence (captions, menus)")
+    min_words_per_line: int = option(3, "drop lines with fewer words")
+    drop_javascript_lines: bool = option(True, "drop lines that ask readers to enable JavaScript")
+    drop_cookie_lines: bool = option(True, "drop cookie notices")
+    drop_policy_lines: bool = option(True, "drop notices about terms, privacy, rights and newsletters")
+    refuse_error_pages: bool = option(True, "reject error pages")
+    refuse_placeholder_text: bool = option(True, 'reject texts with "lorem ipsum"')
+    refuse_curly_braces: bool = option(
+        False, "reject texts with a curly brace, as C4 does; off because news rarely quotes code"
     )
-    max_date_disagreement_days: int = dataclasses.field(
-        default=7,
-        metadata={
-            "help": "articles whose byline date differs by more days from the day in the URL, or is by more days later "
-            "than the last modification, are rejected; -1 turns the rule off"
-        },
+    max_repeated_share: float = option(0.3, "reject texts with a larger share of repeated lines; 1 turns the rule off")
+    max_repeated_span_share: float = option(
+        0.3, "reject texts with a larger share of repeated spans of three sentences; 1 turns the rule off"
     )
-    min_sentences: int = dataclasses.field(default=3, metadata={"help": "articles with fewer sentences are rejected"})
-    require_terminal_punctuation: bool = dataclasses.field(
-        default=True, metadata={"help": "drop lines that do not end like a sentence (captions, menus)"}
+    min_language_probability: float = option(0.4, "languages identified with a lower probability count as unknown")
+    require_language: bool = option(True, "reject articles whose language is not recognised")
+    min_script_share: float = option(
+        0.5, "reject articles with a smaller share of letters in a script of their language; 0 turns the rule off"
     )
-    min_words_per_line: int = dataclasses.field(default=3, metadata={"help": "drop lines with fewer words"})
-    drop_javascript_lines: bool = dataclasses.field(
-        default=True, metadata={"help": "drop lines that ask readers to enable JavaScript"}
+    near_duplicate_threshold: float = option(
+        0.8, "minimum Jaccard similarity of word 5-grams of near duplicates; values above 1 turn the search off"
     )
-    drop_cookie_lines: bool = dataclasses.field(default=True, metadata={"help": "drop cookie notices"})
-    drop_policy_lines: bool = dataclasses.field(
-        default=True, metadata={"help": "drop notices about terms, privacy, rights and newsletters"}
-    )
-    refuse_error_pages: bool = dataclasses.field(default=True, metadata={"help": "reject error pages"})
-    refuse_placeholder_text: bool = dataclasses.field(
-        default=True, metadata={"help": 'reject texts with "lorem ipsum"'}
-    )
-    refuse_curly_braces: bool = dataclasses.field(
-        default=False,
-        metadata={"help": "reject texts with a curly brace, as C4 does; off because news rarely quotes code"},
-    )
-    max_repeated_share: float = dataclasses.field(
-        default=0.3, metadata={"help": "reject texts with a larger share of repeated lines; 1 turns the rule off"}
-    )
-    max_repeated_span_share: float = dataclasses.field(
-        default=0.3,
-        metadata={
-            "help": "reject texts with a larger share of repeated spans of three sentences; 1 turns the rule off"
-        },
-    )
-    min_language_probability: float = dataclasses.field(
-        default=0.4, metadata={"help": "languages identified with a lower probability count as unknown"}
-    )
-    require_language: bool = dataclasses.field(
-        default=True, metadata={"help": "reject articles whose language is not recognised"}
-    )
-    min_script_share: float = dataclasses.field(
-        default=0.5,
-        metadata={
-            "help": "reject articles with a smaller share of letters in a script of their language; "
-            "0 turns the rule off"
-        },
-    )
-    near_duplicate_threshold: float = dataclasses.field(
-        default=0.8,
-        metadata={
-            "help": "minimum Jaccard similarity of word 5-grams of near duplicates; values above 1 turn the search off"
-        },
-    )
-    permutations: int = dataclasses.field(default=112, metadata={"help": "MinHash permutations"})
-    bands: int = dataclasses.field(default=16, metadata={"help": "LSH bands; must divide --permutations"})
+    permutations: int = option(112, "MinHash permutations")
+    bands: int = option(16, "LSH bands; must divide --permutations")
 
-    min_yield_drop: float = dataclasses.field(
-        default=0.1,
-        metadata={"help": "with --history: warn about publishers whose yield, a share of 1, dropped by this much"},
+    min_yield_drop: float = option(
+        0.1, "with --history: warn about publishers whose yield, a share of 1, dropped by this much"
     )
-    yield_false_discovery_rate: float = dataclasses.field(
-        default=0.01,
-        metadata={
-            "help": "with --history: expected share of false alarms among these warnings (Fisher's exact test, "
-            "Benjamini-Hochberg)"
-        },
+    yield_false_discovery_rate: float = option(
+        0.01,
+        "with --history: expected share of false alarms among these warnings (Fisher's exact test, Benjamini-Hochberg)",
     )
-    fail_on_yield_alarm: bool = dataclasses.field(
-        default=False, metadata={"help": "with --history: publish nothing if there is a warning"}
-    )
+    fail_on_yield_alarm: bool = option(False, "with --history: publish nothing if there is a warning")
 
     def __post_init__(self) -> None:
         """Checks the values.

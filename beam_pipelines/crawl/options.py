@@ -5,6 +5,7 @@ import datetime
 import enum
 
 from ...errors import InputError
+from ...formats.command_line import option
 
 
 class Scope(enum.StrEnum):
@@ -26,107 +27,62 @@ class Sitemaps(enum.StrEnum):
 class CrawlOptions:
     """Scope, limits, rate and identity of the crawler."""
 
-    max_pages_per_site: int = dataclasses.field(
-        default=1000,
-        metadata={"help": "pages and feeds fetched from one registered domain; images and sitemaps are extra"},
+    max_pages_per_site: int = option(
+        1000, "pages and feeds fetched from one registered domain; images and sitemaps are extra"
     )
-    max_depth: int = dataclasses.field(
-        default=2, metadata={"help": "links followed from a seed: 1 fetches what the seeds list"}
+    max_depth: int = option(2, "links followed from a seed: 1 fetches what the seeds list")
+    max_links_per_page: int = option(
+        5000, "different links taken from one page, from its start; the rest is counted as links_beyond_limit"
     )
-    max_links_per_page: int = dataclasses.field(
-        default=5000,
-        metadata={
-            "help": "different links taken from one page, from its start; the rest is counted as links_beyond_limit"
-        },
+    scope: Scope = option(
+        Scope.SITE,
+        "links that are followed: within the seed's registered domain (site), to the seeds' hosts only "
+        "(host), or within the site plus, one step, the entries of seed feeds and sitemaps on other domains (feeds)",
     )
-    scope: Scope = dataclasses.field(
-        default=Scope.SITE,
-        metadata={
-            "help": "links that are followed: within the seed's registered domain (site), to the seeds' hosts only "
-            "(host), or within the site plus, one step, the entries of seed feeds and sitemaps on other domains (feeds)"
-        },
+    sitemaps: Sitemaps = option(
+        Sitemaps.NEVER,
+        "auto reads the sitemaps listed in robots.txt, with their indexes, to reach the archive of a site; "
+        "sitemaps given as seeds are always read",
     )
-    sitemaps: Sitemaps = dataclasses.field(
-        default=Sitemaps.NEVER,
-        metadata={
-            "help": "auto reads the sitemaps listed in robots.txt, with their indexes, to reach the archive of a site; "
-            "sitemaps given as seeds are always read"
-        },
+    max_sitemaps_per_site: int = option(1000, "sitemaps and sitemap indexes fetched from one site")
+    since: datetime.date | None = option(
+        None,
+        "skip entries of sitemaps and feeds dated before this day, by publication date, lastmod or the day "
+        "in the URL; undated entries are followed",
     )
-    max_sitemaps_per_site: int = dataclasses.field(
-        default=1000, metadata={"help": "sitemaps and sitemap indexes fetched from one site"}
+    until: datetime.date | None = option(None, "skip entries of sitemaps and feeds dated after this day")
+    fetch_images: bool = option(True, "fetch the thumbnail (og:image) of each page, each image once in the whole crawl")
+    state: str = option(
+        "",
+        "folder with ETag, Last-Modified and digest of every fetched URL: the next crawl with the same "
+        "folder stores only what changed; give each crawl its own --output",
+        lasting_folder=True,
     )
-    since: datetime.date | None = dataclasses.field(
-        default=None,
-        metadata={
-            "help": "skip entries of sitemaps and feeds dated before this day, by publication date, lastmod or the day "
-            "in the URL; undated entries are followed"
-        },
+    user_agent: str = option("newsembed/0.1", "name sent to servers and looked up in robots.txt")
+    delay_seconds: float = option(
+        1.0, "pause between requests to one host; a longer crawl-delay in robots.txt is obeyed"
     )
-    until: datetime.date | None = dataclasses.field(
-        default=None, metadata={"help": "skip entries of sitemaps and feeds dated after this day"}
+    concurrent_sites: int = option(
+        16, "sites that one worker crawls at a time; requests to one site are never concurrent"
     )
-    fetch_images: bool = dataclasses.field(
-        default=True,
-        metadata={"help": "fetch the thumbnail (og:image) of each page, each image once in the whole crawl"},
+    max_concurrent_requests: int = option(
+        16,
+        "concurrent requests of one worker process; multiply by --direct_num_workers for the whole crawl, "
+        "or by the worker processes on Dataflow (--max_num_workers times cores)",
     )
-    state: str = dataclasses.field(
-        default="",
-        metadata={
-            "help": "folder with ETag, Last-Modified and digest of every fetched URL: the next crawl with the same "
-            "folder stores only what changed; give each crawl its own --output",
-            "lasting_folder": True,
-        },
+    max_attempts: int = option(
+        3,
+        "requests for one URL before it fails: broken connections, timeouts, 429 and 5xx are retried, other 4xx never",
     )
-    user_agent: str = dataclasses.field(
-        default="newsembed/0.1", metadata={"help": "name sent to servers and looked up in robots.txt"}
+    backoff_seconds: float = option(2.0, "pause before the second attempt; doubles with each attempt, with jitter")
+    max_wait_seconds: float = option(
+        120.0, "longest pause before an attempt; a host whose Retry-After asks for more is skipped in this crawl"
     )
-    delay_seconds: float = dataclasses.field(
-        default=1.0,
-        metadata={"help": "pause between requests to one host; a longer crawl-delay in robots.txt is obeyed"},
-    )
-    concurrent_sites: int = dataclasses.field(
-        default=16,
-        metadata={"help": "sites that one worker crawls at a time; requests to one site are never concurrent"},
-    )
-    max_concurrent_requests: int = dataclasses.field(
-        default=16,
-        metadata={
-            "help": "concurrent requests of one worker process; multiply by --direct_num_workers for the whole crawl, "
-            "or by the worker processes on Dataflow (--max_num_workers times cores)"
-        },
-    )
-    max_attempts: int = dataclasses.field(
-        default=3,
-        metadata={
-            "help": "requests for one URL before it fails: broken connections, timeouts, 429 and 5xx are retried, "
-            "other 4xx never"
-        },
-    )
-    backoff_seconds: float = dataclasses.field(
-        default=2.0, metadata={"help": "pause before the second attempt; doubles with each attempt, with jitter"}
-    )
-    max_wait_seconds: float = dataclasses.field(
-        default=120.0,
-        metadata={
-            "help": "longest pause before an attempt; a host whose Retry-After asks for more is skipped in this crawl"
-        },
-    )
-    timeout_seconds: float = dataclasses.field(
-        default=20.0, metadata={"help": "time limit of one request, from connecting to the last byte"}
-    )
-    max_bytes: int = dataclasses.field(
-        default=10_000_000, metadata={"help": "size limit of a response, as sent and decompressed (sitemaps: 50 MiB)"}
-    )
-    max_redirects: int = dataclasses.field(
-        default=5, metadata={"help": "redirects followed for one URL; the address of each hop is checked"}
-    )
-    allow_private_addresses: bool = dataclasses.field(
-        default=False, metadata={"help": "allow loopback, private and link-local addresses"}
-    )
-    resolve: tuple[str, ...] = dataclasses.field(
-        default=(), metadata={"help": "HOST=ADDRESS:PORT overrides DNS; *.domain matches all hosts of a domain"}
-    )
+    timeout_seconds: float = option(20.0, "time limit of one request, from connecting to the last byte")
+    max_bytes: int = option(10_000_000, "size limit of a response, as sent and decompressed (sitemaps: 50 MiB)")
+    max_redirects: int = option(5, "redirects followed for one URL; the address of each hop is checked")
+    allow_private_addresses: bool = option(False, "allow loopback, private and link-local addresses")
+    resolve: tuple[str, ...] = option((), "HOST=ADDRESS:PORT overrides DNS; *.domain matches all hosts of a domain")
 
     def __post_init__(self) -> None:
         """Checks the values.

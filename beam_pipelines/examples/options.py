@@ -6,6 +6,7 @@ import functools
 from typing import Final
 
 from ...errors import require_option
+from ...formats.command_line import option
 from ...tasks.triplets import Augmentation
 
 _SHORTEST_TEXT: Final = 8
@@ -15,64 +16,39 @@ _SHORTEST_TEXT: Final = 8
 class ExamplesOptions:
     """Options of ``examples``."""
 
-    max_length: int = dataclasses.field(default=512, metadata={"help": "tokens of a text, including special tokens"})
-    augmentations_per_triplet: int = dataclasses.field(
-        default=1, metadata={"help": "distinct rows of Table 1 to draw for each triplet, 1 to 4"}
+    max_length: int = option(512, "tokens of a text, including special tokens")
+    augmentations_per_triplet: int = option(1, "distinct rows of Table 1 to draw for each triplet, 1 to 4")
+    weights: tuple[float, ...] = option(
+        (1.0, 1.0, 1.0, 1.0),
+        "weights of the rows of Table 1: title to body, anchor text to document, title to document, "
+        "document to document",
     )
-    weights: tuple[float, ...] = dataclasses.field(
-        default=(1.0, 1.0, 1.0, 1.0),
-        metadata={
-            "help": "weights of the rows of Table 1: title to body, anchor text to document, title to document, "
-            "document to document"
-        },
+    min_anchor_similarity: float = option(0.5, "least similarity of an anchor text to the title")
+    max_anchor_texts: int = option(8, "anchor texts to keep of a document, the most similar first")
+    negatives_per_example: int = option(
+        1,
+        "negatives of an example: this many triplets of one anchor and positive are merged "
+        "(--triplets.negatives_per_positive mines them)",
     )
-    min_anchor_similarity: float = dataclasses.field(
-        default=0.5, metadata={"help": "least similarity of an anchor text to the title"}
+    documents_per_example: int = option(
+        3, "labelled documents of an example of topics; with 3, as many as texts of a triplet, as in the paper"
     )
-    max_anchor_texts: int = dataclasses.field(
-        default=8, metadata={"help": "anchor texts to keep of a document, the most similar first"}
+    held_out_from: datetime.date | None = option(
+        None,
+        "hold out the documents of this day and later: their examples go to held_out/ in the output, for EVAL_DATA_DIR",
     )
-    negatives_per_example: int = dataclasses.field(
-        default=1,
-        metadata={
-            "help": "negatives of an example: this many triplets of one anchor and positive are merged "
-            "(--triplets.negatives_per_positive mines them)"
-        },
+    held_out_share: float = option(
+        0.0,
+        "hold out the last days that have at least this share of the anchors, instead of naming a day; 0 "
+        "holds nothing out",
     )
-    documents_per_example: int = dataclasses.field(
-        default=3,
-        metadata={
-            "help": "labelled documents of an example of topics; with 3, as many as texts of a triplet, as in the paper"
-        },
+    translate_share: float = option(
+        1.0, "share of the triplets without English that get an English positive and negative"
     )
-    held_out_from: datetime.date | None = dataclasses.field(
-        default=None,
-        metadata={
-            "help": "hold out the documents of this day and later: their examples go to held_out/ in the output, for "
-            "EVAL_DATA_DIR"
-        },
-    )
-    held_out_share: float = dataclasses.field(
-        default=0.0,
-        metadata={
-            "help": "hold out the last days that have at least this share of the anchors, instead of naming a day; 0 "
-            "holds nothing out"
-        },
-    )
-    translate_share: float = dataclasses.field(
-        default=1.0,
-        metadata={"help": "share of the triplets without English that get an English positive and negative"},
-    )
-    translate_words: int = dataclasses.field(
-        default=400,
-        metadata={"help": "words of a body to translate, in whole sentences; 400 fill about 512 tokens"},
-    )
-    translation_beam: int = dataclasses.field(
-        default=2, metadata={"help": "beam size of the translation; 1 is greedy and faster"}
-    )
-    translation_cache: str = dataclasses.field(
-        default="",
-        metadata={"help": "folder that keeps translations for other runs and jobs; kept only during this job if empty"},
+    translate_words: int = option(400, "words of a body to translate, in whole sentences; 400 fill about 512 tokens")
+    translation_beam: int = option(2, "beam size of the translation; 1 is greedy and faster")
+    translation_cache: str = option(
+        "", "folder that keeps translations for other runs and jobs; kept only during this job if empty"
     )
 
     def __post_init__(self) -> None:

@@ -7,6 +7,7 @@ from functools import partial
 import apache_beam as beam
 
 from ...errors import InputError
+from ...formats.command_line import option
 from ..graph import Graph
 from ..jobs import InputSpec, Job, JobRun, input_digest
 from ..shards import GroupByShard, Phase, ProcessShards
@@ -25,26 +26,18 @@ _HUB_SHARDS = 4
 class ExtractOptions:
     """Limits for one page. The rules for articles are options of ``clean``."""
 
-    page_seconds: float = dataclasses.field(
-        default=20.0,
-        metadata={"help": "time limit for reading one page, in seconds; beyond it the page fails as timeout"},
+    page_seconds: float = option(
+        20.0, "time limit for reading one page, in seconds; beyond it the page fails as timeout"
     )
-    page_megabytes: int = dataclasses.field(
-        default=1_024,
-        metadata={"help": "memory limit for reading one page, in megabytes; beyond it the page fails as too_large"},
+    page_megabytes: int = option(
+        1_024, "memory limit for reading one page, in megabytes; beyond it the page fails as too_large"
     )
-    max_links_per_page: int = dataclasses.field(
-        default=MAX_LINKS,
-        metadata={
-            "help": "different links taken from one page, from its start; the rest is counted as links_beyond_limit"
-        },
+    max_links_per_page: int = option(
+        MAX_LINKS, "different links taken from one page, from its start; the rest is counted as links_beyond_limit"
     )
-    warc_base: str = dataclasses.field(
-        default="",
-        metadata={
-            "help": "prefix of relative paths in lists of WARC files, such as s3://commoncrawl/; "
-            "default: the folder of the list"
-        },
+    warc_base: str = option(
+        "",
+        "prefix of relative paths in lists of WARC files, such as s3://commoncrawl/; default: the folder of the list",
     )
 
     def __post_init__(self) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 
 from ...errors import InputError
 from ...formats import files, parquet
+from ...formats.command_line import option
 from ...formats.records import Neighbor, Rejection, Space
 from ..arrays import doc_id_of, doc_ids_of
 from ..entities.counting import NamedCounts
@@ -51,29 +52,16 @@ _BLOCKS_TOGETHER = 2
 class NeighborsOptions:
     """Options of ``neighbors``."""
 
-    dates: DateMode = dataclasses.field(default=DateMode.WINDOWED, metadata={"help": "days to search"})
-    positives: int = dataclasses.field(
-        default=20, metadata={"help": "neighbors per query and space within positive_days"}
-    )
-    negatives: int = dataclasses.field(
-        default=10, metadata={"help": "neighbors per query and space from negative_days on"}
-    )
-    neighbors: int = dataclasses.field(
-        default=50, metadata={"help": "neighbors per query and space of a global search"}
-    )
-    positive_days: int = dataclasses.field(default=1, metadata={"help": "largest day gap of a positive"})
-    negative_days: int = dataclasses.field(default=365, metadata={"help": "smallest day gap of a negative"})
-    engine: Engine = dataclasses.field(
-        default=Engine.AUTO, metadata={"help": "auto: exact for small indexes, else ScaNN, else faiss"}
-    )
-    exact_below: int = dataclasses.field(
-        default=4_000, metadata={"help": "rows of an index below which search is exact"}
-    )
-    block_days: int = dataclasses.field(default=91, metadata={"help": "days of one partition"})
-    max_index_rows: int = dataclasses.field(
-        default=100_000,
-        metadata={"help": "rows of one index, and queries of one search; larger ones are split by hash"},
-    )
+    dates: DateMode = option(DateMode.WINDOWED, "days to search")
+    positives: int = option(20, "neighbors per query and space within positive_days")
+    negatives: int = option(10, "neighbors per query and space from negative_days on")
+    neighbors: int = option(50, "neighbors per query and space of a global search")
+    positive_days: int = option(1, "largest day gap of a positive")
+    negative_days: int = option(365, "smallest day gap of a negative")
+    engine: Engine = option(Engine.AUTO, "auto: exact for small indexes, else ScaNN, else faiss")
+    exact_below: int = option(4_000, "rows of an index below which search is exact")
+    block_days: int = option(91, "days of one partition")
+    max_index_rows: int = option(100_000, "rows of one index, and queries of one search; larger ones are split by hash")
 
     def __post_init__(self) -> None:
         for name in ("positives", "negatives", "neighbors", "block_days", "max_index_rows"):

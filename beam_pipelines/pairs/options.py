@@ -6,6 +6,7 @@ import functools
 from typing import Final
 
 from ...errors import require_option
+from ...formats.command_line import option
 from .halves import BOTH, DROP, NO_UNIT, SENTENCE, WORD
 from .kinds import KINDS
 
@@ -17,47 +18,29 @@ START, END = "start", "end"
 class PairsOptions:
     """Options of ``pairs``."""
 
-    of: str = dataclasses.field(
-        default="titles",
-        metadata={
-            "help": "the two texts of a pair: an article and a post that links to it (posts), an article and a link "
-            "text to it (anchors), a body and its title (titles), two texts that share the sentences of a body (halves)"
-        },
+    of: str = option(
+        "titles",
+        "the two texts of a pair: an article and a post that links to it (posts), an article and a link "
+        "text to it (anchors), a body and its title (titles), two texts that share the sentences of a body (halves)",
     )
-    max_length: int = dataclasses.field(default=512, metadata={"help": "tokens of a text, including special tokens"})
-    keep: str = dataclasses.field(
-        default=START, metadata={"help": "the part that stays of a text that is too long: start or end"}
+    max_length: int = option(512, "tokens of a text, including special tokens")
+    keep: str = option(START, "the part that stays of a text that is too long: start or end")
+    min_tokens: int = option(3, "fewest tokens of each text, without special tokens")
+    per_article: int = option(0, "most pairs of one article, drawn by the seed; 0 keeps all")
+    draws: int = option(1, "halves: pairs of each article, each a draw of its own")
+    unit: str = option(
+        SENTENCE,
+        "halves: what is dealt to the two texts, sentence or word; none: both are the whole body, and "
+        "dropout alone tells them apart",
     )
-    min_tokens: int = dataclasses.field(
-        default=3, metadata={"help": "fewest tokens of each text, without special tokens"}
+    title: str = option(DROP, "halves: drop the title, or give it to both texts (both)")
+    seed: int = option(0, "of all draws: the same seed gives the same pairs")
+    held_out_share: float = option(
+        0.0,
+        "hold out this share of the articles with all of their pairs, drawn by the seed: they go to "
+        "held_out/ in the output, for EVAL_DATA_DIR",
     )
-    per_article: int = dataclasses.field(
-        default=0, metadata={"help": "most pairs of one article, drawn by the seed; 0 keeps all"}
-    )
-    draws: int = dataclasses.field(
-        default=1, metadata={"help": "halves: pairs of each article, each a draw of its own"}
-    )
-    unit: str = dataclasses.field(
-        default=SENTENCE,
-        metadata={
-            "help": "halves: what is dealt to the two texts, sentence or word; none: both are the whole body, and "
-            "dropout alone tells them apart"
-        },
-    )
-    title: str = dataclasses.field(
-        default=DROP, metadata={"help": "halves: drop the title, or give it to both texts (both)"}
-    )
-    seed: int = dataclasses.field(default=0, metadata={"help": "of all draws: the same seed gives the same pairs"})
-    held_out_share: float = dataclasses.field(
-        default=0.0,
-        metadata={
-            "help": "hold out this share of the articles with all of their pairs, drawn by the seed: they go to "
-            "held_out/ in the output, for EVAL_DATA_DIR"
-        },
-    )
-    held_out_from: datetime.date | None = dataclasses.field(
-        default=None, metadata={"help": "hold out the articles of this day and later, too"}
-    )
+    held_out_from: datetime.date | None = option(None, "hold out the articles of this day and later, too")
 
     def __post_init__(self) -> None:
         require = functools.partial(require_option, command="pairs")

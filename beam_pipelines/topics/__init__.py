@@ -9,6 +9,7 @@ from collections.abc import Set as AbstractSet
 
 from ...errors import require_option
 from ...formats import files
+from ...formats.command_line import option
 from ...formats.parquet import read_batches, read_records, read_stream, shard_paths
 from ...formats.records import Hub, Rejection, TopicLabels
 from ..entities.tables import read_aliases
@@ -30,27 +31,16 @@ _SKEW_FILE = "skew.tsv"
 class TopicsOptions:
     """Options of ``topics``: the minima of a topic, which a ``topics_file`` overrides, and the sampling of labels."""
 
-    max_topics: int = dataclasses.field(
-        default=600, metadata={"help": "most topics to keep, those with the most articles first"}
+    max_topics: int = option(600, "most topics to keep, those with the most articles first")
+    min_publishers: int = option(2, "least number of publishers with a hub of the topic")
+    min_documents: int = option(10, "least number of articles that the hubs of the topic list")
+    link_names: bool = option(
+        True, "titles that name one section, place or language, in any language, are one topic: Football, Fútbol"
     )
-    min_publishers: int = dataclasses.field(
-        default=2, metadata={"help": "least number of publishers with a hub of the topic"}
-    )
-    min_documents: int = dataclasses.field(
-        default=10, metadata={"help": "least number of articles that the hubs of the topic list"}
-    )
-    link_names: bool = dataclasses.field(
-        default=True,
-        metadata={
-            "help": "titles that name one section, place or language, in any language, are one topic: Football, Fútbol"
-        },
-    )
-    positive_ratio: float = dataclasses.field(
-        default=0.25,
-        metadata={
-            "help": "ratio of the positives of a topic to its negatives; labels of the side in excess are dropped at "
-            "random; 0 keeps all"
-        },
+    positive_ratio: float = option(
+        0.25,
+        "ratio of the positives of a topic to its negatives; labels of the side in excess are dropped at "
+        "random; 0 keeps all",
     )
 
     def __post_init__(self) -> None:

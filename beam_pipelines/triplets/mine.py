@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from ...errors import InputError
+from ...formats.command_line import option
 from ...formats.records import Rejection, Space, Triplet
 from ..arrays import Array, Ids
 from .candidates import SPACES, rank_within, strength
@@ -31,60 +32,36 @@ _THRESHOLDS: Final = ("min_entity", "min_image", "min_text", "min_learned", "lea
 class TripletsOptions:
     """Options of ``triplets``: the date rule of the paper, and limits that keep the pairs clean and balanced."""
 
-    rule: PositiveRule = dataclasses.field(
-        default=PositiveRule.THRESHOLDS,
-        metadata={
-            "help": "positives by thresholds of the similarities, or by their rarity among pairs some weeks apart, in "
-            "all spaces together, with a bar that --positive_precision calibrates"
-        },
+    rule: PositiveRule = option(
+        PositiveRule.THRESHOLDS,
+        "positives by thresholds of the similarities, or by their rarity among pairs some weeks apart, in "
+        "all spaces together, with a bar that --positive_precision calibrates",
     )
-    positive_precision: float = dataclasses.field(
-        default=0.95,
-        metadata={"help": "--rule=rarity: precision of the positives, estimated by pairs some weeks apart"},
+    positive_precision: float = option(
+        0.95, "--rule=rarity: precision of the positives, estimated by pairs some weeks apart"
     )
-    max_positive_days: int = dataclasses.field(
-        default=1, metadata={"help": "largest day gap between anchor and positive"}
+    max_positive_days: int = option(1, "largest day gap between anchor and positive")
+    min_negative_days: int = option(365, "smallest day gap between anchor and negative")
+    min_entity: float = option(0.75, "entity similarity that is enough for a positive")
+    min_image: float = option(0.8, "image similarity that is enough for a positive")
+    min_text: float = option(0.85, "text similarity that is enough for a positive")
+    min_learned: float = option(
+        0.0, "similarity in the learned space that is enough for a positive; 0: by --learned_precision"
     )
-    min_negative_days: int = dataclasses.field(
-        default=365, metadata={"help": "smallest day gap between anchor and negative"}
+    learned_precision: float = option(
+        0.95, "precision of near pairs at the bar of the learned space, estimated by pairs far apart"
     )
-    min_entity: float = dataclasses.field(
-        default=0.75, metadata={"help": "entity similarity that is enough for a positive"}
+    joint_margin: float = option(
+        0.25, "a pair is also positive if two spaces are both within this margin of their thresholds"
     )
-    min_image: float = dataclasses.field(
-        default=0.8, metadata={"help": "image similarity that is enough for a positive"}
+    cross_publisher: bool = option(True, "take positives only from other publishers")
+    max_positives: int = option(4, "most positives of an anchor")
+    max_positives_per_publisher: int = option(2, "most positives of an anchor from one publisher")
+    max_anchors_per_event: int = option(
+        50, "most anchors of one event, so that a big story does not flood the training set"
     )
-    min_text: float = dataclasses.field(
-        default=0.85, metadata={"help": "text similarity that is enough for a positive"}
-    )
-    min_learned: float = dataclasses.field(
-        default=0.0,
-        metadata={"help": "similarity in the learned space that is enough for a positive; 0: by --learned_precision"},
-    )
-    learned_precision: float = dataclasses.field(
-        default=0.95,
-        metadata={"help": "precision of near pairs at the bar of the learned space, estimated by pairs far apart"},
-    )
-    joint_margin: float = dataclasses.field(
-        default=0.25,
-        metadata={"help": "a pair is also positive if two spaces are both within this margin of their thresholds"},
-    )
-    cross_publisher: bool = dataclasses.field(
-        default=True, metadata={"help": "take positives only from other publishers"}
-    )
-    max_positives: int = dataclasses.field(default=4, metadata={"help": "most positives of an anchor"})
-    max_positives_per_publisher: int = dataclasses.field(
-        default=2, metadata={"help": "most positives of an anchor from one publisher"}
-    )
-    max_anchors_per_event: int = dataclasses.field(
-        default=50, metadata={"help": "most anchors of one event, so that a big story does not flood the training set"}
-    )
-    negatives_per_positive: int = dataclasses.field(
-        default=1, metadata={"help": "triplets for each positive, with one negative each"}
-    )
-    max_evergreen_score: float = dataclasses.field(
-        default=0.5, metadata={"help": "drop negatives whose probability of being false is higher; 1 keeps all"}
-    )
+    negatives_per_positive: int = option(1, "triplets for each positive, with one negative each")
+    max_evergreen_score: float = option(0.5, "drop negatives whose probability of being false is higher; 1 keeps all")
 
     def __post_init__(self) -> None:
         if self.min_negative_days <= self.max_positive_days:

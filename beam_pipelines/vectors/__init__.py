@@ -16,6 +16,7 @@ import numpy as np
 from ...errors import InputError
 from ...formats import parquet
 from ...formats.arrays import read_arrays, write_arrays
+from ...formats.command_line import option
 from ...formats.records import Article, Rejection, Space, Vector
 from .. import encoders
 from ..entities import tables
@@ -31,16 +32,9 @@ from .spaces import Statistics, entity_vector, image_vector, remove_component, s
 class VectorsOptions:
     """Options of ``vectors``."""
 
-    lead_words: int = dataclasses.field(
-        default=60,
-        metadata={"help": "words of the body in the text vector, with title and keywords; 0 as in the paper"},
-    )
-    sif_smoothing: float = dataclasses.field(
-        default=1e-3, metadata={"help": "a in the weight a / (a + frequency) of a word"}
-    )
-    max_image_uses: int = dataclasses.field(
-        default=12, metadata={"help": "ignore an image hash of more documents than this: a logo or placeholder"}
-    )
+    lead_words: int = option(60, "words of the body in the text vector, with title and keywords; 0 as in the paper")
+    sif_smoothing: float = option(1e-3, "a in the weight a / (a + frequency) of a word")
+    max_image_uses: int = option(12, "ignore an image hash of more documents than this: a logo or placeholder")
 
     def __post_init__(self) -> None:
         if self.lead_words < 0 or self.sif_smoothing <= 0 or self.max_image_uses < 1:

@@ -110,8 +110,3 @@ class HuggingFaceFolder:
         """tokenizer.json or, without one, vocab.txt, to name in errors."""
         name = VOCABULARY_FILE if self.tokenizer.content is None else TOKENIZER_FILE
         return os.path.join(self.path, name)
-
-    @property
-    def tokenizer_config_file(self) -> str:
-        """tokenizer_config.json, to name in errors."""
-        return os.path.join(self.path, TOKENIZER_CONFIG_FILE)

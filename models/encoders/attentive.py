@@ -115,14 +115,6 @@ class AttentiveTranslator(EncoderDecoder):
         del languages  # the translator knows one
         return self.decoder(reading.states, reading.is_token, inputs, deterministic=deterministic)
 
-    def target_logits(self, states: jax.Array) -> jax.Array:
-        """Logits of the next word piece, float32 [B, T, V]."""
-        return self.output.logits(states)
-
-    def target_table(self) -> tuple[jax.Array, jax.Array]:
-        """Table [V, E] and bias [V] from the states to the logits."""
-        return self.output()
-
 
 def recurrent_flops(inputs: int, size: int) -> float:
     """FLOPs of a GRU's step on one token: 6 H (I + H)."""

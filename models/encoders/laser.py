@@ -103,14 +103,6 @@ class Laser(EncoderDecoder):
         language = self.language_embedding[languages]
         return self.decoder(reading.sentence, inputs, language, deterministic=deterministic)
 
-    def target_logits(self, states: jax.Array) -> jax.Array:
-        """Logits of the next word piece, float32 [B, T, V]."""
-        return self.output.logits(states)
-
-    def target_table(self) -> tuple[jax.Array, jax.Array]:
-        """Table [V, S] and bias [V] from the states to the logits."""
-        return self.output()
-
 
 @register
 @dataclasses.dataclass(frozen=True)

@@ -115,14 +115,6 @@ class Translator(EncoderDecoder):
             memory, mask = language_memory(reading.sentence, languages, self.language_embedding), None
         return self.decoder(inputs, memory, mask, deterministic=deterministic)
 
-    def target_logits(self, states: jax.Array) -> jax.Array:
-        """Logits of the next word piece, float32 [B, T, V]."""
-        return self.output.logits(states)
-
-    def target_table(self) -> tuple[jax.Array, jax.Array]:
-        """Table [V, H] and bias [V] from the states to the logits."""
-        return self.output()
-
 
 @register
 @dataclasses.dataclass(frozen=True)

@@ -10,6 +10,7 @@ from ..shared.arguments import write_text
 from ..shared.pages import dim, escaped, in_language, page, table
 from . import charts
 from .text import (
+    PAIR_HEADINGS,
     PARTS,
     REDUNDANCY_HEADINGS,
     REDUNDANCY_NOTE,
@@ -109,17 +110,8 @@ def _similarities(section: Section) -> str:
             ]
             for kind, values in found["kinds"].items()
         ]
-        headings = [
-            "pairs",
-            "number",
-            "mean cosine",
-            "5th percentile",
-            "median",
-            "95th percentile",
-            "nearer than random",
-        ]
         chart = charts.histograms(name, found["edges"], counts, "cosine")
-        parts.append(f"<h3>{escaped(name)}</h3>{chart}{table(headings, rows, numbers=range(1, 7))}")
+        parts.append(f"<h3>{escaped(name)}</h3>{chart}{table(PAIR_HEADINGS, rows, numbers=range(1, 7))}")
     return "".join(parts)
 
 

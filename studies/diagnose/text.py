@@ -58,6 +58,10 @@ REDUNDANCY_NOTE: Final = (
     "encoder: mean cosine between the top-layer vectors of two different tokens; close to 1 if all are alike."
 )
 REPETITION_HEADINGS: Final = ("words", "articles", "R of the words")
+PAIR_HEADINGS: Final = (
+    *("pairs", "number", "mean cosine", "5th percentile", "median", "95th percentile"),
+    "nearer than random",
+)
 REDUNDANCY_HEADINGS: Final = ("word pieces", "articles", "R of the text", "R of the encoder")
 
 
@@ -148,16 +152,6 @@ def _near(article: Section) -> str:
 
 
 def _similarities(section: Section) -> list[str]:
-    headings = [
-        "encoder",
-        "pairs",
-        "number",
-        "mean cosine",
-        "5th percentile",
-        "median",
-        "95th percentile",
-        "nearer than random",
-    ]
     rows = [
         [
             name,
@@ -168,7 +162,7 @@ def _similarities(section: Section) -> list[str]:
         for name, found in section["encoders"].items()
         for kind, values in found["kinds"].items()
     ]
-    return [_table(headings, rows), *_absent(section["absent"])]
+    return [_table(["encoder", *PAIR_HEADINGS], rows), *_absent(section["absent"])]
 
 
 def _geometry(section: Section) -> list[str]:

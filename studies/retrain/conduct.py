@@ -40,7 +40,6 @@ from ...formats.manifest import manifest_path, read_manifest
 from ...formats.model_folder import ModelFolder
 from ...formats.parquet import read_records, write_shard
 from ...formats.records import Article
-from ...serving.interface import TextEncoder
 from ...serving.specs import encoder_from_spec, split_number
 from ..shared.mining import options_from_json
 from ..shared.steps import Command, run_command, train_model
@@ -53,7 +52,6 @@ _RESULT: Final = "trial.json"
 _GENTLE: Final = 0.1  # of the model's own learning rate: a few thousand pairs are soon memorised
 _LENGTHS: Final = "TASK_FEATURE_LENGTHS"
 _TRAINABLE: Final = "name the folder that newsembed train, lift or import-hf wrote: --encoder model:DIR"
-MakeEncoder = Callable[[str], TextEncoder]
 
 
 @dataclasses.dataclass(frozen=True)

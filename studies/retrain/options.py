@@ -3,40 +3,24 @@
 import dataclasses
 
 from ...errors import InputError
+from ...formats.command_line import option
 
 
 @dataclasses.dataclass(frozen=True)
 class RetrainOptions:
     """How training goes on, and when its outcome replaces what serves."""
 
-    steps: int = dataclasses.field(default=40, metadata={"help": "further steps"})
-    learning_rate: float = dataclasses.field(
-        default=0.0, metadata={"help": "peak learning rate; 0 takes a tenth of the one that the model was trained with"}
+    steps: int = option(40, "further steps")
+    learning_rate: float = option(0.0, "peak learning rate; 0 takes a tenth of the one that the model was trained with")
+    batch_size: int = option(0, "triplets in a step; 0 for as many as before, or as there are")
+    held_out_days: int = option(14, "number of last days with articles that are the test; they are not trained on")
+    mining_days: int = option(0, "mine only the articles of this many last days; 0 for all")
+    least_new: int = option(500, "train when the archive has this many more articles than at the last training")
+    least_events: int = option(20, "events that several publishers report which the test must have")
+    tolerance: float = option(
+        0.01, "the new model replaces the old one if it is not worse than by this mAP, with 97.5 % certainty"
     )
-    batch_size: int = dataclasses.field(
-        default=0, metadata={"help": "triplets in a step; 0 for as many as before, or as there are"}
-    )
-    held_out_days: int = dataclasses.field(
-        default=14, metadata={"help": "number of last days with articles that are the test; they are not trained on"}
-    )
-    mining_days: int = dataclasses.field(
-        default=0, metadata={"help": "mine only the articles of this many last days; 0 for all"}
-    )
-    least_new: int = dataclasses.field(
-        default=500, metadata={"help": "train when the archive has this many more articles than at the last training"}
-    )
-    least_events: int = dataclasses.field(
-        default=20, metadata={"help": "events that several publishers report which the test must have"}
-    )
-    tolerance: float = dataclasses.field(
-        default=0.01,
-        metadata={
-            "help": "the new model replaces the old one if it is not worse than by this mAP, with 97.5 % certainty"
-        },
-    )
-    gin: tuple[str, ...] = dataclasses.field(
-        default=(), metadata={"help": "further values of the training, NAME=VALUE, joined by commas"}
-    )
+    gin: tuple[str, ...] = option((), "further values of the training, NAME=VALUE, joined by commas")
 
     def __post_init__(self) -> None:
         """Checks the values.

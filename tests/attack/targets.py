@@ -12,7 +12,7 @@ from typing import Any
 
 import mutators
 
-WORDS = "river council embankment harvest minister railway verdict museum orchestra quarry storm coast".split()  # noqa: SIM905
+WORDS = "river council embankment harvest minister railway verdict museum orchestra quarry storm coast".split()
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxyz0123456789.,"]
 PIECES += [f"##{letter}" for letter in "abcdefghijklmnopqrstuvwxyz0123456789"]
 ONE = "--direct_num_workers=1"

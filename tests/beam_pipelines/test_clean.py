@@ -31,31 +31,10 @@ from newsembed.formats import parquet
 from newsembed.formats.records import Article, Cluster, Rejection, make_doc_id
 
 ONE = ["--direct_num_workers=1"]
-WORDS = [
-    "the",
-    "council",
-    "voted",
-    "on",
-    "late",
-    "plans",
-    "for",
-    "a",
-    "bridge",
-    "over",
-    "river",
-    "and",
-    "town",
-    "while",
-    "people",
-    "watched",
-    "with",
-    "great",
-    "interest",
-    "as",
-    "rain",
-    "fell",
-    "again",
-]
+WORDS = (
+    "the council voted on late plans for a bridge over river and town while people watched with great interest as "
+    "rain fell again"
+).split()
 
 
 def text(seed, sentences=12):

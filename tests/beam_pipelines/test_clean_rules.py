@@ -24,30 +24,10 @@ from newsembed.beam_pipelines.clean.rules import (
 from newsembed.errors import InputError
 from newsembed.formats.records import Article, Rejection
 
-WORDS = [
-    "the",
-    "council",
-    "voted",
-    "on",
-    "late",
-    "plans",
-    "for",
-    "a",
-    "bridge",
-    "over",
-    "river",
-    "and",
-    "town",
-    "while",
-    "people",
-    "watched",
-    "with",
-    "great",
-    "interest",
-    "as",
-    "rain",
-    "fell",
-]
+WORDS = (
+    "the council voted on late plans for a bridge over river and town while people watched with great interest as "
+    "rain fell"
+).split()
 OPTIONS = CleanOptions()
 UTC = datetime.UTC
 

@@ -3,20 +3,10 @@
 import json
 
 NEWSROOM = ["newsroom", "--output", "newsroom", "--scale=0.1"]
-BUILD = [
-    "build",
-    "--warc",
-    "warc/*.warc",
-    "--bitext",
-    "newsroom/bitext.tsv",
-    "--output",
-    "work",
-    "--vocabulary.size=2000",
-    "--pack.max_length=64",
-    "--examples.max_length=48",
-    "--examples.augmentations_per_triplet=2",
-    "--direct_num_workers=1",
-]
+BUILD = (
+    "build --warc warc/*.warc --bitext newsroom/bitext.tsv --output work --vocabulary.size=2000 --pack.max_length=64 "
+    "--examples.max_length=48 --examples.augmentations_per_triplet=2 --direct_num_workers=1"
+).split()
 # The only gin keys here that are not macros. model_before/ was trained by train_demo.gin with the first ones.
 _SIXTEEN_WIDE = [
     "--gin.EncoderConfig.hidden_size=16",

@@ -15,6 +15,7 @@ import pytest
 from newsembed import __version__
 from newsembed.beam_pipelines import jobs, progress
 from newsembed.errors import InputError
+from newsembed.formats.command_line import option
 from newsembed.formats.records import Rejection
 from newsembed.launch import build, cli, evaluate, job_command
 from newsembed.launch.parsing import nearest
@@ -22,10 +23,10 @@ from newsembed.launch.parsing import nearest
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    count: int = dataclasses.field(default=3, metadata={"help": "how many, 100 % of them"})
-    keep: bool = dataclasses.field(default=True, metadata={"help": "keep"})
-    names: tuple[str, ...] = dataclasses.field(default=("a", "b"), metadata={"help": "names"})
-    day: datetime.date | None = dataclasses.field(default=None, metadata={"help": "day"})
+    count: int = option(3, "how many, 100 % of them")
+    keep: bool = option(True, "keep")
+    names: tuple[str, ...] = option(("a", "b"), "names")
+    day: datetime.date | None = option(None, "day")
 
 
 JOB = jobs.Job(
@@ -59,10 +60,10 @@ class Shade(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class MoreOptions:
-    shade: Shade = dataclasses.field(default=Shade.LIGHT, metadata={"help": "shade"})
-    share: float = dataclasses.field(default=0.5, metadata={"help": "share"})
-    limit: int | None = dataclasses.field(default=None, metadata={"help": "limit"})
-    weights: tuple[float, ...] = dataclasses.field(default=(1.0, 2.0), metadata={"help": "weights"})
+    shade: Shade = option(Shade.LIGHT, "shade")
+    share: float = option(0.5, "share")
+    limit: int | None = option(None, "limit")
+    weights: tuple[float, ...] = option((1.0, 2.0), "weights")
     label: str = dataclasses.field(default_factory=lambda: "made", metadata={"help": "label"})
 
 
@@ -144,8 +145,8 @@ def test_exit_codes(monkeypatch, capsys):
 
 
 def test_the_version_and_the_overview(capsys):
-    for option in ("-V", "--version"):
-        assert cli.main([option]) == 0
+    for flag in ("-V", "--version"):
+        assert cli.main([flag]) == 0
     assert capsys.readouterr().out == f"newsembed {__version__}\n" * 2
     assert cli.main(["-h"]) == cli.main(["--help"]) == cli.main([]) == 0
     assert capsys.readouterr().out == f"{cli.overview()}\n" * 3

@@ -1,5 +1,9 @@
 """The modules that matter most, and the tests that must notice a fault in each: fast ones first."""
 
+from pathlib import Path
+
+_DEFAULTS = "tests/test_option_defaults.py::test_defaults_of_a_module_are_those_on_record"
+_RECORD = Path(__file__).parents[1].joinpath("golden", "option_defaults.txt").read_text(encoding="utf-8").splitlines()
 _PIPELINES = "tests/beam_pipelines"
 _CLEAN = tuple(
     f"{_PIPELINES}/test_clean{part}.py"
@@ -210,3 +214,6 @@ TESTS: dict[str, tuple[str, ...]] = {
         for name in ("pairs", "report", "sample", "session", "store", "terminal", "texts")
     },
 }
+
+# The defaults of options of a module, where it has some.
+TESTS |= {path: (f"{_DEFAULTS}[{path}]", *tests) for path, tests in TESTS.items() if f"## {path}" in _RECORD}

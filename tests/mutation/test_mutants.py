@@ -88,7 +88,13 @@ def test_a_sample_has_mutants_of_every_module_and_as_many_as_asked():
 def test_every_module_and_test_file_of_the_table_exists():
     for module, tests in modules.TESTS.items():
         for path in (module, *tests):
-            assert (ROOT / path).exists(), path
+            assert (ROOT / path.partition("::")[0]).exists(), path
+
+
+def test_the_defaults_of_a_module_are_among_its_tests():
+    first, *_ = modules.TESTS["training/guards.py"]
+    assert first.endswith("::test_defaults_of_a_module_are_those_on_record[training/guards.py]")
+    assert not any("::" in test for test in modules.TESTS["models/masking.py"])
 
 
 def test_the_tree_is_the_repository_with_one_file_changed(tmp_path):

@@ -16,23 +16,7 @@ PIECES += [
     *"abcdefghijklmnopqrstuvwxyz0123456789.,!",
     *(f"##{letter}" for letter in "abcdefghijklmnopqrstuvwxyz0123456789"),
 ]
-PIECES += [
-    "storm",
-    "coast",
-    "wind",
-    "rain",
-    "budget",
-    "vote",
-    "parliament",
-    "match",
-    "goal",
-    "cup",
-    "the",
-    "of",
-    "in",
-    "küste",
-    "嵐",
-]
+PIECES += "storm coast wind rain budget vote parliament match goal cup the of in küste 嵐".split()
 CONFIG = EncoderConfig(
     vocab_size=len(PIECES),
     hidden_size=16,

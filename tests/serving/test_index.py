@@ -302,7 +302,7 @@ def test_a_query_needs_the_encoder_of_the_index(model_dir, tmp_path):
     with pytest.raises(InputError, match="does not say which encoder"):
         search.run(parse(search, "--index", str(tmp_path / "unnamed"), "storm"))
     with pytest.raises(InputError, match="query is empty"):
-        search.search_words(DocumentIndex(unit, documents(3)), load_encoder(model_dir), "  ", 3)
+        search.find_words(DocumentIndex(unit, documents(3)), load_encoder(model_dir), "  ", 3)
 
 
 def test_an_index_finds_its_encoder_from_any_folder_and_after_both_moved(model_dir, articles, tmp_path, monkeypatch):

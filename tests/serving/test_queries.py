@@ -12,6 +12,7 @@ from newsembed.formats.articles import ArticleText
 from newsembed.formats.index import IndexedDocument
 from newsembed.serving import cluster, embed, search, specs
 from newsembed.serving.dates import ALL_DATES, DateRange, as_days
+from newsembed.serving.filters import Filters
 from newsembed.serving.index import DocumentIndex, Hit
 from newsembed.serving.shapes import by_bucket, filled, heights, length_buckets
 
@@ -47,11 +48,11 @@ def test_a_query_that_is_one_address_asks_by_url(query, is_url):
 def test_words_are_embedded_as_a_query_and_searched_among_the_dates(index):
     asked = []
     encoder = types.SimpleNamespace(encode_queries=lambda texts: asked.append(texts) or ROWS[1:2])
-    hits = search.search_words(index, encoder, " storm ", 2)
+    hits = search.find_words(index, encoder, " storm ", 2).hits
     assert asked == [[" storm "]]
     assert [(hit.rank, hit.document.doc_id) for hit in hits][0] == (1, "1")
     assert len(hits) == 2
-    only = search.search_words(index, encoder, "storm", 2, DateRange(until=DAY))
+    only = search.find_words(index, encoder, "storm", 2, filters=Filters(DateRange(until=DAY))).hits
     assert [hit.document.doc_id for hit in only] == ["0"]
 
 

@@ -54,7 +54,7 @@ def test_visible_texts_have_text(text):
 def test_search_refuses_them_before_the_encoder_sees_them(query):
     encoder = types.SimpleNamespace(encode_queries=lambda _: pytest.fail("embedded"))
     with pytest.raises(InputError, match="query: the query (is empty|has no visible characters)"):
-        search.search_words(None, encoder, query, 3)
+        search.find_words(None, encoder, query, 3)
 
 
 @pytest.mark.parametrize(

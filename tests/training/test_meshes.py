@@ -1,10 +1,5 @@
 """Runs `mesh_cases.py` in a process with eight devices, and checks the paper's run files on an abstract mesh of 256."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import gin
 import jax
 import optax
@@ -15,26 +10,14 @@ from newsembed.learning.partitioning import DATA_AXIS, MODEL_AXIS, Partitioner
 from newsembed.models.encoders.news import NewsEncoder
 from newsembed.training.gin_config import load_gin
 from newsembed.training.train_state import bytes_per_device, plan_state
-from test_sharding import ENVIRONMENT
+from test_sharding import run_on_eight_devices
 
 REQUIRED = ['MODEL_DIR = "m"', 'DATA_DIR = "d"', 'VOCABULARY_PATH = "v"']
 MIB = 2**20
 
 
 def test_checkpoints_continue_on_another_mesh():
-    cases = Path(__file__).with_name("mesh_cases.py")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(cases)]
-    result = subprocess.run(
-        command,
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=1800,
-        env=os.environ | ENVIRONMENT,
-        cwd=cases.parents[2],
-    )
-    assert result.returncode == 0, result.stdout + result.stderr
-    assert "skipped" not in result.stdout
+    run_on_eight_devices("mesh_cases.py")
 
 
 @pytest.mark.parametrize("model_parallel", [1, 4])

@@ -15,8 +15,8 @@ ENVIRONMENT = {
 }
 
 
-def test_eight_simulated_devices_compute_what_one_does():
-    cases = Path(__file__).with_name("sharding_cases.py")
+def run_on_eight_devices(name):
+    cases = Path(__file__).with_name(name)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(cases)]
     result = subprocess.run(
         command,
@@ -29,3 +29,7 @@ def test_eight_simulated_devices_compute_what_one_does():
     )
     assert result.returncode == 0, result.stdout + result.stderr
     assert "skipped" not in result.stdout
+
+
+def test_eight_simulated_devices_compute_what_one_does():
+    run_on_eight_devices("sharding_cases.py")

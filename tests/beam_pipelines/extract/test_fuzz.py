@@ -15,44 +15,10 @@ spec = importlib.util.spec_from_file_location("fuzz_page", TARGET)
 fuzz_page = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(fuzz_page)
 
-TAGS = [
-    "div",
-    "p",
-    "a",
-    "article",
-    "span",
-    "h1",
-    "ul",
-    "li",
-    "table",
-    "td",
-    "br",
-    "time",
-    "script",
-    "title",
-    "meta",
-    "form",
-    "aside",
-    "blockquote",
-    "svg",
-    "template",
-    "a:b",
-    "1",
-]
-NAMES = [
-    "class",
-    "id",
-    "href",
-    "itemprop",
-    "rel",
-    "style",
-    "datetime",
-    "property",
-    "content",
-    "type",
-    "charset",
-    "hidden",
-]
+TAGS = (
+    "div p a article span h1 ul li table td br time script title meta form aside blockquote svg template a:b 1"
+).split()
+NAMES = "class id href itemprop rel style datetime property content type charset hidden".split()
 VALUES = [
     "byline",
     "story-body",
