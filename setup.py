@@ -115,6 +115,7 @@ DEV = [
     "moto[s3]>=5.1,<6",
     "flask>=3,<4",
     "flask-cors>=5,<7",
+    "qdrant-client>=1.15,<2",  # runs an example of the documentation; it needs no server
     "nbclient>=0.10",  # runs the notebooks of the documentation
     "ipykernel>=6.29",
     # The documentation. Material for MkDocs is maintained until May 2027; its successor reads the same mkdocs.yml.

@@ -10,9 +10,11 @@ Example::
 The SavedModel takes raw strings and needs only tensorflow and tensorflow-text. Signatures: ``serving_default`` (title,
 body: string [b]) and ``text`` (text: string [b]), both to {"embedding": float32 [b, D]} of unit length. A model without
 layers is in it a second time (in float32 only), as safetensors (``assets.extra/weights``), which newsembed reads
-without TensorFlow. After writing it is read back and compared with JAX. Where the model has prompts, these signatures
-put its prompt of documents before the title (before the body, where the title is empty), and one more, ``query`` (text:
-string [b]), puts its prompt of queries before the text.
+without TensorFlow. For other models, ``newsembed search`` lets JAX compute the parameters in TensorFlow's own file,
+where JAX is installed, because TensorFlow takes longer to start. After writing, the SavedModel is read back in each of
+these ways and compared with JAX. Where the model has prompts, these signatures put its prompt of documents before the
+title (before the body, where the title is empty), and one more, ``query`` (text: string [b]), puts its prompt of
+queries before the text.
 
 An imported SentencePiece or byte-level tokenizer has no form in TensorFlow: such a model is exported with ``--inputs
 tokens``. Its ``serving_default`` takes the ids of ``[CLS] title [SEP] body [SEP]`` (tokens: int32 [b, s], padded with
@@ -46,6 +48,7 @@ from ..formats.saved_model import (
     TOKEN_INPUTS,
     weights_folder,
     write_facts,
+    write_places,
     write_vocabulary,
 )
 from ..formats.weights import flatten, unflatten
@@ -333,7 +336,8 @@ def _write_saved_model(
         facts["prompts"] = {"document": encoder.document_prompt, "query": encoder.query_prompt}
     if not takes_texts:
         facts["inputs"] = inputs
-        write_vocabulary(output, encoder.vocabulary.file())
+    write_vocabulary(output, encoder.vocabulary.file())
+    write_places(output, arrays)
     if encoder.vocabulary.tokenizer is not None:
         facts["tokenizer"] = encoder.tokenizer_name
     if _has_weights(encoder, inputs, precision):
@@ -368,9 +372,8 @@ def _metadata(model: Model) -> dict[str, str]:
 def _difference(encoder: JaxEncoder, folder: str) -> float:
     titles, bodies = zip(*_SAMPLE, strict=True)
     difference = 0.0
-    stands_in = os.path.isdir(weights_folder(folder))  # the weights of a static model, for its graph
-    for light in (False, True) if stands_in else (False,):
-        saved = SavedModelEncoder(folder, light=light)
+    for options in ({"light": False}, {"few_texts": True}):
+        saved = SavedModelEncoder(folder, **options)
         difference = max(difference, np.abs(saved.encode(titles, bodies) - encoder.encode(titles, bodies)).max())
         if "prompts" in saved.facts:
             difference = max(difference, np.abs(saved.encode_queries(titles) - encoder.encode_queries(titles)).max())

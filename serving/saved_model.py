@@ -1,14 +1,16 @@
 """Texts to vectors by an exported SavedModel: TensorFlow and TF-Text only, no JAX.
 
 An export that takes tokens holds the files of its tokenizer, which then runs here. The export of a static model holds
-its weights as safetensors, too: NumPy computes it, and TensorFlow is not imported.
+its weights as safetensors, too: NumPy computes it, and TensorFlow is not imported. For a few texts, JAX computes other
+models where it is installed, from the parameters in TensorFlow's file: TensorFlow takes seconds to be imported.
 """
 
 import ctypes
 import functools
+import importlib.util
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +18,7 @@ import numpy.typing as npt
 from ..errors import InputError
 from ..formats.digests import check_sums
 from ..formats.model_folder import ModelFolder
+from ..formats.prompts import Prompts
 from ..formats.saved_model import (
     BODY,
     DEFAULT_SIGNATURE,
@@ -25,15 +28,21 @@ from ..formats.saved_model import (
     TITLE,
     TOKEN_INPUTS,
     TOKENS,
+    read_arrays,
     read_facts,
     vocabulary_file,
     weights_folder,
 )
 from ..formats.vocabulary import PAD_ID
+from ..formats.weights import unflatten
 from ..tasks.vocabulary import Vocabulary
 from .long_documents import HEAD, embed_rows, tokens_read
+from .precision import restored
 from .prompting import prompt_digest, with_prompt
 from .static import StaticEncoder, is_static
+
+if TYPE_CHECKING:
+    from .encoder import JaxEncoder
 
 _BATCH: Final = 64
 _HEIGHTS: Final = (1, 2, 4, 8, 16, 32, 64)  # the rows that the graph pads a batch to
@@ -53,6 +62,12 @@ class SavedModelEncoder:
       query_prompt: the text before each query; None leaves it to the SavedModel.
       long_documents: how documents of more tokens are read; the SavedModel's own or None.
       light: compute a static model by NumPy where the export holds its weights; False runs the graph.
+      few_texts: whether the process embeds a few texts only, so that JAX, where it is installed and knows the
+        architecture, computes other models. Embeddings differ from the graph's by rounding.
+
+    Attributes:
+      facts: of the export.
+      engine: the library that computes it: NumPy, JAX or TensorFlow.
 
     Raises:
       InputError: if the folder is not a SavedModel, not one of ours or damaged, adds another prompt itself, or reads
@@ -68,6 +83,7 @@ class SavedModelEncoder:
         query_prompt: str | None = None,
         long_documents: str | None = None,
         light: bool = True,
+        few_texts: bool = False,
     ) -> None:
         self.facts = read_facts(folder)
         self._long_documents = str(self.facts.get("long_documents", HEAD))
@@ -80,8 +96,12 @@ class SavedModelEncoder:
         self._query_prompt = self._own_prompt("query", query_prompt, folder)
         self._progress = progress
         self._vocabulary = Vocabulary.load(vocabulary_file(folder)) if self._takes_tokens else None
-        self._static = self._static_of(folder) if light else None
-        if self._static is None:
+        self._other: StaticEncoder | JaxEncoder | None = self._static_of(folder) if light else None
+        self.engine = "TensorFlow" if self._other is None else "NumPy"
+        if self._other is None and few_texts:
+            self._other = self._jax_of(folder)
+            self.engine = "TensorFlow" if self._other is None else "JAX"
+        if self._other is None:
             self._loaded = _load_graph(folder)
             self._signature = self._loaded.signatures[DEFAULT_SIGNATURE]
             self._query = self._loaded.signatures.get(QUERY_SIGNATURE)
@@ -119,8 +139,8 @@ class SavedModelEncoder:
 
     def count_tokens(self, titles: Sequence[str], bodies: Sequence[str]) -> int | None:
         """The tokens that `encode` reads of documents, without the prompt; None where the graph cuts the texts."""
-        if self._static is not None:
-            return self._static.count_tokens(titles, bodies)
+        if self._other is not None:
+            return self._other.count_tokens(titles, bodies)
         if self._vocabulary is None:
             return None
         most = tokens_read(self._long_documents, int(self.facts["max_length"]))
@@ -129,8 +149,8 @@ class SavedModelEncoder:
     def encode_queries(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """Embeds N queries as float32 ``[N, D]`` of unit length."""
         prompted = [f"{self._query_prompt}{text}" for text in texts]
-        if self._static is not None:
-            return self._static.encode_queries(prompted)
+        if self._other is not None:
+            return self._other.encode_queries(prompted)
         if self._query is None or not prompted:
             return self._encode(prompted, [""] * len(prompted))
         import tensorflow as tf
@@ -142,8 +162,9 @@ class SavedModelEncoder:
 
     def preparations(self) -> Iterator[Callable[[], None]]:
         """Functions that compile one height and length of a batch each: the graph pads to a few of them."""
-        if self._static is not None:
-            return  # NumPy compiles nothing
+        if self._other is not None:
+            yield from self._other.preparations()
+            return
         for number, length in enumerate(self.facts["length_buckets"]):
             heights = (_BATCH,) if self._takes_tokens else _HEIGHTS if number == 0 else _HEIGHTS[:_LONG_HEIGHTS]
             text = " ".join("a" * max(1, int(length) - _SPECIAL_TOKENS))  # a token for each letter
@@ -183,16 +204,41 @@ class SavedModelEncoder:
         weights = weights_folder(folder)
         if not ModelFolder(weights).is_described or not is_static(weights):
             return None
-        options: dict[str, Any] = {
+        return StaticEncoder(weights, **self._reading)
+
+    def _jax_of(self, folder: str) -> "JaxEncoder | None":
+        """The parameters of the export as an encoder in JAX.
+
+        None for an export of an earlier version, without JAX, and for an architecture that is not registered here.
+        """
+        arrays = read_arrays(folder)
+        if arrays is None or not all(map(importlib.util.find_spec, ("jax", "flax"))):
+            return None
+        from ..models.encoders import config_from_dict
+        from .checkpoint import Model
+        from .encoder import JaxEncoder
+
+        try:
+            config = config_from_dict(self.facts["encoder"], self.facts.get("kind"), path=folder)
+        except InputError:
+            return None
+        params, length = unflatten(restored(arrays)), int(self.facts["max_length"])
+        digest, step = str(self.facts["digest"]), int(self.facts["step"])
+        model = Model(folder, config, vocabulary_file(folder), params, step, digest, length, Prompts())
+        return JaxEncoder(model, few_texts=True, **self._reading)
+
+    @property
+    def _reading(self) -> dict[str, Any]:
+        """Options of an encoder that puts the prompts that the graph puts, and reads as much."""
+        prompts = {
             f"{role}_prompt": "" if self._takes_tokens else self._stored_prompt(role) for role in ("document", "query")
         }
-        length = int(self.facts["max_length"])
-        options |= {"max_length": length, "long_documents": self._long_documents}
-        return StaticEncoder(weights, progress=self._progress, **options)
+        reading = {"max_length": int(self.facts["max_length"]), "long_documents": self._long_documents}
+        return {**prompts, **reading, "progress": self._progress}
 
     def _encode(self, titles: Sequence[str], bodies: Sequence[str]) -> npt.NDArray[np.float32]:
-        if self._static is not None:
-            return self._static.encode(titles, bodies)
+        if self._other is not None:
+            return self._other.encode(titles, bodies)
         import tensorflow as tf
         from tqdm import tqdm
 

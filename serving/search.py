@@ -35,6 +35,7 @@ from .index import DocumentIndex, Hit
 from .interface import TextEncoder
 from .queries import has_text
 from .reload import load_current
+from .saved_model import SavedModelEncoder
 from .specs import add_encoder_arguments, encoder_from_spec, encoder_spec
 
 if TYPE_CHECKING:
@@ -42,6 +43,10 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _INDENT: Final = 6  # characters left of the results, for the rank
+_SLOW_START: Final = (
+    "TensorFlow computes this SavedModel and takes seconds to start; JAX starts faster (newsembed[jax] and a new "
+    "export), and newsembed serve starts once"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -84,6 +89,8 @@ def run(args: argparse.Namespace) -> int:
         mode = chosen_mode(index, args.mode)
         options = {"max_length": args.max_length, "query_prompt": args.prompt, "few_texts": True}
         encoder = None if mode == "words" else index_encoder(index, encoder_spec(args), **options)
+        if isinstance(encoder, SavedModelEncoder) and encoder.engine == "TensorFlow":
+            print(f"note: {_SLOW_START}", file=sys.stderr)
         found = find_words(index, encoder, query, args.count, mode=mode, filters=filters)
     for note in found.notes:
         print(f"note: {note}", file=sys.stderr)

@@ -65,7 +65,7 @@ def make_encoder(
       document_prompt: the text before each document; None takes the model's.
       query_prompt: the text before each query; None takes the model's.
       long_documents: how documents of more tokens are read, see `long_documents`; None takes the model's.
-      few_texts: whether the process embeds a few texts only, see `JaxEncoder`.
+      few_texts: whether the process embeds a few texts only, see `JaxEncoder` and `SavedModelEncoder`.
 
     Raises:
       InputError: on an unknown kind, a model that cannot be loaded, or what a SavedModel cannot replace.
@@ -78,7 +78,7 @@ def make_encoder(
     if kind == "savedmodel":
         from .saved_model import SavedModelEncoder
 
-        return SavedModelEncoder(rest, progress=progress, **reading)
+        return SavedModelEncoder(rest, progress=progress, few_texts=few_texts, **reading)
     folder, number = split_number(rest)
     if kind == "model":
         from .static import StaticEncoder, is_static

@@ -108,6 +108,24 @@ def test_facts_of_a_saved_model_are_read_as_written(tmp_path):
         saved_model.read_facts(folder)
 
 
+def test_parameters_are_read_from_the_file_of_tensorflow(tmp_path):
+    folder = str(tmp_path)
+    zeros, kernel = np.zeros((2000, 3), np.float32), np.arange(6, dtype=np.float16).reshape(2, 3)
+    table = np.concatenate([zeros, np.ones((1, 3), np.float32)])  # begins like another one, for more than is looked for
+    arrays = {"a.kernel": kernel.T, "bias": zeros, "table": table, "q": np.array([[-1, 2]], np.int8)}
+    assert saved_model.read_arrays(folder) is None
+    (tmp_path / "variables").mkdir()
+    content = b"xyz" + zeros.tobytes() + kernel.T.tobytes() + b"\xff\x02" + table.tobytes()
+    (tmp_path / "variables/variables.data-00000-of-00001").write_bytes(content)
+    saved_model.write_places(folder, arrays)
+    found = saved_model.read_arrays(folder)
+    assert {name: value.dtype for name, value in found.items()} == {name: value.dtype for name, value in arrays.items()}
+    for name, value in arrays.items():
+        np.testing.assert_array_equal(found[name], value)
+    with pytest.raises(RuntimeError, match="lacks the parameter other"):
+        saved_model.write_places(folder, {"other": table + 1})
+
+
 def test_files_of_vectors_hold_all_chunks_in_order(tmp_path):
     first, second = np.eye(2, 3, dtype=np.float32), np.ones((1, 3), np.float32)
     day = datetime.date(2024, 2, 29)

@@ -3,18 +3,22 @@
 import argparse
 import ctypes
 import dataclasses
+import importlib.util
 import json
 import os
 import shutil
 import subprocess
 import sys
 import textwrap
+import types
 from pathlib import Path
 
 import numpy as np
 import pytest
 from newsembed.errors import InputError
-from newsembed.serving import export
+from newsembed.formats.saved_model import DEFAULT_SIGNATURE as SIGNATURE
+from newsembed.formats.saved_model import read_arrays
+from newsembed.serving import export, saved_model
 from newsembed.serving.batching import Batcher, BatchOptions
 from newsembed.serving.encoder import load_encoder
 from newsembed.serving.saved_model import SavedModelEncoder
@@ -127,6 +131,40 @@ def test_lines_of_xla_follow_the_level_of_tensorflow(saved, monkeypatch):
         SavedModelEncoder(saved.output)
         assert level() == expected
     framework._ZN4absl12lts_2025012714SetMinLogLevelENS0_18LogSeverityAtLeastE(before)
+
+
+def test_jax_computes_a_saved_model_for_few_texts_without_tensorflow(model_dir, saved, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorflow", None)  # an import fails
+    encoder, expected = SavedModelEncoder(saved.output, few_texts=True), load_encoder(model_dir)
+    assert encoder.engine == "JAX"
+    assert encoder.digest == f"savedmodel-{expected.digest}"
+    np.testing.assert_allclose(encoder.encode(TITLES, BODIES), expected.encode(TITLES, BODIES), atol=1e-6)
+    np.testing.assert_allclose(encoder.encode_queries(BODIES), expected.encode_queries(BODIES), atol=1e-6)
+    assert encoder.count_tokens(TITLES, BODIES) == expected.count_tokens(TITLES, BODIES)
+
+
+@pytest.mark.parametrize("why", ["earlier version", "no JAX", "unheard of", "many texts"])
+def test_tensorflow_computes_what_jax_cannot(saved, tmp_path, monkeypatch, why):
+    folder, few = shutil.copytree(saved.output, tmp_path / "copy"), why != "many texts"
+    (folder / "SHA256SUMS").unlink()
+    if why == "earlier version":
+        (folder / "assets.extra/arrays.json").unlink()
+    elif why == "unheard of":
+        facts = json.loads((folder / "newsembed.json").read_text())
+        (folder / "newsembed.json").write_text(json.dumps(facts | {"kind": "unheard_of"}))
+    elif why == "no JAX":
+        monkeypatch.setattr(importlib.util, "find_spec", lambda name, *_: None if name == "jax" else True)
+    monkeypatch.setattr(saved_model, "_load_graph", lambda path: types.SimpleNamespace(signatures={SIGNATURE: path}))
+    encoder = SavedModelEncoder(str(folder), few_texts=few)
+    assert (encoder.engine, encoder._signature) == ("TensorFlow", str(folder))
+
+
+def test_an_export_that_jax_reads_otherwise_is_no_export(model_dir, tmp_path, monkeypatch):
+    swapped = lambda folder: {name: -value for name, value in read_arrays(folder).items()}  # noqa: E731
+    monkeypatch.setattr(saved_model, "read_arrays", swapped)
+    with pytest.raises(RuntimeError, match="differs from JAX"):
+        export.export_saved_model(model_dir, str(tmp_path / "saved"), platforms=("cpu",))
+    assert not (tmp_path / "saved").exists()
 
 
 def test_saved_model_encoder_keeps_the_order(model_dir, saved):

@@ -13,7 +13,9 @@ from newsembed.formats.index import IndexedDocument
 from newsembed.serving import cluster, embed, search, specs
 from newsembed.serving.dates import ALL_DATES, DateRange, as_days
 from newsembed.serving.filters import Filters
+from newsembed.serving.hybrid import Found
 from newsembed.serving.index import DocumentIndex, Hit
+from newsembed.serving.saved_model import SavedModelEncoder
 from newsembed.serving.shapes import by_bucket, filled, heights, length_buckets
 
 DAY = datetime.date(2024, 1, 10)
@@ -110,6 +112,19 @@ def test_dates_that_the_archive_lacks_name_those_that_it_has(index, tmp_path, mo
         search.run(parsed("--index", str(tmp_path), "storm", "--since", "1990-01-01", "--until", "1990-02-01"))
     with pytest.raises(InputError, match=r"--count: got 0, expected at least 1"):
         search.run(parsed("--index", "nowhere", "storm", "--count", "0"))
+
+
+@pytest.mark.parametrize(("engine", "is_told"), [("TensorFlow", True), ("JAX", False), ("NumPy", False)])
+def test_a_slow_start_is_explained(index, tmp_path, monkeypatch, capsys, engine, is_told):
+    index.save(str(tmp_path))
+    encoder = object.__new__(SavedModelEncoder)
+    encoder.engine = engine
+    monkeypatch.setattr(search, "index_encoder", lambda *_, **__: encoder)
+    monkeypatch.setattr(search, "find_words", lambda *_, **__: Found([], "hybrid"))
+    assert search.run(parsed("--index", str(tmp_path), "storm")) == 0
+    error = capsys.readouterr().err
+    assert error.startswith("note: TensorFlow computes this SavedModel and takes seconds to start") == is_told
+    assert bool(error) == is_told
 
 
 def test_the_index_names_its_encoder_unless_another_is_given(index, monkeypatch):
