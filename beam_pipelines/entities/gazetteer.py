@@ -229,11 +229,16 @@ def _least_people(name: str) -> int:
 
 
 def _city_entity(city: Mapping[str, Any]) -> str:
+    is_state = _states().get(city["countrycode"]) == city["name"]
+    return f"region:{city['countrycode']}" if is_state else f"city:{city['geonameid']}"
+
+
+@functools.cache
+def _states() -> Mapping[str, str]:
+    """Returns the English names of countries by code, such as "Hong Kong" of "Hong Kong SAR China"."""
     from babel import Locale
 
-    state = Locale.parse("en").territories.get(city["countrycode"], "")
-    is_state = state.split(" SAR ")[0] == city["name"]
-    return f"region:{city['countrycode']}" if is_state else f"city:{city['geonameid']}"
+    return {code: name.split(" SAR ")[0] for code, name in Locale.parse("en").territories.items()}
 
 
 def _cities_of_zones() -> dict[str, Mapping[str, Any]]:
