@@ -29,6 +29,7 @@ _LATIN: Final = re.compile(r"[A-Za-z\u00c0-\u024f]")
 _ENDING: Final = 3  # letters that forms of a word may not share
 _TABLES: Final = ("countries_of_the_uk.tsv", "common_names.tsv", "world_names.tsv")
 _COUNTRY: Final = 10.0  # weight of a country against a city of the same name
+_WORDS: Final = frozenset({"\u0627\u0644\u0645\u062f\u064a\u0646\u0629"})  # "the city", which is Medina, too
 _UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 
 
@@ -266,6 +267,8 @@ def _is_short_form(alias: str, name: str) -> bool:
 def _is_usable(alias: str, people: int) -> bool:
     """Whether an alternate name of a city is a name in use: not a code, and in Latin letters only of large cities."""
     alias = normal_letters(alias)  # which leave out marks
+    if alias in _WORDS:
+        return False
     if _LATIN.search(alias):
         least = _LEAST_CITY_OF_A_SHORT_NAME if len(alias) < 5 else _LEAST_CITY_OF_ONE_WORD
         return people >= least and len(alias) > 3 and is_capitalised(alias) and not alias.isupper()

@@ -2,6 +2,7 @@
 
 import collections
 import itertools
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
@@ -15,6 +16,7 @@ LEAST_PRIOR: Final = 0.5
 _LONGEST_TRANSCRIPTION: Final = 7  # characters of a Chinese text
 _SHORTEST_TRANSCRIPTION: Final = 3
 _SHORT_CHINESE: Final = 2  # characters of a name that longer names may have in them
+_SHORT: Final = 2  # letters of a name that is a word of some language
 _END: Final = "\n"  # between texts; in no word
 _Meaning = tuple[float, int, frozenset[str] | None]  # prior, row, languages
 
@@ -45,6 +47,11 @@ class Linker:
         self._numbers = {key: number for number, key in enumerate(keys)}
         self._widths = [key.count(" ") + 1 for key in keys]
         self._lengths = _lengths_by_first_word(keys)
+        self._short = {
+            number: re.compile(rf"[\w,] {re.escape(key)}\b")
+            for number, key in enumerate(keys)
+            if len(key) <= _SHORT and key.isalpha() and key.istitle() and key.isascii()
+        }
         self._limited = {
             number: meanings[key]
             for number, key in enumerate(keys)
@@ -159,7 +166,9 @@ class Linker:
         for text, written in zip(texts, words or map(words_of, texts), strict=True):
             joined += self._known_words(text, written, language)
             joined.append(_END)
-        aliases = collections.Counter(self._find(joined, language))
+        aliases = collections.Counter(
+            number for number in self._find(joined, language) if number not in self._short or self._is_sure(number, texts)
+        )
         meanings = {number: self._meanings_in(number, language) for number in aliases}
         certain = {found[0][1] for found in meanings.values() if len(found) == 1}
         mentions: collections.Counter[int] = collections.Counter()
@@ -168,6 +177,11 @@ class Linker:
             if row is not None:
                 mentions[row] += count
         return mentions
+
+    def _is_sure(self, number: int, texts: Iterable[str]) -> bool:
+        """Whether texts have a short name inside of a sentence: at its start, "Si" is a word of several languages."""
+        inside = self._short[number]
+        return any(inside.search(text) for text in texts)
 
     @staticmethod
     def _choose(meanings: Sequence[tuple[float, int]], certain: set[int]) -> int | None:
