@@ -167,7 +167,9 @@ class Linker:
             joined += self._known_words(text, written, language)
             joined.append(_END)
         aliases = collections.Counter(
-            number for number in self._find(joined, language) if number not in self._short or self._is_sure(number, texts)
+            number
+            for number in self._find(joined, language)
+            if number not in self._short or self._is_sure(number, texts)
         )
         meanings = {number: self._meanings_in(number, language) for number in aliases}
         certain = {found[0][1] for found in meanings.values() if len(found) == 1}

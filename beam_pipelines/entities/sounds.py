@@ -153,19 +153,12 @@ def similarity(left: str, right: str, least: float = 0.0) -> float:
     for one in left:
         drop = _drop_cost(one)
         above = costs[0]
-        costs[0] = lowest = best = above + drop
+        costs[0] = best = above + drop
         for place, other in enumerate(right, 1):
             change = above + _change_cost(one, other)
             above = costs[place]
-            best += drops[place - 1]
-            if above + drop < best:
-                best = above + drop
-            if change < best:
-                best = change
-            if best < lowest:
-                lowest = best
-            costs[place] = best
-        if lowest > most:
+            costs[place] = best = min(change, above + drop, best + drops[place - 1])
+        if min(costs) > most:
             return 0.0
     return max(0.0, 1 - costs[-1] / longest) if longest else 0.0
 
