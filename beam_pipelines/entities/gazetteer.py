@@ -55,7 +55,8 @@ def built_in_names() -> Iterator[KnownName]:
         # Babel keeps the data of every locale, 120 MB of all, and has no public way to free it.
         vars(localedata).get("_cache", {}).pop(tag, None)
     # Names that babel lacks: the countries of the United Kingdom, which are subdivisions in CLDR, short forms and
-    # former names of countries, adjectives that are not the name of a language, regions, states and organisations.
+    # former names of countries, adjectives that are not the name of a language, regions, states and organisations, and
+    # names of large cities that GeoNames lacks.
     for table in _TABLES:
         for line in resources.files(__package__).joinpath(table).read_text(encoding="utf-8").splitlines():
             entity, language, alias = line.split("\t")
