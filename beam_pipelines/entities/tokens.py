@@ -8,8 +8,10 @@ from typing import Final
 # Scripts without spaces: every character is a token, so that a word boundary never splits a name.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 # Marks of Indic scripts and combining accents are parts of words, although \w does not match them.
-_LETTERS = rf"(?:[^\W_{_UNSPACED}]|[\u0300-\u036f\u0900-\u0dff])+"
+_LETTERS = rf"(?:[^\W_{_UNSPACED}]+|[\u0300-\u036f\u0900-\u0dff]+)+"
 _TOKEN: Final = re.compile(rf"[{_UNSPACED}]|{_LETTERS}(?:(?:['\u2019](?!s\b)|[.&\-\u2010]){_LETTERS})*")
+# The same for texts without other characters, in half of the time.
+_ASCII_TOKEN: Final = re.compile(r"[A-Za-z0-9]+(?:(?:'(?!s\b)|[.&\-])[A-Za-z0-9]+)*")
 _SENTENCE_BREAKS: Final = frozenset(".!?:;\u2026\n\t\"\u201c\u201d\u201e«»()[]|•\u2013\u2014'\u2018\u2019*")
 _CONNECTORS: Final = frozenset(
     {"of", "the", "for", "de", "del", "la", "las", "los", "el", "der", "des", "dem", "den", "von", "van", "zu"}
@@ -34,7 +36,7 @@ def words_of(text: str) -> list[str]:
     >>> words_of("Trump's aides met Anne-Marie O'Neill.")
     ['Trump', 's', 'aides', 'met', 'Anne-Marie', "O'Neill"]
     """
-    return _TOKEN.findall(text)
+    return (_ASCII_TOKEN if text.isascii() else _TOKEN).findall(text)
 
 
 @dataclasses.dataclass(frozen=True)

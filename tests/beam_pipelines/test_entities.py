@@ -39,6 +39,11 @@ def spans(text, **uses):
     return [" ".join(span) for span in name_spans(text, uses)]
 
 
+@given(st.text(st.sampled_from("aZ9sS'.&-_ ,\n"), max_size=12))
+def test_texts_in_ascii_have_the_words_that_they_have_beside_other_characters(text):
+    assert [*words_of(text), "\u00e9"] == words_of(f"{text} \u00e9")
+
+
 def test_words_of_scripts():
     assert words_of("Trump's aides met Anne-Marie O'Neill.") == ["Trump", "s", "aides", "met", "Anne-Marie", "O'Neill"]
     assert words_of("नरेंद्र मोदी") == ["नरेंद्र", "मोदी"]

@@ -99,6 +99,38 @@ def test_a_country_comes_before_names_that_end_in_it():
     assert {keys[row] for row in linker.link(["Jim Jordan said no. Jordan left."], "en")} == {"Jim_Jordan"}
 
 
+def test_priors_of_names_that_become_one_entity_add_up():
+    entities = [Entity("Britain", "Britain", 9), Entity("Great_Britain", "Great Britain", 8)]
+    aliases = [Alias("Britain", "Britain", 0.6, "Britain"), Alias("Britain", "Great_Britain", 0.4, "Great Britain")]
+    known = [KnownName("Q145", "en", "Britain"), KnownName("Q145", "en", "Great Britain")]
+    _, merged = merge_known(entities, aliases, known, ["en"])
+    assert {item.alias: item.prior for item in merged} == {"Britain": 1.0, "Great Britain": 1.0}
+
+
+def test_the_last_word_of_a_place_or_an_organisation_is_no_name_of_it():
+    names = ("Middle East", "Great Britain", "Denzel Washington")
+    keys = [name.replace(" ", "_") for name in names]
+    entities = [Entity(key, name, 9) for key, name in zip(keys, names, strict=True)]
+    aliases = [Alias(name.split(" ")[1], key, 1.0, name) for key, name in zip(keys, names, strict=True)]
+    known = [
+        KnownName("place:Middle_East", "en", "Middle East"),
+        KnownName("region:GB", "en", "Great Britain"),
+        KnownName("region:GB", "en", "Britain"),
+        KnownName("Q42101", "en", "Denzel Washington"),
+    ]
+    _, merged = merge_known(entities, aliases, known, ["en"])
+    found = {(item.alias, item.entity) for item in merged if " " not in item.alias}
+    assert found == {("Britain", "region:GB"), ("Washington", "Q42101")}  # a name of its own, and a surname
+
+
+def test_a_short_name_counts_only_if_a_text_has_it_inside_of_a_sentence():
+    linker = Linker([Alias("Si", "Si", 1, "Si"), Alias("UN", "UN", 1, "UN")], {"Si": 0, "UN": 1})
+    assert linker.link(["Si tratta di un gioco. Si gioca."], "it") == {}  # a word at the start of a sentence
+    assert linker.link(["Oggi, Si ha vinto. Si gioca."], "it") == {0: 2}
+    assert linker.link(["Si tratta di un gioco.", "con Si"], "it") == {0: 2}
+    assert linker.link(["UN troops"], "en") == {1: 1}
+
+
 def test_short_names_are_measured_without_marks():
     names = [KnownName("city:1", "ks", "لِما", 1.0), KnownName("city:1", "en", "Lima", 1.0)]
     found = {item.alias: item.languages for item in known_aliases(names, {"city:1": "Lima"})}
@@ -113,6 +145,9 @@ def test_built_in_names_have_no_words_that_look_like_cities_or_parts_of_countrie
     london = {alias for alias, entity in found if entity == "city:2643743"}
     assert {"London", "Londres", "Londyn", "Лондон", "伦敦", "لندن"} <= london
     assert {("саудовский", "region:SA"), ("Schottland", "region:GB-SCT"), ("walisisch", "region:GB-WLS")} <= found
+    assert {("IA", "concept:AI"), ("КНДР", "region:KP"), ("مجلس الشيوخ", "organisation:Senate")} <= found
+    assert {("واشنطن", "city:4140963"), ("西雅图", "city:5809844"), ("路透社", "organisation:Reuters")} <= found
+    assert ("المدينة", "city:109223") not in found  # "the city", and a short form of Medina
     assert {("OTAN", "organisation:NATO"), ("НАТО", "organisation:NATO"), ("新墨西哥", "region:US-NM")} <= found
 
 
@@ -136,3 +171,21 @@ def test_abbreviations_of_titles_and_days_are_no_entities_of_the_job(tmp_path):
     jobs.execute(JOB, {"articles": [str(tmp_path / "clean")]}, f"{tmp_path}/out", options, ["--direct_num_workers=1"])
     keys = {fields[0] for fields in tables.read_keys(f"{tmp_path}/out/entities.tsv")}
     assert keys == {"Elmhurst", "Marrowick"}
+
+
+def test_a_country_in_capitals_is_linked_although_its_letters_are_a_frequent_word(tmp_path):
+    text = "They told us that the US would sign. Nobody asked us for a nice word, and Nice was far."
+    rows = [
+        Article(make_doc_id(f"{number}"), f"http://p.example/{number}", "p", "", text, language="en")
+        for number in range(4)
+    ]
+    parquet.write_shard(f"{tmp_path}/clean/articles/part-00000-of-00001.parquet", rows, Article)
+    (tmp_path / "clean/manifest.json").write_text('{"digest": "x"}')
+    base = tmp_path / "base.tsv"
+    base.write_text("Q1\ten\tUS\nQ2\ten\tNice\n")
+    inputs = {"articles": [str(tmp_path / "clean")], "knowledge_base": [str(base)]}
+    options = EntitiesOptions(dimensions=2)
+    jobs.execute(JOB, inputs, f"{tmp_path}/out", options, ["--direct_num_workers=1"])
+    found = {(item.alias, item.entity) for item in tables.read_aliases(f"{tmp_path}/out/aliases.tsv")}
+    assert ("US", "region:US") in found
+    assert not {entity for _, entity in found} & {"Q1", "Q2"}  # the user's "US" may be a code

@@ -144,3 +144,14 @@ def test_known_names_in_chinese_are_not_read_by_sound_and_short_ones_are_no_part
     assert found.link(["弗雷德里克"], "zh") == {}
     assert found.link(["约翰逊在德里"], "zh") == {1: 1, 0: 1}
     assert found.link(["德里"], "zh") == {0: 1}
+
+
+def test_a_chinese_text_in_latin_letters_may_have_divided_words():
+    assert linked("US-China talks in China", "zh", "US", "China") == {"US": 1, "China": 2}
+
+
+def test_comparing_stops_where_less_than_the_least_similarity_is_certain():
+    exact = similarity("kromvel", "kramvil")
+    assert 0.95 < exact < 0.99
+    assert similarity("kromvel", "kramvil", exact - 1e-6) == exact
+    assert similarity("kromvel", "tsarsia", 0.99) == 0.0 < similarity("kromvel", "tsarsia")
