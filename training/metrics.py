@@ -178,7 +178,8 @@ class Progress:
 
     def __init__(self, total_steps: int, start_step: int, *, enabled: bool = True) -> None:
         self._total, self._enabled, self._bar, self._task = total_steps, enabled, None, None
-        self._start_step, self._started = start_step, time.monotonic()
+        self._counted_from = (start_step, time.monotonic())
+        self._is_compiled = False
         if enabled and sys.stderr.isatty():
             from rich.console import Console
             from rich.progress import (
@@ -226,8 +227,21 @@ class Progress:
         if self._bar is not None:
             self._bar.update(self._task, description=losses)
         elif self._enabled:
-            left = (time.monotonic() - self._started) / max(1, step - self._start_step) * (self._total - step)
+            left = self._seconds_per_step(step, record) * (self._total - step)
             print(f"step {step}/{self._total}  {losses}  {left:.0f} s left", file=sys.stderr)
+
+    def _seconds_per_step(self, step: int, record: Mapping[str, float]) -> float:
+        """The mean so far, with checkpoints and evaluations, but without the steps of the first record.
+
+        These include compilation, which would count for every step that is left. The first record itself has only the
+        mean of its steps that were not compiled, where there are such.
+        """
+        (first, started), now = self._counted_from, time.monotonic()
+        mean = (now - started) / max(1, step - first)
+        if self._is_compiled:
+            return mean
+        self._counted_from, self._is_compiled = (step, now), True
+        return record.get("seconds_per_step", mean)
 
     def evaluated(self, step: int, results: Mapping[str, float]) -> None:
         """Shows the results of an evaluation."""

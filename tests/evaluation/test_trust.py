@@ -144,3 +144,26 @@ def test_the_benchmarks_on_disk_have_the_sizes_of_their_papers():
     assert sizes["masakhanews_xy (masakhanews)"] == sum(
         sizes[f"masakhanews (masakhanews/{name})"] for name in ("eng", "fra", "swa", "yor")
     )
+
+
+def printed(file, suite, *columns):
+    facts = {"protocol": {"suite": suite}, "data": [{"path": f"data/{file}"}]}
+    return {(name, metric, part): value for name, (metric, part), value, _ in beside(facts, columns)}
+
+
+def test_the_figures_of_okura_stand_beside_pairs_that_people_labelled():
+    columns = [("AUC", f"level ≥ {level}") for level in (2, 3, 4, 5)]
+    found = printed("okura.jsonl", "duplicates", *columns)
+    assert len(found) == 12
+    assert found["vector cosine", "AUC", "level ≥ 2"] == 0.94
+    assert found["headline cosine", "AUC", "level ≥ 4"] == 0.778
+    assert not printed("okura.jsonl", "day_duplicates", *columns)
+    assert not printed("other.jsonl", "duplicates", *columns)
+
+
+def test_the_figures_of_ast_stand_beside_posts_and_their_mean_is_the_printed_mrp():
+    depths = (50, 100, 200, 500, 1000, 2000, 3000, 3300)
+    found = printed("tweetlinking.jsonl.zst", "links", *((f"P@{depth}", "all") for depth in depths), ("mRP", "all"))
+    for name in ("CNN", "GRU", "Bi-GRU", "AST"):
+        mean = sum(found[name, f"P@{depth}", "all"] for depth in depths) / len(depths)
+        assert found[name, "mRP", "all"] == pytest.approx(mean, abs=6e-5)

@@ -150,8 +150,25 @@ def test_the_time_left_is_that_of_the_steps_of_this_run(monkeypatch, capsys):
     progress = Progress(30, 10)
     now[0] = 108.0
     progress.record(11, {})  # one step in 8 seconds
-    progress.record(10, {})  # none yet
-    assert capsys.readouterr().err.splitlines() == ["step 11/30    152 s left", "step 10/30    160 s left"]
+    now[0] = 111.0
+    progress.record(13, {})  # two more in 3
+    assert capsys.readouterr().err.splitlines() == ["step 11/30    152 s left", "step 13/30    26 s left"]
+    Progress(30, 10).record(10, {})  # no step yet
+    assert capsys.readouterr().err == "step 10/30    0 s left\n"
+
+
+def test_the_time_left_does_not_count_compilation(monkeypatch, capsys):
+    now = [0.0]
+    monkeypatch.setattr(metrics.time, "monotonic", lambda: now[0])
+    progress = Progress(24, 0)
+    now[0] = 60.0  # most of it was spent on compiling
+    progress.record(4, {"seconds_per_step": 0.5})
+    now[0] = 68.0  # with an evaluation
+    progress.record(8, {"seconds_per_step": 0.5})
+    now[0] = 70.0
+    progress.record(12, {"seconds_per_step": 0.5})
+    lefts = [line.split("    ")[1] for line in capsys.readouterr().err.splitlines()]
+    assert lefts == ["10 s left", "32 s left", "15 s left"]
 
 
 def test_the_bar_of_a_resumed_run_starts_where_it_does_and_lines_are_plain(monkeypatch):
