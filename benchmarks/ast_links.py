@@ -4,13 +4,15 @@
         --models ast=runs/ast_small-0,runs/ast_small-1 softmax=runs/ast_softmax-0,runs/ast_softmax-1
 
 The title of each article is its post (suite title_links). Every system has one model folder for each seed, in the same
-order. Prints AP, ROC AUC and mRP (mean over seeds), and each system minus the control with the 95 % interval of the
-bootstrap over articles, in which seeds are blocks. TF-IDF is the yardstick that needs no training.
+order. Prints AP, ROC AUC and mRP (mean over seeds), each system minus the control with the 95 % interval of the
+bootstrap over articles, in which seeds are blocks, and the alphas that the heads of star encoders learned (Figure 3 of
+the paper). TF-IDF is the yardstick that needs no training.
 """
 
 import argparse
 import json
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +20,8 @@ from newsembed.evaluation.benchmark import Score
 from newsembed.evaluation.encoders import Document, TfidfEncoder
 from newsembed.evaluation.links import PostLinking, link_scores, pooled_cosines, resampled_ap
 from newsembed.evaluation.paired import paired_test
-from newsembed.serving.encoder import load_encoder
+from newsembed.models.star_attention import learned_alphas
+from newsembed.serving.encoder import JaxEncoder, load_encoder
 
 SHOWN = ("AP", "ROC AUC", "mRP")
 
@@ -48,10 +51,20 @@ def suite_of(path: str, count: int) -> PostLinking:
     return PostLinking(file.name, titles=True)
 
 
-def encode(folder: str, documents: list[Document], length: int) -> np.ndarray:
-    """Returns the embeddings of a model folder."""
+def encode(folder: str, documents: list[Document], length: int) -> tuple[np.ndarray, str]:
+    """Returns the embeddings of a model folder, and what its heads learned."""
     encoder = load_encoder(folder, max_length=length)
-    return encoder.encode([one.title for one in documents], [one.body for one in documents])
+    return encoder.encode([one.title for one in documents], [one.body for one in documents]), alphas(encoder)
+
+
+def alphas(encoder: JaxEncoder) -> str:
+    """Returns the alpha of each head of each attention, ascending; nothing for encoders that learn none."""
+    attentions = {
+        name: sorted(float(alpha) for alpha in learned_alphas(part["alpha_logits"]))
+        for name, part in encoder.model.params.items()
+        if isinstance(part, Mapping) and "alpha_logits" in part
+    }
+    return "; ".join(f"{name} {', '.join(f'{alpha:.2f}' for alpha in found)}" for name, found in attentions.items())
 
 
 def main() -> None:
@@ -62,11 +75,11 @@ def main() -> None:
     count = len(documents) - len(owners)
     relevant = owners[None, :] == np.arange(count)[:, None]
     systems = {name: folders.split(",") for name, _, folders in (one.partition("=") for one in args.models)}
-    cosines = {}
+    cosines, learned = {}, {}
     tfidf = TfidfEncoder().encode(documents)
     cosines["tfidf"] = [pooled_cosines(tfidf[:count], tfidf[count:])] * len(next(iter(systems.values())))
     for name, folders in systems.items():
-        embeddings = [encode(folder, documents, args.length) for folder in folders]
+        embeddings, learned[name] = zip(*(encode(folder, documents, args.length) for folder in folders), strict=True)
         cosines[name] = [pooled_cosines(one[:count], one[count:]) for one in embeddings]
     drawn: dict[str, list[Score]] = {}
     print(f"{count} articles, {len(owners)} titles\n\n| system | {' | '.join(SHOWN)} | AP by seed |\n|---|{'--:|' * 4}")
@@ -85,6 +98,10 @@ def main() -> None:
             test = paired_test(drawn[name], drawn[args.control])
             assert test is not None, "both have the same seeds and resamples"
             print(f"| {name} | {test.difference:+.4f} | {test.low:+.4f} to {test.high:+.4f} | {test.p:.3f} |")
+    for name, of_seeds in learned.items():
+        for seed, found in enumerate(of_seeds):
+            if found:
+                print(f"alphas of {name}, model {seed}: {found}")
 
 
 if __name__ == "__main__":

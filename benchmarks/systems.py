@@ -13,8 +13,10 @@ The columns, one recipe of `newsembed evaluate`:
 - titles: AP of finding the article of a title among the first 400 of AllSides (title_links)
 - across: accuracy of an SVM on the newsroom's topics, from English to German and back (mldoc_svm, Cross)
 - events: mAP of AllSides' proxy events, other publishers only (`heldout_days.py` describes them)
-- minutes: of training, the sum of the steps after compilation in the model's `metrics.jsonl`
-- documents/s: of embedding the articles of "events", with compilation
+- minutes: of training, the sum of the steps after compilation in the `metrics.jsonl` of the model and of the folders
+  behind it (`--model "NTDV=ntdv,de-en,en-de"`), such as the translators that it holds
+- documents a CPU second: of embedding the first 256 articles of "events" a second time, so without compilation; TF-IDF
+  and latent semantics learn their statistics from these articles, too
 
 Models of English alone (`--english`) have a blank where the texts are German. Columns whose file is not given are left
 out. Embeddings are kept in `--output`/cache, so the command continues where it was stopped.
@@ -25,12 +27,17 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+from newsembed import serving
+from newsembed.evaluation.command import encoder_factory
+from newsembed.evaluation.encoders import Document
 from quality import toml
 
 FIXED = {"TF-IDF": "tfidf", "LSA-128": "lsa:128"}
 TITLES = 400
+TIMED = 256
 SAME_DAY, BBC, ACROSS, EVENTS, TITLE = "same day", "BBC, 5-shot", "across", "events", "titles"
 BLANK = "-"
 
@@ -42,17 +49,17 @@ def main() -> None:
     parser.add_argument("--labelled", help="JSONL of `okura_newsroom.py`")
     parser.add_argument("--mldoc", help="folder of `newsembed newsroom --format mldoc`")
     parser.add_argument("--bbc", help="folder of BBC News")
-    parser.add_argument("--model", action="append", default=[], metavar="NAME=DIR", help="a model folder; repeatable")
+    parser.add_argument("--model", action="append", default=[], metavar="NAME=DIR[,DIR…]", help="repeatable")
     parser.add_argument("--english", action="append", default=[], metavar="NAME", help="a model of English alone")
     parser.add_argument("--max_length", type=int, default=256, help="tokens of a text that models read")
     parser.add_argument("--output", required=True)
     options = parser.parse_args()
     os.makedirs(options.output, exist_ok=True)
-    folders = dict(pair.split("=", 1) for pair in options.model)
+    folders = {name: found.split(",") for name, found in (pair.split("=", 1) for pair in options.model)}
     if unknown := set(options.english) - set(folders):
         parser.error(f"--english names no model: {', '.join(sorted(unknown))}")
     columns = benchmarks(options)
-    specs = FIXED | {name: f"model:{os.path.abspath(folder)}" for name, folder in folders.items()}
+    specs = FIXED | {name: f"model:{os.path.abspath(own)}" for name, (own, *_) in folders.items()}
     recipe = Path(options.output, "recipe.toml")
     recipe.write_text(toml(specs, columns), encoding="utf-8")
     command = [sys.executable, "-m", "newsembed", "evaluate", "--recipe", str(recipe)]
@@ -60,7 +67,10 @@ def main() -> None:
     command += ["--cache", f"{options.output}/cache", "--output", f"{options.output}/results"]
     code = subprocess.run(command, check=False).returncode
     results = json.loads(Path(options.output, "results", "results.json").read_text(encoding="utf-8"))["results"]
-    print(table(results, [str(column["name"]) for column in columns], folders, options.english))
+    speeds = {name: speed(spec, options) for name, spec in specs.items()} if options.allsides else {}
+    blank = {name: {ACROSS} if name in options.english else set() for name in specs}
+    extra = {name: [minutes(folders.get(name, [])), speeds.get(name, BLANK)] for name in specs}
+    print(table(results, [str(column["name"]) for column in columns], blank, extra))
     sys.exit(code)
 
 
@@ -95,16 +105,32 @@ SCORES = {
 }
 
 
-def table(results: list[dict], columns: list[str], folders: dict[str, str], english: list[str]) -> str:
-    """Markdown; a blank where a system does not apply, and "failed" where its evaluation did."""
-    head = ["system", *columns, "minutes", "documents/s"]
+def speed(spec: str, options: argparse.Namespace) -> str:
+    """Documents that a system embeds in a CPU second (of this process and its threads), once it is compiled."""
+    with open(options.allsides, encoding="utf-8") as file:
+        documents = [Document(row["title"], row["body"]) for row in map(json.loads, file)][:TIMED]
+    encoder = encoder_factory(spec, serving.factories(max_length=options.max_length, progress=False))()
+    encoder.encode(documents)
+    started = time.process_time()
+    encoder.encode(documents)
+    return f"{len(documents) / (time.process_time() - started):,.0f}"
+
+
+def table(results: list[dict], columns: list[str], blank: dict[str, set[str]], extra: dict[str, list[str]]) -> str:
+    """Markdown; a blank where a system does not apply, and "failed" where its evaluation did.
+
+    Args:
+      results: of `evaluate`.
+      columns: the benchmarks.
+      blank: columns that do not apply, by system.
+      extra: minutes and documents a CPU second, by system.
+    """
+    head = ["system", *columns, "minutes", "documents a CPU second"]
     lines = ["| " + " | ".join(head) + " |", "|---|" + "--:|" * (len(head) - 1)]
-    for name in dict.fromkeys(row["encoder"] for row in results):
+    for name, further in extra.items():
         rows = {row["benchmark"]: row for row in results if row["encoder"] == name}
-        cells = [BLANK if column == ACROSS and name in english else value(rows[column], column) for column in columns]
-        speed = rows.get(EVENTS, {}).get("texts_per_second")
-        cells += [minutes(folders[name]) if name in folders else BLANK, f"{speed:,.0f}" if speed else BLANK]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
+        cells = [BLANK if column in blank[name] else value(rows[column], column) for column in columns]
+        lines.append(f"| {name} | {' | '.join([*cells, *further])} |")
     return "\n".join(lines)
 
 
@@ -117,17 +143,17 @@ def value(row: dict, column: str) -> str:
     return f"{found[0]:.3f}" if found else BLANK
 
 
-def minutes(folder: str) -> str:
-    """Wall minutes of the steps of a training; a blank for a model that was imported."""
-    seconds, before = 0.0, 0
-    if not os.path.exists(f"{folder}/metrics.jsonl"):
-        return BLANK
-    with open(f"{folder}/metrics.jsonl", encoding="utf-8") as file:
-        for row in map(json.loads, file):
-            if "seconds_per_step" in row:
-                seconds += row["seconds_per_step"] * (row["step"] - before)
-            before = row.get("step", before)
-    return f"{seconds / 60:.1f}"
+def minutes(folders: list[str]) -> str:
+    """Wall minutes of the steps of the trainings; a blank for a model that was imported."""
+    seconds, is_trained = 0.0, False
+    for path in (Path(folder, "metrics.jsonl") for folder in folders):
+        if path.exists():
+            is_trained, before = True, 0
+            for row in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
+                if "seconds_per_step" in row:
+                    seconds += row["seconds_per_step"] * (row["step"] - before)
+                before = row.get("step", before)
+    return f"{seconds / 60:.1f}" if is_trained else BLANK
 
 
 if __name__ == "__main__":

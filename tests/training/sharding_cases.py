@@ -20,7 +20,15 @@ from newsembed.learning.objectives.distillation import Distillation
 from newsembed.learning.objectives.linking import Linking
 from newsembed.learning.objectives.translation import Translation
 from newsembed.learning.partitioning import Partitioner, check_batch_size, shard_batch
-from newsembed.models.encoders import AutoencoderConfig, BilingualConfig, StarConfig, TranslatorConfig
+from newsembed.models.encoders import (
+    AutoencoderConfig,
+    BilingualConfig,
+    ConvolutionConfig,
+    LaserConfig,
+    RecurrentConfig,
+    StarConfig,
+    TranslatorConfig,
+)
 from newsembed.models.encoders.news import NewsEncoder
 from newsembed.models.losses import DocumentIds, info_nce, masked_language_model, mean_cross_entropy
 from newsembed.models.softmax import softmax_terms
@@ -227,6 +235,10 @@ TRANSLATIONS = {
         TranslatorConfig(vocab_size=VOCAB_SIZE, hidden_size=16, num_layers=1, num_heads=2, mlp_size=32),
         Translation(distance_weight=0.5),
     ),
+    "LASER": (
+        LaserConfig(vocab_size=VOCAB_SIZE, token_size=8, hidden_size=8, num_layers=1, decoder_size=8),
+        Translation(distance_weight=0.5),
+    ),
     "NTDV": (
         BilingualConfig(VOCAB_SIZE, token_size=8, hidden_size=8, vector_size=8, num_heads=2),
         BilingualTranslation(margin=2.0, negatives=5),
@@ -279,10 +291,18 @@ def test_a_step_of_distillation_on_8_devices_equals_one_device(corpus, tmp_path)
     assert_close(found[0], found[2])
 
 
-def test_a_step_of_the_star_encoder_on_8_devices_equals_one_device():
-    """Triplets are mined over the global batch, and alphas are learned."""
+@pytest.mark.parametrize(
+    "config",
+    [
+        StarConfig(VOCAB_SIZE, hidden_size=8, num_heads=2),
+        ConvolutionConfig(VOCAB_SIZE, hidden_size=8, filters=4),
+        RecurrentConfig(VOCAB_SIZE, hidden_size=8, bidirectional=True),
+    ],
+    ids=lambda config: config.kind,
+)
+def test_a_step_of_linking_on_8_devices_equals_one_device(config):
+    """Triplets are mined over the global batch, and the alphas of the star are learned."""
     rng = np.random.default_rng(0)
-    config = StarConfig(VOCAB_SIZE, hidden_size=8, num_heads=2)
     batch = {f"{role}_tokens": rng.integers(5, VOCAB_SIZE, (16, 8)).astype(np.int32) for role in ("anchor", "positive")}
     ids = np.stack([np.zeros(16), np.arange(16) % 7], axis=1).astype(np.int32)
     batch |= {"anchor_doc_id": ids, "positive_doc_id": ids, "day": np.zeros(16, np.int32)}
