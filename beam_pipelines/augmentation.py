@@ -39,7 +39,7 @@ class AugmentedTriplet:
     negative_tokens: np.ndarray
     positive_doc_id: str
     negative_doc_id: str
-    translated: bool = False
+    translated: bool
 
 
 def token_overlap(anchor_text: np.ndarray, title: np.ndarray) -> float:

@@ -89,7 +89,7 @@ def run_suites(
     return Results(tuple(results), {**run_manifest(benchmarks, digests, command), **(facts or {})})
 
 
-def run_one(name: str, encoder: Encoder, benchmark: Benchmark, cache: str | None = None) -> Result:
+def run_one(name: str, encoder: Encoder, benchmark: Benchmark, cache: str | None) -> Result:
     """Runs one encoder on one benchmark; any exception becomes a failed result."""
     try:
         encoded = encode_checked(encoder, benchmark.documents(), cache)

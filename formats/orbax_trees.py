@@ -56,9 +56,7 @@ def read_iterators(folder: ModelFolder, step: int) -> str:
     return str(values["state"])
 
 
-def write_checkpoint(
-    folder: ModelFolder, step: int, params: Any, training: Any | None = None, iterators: str | None = None
-) -> None:
+def write_checkpoint(folder: ModelFolder, step: int, params: Any, training: Any | None, iterators: str | None) -> None:
     """Writes a checkpoint of ours, with its digests.
 
     Args:

@@ -47,7 +47,7 @@ class DumpCounts:
     other_languages: int = 0
 
 
-def read_entity_lines(path: str, skip: int = 0) -> Iterator[bytes]:
+def read_entity_lines(path: str, skip: int) -> Iterator[bytes]:
     """Yields the lines of a dump that hold an entity, without the comma at the end.
 
     Args:

@@ -23,7 +23,7 @@ def write_model_files(
     model_dir: str,
     config: Architecture,
     vocabulary: VocabularyFile,
-    text_length: int | None = None,
+    text_length: int | None,
     prompts: Prompts | None = None,
     long_documents: str | None = None,
 ) -> None:

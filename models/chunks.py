@@ -46,7 +46,7 @@ def map_chunks(function: Callable[[Any, jax.Array], Any], rows: Any, key: jax.Ar
     return jax.tree.map(join, results)
 
 
-def chunk_count(rows: int, most_rows: int, multiple: int = 1) -> int:
+def chunk_count(rows: int, most_rows: int, multiple: int) -> int:
     """The smallest number of equal chunks with at most `most_rows` rows, each with as many rows on every device.
 
     Args:

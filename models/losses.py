@@ -49,9 +49,9 @@ class SameEvent(flax.struct.PyTreeNode):
     """
 
     events: DocumentEvents
-    by_id: bool = flax.struct.field(pytree_node=False, default=True)
-    similarity: float | None = flax.struct.field(pytree_node=False, default=None)
-    days: int = flax.struct.field(pytree_node=False, default=1)
+    by_id: bool = flax.struct.field(pytree_node=False)
+    similarity: float | None = flax.struct.field(pytree_node=False)
+    days: int = flax.struct.field(pytree_node=False)
 
 
 class DocumentIds(NamedTuple):

@@ -82,7 +82,7 @@ def choose_whole_words(key: jax.Array, word_ids: jax.Array, rate: float, capacit
     eligible = (word_ids > 0).astype(jnp.int32)
     sizes = jnp.zeros((rows, length + 1), jnp.int32).at[row_index, word_ids].add(eligible)
     # argsort gives a true permutation even where two draws are equal, so no two words can interleave.
-    order = jnp.argsort(jax.random.uniform(order_key, sizes.shape), axis=-1)
+    order = jnp.argsort(jax.random.uniform(order_key, sizes.shape))
     ends = (
         jnp.zeros_like(sizes).at[row_index, order].set(jnp.cumsum(jnp.take_along_axis(sizes, order, axis=-1), axis=-1))
     )

@@ -40,7 +40,7 @@ class Truth:
     author: str | None
 
 
-def generate_newsroom(output: str, options: NewsroomOptions | None = None) -> NewsroomSummary:
+def generate_newsroom(output: str, options: NewsroomOptions) -> NewsroomSummary:
     """Generates a newsroom; equal options give byte-identical files.
 
     Args:
@@ -55,7 +55,6 @@ def generate_newsroom(output: str, options: NewsroomOptions | None = None) -> Ne
     Raises:
       InputError: if ``output`` is a file.
     """
-    options = options or NewsroomOptions()
     make_folder(output)
     seeds = os.path.join(output, "seeds.txt")
     if os.path.exists(seeds):

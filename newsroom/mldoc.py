@@ -25,7 +25,7 @@ _SMALL: Final = ("train.1000", 1000, 40)
 _REPORTS: Final = 3  # of each event, by as many publishers
 
 
-def write_mldoc(output: str, options: NewsroomOptions | None = None) -> dict[str, int]:
+def write_mldoc(output: str, options: NewsroomOptions) -> dict[str, int]:
     """Writes the parts of every language; equal options give equal bytes.
 
     Args:
@@ -38,7 +38,6 @@ def write_mldoc(output: str, options: NewsroomOptions | None = None) -> dict[str
     Raises:
       InputError: if ``output`` is a file.
     """
-    options = options or NewsroomOptions()
     make_folder(output)
     world = build_world(options)
     counts = {}

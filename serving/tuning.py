@@ -29,16 +29,15 @@ _SENTENCE: Final = re.compile(r"(?<=[.!?\u3002\uff01\uff1f])\s*")
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz"
 
 
-def learn_ranking(index: DocumentIndex, encoder: TextEncoder, seed: int = 0) -> Ranking | None:
+def learn_ranking(index: DocumentIndex, encoder: TextEncoder) -> Ranking | None:
     """The ranking that fits the articles of an index; None where too few of them report the same events.
 
     Args:
       index: with words.
       encoder: that built it.
-      seed: of the sample.
     """
     assert index.words is not None
-    generator = random.Random(seed)
+    generator = random.Random(0)
     sampled = generator.sample(range(len(index)), min(ARTICLES, len(index)))
     bodies = index.words.bodies(sampled)
     asked: list[tuple[int, str]] = []

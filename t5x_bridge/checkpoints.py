@@ -21,7 +21,7 @@ from .trees import skeleton_of, with_lists, without_lists
 _BATCHES: Final = "batches"  # where PATIENCE counts, the trainer saves its counts with the iterators' state
 
 
-def to_t5x(model_dir: str, output: str, step: int | None = None) -> str:
+def to_t5x(model_dir: str, output: str, step: int | None) -> str:
     """Writes a checkpoint of ours as one of T5X, with optimizer, step and position in the data.
 
     T5X continues it with MODEL_DIR = `output` and otherwise the same gin values.

@@ -119,7 +119,7 @@ class _HeldOutSet:
     iterator: BatchIterator
     beginning: bytes
     count: int
-    retrieval_count: int = 0
+    retrieval_count: int
 
 
 def open_held_out(

@@ -33,7 +33,7 @@ class LexicalPart:
     lead_length: int
 
 
-def random_projection_of_tfidf(texts: npt.NDArray[Any], size: int, *, lead_length: int, seed: int = 0) -> LexicalPart:
+def random_projection_of_tfidf(texts: npt.NDArray[Any], size: int, *, lead_length: int) -> LexicalPart:
     """The lexical part that projects TF-IDF at random; it needs no training.
 
     The weights are scikit-learn's smooth inverse document frequency, ln((1 + n) / (1 + df)) + 1. The entries of the
@@ -44,9 +44,8 @@ def random_projection_of_tfidf(texts: npt.NDArray[Any], size: int, *, lead_lengt
       texts: of a corpus with each piece, and last the number of all: df and n, [V + 1].
       size: K.
       lead_length: see `LexicalPart`.
-      seed: of the projection.
     """
-    table = np.random.default_rng(seed).normal(scale=size**-0.5, size=(len(texts) - 1, size))
+    table = np.random.default_rng(0).normal(scale=size**-0.5, size=(len(texts) - 1, size))
     weights = np.log((1 + texts[-1]) / (1 + texts[:-1])) + 1
     logits = np.log(weights)
     logits[: len(SPECIAL_TOKENS)] = _NO_WEIGHT

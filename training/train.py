@@ -40,7 +40,7 @@ class TrainResult:
     interrupted: str
     model_dir: str
     origin: str
-    best_step: int | None = None
+    best_step: int | None
 
 
 @gin.configurable

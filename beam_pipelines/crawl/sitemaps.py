@@ -38,7 +38,7 @@ class Sitemap:
 
     is_index: bool
     entries: tuple[Entry, ...]
-    dropped: int = 0
+    dropped: int
 
 
 def parse_sitemap(body: bytes, *, text: bool = False) -> Sitemap | None:

@@ -111,25 +111,25 @@ class Structured:
       sources: "json-ld" or "meta" by field.
     """
 
-    is_article: bool = False
-    is_video: bool = False
-    headline: str = ""
-    site_names: tuple[str, ...] = ()
-    authors: tuple[str, ...] = ()
-    published: datetime.date | None = None
-    modified: datetime.date | None = None
-    language: str = ""
-    keywords: tuple[str, ...] = ()
-    image_url: str = ""
-    body: str = ""
-    canonical: str = ""
-    paywalled: bool = False
-    live_blog: bool = False
-    impossible_dates: int = 0
-    sources: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    is_article: bool
+    is_video: bool
+    headline: str
+    site_names: tuple[str, ...]
+    authors: tuple[str, ...]
+    published: datetime.date | None
+    modified: datetime.date | None
+    language: str
+    keywords: tuple[str, ...]
+    image_url: str
+    body: str
+    canonical: str
+    paywalled: bool
+    live_blog: bool
+    impossible_dates: int
+    sources: Mapping[str, str]
 
 
-def read_structured(tree: Any, url: str = "") -> Structured:
+def read_structured(tree: Any, url: str) -> Structured:
     """Returns the metadata of a page: fields from JSON-LD first, then from OpenGraph and meta elements.
 
     Args:

@@ -61,7 +61,7 @@ def _root(base: str) -> str | None:
     return parsed_url("/", base).removesuffix("/")
 
 
-def parsed_url(url: str, base: str = "") -> str:
+def parsed_url(url: str, base: str) -> str:
     """Returns what :func:`canonical_url` returns, by parsing the URL in full; slower by a factor of five to ten."""
     try:
         # A single slash after the scheme is a common mistake of templates and archives.

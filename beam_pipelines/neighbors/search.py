@@ -55,9 +55,7 @@ class Task:
     parts: int = 1
 
 
-def search_near(
-    rows: Rows, first_day: int, last_day: int, plan: Plan, part: int = 0, parts: int = 1
-) -> Iterator[Found]:
+def search_near(rows: Rows, first_day: int, last_day: int, plan: Plan, part: int, parts: int) -> Iterator[Found]:
     """Yields the positives of the documents from ``first_day`` to ``last_day`` (inclusive), one day at a time.
 
     Args:

@@ -120,14 +120,14 @@ def score_mining(
     }
 
 
-def export_difference(places: Places, texts: int = 64) -> float:
+def export_difference(places: Places) -> float:
     """Largest absolute difference between the SavedModel's embeddings and JAX's, on held-out articles."""
     import numpy as np
 
     from ... import serving
     from ...evaluation.encoders import Document
 
-    rows = [row for _, row in itertools.islice(read_jsonl(f"{places.newsroom}/heldout.jsonl"), texts)]
+    rows = [row for _, row in itertools.islice(read_jsonl(f"{places.newsroom}/heldout.jsonl"), 64)]
     documents = [Document(row["title"], row["body"]) for row in rows]
     factories = serving.factories()
     exported, trained = (

@@ -39,8 +39,8 @@ class PartScore:
     metric: str
     count: int
     values: npt.NDArray[np.float64]
-    difference: Difference | None = None
-    test: PairedTest | None = None
+    difference: Difference | None
+    test: PairedTest | None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""

@@ -13,8 +13,8 @@ _DASHES: Final = ("-", "--", "-.", ":")  # lines differ in style as well as colo
 _SIDE, _DOT = 420, 3.2  # of a map and its points, in SVG units
 
 
-def histograms(title: str, edges: Sequence[float], counts: Mapping[str, Sequence[int]], x_label: str) -> str:
-    """Outlined histograms of several kinds over one axis, each of area 1; titles are unique on a page."""
+def histograms(title: str, edges: Sequence[float], counts: Mapping[str, Sequence[int]]) -> str:
+    """Outlined histograms of cosines of several kinds over one axis, each of area 1; titles are unique on a page."""
     import numpy as np
 
     figure, place = _start()
@@ -23,10 +23,10 @@ def histograms(title: str, edges: Sequence[float], counts: Mapping[str, Sequence
         colour = SERIES[number % len(SERIES)]
         place.stairs(density, edges, color=colour, linestyle=_DASHES[number % len(_DASHES)], linewidth=1.6, label=name)
         place.stairs(density, edges, fill=True, color=colour, alpha=0.12)
-    place.set_xlabel(x_label)
+    place.set_xlabel("cosine")
     place.set_ylabel("density")
     place.legend(frameon=False)
-    return _finish(figure, f"{title}: histograms of {', '.join(counts)} over {x_label}")
+    return _finish(figure, f"{title}: histograms of {', '.join(counts)} over cosine")
 
 
 def lines(title: str, points: Mapping[str, Sequence[tuple[float, float]]], x_label: str, y_label: str) -> str:

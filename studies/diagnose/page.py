@@ -110,7 +110,7 @@ def _similarities(section: Section) -> str:
             ]
             for kind, values in found["kinds"].items()
         ]
-        chart = charts.histograms(name, found["edges"], counts, "cosine")
+        chart = charts.histograms(name, found["edges"], counts)
         parts.append(f"<h3>{escaped(name)}</h3>{chart}{table(PAIR_HEADINGS, rows, numbers=range(1, 7))}")
     return "".join(parts)
 

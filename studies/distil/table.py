@@ -87,9 +87,9 @@ def beside(terms: Any, weights: Array, parts: Sequence[tuple[Array, float]]) -> 
     return np.hstack(scaled)
 
 
-def random_units(pieces: int, size: int, seed: int = 0) -> Array:
+def random_units(pieces: int, size: int) -> Array:
     """Random vectors [V, D] of length 1 about: the cosines of texts are those of TF-IDF, up to about 1 / sqrt(D)."""
-    return np.random.default_rng(seed).normal(scale=size**-0.5, size=(pieces, size))
+    return np.random.default_rng(0).normal(scale=size**-0.5, size=(pieces, size))
 
 
 def piece_weights(kind: str, pieces: int, *, counts: Array | None = None, texts: Array | None = None) -> Array:

@@ -115,7 +115,7 @@ def read_pairs(
     return candidates, {(pair.anchor, pair.other): pair for pair in _pairs(work, known)}
 
 
-def readable_pairs(work: Work, pairs: Sequence[Pair], languages: Collection[str] = ()) -> list[Pair]:
+def readable_pairs(work: Work, pairs: Sequence[Pair], languages: Collection[str]) -> list[Pair]:
     """Returns the pairs whose texts one annotator can read.
 
     Args:

@@ -109,7 +109,7 @@ def print_launches(command: str, args: argparse.Namespace, option: str, values: 
     return 0
 
 
-def command_text(name: str, args: argparse.Namespace, extra: Sequence[str] = (), without: Sequence[str] = ()) -> str:
+def command_text(name: str, args: argparse.Namespace, extra: Sequence[str], without: Sequence[str]) -> str:
     """The command line with these arguments, quoted for a shell."""
     modules = [module for module in os.environ.get(_IMPORTS, "").split(",") if module]
     words = ["newsembed", *(f"--import={module}" for module in modules), name]

@@ -95,9 +95,7 @@ def affected(changed: Sequence[str], keeps: Collection[str] = ()) -> list[str]:
     return [step.job for step in STEPS if step.job in found]
 
 
-def missing_inputs(
-    work: str, jobs: Sequence[str], given: Mapping[str, Sequence[str]], exempt: Sequence[str] = ()
-) -> None:
+def missing_inputs(work: str, jobs: Sequence[str], given: Mapping[str, Sequence[str]], exempt: Sequence[str]) -> None:
     """Checks that the user's inputs to these jobs of the build are given again.
 
     Raises:

@@ -138,7 +138,7 @@ def training_seconds(run: Run) -> float:
 def train_all(
     runs: Sequence[Run],
     parallel: int,
-    trainer: Trainer = train_in_process,
+    trainer: Trainer,
     say: Callable[[str], None] = lambda _text: None,
 ) -> dict[str, str]:
     """Runs the trainings that are not finished.
@@ -211,7 +211,7 @@ def core_shares(parallel: int) -> list[list[int]]:
 
 
 def evaluate_run(
-    run: Run, benchmarks: Sequence[Benchmark], make_encoder: EncoderMaker, command: Sequence[str] = ()
+    run: Run, benchmarks: Sequence[Benchmark], make_encoder: EncoderMaker, command: Sequence[str]
 ) -> Results:
     """Scores of every checkpoint of a run, named by its step; reused if the benchmarks have not changed."""
     folder = f"{run.folder}/evaluation"
@@ -232,7 +232,7 @@ def evaluate_run(
     return results
 
 
-def evaluate_encoder(folder: str, spec: str, benchmarks: Sequence[Benchmark], command: Sequence[str] = ()) -> Results:
+def evaluate_encoder(folder: str, spec: str, benchmarks: Sequence[Benchmark], command: Sequence[str]) -> Results:
     """The results of an encoder that is not trained here; they go to the folder, too.
 
     Args:

@@ -94,7 +94,7 @@ def static_config(vocab_size: int, size: int, *, num_topics: int, lead_length: i
 
 
 def static_params(
-    config: EncoderConfig, created: Mapping[str, Any], vectors: Array, weights: Array, terms: Any = None
+    config: EncoderConfig, created: Mapping[str, Any], vectors: Array, weights: Array, terms: Any
 ) -> dict[str, Any]:
     """The parameters with which a static model computes the weighted mean of `vectors`.
 

@@ -89,7 +89,7 @@ def train_model(
     folder: str,
     gin_files: Sequence[str],
     values: Mapping[str, Any],
-    bindings: Sequence[str] = (),
+    bindings: Sequence[str],
 ) -> int:
     """Runs ``newsembed train`` unless its last checkpoint is there; returns its exit code.
 

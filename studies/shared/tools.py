@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from ...errors import InputError
-from .mining import mine_again
 from .runs import EncoderMaker, Run, Trainer, load_checkpoint, train_all, train_in_process, write_run_file
 
 T = TypeVar("T")
@@ -15,7 +14,7 @@ T = TypeVar("T")
 class Tools:
     """Functions that mine, train, load an encoder, and print a line of progress."""
 
-    mine: Callable[..., dict[str, str]] = mine_again
+    mine: Callable[..., dict[str, str]]
     trainer: Trainer = train_in_process
     make_encoder: EncoderMaker = load_checkpoint
     say: Callable[[str], None] = print

@@ -182,24 +182,29 @@ def test_masked_language_model_equals_its_formula_and_ignores_empty_slots():
     result = masked_language_model(jnp.float32(logits), jnp.int32(targets), jnp.float32(weights))
     assert float(result.loss) == pytest.approx(-(right * weights).sum() / 4, rel=1e-5)
     assert float(result.accuracy) == pytest.approx(((logits.argmax(-1) == targets) * weights).sum() / 4)
-    empty = masked_language_model(jnp.float32(logits), jnp.int32(targets), jnp.zeros((2, 4)))
+    empty, one = (
+        masked_language_model(jnp.float32(logits), jnp.int32(targets), jnp.zeros((2, 4)).at[1, 2].set(weight))
+        for weight in (0, 1)
+    )
     assert float(empty.loss) == 0
+    assert float(one.loss) == pytest.approx(-right[1, 2], rel=1e-5)
 
 
 def test_topics_without_a_label_have_neither_loss_nor_gradient():
-    rng = np.random.default_rng(4)
-    logits = rng.normal(size=(2, 6)) * 4
-    topic_ids, labels = np.array([[1, 4, 0], [5, 0, 0]]), np.array([[1, 0, -1], [1, -1, -1]])
-    listed = [(logits[0, 1], 1), (logits[0, 4], 0), (logits[1, 5], 1)]
-    # The sum over the labels of a document, the mean over the two documents.
-    expected = -sum(np.log(1 / (1 + np.exp(-x))) if y else np.log(1 - 1 / (1 + np.exp(-x))) for x, y in listed) / 2
+    logits = np.random.default_rng(4).normal(size=(4, 6)) * 4
+    logits[0, 1], logits[1, 5], logits[2, 2] = 3, 2, 1  # the last one on the wrong side of 0
+    topic_ids = np.array([[1, 4, 0], [5, 0, 0], [2, 0, 0], [0, 0, 0]])
+    labels = np.array([[1, 0, -1], [1, -1, -1], [0, -1, -1], [-1, -1, -1]])
+    listed = [(logits[0, 1], 1), (logits[0, 4], 0), (logits[1, 5], 1), (logits[2, 2], 0)]
+    # The sum over the labels of a document, the mean over the three documents that have any.
+    expected = -sum(np.log(1 / (1 + np.exp(-x))) if y else np.log(1 - 1 / (1 + np.exp(-x))) for x, y in listed) / 3
     result = topic_bce(jnp.float32(logits), jnp.int32(topic_ids), jnp.int32(labels))
     assert float(result.loss) == pytest.approx(expected, rel=1e-5)
     assert float(result.accuracy) == pytest.approx(np.mean([(x > 0) == (y > 0) for x, y in listed]))
     gradient = np.asarray(
         jax.grad(lambda x: topic_bce(x, jnp.int32(topic_ids), jnp.int32(labels)).loss)(jnp.float32(logits))
     )
-    assert set(zip(*np.nonzero(gradient), strict=True)) == {(0, 1), (0, 4), (1, 5)}
+    assert set(zip(*np.nonzero(gradient), strict=True)) == {(0, 1), (0, 4), (1, 5), (2, 2)}
 
 
 def event_reference(anchor, positive, negatives, events, *, by_id=True, similarity=None, days=1, symmetric=False):
@@ -280,7 +285,7 @@ def test_the_similarity_that_masks_passes_no_gradient():
     names = np.arange(20, dtype=np.int32).reshape(5, 2, 2)
 
     def loss(similarity, positives):
-        rule = losses.SameEvent(losses.DocumentEvents(days, days, days), by_id=False, similarity=similarity)
+        rule = losses.SameEvent(losses.DocumentEvents(days, days, days), by_id=False, similarity=similarity, days=1)
         ids = DocumentIds(names[:, 0], names[:, 1], names[:, 1], rule)
         return losses.info_nce(anchor, positives, doc_ids=ids).loss
 
@@ -295,7 +300,7 @@ def test_documents_of_unknown_events_stay_in_the_denominator_whatever_their_days
     rng = np.random.default_rng(13)
     anchor, positive = (jnp.float32(unit(rng, 4)) for _ in range(2))
     unknown = np.tile(np.array([0, 0, 9], np.int32), (4, 1))
-    rule = losses.SameEvent(losses.DocumentEvents(unknown, unknown, unknown), by_id=True)
+    rule = losses.SameEvent(losses.DocumentEvents(unknown, unknown, unknown), by_id=True, similarity=None, days=1)
     names = np.arange(24, dtype=np.int32).reshape(4, 3, 2)
     ids = DocumentIds(names[:, 0], names[:, 1], names[:, 2], rule)
     masked, plain = losses.info_nce(anchor, positive, doc_ids=ids), losses.info_nce(anchor, positive)
