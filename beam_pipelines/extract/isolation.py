@@ -54,8 +54,8 @@ class Limits:
       megabytes: address space in addition to that of the child at its start (enforced on Linux; maybe not elsewhere).
     """
 
-    seconds: float = 20.0
-    megabytes: int = 1_024
+    seconds: float
+    megabytes: int
 
 
 class Reader:

@@ -40,14 +40,14 @@ Section = dict[str, Any]
 class Options:
     """What the command line may change; see its help."""
 
-    neighbors: int = 5
-    max_pairs: int = 20_000
-    probed: int = 300
-    tags: str | None = None
-    language: str = ""
-    projection: Method = "tsne"
-    cache: str | None = None
-    seed: int = 0
+    neighbors: int
+    max_pairs: int
+    probed: int
+    tags: str | None
+    language: str
+    projection: Method
+    cache: str | None
+    seed: int
 
 
 def diagnose(
