@@ -97,7 +97,7 @@ def unknown_language(article: Article, options: CleanOptions) -> str | None:
 
 def wrong_script(article: Article, options: CleanOptions) -> str | None:
     """Rejects texts mostly in a script that their language does not use: the language or the encoding is wrong."""
-    if not article.language or options.min_script_share <= 0:
+    if not article.language:
         return None
     share = script_share(text_of(article), article.language)
     return f"{share:.2f} of the letters fit {article.language}" if share < options.min_script_share else None

@@ -111,6 +111,7 @@ def test_braces_are_refused_where_asked():
     body = text(1) + "\nA line with {braces} in it."
     assert reason(body=body) is None
     assert reason(CleanOptions(refuse_curly_braces=True), body=body) is Rejection.CURLY_BRACE
+    assert reason(CleanOptions(refuse_curly_braces=True)) is None
 
 
 def test_the_last_day_holds_to_the_day():
