@@ -43,7 +43,7 @@ class Settings:
     train_length: int = 96
     context_length: int = 512
     max_length: int = 1024
-    learning_rate: float = 3e-5
+    learning_rate: float = 1e-4
     trained_layers: int | None = None
     recipe: str = DISTILLATION
     teacher_share: float = TeacherOptions.words_share
