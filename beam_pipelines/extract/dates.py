@@ -33,7 +33,7 @@ _MONTHS = {
     )
     for name in names.split()
 }
-_NAMED = "|".join(sorted(_MONTHS, key=len, reverse=True))
+_NAMED = "|".join(_MONTHS)
 _MONTH_FIRST = re.compile(rf"\b({_NAMED})\.?\s+(\d{{1,2}})(?:st|nd|rd|th)?,?\s+(\d{{4}})\b", re.IGNORECASE)
 _DAY_FIRST = re.compile(
     rf"\b(\d{{1,2}})(?:st|nd|rd|th|er|\.|º)?[\s-]+(?:de\s+)?({_NAMED})\.?,?[\s-]+(?:de\s+|del\s+)?(\d{{4}})\b",

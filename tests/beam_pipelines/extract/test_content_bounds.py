@@ -267,6 +267,11 @@ def test_a_table_of_data_has_two_columns_and_no_caption_in_its_text():
     assert lines_after(table(*ROWS, before="<caption>Results</caption>"), p("a", 600)) == LINES
 
 
+def test_paragraphs_of_a_table_outside_of_its_rows_are_lines_of_their_own():
+    caption = "<caption><p>The results.</p><p>They are final.</p></caption>"
+    assert lines_after(table(*ROWS, before=caption), p("a", 600)) == ["The results.", "They are final.", *LINES]
+
+
 @pytest.mark.parametrize(("cells", "is_data"), [(400, True), (401, False)])
 def test_cells_of_data_are_short(cells, is_data):
     parts = text("b", 200), text("c", cells - 200)
