@@ -372,8 +372,7 @@ def _metadata(model: Model) -> dict[str, str]:
 def _difference(encoder: JaxEncoder, folder: str) -> float:
     titles, bodies = zip(*_SAMPLE, strict=True)
     difference = 0.0
-    for options in ({"light": False}, {"few_texts": True}):
-        saved = SavedModelEncoder(folder, **options)
+    for saved in (SavedModelEncoder(folder, light=False), SavedModelEncoder(folder, few_texts=True)):
         difference = max(difference, np.abs(saved.encode(titles, bodies) - encoder.encode(titles, bodies)).max())
         if "prompts" in saved.facts:
             difference = max(difference, np.abs(saved.encode_queries(titles) - encoder.encode_queries(titles)).max())

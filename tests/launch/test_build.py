@@ -1,20 +1,27 @@
-"""The build over a small crawl: every record accounted for, killed and continued to the same bytes, and bad input."""
+"""The tutorial over a small crawl: every record accounted for, a killed build ends with the same bytes, bad input.
 
+Its commands are run as the page has them, with less to do.
+"""
+
+import contextlib
 import hashlib
+import json
 import os
+import re
+import shlex
 import signal
+import socket
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import pytest
 from newsembed.beam_pipelines.workflow import STEPS
 from newsembed.formats import files
 from newsembed.launch import cli
-from newsembed.newsroom.generate import generate_newsroom
-from newsembed.newsroom.options import NewsroomOptions
-from newsembed.newsroom.server import NewsroomServer
 
 OPTIONS = [
     "--vocabulary.size=700",
@@ -23,40 +30,82 @@ OPTIONS = [
     "--topics.min_documents=3",
     "--direct_num_workers=1",
 ]
+TRAINING = ["--gin.TRAIN_STEPS=2", "--gin.CHECKPOINT_PERIOD=2", "--gin.BATCH_SIZE=4", "--gin.WHITENING_ROWS=0"]
+# What makes a command of the tutorial smaller; the last value of an option counts.
+SMALLER = {
+    "generate": ["--scale=0.05"],
+    "crawl": ["--direct_num_workers=1"],
+    "build": OPTIONS,
+    "pretrain": TRAINING,
+    "train": TRAINING,
+    "export": ["--platforms=cpu"],
+}
+PAGE = Path(__file__).parents[2] / "docs/tutorial.md"
+
+
+def tutorial(folder, port=8000):
+    """The commands of the tutorial by step, in their order, below a folder and with a port of this machine."""
+    commands = {}
+    for step, block in re.findall(
+        r"(?:<!-- step: ([^\n]*) -->\n)?```bash\n(newsembed .*?)\n```", PAGE.read_text(), re.DOTALL
+    ):
+        text = re.sub(
+            r"\b(8123|8000)\b", str(port), block.replace("\\\n", " ").replace("demo-output", f"{folder}/demo-output")
+        )
+        name = step.strip('"').split()[0] if step else text.split()[1]
+        commands[name] = [*shlex.split(text)[1:], *SMALLER.get(name, [])]
+    return commands
+
+
+def free_port():
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        return server.getsockname()[1]
+
+
+@contextlib.contextmanager
+def started(command, url):
+    """Runs a command of newsembed until Ctrl-C, and waits until it answers."""
+    run = subprocess.Popen([sys.executable, "-m", "newsembed", *command], stdout=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 600
+        while True:
+            assert run.poll() is None, "the server ended"
+            assert time.monotonic() < deadline
+            try:
+                urllib.request.urlopen(url).close()
+                break
+            except urllib.error.HTTPError:  # the newsroom has no such page
+                break
+            except (urllib.error.URLError, ConnectionError):
+                time.sleep(0.1)
+        yield
+        run.send_signal(signal.SIGINT)
+        assert run.wait(60) in (0, 130)
+    finally:
+        run.kill()
+        run.wait()
 
 
 @pytest.fixture(scope="module")
 def crawl(tmp_path_factory):
     folder = tmp_path_factory.mktemp("build")
-    generate_newsroom(str(folder / "newsroom"), NewsroomOptions(scale=0.05))
-    with NewsroomServer(str(folder / "newsroom")) as server:
-        command = [
-            "crawl",
-            "--seeds",
-            str(folder / "newsroom/seeds.txt"),
-            "--output",
-            str(folder / "crawl"),
-            "--delay_seconds=0",
-            "--backoff_seconds=0",
-        ]
-        private = [
-            "--allow_private_addresses=true",
-            f"--resolve=*.example=127.0.0.1:{server.port}",
-            "--direct_num_workers=1",
-        ]
-        assert cli.main([*command, *private]) == 0
+    commands = tutorial(folder, free_port())
+    (address,) = (word.partition("=*.example=")[2] for word in commands["crawl"] if word.startswith("--resolve"))
+    with started(commands["generate"], f"http://{address}/"):
+        assert cli.main(commands["crawl"]) == 0
     return folder
 
 
 def build_arguments(folder, output):
-    inputs = ["--warc", f"{folder}/crawl/warc/*.warc.gz", "--bitext", f"{folder}/newsroom/bitext.tsv"]
-    return ["build", *inputs, "--output", str(output), *OPTIONS]
+    command = tutorial(folder)["build"]
+    return [*command, f"--output={output}"]
 
 
 @pytest.fixture(scope="module")
 def unbroken(crawl):
-    assert cli.main(build_arguments(crawl, crawl / "unbroken")) == 0
-    return crawl / "unbroken"
+    assert cli.main(tutorial(crawl)["build"]) == 0
+    return crawl / "demo-output/work"
 
 
 def digests(folder):
@@ -112,6 +161,29 @@ def test_a_second_run_skips_every_job(crawl, unbroken, capsys):
     assert cli.main(build_arguments(crawl, unbroken)) == 0
     assert "skipped now" in capsys.readouterr().out
     assert digests(unbroken) == before
+
+
+def test_the_other_commands_of_the_tutorial_run_as_they_are_written(crawl, unbroken, capsys):
+    commands, output = tutorial(crawl, free_port()), crawl / "demo-output"
+    assert list(commands) == [
+        *("generate", "crawl", "build", "pretrain", "train", "evaluate", "export", "index", "search", "serve")
+    ]
+    for step in ("pretrain", "train", "evaluate", "export", "index"):
+        assert cli.main(commands[step]) == 0, step
+    results = json.loads((output / "evaluation/results.json").read_text())["results"]
+    assert {result["encoder"] for result in results} == {"tfidf", "random", "pretrained", "trained"}
+    capsys.readouterr()
+    assert cli.main([*commands["search"], "--json"]) == 0
+    hits = json.loads(capsys.readouterr().out)
+    assert len(hits) == 5
+    assert cli.main(["search", "--index", str(output / "index"), hits[0]["url"], "--days", "2", "--json"]) == 0
+    assert hits[0]["url"] not in {hit["url"] for hit in json.loads(capsys.readouterr().out)}
+    assert cli.main(["rejected", str(unbroken / "clean")]) == 0
+    assert "near_duplicate" in capsys.readouterr().out
+    address = f"http://127.0.0.1:{commands['serve'][-1]}"
+    with started(commands["serve"], f"{address}/healthz"):
+        found = json.load(urllib.request.urlopen(f"{address}/search?q=flood+river+evacuation&count=5"))["hits"]
+    assert [hit["url"] for hit in found] == [hit["url"] for hit in hits]
 
 
 def test_articles_that_all_fail_the_rules_are_an_error_that_says_so(tmp_path, capsys):
