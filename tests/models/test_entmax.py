@@ -103,6 +103,19 @@ def test_some_steps_find_what_bisection_finds_among_thousands_of_scores():
             np.testing.assert_allclose(entmax(jnp.asarray(scores), alpha), expected, atol=1e-9)
 
 
+@pytest.mark.parametrize("count", [1, 2, 7, 32])
+def test_few_scores_one_by_one_equal_the_same_scores_among_masked_ones(count):
+    """More than 32 scores are solved together and with more steps; masked ones have no share."""
+    rng = np.random.default_rng(5)
+    kinds = [rng.normal(size=count), 0.01 * rng.uniform(size=count), np.zeros(count), np.arange(count) < count / 2]
+    scores = jnp.asarray(np.repeat(np.stack(kinds).astype(float), 25, axis=0))
+    alphas = jnp.tile(jnp.linspace(1.01, 2.0, 25), len(kinds))
+    wide = jnp.pad(scores, [(0, 0), (0, 40)], constant_values=-jnp.inf)
+    few = entmax(scores, alphas)
+    np.testing.assert_allclose(few, entmax(wide, alphas)[:, :count], atol=1e-12)
+    np.testing.assert_allclose(few.sum(axis=-1), 1.0, atol=1e-12)
+
+
 def test_the_greatest_share_of_a_thousand_uniform_scores_grows_with_alpha():
     rows = jnp.asarray(np.random.default_rng(0).uniform(-1, 1, size=(20, 1000)))
     greatest = [
