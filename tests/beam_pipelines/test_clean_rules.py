@@ -285,6 +285,8 @@ def test_letters_of_another_script_than_the_language_has():
     assert rejection_of(article(language="ru"), OPTIONS) == (Rejection.WRONG_SCRIPT, "0.00 of the letters fit ru")
     assert rejection_of(article(language="ru"), CleanOptions(min_script_share=0)) is None
     assert rejection_of(article(language="en"), OPTIONS) is None
+    unknown = article(language="", body=article().body.translate({ord(letter): "ж" for letter in "aeiou"}))
+    assert rejection_of(unknown, CleanOptions(require_language=False, min_script_share=0.9)) is None
 
 
 @pytest.mark.parametrize(
