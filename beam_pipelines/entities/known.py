@@ -104,18 +104,21 @@ def known_aliases(names: Iterable[KnownName], entities: Mapping[str, str]) -> It
       entities: name by id of the entities to list.
     """
     weights: dict[str, dict[str, float]] = collections.defaultdict(dict)
-    languages: dict[tuple[str, str], set[str]] = collections.defaultdict(set)
+    languages: dict[
+        tuple[str, str], str
+    ] = {}  # with commas: a hundred thousand sets would keep the garbage collector busy
     for name in names:
         if name.entity in entities:
             meanings = weights[name.alias]
             meanings[name.entity] = max(meanings.get(name.entity, 0.0), name.prior)
-            languages[name.alias, name.entity].add(name.language.partition("-")[0])
+            key, language = (name.alias, name.entity), name.language.partition("-")[0]
+            languages[key] = f"{languages[key]},{language}" if key in languages else language
     for alias in sorted(weights):
         total = sum(weights[alias].values())
         ranked = sorted(weights[alias].items(), key=lambda item: (-item[1], item[0]))[:_MOST_MEANINGS]
         for entity, weight in ranked:
             if weight >= _LEAST_SHARE * total:
-                tags = _limits(alias, entity, languages[alias, entity])
+                tags = _limits(alias, entity, {*languages[alias, entity].split(",")})
                 yield Alias(alias, entity, max(weight / total, 1e-4), entities[entity], ",".join(tags))
 
 
