@@ -121,7 +121,7 @@ def mask_whole_words(
     choice_key, kind_key, piece_key = jax.random.split(key, 3)
     count = masked_position_count(tokens.shape[-1], rate)
     chosen = choose_whole_words(choice_key, word_ids, rate, count)
-    positions = jnp.argsort(~chosen, axis=-1, stable=True)[:, :count].astype(jnp.int32)
+    positions = jnp.argsort(~chosen, stable=True)[:, :count].astype(jnp.int32)
     weights = jnp.take_along_axis(chosen, positions, axis=-1).astype(jnp.float32)
     targets = jnp.take_along_axis(tokens, positions, axis=-1)
     kind = jax.random.uniform(kind_key, positions.shape)
