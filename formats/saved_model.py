@@ -83,8 +83,8 @@ def write_places(folder: str, arrays: Mapping[str, Array]) -> None:
                 raise RuntimeError(f"{path} lacks the parameter {name}")
             places[name] = [place, array.dtype.name, list(array.shape)]
     os.makedirs(os.path.join(folder, os.path.dirname(_PLACES_FILE)), exist_ok=True)
-    with open(os.path.join(folder, _PLACES_FILE), "w", encoding="utf-8") as written:
-        json.dump(places, written)
+    with open(os.path.join(folder, _PLACES_FILE), "w", encoding="utf-8") as output:
+        json.dump(places, output)
 
 
 def _place(content: mmap.mmap, wanted: bytes) -> int:

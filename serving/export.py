@@ -372,7 +372,8 @@ def _metadata(model: Model) -> dict[str, str]:
 def _difference(encoder: JaxEncoder, folder: str) -> float:
     titles, bodies = zip(*_SAMPLE, strict=True)
     difference = 0.0
-    for saved in (SavedModelEncoder(folder, light=False), SavedModelEncoder(folder, few_texts=True)):
+    for light in (False, True):  # the graph, and what stands in for it: NumPy, or JAX for a few texts
+        saved = SavedModelEncoder(folder, light=light, few_texts=light)
         difference = max(difference, np.abs(saved.encode(titles, bodies) - encoder.encode(titles, bodies)).max())
         if "prompts" in saved.facts:
             difference = max(difference, np.abs(saved.encode_queries(titles) - encoder.encode_queries(titles)).max())

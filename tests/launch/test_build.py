@@ -179,7 +179,9 @@ def test_the_other_commands_of_the_tutorial_run_as_they_are_written(crawl, unbro
     assert cli.main(["search", "--index", str(output / "index"), hits[0]["url"], "--days", "2", "--json"]) == 0
     assert hits[0]["url"] not in {hit["url"] for hit in json.loads(capsys.readouterr().out)}
     assert cli.main(["rejected", str(unbroken / "clean")]) == 0
-    assert "near_duplicate" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    for reason, count in files.read_json(f"{unbroken}/clean/manifest.json")["counts"]["rejected"].items():
+        assert f"clean: {reason}, {count} rejected" in shown
     address = f"http://127.0.0.1:{commands['serve'][-1]}"
     with started(commands["serve"], f"{address}/healthz"):
         found = json.load(urllib.request.urlopen(f"{address}/search?q=flood+river+evacuation&count=5"))["hits"]
