@@ -166,6 +166,7 @@ def test_a_short_text_names_an_encoder(monkeypatch):
         monkeypatch.setattr(module, name, lambda *where, name=name, **options: made.append((name, *where, options)))
     for spec in ("model:dir", "model:dir@7", "random:dir", "random:dir@7", "savedmodel:dir@7"):
         specs.encoder_from_spec(spec, max_length=9, progress=False, document_prompt="d ", query_prompt="q ")
+    specs.encoder_from_spec("savedmodel:dir", few_texts=True)
     prompts = {"document_prompt": "d ", "query_prompt": "q "}
     options = {"max_length": 9, "progress": False, "long_documents": None} | prompts
     assert made == [
@@ -173,7 +174,11 @@ def test_a_short_text_names_an_encoder(monkeypatch):
         ("load_encoder", "dir", 7, options | {"few_texts": False}),
         ("fresh_encoder", "dir", 0, options),
         ("fresh_encoder", "dir", 7, options),
-        ("SavedModelEncoder", "dir@7", {"progress": False, "long_documents": None} | prompts),
+        ("SavedModelEncoder", "dir@7", {"progress": False, "long_documents": None, "few_texts": False} | prompts),
+        (
+            *("SavedModelEncoder", "dir"),
+            {"progress": True, "long_documents": None, "few_texts": True} | dict.fromkeys(prompts),
+        ),
     ]
     assert [specs.split_number(text) for text in ("@7", "a@", "a@-1", "a@b@7")] == [
         ("@7", None), ("a@", None), ("a@-1", None), ("a@b", 7)
