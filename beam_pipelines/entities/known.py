@@ -104,9 +104,8 @@ def known_aliases(names: Iterable[KnownName], entities: Mapping[str, str]) -> It
       entities: name by id of the entities to list.
     """
     weights: dict[str, dict[str, float]] = collections.defaultdict(dict)
-    languages: dict[
-        tuple[str, str], str
-    ] = {}  # with commas: a hundred thousand sets would keep the garbage collector busy
+    # Joined with commas: a hundred thousand sets would keep the garbage collector busy.
+    languages: dict[tuple[str, str], str] = {}
     for name in names:
         if name.entity in entities:
             meanings = weights[name.alias]
