@@ -42,7 +42,7 @@ def entmax(scores: jax.Array, alpha: jax.Array | float, steps: int | None = None
       steps: of Newton's method for tau; None takes 5 for up to 32 scores and 10 for more.
     """
     if steps is None:
-        steps = _STEPS_OF_FEW if scores.shape[-1] <= FEW_SCORES else _STEPS
+        steps = _STEPS_OF_FEW if _are_few(scores) else _STEPS
     return _solve(scores, _like(alpha, scores), steps)
 
 
@@ -72,6 +72,12 @@ def _like(alpha: jax.Array | float, scores: jax.Array) -> jax.Array:
     return jnp.asarray(alpha, scores.dtype)[..., None]
 
 
+def _are_few(scores: jax.Array) -> bool:
+    """Whether there are at most `FEW_SCORES`; not where an export leaves their number open."""
+    count = scores.shape[-1]
+    return isinstance(count, int) and count <= FEW_SCORES
+
+
 def _solve(scores: jax.Array, alpha: jax.Array, steps: int) -> jax.Array:
     """Shares by Newton's method on h(tau) = |[z - tau]_+|_p = 1 for the scaled scores z and p = 1 / (alpha - 1).
 
@@ -85,8 +91,8 @@ def _solve(scores: jax.Array, alpha: jax.Array, steps: int) -> jax.Array:
     gap = alpha - 1.0
     scaled, power = scores * gap, 1.0 / gap
     parts = [scaled]
-    if (count := scores.shape[-1]) <= FEW_SCORES:
-        parts = [scaled[..., place : place + 1] for place in range(count)]
+    if _are_few(scores):
+        parts = [scaled[..., place : place + 1] for place in range(scores.shape[-1])]
 
     def terms(tau: jax.Array) -> list[tuple[jax.Array, jax.Array]]:
         """[z - tau]_+ to the powers p and p - 1, of each part."""

@@ -66,7 +66,10 @@ def free_port():
 @contextlib.contextmanager
 def started(command, url):
     """Runs a command of newsembed until Ctrl-C, and waits until it answers."""
+    # A shell ignores SIGINT for its jobs in the background, and children inherit that, but not a handler.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     run = subprocess.Popen([sys.executable, "-m", "newsembed", *command], stdout=subprocess.DEVNULL)
+    signal.signal(signal.SIGINT, before)
     try:
         deadline = time.monotonic() + 600
         while True:
@@ -75,7 +78,8 @@ def started(command, url):
             try:
                 urllib.request.urlopen(url).close()
                 break
-            except urllib.error.HTTPError:  # the newsroom has no such page
+            except urllib.error.HTTPError as error:  # the newsroom has no such page
+                error.close()
                 break
             except (urllib.error.URLError, ConnectionError):
                 time.sleep(0.1)
@@ -183,8 +187,9 @@ def test_the_other_commands_of_the_tutorial_run_as_they_are_written(crawl, unbro
     for reason, count in files.read_json(f"{unbroken}/clean/manifest.json")["counts"]["rejected"].items():
         assert f"clean: {reason}, {count} rejected" in shown
     address = f"http://127.0.0.1:{commands['serve'][-1]}"
-    with started(commands["serve"], f"{address}/healthz"):
-        found = json.load(urllib.request.urlopen(f"{address}/search?q=flood+river+evacuation&count=5"))["hits"]
+    search = f"{address}/search?q=flood+river+evacuation&count=5"
+    with started(commands["serve"], f"{address}/healthz"), urllib.request.urlopen(search) as answer:
+        found = json.load(answer)["hits"]
     assert [hit["url"] for hit in found] == [hit["url"] for hit in hits]
 
 

@@ -274,9 +274,10 @@ def test_a_step_of_distillation_on_8_devices_equals_one_device(corpus, tmp_path)
     keys = rng.normal(size=(len(ids), config.embedding_size))
     keys = (keys / np.linalg.norm(keys, axis=1, keepdims=True)).astype(np.float32)
     neighbors = (np.arange(len(ids))[:, None] + [1, 3]) % len(ids)
-    shares = np.full(neighbors.shape, 0.5, np.float32)
+    shares = np.full(neighbors.shape, 0.3, np.float32)
     path = str(tmp_path / "teacher.npz")
-    write_teacher(path, Teacher(ids.astype(np.int32), keys, neighbors.astype(np.int32), shares))
+    days = rng.integers(0, 5, len(ids)).astype(np.int32)
+    write_teacher(path, Teacher(ids.astype(np.int32), keys, days, neighbors.astype(np.int32), shares))
     objectives = Objectives(LossModel(config), {"triplets": Distillation(teacher=path)})
     found = []
     for devices, model_parallel in ((1, 1), (8, 1), (8, 2)):
