@@ -14,7 +14,7 @@ from .arrays import read_arrays, write_arrays
 
 _VERSION: Final = 2  # the first had no days, and shares of 1
 _NAMES: Final = ("doc_ids", "keys", "days", "neighbors", "probabilities")
-NO_DAY: Final = np.iinfo(np.int32).min
+NO_DAY: Final = 0  # ordinals begin at 1
 _REMEDY: Final = "Delete it, and run what wrote it again."
 _TOLERANCE: Final = 1e-3  # of sums of float32
 
@@ -26,7 +26,7 @@ class Teacher:
     Attributes:
       doc_ids: int32 [N, 2], the two words of each document's id, see `records.doc_id_to_words`.
       keys: float32 [N, D], a fixed vector of length 1 of each document.
-      days: int32 [N], the byline date in days since 1970-01-01; `NO_DAY` where it is unknown.
+      days: int32 [N], the ordinal of the byline date, see `datetime.date.toordinal`; `NO_DAY` where it is unknown.
       neighbors: int32 [N, K], rows of the documents that document i is near to; i itself is not among them.
       probabilities: float32 [N, K], the share of each neighbor; the shares of a document add up to 1 at most, and
         the rest is the share of all other documents together.

@@ -199,7 +199,7 @@ class Lift:
         if settings.recipe == DISTILLATION:
             values["TEACHER_PATH"] = f"{self.folder('teacher')}/{_TEACHER}"
             values["FROZEN"] = self._frozen()
-            values["DROPOUT_RATE"] = 0.0  # each text has thousands of candidates, and the teacher's noise is enough
+            values["DROPOUT_RATE"] = 0.0  # as measured; it would also cost time, and texts have thousands of candidates
             lengths["negative_tokens"] = _UNREAD
         gin_files = [RECIPES[settings.recipe], ModelFolder(self.folder("import")).architecture_file]
         return self._train_model("layers", gin_files, values, settings.gin)

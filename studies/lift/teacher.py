@@ -1,7 +1,6 @@
 """The teacher of a lift: which articles of an archive are near to each other, by its start and by exact words."""
 
 import dataclasses
-import datetime
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -16,7 +15,6 @@ from ...formats.articles import ArticleText, read_articles
 from ...formats.records import Triplet, doc_id_to_words
 from ...formats.teacher import NO_DAY, Teacher
 
-_EPOCH: Final = datetime.date(1970, 1, 1)
 _SHOWN: Final = 512  # articles between two updates of the progress bar
 _ROWS: Final = 256  # of the similarity matrix in memory at once
 
@@ -29,7 +27,7 @@ class TeacherOptions:
 
     Attributes:
       words_share: share of TF-IDF in the similarity; the rest is the cosine of the start's embeddings.
-      neighbors: nearest articles of each that get a share, K at most.
+      neighbors: nearest articles of each that get a share of their own, K at most.
       temperature: of the softmax of the similarities with all articles, whose values are the shares.
       documents: articles at most; those of the triplets come first.
     """
@@ -87,12 +85,9 @@ def make_teacher(articles: Sequence[ArticleText], keys: FloatArray, options: Tea
     ]
     neighbors, probabilities = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     ids = np.array([doc_id_to_words(article.doc_id) for article in articles], np.int32)
-    days = np.array([_day(article.byline_date) for article in articles], np.int32)
+    dates = [article.byline_date for article in articles]
+    days = np.array([date.toordinal() if date else NO_DAY for date in dates], np.int32)
     return Teacher(ids, keys, days, neighbors, probabilities)
-
-
-def _day(date: datetime.date | None) -> int:
-    return NO_DAY if date is None else (date - _EPOCH).days
 
 
 def _similarities(words: Any, keys: FloatArray, share: float) -> Iterator[tuple[int, FloatArray]]:

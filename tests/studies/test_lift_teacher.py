@@ -66,14 +66,14 @@ def test_a_small_archive_has_as_many_neighbors_as_there_are():
     np.testing.assert_allclose(found.probabilities.sum(axis=1), 1, rtol=1e-6)
 
 
-def test_days_are_counted_from_1970_and_an_unknown_one_is_no_day():
-    dates = (datetime.date(1970, 1, 1), None, datetime.date(2020, 3, 1))
+def test_days_are_ordinals_and_an_unknown_one_is_no_day():
+    dates = (datetime.date(1, 1, 1), None, datetime.date(2020, 3, 1))
     articles = [
         dataclasses.replace(article, byline_date=date) for article, date in zip(some_articles(3), dates, strict=True)
     ]
     days = make_teacher(articles, some_keys(3), TeacherOptions()).days
     assert days.dtype == np.int32
-    assert days.tolist() == [0, NO_DAY, 18322]
+    assert days.tolist() == [1, NO_DAY, 737485]
 
 
 @pytest.fixture
