@@ -1,5 +1,5 @@
 """Our side of `train_speed.py`: the trainer's step, run as often as the parent says. Imports no TensorFlow."""
-# ruff: noqa: E402 - the allocator is set before JAX is imported
+# ruff: noqa: E402 - a restart comes before everything else
 
 import argparse
 import dataclasses
@@ -7,9 +7,9 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from newsembed.training.allocator import keep_freed_memory
+from newsembed.training.allocator import restart_with_large_pages
 
-keep_freed_memory()  # as `newsembed train` does
+restart_with_large_pages()  # as `newsembed train` does
 
 import flax
 import jax

@@ -18,6 +18,7 @@ from .. import __version__
 from ..beam_pipelines.failures import VERBOSE
 from ..beam_pipelines.parent import PARENT, end_with
 from ..errors import InputError, exit_code_of, of_file_system
+from ..training.allocator import restart_with_large_pages
 from . import extensions, extras
 from .parsing import Parser
 
@@ -199,6 +200,8 @@ def _main(argv: Sequence[str] | None) -> int:
     if arguments[0] in ("-V", "--version"):
         print(f"newsembed {__version__}")
         return 0
+    if argv is None and arguments[0] == "train":  # this process is the command's own
+        restart_with_large_pages()
     return _run_reported(arguments[0], arguments[1:], modules)
 
 

@@ -1,44 +1,59 @@
-"""The C library's allocator in a training on a CPU: memory that a step frees stays with the process."""
+"""The C library's allocator in a training on a CPU: large pages for the arrays of a step."""
 
-import ctypes
-import importlib.metadata
 import importlib.util
 import os
 import sys
+from pathlib import Path
 from typing import Final
 
-# Parameters of glibc's mallopt, and their values: one arena for all threads, with the blocks of up to 32 MiB (the most
-# that glibc accepts), which keeps what is freed. Larger blocks come from the kernel and return to it: in the arena they
-# leave gaps into which no other block fits, and the memory of a training of MiniLM-L6 passed 23 GB in 12 steps.
-_SETTINGS: Final = ((-8, 1), (-3, 32 << 20), (-1, -1))
+_VARIABLE: Final = "GLIBC_TUNABLES"  # read by glibc when a process starts, and at no other time
+_SETTING: Final = "glibc.malloc.hugetlb=1"  # asks the kernel for large pages in blocks of 2 MiB and more
+_FIRST_GLIBC: Final = (2, 35)  # that knows the setting
+_LARGE_PAGES: Final = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 _PLUGINS: Final = "jax_plugins"  # a group of entry points and a namespace package, through which JAX finds accelerators
 
 
-def keep_freed_memory() -> bool:
-    """Lets each step of a training take the memory that the step before it freed. Call it before JAX is imported.
+def restart_with_large_pages() -> None:
+    """Replaces this process by itself, with large pages, where that makes a training faster. Call it first of all.
 
-    On a CPU, XLA allocates the arrays of a program when it runs and frees them afterwards. glibc returns large blocks
-    to the kernel, so that the next step pays a page fault for each 4 KiB: a quarter of its time for 4 layers of 256
-    (``benchmarks/RESULTS.md``). The process then keeps the blocks of up to 32 MiB that its largest step needed.
+    On a CPU, XLA allocates the arrays of a program when it runs and frees them afterwards. glibc takes large blocks
+    from the kernel and returns them, so each step pays a page fault for each 4 KiB: a fifth to a third of its time
+    (``benchmarks/RESULTS.md``). Most Linux distributions give pages of 2 MiB to processes that ask for them. glibc asks
+    if an environment variable says so, which it reads only when a process starts.
 
-    Returns:
-      Whether it was done: not where an accelerator may compute, JAX was imported before, the environment already
-      configures the allocator (``MALLOC_…``, ``GLIBC_TUNABLES``), or the C library is another one than glibc.
+    The process that is started returns from this function, without the variable, so that its children decide for
+    themselves. The function does nothing where an accelerator may compute, the environment already configures glibc,
+    the C library is not glibc 2.35 or newer, or the kernel gives large pages to nobody or to everybody.
     """
-    is_configured = any(name.startswith("MALLOC_") or name == "GLIBC_TUNABLES" for name in os.environ)
-    if not sys.platform.startswith("linux") or is_configured or "jax" in sys.modules or not _computes_on_cpu():
-        return False
+    given = os.environ.get(_VARIABLE)
+    if given == _SETTING:
+        del os.environ[_VARIABLE]
+    elif given is None and sys.executable and _has_glibc() and _gives_pages_on_request() and _computes_on_cpu():
+        arguments = [sys.executable, *sys.orig_argv[1:]]
+        os.execve(sys.executable, arguments, os.environ | {_VARIABLE: _SETTING})  # noqa: S606 - this very command
+
+
+def _has_glibc() -> bool:
+    """Whether the C library is a glibc that knows the setting."""
+    asked = "CS_GNU_LIBC_VERSION"
+    name, _, version = (os.confstr(asked) or "" if asked in os.confstr_names else "").partition(" ")
+    return name == "glibc" and tuple(int(part) for part in version.split(".")[:2]) >= _FIRST_GLIBC
+
+
+def _gives_pages_on_request() -> bool:
+    """Whether the kernel gives large pages to those who ask."""
     try:
-        mallopt = ctypes.CDLL(None).mallopt
-        return all(mallopt(parameter, value) == 1 for parameter, value in _SETTINGS)
-    except (OSError, AttributeError):
+        return "[madvise]" in _LARGE_PAGES.read_text(encoding="ascii")
+    except OSError:
         return False
 
 
 def _computes_on_cpu() -> bool:
     """Whether JAX will find no accelerator, or is told to use none."""
+    from importlib.metadata import entry_points  # takes longer than the start of most commands
+
     platforms = os.environ.get("JAX_PLATFORMS", "")
     if platforms:
         return platforms == "cpu"
     found = [name for name in (_PLUGINS, "libtpu") if importlib.util.find_spec(name)]
-    return not found and not importlib.metadata.entry_points(group=_PLUGINS)
+    return not found and not entry_points(group=_PLUGINS)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ..errors import InputError, Terminated, exit_code_of
-from .allocator import keep_freed_memory
 
 if TYPE_CHECKING:
     from .train import TrainResult
@@ -47,7 +46,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error("at least one --gin_file is needed, for example --gin_file=runs/pretrain_demo.gin")
     search_paths = [path for path in options.gin_search_paths.split(",") if path]
     is_one_of_several = False
-    keep_freed_memory()
     try:
         from .processes import join_processes
 

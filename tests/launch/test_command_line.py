@@ -144,6 +144,20 @@ def test_exit_codes(monkeypatch, capsys):
     assert "newsembed build: error: broken\n  remedy: fix it" in message
 
 
+def test_only_a_training_of_its_own_process_starts_again_with_large_pages(monkeypatch):
+    calls = []
+    monkeypatch.setattr(cli, "restart_with_large_pages", lambda: calls.append("restart"))
+    monkeypatch.setattr(cli, "_run_reported", lambda name, rest, modules: calls.append((name, rest)) or 0)
+    monkeypatch.setattr(sys, "argv", ["newsembed", "--verbose", "train", "--gin_file=a.gin"])
+    monkeypatch.setenv(cli.VERBOSE, "")  # restored after the test
+    assert cli.main() == 0
+    assert cli.main(["train", "--gin_file=a.gin"]) == 0, "called by another program, which may not be replaced"
+    monkeypatch.setattr(sys, "argv", ["newsembed", "search", "train"])
+    assert cli.main() == 0
+    training = ("train", ["--gin_file=a.gin"])
+    assert calls == ["restart", training, training, ("search", ["train"])]
+
+
 def test_the_version_and_the_overview(capsys):
     for flag in ("-V", "--version"):
         assert cli.main([flag]) == 0
