@@ -23,14 +23,21 @@ def restart_with_large_pages() -> None:
 
     The process that is started returns from this function, without the variable, so that its children decide for
     themselves. The function does nothing where an accelerator may compute, the environment already configures glibc,
-    the C library is not glibc 2.35 or newer, or the kernel gives large pages to nobody or to everybody.
+    the C library is not glibc 2.35 or newer, the kernel gives large pages to nobody or to everybody, or a program has
+    set other arguments than it was started with.
     """
     given = os.environ.get(_VARIABLE)
     if given == _SETTING:
         del os.environ[_VARIABLE]
-    elif given is None and sys.executable and _has_glibc() and _gives_pages_on_request() and _computes_on_cpu():
+    elif given is None and _is_as_started() and _has_glibc() and _gives_pages_on_request() and _computes_on_cpu():
         arguments = [sys.executable, *sys.orig_argv[1:]]
         os.execve(sys.executable, arguments, os.environ | {_VARIABLE: _SETTING})  # noqa: S606 - this very command
+
+
+def _is_as_started() -> bool:
+    """Whether this process was started by the command that it runs; a program may have set other arguments since."""
+    own = sys.argv[1:]
+    return bool(sys.executable) and sys.orig_argv[len(sys.orig_argv) - len(own) :] == own
 
 
 def _has_glibc() -> bool:

@@ -29,10 +29,10 @@ print(json.dumps([faults, most - start, resident() - start, os.environ.get("GLIB
 MADVISE = allocator._gives_pages_on_request() and allocator._has_glibc()
 
 
-def probed(**environment):
+def probed(before="", **environment):
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_"))}
     answer = subprocess.run(
-        [sys.executable, "-c", PROBE.replace("PAGES", str(PAGES)), "--steps", "two words"],
+        [sys.executable, "-c", before + PROBE.replace("PAGES", str(PAGES)), "--steps", "two words"],
         env=clean | {"JAX_PLATFORMS": "cpu"} | environment,
         capture_output=True,
         text=True,
@@ -65,6 +65,12 @@ def test_elsewhere_the_process_stays(environment):
     assert faults > PAGES * 0.9
     assert variable == environment.get("GLIBC_TUNABLES")
     assert arguments == ["--steps", "two words"]
+
+
+def test_a_process_with_other_arguments_than_it_was_started_with_stays():
+    processes, (faults, *_) = probed("import sys; sys.argv = ['newsembed', 'train']\n")
+    assert len(processes) == 1, "a restart would run another command"
+    assert faults > PAGES * 0.9
 
 
 @pytest.mark.parametrize(
