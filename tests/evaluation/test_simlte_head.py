@@ -83,6 +83,9 @@ def test_few_shot_gives_accuracy_too(monkeypatch):
     assert [(one.metric, one.value, one.runs) for one in scores][0] == ("2-shot accuracy", 0.75, 3)
     assert [(one.metric, one.part, one.count) for one in scores][1:] == [("2-shot macro-F1", "all", 4)]
     assert scores[1].value == pytest.approx((4 / 5 + 2 / 3) / 2)
+    monkeypatch.setattr(classification, "paper_mlp", lambda e, labels, train, test, seed: labels[test])
+    both = few_shot_scores(np.eye(10), labels, np.arange(6), np.arange(10), 2, 1, "simlte")
+    assert [(one.value, one.count) for one in both] == [(1, 10)] * 2  # the count is of all that may be tested
 
 
 def test_the_head_and_the_shots_belong_to_the_protocol_and_the_default_stays(tmp_path):
