@@ -108,7 +108,9 @@ def test_the_table_over_all_benchmarks_has_overall_scores_and_rates():
 
 def test_the_main_scores_of_a_recipe():
     recipe = {"metrics": {"events": "hit@1"}, "notes": {"bbc": "half", "events": "all"}}
-    results = Results((*RESULTS.results, ok("c", "events", Score("hit@1", 1.0, "de")), ok("c", "bbc")), {"recipe": recipe})
+    results = Results(
+        (*RESULTS.results, ok("c", "events", Score("hit@1", 1.0, "de")), ok("c", "bbc")), {"recipe": recipe}
+    )
     grid = main_scores(results)
     assert (grid.title, grid.columns) == ("Main scores", ("encoder", "events, hit@1", "bbc, accuracy"))
     assert grid.rows == (("a", "0.5000", f"0.5000 ± {HALF:.4f}"), ("b", "-", "failed"), ("c", "-", "-"))
@@ -155,7 +157,9 @@ def test_tests_over_cells_and_folds_and_against_printed_figures_are_tables(monke
         )
         for name in ("a", "b")
     ]
-    monkeypatch.setattr("newsembed.evaluation.compare.beside", lambda facts, keys: [("old", ("accuracy", "Cross"), 0.4, "s")])
+    monkeypatch.setattr(
+        "newsembed.evaluation.compare.beside", lambda facts, keys: [("old", ("accuracy", "Cross"), 0.4, "s")]
+    )
     lines = report(Results(tuple(results), {})).splitlines()
     paired, over_folds = ttest_rel(cells["a"], cells["b"]), ttest_rel(folds["a"], folds["b"])
     corrected = over_folds.statistic / 2  # 1 / 3 + 1 in place of 1 / 3
