@@ -136,8 +136,13 @@ def read_results(output: str) -> Results:
         raise InputError(f"no readable results: {error}", path=path, remedy="run newsembed evaluate") from error
     for row in rows:
         row.pop("texts_per_second")
-        row["scores"] = tuple(Score(**{**score, "folds": tuple(score.get("folds", ()))}) for score in row["scores"])
+        row["scores"] = tuple(map(_score, row["scores"]))
     return Results(tuple(Result(**row) for row in rows), manifest)
+
+
+def _score(values: Mapping[str, Any]) -> Score:
+    """A score from its JSON values, in which a tuple is a list."""
+    return Score(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
 
 
 def _check_names(encoders: Mapping[str, EncoderFactory], benchmarks: Sequence[Benchmark]) -> None:
