@@ -45,10 +45,10 @@ _MIRRORED = {
     "beam_pipelines": ("knowledge", "shuffle", "vocabulary_words", "workflow"),
     "beam_pipelines/crawl": ("addresses", "coding", "links", "rate_limits", "sitemaps", "state", "warc"),
     "beam_pipelines/extract": ("body", "decoding", "markup", "path_lists", "wire"),
-    "evaluation": ("baselines", "recipe"),
+    "evaluation": ("baselines", "events", "files", "recipe", "registry", "table"),
     "formats": (
-        *("archive", "arrays", "articles", "digests", "files", "jsonl", "manifest", "model_folder", "object_stores"),
-        *("parquet", "prompts", "records", "t5x", "vocabulary"),
+        *("archive", "arrays", "articles", "digests", "files", "jsonl", "keys", "manifest", "model_folder"),
+        *("object_stores", "parquet", "prompts", "records", "t5x", "vocabulary", "whole", "word_vectors"),
     ),
     "launch": ("config_file", "extensions", "extras", "pod"),
     "learning": ("batches", "optimizers", "options"),
@@ -58,8 +58,11 @@ _MIRRORED = {
         *("access", "batching", "encoder", "gate", "limits", "long_documents", "monitoring", "precision", "probe"),
         *("reload", "shapes"),
     ),
-    "tasks": ("margin", "parts_of_speech", "plain_tokenizer", "registry", "sentences", "sizes", "vocabulary"),
-    "training": ("gin_config", "gin_t5x", "guards", "options", "retrieval", "whitening"),
+    "tasks": (
+        *("margin", "parts_of_speech", "plain_tokenizer", "registry", "rows", "sentences", "sizes", "smoothing"),
+        "vocabulary",
+    ),
+    "training": ("gin_config", "gin_t5x", "guards", "held_out", "options", "retrieval", "whitening", "word_shares"),
 }
 
 TESTS: dict[str, tuple[str, ...]] = {
@@ -93,6 +96,8 @@ TESTS: dict[str, tuple[str, ...]] = {
     "learning/objectives/translation.py": (f"{_OBJECTIVES}/test_translation.py",),
     "learning/objectives/masked_texts.py": (f"{_OBJECTIVES}/test_masked_texts.py",),
     "tasks/pairs.py": _PAIRS,
+    "tasks/topics.py": ("tests/tasks/test_rows.py", "tests/learning/test_batches.py"),
+    "tasks/triplets.py": ("tests/tasks/test_rows.py", "tests/learning/test_batches.py"),
     "tasks/translation.py": (f"{_OBJECTIVES}/test_translation.py",),
     "training/latent_semantics.py": ("tests/training/test_latent_semantics.py",),
     "training/stopping.py": ("tests/training/test_early_stopping.py",),
@@ -206,9 +211,23 @@ TESTS: dict[str, tuple[str, ...]] = {
     "formats/tfrecords/reader.py": ("tests/formats/test_tfrecords.py",),
     "learning/day_order.py": ("tests/learning/test_day_order.py", "tests/learning/test_batches.py"),
     "serving/analysis.py": ("tests/serving/test_words.py",),
+    "serving/explorer/topic_map.py": ("tests/serving/explorer/test_topic_map.py",),
     "studies/ablate/zscores.py": ("tests/studies/test_ablate_zscores.py",),
+    **{
+        f"studies/ablate/{name}.py": ("tests/studies/test_ablate_report.py", "tests/studies/test_ablate_supervision.py")
+        for name in ("paired", "parts", "report")
+    },
+    **{
+        f"studies/diagnose/{name}.py": ("tests/studies/test_diagnose_report.py", "tests/studies/test_diagnose.py")
+        for name in ("charts", "page", "sections", "text")
+    },
+    **{
+        f"studies/report/{name}.py": ("tests/studies/test_report.py",)
+        for name in ("page", "plots", "samples", "yields")
+    },
+    "studies/staleness/report.py": ("tests/studies/test_staleness_report.py", "tests/studies/test_staleness.py"),
     "studies/staleness/cutoffs.py": ("tests/studies/test_staleness.py",),
-    "studies/staleness/decay.py": ("tests/studies/test_staleness.py",),
+    "studies/staleness/decay.py": ("tests/studies/test_staleness_report.py", "tests/studies/test_staleness.py"),
     **{
         f"studies/label/{name}.py": ("tests/studies/test_label_texts.py", "tests/studies/test_label.py")
         for name in ("pairs", "report", "sample", "session", "store", "terminal", "texts")
