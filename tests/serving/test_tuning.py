@@ -75,6 +75,21 @@ def test_words_of_a_query_keep_their_order_and_the_lead_has_two_sentences(seed):
     assert list(queries_of("One", "", random.Random(seed))) == ["One"] * 3
 
 
+def test_the_last_query_has_three_to_five_words():
+    drawn = [list(queries_of("a b c", "d e f g h", random.Random(seed)))[2] for seed in range(30)]
+    assert {len(query.split()) for query in drawn} == {3, 4, 5}
+
+
+def test_a_sample_of_two_hundred_articles_is_always_the_same(monkeypatch):
+    assert tuning.ARTICLES == 200
+    monkeypatch.setattr(tuning, "ARTICLES", 5)
+    index, seen = Index([0] * 12), []
+    index.bodies = lambda numbers: seen.append(numbers) or dict.fromkeys(numbers, "")
+    monkeypatch.setattr(tuning, "_alike", lambda *_: set())
+    assert learn_ranking(index, None) is None
+    assert seen == [random.Random(0).sample(range(12), 5)]
+
+
 def test_a_ranking_learns_from_articles_with_titles_and_reports_of_the_same_event(monkeypatch):
     index = Index([0] * 12)
     index.bodies = lambda numbers: {number: f"body {number}" for number in numbers}
