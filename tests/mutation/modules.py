@@ -45,13 +45,13 @@ _MIRRORED = {
     "beam_pipelines": ("knowledge", "shuffle", "vocabulary_words", "workflow"),
     "beam_pipelines/crawl": ("addresses", "coding", "links", "rate_limits", "sitemaps", "state", "warc"),
     "beam_pipelines/extract": ("body", "decoding", "markup", "path_lists", "wire"),
-    "evaluation": ("baselines", "events", "files", "recipe", "registry", "table"),
+    "evaluation": ("baselines", "command", "events", "files", "recipe", "registry", "table"),
     "formats": (
         *("archive", "arrays", "articles", "digests", "files", "jsonl", "keys", "manifest", "model_folder"),
         *("object_stores", "parquet", "prompts", "records", "t5x", "vocabulary", "whole", "word_vectors"),
     ),
     "launch": ("config_file", "extensions", "extras", "pod"),
-    "learning": ("batches", "optimizers", "options"),
+    "learning": ("batches", "optimizers", "options", "partitioning"),
     "models": ("attention", "chunks", "pooling", "softmax"),
     "newsroom": ("prose",),
     "serving": (
@@ -229,6 +229,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         f"studies/report/{name}.py": ("tests/studies/test_report.py",)
         for name in ("page", "plots", "samples", "yields")
     },
+    "studies/shared/recipe.py": ("tests/studies/test_study_recipe.py",),
     "studies/staleness/report.py": ("tests/studies/test_staleness_report.py", "tests/studies/test_staleness.py"),
     "studies/staleness/cutoffs.py": ("tests/studies/test_staleness.py",),
     "studies/staleness/decay.py": ("tests/studies/test_staleness_report.py", "tests/studies/test_staleness.py"),
