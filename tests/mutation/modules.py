@@ -133,7 +133,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "beam_pipelines/clean/duplicates.py": _CLEAN,
     "beam_pipelines/clean/rules.py": _CLEAN,
     "beam_pipelines/clean/lines.py": _CLEAN,
-    "beam_pipelines/clean/dates.py": _CLEAN,
+    "beam_pipelines/clean/dates.py": (f"{_PIPELINES}/test_clean_dates.py", *_CLEAN),
     "beam_pipelines/extract/content.py": _EXTRACT,
     "beam_pipelines/extract/layout.py": _EXTRACT,
     "beam_pipelines/extract/dates.py": _EXTRACT,
