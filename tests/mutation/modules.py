@@ -96,6 +96,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "learning/objectives/translation.py": (f"{_OBJECTIVES}/test_translation.py",),
     "learning/objectives/masked_texts.py": (f"{_OBJECTIVES}/test_masked_texts.py",),
     "training/keeping.py": ("tests/training/test_keeping.py",),
+    "launch/update.py": ("tests/launch/test_update.py",),
     "launch/verify.py": ("tests/launch/test_verify.py", "tests/launch/test_verify_held_out.py"),
     "beam_pipelines/texts.py": (f"{_PIPELINES}/test_texts.py",),
     "tasks/pairs.py": _PAIRS,
