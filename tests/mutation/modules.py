@@ -231,6 +231,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         for name in ("page", "plots", "samples", "yields")
     },
     "studies/shared/recipe.py": ("tests/studies/test_study_recipe.py",),
+    "studies/retrain/options.py": ("tests/studies/test_retrain_options.py",),
     "studies/retrain/trial.py": ("tests/studies/test_retrain_trial.py",),
     "studies/shared/steps.py": ("tests/studies/test_study_steps.py",),
     "studies/shared/gin_text.py": ("tests/studies/test_study_steps.py",),
