@@ -142,7 +142,8 @@ def read_results(output: str) -> Results:
 
 def _score(values: Mapping[str, Any]) -> Score:
     """A score from its JSON values, in which a tuple is a list."""
-    return Score(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
+    given: dict[str, Any] = {name: tuple(one) if isinstance(one, list) else one for name, one in values.items()}
+    return Score(**given)
 
 
 def _check_names(encoders: Mapping[str, EncoderFactory], benchmarks: Sequence[Benchmark]) -> None:
