@@ -60,6 +60,17 @@ def test_files_that_are_missing_or_differ_are_named_in_order(work):
     assert found(work)["old"].wrong == ("a",)
 
 
+def test_a_folder_s_own_digests_count_and_those_of_the_whole_only_for_a_held_out_part_without_any(tmp_path):
+    for part, has_own in (("held_out", True), ("held_out", False), ("other", False)):
+        whole = tmp_path / f"{part}{has_own}"
+        write_job(whole / part, digests=has_own, a=b"one")
+        wrong = {f"{part}/a": hashlib.sha256(b"another").hexdigest()}
+        (whole / "manifest.json").write_text(json.dumps({"job": "x", "files": {}, "sha256": wrong}))
+        (result,) = verify(str(whole / part))
+        is_of_whole = part == "held_out" and not has_own
+        assert (result.wrong, result.is_digested) == (("a",) if is_of_whole else (), has_own or is_of_whole)
+
+
 @pytest.mark.parametrize(
     ("result", "line"),
     [

@@ -45,7 +45,7 @@ _MIRRORED = {
     "beam_pipelines": ("knowledge", "shuffle", "vocabulary_words", "workflow"),
     "beam_pipelines/crawl": ("addresses", "coding", "links", "rate_limits", "sitemaps", "state", "warc"),
     "beam_pipelines/extract": ("body", "decoding", "markup", "path_lists", "wire"),
-    "evaluation": ("baselines", "command", "events", "files", "recipe", "registry", "table"),
+    "evaluation": ("baselines", "events", "files", "recipe", "registry", "table"),
     "formats": (
         *("archive", "arrays", "articles", "digests", "files", "jsonl", "keys", "manifest", "model_folder"),
         *("object_stores", "parquet", "prompts", "records", "t5x", "vocabulary", "whole", "word_vectors"),
@@ -157,6 +157,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "beam_pipelines/jobs.py": _JOBS,
     "beam_pipelines/output_folder.py": _JOBS,
     "beam_pipelines/output_lock.py": _JOBS,
+    "evaluation/command.py": tuple(f"tests/evaluation/test_{name}.py" for name in ("command", "suites", "recipe")),
     "evaluation/retrieval.py": (_PROTOCOLS, "tests/evaluation/test_benchmarks.py"),
     "evaluation/classification.py": (*_TASKS, "tests/evaluation/test_simlte_head.py"),
     "evaluation/clustering.py": (_PROTOCOLS, "tests/evaluation/test_benchmarks.py", "tests/evaluation/test_tasks.py"),

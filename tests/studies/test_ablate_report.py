@@ -8,6 +8,7 @@ from newsembed.evaluation.benchmark import Score
 from newsembed.evaluation.paired import PairedTest
 from newsembed.evaluation.results import Result
 from newsembed.studies.ablate import parts
+from newsembed.studies.ablate import report as module
 from newsembed.studies.ablate.conduct import RowResult
 from newsembed.studies.ablate.paired import RowTest, p_text, section, sentence
 from newsembed.studies.ablate.parts import PartScore
@@ -199,8 +200,11 @@ def test_only_rows_with_scores_are_standardised_and_the_control_is_the_first():
     assert (lines[0].difference, lines[2].values, lines[2].difference) == (None, None, None)
 
 
-def test_the_plot_has_each_row_with_its_verdict_in_order():
+def test_the_plot_has_each_row_with_its_verdict_in_order(monkeypatch):
+    sizes, make_axes = [], module.make_axes
+    monkeypatch.setattr(module, "make_axes", lambda **size: sizes.append(size) or make_axes(**size))
     picture = plot(TABLE, LINES)
+    assert sizes == [{"width": 7.5, "height": pytest.approx(0.32 * 2 + 1.1)}]
     assert picture.index("low (agrees)") < picture.index("high (within error)")
     assert "z-score minus that of full, with Dunnett's 95 % interval" in picture
     assert "lost" not in picture

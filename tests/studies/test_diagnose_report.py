@@ -124,9 +124,9 @@ def a_report():
         "tag": "NOUN",
         "words": 1500,
         "tokens": 0.25,
-        "attention": [0.125, 0.5],
-        "lift": [0.5, 2.0],
-        "per_word": [0.1, 0.0625],
+        "attention": [0.125, 0.25, 0.5],
+        "lift": [0.5, 1.0, 2.0],
+        "per_word": [0.1, 0.2, 0.0625],
     }
     query = near_of("Storm | <b>", 0) | {
         "id": "0",
@@ -197,7 +197,7 @@ def test_the_report_in_markdown():
         "Tagger: ours, 1,500 articles. Left out, by language: ja (1,002).",
         "### one",
         "| part of speech | words | share of tokens | attention | ratio | all layers | per word, ‰ |",
-        "| NOUN | 1,500 | 0.250 | 0.500 | 2.000 | 0.312 | 62.500 |",
+        "| NOUN | 1,500 | 0.250 | 0.500 | 2.000 | 0.292 | 62.500 |",
         "### small",
         "Missing: no layers.",
         "## Redundancy by length",
@@ -226,7 +226,7 @@ def test_the_page_has_the_same_numbers_and_a_map():
         "encoders": {"one": [[0, 0], [2, 1], [1, 0.5]]},
     }  # fmt: skip
     page = render(report)
-    for cell in ("0.312", "62.500", "1,000 or more", "1 to 1,024", "-1.500", "1,234 of 5,678"):
+    for cell in ("0.292", "62.500", "1,000 or more", "1 to 1,024", "-1.500", "1,234 of 5,678"):
         assert cell in page
     assert "1 articles; 2 left out because the tagger and the encoder" in page
     assert page.count("Missing: ") == 6

@@ -32,7 +32,7 @@ def test_the_test_has_the_held_out_articles_with_events_of_two_kinds(tmp_path, m
     articles = [article(number, *values) for number, values in days.items()]
     near = (1.0, 1.0, 1.0)
     # 5 and 1 report one event; 2 and 5 have one publisher; 4 is too early, and 6 has no date.
-    pairs = [(5, 1), (1, 5), (2, 5), (4, 1), (1, 4), (6, 5), (2, 3)]
+    pairs = [(5, 1), (1, 5), (2, 5), (4, 1), (1, 4), (6, 5), (2, 3), (3, 2)]
     triplets = [Triplet(doc(one), doc(other), doc(7), "en", near, near, 0, 400, 0.1) for one, other in pairs]
     parquet.write_shard(f"{tmp_path}/clean/articles/part-00000-of-00001.parquet", articles, Article)
     parquet.write_shard(f"{tmp_path}/triplets/triplets/part-00000-of-00001.parquet", triplets, Triplet)

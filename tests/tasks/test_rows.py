@@ -64,7 +64,8 @@ def test_several_documents_have_rows_of_their_own():
     assert (labels.shape("topic_labels", one), labels.shape("topic_labels", three)) == ((2,), (3, 2))
     assert (numbers.shape("doc_id", one), numbers.shape("doc_id", three)) == ((2,), (6,))
     two = ids(CLS, 7, 8, SEP, CLS, SEP)
-    assert fitted(texts, two, (3, 3)) == [[CLS, 7, SEP], [CLS, SEP, 0], [0, 0, 0]]
+    assert fitted(texts, two, (2, 3)) == [[CLS, 7, SEP], [CLS, SEP, 0]]
+    assert fitted(texts, two, (4, 3)) == [[CLS, 7, SEP], [CLS, SEP, 0], [0, 0, 0], [0, 0, 0]]
     assert fitted(texts, two[:4], (3,)) == [CLS, 7, SEP]
     with pytest.raises(InputError, match="documents: got 2 texts in a record, expected those of 1"):
         texts.fit(two, (1, 3))
@@ -94,7 +95,7 @@ def test_several_negatives_have_rows_of_their_own():
     given = ids(CLS, 7, 8, SEP, CLS, 9, SEP, CLS, SEP)
     assert fitted(texts, given, (3,)) == [CLS, 7, SEP]
     assert fitted(texts, given, (2, 3)) == [[CLS, 7, SEP], [CLS, 9, SEP]]
-    assert fitted(texts, given[:4], (2, 5)) == [[CLS, 7, 8, SEP, 0], [0] * 5]
+    assert fitted(texts, given[:4], (3, 5)) == [[CLS, 7, 8, SEP, 0], [0] * 5, [0] * 5]
     assert NegativeIds().shape("negative_doc_id", two) == (4,)
     assert NegativeIds(3).shape("negative_event", two) == (6,)
     assert fitted(NegativeIds(), ids(1, 2, 3, 4), (2,)) == [1, 2]
