@@ -69,6 +69,8 @@ def test_the_model_is_split_over_a_divisor_of_the_devices(model_parallel):
     partitioner = Partitioner(model_parallel=model_parallel)
     with pytest.raises(InputError, match=f"got {model_parallel}, expected a divisor of the 1 devices"):
         partitioner.make_mesh(jax.devices()[:1])
+    with pytest.raises(InputError, match="got 3, expected a divisor of the 7 devices"):
+        Partitioner(model_parallel=3).make_mesh([None] * 7)
     assert dict(Partitioner().make_mesh(jax.devices()[:1]).shape) == {"data": 1, "model": 1}
 
 
