@@ -65,3 +65,17 @@ def test_the_facts_of_a_recipe_are_json_values():
         "steps": 100, "pretrain_steps": 40, "checkpoint_period": 8, "evaluations": 4, "seeds": [0, 1],
         "evaluated_steps": [25, 50, 75, 100],
     }  # fmt: skip
+
+
+def test_the_defaults_of_studies():
+    assert module.DEFAULTS == {
+        "base": "runs/weak_supervision_paper.gin", "pretrain_base": "runs/pretrain_paper.gin", "seeds": 3, "parallel": 1,
+    }  # fmt: skip
+    narrow = ("EncoderConfig.hidden_size = 64", "EncoderConfig.embedding_size = 64", "EncoderConfig.mlp_size = 256")
+    lengths = '{"anchor_tokens": 48, "positive_tokens": 48, "negative_tokens": 48, "tokens": 48}'
+    assert module.NEWSROOM_DEFAULTS == {
+        "base": "runs/train_demo.gin", "pretrain_base": "runs/pretrain_demo.gin",
+        "gin": (*narrow, "BATCH_SIZE = 32", "LEARNING_RATE = 5e-4", f"TASK_FEATURE_LENGTHS = {lengths}"),
+        "pretrain_gin": (*narrow, "BATCH_SIZE = 16"), "steps": 60, "pretrain_steps": 60, "seeds": 3, "parallel": 2,
+        "beam": ("--direct_num_workers=1",),
+    }  # fmt: skip
