@@ -68,12 +68,11 @@ def test_the_facts_of_a_recipe_are_json_values():
 
 
 def test_the_defaults_of_studies():
-    assert module.DEFAULTS == {
-        "base": "runs/weak_supervision_paper.gin", "pretrain_base": "runs/pretrain_paper.gin", "seeds": 3, "parallel": 1,
-    }  # fmt: skip
+    paper = {"base": "runs/weak_supervision_paper.gin", "pretrain_base": "runs/pretrain_paper.gin"}
+    assert dict(module.DEFAULTS) == paper | {"seeds": 3, "parallel": 1}
     narrow = ("EncoderConfig.hidden_size = 64", "EncoderConfig.embedding_size = 64", "EncoderConfig.mlp_size = 256")
     lengths = '{"anchor_tokens": 48, "positive_tokens": 48, "negative_tokens": 48, "tokens": 48}'
-    assert module.NEWSROOM_DEFAULTS == {
+    assert dict(module.NEWSROOM_DEFAULTS) == {
         "base": "runs/train_demo.gin", "pretrain_base": "runs/pretrain_demo.gin",
         "gin": (*narrow, "BATCH_SIZE = 32", "LEARNING_RATE = 5e-4", f"TASK_FEATURE_LENGTHS = {lengths}"),
         "pretrain_gin": (*narrow, "BATCH_SIZE = 16"), "steps": 60, "pretrain_steps": 60, "seeds": 3, "parallel": 2,
