@@ -118,6 +118,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "serving/ranking.py": ("tests/serving/test_hybrid.py",),
     "serving/hybrid.py": ("tests/serving/test_hybrid.py",),
     "serving/words.py": ("tests/serving/test_words.py", "tests/serving/test_hybrid.py"),
+    "serving/filters.py": ("tests/serving/test_filters.py",),
     "serving/tuning.py": ("tests/serving/test_tuning.py", "tests/serving/test_hybrid.py"),
     "serving/events.py": ("tests/serving/test_events.py",),
     "serving/extracts.py": ("tests/serving/test_words.py",),
