@@ -42,7 +42,7 @@ _UPDATES = (
 
 # Modules whose tests are in the file of the same name.
 _MIRRORED = {
-    "beam_pipelines": ("knowledge", "shuffle", "vocabulary_words", "workflow"),
+    "beam_pipelines": ("emptiness", "failures", "knowledge", "shuffle", "vocabulary_words", "workflow"),
     "beam_pipelines/crawl": ("addresses", "coding", "links", "rate_limits", "sitemaps", "state", "warc"),
     "beam_pipelines/extract": ("body", "decoding", "markup", "path_lists", "wire"),
     "evaluation": ("baselines", "events", "files", "recipe", "registry", "table"),
