@@ -98,6 +98,8 @@ TESTS: dict[str, tuple[str, ...]] = {
     "training/keeping.py": ("tests/training/test_keeping.py",),
     "launch/update.py": ("tests/launch/test_update.py",),
     "launch/verify.py": ("tests/launch/test_verify.py", "tests/launch/test_verify_held_out.py"),
+    "beam_pipelines/encoders.py": (f"{_PIPELINES}/test_job_encoders.py",),
+    "launch/encoders.py": (f"{_PIPELINES}/test_job_encoders.py",),
     "beam_pipelines/texts.py": (f"{_PIPELINES}/test_texts.py",),
     "tasks/pairs.py": _PAIRS,
     "tasks/topics.py": ("tests/tasks/test_rows.py", "tests/learning/test_batches.py"),
